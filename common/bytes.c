@@ -1,0 +1,128 @@
+#include "common/bytes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bytes bytes_of(const void *data, size_t size)
+{
+    return (struct bytes){.data = data, .size = size};
+}
+
+struct bytes bytes_str(const char *text)
+{
+    return text == NULL ? (struct bytes){0} : bytes_of(text, strlen(text));
+}
+
+bool bytes_equal(struct bytes a, struct bytes b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+bool bytes_equal_str(struct bytes a, const char *text)
+{
+    return bytes_equal(a, bytes_str(text));
+}
+
+bool bytes_to_str(struct bytes b, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (b.size >= size || (b.size > 0 && memchr(b.data, 0, b.size) != NULL)) {
+        return false;
+    }
+    if (b.size > 0) {
+        memcpy(out, b.data, b.size);
+    }
+    out[b.size] = '\0';
+    return true;
+}
+
+void capbuf_init(struct capbuf *b, size_t limit)
+{
+    *b = (struct capbuf){.limit = limit};
+}
+
+void capbuf_finish(struct capbuf *b)
+{
+    free(b->data);
+    *b = (struct capbuf){0};
+}
+
+void capbuf_reset(struct capbuf *b)
+{
+    b->size = 0;
+    b->failed = false;
+}
+
+static bool grow(struct capbuf *b, size_t need)
+{
+    size_t capacity = b->capacity > 0 ? b->capacity : 64;
+    while (capacity < need) {
+        capacity = capacity > b->limit / 2 ? b->limit : capacity * 2;
+    }
+    if (capacity > b->limit) {
+        capacity = b->limit;
+    }
+    uint8_t *data = realloc(b->data, capacity);
+    if (data == NULL) {
+        return false;
+    }
+    b->data = data;
+    b->capacity = capacity;
+    return true;
+}
+
+uint8_t *capbuf_extend(struct capbuf *b, size_t size)
+{
+    if (b->failed || size > b->limit - b->size ||
+        (b->size + size > b->capacity && !grow(b, b->size + size))) {
+        b->failed = true;
+        return NULL;
+    }
+    uint8_t *at = b->data + b->size;
+    b->size += size;
+    return at;
+}
+
+bool capbuf_append(struct capbuf *b, const void *data, size_t size)
+{
+    if (size == 0) {
+        return !b->failed;
+    }
+    uint8_t *at = capbuf_extend(b, size);
+    if (at == NULL) {
+        return false;
+    }
+    memcpy(at, data, size);
+    return true;
+}
+
+bool capbuf_printf(struct capbuf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_list again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    bool ok = false;
+    if (n >= 0) {
+        /* one more byte for the NUL that vsnprintf insists on; it is given back */
+        uint8_t *at = capbuf_extend(b, (size_t)n + 1);
+        if (at != NULL) {
+            (void)vsnprintf((char *)at, (size_t)n + 1, fmt, again);
+            b->size -= 1;
+            ok = true;
+        }
+    } else {
+        b->failed = true;
+    }
+    va_end(again);
+    return ok;
+}
+
+struct bytes capbuf_view(const struct capbuf *b)
+{
+    return bytes_of(b->data, b->size);
+}

@@ -1,0 +1,38 @@
+/* A view of bytes somebody else owns, and a buffer that grows up to a limit set at its making. */
+#ifndef COMMON_BYTES_H
+#define COMMON_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bytes {
+    const uint8_t *data; /* not owned; not terminated */
+    size_t size;         /* bytes */
+};
+
+struct bytes bytes_of(const void *data, size_t size);
+struct bytes bytes_str(const char *text); /* without the NUL; NULL gives an empty view */
+bool bytes_equal(struct bytes a, struct bytes b);
+bool bytes_equal_str(struct bytes a, const char *text);
+/* Copies into out[size] and terminates; false (out = "") if it does not fit or contains a NUL. */
+bool bytes_to_str(struct bytes b, char *out, size_t size);
+
+/* Grows by doubling, never beyond `limit`. After a failure `failed` stays set and data is kept. */
+struct capbuf {
+    uint8_t *data;   /* owned */
+    size_t size;     /* bytes in use */
+    size_t capacity; /* bytes allocated */
+    size_t limit;    /* bytes, never exceeded */
+    bool failed;     /* an append did not fit or memory was out */
+};
+
+void capbuf_init(struct capbuf *b, size_t limit);
+void capbuf_finish(struct capbuf *b);
+void capbuf_reset(struct capbuf *b); /* size 0, failed false; memory kept */
+bool capbuf_append(struct capbuf *b, const void *data, size_t size);
+uint8_t *capbuf_extend(struct capbuf *b, size_t size); /* room for `size` more, NULL if it failed */
+bool capbuf_printf(struct capbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct bytes capbuf_view(const struct capbuf *b);
+
+#endif

@@ -1,0 +1,41 @@
+#include "common/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct hash hash_parts(const struct hash_part *parts, size_t count)
+{
+    XXH3_state_t state;
+    struct hash h;
+    (void)XXH3_128bits_reset(&state); /* fails on NULL only */
+    for (size_t i = 0; i < count; i++) {
+        uint64_t size = parts[i].size;
+        (void)XXH3_128bits_update(&state, &size, sizeof size);
+        (void)XXH3_128bits_update(&state, parts[i].data, parts[i].size);
+    }
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    memcpy(h.byte, canonical.digest, sizeof h.byte);
+    return h;
+}
+
+struct hash hash_of(const void *data, size_t size)
+{
+    return hash_parts(&(struct hash_part){.data = data, .size = size}, 1);
+}
+
+bool hash_equal(struct hash a, struct hash b)
+{
+    return memcmp(a.byte, b.byte, sizeof a.byte) == 0;
+}
+
+const char *hash_text(struct hash h, char out[HASH_TEXT_BYTES])
+{
+    for (size_t i = 0; i < HASH_BYTES; i++) {
+        (void)snprintf(out + 2 * i, 3, "%02x", h.byte[i]);
+    }
+    return out;
+}

@@ -1,0 +1,28 @@
+/* Content hashes (XXH3, 128 bit): cache keys and checksums of what gpud itself wrote. Not meant to
+ * withstand an attacker; what several tenants share is never found by it alone. */
+#ifndef COMMON_HASH_H
+#define COMMON_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_BYTES 16
+#define HASH_TEXT_BYTES 33 /* hexadecimal with the NUL */
+
+struct hash {
+    uint8_t byte[HASH_BYTES];
+};
+
+struct hash_part {
+    const void *data;
+    size_t size;
+};
+
+/* The parts' lengths take part, so ("ab","c") and ("a","bc") differ. */
+struct hash hash_parts(const struct hash_part *parts, size_t count);
+struct hash hash_of(const void *data, size_t size);
+bool hash_equal(struct hash a, struct hash b);
+const char *hash_text(struct hash h, char out[HASH_TEXT_BYTES]);
+
+#endif

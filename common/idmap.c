@@ -1,0 +1,165 @@
+#include "common/idmap.h"
+
+#include <stdlib.h>
+
+static uint32_t slot_of(uint64_t handle)
+{
+    return (uint32_t)(handle & UINT32_MAX);
+}
+
+static uint32_t generation_of(uint64_t handle)
+{
+    return (uint32_t)(handle >> 32);
+}
+
+static uint64_t handle_of(uint32_t slot, uint32_t generation)
+{
+    return (uint64_t)generation << 32 | slot;
+}
+
+static uint32_t generation_after(uint32_t generation)
+{
+    return generation == UINT32_MAX ? 1 : generation + 1;
+}
+
+void idmap_init(struct idmap *m, uint32_t limit, uint32_t first_generation)
+{
+    *m = (struct idmap){.limit = limit, .first_generation = first_generation > 0 ? first_generation : 1};
+}
+
+void idmap_finish(struct idmap *m)
+{
+    free(m->slots);
+    *m = (struct idmap){0};
+}
+
+static bool grow(struct idmap *m, uint32_t need)
+{
+    if (need <= m->capacity) {
+        return true;
+    }
+    uint32_t capacity = m->capacity > 0 ? m->capacity : 16;
+    while (capacity < need) {
+        capacity = capacity > UINT32_MAX / 2 ? UINT32_MAX : capacity * 2;
+    }
+    struct idmap_slot *slots = realloc(m->slots, (size_t)capacity * sizeof *slots);
+    if (slots == NULL) {
+        return false;
+    }
+    m->slots = slots;
+    m->capacity = capacity;
+    return true;
+}
+
+static void append_free(struct idmap *m)
+{
+    m->slots[m->used] = (struct idmap_slot){.generation = m->first_generation,
+                                            .next_free = m->first_free};
+    m->used++;
+    m->first_free = m->used;
+}
+
+uint64_t idmap_add(struct idmap *m, void *value)
+{
+    if (m->live >= m->limit) {
+        return 0;
+    }
+    if (m->first_free == 0) {
+        if (!grow(m, m->used + 1)) {
+            return 0;
+        }
+        append_free(m);
+    }
+    uint32_t slot = m->first_free - 1;
+    struct idmap_slot *s = &m->slots[slot];
+    m->first_free = s->next_free;
+    s->value = value;
+    s->next_free = 0;
+    m->live++;
+    return handle_of(slot, s->generation);
+}
+
+static void unlink_free(struct idmap *m, uint32_t slot)
+{
+    uint32_t *at = &m->first_free;
+    while (*at != 0 && *at != slot + 1) {
+        at = &m->slots[*at - 1].next_free;
+    }
+    if (*at == slot + 1) {
+        *at = m->slots[slot].next_free;
+    }
+}
+
+bool idmap_restore(struct idmap *m, uint64_t handle, void *value)
+{
+    uint32_t slot = slot_of(handle);
+    if (generation_of(handle) == 0 || m->live >= m->limit || slot >= m->limit ||
+        !grow(m, slot + 1)) {
+        return false;
+    }
+    while (m->used <= slot) {
+        append_free(m);
+    }
+    struct idmap_slot *s = &m->slots[slot];
+    if (s->value != NULL) {
+        return false;
+    }
+    unlink_free(m, slot);
+    *s = (struct idmap_slot){.value = value, .generation = generation_of(handle)};
+    m->live++;
+    return true;
+}
+
+void *idmap_get(const struct idmap *m, uint64_t handle)
+{
+    uint32_t slot = slot_of(handle);
+    if (slot >= m->used || m->slots[slot].generation != generation_of(handle)) {
+        return NULL;
+    }
+    return m->slots[slot].value;
+}
+
+enum idmap_state idmap_state(const struct idmap *m, uint64_t handle)
+{
+    if (idmap_get(m, handle) != NULL) {
+        return IDMAP_LIVE;
+    }
+    uint32_t slot = slot_of(handle);
+    uint32_t generation = generation_of(handle);
+    if (generation == 0 || slot >= m->limit) {
+        return IDMAP_UNKNOWN;
+    }
+    /* A handle from an earlier start of the daemon has a smaller generation than new slots get. */
+    uint32_t current = slot < m->used ? m->slots[slot].generation : m->first_generation;
+    return generation < current ? IDMAP_STALE : IDMAP_UNKNOWN;
+}
+
+void *idmap_remove(struct idmap *m, uint64_t handle)
+{
+    void *value = idmap_get(m, handle);
+    if (value == NULL) {
+        return NULL;
+    }
+    uint32_t slot = slot_of(handle);
+    struct idmap_slot *s = &m->slots[slot];
+    s->value = NULL;
+    s->generation = generation_after(s->generation);
+    s->next_free = m->first_free;
+    m->first_free = slot + 1;
+    m->live--;
+    return value;
+}
+
+void *idmap_next(const struct idmap *m, uint32_t *cursor, uint64_t *ret_handle)
+{
+    while (*cursor < m->used) {
+        uint32_t slot = (*cursor)++;
+        if (m->slots[slot].value != NULL) {
+            if (ret_handle != NULL) {
+                *ret_handle = handle_of(slot, m->slots[slot].generation);
+            }
+            return m->slots[slot].value;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,46 @@
+/*
+ * Handles with generations. A handle is (generation << 32 | slot); a freed slot's generation grows,
+ * so an old handle is told apart from an unknown one. 0 is never a handle.
+ * Thread: one owner. O(1) for every operation but growth. Never holds more than `limit` entries.
+ */
+#ifndef COMMON_IDMAP_H
+#define COMMON_IDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct idmap_slot {
+    void *value; /* not owned; NULL if free */
+    uint32_t generation;
+    uint32_t next_free; /* slot + 1; 0 = none */
+};
+
+struct idmap {
+    struct idmap_slot *slots;
+    uint32_t used;     /* slots ever used */
+    uint32_t capacity; /* slots allocated */
+    uint32_t limit;
+    uint32_t live;
+    uint32_t first_free; /* slot + 1 */
+    uint32_t first_generation;
+};
+
+enum idmap_state { IDMAP_LIVE, IDMAP_STALE, IDMAP_UNKNOWN };
+
+/* first_generation (≥ 1) is what new slots start with: give each start of a daemon another one, so
+ * that handles from before are stale and not somebody else's. */
+void idmap_init(struct idmap *m, uint32_t limit, uint32_t first_generation);
+void idmap_finish(struct idmap *m); /* values are not touched */
+/* 0 when the limit is reached or memory is out. value must not be NULL. */
+uint64_t idmap_add(struct idmap *m, void *value);
+/* Puts a value back under a handle it had before (adoption); false if the slot is taken. */
+bool idmap_restore(struct idmap *m, uint64_t handle, void *value);
+void *idmap_get(const struct idmap *m, uint64_t handle); /* NULL if not live */
+enum idmap_state idmap_state(const struct idmap *m, uint64_t handle);
+void *idmap_remove(struct idmap *m, uint64_t handle); /* the value, NULL if not live */
+/* Iterates over live entries: start with *cursor = 0; NULL at the end. Removing the one just
+ * returned is allowed. */
+void *idmap_next(const struct idmap *m, uint32_t *cursor, uint64_t *ret_handle);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * The log sink: the one global of the project. Libraries do not log; programs do.
+ * Lines go to stderr as "<N>text" (the prefix systemd reads) when JOURNAL_STREAM is set, else as
+ * "program: text". Thread-safe: one write(2) per line.
+ */
+#ifndef COMMON_LOG_H
+#define COMMON_LOG_H
+
+enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+
+void log_open(const char *program, int level); /* program: static text */
+void log_set_level(int level);
+int log_level_from_name(const char *name); /* "error", "warn", "info", "debug"; -1 if unknown */
+const char *log_level_name(int level);
+int log_get_level(void);
+void log_write(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...) log_write(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...) log_write(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,28 @@
+/* Shared memory by descriptor. Nothing here blocks. */
+#ifndef COMMON_MEMFD_H
+#define COMMON_MEMFD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+/* A mapped memfd. Owns both the descriptor and the mapping. */
+struct memfd {
+    int fd; /* -1: none */
+    uint8_t *data;
+    size_t size; /* bytes */
+};
+
+#define MEMFD_NONE ((struct memfd){.fd = -1})
+
+/* Makes one of `size` bytes, close-on-exec, sealed against growing and shrinking, mapped for reading
+ * and writing. Pages are taken when first touched. ret_m untouched on failure. */
+int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e);
+/* Maps somebody's memfd. Refuses one that is not sealed against shrinking (its owner could end us
+ * with SIGBUS) or is smaller than min_size. Takes `fd` on success only. */
+int memfd_adopt(int fd, size_t min_size, bool writable, struct memfd *ret_m, struct err *e);
+void memfd_finish(struct memfd *m); /* unmaps and closes; a finished one may be finished again */
+
+#endif

@@ -1,0 +1,185 @@
+#include "common/seqpacket.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int seqpacket_pair(int ret_fd[2], struct err *e)
+{
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ret_fd) != 0) {
+        return err_errno(e, ERR_IO, "socketpair");
+    }
+    return 0;
+}
+
+static int address(const char *path, struct sockaddr_un *ret_addr, struct err *e)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof addr.sun_path) {
+        return err_set(e, ERR_INVALID, "%s: longer than %zu bytes", path, sizeof addr.sun_path - 1);
+    }
+    (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s", path);
+    *ret_addr = addr;
+    return 0;
+}
+
+static int open_socket(const char *path, struct sockaddr_un *ret_addr, int *ret_fd, struct err *e)
+{
+    int rc = address(path, ret_addr, e);
+    if (rc != 0) {
+        return rc;
+    }
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "socket");
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int seqpacket_listen(const char *path, int *ret_fd, struct err *e)
+{
+    struct sockaddr_un addr;
+    int fd = -1;
+    int rc = open_socket(path, &addr, &fd, e);
+    if (rc != 0) {
+        return rc;
+    }
+    mode_t old = umask(0177);
+    bool bound = bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
+    (void)umask(old);
+    if (!bound || listen(fd, 8) != 0) {
+        rc = err_errno(e, ERR_IO, "listening on %s", path);
+        (void)close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int seqpacket_connect(const char *path, int *ret_fd, struct err *e)
+{
+    struct sockaddr_un addr;
+    int fd = -1;
+    int rc = open_socket(path, &addr, &fd, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (connect(fd, (struct sockaddr *)&addr, sizeof addr) != 0) {
+        rc = err_errno(e, ERR_CONNECT, "connecting to %s", path);
+        (void)close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int seqpacket_send(int fd, const void *data, size_t size, const struct frame_fds *fds,
+                   struct err *e)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int) * FRAME_MAX_FDS)];
+    } control;
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fds != NULL && fds->count > 0) {
+        memset(&control, 0, sizeof control);
+        size_t length = sizeof(int) * (size_t)fds->count;
+        msg.msg_control = control.space;
+        msg.msg_controllen = CMSG_SPACE(length);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(length);
+        memcpy(CMSG_DATA(c), fds->fd, length);
+    }
+    ssize_t n;
+    do {
+        n = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n >= 0) {
+        return 0;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
+        return SEQPACKET_AGAIN;
+    }
+    return err_errno(e, ERR_IO, "sending a frame of %zu bytes", size);
+}
+
+/* Gathers what came with a message; what does not fit is closed at once. */
+static bool take_fds(struct msghdr *msg, struct frame_fds *ret_fds)
+{
+    bool fits = (msg->msg_flags & MSG_CTRUNC) == 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (ret_fds->count < FRAME_MAX_FDS) {
+                ret_fds->fd[ret_fds->count++] = fd;
+            } else {
+                (void)close(fd);
+                fits = false;
+            }
+        }
+    }
+    return fits;
+}
+
+int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct frame_fds *ret_fds,
+                   struct err *e)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int) * FRAME_MAX_FDS)];
+    } control;
+    struct iovec iov = {.iov_base = data, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.space,
+                         .msg_controllen = sizeof control.space};
+    ssize_t n;
+    do {
+        n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return SEQPACKET_AGAIN;
+        }
+        return errno == ECONNRESET ? SEQPACKET_EOF : err_errno(e, ERR_IO, "receiving a frame");
+    }
+    struct frame_fds fds = {.count = 0};
+    bool fits = take_fds(&msg, &fds);
+    if (n == 0 && fds.count == 0) {
+        return SEQPACKET_EOF; /* no frame is empty */
+    }
+    if (!fits || (msg.msg_flags & MSG_TRUNC) != 0) {
+        frame_fds_close(&fds);
+        return err_set(e, ERR_PROTOCOL, "a frame is longer than %zu bytes or brings over %d descriptors",
+                       size, FRAME_MAX_FDS);
+    }
+    *ret_size = (size_t)n;
+    if (ret_fds != NULL) {
+        *ret_fds = fds;
+    } else {
+        frame_fds_close(&fds);
+    }
+    return 0;
+}
+
+void frame_fds_close(struct frame_fds *fds)
+{
+    for (int i = 0; i < fds->count; i++) {
+        (void)close(fds->fd[i]);
+    }
+    fds->count = 0;
+}

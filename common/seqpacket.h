@@ -1,0 +1,40 @@
+/*
+ * Frames over SOCK_SEQPACKET: whole or not at all, with descriptors beside them.
+ * Used between front, launcher and workers. Never blocks: sockets are non-blocking.
+ */
+#ifndef COMMON_SEQPACKET_H
+#define COMMON_SEQPACKET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+#define FRAME_MAX_BYTES (64u * 1024u) /* below the kernel's default send buffer of 208 KiB */
+#define FRAME_MAX_FDS 8
+
+struct frame_fds {
+    int fd[FRAME_MAX_FDS];
+    int count;
+};
+
+/* A connected pair, non-blocking and close-on-exec. */
+int seqpacket_pair(int ret_fd[2], struct err *e);
+/* Listens on a path (mode 0600), which must not exist. The descriptor is non-blocking. */
+int seqpacket_listen(const char *path, int *ret_fd, struct err *e);
+int seqpacket_connect(const char *path, int *ret_fd, struct err *e);
+
+enum { SEQPACKET_AGAIN = 1, SEQPACKET_EOF = 2 };
+
+/* 0 = sent, SEQPACKET_AGAIN = try when writable, < 0 = ERR_*. fds may be NULL; they stay the
+ * caller's. */
+int seqpacket_send(int fd, const void *data, size_t size, const struct frame_fds *fds,
+                   struct err *e);
+/* 0 = received, SEQPACKET_AGAIN, SEQPACKET_EOF, < 0 = ERR_* (a frame longer than `size` or with
+ * more than FRAME_MAX_FDS descriptors is refused and what came with it closed). Received
+ * descriptors are close-on-exec and the caller's. */
+int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct frame_fds *ret_fds,
+                   struct err *e);
+void frame_fds_close(struct frame_fds *fds);
+
+#endif

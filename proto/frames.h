@@ -1,0 +1,264 @@
+/*
+ * What front, launcher and workers say to each other: frames of at most FRAME_MAX_BYTES over a
+ * SOCK_SEQPACKET pair, in the same encoding as messages.h. Both ends are of one build (they compare
+ * build ids), so frames may change with any version. Descriptors travel beside a frame in the order
+ * that its comment names.
+ */
+#ifndef PROTO_FRAMES_H
+#define PROTO_FRAMES_H
+
+#include "proto/messages.h"
+
+#define FRAME_META_MAX 768u   /* bytes the front attaches to a buffer or a job, opaque to workers */
+#define FRAME_AFTER_MAX 32u   /* jobs one job waits for inside a worker */
+#define FRAME_PATTERN_MAX 16u /* bytes of a fill pattern */
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+/* a launch argument, or the side of a copy, as a worker takes it */
+enum frame_ref_tag {
+    REF_BUFFER = 1, /* id, offset, size */
+    REF_TEMP = 2,   /* id = index of the job's temporary, offset, size */
+    REF_VALUE = 3,  /* value: scalar or struct, its bytes as the kernel takes them */
+    REF_LOCAL = 4,  /* size: bytes of local memory */
+};
+
+#define REC_REF(U, I, S, B, L)                                                                     \
+    U(tag, 4)                                                                                      \
+    U(id, UINT64_MAX)                                                                              \
+    U(offset, UINT64_MAX)                                                                          \
+    U(size, UINT64_MAX)                                                                            \
+    B(value, PROTO_TEXT_MAX)
+
+/* One primitive step. `step` is the user's step it came from (an operation of several launches
+ * gives several of these).
+ * OP_WRITE: args[0] = destination; stage = offset in the input staging memory
+ * OP_READ:  args[0] = source; stage = offset in the output staging memory
+ * OP_FILL:  args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated
+ * OP_COPY:  args[0] = destination, args[1] = source, of the same size
+ * OP_LAUNCH: module, entry, args, sizes in work items (local all 0 = the back end chooses) */
+#define REC_WSTEP(U, I, S, B, L)                                                                   \
+    U(op, 5)                                                                                       \
+    U(step, PROTO_STEPS_MAX)                                                                       \
+    L(args, REF, 64)                                                                               \
+    U(stage, UINT64_MAX)                                                                           \
+    B(pattern, FRAME_PATTERN_MAX)                                                                  \
+    U(module, UINT64_MAX)                                                                          \
+    S(entry, PROTO_NAME_MAX * 2)                                                                   \
+    U(gx, UINT64_MAX)                                                                              \
+    U(gy, UINT64_MAX)                                                                              \
+    U(gz, UINT64_MAX)                                                                              \
+    U(lx, UINT64_MAX)                                                                              \
+    U(ly, UINT64_MAX)                                                                              \
+    U(lz, UINT64_MAX)                                                                              \
+    U(shared, UINT64_MAX)
+
+#define REC_WTEMP(U, I, S, B, L) U(size, UINT64_MAX)
+#define REC_JOBREF(U, I, S, B, L) U(job, UINT64_MAX)
+#define REC_WORD(U, I, S, B, L) S(text, PROTO_TEXT_MAX)
+
+/* what a back end reports of a kernel in a module; bytes and counts 0 = unknown */
+#define REC_WKERNEL(U, I, S, B, L)                                                                 \
+    S(entry, PROTO_NAME_MAX * 2)                                                                   \
+    U(registers, UINT64_MAX)                                                                       \
+    U(local_bytes, UINT64_MAX)                                                                     \
+    U(shared_bytes, UINT64_MAX)                                                                    \
+    U(max_group, UINT64_MAX)                                                                       \
+    U(preferred_multiple, UINT64_MAX)
+
+#define FRAME_RECORDS(RECORD)                                                                      \
+    RECORD(REF, ref)                                                                               \
+    RECORD(WSTEP, wstep)                                                                           \
+    RECORD(WTEMP, wtemp)                                                                           \
+    RECORD(JOBREF, jobref)                                                                         \
+    RECORD(WORD, word)                                                                             \
+    RECORD(WKERNEL, wkernel)
+
+/* ---- front to worker ------------------------------------------------------------------------ */
+
+/* Answered by W_BUFFER. zero: start as zeros. */
+#define MSG_F_BUFFER_CREATE(U, I, S, B, L)                                                         \
+    U(id, UINT64_MAX) U(size, UINT64_MAX) U(zero, 1) B(meta, FRAME_META_MAX)
+/* After all jobs that use it ended; not answered. */
+#define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
+/* Replaces what is attached; not answered. */
+#define MSG_F_BUFFER_META(U, I, S, B, L) U(id, UINT64_MAX) B(meta, FRAME_META_MAX)
+/* fd: memfd of at least `size` bytes. The worker copies the buffer into it, keeps the descriptor
+ * and answers W_BUFFER. */
+#define MSG_F_BUFFER_SEAL(U, I, S, B, L) U(id, UINT64_MAX) U(size, UINT64_MAX)
+/* fd: memfd with the content. Creates, copies, keeps the descriptor, answers W_BUFFER. */
+#define MSG_F_BUFFER_RESTORE(U, I, S, B, L)                                                        \
+    U(id, UINT64_MAX) U(size, UINT64_MAX) B(meta, FRAME_META_MAX)
+/* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
+#define MSG_F_MODULE_LOAD(U, I, S, B, L)                                                           \
+    U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
+#define MSG_F_MODULE_UNLOAD(U, I, S, B, L) U(module, UINT64_MAX)
+/* Steps run in order on `stream`, after the jobs in `after` (all given to this worker before).
+ * Answered by W_DONE; kept in the worker's ledger until F_RETIRE. */
+#define MSG_F_JOB(U, I, S, B, L)                                                                   \
+    U(job, UINT64_MAX)                                                                             \
+    U(stream, 255)                                                                                 \
+    L(after, JOBREF, FRAME_AFTER_MAX)                                                              \
+    L(temps, WTEMP, 1024)                                                                          \
+    L(steps, WSTEP, 4096)                                                                          \
+    B(meta, FRAME_META_MAX)
+/* The answer of this job was taken: forget it. */
+#define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
+/* Tell all that you hold: W_HELD_* …, then W_HELD_END. */
+#define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
+#define MSG_F_POOL(U, I, S, B, L) U(trim, 1)
+#define MSG_F_QUIT(U, I, S, B, L) U(unused, 0)
+
+/* ---- worker to front ------------------------------------------------------------------------ */
+
+/* The device ran a kernel-free copy and is open. */
+#define MSG_W_READY(U, I, S, B, L)                                                                 \
+    S(build, PROTO_NAME_MAX)                                                                       \
+    S(backend, PROTO_NAME_MAX)                                                                     \
+    S(name, 128)                                                                                   \
+    S(vendor, 128)                                                                                 \
+    S(driver, 128)                                                                                 \
+    U(cpu, 1)                                                                                      \
+    U(simulated, 1)                                                                                \
+    U(memory, UINT64_MAX)                                                                          \
+    U(units, UINT64_MAX)                                                                           \
+    U(max_group, UINT64_MAX)                                                                       \
+    U(local_bytes, UINT64_MAX)                                                                     \
+    U(streams, 255)                                                                                \
+    U(max_alloc, UINT64_MAX)                                                                       \
+    U(f64, 1)                                                                                      \
+    S(arch, 128)
+/* The device cannot be used; the worker ends after this. */
+#define MSG_W_ABSENT(U, I, S, B, L) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+/* Once a second from a thread of its own. patience_ns: how long the next one may take (a compile,
+ * pinning or a context in the making). */
+#define MSG_W_BEAT(U, I, S, B, L) U(count, UINT64_MAX) U(patience_ns, UINT64_MAX)
+/* Sent only for jobs that run longer than some milliseconds. */
+#define MSG_W_STARTED(U, I, S, B, L) U(job, UINT64_MAX) U(at_ns, UINT64_MAX)
+#define MSG_W_DONE(U, I, S, B, L)                                                                  \
+    U(job, UINT64_MAX)                                                                             \
+    I(code)                                                                                        \
+    I(vendor)                                                                                      \
+    I(step)                                                                                        \
+    I(arg)                                                                                         \
+    U(effects, 2)                                                                                  \
+    U(started_ns, UINT64_MAX)                                                                      \
+    U(ended_ns, UINT64_MAX)                                                                        \
+    S(text, PROTO_TEXT_MAX)                                                                        \
+    L(timings, TIMING, PROTO_STEPS_MAX)
+#define MSG_W_BUFFER(U, I, S, B, L)                                                                \
+    U(id, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+#define MSG_W_MODULE(U, I, S, B, L)                                                                \
+    U(module, UINT64_MAX)                                                                          \
+    I(code)                                                                                        \
+    I(vendor)                                                                                      \
+    S(text, PROTO_TEXT_MAX)                                                                        \
+    L(kernels, WKERNEL, PROTO_KERNELS_MAX)
+/* fd if sealed: its host copy */
+#define MSG_W_HELD_BUFFER(U, I, S, B, L)                                                           \
+    U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) B(meta, FRAME_META_MAX)
+#define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
+/* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE */
+#define MSG_W_HELD_JOB(U, I, S, B, L)                                                              \
+    U(job, UINT64_MAX) U(stream, 255) U(finished, 1) B(meta, FRAME_META_MAX)
+#define MSG_W_HELD_END(U, I, S, B, L) U(nonce, UINT64_MAX)
+#define MSG_W_POOL(U, I, S, B, L)                                                                  \
+    U(size, UINT64_MAX)                                                                            \
+    U(used, UINT64_MAX)                                                                            \
+    U(peak, UINT64_MAX)                                                                            \
+    U(cached, UINT64_MAX)                                                                          \
+    U(largest_free, UINT64_MAX)                                                                    \
+    U(allocations, UINT64_MAX)                                                                     \
+    U(frees, UINT64_MAX)                                                                           \
+    U(hits, UINT64_MAX)                                                                            \
+    U(failures, UINT64_MAX)                                                                        \
+    U(driver_calls, UINT64_MAX)                                                                    \
+    U(live, UINT64_MAX)
+
+/* ---- front and launcher --------------------------------------------------------------------- */
+
+/* First frame of both sides. The launcher serves one front at a time. */
+#define MSG_L_HELLO(U, I, S, B, L) S(build, PROTO_NAME_MAX) U(pid, UINT64_MAX)
+/* fds: input staging, output staging. The launcher makes the worker's channel, keeps a duplicate of
+ * everything and answers L_STARTED. */
+#define MSG_L_WORKER(U, I, S, B, L)                                                                \
+    U(id, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
+/* fds: request, response (memfds). Limits: CPU seconds, address space in bytes, wall time. */
+#define MSG_L_COMPILER(U, I, S, B, L)                                                              \
+    U(id, UINT64_MAX)                                                                              \
+    L(args, WORD, 64)                                                                              \
+    U(cpu_s, UINT64_MAX)                                                                           \
+    U(memory, UINT64_MAX)                                                                          \
+    U(wall_ns, UINT64_MAX)
+/* fd for a worker: the front's end of its channel. code < 0: it could not be started. */
+#define MSG_L_STARTED(U, I, S, B, L) U(id, UINT64_MAX) U(pid, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
+/* status: as waitpid gives it. timed_out: the launcher ended it at its wall time. */
+#define MSG_L_ENDED(U, I, S, B, L)                                                                 \
+    U(id, UINT64_MAX) U(pid, UINT64_MAX) U(status, UINT64_MAX) U(timed_out, 1)
+#define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
+/* Answered by an L_HELD for each worker, then L_LISTED. */
+#define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
+/* fds: the front's end of the channel, input staging, output staging. args, meta as they were given. */
+#define MSG_L_HELD(U, I, S, B, L)                                                                  \
+    U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
+#define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)
+/* End all children, then yourself. */
+#define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
+
+#define PROTO_FRAMES(MESSAGE)                                                                      \
+    MESSAGE(F_BUFFER_CREATE, f_buffer_create, 128)                                                 \
+    MESSAGE(F_BUFFER_FREE, f_buffer_free, 129)                                                     \
+    MESSAGE(F_BUFFER_META, f_buffer_meta, 130)                                                     \
+    MESSAGE(F_BUFFER_SEAL, f_buffer_seal, 131)                                                     \
+    MESSAGE(F_BUFFER_RESTORE, f_buffer_restore, 132)                                               \
+    MESSAGE(F_MODULE_LOAD, f_module_load, 133)                                                     \
+    MESSAGE(F_MODULE_UNLOAD, f_module_unload, 134)                                                 \
+    MESSAGE(F_JOB, f_job, 135)                                                                     \
+    MESSAGE(F_RETIRE, f_retire, 136)                                                               \
+    MESSAGE(F_INVENTORY, f_inventory, 137)                                                         \
+    MESSAGE(F_POOL, f_pool, 138)                                                                   \
+    MESSAGE(F_QUIT, f_quit, 139)                                                                   \
+    MESSAGE(W_READY, w_ready, 160)                                                                 \
+    MESSAGE(W_ABSENT, w_absent, 161)                                                               \
+    MESSAGE(W_BEAT, w_beat, 162)                                                                   \
+    MESSAGE(W_STARTED, w_started, 163)                                                             \
+    MESSAGE(W_DONE, w_done, 164)                                                                   \
+    MESSAGE(W_BUFFER, w_buffer, 165)                                                               \
+    MESSAGE(W_MODULE, w_module, 166)                                                               \
+    MESSAGE(W_HELD_BUFFER, w_held_buffer, 167)                                                     \
+    MESSAGE(W_HELD_MODULE, w_held_module, 168)                                                     \
+    MESSAGE(W_HELD_JOB, w_held_job, 169)                                                           \
+    MESSAGE(W_HELD_END, w_held_end, 170)                                                           \
+    MESSAGE(W_POOL, w_pool, 171)                                                                   \
+    MESSAGE(L_HELLO, l_hello, 192)                                                                 \
+    MESSAGE(L_WORKER, l_worker, 193)                                                               \
+    MESSAGE(L_COMPILER, l_compiler, 194)                                                           \
+    MESSAGE(L_STARTED, l_started, 195)                                                             \
+    MESSAGE(L_ENDED, l_ended, 196)                                                                 \
+    MESSAGE(L_KILL, l_kill, 197)                                                                   \
+    MESSAGE(L_LIST, l_list, 198)                                                                   \
+    MESSAGE(L_HELD, l_held, 199)                                                                   \
+    MESSAGE(L_LISTED, l_listed, 200)                                                               \
+    MESSAGE(L_QUIT, l_quit, 201)
+
+#define X(NAME, name)                                                                              \
+    struct proto_##name {                                                                          \
+        REC_##NAME(FIELD_U, FIELD_I, FIELD_S, FIELD_B, FIELD_L)                                    \
+    };
+FRAME_RECORDS(X)
+#undef X
+
+#define X(NAME, name, value)                                                                       \
+    struct msg_##name {                                                                            \
+        MSG_##NAME(FIELD_U, FIELD_I, FIELD_S, FIELD_B, FIELD_L)                                    \
+    };
+PROTO_FRAMES(X)
+#undef X
+
+enum frame_kind {
+#define X(NAME, name, value) FRAME_KIND_##NAME = (value),
+    PROTO_FRAMES(X)
+#undef X
+};
+
+#endif

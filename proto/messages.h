@@ -1,0 +1,470 @@
+/*
+ * What clients and the daemon say to each other. PROTOCOL.md is the normative text; this file is
+ * the same in C.
+ *
+ * A message or record is one X-macro over its fields, in wire order:
+ *   U(name, max)          unsigned integer, at most `max`           uint64_t
+ *   I(name)               signed integer                            int64_t
+ *   S(name, max)          text of at most `max` bytes, no NUL       struct bytes (UTF-8 by convention)
+ *   B(name, max)          bytes, at most `max`                      struct bytes
+ *   L(name, record, max)  list of records, at most `max`            struct proto_list
+ * On the wire a message is one msgpack array whose first element is its kind, followed by its
+ * fields; a record is an array of its fields. Trailing fields that are 0 or empty may be left out,
+ * and a reader ignores fields behind those that it knows: so both sides can grow.
+ */
+#ifndef PROTO_MESSAGES_H
+#define PROTO_MESSAGES_H
+
+#include "common/bytes.h"
+#include "proto/limits.h"
+
+/* A list in its encoded form: `count` records one after the other, checked when the message was
+ * decoded. Not owned: lies in the message. Read it with proto_list_next. */
+struct proto_list {
+    struct bytes raw;
+    uint64_t count;
+};
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+/* tag of an argument: what stands in it */
+enum proto_arg_tag {
+    ARG_BUFFER = 1, /* handle, first, count: a resident buffer or a slice of it (count 0 = the rest) */
+    ARG_SCALAR = 2, /* dtype, bits: the value's bits, little endian, in the low bytes */
+    ARG_INLINE = 3, /* access, dtype, shape, data: an array that travels with the job */
+    ARG_TEMP = 4,   /* handle = index of the program's temporary, first, count */
+    ARG_PARAM = 5,  /* handle = index of the program's parameter, first, count */
+    ARG_STRUCT = 6, /* data: a struct by value */
+    ARG_LOCAL = 7,  /* count: bytes of local (shared) memory */
+};
+
+#define REC_ARG(U, I, S, B, L)                                                                     \
+    U(tag, 7)                                                                                      \
+    U(access, 3)                                                                                   \
+    U(handle, UINT64_MAX)                                                                          \
+    U(first, UINT64_MAX)                                                                           \
+    U(count, UINT64_MAX)                                                                           \
+    U(dtype, 255)                                                                                  \
+    U(bits, UINT64_MAX)                                                                            \
+    B(data, PROTO_INLINE_MAX)                                                                      \
+    U(ndim, 4)                                                                                     \
+    U(d0, UINT64_MAX)                                                                              \
+    U(d1, UINT64_MAX)                                                                              \
+    U(d2, UINT64_MAX)                                                                              \
+    U(d3, UINT64_MAX)
+
+enum proto_op {
+    OP_WRITE = 1,  /* args: destination, source (ARG_INLINE in, or ARG_PARAM of kind data) */
+    OP_FILL = 2,   /* args: destination, ARG_SCALAR or ARG_PARAM of kind scalar */
+    OP_COPY = 3,   /* args: destination, source */
+    OP_LAUNCH = 4, /* kernel, args in the kernel's order, sizes if the kernel's signature has none */
+    OP_READ = 5,   /* args: source; its bytes become an output of the job */
+};
+
+/* gx…gz: global size in work items, lx…lz: local size; 0 = let the daemon choose.
+ * shared: bytes of dynamic local memory. */
+#define REC_STEP(U, I, S, B, L)                                                                    \
+    U(op, 5)                                                                                       \
+    U(kernel, UINT64_MAX)                                                                          \
+    L(args, ARG, PROTO_ARGS_MAX)                                                                   \
+    U(gx, UINT64_MAX)                                                                              \
+    U(gy, UINT64_MAX)                                                                              \
+    U(gz, UINT64_MAX)                                                                              \
+    U(lx, UINT64_MAX)                                                                              \
+    U(ly, UINT64_MAX)                                                                              \
+    U(lz, UINT64_MAX)                                                                              \
+    U(shared, UINT64_MAX)
+
+enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
+
+/* ndim 0 = any shape of that type */
+#define REC_PARAM(U, I, S, B, L)                                                                   \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(kind, 3)                                                                                     \
+    U(dtype, 255)                                                                                  \
+    U(ndim, 4)                                                                                     \
+    U(d0, UINT64_MAX)                                                                              \
+    U(d1, UINT64_MAX)                                                                              \
+    U(d2, UINT64_MAX)                                                                              \
+    U(d3, UINT64_MAX)
+
+#define REC_TEMP(U, I, S, B, L)                                                                    \
+    U(dtype, 255)                                                                                  \
+    U(ndim, 4)                                                                                     \
+    U(d0, UINT64_MAX)                                                                              \
+    U(d1, UINT64_MAX)                                                                              \
+    U(d2, UINT64_MAX)                                                                              \
+    U(d3, UINT64_MAX)
+
+/* what a job gives back: of READ steps and of inline out/inout arguments, in step order */
+#define REC_OUTPUT(U, I, S, B, L)                                                                  \
+    U(step, PROTO_STEPS_MAX)                                                                       \
+    U(arg, PROTO_ARGS_MAX)                                                                         \
+    B(data, PROTO_INLINE_MAX)
+
+/* when a step ran, relative to the start of the job's execution */
+#define REC_TIMING(U, I, S, B, L)                                                                  \
+    U(step, UINT64_MAX)                                                                            \
+    U(begin_ns, UINT64_MAX)                                                                        \
+    U(end_ns, UINT64_MAX)
+
+/* kind: 1 scalar, 2 array, 3 struct, 4 local memory; dtype 0 = unknown */
+#define REC_KARG(U, I, S, B, L)                                                                    \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(kind, 4)                                                                                     \
+    U(access, 3)                                                                                   \
+    U(dtype, 255)                                                                                  \
+    U(bytes, UINT64_MAX)
+
+/* signature: the source line, empty if the code had none. auto_grid: sizes follow from the data. */
+#define REC_KERNEL(U, I, S, B, L)                                                                  \
+    U(handle, UINT64_MAX)                                                                          \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(version, UINT64_MAX)                                                                         \
+    U(auto_grid, 1)                                                                                \
+    S(signature, PROTO_TEXT_MAX)                                                                   \
+    L(args, KARG, PROTO_ARGS_MAX)
+
+/* code 0 = job done; step and arg are -1 where none is meant */
+#define REC_RESULT(U, I, S, B, L)                                                                  \
+    U(job, UINT64_MAX)                                                                             \
+    I(code)                                                                                        \
+    I(vendor)                                                                                      \
+    I(step)                                                                                        \
+    I(arg)                                                                                         \
+    U(effects, 2)                                                                                  \
+    U(retry_after_ns, UINT64_MAX)                                                                  \
+    S(text, PROTO_TEXT_MAX)                                                                        \
+    L(outputs, OUTPUT, PROTO_OUTPUTS_MAX)                                                          \
+    U(device, UINT64_MAX)                                                                          \
+    U(queued_ns, UINT64_MAX)                                                                       \
+    U(executed_ns, UINT64_MAX)                                                                     \
+    U(replays, UINT64_MAX)                                                                         \
+    L(timings, TIMING, PROTO_STEPS_MAX)
+
+enum proto_notice_kind { NOTICE_BUFFER_LOST = 1, NOTICE_DRAINING = 2, NOTICE_RESUMED = 3 };
+
+#define REC_NOTICE(U, I, S, B, L)                                                                  \
+    U(kind, 255)                                                                                   \
+    U(handle, UINT64_MAX)                                                                          \
+    S(text, PROTO_TEXT_MAX)
+
+/* kind of a column: how its cells are meant */
+enum proto_column_kind {
+    COLUMN_TEXT = 1,
+    COLUMN_UINT = 2,
+    COLUMN_INT = 3, /* two's complement in the cell's value */
+    COLUMN_BYTES = 4,
+    COLUMN_NS = 5,
+    COLUMN_PPM = 6, /* parts of a million */
+    COLUMN_HANDLE = 7,
+    COLUMN_BOOL = 8,
+};
+
+/* wide: shown only when asked for a wide table */
+#define REC_COLUMN(U, I, S, B, L)                                                                  \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(kind, 255)                                                                                   \
+    U(wide, 1)
+
+#define REC_CELL(U, I, S, B, L)                                                                    \
+    U(value, UINT64_MAX)                                                                           \
+    S(text, PROTO_TEXT_MAX)
+
+#define REC_ROW(U, I, S, B, L) L(cells, CELL, PROTO_COLUMNS_MAX)
+
+/* RECORD(NAME, name) */
+#define PROTO_RECORDS(RECORD)                                                                      \
+    RECORD(ARG, arg)                                                                               \
+    RECORD(STEP, step)                                                                             \
+    RECORD(PARAM, param)                                                                           \
+    RECORD(TEMP, temp)                                                                             \
+    RECORD(OUTPUT, output)                                                                         \
+    RECORD(TIMING, timing)                                                                         \
+    RECORD(KARG, karg)                                                                             \
+    RECORD(KERNEL, kernel)                                                                         \
+    RECORD(RESULT, result)                                                                         \
+    RECORD(NOTICE, notice)                                                                         \
+    RECORD(COLUMN, column)                                                                         \
+    RECORD(CELL, cell)                                                                             \
+    RECORD(ROW, row)
+
+/* ---- requests ------------------------------------------------------------------------------
+ * seq: the session's sequence number, 1, 2, 3 …; the daemon admits in this order and answers a
+ * number it has seen with the same answer. 0 = not sequenced (HELLO, PING, WAIT, CANCEL, QUERY …).
+ * ack: the client has taken all answers up to this number; the daemon may forget them. */
+#define HEAD(U) U(seq, UINT64_MAX) U(ack, UINT64_MAX)
+
+/* resume: the lowest sequence number that the client will send next or again */
+#define MSG_HELLO(U, I, S, B, L)                                                                   \
+    HEAD(U)                                                                                        \
+    U(major, UINT64_MAX)                                                                           \
+    U(minor, UINT64_MAX)                                                                           \
+    B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
+    U(resume, UINT64_MAX)                                                                          \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    B(token, PROTO_TOKEN_MAX)
+
+#define MSG_BYE(U, I, S, B, L) HEAD(U)
+
+#define MSG_PING(U, I, S, B, L) HEAD(U) U(value, UINT64_MAX)
+
+/* flags of a buffer */
+enum proto_buffer_flag { BUFFER_FLAG_ZERO = 1 /* starts as zeros, not undefined */ };
+
+/* device: 0 = the daemon chooses, else the device's id + 1 */
+#define MSG_BUFFER_CREATE(U, I, S, B, L)                                                           \
+    HEAD(U)                                                                                        \
+    U(dtype, 255)                                                                                  \
+    U(ndim, 4)                                                                                     \
+    U(d0, UINT64_MAX)                                                                              \
+    U(d1, UINT64_MAX)                                                                              \
+    U(d2, UINT64_MAX)                                                                              \
+    U(d3, UINT64_MAX)                                                                              \
+    U(flags, UINT64_MAX)                                                                           \
+    S(label, PROTO_LABEL_MAX)                                                                      \
+    U(device, UINT64_MAX)
+
+#define MSG_BUFFER_FREE(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
+#define MSG_BUFFER_INFO(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
+#define MSG_BUFFER_SEAL(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
+
+/* rights: 1 = other sessions of the tenant may read, 3 = read and write */
+#define MSG_BUFFER_PUBLISH(U, I, S, B, L)                                                          \
+    HEAD(U)                                                                                        \
+    U(handle, UINT64_MAX)                                                                          \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(rights, 3)                                                                                   \
+    U(linger_ns, UINT64_MAX)
+
+#define MSG_BUFFER_OPEN(U, I, S, B, L) HEAD(U) S(name, PROTO_NAME_MAX)
+
+enum proto_lang {
+    LANG_DIALECT = 1, /* .gk: the portable dialect */
+    LANG_OPENCL = 2,  /* .cl */
+    LANG_CUDA = 3,    /* .cu */
+    LANG_PTX = 4,
+    LANG_CUBIN = 5,
+    LANG_SPIRV = 6,
+};
+
+/* file: the user's file name, for messages. signature: lines for code that carries none. */
+#define MSG_MODULE_LOAD(U, I, S, B, L)                                                             \
+    HEAD(U)                                                                                        \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(lang, 255)                                                                                   \
+    B(source, PROTO_SOURCE_MAX)                                                                    \
+    S(options, PROTO_OPTIONS_MAX)                                                                  \
+    S(signature, PROTO_TEXT_MAX)                                                                   \
+    S(file, PROTO_LABEL_MAX)
+
+#define MSG_MODULE_UNLOAD(U, I, S, B, L) HEAD(U) U(module, UINT64_MAX)
+
+/* module 0 = built-in kernels */
+#define MSG_KERNEL_FIND(U, I, S, B, L) HEAD(U) S(name, PROTO_NAME_MAX) U(module, UINT64_MAX)
+
+#define MSG_PROGRAM_CREATE(U, I, S, B, L)                                                          \
+    HEAD(U)                                                                                        \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    L(params, PARAM, PROTO_PARAMS_MAX)                                                             \
+    L(temps, TEMP, PROTO_TEMPS_MAX)                                                                \
+    L(steps, STEP, PROTO_STEPS_MAX)
+
+#define MSG_PROGRAM_FREE(U, I, S, B, L) HEAD(U) U(program, UINT64_MAX)
+
+enum proto_submit_flag {
+    SUBMIT_ASYNC = 1, /* answered by ACCEPTED; the result comes through WAIT */
+    SUBMIT_PURE = 2,  /* reserved */
+};
+
+/* program 0: temps and steps stand in this message. bindings: a value for each parameter.
+ * deadline_ns, limit_ns: relative; 0 = none / the daemon's default. device as in BUFFER_CREATE. */
+#define MSG_SUBMIT(U, I, S, B, L)                                                                  \
+    HEAD(U)                                                                                        \
+    U(program, UINT64_MAX)                                                                         \
+    L(bindings, ARG, PROTO_PARAMS_MAX)                                                             \
+    U(flags, UINT64_MAX)                                                                           \
+    U(deadline_ns, UINT64_MAX)                                                                     \
+    U(limit_ns, UINT64_MAX)                                                                        \
+    I(priority)                                                                                    \
+    U(device, UINT64_MAX)                                                                          \
+    S(label, PROTO_LABEL_MAX)                                                                      \
+    U(trace_id, UINT64_MAX)                                                                        \
+    L(temps, TEMP, PROTO_TEMPS_MAX)                                                                \
+    L(steps, STEP, PROTO_STEPS_MAX)
+
+/* Held until something is to be told or timeout_ns passed. taken: the number of the last EVENTS
+ * that this client received; one that was not received is sent again. */
+#define MSG_WAIT(U, I, S, B, L) HEAD(U) U(timeout_ns, UINT64_MAX) U(taken, UINT64_MAX)
+
+#define MSG_CANCEL(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
+#define MSG_JOB_INFO(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
+#define MSG_EXPLAIN(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
+
+/* what: status, devices, pool, kernels, jobs, sessions, tenants, config, timeline */
+#define MSG_QUERY(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(filter, PROTO_TEXT_MAX)
+
+/* what: drain, resume, reload, log-level, session-kill, pool-trim */
+#define MSG_CONTROL(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(value, PROTO_TEXT_MAX)
+
+/* ---- replies ------------------------------------------------------------------------------- */
+
+#define MSG_ERROR(U, I, S, B, L)                                                                   \
+    I(code)                                                                                        \
+    I(vendor)                                                                                      \
+    I(step)                                                                                        \
+    I(arg)                                                                                         \
+    U(effects, 2)                                                                                  \
+    U(retry_after_ns, UINT64_MAX)                                                                  \
+    S(text, PROTO_TEXT_MAX)                                                                        \
+    S(log, PROTO_LOG_MAX)
+
+#define MSG_DONE(U, I, S, B, L) U(value, UINT64_MAX)
+
+/* daemon_id: another one after each start. resumed: the daemon knew this session.
+ * expect: the sequence number that it admits next. */
+#define MSG_WELCOME(U, I, S, B, L)                                                                 \
+    U(major, UINT64_MAX)                                                                           \
+    U(minor, UINT64_MAX)                                                                           \
+    B(daemon_id, PROTO_CLIENT_ID_BYTES)                                                            \
+    U(resumed, 1)                                                                                  \
+    U(expect, UINT64_MAX)                                                                          \
+    U(max_message, UINT64_MAX)                                                                     \
+    U(max_inflight, UINT64_MAX)                                                                    \
+    U(max_reorder, UINT64_MAX)                                                                     \
+    U(linger_ns, UINT64_MAX)                                                                       \
+    S(build, PROTO_NAME_MAX)                                                                       \
+    S(tenant, PROTO_NAME_MAX)                                                                      \
+    U(may_load, 1)                                                                                 \
+    U(session, UINT64_MAX)
+
+#define MSG_PONG(U, I, S, B, L) U(value, UINT64_MAX) U(now_ns, UINT64_MAX)
+
+/* state: 1 defined, 2 undefined, 3 sealed, 4 lost. device: the device's id + 1. */
+#define MSG_BUFFER(U, I, S, B, L)                                                                  \
+    U(handle, UINT64_MAX)                                                                          \
+    U(dtype, 255)                                                                                  \
+    U(ndim, 4)                                                                                     \
+    U(d0, UINT64_MAX)                                                                              \
+    U(d1, UINT64_MAX)                                                                              \
+    U(d2, UINT64_MAX)                                                                              \
+    U(d3, UINT64_MAX)                                                                              \
+    U(flags, UINT64_MAX)                                                                           \
+    S(label, PROTO_LABEL_MAX)                                                                      \
+    U(state, 4)                                                                                    \
+    U(device, UINT64_MAX)                                                                          \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(generation, UINT64_MAX)
+
+#define MSG_MODULE(U, I, S, B, L)                                                                  \
+    U(module, UINT64_MAX)                                                                          \
+    S(log, PROTO_LOG_MAX)                                                                          \
+    L(kernels, KERNEL, PROTO_KERNELS_MAX)
+
+#define MSG_KERNEL_FOUND(U, I, S, B, L) L(kernels, KERNEL, 1)
+
+#define MSG_PROGRAM(U, I, S, B, L) U(program, UINT64_MAX)
+#define MSG_ACCEPTED(U, I, S, B, L) U(job, UINT64_MAX)
+#define MSG_RESULTS(U, I, S, B, L) L(results, RESULT, 1)
+
+#define MSG_EVENTS(U, I, S, B, L)                                                                  \
+    U(number, UINT64_MAX)                                                                          \
+    L(results, RESULT, PROTO_EVENTS_MAX)                                                           \
+    L(notices, NOTICE, PROTO_EVENTS_MAX)
+
+/* times are the daemon's monotonic clock, 0 = not yet */
+#define MSG_JOB(U, I, S, B, L)                                                                     \
+    U(job, UINT64_MAX)                                                                             \
+    S(state, PROTO_NAME_MAX)                                                                       \
+    S(label, PROTO_LABEL_MAX)                                                                      \
+    I(code)                                                                                        \
+    S(text, PROTO_TEXT_MAX)                                                                        \
+    U(device, UINT64_MAX)                                                                          \
+    U(stream, UINT64_MAX)                                                                          \
+    U(replays, UINT64_MAX)                                                                         \
+    U(submitted_ns, UINT64_MAX)                                                                    \
+    U(dispatched_ns, UINT64_MAX)                                                                   \
+    U(started_ns, UINT64_MAX)                                                                      \
+    U(ended_ns, UINT64_MAX)                                                                        \
+    U(trace_id, UINT64_MAX)                                                                        \
+    L(timings, TIMING, PROTO_STEPS_MAX)
+
+#define MSG_EXPLANATION(U, I, S, B, L) S(text, PROTO_TEXT_MAX)
+
+#define MSG_TABLE(U, I, S, B, L)                                                                   \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    L(columns, COLUMN, PROTO_COLUMNS_MAX)                                                          \
+    L(rows, ROW, PROTO_ROWS_MAX)
+
+/* MESSAGE(NAME, name, kind): kinds are never reused */
+#define PROTO_REQUESTS(MESSAGE)                                                                    \
+    MESSAGE(HELLO, hello, 1)                                                                       \
+    MESSAGE(BYE, bye, 2)                                                                           \
+    MESSAGE(PING, ping, 3)                                                                         \
+    MESSAGE(BUFFER_CREATE, buffer_create, 4)                                                       \
+    MESSAGE(BUFFER_FREE, buffer_free, 5)                                                           \
+    MESSAGE(BUFFER_INFO, buffer_info, 6)                                                           \
+    MESSAGE(BUFFER_SEAL, buffer_seal, 7)                                                           \
+    MESSAGE(BUFFER_PUBLISH, buffer_publish, 8)                                                     \
+    MESSAGE(BUFFER_OPEN, buffer_open, 9)                                                           \
+    MESSAGE(MODULE_LOAD, module_load, 10)                                                          \
+    MESSAGE(MODULE_UNLOAD, module_unload, 11)                                                      \
+    MESSAGE(KERNEL_FIND, kernel_find, 12)                                                          \
+    MESSAGE(PROGRAM_CREATE, program_create, 13)                                                    \
+    MESSAGE(PROGRAM_FREE, program_free, 14)                                                        \
+    MESSAGE(SUBMIT, submit, 15)                                                                    \
+    MESSAGE(WAIT, wait, 16)                                                                        \
+    MESSAGE(CANCEL, cancel, 17)                                                                    \
+    MESSAGE(JOB_INFO, job_info, 18)                                                                \
+    MESSAGE(EXPLAIN, explain, 19)                                                                  \
+    MESSAGE(QUERY, query, 20)                                                                      \
+    MESSAGE(CONTROL, control, 21)
+
+#define PROTO_REPLIES(MESSAGE)                                                                     \
+    MESSAGE(ERROR, error, 64)                                                                      \
+    MESSAGE(DONE, done, 65)                                                                        \
+    MESSAGE(WELCOME, welcome, 66)                                                                  \
+    MESSAGE(PONG, pong, 67)                                                                        \
+    MESSAGE(BUFFER, buffer, 68)                                                                    \
+    MESSAGE(MODULE, module, 69)                                                                    \
+    MESSAGE(KERNEL_FOUND, kernel_found, 70)                                                        \
+    MESSAGE(PROGRAM, program, 71)                                                                  \
+    MESSAGE(ACCEPTED, accepted, 72)                                                                \
+    MESSAGE(RESULTS, results, 73)                                                                  \
+    MESSAGE(EVENTS, events, 74)                                                                    \
+    MESSAGE(JOB, job, 75)                                                                          \
+    MESSAGE(EXPLANATION, explanation, 76)                                                          \
+    MESSAGE(TABLE, table, 77)
+
+#define PROTO_MESSAGES(MESSAGE) PROTO_REQUESTS(MESSAGE) PROTO_REPLIES(MESSAGE)
+
+/* ---- the structs: struct proto_<name> for records, struct msg_<name> for messages ------------- */
+
+#define FIELD_U(name, max) uint64_t name;
+#define FIELD_I(name) int64_t name;
+#define FIELD_S(name, max) struct bytes name;
+#define FIELD_B(name, max) struct bytes name;
+#define FIELD_L(name, record, max) struct proto_list name;
+
+#define X(NAME, name)                                                                              \
+    struct proto_##name {                                                                          \
+        REC_##NAME(FIELD_U, FIELD_I, FIELD_S, FIELD_B, FIELD_L)                                    \
+    };
+PROTO_RECORDS(X)
+#undef X
+
+#define X(NAME, name, value)                                                                       \
+    struct msg_##name {                                                                            \
+        MSG_##NAME(FIELD_U, FIELD_I, FIELD_S, FIELD_B, FIELD_L)                                    \
+    };
+PROTO_MESSAGES(X)
+#undef X
+
+enum msg_kind {
+    MSG_KIND_NONE = 0,
+#define X(NAME, name, value) MSG_KIND_##NAME = (value),
+    PROTO_MESSAGES(X)
+#undef X
+};
+
+#endif
