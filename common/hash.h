@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_BYTES 16
+#define HASH_BYTES      16
 #define HASH_TEXT_BYTES 33 /* hexadecimal with the NUL */
 
 struct hash {

@@ -24,7 +24,8 @@ static uint32_t generation_after(uint32_t generation)
 
 void idmap_init(struct idmap *m, uint32_t limit, uint32_t first_generation)
 {
-    *m = (struct idmap){.limit = limit, .first_generation = first_generation > 0 ? first_generation : 1};
+    *m = (struct idmap){.limit = limit,
+                        .first_generation = first_generation > 0 ? first_generation : 1};
 }
 
 void idmap_finish(struct idmap *m)
@@ -53,8 +54,8 @@ static bool grow(struct idmap *m, uint32_t need)
 
 static void append_free(struct idmap *m)
 {
-    m->slots[m->used] = (struct idmap_slot){.generation = m->first_generation,
-                                            .next_free = m->first_free};
+    m->slots[m->used] =
+        (struct idmap_slot){.generation = m->first_generation, .next_free = m->first_free};
     m->used++;
     m->first_free = m->used;
 }

@@ -17,8 +17,8 @@ struct memfd {
 
 #define MEMFD_NONE ((struct memfd){.fd = -1})
 
-/* Makes one of `size` bytes, close-on-exec, sealed against growing and shrinking, mapped for reading
- * and writing. Pages are taken when first touched. ret_m untouched on failure. */
+/* Makes one of `size` bytes, close-on-exec, sealed against growing and shrinking, mapped for
+ * reading and writing. Pages are taken when first touched. ret_m untouched on failure. */
 int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e);
 /* Maps somebody's memfd. Refuses one that is not sealed against shrinking (its owner could end us
  * with SIGBUS) or is smaller than min_size. Takes `fd` on success only. */

@@ -26,7 +26,8 @@ struct range {
 
 void range_init(struct range *r, uint64_t size, uint64_t align);
 void range_finish(struct range *r);
-uint64_t range_alloc(struct range *r, uint64_t size); /* RANGE_NONE: no room; size 0 takes `align` */
+uint64_t range_alloc(struct range *r,
+                     uint64_t size); /* RANGE_NONE: no room; size 0 takes `align` */
 /* Marks a range that is in use already (adoption); false if it overlaps or lies outside. */
 bool range_take(struct range *r, uint64_t offset, uint64_t size);
 bool range_free(struct range *r, uint64_t offset); /* false: no range starts there */

@@ -11,7 +11,7 @@
 #include "common/err.h"
 
 #define FRAME_MAX_BYTES (64u * 1024u) /* below the kernel's default send buffer of 208 KiB */
-#define FRAME_MAX_FDS 8
+#define FRAME_MAX_FDS   8
 
 struct frame_fds {
     int fd[FRAME_MAX_FDS];

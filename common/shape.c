@@ -51,8 +51,8 @@ bool dtype_is_float(int dtype)
 
 bool dtype_is_signed(int dtype)
 {
-    return dtype_is_float(dtype) || dtype == DTYPE_I8 || dtype == DTYPE_I16 ||
-           dtype == DTYPE_I32 || dtype == DTYPE_I64;
+    return dtype_is_float(dtype) || dtype == DTYPE_I8 || dtype == DTYPE_I16 || dtype == DTYPE_I32 ||
+           dtype == DTYPE_I64;
 }
 
 int shape_make(int dtype, unsigned ndim, const uint64_t *dims, struct shape *ret_shape,
@@ -73,8 +73,9 @@ int shape_make(int dtype, unsigned ndim, const uint64_t *dims, struct shape *ret
         s.dim[i] = dims[i];
         if (dims[i] > 0) {
             if (dims[i] > room) {
-                return err_set(e, ERR_ARG_SHAPE, "dimension %u of %llu makes it larger than 2^63 bytes",
-                               i, (unsigned long long)dims[i]);
+                return err_set(e, ERR_ARG_SHAPE,
+                               "dimension %u of %llu makes it larger than 2^63 bytes", i,
+                               (unsigned long long)dims[i]);
             }
             room /= dims[i];
         }

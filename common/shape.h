@@ -40,9 +40,9 @@ struct shape {
     uint64_t dim[SHAPE_MAX_DIMS];
 };
 
-uint32_t dtype_size(int dtype);           /* bytes of one element; 0 if unknown */
-const char *dtype_name(int dtype);        /* "f32"; "none" if unknown; static */
-int dtype_from_name(const char *name);    /* DTYPE_NONE if unknown */
+uint32_t dtype_size(int dtype);        /* bytes of one element; 0 if unknown */
+const char *dtype_name(int dtype);     /* "f32"; "none" if unknown; static */
+int dtype_from_name(const char *name); /* DTYPE_NONE if unknown */
 bool dtype_is_float(int dtype);
 bool dtype_is_signed(int dtype);
 

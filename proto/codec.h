@@ -53,9 +53,9 @@ unsigned proto_kind(struct bytes message);
 
 /* Appends a message. ERR_LIMIT if a field is over its limit, ERR_NOMEM if `out` could not grow. */
 int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, struct err *e);
-/* Decodes and checks a whole message of the given schema. `ret_msg` (s->size bytes) is zeroed first.
- * ERR_PROTOCOL names message, field and what is wrong with it. Bytes behind the message are an
- * error too. */
+/* Decodes and checks a whole message of the given schema. `ret_msg` (s->size bytes) is zeroed
+ * first. ERR_PROTOCOL names message, field and what is wrong with it. Bytes behind the message are
+ * an error too. */
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e);
 
 /* Appends one record to a list that is being built in `out`; proto_list_of makes the field's value

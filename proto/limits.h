@@ -5,24 +5,25 @@
 #define PROTO_MAJOR 0
 #define PROTO_MINOR 1
 
-#define PROTO_INLINE_MAX (16u * 1024u * 1024u)              /* bytes of one inline value */
-#define PROTO_MESSAGE_MAX (PROTO_INLINE_MAX + 256u * 1024u) /* bytes of a message without SP header */
+#define PROTO_INLINE_MAX (16u * 1024u * 1024u) /* bytes of one inline value */
+#define PROTO_MESSAGE_MAX                                                                          \
+    (PROTO_INLINE_MAX + 256u * 1024u) /* bytes of a message without SP header */
 #define PROTO_CLIENT_ID_BYTES 16u
-#define PROTO_NAME_MAX 64u     /* bytes: kernels, modules, published buffers, parameters */
-#define PROTO_LABEL_MAX 64u    /* bytes */
-#define PROTO_TOKEN_MAX 256u   /* bytes */
-#define PROTO_TEXT_MAX 1024u   /* bytes: error texts, signatures */
-#define PROTO_LOG_MAX 65536u   /* bytes: compiler's log */
-#define PROTO_SOURCE_MAX (1024u * 1024u) /* bytes: kernel source or binary */
-#define PROTO_OPTIONS_MAX 4096u          /* bytes: compiler options */
-#define PROTO_STEPS_MAX 256u             /* of a program */
-#define PROTO_ARGS_MAX 32u               /* of a step */
-#define PROTO_PARAMS_MAX 64u             /* of a program */
-#define PROTO_TEMPS_MAX 64u              /* of a program */
-#define PROTO_OUTPUTS_MAX 512u           /* of a job */
-#define PROTO_KERNELS_MAX 256u           /* of a module */
-#define PROTO_EVENTS_MAX 256u            /* completions and notices of one EVENTS */
-#define PROTO_COLUMNS_MAX 64u            /* of a table */
-#define PROTO_ROWS_MAX 65536u            /* of a table */
+#define PROTO_NAME_MAX        64u    /* bytes: kernels, modules, published buffers, parameters */
+#define PROTO_LABEL_MAX       64u    /* bytes */
+#define PROTO_TOKEN_MAX       256u   /* bytes */
+#define PROTO_TEXT_MAX        1024u  /* bytes: error texts, signatures */
+#define PROTO_LOG_MAX         65536u /* bytes: compiler's log */
+#define PROTO_SOURCE_MAX      (1024u * 1024u) /* bytes: kernel source or binary */
+#define PROTO_OPTIONS_MAX     4096u           /* bytes: compiler options */
+#define PROTO_STEPS_MAX       256u            /* of a program */
+#define PROTO_ARGS_MAX        32u             /* of a step */
+#define PROTO_PARAMS_MAX      64u             /* of a program */
+#define PROTO_TEMPS_MAX       64u             /* of a program */
+#define PROTO_OUTPUTS_MAX     512u            /* of a job */
+#define PROTO_KERNELS_MAX     256u            /* of a module */
+#define PROTO_EVENTS_MAX      256u            /* completions and notices of one EVENTS */
+#define PROTO_COLUMNS_MAX     64u             /* of a table */
+#define PROTO_ROWS_MAX        65536u          /* of a table */
 
 #endif

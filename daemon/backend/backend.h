@@ -1,0 +1,226 @@
+/*
+ * The back-end contract: how a worker reaches a device. Five small tables of functions (backend,
+ * device, memory, stream, module). A slot is mandatory unless its comment says "optional" and what
+ * NULL means; backend_check() asserts this for each entry of backend_list().
+ *
+ * Rules for all of it
+ * - One device is opened by one process; all calls come from one thread (the worker's loop) unless
+ * a comment says otherwise.
+ * - Nothing waits for the device unless its comment says "blocks". Work is enqueued on streams; a
+ *   stream runs its work in order; different streams run independently.
+ * - Every operation that was enqueued completes exactly once: its marker turns done or failed.
+ * - Errors are ERR_* with the vendor's code in err.vendor; ret_ arguments are untouched on failure.
+ * - After ERR_DEVICE_LOST or ERR_KERNEL_FAULT the process is to be ended: nothing else is promised.
+ * - Sizes and offsets are bytes. Blocks are aligned to BACKEND_ALIGN at least.
+ */
+#ifndef BACKEND_BACKEND_H
+#define BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+
+#define BACKEND_ALIGN 256u /* bytes */
+#define BACKEND_ABI   1
+
+struct backend_device; /* opened device, owned by the worker */
+struct backend_stream;
+struct backend_marker; /* a point in a stream that can be asked and waited for */
+struct backend_module;
+struct backend_block; /* a piece of device memory, or of host memory a device can reach */
+
+/* What a device is. Texts are terminated. */
+struct backend_info {
+    char backend[16];
+    char name[128];
+    char vendor[128];
+    char driver[128];
+    char arch[128]; /* key for compiled code: binaries are good for the same (backend, arch) only */
+    bool cpu;       /* executes on the host's processor */
+    bool simulated; /* nothing is executed on real hardware */
+    bool f64;
+    uint64_t memory;       /* bytes */
+    uint64_t max_alloc;    /* bytes of one block */
+    uint64_t units;        /* compute units */
+    uint64_t max_group;    /* work items of a group */
+    uint64_t max_local[3]; /* work items of a group by dimension */
+    uint64_t local_bytes;  /* local (shared) memory of a group */
+    unsigned streams;      /* how many streams make sense, 1 … 16 */
+};
+
+/* (block, offset): what a pool hands out and every command takes */
+struct backend_ref {
+    struct backend_block *block;
+    uint64_t offset;
+};
+
+struct backend_memory_ops {
+    /* Device memory. ERR_DEVICE_MEMORY if there is none. May take long; called by the pool only. */
+    int (*alloc)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                 struct err *e);
+    /* All commands on the block have completed. */
+    void (*free)(struct backend_device *d, struct backend_block *block);
+    /* Optional (NULL: staging memory is used as it is): makes host memory known to the device so
+     * that copies from and to it are fast. `unregister` is then mandatory. */
+    int (*register_host)(struct backend_device *d, void *data, size_t size, struct err *e);
+    void (*unregister_host)(struct backend_device *d, void *data);
+};
+
+/* One argument of a launch, in the kernel's order. */
+struct backend_arg {
+    enum { BACKEND_ARG_MEMORY, BACKEND_ARG_VALUE, BACKEND_ARG_LOCAL } kind;
+    struct backend_ref memory; /* MEMORY; block NULL passes a null pointer */
+    const void *value;         /* VALUE: `size` bytes, read during the call */
+    size_t size;               /* VALUE, LOCAL: bytes */
+};
+
+struct backend_launch {
+    uint64_t global[3]; /* work items, each ≥ 1, a multiple of local where local is given */
+    uint64_t local[3];  /* all 0: the back end chooses */
+    uint64_t shared;    /* bytes of dynamic shared memory (CUDA); 0 elsewhere */
+    const struct backend_arg *args;
+    unsigned arg_count;
+};
+
+struct backend_stream_ops {
+    int (*create)(struct backend_device *d, int priority, struct backend_stream **ret_stream,
+                  struct err *e);
+    void (*destroy)(struct backend_stream *s); /* idle */
+    /* Commands. `host` stays valid until a later marker of the stream is done. size > 0. */
+    int (*write)(struct backend_stream *s, struct backend_ref dst, const void *host, uint64_t size,
+                 struct err *e);
+    int (*read)(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
+                struct err *e);
+    int (*copy)(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
+                uint64_t size, struct err *e);
+    /* pattern of 1, 2, 4, 8 or 16 bytes; size a multiple of it */
+    int (*fill)(struct backend_stream *s, struct backend_ref dst, const void *pattern,
+                size_t pattern_size, uint64_t size, struct err *e);
+    int (*launch)(struct backend_stream *s, struct backend_module *m, const char *entry,
+                  const struct backend_launch *launch, struct err *e);
+    /* A marker after all that was enqueued so far. Must be released once. */
+    int (*mark)(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e);
+    /* Later commands of `s` run after the marker (of any stream of the device). */
+    int (*wait)(struct backend_stream *s, struct backend_marker *marker, struct err *e);
+    /* Starts what was enqueued; called after each batch. */
+    int (*flush)(struct backend_stream *s, struct err *e);
+};
+
+enum backend_state {
+    BACKEND_PENDING = 0,
+    BACKEND_RUNNING = 1,
+    BACKEND_DONE = 2,
+    BACKEND_FAILED = 3
+};
+
+/* When a marker's point in the stream was passed, on the host's monotonic clock (clock_now_ns),
+ * converted from the device's. */
+struct backend_marker_ops {
+    /* Where the marker is; FAILED fills `e` with what went wrong before it on its stream. */
+    enum backend_state (*state)(struct backend_marker *m, struct err *e);
+    /* ns at which the commands between the previous marker of the stream and this one began and
+     * ended; valid when DONE. */
+    void (*times)(struct backend_marker *m, uint64_t *ret_begin_ns, uint64_t *ret_end_ns);
+    void (*release)(struct backend_marker *m);
+};
+
+/* What is known of a kernel of a module. 0 = unknown. */
+struct backend_kernel {
+    char entry[128];
+    unsigned arg_count;
+    uint64_t registers;
+    uint64_t local_bytes;
+    uint64_t shared_bytes;
+    uint64_t max_group;
+    uint64_t preferred_multiple;
+};
+
+struct backend_module_ops {
+    /* A binary that the back end's compiler made for this arch. Blocks (linking). */
+    int (*load)(struct backend_device *d, struct bytes binary, struct backend_module **ret_module,
+                struct err *e);
+    void (*unload)(struct backend_module *m); /* after its last launch completed */
+    unsigned (*kernel_count)(struct backend_module *m);
+    int (*kernel)(struct backend_module *m, unsigned index, struct backend_kernel *ret_kernel,
+                  struct err *e);
+};
+
+/* How a back end tells the worker that a marker may have changed. Called from any thread; must be
+ * quick; `data` as given to open. A back end that cannot tell leaves it to polling. */
+typedef void (*backend_wake_fn)(void *data);
+
+struct backend_device_ops {
+    /* Opens device `index` of enumerate. Blocks (a context in the making). `options` is the
+     * back end's own text ("key=value,…", may be ""). */
+    int (*open)(unsigned index, const char *options, backend_wake_fn wake, void *wake_data,
+                struct backend_device **ret_device, struct err *e);
+    void (*close)(struct backend_device *d); /* idle, all objects gone. Blocks. */
+    void (*info)(struct backend_device *d, struct backend_info *ret_info);
+    /* Does wake() come for markers by itself? false: the worker polls while jobs are in flight. */
+    bool (*wakes)(struct backend_device *d);
+};
+
+/* A kernel argument as a compiler reports it for code without a signature line. */
+struct backend_compiled_arg {
+    char name[64];
+    char type[64];   /* as in the source, "" if unknown */
+    unsigned kind;   /* 1 scalar, 2 array, 3 struct, 4 local memory (as in proto's KARG) */
+    unsigned access; /* enum access; arrays only */
+    int dtype;       /* enum dtype, DTYPE_NONE if unknown */
+    uint32_t bytes;  /* of a scalar or struct, 0 if unknown */
+};
+
+struct backend_compiled_kernel {
+    char entry[128];
+    unsigned arg_count;
+    struct backend_compiled_arg arg[32];
+    uint64_t required_local[3]; /* 0 = free */
+};
+
+/* What a compiler makes; owned by the caller, freed by backend_compiled_finish. */
+struct backend_compiled {
+    uint8_t *binary;
+    size_t binary_size;
+    char *log; /* the compiler's messages with the user's file name, line and column; may be NULL */
+    struct backend_compiled_kernel *kernels;
+    unsigned kernel_count;
+};
+
+struct backend_source {
+    int lang; /* enum proto_lang: LANG_OPENCL, LANG_CUDA … (the dialect was translated) */
+    struct bytes text; /* source or binary */
+    const char *file;  /* name for messages, "" if none */
+    const char *options;
+    const char *arch; /* of the device it is for */
+};
+
+/* Runs in gpud-compile only, never in a worker. Blocks. On ERR_COMPILE ret_compiled->log is set
+ * (and only it). */
+typedef int (*backend_compile_fn)(unsigned index, const struct backend_source *source,
+                                  struct backend_compiled *ret_compiled, struct err *e);
+
+struct backend {
+    const char *name;
+    int abi;          /* BACKEND_ABI */
+    bool auto_choice; /* may be chosen by --backend auto (never true for sim) */
+    /* Number of devices; ERR_NO_DEVICE with a reason and what to install. Blocks. */
+    int (*enumerate)(const char *options, unsigned *ret_count, struct err *e);
+    const struct backend_device_ops *device;
+    const struct backend_memory_ops *memory;
+    const struct backend_stream_ops *stream;
+    const struct backend_marker_ops *marker;
+    const struct backend_module_ops *module;
+    backend_compile_fn compile; /* optional: NULL = no compiler, ERR_UNSUPPORTED */
+};
+
+/* In order of preference; NULL-terminated; the same list whatever was built in is absent from it.
+ */
+const struct backend *const *backend_list(void);
+const struct backend *backend_find(const char *name);      /* NULL if not built in */
+int backend_check(const struct backend *b, struct err *e); /* mandatory slots are there */
+void backend_compiled_finish(struct backend_compiled *c);
+
+#endif

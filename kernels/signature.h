@@ -1,0 +1,112 @@
+/*
+ * Signatures of kernels in the portable dialect (docs/kernels.md describes the language):
+ *
+ *   //@kernel axpy<T: f32 f64>(T a, in T x[n], inout T y[n])  over n
+ *   //@kernel reduce_sum<T: f32 f64>(in T x[n], out T part[groups])  over n  group 256  local T
+ * tile[256]
+ *
+ * Pure: no I/O, no clock; allocates only what its _finish frees. Thread: any.
+ * Everything is bounded: a signature comes from users.
+ */
+#ifndef KERNELS_SIGNATURE_H
+#define KERNELS_SIGNATURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+#include "common/shape.h"
+
+#define SIG_NAME   64
+#define SIG_ARGS   24
+#define SIG_TYPES  8
+#define SIG_DIMS   8 /* named sizes of one kernel */
+#define SIG_LOCALS 4
+#define SIG_OVER   3
+
+enum sig_kind { SIG_SCALAR = 1, SIG_ARRAY = 2 };
+
+/* One extent: name * mul + add, or a constant (name index -1). SIG_GROUPS = number of groups. */
+struct sig_extent {
+    int dim; /* index into signature.dim, -1 constant, SIG_GROUPS */
+    uint64_t mul;
+    int64_t add;
+};
+#define SIG_GROUPS (-2)
+
+struct sig_arg {
+    char name[SIG_NAME];
+    enum sig_kind kind;
+    int access; /* enum access; arrays */
+    int dtype;  /* enum dtype; DTYPE_NONE = the family's T */
+    uint8_t ndim;
+    struct sig_extent extent[SHAPE_MAX_DIMS]; /* arrays */
+};
+
+struct sig_local {
+    char name[SIG_NAME];
+    int dtype;      /* DTYPE_NONE = T */
+    uint64_t count; /* elements */
+};
+
+struct signature {
+    char name[SIG_NAME]; /* without the type */
+    int type[SIG_TYPES]; /* the family, dtypes; type_count 0: not generic */
+    unsigned type_count;
+    struct sig_arg arg[SIG_ARGS];
+    unsigned arg_count;
+    char dim[SIG_DIMS]
+            [SIG_NAME]; /* named sizes in order of first use; passed after the arguments */
+    unsigned dim_count;
+    struct sig_extent
+        over[SIG_OVER]; /* slowest first, as in the shape; empty: sizes are the user's */
+    unsigned over_count;
+    uint64_t group[SIG_OVER]; /* local size, same order as `over`; 0 = free */
+    uint64_t per_item; /* elements of the innermost extent one work item handles (default 1) */
+    struct sig_local local[SIG_LOCALS];
+    unsigned local_count;
+    bool guarded;   /* the prologue returns for items outside (no barriers may follow) */
+    unsigned line;  /* of the signature in its source, from 1 */
+    char text[512]; /* the line itself, without "//@kernel " */
+};
+
+/* Parses one line (with or without the leading "//@kernel"). ERR_COMPILE names column and reason.
+ */
+int signature_parse(struct bytes line, struct signature *ret_sig, struct err *e);
+
+/* "axpy_f32": the entry in compiled code for one member of the family (name itself if not generic)
+ */
+int signature_entry(const struct signature *s, int dtype, char *ret_entry, size_t size,
+                    struct err *e);
+
+/* An actual argument, as far as a signature cares. */
+struct sig_value {
+    bool array;
+    int access;         /* what the caller declared; ACCESS_NONE = as the kernel says */
+    struct shape shape; /* arrays: type and extents */
+    int dtype;          /* scalars */
+    uint64_t bits;      /* scalars: value, little endian in the low bytes */
+};
+
+/* What a launch needs beyond the caller's arguments. */
+struct sig_binding {
+    int dtype;                 /* the chosen T, DTYPE_NONE if not generic */
+    uint64_t dim[SIG_DIMS];    /* values of the named sizes */
+    uint64_t groups;           /* number of groups */
+    uint64_t global[3];        /* work items, x first; all 0: nothing to do (an extent is 0) */
+    uint64_t local[3];         /* 0 = free */
+    uint64_t scalar[SIG_ARGS]; /* scalars converted to the declared type, bits */
+};
+
+/*
+ * Checks count, kinds, types, shapes and access of the actual arguments and derives the launch.
+ * A scalar of another type is converted if its value survives exactly (or is a float literal going
+ * to a narrower float); else ERR_RANGE. err.arg is the argument's index; texts name the argument:
+ * "argument y: f32 1000, kernel needs n = 4096". A 1-dimensional array may stand for any shape of
+ * the same count where the named sizes are known from other arguments.
+ */
+int signature_bind(const struct signature *s, const struct sig_value *values, unsigned count,
+                   struct sig_binding *ret_binding, struct err *e);
+
+#endif
