@@ -1,0 +1,58 @@
+/*
+ * Settings: built-in defaults, then /etc/gpud/gpud.conf and gpud.conf.d/*.conf (or --config FILE),
+ * then the command line. INI read with libeconf. Unknown keys and bad values are errors that name
+ * file and line. Pure but for reading files; blocks on them.
+ */
+#ifndef FRONT_CONFIG_H
+#define FRONT_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+
+#define CONFIG_PATH       108 /* bytes: fits a unix socket's path */
+#define CONFIG_LISTEN_MAX 8
+
+struct config {
+    char listen[CONFIG_LISTEN_MAX][CONFIG_PATH + 8];
+    unsigned listen_count;
+    char runtime_dir[CONFIG_PATH];
+    char cache_dir[CONFIG_PATH];
+    char backend[16];          /* auto, cuda, opencl, vulkan, sim */
+    char devices[128];         /* "" = all, else "0,2" */
+    char backend_options[256]; /* handed to the back end ("devices=2,…" for sim) */
+    uint64_t min_devices;
+    int log_level;
+    uint64_t connections_max;
+    uint64_t handshake_timeout_ms;
+    uint64_t sessions_max;
+    uint64_t queue_max;            /* jobs admitted and not ended */
+    uint64_t session_inflight_max; /* unanswered requests of one session */
+    uint64_t time_limit_ms;        /* default and ceiling of a job's */
+    uint64_t window;               /* jobs given to one worker at once */
+    uint64_t keep_results_bytes;   /* unanswered results of one session */
+    uint64_t session_linger_ms;    /* a session without a connection lives so long */
+    uint64_t buffers_max;          /* of one session */
+    uint64_t device_memory_max;    /* bytes one device's pool may take; 0 = what it has */
+    uint64_t staging_input_bytes;
+    uint64_t staging_output_bytes;
+    uint64_t compile_wall_ms;
+    uint64_t compile_cpu_s;
+    uint64_t compile_memory_bytes;
+    bool foreground;
+    char file[256]; /* what was read, "" if none */
+};
+
+void config_defaults(struct config *ret_config);
+/* path NULL: the system's files, absent ones are fine. A path that is given must exist. On failure
+ * *config is as before. */
+int config_load(struct config *config, const char *path, struct err *e);
+/* One setting by "section.key", as from a file; used by the command line. */
+int config_set(struct config *config, const char *key, const char *value, struct err *e);
+
+/* For `gpuctl config show`: every key with its value as text; false at the end. */
+bool config_at(const struct config *config, unsigned index, const char **ret_section,
+               const char **ret_key, char *ret_value, unsigned size);
+
+#endif

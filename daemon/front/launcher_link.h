@@ -1,0 +1,60 @@
+/*
+ * The front's connection to gpud-launcher, which starts and ends workers and compilers and outlives
+ * the front. Thread: the loop's. launcher_link_open may block for some 100 ms when it starts one.
+ */
+#ifndef FRONT_LAUNCHER_LINK_H
+#define FRONT_LAUNCHER_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+
+struct launcher_link;
+
+struct launcher_callbacks {
+    /* code 0: runs; fd is the front's end of a worker's channel (the receiver's), -1 for a compiler
+     */
+    void (*started)(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text);
+    void (*ended)(void *data, uint64_t id, int status, bool timed_out);
+    /* answer to launcher_list: a worker that runs already; the descriptors are the receiver's */
+    void (*held)(void *data, uint64_t id, pid_t pid, struct bytes meta, int channel, int input,
+                 int output);
+    void (*listed)(void *data, uint64_t count);
+    void (*lost)(void *data,
+                 const struct err *e); /* the launcher is gone, and all workers with it */
+};
+
+struct launcher_options {
+    const char *runtime_dir;
+    const char
+        *program; /* path of gpud-launcher to start when none listens; NULL: beside this one */
+    bool start;   /* may be started (false under systemd, where it is a unit of its own) */
+};
+
+/* Connects to <runtime-dir>/launcher.sock; if nobody listens and options->start, starts one
+ * (detached from this process, so that it outlives it) and waits for up to 5 s. A stale socket file
+ * is replaced. ERR_VERSION when the launcher is of another build. */
+int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, const char *build,
+                       const struct launcher_callbacks *callbacks, void *data,
+                       struct launcher_link **ret_link, struct err *e);
+void launcher_link_close(struct launcher_link *l); /* workers go on; NULL is accepted */
+
+int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                    struct bytes meta, int input, int output, struct err *e);
+struct launcher_limits {
+    uint64_t cpu_s;
+    uint64_t memory; /* bytes of address space */
+    uint64_t wall_ns;
+};
+int launcher_compiler(struct launcher_link *l, uint64_t id, const char *const *args,
+                      const struct launcher_limits *limits, int request, int response,
+                      struct err *e);
+int launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+int launcher_list(struct launcher_link *l, struct err *e);
+int launcher_quit(struct launcher_link *l, struct err *e); /* ends all children and the launcher */
+
+#endif

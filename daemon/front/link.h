@@ -1,0 +1,38 @@
+/*
+ * One end of a SOCK_SEQPACKET channel on the loop: frames in, frames out, never blocking.
+ * Frames that cannot be sent at once are queued up to a limit, then the link is broken.
+ * Thread: the loop's.
+ */
+#ifndef FRONT_LINK_H
+#define FRONT_LINK_H
+
+#include <stddef.h>
+#include <uv.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+#include "common/seqpacket.h"
+#include "proto/codec.h"
+
+struct link;
+
+struct link_callbacks {
+    /* A frame. The descriptors are the receiver's; those it leaves in `fds` (count > 0) are closed.
+     * `frame` is a copy of what the other side sent and valid during the call. */
+    void (*frame)(void *data, unsigned kind, struct bytes frame, struct frame_fds *fds);
+    /* The other side is gone or broke the rules (`e` says which); called once, from the loop, never
+     * from within a link_ call. No frame follows. */
+    void (*broken)(void *data, const struct err *e);
+};
+
+/* Takes the descriptor (on failure too). */
+int link_create(uv_loop_t *loop, int fd, size_t queue_max, const struct link_callbacks *callbacks,
+                void *data, struct link **ret_link, struct err *e);
+/* No callback comes any more; memory is freed when the loop has turned. NULL is accepted. */
+void link_destroy(struct link *l);
+/* Encodes and sends or queues; descriptors in `fds` (may be NULL) are duplicated when queued. */
+int link_send(struct link *l, const struct schema *schema, const void *msg,
+              const struct frame_fds *fds, struct err *e);
+int link_fd(const struct link *l);
+
+#endif

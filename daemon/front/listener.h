@@ -1,0 +1,90 @@
+/*
+ * The daemon's sockets: NNG REP contexts over ipc and tcp. Messages are decoded and checked on the
+ * threads that receive them; whole requests are handed to the loop in batches.
+ *
+ * Thread: everything here is called from the loop's thread; the callbacks run there too. Nothing
+ * blocks but listener_create and listener_destroy.
+ */
+#ifndef FRONT_LISTENER_H
+#define FRONT_LISTENER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+#include "proto/messages.h"
+
+struct listener;
+struct listener_slot; /* one REP context; holds at most one unanswered request */
+
+/* Who is at the other end of a connection. */
+struct peer {
+    uint32_t pipe; /* the connection; never 0, not used again while the daemon runs */
+    bool local;    /* ipc: uid, gid and pid are the kernel's word */
+    uint32_t uid;
+    uint32_t gid;
+    int32_t pid;
+};
+
+/* A request as the loop takes it. Views in `msg` lie in `body`. */
+struct request {
+    struct request *next;
+    struct listener_slot *slot;
+    struct peer peer;
+    uint64_t received_ns;
+    unsigned kind; /* enum msg_kind, a request */
+    union {
+#define X(NAME, name, value) struct msg_##name name;
+        PROTO_REQUESTS(X)
+#undef X
+    } msg;
+    void *body; /* the transport's message, owned */
+};
+
+struct listener_callbacks {
+    /* The receiver owns the request: it answers it once by listener_reply (or drops its slot by
+     * listener_drop) and frees it by request_destroy, in any order. */
+    void (*request)(void *data, struct request *r);
+    void (*closed)(void *data, uint32_t pipe); /* a connection that had said hello is gone */
+};
+
+struct listener_options {
+    unsigned contexts;        /* requests that may be unanswered at once */
+    unsigned connections_max; /* more are closed at once */
+    uint64_t handshake_ns;    /* a connection without HELLO for so long is closed */
+    uint32_t ipc_mode;        /* permissions of an ipc socket, 0660 */
+};
+
+struct listener_stats {
+    uint64_t connections;     /* open now */
+    uint64_t refused;         /* over the cap */
+    uint64_t silent;          /* closed by the handshake's time-out */
+    uint64_t protocol_errors; /* messages that could not be decoded */
+    uint64_t requests;
+};
+
+int listener_create(uv_loop_t *loop, const struct listener_options *options,
+                    const struct listener_callbacks *callbacks, void *data,
+                    struct listener **ret_listener, struct err *e);
+/* Listens on one more URL: ipc:// (a stale socket file is taken over, a live one is ERR_EXISTS) or
+ * tcp:// on a loopback address (others are ERR_PERMISSION: there is no TLS and no token yet). */
+int listener_add(struct listener *l, const char *url, struct err *e);
+/* Closes sockets and connections; unanswered slots are void afterwards. Must run before the loop's
+ * end; the loop must still turn until `done` is called. */
+void listener_close(struct listener *l, void (*done)(void *data), void *data);
+void listener_destroy(struct listener *l); /* after done; NULL is accepted */
+
+/* Answers and frees the slot; the bytes are copied. To a connection that is gone it does nothing.
+ */
+void listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
+void listener_drop(struct listener *l, struct listener_slot *slot); /* never answered */
+
+void listener_identified(struct listener *l, uint32_t pipe); /* it said HELLO: no time-out */
+void listener_close_pipe(struct listener *l, uint32_t pipe);
+void listener_stats(struct listener *l, struct listener_stats *ret_stats);
+
+void request_destroy(struct request *r); /* frees message and struct, not the slot; NULL accepted */
+
+#endif
