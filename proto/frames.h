@@ -9,7 +9,7 @@
 
 #include "proto/messages.h"
 
-#define FRAME_META_MAX 768u   /* bytes the front attaches to a buffer or a job, opaque to workers */
+#define FRAME_META_MAX 16384u /* bytes the front attaches to a buffer or a job, opaque to workers */
 #define FRAME_AFTER_MAX 32u   /* jobs one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u /* bytes of a fill pattern */
 
@@ -66,13 +66,35 @@ enum frame_ref_tag {
     U(max_group, UINT64_MAX)                                                                       \
     U(preferred_multiple, UINT64_MAX)
 
+/* an argument as the compiler reports it; kind, access, dtype as in KARG, type as in the source */
+#define REC_CARG(U, I, S, B, L)                                                                    \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    S(type, PROTO_NAME_MAX)                                                                        \
+    U(kind, 4)                                                                                     \
+    U(access, 3)                                                                                   \
+    U(dtype, 255)                                                                                  \
+    U(bytes, UINT64_MAX)
+
+/* A kernel of a compiled source. entry: its name, without the type where the signature names a
+ * family. signature: its line, empty if there is none. args: as reported, empty for the dialect.
+ * rx…rz: the local size that the source requires, 0 = free. */
+#define REC_CKERNEL(U, I, S, B, L)                                                                 \
+    S(entry, PROTO_NAME_MAX * 2)                                                                   \
+    S(signature, PROTO_TEXT_MAX)                                                                   \
+    L(args, CARG, PROTO_ARGS_MAX)                                                                  \
+    U(rx, UINT64_MAX)                                                                              \
+    U(ry, UINT64_MAX)                                                                              \
+    U(rz, UINT64_MAX)
+
 #define FRAME_RECORDS(RECORD)                                                                      \
     RECORD(REF, ref)                                                                               \
     RECORD(WSTEP, wstep)                                                                           \
     RECORD(WTEMP, wtemp)                                                                           \
     RECORD(JOBREF, jobref)                                                                         \
     RECORD(WORD, word)                                                                             \
-    RECORD(WKERNEL, wkernel)
+    RECORD(WKERNEL, wkernel)                                                                       \
+    RECORD(CARG, carg)                                                                             \
+    RECORD(CKERNEL, ckernel)
 
 /* ---- front to worker ------------------------------------------------------------------------ */
 
@@ -175,6 +197,48 @@ enum frame_ref_tag {
     U(driver_calls, UINT64_MAX)                                                                    \
     U(live, UINT64_MAX)
 
+/* ---- what the front attaches to buffers and jobs, so that another front can go on with them -------- */
+
+#define REC_MOUT(U, I, S, B, L)                                                                    \
+    U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
+#define REC_MUSE(U, I, S, B, L) U(handle, UINT64_MAX) U(access, 3)
+
+/* owner: (client_id, uid); seq: of the request that made it */
+#define MSG_META_BUFFER(U, I, S, B, L)                                                             \
+    B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
+    U(uid, UINT64_MAX)                                                                             \
+    U(seq, UINT64_MAX)                                                                             \
+    U(dtype, 255)                                                                                  \
+    U(ndim, 4)                                                                                     \
+    U(d0, UINT64_MAX)                                                                              \
+    U(d1, UINT64_MAX)                                                                              \
+    U(d2, UINT64_MAX)                                                                              \
+    U(d3, UINT64_MAX)                                                                              \
+    U(flags, UINT64_MAX)                                                                           \
+    S(label, PROTO_LABEL_MAX)                                                                      \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(rights, 3)                                                                                   \
+    U(linger_ns, UINT64_MAX)                                                                       \
+    U(defined, 1)
+
+/* staging: where input and outputs lie (bytes); outputs' offsets are relative to `output` */
+#define MSG_META_JOB(U, I, S, B, L)                                                                \
+    B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
+    U(uid, UINT64_MAX)                                                                             \
+    U(seq, UINT64_MAX)                                                                             \
+    U(async, 1)                                                                                    \
+    U(limit_ns, UINT64_MAX)                                                                        \
+    U(submitted_ns, UINT64_MAX)                                                                    \
+    S(label, PROTO_LABEL_MAX)                                                                      \
+    U(input, UINT64_MAX)                                                                           \
+    U(input_size, UINT64_MAX)                                                                      \
+    U(output, UINT64_MAX)                                                                          \
+    U(output_size, UINT64_MAX)                                                                     \
+    L(uses, MUSE, 512)                                                                             \
+    L(outputs, MOUT, PROTO_OUTPUTS_MAX)
+
+#define MSG_META_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)
+
 /* ---- front and launcher --------------------------------------------------------------------- */
 
 /* First frame of both sides. The launcher serves one front at a time. */
@@ -205,6 +269,25 @@ enum frame_ref_tag {
 /* End all children, then yourself. */
 #define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
 
+/* ---- front and compiler: not over a socket but in two memfds, see compile.h ------------------- */
+
+#define MSG_C_REQUEST(U, I, S, B, L)                                                               \
+    U(lang, 255)                                                                                   \
+    U(f64, 1)                                                                                      \
+    S(file, PROTO_TEXT_MAX)                                                                        \
+    S(options, PROTO_OPTIONS_MAX)                                                                  \
+    S(arch, 128)                                                                                   \
+    B(source, PROTO_SOURCE_MAX)                                                                    \
+    S(signature, PROTO_TEXT_MAX)
+/* code 0 or ERR_*; log: the compiler's messages, also when it succeeded */
+#define MSG_C_RESPONSE(U, I, S, B, L)                                                              \
+    I(code)                                                                                        \
+    I(vendor)                                                                                      \
+    S(text, PROTO_TEXT_MAX)                                                                        \
+    S(log, PROTO_LOG_MAX)                                                                          \
+    B(binary, 64u * 1024u * 1024u)                                                                 \
+    L(kernels, CKERNEL, PROTO_KERNELS_MAX)
+
 #define PROTO_FRAMES(MESSAGE)                                                                      \
     MESSAGE(F_BUFFER_CREATE, f_buffer_create, 128)                                                 \
     MESSAGE(F_BUFFER_FREE, f_buffer_free, 129)                                                     \
@@ -230,6 +313,9 @@ enum frame_ref_tag {
     MESSAGE(W_HELD_JOB, w_held_job, 169)                                                           \
     MESSAGE(W_HELD_END, w_held_end, 170)                                                           \
     MESSAGE(W_POOL, w_pool, 171)                                                                   \
+    MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
+    MESSAGE(META_JOB, meta_job, 181)                                                               \
+    MESSAGE(META_WORKER, meta_worker, 182)                                                         \
     MESSAGE(L_HELLO, l_hello, 192)                                                                 \
     MESSAGE(L_WORKER, l_worker, 193)                                                               \
     MESSAGE(L_COMPILER, l_compiler, 194)                                                           \
@@ -239,7 +325,9 @@ enum frame_ref_tag {
     MESSAGE(L_LIST, l_list, 198)                                                                   \
     MESSAGE(L_HELD, l_held, 199)                                                                   \
     MESSAGE(L_LISTED, l_listed, 200)                                                               \
-    MESSAGE(L_QUIT, l_quit, 201)
+    MESSAGE(L_QUIT, l_quit, 201)                                                                   \
+    MESSAGE(C_REQUEST, c_request, 224)                                                             \
+    MESSAGE(C_RESPONSE, c_response, 225)
 
 #define X(NAME, name)                                                                              \
     struct proto_##name {                                                                          \
