@@ -56,3 +56,17 @@ function(gpud_test name)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
+
+# build.h, included as "build.h" by the programs' main files: taken when configured, so that all
+# programs of one build directory agree.
+find_package(Git QUIET)
+set(GPUD_BUILD_SUFFIX "")
+if(GIT_FOUND)
+    execute_process(COMMAND ${GIT_EXECUTABLE} -C ${PROJECT_SOURCE_DIR} rev-parse --short=12 HEAD
+                    OUTPUT_VARIABLE gpud_commit OUTPUT_STRIP_TRAILING_WHITESPACE
+                    RESULT_VARIABLE gpud_no_commit ERROR_QUIET)
+    if(NOT gpud_no_commit)
+        set(GPUD_BUILD_SUFFIX "+${gpud_commit}")
+    endif()
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/build.h.in ${PROJECT_BINARY_DIR}/build.h @ONLY)
