@@ -171,6 +171,7 @@ enum proto_column_kind {
     U(value, UINT64_MAX)                                                                           \
     S(text, PROTO_TEXT_MAX)
 
+#define REC_SPAN(U, I, S, B, L) U(first, UINT64_MAX) U(count, UINT64_MAX)
 #define REC_ROW(U, I, S, B, L) L(cells, CELL, PROTO_COLUMNS_MAX)
 
 /* RECORD(NAME, name) */
@@ -187,6 +188,7 @@ enum proto_column_kind {
     RECORD(NOTICE, notice)                                                                         \
     RECORD(COLUMN, column)                                                                         \
     RECORD(CELL, cell)                                                                             \
+    RECORD(SPAN, span)                                                                             \
     RECORD(ROW, row)
 
 /* ---- requests ------------------------------------------------------------------------------
@@ -195,7 +197,8 @@ enum proto_column_kind {
  * ack: the client has taken all answers up to this number; the daemon may forget them. */
 #define HEAD(U) U(seq, UINT64_MAX) U(ack, UINT64_MAX)
 
-/* resume: the lowest sequence number that the client will send next or again */
+/* resume: the lowest sequence number that the client will send next or again. taken: numbers above it
+ * whose answers it has already, so that a daemon that does not know the session skips them. */
 #define MSG_HELLO(U, I, S, B, L)                                                                   \
     HEAD(U)                                                                                        \
     U(major, UINT64_MAX)                                                                           \
@@ -203,7 +206,8 @@ enum proto_column_kind {
     B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
     U(resume, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
-    B(token, PROTO_TOKEN_MAX)
+    B(token, PROTO_TOKEN_MAX)                                                                      \
+    L(taken, SPAN, 1024)
 
 #define MSG_BYE(U, I, S, B, L) HEAD(U)
 
