@@ -1,0 +1,648 @@
+/*
+ * libgpud: send compute jobs to gpud, the GPU job server.
+ *
+ *   gpud_client *c;
+ *   gpud_kernel axpy;
+ *   float x[] = {1, 2, 3}, y[] = {1, 1, 1};
+ *   if (gpud_open(NULL, NULL, &c) == 0 && gpud_kernel_find(c, "axpy", &axpy) == 0) {
+ *       gpud_arg args[] = {gpud_f32(2), gpud_host(x, 3, GPUD_F32), gpud_host(y, 3, GPUD_F32)};
+ *       if (gpud_call(c, axpy, args, 3, NULL) != 0) {
+ *           fprintf(stderr, "%s\n", gpud_last_error()->text);
+ *       }
+ *   }
+ *
+ * What holds for every function unless its comment says otherwise:
+ *
+ * Errors. An `int` is 0 or a negative GPUD_ERR_* code; gpud_last_error() tells this thread's last
+ *   failure with its chain. Outputs come last, are named ret_… and untouched on failure. Any
+ *   function that takes a client can return INVALID, NOMEM, FORKED; one that talks to the daemon
+ *   also CONNECT, TIMEOUT, CLOSED, PROTOCOL, PERMISSION, LIMIT and INTERNAL. Comments list what
+ *   comes on top.
+ * Threads. Every function may be called from any thread at any time, with one exception: what
+ *   frees an object (gpud_close, gpud_job_free, gpud_program_free, gpud_table_free) must not run
+ *   while another thread uses that object. A program under construction belongs to one thread at a
+ *   time. The library has no threads, no signal handlers and no global state but the thread's last
+ *   error; it never prints and never ends the process.
+ * Blocking. A function blocks only if its comment says so, then at most gpud_options.timeout_ns.
+ * Ownership. Texts and arrays that are passed in are copied or used up before the call returns,
+ *   except host memory that a job writes to (gpud_host…).
+ * Fork. A client that was opened before fork() answers FORKED in the child; the child may open its
+ *   own and must not close the inherited one's descriptor by other means.
+ * Units. Sizes are bytes, counts are elements, times are nanoseconds. Structs whose first member is
+ *   `size` must have it set to their sizeof by the caller, so that they can grow.
+ */
+#ifndef GPUD_H
+#define GPUD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define GPUD_API __attribute__((visibility("default")))
+#else
+#define GPUD_API
+#endif
+
+#define GPUD_VERSION_MAJOR 0
+#define GPUD_VERSION_MINOR 1
+#define GPUD_VERSION_PATCH 0
+
+/* "0.1.0", of the library that is running; static. */
+GPUD_API const char *gpud_version(void);
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+enum gpud_code {
+    GPUD_OK = 0,
+    GPUD_ERR_INVALID = -1,        /* invalid argument */
+    GPUD_ERR_NOMEM = -2,          /* out of host memory */
+    GPUD_ERR_IO = -3,             /* input/output error */
+    GPUD_ERR_PROTOCOL = -4,       /* malformed or unexpected message */
+    GPUD_ERR_VERSION = -5,        /* protocol version not supported */
+    GPUD_ERR_CONNECT = -6,        /* daemon not reachable */
+    GPUD_ERR_CLOSED = -7,         /* closed */
+    GPUD_ERR_TIMEOUT = -8,        /* not finished within the time waited */
+    GPUD_ERR_FORKED = -9,         /* client was opened before fork */
+    GPUD_ERR_PERMISSION = -10,    /* not permitted */
+    GPUD_ERR_BUSY = -11,          /* queue is full */
+    GPUD_ERR_LIMIT = -12,         /* over a limit */
+    GPUD_ERR_DRAINING = -13,      /* daemon is draining */
+    GPUD_ERR_NO_DEVICE = -14,     /* no device can serve this */
+    GPUD_ERR_DEVICE_LOST = -15,   /* device is gone */
+    GPUD_ERR_WORKER_LOST = -16,   /* worker ended while the job was running */
+    GPUD_ERR_DEVICE_MEMORY = -17, /* out of device memory */
+    GPUD_ERR_BAD_HANDLE = -18,    /* no such handle */
+    GPUD_ERR_STALE_HANDLE = -19,  /* handle was freed or lost */
+    GPUD_ERR_NOT_FOUND = -20,     /* not found */
+    GPUD_ERR_EXISTS = -21,        /* already exists */
+    GPUD_ERR_ARG_COUNT = -22,     /* wrong number of arguments */
+    GPUD_ERR_ARG_TYPE = -23,      /* argument of the wrong type */
+    GPUD_ERR_ARG_SHAPE = -24,     /* argument of the wrong shape */
+    GPUD_ERR_ARG_ACCESS = -25,    /* argument with the wrong access */
+    GPUD_ERR_RANGE = -26,         /* out of range */
+    GPUD_ERR_UNDEFINED = -27,     /* content is undefined until fully written */
+    GPUD_ERR_SEALED = -28,        /* sealed: cannot be written */
+    GPUD_ERR_COMPILE = -29,       /* source does not compile */
+    GPUD_ERR_COMPILE_LIMIT = -30, /* compiler stopped at its limits */
+    GPUD_ERR_LAUNCH = -31,        /* launch refused by the device */
+    GPUD_ERR_KERNEL_FAULT = -32,  /* kernel ended its worker */
+    GPUD_ERR_TIME_LIMIT = -33,    /* time limit of the job passed */
+    GPUD_ERR_DEADLINE = -34,      /* deadline passed */
+    GPUD_ERR_CANCELLED = -35,     /* cancelled */
+    GPUD_ERR_QUARANTINED = -36,   /* kernel is quarantined after repeated faults */
+    GPUD_ERR_UNSUPPORTED = -37,   /* not supported here */
+    GPUD_ERR_INTERNAL = -38,      /* internal error */
+    GPUD_ERR_BUFFER_LOST = -39,   /* buffer was lost with its worker */
+    GPUD_ERR_STATE = -40          /* not possible in this state */
+};
+
+/* Did the failed operation change anything outside itself? */
+enum gpud_effects { GPUD_EFFECTS_NONE = 0, GPUD_EFFECTS_MAYBE = 1, GPUD_EFFECTS_YES = 2 };
+
+#define GPUD_ERROR_TEXT 1024 /* bytes, with the NUL */
+
+typedef struct gpud_error {
+    size_t size;                /* of this struct, where the caller passes it */
+    int code;                   /* GPUD_ERR_*, 0 = no error */
+    int vendor;                 /* the vendor's code, 0 if none */
+    int step;                   /* index of the program's step, -1 if none */
+    int arg;                    /* index of the argument, -1 if none */
+    int effects;                /* enum gpud_effects */
+    int retriable;              /* 1: the same request may succeed later */
+    uint64_t retry_after_ns;    /* 0: no hint */
+    char text[GPUD_ERROR_TEXT]; /* the whole chain: "launch axpy, step 2: argument y: …" */
+} gpud_error;
+
+/* A sentence for a code; static, never NULL. */
+GPUD_API const char *gpud_strerror(int code);
+/* "BUSY" for GPUD_ERR_BUSY; "UNKNOWN" for a code not in the list; static. */
+GPUD_API const char *gpud_err_name(int code);
+/* This thread's last failure in any gpud function; never NULL, valid until the thread's next call
+ * that fails. Not reset by calls that succeed. */
+GPUD_API const gpud_error *gpud_last_error(void);
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+enum gpud_dtype {
+    GPUD_NONE = 0,
+    GPUD_I8 = 1,
+    GPUD_U8 = 2,
+    GPUD_I16 = 3,
+    GPUD_U16 = 4,
+    GPUD_I32 = 5,
+    GPUD_U32 = 6,
+    GPUD_I64 = 7,
+    GPUD_U64 = 8,
+    GPUD_F16 = 9,
+    GPUD_F32 = 10,
+    GPUD_F64 = 11
+};
+
+enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3 };
+
+#define GPUD_MAX_DIMS 4
+#define GPUD_NAME     65 /* bytes of a name or label, with the NUL */
+#define GPUD_FOREVER  UINT64_MAX
+
+GPUD_API size_t gpud_dtype_size(int dtype);          /* bytes of one element; 0 if unknown */
+GPUD_API const char *gpud_dtype_name(int dtype);     /* "f32"; "none" if unknown; static */
+GPUD_API int gpud_dtype_from_name(const char *name); /* GPUD_NONE if unknown */
+
+/* 1 to 4 dimensions, the last one varies fastest. */
+typedef struct gpud_shape {
+    uint32_t dtype; /* enum gpud_dtype */
+    uint32_t ndim;
+    uint64_t dim[GPUD_MAX_DIMS];
+} gpud_shape;
+
+GPUD_API gpud_shape gpud_shape_1d(int dtype, uint64_t n);
+GPUD_API gpud_shape gpud_shape_2d(int dtype, uint64_t rows, uint64_t columns);
+GPUD_API gpud_shape gpud_shape_3d(int dtype, uint64_t d0, uint64_t d1, uint64_t d2);
+GPUD_API gpud_shape gpud_shape_4d(int dtype, uint64_t d0, uint64_t d1, uint64_t d2, uint64_t d3);
+/* Elements and bytes; 0 for a shape that is not valid. */
+GPUD_API uint64_t gpud_shape_count(gpud_shape shape);
+GPUD_API uint64_t gpud_shape_bytes(gpud_shape shape);
+
+/* Handles, by value. id 0 is none. They belong to the client that made them and survive a
+ * reconnection and a restart of the daemon. */
+typedef struct gpud_buffer {
+    uint64_t id;
+} gpud_buffer;
+typedef struct gpud_kernel {
+    uint64_t id;
+} gpud_kernel;
+typedef struct gpud_module {
+    uint64_t id;
+} gpud_module;
+
+typedef struct gpud_client gpud_client;
+typedef struct gpud_program gpud_program;
+typedef struct gpud_job gpud_job;
+typedef struct gpud_table gpud_table;
+
+/* ---- client -------------------------------------------------------------------------------- */
+
+typedef struct gpud_options {
+    size_t size;
+    const char *name;            /* shown in `gpuctl sessions`; NULL = the program's name */
+    const void *token;           /* NULL: none */
+    size_t token_size;           /* at most 256 */
+    uint64_t connect_timeout_ns; /* for gpud_open; 0 = 5 s */
+    uint64_t timeout_ns;   /* for each blocking call; 0 = $GPUD_TIMEOUT_MS, else GPUD_FOREVER */
+    uint64_t reconnect_ns; /* how long calls and jobs outlive a lost connection; 0 = 30 s */
+} gpud_options;
+
+/* Connects and says hello. url: "ipc:///path" or "tcp://host:port"; NULL = $GPUD_URL, else
+ * "ipc:///run/gpud/gpud.sock". options may be NULL. Blocks up to connect_timeout_ns.
+ * CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
+GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
+/* Ends the session: pending jobs end with CLOSED (their callbacks run in this call), buffers and
+ * programs are gone with it. Blocks at most 1 s for the daemon to take the good-bye. Job and
+ * program objects must still be freed. NULL is allowed. In a forked child it only frees memory. */
+GPUD_API void gpud_close(gpud_client *client);
+/* Waits until everything submitted before has ended; runs callbacks. Blocks up to timeout_ns. What
+ * became of the jobs is told by the jobs. */
+GPUD_API int gpud_flush(gpud_client *client, uint64_t timeout_ns);
+
+/* One descriptor for any event loop: when it is readable, call gpud_dispatch. It stays the same
+ * through reconnections and belongs to the client: only wait for it, never read or close it.
+ * -1 in a forked child. */
+GPUD_API int gpud_fd(const gpud_client *client);
+/* Reads what has arrived, goes on with connecting, runs callbacks. Never blocks. CONNECT while the
+ * connection is down is no failure here: 0. */
+GPUD_API int gpud_dispatch(gpud_client *client);
+
+enum gpud_event_kind {
+    GPUD_EVENT_DISCONNECTED = 1,  /* the connection broke; reconnecting */
+    GPUD_EVENT_RECONNECTED = 2,   /* the session goes on where it was */
+    GPUD_EVENT_RESTARTED = 3,     /* another daemon answered; modules and programs were restored */
+    GPUD_EVENT_BUFFER_LOST = 4,   /* buffer (id 0: one that this client never saw) */
+    GPUD_EVENT_DRAINING = 5,      /* the daemon takes no new jobs */
+    GPUD_EVENT_RESUMED = 6,       /* it takes jobs again */
+    GPUD_EVENT_RESTORE_FAILED = 7 /* a module, kernel or program could not be restored: text */
+};
+typedef struct gpud_event {
+    size_t size;
+    int kind; /* enum gpud_event_kind */
+    gpud_buffer buffer;
+    const char *text; /* valid during the callback */
+} gpud_event;
+typedef void (*gpud_event_cb)(gpud_client *client, const gpud_event *event, void *user);
+
+/* Callbacks run only inside gpud_dispatch, gpud_wait, gpud_wait_any, gpud_flush and gpud_close, in
+ * the thread that called it, without any lock: they may call everything but gpud_close. NULL: none.
+ */
+GPUD_API int gpud_set_event_cb(gpud_client *client, gpud_event_cb cb, void *user);
+
+/* Blocks for one round trip. ret_ns may be NULL. */
+GPUD_API int gpud_ping(gpud_client *client, uint64_t *ret_ns);
+
+/* What was negotiated with the daemon that the client is (or was last) connected to. */
+typedef struct gpud_limits_desc {
+    size_t size;
+    uint32_t major, minor;  /* the daemon's protocol */
+    uint64_t max_message;   /* bytes */
+    uint64_t max_inline;    /* bytes of one array that travels with a job */
+    uint64_t max_in_flight; /* jobs of this session */
+    uint64_t linger_ns;     /* how long the session outlives a broken connection */
+    uint64_t session;       /* the session's number, as in `gpuctl sessions` */
+    bool may_load;          /* this tenant may load kernels */
+    bool connected;
+    char build[GPUD_NAME];
+    char tenant[GPUD_NAME];
+} gpud_limits_desc;
+GPUD_API int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits);
+
+typedef struct gpud_device_desc {
+    size_t size;
+    uint64_t id;
+    uint64_t memory_bytes;
+    uint64_t memory_used;
+    bool cpu;       /* computes on the host's processor */
+    bool simulated; /* computes slowly, times are invented */
+    char name[128];
+    char backend[GPUD_NAME]; /* "cuda", "opencl", "vulkan", "sim" */
+    char state[GPUD_NAME];   /* "ready", "absent", … */
+} gpud_device_desc;
+/* The device at an index from 0; blocks. NOT_FOUND behind the last one. */
+GPUD_API int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_desc *ret_device);
+
+/* ---- buffers ------------------------------------------------------------------------------- */
+
+enum gpud_buffer_flag { GPUD_BUFFER_ZERO = 1 /* starts as zeros; otherwise undefined */ };
+enum gpud_buffer_state {
+    GPUD_BUFFER_DEFINED = 1,
+    GPUD_BUFFER_UNDEFINED = 2, /* not written yet, or a writer failed */
+    GPUD_BUFFER_SEALED = 3,
+    GPUD_BUFFER_LOST = 4
+};
+typedef struct gpud_buffer_desc {
+    size_t size;
+    gpud_shape shape;
+    uint32_t flags;
+    uint32_t state;      /* enum gpud_buffer_state */
+    uint64_t device;     /* id of the device */
+    uint64_t generation; /* grows each time the content is lost or restored */
+    char label[GPUD_NAME];
+    char name[GPUD_NAME]; /* if published */
+} gpud_buffer_desc;
+
+/* Memory on a device of the daemon's choice, owned by the session. flags: enum gpud_buffer_flag;
+ * label may be NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY. */
+GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags,
+                                const char *label, gpud_buffer *ret_buffer);
+/* The same on one device (its id). */
+GPUD_API int gpud_buffer_create_on(gpud_client *client, uint64_t device, gpud_shape shape,
+                                   uint32_t flags, const char *label, gpud_buffer *ret_buffer);
+/* Gives the buffer up: earlier jobs still see it, the handle is stale at once. Does not block.
+ * BAD_HANDLE, STALE_HANDLE (freed twice). */
+GPUD_API int gpud_buffer_free(gpud_client *client, gpud_buffer buffer);
+/* Blocks. BAD_HANDLE, STALE_HANDLE. */
+GPUD_API int gpud_buffer_info(gpud_client *client, gpud_buffer buffer, gpud_buffer_desc *ret_desc);
+/* Makes it immutable after earlier jobs; from then on the daemon restores it when its worker dies.
+ * Blocks. BAD_HANDLE, STALE_HANDLE, UNDEFINED. */
+GPUD_API int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer);
+/* Gives it a name that other sessions of the tenant can open. rights: GPUD_IN or GPUD_INOUT; it
+ * outlives its last user by linger_ns. Blocks. BAD_HANDLE, STALE_HANDLE, EXISTS. */
+GPUD_API int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *name,
+                                 int rights, uint64_t linger_ns);
+/* Opens a published buffer; free the handle like one's own. Blocks. NOT_FOUND, PERMISSION. */
+GPUD_API int gpud_buffer_open(gpud_client *client, const char *name, gpud_buffer *ret_buffer);
+
+typedef struct gpud_transfer {
+    size_t size;
+    /* Called between parts, in the calling thread; false stops the transfer with CANCELLED. */
+    bool (*progress)(uint64_t done_bytes, uint64_t total_bytes, void *user);
+    void *user;
+    uint64_t part_bytes; /* 0 = 4 MiB */
+} gpud_transfer;
+
+/* Copies between host memory and `count` elements from `first` on (count 0: to the end). dtype must
+ * be the buffer's, GPUD_NONE skips that check. Large transfers go in parts; one that fails in the
+ * middle leaves the written range undefined. Ordered after earlier jobs. Blocks, for as long as it
+ * makes progress. options may be NULL.
+ * BAD_HANDLE, STALE_HANDLE, ARG_TYPE, RANGE, SEALED, UNDEFINED (read), BUFFER_LOST. */
+GPUD_API int gpud_write(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
+                        uint64_t count, const void *data, const gpud_transfer *options);
+GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
+                       uint64_t count, void *data, const gpud_transfer *options);
+
+/* ---- arguments ----------------------------------------------------------------------------- */
+
+/* Made by the functions below; the members are for them and for bindings of other languages. */
+typedef struct gpud_arg {
+    uint32_t kind;
+    uint32_t access; /* enum gpud_access */
+    uint32_t dtype;
+    uint32_t ndim;
+    uint64_t handle;
+    uint64_t first;
+    uint64_t count;
+    uint64_t bits;
+    void *data;
+    uint64_t bytes;
+    uint64_t dim[GPUD_MAX_DIMS];
+} gpud_arg;
+
+GPUD_API gpud_arg gpud_in(gpud_buffer buffer);
+GPUD_API gpud_arg gpud_out(gpud_buffer buffer);
+GPUD_API gpud_arg gpud_inout(gpud_buffer buffer);
+/* Elements first … first+count of a buffer; access as the kernel declares it. */
+GPUD_API gpud_arg gpud_slice(gpud_buffer buffer, uint64_t first, uint64_t count);
+/* The same of any array argument (buffer, parameter, temporary, slice). */
+GPUD_API gpud_arg gpud_arg_slice(gpud_arg arg, uint64_t first, uint64_t count);
+/* The same argument with another access. */
+GPUD_API gpud_arg gpud_arg_with(gpud_arg arg, int access);
+
+/* n elements of host memory that travel with the job. `gpud_host` takes the access from the
+ * kernel. What is read is copied before the call returns; what a job writes is stored there
+ * when it completes, so that memory must live until then or until gpud_job_free. */
+GPUD_API gpud_arg gpud_host(void *data, uint64_t n, int dtype);
+GPUD_API gpud_arg gpud_host_in(const void *data, uint64_t n, int dtype);
+GPUD_API gpud_arg gpud_host_out(void *data, uint64_t n, int dtype);
+GPUD_API gpud_arg gpud_host_inout(void *data, uint64_t n, int dtype);
+/* With a shape of several dimensions. */
+GPUD_API gpud_arg gpud_host_shaped(void *data, gpud_shape shape, int access);
+
+GPUD_API gpud_arg gpud_i8(int8_t value);
+GPUD_API gpud_arg gpud_u8(uint8_t value);
+GPUD_API gpud_arg gpud_i16(int16_t value);
+GPUD_API gpud_arg gpud_u16(uint16_t value);
+GPUD_API gpud_arg gpud_i32(int32_t value);
+GPUD_API gpud_arg gpud_u32(uint32_t value);
+GPUD_API gpud_arg gpud_i64(int64_t value);
+GPUD_API gpud_arg gpud_u64(uint64_t value);
+GPUD_API gpud_arg gpud_f16(uint16_t bits); /* IEEE half, its bits */
+GPUD_API gpud_arg gpud_f32(float value);
+GPUD_API gpud_arg gpud_f64(double value);
+/* A struct by value; at most 1024 bytes. */
+GPUD_API gpud_arg gpud_bytes(const void *data, size_t bytes);
+/* Local (shared) memory of a kernel that takes it as an argument. */
+GPUD_API gpud_arg gpud_local(uint64_t bytes);
+
+/* ---- kernels and modules ------------------------------------------------------------------- */
+
+enum gpud_lang {
+    GPUD_LANG_DIALECT = 1, /* .gk: the portable dialect */
+    GPUD_LANG_OPENCL = 2,  /* .cl */
+    GPUD_LANG_CUDA = 3,    /* .cu */
+    GPUD_LANG_PTX = 4,
+    GPUD_LANG_CUBIN = 5,
+    GPUD_LANG_SPIRV = 6
+};
+
+/* A built-in kernel: "axpy", or "axpy@3" for one version. Blocks the first time. NOT_FOUND. */
+GPUD_API int gpud_kernel_find(gpud_client *client, const char *name, gpud_kernel *ret_kernel);
+
+#define GPUD_SIGNATURE 1025
+
+typedef struct gpud_kernel_desc {
+    size_t size;
+    uint64_t version;
+    uint32_t arg_count;
+    bool auto_grid; /* sizes follow from the data: no gpud_grid is needed */
+    char name[GPUD_NAME];
+    char signature[GPUD_SIGNATURE]; /* the source line; empty if the code had none */
+} gpud_kernel_desc;
+
+enum gpud_arg_kind {
+    GPUD_ARG_SCALAR = 1,
+    GPUD_ARG_ARRAY = 2,
+    GPUD_ARG_STRUCT = 3,
+    GPUD_ARG_LOCAL = 4
+};
+
+typedef struct gpud_kernel_arg_desc {
+    size_t size;
+    uint32_t kind;   /* enum gpud_arg_kind */
+    uint32_t access; /* enum gpud_access; 0 = not known */
+    uint32_t dtype;  /* GPUD_NONE: not known, or any type of the kernel's family */
+    uint64_t bytes;  /* of a scalar or struct, 0 = not known */
+    char name[GPUD_NAME];
+} gpud_kernel_arg_desc;
+
+/* What the daemon told when the kernel was found; does not block. BAD_HANDLE, STALE_HANDLE. */
+GPUD_API int gpud_kernel_info(gpud_client *client, gpud_kernel kernel, gpud_kernel_desc *ret_desc);
+GPUD_API int gpud_kernel_arg(gpud_client *client, gpud_kernel kernel, uint32_t index,
+                             gpud_kernel_arg_desc *ret_arg);
+
+typedef struct gpud_module_options {
+    size_t size;
+    const char *name;      /* NULL: none */
+    const char *options;   /* compiler options: "-DN=4 …"; NULL: none */
+    const char *signature; /* lines for code that carries none; NULL: none */
+    const char *file;      /* the user's file name, for the compiler's messages; NULL: none */
+} gpud_module_options;
+
+/* Compiles source, or loads a binary, of at most 1 MiB. options may be NULL. Blocks until it is
+ * compiled. PERMISSION, COMPILE (text: "file:line:col: …"; the whole log: gpud_compile_log),
+ * COMPILE_LIMIT, UNSUPPORTED, QUARANTINED. */
+GPUD_API int gpud_module_load(gpud_client *client, int lang, const void *source, size_t bytes,
+                              const gpud_module_options *options, gpud_module *ret_module);
+/* The compiler's output of this thread's last gpud_module_load, failed or not; never NULL, valid
+ * until the thread's next one. */
+GPUD_API const char *gpud_compile_log(void);
+/* A kernel of the module by name, or by index from 0 in the module's order; valid until the module
+ * is unloaded. The first one may block. NOT_FOUND, BAD_HANDLE, STALE_HANDLE. */
+GPUD_API int gpud_module_kernel(gpud_client *client, gpud_module module, const char *name,
+                                gpud_kernel *ret_kernel);
+GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint32_t index,
+                                   gpud_kernel *ret_kernel);
+/* Unloads it after its users finished; its handles are stale at once. Does not block.
+ * BAD_HANDLE, STALE_HANDLE. */
+GPUD_API int gpud_module_unload(gpud_client *client, gpud_module module);
+
+/* Sizes in work items, x first, for kernels whose signature does not give them. 0 = the daemon
+ * chooses. */
+typedef struct gpud_grid {
+    size_t size;
+    uint64_t global[3];
+    uint64_t local[3];
+    uint64_t shared_bytes; /* dynamic local memory */
+} gpud_grid;
+
+/* ---- programs ------------------------------------------------------------------------------ */
+
+enum gpud_param_kind {
+    GPUD_PARAM_BUFFER = 1, /* bound to a buffer or slice */
+    GPUD_PARAM_SCALAR = 2, /* bound to a scalar */
+    GPUD_PARAM_DATA = 3    /* bound to host memory, source of a write */
+};
+
+/* Starts a program: steps that run in order as one job. Errors while building stick to it and are
+ * told by gpud_program_seal. name may be NULL. */
+GPUD_API int gpud_program_create(gpud_client *client, const char *name, gpud_program **ret_program);
+/* Declares a parameter; values are given at submit in the order of declaration. shape.ndim 0: any
+ * shape of that type. The result stands for it in steps. */
+GPUD_API gpud_arg gpud_program_param(gpud_program *program, const char *name, int kind,
+                                     gpud_shape shape);
+/* Memory that lives while a job of the program runs. The result stands for it in steps. */
+GPUD_API gpud_arg gpud_program_temp(gpud_program *program, gpud_shape shape);
+/* Each adds a step and returns its index, or a negative code. grid may be NULL. Host memory (in) is
+ * copied into the program. */
+GPUD_API int gpud_program_launch(gpud_program *program, gpud_kernel kernel, const gpud_arg *args,
+                                 uint32_t count, const gpud_grid *grid);
+GPUD_API int gpud_program_write(gpud_program *program, gpud_arg to, gpud_arg from);
+GPUD_API int gpud_program_copy(gpud_program *program, gpud_arg to, gpud_arg from);
+GPUD_API int gpud_program_fill(gpud_program *program, gpud_arg to, gpud_arg scalar);
+/* What is read is kept by the job: gpud_job_output(job, step, 0, …). */
+GPUD_API int gpud_program_read(gpud_program *program, gpud_arg from);
+/* Sends it to the daemon, which checks it; from then on it is immutable and may be used by many
+ * threads. Blocks. The first error of the building, or what the daemon found wrong. */
+GPUD_API int gpud_program_seal(gpud_program *program);
+/* Jobs of it that were submitted are not touched. NULL is allowed. Does not block. Also needed, and
+ * allowed, after gpud_close. */
+GPUD_API void gpud_program_free(gpud_program *program);
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+enum gpud_submit_flag {
+    GPUD_SUBMIT_BLOCK = 1, /* wait for room in the queue instead of failing with BUSY */
+    /* Answer only when done: half the messages for tiny jobs, but until then the job has no id:
+     * gpud_cancel and gpud_explain answer STATE. */
+    GPUD_SUBMIT_HELD = 2
+};
+
+typedef void (*gpud_done_cb)(gpud_job *job, int code, void *user);
+
+typedef struct gpud_submit_options {
+    size_t size;
+    uint32_t flags;         /* enum gpud_submit_flag */
+    int32_t priority;       /* higher runs earlier; 0 = normal */
+    uint64_t deadline_ns;   /* from now; 0 = none; DEADLINE when it passed */
+    uint64_t time_limit_ns; /* of execution; 0 = the daemon's default; TIME_LIMIT */
+    uint64_t device;        /* id + 1; 0 = the daemon chooses */
+    uint64_t trace_id;      /* 0 = none */
+    const char *label;      /* NULL: none */
+    gpud_done_cb done;      /* see gpud_set_event_cb for where it runs; NULL: none */
+    void *user;
+} gpud_submit_options;
+
+/* Submits a sealed program with a value for each parameter. options may be NULL. Does not block
+ * without GPUD_SUBMIT_BLOCK. What the daemon refuses is the job's error. Free the job.
+ * BUSY, DRAINING, ARG_COUNT, ARG_TYPE, BAD_HANDLE, STALE_HANDLE, STATE (not sealed). */
+GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg *args,
+                         uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
+/* Submit and wait: the job's own error, too. ret_job may be NULL; otherwise the ended job is there
+ * for its outputs, also when the job failed (then *ret_job is set and the code is not 0); free it.
+ * Untouched if nothing could be submitted. Blocks. */
+GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
+                      uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
+/* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit
+ * into one message (LIMIT). */
+GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
+                         uint32_t count, const gpud_grid *grid, const gpud_submit_options *options,
+                         gpud_job **ret_job);
+/* One kernel, blocking, with host arrays of any size. grid may be NULL. */
+GPUD_API int gpud_call(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
+                       uint32_t count, const gpud_grid *grid);
+/* One copy or fill between buffers or slices; blocking. */
+GPUD_API int gpud_copy(gpud_client *client, gpud_arg to, gpud_arg from);
+GPUD_API int gpud_fill(gpud_client *client, gpud_arg to, gpud_arg scalar);
+
+/* Waits for the job to end; its own error, or TIMEOUT if it has not (it goes on). timeout_ns 0
+ * only looks. Runs callbacks. Blocks. */
+GPUD_API int gpud_wait(gpud_job *job, uint64_t timeout_ns);
+/* The same for the first of several of one client that has ended; NULLs are skipped. ret_index may
+ * be NULL. INVALID if there is none; otherwise 0 or TIMEOUT: ask the job for its error. */
+GPUD_API int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns,
+                           uint32_t *ret_index);
+GPUD_API bool gpud_job_done(const gpud_job *job); /* has it ended? */
+/* Asks for the job's end; it still completes once, with CANCELLED if that came in time. Blocks.
+ * STATE for a GPUD_SUBMIT_HELD job; 0 for one that has ended. */
+GPUD_API int gpud_cancel(gpud_job *job);
+/* Its error; code 0 while it runs and after success. */
+GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
+/* The daemon's number for it, 0 while not known. */
+GPUD_API uint64_t gpud_job_id(const gpud_job *job);
+/* What a step gave back; the memory belongs to the job and lives until gpud_job_free. arg is 0 for
+ * read steps, the argument's index for host arrays a launch wrote. STATE before the job has ended,
+ * NOT_FOUND, or the job's error. */
+GPUD_API int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg,
+                             const void **ret_data, size_t *ret_bytes);
+
+typedef struct gpud_job_times {
+    size_t size;
+    uint64_t device;      /* id */
+    uint64_t queued_ns;   /* waited in the daemon */
+    uint64_t executed_ns; /* on the device */
+    uint64_t replays;     /* times it was run again after a worker's death */
+    uint32_t step_count;  /* timings that gpud_job_step_time can tell */
+} gpud_job_times;
+/* STATE before it has ended. */
+GPUD_API int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times);
+/* The index-th measured step: begin and end relative to the start of execution. NOT_FOUND. */
+GPUD_API int gpud_job_step_time(const gpud_job *job, uint32_t index, uint32_t *ret_step,
+                                uint64_t *ret_begin_ns, uint64_t *ret_end_ns);
+/* Gives the object up; not a cancel: the job goes on, its done callback will not run and host
+ * memory is not written any more. NULL is allowed. Also needed, and allowed, after gpud_close. */
+GPUD_API void gpud_job_free(gpud_job *job);
+
+/* ---- looking at the daemon ----------------------------------------------------------------- */
+
+typedef struct gpud_job_desc {
+    size_t size;
+    uint64_t id;
+    int code; /* GPUD_ERR_* if it failed */
+    uint64_t device;
+    uint64_t stream;
+    uint64_t replays;
+    uint64_t submitted_ns; /* the daemon's monotonic clock; 0 = not yet, as the next three */
+    uint64_t dispatched_ns;
+    uint64_t started_ns;
+    uint64_t ended_ns;
+    uint64_t trace_id;
+    char state[GPUD_NAME]; /* "queued", "dispatched", "running", "done", "failed", … */
+    char label[GPUD_NAME];
+    char text[GPUD_ERROR_TEXT];
+} gpud_job_desc;
+
+/* By the daemon's number of a job, of any session the caller may see. All block. NOT_FOUND. */
+GPUD_API int gpud_job_info(gpud_client *client, uint64_t job, gpud_job_desc *ret_desc);
+GPUD_API int gpud_job_cancel(gpud_client *client, uint64_t job);
+/* Why it waits, as text; cut to `bytes` with the NUL. */
+GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
+
+/* Tables: what = "status", "devices", "pool", "kernels", "jobs", "sessions", "tenants", "config",
+ * "timeline"; filter may be NULL. Blocks. NOT_FOUND for an unknown `what`. Free the table. */
+GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
+                        gpud_table **ret_table);
+/* what = "drain", "resume", "reload", "log-level", "session-kill", "pool-trim"; value may be NULL.
+ * Blocks. PERMISSION, NOT_FOUND. */
+GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
+
+enum gpud_column_kind {
+    GPUD_COLUMN_TEXT = 1,
+    GPUD_COLUMN_UINT = 2,
+    GPUD_COLUMN_INT = 3, /* the value is two's complement */
+    GPUD_COLUMN_BYTES = 4,
+    GPUD_COLUMN_NS = 5,
+    GPUD_COLUMN_PPM = 6, /* parts of a million */
+    GPUD_COLUMN_HANDLE = 7,
+    GPUD_COLUMN_BOOL = 8
+};
+
+/* Accessors of a table: constant time, texts live as long as the table, never NULL; an index out of
+ * range gives 0, false or "". Thread: any, a table never changes. */
+GPUD_API const char *gpud_table_name(const gpud_table *table);
+GPUD_API uint32_t gpud_table_columns(const gpud_table *table);
+GPUD_API uint32_t gpud_table_rows(const gpud_table *table);
+GPUD_API const char *gpud_table_column_name(const gpud_table *table, uint32_t column);
+GPUD_API int gpud_table_column_kind(const gpud_table *table, uint32_t column);
+GPUD_API bool gpud_table_column_wide(const gpud_table *table, uint32_t column);
+GPUD_API const char *gpud_table_text(const gpud_table *table, uint32_t row, uint32_t column);
+GPUD_API uint64_t gpud_table_value(const gpud_table *table, uint32_t row, uint32_t column);
+/* The index of a column by name, -1 if there is none. */
+GPUD_API int gpud_table_find(const gpud_table *table, const char *column);
+GPUD_API void gpud_table_free(gpud_table *table); /* NULL is allowed */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
