@@ -94,7 +94,9 @@ enum frame_ref_tag {
     RECORD(WORD, word)                                                                             \
     RECORD(WKERNEL, wkernel)                                                                       \
     RECORD(CARG, carg)                                                                             \
-    RECORD(CKERNEL, ckernel)
+    RECORD(CKERNEL, ckernel)                                                                       \
+    RECORD(MOUT, mout)                                                                             \
+    RECORD(MUSE, muse)
 
 /* ---- front to worker ------------------------------------------------------------------------ */
 
