@@ -149,13 +149,14 @@ int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct fra
                          .msg_controllen = sizeof control.space};
     ssize_t n;
     do {
+        /* ECONNRESET tells once that the peer left frames unread, ahead of what it had sent. */
         n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return SEQPACKET_AGAIN;
         }
-        return errno == ECONNRESET ? SEQPACKET_EOF : err_errno(e, ERR_IO, "receiving a frame");
+        return err_errno(e, ERR_IO, "receiving a frame");
     }
     struct frame_fds fds = {.count = 0};
     bool fits = take_fds(&msg, &fds);
