@@ -437,16 +437,15 @@ typedef struct gpud_module_options {
     const char *options;   /* compiler options: "-DN=4 …"; NULL: none */
     const char *signature; /* lines for code that carries none; NULL: none */
     const char *file;      /* the user's file name, for the compiler's messages; NULL: none */
+    char *log;             /* where the compiler's output goes, failed or not; NULL: nowhere */
+    size_t log_bytes;      /* room there, with the NUL; at most 64 KiB are needed */
 } gpud_module_options;
 
 /* Compiles source, or loads a binary, of at most 1 MiB. options may be NULL. Blocks until it is
- * compiled. PERMISSION, COMPILE (text: "file:line:col: …"; the whole log: gpud_compile_log),
+ * compiled. PERMISSION, COMPILE (text: "file:line:col: …"; the whole log: options.log),
  * COMPILE_LIMIT, UNSUPPORTED, QUARANTINED. */
 GPUD_API int gpud_module_load(gpud_client *client, int lang, const void *source, size_t bytes,
                               const gpud_module_options *options, gpud_module *ret_module);
-/* The compiler's output of this thread's last gpud_module_load, failed or not; never NULL, valid
- * until the thread's next one. */
-GPUD_API const char *gpud_compile_log(void);
 /* A kernel of the module by name, or by index from 0 in the module's order; valid until the module
  * is unloaded. The first one may block. NOT_FOUND, BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_kernel(gpud_client *client, gpud_module module, const char *name,
