@@ -9,6 +9,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 set(GPUD_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
+option(GPUD_FUZZ "Build the fuzz targets (clang only)" OFF)
+if(GPUD_FUZZ AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "GPUD_FUZZ needs clang: cmake --preset fuzz")
+endif()
 
 add_library(gpud_flags INTERFACE)
 target_include_directories(gpud_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
@@ -36,9 +40,27 @@ function(gpud_program name)
     target_link_libraries(${name} PRIVATE gpud_flags ${ARG_LINK})
 endfunction()
 
-# gpud_test(name SOURCES... [LINK libs...]): a Check program, one ctest entry, label = its folder.
+# What every test that runs project code sees of the sanitizers' settings.
+set(GPUD_TEST_ENVIRONMENT "")
+if(GPUD_SANITIZE MATCHES "thread")
+    list(APPEND GPUD_TEST_ENVIRONMENT
+         "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1")
+elseif(GPUD_SANITIZE MATCHES "address")
+    list(APPEND GPUD_TEST_ENVIRONMENT
+         "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0"
+         "UBSAN_OPTIONS=print_stacktrace=1")
+endif()
+
+# What `scripts/test.sh tsan` builds and runs: tests of code in which threads meet.
+set(GPUD_THREAD_LABELS common front client pool)
+add_custom_target(tests_threads)
+
+# gpud_test(name SOURCES... [LINK libs...] [TIMEOUT s] [LABELS more...] [LOCK resources...]
+#           [NEEDS targets...] [THREADS]):
+# a Check program, one ctest entry, label = its folder. NEEDS: programs that it starts. LOCK: never
+# beside a test with the same lock ("cpu" for heavy ones). THREADS: runs under TSan as well.
 function(gpud_test name)
-    cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+    cmake_parse_arguments(ARG "THREADS" "TIMEOUT" "SOURCES;LINK;LABELS;LOCK;NEEDS" ${ARGN})
     if(NOT BUILD_TESTING)
         return()
     endif()
@@ -49,12 +71,24 @@ function(gpud_test name)
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE gpud_flags ${ARG_LINK} PkgConfig::CHECK)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    if(ARG_NEEDS)
+        add_dependencies(${name} ${ARG_NEEDS})
+    endif()
     add_test(NAME ${name} COMMAND ${name})
     cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME label)
+    set(labels ${label} ${ARG_LABELS})
+    if(ARG_THREADS OR label IN_LIST GPUD_THREAD_LABELS)
+        list(APPEND labels threads)
+        add_dependencies(tests_threads ${name})
+    endif()
     if(NOT ARG_TIMEOUT)
         set(ARG_TIMEOUT 120)
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT})
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT}
+                         ENVIRONMENT "${GPUD_TEST_ENVIRONMENT}")
+    if(ARG_LOCK)
+        set_tests_properties(${name} PROPERTIES RESOURCE_LOCK "${ARG_LOCK}")
+    endif()
 endfunction()
 
 # build.h, included as "build.h" by the programs' main files: taken when configured, so that all

@@ -1,0 +1,77 @@
+#!/bin/bash
+# Installs what is missing, builds and tests. Ends with ctest's summary of every stage.
+#   scripts/test.sh              preset dev, every test, and the checks of the source
+#   scripts/test.sh --all        also asan, tsan and 60 s of fuzzing (what CI runs)
+#   scripts/test.sh STAGE...     only these: dev asan tsan fuzz
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+fuzz_seconds=${GPUD_FUZZ_SECONDS:-60}
+jobs=$(nproc)
+
+stages=()
+for arg in "$@"; do
+    case $arg in
+    --all) stages+=(asan tsan fuzz dev) ;;
+    dev | asan | tsan | fuzz) stages+=("$arg") ;;
+    *)
+        sed -n '2,5s/^# //p' "$0" >&2
+        exit 2
+        ;;
+    esac
+done
+[ ${#stages[@]} -gt 0 ] || stages=(dev)
+
+scripts/deps.sh build test || exit 1
+command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+# Sanitizers look at every test that runs project code; the checks of the source need no second run.
+stage_filter() {
+    case $1 in
+    asan) echo "-LE ^checks$" ;;
+    tsan) echo "-L ^threads$" ;;
+    fuzz) echo "-L ^fuzz$" ;;
+    *) echo "" ;;
+    esac
+}
+
+stage_target() {
+    if [ "$1" = tsan ]; then echo tests_threads; else echo all; fi
+}
+
+run_stage() {
+    local stage=$1
+    echo "== $stage: configure"
+    cmake --preset "$stage" || return 1
+    echo "== $stage: build"
+    cmake --build --preset "$stage" --parallel "$jobs" --target "$(stage_target "$stage")" || return 1
+    echo "== $stage: test"
+    local filter none=ignore
+    [ "$stage" = dev ] && none=error
+    read -ra filter <<<"$(stage_filter "$stage")"
+    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$stage" --parallel "$jobs" \
+        --no-tests="$none" ${filter[@]+"${filter[@]}"} 2>&1 | tee "$logs/$stage"
+}
+
+failed=()
+for stage in "${stages[@]}"; do
+    started=$SECONDS
+    run_stage "$stage" || failed+=("$stage")
+    echo "== $stage: $((SECONDS - started)) s"
+done
+
+for stage in "${stages[@]}"; do
+    echo
+    echo "== $stage"
+    if [ -f "$logs/$stage" ]; then
+        grep -E -A100 '^[0-9]+% tests passed|^No tests were found' "$logs/$stage"
+    else
+        echo "did not build"
+    fi
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "FAILED: ${failed[*]}" >&2
+    exit 1
+fi
