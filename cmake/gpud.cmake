@@ -19,11 +19,14 @@ target_include_directories(gpud_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_
 target_compile_definitions(gpud_flags INTERFACE _GNU_SOURCE)
 target_compile_options(gpud_flags INTERFACE
     -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
-    -Wno-format-truncation -Werror)
+    $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> -Werror)
 if(GPUD_SANITIZE)
     target_compile_options(gpud_flags INTERFACE
         -fsanitize=${GPUD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
     target_link_options(gpud_flags INTERFACE -fsanitize=${GPUD_SANITIZE})
+endif()
+if(GPUD_FUZZ)
+    target_compile_options(gpud_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # gpud_library(name SOURCES... [LINK libs...]): a static library of one folder.
@@ -89,6 +92,25 @@ function(gpud_test name)
     if(ARG_LOCK)
         set_tests_properties(${name} PROPERTIES RESOURCE_LOCK "${ARG_LOCK}")
     endif()
+endfunction()
+
+# gpud_fuzz(name SOURCES... [LINK libs...] [CORPUS dir] [DICT file]): a libFuzzer target, built by
+# preset fuzz only. Its test runs for GPUD_FUZZ_SECONDS (60) from a copy of the seeds.
+add_custom_target(tests_fuzz)
+function(gpud_fuzz name)
+    cmake_parse_arguments(ARG "" "CORPUS;DICT" "SOURCES;LINK" ${ARGN})
+    if(NOT GPUD_FUZZ)
+        return()
+    endif()
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_libraries(${name} PRIVATE gpud_flags ${ARG_LINK})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_dependencies(tests_fuzz ${name})
+    add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/scripts/fuzz.sh $<TARGET_FILE:${name}>
+                                  "${ARG_CORPUS}" "${ARG_DICT}")
+    set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 900
+                         ENVIRONMENT "${GPUD_TEST_ENVIRONMENT}")
 endfunction()
 
 # build.h, included as "build.h" by the programs' main files: taken when configured, so that all

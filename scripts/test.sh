@@ -38,7 +38,11 @@ stage_filter() {
 }
 
 stage_target() {
-    if [ "$1" = tsan ]; then echo tests_threads; else echo all; fi
+    case $1 in
+    tsan) echo tests_threads ;;
+    fuzz) echo tests_fuzz ;;
+    *) echo all ;;
+    esac
 }
 
 run_stage() {

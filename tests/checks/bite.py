@@ -1,4 +1,5 @@
 """The checks of the source bite: a violation planted in a copy of the tree is found and named."""
+import json
 import os
 import shutil
 import subprocess
@@ -184,6 +185,29 @@ class Format(Planted):
     def test_clean(self):
         said = self.complaints("check-format", "common/planted.c", "int f(void)\n{\n    return 0;\n}\n")
         self.assertEqual(said, "")
+
+
+@unittest.skipUnless(shutil.which("clang-tidy"), "no clang-tidy")
+class Static(Planted):
+    def analyse(self, text):
+        path = os.path.join(self.tree, "common", "planted.c")
+        self.plant("common/planted.c", text)
+        shutil.copy(os.path.join(ROOT, ".clang-tidy"), self.tree)
+        with open(os.path.join(self.tree, "compile_commands.json"), "w", encoding="utf-8") as f:
+            json.dump([{"directory": self.tree, "file": path, "command": "cc -c " + path}], f)
+        result = subprocess.run([os.path.join(ROOT, "scripts", "check-static"), self.tree, self.tree],
+                                capture_output=True, text=True, check=False)
+        return result.returncode, result.stdout
+
+    def test_null_dereference(self):
+        code, said = self.analyse("int f(int x);\nint f(int x)\n{\n    int *p = 0;\n"
+                                  "    return x ? *p : 0;\n}\n")
+        self.assertNotEqual(code, 0)
+        self.assertIn("clang-analyzer-core.NullDereference", said)
+
+    def test_clean(self):
+        code, _ = self.analyse("int f(int x);\nint f(int x)\n{\n    return x;\n}\n")
+        self.assertEqual(code, 0)
 
 
 if __name__ == "__main__":
