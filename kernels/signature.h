@@ -109,4 +109,8 @@ struct sig_binding {
 int signature_bind(const struct signature *s, const struct sig_value *values, unsigned count,
                    struct sig_binding *ret_binding, struct err *e);
 
+/* A scalar's bits converted to another type where the value survives. ERR_RANGE if it does not,
+ * ERR_ARG_TYPE for unknown types; texts do not name the argument. */
+int scalar_convert(int from, uint64_t bits, int to, uint64_t *ret_bits, struct err *e);
+
 #endif

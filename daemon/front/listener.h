@@ -51,16 +51,19 @@ struct listener_callbacks {
 };
 
 struct listener_options {
-    unsigned contexts;        /* requests that may be unanswered at once */
-    unsigned connections_max; /* more are closed at once */
-    uint64_t handshake_ns;    /* a connection without HELLO for so long is closed */
-    uint32_t ipc_mode;        /* permissions of an ipc socket, 0660 */
+    unsigned contexts;          /* requests that may be unanswered at once */
+    unsigned connections_max;   /* more are closed at once */
+    uint64_t handshake_ns;      /* a connection without HELLO for so long is closed */
+    uint32_t ipc_mode;          /* permissions of an ipc socket, 0660 */
+    unsigned pipe_requests_max; /* unanswered requests of one connection, more close it; 0: half of
+                                   the contexts */
 };
 
 struct listener_stats {
     uint64_t connections;     /* open now */
     uint64_t refused;         /* over the cap */
     uint64_t silent;          /* closed by the handshake's time-out */
+    uint64_t crowded;         /* closed for too many unanswered requests */
     uint64_t protocol_errors; /* messages that could not be decoded */
     uint64_t requests;
 };

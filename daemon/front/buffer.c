@@ -1,0 +1,82 @@
+#include "daemon/front/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void buffer_set_state(struct buffer *b, enum buffer_state state)
+{
+    b->state = state;
+}
+
+const char *buffer_state_name(const struct buffer *b)
+{
+    switch (b->state) {
+    case BUFFER_CREATING:
+        return "creating";
+    case BUFFER_RESTORING:
+        return "restoring";
+    case BUFFER_LOST:
+        return "lost";
+    case BUFFER_LIVE:
+        break;
+    }
+    if (b->sealed) {
+        return "sealed";
+    }
+    return spans_cover(&b->defined, 0, b->bytes) ? "defined" : "undefined";
+}
+
+unsigned buffer_wire_state(const struct buffer *b)
+{
+    if (b->state == BUFFER_LOST) {
+        return 4;
+    }
+    if (b->sealed) {
+        return 3;
+    }
+    return spans_cover(&b->defined, 0, b->bytes) ? 1 : 2;
+}
+
+int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,
+                struct buffer **ret_buffer, struct err *e)
+{
+    struct buffer *b = idmap_get(buffers, handle);
+    if (b == NULL) {
+        return idmap_state(buffers, handle) == IDMAP_STALE
+                   ? err_set(e, ERR_STALE_HANDLE, "buffer %#llx was freed",
+                             (unsigned long long)handle)
+                   : err_set(e, ERR_BAD_HANDLE, "there is no buffer %#llx",
+                             (unsigned long long)handle);
+    }
+    if (b->tenant != tenant) {
+        return err_set(e, ERR_PERMISSION, "buffer %#llx belongs to another tenant",
+                       (unsigned long long)handle);
+    }
+    *ret_buffer = b;
+    return 0;
+}
+
+struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *tenant,
+                            const char *name)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(buffers, &cursor, NULL)) != NULL) {
+        if (b->tenant == tenant && b->name[0] != '\0' && strcmp(b->name, name) == 0) {
+            return b;
+        }
+    }
+    return NULL;
+}
+
+void buffer_destroy(struct buffer *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    if (b->host_fd >= 0) {
+        (void)close(b->host_fd);
+    }
+    free(b);
+}

@@ -1,0 +1,77 @@
+/*
+ * A buffer: typed, shaped, by handle; it lives on one device. Owned by the session that made it,
+ * or, once published and left by its maker, by its name until its linger time is over. State
+ * changes in buffer_set_state only. Thread: the loop's.
+ */
+#ifndef FRONT_BUFFER_H
+#define FRONT_BUFFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "common/idmap.h"
+#include "common/shape.h"
+#include "daemon/front/spans.h"
+#include "proto/limits.h"
+
+struct job;
+struct session;
+struct tenant;
+struct op;
+
+enum buffer_state {
+    BUFFER_CREATING, /* the worker allocates */
+    BUFFER_LIVE,
+    BUFFER_RESTORING, /* a sealed buffer whose worker ended: the next one copies it in */
+    BUFFER_LOST,      /* its worker ended; only free is possible */
+};
+
+struct buffer_use {
+    struct job *job;
+    struct buffer_use *next;
+};
+
+struct buffer {
+    uint64_t handle;
+    enum buffer_state state;
+    struct shape shape;
+    uint64_t bytes;
+    uint64_t flags;
+    char label[PROTO_LABEL_MAX + 1];
+    struct tenant *tenant;
+    struct session *owner; /* NULL: lives by its name, or is only used by jobs still */
+    uint64_t seq;          /* of the request that made it */
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES];
+    unsigned device; /* index */
+    struct spans defined;
+    bool sealed;
+    int host_fd;                   /* sealed: memfd with the content, owned; -1 */
+    bool freed;                    /* the handle is gone; memory goes when the last job is done */
+    struct op *pending;            /* create or seal that waits for the worker */
+    bool seal_wanted;              /* a seal that waits for writers */
+    char name[PROTO_NAME_MAX + 1]; /* published, else "" */
+    unsigned rights;
+    uint64_t linger_ns;
+    uint64_t linger_until_ns; /* NS_NEVER while somebody holds it */
+    unsigned openers;         /* sessions that opened it by name */
+    /* hazards: who wrote it last, and who has been reading it since */
+    struct job *writer;
+    struct buffer_use *readers;
+    unsigned users; /* unfinished jobs that name it */
+};
+
+void buffer_set_state(struct buffer *b, enum buffer_state state);
+const char *buffer_state_name(const struct buffer *b);
+unsigned buffer_wire_state(const struct buffer *b);
+
+/* Finds a live handle that the tenant may use; typed errors otherwise. */
+int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,
+                struct buffer **ret_buffer, struct err *e);
+/* A published buffer of the tenant by name; NULL if there is none. */
+struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *tenant,
+                            const char *name);
+/* Frees the struct (and the host copy), which must be out of every table. */
+void buffer_destroy(struct buffer *b);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * A device as the front sees it: the worker that owns its context, the staging memory they share,
+ * and the window of jobs the worker has. State changes in device_set_state only. Thread: the
+ * loop's.
+ */
+#ifndef FRONT_DEVICE_H
+#define FRONT_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+#include "common/memfd.h"
+#include "common/range.h"
+
+struct front;
+struct job;
+struct link;
+
+#define DEVICES_MAX   64u
+#define STREAMS_MAX   16u
+#define STAGING_ALIGN 256u /* bytes */
+
+enum device_state {
+    DEVICE_STARTING, /* its worker opens the context */
+    DEVICE_ADOPTING, /* a worker from before tells what it holds */
+    DEVICE_PROBING,  /* runs its first kernel and copy */
+    DEVICE_READY,
+    DEVICE_WAITING, /* its worker ended; the next one starts after a pause */
+    DEVICE_ABSENT,  /* cannot be used: `reason` */
+    DEVICE_STUCK,   /* its worker cannot be ended: quarantined */
+};
+
+struct device_pool {
+    uint64_t size, used, peak, cached, largest_free;
+    uint64_t allocations, frees, hits, failures, driver_calls, live;
+};
+
+struct device {
+    struct front *front;
+    unsigned index; /* among the daemon's devices */
+    char backend[16];
+    unsigned number; /* among the back end's devices */
+    enum device_state state;
+    char reason[ERR_TEXT_MAX]; /* why it is not ready, "" if it is */
+    bool required;             /* named by the configuration */
+
+    /* what the worker said of it */
+    char name[129];
+    char vendor[129];
+    char driver[129];
+    char arch[129];
+    bool cpu;
+    bool simulated;
+    bool f64;
+    uint64_t memory;
+    uint64_t max_alloc;
+    uint64_t units;
+    uint64_t max_group;
+    uint64_t local_bytes;
+    unsigned streams;
+
+    /* the worker */
+    uint64_t worker; /* id at the launcher, 0: none */
+    pid_t pid;
+    struct link *link;
+    uint64_t epoch; /* grows with each worker */
+    uint64_t started_ns;
+    uint64_t beat_ns;     /* of the last sign of life */
+    uint64_t patience_ns; /* how long the next one may take */
+    uint64_t killed_ns;   /* when it was told to end, 0: not */
+    uint64_t restart_ns;  /* when the next one starts */
+    unsigned failures;    /* in a row, for the backoff */
+    uint64_t restarts;
+    struct job *culprit;  /* whose time limit made us end the worker */
+    bool restart_planned; /* ended by us for a reason that is no failure of the device */
+
+    /* staging memory */
+    struct memfd input;
+    struct memfd output;
+    struct range input_range;
+    struct range output_range;
+
+    /* jobs */
+    struct job *inflight; /* list by device_next, in order of dispatch */
+    unsigned inflight_count;
+    unsigned stream_load[STREAMS_MAX];
+    struct job *ready; /* bound here, waiting to be dispatched, in order of admission */
+    struct job *ready_tail;
+    bool exclusive; /* a job runs alone */
+
+    uint64_t buffer_bytes; /* of live buffers */
+    uint64_t memory_limit; /* bytes, 0: its own memory */
+    struct device_pool pool;
+    uint64_t jobs_done;
+    uint64_t busy_ns;
+};
+
+void device_set_state(struct device *d, enum device_state state, const char *reason);
+const char *device_state_name(enum device_state state);
+bool device_serves(const struct device *d);
+/* Could it serve soon (so that jobs wait instead of failing)? */
+bool device_hopeful(const struct device *d);
+int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
+void device_staging_finish(struct device *d);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * The front's state: one struct, made in main.c, handed to every stage. The stages know this header
+ * and the nouns; they do not know each other. What one stage has to tell another goes through
+ * `hooks`, which pipeline.c fills in: it alone knows their order.
+ * Thread: the loop's.
+ */
+#ifndef FRONT_FRONT_H
+#define FRONT_FRONT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/idmap.h"
+#include "daemon/front/buffer.h"
+#include "daemon/front/compiler.h"
+#include "daemon/front/config.h"
+#include "daemon/front/device.h"
+#include "daemon/front/job.h"
+#include "daemon/front/launcher_link.h"
+#include "daemon/front/listener.h"
+#include "daemon/front/module.h"
+#include "daemon/front/program.h"
+#include "daemon/front/session.h"
+#include "daemon/front/tenant.h"
+
+#define BUILTIN_MODULES_MAX 64u
+#define HISTORY_MAX         1024u /* ended jobs that can be asked about */
+
+struct front;
+
+struct front_hooks {
+    /* An op or a held request got its answer (encoded). The op stays until it is acknowledged. */
+    void (*answer)(struct front *f, struct op *o, struct bytes reply);
+    void (*answer_error)(struct front *f, struct op *o, const struct err *e, struct bytes log);
+    /* A job came to its end: state, error and outputs are set. Called once for each. */
+    void (*job_ended)(struct front *f, struct job *j);
+    /* Something changed that may let jobs run. Coalesced: runs at the end of this turn of the loop.
+     */
+    void (*kick)(struct front *f);
+    /* Commands to a device's worker. They do nothing when it has none: what it must know is told to
+     * the next one when that is ready. */
+    void (*buffer_create)(struct front *f, struct buffer *b);
+    void (*buffer_free)(struct front *f, struct buffer *b);
+    void (*buffer_meta)(struct front *f, struct buffer *b);
+    void (*buffer_seal)(struct front *f, struct buffer *b);
+    /* The module is needed on a device: builds, loads, then kicks. */
+    void (*module_need)(struct front *f, struct module *m, struct device *d);
+    void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
+    void (*job_send)(struct front *f, struct job *j);
+    void (*job_retire)(struct front *f, struct job *j);
+    /* End a device's worker; `culprit` (may be NULL) is the job that is to blame. */
+    void (*worker_end)(struct front *f, struct device *d, struct job *culprit, const char *why);
+    /* A device changed between serving and not. */
+    void (*device_changed)(struct front *f, struct device *d);
+    void (*worker_lost)(struct front *f, struct device *d, bool external, const char *why);
+};
+
+struct front_counters {
+    uint64_t submitted, done, failed, cancelled, lost, refused, deduplicated, replayed;
+};
+
+struct front {
+    uv_loop_t *loop;
+    struct config config;
+    const char *build;
+    uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
+    uint64_t started_ns;
+    struct front_hooks hooks;
+
+    struct listener *listener;
+    struct launcher_link *launcher;
+    struct compiler *compiler;
+
+    struct tenant *tenants;   /* uthash by uid */
+    struct session *sessions; /* uthash by key */
+    unsigned session_count;
+    uint64_t next_session;
+    struct idmap buffers;
+    struct idmap programs;
+    struct idmap modules;
+    struct idmap kernels;
+    struct module *builtin[BUILTIN_MODULES_MAX];
+    unsigned builtin_count;
+
+    struct device *device[DEVICES_MAX]; /* owned */
+    unsigned device_count;
+    uint64_t next_worker;
+    unsigned next_spread; /* round robin of buffers without a wish */
+
+    struct job *jobs; /* uthash by id: unfinished, and the history */
+    uint64_t next_job;
+    unsigned job_count;    /* unfinished */
+    unsigned queued_count; /* of them, not given to a worker */
+    struct job *ready;     /* not bound to a device, in order of admission */
+    struct job *ready_tail;
+    struct job *history; /* oldest first */
+    struct job *history_tail;
+    unsigned history_count;
+
+    uv_check_t kick_check; /* runs what was kicked, once a turn */
+    uv_idle_t kick_idle;   /* keeps the loop from sleeping before that */
+    bool kicked;
+    uv_timer_t tick;
+    uv_signal_t sigterm, sigint, sighup;
+
+    bool ready_told;
+    bool draining;
+    bool stopping;
+    uint64_t drain_until_ns;
+    struct front_counters count;
+    char trouble[ERR_TEXT_MAX]; /* the last thing that went wrong with a worker, for status */
+};
+
+#endif

@@ -1,0 +1,173 @@
+#include "daemon/front/hazard.h"
+
+#include <stdlib.h>
+
+#include "common/shape.h"
+#include "daemon/front/buffer.h"
+#include "daemon/front/job.h"
+
+static bool edge_exists(const struct job *pred, const struct job *succ)
+{
+    for (const struct job_edge *x = succ->preds; x != NULL; x = x->next_pred) {
+        if (x->pred == pred) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool edge_add(struct job *pred, struct job *succ)
+{
+    if (pred == NULL || pred == succ || edge_exists(pred, succ)) {
+        return true;
+    }
+    struct job_edge *x = malloc(sizeof *x);
+    if (x == NULL) {
+        return false;
+    }
+    *x = (struct job_edge){
+        .pred = pred, .succ = succ, .next_succ = pred->succs, .next_pred = succ->preds};
+    pred->succs = x;
+    succ->preds = x;
+    return true;
+}
+
+static void unlink_pred(struct job_edge *x)
+{
+    struct job_edge **at = &x->succ->preds;
+    while (*at != x) {
+        at = &(*at)->next_pred;
+    }
+    *at = x->next_pred;
+}
+
+static void unlink_succ(struct job_edge *x)
+{
+    struct job_edge **at = &x->pred->succs;
+    while (*at != x) {
+        at = &(*at)->next_succ;
+    }
+    *at = x->next_succ;
+}
+
+static void drop_preds(struct job *j)
+{
+    while (j->preds != NULL) {
+        struct job_edge *x = j->preds;
+        unlink_succ(x);
+        j->preds = x->next_pred;
+        free(x);
+    }
+}
+
+static void drop_succs(struct job *j)
+{
+    while (j->succs != NULL) {
+        struct job_edge *x = j->succs;
+        unlink_pred(x);
+        j->succs = x->next_succ;
+        free(x);
+    }
+}
+
+static void readers_clear(struct buffer *b)
+{
+    while (b->readers != NULL) {
+        struct buffer_use *u = b->readers;
+        b->readers = u->next;
+        free(u);
+    }
+}
+
+static void reader_remove(struct buffer *b, const struct job *j)
+{
+    for (struct buffer_use **at = &b->readers; *at != NULL; at = &(*at)->next) {
+        if ((*at)->job == j) {
+            struct buffer_use *u = *at;
+            *at = u->next;
+            free(u);
+            return;
+        }
+    }
+}
+
+/* All that can fail comes first: edges, then the readers' entries. */
+static bool edges_for(struct job *j, const struct work_use *use)
+{
+    struct buffer *b = use->buffer;
+    bool ok = edge_add(b->writer, j);
+    if ((use->access & ACCESS_OUT) != 0) {
+        for (const struct buffer_use *u = b->readers; ok && u != NULL; u = u->next) {
+            ok = edge_add(u->job, j);
+        }
+    }
+    return ok;
+}
+
+static bool reader_add(struct job *j, struct buffer *b)
+{
+    struct buffer_use *u = malloc(sizeof *u);
+    if (u == NULL) {
+        return false;
+    }
+    *u = (struct buffer_use){.job = j, .next = b->readers};
+    b->readers = u;
+    return true;
+}
+
+int hazard_enter(struct job *j, struct err *e)
+{
+    bool ok = true;
+    for (unsigned i = 0; ok && i < j->work.use_count; i++) {
+        ok = edges_for(j, &j->work.uses[i]);
+    }
+    unsigned entered = 0;
+    for (; ok && entered < j->work.use_count; entered++) {
+        const struct work_use *use = &j->work.uses[entered];
+        ok = (use->access & ACCESS_OUT) != 0 || reader_add(j, use->buffer);
+    }
+    if (!ok) {
+        drop_preds(j);
+        for (unsigned i = 0; i < entered; i++) {
+            reader_remove(j->work.uses[i].buffer, j);
+        }
+        return err_set(e, ERR_NOMEM, "order of %u buffers", j->work.use_count);
+    }
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        struct buffer *b = j->work.uses[i].buffer;
+        b->users++;
+        if ((j->work.uses[i].access & ACCESS_OUT) != 0) {
+            readers_clear(b);
+            b->writer = j;
+        }
+    }
+    return 0;
+}
+
+void hazard_leave(struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        struct buffer *b = j->work.uses[i].buffer;
+        b->users--;
+        if (b->writer == j) {
+            b->writer = NULL;
+        }
+        reader_remove(b, j);
+    }
+    drop_preds(j);
+    drop_succs(j);
+}
+
+bool hazard_clear(const struct job *j)
+{
+    unsigned in_flight = 0;
+    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+        const struct job *pred = x->pred;
+        bool there = (pred->state == JOB_DISPATCHED || pred->state == JOB_RUNNING) &&
+                     pred->device == j->device && !j->alone;
+        if (!there || ++in_flight > HAZARD_AFTER_MAX) {
+            return false;
+        }
+    }
+    return true;
+}

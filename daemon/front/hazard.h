@@ -1,0 +1,24 @@
+/*
+ * Hazards between jobs, inferred from declared access: readers of a buffer run together, a writer
+ * runs alone, in the order of admission. Pure: touches jobs and buffers only. Thread: the loop's.
+ */
+#ifndef FRONT_HAZARD_H
+#define FRONT_HAZARD_H
+
+#include <stdbool.h>
+
+#include "common/err.h"
+
+struct buffer;
+struct job;
+
+#define HAZARD_AFTER_MAX 32u /* predecessors that a worker is asked to wait for */
+
+/* Enters a new job behind those that use the same buffers. Nothing is changed on failure. */
+int hazard_enter(struct job *j, struct err *e);
+/* Takes an ended job out: its buffers and successors forget it. */
+void hazard_leave(struct job *j);
+/* Has every predecessor ended, or is it in flight in the worker where this job is to run? */
+bool hazard_clear(const struct job *j);
+
+#endif

@@ -1,0 +1,96 @@
+#include "daemon/front/job.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/shape.h"
+#include "daemon/front/listener.h"
+#include "daemon/front/program.h"
+
+bool job_ended(const struct job *j)
+{
+    return j->state >= JOB_DONE;
+}
+
+const char *job_state_name(enum job_state state)
+{
+    static const char *const names[] = {
+        [JOB_QUEUED] = "queued", [JOB_DISPATCHED] = "dispatched", [JOB_RUNNING] = "running",
+        [JOB_DONE] = "done",     [JOB_FAILED] = "failed",         [JOB_CANCELLED] = "cancelled",
+        [JOB_LOST] = "lost",
+    };
+    return names[state];
+}
+
+const char *job_wait_name(enum job_wait wait)
+{
+    static const char *const names[] = {
+        [WAIT_NOTHING] = "",          [WAIT_HAZARD] = "buffers", [WAIT_DEVICE] = "device",
+        [WAIT_WINDOW] = "its turn",   [WAIT_MODULE] = "kernel",  [WAIT_STAGING] = "staging memory",
+        [WAIT_ALONE] = "to be alone",
+    };
+    return names[wait];
+}
+
+static bool possible(enum job_state from, enum job_state to)
+{
+    switch (from) {
+    case JOB_QUEUED:
+        return to == JOB_DISPATCHED || to == JOB_FAILED || to == JOB_CANCELLED || to == JOB_LOST;
+    case JOB_DISPATCHED:
+        return to != JOB_DISPATCHED;
+    case JOB_RUNNING:
+        return to != JOB_DISPATCHED && to != JOB_RUNNING;
+    default:
+        return false; /* an end is final */
+    }
+}
+
+void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
+{
+    assert(possible(j->state, state));
+    j->state = state;
+    switch (state) {
+    case JOB_QUEUED: /* again, after its worker ended */
+        j->dispatched_ns = 0;
+        j->started_ns = 0;
+        break;
+    case JOB_DISPATCHED:
+        j->dispatched_ns = now_ns;
+        j->wait = WAIT_NOTHING;
+        break;
+    case JOB_RUNNING:
+        j->started_ns = now_ns;
+        break;
+    default:
+        j->ended_ns = now_ns;
+        j->wait = WAIT_NOTHING;
+        break;
+    }
+}
+
+bool job_repeatable(const struct job *j)
+{
+    if (j->adopted) {
+        return false;
+    }
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        if ((j->work.uses[i].access & ACCESS_OUT) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void job_destroy(struct job *j)
+{
+    if (j == NULL) {
+        return;
+    }
+    work_finish(&j->work);
+    program_unref(j->program);
+    request_destroy(j->request);
+    free(j->timings);
+    free(j);
+}

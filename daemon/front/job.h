@@ -1,0 +1,116 @@
+/*
+ * A job: one submission of a program. Its state changes in job_set_state only. It is owned by the
+ * job table; ended ones stay there for a while, so that they can be asked about. Thread: the
+ * loop's.
+ */
+#ifndef FRONT_JOB_H
+#define FRONT_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "common/err.h"
+#include "daemon/front/work.h"
+#include "proto/messages.h"
+
+struct device;
+struct job;
+struct op;
+struct program;
+struct request;
+struct session;
+struct tenant;
+
+enum job_state {
+    JOB_QUEUED,
+    JOB_DISPATCHED, /* given to a worker */
+    JOB_RUNNING,    /* the worker saw it run */
+    JOB_DONE,
+    JOB_FAILED,
+    JOB_CANCELLED,
+    JOB_LOST, /* its worker ended and it may have had effects */
+};
+
+/* Why a queued job is not dispatched. */
+enum job_wait {
+    WAIT_NOTHING,
+    WAIT_HAZARD,  /* for jobs that use the same buffers */
+    WAIT_DEVICE,  /* no device serves */
+    WAIT_WINDOW,  /* its turn: the device has enough in flight */
+    WAIT_MODULE,  /* a kernel is being compiled or loaded */
+    WAIT_STAGING, /* staging memory is taken */
+    WAIT_ALONE,   /* it is to run alone and others still run */
+};
+
+/* `succ` runs after `pred`. In both jobs' lists. */
+struct job_edge {
+    struct job *pred;
+    struct job *succ;
+    struct job_edge *next_succ; /* of pred */
+    struct job_edge *next_pred; /* of succ */
+};
+
+struct timing {
+    uint64_t step, begin_ns, end_ns;
+};
+
+struct job {
+    uint64_t id;
+    enum job_state state;
+    enum job_wait wait;
+    struct session *session; /* NULL: the daemon's own, or its session ended */
+    struct tenant *tenant;   /* NULL: the daemon's own */
+    struct op *op;           /* whose answer it is; NULL if asynchronous or nobody waits */
+    bool async;
+    bool probe; /* the first job of a device */
+    char label[PROTO_LABEL_MAX + 1];
+    int64_t priority;
+    uint64_t trace_id;
+
+    struct program *program;
+    struct request *request; /* inline data lies in it; gone once staged */
+    struct work work;
+
+    struct device *device; /* bound or running there; NULL: any */
+    uint64_t epoch;        /* of the device's worker that has it */
+    unsigned stream;
+    unsigned replays;
+    unsigned external; /* ends of its worker that were not its fault */
+    bool alone;        /* runs with nothing beside it */
+    bool tainted;      /* what it read was undefined after all */
+    bool cancelled;    /* asked for */
+    bool adopted;      /* from a worker of an earlier front: no work, no replay */
+    bool retained;     /* the worker's ledger and the output range still have it */
+
+    uint64_t deadline_ns; /* absolute, NS_NEVER */
+    uint64_t limit_ns;    /* of execution */
+    uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
+    uint64_t input; /* offsets of its staging ranges, RANGE_NONE */
+    uint64_t output;
+
+    struct job_edge *succs;
+    struct job_edge *preds;
+    bool in_ready;
+    struct job *ready_next;
+    struct job *device_next; /* in flight on the same device */
+    struct job *module_next; /* parked for a module */
+
+    struct err error;
+    struct timing *timings; /* owned */
+    unsigned timing_count;
+    struct job *history_next;
+    UT_hash_handle hh;
+};
+
+bool job_ended(const struct job *j);
+const char *job_state_name(enum job_state state);
+const char *job_wait_name(enum job_wait wait);
+/* The one place where a job's state changes. Asserts that the step is possible; stamps the time. */
+void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
+/* Does it write nothing outside itself, so that it can be run again? */
+bool job_repeatable(const struct job *j);
+/* Frees the struct and what it owns; it must be out of every list. */
+void job_destroy(struct job *j);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * What the listener's files share. One mutex guards the table of connections and what waits for the
+ * loop; it is never held while NNG is called. Functions marked (nng) run on NNG's threads, (loop)
+ * on the loop's.
+ */
+#ifndef FRONT_LISTENER_INT_H
+#define FRONT_LISTENER_INT_H
+
+#define HASH_NONFATAL_OOM 1
+#include <nng/nng.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "daemon/front/listener.h"
+
+/* Who may touch a slot is told by its state: NNG's callback while one is under way, else the loop.
+ */
+enum slot_state {
+    SLOT_RECEIVING,
+    SLOT_HELD,    /* the loop owns it */
+    SLOT_SENDING, /* an answer is on its way */
+    SLOT_DEAD,    /* its socket is closed */
+};
+
+struct listener_slot {
+    struct listener *listener;
+    nng_ctx ctx;
+    nng_aio *aio;
+    atomic_int state; /* enum slot_state */
+    uint32_t pipe;    /* whose request it holds, 0 = none */
+    bool counted;     /* in that connection's `outstanding` */
+};
+
+struct connection {
+    struct peer peer;
+    unsigned outstanding; /* slots that hold a request or an answer of it */
+    bool said_hello;      /* a HELLO was handed to the loop */
+    bool identified;      /* no time-out any more: not in `silent` */
+    bool gone;            /* in `closed` */
+    uint64_t deadline_ns;
+    struct connection *prev, *next; /* in `silent`, oldest first, or in `closed` */
+    UT_hash_handle hh;              /* by peer.pipe */
+};
+
+struct listener {
+    uv_loop_t *loop;
+    struct listener_options options;
+    struct listener_callbacks callbacks;
+    void *data;
+    uv_async_t wake;
+    uv_timer_t handshake;
+    unsigned handles_open;
+    uv_work_t closing_work;
+    void (*closed)(void *data);
+    void *closed_data;
+    bool closing; /* (loop) */
+
+    nng_socket socket;
+    struct listener_slot *slots;
+    unsigned slots_made;
+
+    pthread_mutex_t lock; /* guards all below */
+    struct connection *connections;
+    unsigned connected; /* in `connections` and not gone */
+    struct connection *silent;
+    struct connection *closed_list;
+    struct request *first;
+    struct request **last;
+    bool waked; /* a wake-up of the loop is under way */
+    struct listener_stats stats;
+};
+
+/* listener_slot.c */
+int slot_init(struct listener_slot *slot, struct listener *l, struct err *e);
+void slot_receive(struct listener_slot *slot);
+/* Sends a message and frees the slot; closes the connection if memory is out. */
+void slot_send(struct listener_slot *slot, struct bytes message);
+void slot_release(struct listener_slot *slot); /* receives again */
+
+/* listener_pipe.c */
+void connection_event(nng_pipe pipe, nng_pipe_ev event, void *data); /* (nng) */
+/* (nng) Counts the slot to its connection and hands its request, if any, to the loop. false: the
+ * connection is gone or takes too many slots; the request is the caller's still. */
+bool connection_take(struct listener_slot *slot, struct request *r);
+void connection_answered(struct listener_slot *slot);
+void connection_close(uint32_t pipe);
+void handshake_arm(struct listener *l); /* (loop) */
+void connections_free(struct listener *l);
+
+/* listener_url.c: checks a URL and gives the one for NNG. */
+#define LISTEN_URL_MAX 160
+int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], bool *ret_ipc, struct err *e);
+/* Removes a socket file that nobody serves; ERR_EXISTS if somebody does. */
+int listen_take_over(const char *path, struct err *e);
+
+#endif

@@ -1,0 +1,221 @@
+/* Connections: who they are, how many, and those that never say who they are. */
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "daemon/front/listener_int.h"
+
+static struct connection *find(struct listener *l, uint32_t pipe)
+{
+    struct connection *c = NULL;
+    HASH_FIND(hh, l->connections, &pipe, sizeof pipe, c);
+    return c;
+}
+
+/* To be called with the lock; true: the caller wakes the loop once it gave the lock back. */
+static bool must_wake(struct listener *l)
+{
+    bool first = !l->waked;
+    l->waked = true;
+    return first;
+}
+
+void connection_close(uint32_t pipe)
+{
+    (void)nng_pipe_close((nng_pipe){.id = pipe}); /* fails only if it is gone */
+}
+
+static struct peer peer_of(nng_pipe pipe)
+{
+    struct peer peer = {.pipe = (uint32_t)nng_pipe_id(pipe)};
+    uint64_t uid = 0;
+    uint64_t gid = 0;
+    uint64_t pid = 0;
+    if (nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_UID, &uid) == 0 &&
+        nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_GID, &gid) == 0 &&
+        nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_PID, &pid) == 0) {
+        peer.local = true;
+        peer.uid = (uint32_t)uid;
+        peer.gid = (uint32_t)gid;
+        peer.pid = (int32_t)pid;
+    }
+    return peer;
+}
+
+static bool admit(struct listener *l, struct connection *c)
+{
+    pthread_mutex_lock(&l->lock);
+    bool room = l->connected < l->options.connections_max;
+    bool wake = false;
+    if (room) {
+        HASH_ADD(hh, l->connections, peer.pipe, sizeof c->peer.pipe, c);
+        room = c->hh.tbl != NULL; /* memory is out otherwise */
+    }
+    if (room) {
+        l->connected++;
+        wake = l->silent == NULL && must_wake(l);
+        DL_APPEND(l->silent, c);
+    } else {
+        l->stats.refused++;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (wake) {
+        (void)uv_async_send(&l->wake);
+    }
+    return room;
+}
+
+static void arrived(struct listener *l, nng_pipe pipe)
+{
+    struct connection *c = calloc(1, sizeof *c);
+    if (c != NULL) {
+        c->peer = peer_of(pipe);
+        c->deadline_ns = ns_add(clock_now_ns(), l->options.handshake_ns);
+    }
+    if (c == NULL || !admit(l, c)) {
+        free(c);
+        (void)nng_pipe_close(pipe);
+    }
+}
+
+static void departed(struct listener *l, uint32_t pipe)
+{
+    bool wake = false;
+    pthread_mutex_lock(&l->lock);
+    struct connection *c = find(l, pipe);
+    if (c != NULL && !c->gone) {
+        if (!c->identified) {
+            DL_DELETE(l->silent, c);
+        }
+        c->gone = true;
+        l->connected--;
+        DL_APPEND(l->closed_list, c);
+        wake = must_wake(l);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (wake) {
+        (void)uv_async_send(&l->wake);
+    }
+}
+
+void connection_event(nng_pipe pipe, nng_pipe_ev event, void *data)
+{
+    if (event == NNG_PIPE_EV_ADD_PRE) {
+        arrived(data, pipe);
+    } else if (event == NNG_PIPE_EV_REM_POST) {
+        departed(data, (uint32_t)nng_pipe_id(pipe));
+    }
+}
+
+bool connection_take(struct listener_slot *slot, struct request *r)
+{
+    struct listener *l = slot->listener;
+    uint32_t pipe = slot->pipe;
+    bool wake = false;
+    pthread_mutex_lock(&l->lock);
+    /* Under one lock with `departed`, so that the loop hears of a connection's end last. */
+    struct connection *c = find(l, pipe);
+    bool here = c != NULL && !c->gone;
+    bool crowded = here && c->outstanding >= l->options.pipe_requests_max;
+    if (crowded) {
+        l->stats.crowded++;
+    } else if (here) {
+        c->outstanding++;
+        slot->counted = true;
+    }
+    bool taken = here && !crowded;
+    if (taken && r != NULL) {
+        c->said_hello = c->said_hello || r->kind == MSG_KIND_HELLO;
+        r->peer = c->peer;
+        *l->last = r;
+        l->last = &r->next;
+        l->stats.requests++;
+        wake = must_wake(l);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (wake) {
+        (void)uv_async_send(&l->wake);
+    }
+    if (crowded) {
+        connection_close(pipe);
+    }
+    return taken;
+}
+
+void connection_answered(struct listener_slot *slot)
+{
+    struct listener *l = slot->listener;
+    if (!slot->counted) {
+        return;
+    }
+    slot->counted = false;
+    pthread_mutex_lock(&l->lock);
+    struct connection *c = find(l, slot->pipe);
+    if (c != NULL) {
+        c->outstanding--;
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void listener_identified(struct listener *l, uint32_t pipe)
+{
+    pthread_mutex_lock(&l->lock);
+    struct connection *c = find(l, pipe);
+    if (c != NULL && !c->gone && !c->identified) {
+        DL_DELETE(l->silent, c);
+        c->identified = true;
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void close_silent(uv_timer_t *timer)
+{
+    struct listener *l = timer->data;
+    uint64_t now = clock_now_ns();
+    for (;;) {
+        uint32_t pipe = 0;
+        pthread_mutex_lock(&l->lock);
+        struct connection *c = l->silent;
+        if (c != NULL && c->deadline_ns <= now) {
+            DL_DELETE(l->silent, c);
+            c->identified = true; /* it is not in the list any more */
+            l->stats.silent++;
+            pipe = c->peer.pipe;
+        }
+        pthread_mutex_unlock(&l->lock);
+        if (pipe == 0) {
+            break;
+        }
+        connection_close(pipe);
+    }
+    handshake_arm(l);
+}
+
+void handshake_arm(struct listener *l)
+{
+    if (uv_is_active((const uv_handle_t *)&l->handshake)) {
+        return; /* for an older connection */
+    }
+    pthread_mutex_lock(&l->lock);
+    uint64_t deadline = l->silent != NULL ? l->silent->deadline_ns : NS_NEVER;
+    pthread_mutex_unlock(&l->lock);
+    if (deadline == NS_NEVER) {
+        return;
+    }
+    uint64_t now = clock_now_ns();
+    uint64_t left = deadline > now ? deadline - now : 0;
+    (void)uv_timer_start(&l->handshake, close_silent, left / NS_PER_MS + 1, 0);
+}
+
+void connections_free(struct listener *l)
+{
+    struct connection *c;
+    struct connection *next;
+    HASH_ITER(hh, l->connections, c, next)
+    {
+        HASH_DELETE(hh, l->connections, c);
+        free(c);
+    }
+    l->silent = NULL;
+    l->closed_list = NULL;
+    l->connected = 0;
+}

@@ -1,0 +1,150 @@
+#include "daemon/front/module.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/codec.h"
+
+struct build *module_build(struct module *m, const char *backend, const char *arch)
+{
+    struct build *b = m->builds;
+    while (b != NULL && (strcmp(b->backend, backend) != 0 || strcmp(b->arch, arch) != 0)) {
+        b = b->next;
+    }
+    return b;
+}
+
+struct build *module_build_obtain(struct module *m, const char *backend, const char *arch)
+{
+    struct build *b = module_build(m, backend, arch);
+    if (b != NULL) {
+        return b;
+    }
+    b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return NULL;
+    }
+    b->module = m;
+    b->binary_fd = -1;
+    (void)snprintf(b->backend, sizeof b->backend, "%s", backend);
+    (void)snprintf(b->arch, sizeof b->arch, "%s", arch);
+    b->next = m->builds;
+    m->builds = b;
+    return b;
+}
+
+/* Texts of a response die with it: they move into one block that the module owns. */
+static struct bytes keep(char **at, struct bytes text)
+{
+    struct bytes kept = bytes_of(*at, text.size);
+    if (text.size > 0) {
+        memcpy(*at, text.data, text.size);
+    }
+    *at += text.size;
+    return kept;
+}
+
+static size_t names_size(const struct compile_response *response)
+{
+    size_t size = 1;
+    struct proto_iter it = proto_iter_of(response->kernels);
+    struct proto_ckernel k;
+    while (proto_list_next(&it, &schema_ckernel, &k)) {
+        struct proto_iter args = proto_iter_of(k.args);
+        struct proto_carg a;
+        while (proto_list_next(&args, &schema_carg, &a)) {
+            size += a.name.size;
+        }
+    }
+    return size;
+}
+
+static void reported_args(struct kernel *kernel, const struct proto_ckernel *k, char **at)
+{
+    struct proto_iter args = proto_iter_of(k->args);
+    struct proto_carg a;
+    while (proto_list_next(&args, &schema_carg, &a)) {
+        kernel->args[kernel->arg_count++] = (struct proto_karg){.name = keep(at, a.name),
+                                                                .kind = a.kind,
+                                                                .access = a.access,
+                                                                .dtype = a.dtype,
+                                                                .bytes = a.bytes};
+    }
+}
+
+static int set_kernel(struct module *m, unsigned index, const struct proto_ckernel *k, char **at,
+                      struct err *e)
+{
+    struct kernel *kernel = &m->kernels[index];
+    kernel->module = m;
+    if (!bytes_to_str(k->entry, kernel->entry, sizeof kernel->entry)) {
+        return err_set(e, ERR_COMPILE, "kernel name of %zu bytes", k->entry.size);
+    }
+    if (k->signature.size > 0) {
+        int rc = signature_parse(k->signature, &m->signatures[index], e);
+        if (rc != 0) {
+            return rc;
+        }
+        kernel->signature = &m->signatures[index];
+        (void)snprintf(kernel->name, sizeof kernel->name, "%s", m->signatures[index].name);
+        return 0;
+    }
+    if (!bytes_to_str(k->entry, kernel->name, sizeof kernel->name)) {
+        return err_set(e, ERR_LIMIT, "kernel name of %zu bytes, at most %u", k->entry.size,
+                       PROTO_NAME_MAX);
+    }
+    reported_args(kernel, k, at);
+    return 0;
+}
+
+int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e)
+{
+    unsigned count = (unsigned)response->kernels.count;
+    m->kernels = calloc(count + 1, sizeof *m->kernels);
+    m->signatures = calloc(count + 1, sizeof *m->signatures);
+    m->names = malloc(names_size(response));
+    if (m->kernels == NULL || m->signatures == NULL || m->names == NULL) {
+        return err_set(e, ERR_NOMEM, "%u kernels", count);
+    }
+    char *at = m->names;
+    struct proto_iter it = proto_iter_of(response->kernels);
+    struct proto_ckernel k;
+    while (proto_list_next(&it, &schema_ckernel, &k)) {
+        int rc = set_kernel(m, m->kernel_count, &k, &at, e);
+        if (rc != 0) {
+            return rc;
+        }
+        m->kernel_count++;
+    }
+    return 0;
+}
+
+void module_destroy(struct module *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    while (m->builds != NULL) {
+        struct build *b = m->builds;
+        m->builds = b->next;
+        if (b->binary_fd >= 0) {
+            (void)close(b->binary_fd);
+        }
+        free(b);
+    }
+    free(m->source);
+    free(m->options);
+    free(m->signature_text);
+    free(m->kernels);
+    free(m->signatures);
+    free(m->names);
+    free(m);
+}
+
+struct hash kernel_hash(const struct module *m, const char *entry)
+{
+    const struct hash_part parts[] = {{m->hash.byte, sizeof m->hash.byte}, {entry, strlen(entry)}};
+    return hash_parts(parts, 2);
+}

@@ -1,0 +1,81 @@
+/*
+ * Modules and kernels as the front knows them. A module is source (built-in, or a user's) and, for
+ * each architecture it was needed on, the binary that gpud-compile made of it.
+ * Thread: the loop's.
+ */
+#ifndef FRONT_MODULE_H
+#define FRONT_MODULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/hash.h"
+#include "common/idmap.h"
+#include "daemon/front/device.h"
+#include "kernels/signature.h"
+#include "proto/compile.h"
+#include "proto/messages.h"
+
+struct tenant;
+struct session;
+struct module;
+
+/* What a caller names. Of a built-in operation, of a built-in primitive, or of a user's module. */
+struct kernel {
+    uint64_t handle;
+    struct module *module; /* NULL: an operation (its plan names primitives) */
+    char name[PROTO_NAME_MAX + 1];
+    char entry[2 * PROTO_NAME_MAX + 1]; /* of code without a signature */
+    const struct signature *signature;  /* NULL: code without one; else owned by module or static */
+    struct proto_karg args[PROTO_ARGS_MAX]; /* code without a signature: texts lie in `module` */
+    unsigned arg_count;
+};
+
+enum build_state { BUILD_NONE, BUILD_RUNNING, BUILD_DONE, BUILD_FAILED };
+
+/* The binary for one (back end, architecture). */
+struct build {
+    struct module *module;
+    char backend[16];
+    char arch[128];
+    enum build_state state;
+    int binary_fd; /* memfd, owned; -1 */
+    uint64_t binary_size;
+    struct hash hash;
+    struct err error;
+    struct build *next;
+};
+
+struct module {
+    uint64_t id; /* handle, also the worker's name for it */
+    char name[PROTO_NAME_MAX + 1];
+    int lang;
+    uint8_t *source; /* owned; NULL: built-in, `text` is static */
+    struct bytes text;
+    char *options;        /* owned */
+    char *signature_text; /* owned */
+    char file[PROTO_LABEL_MAX + 1];
+    struct tenant *tenant;  /* NULL: built-in */
+    struct session *owner;  /* NULL: built-in, or its session ended */
+    struct hash hash;       /* of content and options: strikes are counted against it */
+    struct kernel *kernels; /* owned array */
+    unsigned kernel_count;
+    struct signature *signatures; /* owned array */
+    char *names;                  /* owned: texts of kernels' args */
+    struct build *builds;
+    uint64_t loaded; /* bit for each device whose worker has it */
+    uint64_t loading;
+    unsigned users; /* unfinished jobs and programs that name it */
+    bool unloaded;  /* by its owner: goes when the last user is done */
+};
+
+struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */
+struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
+/* Makes the kernels of a user's module from what the compiler reported. */
+int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
+void module_destroy(struct module *m);
+
+/* Identifies a kernel for strikes: content and entry. */
+struct hash kernel_hash(const struct module *m, const char *entry);
+
+#endif

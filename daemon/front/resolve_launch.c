@@ -1,0 +1,533 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/module.h"
+#include "daemon/front/resolve_int.h"
+#include "daemon/front/tenant.h"
+#include "kernels/builtin.h"
+#include "kernels/plan.h"
+#include "kernels/signature.h"
+#include "proto/codec.h"
+
+/* A launch with its arguments found. */
+struct launch {
+    const struct kernel *kernel;
+    const struct proto_step *step;
+    struct operand arg[PROTO_ARGS_MAX];
+    unsigned arg_count;
+    struct operand device[PROTO_ARGS_MAX]; /* inline arrays replaced by temporaries */
+};
+
+static int fail_arg(struct err *e, unsigned index, int rc)
+{
+    if (e != NULL) {
+        e->arg = (int)index;
+    }
+    return rc;
+}
+
+static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, struct err *e)
+{
+    struct proto_iter it = proto_iter_of(l->step->args);
+    struct proto_arg arg;
+    *ret_unbound = false;
+    while (proto_list_next(&it, &schema_arg, &arg)) {
+        int rc = operand_of(r, &arg, &l->arg[l->arg_count], e);
+        if (rc != 0) {
+            (void)err_wrap(e, "argument %u", l->arg_count);
+            return fail_arg(e, l->arg_count, rc);
+        }
+        *ret_unbound = *ret_unbound || l->arg[l->arg_count].kind == OPERAND_UNBOUND;
+        l->arg_count++;
+    }
+    return 0;
+}
+
+/* ---- arrays: what is read, written, sent along and sent back --------------------------------- */
+
+/* An array that travels with the job gets a temporary on the device, written before the launch. */
+static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
+{
+    struct operand *o = &l->device[i];
+    if (r->temp_count == PROTO_TEMPS_MAX) {
+        return err_set(e, ERR_LIMIT, "more than %u temporaries and inline arrays", PROTO_TEMPS_MAX);
+    }
+    struct temp_info *t = &r->temps[r->temp_count];
+    t->shape = o->shape;
+    t->written = true;
+    int rc = work_add_temp(r->work, o->bytes, &t->index, e);
+    if (rc != 0) {
+        return rc;
+    }
+    o->kind = OPERAND_TEMP;
+    o->temp = r->temp_count++;
+    o->offset = 0;
+    if ((access & ACCESS_IN) == 0 || o->bytes == 0) {
+        return 0;
+    }
+    if (o->data.size != o->bytes) {
+        return err_set(e, ERR_ARG_ACCESS, "the kernel reads it, but no data came with it");
+    }
+    struct work_step *s = work_add_step(r->work, OP_WRITE, r->step);
+    if (s == NULL) {
+        return err_set(e, ERR_LIMIT, "too many steps");
+    }
+    rc = work_add_input(r->work, o->data, &s->stage, e);
+    return rc != 0 ? rc : operand_ref(r, o, e);
+}
+
+static int use_array(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
+{
+    const struct operand *o = &l->arg[i];
+    l->device[i] = *o;
+    if (o->kind == OPERAND_INLINE) {
+        return stage_in(r, l, i, access, e);
+    }
+    int rc = (access & ACCESS_IN) != 0 ? operand_reads(r, o, e) : 0;
+    return rc == 0 && (access & ACCESS_OUT) != 0 ? operand_writes(r, o, e) : rc;
+}
+
+/* What the kernel wrote into inline arrays goes back. */
+static int stage_out(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
+{
+    const struct operand *o = &l->device[i];
+    if (l->arg[i].kind != OPERAND_INLINE || (access & ACCESS_OUT) == 0) {
+        return 0;
+    }
+    uint64_t stage = 0;
+    int rc = work_add_output(r->work, r->step, i, o->bytes, &stage, e);
+    if (rc != 0 || o->bytes == 0) {
+        return rc;
+    }
+    struct work_step *s = work_add_step(r->work, OP_READ, r->step);
+    if (s == NULL) {
+        return err_set(e, ERR_LIMIT, "too many steps");
+    }
+    s->stage = stage;
+    return operand_ref(r, o, e);
+}
+
+static int add_value(struct resolver *r, const void *data, size_t size, struct err *e)
+{
+    struct work_ref *ref = work_add_ref(r->work);
+    if (ref == NULL) {
+        return err_set(e, ERR_LIMIT, "too many arguments");
+    }
+    ref->tag = REF_VALUE;
+    ref->size = size;
+    void *to = ref->value;
+    if (size > sizeof ref->value) {
+        ref->large = malloc(size);
+        if (ref->large == NULL) {
+            return err_set(e, ERR_NOMEM, "argument of %zu bytes", size);
+        }
+        to = ref->large;
+    }
+    memcpy(to, data, size);
+    return 0;
+}
+
+static struct work_step *add_launch(struct resolver *r, struct module *m, const char *entry,
+                                    struct err *e)
+{
+    if (work_add_module(r->work, m, e) != 0) {
+        return NULL;
+    }
+    if (r->in->tenant != NULL && tenant_quarantined(r->in->tenant, kernel_hash(m, entry))) {
+        (void)err_set(
+            e, ERR_QUARANTINED,
+            "kernel %s ended its worker %d times and is not run again; load a corrected one", entry,
+            STRIKES_MAX);
+        return NULL;
+    }
+    struct work_step *s = work_add_step(r->work, OP_LAUNCH, r->step);
+    if (s == NULL) {
+        (void)err_set(e, ERR_LIMIT, "too many steps");
+        return NULL;
+    }
+    s->module = m;
+    size_t size = strlen(entry) < sizeof s->entry ? strlen(entry) : sizeof s->entry - 1;
+    memcpy(s->entry, entry, size);
+    return s;
+}
+
+/* ---- kernels with a signature ---------------------------------------------------------------- */
+
+static struct sig_value value_of(const struct operand *o)
+{
+    return (struct sig_value){.array = operand_is_array(o),
+                              .access = o->access,
+                              .shape = o->shape,
+                              .dtype = o->dtype,
+                              .bits = o->bits};
+}
+
+/* One primitive launch: arguments in order, then the named sizes. */
+static int emit(struct resolver *r, struct module *m, const struct signature *sig,
+                const struct sig_binding *b, const struct operand *args, struct err *e)
+{
+    if (b->global[0] == 0 && sig->over_count > 0) {
+        return 0; /* nothing to do */
+    }
+    char entry[2 * PROTO_NAME_MAX];
+    int rc = signature_entry(sig, b->dtype, entry, sizeof entry, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct work_step *s = add_launch(r, m, entry, e);
+    if (s == NULL) {
+        return e != NULL ? e->code : ERR_NOMEM;
+    }
+    memcpy(s->global, b->global, sizeof s->global);
+    memcpy(s->local, b->local, sizeof s->local);
+    for (unsigned i = 0; rc == 0 && i < sig->arg_count; i++) {
+        const struct sig_arg *a = &sig->arg[i];
+        int dtype = a->dtype != DTYPE_NONE ? a->dtype : b->dtype;
+        rc = a->kind == SIG_ARRAY ? operand_ref(r, &args[i], e)
+                                  : add_value(r, &b->scalar[i], dtype_size(dtype), e);
+    }
+    for (unsigned i = 0; rc == 0 && i < sig->dim_count; i++) {
+        rc = add_value(r, &b->dim[i], sizeof b->dim[i], e);
+    }
+    return rc;
+}
+
+/* How a step of a plan sees its argument. */
+static int plan_operand(const struct launch *l, const struct plan_ref *ref, unsigned first_temp,
+                        struct operand *ret_operand, struct err *e)
+{
+    struct operand o = {.shape = ref->shape, .dtype = ref->dtype, .bits = ref->bits};
+    if (ref->kind == PLAN_SCALAR) {
+        o.kind = OPERAND_SCALAR;
+        *ret_operand = o;
+        return 0;
+    }
+    o.bytes = shape_bytes(&ref->shape);
+    o.offset = ref->offset;
+    if (ref->kind == PLAN_TEMP) {
+        o.kind = OPERAND_TEMP;
+        o.temp = first_temp + ref->index;
+    } else {
+        const struct operand *user = &l->device[ref->index];
+        if (ref->index >= l->arg_count || o.offset + o.bytes > user->bytes) {
+            return err_set(e, ERR_INTERNAL, "plan reaches outside of argument %u", ref->index);
+        }
+        o.kind = user->kind;
+        o.buffer = user->buffer;
+        o.temp = user->temp;
+        o.offset += user->offset;
+    }
+    *ret_operand = o;
+    return 0;
+}
+
+static int plan_launch(struct resolver *r, const char *name, const struct operand *args,
+                       unsigned count, struct err *e)
+{
+    unsigned module = 0;
+    const struct signature *sig = NULL;
+    if (!builtin_find(name, &module, &sig)) {
+        return err_set(e, ERR_INTERNAL, "plan names kernel %s, which is not built in", name);
+    }
+    struct sig_value values[SIG_ARGS];
+    for (unsigned i = 0; i < count; i++) {
+        values[i] = value_of(&args[i]);
+    }
+    struct sig_binding b;
+    int rc = signature_bind(sig, values, count, &b, e);
+    if (rc != 0) {
+        (void)err_wrap(e, "kernel %s", name);
+        return rc;
+    }
+    return emit(r, r->in->builtin[module], sig, &b, args, e);
+}
+
+static int plan_step(struct resolver *r, const struct launch *l, const struct plan_step *p,
+                     unsigned first_temp, struct err *e)
+{
+    struct operand args[SIG_ARGS] = {0};
+    for (unsigned i = 0; i < p->arg_count; i++) {
+        int rc = plan_operand(l, &p->arg[i], first_temp, &args[i], e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (p->op == PLAN_LAUNCH) {
+        return plan_launch(r, p->kernel, args, p->arg_count, e);
+    }
+    if (args[0].bytes == 0) {
+        return 0;
+    }
+    struct work_step *s = work_add_step(r->work, p->op == PLAN_COPY ? OP_COPY : OP_FILL, r->step);
+    if (s == NULL) {
+        return err_set(e, ERR_LIMIT, "too many steps");
+    }
+    if (p->op == PLAN_FILL) {
+        s->pattern_size = dtype_size(args[1].dtype);
+        memcpy(s->pattern, &args[1].bits, s->pattern_size);
+    }
+    int rc = operand_ref(r, &args[0], e);
+    return rc == 0 && p->op == PLAN_COPY ? operand_ref(r, &args[1], e) : rc;
+}
+
+static int plan_temps(struct resolver *r, const struct plan *plan, struct err *e)
+{
+    for (unsigned i = 0; i < plan->temp_count; i++) {
+        if (r->temp_count == PROTO_TEMPS_MAX) {
+            return err_set(e, ERR_LIMIT, "more than %u temporaries", PROTO_TEMPS_MAX);
+        }
+        struct temp_info *t = &r->temps[r->temp_count];
+        t->written = true;
+        int rc = work_add_temp(r->work, plan->temp[i], &t->index, e);
+        if (rc != 0) {
+            return rc;
+        }
+        r->temp_count++;
+    }
+    return 0;
+}
+
+static int run_plan(struct resolver *r, const struct launch *l, const struct sig_value *values,
+                    const struct sig_binding *b, struct err *e)
+{
+    struct plan *plan = malloc(sizeof *plan);
+    if (plan == NULL) {
+        return err_set(e, ERR_NOMEM, "plan of %s", l->kernel->name);
+    }
+    unsigned first_temp = r->temp_count;
+    int rc = plan_make(l->kernel->name, values, l->arg_count, b, plan, e);
+    if (rc == 0) {
+        rc = plan_temps(r, plan, e);
+    }
+    for (unsigned i = 0; rc == 0 && i < plan->step_count; i++) {
+        rc = plan_step(r, l, &plan->step[i], first_temp, e);
+    }
+    free(plan);
+    return rc;
+}
+
+static void user_sizes(const struct launch *l, struct sig_binding *b)
+{
+    const struct proto_step *s = l->step;
+    if (l->kernel->signature->over_count == 0) {
+        b->global[0] = s->gx;
+        b->global[1] = s->gy > 0 ? s->gy : 1;
+        b->global[2] = s->gz > 0 ? s->gz : 1;
+        b->local[0] = s->lx;
+        b->local[1] = s->ly > 0 || s->lx == 0 ? s->ly : 1;
+        b->local[2] = s->lz > 0 || s->lx == 0 ? s->lz : 1;
+    }
+}
+
+static int launch_signed(struct resolver *r, struct launch *l, struct err *e)
+{
+    const struct signature *sig = l->kernel->signature;
+    struct sig_value values[SIG_ARGS];
+    for (unsigned i = 0; i < l->arg_count && i < SIG_ARGS; i++) {
+        if (!operand_is_array(&l->arg[i]) && l->arg[i].kind != OPERAND_SCALAR) {
+            return fail_arg(e, i,
+                            err_set(e, ERR_ARG_TYPE, "argument %u: neither array nor scalar", i));
+        }
+        values[i] = value_of(&l->arg[i]);
+    }
+    struct sig_binding b;
+    int rc = signature_bind(sig, values, l->arg_count, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    user_sizes(l, &b);
+    for (unsigned i = 0; i < l->arg_count; i++) {
+        l->device[i] = l->arg[i];
+        if (sig->arg[i].kind == SIG_ARRAY) {
+            rc = use_array(r, l, i, sig->arg[i].access, e);
+            if (rc != 0) {
+                (void)err_wrap(e, "argument %s", sig->arg[i].name);
+                return fail_arg(e, i, rc);
+            }
+        }
+    }
+    rc = l->kernel->module == NULL ? run_plan(r, l, values, &b, e)
+                                   : emit(r, l->kernel->module, sig, &b, l->device, e);
+    for (unsigned i = 0; rc == 0 && i < l->arg_count; i++) {
+        rc = stage_out(r, l, i, sig->arg[i].access, e);
+    }
+    return rc;
+}
+
+/* ---- code without a signature: what the compiler reported ----------------------------------- */
+
+static int check_scalar(const struct proto_karg *k, struct operand *o, struct err *e)
+{
+    if (o->kind == OPERAND_STRUCT) {
+        return k->bytes == 0 || k->bytes == o->data.size
+                   ? 0
+                   : err_set(e, ERR_ARG_TYPE, "%zu bytes by value, the kernel takes %llu",
+                             o->data.size, (unsigned long long)k->bytes);
+    }
+    if (o->kind != OPERAND_SCALAR) {
+        return err_set(e, ERR_ARG_TYPE, "an array, the kernel takes a value");
+    }
+    if (k->dtype != DTYPE_NONE) {
+        int rc = scalar_convert(o->dtype, o->bits, (int)k->dtype, &o->bits, e);
+        o->dtype = (int)k->dtype;
+        return rc;
+    }
+    return k->bytes == 0 || k->bytes == dtype_size(o->dtype)
+               ? 0
+               : err_set(e, ERR_ARG_TYPE, "a %s, the kernel takes %llu bytes", dtype_name(o->dtype),
+                         (unsigned long long)k->bytes);
+}
+
+/* The user's word on access is taken where the compiler cannot know; const is const. */
+static int check_array(const struct proto_karg *k, struct operand *o, int *ret_access,
+                       struct err *e)
+{
+    if (!operand_is_array(o)) {
+        return err_set(e, ERR_ARG_TYPE, "a value, the kernel takes an array");
+    }
+    if (k->dtype != DTYPE_NONE && (int)k->dtype != o->shape.dtype) {
+        return err_set(e, ERR_ARG_TYPE, "%s, the kernel takes %s", dtype_name(o->shape.dtype),
+                       dtype_name((int)k->dtype));
+    }
+    int access = o->access != ACCESS_NONE ? o->access : (int)k->access;
+    if (k->access == ACCESS_IN && (access & ACCESS_OUT) != 0) {
+        return err_set(e, ERR_ARG_ACCESS, "declared %s, but the kernel's pointer is const",
+                       access_name(access));
+    }
+    *ret_access = access != ACCESS_NONE ? access : ACCESS_INOUT;
+    return 0;
+}
+
+static int check_reported(struct resolver *r, struct launch *l, int *access, struct err *e)
+{
+    const struct kernel *kernel = l->kernel;
+    if (l->arg_count != kernel->arg_count) {
+        return err_set(e, ERR_ARG_COUNT, "%u arguments, the kernel takes %u", l->arg_count,
+                       kernel->arg_count);
+    }
+    for (unsigned i = 0; i < l->arg_count; i++) {
+        const struct proto_karg *k = &kernel->args[i];
+        int rc = 0;
+        if (k->kind == 4) {
+            rc = l->arg[i].kind == OPERAND_LOCAL
+                     ? 0
+                     : err_set(e, ERR_ARG_TYPE, "the kernel takes local memory: give its size");
+        } else if (k->kind == 2) {
+            rc = check_array(k, &l->arg[i], &access[i], e);
+        } else {
+            rc = check_scalar(k, &l->arg[i], e);
+        }
+        l->device[i] = l->arg[i];
+        if (rc == 0 && k->kind == 2) {
+            rc = use_array(r, l, i, access[i], e);
+        }
+        if (rc != 0) {
+            (void)err_wrap(e, "argument %.*s", (int)k->name.size, (const char *)k->name.data);
+            return fail_arg(e, i, rc);
+        }
+    }
+    return 0;
+}
+
+static int sizes_of(const struct proto_step *step, struct work_step *s, struct err *e)
+{
+    const uint64_t global[] = {step->gx, step->gy, step->gz};
+    const uint64_t local[] = {step->lx, step->ly, step->lz};
+    if (step->gx == 0) {
+        return err_set(e, ERR_INVALID, "this kernel has no signature: give its global size");
+    }
+    bool some_local = step->lx > 0 || step->ly > 0 || step->lz > 0;
+    for (int i = 0; i < 3; i++) {
+        s->global[i] = global[i] > 0 ? global[i] : 1;
+        s->local[i] = some_local && local[i] == 0 ? 1 : local[i];
+        if (s->global[i] > UINT32_MAX || s->local[i] > UINT16_MAX) {
+            return err_set(e, ERR_RANGE, "size %llu x %llu in dimension %d",
+                           (unsigned long long)s->global[i], (unsigned long long)s->local[i], i);
+        }
+        if (some_local && s->global[i] % s->local[i] != 0) {
+            return err_set(e, ERR_INVALID,
+                           "global size %llu is no multiple of local size %llu in dimension %d",
+                           (unsigned long long)s->global[i], (unsigned long long)s->local[i], i);
+        }
+    }
+    s->shared = step->shared;
+    return 0;
+}
+
+static int emit_reported(struct resolver *r, struct launch *l, struct err *e)
+{
+    struct work_step *s = add_launch(r, l->kernel->module, l->kernel->entry, e);
+    if (s == NULL) {
+        return e != NULL ? e->code : ERR_NOMEM;
+    }
+    int rc = sizes_of(l->step, s, e);
+    for (unsigned i = 0; rc == 0 && i < l->arg_count; i++) {
+        const struct operand *o = &l->device[i];
+        if (o->kind == OPERAND_LOCAL) {
+            struct work_ref *ref = work_add_ref(r->work);
+            if (ref == NULL) {
+                return err_set(e, ERR_LIMIT, "too many arguments");
+            }
+            *ref = (struct work_ref){.tag = REF_LOCAL, .size = o->bytes};
+        } else if (o->kind == OPERAND_SCALAR) {
+            rc = add_value(r, &o->bits, dtype_size(o->dtype), e);
+        } else if (o->kind == OPERAND_STRUCT) {
+            rc = add_value(r, o->data.data, o->data.size, e);
+        } else {
+            rc = operand_ref(r, o, e);
+        }
+    }
+    return rc;
+}
+
+static int launch_reported(struct resolver *r, struct launch *l, struct err *e)
+{
+    int access[PROTO_ARGS_MAX] = {0};
+    int rc = check_reported(r, l, access, e);
+    if (rc == 0) {
+        rc = emit_reported(r, l, e);
+    }
+    for (unsigned i = 0; rc == 0 && i < l->arg_count; i++) {
+        rc = stage_out(r, l, i, access[i], e);
+    }
+    return rc;
+}
+
+static int find_kernel(struct resolver *r, uint64_t handle, const struct kernel **ret_kernel,
+                       struct err *e)
+{
+    const struct kernel *k = idmap_get(r->in->kernels, handle);
+    if (k == NULL) {
+        return err_set(e,
+                       idmap_state(r->in->kernels, handle) == IDMAP_STALE ? ERR_STALE_HANDLE
+                                                                          : ERR_BAD_HANDLE,
+                       "there is no kernel %#llx", (unsigned long long)handle);
+    }
+    if (k->module != NULL && k->module->tenant != NULL && k->module->tenant != r->in->tenant) {
+        return err_set(e, ERR_PERMISSION, "kernel %s belongs to another tenant", k->name);
+    }
+    *ret_kernel = k;
+    return 0;
+}
+
+int resolve_launch(struct resolver *r, const struct proto_step *step, struct err *e)
+{
+    struct launch *l = calloc(1, sizeof *l);
+    if (l == NULL) {
+        return err_set(e, ERR_NOMEM, "launch");
+    }
+    l->step = step;
+    bool unbound = false;
+    int rc = find_kernel(r, step->kernel, &l->kernel, e);
+    if (rc == 0) {
+        rc = take_args(r, l, &unbound, e);
+        if (rc == 0 && !unbound) {
+            rc = l->kernel->signature != NULL ? launch_signed(r, l, e) : launch_reported(r, l, e);
+        }
+        if (rc != 0) {
+            (void)err_wrap(e, "%s", l->kernel->name);
+        }
+    }
+    free(l);
+    return rc;
+}

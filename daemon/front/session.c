@@ -1,0 +1,187 @@
+#include "daemon/front/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/front/listener.h"
+
+#define NOTICES_MAX 4096u
+
+struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id)
+{
+    struct session *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return NULL;
+    }
+    s->key = *key;
+    s->tenant = tenant;
+    s->id = id;
+    s->pidfd = -1;
+    s->expect = 1;
+    s->lingers_until_ns = NS_NEVER;
+    return s;
+}
+
+static void notices_destroy(struct session *s)
+{
+    while (s->notices != NULL) {
+        struct notice *n = s->notices;
+        s->notices = n->next;
+        free(n);
+    }
+    while (s->results != NULL) {
+        struct async_result *r = s->results;
+        s->results = r->next;
+        free(r);
+    }
+}
+
+void session_destroy(struct session *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    struct op *o;
+    struct op *next;
+    HASH_ITER(hh, s->ops, o, next)
+    {
+        op_destroy(o);
+    }
+    notices_destroy(s);
+    if (s->pidfd >= 0) {
+        (void)close(s->pidfd);
+    }
+    free(s->event.data);
+    free(s);
+}
+
+struct op *op_find(struct session *s, uint64_t seq)
+{
+    struct op *o = NULL;
+    HASH_FIND(hh, s->ops, &seq, sizeof seq, o);
+    return o;
+}
+
+struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot)
+{
+    struct op *o = calloc(1, sizeof *o);
+    if (o == NULL) {
+        return NULL;
+    }
+    o->seq = seq;
+    o->session = s;
+    o->slot = slot;
+    HASH_ADD(hh, s->ops, seq, sizeof o->seq, o);
+    s->op_count++;
+    return o;
+}
+
+bool op_answer(struct op *o, struct bytes reply)
+{
+    o->answered = true;
+    o->reply = malloc(reply.size > 0 ? reply.size : 1);
+    if (o->reply == NULL) {
+        return false;
+    }
+    memcpy(o->reply, reply.data, reply.size);
+    o->reply_size = reply.size;
+    o->session->kept_bytes += reply.size;
+    return true;
+}
+
+void op_destroy(struct op *o)
+{
+    struct session *s = o->session;
+    HASH_DEL(s->ops, o);
+    s->op_count--;
+    s->kept_bytes -= o->reply_size;
+    free(o->reply);
+    free(o);
+}
+
+void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
+                 void *data)
+{
+    if (ack <= s->acked || ack >= s->expect) {
+        return;
+    }
+    for (uint64_t seq = s->acked + 1; seq <= ack && s->op_count > 0; seq++) {
+        struct op *o = op_find(s, seq);
+        if (o != NULL && o->answered) {
+            if (each != NULL) {
+                each(data, o);
+            }
+            op_destroy(o);
+        }
+    }
+    s->acked = ack;
+}
+
+int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
+                      struct err *e)
+{
+    if (s->early_count >= window || seq - s->expect > window) {
+        return err_set(e, ERR_LIMIT,
+                       "request %llu came while %llu is awaited: more than %u ahead of its turn",
+                       (unsigned long long)seq, (unsigned long long)s->expect, window);
+    }
+    struct request **at = &s->early;
+    /* every request begins with its sequence number */
+    while (*at != NULL && (*at)->msg.ping.seq < seq) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL && (*at)->msg.ping.seq == seq) {
+        return err_set(e, ERR_EXISTS, "request %llu came twice before its turn",
+                       (unsigned long long)seq);
+    }
+    r->next = *at;
+    *at = r;
+    s->early_count++;
+    return 0;
+}
+
+struct request *session_early_take(struct session *s)
+{
+    struct request *r = s->early;
+    if (r == NULL || r->msg.ping.seq != s->expect) {
+        return NULL;
+    }
+    s->early = r->next;
+    r->next = NULL;
+    s->early_count--;
+    return r;
+}
+
+bool session_notice(struct session *s, unsigned kind, uint64_t handle)
+{
+    unsigned count = 0;
+    struct notice **at = &s->notices;
+    for (; *at != NULL; at = &(*at)->next) {
+        count++;
+    }
+    struct notice *n = count < NOTICES_MAX ? malloc(sizeof *n) : NULL;
+    if (n == NULL) {
+        return false;
+    }
+    *n = (struct notice){.kind = kind, .handle = handle};
+    *at = n;
+    return true;
+}
+
+bool session_result(struct session *s, uint64_t job, struct bytes record)
+{
+    struct async_result *r = malloc(sizeof *r + record.size);
+    if (r == NULL) {
+        return false;
+    }
+    *r = (struct async_result){.job = job, .size = record.size};
+    memcpy(r->record, record.data, record.size);
+    struct async_result **at = &s->results;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = r;
+    return true;
+}

@@ -1,0 +1,110 @@
+/*
+ * A session: a client's standing with the daemon. It is named by (client id, uid) and survives a
+ * broken connection. Its requests are admitted in the order of their sequence numbers, each once;
+ * an answer is kept until the client says that it has it. Thread: the loop's.
+ */
+#ifndef FRONT_SESSION_H
+#define FRONT_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uthash.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+#include "proto/messages.h"
+
+struct listener_slot;
+struct request;
+struct session;
+struct tenant;
+
+/* One sequenced request: pending, then answered; the answer is kept until it is acknowledged. */
+struct op {
+    uint64_t seq; /* key */
+    struct session *session;
+    struct listener_slot *slot; /* where the answer goes; NULL: the connection broke, or answered */
+    bool answered;
+    uint8_t *reply; /* owned */
+    size_t reply_size;
+    uint64_t job; /* the job it started, 0 if none */
+    UT_hash_handle hh;
+};
+
+struct session_key {
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES];
+    uint32_t uid;
+};
+
+struct notice {
+    unsigned kind;
+    uint64_t handle;
+    struct notice *next;
+};
+
+struct session {
+    struct session_key key;
+    uint64_t id; /* for people: status and logs */
+    char name[PROTO_NAME_MAX + 1];
+    struct tenant *tenant;
+    uint32_t pipe; /* 0: no connection */
+    bool local;
+    pid_t pid;                 /* of an ipc client, 0 unknown */
+    int pidfd;                 /* -1 unknown; owned */
+    uint64_t lingers_until_ns; /* NS_NEVER while connected */
+    bool
+        adopted; /* made from what workers held: the client has not said hello to this daemon yet */
+    uint64_t expect; /* sequence number that is admitted next */
+    uint64_t acked;  /* answers up to here were taken */
+    struct op *ops;  /* uthash by seq: pending, or answered and not acknowledged */
+    unsigned op_count;
+    uint64_t kept_bytes;   /* of answers */
+    struct request *early; /* requests that came before their turn, sorted by seq */
+    unsigned early_count;
+    struct listener_slot *wait; /* a held WAIT */
+    uint64_t wait_until_ns;
+    uint64_t event_number;
+    struct bytes_owned {
+        uint8_t *data;
+        size_t size;
+    } event; /* the last EVENTS, until it is taken */
+    struct notice *notices;
+    struct async_result *results; /* completions of asynchronous jobs not told yet */
+    unsigned jobs;                /* unfinished */
+    unsigned buffers;
+    uint64_t requests;
+    UT_hash_handle hh; /* by key */
+};
+
+/* A completion that waits for the session's WAIT. */
+struct async_result {
+    struct async_result *next;
+    uint64_t job;
+    size_t size;
+    uint8_t record[]; /* an encoded RESULT */
+};
+
+struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id);
+/* Frees memory; slots, requests in `early`, buffers and jobs must have been dealt with. */
+void session_destroy(struct session *s);
+
+struct op *op_find(struct session *s, uint64_t seq);
+struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot);
+/* Keeps a copy of the answer. false: memory was out; the op is answered all the same. */
+bool op_answer(struct op *o, struct bytes reply);
+void op_destroy(struct op *o);
+/* Forgets answers up to `ack`; calls `each` (may be NULL) with every op before it goes. */
+void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
+                 void *data);
+
+/* Puts a request that came early in its place; takes it. ERR_LIMIT over `window`, ERR_EXISTS twice.
+ */
+int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
+                      struct err *e);
+struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
+
+bool session_notice(struct session *s, unsigned kind, uint64_t handle);
+bool session_result(struct session *s, uint64_t job, struct bytes record);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * A job's work: its program with every parameter bound, checked, and broken down into the primitive
+ * steps a worker takes. Offsets of staging memory are relative to the job's own ranges, which it
+ * gets when it is dispatched. Pure data; owned by its job.
+ */
+#ifndef FRONT_WORK_H
+#define FRONT_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+#include "proto/frames.h"
+
+struct buffer;
+struct kernel;
+struct module;
+
+struct work_ref {
+    unsigned tag; /* enum frame_ref_tag */
+    uint64_t id;  /* REF_BUFFER: handle; REF_TEMP: index */
+    uint64_t offset;
+    uint64_t size;
+    uint8_t value[64]; /* REF_VALUE up to 64 bytes */
+    uint8_t *large;    /* REF_VALUE above: owned */
+};
+
+struct work_step {
+    unsigned op;   /* enum proto_op */
+    unsigned step; /* of the user's program */
+    unsigned first_ref;
+    unsigned ref_count;
+    uint64_t stage; /* relative */
+    uint8_t pattern[FRAME_PATTERN_MAX];
+    unsigned pattern_size;
+    struct module *module;
+    char entry[2 * PROTO_NAME_MAX + 1];
+    uint64_t global[3];
+    uint64_t local[3];
+    uint64_t shared;
+};
+
+/* Bytes that travel in, and where they go in the job's input range. */
+struct work_input {
+    struct bytes data; /* lies in the job's request or program */
+    uint64_t offset;
+};
+
+struct work_output {
+    unsigned step;
+    unsigned arg;
+    uint64_t offset; /* in the job's output range */
+    uint64_t size;
+};
+
+/* A buffer the job names: the strongest access, and which part becomes defined by it. */
+struct work_use {
+    struct buffer *buffer;
+    int access;
+    bool reads_before_write; /* needs defined content: [read_begin, read_end) */
+    uint64_t read_begin, read_end;
+    uint64_t write_begin, write_end; /* hull of what is written */
+    bool fills; /* the whole hull is written, so that it is defined afterwards */
+};
+
+#define WORK_STEPS_MAX 4096u
+#define WORK_USES_MAX  256u
+
+struct work {
+    struct work_step *steps; /* owned */
+    unsigned step_count, step_room;
+    struct work_ref *refs; /* owned */
+    unsigned ref_count, ref_room;
+    uint64_t *temps; /* owned: bytes of each */
+    unsigned temp_count, temp_room;
+    struct work_input *inputs; /* owned */
+    unsigned input_count, input_room;
+    uint64_t input_bytes;
+    struct work_output *outputs; /* owned */
+    unsigned output_count, output_room;
+    uint64_t output_bytes;
+    struct work_use *uses; /* owned */
+    unsigned use_count, use_room;
+    struct module **modules; /* owned array: those that must be loaded */
+    unsigned module_count, module_room;
+    int device; /* index; -1: any */
+};
+
+void work_init(struct work *w);
+void work_finish(struct work *w);
+/* Each adds one zeroed element, NULL when memory is out or the limit is reached. */
+struct work_step *work_add_step(struct work *w, unsigned op, unsigned step);
+struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
+struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds */
+int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e);
+int work_add_input(struct work *w, struct bytes data, uint64_t *ret_offset, struct err *e);
+int work_add_output(struct work *w, unsigned step, unsigned arg, uint64_t size,
+                    uint64_t *ret_offset, struct err *e);
+int work_add_module(struct work *w, struct module *m, struct err *e);
+
+#endif
