@@ -1,7 +1,7 @@
 /*
- * Settings: built-in defaults, then /etc/gpud/gpud.conf and gpud.conf.d/*.conf (or --config FILE),
- * then the command line. INI read with libeconf. Unknown keys and bad values are errors that name
- * file and line. Pure but for reading files; blocks on them.
+ * Settings: built-in defaults, then /etc/gpud/gpud.conf and those of gpud.conf.d (or --config
+ * FILE), then the command line. INI read with libeconf. Unknown keys and bad values are errors that
+ * name file and line. Pure but for reading files; blocks on them.
  */
 #ifndef FRONT_CONFIG_H
 #define FRONT_CONFIG_H
@@ -50,6 +50,10 @@ void config_defaults(struct config *ret_config);
 int config_load(struct config *config, const char *path, struct err *e);
 /* One setting by "section.key", as from a file; used by the command line. */
 int config_set(struct config *config, const char *key, const char *value, struct err *e);
+
+/* Fills in what follows from the rest, once all is set: without `listen`, gpud.sock in runtime_dir.
+ */
+int config_complete(struct config *config, struct err *e);
 
 /* For `gpuctl config show`: every key with its value as text; false at the end. */
 bool config_at(const struct config *config, unsigned index, const char **ret_section,

@@ -18,6 +18,7 @@
 #define HELLO_NS     (5 * NS_PER_S)
 #define RETRY_NS     (5 * NS_PER_MS)
 #define QUEUE_MAX    ((size_t)4 * 1024 * 1024)
+#define HELLO_BYTES 512u /* more than a hello may take */
 #define ARGS_MAX     64u
 #define WORKER_FDS   1
 #define HELD_FDS     3
@@ -166,10 +167,9 @@ static int await_frame(int fd, uint64_t deadline, uint8_t *buffer, size_t size, 
 
 static int say_hello(int fd, const char *build, struct err *e)
 {
-    uint8_t space[512];
     struct msg_l_hello m = {.build = bytes_str(build), .pid = (uint64_t)getpid()};
     struct capbuf out;
-    capbuf_init(&out, sizeof space);
+    capbuf_init(&out, HELLO_BYTES);
     int rc = proto_encode(&schema_msg_l_hello, &m, &out, e);
     if (rc == 0) {
         rc = seqpacket_send(fd, out.data, out.size, NULL, e);
@@ -184,7 +184,7 @@ static int say_hello(int fd, const char *build, struct err *e)
 /* Both sides say hello first; a launcher of another build is not talked to. */
 static int greet(int fd, const char *build, struct err *e)
 {
-    uint8_t buffer[512];
+    uint8_t buffer[HELLO_BYTES];
     size_t size = 0;
     int rc = say_hello(fd, build, e);
     if (rc == 0) {

@@ -1,0 +1,339 @@
+#include "daemon/front/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+
+#define MIB    (UINT64_C(1024) * 1024)
+#define GIB    (UINT64_C(1024) * MIB)
+#define TIB    (UINT64_C(1024) * GIB)
+#define DAY_MS (UINT64_C(24) * 3600 * 1000)
+
+enum setting_type {
+    SETTING_NUMBER, /* plain */
+    SETTING_BYTES,  /* with K, M, G or T (powers of 1024) */
+    SETTING_TEXT,
+    SETTING_PATH, /* absolute */
+    SETTING_BACKEND,
+    SETTING_DEVICES,
+    SETTING_LEVEL,
+    SETTING_LISTEN,
+};
+
+struct setting {
+    const char *section;
+    const char *key;
+    enum setting_type type;
+    uint16_t offset; /* in struct config */
+    uint16_t size;   /* of a text, bytes */
+    uint64_t min;
+    uint64_t max;
+    uint64_t initial;
+    const char *initial_text;
+};
+
+#define TEXT(section, key, type, initial)                                                          \
+    {                                                                                              \
+        section, #key, type, offsetof(struct config, key), sizeof((struct config *)0)->key, 0,     \
+            UINT64_MAX, 0, initial                                                                 \
+    }
+#define NUMBER(section, name, key, min, max, initial)                                              \
+    {                                                                                              \
+        section, name, SETTING_NUMBER, offsetof(struct config, key), 0, min, max, initial, NULL    \
+    }
+#define BYTES(section, name, key, min, max, initial)                                               \
+    {                                                                                              \
+        section, name, SETTING_BYTES, offsetof(struct config, key), 0, min, max, initial, NULL     \
+    }
+
+/* In the order in which they are shown. */
+static const struct setting settings[] = {
+    {"daemon", "listen", SETTING_LISTEN, 0, 0, 0, 0, 0, NULL},
+    TEXT("daemon", runtime_dir, SETTING_PATH, "/run/gpud"),
+    TEXT("daemon", cache_dir, SETTING_PATH, "/var/cache/gpud"),
+    TEXT("daemon", backend, SETTING_BACKEND, "auto"),
+    TEXT("daemon", backend_options, SETTING_TEXT, ""),
+    TEXT("daemon", devices, SETTING_DEVICES, ""),
+    NUMBER("daemon", "min_devices", min_devices, 0, 64, 1),
+    {"daemon", "log_level", SETTING_LEVEL, offsetof(struct config, log_level), 0, 0, 0,
+     LOG_LEVEL_INFO, NULL},
+    NUMBER("daemon", "connections_max", connections_max, 1, 65536, 1024),
+    NUMBER("daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
+    NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
+    NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
+    NUMBER("jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
+    NUMBER("jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
+    NUMBER("jobs", "window", window, 1, 256, 8),
+    BYTES("jobs", "keep_results_bytes", keep_results_bytes, 0, 64 * GIB, 64 * MIB),
+    NUMBER("jobs", "session_linger_ms", session_linger_ms, 0, DAY_MS, 10000),
+    NUMBER("jobs", "buffers_max", buffers_max, 1, 16777216, 65536),
+    BYTES("jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
+    BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
+    BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
+    NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 20000),
+    NUMBER("compile", "cpu_s", compile_cpu_s, 1, 86400, 20),
+    BYTES("compile", "memory_bytes", compile_memory_bytes, 64 * MIB, TIB, 4 * GIB),
+};
+#define SETTINGS (sizeof settings / sizeof settings[0])
+
+static void *at(struct config *config, const struct setting *s)
+{
+    return (char *)config + s->offset;
+}
+
+static const void *at_const(const struct config *config, const struct setting *s)
+{
+    return (const char *)config + s->offset;
+}
+
+static bool is_number(const struct setting *s)
+{
+    return s->type == SETTING_NUMBER || s->type == SETTING_BYTES;
+}
+
+void config_defaults(struct config *ret_config)
+{
+    struct config config = {0};
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct setting *s = &settings[i];
+        if (is_number(s)) {
+            memcpy(at(&config, s), &s->initial, sizeof s->initial);
+        } else if (s->initial_text != NULL) {
+            (void)snprintf(at(&config, s), s->size, "%s", s->initial_text);
+        }
+    }
+    config.log_level = LOG_LEVEL_INFO;
+    *ret_config = config;
+}
+
+static const struct setting *find(const char *section, size_t length, const char *key)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        if (strlen(settings[i].section) == length &&
+            strncmp(settings[i].section, section, length) == 0 &&
+            strcmp(settings[i].key, key) == 0) {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+static uint64_t unit_of(char letter)
+{
+    switch (toupper((unsigned char)letter)) {
+    case 'K':
+        return UINT64_C(1024);
+    case 'M':
+        return MIB;
+    case 'G':
+        return GIB;
+    case 'T':
+        return TIB;
+    default:
+        return 0;
+    }
+}
+
+static int set_number(const struct setting *s, const char *value, void *out, struct err *e)
+{
+    char *end = NULL;
+    errno = 0;
+    uint64_t number = isdigit((unsigned char)value[0]) ? strtoull(value, &end, 10) : 0;
+    if (end == NULL || errno != 0) {
+        return err_set(e, ERR_INVALID, "%s = %s: not a number", s->key, value);
+    }
+    uint64_t unit = 1;
+    if (s->type == SETTING_BYTES && end[0] != '\0') {
+        unit = unit_of(end[0]);
+        end += unit != 0 ? 1 : 0;
+    }
+    if (unit == 0 || end[0] != '\0') {
+        return err_set(e, ERR_INVALID, "%s = %s: not a number%s", s->key, value,
+                       s->type == SETTING_BYTES ? " with K, M, G or T at most" : "");
+    }
+    if (number > UINT64_MAX / unit || number * unit < s->min || number * unit > s->max) {
+        return err_set(e, ERR_RANGE, "%s = %s: not within %" PRIu64 " and %" PRIu64, s->key, value,
+                       s->min, s->max);
+    }
+    number *= unit;
+    memcpy(out, &number, sizeof number);
+    return 0;
+}
+
+static int set_text(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    if (strlen(value) >= s->size) {
+        return err_set(e, ERR_LIMIT, "%s: longer than %u bytes", s->key, s->size - 1u);
+    }
+    for (const char *c = value; *c != '\0'; c++) {
+        if (iscntrl((unsigned char)*c)) {
+            return err_set(e, ERR_INVALID, "%s: control characters or several lines", s->key);
+        }
+    }
+    (void)snprintf(out, s->size, "%s", value);
+    return 0;
+}
+
+static int set_path(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    if (value[0] != '/') {
+        return err_set(e, ERR_INVALID, "%s = %s: not an absolute path", s->key, value);
+    }
+    return set_text(s, value, out, e);
+}
+
+static int set_backend(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    static const char *const names[] = {"auto", "cuda", "opencl", "vulkan", "sim"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            return set_text(s, value, out, e);
+        }
+    }
+    return err_set(e, ERR_INVALID, "%s = %s: not one of auto, cuda, opencl, vulkan, sim", s->key,
+                   value);
+}
+
+/* Indices with commas between them, each below 64. */
+static int set_devices(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    const char *c = value;
+    while (*c != '\0') {
+        char *end = NULL;
+        unsigned long index = isdigit((unsigned char)*c) ? strtoul(c, &end, 10) : 64;
+        if (index >= 64 || (*end != '\0' && (*end != ',' || end[1] == '\0'))) {
+            return err_set(e, ERR_INVALID, "%s = %s: not a list like 0,2 of indices below 64",
+                           s->key, value);
+        }
+        c = *end == ',' ? end + 1 : end;
+    }
+    return set_text(s, value, out, e);
+}
+
+static int set_level(const struct setting *s, const char *value, int *out, struct err *e)
+{
+    int level = log_level_from_name(value);
+    if (level < 0) {
+        return err_set(e, ERR_INVALID, "%s = %s: not one of error, warn, info, debug", s->key,
+                       value);
+    }
+    *out = level;
+    return 0;
+}
+
+static int add_listen(struct config *config, const char *url, size_t length, struct err *e)
+{
+    if (config->listen_count == CONFIG_LISTEN_MAX) {
+        return err_set(e, ERR_LIMIT, "listen: over %d addresses", CONFIG_LISTEN_MAX);
+    }
+    if (length >= sizeof config->listen[0]) {
+        return err_set(e, ERR_LIMIT, "listen: longer than %zu bytes", sizeof config->listen[0] - 1);
+    }
+    if (strncmp(url, "ipc://", 6) != 0 && strncmp(url, "tcp://", 6) != 0) {
+        return err_set(e, ERR_INVALID, "listen = %.*s: neither ipc:// nor tcp://", (int)length,
+                       url);
+    }
+    (void)snprintf(config->listen[config->listen_count], sizeof config->listen[0], "%.*s",
+                   (int)length, url);
+    config->listen_count++;
+    return 0;
+}
+
+/* A list replaces what was set before; its parts stand between commas, spaces or lines. */
+static int set_listen(struct config *config, const char *value, struct err *e)
+{
+    static const char separators[] = ", \t\n";
+    struct config changed = *config;
+    changed.listen_count = 0;
+    memset(changed.listen, 0, sizeof changed.listen);
+    for (const char *c = value + strspn(value, separators); *c != '\0';) {
+        size_t length = strcspn(c, separators);
+        int rc = add_listen(&changed, c, length, e);
+        if (rc != 0) {
+            return rc;
+        }
+        c += length;
+        c += strspn(c, separators);
+    }
+    *config = changed;
+    return 0;
+}
+
+int config_set(struct config *config, const char *key, const char *value, struct err *e)
+{
+    const char *dot = strchr(key, '.');
+    const struct setting *s = dot == NULL ? NULL : find(key, (size_t)(dot - key), dot + 1);
+    if (s == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "unknown setting %s", key);
+    }
+    switch (s->type) {
+    case SETTING_NUMBER:
+    case SETTING_BYTES:
+        return set_number(s, value, at(config, s), e);
+    case SETTING_TEXT:
+        return set_text(s, value, at(config, s), e);
+    case SETTING_PATH:
+        return set_path(s, value, at(config, s), e);
+    case SETTING_BACKEND:
+        return set_backend(s, value, at(config, s), e);
+    case SETTING_DEVICES:
+        return set_devices(s, value, at(config, s), e);
+    case SETTING_LEVEL:
+        return set_level(s, value, at(config, s), e);
+    case SETTING_LISTEN:
+        return set_listen(config, value, e);
+    }
+    return err_set(e, ERR_INTERNAL, "%s: no such type", key);
+}
+
+int config_complete(struct config *config, struct err *e)
+{
+    if (config->listen_count > 0) {
+        return 0;
+    }
+    char url[CONFIG_PATH + 32];
+    int n = snprintf(url, sizeof url, "ipc://%s/gpud.sock", config->runtime_dir);
+    return n < 0 ? err_set(e, ERR_INTERNAL, "a socket's name")
+                 : add_listen(config, url, (size_t)n, e);
+}
+
+static void listen_text(const struct config *config, char *out, unsigned size)
+{
+    unsigned used = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < config->listen_count && used < size; i++) {
+        int n = snprintf(out + used, size - used, "%s%s", i > 0 ? "," : "", config->listen[i]);
+        used += n > 0 ? (unsigned)n : 0;
+    }
+}
+
+bool config_at(const struct config *config, unsigned index, const char **ret_section,
+               const char **ret_key, char *ret_value, unsigned size)
+{
+    if (index >= SETTINGS) {
+        return false;
+    }
+    const struct setting *s = &settings[index];
+    const void *value = at_const(config, s);
+    if (is_number(s)) {
+        uint64_t number;
+        memcpy(&number, value, sizeof number);
+        (void)snprintf(ret_value, size, "%" PRIu64, number);
+    } else if (s->type == SETTING_LEVEL) {
+        (void)snprintf(ret_value, size, "%s", log_level_name(config->log_level));
+    } else if (s->type == SETTING_LISTEN) {
+        listen_text(config, ret_value, size);
+    } else {
+        (void)snprintf(ret_value, size, "%s", (const char *)value);
+    }
+    *ret_section = s->section;
+    *ret_key = s->key;
+    return true;
+}
