@@ -94,9 +94,10 @@ struct backend_stream_ops {
                  struct err *e);
     int (*read)(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
                 struct err *e);
+    /* the ranges do not overlap */
     int (*copy)(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
                 uint64_t size, struct err *e);
-    /* pattern of 1, 2, 4, 8 or 16 bytes; size a multiple of it */
+    /* pattern of 1, 2, 4, 8 or 16 bytes; size and dst's offset are multiples of it */
     int (*fill)(struct backend_stream *s, struct backend_ref dst, const void *pattern,
                 size_t pattern_size, uint64_t size, struct err *e);
     int (*launch)(struct backend_stream *s, struct backend_module *m, const char *entry,
@@ -159,7 +160,8 @@ struct backend_device_ops {
                 struct backend_device **ret_device, struct err *e);
     void (*close)(struct backend_device *d); /* idle, all objects gone. Blocks. */
     void (*info)(struct backend_device *d, struct backend_info *ret_info);
-    /* Does wake() come for markers by itself? false: the worker polls while jobs are in flight. */
+    /* Does wake() come for markers by itself? false: the worker polls while jobs are in flight.
+     * true: a failure may still come without a wake, so it polls too, but seldom. */
     bool (*wakes)(struct backend_device *d);
 };
 
@@ -189,8 +191,18 @@ struct backend_compiled {
     unsigned kernel_count;
 };
 
+/* The values of proto's enum proto_lang, which this folder does not see. */
+enum backend_lang {
+    BACKEND_LANG_DIALECT = 1,
+    BACKEND_LANG_OPENCL = 2,
+    BACKEND_LANG_CUDA = 3,
+    BACKEND_LANG_PTX = 4,
+    BACKEND_LANG_CUBIN = 5,
+    BACKEND_LANG_SPIRV = 6,
+};
+
 struct backend_source {
-    int lang; /* enum proto_lang: LANG_OPENCL, LANG_CUDA … (the dialect was translated) */
+    int lang; /* enum backend_lang; a source in the dialect was translated to backend.dialect */
     struct bytes text; /* source or binary */
     const char *file;  /* name for messages, "" if none */
     const char *options;
@@ -206,6 +218,8 @@ struct backend {
     const char *name;
     int abi;          /* BACKEND_ABI */
     bool auto_choice; /* may be chosen by --backend auto (never true for sim) */
+    int dialect;      /* enum backend_lang: what compile() takes for a source in the dialect;
+                         BACKEND_LANG_DIALECT = the source as it is */
     /* Number of devices; ERR_NO_DEVICE with a reason and what to install. Blocks. */
     int (*enumerate)(const char *options, unsigned *ret_count, struct err *e);
     const struct backend_device_ops *device;

@@ -1,0 +1,10 @@
+/* The back ends of this build. BACKEND_WITH_OPENCL is set by CMakeLists.txt. */
+#ifndef BACKEND_BUILT_H
+#define BACKEND_BUILT_H
+
+#include "daemon/backend/backend.h"
+
+extern const struct backend backend_opencl;
+extern const struct backend backend_sim;
+
+#endif

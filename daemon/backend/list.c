@@ -1,0 +1,87 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/built.h"
+
+static const struct backend *const backends[] = {
+#ifdef BACKEND_WITH_OPENCL
+    &backend_opencl,
+#endif
+    NULL,
+};
+
+const struct backend *const *backend_list(void)
+{
+    return backends;
+}
+
+const struct backend *backend_find(const char *name)
+{
+    for (const struct backend *const *b = backends; *b; b++) {
+        if (strcmp((*b)->name, name) == 0) {
+            return *b;
+        }
+    }
+    return NULL;
+}
+
+static bool device_complete(const struct backend_device_ops *o)
+{
+    return o && o->open && o->close && o->info && o->wakes;
+}
+
+static bool memory_complete(const struct backend_memory_ops *o)
+{
+    return o && o->alloc && o->free && !o->register_host == !o->unregister_host;
+}
+
+static bool stream_complete(const struct backend_stream_ops *o)
+{
+    return o && o->create && o->destroy && o->write && o->read && o->copy && o->fill && o->launch &&
+           o->mark && o->wait && o->flush;
+}
+
+static bool marker_complete(const struct backend_marker_ops *o)
+{
+    return o && o->state && o->times && o->release;
+}
+
+static bool module_complete(const struct backend_module_ops *o)
+{
+    return o && o->load && o->unload && o->kernel_count && o->kernel;
+}
+
+int backend_check(const struct backend *b, struct err *e)
+{
+    if (!b->name || !b->name[0] || !b->enumerate) {
+        return err_set(e, ERR_INTERNAL, "a back end without name or enumerate");
+    }
+    if (b->abi != BACKEND_ABI) {
+        return err_set(e, ERR_VERSION, "back end %s: contract %d, this is %d", b->name, b->abi,
+                       BACKEND_ABI);
+    }
+    const struct {
+        const char *table;
+        bool complete;
+    } tables[] = {
+        {"device", device_complete(b->device)}, {"memory", memory_complete(b->memory)},
+        {"stream", stream_complete(b->stream)}, {"marker", marker_complete(b->marker)},
+        {"module", module_complete(b->module)},
+    };
+    for (unsigned i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (!tables[i].complete) {
+            return err_set(e, ERR_INTERNAL, "back end %s: a mandatory %s function is missing",
+                           b->name, tables[i].table);
+        }
+    }
+    return 0;
+}
+
+void backend_compiled_finish(struct backend_compiled *c)
+{
+    free(c->binary);
+    free(c->log);
+    free(c->kernels);
+    *c = (struct backend_compiled){0};
+}

@@ -1,0 +1,161 @@
+#include "daemon/backend/opencl/opencl.h"
+
+#define GROUP_CHOSEN 256u /* work items of a group whose size is ours to choose */
+#define GROUP_SMALL  8u   /* below this the driver may know something better */
+
+static int memory_set(struct backend_device *d, cl_kernel kernel, cl_uint index,
+                      struct backend_ref ref, struct err *e)
+{
+    if (!ref.block) {
+        cl_int rc = d->cl.SetKernelArg(kernel, index, sizeof(cl_mem), NULL);
+        return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clSetKernelArg", e);
+    }
+    if (ref.offset >= ref.block->size) {
+        return err_set(e, ERR_RANGE, "offset %llu in a block of %llu bytes",
+                       (unsigned long long)ref.offset, (unsigned long long)ref.block->size);
+    }
+    if (ref.block->svm) {
+        cl_int rc = d->cl.SetKernelArgSVMPointer(kernel, index, ref.block->svm + ref.offset);
+        return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clSetKernelArgSVMPointer", e);
+    }
+    cl_mem mem = NULL;
+    int rc = opencl_sub_buffer(d, ref.block, ref.offset, &mem, e);
+    if (rc != 0) {
+        return rc;
+    }
+    cl_int status = d->cl.SetKernelArg(kernel, index, sizeof mem, &mem);
+    return status == CL_SUCCESS ? 0 : opencl_error(status, "clSetKernelArg", e);
+}
+
+/* A driver may take the bytes of a value for the address of a buffer's handle, and crash. */
+static bool kind_fits(uint8_t kind, const struct backend_arg *arg)
+{
+    switch (kind) {
+    case OPENCL_ARG_MEMORY:
+        return arg->kind == BACKEND_ARG_MEMORY;
+    case OPENCL_ARG_VALUE:
+        return arg->kind == BACKEND_ARG_VALUE;
+    case OPENCL_ARG_LOCAL:
+        return arg->kind == BACKEND_ARG_LOCAL;
+    default:
+        return kind == OPENCL_ARG_ANY;
+    }
+}
+
+static int arg_set(struct backend_device *d, const struct opencl_kernel *k, cl_uint index,
+                   const struct backend_arg *arg, struct err *e)
+{
+    static const char *const names[] = {"memory", "a value", "local memory"};
+    if (!kind_fits(k->kind[index], arg)) {
+        return err_set(e, ERR_ARG_TYPE, "the kernel takes something else than %s",
+                       names[arg->kind]);
+    }
+    if (arg->kind == BACKEND_ARG_MEMORY) {
+        return memory_set(d, k->kernel, index, arg->memory, e);
+    }
+    cl_int rc = d->cl.SetKernelArg(k->kernel, index, arg->size,
+                                   arg->kind == BACKEND_ARG_VALUE ? arg->value : NULL);
+    return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clSetKernelArg", e);
+}
+
+static int args_set(struct backend_device *d, const struct opencl_kernel *k,
+                    const struct backend_launch *launch, struct err *e)
+{
+    if (launch->arg_count != k->arg_count) {
+        return err_set(e, ERR_ARG_COUNT, "kernel %s: %u arguments given, %u taken", k->name,
+                       launch->arg_count, k->arg_count);
+    }
+    for (unsigned i = 0; i < launch->arg_count; i++) {
+        int rc = arg_set(d, k, i, &launch->args[i], e);
+        if (rc != 0) {
+            err_wrap(e, "kernel %s: argument %u", k->name, i);
+            if (e) {
+                e->arg = (int)i;
+            }
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static size_t divisor(uint64_t global, size_t limit)
+{
+    size_t n = 1;
+    while (n * 2 <= limit && global % (n * 2) == 0) {
+        n *= 2;
+    }
+    return n;
+}
+
+/*
+ * Drivers compile a kernel anew for each local size, so few sizes are used: powers of two that
+ * divide the global size. false: let the driver choose.
+ */
+static bool local_choose(const struct backend_device *d, const struct backend_launch *launch,
+                         unsigned dims, size_t ret_local[3])
+{
+    size_t left = GROUP_CHOSEN < d->info.max_group ? GROUP_CHOSEN : d->info.max_group;
+    size_t total = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        size_t limit = dims > 1 && i == 0 && left > 16 ? left / 16 : left;
+        limit = limit < d->info.max_local[i] ? limit : d->info.max_local[i];
+        ret_local[i] = i < dims ? divisor(launch->global[i], limit) : 1;
+        left /= ret_local[i];
+        total *= ret_local[i];
+    }
+    return total >= GROUP_SMALL;
+}
+
+/* What to pass as local size; NULL leaves it to the driver. */
+static const size_t *local_size(const struct backend_device *d, const struct opencl_kernel *k,
+                                const struct backend_launch *launch, unsigned dims, size_t local[3])
+{
+    if (launch->local[0] || launch->local[1] || launch->local[2]) {
+        for (unsigned i = 0; i < 3; i++) {
+            local[i] = launch->local[i] ? launch->local[i] : 1;
+        }
+        return local;
+    }
+    if (k->required_local[0]) {
+        return k->required_local;
+    }
+    return local_choose(d, launch, dims, local) ? local : NULL;
+}
+
+static unsigned dims_of(const struct backend_launch *launch)
+{
+    return launch->global[2] > 1 ? 3 : launch->global[1] > 1 ? 2 : 1;
+}
+
+int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backend_module *m,
+                  const char *entry, const struct backend_launch *launch, cl_event *ret_event,
+                  struct err *e)
+{
+    struct opencl_kernel *k = NULL;
+    int rc = opencl_kernel_find(m, entry, &k, e);
+    if (rc == 0) {
+        rc = args_set(d, k, launch, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    size_t global[3];
+    size_t local[3];
+    for (unsigned i = 0; i < 3; i++) {
+        if (launch->global[i] == 0) {
+            return err_set(e, ERR_LAUNCH, "kernel %s: no work items in dimension %u", entry, i);
+        }
+        global[i] = launch->global[i];
+    }
+    unsigned dims = dims_of(launch);
+    const size_t *chosen = local_size(d, k, launch, dims, local);
+    /* a group that is larger in a dimension of one item is the driver's to refuse */
+    dims = chosen && (chosen[1] > 1 || chosen[2] > 1) ? 3 : dims;
+    cl_int status = d->cl.EnqueueNDRangeKernel(queue, k->kernel, dims, NULL, global, chosen, 0,
+                                               NULL, ret_event);
+    if (status != CL_SUCCESS) {
+        opencl_error(status, "clEnqueueNDRangeKernel", e);
+        return err_wrap(e, "kernel %s", entry);
+    }
+    return 0;
+}

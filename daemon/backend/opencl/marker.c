@@ -1,0 +1,149 @@
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "daemon/backend/opencl/stream.h"
+
+static void CL_CALLBACK event_done(cl_event event, cl_int status, void *data)
+{
+    (void)event;
+    (void)status;
+    struct opencl_wake *w = data;
+    pthread_mutex_lock(&w->lock);
+    if (w->wake) {
+        w->wake(w->data);
+    }
+    w->pending--;
+    pthread_cond_signal(&w->idle);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int callback_set(struct backend_device *d, cl_event event, struct err *e)
+{
+    struct opencl_wake *w = d->wake;
+    pthread_mutex_lock(&w->lock);
+    w->pending++;
+    pthread_mutex_unlock(&w->lock);
+    cl_int rc = d->cl.SetEventCallback(event, CL_COMPLETE, event_done, w);
+    if (rc == CL_SUCCESS) {
+        return 0;
+    }
+    pthread_mutex_lock(&w->lock);
+    w->pending--;
+    pthread_mutex_unlock(&w->lock);
+    return opencl_error(rc, "clSetEventCallback", e);
+}
+
+int opencl_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+{
+    struct backend_marker *m = calloc(1, sizeof *m);
+    if (!m) {
+        return err_set(e, ERR_NOMEM, "a marker");
+    }
+    int rc = callback_set(s->device, s->events.item[s->events.count - 1].event, e);
+    if (rc != 0) {
+        free(m);
+        return rc;
+    }
+    m->device = s->device;
+    m->events = s->events;
+    m->enqueued_ns = s->enqueued_ns;
+    s->events = (struct opencl_events){0};
+    *ret_marker = m;
+    return 0;
+}
+
+/* CL_COMPLETE (0), a larger number for what has not ended, or a negative error. */
+static cl_int event_status(const struct backend_device *d, cl_event event)
+{
+    cl_int status = CL_QUEUED;
+    cl_int rc =
+        d->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    return rc == CL_SUCCESS ? status : rc;
+}
+
+/* The last event's end says that all have ended, and a driver may run on after one that failed: so
+ * only then is each of them asked. */
+static enum backend_state marker_settle(struct backend_marker *m)
+{
+    cl_int last = event_status(m->device, m->events.item[m->events.count - 1].event);
+    if (last > CL_COMPLETE) {
+        return last == CL_RUNNING ? BACKEND_RUNNING : BACKEND_PENDING;
+    }
+    m->settled = BACKEND_DONE;
+    for (unsigned i = 0; i < m->events.count; i++) {
+        cl_int status = event_status(m->device, m->events.item[i].event);
+        if (status < 0) {
+            m->settled = BACKEND_FAILED;
+            m->failure = status;
+            break;
+        }
+    }
+    return m->settled;
+}
+
+static enum backend_state marker_state(struct backend_marker *m, struct err *e)
+{
+    enum backend_state state = m->settled == BACKEND_PENDING ? marker_settle(m) : m->settled;
+    if (state == BACKEND_FAILED) {
+        opencl_error(m->failure, "command", e);
+    }
+    return state;
+}
+
+static uint64_t event_time(const struct backend_device *d, cl_event event, cl_profiling_info what)
+{
+    cl_ulong ns = 0;
+    cl_int rc = d->cl.GetEventProfilingInfo(event, what, sizeof ns, &ns, NULL);
+    return rc == CL_SUCCESS ? ns : 0;
+}
+
+/*
+ * The host's time before a command was enqueued and the device's time at which it was queued are
+ * the same moment but for the call, so each marker tells the distance of the two clocks, which
+ * drift apart. An estimate can only be too small (the thread was preempted in the call), so larger
+ * ones are taken at once and smaller ones slowly.
+ */
+static void clock_adjust(struct backend_marker *m)
+{
+    struct backend_device *d = m->device;
+    uint64_t queued =
+        event_time(d, m->events.item[m->events.count - 1].event, CL_PROFILING_COMMAND_QUEUED);
+    if (queued == 0) {
+        return;
+    }
+    int64_t offset = (int64_t)(m->enqueued_ns - queued);
+    int64_t change = offset - d->clock_offset;
+    d->clock_offset += d->clock_offset == 0 || change > 0 ? change : change / 256;
+}
+
+static void marker_times(struct backend_marker *m, uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
+{
+    struct backend_device *d = m->device;
+    clock_adjust(m);
+    uint64_t end =
+        event_time(d, m->events.item[m->events.count - 1].event, CL_PROFILING_COMMAND_END);
+    uint64_t begin = end;
+    for (unsigned i = 0; i < m->events.count; i++) {
+        if (!m->events.item[i].wait) {
+            begin = event_time(d, m->events.item[i].event, CL_PROFILING_COMMAND_START);
+            break;
+        }
+    }
+    *ret_begin_ns = (begin < end ? begin : end) + (uint64_t)d->clock_offset;
+    *ret_end_ns = end + (uint64_t)d->clock_offset;
+}
+
+static void marker_release(struct backend_marker *m)
+{
+    if (!m) {
+        return;
+    }
+    opencl_events_finish(&m->device->cl, &m->events);
+    free(m);
+}
+
+const struct backend_marker_ops opencl_marker_ops = {
+    .state = marker_state,
+    .times = marker_times,
+    .release = marker_release,
+};

@@ -1,0 +1,114 @@
+#include <stdlib.h>
+
+#include "daemon/backend/opencl/opencl.h"
+
+/* Shared virtual memory is a plain pointer: what arguments at any offset need. */
+static int block_fill(struct backend_device *d, struct backend_block *b, struct err *e)
+{
+    if (d->svm) {
+        b->svm = d->cl.SVMAlloc(d->context, CL_MEM_READ_WRITE, b->size, BACKEND_ALIGN);
+        if (!b->svm) {
+            return err_set(e, ERR_DEVICE_MEMORY, "clSVMAlloc: no room for %llu bytes",
+                           (unsigned long long)b->size);
+        }
+        return 0;
+    }
+    cl_int rc = CL_SUCCESS;
+    b->mem = d->cl.CreateBuffer(d->context, CL_MEM_READ_WRITE, b->size, NULL, &rc);
+    return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clCreateBuffer", e);
+}
+
+static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                        struct err *e)
+{
+    if (size == 0) {
+        return err_set(e, ERR_INVALID, "a block of 0 bytes");
+    }
+    if (size > d->info.max_alloc || size > d->limit - d->used) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%llu bytes wanted, %llu free, %llu at most in one block",
+                       (unsigned long long)size, (unsigned long long)(d->limit - d->used),
+                       (unsigned long long)d->info.max_alloc);
+    }
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of device memory");
+    }
+    b->size = size;
+    int rc = block_fill(d, b, e);
+    if (rc != 0) {
+        free(b);
+        return rc;
+    }
+    d->used += size;
+    *ret_block = b;
+    return 0;
+}
+
+static void sub_release(struct backend_device *d, struct backend_block *b)
+{
+    for (unsigned i = 0; b->sub && i < OPENCL_SUB_CACHE; i++) {
+        if (b->sub[i].mem) {
+            d->cl.ReleaseMemObject(b->sub[i].mem);
+        }
+    }
+    free(b->sub);
+}
+
+static void memory_free(struct backend_device *d, struct backend_block *b)
+{
+    if (!b) {
+        return;
+    }
+    sub_release(d, b);
+    if (b->svm) {
+        d->cl.SVMFree(d->context, b->svm);
+    } else {
+        d->cl.ReleaseMemObject(b->mem);
+    }
+    d->used -= b->size;
+    free(b);
+}
+
+int opencl_sub_buffer(struct backend_device *d, struct backend_block *b, uint64_t offset,
+                      cl_mem *ret_mem, struct err *e)
+{
+    if (offset == 0) {
+        *ret_mem = b->mem;
+        return 0;
+    }
+    if (offset % d->base_align != 0) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "offset %llu: arguments on this device start at multiples of %llu bytes",
+                       (unsigned long long)offset, (unsigned long long)d->base_align);
+    }
+    if (!b->sub) {
+        b->sub = calloc(OPENCL_SUB_CACHE, sizeof *b->sub);
+        if (!b->sub) {
+            return err_set(e, ERR_NOMEM, "sub-buffers");
+        }
+    }
+    struct opencl_sub *sub = &b->sub[offset / d->base_align % OPENCL_SUB_CACHE];
+    if (!sub->mem || sub->offset != offset) {
+        cl_buffer_region region = {offset, b->size - offset};
+        cl_int rc = CL_SUCCESS;
+        cl_mem mem = d->cl.CreateSubBuffer(b->mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                           &region, &rc);
+        if (rc != CL_SUCCESS) {
+            return opencl_error(rc, "clCreateSubBuffer", e);
+        }
+        if (sub->mem) {
+            d->cl.ReleaseMemObject(sub->mem);
+        }
+        *sub = (struct opencl_sub){offset, mem};
+    }
+    *ret_mem = sub->mem;
+    return 0;
+}
+
+/* Host memory that was not registered is copied at full speed on the devices that shared virtual
+ * memory serves; so there is no registration. */
+const struct backend_memory_ops opencl_memory_ops = {
+    .alloc = memory_alloc,
+    .free = memory_free,
+};

@@ -1,0 +1,15 @@
+/* A loaded program and its kernels, sorted by name. */
+#ifndef BACKEND_OPENCL_MODULE_H
+#define BACKEND_OPENCL_MODULE_H
+
+#include "daemon/backend/opencl/opencl.h"
+
+struct backend_module {
+    struct backend_device *device;
+    cl_program program;
+    char *names; /* owned; what kernels[].name point into */
+    struct opencl_kernel *kernels;
+    unsigned kernel_count;
+};
+
+#endif

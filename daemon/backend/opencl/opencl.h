@@ -1,0 +1,191 @@
+/*
+ * What the files of the OpenCL back end share. Nothing outside this folder includes it.
+ * Thread: as backend.h says; the event callback alone runs on the driver's threads and touches
+ * nothing but struct opencl_wake.
+ */
+#ifndef BACKEND_OPENCL_OPENCL_H
+#define BACKEND_OPENCL_OPENCL_H
+
+#define CL_TARGET_OPENCL_VERSION 200
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <pthread.h>
+
+#include "daemon/backend/backend.h"
+
+/* Entry points every driver has (OpenCL 1.2). */
+#define OPENCL_ENTRIES(X)                                                                          \
+    X(GetPlatformIDs)                                                                              \
+    X(GetPlatformInfo)                                                                             \
+    X(GetDeviceIDs)                                                                                \
+    X(GetDeviceInfo)                                                                               \
+    X(CreateContext)                                                                               \
+    X(ReleaseContext)                                                                              \
+    X(CreateCommandQueue)                                                                          \
+    X(ReleaseCommandQueue)                                                                         \
+    X(CreateBuffer)                                                                                \
+    X(CreateSubBuffer)                                                                             \
+    X(ReleaseMemObject)                                                                            \
+    X(CreateProgramWithSource)                                                                     \
+    X(CreateProgramWithBinary)                                                                     \
+    X(BuildProgram)                                                                                \
+    X(ReleaseProgram)                                                                              \
+    X(GetProgramInfo)                                                                              \
+    X(GetProgramBuildInfo)                                                                         \
+    X(CreateKernel)                                                                                \
+    X(ReleaseKernel)                                                                               \
+    X(SetKernelArg)                                                                                \
+    X(GetKernelInfo)                                                                               \
+    X(GetKernelArgInfo)                                                                            \
+    X(GetKernelWorkGroupInfo)                                                                      \
+    X(EnqueueWriteBuffer)                                                                          \
+    X(EnqueueReadBuffer)                                                                           \
+    X(EnqueueCopyBuffer)                                                                           \
+    X(EnqueueFillBuffer)                                                                           \
+    X(EnqueueNDRangeKernel)                                                                        \
+    X(EnqueueMarkerWithWaitList)                                                                   \
+    X(EnqueueBarrierWithWaitList)                                                                  \
+    X(Flush)                                                                                       \
+    X(Finish)                                                                                      \
+    X(GetEventInfo)                                                                                \
+    X(GetEventProfilingInfo)                                                                       \
+    X(SetEventCallback)                                                                            \
+    X(WaitForEvents)                                                                               \
+    X(ReleaseEvent)
+
+/* Entry points of shared virtual memory (OpenCL 2.0); NULL where the loader is older. */
+#define OPENCL_SVM_ENTRIES(X)                                                                      \
+    X(SVMAlloc)                                                                                    \
+    X(SVMFree)                                                                                     \
+    X(SetKernelArgSVMPointer)                                                                      \
+    X(EnqueueSVMMemcpy)                                                                            \
+    X(EnqueueSVMMemFill)
+
+struct opencl_api {
+#define X(name) __typeof__(&cl##name) name;
+    OPENCL_ENTRIES(X) OPENCL_SVM_ENTRIES(X)
+#undef X
+};
+
+/* Loads the ICD loader, which stays loaded until the process ends: drivers keep threads. */
+int opencl_load(struct opencl_api *ret_api, struct err *e);
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+const char *opencl_error_name(cl_int rc); /* "CL_OUT_OF_RESOURCES"; "unknown" */
+/* "clFoo: CL_BAR (-5)" with the ERR_* that suits it; returns that. rc is not CL_SUCCESS. */
+int opencl_error(cl_int rc, const char *call, struct err *e);
+
+/* ---- device -------------------------------------------------------------------------------- */
+
+/* Outlives the device until the last callback has come. */
+struct opencl_wake {
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    backend_wake_fn wake; /* NULL after close */
+    void *data;
+    unsigned pending; /* callbacks that have yet to come */
+};
+
+struct opencl_choice {
+    cl_platform_id platform;
+    cl_device_id device;
+};
+
+#define OPENCL_DEVICES_MAX 64
+
+struct backend_device {
+    struct opencl_api cl;
+    struct opencl_choice id;
+    cl_context context;
+    struct backend_info info;
+    bool svm;             /* blocks are shared virtual memory: any offset can be an argument */
+    uint64_t base_align;  /* bytes: offsets of sub-buffers */
+    uint64_t limit;       /* bytes: drivers over-commit, so what was handed out is counted here */
+    uint64_t used;        /* bytes */
+    int64_t clock_offset; /* ns: host clock minus device clock */
+    struct opencl_wake *wake;
+};
+
+/* Devices of all platforms whose name contains the option "platform", GPUs first. */
+int opencl_devices(const struct opencl_api *cl, const char *options,
+                   struct opencl_choice ret_choice[OPENCL_DEVICES_MAX], unsigned *ret_count,
+                   struct err *e);
+void opencl_describe(const struct opencl_api *cl, struct opencl_choice id,
+                     struct backend_info *ret_info);
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+#define OPENCL_SUB_CACHE 64u
+
+struct opencl_sub {
+    uint64_t offset;
+    cl_mem mem; /* NULL: empty */
+};
+
+struct backend_block {
+    uint64_t size;
+    uint8_t *svm;           /* or NULL */
+    cl_mem mem;             /* where svm is NULL */
+    struct opencl_sub *sub; /* OPENCL_SUB_CACHE entries, made with the first one; NULL before */
+};
+
+/* The buffer that starts at `offset` of a block without svm: the block's own at 0, else a cached
+ * sub-buffer, which stays the block's. */
+int opencl_sub_buffer(struct backend_device *d, struct backend_block *b, uint64_t offset,
+                      cl_mem *ret_mem, struct err *e);
+
+/* ---- module -------------------------------------------------------------------------------- */
+
+#define OPENCL_ARGS_MAX 32u
+
+enum opencl_arg_kind {
+    OPENCL_ARG_ANY,
+    OPENCL_ARG_MEMORY,
+    OPENCL_ARG_VALUE,
+    OPENCL_ARG_LOCAL,
+    OPENCL_ARG_OTHER
+};
+
+struct opencl_kernel {
+    const char *name; /* the module's */
+    cl_kernel kernel; /* made at first use */
+    cl_uint arg_count;
+    uint8_t kind[OPENCL_ARGS_MAX]; /* enum opencl_arg_kind; a driver may follow what it takes for a
+                                      buffer's address */
+    size_t required_local[3];      /* 0: free */
+};
+
+int opencl_kernel_find(struct backend_module *m, const char *entry,
+                       struct opencl_kernel **ret_kernel, struct err *e);
+enum opencl_arg_kind opencl_arg_kind(const struct opencl_api *cl, cl_kernel kernel, cl_uint index);
+
+/* Sets the arguments and enqueues. ret_event is the caller's. */
+int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backend_module *m,
+                  const char *entry, const struct backend_launch *launch, cl_event *ret_event,
+                  struct err *e);
+
+/* ---- compiling ----------------------------------------------------------------------------- */
+
+/* A binary as gpud keeps it: a header with checksum and arch, then the driver's bytes. */
+int opencl_binary_wrap(const char *arch, struct bytes payload, struct backend_compiled *ret,
+                       struct err *e);
+int opencl_binary_unwrap(const char *arch, struct bytes binary, struct bytes *ret_payload,
+                         struct err *e);
+
+/* Refuses source that reaches for files: #include and its relatives, inline assembly. Texts are
+ * "file:line: …". */
+int opencl_source_check(struct bytes text, const char *file, struct err *e);
+/* Refuses options other than -D, -cl-*, -w, -Werror. */
+int opencl_options_check(const char *options, struct err *e);
+
+int opencl_compile(unsigned index, const struct backend_source *source,
+                   struct backend_compiled *ret_compiled, struct err *e);
+
+extern const struct backend backend_opencl;
+extern const struct backend_memory_ops opencl_memory_ops;
+extern const struct backend_stream_ops opencl_stream_ops;
+extern const struct backend_marker_ops opencl_marker_ops;
+extern const struct backend_module_ops opencl_module_ops;
+
+#endif

@@ -1,0 +1,253 @@
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/shape.h"
+#include "daemon/backend/opencl/report.h"
+
+#define RAW_LOG_MAX (1024u * 1024u) /* bytes */
+#define KERNELS_MAX 256u
+
+/* ---- arguments ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    enum dtype dtype;
+} types[] = {
+    {"char", DTYPE_I8},    {"uchar", DTYPE_U8},       {"unsigned char", DTYPE_U8},
+    {"short", DTYPE_I16},  {"ushort", DTYPE_U16},     {"unsigned short", DTYPE_U16},
+    {"int", DTYPE_I32},    {"uint", DTYPE_U32},       {"unsigned int", DTYPE_U32},
+    {"long", DTYPE_I64},   {"ulong", DTYPE_U64},      {"unsigned long", DTYPE_U64},
+    {"half", DTYPE_F16},   {"float", DTYPE_F32},      {"double", DTYPE_F64},
+    {"size_t", DTYPE_U64}, {"signed char", DTYPE_I8}, {"unsigned", DTYPE_U32},
+};
+
+/* The type without pointer and vector width: "float4*" is f32, 4. */
+static int type_read(const char *text, unsigned *ret_width)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", text);
+    size_t size = strcspn(name, "*");
+    while (size > 0 && name[size - 1] == ' ') {
+        size--;
+    }
+    name[size] = '\0';
+    size_t digits = size;
+    while (digits > 0 && isdigit((unsigned char)name[digits - 1])) {
+        digits--;
+    }
+    unsigned width = digits < size ? (unsigned)strtoul(name + digits, NULL, 10) : 1;
+    name[digits] = '\0';
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(types[i].name, name) == 0) {
+            *ret_width = width;
+            return types[i].dtype;
+        }
+    }
+    *ret_width = 1;
+    return DTYPE_NONE;
+}
+
+static void arg_text(const struct opencl_api *cl, cl_kernel kernel, cl_uint index,
+                     cl_kernel_arg_info what, char *out, size_t size)
+{
+    char text[256] = "";
+    cl_int rc = cl->GetKernelArgInfo(kernel, index, what, sizeof text - 1, text, NULL);
+    snprintf(out, size, "%s", rc == CL_SUCCESS ? text : "");
+}
+
+static void arg_value(struct backend_compiled_arg *arg)
+{
+    unsigned width = 1;
+    int dtype = type_read(arg->type, &width);
+    arg->kind = dtype != DTYPE_NONE && width == 1 ? 1 : 3;
+    arg->dtype = arg->kind == 1 ? dtype : DTYPE_NONE;
+    /* a vector of three takes the room of four */
+    arg->bytes = dtype_size(dtype) * (width == 3 ? 4 : width);
+}
+
+static void arg_array(const struct opencl_api *cl, cl_kernel kernel, cl_uint index,
+                      struct backend_compiled_arg *arg)
+{
+    cl_kernel_arg_address_qualifier space = 0;
+    cl_kernel_arg_type_qualifier type = 0;
+    unsigned width = 1;
+    cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space,
+                         NULL);
+    cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type, NULL);
+    arg->kind = 2;
+    arg->dtype = type_read(arg->type, &width);
+    bool constant =
+        space == CL_KERNEL_ARG_ADDRESS_CONSTANT || (type & CL_KERNEL_ARG_TYPE_CONST) != 0;
+    arg->access = constant ? ACCESS_IN : ACCESS_INOUT;
+}
+
+/* false: an image, a sampler or another thing that gpud has no argument for */
+static bool arg_report(const struct opencl_api *cl, cl_kernel kernel, cl_uint index,
+                       struct backend_compiled_arg *ret_arg)
+{
+    struct backend_compiled_arg arg = {0};
+    arg_text(cl, kernel, index, CL_KERNEL_ARG_NAME, arg.name, sizeof arg.name);
+    arg_text(cl, kernel, index, CL_KERNEL_ARG_TYPE_NAME, arg.type, sizeof arg.type);
+    switch (opencl_arg_kind(cl, kernel, index)) {
+    case OPENCL_ARG_MEMORY:
+        arg_array(cl, kernel, index, &arg);
+        break;
+    case OPENCL_ARG_LOCAL:
+        arg.kind = 4;
+        break;
+    case OPENCL_ARG_VALUE:
+        arg_value(&arg);
+        break;
+    default:
+        return false;
+    }
+    *ret_arg = arg;
+    return strcmp(arg.type, "sampler_t") != 0;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------- */
+
+static bool kernel_args(const struct opencl_api *cl, cl_kernel kernel,
+                        struct backend_compiled_kernel *out)
+{
+    cl_uint count = 0;
+    cl_int rc = cl->GetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    if (rc != CL_SUCCESS || count > OPENCL_ARGS_MAX) {
+        return false;
+    }
+    for (cl_uint i = 0; i < count; i++) {
+        if (!arg_report(cl, kernel, i, &out->arg[i])) {
+            return false;
+        }
+    }
+    out->arg_count = count;
+    return true;
+}
+
+static bool kernel_report(const struct opencl_api *cl, cl_program program, cl_device_id device,
+                          const char *name, struct backend_compiled_kernel *out)
+{
+    cl_int rc = CL_SUCCESS;
+    cl_kernel kernel = cl->CreateKernel(program, name, &rc);
+    if (rc != CL_SUCCESS || strlen(name) >= sizeof out->entry) {
+        return false;
+    }
+    *out = (struct backend_compiled_kernel){0};
+    snprintf(out->entry, sizeof out->entry, "%s", name);
+    bool known = kernel_args(cl, kernel, out);
+    size_t local[3] = {0};
+    cl->GetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof local,
+                               local, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        out->required_local[i] = local[i];
+    }
+    cl->ReleaseKernel(kernel);
+    return known;
+}
+
+static int names_report(const struct opencl_api *cl, cl_program program, cl_device_id device,
+                        char *names, struct backend_compiled *out, struct capbuf *log,
+                        struct err *e)
+{
+    unsigned count = 0;
+    struct backend_compiled_kernel *kernels = calloc(KERNELS_MAX, sizeof *kernels);
+    if (!kernels) {
+        return err_set(e, ERR_NOMEM, "a program's kernels");
+    }
+    char *rest = names;
+    for (char *name = strsep(&rest, ";"); name && name[0]; name = strsep(&rest, ";")) {
+        if (count == KERNELS_MAX) {
+            free(kernels);
+            return err_set(e, ERR_LIMIT, "more than %u kernels", KERNELS_MAX);
+        }
+        if (kernel_report(cl, program, device, name, &kernels[count])) {
+            count++;
+        } else {
+            capbuf_printf(log, "kernel %s left out: it has an argument that cannot be passed\n",
+                          name);
+        }
+    }
+    out->kernels = kernels;
+    out->kernel_count = count;
+    return 0;
+}
+
+int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_device_id device,
+                          struct backend_compiled *out, struct capbuf *log, struct err *e)
+{
+    size_t size = 0;
+    cl_int rc = cl->GetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &size);
+    if (rc != CL_SUCCESS || size > RAW_LOG_MAX) {
+        return rc != CL_SUCCESS ? opencl_error(rc, "clGetProgramInfo", e)
+                                : err_set(e, ERR_LIMIT, "the kernels' names take %zu bytes", size);
+    }
+    char *names = calloc(1, size + 1);
+    if (!names) {
+        return err_set(e, ERR_NOMEM, "a program's names");
+    }
+    rc = cl->GetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, size, names, NULL);
+    int result = rc == CL_SUCCESS ? names_report(cl, program, device, names, out, log, e)
+                                  : opencl_error(rc, "clGetProgramInfo", e);
+    free(names);
+    return result;
+}
+
+/* ---- log ----------------------------------------------------------------------------------- */
+
+/* "error: file:2:7: text" becomes "file:2:7: error: text", as compilers say it. */
+static void line_append(struct capbuf *log, const char *line, size_t size)
+{
+    static const char *const levels[] = {"fatal error: ", "error: ", "warning: ", "note: "};
+    if (size > 7 && memcmp(line, "Device ", 7) == 0) {
+        return;
+    }
+    for (unsigned i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        size_t n = strlen(levels[i]);
+        if (size <= n || memcmp(line, levels[i], n) != 0) {
+            continue;
+        }
+        const char *colon = memmem(line + n, size - n, ": ", 2);
+        if (colon) {
+            size_t where = (size_t)(colon + 2 - line) - n;
+            capbuf_printf(log, "%.*s%s%.*s\n", (int)where, line + n, levels[i],
+                          (int)(size - n - where), colon + 2);
+            return;
+        }
+    }
+    if (size > 0) {
+        capbuf_printf(log, "%.*s\n", (int)size, line);
+    }
+}
+
+static void log_append(struct capbuf *log, const char *raw)
+{
+    for (const char *at = raw; *at && !log->failed;) {
+        size_t n = strcspn(at, "\n");
+        line_append(log, at, n < OPENCL_LOG_MAX ? n : OPENCL_LOG_MAX);
+        at += n + (at[n] == '\n');
+    }
+}
+
+int opencl_report_log(const struct opencl_api *cl, cl_program program, cl_device_id device,
+                      struct capbuf *log, struct err *e)
+{
+    size_t size = 0;
+    cl_int rc = cl->GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    if (rc != CL_SUCCESS || size > RAW_LOG_MAX) {
+        return rc != CL_SUCCESS
+                   ? opencl_error(rc, "clGetProgramBuildInfo", e)
+                   : err_set(e, ERR_COMPILE_LIMIT, "the compiler's log takes %zu bytes", size);
+    }
+    char *raw = calloc(1, size + 1);
+    if (!raw) {
+        return err_set(e, ERR_NOMEM, "a compiler's log");
+    }
+    rc = cl->GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, raw, NULL);
+    if (rc == CL_SUCCESS) {
+        log_append(log, raw);
+    }
+    free(raw);
+    return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clGetProgramBuildInfo", e);
+}

@@ -1,0 +1,17 @@
+/* What a compiled program tells of its kernels, and its log in the user's terms. */
+#ifndef BACKEND_OPENCL_REPORT_H
+#define BACKEND_OPENCL_REPORT_H
+
+#include "daemon/backend/opencl/opencl.h"
+
+#define OPENCL_LOG_MAX 65536u /* bytes */
+
+/* Fills kernels and kernel_count; a kernel whose arguments gpud cannot pass is left out and named
+ * in the log. */
+int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_device_id device,
+                          struct backend_compiled *out, struct capbuf *log, struct err *e);
+/* Appends the driver's log as "file:line:column: error: text". */
+int opencl_report_log(const struct opencl_api *cl, cl_program program, cl_device_id device,
+                      struct capbuf *log, struct err *e);
+
+#endif

@@ -1,0 +1,256 @@
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "daemon/backend/opencl/stream.h"
+
+#define EVENTS_MAX 4096u /* commands between two markers */
+
+void opencl_events_finish(const struct opencl_api *cl, struct opencl_events *events)
+{
+    for (unsigned i = 0; i < events->count; i++) {
+        cl->ReleaseEvent(events->item[i].event);
+    }
+    free(events->item);
+    *events = (struct opencl_events){0};
+}
+
+static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
+                         struct err *e)
+{
+    (void)priority; /* queues of OpenCL have none that all drivers know */
+    struct backend_stream *s = calloc(1, sizeof *s);
+    if (!s) {
+        return err_set(e, ERR_NOMEM, "a stream");
+    }
+    cl_int rc = CL_SUCCESS;
+    s->device = d;
+    s->queue = d->cl.CreateCommandQueue(d->context, d->id.device, CL_QUEUE_PROFILING_ENABLE, &rc);
+    if (rc != CL_SUCCESS) {
+        free(s);
+        return opencl_error(rc, "clCreateCommandQueue", e);
+    }
+    *ret_stream = s;
+    return 0;
+}
+
+static void stream_destroy(struct backend_stream *s)
+{
+    if (!s) {
+        return;
+    }
+    opencl_events_finish(&s->device->cl, &s->events);
+    s->device->cl.ReleaseCommandQueue(s->queue);
+    free(s);
+}
+
+/* Room for one more event, before anything is enqueued that would need it. */
+static int events_reserve(struct opencl_events *events, struct err *e)
+{
+    if (events->count < events->capacity) {
+        return 0;
+    }
+    if (events->capacity >= EVENTS_MAX) {
+        return err_set(e, ERR_LIMIT, "%u commands without a marker", EVENTS_MAX);
+    }
+    unsigned capacity = events->capacity ? events->capacity * 2 : 4;
+    struct opencl_event *item = realloc(events->item, capacity * sizeof *item);
+    if (!item) {
+        return err_set(e, ERR_NOMEM, "events");
+    }
+    events->item = item;
+    events->capacity = capacity;
+    return 0;
+}
+
+static int command_begin(struct backend_stream *s, struct err *e)
+{
+    s->enqueued_ns = clock_now_ns();
+    return events_reserve(&s->events, e);
+}
+
+static int command_end(struct backend_stream *s, cl_int rc, const char *call, cl_event event,
+                       bool wait, struct err *e)
+{
+    if (rc != CL_SUCCESS) {
+        return opencl_error(rc, call, e);
+    }
+    s->events.item[s->events.count++] = (struct opencl_event){event, wait};
+    return 0;
+}
+
+static int ref_check(struct backend_ref ref, uint64_t size, const char *what, struct err *e)
+{
+    if (size == 0 || ref.offset > ref.block->size || size > ref.block->size - ref.offset) {
+        return err_set(e, ERR_RANGE, "%s: %llu bytes at %llu in a block of %llu", what,
+                       (unsigned long long)size, (unsigned long long)ref.offset,
+                       (unsigned long long)ref.block->size);
+    }
+    return 0;
+}
+
+static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
+                        uint64_t size, struct err *e)
+{
+    const struct opencl_api *cl = &s->device->cl;
+    int rc = ref_check(dst, size, "write", e);
+    if (rc == 0) {
+        rc = command_begin(s, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    cl_event event = NULL;
+    if (dst.block->svm) {
+        cl_int status = cl->EnqueueSVMMemcpy(s->queue, CL_FALSE, dst.block->svm + dst.offset, host,
+                                             size, 0, NULL, &event);
+        return command_end(s, status, "clEnqueueSVMMemcpy", event, false, e);
+    }
+    cl_int status = cl->EnqueueWriteBuffer(s->queue, dst.block->mem, CL_FALSE, dst.offset, size,
+                                           host, 0, NULL, &event);
+    return command_end(s, status, "clEnqueueWriteBuffer", event, false, e);
+}
+
+static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
+                       struct err *e)
+{
+    const struct opencl_api *cl = &s->device->cl;
+    int rc = ref_check(src, size, "read", e);
+    if (rc == 0) {
+        rc = command_begin(s, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    cl_event event = NULL;
+    if (src.block->svm) {
+        cl_int status = cl->EnqueueSVMMemcpy(s->queue, CL_FALSE, host, src.block->svm + src.offset,
+                                             size, 0, NULL, &event);
+        return command_end(s, status, "clEnqueueSVMMemcpy", event, false, e);
+    }
+    cl_int status = cl->EnqueueReadBuffer(s->queue, src.block->mem, CL_FALSE, src.offset, size,
+                                          host, 0, NULL, &event);
+    return command_end(s, status, "clEnqueueReadBuffer", event, false, e);
+}
+
+static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
+                       uint64_t size, struct err *e)
+{
+    const struct opencl_api *cl = &s->device->cl;
+    int rc = ref_check(dst, size, "copy to", e);
+    if (rc == 0) {
+        rc = ref_check(src, size, "copy from", e);
+    }
+    if (rc == 0 && dst.block == src.block && dst.offset < src.offset + size &&
+        src.offset < dst.offset + size) {
+        rc = err_set(e, ERR_INVALID, "copy: the ranges overlap");
+    }
+    if (rc == 0) {
+        rc = command_begin(s, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    cl_event event = NULL;
+    if (dst.block->svm) {
+        cl_int status = cl->EnqueueSVMMemcpy(s->queue, CL_FALSE, dst.block->svm + dst.offset,
+                                             src.block->svm + src.offset, size, 0, NULL, &event);
+        return command_end(s, status, "clEnqueueSVMMemcpy", event, false, e);
+    }
+    cl_int status = cl->EnqueueCopyBuffer(s->queue, src.block->mem, dst.block->mem, src.offset,
+                                          dst.offset, size, 0, NULL, &event);
+    return command_end(s, status, "clEnqueueCopyBuffer", event, false, e);
+}
+
+static int fill_check(struct backend_ref dst, size_t pattern_size, uint64_t size, struct err *e)
+{
+    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)) != 0 ||
+        size % pattern_size != 0 || dst.offset % pattern_size != 0) {
+        return err_set(e, ERR_INVALID, "fill: %llu bytes at %llu with a pattern of %zu bytes",
+                       (unsigned long long)size, (unsigned long long)dst.offset, pattern_size);
+    }
+    return ref_check(dst, size, "fill", e);
+}
+
+static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,
+                       size_t pattern_size, uint64_t size, struct err *e)
+{
+    const struct opencl_api *cl = &s->device->cl;
+    int rc = fill_check(dst, pattern_size, size, e);
+    if (rc == 0) {
+        rc = command_begin(s, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    cl_event event = NULL;
+    if (dst.block->svm) {
+        cl_int status = cl->EnqueueSVMMemFill(s->queue, dst.block->svm + dst.offset, pattern,
+                                              pattern_size, size, 0, NULL, &event);
+        return command_end(s, status, "clEnqueueSVMMemFill", event, false, e);
+    }
+    cl_int status = cl->EnqueueFillBuffer(s->queue, dst.block->mem, pattern, pattern_size,
+                                          dst.offset, size, 0, NULL, &event);
+    return command_end(s, status, "clEnqueueFillBuffer", event, false, e);
+}
+
+static int stream_launch(struct backend_stream *s, struct backend_module *m, const char *entry,
+                         const struct backend_launch *launch, struct err *e)
+{
+    int rc = command_begin(s, e);
+    cl_event event = NULL;
+    if (rc == 0) {
+        rc = opencl_launch(s->device, s->queue, m, entry, launch, &event, e);
+    }
+    return rc != 0 ? rc : command_end(s, CL_SUCCESS, "", event, false, e);
+}
+
+static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+{
+    if (s->events.count == 0) {
+        int rc = command_begin(s, e);
+        if (rc != 0) {
+            return rc;
+        }
+        cl_event event = NULL;
+        cl_int status = s->device->cl.EnqueueMarkerWithWaitList(s->queue, 0, NULL, &event);
+        rc = command_end(s, status, "clEnqueueMarkerWithWaitList", event, false, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return opencl_mark(s, ret_marker, e);
+}
+
+static int stream_wait(struct backend_stream *s, struct backend_marker *m, struct err *e)
+{
+    if (m->settled != BACKEND_PENDING) {
+        return 0;
+    }
+    int rc = command_begin(s, e);
+    if (rc != 0) {
+        return rc;
+    }
+    cl_event last = m->events.item[m->events.count - 1].event;
+    cl_event event = NULL;
+    cl_int status = s->device->cl.EnqueueBarrierWithWaitList(s->queue, 1, &last, &event);
+    return command_end(s, status, "clEnqueueBarrierWithWaitList", event, true, e);
+}
+
+static int stream_flush(struct backend_stream *s, struct err *e)
+{
+    cl_int rc = s->device->cl.Flush(s->queue);
+    return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clFlush", e);
+}
+
+const struct backend_stream_ops opencl_stream_ops = {
+    .create = stream_create,
+    .destroy = stream_destroy,
+    .write = stream_write,
+    .read = stream_read,
+    .copy = stream_copy,
+    .fill = stream_fill,
+    .launch = stream_launch,
+    .mark = stream_mark,
+    .wait = stream_wait,
+    .flush = stream_flush,
+};
