@@ -1,0 +1,137 @@
+#include "daemon/launcher/children.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+void children_init(struct children *c)
+{
+    memset(c, 0, sizeof *c);
+}
+
+struct child *children_add(struct children *c, enum child_kind kind, uint64_t id)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        if (c->child[i].kind == CHILD_FREE) {
+            c->child[i] =
+                (struct child){.kind = kind, .id = id, .fd = {-1, -1, -1}, .kill_at = NS_NEVER};
+            return &c->child[i];
+        }
+    }
+    return NULL;
+}
+
+struct child *children_find(struct children *c, uint64_t id)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        if (c->child[i].kind != CHILD_FREE && c->child[i].pid > 0 && c->child[i].id == id) {
+            return &c->child[i];
+        }
+    }
+    return NULL;
+}
+
+static void close_fds(struct child *child)
+{
+    for (int i = 0; i < CHILD_FDS; i++) {
+        if (child->fd[i] >= 0) {
+            (void)close(child->fd[i]);
+            child->fd[i] = -1;
+        }
+    }
+}
+
+void child_remove(struct child *child)
+{
+    close_fds(child);
+    free((void *)(uintptr_t)child->frame.data);
+    *child = (struct child){.kind = CHILD_FREE};
+}
+
+static void reap_one(struct child *child)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0) {
+        return;
+    }
+    /* while it is not reaped its group's number cannot be somebody else's */
+    child_signal(child, SIGKILL);
+    int status = 0;
+    if (waitpid(child->pid, &status, 0) == child->pid) {
+        child->status = status;
+        child->pid = 0;
+        child->owed = (child->owed | OWED_ENDED) & ~(unsigned)OWED_HELD;
+        if ((child->owed & OWED_STARTED) == 0) {
+            close_fds(child);
+        }
+    }
+}
+
+void children_reap(struct children *c)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        if (c->child[i].pid > 0) {
+            reap_one(&c->child[i]);
+        }
+    }
+}
+
+void child_signal(const struct child *child, int signal)
+{
+    if (child->pid > 0) {
+        (void)kill(-child->pid, signal); /* fails only when it just ended */
+    }
+}
+
+void children_signal(struct children *c, int signal)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        child_signal(&c->child[i], signal);
+    }
+}
+
+unsigned children_running(const struct children *c)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        count += c->child[i].pid > 0;
+    }
+    return count;
+}
+
+uint64_t children_expire(struct children *c, uint64_t now)
+{
+    uint64_t next = NS_NEVER;
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &c->child[i];
+        if (child->pid <= 0 || child->kill_at == NS_NEVER) {
+            continue;
+        }
+        if (child->kill_at <= now) {
+            child->timed_out = true;
+            child->kill_at = NS_NEVER;
+            child_signal(child, SIGKILL);
+        } else if (child->kill_at < next) {
+            next = child->kill_at;
+        }
+    }
+    return next;
+}
+
+void children_orphan(struct children *c)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &c->child[i];
+        child->owed = 0;
+        if (child->kind != CHILD_FREE && child->pid <= 0) {
+            child_remove(child);
+        } else if (child->kind == CHILD_COMPILER) {
+            child_signal(child, SIGKILL);
+        }
+    }
+}

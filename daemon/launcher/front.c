@@ -1,0 +1,380 @@
+#include "daemon/launcher/front.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/seqpacket.h"
+#include "daemon/launcher/spawn.h"
+#include "proto/codec.h"
+
+#define FRAMES_A_TURN  64
+#define COMPILER_FILE  (256ull * 1024 * 1024) /* bytes of a file that a compiler writes */
+#define COMPILER_FILES 256                    /* descriptors */
+
+void front_init(struct front *f, struct children *children, struct programs programs,
+                const char *build)
+{
+    *f = (struct front){.fd = -1, .children = children, .programs = programs, .build = build};
+}
+
+void front_accept(struct front *f, int fd)
+{
+    f->fd = fd;
+    f->greeted = false;
+    f->owes_hello = false;
+    f->owes_listed = false;
+    f->wants_write = false;
+}
+
+void front_close(struct front *f)
+{
+    if (f->fd >= 0) {
+        (void)close(f->fd);
+        f->fd = -1;
+    }
+    children_orphan(f->children);
+}
+
+/* ---- out ------------------------------------------------------------------------------------ */
+
+/* As seqpacket_send: 0, SEQPACKET_AGAIN or an error. */
+static int send_msg(struct front *f, const struct schema *schema, const void *msg,
+                    const struct frame_fds *fds, struct err *e)
+{
+    struct capbuf out;
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    int rc = proto_encode(schema, msg, &out, e);
+    if (rc == 0) {
+        rc = seqpacket_send(f->fd, out.data, out.size, fds, e);
+    }
+    capbuf_finish(&out);
+    return rc;
+}
+
+static int send_hello(struct front *f, struct err *e)
+{
+    struct msg_l_hello msg = {.build = bytes_str(f->build), .pid = (uint64_t)getpid()};
+    return send_msg(f, &schema_msg_l_hello, &msg, NULL, e);
+}
+
+static int send_started(struct front *f, const struct child *child, struct err *e)
+{
+    struct msg_l_started msg = {.id = child->id,
+                                .pid = (uint64_t)child->pid,
+                                .code = child->code,
+                                .text = bytes_str(child->text)};
+    struct frame_fds fds = {.count = 0};
+    if (child->fd[CHILD_CHANNEL] >= 0) {
+        fds.fd[fds.count++] = child->fd[CHILD_CHANNEL];
+    }
+    return send_msg(f, &schema_msg_l_started, &msg, &fds, e);
+}
+
+static int send_ended(struct front *f, const struct child *child, struct err *e)
+{
+    struct msg_l_ended msg = {
+        .id = child->id, .status = (uint64_t)child->status, .timed_out = child->timed_out};
+    return send_msg(f, &schema_msg_l_ended, &msg, NULL, e);
+}
+
+static int send_held(struct front *f, const struct child *child, struct err *e)
+{
+    struct msg_l_worker asked;
+    int rc = proto_decode(&schema_msg_l_worker, child->frame, &asked, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct msg_l_held msg = {
+        .id = child->id, .pid = (uint64_t)child->pid, .args = asked.args, .meta = asked.meta};
+    struct frame_fds fds = {.count = CHILD_FDS};
+    memcpy(fds.fd, child->fd, sizeof child->fd);
+    return send_msg(f, &schema_msg_l_held, &msg, &fds, e);
+}
+
+static int flush_child(struct front *f, struct child *child, struct err *e)
+{
+    static const struct {
+        unsigned bit;
+        int (*send)(struct front *f, const struct child *child, struct err *e);
+    } SEND[] = {{OWED_STARTED, send_started}, {OWED_HELD, send_held}, {OWED_ENDED, send_ended}};
+    for (size_t i = 0; i < sizeof SEND / sizeof SEND[0]; i++) {
+        if ((child->owed & SEND[i].bit) == 0) {
+            continue;
+        }
+        int rc = SEND[i].send(f, child, e);
+        if (rc != 0) {
+            return rc;
+        }
+        child->owed &= ~SEND[i].bit;
+    }
+    if (child->pid == 0) {
+        child_remove(child);
+    }
+    return 0;
+}
+
+static int flush_all(struct front *f, struct err *e)
+{
+    if (f->owes_hello) {
+        int rc = send_hello(f, e);
+        if (rc != 0) {
+            return rc;
+        }
+        f->owes_hello = false;
+    }
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &f->children->child[i];
+        int rc = child->kind != CHILD_FREE && child->owed != 0 ? flush_child(f, child, e) : 0;
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (f->owes_listed) {
+        struct msg_l_listed msg = {.count = f->listed};
+        int rc = send_msg(f, &schema_msg_l_listed, &msg, NULL, e);
+        if (rc != 0) {
+            return rc;
+        }
+        f->owes_listed = false;
+    }
+    return 0;
+}
+
+int front_flush(struct front *f, struct err *e)
+{
+    int rc = flush_all(f, e);
+    f->wants_write = rc == SEQPACKET_AGAIN;
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- in ------------------------------------------------------------------------------------- */
+
+static int refuse(struct front *f, uint64_t id, int code, const char *text, struct err *e)
+{
+    struct msg_l_started msg = {.id = id, .code = code, .text = bytes_str(text)};
+    int rc = send_msg(f, &schema_msg_l_started, &msg, NULL, e);
+    return rc == SEQPACKET_AGAIN ? err_set(e, ERR_LIMIT, "the front does not read") : rc;
+}
+
+struct words {
+    char *argv[SPAWN_ARGS_MAX + 1];
+    char *storage; /* owned */
+};
+
+/* The arguments as the C library wants them. */
+static int words_make(struct proto_list args, struct words *ret_words, struct err *e)
+{
+    size_t room = args.raw.size + args.count + 1;
+    char *at = malloc(room);
+    if (at == NULL) {
+        return err_set(e, ERR_NOMEM, "arguments of %zu bytes", room);
+    }
+    *ret_words = (struct words){.storage = at};
+    struct proto_iter it = proto_iter_of(args);
+    struct proto_word word;
+    for (size_t i = 0; i < SPAWN_ARGS_MAX && proto_list_next(&it, &schema_word, &word); i++) {
+        memcpy(at, word.text.data, word.text.size);
+        at[word.text.size] = '\0';
+        ret_words->argv[i] = at;
+        at += word.text.size + 1;
+    }
+    return 0;
+}
+
+/* What could not be started is told the front, not an error of the connection. */
+static void start(struct child *child, struct spawn *s, struct proto_list args)
+{
+    struct err why = ERR_INIT;
+    struct words words;
+    child->owed = OWED_STARTED;
+    child->code = words_make(args, &words, &why);
+    if (child->code == 0) {
+        s->argv = words.argv;
+        child->code = spawn_process(s, &child->pid, &why);
+        free(words.storage);
+    }
+    memcpy(child->text, why.text, sizeof child->text); /* empty where it runs */
+}
+
+static struct child *child_for(struct front *f, enum child_kind kind, uint64_t id, int *ret_rc,
+                               struct err *e)
+{
+    if (children_find(f->children, id) != NULL) {
+        *ret_rc = refuse(f, id, ERR_EXISTS, "a child of this id runs", e);
+        return NULL;
+    }
+    struct child *child = children_add(f->children, kind, id);
+    if (child == NULL) {
+        *ret_rc = refuse(f, id, ERR_LIMIT, "too many children", e);
+    }
+    return child;
+}
+
+static int keep_frame(struct child *child, struct bytes frame)
+{
+    uint8_t *copy = malloc(frame.size);
+    if (copy == NULL) {
+        return ERR_NOMEM;
+    }
+    memcpy(copy, frame.data, frame.size);
+    child->frame = bytes_of(copy, frame.size);
+    return 0;
+}
+
+static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_l_worker msg;
+    int rc = proto_decode(&schema_msg_l_worker, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct child *child = child_for(f, CHILD_WORKER, msg.id, &rc, e);
+    if (child == NULL) {
+        return rc;
+    }
+    int pair[2] = {-1, -1};
+    if (keep_frame(child, frame) != 0 || seqpacket_pair(pair, e) != 0) {
+        child_remove(child);
+        return refuse(f, msg.id, ERR_NOMEM, "no memory or descriptors for a worker", e);
+    }
+    struct spawn s = {.program = f->programs.worker,
+                      .name = "gpud-worker",
+                      .fd = {pair[1], fds->fd[0], fds->fd[1]},
+                      .fd_count = 3};
+    start(child, &s, msg.args);
+    (void)close(pair[1]);
+    if (child->code != 0) {
+        (void)close(pair[0]);
+        return 0;
+    }
+    child->fd[CHILD_CHANNEL] = pair[0];
+    child->fd[CHILD_INPUT] = fds->fd[0];
+    child->fd[CHILD_OUTPUT] = fds->fd[1];
+    fds->count = 0;
+    return 0;
+}
+
+static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_l_compiler msg;
+    int rc = proto_decode(&schema_msg_l_compiler, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct child *child = child_for(f, CHILD_COMPILER, msg.id, &rc, e);
+    if (child == NULL) {
+        return rc;
+    }
+    struct spawn s = {.program = f->programs.compiler,
+                      .name = "gpud-compile",
+                      .fd = {fds->fd[0], fds->fd[1]},
+                      .fd_count = 2,
+                      .limits = {.cpu_s = msg.cpu_s,
+                                 .memory = msg.memory,
+                                 .file = COMPILER_FILE,
+                                 .files = COMPILER_FILES}};
+    start(child, &s, msg.args);
+    if (msg.wall_ns != 0) {
+        child->kill_at = ns_add(clock_now_ns(), msg.wall_ns);
+    }
+    return 0;
+}
+
+static int on_hello(struct front *f, struct bytes frame, struct err *e)
+{
+    struct msg_l_hello msg;
+    int rc = proto_decode(&schema_msg_l_hello, frame, &msg, e);
+    if (rc == 0) {
+        f->greeted = true;
+        f->owes_hello = true; /* a front of another build gets ours and decides */
+    }
+    return rc;
+}
+
+static int on_kill(struct front *f, struct bytes frame, struct err *e)
+{
+    struct msg_l_kill msg;
+    int rc = proto_decode(&schema_msg_l_kill, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct child *child = children_find(f->children, msg.id);
+    if (child != NULL) { /* else it just ended, which is told anyway */
+        child_signal(child, (int)msg.signal);
+    }
+    return 0;
+}
+
+static int on_list(struct front *f, struct bytes frame, struct err *e)
+{
+    struct msg_l_list msg;
+    int rc = proto_decode(&schema_msg_l_list, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    f->listed = 0;
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &f->children->child[i];
+        if (child->kind == CHILD_WORKER && child->pid > 0) {
+            child->owed |= OWED_HELD;
+            f->listed++;
+        }
+    }
+    f->owes_listed = true;
+    return 0;
+}
+
+static int on_frame(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    unsigned kind = proto_kind(frame);
+    int wanted = kind == FRAME_KIND_L_WORKER || kind == FRAME_KIND_L_COMPILER ? 2 : 0;
+    if (fds->count != wanted) {
+        return err_set(e, ERR_PROTOCOL, "frame %u with %d descriptors", kind, fds->count);
+    }
+    if (!f->greeted && kind != FRAME_KIND_L_HELLO) {
+        return err_set(e, ERR_PROTOCOL, "frame %u before L_HELLO", kind);
+    }
+    switch (kind) {
+    case FRAME_KIND_L_HELLO:
+        return on_hello(f, frame, e);
+    case FRAME_KIND_L_WORKER:
+        return on_worker(f, frame, fds, e);
+    case FRAME_KIND_L_COMPILER:
+        return on_compiler(f, frame, fds, e);
+    case FRAME_KIND_L_KILL:
+        return on_kill(f, frame, e);
+    case FRAME_KIND_L_LIST:
+        return on_list(f, frame, e);
+    case FRAME_KIND_L_QUIT:
+        f->quit = true;
+        return 0;
+    default:
+        return err_set(e, ERR_PROTOCOL, "frame of unknown kind %u", kind);
+    }
+}
+
+int front_read(struct front *f, struct err *e)
+{
+    static uint8_t frame[FRAME_MAX_BYTES];
+    for (int i = 0; i < FRAMES_A_TURN && !f->quit; i++) {
+        size_t size = 0;
+        struct frame_fds fds = {.count = 0};
+        int rc = seqpacket_recv(f->fd, frame, sizeof frame, &size, &fds, e);
+        if (rc == SEQPACKET_AGAIN) {
+            return 0;
+        }
+        if (rc == SEQPACKET_EOF) {
+            return err_set(e, ERR_CLOSED, "the front closed its connection");
+        }
+        if (rc == 0) {
+            rc = on_frame(f, bytes_of(frame, size), &fds, e);
+            frame_fds_close(&fds);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}

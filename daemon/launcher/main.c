@@ -1,0 +1,369 @@
+/* gpud-launcher: starts workers and compilers, keeps their ends, tells the front when they end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "build.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/seqpacket.h"
+#include "daemon/launcher/children.h"
+#include "daemon/launcher/front.h"
+#include "daemon/launcher/notify.h"
+
+#define LINGER_S      30u
+#define TERM_GRACE_NS (1 * NS_PER_S) /* between SIGTERM and SIGKILL */
+#define KILL_GRACE_NS (2 * NS_PER_S) /* a process in the driver may be unkillable: do not wait on  \
+                                      */
+
+struct options {
+    const char *runtime_dir;
+    const char *worker;
+    const char *compiler;
+    uint64_t linger_ns; /* NS_NEVER: stays without a front */
+};
+
+struct launcher {
+    struct children children;
+    struct front front;
+    int listen_fd;
+    int signal_fd;
+    int lock_fd;
+    char socket_path[PATH_MAX];
+    uint64_t linger_ns;
+    uint64_t alone_since; /* ns; NS_NEVER while there is a front */
+    uint64_t watchdog_ns; /* 0: none */
+    uint64_t watchdog_at;
+    uint64_t quit_at; /* ns at which SIGTERM was sent; NS_NEVER: serving */
+    bool killed;      /* SIGKILL was sent too */
+};
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: gpud-launcher --runtime-dir DIR [--worker PATH] [--compiler PATH]\n"
+                    "                     [--linger SECONDS] [--supervised] [--version]\n");
+    return 2;
+}
+
+static bool seconds_parse(const char *text, uint64_t *ret_ns)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value > 86400) {
+        return false;
+    }
+    *ret_ns = value * NS_PER_S;
+    return true;
+}
+
+/* 0 to go on, else the exit code + 1 */
+static int options_parse(int argc, char **argv, struct options *o)
+{
+    static const struct option LONG[] = {{"runtime-dir", required_argument, NULL, 'd'},
+                                         {"worker", required_argument, NULL, 'w'},
+                                         {"compiler", required_argument, NULL, 'c'},
+                                         {"linger", required_argument, NULL, 'l'},
+                                         {"supervised", no_argument, NULL, 's'},
+                                         {"version", no_argument, NULL, 'V'},
+                                         {NULL, 0, NULL, 0}};
+    int c;
+    bool supervised = false;
+    while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+        switch (c) {
+        case 'd':
+            o->runtime_dir = optarg;
+            break;
+        case 'w':
+            o->worker = optarg;
+            break;
+        case 'c':
+            o->compiler = optarg;
+            break;
+        case 'l':
+            if (!seconds_parse(optarg, &o->linger_ns)) {
+                return usage() + 1;
+            }
+            break;
+        case 's':
+            supervised = true;
+            break;
+        case 'V':
+            printf("gpud-launcher %s\n", GPUD_BUILD);
+            return 1;
+        default:
+            return usage() + 1;
+        }
+    }
+    if (supervised) {
+        o->linger_ns = NS_NEVER;
+    }
+    return optind == argc && o->runtime_dir != NULL ? 0 : usage() + 1;
+}
+
+/* Opens the program `path`, or `name` beside this one. */
+static int program_open(const char *path, const char *name)
+{
+    char beside[PATH_MAX];
+    if (path == NULL) {
+        ssize_t n = readlink("/proc/self/exe", beside, sizeof beside - 1);
+        if (n <= 0) {
+            return -1;
+        }
+        beside[n] = '\0';
+        char *slash = strrchr(beside, '/');
+        size_t room = sizeof beside - (size_t)(slash + 1 - beside);
+        if ((size_t)snprintf(slash + 1, room, "%s", name) >= room) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        path = beside;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        log_error("opening %s: %s", path, strerror(errno));
+    }
+    return fd;
+}
+
+/* The lock tells a running launcher from a socket that one left behind. */
+static int listen_open(struct launcher *l, const char *dir, struct err *e)
+{
+    char lock[PATH_MAX];
+    if ((size_t)snprintf(lock, sizeof lock, "%s/launcher.lock", dir) >= sizeof lock ||
+        (size_t)snprintf(l->socket_path, sizeof l->socket_path, "%s/launcher.sock", dir) >=
+            sizeof l->socket_path) {
+        return err_set(e, ERR_INVALID, "%s: path too long", dir);
+    }
+    l->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (l->lock_fd < 0) {
+        return err_errno(e, ERR_IO, "opening %s", lock);
+    }
+    if (flock(l->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        return err_set(e, ERR_EXISTS, "another gpud-launcher serves %s", dir);
+    }
+    if (unlink(l->socket_path) != 0 && errno != ENOENT) {
+        return err_errno(e, ERR_IO, "removing the old %s", l->socket_path);
+    }
+    return seqpacket_listen(l->socket_path, &l->listen_fd, e);
+}
+
+static int signals_open(struct launcher *l, struct err *e)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+        return err_errno(e, ERR_IO, "blocking signals");
+    }
+    l->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return l->signal_fd < 0 ? err_errno(e, ERR_IO, "signalfd") : 0;
+}
+
+static void quit_begin(struct launcher *l, const char *why)
+{
+    if (l->quit_at == NS_NEVER) {
+        log_info("ending %u children: %s", children_running(&l->children), why);
+        notify_send("STOPPING=1");
+        l->quit_at = clock_now_ns();
+        children_signal(&l->children, SIGTERM);
+    }
+}
+
+static void front_drop(struct launcher *l, const struct err *e)
+{
+    log_write(e->code == ERR_CLOSED ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "%s", e->text);
+    front_close(&l->front);
+    l->alone_since = clock_now_ns();
+}
+
+static void front_serve(struct launcher *l)
+{
+    struct err e = ERR_INIT;
+    int rc = front_read(&l->front, &e);
+    if (l->front.quit) {
+        quit_begin(l, "the front asked for it");
+    }
+    if (rc != 0) {
+        front_drop(l, &e);
+    }
+}
+
+static bool peer_allowed(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void front_admit(struct launcher *l)
+{
+    int fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    if (l->front.fd >= 0) {
+        front_serve(l); /* the one that we know may have ended just before this one came */
+    }
+    if (l->front.fd >= 0 || l->quit_at != NS_NEVER || !peer_allowed(fd)) {
+        log_warn("a connection was refused: %s",
+                 l->front.fd >= 0 ? "another front is served" : "not permitted or ending");
+        (void)close(fd);
+        return;
+    }
+    front_accept(&l->front, fd);
+    l->alone_since = NS_NEVER;
+}
+
+static void signals_take(struct launcher *l)
+{
+    struct signalfd_siginfo info;
+    while (read(l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGCHLD) {
+            quit_begin(l, "signal");
+        }
+    }
+    children_reap(&l->children);
+    if (l->front.fd < 0) {
+        children_orphan(&l->children);
+    }
+}
+
+/* Does what is due and returns when it is to be called again. */
+static uint64_t timers_run(struct launcher *l)
+{
+    uint64_t now = clock_now_ns();
+    uint64_t next = children_expire(&l->children, now);
+    if (l->alone_since != NS_NEVER && ns_add(l->alone_since, l->linger_ns) <= now) {
+        quit_begin(l, "no front came");
+    }
+    if (l->quit_at != NS_NEVER) {
+        uint64_t kill_at = ns_add(l->quit_at, TERM_GRACE_NS);
+        if (kill_at <= now && !l->killed) {
+            l->killed = true;
+            children_signal(&l->children, SIGKILL);
+        }
+        uint64_t at = l->killed ? ns_add(kill_at, KILL_GRACE_NS) : kill_at;
+        next = at < next ? at : next;
+    } else if (l->alone_since != NS_NEVER) {
+        uint64_t at = ns_add(l->alone_since, l->linger_ns);
+        next = at < next ? at : next;
+    }
+    if (l->watchdog_ns != 0) {
+        if (l->watchdog_at <= now) {
+            notify_send("WATCHDOG=1");
+            l->watchdog_at = ns_add(now, l->watchdog_ns);
+        }
+        next = l->watchdog_at < next ? l->watchdog_at : next;
+    }
+    return next;
+}
+
+static bool finished(const struct launcher *l)
+{
+    if (l->quit_at == NS_NEVER) {
+        return false;
+    }
+    return children_running(&l->children) == 0 ||
+           ns_add(l->quit_at, TERM_GRACE_NS + KILL_GRACE_NS) <= clock_now_ns();
+}
+
+static int timeout_ms(uint64_t at)
+{
+    if (at == NS_NEVER) {
+        return -1;
+    }
+    uint64_t now = clock_now_ns();
+    uint64_t ms = at <= now ? 0 : (at - now + NS_PER_MS - 1) / NS_PER_MS;
+    return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static int loop_run(struct launcher *l)
+{
+    while (!finished(l)) {
+        struct err e = ERR_INIT;
+        if (l->front.fd >= 0 && front_flush(&l->front, &e) != 0) {
+            front_drop(l, &e);
+        }
+        uint64_t next = timers_run(l);
+        short front_events = (short)(POLLIN | (l->front.wants_write ? POLLOUT : 0));
+        struct pollfd fds[] = {{.fd = l->signal_fd, .events = POLLIN},
+                               {.fd = l->front.fd, .events = front_events},
+                               {.fd = l->listen_fd, .events = POLLIN}};
+        if (poll(fds, 3, timeout_ms(next)) < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            log_error("poll: %s", strerror(errno));
+            return 1;
+        }
+        if (fds[0].revents != 0) {
+            signals_take(l);
+        }
+        if (fds[1].revents != 0 && l->front.fd >= 0) {
+            front_serve(l);
+        }
+        if (fds[2].revents != 0) {
+            front_admit(l);
+        }
+    }
+    return 0;
+}
+
+static int serve(struct launcher *l)
+{
+    notify_send("READY=1");
+    l->watchdog_ns = notify_watchdog_ns();
+    l->alone_since = clock_now_ns();
+    int rc = loop_run(l);
+    (void)unlink(l->socket_path);
+    children_signal(&l->children, SIGKILL);
+    front_close(&l->front);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct launcher l = {.quit_at = NS_NEVER, .listen_fd = -1, .signal_fd = -1};
+    struct options o = {.linger_ns = LINGER_S * NS_PER_S};
+    struct err e = ERR_INIT;
+    log_open("gpud-launcher", LOG_LEVEL_INFO);
+    int rc = options_parse(argc, argv, &o);
+    if (rc != 0) {
+        return rc - 1;
+    }
+    (void)umask(077);
+    if (o.linger_ns != NS_NEVER) {
+        (void)setsid(); /* the terminal's Ctrl-C is for the front; fails where it leads a group */
+    }
+    l.linger_ns = o.linger_ns;
+    children_init(&l.children);
+    struct programs programs = {.worker = program_open(o.worker, "gpud-worker"),
+                                .compiler = program_open(o.compiler, "gpud-compile")};
+    if (programs.worker < 0 || programs.compiler < 0) {
+        return 1;
+    }
+    front_init(&l.front, &l.children, programs, GPUD_BUILD);
+    if (signals_open(&l, &e) != 0 || listen_open(&l, o.runtime_dir, &e) != 0) {
+        log_error("%s", e.text);
+        return 1;
+    }
+    return serve(&l);
+}

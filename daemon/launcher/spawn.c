@@ -1,0 +1,172 @@
+#include "daemon/launcher/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define ENVIRONMENT_MAX 128
+#define FD_FIRST        3
+#define FD_PARKED       64 /* above all that is about to be placed */
+
+/* A name that ends in '=' is meant whole, others are beginnings. */
+static const char *const PASSED[] = {
+    "PATH=",
+    "HOME=",
+    "LANG=",
+    "TMPDIR=",
+    "XDG_",
+    "POCL_",
+    "OCL_",
+    "CUDA_",
+    "OPENCL_",
+    "GPUD_SIM_",
+    "LD_LIBRARY_PATH=",
+    "ASAN_OPTIONS=",
+    "UBSAN_OPTIONS=",
+    "LSAN_OPTIONS=",
+    "TSAN_OPTIONS=",
+};
+
+static bool passes(const char *variable)
+{
+    for (size_t i = 0; i < sizeof PASSED / sizeof PASSED[0]; i++) {
+        if (strncmp(variable, PASSED[i], strlen(PASSED[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void environment_make(char *ret_env[ENVIRONMENT_MAX + 1])
+{
+    size_t count = 0;
+    for (char **v = environ; *v != NULL && count < ENVIRONMENT_MAX; v++) {
+        if (passes(*v)) {
+            ret_env[count++] = *v;
+        }
+    }
+    ret_env[count] = NULL;
+}
+
+static bool limit_set(int resource, uint64_t value)
+{
+    struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+    return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
+}
+
+/* NPROC counts all processes of the user, so it would limit others; the group is killed instead. */
+static bool limits_set(const struct spawn_limits *l)
+{
+    bool ok = limit_set(RLIMIT_CORE, 0);
+    ok = ok && (l->cpu_s == 0 || limit_set(RLIMIT_CPU, l->cpu_s));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    /* the sanitizers reserve address space that they never use */
+    ok = ok && (l->memory == 0 || limit_set(RLIMIT_AS, l->memory));
+#endif
+    ok = ok && (l->file == 0 || limit_set(RLIMIT_FSIZE, l->file));
+    return ok && (l->files == 0 || limit_set(RLIMIT_NOFILE, l->files));
+}
+
+/* Moves what will be needed out of the way, then puts each in its place. */
+static bool descriptors_place(const struct spawn *s, int *ret_program, int *status_fd)
+{
+    int parked[SPAWN_FDS_MAX];
+    *ret_program = fcntl(s->program, F_DUPFD_CLOEXEC, FD_PARKED);
+    *status_fd = fcntl(*status_fd, F_DUPFD_CLOEXEC, FD_PARKED);
+    if (*ret_program < 0 || *status_fd < 0) {
+        return false;
+    }
+    for (int i = 0; i < s->fd_count; i++) {
+        parked[i] = fcntl(s->fd[i], F_DUPFD_CLOEXEC, FD_PARKED);
+        if (parked[i] < 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < s->fd_count; i++) {
+        if (dup2(parked[i], FD_FIRST + i) < 0) {
+            return false;
+        }
+    }
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 &&
+           close_range((unsigned)(FD_FIRST + s->fd_count), ~0U, CLOSE_RANGE_CLOEXEC) == 0;
+}
+
+static void signals_restore(void)
+{
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGHUP, SIG_DFL);
+    (void)signal(SIGINT, SIG_DFL);
+}
+
+/* In the child: only calls that are safe after fork. Does not return. */
+static void become(const struct spawn *s, char *const *argv, char *const *env, pid_t parent,
+                   int status_fd)
+{
+    int program = -1;
+    bool ok = setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+    if (getppid() != parent) {
+        _exit(127); /* the parent ended before it could be watched */
+    }
+    ok = ok && descriptors_place(s, &program, &status_fd) && limits_set(&s->limits);
+    if (ok) {
+        signals_restore();
+        (void)fexecve(program, argv, env);
+    }
+    int reason = errno;
+    ssize_t ignored = write(status_fd, &reason, sizeof reason);
+    (void)ignored;
+    _exit(127);
+}
+
+/* 0 if the pipe closed without a word: the program runs. */
+static int exec_result(int fd)
+{
+    int reason = 0;
+    ssize_t n;
+    do {
+        n = read(fd, &reason, sizeof reason);
+    } while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof reason ? reason : 0;
+}
+
+int spawn_process(const struct spawn *s, pid_t *ret_pid, struct err *e)
+{
+    char *env[ENVIRONMENT_MAX + 1];
+    char *argv[SPAWN_ARGS_MAX + 2];
+    size_t count = 0;
+    environment_make(env);
+    argv[count++] = (char *)(uintptr_t)s->name;
+    for (char *const *arg = s->argv; *arg != NULL && count <= SPAWN_ARGS_MAX; arg++) {
+        argv[count++] = *arg;
+    }
+    argv[count] = NULL;
+    int status[2];
+    if (pipe2(status, O_CLOEXEC) != 0) {
+        return err_errno(e, ERR_IO, "pipe");
+    }
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        become(s, argv, env, parent, status[1]);
+    }
+    int fork_errno = errno;
+    (void)close(status[1]);
+    int reason = pid > 0 ? exec_result(status[0]) : fork_errno;
+    (void)close(status[0]);
+    if (reason != 0) {
+        errno = reason;
+        return err_errno(e, ERR_IO, "starting %s", s->name);
+    }
+    *ret_pid = pid;
+    return 0;
+}

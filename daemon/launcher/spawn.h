@@ -1,0 +1,36 @@
+/*
+ * Starts a program that was opened before, in a process group of its own, with nothing inherited
+ * but what is named here. The child is killed when the calling process ends.
+ * Thread: one. Blocks until the program runs (or not), less than a millisecond.
+ */
+#ifndef LAUNCHER_SPAWN_H
+#define LAUNCHER_SPAWN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+#define SPAWN_FDS_MAX 3
+
+struct spawn_limits {
+    uint64_t cpu_s;  /* seconds of processor time, 0 = none */
+    uint64_t memory; /* bytes of address space, 0 = none */
+    uint64_t file;   /* bytes of one file written, 0 = none */
+    uint64_t files;  /* open descriptors, 0 = as the launcher */
+};
+
+struct spawn {
+    int program;       /* descriptor of the executable */
+    const char *name;  /* argv[0] */
+    char *const *argv; /* behind the name, NULL-terminated */
+    int fd[SPAWN_FDS_MAX];
+    int fd_count; /* fd[i] becomes descriptor 3 + i */
+    struct spawn_limits limits;
+};
+
+#define SPAWN_ARGS_MAX 66
+
+int spawn_process(const struct spawn *s, pid_t *ret_pid, struct err *e);
+
+#endif
