@@ -1,0 +1,24 @@
+/* The frames that tell the front something, from what the worker holds. Thread: the loop's. */
+#ifndef WORKER_ANSWER_H
+#define WORKER_ANSWER_H
+
+#include <stdbool.h>
+
+#include "daemon/worker/channel.h"
+#include "daemon/worker/ledger.h"
+
+int answer_ready(struct channel *c, const struct device *dev, const char *build, struct err *e);
+/* why->code 0: all is well */
+int answer_buffer(struct channel *c, uint64_t id, const struct err *why, struct err *e);
+int answer_module(struct channel *c, const struct module *m, struct err *e);
+int answer_module_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
+/* For a job that was refused: nothing was done. */
+int answer_job_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
+int answer_pool(struct channel *c, const struct memory *memory, struct err *e);
+int answer_inventory(struct channel *c, const struct buffers *buffers,
+                     const struct modules *modules, const struct ledger *ledger, uint64_t nonce,
+                     struct err *e);
+/* The id that a frame begins with, also of one whose rest is malformed. */
+bool answer_id_of(struct bytes frame, uint64_t *ret_id);
+
+#endif

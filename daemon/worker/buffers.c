@@ -1,0 +1,98 @@
+#include "daemon/worker/buffers.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void buffers_init(struct buffers *t, struct memory *memory)
+{
+    *t = (struct buffers){.memory = memory};
+}
+
+static void destroy(struct buffers *t, struct buffer *b)
+{
+    memory_free(t->memory, &b->piece);
+    if (b->sealed_fd >= 0) {
+        (void)close(b->sealed_fd);
+    }
+    free(b);
+}
+
+void buffers_finish(struct buffers *t)
+{
+    struct buffer *b;
+    struct buffer *next;
+    HASH_ITER(hh, t->by_id, b, next)
+    {
+        HASH_DEL(t->by_id, b);
+        destroy(t, b);
+    }
+}
+
+int buffer_create(struct buffers *t, uint64_t id, uint64_t size, struct bytes meta,
+                  struct buffer **ret_buffer, struct err *e)
+{
+    struct buffer *b = NULL;
+    HASH_FIND(hh, t->by_id, &id, sizeof id, b);
+    if (b != NULL) {
+        return err_set(e, ERR_EXISTS, "buffer %" PRIu64, id);
+    }
+    if (HASH_COUNT(t->by_id) >= BUFFERS_MAX) {
+        return err_set(e, ERR_LIMIT, "a worker holds at most %u buffers", BUFFERS_MAX);
+    }
+    b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return err_set(e, ERR_NOMEM, "buffer %" PRIu64, id);
+    }
+    *b = (struct buffer){.id = id, .size = size, .sealed_fd = -1};
+    int rc = size > 0 ? memory_alloc(t->memory, size, &b->piece, e) : 0;
+    if (rc != 0) {
+        free(b);
+        return err_wrap(e, "buffer of %" PRIu64 " bytes", size);
+    }
+    buffer_set_meta(b, meta);
+    HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
+    *ret_buffer = b;
+    return 0;
+}
+
+struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e)
+{
+    struct buffer *b = NULL;
+    HASH_FIND(hh, t->by_id, &id, sizeof id, b);
+    if (b == NULL) {
+        (void)err_set(e, ERR_BAD_HANDLE, "worker holds no buffer %" PRIu64, id);
+    }
+    return b;
+}
+
+void buffer_set_meta(struct buffer *b, struct bytes meta)
+{
+    if (meta.size > 0) {
+        memcpy(b->meta, meta.data, meta.size);
+    }
+    b->meta_size = (uint16_t)meta.size;
+}
+
+void buffer_free(struct buffers *t, struct buffer *b)
+{
+    HASH_DEL(t->by_id, b);
+    b->freed = true;
+    if (b->uses == 0) {
+        destroy(t, b);
+    }
+}
+
+void buffer_use(struct buffer *b)
+{
+    b->uses++;
+}
+
+void buffer_unuse(struct buffers *t, struct buffer *b)
+{
+    b->uses--;
+    if (b->uses == 0 && b->freed) {
+        destroy(t, b);
+    }
+}

@@ -1,0 +1,175 @@
+#include "daemon/worker/channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FRAMES_A_TURN 32
+#define QUEUE_LONG    256 /* frames: read no more until it is shorter */
+
+struct channel_out {
+    struct channel_out *next;
+    struct frame_fds fds; /* owned */
+    size_t size;
+    uint8_t data[];
+};
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void watch(struct channel *c)
+{
+    int events = (c->queued < QUEUE_LONG ? UV_READABLE : 0) | (c->queued > 0 ? UV_WRITABLE : 0);
+    if (!c->closed) {
+        (void)uv_poll_start(&c->poll, events, on_poll);
+    }
+}
+
+static void close_with(struct channel *c, const struct err *e)
+{
+    if (!c->closed) {
+        c->closed = true;
+        (void)uv_poll_stop(&c->poll);
+        c->callbacks.closed(c->data, e);
+    }
+}
+
+/* As seqpacket_send; frees what was sent. */
+static int flush(struct channel *c, struct err *e)
+{
+    while (c->first != NULL) {
+        struct channel_out *out = c->first;
+        int rc = seqpacket_send(c->fd, out->data, out->size, &out->fds, e);
+        if (rc != 0) {
+            return rc;
+        }
+        c->first = out->next;
+        c->last = c->first != NULL ? c->last : NULL;
+        c->queued--;
+        frame_fds_close(&out->fds);
+        free(out);
+    }
+    return 0;
+}
+
+static int receive(struct channel *c, struct err *e)
+{
+    static uint8_t frame[FRAME_MAX_BYTES];
+    for (int i = 0; i < FRAMES_A_TURN && c->queued < QUEUE_LONG && !c->closed; i++) {
+        size_t size = 0;
+        struct frame_fds fds = {.count = 0};
+        int rc = seqpacket_recv(c->fd, frame, sizeof frame, &size, &fds, e);
+        if (rc == SEQPACKET_EOF) {
+            return err_set(e, ERR_CLOSED, "the channel was closed");
+        }
+        if (rc != 0) {
+            return rc == SEQPACKET_AGAIN ? 0 : rc;
+        }
+        c->callbacks.frame(c->data, bytes_of(frame, size), &fds);
+        frame_fds_close(&fds);
+    }
+    return 0;
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct channel *c = poll->data;
+    struct err e = ERR_INIT;
+    int rc = status < 0 ? err_set(&e, ERR_IO, "watching the channel: %s", uv_strerror(status)) : 0;
+    if (rc == 0 && c->queued > 0) {
+        rc = flush(c, &e);
+    }
+    if (rc >= 0 && (events & UV_READABLE) != 0) {
+        rc = receive(c, &e);
+    }
+    if (rc < 0) {
+        close_with(c, &e);
+        return;
+    }
+    watch(c);
+}
+
+int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,
+                 void *data, struct err *e)
+{
+    *c = (struct channel){.fd = fd, .callbacks = callbacks, .data = data};
+    int rc = uv_poll_init(loop, &c->poll, fd);
+    if (rc != 0) {
+        return err_set(e, ERR_IO, "watching the channel: %s", uv_strerror(rc));
+    }
+    c->poll.data = c;
+    watch(c);
+    return 0;
+}
+
+static int enqueue(struct channel *c, struct bytes frame, const struct frame_fds *fds,
+                   struct err *e)
+{
+    struct channel_out *out = malloc(sizeof *out + frame.size);
+    if (out == NULL) {
+        return err_set(e, ERR_NOMEM, "frame of %zu bytes", frame.size);
+    }
+    *out = (struct channel_out){.size = frame.size};
+    memcpy(out->data, frame.data, frame.size);
+    for (int i = 0; fds != NULL && i < fds->count; i++) {
+        int fd = fcntl(fds->fd[i], F_DUPFD_CLOEXEC, 0);
+        if (fd < 0) {
+            int rc = err_errno(e, ERR_IO, "keeping a descriptor for the channel");
+            frame_fds_close(&out->fds);
+            free(out);
+            return rc;
+        }
+        out->fds.fd[out->fds.count++] = fd;
+    }
+    *(c->last != NULL ? &c->last->next : &c->first) = out;
+    c->last = out;
+    c->queued++;
+    watch(c);
+    return 0;
+}
+
+int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame_fds *fds,
+                       struct err *e)
+{
+    int rc = SEQPACKET_AGAIN;
+    if (c->first == NULL) {
+        rc = seqpacket_send(c->fd, frame.data, frame.size, fds, e);
+    }
+    return rc == SEQPACKET_AGAIN ? enqueue(c, frame, fds, e) : rc;
+}
+
+int channel_send(struct channel *c, const struct schema *schema, const void *msg,
+                 const struct frame_fds *fds, struct err *e)
+{
+    struct capbuf out;
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    int rc = proto_encode(schema, msg, &out, e);
+    if (rc == 0) {
+        rc = channel_send_bytes(c, capbuf_view(&out), fds, e);
+    }
+    capbuf_finish(&out);
+    return rc;
+}
+
+void channel_drain(struct channel *c, int timeout_ms)
+{
+    struct pollfd fd = {.fd = c->fd, .events = POLLOUT};
+    while (flush(c, NULL) == SEQPACKET_AGAIN && poll(&fd, 1, timeout_ms) > 0) {
+    }
+}
+
+void channel_finish(struct channel *c)
+{
+    c->closed = true;
+    (void)uv_poll_stop(&c->poll);
+    uv_close((uv_handle_t *)&c->poll, NULL);
+    while (c->first != NULL) {
+        struct channel_out *out = c->first;
+        c->first = out->next;
+        frame_fds_close(&out->fds);
+        free(out);
+    }
+    c->last = NULL;
+    c->queued = 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * The jobs that run: asks their markers, works out how each ended, and writes its W_DONE.
+ * Thread: the loop's. Never blocks.
+ */
+#ifndef WORKER_COMPLETION_H
+#define WORKER_COMPLETION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/worker/executor.h"
+
+struct completion_callbacks {
+    /* j->done holds the frame; the job stays in the ledger */
+    void (*done)(void *data, struct job *j);
+    /* it has been running for a while */
+    void (*started)(void *data, struct job *j);
+};
+
+struct completion {
+    struct executor *x; /* not owned */
+    struct job *first;  /* running, in the order of arrival */
+    unsigned count;
+    struct completion_callbacks callbacks;
+    void *data;
+};
+
+void completion_init(struct completion *c, struct executor *x,
+                     struct completion_callbacks callbacks, void *data);
+void completion_add(struct completion *c, struct job *j);
+/* Finishes what is over, in the order of arrival where one waited for another. */
+void completion_poll(struct completion *c, uint64_t now);
+/* Ends a job by its j->e, whatever its markers say; for the device's end. Calls done. */
+void completion_fail(struct completion *c, struct job *j);
+
+#endif

@@ -1,0 +1,150 @@
+#include "daemon/worker/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+
+#define CHECK_BYTES   65536u
+#define CHECK_TIME_NS (20 * NS_PER_S)
+
+bool device_is_lost(int code)
+{
+    return code == ERR_DEVICE_LOST || code == ERR_KERNEL_FAULT;
+}
+
+int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
+                struct err *e)
+{
+    struct backend_marker *marker = NULL;
+    int rc = dev->b->stream->mark(s, &marker, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = dev->b->stream->flush(s, e);
+    if (rc != 0) {
+        dev->b->marker->release(marker);
+        return rc;
+    }
+    *ret_marker = marker;
+    return 0;
+}
+
+/* Only while the device is being opened: there is no loop yet that could be held up. */
+static int wait_for(struct device *dev, struct backend_marker *marker, struct err *e)
+{
+    uint64_t until = clock_now_ns() + CHECK_TIME_NS;
+    const struct timespec pause = {.tv_nsec = 200 * (long)NS_PER_US};
+    for (;;) {
+        enum backend_state state = dev->b->marker->state(marker, e);
+        if (state == BACKEND_DONE) {
+            return 0;
+        }
+        if (state == BACKEND_FAILED) {
+            return e->code;
+        }
+        if (clock_now_ns() > until) {
+            return err_set(e, ERR_TIMEOUT, "a copy of %u bytes did not end", CHECK_BYTES);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static int copy_round(struct device *dev, struct backend_ref ref, uint8_t *out, uint8_t *in,
+                      struct err *e)
+{
+    const struct backend_stream_ops *ops = dev->b->stream;
+    struct backend_marker *marker = NULL;
+    for (unsigned i = 0; i < CHECK_BYTES; i++) {
+        out[i] = (uint8_t)(i * 31 + (i >> 8));
+    }
+    int rc = ops->write(dev->service, ref, out, CHECK_BYTES, e);
+    rc = rc == 0 ? ops->read(dev->service, in, ref, CHECK_BYTES, e) : rc;
+    rc = rc == 0 ? device_mark(dev, dev->service, &marker, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = wait_for(dev, marker, e);
+    dev->b->marker->release(marker);
+    if (rc == 0 && memcmp(out, in, CHECK_BYTES) != 0) {
+        return err_set(e, ERR_DEVICE_LOST, "bytes came back changed");
+    }
+    return rc;
+}
+
+static int self_check(struct device *dev, struct err *e)
+{
+    struct memory_piece piece;
+    uint8_t *host = malloc(2 * (size_t)CHECK_BYTES);
+    if (host == NULL) {
+        return err_set(e, ERR_NOMEM, "%u bytes for the check of the device", 2 * CHECK_BYTES);
+    }
+    int rc = memory_alloc(&dev->memory, CHECK_BYTES, &piece, e);
+    if (rc == 0) {
+        rc = copy_round(dev, piece.ref, host, host + CHECK_BYTES, e);
+        if (rc == 0) { /* else a copy may still run: the process ends with its memory in place */
+            memory_free(&dev->memory, &piece);
+        }
+    }
+    if (rc == 0) {
+        free(host);
+        return 0;
+    }
+    return err_wrap(e, "copying to the device and back");
+}
+
+static int streams_open(struct device *dev, unsigned wanted, struct err *e)
+{
+    unsigned count = wanted != 0 ? wanted : dev->info.streams;
+    count = count < 1 ? 1 : count;
+    count = count > DEVICE_STREAMS_MAX ? DEVICE_STREAMS_MAX : count;
+    int rc = dev->b->stream->create(dev->d, 0, &dev->service, e);
+    while (rc == 0 && dev->stream_count < count) {
+        rc = dev->b->stream->create(dev->d, 0, &dev->stream[dev->stream_count], e);
+        dev->stream_count += rc == 0;
+    }
+    return rc == 0 ? 0 : err_wrap(e, "stream %u", dev->stream_count);
+}
+
+static int open_parts(struct device *dev, const struct device_options *options, struct err *e)
+{
+    dev->b->device->info(dev->d, &dev->info);
+    dev->wakes = dev->b->device->wakes(dev->d);
+    uint64_t limit = options->memory_limit != 0 ? options->memory_limit
+                                                : dev->info.memory - dev->info.memory / 16;
+    int rc = memory_init(&dev->memory, dev->b, dev->d, limit, dev->info.max_alloc, e);
+    rc = rc == 0 ? streams_open(dev, options->streams, e) : rc;
+    return rc == 0 ? self_check(dev, e) : rc;
+}
+
+int device_open(struct device *dev, const struct device_options *options, struct err *e)
+{
+    *dev = (struct device){.b = backend_find(options->backend)};
+    if (dev->b == NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", options->backend);
+    }
+    int rc = dev->b->device->open(options->index, options->options, options->wake,
+                                  options->wake_data, &dev->d, e);
+    if (rc != 0) {
+        return err_wrap(e, "%s device %u", options->backend, options->index);
+    }
+    rc = open_parts(dev, options, e);
+    return rc == 0 ? 0 : err_wrap(e, "%s device %u", options->backend, options->index);
+}
+
+void device_close(struct device *dev)
+{
+    if (dev->d == NULL) {
+        return;
+    }
+    while (dev->stream_count > 0) {
+        dev->b->stream->destroy(dev->stream[--dev->stream_count]);
+    }
+    if (dev->service != NULL) {
+        dev->b->stream->destroy(dev->service);
+    }
+    memory_finish(&dev->memory);
+    dev->b->device->close(dev->d);
+    dev->d = NULL;
+}

@@ -1,0 +1,48 @@
+/*
+ * The one device of this worker: opened, checked by a copy there and back, with its streams and
+ * its memory pool. Thread: the loop's.
+ */
+#ifndef WORKER_DEVICE_H
+#define WORKER_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "daemon/backend/backend.h"
+#include "daemon/worker/memory.h"
+
+#define DEVICE_STREAMS_MAX 16u
+
+struct device_options {
+    const char *backend;
+    unsigned index;
+    const char *options;   /* the back end's own, may be "" */
+    uint64_t memory_limit; /* bytes, 0 = what the device has less a reserve */
+    unsigned streams;      /* 0 = what the device suggests */
+    backend_wake_fn wake;
+    void *wake_data;
+};
+
+struct device {
+    const struct backend *b;
+    struct backend_device *d; /* owned */
+    struct backend_info info;
+    struct memory memory;
+    struct backend_stream *stream[DEVICE_STREAMS_MAX]; /* for jobs */
+    unsigned stream_count;
+    struct backend_stream *service; /* for zeroing, sealing and restoring buffers */
+    bool wakes;
+};
+
+/* Blocks (some 100 ms). After a failure the process is to end: commands may still run. */
+int device_open(struct device *dev, const struct device_options *options, struct err *e);
+void device_close(struct device *dev); /* idle; closing one that is not open is allowed */
+
+/* Enqueues a marker at the end of a stream and starts what was enqueued. */
+int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
+                struct err *e);
+/* Is nothing more to be expected of this process after such an error? */
+bool device_is_lost(int code);
+
+#endif

@@ -1,0 +1,166 @@
+#include "daemon/worker/executor.h"
+
+#include <inttypes.h>
+
+#define ARGS_MAX 64
+
+/* The steps' errors carry the index of the user's step. */
+static int step_failed(struct err *e, const struct proto_wstep *s, const char *what)
+{
+    e->step = (int)s->step;
+    return err_wrap(e, "step %" PRIu64 ": %s", s->step, what);
+}
+
+static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *e)
+{
+    const struct job *before = ledger_find(x->ledger, id);
+    if (before == NULL) {
+        return 0; /* retired: it ended long ago */
+    }
+    if (before->finished) {
+        return before->e.code == 0 ? 0
+                                   : err_set(e, before->e.code, "after job %" PRIu64 " failed: %s",
+                                             id, before->e.text);
+    }
+    if (before->stream == j->stream) {
+        return 0;
+    }
+    struct device *dev = x->scope.device;
+    return dev->b->stream->wait(dev->stream[j->stream], before->mark[before->mark_count - 1].marker,
+                                e);
+}
+
+static int wait_all(struct executor *x, struct job *j, struct err *e)
+{
+    struct device *dev = x->scope.device;
+    for (unsigned i = 0; i < j->after_count; i++) {
+        int rc = wait_job(x, j, j->after[i], e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        struct backend_marker *marker = j->buffers[i]->filling;
+        int rc = marker == NULL ? 0 : dev->b->stream->wait(dev->stream[j->stream], marker, e);
+        if (rc != 0) {
+            return err_wrap(e, "waiting for buffer %" PRIu64, j->buffers[i]->id);
+        }
+    }
+    return 0;
+}
+
+static int launch(struct executor *x, struct job *j, const struct proto_wstep *s, struct err *e)
+{
+    struct device *dev = x->scope.device;
+    struct backend_arg args[ARGS_MAX];
+    struct backend_launch l = {.args = args, .shared = s->shared};
+    char entry[PROTO_NAME_MAX * 2 + 1];
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref ref;
+    const struct module *m = module_find(x->scope.modules, s->module, e);
+    if (m == NULL || !bytes_to_str(s->entry, entry, sizeof entry)) {
+        return err_set(e, ERR_INTERNAL, "kernel was checked and is gone");
+    }
+    job_sizes(s, l.global, l.local);
+    while (l.arg_count < ARGS_MAX && proto_list_next(&it, &schema_ref, &ref)) {
+        struct backend_arg *arg = &args[l.arg_count++];
+        if (ref.tag == REF_VALUE) {
+            *arg = (struct backend_arg){
+                .kind = BACKEND_ARG_VALUE, .value = ref.value.data, .size = ref.value.size};
+        } else if (ref.tag == REF_LOCAL) {
+            *arg = (struct backend_arg){.kind = BACKEND_ARG_LOCAL, .size = (size_t)ref.size};
+        } else {
+            *arg = (struct backend_arg){.kind = BACKEND_ARG_MEMORY,
+                                        .memory = job_ref(&x->scope, j, &ref)};
+        }
+        j->writes = j->writes || ref.tag == REF_BUFFER;
+    }
+    int rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
+    return rc == 0 ? 0 : step_failed(e, s, entry);
+}
+
+static int move(struct executor *x, struct job *j, const struct proto_wstep *s, struct err *e)
+{
+    const struct backend_stream_ops *ops = x->scope.device->b->stream;
+    struct backend_stream *stream = x->scope.device->stream[j->stream];
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref first = {0};
+    struct proto_ref second = {0};
+    if (!proto_list_next(&it, &schema_ref, &first) || first.size == 0) {
+        return 0;
+    }
+    struct backend_ref at = job_ref(&x->scope, j, &first);
+    switch (s->op) {
+    case OP_READ:
+        return ops->read(stream, x->scope.staging->output.data + s->stage, at, first.size, e);
+    case OP_WRITE:
+        j->writes = j->writes || first.tag == REF_BUFFER;
+        return ops->write(stream, at, x->scope.staging->input.data + s->stage, first.size, e);
+    case OP_FILL:
+        j->writes = j->writes || first.tag == REF_BUFFER;
+        return ops->fill(stream, at, s->pattern.data, s->pattern.size, first.size, e);
+    default:
+        j->writes = j->writes || first.tag == REF_BUFFER;
+        return proto_list_next(&it, &schema_ref, &second)
+                   ? ops->copy(stream, at, job_ref(&x->scope, j, &second), first.size, e)
+                   : err_set(e, ERR_INTERNAL, "copy without a source");
+    }
+}
+
+static int mark(struct executor *x, struct job *j, unsigned step, struct err *e)
+{
+    struct device *dev = x->scope.device;
+    struct job_mark *at = &j->mark[j->mark_count];
+    int rc = dev->b->stream->mark(dev->stream[j->stream], &at->marker, e);
+    if (rc == 0) {
+        at->step = step;
+        j->mark_count++;
+    }
+    return rc;
+}
+
+static int enqueue_steps(struct executor *x, struct job *j, const struct msg_f_job *msg,
+                         unsigned *step, struct err *e)
+{
+    static const char *const NAME[] = {"", "write", "fill", "copy", "launch", "read"};
+    struct proto_iter it = proto_iter_of(msg->steps);
+    struct proto_wstep s;
+    bool first = true;
+    while (proto_list_next(&it, &schema_wstep, &s)) {
+        int rc = 0;
+        if (!first && s.step != *step && j->mark_count < JOB_MARKERS - 1) {
+            rc = mark(x, j, *step, e);
+        }
+        first = false;
+        *step = (unsigned)s.step;
+        if (rc == 0 && s.op == OP_LAUNCH) {
+            rc = launch(x, j, &s, e);
+        } else if (rc == 0) {
+            rc = move(x, j, &s, e);
+            rc = rc == 0 ? 0 : step_failed(e, &s, NAME[s.op]);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *msg, struct err *e)
+{
+    struct device *dev = x->scope.device;
+    unsigned step = 0;
+    int rc = wait_all(x, j, &j->e);
+    rc = rc == 0 ? enqueue_steps(x, j, msg, &step, &j->e) : rc;
+    if (device_is_lost(rc)) {
+        *e = j->e;
+        return rc;
+    }
+    rc = mark(x, j, step, e);
+    rc = rc == 0 ? dev->b->stream->flush(dev->stream[j->stream], e) : rc;
+    if (rc != 0) {
+        e->code = ERR_DEVICE_LOST;
+        return err_wrap(e, "marking the end of job %" PRIu64, j->id);
+    }
+    return 0;
+}

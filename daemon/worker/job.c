@@ -1,0 +1,384 @@
+#include "daemon/worker/job.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- references ----------------------------------------------------------------------------- */
+
+static int range_check(const char *what, uint64_t id, const struct proto_ref *ref, uint64_t size,
+                       struct err *e)
+{
+    if (ref->offset > size || ref->size > size - ref->offset) {
+        return err_set(e, ERR_RANGE,
+                       "%" PRIu64 " bytes at %" PRIu64 " of %s %" PRIu64 " of %" PRIu64 " bytes",
+                       ref->size, ref->offset, what, id, size);
+    }
+    return 0;
+}
+
+static int buffer_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
+                        struct err *e)
+{
+    struct buffer *b = buffer_find(scope->buffers, ref->id, e);
+    if (b == NULL) {
+        return ERR_BAD_HANDLE;
+    }
+    int rc = range_check("buffer", ref->id, ref, b->size, e);
+    if (rc == 0) {
+        buffer_use(b);
+        j->buffers[j->buffer_count++] = b;
+    }
+    return rc;
+}
+
+static int memory_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
+                        struct err *e)
+{
+    if (ref->tag == REF_BUFFER) {
+        return buffer_check(scope, j, ref, e);
+    }
+    if (ref->tag != REF_TEMP) {
+        return err_set(e, ERR_ARG_TYPE, "no piece of device memory");
+    }
+    if (ref->id >= j->temp_count) {
+        return err_set(e, ERR_BAD_HANDLE, "temporary %" PRIu64 " of %u", ref->id, j->temp_count);
+    }
+    return range_check("temporary", ref->id, ref, j->temp_sizes[ref->id], e);
+}
+
+static int launch_arg_check(const struct job_scope *scope, struct job *j,
+                            const struct proto_ref *ref, struct err *e)
+{
+    const struct backend_info *info = &scope->device->info;
+    switch (ref->tag) {
+    case REF_VALUE:
+        return ref->value.size > 0 ? 0 : err_set(e, ERR_ARG_TYPE, "value of 0 bytes");
+    case REF_LOCAL:
+        if (ref->size == 0 || (info->local_bytes > 0 && ref->size > info->local_bytes)) {
+            return err_set(e, ERR_RANGE, "%" PRIu64 " bytes of local memory, device has %" PRIu64,
+                           ref->size, info->local_bytes);
+        }
+        return 0;
+    default:
+        return memory_check(scope, j, ref, e);
+    }
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+struct refs {
+    struct proto_ref ref[2];
+    unsigned count;
+};
+
+static int memory_args(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
+                       unsigned want, struct refs *ret_refs, struct err *e)
+{
+    struct proto_iter it = proto_iter_of(s->args);
+    struct refs refs = {.count = 0};
+    if (s->args.count != want) {
+        return err_set(e, ERR_ARG_COUNT, "%" PRIu64 " arguments instead of %u", s->args.count,
+                       want);
+    }
+    while (refs.count < want && proto_list_next(&it, &schema_ref, &refs.ref[refs.count])) {
+        int rc = memory_check(scope, j, &refs.ref[refs.count], e);
+        if (rc != 0) {
+            e->arg = (int)refs.count;
+            return rc;
+        }
+        refs.count++;
+    }
+    *ret_refs = refs;
+    return 0;
+}
+
+static bool overlap(const struct proto_ref *a, const struct proto_ref *b)
+{
+    return a->tag == b->tag && a->id == b->id && a->offset < b->offset + b->size &&
+           b->offset < a->offset + a->size;
+}
+
+static int copy_check(const struct refs *refs, struct err *e)
+{
+    const struct proto_ref *dst = &refs->ref[0];
+    const struct proto_ref *src = &refs->ref[1];
+    if (dst->size != src->size) {
+        return err_set(e, ERR_ARG_SHAPE, "copy of %" PRIu64 " bytes into %" PRIu64, src->size,
+                       dst->size);
+    }
+    return overlap(dst, src) ? err_set(e, ERR_RANGE, "source and destination overlap") : 0;
+}
+
+static int fill_check(const struct refs *refs, struct bytes pattern, struct err *e)
+{
+    size_t n = pattern.size;
+    const struct proto_ref *dst = &refs->ref[0];
+    bool sized = n != 0 && n <= FRAME_PATTERN_MAX && (n & (n - 1)) == 0;
+    if (!sized || dst->size % n != 0 || dst->offset % n != 0) {
+        return err_set(e, ERR_ARG_SHAPE, "pattern of %zu bytes for %" PRIu64 " bytes at %" PRIu64,
+                       n, dst->size, dst->offset);
+    }
+    return 0;
+}
+
+void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret_local[3])
+{
+    const uint64_t global[3] = {s->gx, s->gy, s->gz};
+    const uint64_t local[3] = {s->lx, s->ly, s->lz};
+    bool given = s->lx != 0 || s->ly != 0 || s->lz != 0;
+    for (int d = 0; d < 3; d++) {
+        ret_global[d] = global[d] == 0 && d > 0 ? 1 : global[d];
+        ret_local[d] = given && local[d] == 0 ? 1 : local[d];
+    }
+}
+
+static int sizes_check(const struct backend_info *info, const struct proto_wstep *s, struct err *e)
+{
+    uint64_t global[3];
+    uint64_t local[3];
+    uint64_t items = 1;
+    uint64_t group = 1;
+    job_sizes(s, global, local);
+    for (int d = 0; d < 3; d++) {
+        if (global[d] == 0 || __builtin_mul_overflow(items, global[d], &items)) {
+            return err_set(e, ERR_RANGE, "global size of %" PRIu64 "x%" PRIu64 "x%" PRIu64,
+                           global[0], global[1], global[2]);
+        }
+        if (local[d] == 0) {
+            continue;
+        }
+        bool wide = info->max_local[d] > 0 && local[d] > info->max_local[d];
+        if (global[d] % local[d] != 0 || wide || __builtin_mul_overflow(group, local[d], &group)) {
+            return err_set(e, ERR_LAUNCH, "local size %" PRIu64 " for %" PRIu64 " work items",
+                           local[d], global[d]);
+        }
+    }
+    if (info->max_group > 0 && group > info->max_group) {
+        return err_set(e, ERR_LAUNCH, "group of %" PRIu64 " work items, device has %" PRIu64, group,
+                       info->max_group);
+    }
+    return 0;
+}
+
+static int launch_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
+                        struct err *e)
+{
+    char entry[PROTO_NAME_MAX * 2 + 1];
+    struct module *m = module_find(scope->modules, s->module, e);
+    if (m == NULL) {
+        return ERR_BAD_HANDLE;
+    }
+    if (!bytes_to_str(s->entry, entry, sizeof entry)) {
+        return err_set(e, ERR_NOT_FOUND, "name of a kernel is too long");
+    }
+    const struct backend_kernel *k = module_kernel(m, entry, e);
+    if (k == NULL) {
+        return ERR_NOT_FOUND;
+    }
+    module_use(m);
+    j->modules[j->module_count++] = m;
+    if (k->arg_count != 0 && k->arg_count != s->args.count) {
+        return err_set(e, ERR_ARG_COUNT, "%s takes %u arguments, not %" PRIu64, entry, k->arg_count,
+                       s->args.count);
+    }
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref ref;
+    for (int i = 0; proto_list_next(&it, &schema_ref, &ref); i++) {
+        int rc = launch_arg_check(scope, j, &ref, e);
+        if (rc != 0) {
+            e->arg = i;
+            return err_wrap(e, "argument %d of %s", i, entry);
+        }
+    }
+    int rc = sizes_check(&scope->device->info, s, e);
+    return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
+}
+
+static int step_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
+                      struct err *e)
+{
+    struct refs refs;
+    int rc;
+    switch (s->op) {
+    case OP_WRITE:
+        rc = memory_args(scope, j, s, 1, &refs, e);
+        return rc != 0
+                   ? rc
+                   : staging_check(&scope->staging->input, "input", s->stage, refs.ref[0].size, e);
+    case OP_READ:
+        rc = memory_args(scope, j, s, 1, &refs, e);
+        return rc != 0 ? rc
+                       : staging_check(&scope->staging->output, "output", s->stage,
+                                       refs.ref[0].size, e);
+    case OP_FILL:
+        rc = memory_args(scope, j, s, 1, &refs, e);
+        return rc != 0 ? rc : fill_check(&refs, s->pattern, e);
+    case OP_COPY:
+        rc = memory_args(scope, j, s, 2, &refs, e);
+        return rc != 0 ? rc : copy_check(&refs, e);
+    case OP_LAUNCH:
+        return launch_check(scope, j, s, e);
+    default:
+        return err_set(e, ERR_PROTOCOL, "operation %" PRIu64, s->op);
+    }
+}
+
+static int steps_check(const struct job_scope *scope, struct job *j, const struct msg_f_job *msg,
+                       struct err *e)
+{
+    struct proto_iter it = proto_iter_of(msg->steps);
+    struct proto_wstep s;
+    while (proto_list_next(&it, &schema_wstep, &s)) {
+        int rc = step_check(scope, j, &s, e);
+        if (rc != 0) {
+            e->step = (int)s.step;
+            return err_wrap(e, "step %" PRIu64, s.step);
+        }
+    }
+    return 0;
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+static int temps_read(struct job *j, const struct msg_f_job *msg, struct err *e)
+{
+    struct proto_iter it = proto_iter_of(msg->temps);
+    struct proto_wtemp temp;
+    while (proto_list_next(&it, &schema_wtemp, &temp)) {
+        if (temp.size > INT64_MAX) {
+            return err_set(e, ERR_DEVICE_MEMORY, "temporary of %" PRIu64 " bytes", temp.size);
+        }
+        j->temp_sizes[j->temp_count++] = temp.size;
+    }
+    return 0;
+}
+
+static void after_read(struct job *j, const struct msg_f_job *msg)
+{
+    struct proto_iter it = proto_iter_of(msg->after);
+    struct proto_jobref ref;
+    while (j->after_count < FRAME_AFTER_MAX && proto_list_next(&it, &schema_jobref, &ref)) {
+        j->after[j->after_count++] = ref.job;
+    }
+}
+
+static uint64_t mentions(const struct msg_f_job *msg)
+{
+    struct proto_iter it = proto_iter_of(msg->steps);
+    struct proto_wstep s;
+    uint64_t count = 0;
+    while (proto_list_next(&it, &schema_wstep, &s)) {
+        count += s.args.count;
+    }
+    return count;
+}
+
+static bool room_make(struct job *j, const struct msg_f_job *msg)
+{
+    j->buffers = calloc(mentions(msg) + 1, sizeof(struct buffer *));
+    j->modules = calloc(msg->steps.count + 1, sizeof(struct module *));
+    j->temps = calloc(msg->temps.count + 1, sizeof *j->temps);
+    j->temp_sizes = calloc(msg->temps.count + 1, sizeof *j->temp_sizes);
+    return j->buffers != NULL && j->modules != NULL && j->temps != NULL && j->temp_sizes != NULL;
+}
+
+static int temps_alloc(const struct job_scope *scope, struct job *j, struct err *e)
+{
+    for (unsigned i = 0; i < j->temp_count; i++) {
+        int rc = j->temp_sizes[i] == 0
+                     ? 0
+                     : memory_alloc(&scope->device->memory, j->temp_sizes[i], &j->temps[i], e);
+        if (rc != 0) {
+            return err_wrap(e, "temporary %u of %" PRIu64 " bytes", i, j->temp_sizes[i]);
+        }
+    }
+    return 0;
+}
+
+int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struct job **ret_job,
+               struct err *e)
+{
+    if (msg->stream >= scope->device->stream_count) {
+        return err_set(e, ERR_RANGE, "stream %" PRIu64 " of %u", msg->stream,
+                       scope->device->stream_count);
+    }
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL || !room_make(j, msg)) {
+        job_destroy(j);
+        return err_set(e, ERR_NOMEM, "job of %" PRIu64 " steps", msg->steps.count);
+    }
+    j->id = msg->job;
+    j->stream = (unsigned)msg->stream;
+    j->e = ERR_INIT;
+    j->meta_size = (uint16_t)msg->meta.size;
+    if (msg->meta.size > 0) {
+        memcpy(j->meta, msg->meta.data, msg->meta.size);
+    }
+    after_read(j, msg);
+    int rc = temps_read(j, msg, e);
+    rc = rc == 0 ? steps_check(scope, j, msg, e) : rc;
+    rc = rc == 0 ? temps_alloc(scope, j, e) : rc;
+    if (rc != 0) {
+        job_release(scope, j);
+        job_destroy(j);
+        return rc;
+    }
+    *ret_job = j;
+    return 0;
+}
+
+void job_release(const struct job_scope *scope, struct job *j)
+{
+    for (unsigned i = 0; i < j->mark_count; i++) {
+        scope->device->b->marker->release(j->mark[i].marker);
+    }
+    for (unsigned i = 0; i < j->temp_count; i++) {
+        memory_free(&scope->device->memory, &j->temps[i]);
+    }
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        buffer_unuse(scope->buffers, j->buffers[i]);
+    }
+    for (unsigned i = 0; i < j->module_count; i++) {
+        module_unuse(scope->modules, j->modules[i]);
+    }
+    free(j->buffers);
+    free(j->modules);
+    free(j->temps);
+    free(j->temp_sizes);
+    j->buffers = NULL;
+    j->modules = NULL;
+    j->temps = NULL;
+    j->temp_sizes = NULL;
+    j->mark_count = j->temp_count = j->buffer_count = j->module_count = 0;
+}
+
+void job_destroy(struct job *j)
+{
+    if (j == NULL) {
+        return;
+    }
+    free(j->buffers);
+    free(j->modules);
+    free(j->temps);
+    free(j->temp_sizes);
+    free(j->done);
+    free(j);
+}
+
+struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
+                           const struct proto_ref *ref)
+{
+    struct backend_ref r = {.block = NULL};
+    if (ref->size == 0) {
+        return r; /* an empty array: nothing to point at */
+    }
+    if (ref->tag == REF_TEMP) {
+        r = j->temps[ref->id].ref;
+    } else {
+        const struct buffer *b = buffer_find(scope->buffers, ref->id, NULL);
+        r = b->piece.ref;
+    }
+    r.offset += ref->offset;
+    return r;
+}

@@ -1,0 +1,79 @@
+/*
+ * A job as the worker knows it: what it uses, where it is in its stream, and how it ended. It is
+ * checked whole before anything is enqueued. Thread: the loop's.
+ */
+#ifndef WORKER_JOB_H
+#define WORKER_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "common/err.h"
+#include "daemon/worker/buffers.h"
+#include "daemon/worker/device.h"
+#include "daemon/worker/module_cache.h"
+#include "daemon/worker/staging.h"
+#include "proto/codec.h"
+
+#define JOB_MARKERS 64u
+
+/* A point in the stream behind the commands of one of the user's steps. */
+struct job_mark {
+    struct backend_marker *marker;
+    unsigned step; /* the user's */
+};
+
+struct job {
+    uint64_t id;
+    unsigned stream;
+    bool finished;
+    struct job *prev, *next; /* running ones, in the order of arrival */
+    UT_hash_handle hh;       /* the ledger's */
+
+    uint64_t after[FRAME_AFTER_MAX];
+    unsigned after_count;
+    struct buffer **buffers; /* owned array; one entry for each mention */
+    unsigned buffer_count;
+    struct module **modules;
+    unsigned module_count;
+    struct memory_piece *temps;
+    uint64_t *temp_sizes;
+    unsigned temp_count;
+
+    struct job_mark mark[JOB_MARKERS]; /* the last one is the end */
+    unsigned mark_count;
+    bool writes;              /* something that changes a resident buffer was enqueued */
+    uint64_t seen_running_ns; /* when it was first seen to run, 0 = not yet */
+    bool told_started;
+    struct err e; /* code 0 while all is well */
+
+    uint8_t *done; /* owned: the encoded W_DONE, once finished */
+    size_t done_size;
+    uint16_t meta_size;
+    uint8_t meta[FRAME_META_MAX];
+};
+
+/* What a job may refer to. */
+struct job_scope {
+    struct device *device;
+    struct buffers *buffers;
+    struct modules *modules;
+    struct staging *staging;
+};
+
+/* Checks every reference, range and size of the message and takes hold of what it uses. On failure
+ * nothing is held and e names step and argument. */
+int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struct job **ret_job,
+               struct err *e);
+/* Gives back temporaries, buffers, modules and markers; what the ledger keeps stays. */
+void job_release(const struct job_scope *scope, struct job *j);
+void job_destroy(struct job *j); /* released; NULL is accepted */
+
+/* A sized piece of device memory that a REF names; checked before. block NULL for an empty one. */
+struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
+                           const struct proto_ref *ref);
+/* Sizes with what was left out (0) put in: 1 for an extent. */
+void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret_local[3]);
+
+#endif

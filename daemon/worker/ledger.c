@@ -1,0 +1,35 @@
+#include "daemon/worker/ledger.h"
+
+bool ledger_full(const struct ledger *l)
+{
+    return HASH_COUNT(l->by_id) >= LEDGER_MAX;
+}
+
+void ledger_add(struct ledger *l, struct job *j)
+{
+    HASH_ADD(hh, l->by_id, id, sizeof j->id, j);
+}
+
+struct job *ledger_find(const struct ledger *l, uint64_t id)
+{
+    struct job *j = NULL;
+    HASH_FIND(hh, l->by_id, &id, sizeof id, j);
+    return j;
+}
+
+void ledger_retire(struct ledger *l, struct job *j)
+{
+    HASH_DEL(l->by_id, j);
+    job_destroy(j);
+}
+
+void ledger_finish(struct ledger *l)
+{
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, l->by_id, j, next)
+    {
+        HASH_DEL(l->by_id, j);
+        job_destroy(j);
+    }
+}

@@ -1,0 +1,22 @@
+/* All jobs of this worker by id: those that run, and those that ended until the front retires
+ * them. Thread: the loop's. */
+#ifndef WORKER_LEDGER_H
+#define WORKER_LEDGER_H
+
+#include <stdbool.h>
+
+#include "daemon/worker/job.h"
+
+#define LEDGER_MAX 16384u
+
+struct ledger {
+    struct job *by_id;
+};
+
+bool ledger_full(const struct ledger *l);
+void ledger_add(struct ledger *l, struct job *j);             /* takes it; its id is new */
+struct job *ledger_find(const struct ledger *l, uint64_t id); /* NULL: unknown or retired */
+void ledger_retire(struct ledger *l, struct job *j);          /* a finished one; destroys it */
+void ledger_finish(struct ledger *l);                         /* all are finished */
+
+#endif

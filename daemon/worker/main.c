@@ -1,0 +1,187 @@
+/* gpud-worker: owns one device and does the jobs that the front hands it. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "build.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/worker/serve.h"
+
+#define CHANNEL_FD       3
+#define INPUT_FD         4
+#define OUTPUT_FD        5
+#define EXIT_ABSENT      69
+#define OPEN_PATIENCE_NS (60 * NS_PER_S) /* a context in the making */
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: gpud-worker --backend NAME --device INDEX [--options TEXT]\n"
+                    "                   [--memory-limit BYTES] [--streams N]\n"
+                    "started by gpud-launcher only\n");
+    return 2;
+}
+
+static bool number_parse(const char *text, uint64_t max, uint64_t *ret_value)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value > max) {
+        return false;
+    }
+    *ret_value = value;
+    return true;
+}
+
+/* 0 to go on, else the exit code + 1 */
+static int options_parse(int argc, char **argv, struct device_options *o)
+{
+    static const struct option LONG[] = {{"backend", required_argument, NULL, 'b'},
+                                         {"device", required_argument, NULL, 'd'},
+                                         {"options", required_argument, NULL, 'o'},
+                                         {"memory-limit", required_argument, NULL, 'm'},
+                                         {"streams", required_argument, NULL, 's'},
+                                         {"version", no_argument, NULL, 'V'},
+                                         {NULL, 0, NULL, 0}};
+    uint64_t value = 0;
+    bool device = false;
+    bool ok = true;
+    int c;
+    while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+        switch (c) {
+        case 'b':
+            o->backend = optarg;
+            break;
+        case 'd':
+            device = ok = ok && number_parse(optarg, UINT_MAX, &value);
+            o->index = (unsigned)value;
+            break;
+        case 'o':
+            o->options = optarg;
+            break;
+        case 'm':
+            ok = ok && number_parse(optarg, UINT64_MAX, &o->memory_limit);
+            break;
+        case 's':
+            ok = ok && number_parse(optarg, DEVICE_STREAMS_MAX, &value);
+            o->streams = (unsigned)value;
+            break;
+        case 'V':
+            printf("gpud-worker %s\n", GPUD_BUILD);
+            return 1;
+        default:
+            ok = false;
+            break;
+        }
+    }
+    return ok && device && o->backend != NULL && optind == argc ? 0 : usage() + 1;
+}
+
+static void process_prepare(void)
+{
+    struct rlimit files;
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)prctl(PR_SET_NAME, "gpud-worker");
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    /* kernels' printf and the drivers' words belong into the log, not on somebody's data */
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* each sealed buffer holds one */
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static int tell_absent(const struct err *why)
+{
+    struct capbuf out;
+    struct msg_w_absent msg = {
+        .code = why->code, .vendor = why->vendor, .text = bytes_str(why->text)};
+    log_error("%s", why->text);
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    if (proto_encode(&schema_msg_w_absent, &msg, &out, NULL) == 0) {
+        (void)seqpacket_send(CHANNEL_FD, out.data, out.size, NULL, NULL);
+    }
+    capbuf_finish(&out);
+    return EXIT_ABSENT;
+}
+
+/* Helps the device to copy; where it refuses, copies are slower. */
+static void staging_register(struct server *s, bool on)
+{
+    const struct backend_memory_ops *ops = s->device.b->memory;
+    static bool registered[2];
+    struct memfd *side[2] = {&s->staging.input, &s->staging.output};
+    for (int i = 0; i < 2 && ops->register_host != NULL; i++) {
+        if (on) {
+            struct err e = ERR_INIT;
+            registered[i] = ops->register_host(s->device.d, side[i]->data, side[i]->size, &e) == 0;
+        } else if (registered[i]) {
+            ops->unregister_host(s->device.d, side[i]->data);
+        }
+    }
+}
+
+static int open_all(struct server *s, uv_loop_t *loop, const struct device_options *o,
+                    struct err *e)
+{
+    int rc = beat_start(&s->beat, CHANNEL_FD, OPEN_PATIENCE_NS, e);
+    rc = rc == 0 ? staging_init(&s->staging, INPUT_FD, OUTPUT_FD, e) : rc;
+    rc = rc == 0 ? device_open(&s->device, o, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    staging_register(s, true);
+    rc = server_start(s, loop, CHANNEL_FD, GPUD_BUILD, e);
+    beat_patience(&s->beat, 0);
+    return rc;
+}
+
+/* What is in flight cannot be called back: the process ends with it. */
+static int close_all(struct server *s, uv_loop_t *loop)
+{
+    channel_drain(&s->channel, 0);
+    if (!server_idle(s)) {
+        _exit(0);
+    }
+    server_finish(s);
+    pump_finish(&s->pump);
+    (void)uv_run(loop, UV_RUN_DEFAULT);
+    beat_stop(&s->beat);
+    staging_register(s, false);
+    device_close(&s->device);
+    staging_finish(&s->staging);
+    return uv_loop_close(loop) == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static struct server server;
+    struct device_options o = {.options = "", .wake = pump_wake, .wake_data = &server.pump};
+    struct err e = ERR_INIT;
+    uv_loop_t loop;
+    log_open("gpud-worker", LOG_LEVEL_INFO);
+    int rc = options_parse(argc, argv, &o);
+    if (rc != 0) {
+        return rc - 1;
+    }
+    process_prepare();
+    if (uv_loop_init(&loop) != 0 || pump_init(&server.pump, &loop, &e) != 0) {
+        log_error("the event loop cannot be made");
+        return 1;
+    }
+    if (open_all(&server, &loop, &o, &e) != 0) {
+        /* a driver's threads may still run: no tidying */
+        _exit(tell_absent(&e));
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    return close_all(&server, &loop);
+}

@@ -1,0 +1,77 @@
+#include "daemon/worker/memory.h"
+
+#include "proto/frames.h"
+
+static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *e)
+{
+    struct memory *m = user;
+    struct backend_block *block = NULL;
+    int rc = m->b->memory->alloc(m->d, size, &block, e);
+    if (rc == 0) {
+        *ret_block = block;
+    }
+    return rc;
+}
+
+static void block_free(void *user, void *block, uint64_t size)
+{
+    struct memory *m = user;
+    (void)size;
+    m->b->memory->free(m->d, block);
+}
+
+int memory_init(struct memory *m, const struct backend *b, struct backend_device *d, uint64_t limit,
+                uint64_t max_alloc, struct err *e)
+{
+    *m = (struct memory){.b = b, .d = d};
+    const struct pool_source source = {
+        .user = m, .alloc = block_alloc, .free = block_free, .max_block = max_alloc};
+    return pool_create(&source, limit, &m->pool, e);
+}
+
+void memory_finish(struct memory *m)
+{
+    pool_destroy(m->pool);
+    m->pool = NULL;
+}
+
+int memory_alloc(struct memory *m, uint64_t size, struct memory_piece *ret_piece, struct err *e)
+{
+    struct memory_piece piece = {.ref = {.block = NULL}};
+    int rc = pool_alloc(m->pool, size, &piece.pool, e);
+    if (rc == 0) {
+        piece.ref = (struct backend_ref){.block = piece.pool.block, .offset = piece.pool.offset};
+        *ret_piece = piece;
+    }
+    return rc;
+}
+
+void memory_free(struct memory *m, struct memory_piece *piece)
+{
+    if (piece->ref.block != NULL) {
+        pool_free(m->pool, &piece->pool);
+        piece->ref.block = NULL;
+    }
+}
+
+void memory_trim(struct memory *m)
+{
+    (void)pool_trim(m->pool, 0);
+}
+
+void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats)
+{
+    struct pool_stats s;
+    pool_stats(m->pool, &s);
+    *ret_stats = (struct msg_w_pool){.size = s.size,
+                                     .used = s.used,
+                                     .peak = s.peak,
+                                     .cached = s.cached,
+                                     .largest_free = s.largest_free,
+                                     .allocations = s.allocations,
+                                     .frees = s.frees,
+                                     .hits = s.hits,
+                                     .failures = s.failures,
+                                     .driver_calls = s.driver_calls,
+                                     .live = s.live};
+}

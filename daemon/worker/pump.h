@@ -1,0 +1,36 @@
+/*
+ * When to ask the device: at its wake-up calls; as a backstop every 10 ms, since a failure may come
+ * without one; and where it cannot call at all, for a short while without pause, then every
+ * millisecond. Only while something is in flight. Thread: the loop's, pump_wake any.
+ */
+#ifndef WORKER_PUMP_H
+#define WORKER_PUMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/err.h"
+
+/* Asks; true while something is in flight. */
+typedef bool (*pump_fn)(void *data);
+
+struct pump {
+    uv_async_t wake;
+    uv_timer_t timer;
+    uv_idle_t spin;
+    bool wakes;          /* the device calls */
+    uint64_t spin_until; /* ns */
+    pump_fn ask;
+    void *data;
+};
+
+int pump_init(struct pump *p, uv_loop_t *loop, struct err *e);
+/* From then on it asks; wakes: does the device call? */
+void pump_start(struct pump *p, bool wakes, pump_fn ask, void *data);
+/* Something was put in flight. */
+void pump_kick(struct pump *p);
+void pump_wake(void *pump); /* a backend_wake_fn */
+void pump_finish(struct pump *p);
+
+#endif

@@ -1,0 +1,435 @@
+#include "daemon/worker/serve.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/worker/answer.h"
+
+#define LINK_PATIENCE_NS (120 * NS_PER_S) /* a module being linked */
+#define DRAIN_MS         200
+
+bool server_idle(const struct server *s)
+{
+    return s->completion.first == NULL && s->transfers.first == NULL;
+}
+
+/* A frame that cannot be sent leaves the front with a wrong picture: end, so that it sees that. */
+static void must_send(struct server *s, int rc, const struct err *e)
+{
+    if (rc != 0 && !s->ended) {
+        log_error("%s", e->text);
+        _exit(EXIT_LOST);
+    }
+}
+
+/* The process is not to be trusted any more: what is known is told, the rest is the front's. */
+static void end_lost(struct server *s, const char *text)
+{
+    log_error("%s", text);
+    channel_drain(&s->channel, DRAIN_MS);
+    _exit(EXIT_LOST);
+}
+
+/* ---- what happens on the device ----------------------------------------------------------------
+ */
+
+static void on_job_done(void *data, struct job *j)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    must_send(s, channel_send_bytes(&s->channel, bytes_of(j->done, j->done_size), NULL, &e), &e);
+    if (device_is_lost(j->e.code)) {
+        end_lost(s, j->e.text);
+    }
+}
+
+static void on_job_started(void *data, struct job *j)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    struct msg_w_started msg = {.job = j->id, .at_ns = j->seen_running_ns};
+    must_send(s, channel_send(&s->channel, &schema_msg_w_started, &msg, NULL, &e), &e);
+}
+
+static void on_transfer_done(void *data, struct buffer *b, const struct err *why)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    must_send(s, answer_buffer(&s->channel, b->id, why, &e), &e);
+    if (device_is_lost(why->code)) {
+        end_lost(s, why->text);
+    }
+    if (b->broken && !b->freed) {
+        buffer_free(&s->buffers, b);
+    }
+}
+
+static bool ask_device(void *data)
+{
+    struct server *s = data;
+    transfers_poll(&s->transfers);
+    completion_poll(&s->completion, clock_now_ns());
+    return !server_idle(s);
+}
+
+/* ---- frames
+ * -------------------------------------------------------------------------------------- */
+
+static int on_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds,
+                            struct err *e)
+{
+    struct msg_f_buffer_create msg;
+    struct buffer *b = NULL;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_buffer_create, frame, &msg, e);
+    rc = rc == 0 ? buffer_create(&s->buffers, msg.id, msg.size, msg.meta, &b, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (msg.zero == 0 || msg.size == 0) {
+        struct err ok = ERR_INIT;
+        return answer_buffer(&s->channel, msg.id, &ok, e);
+    }
+    rc = transfer_start(&s->transfers, TRANSFER_ZERO, b, NULL, e);
+    if (rc != 0) {
+        buffer_free(&s->buffers, b);
+    }
+    return rc;
+}
+
+static int on_buffer_free(struct server *s, struct bytes frame, struct frame_fds *fds,
+                          struct err *e)
+{
+    struct msg_f_buffer_free msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_buffer_free, frame, &msg, e);
+    struct buffer *b = rc == 0 ? buffer_find(&s->buffers, msg.id, e) : NULL;
+    if (b == NULL) {
+        return ERR_BAD_HANDLE;
+    }
+    buffer_free(&s->buffers, b);
+    return 0;
+}
+
+static int on_buffer_meta(struct server *s, struct bytes frame, struct frame_fds *fds,
+                          struct err *e)
+{
+    struct msg_f_buffer_meta msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_buffer_meta, frame, &msg, e);
+    struct buffer *b = rc == 0 ? buffer_find(&s->buffers, msg.id, e) : NULL;
+    if (b == NULL) {
+        return ERR_BAD_HANDLE;
+    }
+    buffer_set_meta(b, msg.meta);
+    return 0;
+}
+
+/* The copy is of what the jobs that were given before leave in the buffer. */
+static int wait_for_users(struct server *s, const struct buffer *b, struct err *e)
+{
+    for (const struct job *j = s->completion.first; j != NULL; j = j->next) {
+        bool uses = false;
+        for (unsigned i = 0; i < j->buffer_count && !uses; i++) {
+            uses = j->buffers[i] == b;
+        }
+        int rc = uses ? transfers_wait(&s->transfers, j->mark[j->mark_count - 1].marker, e) : 0;
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int host_take(struct frame_fds *fds, uint64_t size, bool writable, struct memfd *ret_m,
+                     struct err *e)
+{
+    if (fds->count != 1 || size == 0 || size > SIZE_MAX / 2) {
+        return err_set(e, ERR_PROTOCOL, "a host copy of %" PRIu64 " bytes needs one descriptor",
+                       size);
+    }
+    int rc = memfd_adopt(fds->fd[0], (size_t)size, writable, ret_m, e);
+    fds->count = rc == 0 ? 0 : fds->count;
+    return rc;
+}
+
+static int on_buffer_seal(struct server *s, struct bytes frame, struct frame_fds *fds,
+                          struct err *e)
+{
+    struct msg_f_buffer_seal msg;
+    struct memfd host = MEMFD_NONE;
+    int rc = proto_decode(&schema_msg_f_buffer_seal, frame, &msg, e);
+    struct buffer *b = rc == 0 ? buffer_find(&s->buffers, msg.id, e) : NULL;
+    if (b == NULL) {
+        return rc != 0 ? rc : ERR_BAD_HANDLE;
+    }
+    if (b->size != msg.size || b->sealed_fd >= 0) {
+        return err_set(e, ERR_STATE, "buffer %" PRIu64 " of %" PRIu64 " bytes cannot be sealed",
+                       b->id, b->size);
+    }
+    rc = host_take(fds, msg.size, true, &host, e);
+    rc = rc == 0 ? wait_for_users(s, b, e) : rc;
+    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, e) : rc;
+    memfd_finish(&host);
+    return rc;
+}
+
+static int on_buffer_restore(struct server *s, struct bytes frame, struct frame_fds *fds,
+                             struct err *e)
+{
+    struct msg_f_buffer_restore msg;
+    struct memfd host = MEMFD_NONE;
+    struct buffer *b = NULL;
+    int rc = proto_decode(&schema_msg_f_buffer_restore, frame, &msg, e);
+    rc = rc == 0 ? host_take(fds, msg.size, false, &host, e) : rc;
+    rc = rc == 0 ? buffer_create(&s->buffers, msg.id, msg.size, msg.meta, &b, e) : rc;
+    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, e) : rc;
+    if (rc != 0 && b != NULL) {
+        buffer_free(&s->buffers, b);
+    }
+    memfd_finish(&host);
+    return rc;
+}
+
+/* Copies the binary out of shared memory, whose other owner could change it meanwhile. */
+static int binary_take(const struct frame_fds *fds, uint64_t size, uint8_t **ret_data,
+                       struct err *e)
+{
+    if (fds->count != 1 || size == 0 || size > MODULE_BYTES_MAX) {
+        return err_set(e, ERR_PROTOCOL, "module of %" PRIu64 " bytes with %d descriptors", size,
+                       fds->count);
+    }
+    uint8_t *data = malloc((size_t)size);
+    if (data == NULL) {
+        return err_set(e, ERR_NOMEM, "module of %" PRIu64 " bytes", size);
+    }
+    for (size_t at = 0; at < size;) {
+        ssize_t n = pread(fds->fd[0], data + at, (size_t)size - at, (off_t)at);
+        if (n <= 0) {
+            free(data);
+            return err_errno(e, ERR_IO, "reading a module at byte %zu of %" PRIu64, at, size);
+        }
+        at += (size_t)n;
+    }
+    *ret_data = data;
+    return 0;
+}
+
+static int on_module_load(struct server *s, struct bytes frame, struct frame_fds *fds,
+                          struct err *e)
+{
+    struct msg_f_module_load msg;
+    struct module *m = NULL;
+    uint8_t *data = NULL;
+    int rc = proto_decode(&schema_msg_f_module_load, frame, &msg, e);
+    rc = rc == 0 ? binary_take(fds, msg.size, &data, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    beat_patience(&s->beat, LINK_PATIENCE_NS);
+    rc = module_load(&s->modules, msg.module, msg.hash, bytes_of(data, (size_t)msg.size), &m, e);
+    beat_patience(&s->beat, 0);
+    free(data);
+    return rc == 0 ? answer_module(&s->channel, m, e) : rc;
+}
+
+static int on_module_unload(struct server *s, struct bytes frame, struct frame_fds *fds,
+                            struct err *e)
+{
+    struct msg_f_module_unload msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_module_unload, frame, &msg, e);
+    struct module *m = rc == 0 ? module_find(&s->modules, msg.module, e) : NULL;
+    if (m == NULL) {
+        return ERR_BAD_HANDLE;
+    }
+    module_unload(&s->modules, m);
+    return 0;
+}
+
+/* A job that is known was given again: its answer is sent when it is there, or once more. */
+static int job_again(struct server *s, const struct job *j, struct err *e)
+{
+    return j->finished ? channel_send_bytes(&s->channel, bytes_of(j->done, j->done_size), NULL, e)
+                       : 0;
+}
+
+static int on_job(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_job msg;
+    struct job *j = NULL;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_job, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct job *known = ledger_find(&s->ledger, msg.job);
+    if (known != NULL) {
+        return job_again(s, known, e);
+    }
+    if (ledger_full(&s->ledger)) {
+        return err_set(e, ERR_LIMIT, "a worker keeps at most %u jobs", LEDGER_MAX);
+    }
+    rc = job_create(&s->executor.scope, &msg, &j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    ledger_add(&s->ledger, j);
+    completion_add(&s->completion, j);
+    rc = executor_enqueue(&s->executor, j, &msg, e);
+    if (rc != 0) {
+        j->e = *e;
+        completion_fail(&s->completion, j); /* does not return: the device is lost */
+    }
+    pump_kick(&s->pump);
+    return 0;
+}
+
+static int on_retire(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_retire msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_retire, frame, &msg, e);
+    struct job *j = rc == 0 ? ledger_find(&s->ledger, msg.job) : NULL;
+    if (j != NULL && j->finished) {
+        ledger_retire(&s->ledger, j);
+    }
+    return rc;
+}
+
+static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_inventory msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_inventory, frame, &msg, e);
+    return rc == 0
+               ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
+               : rc;
+}
+
+static int on_pool(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_pool msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_pool, frame, &msg, e);
+    if (rc == 0 && msg.trim != 0) {
+        memory_trim(&s->device.memory);
+    }
+    return rc == 0 ? answer_pool(&s->channel, &s->device.memory, e) : rc;
+}
+
+static int on_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    (void)frame;
+    (void)fds;
+    (void)e;
+    s->ended = true;
+    uv_stop(s->loop);
+    return 0;
+}
+
+enum answer { ANSWER_NONE, ANSWER_BUFFER, ANSWER_MODULE, ANSWER_JOB };
+
+static const struct {
+    unsigned kind;
+    enum answer answer; /* what tells the front that it failed */
+    int (*serve)(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+} FRAMES[] = {
+    {FRAME_KIND_F_BUFFER_CREATE, ANSWER_BUFFER, on_buffer_create},
+    {FRAME_KIND_F_BUFFER_FREE, ANSWER_NONE, on_buffer_free},
+    {FRAME_KIND_F_BUFFER_META, ANSWER_NONE, on_buffer_meta},
+    {FRAME_KIND_F_BUFFER_SEAL, ANSWER_BUFFER, on_buffer_seal},
+    {FRAME_KIND_F_BUFFER_RESTORE, ANSWER_BUFFER, on_buffer_restore},
+    {FRAME_KIND_F_MODULE_LOAD, ANSWER_MODULE, on_module_load},
+    {FRAME_KIND_F_MODULE_UNLOAD, ANSWER_NONE, on_module_unload},
+    {FRAME_KIND_F_JOB, ANSWER_JOB, on_job},
+    {FRAME_KIND_F_RETIRE, ANSWER_NONE, on_retire},
+    {FRAME_KIND_F_INVENTORY, ANSWER_NONE, on_inventory},
+    {FRAME_KIND_F_POOL, ANSWER_NONE, on_pool},
+    {FRAME_KIND_F_QUIT, ANSWER_NONE, on_quit},
+};
+
+static void answer_error(struct server *s, enum answer answer, struct bytes frame,
+                         const struct err *why)
+{
+    struct err e = ERR_INIT;
+    uint64_t id = 0;
+    int rc = 0;
+    if (answer == ANSWER_NONE || !answer_id_of(frame, &id)) {
+        log_warn("a frame of the front was refused: %s", why->text);
+        return;
+    }
+    if (answer == ANSWER_BUFFER) {
+        rc = answer_buffer(&s->channel, id, why, &e);
+    } else if (answer == ANSWER_MODULE) {
+        rc = answer_module_error(&s->channel, id, why, &e);
+    } else {
+        rc = answer_job_error(&s->channel, id, why, &e);
+    }
+    must_send(s, rc, &e);
+    if (device_is_lost(why->code)) {
+        end_lost(s, why->text);
+    }
+}
+
+static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
+{
+    struct server *s = data;
+    unsigned kind = proto_kind(frame);
+    for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
+        if (FRAMES[i].kind == kind) {
+            struct err e = ERR_INIT;
+            if (FRAMES[i].serve(s, frame, fds, &e) != 0) {
+                answer_error(s, FRAMES[i].answer, frame, &e);
+            }
+            if (!server_idle(s)) {
+                pump_kick(&s->pump);
+            }
+            return;
+        }
+    }
+    log_warn("a frame of unknown kind %u was refused", kind);
+}
+
+static void on_closed(void *data, const struct err *e)
+{
+    struct server *s = data;
+    log_info("%s", e->text);
+    s->ended = true;
+    uv_stop(s->loop);
+}
+
+int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
+                 struct err *e)
+{
+    struct device *dev = &s->device;
+    s->loop = loop;
+    s->build = build;
+    buffers_init(&s->buffers, &dev->memory);
+    modules_init(&s->modules, dev->b, dev->d);
+    s->executor = (struct executor){.scope = {.device = dev,
+                                              .buffers = &s->buffers,
+                                              .modules = &s->modules,
+                                              .staging = &s->staging},
+                                    .ledger = &s->ledger};
+    completion_init(&s->completion, &s->executor,
+                    (struct completion_callbacks){.done = on_job_done, .started = on_job_started},
+                    s);
+    transfers_init(&s->transfers, dev, &s->buffers, on_transfer_done, s);
+    pump_start(&s->pump, dev->wakes, ask_device, s);
+    int rc = channel_init(&s->channel, loop, channel_fd,
+                          (struct channel_callbacks){.frame = on_frame, .closed = on_closed}, s, e);
+    return rc == 0 ? answer_ready(&s->channel, dev, build, e) : rc;
+}
+
+void server_finish(struct server *s)
+{
+    channel_finish(&s->channel);
+    ledger_finish(&s->ledger);
+    modules_finish(&s->modules);
+    buffers_finish(&s->buffers);
+}

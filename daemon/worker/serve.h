@@ -1,0 +1,43 @@
+/*
+ * What the worker does with each frame of the front, and what it tells it: the one place that knows
+ * all parts. Thread: the loop's.
+ */
+#ifndef WORKER_SERVE_H
+#define WORKER_SERVE_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "daemon/worker/beat.h"
+#include "daemon/worker/channel.h"
+#include "daemon/worker/completion.h"
+#include "daemon/worker/pump.h"
+#include "daemon/worker/transfer.h"
+
+#define EXIT_LOST 70 /* the device or a kernel broke this process */
+
+struct server {
+    struct channel channel;
+    struct pump pump;
+    struct beat beat;
+    struct device device;
+    struct staging staging;
+    struct buffers buffers;
+    struct modules modules;
+    struct ledger ledger;
+    struct executor executor;
+    struct completion completion;
+    struct transfers transfers;
+    uv_loop_t *loop;
+    const char *build;
+    bool ended; /* nothing more is to be served */
+};
+
+/* Ties the parts together; device, staging and beat are there. Sends W_READY. */
+int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
+                 struct err *e);
+bool server_idle(const struct server *s); /* nothing is in flight */
+/* Idle. Frees everything but device, staging and beat. */
+void server_finish(struct server *s);
+
+#endif

@@ -1,0 +1,24 @@
+/* The two pieces of shared memory through which a job's bytes come and go: the front writes the
+ * input, the worker the output. Ranges in them are the front's to hand out. */
+#ifndef WORKER_STAGING_H
+#define WORKER_STAGING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/memfd.h"
+
+struct staging {
+    struct memfd input; /* mapped for reading */
+    struct memfd output;
+};
+
+/* Maps both descriptors and owns them from then on. */
+int staging_init(struct staging *s, int input_fd, int output_fd, struct err *e);
+void staging_finish(struct staging *s);
+/* Does [offset, offset + size) lie inside? Names the kind in the error. */
+int staging_check(const struct memfd *m, const char *kind, uint64_t offset, uint64_t size,
+                  struct err *e);
+
+#endif

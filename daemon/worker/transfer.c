@@ -1,0 +1,105 @@
+#include "daemon/worker/transfer.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+void transfers_init(struct transfers *t, struct device *device, struct buffers *buffers,
+                    transfer_done_fn done, void *data)
+{
+    *t = (struct transfers){.device = device, .buffers = buffers, .done = done, .data = data};
+}
+
+static int zero(struct device *dev, const struct buffer *b, struct err *e)
+{
+    static const uint8_t ZEROS[16];
+    size_t pattern = sizeof ZEROS;
+    while (b->size % pattern != 0) {
+        pattern /= 2;
+    }
+    return dev->b->stream->fill(dev->service, b->piece.ref, ZEROS, pattern, b->size, e);
+}
+
+static int enqueue(struct device *dev, enum transfer_kind kind, const struct buffer *b,
+                   const struct memfd *host, struct err *e)
+{
+    switch (kind) {
+    case TRANSFER_ZERO:
+        return zero(dev, b, e);
+    case TRANSFER_SEAL:
+        return dev->b->stream->read(dev->service, host->data, b->piece.ref, b->size, e);
+    default:
+        return dev->b->stream->write(dev->service, b->piece.ref, host->data, b->size, e);
+    }
+}
+
+int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
+                   struct memfd *host, struct err *e)
+{
+    struct transfer *x = calloc(1, sizeof *x);
+    if (x == NULL) {
+        return err_set(e, ERR_NOMEM, "transfer");
+    }
+    int rc = enqueue(t->device, kind, b, host, e);
+    rc = rc == 0 ? device_mark(t->device, t->device->service, &x->marker, e) : rc;
+    if (rc != 0) {
+        free(x);
+        return rc;
+    }
+    x->kind = kind;
+    x->buffer = b;
+    x->host = MEMFD_NONE;
+    if (host != NULL) {
+        x->host = *host;
+        *host = MEMFD_NONE;
+    }
+    buffer_use(b);
+    if (kind != TRANSFER_SEAL) {
+        b->filling = x->marker;
+    }
+    DL_APPEND(t->first, x);
+    return 0;
+}
+
+int transfers_wait(struct transfers *t, struct backend_marker *marker, struct err *e)
+{
+    return t->device->b->stream->wait(t->device->service, marker, e);
+}
+
+/* The host copy is kept by its descriptor alone. */
+static void keep_host(struct transfer *x)
+{
+    x->buffer->sealed_fd = x->host.fd;
+    x->host.fd = -1;
+}
+
+static void finish(struct transfers *t, struct transfer *x, const struct err *e)
+{
+    struct buffer *b = x->buffer;
+    DL_DELETE(t->first, x);
+    t->device->b->marker->release(x->marker);
+    if (x->kind != TRANSFER_SEAL) {
+        b->filling = NULL;
+        b->broken = e->code != 0;
+    }
+    if (x->kind != TRANSFER_ZERO && e->code == 0 && b->sealed_fd < 0) {
+        keep_host(x);
+    }
+    memfd_finish(&x->host);
+    free(x);
+    t->done(t->data, b, e);
+    buffer_unuse(t->buffers, b);
+}
+
+void transfers_poll(struct transfers *t)
+{
+    struct transfer *x;
+    struct transfer *next;
+    DL_FOREACH_SAFE(t->first, x, next)
+    {
+        struct err e = ERR_INIT;
+        enum backend_state state = t->device->b->marker->state(x->marker, &e);
+        if (state == BACKEND_DONE || state == BACKEND_FAILED) {
+            finish(t, x, &e);
+        }
+    }
+}
