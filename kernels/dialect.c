@@ -14,8 +14,39 @@ struct emitter {
     const struct dialect_lang *lang;
     const struct dialect_piece *piece;
     int dtype; /* the member's T */
+    unsigned
+        outside;   /* variables that text between kernels uses (macros): bits of variable_names */
+    unsigned uses; /* those and the kernel's own */
     struct capbuf *out;
 };
+
+/* What a prologue may declare, three axes each. */
+enum variable { VAR_LID, VAR_GID, VAR_GROUP_SIZE, VAR_GROUPS, VAR_INDEX, VARS };
+static const char *const variable_names[VARS][3] = {
+    [VAR_LID] = {"lid", "lid_y", "lid_z"},
+    [VAR_GID] = {"gid", "gid_y", "gid_z"},
+    [VAR_GROUP_SIZE] = {"group_size", "group_size_y", "group_size_z"},
+    [VAR_GROUPS] = {"groups", "groups_y", "groups_z"},
+    [VAR_INDEX] = {"i", "j", "k"},
+};
+
+static unsigned variable_bit(enum variable v, unsigned axis)
+{
+    return 1u << ((unsigned)v * 3 + axis);
+}
+
+static unsigned variables_used(struct bytes text)
+{
+    unsigned used = 0;
+    for (unsigned v = 0; v < VARS; v++) {
+        for (unsigned axis = 0; axis < 3; axis++) {
+            if (lex_uses(text, variable_names[v][axis])) {
+                used |= variable_bit(v, axis);
+            }
+        }
+    }
+    return used;
+}
 
 static const char *type_of(const struct emitter *m, int dtype)
 {
@@ -33,6 +64,14 @@ static void emit_line(const struct emitter *m, unsigned line, unsigned column)
     capbuf_printf(m->out, "\"\n%*s", (int)column - 1, "");
 }
 
+static void emit_text(const struct emitter *m)
+{
+    capbuf_printf(m->out, "%s", m->lang->enter);
+    emit_line(m, m->piece->line, m->piece->column);
+    capbuf_append(m->out, m->piece->text.data, m->piece->text.size);
+    capbuf_printf(m->out, "\n%s", m->lang->leave);
+}
+
 static void emit_axis_value(const struct emitter *m, const char *format, unsigned axis)
 {
     static const char *const letters[] = {"x", "y", "z"};
@@ -43,33 +82,29 @@ static void emit_axis_value(const struct emitter *m, const char *format, unsigne
     capbuf_printf(m->out, "%s%s", name, at + 2);
 }
 
-/* Only what the source mentions, so that compilers have no unused variables to report. */
-static void emit_variable(const struct emitter *m, const char *type, const char *name,
+/* Only what is used, so that compilers have no unused variables to report. */
+static void emit_variable(const struct emitter *m, enum variable v, const char *type,
                           const char *format, unsigned axis)
 {
-    static const char *const suffix[] = {"", "_y", "_z"};
-    char full[32];
-    snprintf(full, sizeof(full), "%s%s", name, suffix[axis]);
-    if (!lex_uses(m->source, full)) {
+    if ((m->uses & variable_bit(v, axis)) == 0) {
         return;
     }
-    capbuf_printf(m->out, "const %s %s = (%s)", type, full, type);
+    capbuf_printf(m->out, "const %s %s = (%s)", type, variable_names[v][axis], type);
     emit_axis_value(m, format, axis);
     capbuf_printf(m->out, "; ");
 }
 
 static void emit_index(const struct emitter *m, unsigned axis)
 {
-    static const char *const index[] = {"i", "j", "k"};
     const struct signature *s = &m->piece->sig;
     bool needed = s->guarded && axis < s->over_count;
     if (axis > 0 && s->over_count != 0 && axis >= s->over_count) {
         return;
     }
-    if (!needed && !lex_uses(m->source, index[axis])) {
+    if (!needed && (m->uses & variable_bit(VAR_INDEX, axis)) == 0) {
         return;
     }
-    capbuf_printf(m->out, "const u64 %s = ((u64)", index[axis]);
+    capbuf_printf(m->out, "const u64 %s = ((u64)", variable_names[VAR_INDEX][axis]);
     emit_axis_value(m, m->lang->gid, axis);
     capbuf_printf(m->out, " * ");
     emit_axis_value(m, m->lang->group_size, axis);
@@ -113,10 +148,10 @@ static void emit_guard(const struct emitter *m)
 static void emit_prologue(const struct emitter *m)
 {
     for (unsigned axis = 0; axis < 3; axis++) {
-        emit_variable(m, "u32", "lid", m->lang->lid, axis);
-        emit_variable(m, "u64", "gid", m->lang->gid, axis);
-        emit_variable(m, "u32", "group_size", m->lang->group_size, axis);
-        emit_variable(m, "u64", "groups", m->lang->groups, axis);
+        emit_variable(m, VAR_LID, "u32", m->lang->lid, axis);
+        emit_variable(m, VAR_GID, "u64", m->lang->gid, axis);
+        emit_variable(m, VAR_GROUP_SIZE, "u32", m->lang->group_size, axis);
+        emit_variable(m, VAR_GROUPS, "u64", m->lang->groups, axis);
         emit_index(m, axis);
     }
     emit_guard(m);
@@ -251,9 +286,8 @@ static int emit_member(const struct emitter *m, struct err *e)
         emit_locals(m);
     }
     emit_prologue(m);
-    emit_line(m, piece->line, piece->column);
-    capbuf_append(m->out, piece->text.data, piece->text.size);
-    capbuf_printf(m->out, "\n}\n");
+    emit_text(m);
+    capbuf_printf(m->out, "}\n");
     if (m->dtype != DTYPE_NONE) {
         capbuf_printf(m->out, "#undef T\n#undef T_LOWEST\n#undef T_HIGHEST\n");
     }
@@ -281,6 +315,7 @@ static int emit_kernel(struct emitter *m, bool f64, struct err *e)
 {
     const struct signature *s = &m->piece->sig;
     unsigned members = s->type_count == 0 ? 1 : s->type_count;
+    m->uses = m->outside | variables_used(m->piece->text);
     for (unsigned t = 0; t < members; t++) {
         m->dtype = s->type_count == 0 ? DTYPE_NONE : s->type[t];
         if (needs_f64(s, m->dtype) && !f64) {
@@ -294,6 +329,21 @@ static int emit_kernel(struct emitter *m, bool f64, struct err *e)
     return 0;
 }
 
+static int scan_outside(struct emitter *m, struct dialect_piece *piece, struct err *e)
+{
+    struct dialect_scan scan;
+    bool end = false;
+    int r = 0;
+    dialect_scan_init(&scan, m->source, m->file);
+    while (r == 0 && !end) {
+        r = dialect_scan_next(&scan, piece, &end, e);
+        if (r == 0 && !end && !piece->kernel) {
+            m->outside |= variables_used(piece->text);
+        }
+    }
+    return r;
+}
+
 static int emit_pieces(struct emitter *m, struct dialect_piece *piece, bool f64, struct err *e)
 {
     struct dialect_scan scan;
@@ -304,8 +354,7 @@ static int emit_pieces(struct emitter *m, struct dialect_piece *piece, bool f64,
         if (piece->kernel) {
             r = emit_kernel(m, f64, e);
         } else {
-            emit_line(m, piece->line, piece->column);
-            capbuf_append(m->out, piece->text.data, piece->text.size);
+            emit_text(m);
         }
         if (r == 0) {
             r = dialect_scan_next(&scan, piece, &end, e);
@@ -328,7 +377,10 @@ int dialect_translate(struct bytes source, const char *file, enum dialect_target
                         .piece = piece,
                         .out = out};
     capbuf_printf(out, "%s%s", m.lang->preamble, f64 ? m.lang->preamble_f64 : "");
-    int r = emit_pieces(&m, piece, f64, e);
+    int r = scan_outside(&m, piece, e);
+    if (r == 0) {
+        r = emit_pieces(&m, piece, f64, e);
+    }
     free(piece);
     if (r == 0 && out->failed) {
         return err_set(e, ERR_LIMIT, "translation of %s is larger than %zu bytes", m.file,

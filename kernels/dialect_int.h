@@ -30,6 +30,8 @@ int dialect_scan_next(struct dialect_scan *scan, struct dialect_piece *ret_piece
 struct dialect_lang {
     const char *preamble;     /* types and functions */
     const char *preamble_f64; /* in addition where f64 may be used */
+    const char *enter;        /* before the user's text, on lines of its own */
+    const char *leave;        /* after it */
     const char *kernel;       /* before an entry: "__kernel void" */
     const char *array;        /* before an array's type: "__global " */
     const char *local;        /* before a local array: "__local " */

@@ -18,7 +18,6 @@ static const char cuda_preamble[] =
     "typedef long long i64;\ntypedef unsigned long long u64;\ntypedef float f32;\n"
     "#define helper static __device__ inline\n"
     "#define constant static __constant__ const\n"
-    "#define global\n"
     "#define local\n"
     "#define barrier() __syncthreads()\n"
     "#define atomic_add(p, v) atomicAdd((p), (v))\n"
@@ -32,6 +31,8 @@ static const char host_preamble[] = "#include \"kernels/host_runtime.h\"\n";
 static const struct dialect_lang langs[] = {
     [DIALECT_OPENCL] = {.preamble = opencl_preamble,
                         .preamble_f64 = opencl_f64,
+                        .enter = "",
+                        .leave = "",
                         .kernel = "__kernel ",
                         .array = "__global ",
                         .local = "__local ",
@@ -44,6 +45,9 @@ static const struct dialect_lang langs[] = {
                         .groups = "get_num_groups(%s)"},
     [DIALECT_CUDA] = {.preamble = cuda_preamble,
                       .preamble_f64 = cuda_f64,
+                      /* not for good: __global__ is an attribute of that name */
+                      .enter = "\n#define global\n",
+                      .leave = "#undef global\n",
                       .kernel = "extern \"C\" __global__ ",
                       .array = "",
                       .local = "__shared__ ",
@@ -58,6 +62,8 @@ static const struct dialect_lang langs[] = {
                       .axis_letter = true},
     [DIALECT_HOST] = {.preamble = host_preamble,
                       .preamble_f64 = "",
+                      .enter = "",
+                      .leave = "",
                       .kernel = "static ",
                       .array = "",
                       .local = "",
