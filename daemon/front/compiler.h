@@ -18,7 +18,8 @@
 struct compiler;
 
 struct compiler_options {
-    const char *cache_dir; /* NULL: no cache */
+    const char *cache_dir; /* NULL: no cache. One that cannot be used is done without. */
+    uint64_t cache_bytes;  /* bound of all files together; 0: 1 GiB */
     const char *build;
     unsigned parallel;
     unsigned queue_max; /* more wait requests are ERR_BUSY */
@@ -56,6 +57,12 @@ int compiler_start(struct compiler *c, const struct compiler_request *request,
 /* The owner of launcher callbacks hands on what concerns compilers; false: not one of mine. */
 bool compiler_started(struct compiler *c, uint64_t id, int code, const char *text);
 bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out);
+
+/* The launcher was lost: what ran there starts anew with another one, or is answered with
+ * ERR_CLOSED (as all later requests are) if there is none. */
+void compiler_relink(struct compiler *c, struct launcher_link *launcher);
+/* Why there is no cache although one was asked for; NULL if there is one. */
+const struct err *compiler_cache_error(const struct compiler *c);
 
 struct compiler_stats {
     uint64_t started, hits, misses, damaged, failed, running, queued;
