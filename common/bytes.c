@@ -64,6 +64,9 @@ static bool grow(struct capbuf *b, size_t need)
     if (capacity > b->limit) {
         capacity = b->limit;
     }
+    if (capacity == 0) {
+        return false;
+    }
     uint8_t *data = realloc(b->data, capacity);
     if (data == NULL) {
         return false;
@@ -76,7 +79,7 @@ static bool grow(struct capbuf *b, size_t need)
 uint8_t *capbuf_extend(struct capbuf *b, size_t size)
 {
     if (b->failed || size > b->limit - b->size ||
-        (b->size + size > b->capacity && !grow(b, b->size + size))) {
+        ((b->data == NULL || b->size + size > b->capacity) && !grow(b, b->size + size))) {
         b->failed = true;
         return NULL;
     }

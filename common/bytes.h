@@ -32,6 +32,7 @@ void capbuf_finish(struct capbuf *b);
 void capbuf_reset(struct capbuf *b); /* size 0, failed false; memory kept */
 bool capbuf_append(struct capbuf *b, const void *data, size_t size);
 uint8_t *capbuf_extend(struct capbuf *b, size_t size); /* room for `size` more, NULL if it failed */
+/* Without the NUL, for which the limit must leave a byte all the same. */
 bool capbuf_printf(struct capbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct bytes capbuf_view(const struct capbuf *b);
 

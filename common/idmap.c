@@ -145,6 +145,10 @@ void *idmap_remove(struct idmap *m, uint64_t handle)
     struct idmap_slot *s = &m->slots[slot];
     s->value = NULL;
     s->generation = generation_after(s->generation);
+    /* A restored handle is older than our first one: what follows it must be ours, too. */
+    if (s->generation < m->first_generation) {
+        s->generation = m->first_generation;
+    }
     s->next_free = m->first_free;
     m->first_free = slot + 1;
     m->live--;

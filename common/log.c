@@ -58,6 +58,16 @@ const char *log_level_name(int level)
     }
 }
 
+/* What a client sent must not look like lines of ours. */
+static void flatten(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            *text = ' ';
+        }
+    }
+}
+
 void log_write(int level, const char *fmt, ...)
 {
     if (level > atomic_load(&sink.level)) {
@@ -76,6 +86,7 @@ void log_write(int level, const char *fmt, ...)
     if (body < 0) {
         return;
     }
+    flatten(line + head);
     size_t used = strlen(line);
     line[used] = '\n';
     ssize_t written = write(STDERR_FILENO, line, used + 1);

@@ -1,7 +1,7 @@
 /*
  * The log sink: the one global of the project. Libraries do not log; programs do.
  * Lines go to stderr as "<N>text" (the prefix systemd reads) when JOURNAL_STREAM is set, else as
- * "program: text". Thread-safe: one write(2) per line.
+ * "program: text". Control characters become blanks. Thread-safe: one write(2) per line.
  */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H

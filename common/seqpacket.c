@@ -50,9 +50,8 @@ int seqpacket_listen(const char *path, int *ret_fd, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    mode_t old = umask(0177);
-    bool bound = bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
-    (void)umask(old);
+    /* The file gets the socket's mode; the umask belongs to the whole process. */
+    bool bound = fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
     if (!bound || listen(fd, 8) != 0) {
         rc = err_errno(e, ERR_IO, "listening on %s", path);
         (void)close(fd);
@@ -86,6 +85,11 @@ int seqpacket_send(int fd, const void *data, size_t size, const struct frame_fds
         struct cmsghdr align;
         char space[CMSG_SPACE(sizeof(int) * FRAME_MAX_FDS)];
     } control;
+    if (size == 0 || size > FRAME_MAX_BYTES ||
+        (fds != NULL && (fds->count < 0 || fds->count > FRAME_MAX_FDS))) {
+        return err_set(e, ERR_INVALID, "a frame of %zu bytes with %d descriptors", size,
+                       fds != NULL ? fds->count : 0);
+    }
     struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     if (fds != NULL && fds->count > 0) {

@@ -26,8 +26,8 @@ int seqpacket_connect(const char *path, int *ret_fd, struct err *e);
 
 enum { SEQPACKET_AGAIN = 1, SEQPACKET_EOF = 2 };
 
-/* 0 = sent, SEQPACKET_AGAIN = try when writable, < 0 = ERR_*. fds may be NULL; they stay the
- * caller's. */
+/* 0 = sent, SEQPACKET_AGAIN = try when writable, < 0 = ERR_*. size: 1 to FRAME_MAX_BYTES. fds may
+ * be NULL; they stay the caller's. */
 int seqpacket_send(int fd, const void *data, size_t size, const struct frame_fds *fds,
                    struct err *e);
 /* 0 = received, SEQPACKET_AGAIN, SEQPACKET_EOF, < 0 = ERR_* (a frame longer than `size` or with

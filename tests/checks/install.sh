@@ -1,0 +1,82 @@
+#!/bin/bash
+# Installs a build into a folder of its own and looks at it as a user would: the files are there, a
+# C program finds the library by pkg-config and by CMake, only gpud_* is exported.
+# usage: install.sh BUILD_DIR
+set -euo pipefail
+build=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/usr
+
+cmake --install "$build" --prefix "$prefix" >"$work/log"
+
+failed=0
+missing() {
+    echo "not installed: $1" >&2
+    failed=1
+}
+while read -r path; do
+    compgen -G "$prefix/$path" >/dev/null || missing "$path"
+done <<'LIST'
+lib/systemd/system/gpud.service
+lib/systemd/system/gpud-launcher.service
+lib/sysusers.d/gpud.conf
+etc/gpud/gpud.conf
+LIST
+
+# What is built is installed.
+for program in gpud gpud-launcher gpud-worker gpud-compile gpuctl; do
+    if [ -x "$build/bin/$program" ] && [ ! -x "$prefix/bin/$program" ]; then
+        missing "bin/$program"
+    fi
+done
+
+library=$(find "$prefix" -name 'libgpud.so' -print -quit)
+if [ -z "$library" ]; then
+    if compgen -G "$build/lib/libgpud.so" >/dev/null; then
+        missing libgpud.so
+    fi
+    exit $failed
+fi
+
+if nm -D --defined-only "$library" | awk '$2 != "A" { print $3 }' | grep -v '^gpud_' >&2; then
+    echo "exported beside gpud_*" >&2
+    failed=1
+fi
+if ! readelf -d "$library" | grep -q 'SONAME.*libgpud\.so\.[0-9]'; then
+    echo "no soname with a version" >&2
+    failed=1
+fi
+
+cat >"$work/main.c" <<'C'
+#include <gpud/gpud.h>
+#include <stdio.h>
+
+int main(void)
+{
+    return puts(gpud_strerror(GPUD_ERR_BUSY)) < 0;
+}
+C
+libdir=$(dirname "$library")
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs gpud)
+# shellcheck disable=SC2086 # flags are words
+${CC:-cc} -std=c11 -Wall -Werror -o "$work/by-pkg-config" "$work/main.c" $flags
+LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
+if command -v c++ >/dev/null; then
+    cp "$work/main.c" "$work/main.cc"
+    # shellcheck disable=SC2086
+    c++ -std=c++17 -Wall -Werror -o "$work/by-cxx" "$work/main.cc" $flags
+fi
+
+cat >"$work/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C)
+find_package(gpud REQUIRED)
+add_executable(user main.c)
+target_link_libraries(user PRIVATE gpud::gpud)
+CMAKE
+cmake -S "$work" -B "$work/b" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log"
+cmake --build "$work/b" >"$work/log"
+"$work/b/user"
+exit $failed

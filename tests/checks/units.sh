@@ -1,0 +1,52 @@
+#!/bin/bash
+# The units are what systemd understands (verify says nothing about them) and are closed tightly.
+# usage: units.sh DIR_WITH_UNITS
+set -euo pipefail
+units=${1:?usage: units.sh DIR}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# verify wants the programs to exist; where they will be installed is not what is tested here.
+mkdir "$work/bin" "$work/units"
+for program in gpud gpud-launcher; do
+    printf '#!/bin/sh\n' >"$work/bin/$program"
+    chmod +x "$work/bin/$program"
+    sed "s|^ExecStart=[^ ]*/|ExecStart=$work/bin/|; /^Documentation=/d" \
+        "$units/$program.service" >"$work/units/$program.service"
+done
+
+# verify exits 0 on unknown keys: what it says about our units counts. It also reads other units of
+# the host, whose faults are not ours.
+verify() {
+    SYSTEMD_UNIT_PATH="$1:" systemd-analyze verify "$1/gpud.service" "$1/gpud-launcher.service" 2>&1 |
+        grep -E 'gpud|^Failed' || true
+}
+
+said=$(verify "$work/units")
+if [ -n "$said" ]; then
+    echo "systemd-analyze verify: $said" >&2
+    failed=1
+fi
+
+# ... and it does say something about a key that it does not know.
+mkdir "$work/planted"
+cp "$work/units/"*.service "$work/planted/"
+sed -i 's/^\[Service\]/&\nPlantedKey=1/' "$work/planted/gpud.service"
+if [ -z "$(verify "$work/planted")" ]; then
+    echo "an unknown key was not noticed" >&2
+    failed=1
+fi
+
+exposure() {
+    systemd-analyze security --offline=true --threshold="$2" "$work/units/$1.service" \
+        >"$work/report" 2>&1 || {
+        echo "$1: more exposed than $2 tenths" >&2
+        grep -E '^✗' "$work/report" >&2 || cat "$work/report" >&2
+        failed=1
+    }
+    grep 'Overall exposure' "$work/report" || true
+}
+exposure gpud 6
+exposure gpud-launcher 7
+exit $failed

@@ -1,0 +1,149 @@
+#include "common/idmap.h"
+
+#include "tests/unit/common/suite.h"
+
+static int things[5000];
+
+START_TEST(a_handle_finds_its_value)
+{
+    struct idmap m;
+    idmap_init(&m, 5000, 1);
+    uint64_t handles[5000];
+    for (int i = 0; i < 5000; i++) {
+        handles[i] = idmap_add(&m, &things[i]);
+        ck_assert_uint_ne(handles[i], 0);
+    }
+    ck_assert_uint_eq(idmap_add(&m, &things[0]), 0);
+    for (int i = 0; i < 5000; i++) {
+        ck_assert_ptr_eq(idmap_get(&m, handles[i]), &things[i]);
+    }
+    ck_assert_uint_eq(m.live, 5000);
+    idmap_finish(&m);
+}
+END_TEST
+
+START_TEST(freed_handles_are_stale_and_strange_ones_unknown)
+{
+    struct idmap m;
+    idmap_init(&m, 10, 5);
+    uint64_t a = idmap_add(&m, &things[0]);
+    ck_assert_int_eq(idmap_state(&m, a), IDMAP_LIVE);
+    ck_assert_ptr_eq(idmap_remove(&m, a), &things[0]);
+    ck_assert_ptr_null(idmap_remove(&m, a));
+    ck_assert_ptr_null(idmap_get(&m, a));
+    ck_assert_int_eq(idmap_state(&m, a), IDMAP_STALE);
+
+    uint64_t b = idmap_add(&m, &things[1]);
+    ck_assert_uint_ne(a, b);
+    ck_assert_ptr_eq(idmap_get(&m, b), &things[1]);
+    ck_assert_ptr_null(idmap_get(&m, a));
+
+    ck_assert_int_eq(idmap_state(&m, 0), IDMAP_UNKNOWN);
+    ck_assert_int_eq(idmap_state(&m, b + (UINT64_C(1) << 32)), IDMAP_UNKNOWN);
+    ck_assert_int_eq(idmap_state(&m, (UINT64_C(5) << 32) | 10), IDMAP_UNKNOWN);
+    ck_assert_int_eq(idmap_state(&m, UINT64_MAX), IDMAP_UNKNOWN);
+    ck_assert_ptr_null(idmap_get(&m, UINT64_MAX));
+    idmap_finish(&m);
+}
+END_TEST
+
+START_TEST(handles_from_before_a_restart_are_stale)
+{
+    struct idmap before;
+    struct idmap after;
+    idmap_init(&before, 10, 1);
+    idmap_init(&after, 10, 2);
+    uint64_t old = idmap_add(&before, &things[0]);
+    ck_assert_int_eq(idmap_state(&after, old), IDMAP_STALE);
+    uint64_t new = idmap_add(&after, &things[1]);
+    ck_assert_uint_ne(old, new);
+    ck_assert_int_eq(idmap_state(&after, old), IDMAP_STALE);
+    idmap_finish(&before);
+    idmap_finish(&after);
+}
+END_TEST
+
+START_TEST(restored_handles_live_again)
+{
+    struct idmap m;
+    idmap_init(&m, 100, 7);
+    uint64_t old = (UINT64_C(3) << 32) | 42;
+    ck_assert(idmap_restore(&m, old, &things[0]));
+    ck_assert_ptr_eq(idmap_get(&m, old), &things[0]);
+    ck_assert_msg(!idmap_restore(&m, old, &things[1]), "a live slot was taken");
+    ck_assert(!idmap_restore(&m, (UINT64_C(4) << 32) | 42, &things[1]));
+    ck_assert(!idmap_restore(&m, (UINT64_C(3) << 32) | 100, &things[1]));
+    ck_assert(!idmap_restore(&m, 42, &things[1]));
+
+    uint64_t seen[99];
+    for (int i = 0; i < 99; i++) {
+        seen[i] = idmap_add(&m, &things[i + 1]);
+        ck_assert_uint_ne(seen[i], 0);
+        ck_assert_uint_ne(seen[i] & UINT32_MAX, 42);
+        for (int j = 0; j < i; j++) {
+            ck_assert_uint_ne(seen[i], seen[j]);
+        }
+    }
+    ck_assert_uint_eq(idmap_add(&m, &things[0]), 0);
+    ck_assert_ptr_eq(idmap_get(&m, old), &things[0]);
+
+    ck_assert_ptr_eq(idmap_remove(&m, old), &things[0]);
+    uint64_t next = idmap_add(&m, &things[0]);
+    ck_assert_uint_eq(next & UINT32_MAX, 42);
+    ck_assert_uint_eq(next >> 32, 7);
+    ck_assert_int_eq(idmap_state(&m, old), IDMAP_STALE);
+    idmap_finish(&m);
+}
+END_TEST
+
+START_TEST(iteration_sees_each_once_and_allows_removal)
+{
+    struct idmap m;
+    idmap_init(&m, 100, 1);
+    for (int i = 0; i < 50; i++) {
+        things[i] = 0;
+        ck_assert_uint_ne(idmap_add(&m, &things[i]), 0);
+    }
+    uint32_t cursor = 0;
+    uint64_t handle = 0;
+    int *thing;
+    while ((thing = idmap_next(&m, &cursor, &handle)) != NULL) {
+        ++*thing;
+        if ((thing - things) % 2 == 0) {
+            ck_assert_ptr_eq(idmap_remove(&m, handle), thing);
+        }
+    }
+    for (int i = 0; i < 50; i++) {
+        ck_assert_int_eq(things[i], 1);
+    }
+    ck_assert_uint_eq(m.live, 25);
+    cursor = 0;
+    int left = 0;
+    while (idmap_next(&m, &cursor, NULL) != NULL) {
+        left++;
+    }
+    ck_assert_int_eq(left, 25);
+    idmap_finish(&m);
+}
+END_TEST
+
+START_TEST(generations_never_come_to_zero)
+{
+    struct idmap m;
+    idmap_init(&m, 1, UINT32_MAX);
+    uint64_t a = idmap_add(&m, &things[0]);
+    ck_assert_uint_eq(a >> 32, UINT32_MAX);
+    ck_assert_ptr_nonnull(idmap_remove(&m, a));
+    uint64_t b = idmap_add(&m, &things[0]);
+    ck_assert_uint_ne(b >> 32, 0);
+    idmap_finish(&m);
+
+    idmap_init(&m, 1, 0);
+    ck_assert_uint_ne(idmap_add(&m, &things[0]), 0);
+    idmap_finish(&m);
+}
+END_TEST
+
+SUITE_MAIN("idmap", a_handle_finds_its_value, freed_handles_are_stale_and_strange_ones_unknown,
+           handles_from_before_a_restart_are_stale, restored_handles_live_again,
+           iteration_sees_each_once_and_allows_removal, generations_never_come_to_zero)

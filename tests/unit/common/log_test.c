@@ -1,0 +1,96 @@
+#include "common/log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/common/suite.h"
+
+static char said[8192];
+static int saved = -1;
+static int pipe_fd[2];
+
+static void listen_begin(void)
+{
+    ck_assert_int_eq(pipe(pipe_fd), 0);
+    saved = dup(STDERR_FILENO);
+    ck_assert_int_ge(saved, 0);
+    ck_assert_int_ge(dup2(pipe_fd[1], STDERR_FILENO), 0);
+    ck_assert_int_eq(close(pipe_fd[1]), 0);
+}
+
+static const char *listen_end(void)
+{
+    ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
+    ck_assert_int_eq(close(saved), 0);
+    ssize_t n = read(pipe_fd[0], said, sizeof said - 1);
+    ck_assert_int_ge(n, 0);
+    said[n] = '\0';
+    ck_assert_int_eq(close(pipe_fd[0]), 0);
+    return said;
+}
+
+START_TEST(names_and_levels_agree)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    for (size_t i = 0; i < 4; i++) {
+        int level = log_level_from_name(names[i]);
+        ck_assert_int_gt(level, 0);
+        ck_assert_str_eq(log_level_name(level), names[i]);
+    }
+    ck_assert_int_eq(log_level_from_name("loud"), -1);
+    ck_assert_int_eq(log_level_from_name(""), -1);
+}
+END_TEST
+
+START_TEST(only_what_is_wanted_is_written)
+{
+    ck_assert_int_eq(unsetenv("JOURNAL_STREAM"), 0);
+    log_open("prog", LOG_LEVEL_WARN);
+    listen_begin();
+    log_info("quiet");
+    log_warn("loud %d", 1);
+    log_set_level(LOG_LEVEL_INFO);
+    log_info("more");
+    ck_assert_str_eq(listen_end(), "prog: loud 1\nprog: more\n");
+    ck_assert_int_eq(log_get_level(), LOG_LEVEL_INFO);
+}
+END_TEST
+
+START_TEST(the_journal_gets_levels)
+{
+    ck_assert_int_eq(setenv("JOURNAL_STREAM", "1:2", 1), 0);
+    log_open("prog", LOG_LEVEL_DEBUG);
+    listen_begin();
+    log_error("a");
+    log_debug("b");
+    ck_assert_str_eq(listen_end(), "<3>a\n<7>b\n");
+}
+END_TEST
+
+START_TEST(nobody_forges_a_line)
+{
+    ck_assert_int_eq(unsetenv("JOURNAL_STREAM"), 0);
+    log_open("prog", LOG_LEVEL_INFO);
+    listen_begin();
+    log_info("label %s", "x\nprog: forged\r\033[2J");
+    ck_assert_str_eq(listen_end(), "prog: label x prog: forged  [2J\n");
+}
+END_TEST
+
+START_TEST(long_lines_are_cut)
+{
+    char big[5000];
+    memset(big, 'x', sizeof big - 1);
+    big[sizeof big - 1] = '\0';
+    log_open("prog", LOG_LEVEL_INFO);
+    listen_begin();
+    log_info("%s", big);
+    const char *line = listen_end();
+    ck_assert_uint_lt(strlen(line), 1100);
+    ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
+}
+END_TEST
+
+SUITE_MAIN("log", names_and_levels_agree, only_what_is_wanted_is_written, the_journal_gets_levels,
+           nobody_forges_a_line, long_lines_are_cut)
