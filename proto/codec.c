@@ -1,0 +1,467 @@
+#include "proto/codec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/pack.h"
+
+#define PATH_MAX_LEVELS 8 /* deeper than any schema nests */
+
+/* what is wrong with a field; the first ones are enum pack_problem */
+enum problem {
+    PROBLEM_NONE = PACK_OK,
+    PROBLEM_CUT = PACK_CUT,
+    PROBLEM_TYPE = PACK_TYPE,
+    PROBLEM_RANGE = PACK_RANGE,
+    PROBLEM_DEPTH = PACK_DEPTH,
+    PROBLEM_VALUE,
+    PROBLEM_SIZE,
+    PROBLEM_COUNT,
+    PROBLEM_NUL,
+};
+
+struct level {
+    const struct schema_field *field; /* NULL: behind the last field that is known */
+    uint64_t index;                   /* of the record in the field's list */
+    bool indexed;
+};
+
+/* Where and why decoding stopped. Written only when it did; the path is innermost first. */
+struct fault {
+    enum problem problem;
+    uint64_t value;
+    size_t levels;
+    struct level path[PATH_MAX_LEVELS];
+};
+
+struct decoder {
+    struct cursor in;
+    struct fault fault;
+};
+
+static __attribute__((cold, noinline)) bool fail(struct decoder *d, enum problem problem,
+                                                 uint64_t value)
+{
+    d->fault.problem = problem;
+    d->fault.value = value;
+    d->fault.levels = 0;
+    return false;
+}
+
+static __attribute__((cold, noinline)) bool fail_in(struct decoder *d, struct level level)
+{
+    if (d->fault.levels < PATH_MAX_LEVELS) {
+        d->fault.path[d->fault.levels++] = level;
+    }
+    return false;
+}
+
+static bool record_read(struct decoder *d, const struct schema *s, uint8_t *ret_value);
+
+static bool uint_read(struct decoder *d, const struct schema_field *f, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    enum pack_problem problem = pack_read_uint(&d->in, &value);
+    if (problem != PACK_OK) {
+        return fail(d, (enum problem)problem, 0);
+    }
+    if (value > f->max) {
+        return fail(d, PROBLEM_VALUE, value);
+    }
+    *ret_value = value;
+    return true;
+}
+
+static bool int_read(struct decoder *d, int64_t *ret_value)
+{
+    enum pack_problem problem = pack_read_int(&d->in, ret_value);
+    return problem == PACK_OK || fail(d, (enum problem)problem, 0);
+}
+
+static bool bytes_read(struct decoder *d, const struct schema_field *f, struct bytes *ret_value)
+{
+    struct bytes value = {0};
+    enum pack_problem problem =
+        f->type == SCHEMA_S ? pack_read_text(&d->in, &value) : pack_read_bin(&d->in, &value);
+    if (problem != PACK_OK) {
+        return fail(d, (enum problem)problem, 0);
+    }
+    if (value.size > f->max) {
+        return fail(d, PROBLEM_SIZE, value.size);
+    }
+    if (f->type == SCHEMA_S && value.size > 0 && memchr(value.data, 0, value.size) != NULL) {
+        return fail(d, PROBLEM_NUL, 0);
+    }
+    *ret_value = value;
+    return true;
+}
+
+static bool list_read(struct decoder *d, const struct schema_field *f, struct proto_list *ret_list)
+{
+    uint64_t count = 0;
+    enum pack_problem problem = pack_read_array(&d->in, &count);
+    if (problem != PACK_OK) {
+        return fail(d, (enum problem)problem, 0);
+    }
+    if (count > f->max) {
+        return fail(d, PROBLEM_COUNT, count);
+    }
+    const uint8_t *start = d->in.at;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!record_read(d, f->record, NULL)) {
+            return fail_in(d, (struct level){.field = f, .index = i, .indexed = true});
+        }
+    }
+    ret_list->raw = bytes_of(start, (size_t)(d->in.at - start));
+    ret_list->count = count;
+    return true;
+}
+
+/* Reads one field. `value` is NULL where it is only checked. */
+static bool field_read(struct decoder *d, const struct schema_field *f, uint8_t *value)
+{
+    union {
+        uint64_t u;
+        int64_t i;
+        struct bytes b;
+        struct proto_list l;
+    } own;
+    void *at = value != NULL ? (void *)(value + f->offset) : (void *)&own;
+    if (pack_read_nil(&d->in)) {
+        return true;
+    }
+    switch (f->type) {
+    case SCHEMA_U:
+        return uint_read(d, f, at) || fail_in(d, (struct level){.field = f});
+    case SCHEMA_I:
+        return int_read(d, at) || fail_in(d, (struct level){.field = f});
+    case SCHEMA_S:
+    case SCHEMA_B:
+        return bytes_read(d, f, at) || fail_in(d, (struct level){.field = f});
+    case SCHEMA_L:
+        /* a fault inside a record has its level from there */
+        return list_read(d, f, at) ||
+               (d->fault.levels == 0 ? fail_in(d, (struct level){.field = f}) : false);
+    }
+    return false;
+}
+
+/* Reads `count` fields; the caller has zeroed `value`. */
+static bool fields_read(struct decoder *d, const struct schema *s, uint64_t count, uint8_t *value)
+{
+    uint64_t known = count < s->count ? count : s->count;
+    for (uint64_t i = 0; i < known; i++) {
+        if (!field_read(d, &s->fields[i], value)) {
+            return false;
+        }
+    }
+    if (count > known) {
+        enum pack_problem problem = pack_skip(&d->in, count - known);
+        if (problem != PACK_OK) {
+            (void)fail(d, (enum problem)problem, 0);
+            return fail_in(d, (struct level){0});
+        }
+    }
+    return true;
+}
+
+static bool record_read(struct decoder *d, const struct schema *s, uint8_t *ret_value)
+{
+    uint64_t count = 0;
+    enum pack_problem problem = pack_read_array(&d->in, &count);
+    if (problem != PACK_OK) {
+        return fail(d, (enum problem)problem, 0);
+    }
+    return fields_read(d, s, count, ret_value);
+}
+
+/* ---- what went wrong, in words ----------------------------------------------------------------
+ */
+
+static const char *const type_names[] = {
+    [SCHEMA_U] = "unsigned integer",
+    [SCHEMA_I] = "integer",
+    [SCHEMA_S] = "text",
+    [SCHEMA_B] = "bytes",
+    [SCHEMA_L] = "list",
+};
+
+static void put_path(const struct fault *fault, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = fault->levels; i > 0 && used < size; i--) {
+        const struct level *level = &fault->path[i - 1];
+        const char *name = level->field != NULL ? level->field->name : "surplus field";
+        const char *dot = used > 0 ? "." : "";
+        int n = level->indexed ? snprintf(out + used, size - used, "%s%s[%" PRIu64 "]", dot, name,
+                                          level->index)
+                               : snprintf(out + used, size - used, "%s%s", dot, name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void put_problem(const struct decoder *d, char *out, size_t size)
+{
+    const struct fault *fault = &d->fault;
+    const struct level *level = fault->levels > 0 ? &fault->path[0] : NULL;
+    const struct schema_field *f = level != NULL ? level->field : NULL;
+    uint64_t max = f != NULL ? f->max : 0;
+    unsigned found = d->in.at < d->in.end ? *d->in.at : 0;
+    switch (fault->problem) {
+    case PROBLEM_CUT:
+        (void)snprintf(out, size, "message ends early");
+        break;
+    case PROBLEM_TYPE:
+        (void)snprintf(out, size, "value starts with 0x%02x, %s expected", found,
+                       f == NULL        ? "a msgpack value"
+                       : level->indexed ? "record"
+                                        : type_names[f->type]);
+        break;
+    case PROBLEM_RANGE:
+        (void)snprintf(out, size, "value does not fit: %s expected",
+                       f != NULL && f->type == SCHEMA_I ? "at most 2^63 - 1" : "at least 0");
+        break;
+    case PROBLEM_DEPTH:
+        (void)snprintf(out, size, "nested deeper than %d", PACK_DEPTH_MAX);
+        break;
+    case PROBLEM_VALUE:
+        (void)snprintf(out, size, "%" PRIu64 ", at most %" PRIu64, fault->value, max);
+        break;
+    case PROBLEM_SIZE:
+        (void)snprintf(out, size, "%" PRIu64 " bytes, at most %" PRIu64, fault->value, max);
+        break;
+    case PROBLEM_COUNT:
+        (void)snprintf(out, size, "%" PRIu64 " records, at most %" PRIu64, fault->value, max);
+        break;
+    case PROBLEM_NUL:
+        (void)snprintf(out, size, "text with a NUL byte");
+        break;
+    case PROBLEM_NONE:
+        (void)snprintf(out, size, "no problem");
+        break;
+    }
+}
+
+static __attribute__((cold, noinline)) int decode_error(const struct schema *s,
+                                                        const struct decoder *d, struct err *e)
+{
+    char path[128];
+    char problem[96];
+    put_path(&d->fault, path, sizeof path);
+    put_problem(d, problem, sizeof problem);
+    return err_set(e, ERR_PROTOCOL, "%s: %s: %s", s->name, path, problem);
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------
+ */
+
+/* The header of a message: how many elements follow the kind. */
+static bool head_read(struct cursor *c, uint64_t *ret_kind, uint64_t *ret_fields)
+{
+    uint64_t count = 0;
+    if (pack_read_array(c, &count) != PACK_OK || count == 0 ||
+        pack_read_uint(c, ret_kind) != PACK_OK) {
+        return false;
+    }
+    *ret_fields = count - 1;
+    return true;
+}
+
+unsigned proto_kind(struct bytes message)
+{
+    struct cursor c = {.at = message.data, .end = message.data + message.size};
+    uint64_t kind = 0;
+    uint64_t fields = 0;
+    return message.size > 0 && head_read(&c, &kind, &fields) && kind <= UINT16_MAX ? (unsigned)kind
+                                                                                   : MSG_KIND_NONE;
+}
+
+int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e)
+{
+    memset(ret_msg, 0, s->size);
+    if (message.size == 0) {
+        return err_set(e, ERR_PROTOCOL, "%s: empty message", s->name);
+    }
+    struct decoder d;
+    d.in = (struct cursor){.at = message.data, .end = message.data + message.size};
+    uint64_t kind = 0;
+    uint64_t fields = 0;
+    if (!head_read(&d.in, &kind, &fields)) {
+        return err_set(e, ERR_PROTOCOL, "%s: not a list that starts with a kind", s->name);
+    }
+    if (kind != s->kind) {
+        return err_set(e, ERR_PROTOCOL, "%s: message of kind %" PRIu64 ", expected %u", s->name,
+                       kind, s->kind);
+    }
+    if (!fields_read(&d, s, fields, ret_msg)) {
+        return decode_error(s, &d, e);
+    }
+    if (d.in.at != d.in.end) {
+        return err_set(e, ERR_PROTOCOL, "%s: %zu bytes behind the message", s->name,
+                       (size_t)(d.in.end - d.in.at));
+    }
+    return 0;
+}
+
+struct proto_iter proto_iter_of(struct proto_list list)
+{
+    return (struct proto_iter){.rest = list.raw, .left = list.count};
+}
+
+bool proto_list_next(struct proto_iter *it, const struct schema *record, void *ret_value)
+{
+    if (it->left == 0 || it->rest.size == 0) {
+        return false;
+    }
+    struct decoder d;
+    d.in = (struct cursor){.at = it->rest.data, .end = it->rest.data + it->rest.size};
+    memset(ret_value, 0, record->size);
+    if (!record_read(&d, record, ret_value)) {
+        it->left = 0;
+        return false;
+    }
+    it->rest = bytes_of(d.in.at, (size_t)(d.in.end - d.in.at));
+    it->left--;
+    return true;
+}
+
+/* ---- encoding ---------------------------------------------------------------------------------
+ */
+
+/* A field of a struct that is encoded. */
+union value {
+    const void *at;
+    const uint64_t *u;
+    const int64_t *i;
+    const struct bytes *b;
+    const struct proto_list *l;
+};
+
+static union value value_of(const struct schema_field *f, const void *from)
+{
+    return (union value){.at = (const uint8_t *)from + f->offset};
+}
+
+static bool is_default(const struct schema_field *f, union value v)
+{
+    switch (f->type) {
+    case SCHEMA_U:
+        return *v.u == 0;
+    case SCHEMA_I:
+        return *v.i == 0;
+    case SCHEMA_S:
+    case SCHEMA_B:
+        return v.b->size == 0;
+    case SCHEMA_L:
+        return v.l->count == 0;
+    }
+    return false;
+}
+
+static int field_check(const struct schema_field *f, union value v, struct err *e)
+{
+    if (f->type == SCHEMA_U && *v.u > f->max) {
+        return err_set(e, ERR_LIMIT, "%s: %" PRIu64 ", at most %" PRIu64, f->name, *v.u, f->max);
+    }
+    if ((f->type == SCHEMA_S || f->type == SCHEMA_B) && v.b->size > f->max) {
+        return err_set(e, ERR_LIMIT, "%s: %zu bytes, at most %" PRIu64, f->name, v.b->size, f->max);
+    }
+    if (f->type == SCHEMA_S && v.b->size > 0 && memchr(v.b->data, 0, v.b->size) != NULL) {
+        return err_set(e, ERR_INVALID, "%s: text with a NUL byte", f->name);
+    }
+    if (f->type == SCHEMA_L && v.l->count > f->max) {
+        return err_set(e, ERR_LIMIT, "%s: %" PRIu64 " records, at most %" PRIu64, f->name,
+                       v.l->count, f->max);
+    }
+    if (f->type == SCHEMA_L && v.l->count > v.l->raw.size) {
+        return err_set(e, ERR_INVALID, "%s: list without its records", f->name);
+    }
+    return 0;
+}
+
+static bool field_write(const struct schema_field *f, union value v, struct capbuf *out)
+{
+    switch (f->type) {
+    case SCHEMA_U:
+        return pack_uint(out, *v.u);
+    case SCHEMA_I:
+        return pack_int(out, *v.i);
+    case SCHEMA_S:
+        return pack_text(out, *v.b);
+    case SCHEMA_B:
+        return pack_bin(out, *v.b);
+    case SCHEMA_L:
+        return pack_array(out, v.l->count) &&
+               (v.l->count == 0 || capbuf_append(out, v.l->raw.data, v.l->raw.size));
+    }
+    return false;
+}
+
+static int fields_write(const struct schema *s, const void *from, size_t count, struct capbuf *out,
+                        struct err *e)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct schema_field *f = &s->fields[i];
+        union value v = value_of(f, from);
+        int rc = field_check(f, v, e);
+        if (rc != 0) {
+            (void)err_wrap(e, "%s", s->name);
+            return rc;
+        }
+        if (!field_write(f, v, out)) {
+            return err_set(e, ERR_NOMEM, "%s: %s: message over %zu bytes or out of memory", s->name,
+                           f->name, out->limit);
+        }
+    }
+    return 0;
+}
+
+/* Fields up to the last one that is not 0 or empty. */
+static size_t fields_used(const struct schema *s, const void *from)
+{
+    size_t count = s->count;
+    while (count > 0 && is_default(&s->fields[count - 1], value_of(&s->fields[count - 1], from))) {
+        count--;
+    }
+    return count;
+}
+
+int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, struct err *e)
+{
+    size_t start = out->size;
+    size_t count = fields_used(s, msg);
+    int rc = ERR_NOMEM;
+    if (pack_array(out, count + 1) && pack_uint(out, s->kind)) {
+        rc = fields_write(s, msg, count, out, e);
+    } else {
+        (void)err_set(e, rc, "%s: message over %zu bytes or out of memory", s->name, out->limit);
+    }
+    if (rc != 0) {
+        out->size = start;
+    }
+    return rc;
+}
+
+int proto_list_add(const struct schema *record, const void *value, struct capbuf *out,
+                   struct err *e)
+{
+    size_t start = out->size;
+    size_t count = fields_used(record, value);
+    int rc = ERR_NOMEM;
+    if (pack_array(out, count)) {
+        rc = fields_write(record, value, count, out, e);
+    } else {
+        (void)err_set(e, rc, "%s: list over %zu bytes or out of memory", record->name, out->limit);
+    }
+    if (rc != 0) {
+        out->size = start;
+    }
+    return rc;
+}
+
+struct proto_list proto_list_of(const struct capbuf *records, uint64_t count)
+{
+    return (struct proto_list){.raw = capbuf_view(records), .count = count};
+}
