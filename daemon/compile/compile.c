@@ -1,0 +1,262 @@
+#include "daemon/compile/compile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/compile/source.h"
+#include "kernels/dialect.h"
+
+#define TRANSLATED_MAX (16u * 1024u * 1024u) /* bytes */
+#define KERNELS_BYTES  (4u * 1024u * 1024u)
+
+/* the request's texts, terminated */
+struct texts {
+    char file[PROTO_TEXT_MAX + 1];
+    char options[PROTO_OPTIONS_MAX + 1];
+    char arch[129];
+};
+
+/* ---- what is told of the kernels ------------------------------------------------------------- */
+
+static int kernel_add(struct compile_job *job, uint64_t *count,
+                      const struct backend_compiled_kernel *k, const char *signature)
+{
+    struct capbuf args;
+    int rc = 0;
+    capbuf_init(&args, KERNELS_BYTES);
+    for (unsigned i = 0; rc == 0 && i < k->arg_count; i++) {
+        const struct backend_compiled_arg *a = &k->arg[i];
+        struct proto_carg arg = {.name = bytes_str(a->name),
+                                 .type = bytes_str(a->type),
+                                 .kind = a->kind,
+                                 .access = a->access,
+                                 .dtype = (uint64_t)a->dtype,
+                                 .bytes = a->bytes};
+        rc = proto_list_add(&schema_carg, &arg, &args, &job->e);
+    }
+    if (rc == 0) {
+        struct proto_ckernel kernel = {.entry = bytes_str(k->entry),
+                                       .signature = bytes_str(signature),
+                                       .args = proto_list_of(&args, k->arg_count),
+                                       .rx = k->required_local[0],
+                                       .ry = k->required_local[1],
+                                       .rz = k->required_local[2]};
+        rc = proto_list_add(&schema_ckernel, &kernel, &job->kernels, &job->e);
+        (*count)++;
+    }
+    capbuf_finish(&args);
+    return rc;
+}
+
+static int kernels_done(struct compile_job *job, uint64_t count)
+{
+    if (count > PROTO_KERNELS_MAX) {
+        return err_set(&job->e, ERR_LIMIT, "%llu kernels, at most %u", (unsigned long long)count,
+                       PROTO_KERNELS_MAX);
+    }
+    job->response.kernels = proto_list_of(&job->kernels, count);
+    return 0;
+}
+
+static int kernels_of_dialect(struct compile_job *job, const struct signature *sigs, unsigned count)
+{
+    uint64_t told = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct backend_compiled_kernel k = {.arg_count = 0};
+        memcpy(k.entry, sigs[i].name, sizeof sigs[i].name);
+        int rc = kernel_add(job, &told, &k, sigs[i].text);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return kernels_done(job, told);
+}
+
+/* The named sizes may be passed behind the arguments, or not at all. */
+static int signature_fits(const struct signature *sig, const struct backend_compiled_kernel *k,
+                          struct err *e)
+{
+    if (k->arg_count != 0 && k->arg_count != sig->arg_count &&
+        k->arg_count != sig->arg_count + sig->dim_count) {
+        return err_set(e, ERR_COMPILE, "signature of %s has %u arguments, the code %u", sig->name,
+                       sig->arg_count, k->arg_count);
+    }
+    return 0;
+}
+
+struct given {
+    struct signature sig;
+    bool used;
+};
+
+static int given_parse(struct bytes lines, struct given *ret_given, unsigned max,
+                       unsigned *ret_count, struct err *e)
+{
+    unsigned count = 0;
+    const char *at = (const char *)lines.data;
+    const char *end = at + lines.size;
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t size = (size_t)((stop != NULL ? stop : end) - at);
+        if (size > 0) {
+            int rc = count == max ? err_set(e, ERR_LIMIT, "over %u signatures", max)
+                                  : signature_parse(bytes_of(at, size), &ret_given[count].sig, e);
+            if (rc != 0) {
+                return err_wrap(e, "signature %u", count + 1);
+            }
+            count++;
+        }
+        at = stop != NULL ? stop + 1 : end;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+static struct given *given_for(struct given *given, unsigned count, const char *entry)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(given[i].sig.name, entry) == 0) {
+            given[i].used = true;
+            return &given[i];
+        }
+    }
+    return NULL;
+}
+
+static int kernels_given(struct compile_job *job, struct given *given, unsigned count)
+{
+    uint64_t told = 0;
+    for (unsigned i = 0; i < job->compiled.kernel_count; i++) {
+        const struct backend_compiled_kernel *k = &job->compiled.kernels[i];
+        const struct given *g = given_for(given, count, k->entry);
+        int rc = g != NULL ? signature_fits(&g->sig, k, &job->e) : 0;
+        rc = rc == 0 ? kernel_add(job, &told, k, g != NULL ? g->sig.text : "") : rc;
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (!given[i].used) {
+            return err_set(&job->e, ERR_COMPILE, "signature of %s: the source has no such kernel",
+                           given[i].sig.name);
+        }
+    }
+    return kernels_done(job, told);
+}
+
+/* ---- languages ------------------------------------------------------------------------------- */
+
+static int back_end(struct compile_job *job, const struct backend *b, unsigned index, int lang,
+                    struct bytes text, const struct texts *texts)
+{
+    struct backend_source source = {.lang = lang,
+                                    .text = text,
+                                    .file = texts->file,
+                                    .options = texts->options,
+                                    .arch = texts->arch};
+    return b->compile(index, &source, &job->compiled, &job->e);
+}
+
+static int translate(struct compile_job *job, const struct backend *b, unsigned index,
+                     const struct compile_request *r, const struct texts *texts)
+{
+    struct capbuf out;
+    enum dialect_target target = b->dialect == BACKEND_LANG_CUDA ? DIALECT_CUDA : DIALECT_OPENCL;
+    if (b->dialect == BACKEND_LANG_DIALECT) {
+        return back_end(job, b, index, BACKEND_LANG_DIALECT, r->source, texts);
+    }
+    capbuf_init(&out, TRANSLATED_MAX);
+    int rc = dialect_translate(r->source, texts->file, target, r->f64, &out, &job->e);
+    if (rc == 0) {
+        rc = back_end(job, b, index, b->dialect, capbuf_view(&out), texts);
+    }
+    capbuf_finish(&out);
+    return rc;
+}
+
+static int run_dialect(struct compile_job *job, const struct backend *b, unsigned index,
+                       const struct compile_request *r, const struct texts *texts)
+{
+    unsigned count = 0;
+    struct signature *sigs = calloc(DIALECT_KERNELS_MAX, sizeof *sigs);
+    if (sigs == NULL) {
+        return err_set(&job->e, ERR_NOMEM, "signatures");
+    }
+    int rc = source_check(r->source, texts->file, &job->e);
+    rc = rc == 0 ? dialect_signatures(r->source, texts->file, sigs, DIALECT_KERNELS_MAX, &count,
+                                      &job->e)
+                 : rc;
+    rc = rc == 0 ? translate(job, b, index, r, texts) : rc;
+    rc = rc == 0 ? kernels_of_dialect(job, sigs, count) : rc;
+    free(sigs);
+    return rc;
+}
+
+static int run_foreign(struct compile_job *job, const struct backend *b, unsigned index,
+                       const struct compile_request *r, const struct texts *texts)
+{
+    unsigned count = 0;
+    struct given *given = calloc(DIALECT_KERNELS_MAX, sizeof *given);
+    if (given == NULL) {
+        return err_set(&job->e, ERR_NOMEM, "signatures");
+    }
+    int rc = given_parse(r->signature, given, DIALECT_KERNELS_MAX, &count, &job->e);
+    if (rc == 0 && (r->lang == LANG_OPENCL || r->lang == LANG_CUDA)) {
+        rc = source_check(r->source, texts->file, &job->e);
+    }
+    rc = rc == 0 ? back_end(job, b, index, r->lang, r->source, texts) : rc;
+    rc = rc == 0 ? kernels_given(job, given, count) : rc;
+    free(given);
+    return rc;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int run(struct compile_job *job, const struct backend *b, unsigned index,
+               const struct compile_request *r)
+{
+    struct texts texts;
+    if (b->compile == NULL) {
+        return err_set(&job->e, ERR_UNSUPPORTED, "back end %s has no compiler", b->name);
+    }
+    if (!bytes_to_str(r->file, texts.file, sizeof texts.file) ||
+        !bytes_to_str(r->options, texts.options, sizeof texts.options) ||
+        !bytes_to_str(r->arch, texts.arch, sizeof texts.arch)) {
+        return err_set(&job->e, ERR_LIMIT, "file name, options or architecture are too long");
+    }
+    return r->lang == LANG_DIALECT ? run_dialect(job, b, index, r, &texts)
+                                   : run_foreign(job, b, index, r, &texts);
+}
+
+static struct bytes text_of(const char *text, size_t max)
+{
+    struct bytes b = bytes_str(text);
+    b.size = b.size > max ? max : b.size;
+    return b;
+}
+
+void compile_run(struct compile_job *job, const struct backend *b, unsigned index,
+                 const struct compile_request *request)
+{
+    *job = (struct compile_job){.e = ERR_INIT};
+    capbuf_init(&job->kernels, KERNELS_BYTES);
+    int rc = run(job, b, index, request);
+    job->response.code = rc;
+    job->response.log = text_of(job->compiled.log, PROTO_LOG_MAX);
+    if (rc == 0) {
+        job->response.binary = bytes_of(job->compiled.binary, job->compiled.binary_size);
+        return;
+    }
+    job->response.vendor = job->e.vendor;
+    job->response.text = text_of(job->e.text, PROTO_TEXT_MAX);
+    job->response.kernels = (struct proto_list){.count = 0};
+    if (job->response.log.size == 0 && rc == ERR_COMPILE) {
+        job->response.log = job->response.text;
+    }
+}
+
+void compile_finish(struct compile_job *job)
+{
+    backend_compiled_finish(&job->compiled);
+    capbuf_finish(&job->kernels);
+}

@@ -1,0 +1,23 @@
+/*
+ * One source to one binary, through the dialect where it is written in it, with what the front
+ * needs to know of each kernel. Blocks. Thread: one.
+ */
+#ifndef COMPILE_COMPILE_H
+#define COMPILE_COMPILE_H
+
+#include "daemon/backend/backend.h"
+#include "proto/compile.h"
+
+struct compile_job {
+    struct compile_response response; /* lies in what follows */
+    struct backend_compiled compiled;
+    struct capbuf kernels;
+    struct err e;
+};
+
+/* Fills the response whatever happens. Finish it afterwards. */
+void compile_run(struct compile_job *job, const struct backend *b, unsigned index,
+                 const struct compile_request *request);
+void compile_finish(struct compile_job *job);
+
+#endif

@@ -1,0 +1,164 @@
+/* gpud-compile: one source to one binary, in a process that may be killed. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "build.h"
+#include "common/log.h"
+#include "daemon/compile/compile.h"
+#include "daemon/compile/scratch.h"
+
+#define REQUEST_FD  3
+#define RESPONSE_FD 4
+
+struct options {
+    const char *backend;
+    unsigned index;
+};
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: gpud-compile --backend NAME --device INDEX\n"
+                    "started by gpud-launcher only\n");
+    return 2;
+}
+
+/* 0 to go on, else the exit code + 1 */
+static int options_parse(int argc, char **argv, struct options *o)
+{
+    static const struct option LONG[] = {{"backend", required_argument, NULL, 'b'},
+                                         {"device", required_argument, NULL, 'd'},
+                                         {"version", no_argument, NULL, 'V'},
+                                         {NULL, 0, NULL, 0}};
+    int c;
+    bool device = false;
+    while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+        char *end = NULL;
+        switch (c) {
+        case 'b':
+            o->backend = optarg;
+            break;
+        case 'd': {
+            errno = 0;
+            unsigned long index = strtoul(optarg, &end, 10);
+            device = errno == 0 && end != optarg && *end == '\0' && index <= UINT_MAX;
+            o->index = (unsigned)index;
+            break;
+        }
+        case 'V':
+            printf("gpud-compile %s\n", GPUD_BUILD);
+            return 1;
+        default:
+            return usage() + 1;
+        }
+    }
+    return device && o->backend != NULL && optind == argc ? 0 : usage() + 1;
+}
+
+/* What the compiler says on stderr lands in a memfd; < 0: it stays where it was. */
+static int stderr_capture(void)
+{
+    int fd = memfd_create("gpud-compile-stderr", MFD_CLOEXEC);
+    if (fd >= 0 && (dup2(fd, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Where the compiler gave no log of its own, what it printed is one. */
+static void stderr_add(struct compile_job *job, int fd, char *space, size_t size)
+{
+    if (fd < 0 || job->response.log.size != 0 || job->response.code == 0) {
+        return;
+    }
+    (void)fflush(stderr);
+    ssize_t n = pread(fd, space, size, 0);
+    if (n > 0) {
+        size_t text = strnlen(space, (size_t)n); /* a text of the wire holds no NUL */
+        job->response.log = bytes_of(space, text);
+    }
+}
+
+static int answer_error(struct memfd *out, const struct err *why)
+{
+    struct err e = ERR_INIT;
+    struct compile_response response = {
+        .code = why->code, .vendor = why->vendor, .text = bytes_str(why->text)};
+    if (compile_response_write(&response, out, &e) != 0) {
+        log_error("%s", e.text);
+        return 1;
+    }
+    return 0;
+}
+
+static int run(const struct options *o, const struct compile_request *request, struct memfd *out)
+{
+    static char said[PROTO_LOG_MAX];
+    struct err e = ERR_INIT;
+    const struct backend *b = backend_find(o->backend);
+    if (b == NULL) {
+        (void)err_set(&e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", o->backend);
+        return answer_error(out, &e);
+    }
+    struct compile_job job;
+    int real = dup(STDERR_FILENO);
+    int captured = stderr_capture();
+    compile_run(&job, b, o->index, request);
+    stderr_add(&job, captured, said, sizeof said);
+    (void)dup2(real, STDERR_FILENO);
+    int rc = compile_response_write(&job.response, out, &e);
+    compile_finish(&job);
+    return rc == 0 ? 0 : answer_error(out, &e);
+}
+
+static int process_prepare(struct scratch *scratch, struct err *e)
+{
+    (void)prctl(PR_SET_NAME, "gpud-compile");
+    (void)umask(077);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return err_errno(e, ERR_IO, "giving up new privileges");
+    }
+    int rc = scratch_enter(scratch, e);
+    if (rc == 0 && setenv("POCL_CACHE_DIR", scratch->path, 0) != 0) {
+        rc = err_errno(e, ERR_NOMEM, "setting the compiler's cache");
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct scratch scratch = {.lock_fd = -1};
+    struct options o = {.backend = NULL};
+    struct compile_request request;
+    struct memfd in = MEMFD_NONE;
+    struct memfd out = MEMFD_NONE;
+    struct err e = ERR_INIT;
+    log_open("gpud-compile", LOG_LEVEL_INFO);
+    int rc = options_parse(argc, argv, &o);
+    if (rc != 0) {
+        return rc - 1;
+    }
+    rc = memfd_adopt(RESPONSE_FD, 0, true, &out, &e);
+    if (rc != 0) {
+        log_error("the response's memory: %s", e.text);
+        return 1;
+    }
+    rc = memfd_adopt(REQUEST_FD, 0, false, &in, &e);
+    rc = rc == 0 ? compile_request_read(&in, &request, &e) : rc;
+    rc = rc == 0 ? process_prepare(&scratch, &e) : rc;
+    rc = rc == 0 ? run(&o, &request, &out) : answer_error(&out, &e);
+    if (scratch.lock_fd >= 0) {
+        scratch_remove(&scratch);
+    }
+    memfd_finish(&in);
+    memfd_finish(&out);
+    return rc;
+}

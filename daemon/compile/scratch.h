@@ -1,0 +1,19 @@
+/* A private directory for a compiler's temporary files and cache. One whose owner was killed is
+ * removed by the next: the owner's lock on it tells. Thread: one. */
+#ifndef COMPILE_SCRATCH_H
+#define COMPILE_SCRATCH_H
+
+#include <limits.h>
+
+#include "common/err.h"
+
+struct scratch {
+    char path[PATH_MAX];
+    int lock_fd;
+};
+
+/* Makes one under $TMPDIR (/tmp) and enters it. */
+int scratch_enter(struct scratch *s, struct err *e);
+void scratch_remove(struct scratch *s);
+
+#endif

@@ -1,0 +1,178 @@
+#include "daemon/compile/source.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+struct cursor {
+    const char *at;
+    const char *end;
+    const char *line_start;
+    unsigned line;
+};
+
+/* Steps over "\" newline, which may stand anywhere, and its trigraph. */
+static bool skip_continuation(struct cursor *c)
+{
+    size_t left = (size_t)(c->end - c->at);
+    size_t slash = left >= 1 && c->at[0] == '\\' ? 1 : 0;
+    if (left >= 3 && memcmp(c->at, "?\?/", 3) == 0) {
+        slash = 3;
+    }
+    if (slash == 0) {
+        return false;
+    }
+    size_t n = slash;
+    while (n < left && (c->at[n] == ' ' || c->at[n] == '\t' || c->at[n] == '\r')) {
+        n++;
+    }
+    if (n >= left || c->at[n] != '\n') {
+        return false;
+    }
+    c->at += n + 1;
+    c->line++;
+    c->line_start = c->at;
+    return true;
+}
+
+static int peek(struct cursor *c)
+{
+    while (c->at < c->end && skip_continuation(c)) {
+    }
+    return c->at < c->end ? (unsigned char)*c->at : -1;
+}
+
+static int take(struct cursor *c)
+{
+    int ch = peek(c);
+    if (ch < 0) {
+        return ch;
+    }
+    c->at++;
+    if (ch == '\n') {
+        c->line++;
+        c->line_start = c->at;
+    }
+    return ch;
+}
+
+static bool take_if(struct cursor *c, char wanted)
+{
+    if (peek(c) != wanted) {
+        return false;
+    }
+    (void)take(c);
+    return true;
+}
+
+/* After "/": true if a comment began, which is stepped over but for the end of its line. */
+static bool skip_comment(struct cursor *c)
+{
+    if (take_if(c, '*')) {
+        int before = 0;
+        for (int ch = take(c); ch >= 0 && !(before == '*' && ch == '/'); ch = take(c)) {
+            before = ch;
+        }
+        return true;
+    }
+    if (peek(c) != '/') {
+        return false;
+    }
+    while (peek(c) >= 0 && peek(c) != '\n') {
+        (void)take(c);
+    }
+    return true;
+}
+
+static void skip_blanks(struct cursor *c)
+{
+    for (;;) {
+        int ch = peek(c);
+        if (ch >= 0 && ch != '\n' && isspace(ch)) {
+            (void)take(c);
+            continue;
+        }
+        struct cursor before = *c;
+        if (ch == '/' && take(c) == '/' && skip_comment(c)) {
+            continue;
+        }
+        *c = before;
+        return;
+    }
+}
+
+static void skip_literal(struct cursor *c, int quote)
+{
+    for (int ch = take(c); ch >= 0 && ch != quote && ch != '\n'; ch = take(c)) {
+        if (ch == '\\') {
+            (void)take(c);
+        }
+    }
+}
+
+/* "#", "%:" or the trigraph of "#" */
+static bool take_hash(struct cursor *c)
+{
+    struct cursor before = *c;
+    if (take_if(c, '#') || (take_if(c, '%') && take_if(c, ':'))) {
+        return true;
+    }
+    *c = before;
+    if (take_if(c, '?') && take_if(c, '?') && take_if(c, '=')) {
+        return true;
+    }
+    *c = before;
+    return false;
+}
+
+static bool forbidden(const char *word)
+{
+    static const char *const NAME[] = {"include", "include_next", "import", "embed",
+                                       "__include_macros"};
+    for (size_t i = 0; i < sizeof NAME / sizeof NAME[0]; i++) {
+        if (strcmp(word, NAME[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int directive_check(struct cursor *c, const char *file, struct err *e)
+{
+    char word[32];
+    size_t n = 0;
+    unsigned line = c->line;
+    unsigned column = (unsigned)(c->at - c->line_start);
+    skip_blanks(c);
+    while (n + 1 < sizeof word && (isalnum(peek(c)) || peek(c) == '_')) {
+        word[n++] = (char)take(c);
+    }
+    word[n] = '\0';
+    if (forbidden(word)) {
+        return err_set(e, ERR_COMPILE, "%s:%u:%u: error: #%s is not allowed", file, line, column,
+                       word);
+    }
+    return 0;
+}
+
+int source_check(struct bytes source, const char *file, struct err *e)
+{
+    const char *text = (const char *)source.data;
+    struct cursor c = {.at = text, .end = text + source.size, .line_start = text, .line = 1};
+    bool line_begins = true;
+    while (peek(&c) >= 0) {
+        skip_blanks(&c);
+        if (line_begins && take_hash(&c)) {
+            int rc = directive_check(&c, file, e);
+            if (rc != 0) {
+                return rc;
+            }
+        }
+        int ch = take(&c);
+        line_begins = ch == '\n';
+        if (ch == '"' || ch == '\'') {
+            skip_literal(&c, ch);
+        }
+    }
+    return 0;
+}

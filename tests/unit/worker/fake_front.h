@@ -1,0 +1,82 @@
+/* Plays the front for a real gpud-worker, and runs gpud-compile. Everything that fails ends the
+ * test. Frames are waited for, for up to 60 s. */
+#ifndef TESTS_FAKE_FRONT_H
+#define TESTS_FAKE_FRONT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/memfd.h"
+#include "common/seqpacket.h"
+#include "proto/codec.h"
+#include "proto/compile.h"
+
+#define FAKE_STAGING (1u << 20)
+
+struct fake {
+    pid_t pid; /* 0: reaped */
+    int fd;
+    struct memfd input;
+    struct memfd output;
+    bool absent; /* it sent W_ABSENT instead of W_READY */
+    char arch[129];
+    uint64_t streams;
+    uint8_t frame[FRAME_MAX_BYTES]; /* the last one received */
+    size_t size;
+    struct frame_fds fds;
+    unsigned beats; /* seen so far */
+};
+
+/* args: behind the usual ones, NULL-terminated or NULL. Waits for W_READY or W_ABSENT. */
+void fake_start(struct fake *f, const char *backend, const char *const *args);
+/* Starts a program with descriptors 3, 4, … ; returns its pid. */
+pid_t fake_spawn(const char *name, const char *const *args, const int *fds, int count);
+int fake_reap(struct fake *f);  /* waits for its end; the wait status */
+void fake_stop(struct fake *f); /* F_QUIT, and it must end with 0 */
+void fake_finish(struct fake *f);
+
+void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd);
+/* The next frame of `kind`; beats and notes of jobs that started are stepped over, others fail. */
+void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg);
+/* Any next frame but beats; its kind, 0 when the channel was closed. */
+unsigned fake_next(struct fake *f);
+
+int fake_buffer(struct fake *f, uint64_t id, uint64_t size, bool zero); /* W_BUFFER's code */
+
+/* ---- jobs ---- */
+
+struct job_draft {
+    struct msg_f_job msg;
+    struct capbuf after, temps, steps;
+    uint64_t after_count, temp_count, step_count;
+};
+
+void draft_init(struct job_draft *d, uint64_t job, unsigned stream);
+void draft_after(struct job_draft *d, uint64_t job);
+uint64_t draft_temp(struct job_draft *d, uint64_t size); /* its index */
+void draft_move(struct job_draft *d, int op, struct proto_ref ref, uint64_t stage);
+void draft_copy(struct job_draft *d, struct proto_ref dst, struct proto_ref src);
+void draft_fill(struct job_draft *d, struct proto_ref dst, const void *pattern, size_t size);
+void draft_launch(struct job_draft *d, uint64_t module, const char *entry, uint64_t global,
+                  const struct proto_ref *args, unsigned count);
+void draft_send(struct job_draft *d, struct fake *f); /* and frees the draft */
+/* Waits for the job's W_DONE; its code. ret_done (may be NULL) lies in f->frame. */
+int fake_done(struct fake *f, uint64_t job, struct msg_w_done *ret_done);
+
+struct proto_ref ref_buffer(uint64_t id, uint64_t offset, uint64_t size);
+struct proto_ref ref_temp(uint64_t index, uint64_t size);
+struct proto_ref ref_value(const void *value, size_t size);
+
+/* ---- modules ---- */
+
+/* Runs gpud-compile; the response lies in *ret_memory. */
+void fake_compile(const char *backend, const char *arch, int lang, const char *file,
+                  struct bytes source, struct compile_response *ret_response,
+                  struct memfd *ret_memory);
+/* Compiles and loads the built-in module that has this kernel. */
+void fake_builtin(struct fake *f, const char *backend, const char *kernel, uint64_t module);
+/* Loads a source; W_MODULE's code. */
+int fake_module(struct fake *f, uint64_t module, struct bytes binary);
+
+#endif

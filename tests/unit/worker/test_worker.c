@@ -1,0 +1,433 @@
+/* gpud-worker as a process, with the test as its front: on simulated devices and on OpenCL. */
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/backend/backend.h"
+#include "fake_front.h"
+
+#define N 1000u
+
+static const char *const BACKEND[] = {"opencl", "sim"};
+#define BACKENDS ((int)(sizeof BACKEND / sizeof BACKEND[0]))
+
+/* false: this back end is not here; main() says so when none is */
+static bool start(struct fake *f, int which)
+{
+    if (backend_find(BACKEND[which]) == NULL) {
+        return false;
+    }
+    fake_start(f, BACKEND[which], NULL);
+    if (f->absent) {
+        fake_finish(f);
+    }
+    return !f->absent;
+}
+
+static void fill_inputs(struct fake *f)
+{
+    float *x = (float *)(void *)f->input.data;
+    for (unsigned i = 0; i < N; i++) {
+        x[i] = (float)i;
+        x[N + i] = 0.5f * (float)(N - i);
+    }
+    memset(f->output.data, 0xa5, FAKE_STAGING);
+}
+
+static void draft_axpy(struct job_draft *d, uint64_t module, float *a, uint64_t *n)
+{
+    const struct proto_ref args[] = {ref_value(a, sizeof *a), ref_buffer(1, 0, N * 4),
+                                     ref_buffer(2, 0, N * 4), ref_value(n, sizeof *n)};
+    draft_launch(d, module, "axpy_f32", N, args, 4);
+}
+
+static void check_axpy(const struct fake *f, float a, uint64_t stage)
+{
+    const float *y = (const float *)(const void *)(f->output.data + stage);
+    for (unsigned i = 0; i < N; i++) {
+        ck_assert_msg(y[i] == a * (float)i + 0.5f * (float)(N - i), "y[%u] = %g", i, (double)y[i]);
+    }
+}
+
+START_TEST(axpy_in_one_job)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    float a = 2.0f;
+    uint64_t n = N;
+    if (!start(&f, _i)) {
+        return;
+    }
+    fill_inputs(&f);
+    fake_builtin(&f, BACKEND[_i], "axpy", 7);
+    ck_assert_int_eq(fake_buffer(&f, 1, N * 4, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, N * 4, true), 0);
+    draft_init(&d, 11, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, N * 4), 0);
+    draft_move(&d, OP_WRITE, ref_buffer(2, 0, N * 4), N * 4);
+    draft_axpy(&d, 7, &a, &n);
+    draft_move(&d, OP_READ, ref_buffer(2, 0, N * 4), 0);
+    draft_send(&d, &f);
+    int code = fake_done(&f, 11, &done);
+    ck_assert_msg(code == 0, "%.*s", (int)done.text.size, done.text.data);
+    ck_assert_uint_eq(done.timings.count, 4);
+    ck_assert_uint_ge(done.ended_ns, done.started_ns);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_YES);
+    check_axpy(&f, a, 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* Ten writers of one buffer take turns between two streams: their order is that of `after`. */
+START_TEST(jobs_across_streams_are_ordered)
+{
+    struct fake f;
+    struct job_draft d;
+    float a = 1.0f;
+    uint64_t n = N;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_uint_ge(f.streams, 2);
+    fill_inputs(&f);
+    fake_builtin(&f, BACKEND[_i], "axpy", 7);
+    ck_assert_int_eq(fake_buffer(&f, 1, N * 4, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, N * 4, false), 0);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, N * 4), 0);
+    draft_move(&d, OP_WRITE, ref_buffer(2, 0, N * 4), N * 4);
+    draft_send(&d, &f);
+    for (unsigned i = 2; i <= 11; i++) {
+        draft_init(&d, i, i % 2);
+        draft_after(&d, i - 1);
+        draft_axpy(&d, 7, &a, &n);
+        draft_send(&d, &f);
+    }
+    draft_init(&d, 12, 1);
+    draft_after(&d, 11);
+    draft_move(&d, OP_READ, ref_buffer(2, 0, N * 4), 256);
+    draft_send(&d, &f);
+    for (uint64_t job = 1; job <= 12; job++) {
+        ck_assert_int_eq(fake_done(&f, job, NULL), 0);
+    }
+    check_axpy(&f, 10.0f, 256);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A temporary takes part in copies and fills, and its bytes come back as they were put. */
+START_TEST(temporaries_copies_and_fills)
+{
+    struct fake f;
+    struct job_draft d;
+    const uint32_t pattern = 0x12345678;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    draft_init(&d, 1, 0);
+    uint64_t t = draft_temp(&d, 1024);
+    draft_fill(&d, ref_temp(t, 1024), &pattern, sizeof pattern);
+    draft_copy(&d, ref_buffer(1, 1024, 1024), ref_temp(t, 1024));
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 64);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
+    for (unsigned i = 0; i < 1024; i++) {
+        uint32_t value;
+        memcpy(&value, f.output.data + 64 + i * 4, 4);
+        ck_assert_uint_eq(value, i >= 256 && i < 512 ? pattern : 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* Each is refused with its own error, nothing is done, and the worker goes on. */
+START_TEST(bad_references_are_refused)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), ERR_EXISTS);
+    ck_assert_int_eq(fake_buffer(&f, 2, UINT64_MAX, true), ERR_DEVICE_MEMORY);
+    const struct {
+        struct proto_ref ref;
+        uint64_t stage;
+        int code;
+    } BAD[] = {
+        {ref_buffer(9, 0, 16), 0, ERR_BAD_HANDLE},
+        {ref_buffer(1, 4090, 16), 0, ERR_RANGE},
+        {ref_buffer(1, UINT64_MAX, 16), 0, ERR_RANGE},
+        {ref_buffer(1, 16, UINT64_MAX), 0, ERR_RANGE},
+        {ref_temp(0, 16), 0, ERR_BAD_HANDLE},
+        {ref_buffer(1, 0, 16), FAKE_STAGING - 8, ERR_RANGE},
+        {ref_buffer(1, 0, 16), UINT64_MAX, ERR_RANGE},
+        {ref_value("x", 1), 0, ERR_ARG_TYPE},
+    };
+    for (unsigned i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
+        draft_init(&d, 100 + i, 0);
+        draft_move(&d, i % 2 == 0 ? OP_READ : OP_WRITE, BAD[i].ref, BAD[i].stage);
+        draft_send(&d, &f);
+        ck_assert_msg(fake_done(&f, 100 + i, &done) == BAD[i].code, "case %u: %d", i,
+                      (int)done.code);
+        ck_assert_int_eq((int)done.step, 0);
+        ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+    }
+    draft_init(&d, 200, 0);
+    draft_launch(&d, 5, "nothing", 1, NULL, 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 200, NULL), ERR_BAD_HANDLE);
+    draft_init(&d, 201, 77);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 201, NULL), ERR_RANGE);
+    draft_init(&d, 202, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 202, NULL), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A frame that cannot be read is answered by the id it begins with, or left out. */
+START_TEST(bad_frames_are_refused)
+{
+    struct fake f;
+    struct err e = ERR_INIT;
+    if (!start(&f, _i)) {
+        return;
+    }
+    /* [135, 42, 3, "no list"] : a job whose third field is of the wrong type */
+    static const uint8_t BAD_JOB[] = {0x94, 0xcc, 135, 42, 3, 0xa2, 'n', 'o'};
+    static const uint8_t NOISE[] = {0xc1, 0xff, 0x00};
+    static const uint8_t UNKNOWN[] = {0x92, 0xcc, 250, 1};
+    ck_assert_int_eq(seqpacket_send(f.fd, NOISE, sizeof NOISE, NULL, &e), 0);
+    ck_assert_int_eq(seqpacket_send(f.fd, UNKNOWN, sizeof UNKNOWN, NULL, &e), 0);
+    ck_assert_int_eq(seqpacket_send(f.fd, BAD_JOB, sizeof BAD_JOB, NULL, &e), 0);
+    ck_assert_int_eq(fake_done(&f, 42, NULL), ERR_PROTOCOL);
+    ck_assert_int_eq(fake_module(&f, 3, bytes_str("not a program")) < 0, 1);
+    fake_stop(&f);
+}
+END_TEST
+
+static void seal(struct fake *f, uint64_t id, uint64_t size, struct memfd *ret_host)
+{
+    struct err e = ERR_INIT;
+    struct msg_f_buffer_seal msg = {.id = id, .size = size};
+    struct msg_w_buffer answer;
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, ret_host, &e), 0);
+    fake_send(f, &schema_msg_f_buffer_seal, &msg, ret_host->fd);
+    fake_expect(f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+    ck_assert_int_eq((int)answer.code, 0);
+}
+
+/* What was sealed in one worker is the same in the next one that restores it. */
+START_TEST(sealed_buffers_are_restored)
+{
+    struct fake f;
+    struct job_draft d;
+    struct memfd host = MEMFD_NONE;
+    if (!start(&f, _i)) {
+        return;
+    }
+    fill_inputs(&f);
+    ck_assert_int_eq(fake_buffer(&f, 1, N * 4, false), 0);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, N * 4), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
+    seal(&f, 1, N * 4, &host);
+    ck_assert_int_eq(memcmp(host.data, f.input.data, N * 4), 0);
+    ck_assert_int_eq(kill(f.pid, SIGKILL), 0);
+    fake_finish(&f);
+
+    ck_assert(start(&f, _i));
+    struct msg_f_buffer_restore msg = {.id = 5, .size = N * 4, .meta = bytes_str("restored")};
+    struct msg_w_buffer answer;
+    fake_send(&f, &schema_msg_f_buffer_restore, &msg, host.fd);
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+    ck_assert_int_eq((int)answer.code, 0);
+    draft_init(&d, 2, 0);
+    draft_move(&d, OP_READ, ref_buffer(5, 0, N * 4), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 2, NULL), 0);
+    ck_assert_int_eq(memcmp(f.output.data, host.data, N * 4), 0);
+    fake_stop(&f);
+    memfd_finish(&host);
+}
+END_TEST
+
+/* A second front asks and gets buffers with their host copies, jobs with their answers. */
+START_TEST(inventory_tells_all_until_retired)
+{
+    struct fake f;
+    struct job_draft d;
+    struct memfd host = MEMFD_NONE;
+    struct msg_f_inventory ask = {.nonce = 99};
+    struct msg_w_held_buffer held;
+    struct msg_w_held_job job;
+    struct msg_w_held_end end;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    seal(&f, 1, 4096, &host);
+    draft_init(&d, 31, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 31, NULL), 0);
+
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
+    ck_assert_uint_eq(held.id, 1);
+    ck_assert_uint_eq(held.size, 4096);
+    ck_assert_uint_eq(held.sealed, 1);
+    ck_assert(bytes_equal_str(held.meta, "meta of a buffer"));
+    ck_assert_int_eq(f.fds.count, 1);
+    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &job);
+    ck_assert_uint_eq(job.job, 31);
+    ck_assert_uint_eq(job.finished, 1);
+    ck_assert(bytes_equal_str(job.meta, "meta of a job"));
+    ck_assert_int_eq(fake_done(&f, 31, NULL), 0);
+    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    ck_assert_uint_eq(end.nonce, 99);
+
+    struct msg_f_retire retire = {.job = 31};
+    struct msg_f_buffer_free gone = {.id = 1};
+    fake_send(&f, &schema_msg_f_retire, &retire, -1);
+    fake_send(&f, &schema_msg_f_buffer_free, &gone, -1);
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    fake_stop(&f);
+    memfd_finish(&host);
+}
+END_TEST
+
+/* The same job given twice runs once and is answered with the same words. */
+START_TEST(a_job_given_twice_runs_once)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done first;
+    struct msg_w_done second;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, &first), 0);
+    uint64_t started = first.started_ns;
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, &second), 0);
+    ck_assert_uint_eq(second.started_ns, started);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(pool_is_told)
+{
+    struct fake f;
+    struct msg_f_pool ask = {.trim = 1};
+    struct msg_w_pool pool;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 1 << 20, false), 0);
+    fake_send(&f, &schema_msg_f_pool, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_POOL, &schema_msg_w_pool, &pool);
+    ck_assert_uint_ge(pool.used, 1 << 20);
+    ck_assert_uint_eq(pool.live, 1);
+    fake_stop(&f);
+}
+END_TEST
+
+/* The beats of a stopped worker end; they come again when it goes on. */
+START_TEST(a_stopped_worker_does_not_beat)
+{
+    struct fake f;
+    struct err e = ERR_INIT;
+    int status = 0;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(kill(f.pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(f.pid, &status, WUNTRACED), f.pid);
+    ck_assert(WIFSTOPPED(status));
+    int rc;
+    while ((rc = seqpacket_recv(f.fd, f.frame, sizeof f.frame, &f.size, NULL, &e)) == 0) {
+    }
+    ck_assert_int_eq(rc, SEQPACKET_AGAIN);
+    ck_assert_int_eq(usleep(1500 * 1000), 0); /* longer than a beat: silence is what is tested */
+    ck_assert_int_eq(seqpacket_recv(f.fd, f.frame, sizeof f.frame, &f.size, NULL, &e),
+                     SEQPACKET_AGAIN);
+    ck_assert_int_eq(kill(f.pid, SIGCONT), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(the_channels_end_ends_the_worker)
+{
+    struct fake f;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(close(f.fd), 0);
+    f.fd = -1;
+    int status = fake_reap(&f);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+    fake_finish(&f);
+}
+END_TEST
+
+START_TEST(a_missing_device_is_absent)
+{
+    struct fake f;
+    struct err e = ERR_INIT;
+    struct msg_w_absent absent;
+    fake_start(&f, "abacus", NULL);
+    ck_assert(f.absent);
+    ck_assert_int_eq(proto_decode(&schema_msg_w_absent, bytes_of(f.frame, f.size), &absent, &e), 0);
+    ck_assert_int_eq((int)absent.code, ERR_UNSUPPORTED);
+    int status = fake_reap(&f);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 69);
+    fake_finish(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("worker");
+    TCase *jobs = tcase_create("jobs");
+    TCase *process = tcase_create("process");
+    tcase_set_timeout(jobs, 90);
+    tcase_set_timeout(process, 90);
+    tcase_add_loop_test(jobs, axpy_in_one_job, 0, BACKENDS);
+    tcase_add_loop_test(jobs, jobs_across_streams_are_ordered, 0, BACKENDS);
+    tcase_add_loop_test(jobs, temporaries_copies_and_fills, 0, BACKENDS);
+    tcase_add_loop_test(jobs, bad_references_are_refused, 0, BACKENDS);
+    tcase_add_loop_test(jobs, bad_frames_are_refused, 0, BACKENDS);
+    tcase_add_loop_test(jobs, sealed_buffers_are_restored, 0, BACKENDS);
+    tcase_add_loop_test(jobs, inventory_tells_all_until_retired, 0, BACKENDS);
+    tcase_add_loop_test(jobs, a_job_given_twice_runs_once, 0, BACKENDS);
+    tcase_add_loop_test(jobs, pool_is_told, 0, BACKENDS);
+    tcase_add_loop_test(process, a_stopped_worker_does_not_beat, 0, BACKENDS);
+    tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
+    tcase_add_test(process, a_missing_device_is_absent);
+    suite_add_tcase(suite, jobs);
+    suite_add_tcase(suite, process);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
