@@ -63,6 +63,11 @@ flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs gpud)
 # shellcheck disable=SC2086 # flags are words
 ${CC:-cc} -std=c11 -Wall -Werror -o "$work/by-pkg-config" "$work/main.c" $flags
 LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
+
+# The example of the README is the first program that anyone compiles.
+sed -n '/^```c$/,/^```$/p' "$(dirname "$0")/../../README.md" | sed '/^```/d' >"$work/readme.c"
+# shellcheck disable=SC2086
+${CC:-cc} -std=c11 -Wall -Wextra -Werror -o "$work/readme" "$work/readme.c" $flags
 if command -v c++ >/dev/null; then
     cp "$work/main.c" "$work/main.cc"
     # shellcheck disable=SC2086
