@@ -58,7 +58,8 @@ struct backend_ref {
 };
 
 struct backend_memory_ops {
-    /* Device memory. ERR_DEVICE_MEMORY if there is none. May take long; called by the pool only. */
+    /* Device memory, size > 0. ERR_DEVICE_MEMORY if there is none. May take long; called by the
+     * pool only. */
     int (*alloc)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                  struct err *e);
     /* All commands on the block have completed. */
@@ -230,8 +231,7 @@ struct backend {
     backend_compile_fn compile; /* optional: NULL = no compiler, ERR_UNSUPPORTED */
 };
 
-/* In order of preference; NULL-terminated; the same list whatever was built in is absent from it.
- */
+/* In order of preference; NULL-terminated; what was not built in is absent. */
 const struct backend *const *backend_list(void);
 const struct backend *backend_find(const char *name);      /* NULL if not built in */
 int backend_check(const struct backend *b, struct err *e); /* mandatory slots are there */

@@ -8,6 +8,7 @@ static const struct backend *const backends[] = {
 #ifdef BACKEND_WITH_OPENCL
     &backend_opencl,
 #endif
+    &backend_sim,
     NULL,
 };
 

@@ -1,0 +1,202 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utlist.h>
+
+#include "common/clock.h"
+#include "daemon/backend/sim/sim.h"
+#include "kernels/host.h"
+
+#define SECOND_NS 1e9
+
+/* ---- markers ------------------------------------------------------------------------------- */
+
+void sim_marker_unref(struct backend_marker *m)
+{
+    if (--m->refs == 0) {
+        free(m);
+    }
+}
+
+static enum backend_state marker_state(struct backend_marker *m, struct err *e)
+{
+    struct backend_device *d = m->device;
+    pthread_mutex_lock(&d->lock);
+    enum backend_state state = m->settled;
+    if (state == BACKEND_PENDING && m->stream->started > m->first) {
+        state = BACKEND_RUNNING;
+    }
+    if (state == BACKEND_FAILED && e) {
+        *e = m->why;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return state;
+}
+
+static void marker_times(struct backend_marker *m, uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
+{
+    pthread_mutex_lock(&m->device->lock);
+    *ret_begin_ns = m->begin_ns;
+    *ret_end_ns = m->end_ns;
+    pthread_mutex_unlock(&m->device->lock);
+}
+
+static void marker_release(struct backend_marker *m)
+{
+    if (!m) {
+        return;
+    }
+    struct backend_device *d = m->device;
+    pthread_mutex_lock(&d->lock);
+    sim_marker_unref(m);
+    pthread_mutex_unlock(&d->lock);
+}
+
+const struct backend_marker_ops sim_marker_ops = {
+    .state = marker_state,
+    .times = marker_times,
+    .release = marker_release,
+};
+
+/* ---- cost ---------------------------------------------------------------------------------- */
+
+static uint64_t cost_ns(const struct sim_config *config, const struct sim_command *c)
+{
+    double ns = (double)config->launch_ns;
+    if (c->op == SIM_LAUNCH) {
+        const uint64_t *g = c->launch.global;
+        ns += (double)g[0] * (double)g[1] * (double)g[2] * SECOND_NS / (double)config->items;
+    } else {
+        ns += (double)c->size * SECOND_NS / (double)config->bandwidth;
+    }
+    return config->speed > 0.0 ? (uint64_t)(ns / config->speed) : 0;
+}
+
+static void sleep_until(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0) {
+    }
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+static int work_do(struct sim_command *c, struct err *e)
+{
+    switch (c->op) {
+    case SIM_FILL:
+        for (uint64_t at = 0; at < c->size; at += c->pattern_size) {
+            memcpy(c->dst + at, c->pattern, c->pattern_size);
+        }
+        return 0;
+    case SIM_LAUNCH:
+        return c->launch.host->run(c->launch.global, c->launch.local, c->launch.arg,
+                                   c->launch.arg_count, e);
+    default:
+        memcpy(c->dst, c->src, c->size);
+        return 0;
+    }
+}
+
+static void interval_fail(struct backend_stream *s, const struct err *why)
+{
+    if (s->failed == 0) {
+        s->failed = why->code;
+        s->why = *why;
+    }
+    if (why->code == ERR_KERNEL_FAULT || why->code == ERR_DEVICE_LOST) {
+        s->device->dead = why->code;
+    }
+}
+
+/* Never comes back before the stream is stopped. Lock held. */
+static void hang(struct backend_stream *s)
+{
+    while (!s->stop) {
+        pthread_cond_wait(&s->work, &s->device->lock);
+    }
+}
+
+/* Lock held; given up while the command works. */
+static void work_run(struct backend_stream *s, struct sim_command *c)
+{
+    struct backend_device *d = s->device;
+    struct err e = ERR_INIT;
+    if (c->action == SIM_HANG) {
+        hang(s);
+        return;
+    }
+    int rc = d->dead ? err_set(&e, d->dead, "%s: the device failed before", sim_op_name(c->op))
+                     : sim_action_error(c->action, c->op, &e);
+    uint64_t begin = clock_now_ns();
+    if (rc == 0) {
+        pthread_mutex_unlock(&d->lock);
+        rc = work_do(c, &e);
+        sleep_until(begin + cost_ns(&d->config, c));
+        pthread_mutex_lock(&d->lock);
+    }
+    if (rc != 0) {
+        interval_fail(s, &e);
+    }
+    s->begin_ns = s->begin_ns ? s->begin_ns : begin;
+    s->end_ns = clock_now_ns();
+}
+
+/* Lock held. */
+static void mark_run(struct backend_stream *s, struct backend_marker *m)
+{
+    struct backend_device *d = s->device;
+    uint64_t now = clock_now_ns();
+    m->begin_ns = s->begin_ns ? s->begin_ns : now;
+    m->end_ns = s->begin_ns ? s->end_ns : now;
+    m->why = s->why;
+    m->settled = s->failed ? BACKEND_FAILED : BACKEND_DONE;
+    s->begin_ns = 0;
+    s->failed = 0;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (d->wake) {
+        d->wake(d->wake_data);
+    }
+    pthread_mutex_lock(&d->lock);
+}
+
+/* Lock held. */
+static void command_run(struct backend_stream *s, struct sim_command *c)
+{
+    s->started++;
+    switch (c->kind) {
+    case SIM_COMMAND_WORK:
+        work_run(s, c);
+        break;
+    case SIM_COMMAND_MARK:
+        mark_run(s, c->marker);
+        break;
+    case SIM_COMMAND_WAIT:
+        while (c->marker->settled == BACKEND_PENDING && !s->stop) {
+            pthread_cond_wait(&s->device->changed, &s->device->lock);
+        }
+        break;
+    }
+    if (c->marker) {
+        sim_marker_unref(c->marker);
+    }
+    free(c);
+}
+
+void *sim_stream_main(void *stream)
+{
+    struct backend_stream *s = stream;
+    pthread_mutex_lock(&s->device->lock);
+    while (!s->stop) {
+        struct sim_command *c = s->queue;
+        if (!c) {
+            pthread_cond_wait(&s->work, &s->device->lock);
+            continue;
+        }
+        DL_DELETE(s->queue, c);
+        command_run(s, c);
+    }
+    pthread_mutex_unlock(&s->device->lock);
+    return NULL;
+}

@@ -1,0 +1,51 @@
+#include <stdlib.h>
+
+#include "daemon/backend/sim/sim.h"
+
+static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                        struct err *e)
+{
+    if (size == 0) {
+        return err_set(e, ERR_INVALID, "a block of 0 bytes");
+    }
+    pthread_mutex_lock(&d->lock);
+    enum sim_action action = script_next(&d->config.script, SIM_ALLOC);
+    pthread_mutex_unlock(&d->lock);
+    int rc = sim_action_error(action, SIM_ALLOC, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (size > d->config.memory - d->used) {
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes wanted, %llu free",
+                       (unsigned long long)size, (unsigned long long)(d->config.memory - d->used));
+    }
+    struct backend_block *b = calloc(1, sizeof *b);
+    uint8_t *data =
+        aligned_alloc(BACKEND_ALIGN, (size + BACKEND_ALIGN - 1) / BACKEND_ALIGN * BACKEND_ALIGN);
+    if (!b || !data) {
+        free(b);
+        free(data);
+        return err_set(e, ERR_DEVICE_MEMORY, "the host has no room for %llu simulated bytes",
+                       (unsigned long long)size);
+    }
+    b->size = size;
+    b->data = data;
+    d->used += size;
+    *ret_block = b;
+    return 0;
+}
+
+static void memory_free(struct backend_device *d, struct backend_block *b)
+{
+    if (!b) {
+        return;
+    }
+    d->used -= b->size;
+    free(b->data);
+    free(b);
+}
+
+const struct backend_memory_ops sim_memory_ops = {
+    .alloc = memory_alloc,
+    .free = memory_free,
+};

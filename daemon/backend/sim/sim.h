@@ -1,0 +1,142 @@
+/*
+ * Simulated devices: real results in host memory, modelled time. Each stream has a thread that
+ * executes its commands in order and sleeps out what the cost model says is left.
+ *
+ * Thread: the worker's loop enqueues; a stream's thread executes. The device's lock guards queues,
+ * markers and the script; what a command touches in memory is ordered by the lock too, since a
+ * command is taken and finished under it.
+ */
+#ifndef BACKEND_SIM_SIM_H
+#define BACKEND_SIM_SIM_H
+
+#include <pthread.h>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/sim/script.h"
+
+struct signature;
+struct host_kernel;
+
+#define SIM_ARGS_MAX 32u
+
+struct sim_config {
+    uint64_t devices;
+    uint64_t memory; /* bytes of a device */
+    uint64_t streams;
+    double speed;       /* 1: the model's time; 2: half of it; 0: no time at all */
+    uint64_t bandwidth; /* bytes per second */
+    uint64_t items;     /* work items per second */
+    uint64_t launch_ns; /* of each command */
+    struct script script;
+};
+
+int sim_config_parse(const char *options, struct sim_config *ret_config, struct err *e);
+
+struct backend_device {
+    struct sim_config config;
+    unsigned index;
+    uint64_t used; /* bytes */
+    backend_wake_fn wake;
+    void *wake_data;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a marker settled */
+    int dead;               /* ERR_* after a fault: every later command fails with it */
+};
+
+struct backend_block {
+    uint64_t size;
+    uint8_t *data; /* owned */
+};
+
+/* One kernel of a module. */
+struct sim_kernel {
+    const struct host_kernel *host;
+    const struct signature *signature;
+    int dtype; /* of the family's member; DTYPE_NONE */
+};
+
+struct backend_module {
+    struct sim_kernel *kernels; /* sorted by entry */
+    unsigned kernel_count;
+};
+
+/* What a launch needs when its turn comes: nothing of the caller's. */
+struct sim_launch {
+    const struct host_kernel *host;
+    uint64_t global[3];
+    uint64_t local[3];
+    void *arg[SIM_ARGS_MAX];
+    uint64_t value[SIM_ARGS_MAX]; /* what arg points to for values */
+    unsigned arg_count;
+};
+
+enum sim_command_kind {
+    SIM_COMMAND_WORK, /* one of enum sim_op */
+    SIM_COMMAND_MARK,
+    SIM_COMMAND_WAIT
+};
+
+struct sim_command {
+    struct sim_command *prev, *next;
+    enum sim_command_kind kind;
+    enum sim_op op;
+    enum sim_action action; /* scripted */
+    uint8_t *dst;
+    const uint8_t *src;
+    uint64_t size;
+    uint8_t pattern[16];
+    size_t pattern_size;
+    struct backend_marker *marker; /* MARK, WAIT: a reference */
+    struct sim_launch launch;
+};
+
+struct backend_marker {
+    struct backend_device *device;
+    struct backend_stream *stream;
+    unsigned refs;  /* the caller's and the commands' */
+    uint64_t first; /* number of the interval's first command */
+    enum backend_state settled;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    struct err why;
+};
+
+struct backend_stream {
+    struct backend_device *device;
+    pthread_t thread;
+    pthread_cond_t work;
+    struct sim_command *queue;
+    bool stop;
+    uint64_t enqueued; /* commands so far */
+    uint64_t started;
+    uint64_t marked; /* number of the first command after the last marker */
+    /* the interval in execution */
+    uint64_t begin_ns; /* 0: nothing yet */
+    uint64_t end_ns;
+    int failed; /* ERR_*, 0 */
+    struct err why;
+};
+
+/* Executes the queue until the stream stops. */
+void *sim_stream_main(void *stream);
+void sim_marker_unref(struct backend_marker *m); /* with the device's lock held */
+
+/* Checks the arguments against the kernel and copies what is needed. */
+int sim_launch_make(const struct backend_module *m, const char *entry,
+                    const struct backend_launch *launch, struct sim_launch *ret_launch,
+                    struct err *e);
+
+int sim_compile(unsigned index, const struct backend_source *source,
+                struct backend_compiled *ret_compiled, struct err *e);
+
+extern const struct backend backend_sim;
+extern const struct backend_memory_ops sim_memory_ops;
+extern const struct backend_stream_ops sim_stream_ops;
+extern const struct backend_marker_ops sim_marker_ops;
+extern const struct backend_module_ops sim_module_ops;
+
+#define SIM_MAX_GROUP 1024u /* work items */
+#define SIM_ARCH      "sim 1"
+#define SIM_MAGIC     "gpudsim1\n"
+
+#endif

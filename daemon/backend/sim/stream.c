@@ -1,0 +1,259 @@
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "daemon/backend/sim/sim.h"
+
+static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
+                         struct err *e)
+{
+    (void)priority; /* streams of a simulated device do not compete */
+    struct backend_stream *s = calloc(1, sizeof *s);
+    if (!s) {
+        return err_set(e, ERR_NOMEM, "a stream");
+    }
+    s->device = d;
+    pthread_cond_init(&s->work, NULL);
+    int rc = pthread_create(&s->thread, NULL, sim_stream_main, s);
+    if (rc != 0) {
+        pthread_cond_destroy(&s->work);
+        free(s);
+        return err_set(e, ERR_NOMEM, "a stream's thread: %s", strerror(rc));
+    }
+    *ret_stream = s;
+    return 0;
+}
+
+static void stream_destroy(struct backend_stream *s)
+{
+    if (!s) {
+        return;
+    }
+    struct backend_device *d = s->device;
+    pthread_mutex_lock(&d->lock);
+    s->stop = true;
+    pthread_cond_signal(&s->work);
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(s->thread, NULL);
+    while (s->queue) {
+        struct sim_command *c = s->queue;
+        DL_DELETE(s->queue, c);
+        if (c->marker) {
+            sim_marker_unref(c->marker);
+        }
+        free(c);
+    }
+    pthread_cond_destroy(&s->work);
+    free(s);
+}
+
+static int command_new(enum sim_command_kind kind, enum sim_op op, struct sim_command **ret_command,
+                       struct err *e)
+{
+    struct sim_command *c = calloc(1, sizeof *c);
+    if (!c) {
+        return err_set(e, ERR_NOMEM, "a command");
+    }
+    c->kind = kind;
+    c->op = op;
+    *ret_command = c;
+    return 0;
+}
+
+/* Takes the command. */
+static void enqueue(struct backend_stream *s, struct sim_command *c)
+{
+    struct backend_device *d = s->device;
+    pthread_mutex_lock(&d->lock);
+    if (c->kind == SIM_COMMAND_WORK) {
+        c->action = script_next(&d->config.script, c->op);
+    }
+    if (c->kind == SIM_COMMAND_MARK) {
+        c->marker->first = s->marked;
+        s->marked = s->enqueued + 1;
+    }
+    if (c->marker) {
+        c->marker->refs++;
+    }
+    s->enqueued++;
+    DL_APPEND(s->queue, c);
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static int ref_check(struct backend_ref ref, uint64_t size, const char *what, struct err *e)
+{
+    if (size == 0 || ref.offset > ref.block->size || size > ref.block->size - ref.offset) {
+        return err_set(e, ERR_RANGE, "%s: %llu bytes at %llu in a block of %llu", what,
+                       (unsigned long long)size, (unsigned long long)ref.offset,
+                       (unsigned long long)ref.block->size);
+    }
+    return 0;
+}
+
+static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
+                        uint64_t size, struct err *e)
+{
+    struct sim_command *c = NULL;
+    int rc = ref_check(dst, size, "write", e);
+    if (rc == 0) {
+        rc = command_new(SIM_COMMAND_WORK, SIM_WRITE, &c, e);
+    }
+    if (rc == 0) {
+        c->dst = dst.block->data + dst.offset;
+        c->src = host;
+        c->size = size;
+        enqueue(s, c);
+    }
+    return rc;
+}
+
+static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
+                       struct err *e)
+{
+    struct sim_command *c = NULL;
+    int rc = ref_check(src, size, "read", e);
+    if (rc == 0) {
+        rc = command_new(SIM_COMMAND_WORK, SIM_READ, &c, e);
+    }
+    if (rc == 0) {
+        c->dst = host;
+        c->src = src.block->data + src.offset;
+        c->size = size;
+        enqueue(s, c);
+    }
+    return rc;
+}
+
+static int copy_check(struct backend_ref dst, struct backend_ref src, uint64_t size, struct err *e)
+{
+    int rc = ref_check(dst, size, "copy to", e);
+    if (rc == 0) {
+        rc = ref_check(src, size, "copy from", e);
+    }
+    if (rc == 0 && dst.block == src.block && dst.offset < src.offset + size &&
+        src.offset < dst.offset + size) {
+        rc = err_set(e, ERR_INVALID, "copy: the ranges overlap");
+    }
+    return rc;
+}
+
+static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
+                       uint64_t size, struct err *e)
+{
+    struct sim_command *c = NULL;
+    int rc = copy_check(dst, src, size, e);
+    if (rc == 0) {
+        rc = command_new(SIM_COMMAND_WORK, SIM_COPY, &c, e);
+    }
+    if (rc == 0) {
+        c->dst = dst.block->data + dst.offset;
+        c->src = src.block->data + src.offset;
+        c->size = size;
+        enqueue(s, c);
+    }
+    return rc;
+}
+
+static int fill_check(struct backend_ref dst, size_t pattern_size, uint64_t size, struct err *e)
+{
+    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)) != 0 ||
+        size % pattern_size != 0 || dst.offset % pattern_size != 0) {
+        return err_set(e, ERR_INVALID, "fill: %llu bytes at %llu with a pattern of %zu bytes",
+                       (unsigned long long)size, (unsigned long long)dst.offset, pattern_size);
+    }
+    return ref_check(dst, size, "fill", e);
+}
+
+static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,
+                       size_t pattern_size, uint64_t size, struct err *e)
+{
+    struct sim_command *c = NULL;
+    int rc = fill_check(dst, pattern_size, size, e);
+    if (rc == 0) {
+        rc = command_new(SIM_COMMAND_WORK, SIM_FILL, &c, e);
+    }
+    if (rc == 0) {
+        c->dst = dst.block->data + dst.offset;
+        c->size = size;
+        memcpy(c->pattern, pattern, pattern_size);
+        c->pattern_size = pattern_size;
+        enqueue(s, c);
+    }
+    return rc;
+}
+
+static int stream_launch(struct backend_stream *s, struct backend_module *m, const char *entry,
+                         const struct backend_launch *launch, struct err *e)
+{
+    struct sim_command *c = NULL;
+    int rc = command_new(SIM_COMMAND_WORK, SIM_LAUNCH, &c, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = sim_launch_make(m, entry, launch, &c->launch, e);
+    if (rc != 0) {
+        free(c);
+        return rc;
+    }
+    for (unsigned i = 0; i < c->launch.arg_count; i++) {
+        if (launch->args[i].kind == BACKEND_ARG_VALUE) {
+            c->launch.arg[i] = &c->launch.value[i];
+        }
+    }
+    enqueue(s, c);
+    return 0;
+}
+
+static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+{
+    struct sim_command *c = NULL;
+    struct backend_marker *m = calloc(1, sizeof *m);
+    if (!m) {
+        return err_set(e, ERR_NOMEM, "a marker");
+    }
+    int rc = command_new(SIM_COMMAND_MARK, SIM_WRITE, &c, e);
+    if (rc != 0) {
+        free(m);
+        return rc;
+    }
+    m->device = s->device;
+    m->stream = s;
+    m->refs = 1;
+    c->marker = m;
+    enqueue(s, c);
+    *ret_marker = m;
+    return 0;
+}
+
+static int stream_wait(struct backend_stream *s, struct backend_marker *m, struct err *e)
+{
+    struct sim_command *c = NULL;
+    int rc = command_new(SIM_COMMAND_WAIT, SIM_WRITE, &c, e);
+    if (rc == 0) {
+        c->marker = m;
+        enqueue(s, c);
+    }
+    return rc;
+}
+
+static int stream_flush(struct backend_stream *s, struct err *e)
+{
+    (void)s;
+    (void)e;
+    return 0;
+}
+
+const struct backend_stream_ops sim_stream_ops = {
+    .create = stream_create,
+    .destroy = stream_destroy,
+    .write = stream_write,
+    .read = stream_read,
+    .copy = stream_copy,
+    .fill = stream_fill,
+    .launch = stream_launch,
+    .mark = stream_mark,
+    .wait = stream_wait,
+    .flush = stream_flush,
+};
