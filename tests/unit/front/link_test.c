@@ -1,0 +1,337 @@
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/front/link.h"
+#include "tests/unit/front/scratch.h"
+
+/* One link on a loop and the bare other end of its channel. */
+static uv_loop_t loop;
+static int far_end;
+static struct link *link_here;
+
+static unsigned frames;
+static uint64_t numbers[4096];
+static struct frame_fds fds_seen;
+static bool keep_fds;
+static bool destroy_on_frame;
+static bool broken;
+static struct err broken_error;
+static bool got_some;
+
+static void on_frame(void *data, unsigned kind, struct bytes frame, struct frame_fds *fds)
+{
+    struct msg_ping ping;
+    struct err e = ERR_INIT;
+    (void)data;
+    ck_assert(!broken);
+    ck_assert_uint_eq(kind, MSG_KIND_PING);
+    ck_assert_int_eq(proto_decode(&schema_msg_ping, frame, &ping, &e), 0);
+    numbers[frames++ % 4096] = ping.value;
+    got_some = true;
+    fds_seen = *fds;
+    if (keep_fds) {
+        fds->count = 0;
+    }
+    if (destroy_on_frame) {
+        link_destroy(link_here);
+        link_here = NULL;
+    }
+}
+
+static void on_broken(void *data, const struct err *e)
+{
+    (void)data;
+    ck_assert(!broken);
+    broken = true;
+    broken_error = *e;
+}
+
+static const struct link_callbacks callbacks = {.frame = on_frame, .broken = on_broken};
+
+static void open_link(size_t queue_max)
+{
+    struct err e = ERR_INIT;
+    int fd[2];
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(seqpacket_pair(fd, &e), 0);
+    ck_assert_int_eq(link_create(&loop, fd[0], queue_max, &callbacks, NULL, &link_here, &e), 0);
+    far_end = fd[1];
+}
+
+static void close_link(void)
+{
+    link_destroy(link_here);
+    link_here = NULL;
+    if (far_end >= 0) {
+        (void)close(far_end);
+    }
+    loop_finish(&loop);
+}
+
+static void far_send(uint64_t value, const struct frame_fds *fds)
+{
+    struct msg_ping ping = {.value = value};
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&out, 256);
+    ck_assert_int_eq(proto_encode(&schema_msg_ping, &ping, &out, &e), 0);
+    ck_assert_int_eq(seqpacket_send(far_end, out.data, out.size, fds, &e), 0);
+    capbuf_finish(&out);
+}
+
+/* The value of the next frame at the far end; -1 if there is none. */
+static int64_t far_recv(struct frame_fds *fds)
+{
+    static uint8_t buffer[FRAME_MAX_BYTES];
+    size_t size = 0;
+    struct err e = ERR_INIT;
+    int rc = seqpacket_recv(far_end, buffer, sizeof buffer, &size, fds, &e);
+    if (rc != 0) {
+        return -1;
+    }
+    struct msg_ping ping;
+    ck_assert_int_eq(proto_decode(&schema_msg_ping, bytes_of(buffer, size), &ping, &e), 0);
+    return (int64_t)ping.value;
+}
+
+static int send_ping(uint64_t value, const struct frame_fds *fds, struct err *e)
+{
+    struct msg_ping ping = {.value = value};
+    return link_send(link_here, &schema_msg_ping, &ping, fds, e);
+}
+
+START_TEST(frames_go_both_ways)
+{
+    struct err e = ERR_INIT;
+    open_link(1024);
+    far_send(7, NULL);
+    far_send(8, NULL);
+    loop_until(&loop, &got_some);
+    ck_assert_uint_eq(frames, 2);
+    ck_assert_uint_eq(numbers[0], 7);
+    ck_assert_uint_eq(numbers[1], 8);
+    ck_assert_int_eq(send_ping(9, NULL, &e), 0);
+    ck_assert_int_eq(far_recv(NULL), 9);
+    close_link();
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_queued_in_order)
+{
+    struct err e = ERR_INIT;
+    open_link((size_t)1024 * 1024);
+    uint64_t sent = 0;
+    for (; sent < 3000; sent++) { /* more than any socket's buffer takes */
+        ck_assert_int_eq(send_ping(sent, NULL, &e), 0);
+    }
+    for (uint64_t next = 0; next < sent;) {
+        int64_t value = far_recv(NULL);
+        if (value < 0) {
+            (void)uv_run(&loop, UV_RUN_ONCE);
+        } else {
+            ck_assert_int_eq(value, (int64_t)next);
+            next++;
+        }
+    }
+    ck_assert(!broken);
+    close_link();
+}
+END_TEST
+
+START_TEST(a_full_queue_breaks_the_link_after_the_last_words)
+{
+    struct err e = ERR_INIT;
+    open_link(64);
+    int rc = 0;
+    far_send(1, NULL);
+    for (unsigned i = 0; i < 100000 && rc == 0; i++) {
+        rc = send_ping(i, NULL, &e);
+    }
+    ck_assert_int_eq(rc, ERR_LIMIT);
+    ck_assert(!broken);
+    ck_assert_int_eq(send_ping(0, NULL, &e), ERR_CLOSED);
+    loop_until(&loop, &broken);
+    ck_assert_int_eq(broken_error.code, ERR_LIMIT);
+    ck_assert_uint_eq(frames, 1);
+    close_link();
+}
+END_TEST
+
+START_TEST(descriptors_are_the_receivers)
+{
+    struct err e = ERR_INIT;
+    open_link(1024);
+    close_link(); /* libuv keeps some descriptors of its own from now on */
+    int before = descriptors_open();
+    open_link(1024);
+    struct frame_fds fds = {.count = 2};
+    ck_assert_int_eq(pipe2(fds.fd, O_CLOEXEC), 0);
+    keep_fds = true;
+    far_send(1, &fds);
+    loop_until(&loop, &got_some);
+    ck_assert_int_eq(fds_seen.count, 2);
+    ck_assert_int_eq(write(fds_seen.fd[1], "x", 1), 1);
+    frame_fds_close(&fds_seen);
+    keep_fds = false;
+    got_some = false;
+    far_send(2, &fds);
+    loop_until(&loop, &got_some);
+    ck_assert_int_eq(fcntl(fds_seen.fd[0], F_GETFD), -1);
+    ck_assert_int_eq(send_ping(3, &fds, &e), 0);
+    struct frame_fds back;
+    ck_assert_int_eq(far_recv(&back), 3);
+    ck_assert_int_eq(back.count, 2);
+    frame_fds_close(&back);
+    frame_fds_close(&fds);
+    close_link();
+    ck_assert_int_eq(descriptors_open(), before);
+}
+END_TEST
+
+START_TEST(queued_descriptors_may_be_closed_by_the_sender)
+{
+    struct err e = ERR_INIT;
+    open_link(1024);
+    close_link();
+    int before = descriptors_open();
+    open_link((size_t)1024 * 1024);
+    uint64_t sent = 0;
+    for (; sent < 2000; sent++) {
+        ck_assert_int_eq(send_ping(sent, NULL, &e), 0);
+    }
+    struct frame_fds fds = {.count = 2};
+    ck_assert_int_eq(pipe2(fds.fd, O_CLOEXEC), 0);
+    ck_assert_int_eq(send_ping(sent, &fds, &e), 0);
+    frame_fds_close(&fds);
+    struct frame_fds back = {.count = 0};
+    for (uint64_t next = 0; next <= sent;) {
+        if (far_recv(&back) < 0) {
+            (void)uv_run(&loop, UV_RUN_ONCE);
+        } else {
+            next++;
+        }
+    }
+    ck_assert_int_eq(back.count, 2);
+    ck_assert_int_eq(write(back.fd[1], "x", 1), 1);
+    frame_fds_close(&back);
+    /* and those of a link that ends with a queue are closed */
+    for (sent = 0; sent < 2000; sent++) {
+        ck_assert_int_eq(send_ping(sent, NULL, &e), 0);
+    }
+    ck_assert_int_eq(pipe2(fds.fd, O_CLOEXEC), 0);
+    fds.count = 2;
+    ck_assert_int_eq(send_ping(sent, &fds, &e), 0);
+    frame_fds_close(&fds);
+    close_link();
+    ck_assert_int_eq(descriptors_open(), before);
+}
+END_TEST
+
+START_TEST(a_peer_that_goes_is_told_after_its_frames)
+{
+    open_link(1024);
+    far_send(1, NULL);
+    far_send(2, NULL);
+    (void)close(far_end);
+    far_end = -1;
+    loop_until(&loop, &broken);
+    ck_assert_uint_eq(frames, 2);
+    ck_assert_int_eq(broken_error.code, ERR_CLOSED);
+    close_link();
+}
+END_TEST
+
+START_TEST(a_peer_that_dies_unread_is_heard_to_its_last_frame)
+{
+    struct err e = ERR_INIT;
+    open_link(1024);
+    ck_assert_int_eq(send_ping(5, NULL, &e), 0); /* it will never read this */
+    far_send(1, NULL);
+    far_send(2, NULL);
+    (void)close(far_end);
+    far_end = -1;
+    ck_assert_int_eq(send_ping(6, NULL, &e), ERR_CLOSED);
+    ck_assert(!broken);
+    loop_until(&loop, &broken);
+    ck_assert_uint_eq(frames, 2);
+    close_link();
+}
+END_TEST
+
+START_TEST(frames_that_break_the_rules)
+{
+    static uint8_t frame[FRAME_MAX_BYTES + 1];
+    size_t size = _i == 0 ? 10 : sizeof frame;
+    open_link(1024);
+    memset(frame, 0xc1, sizeof frame); /* no msgpack */
+    ck_assert_int_eq(send(far_end, frame, size, 0), (ssize_t)size);
+    loop_until(&loop, &broken);
+    ck_assert_uint_eq(frames, 0);
+    ck_assert_int_eq(broken_error.code, ERR_PROTOCOL);
+    close_link();
+}
+END_TEST
+
+START_TEST(a_message_too_long_for_a_frame)
+{
+    static uint8_t meta[FRAME_META_MAX];
+    static struct proto_list args;
+    struct err e = ERR_INIT;
+    open_link(1024);
+    struct capbuf words;
+    capbuf_init(&words, (size_t)1024 * 1024);
+    static char text[PROTO_TEXT_MAX];
+    memset(text, 'x', sizeof text);
+    struct proto_word word = {.text = bytes_of(text, sizeof text)};
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert_int_eq(proto_list_add(&schema_word, &word, &words, &e), 0);
+    }
+    args = proto_list_of(&words, 64);
+    struct msg_l_worker msg = {.id = 1, .args = args, .meta = bytes_of(meta, sizeof meta)};
+    ck_assert_int_eq(link_send(link_here, &schema_msg_l_worker, &msg, NULL, &e), ERR_LIMIT);
+    ck_assert_int_eq(send_ping(1, NULL, &e), 0); /* it is not broken by this */
+    ck_assert_int_eq(far_recv(NULL), 1);
+    capbuf_finish(&words);
+    close_link();
+}
+END_TEST
+
+START_TEST(a_link_may_be_destroyed_in_its_callback)
+{
+    open_link(1024);
+    destroy_on_frame = true;
+    far_send(1, NULL);
+    far_send(2, NULL);
+    loop_until(&loop, &got_some);
+    close_link();
+    ck_assert_uint_eq(frames, 1);
+    ck_assert(!broken);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("link");
+    TCase *tc = tcase_create("link");
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, frames_go_both_ways);
+    tcase_add_test(tc, what_does_not_fit_is_queued_in_order);
+    tcase_add_test(tc, a_full_queue_breaks_the_link_after_the_last_words);
+    tcase_add_test(tc, descriptors_are_the_receivers);
+    tcase_add_test(tc, queued_descriptors_may_be_closed_by_the_sender);
+    tcase_add_test(tc, a_peer_that_goes_is_told_after_its_frames);
+    tcase_add_test(tc, a_peer_that_dies_unread_is_heard_to_its_last_frame);
+    tcase_add_loop_test(tc, frames_that_break_the_rules, 0, 2);
+    tcase_add_test(tc, a_message_too_long_for_a_frame);
+    tcase_add_test(tc, a_link_may_be_destroyed_in_its_callback);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,749 @@
+/*
+ * The listener with real clients in a thread of their own. What the server does is asked for by the
+ * value of a PING, so that each test reads top to bottom in its client.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/front/listener.h"
+#include "proto/codec.h"
+#include "tests/unit/front/scratch.h"
+
+enum {
+    DO_ANSWER = 0,        /* … 99: with the same value */
+    DO_HOLD = 100,        /* … 999: do not answer before somebody asks */
+    DO_RELEASE = 1000,    /* answer what is held, the last one first */
+    DO_DROP = 1001,       /* free the slot, never answer */
+    DO_CLOSE = 1002,      /* close this connection */
+    DO_AWAIT_END = 1003,  /* answer when a connection that said hello has ended */
+    DO_COUNT_HELD = 1004, /* answer with how many are held, once it is more than zero */
+};
+
+#define HELD_MAX 256
+
+struct world {
+    uv_loop_t loop;
+    uv_async_t finished;
+    struct listener *listener;
+    char dir[SCRATCH_PATH];
+    char url[SCRATCH_PATH + 32];
+    void (*client)(struct world *w);
+    pthread_t thread;
+    struct request *held[HELD_MAX];
+    unsigned held_count;
+    struct request *waiter;
+    unsigned ends; /* of connections that said hello */
+    struct peer last_peer;
+    struct listener_stats stats;
+    bool closed;
+};
+
+static struct world w;
+
+/* ---- the server's side ---------------------------------------------------------------------- */
+
+static void pong(struct request *r, uint64_t value)
+{
+    struct msg_pong msg = {.value = value};
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&out, 256);
+    ck_assert_int_eq(proto_encode(&schema_msg_pong, &msg, &out, &e), 0);
+    struct listener_slot *slot = r->slot;
+    request_destroy(r);
+    listener_reply(w.listener, slot, capbuf_view(&out));
+    capbuf_finish(&out);
+}
+
+static void release(void)
+{
+    while (w.held_count > 0) {
+        struct request *r = w.held[--w.held_count];
+        pong(r, r->msg.ping.value);
+    }
+}
+
+static void drop(struct request *r)
+{
+    listener_drop(w.listener, r->slot);
+    request_destroy(r);
+}
+
+static void on_ping(struct request *r)
+{
+    uint64_t value = r->msg.ping.value;
+    if (value >= DO_HOLD && value < DO_RELEASE) {
+        ck_assert_uint_lt(w.held_count, HELD_MAX);
+        w.held[w.held_count++] = r;
+        return;
+    }
+    switch (value) {
+    case DO_RELEASE:
+        release();
+        break;
+    case DO_DROP:
+        drop(r);
+        return;
+    case DO_CLOSE:
+        listener_close_pipe(w.listener, r->peer.pipe);
+        drop(r);
+        return;
+    case DO_AWAIT_END:
+        if (w.ends == 0) {
+            w.waiter = r;
+            return;
+        }
+        break;
+    case DO_COUNT_HELD:
+        value = w.held_count;
+        break;
+    default:
+        break;
+    }
+    pong(r, value);
+}
+
+static void on_request(void *data, struct request *r)
+{
+    ck_assert_ptr_eq(data, &w);
+    ck_assert_uint_ne(r->peer.pipe, 0);
+    ck_assert_uint_ne(r->received_ns, 0);
+    w.last_peer = r->peer;
+    if (r->kind == MSG_KIND_PING) {
+        on_ping(r);
+        return;
+    }
+    ck_assert_uint_eq(r->kind, MSG_KIND_HELLO);
+    listener_identified(w.listener, r->peer.pipe);
+    pong(r, r->peer.pipe);
+}
+
+static void on_closed(void *data, uint32_t pipe)
+{
+    ck_assert_ptr_eq(data, &w);
+    ck_assert_uint_ne(pipe, 0);
+    w.ends++;
+    release();
+    if (w.waiter != NULL) {
+        struct request *r = w.waiter;
+        w.waiter = NULL;
+        pong(r, DO_AWAIT_END);
+    }
+}
+
+static const struct listener_callbacks callbacks = {.request = on_request, .closed = on_closed};
+
+static void on_listener_closed(void *data)
+{
+    (void)data;
+    w.closed = true;
+}
+
+static void on_finished(uv_async_t *async)
+{
+    listener_stats(w.listener, &w.stats);
+    listener_close(w.listener, on_listener_closed, NULL);
+    uv_close((uv_handle_t *)async, NULL);
+}
+
+static void *client_main(void *data)
+{
+    (void)data;
+    w.client(&w);
+    (void)uv_async_send(&w.finished);
+    return NULL;
+}
+
+static const struct listener_options usual = {
+    .contexts = 128, .connections_max = 64, .handshake_ns = NS_NEVER, .ipc_mode = 0660};
+
+static void start(const struct listener_options *options)
+{
+    struct err e = ERR_INIT;
+    memset(&w, 0, sizeof w);
+    scratch_make(w.dir);
+    (void)snprintf(w.url, sizeof w.url, "ipc://%s/s", w.dir);
+    ck_assert_int_eq(uv_loop_init(&w.loop), 0);
+    ck_assert_int_eq(listener_create(&w.loop, options, &callbacks, &w, &w.listener, &e), 0);
+    ck_assert_msg(listener_add(w.listener, w.url, &e) == 0, "%s", e.text);
+}
+
+static void serve(void (*client)(struct world *w))
+{
+    ck_assert_int_eq(uv_async_init(&w.loop, &w.finished, on_finished), 0);
+    w.client = client;
+    ck_assert_int_eq(pthread_create(&w.thread, NULL, client_main, NULL), 0);
+    (void)uv_run(&w.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(pthread_join(w.thread, NULL), 0);
+    ck_assert(w.closed);
+    while (w.held_count > 0) {
+        request_destroy(w.held[--w.held_count]);
+    }
+    listener_destroy(w.listener);
+    ck_assert_int_eq(uv_loop_close(&w.loop), 0);
+    scratch_remove(w.dir);
+}
+
+/* ---- clients -------------------------------------------------------------------------------- */
+
+static nng_socket dial(const char *url)
+{
+    nng_socket s;
+    ck_assert_int_eq(nng_req0_open(&s), 0);
+    ck_assert_int_eq(nng_socket_set_ms(s, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE), 0);
+    ck_assert_int_eq(nng_socket_set_size(s, NNG_OPT_RECVMAXSZ, 1 << 20), 0);
+    ck_assert_int_eq(nng_dial(s, url, NULL, 0), 0);
+    return s;
+}
+
+static size_t encode(const struct schema *schema, const void *msg, uint8_t out[512])
+{
+    struct capbuf b;
+    struct err e = ERR_INIT;
+    capbuf_init(&b, 512);
+    ck_assert_int_eq(proto_encode(schema, msg, &b, &e), 0);
+    memcpy(out, b.data, b.size);
+    size_t size = b.size;
+    capbuf_finish(&b);
+    return size;
+}
+
+static void post(nng_socket s, const void *data, size_t size)
+{
+    ck_assert_int_eq(nng_send(s, (void *)(uintptr_t)data, size, 0), 0);
+}
+
+static void post_ping(nng_socket s, uint64_t value)
+{
+    uint8_t out[512];
+    struct msg_ping ping = {.value = value};
+    post(s, out, encode(&schema_msg_ping, &ping, out));
+}
+
+static uint64_t pong_of(const void *data, size_t size)
+{
+    struct msg_pong msg;
+    struct err e = ERR_INIT;
+    ck_assert_msg(proto_decode(&schema_msg_pong, bytes_of(data, size), &msg, &e) == 0, "%s",
+                  e.text);
+    return msg.value;
+}
+
+static uint64_t take_pong(nng_socket s)
+{
+    char *data = NULL;
+    size_t size = 0;
+    ck_assert_int_eq(nng_recv(s, &data, &size, NNG_FLAG_ALLOC), 0);
+    uint64_t value = pong_of(data, size);
+    nng_free(data, size);
+    return value;
+}
+
+static uint64_t ask(nng_socket s, uint64_t value)
+{
+    post_ping(s, value);
+    return take_pong(s);
+}
+
+static uint64_t say_hello(nng_socket s)
+{
+    uint8_t out[512];
+    uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
+    struct msg_hello hello = {.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id)};
+    post(s, out, encode(&schema_msg_hello, &hello, out));
+    return take_pong(s);
+}
+
+/* A bare socket that has (or has not) said that it speaks REQ. */
+static int bare(const struct world *world, bool negotiate)
+{
+    static const uint8_t sp_req[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/s", world->dir);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    if (negotiate) {
+        uint8_t theirs[8];
+        ck_assert_int_eq(send(fd, sp_req, sizeof sp_req, MSG_NOSIGNAL), sizeof sp_req);
+        ck_assert_int_eq(recv(fd, theirs, sizeof theirs, MSG_WAITALL), sizeof theirs);
+        ck_assert_uint_eq(theirs[5], 0x31);
+    }
+    return fd;
+}
+
+/* A message of the transport: type, length, request id, then the bytes. */
+static void bare_send(int fd, const void *data, size_t size, uint64_t claimed)
+{
+    uint8_t out[1024] = {1};
+    for (unsigned i = 0; i < 8; i++) {
+        out[1 + i] = (uint8_t)(claimed >> (56 - 8 * i));
+    }
+    out[9] = 0x80;
+    out[12] = 1;
+    ck_assert_uint_le(size, sizeof out - 13);
+    memcpy(out + 13, data, size);
+    ck_assert_int_eq(send(fd, out, 13 + size, MSG_NOSIGNAL), (ssize_t)(13 + size));
+}
+
+static void await_end(int fd)
+{
+    uint8_t rest[64];
+    while (recv(fd, rest, sizeof rest, 0) > 0) {
+    }
+    (void)close(fd);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void client_asks(struct world *world)
+{
+    nng_socket s = dial(world->url);
+    for (uint64_t i = 0; i < 50; i++) {
+        ck_assert_uint_eq(ask(s, i), i);
+    }
+    nng_close(s);
+}
+
+START_TEST(answers_and_knows_who_asks)
+{
+    start(&usual);
+    serve(client_asks);
+    ck_assert(w.last_peer.local);
+    ck_assert_uint_eq(w.last_peer.uid, getuid());
+    ck_assert_uint_eq(w.last_peer.gid, getgid());
+    ck_assert_int_eq(w.last_peer.pid, getpid());
+    ck_assert_uint_eq(w.stats.requests, 50);
+    ck_assert_uint_eq(w.stats.protocol_errors, 0);
+    ck_assert_uint_eq(w.ends, 0); /* it never said hello */
+}
+END_TEST
+
+static unsigned free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&a, sizeof a), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+    (void)close(fd);
+    return ntohs(a.sin_port);
+}
+
+START_TEST(serves_tcp_on_loopback)
+{
+    struct err e = ERR_INIT;
+    start(&usual);
+    (void)snprintf(w.url, sizeof w.url, "tcp://localhost:%u", free_port());
+    ck_assert_msg(listener_add(w.listener, w.url, &e) == 0, "%s", e.text);
+    serve(client_asks);
+    ck_assert(!w.last_peer.local);
+    ck_assert_uint_eq(w.stats.requests, 50);
+}
+END_TEST
+
+static void client_64_contexts(struct world *world)
+{
+    enum { COUNT = 64 };
+    nng_socket s = dial(world->url);
+    nng_ctx ctx[COUNT];
+    nng_aio *aio[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint8_t out[512];
+        struct msg_ping ping = {.value = DO_HOLD + i};
+        size_t size = encode(&schema_msg_ping, &ping, out);
+        nng_msg *msg = NULL;
+        ck_assert_int_eq(nng_ctx_open(&ctx[i], s), 0);
+        ck_assert_int_eq(nng_aio_alloc(&aio[i], NULL, NULL), 0);
+        ck_assert_int_eq(nng_msg_alloc(&msg, 0), 0);
+        ck_assert_int_eq(nng_msg_append(msg, out, size), 0);
+        nng_aio_set_msg(aio[i], msg);
+        nng_ctx_send(ctx[i], aio[i]);
+        nng_aio_wait(aio[i]);
+        ck_assert_int_eq(nng_aio_result(aio[i]), 0);
+        nng_ctx_recv(ctx[i], aio[i]);
+    }
+    while (ask(s, DO_COUNT_HELD) < COUNT) {
+    }
+    ck_assert_uint_eq(ask(s, DO_RELEASE), DO_RELEASE);
+    for (unsigned i = 0; i < COUNT; i++) {
+        nng_aio_wait(aio[i]);
+        ck_assert_int_eq(nng_aio_result(aio[i]), 0);
+        nng_msg *msg = nng_aio_get_msg(aio[i]);
+        ck_assert_uint_eq(pong_of(nng_msg_body(msg), nng_msg_len(msg)), DO_HOLD + i);
+        nng_msg_free(msg);
+        nng_aio_free(aio[i]);
+    }
+    nng_close(s);
+}
+
+START_TEST(sixty_four_requests_answered_in_reverse)
+{
+    struct listener_options options = usual;
+    options.pipe_requests_max = 128;
+    start(&options);
+    serve(client_64_contexts);
+    ck_assert_uint_eq(w.stats.crowded, 0);
+}
+END_TEST
+
+static void client_bad_field(struct world *world)
+{
+    static const uint8_t bad[] = {0x92, MSG_KIND_PING, 0xa1, 'x'}; /* seq is text */
+    nng_socket s = dial(world->url);
+    char *data = NULL;
+    size_t size = 0;
+    post(s, bad, sizeof bad);
+    ck_assert_int_eq(nng_recv(s, &data, &size, NNG_FLAG_ALLOC), 0);
+    struct msg_error msg;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(proto_decode(&schema_msg_error, bytes_of(data, size), &msg, &e), 0);
+    ck_assert_int_eq(msg.code, ERR_PROTOCOL);
+    ck_assert_uint_gt(msg.text.size, 0);
+    nng_free(data, size);
+    ck_assert_uint_eq(ask(s, 1), 1);
+    nng_close(s);
+}
+
+START_TEST(a_request_with_a_bad_field_is_answered)
+{
+    start(&usual);
+    serve(client_bad_field);
+    ck_assert_uint_eq(w.stats.protocol_errors, 1);
+    ck_assert_uint_eq(w.stats.requests, 1);
+}
+END_TEST
+
+static void client_garbage(struct world *world)
+{
+    static const uint8_t no_array[] = {0xc1, 0xff, 0x00};
+    static const uint8_t unknown[] = {0x91, 0x3f};
+    static const uint8_t reply[] = {0x91, MSG_KIND_PONG};
+    static const struct {
+        const uint8_t *data;
+        size_t size;
+    } cases[] = {
+        {no_array, sizeof no_array}, {unknown, sizeof unknown}, {reply, sizeof reply}, {NULL, 0}};
+    for (unsigned i = 0; i < 4; i++) {
+        int fd = bare(world, true);
+        bare_send(fd, i < 3 ? cases[i].data : no_array, cases[i].size, 4 + cases[i].size);
+        await_end(fd);
+    }
+    client_asks(world);
+}
+
+START_TEST(what_is_no_request_ends_its_connection)
+{
+    start(&usual);
+    serve(client_garbage);
+    ck_assert_uint_eq(w.stats.protocol_errors, 4);
+    ck_assert_uint_eq(w.stats.requests, 50);
+}
+END_TEST
+
+static void client_not_sp(struct world *world)
+{
+    int fd = bare(world, false);
+    ck_assert_int_eq(send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+    await_end(fd);
+    fd = bare(world, true);
+    bare_send(fd, "x", 1, UINT64_C(1) << 40); /* claims a TiB */
+    await_end(fd);
+    fd = bare(world, true);
+    bare_send(fd, "x", 1, PROTO_MESSAGE_MAX + 5);
+    await_end(fd);
+    fd = bare(world, true);
+    bare_send(fd, "x", 1, 2); /* too short for a request's id */
+    await_end(fd);
+    client_asks(world);
+}
+
+START_TEST(what_is_not_sp_or_too_long_ends_its_connection)
+{
+    start(&usual);
+    serve(client_not_sp);
+    ck_assert_uint_eq(w.stats.requests, 50);
+}
+END_TEST
+
+static void client_silent(struct world *world)
+{
+    nng_socket s = dial(world->url);
+    (void)say_hello(s);
+    int first = bare(world, true);
+    int second = bare(world, true);
+    await_end(first);
+    await_end(second);
+    ck_assert_uint_eq(ask(s, 1), 1); /* it was there before them */
+    nng_close(s);
+}
+
+START_TEST(silent_connections_are_closed)
+{
+    struct listener_options options = usual;
+    options.handshake_ns = 100 * NS_PER_MS;
+    start(&options);
+    serve(client_silent);
+    ck_assert_uint_eq(w.stats.silent, 2);
+}
+END_TEST
+
+static void client_over_the_cap(struct world *world)
+{
+    nng_socket a = dial(world->url);
+    nng_socket b = dial(world->url);
+    ck_assert_uint_eq(ask(a, 1), 1);
+    ck_assert_uint_eq(ask(b, 2), 2);
+    int third = bare(world, true);
+    await_end(third);
+    ck_assert_uint_eq(ask(a, 3), 3);
+    ck_assert_uint_eq(ask(b, 4), 4);
+    nng_close(a);
+    nng_close(b);
+}
+
+START_TEST(connections_over_the_cap_are_closed)
+{
+    struct listener_options options = usual;
+    options.connections_max = 2;
+    start(&options);
+    serve(client_over_the_cap);
+    ck_assert_uint_eq(w.stats.refused, 1);
+}
+END_TEST
+
+static void client_leaves(struct world *world)
+{
+    nng_socket a = dial(world->url);
+    nng_socket b = dial(world->url);
+    ck_assert_uint_ne(say_hello(a), 0);
+    post_ping(a, DO_HOLD);
+    while (ask(b, DO_COUNT_HELD) == 0) {
+    }
+    nng_close(a);
+    ck_assert_uint_eq(ask(b, DO_AWAIT_END), DO_AWAIT_END);
+    for (uint64_t i = 0; i < 8; i++) { /* its slot serves again */
+        ck_assert_uint_eq(ask(b, i), i);
+    }
+    nng_close(b);
+}
+
+START_TEST(an_answer_to_nobody_frees_its_slot)
+{
+    struct listener_options options = usual;
+    options.contexts = 2;
+    options.pipe_requests_max = 2;
+    start(&options);
+    serve(client_leaves);
+    ck_assert_uint_eq(w.ends, 1);
+    ck_assert_uint_eq(w.held_count, 0);
+}
+END_TEST
+
+static void client_dropped(struct world *world)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        nng_socket a = dial(world->url);
+        post_ping(a, DO_DROP);
+        nng_socket b = dial(world->url);
+        ck_assert_uint_eq(ask(b, 5), 5);
+        nng_close(a);
+        nng_close(b);
+    }
+}
+
+START_TEST(a_dropped_slot_serves_again)
+{
+    struct listener_options options = usual;
+    options.contexts = 1;
+    start(&options);
+    serve(client_dropped);
+}
+END_TEST
+
+static void client_told_to_go(struct world *world)
+{
+    uint8_t out[64];
+    uint8_t full[512];
+    struct msg_ping ping = {.value = DO_CLOSE};
+    size_t size = encode(&schema_msg_ping, &ping, full);
+    memcpy(out, full, size);
+    int fd = bare(world, true);
+    bare_send(fd, out, size, 4 + size);
+    await_end(fd);
+}
+
+START_TEST(a_connection_can_be_closed)
+{
+    start(&usual);
+    serve(client_told_to_go);
+    ck_assert_uint_eq(w.stats.requests, 1);
+}
+END_TEST
+
+static void client_crowds(struct world *world)
+{
+    uint8_t out[512];
+    struct msg_ping ping = {.value = DO_HOLD};
+    size_t size = encode(&schema_msg_ping, &ping, out);
+    int fd = bare(world, true);
+    for (unsigned i = 0; i < 4; i++) {
+        bare_send(fd, out, size, 4 + size);
+    }
+    await_end(fd);
+    client_asks(world);
+}
+
+START_TEST(one_connection_cannot_take_all_slots)
+{
+    struct listener_options options = usual;
+    options.contexts = 8;
+    options.pipe_requests_max = 3;
+    start(&options);
+    serve(client_crowds);
+    ck_assert_uint_eq(w.stats.crowded, 1);
+    ck_assert_uint_eq(w.stats.requests, 53);
+    ck_assert_uint_eq(w.stats.connections, 0);
+}
+END_TEST
+
+static void client_leaves_requests(struct world *world)
+{
+    nng_socket a = dial(world->url);
+    (void)say_hello(a);
+    post_ping(a, DO_HOLD);
+    nng_socket b = dial(world->url);
+    while (ask(b, DO_COUNT_HELD) == 0) {
+    }
+    nng_close(b);
+    /* `a` stays open until the listener is closed */
+}
+
+START_TEST(closes_with_requests_unanswered)
+{
+    start(&usual);
+    serve(client_leaves_requests);
+    nng_fini();
+}
+END_TEST
+
+struct url {
+    const char *url;
+    int code;
+};
+
+static const struct url urls[] = {
+    {"http://127.0.0.1:1", ERR_INVALID},
+    {"ipc://relative", ERR_INVALID},
+    {"ipc://", ERR_INVALID},
+    {"tcp://127.0.0.1", ERR_INVALID},
+    {"tcp://127.0.0.1:", ERR_INVALID},
+    {"tcp://127.0.0.1:0", ERR_INVALID},
+    {"tcp://127.0.0.1:65536", ERR_INVALID},
+    {"tcp://127.0.0.1:80x", ERR_INVALID},
+    {"tcp://0.0.0.0:7000", ERR_PERMISSION},
+    {"tcp://*:7000", ERR_PERMISSION},
+    {"tcp://:7000", ERR_PERMISSION},
+    {"tcp://[::]:7000", ERR_PERMISSION},
+    {"tcp://192.168.0.1:7000", ERR_PERMISSION},
+    {"tcp://127.0.0.1@1.2.3.4:7000", ERR_PERMISSION},
+    {"tcp://[::ffff:1.2.3.4]:1", ERR_PERMISSION},
+    {"tcp://example.org:7000", ERR_PERMISSION},
+};
+
+static void client_nothing(struct world *world)
+{
+    (void)world;
+}
+
+START_TEST(addresses_that_are_refused)
+{
+    struct err e = ERR_INIT;
+    char path[256];
+    start(&usual);
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        int rc = listener_add(w.listener, urls[i].url, &e);
+        ck_assert_msg(rc == urls[i].code, "%s: %s", urls[i].url, err_name(rc));
+    }
+    (void)snprintf(path, sizeof path, "ipc:///%0120d", 0);
+    ck_assert_int_eq(listener_add(w.listener, path, &e), ERR_INVALID);
+    serve(client_nothing);
+}
+END_TEST
+
+static int plain_listen(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    return fd;
+}
+
+START_TEST(a_stale_socket_is_taken_over_and_a_live_one_is_not)
+{
+    struct err e = ERR_INIT;
+    struct stat st;
+    char url[256];
+    start(&usual);
+    ck_assert_int_eq(stat(scratch_path(w.dir, "s"), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0660);
+    const char *path = scratch_path(w.dir, "other");
+    (void)snprintf(url, sizeof url, "ipc://%s", path);
+    int live = plain_listen(path);
+    ck_assert_int_eq(listener_add(w.listener, url, &e), ERR_EXISTS);
+    ck_assert_ptr_nonnull(strstr(e.text, "another gpud serves"));
+    (void)close(live);
+    ck_assert_msg(listener_add(w.listener, url, &e) == 0, "%s", e.text);
+    ck_assert_int_eq(listener_add(w.listener, url, &e), ERR_EXISTS);
+    path = scratch_path(w.dir, "file");
+    scratch_write(path, "x", 1);
+    (void)snprintf(url, sizeof url, "ipc://%s", path);
+    ck_assert_int_eq(listener_add(w.listener, url, &e), ERR_EXISTS);
+    ck_assert_int_eq(stat(path, &st), 0);
+    (void)snprintf(url, sizeof url, "ipc://%s/absent/s", w.dir);
+    ck_assert_int_lt(listener_add(w.listener, url, &e), 0);
+    serve(client_asks);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("listener");
+    TCase *tc = tcase_create("listener");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, answers_and_knows_who_asks);
+    tcase_add_test(tc, serves_tcp_on_loopback);
+    tcase_add_test(tc, sixty_four_requests_answered_in_reverse);
+    tcase_add_test(tc, a_request_with_a_bad_field_is_answered);
+    tcase_add_test(tc, what_is_no_request_ends_its_connection);
+    tcase_add_test(tc, what_is_not_sp_or_too_long_ends_its_connection);
+    tcase_add_test(tc, silent_connections_are_closed);
+    tcase_add_test(tc, connections_over_the_cap_are_closed);
+    tcase_add_test(tc, an_answer_to_nobody_frees_its_slot);
+    tcase_add_test(tc, a_dropped_slot_serves_again);
+    tcase_add_test(tc, a_connection_can_be_closed);
+    tcase_add_test(tc, one_connection_cannot_take_all_slots);
+    tcase_add_test(tc, closes_with_requests_unanswered);
+    tcase_add_test(tc, addresses_that_are_refused);
+    tcase_add_test(tc, a_stale_socket_is_taken_over_and_a_live_one_is_not);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
