@@ -65,6 +65,7 @@ ${CC:-cc} -std=c11 -Wall -Werror -o "$work/by-pkg-config" "$work/main.c" $flags
 LD_LIBRARY_PATH=$libdir "$work/by-pkg-config"
 
 # The example of the README is the first program that anyone compiles.
+# shellcheck disable=SC2016 # back quotes of markdown
 sed -n '/^```c$/,/^```$/p' "$(dirname "$0")/../../README.md" | sed '/^```/d' >"$work/readme.c"
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror -o "$work/readme" "$work/readme.c" $flags
