@@ -271,11 +271,13 @@ static bool head_read(struct cursor *c, uint64_t *ret_kind, uint64_t *ret_fields
 
 unsigned proto_kind(struct bytes message)
 {
+    if (message.size == 0) {
+        return MSG_KIND_NONE;
+    }
     struct cursor c = {.at = message.data, .end = message.data + message.size};
     uint64_t kind = 0;
     uint64_t fields = 0;
-    return message.size > 0 && head_read(&c, &kind, &fields) && kind <= UINT16_MAX ? (unsigned)kind
-                                                                                   : MSG_KIND_NONE;
+    return head_read(&c, &kind, &fields) && kind <= UINT16_MAX ? (unsigned)kind : MSG_KIND_NONE;
 }
 
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e)
