@@ -223,6 +223,9 @@ static int device_configure(struct backend_device *d, const char *options, struc
     d->limit = d->limit < d->info.memory ? d->limit : d->info.memory;
     d->info.memory = d->limit;
     d->info.max_alloc = d->info.max_alloc < d->limit ? d->info.max_alloc : d->limit;
+    if (d->svm && d->info.max_alloc > BACKEND_ALIGN) {
+        d->info.max_alloc -= BACKEND_ALIGN; /* what aligning a block may take */
+    }
     return rc;
 }
 

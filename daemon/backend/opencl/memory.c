@@ -2,15 +2,17 @@
 
 #include "daemon/backend/opencl/opencl.h"
 
-/* Shared virtual memory is a plain pointer: what arguments at any offset need. */
+/* Shared virtual memory is a plain pointer: what arguments at any offset need. Drivers align it to
+ * less than the contract does. */
 static int block_fill(struct backend_device *d, struct backend_block *b, struct err *e)
 {
     if (d->svm) {
-        b->svm = d->cl.SVMAlloc(d->context, CL_MEM_READ_WRITE, b->size, BACKEND_ALIGN);
-        if (!b->svm) {
+        b->base = d->cl.SVMAlloc(d->context, CL_MEM_READ_WRITE, b->size + BACKEND_ALIGN, 0);
+        if (!b->base) {
             return err_set(e, ERR_DEVICE_MEMORY, "clSVMAlloc: no room for %llu bytes",
                            (unsigned long long)b->size);
         }
+        b->svm = b->base + (-(uintptr_t)b->base & (BACKEND_ALIGN - 1));
         return 0;
     }
     cl_int rc = CL_SUCCESS;
@@ -62,7 +64,7 @@ static void memory_free(struct backend_device *d, struct backend_block *b)
     }
     sub_release(d, b);
     if (b->svm) {
-        d->cl.SVMFree(d->context, b->svm);
+        d->cl.SVMFree(d->context, b->base);
     } else {
         d->cl.ReleaseMemObject(b->mem);
     }

@@ -125,7 +125,8 @@ struct opencl_sub {
 
 struct backend_block {
     uint64_t size;
-    uint8_t *svm;           /* or NULL */
+    uint8_t *base;          /* what clSVMAlloc gave, or NULL */
+    uint8_t *svm;           /* the aligned place in it, or NULL */
     cl_mem mem;             /* where svm is NULL */
     struct opencl_sub *sub; /* OPENCL_SUB_CACHE entries, made with the first one; NULL before */
 };

@@ -1,0 +1,99 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "contract.h"
+
+#define BLOCKS_MAX 4096
+
+START_TEST(refuses_nothing_and_too_much)
+{
+    struct backend_block *b = NULL;
+    fails(ERR_INVALID, bench.b->memory->alloc(bench.device, 0, &b, e));
+    fails(ERR_DEVICE_MEMORY, bench.b->memory->alloc(bench.device, bench.info.max_alloc + 1, &b, e));
+    fails(ERR_DEVICE_MEMORY, bench.b->memory->alloc(bench.device, UINT64_MAX, &b, e));
+    ck_assert_ptr_null(b);
+}
+END_TEST
+
+/* Blocks of a quarter of the device or the largest that there are, until none is left. */
+START_TEST(runs_out_and_recovers)
+{
+    static struct backend_block *blocks[BLOCKS_MAX];
+    uint64_t size = bench.info.memory / 4;
+    size = size < bench.info.max_alloc ? size : bench.info.max_alloc;
+    struct err why = ERR_INIT;
+    unsigned count = 0;
+    int rc = 0;
+    while (rc == 0 && count < BLOCKS_MAX) {
+        rc = bench.b->memory->alloc(bench.device, size, &blocks[count], &why);
+        count += rc == 0;
+    }
+    ck_assert_int_eq(rc, ERR_DEVICE_MEMORY);
+    ck_assert_uint_ge(count, 1);
+    ck_assert_uint_le(count * size, bench.info.memory);
+    block_free(blocks[--count]);
+    struct backend_block *again = block_new(size);
+    block_free(again);
+    while (count > 0) {
+        block_free(blocks[--count]);
+    }
+}
+END_TEST
+
+START_TEST(blocks_are_apart)
+{
+    uint8_t a[1000];
+    uint8_t b[1000];
+    uint8_t back[1000];
+    memset(a, 0x11, sizeof a);
+    memset(b, 0x22, sizeof b);
+    struct backend_block *x = block_new(sizeof a);
+    struct backend_block *y = block_new(sizeof b);
+    put(at(x, 0), a, sizeof a);
+    put(at(y, 0), b, sizeof b);
+    get(back, at(x, 0), sizeof back);
+    ck_assert_mem_eq(back, a, sizeof a);
+    get(back, at(y, 0), sizeof back);
+    ck_assert_mem_eq(back, b, sizeof b);
+    block_free(x);
+    block_free(y);
+}
+END_TEST
+
+START_TEST(registered_host_memory_works)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    size_t size = 1u << 16;
+    uint8_t *host = aligned_alloc(4096, size);
+    uint8_t *back = malloc(size);
+    ck_assert(host && back);
+    for (size_t i = 0; i < size; i++) {
+        host[i] = (uint8_t)(i * 7);
+    }
+    if (m->register_host) {
+        ok(m->register_host(bench.device, host, size, e));
+    }
+    struct backend_block *b = block_new(size);
+    put(at(b, 0), host, size);
+    get(back, at(b, 0), size);
+    ck_assert_mem_eq(back, host, size);
+    if (m->register_host) {
+        m->unregister_host(bench.device, host);
+    }
+    block_free(b);
+    free(host);
+    free(back);
+}
+END_TEST
+
+void contract_memory(Suite *suite)
+{
+    TCase *t = tcase_create("memory");
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, bench_open, bench_close);
+    tcase_add_test(t, refuses_nothing_and_too_much);
+    tcase_add_test(t, runs_out_and_recovers);
+    tcase_add_test(t, blocks_are_apart);
+    tcase_add_test(t, registered_host_memory_works);
+    suite_add_tcase(suite, t);
+}
