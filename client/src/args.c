@@ -1,0 +1,184 @@
+#include "client/src/args.h"
+
+#include <string.h>
+
+#include "common/shape.h"
+
+static int encode_inline(const gpud_arg *arg, struct proto_arg *out, struct err *e)
+{
+    struct shape shape;
+    if (arg->dtype > INT8_MAX) {
+        return err_set(e, ERR_ARG_TYPE, "type %u is none", arg->dtype);
+    }
+    int rc = shape_make((int)arg->dtype, arg->ndim, arg->dim, &shape, e);
+    if (rc != 0) {
+        return rc;
+    }
+    uint64_t bytes = shape_bytes(&shape);
+    if (bytes > PROTO_INLINE_MAX) {
+        return err_set(e, ERR_LIMIT, "%llu bytes do not fit into a job, at most %u: use a buffer",
+                       (unsigned long long)bytes, PROTO_INLINE_MAX);
+    }
+    if (arg->data == NULL && bytes > 0) {
+        return err_set(e, ERR_INVALID, "host array without memory");
+    }
+    out->dtype = arg->dtype;
+    out->ndim = arg->ndim;
+    out->d0 = shape.dim[0];
+    out->d1 = shape.dim[1];
+    out->d2 = shape.dim[2];
+    out->d3 = shape.dim[3];
+    if ((out->access & GPUD_IN) != 0) {
+        out->data = bytes_of(arg->data, (size_t)bytes);
+    }
+    return 0;
+}
+
+static int encode_buffer(struct gpud_client *c, const gpud_arg *arg, struct proto_arg *out,
+                         struct err *e)
+{
+    struct buffer *buffer = NULL;
+    int rc = buffer_get(c, (gpud_buffer){arg->handle}, &buffer, e);
+    if (rc == 0) {
+        out->handle = buffer->daemon;
+    }
+    return rc;
+}
+
+static int encode_struct(const gpud_arg *arg, struct proto_arg *out, struct err *e)
+{
+    if (arg->data == NULL || arg->bytes == 0 || arg->bytes > PROTO_TEXT_MAX) {
+        return err_set(e, ERR_INVALID, "struct of %llu bytes, 1 to %u are possible",
+                       (unsigned long long)arg->bytes, PROTO_TEXT_MAX);
+    }
+    out->data = bytes_of(arg->data, (size_t)arg->bytes);
+    return 0;
+}
+
+int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access,
+               struct proto_arg *ret_arg, struct err *e)
+{
+    if (arg->access > GPUD_INOUT) {
+        return err_set(e, ERR_INVALID, "access %u is none", arg->access);
+    }
+    struct proto_arg out = {
+        .tag = arg->kind,
+        .access = arg->access != GPUD_AS_KERNEL ? arg->access : access,
+        .handle = arg->handle,
+        .first = arg->first,
+        .count = arg->count,
+    };
+    int rc = 0;
+    switch (arg->kind) {
+    case ARG_BUFFER:
+        rc = encode_buffer(c, arg, &out, e);
+        break;
+    case ARG_INLINE:
+        rc = encode_inline(arg, &out, e);
+        break;
+    case ARG_STRUCT:
+        rc = encode_struct(arg, &out, e);
+        break;
+    case ARG_SCALAR:
+        out.dtype = arg->dtype;
+        out.bits = arg->bits;
+        break;
+    case ARG_TEMP:
+    case ARG_PARAM:
+    case ARG_LOCAL:
+        break;
+    default:
+        rc = err_set(e, ERR_INVALID, "not an argument");
+    }
+    if (rc == 0) {
+        *ret_arg = out;
+    }
+    return rc;
+}
+
+uint32_t arg_access(const struct kernel *kernel, uint32_t index)
+{
+    uint32_t access = index < kernel->desc.arg_count ? kernel->args[index].access : 0;
+    return access != GPUD_AS_KERNEL ? access : GPUD_INOUT;
+}
+
+int step_add(struct proto_step *step, const struct proto_arg *args, uint32_t count,
+             struct capbuf *steps, struct err *e)
+{
+    struct capbuf list;
+    capbuf_init(&list, PROTO_MESSAGE_MAX);
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        rc = proto_list_add(&schema_arg, &args[i], &list, e);
+    }
+    if (rc == 0) {
+        step->args = proto_list_of(&list, count);
+        rc = proto_list_add(&schema_step, step, steps, e);
+    }
+    capbuf_finish(&list);
+    return rc;
+}
+
+static void step_grid(const gpud_grid *grid, struct proto_step *step)
+{
+    gpud_grid g = {0};
+    if (grid == NULL) {
+        return;
+    }
+    memcpy(&g, grid, grid->size < sizeof g ? grid->size : sizeof g);
+    step->gx = g.global[0];
+    step->gy = g.global[1];
+    step->gz = g.global[2];
+    step->lx = g.local[0];
+    step->ly = g.local[1];
+    step->lz = g.local[2];
+    step->shared = g.shared_bytes;
+}
+
+static int launch_arg(struct gpud_client *c, const struct kernel *kernel, const gpud_arg *arg,
+                      uint32_t index, bool host_out, struct proto_arg *ret_arg, struct err *e)
+{
+    uint32_t wanted = index < kernel->desc.arg_count ? kernel->args[index].access : 0;
+    bool array = arg->kind == ARG_INLINE || arg->kind == ARG_BUFFER || arg->kind == ARG_TEMP ||
+                 arg->kind == ARG_PARAM;
+    /* a parameter may stand for a scalar: what it is bound to is the daemon's to check */
+    uint32_t access = arg->kind == ARG_INLINE ? arg_access(kernel, index) : wanted;
+    int rc = arg_encode(c, arg, array ? access : 0, ret_arg, e);
+    if (rc == 0 && arg->kind == ARG_INLINE && !host_out && ret_arg->access != GPUD_IN) {
+        rc = err_set(e, ERR_ARG_ACCESS, "a program cannot write to host memory: read a buffer");
+    }
+    if (rc != 0) {
+        const char *name = index < kernel->desc.arg_count ? kernel->args[index].name : "";
+        rc = err_wrap(e, "launch %s: argument %u%s%s", kernel->desc.name, index,
+                      name[0] != '\0' ? " " : "", name);
+        e->arg = (int)index;
+    }
+    return rc;
+}
+
+int step_add_launch(struct gpud_client *c, gpud_kernel kernel, const gpud_arg *args, uint32_t count,
+                    const gpud_grid *grid, bool host_out, struct capbuf *steps, struct err *e)
+{
+    struct kernel *k = NULL;
+    struct proto_arg wire[PROTO_ARGS_MAX];
+    int rc = kernel_get(c, kernel, &k, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (count > PROTO_ARGS_MAX) {
+        return err_set(e, ERR_ARG_COUNT, "launch %s: %u arguments, at most %u", k->desc.name, count,
+                       PROTO_ARGS_MAX);
+    }
+    if (grid != NULL && (grid->size < sizeof grid->size || grid->size > 4096)) {
+        return err_set(e, ERR_INVALID, "gpud_grid.size is %zu", grid->size);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        rc = launch_arg(c, k, &args[i], i, host_out, &wire[i], e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    struct proto_step step = {.op = OP_LAUNCH, .kernel = k->object.daemon};
+    step_grid(grid, &step);
+    return step_add(&step, wire, count, steps, e);
+}

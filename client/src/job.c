@@ -1,0 +1,525 @@
+#include "client/src/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/src/restore.h"
+#include "common/clock.h"
+
+#define RETRY_DEFAULT_NS (5 * NS_PER_MS)
+#define EARLY_MAX        4096
+
+/* A result that overtook the ACCEPTED of its job. */
+struct early {
+    struct early *next;
+    struct message *m;
+    struct proto_result result;
+};
+
+/* ---- lists --------------------------------------------------------------------------------- */
+
+static void queue_push(struct job_list *l, struct gpud_job *job)
+{
+    job->queue = l;
+    job->queue_prev = l->last;
+    job->queue_next = NULL;
+    if (l->last != NULL) {
+        l->last->queue_next = job;
+    } else {
+        l->first = job;
+    }
+    l->last = job;
+}
+
+static void queue_remove(struct gpud_job *job)
+{
+    struct job_list *l = job->queue;
+    if (l == NULL) {
+        return;
+    }
+    if (job->queue_prev != NULL) {
+        job->queue_prev->queue_next = job->queue_next;
+    } else {
+        l->first = job->queue_next;
+    }
+    if (job->queue_next != NULL) {
+        job->queue_next->queue_prev = job->queue_prev;
+    } else {
+        l->last = job->queue_prev;
+    }
+    job->queue = NULL;
+}
+
+static struct gpud_job **bucket_of(struct gpud_client *c, uint64_t id)
+{
+    return &c->bucket[(id ^ id >> 32) % JOB_BUCKETS];
+}
+
+static void bucket_remove(struct gpud_client *c, struct gpud_job *job)
+{
+    if (job->id == 0) {
+        return;
+    }
+    for (struct gpud_job **at = bucket_of(c, job->id); *at != NULL; at = &(*at)->bucket_next) {
+        if (*at == job) {
+            *at = job->bucket_next;
+            return;
+        }
+    }
+}
+
+static struct gpud_job *bucket_find(struct gpud_client *c, uint64_t id)
+{
+    struct gpud_job *job = *bucket_of(c, id);
+    while (job != NULL && job->id != id) {
+        job = job->bucket_next;
+    }
+    return job;
+}
+
+static void jobs_link(struct gpud_client *c, struct gpud_job *job)
+{
+    job->client = c;
+    job->prev = NULL;
+    job->next = c->jobs;
+    if (c->jobs != NULL) {
+        c->jobs->prev = job;
+    }
+    c->jobs = job;
+    job->order = ++c->jobs_made;
+    c->jobs_live++;
+}
+
+static void jobs_unlink(struct gpud_client *c, struct gpud_job *job)
+{
+    if (job->prev != NULL) {
+        job->prev->next = job->next;
+    } else {
+        c->jobs = job->next;
+    }
+    if (job->next != NULL) {
+        job->next->prev = job->prev;
+    }
+}
+
+/* ---- end ----------------------------------------------------------------------------------- */
+
+static void job_destroy(struct gpud_job *job)
+{
+    message_unref(job->reply);
+    request_finish(&job->req);
+    free(job->sinks);
+    free(job);
+}
+
+bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data)
+{
+    struct proto_output out;
+    for (struct proto_iter it = proto_iter_of(job->result.outputs);
+         proto_list_next(&it, &schema_output, &out);) {
+        if (out.step == step && out.arg == arg) {
+            *ret_data = out.data;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void sinks_fill(struct gpud_job *job)
+{
+    for (size_t i = 0; i < job->sink_count && job->error.code == 0; i++) {
+        const struct sink *sink = &job->sinks[i];
+        struct bytes data = {0};
+        bool found = job_output(job, sink->step, sink->arg, &data);
+        if ((!found && sink->bytes > 0) || data.size != sink->bytes) {
+            (void)err_set(&job->error, ERR_PROTOCOL,
+                          "step %u, argument %u: %zu bytes came, not %zu", sink->step, sink->arg,
+                          data.size, sink->bytes);
+            job->error.effects = ERR_EFFECTS_YES;
+        } else if (data.size > 0) {
+            memcpy(sink->data, data.data, data.size);
+        }
+    }
+}
+
+static void job_end(struct gpud_client *c, struct gpud_job *job)
+{
+    queue_remove(job);
+    bucket_remove(c, job);
+    requests_end(&c->requests, &job->req);
+    request_finish(&job->req);
+    objects_reap(c);
+    job->ended = true;
+    c->jobs_live--;
+    if (job->released) {
+        jobs_unlink(c, job);
+        job_destroy(job);
+        return;
+    }
+    sinks_fill(job);
+    if (job->done != NULL) {
+        queue_push(&c->ended, job);
+    }
+}
+
+static void job_end_result(struct gpud_client *c, struct gpud_job *job,
+                           const struct proto_result *result, struct message *m)
+{
+    job->result = *result;
+    job->reply = message_ref(m);
+    if (job->id == 0) {
+        job->id = result->job;
+    }
+    if (result->code != 0) {
+        struct msg_error error = {
+            .code = result->code,
+            .vendor = result->vendor,
+            .step = result->step,
+            .arg = result->arg,
+            .effects = result->effects,
+            .retry_after_ns = result->retry_after_ns,
+            .text = result->text,
+        };
+        proto_error_to(&error, &job->error);
+    }
+    job_end(c, job);
+}
+
+static void job_end_error(struct gpud_client *c, struct gpud_job *job, const struct err *e)
+{
+    job->error = *e;
+    job_end(c, job);
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static void early_add(struct gpud_client *c, const struct proto_result *result, struct message *m)
+{
+    if (c->early_count == EARLY_MAX) {
+        return;
+    }
+    struct early *early = malloc(sizeof *early);
+    if (early == NULL) {
+        return;
+    }
+    early->m = message_ref(m);
+    early->result = *result;
+    early->next = c->early;
+    c->early = early;
+    c->early_count++;
+}
+
+static struct early *early_take(struct gpud_client *c, uint64_t id)
+{
+    for (struct early **at = &c->early; *at != NULL; at = &(*at)->next) {
+        struct early *early = *at;
+        if (early->result.job == id) {
+            *at = early->next;
+            c->early_count--;
+            return early;
+        }
+    }
+    return NULL;
+}
+
+static void early_destroy(struct early *early)
+{
+    message_unref(early->m);
+    free(early);
+}
+
+void job_result(struct gpud_client *c, const struct proto_result *result, struct message *m)
+{
+    struct gpud_job *job = bucket_find(c, result->job);
+    if (job != NULL) {
+        job_end_result(c, job, result, m);
+    } else {
+        early_add(c, result, m);
+    }
+}
+
+static void accepted(struct gpud_client *c, struct gpud_job *job, uint64_t id)
+{
+    if (job->id == id || id == 0) {
+        return; /* told again after a reconnection */
+    }
+    bucket_remove(c, job);
+    job->id = id;
+    struct gpud_job **bucket = bucket_of(c, id);
+    job->bucket_next = *bucket;
+    *bucket = job;
+    struct early *early = early_take(c, id);
+    if (early != NULL) {
+        job_end_result(c, job, &early->result, early->m);
+        early_destroy(early);
+    }
+}
+
+static void refused(struct gpud_client *c, struct gpud_job *job, const struct err *e)
+{
+    if (e->code != ERR_BUSY || !job->block || job->released) {
+        job_end_error(c, job, e);
+        return;
+    }
+    requests_end(&c->requests, &job->req);
+    uint64_t wait = e->retry_after_ns > 0 ? e->retry_after_ns : RETRY_DEFAULT_NS;
+    job->retry_ns = ns_add(clock_now_ns(), wait);
+    queue_push(&c->retry, job);
+}
+
+static void results(struct gpud_client *c, struct gpud_job *job, struct message *m)
+{
+    struct err failed = ERR_INIT;
+    struct msg_results msg;
+    struct proto_result result;
+    if (reply_decode(m, &schema_msg_results, &msg, &failed) != 0) {
+        refused(c, job, &failed);
+        return;
+    }
+    struct proto_iter it = proto_iter_of(msg.results);
+    if (!proto_list_next(&it, &schema_result, &result)) {
+        (void)err_set(&failed, ERR_PROTOCOL, "results: none in it");
+        job_end_error(c, job, &failed);
+        return;
+    }
+    job_end_result(c, job, &result, m);
+}
+
+static void job_answered(struct gpud_client *c, struct request *r, struct message *m,
+                         const struct err *e)
+{
+    struct gpud_job *job = (struct gpud_job *)r;
+    if (m == NULL) {
+        job->error = *e;
+        job->error.effects = ERR_EFFECTS_MAYBE;
+        job_end(c, job);
+        return;
+    }
+    if (proto_kind(message_view(m)) != MSG_KIND_ACCEPTED) {
+        results(c, job, m);
+        return;
+    }
+    struct msg_accepted msg;
+    struct err failed = ERR_INIT;
+    if (reply_decode(m, &schema_msg_accepted, &msg, &failed) == 0) {
+        accepted(c, job, msg.job);
+    } else {
+        job_end_error(c, job, &failed);
+    }
+}
+
+/* ---- start --------------------------------------------------------------------------------- */
+
+static bool room(void *arg)
+{
+    const struct gpud_client *c = arg;
+    return c->jobs_live < c->session.max_inflight;
+}
+
+static int wait_for_room(struct gpud_client *c, bool block, struct err *e)
+{
+    if (room(c)) {
+        return 0;
+    }
+    if (block) {
+        return client_wait(c, room, c, client_deadline(c), e);
+    }
+    int rc = err_set(e, ERR_BUSY, "%llu jobs of this client have not ended",
+                     (unsigned long long)c->jobs_live);
+    if (e != NULL) {
+        e->retry_after_ns = RETRY_DEFAULT_NS;
+    }
+    return rc;
+}
+
+static int submit(struct gpud_client *c, struct gpud_job *job, struct err *e)
+{
+    int rc = requests_add(&c->requests, &job->req, true, e);
+    if (rc == 0) {
+        session_send(c, &job->req);
+    }
+    return rc;
+}
+
+int submit_options_read(const gpud_submit_options *given, gpud_submit_options *ret_options,
+                        struct err *e)
+{
+    gpud_submit_options options = {.size = sizeof options};
+    if (given != NULL) {
+        if (given->size < sizeof given->size || given->size > 4096) {
+            return err_set(e, ERR_INVALID, "gpud_submit_options.size is %zu", given->size);
+        }
+        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    }
+    *ret_options = options;
+    return 0;
+}
+
+static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sink_count,
+                    const gpud_submit_options *o, struct gpud_job **ret_job, struct err *e)
+{
+    msg->flags = (o->flags & GPUD_SUBMIT_HELD) != 0 ? 0 : SUBMIT_ASYNC;
+    msg->deadline_ns = o->deadline_ns;
+    msg->limit_ns = o->time_limit_ns;
+    msg->priority = o->priority;
+    msg->device = o->device;
+    msg->trace_id = o->trace_id;
+    msg->label = bytes_str(o->label);
+    struct gpud_job *job = calloc(1, sizeof *job);
+    if (job == NULL) {
+        return err_set(e, ERR_NOMEM, "job");
+    }
+    if (sink_count > 0) {
+        job->sinks = malloc(sink_count * sizeof *sinks);
+        if (job->sinks == NULL) {
+            job_destroy(job);
+            return err_set(e, ERR_NOMEM, "job");
+        }
+        memcpy(job->sinks, sinks, sink_count * sizeof *sinks);
+        job->sink_count = sink_count;
+    }
+    int rc = request_encode(&job->req, &schema_msg_submit, msg, e);
+    if (rc != 0) {
+        job_destroy(job);
+        return rc;
+    }
+    job->req.answered = job_answered;
+    job->held = (o->flags & GPUD_SUBMIT_HELD) != 0;
+    job->block = (o->flags & GPUD_SUBMIT_BLOCK) != 0;
+    job->error = ERR_INIT;
+    job->done = o->done;
+    job->user = o->user;
+    *ret_job = job;
+    return 0;
+}
+
+int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *sinks,
+              size_t sink_count, const gpud_submit_options *options, struct gpud_job **ret_job,
+              struct err *e)
+{
+    gpud_submit_options o = {0};
+    struct gpud_job *job = NULL;
+    int rc = submit_options_read(options, &o, e);
+    if (rc == 0) {
+        rc = job_make(msg, sinks, sink_count, &o, &job, e);
+    }
+    if (rc == 0 && job->req.msg.size > c->session.max_message) {
+        rc = err_set(e, ERR_LIMIT, "job of %zu bytes, the daemon takes %llu: use buffers",
+                     job->req.msg.size, (unsigned long long)c->session.max_message);
+    }
+    if (rc == 0) {
+        rc = submit(c, job, e);
+    }
+    if (rc != 0) {
+        if (job != NULL) {
+            job_destroy(job);
+        }
+        return rc;
+    }
+    jobs_link(c, job);
+    *ret_job = job;
+    return 0;
+}
+
+int job_room(struct gpud_client *c, const gpud_submit_options *options, struct err *e)
+{
+    gpud_submit_options o = {0};
+    int rc = submit_options_read(options, &o, e);
+    return rc != 0 ? rc : wait_for_room(c, (o.flags & GPUD_SUBMIT_BLOCK) != 0, e);
+}
+
+/* ---- again --------------------------------------------------------------------------------- */
+
+uint64_t jobs_retry_tick(struct gpud_client *c, uint64_t now_ns)
+{
+    uint64_t next_ns = NS_NEVER;
+    struct gpud_job *job = c->retry.first;
+    while (job != NULL) {
+        struct gpud_job *next = job->queue_next;
+        struct err e = ERR_INIT;
+        if (job->retry_ns <= now_ns) {
+            queue_remove(job);
+            if (submit(c, job, &e) != 0) {
+                job_end_error(c, job, &e);
+            }
+        } else if (job->retry_ns < next_ns) {
+            next_ns = job->retry_ns;
+        }
+        job = next;
+    }
+    return next_ns;
+}
+
+void jobs_retry_fail(struct gpud_client *c, const struct err *why)
+{
+    while (c->retry.first != NULL) {
+        job_end_error(c, c->retry.first, why);
+    }
+}
+
+/* ---- the user's side ----------------------------------------------------------------------- */
+
+static bool job_ended(void *arg)
+{
+    return ((const struct gpud_job *)arg)->ended;
+}
+
+int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e)
+{
+    int rc = client_wait(c, job_ended, job, deadline_ns, e);
+    if (rc == 0 && job->error.code != 0) {
+        *e = job->error;
+        rc = job->error.code;
+    }
+    return rc;
+}
+
+void job_release(struct gpud_client *c, struct gpud_job *job)
+{
+    if (!job->ended) {
+        job->released = true;
+        return;
+    }
+    queue_remove(job);
+    jobs_unlink(c, job);
+    job_destroy(job);
+    client_arm(c);
+}
+
+void job_abandon(struct gpud_job *job)
+{
+    job_destroy(job);
+}
+
+void jobs_finish(struct gpud_client *c)
+{
+    struct gpud_job *next;
+    for (struct gpud_job *job = c->jobs; job != NULL; job = next) {
+        next = job->next;
+        job->client = NULL;
+        job->queue = NULL;
+    }
+    c->jobs = NULL;
+    while (c->early != NULL) {
+        struct early *early = c->early;
+        c->early = early->next;
+        early_destroy(early);
+    }
+}
+
+bool job_callback_run(struct gpud_client *c)
+{
+    struct gpud_job *job = c->ended.first;
+    if (job == NULL) {
+        return false;
+    }
+    queue_remove(job);
+    client_arm(c);
+    gpud_done_cb done = job->done;
+    void *user = job->user;
+    int code = job->error.code;
+    (void)pthread_mutex_unlock(&c->lock);
+    done(job, code, user); /* may free the job */
+    (void)pthread_mutex_lock(&c->lock);
+    return true;
+}

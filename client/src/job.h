@@ -1,0 +1,74 @@
+/*
+ * Jobs on the client's side: a SUBMIT request, and what became of it.
+ *
+ * A job ends by RESULTS (a held one), by a result in EVENTS, or by an error. It lives until it has
+ * ended and the user has given it up.
+ */
+#ifndef CLIENT_JOB_H
+#define CLIENT_JOB_H
+
+#include "client/src/client.h"
+
+/* Host memory that a job's output is copied to. */
+struct sink {
+    uint32_t step;
+    uint32_t arg;
+    void *data; /* the user's */
+    size_t bytes;
+};
+
+struct gpud_job {
+    struct request req;         /* first */
+    struct gpud_client *client; /* NULL: it was closed */
+    struct gpud_job *prev;      /* in client->jobs */
+    struct gpud_job *next;
+    struct gpud_job *bucket_next;
+    struct gpud_job *queue_prev; /* in client->retry or client->ended */
+    struct gpud_job *queue_next;
+    struct job_list *queue;
+    uint64_t id; /* the daemon's, 0: not known */
+    uint64_t retry_ns;
+    uint64_t order; /* counts the client's jobs */
+    bool held;
+    bool block;
+    bool ended;
+    bool released; /* the user has given it up */
+    struct err error;
+    struct message *reply; /* what `result` lies in; NULL: none */
+    struct proto_result result;
+    struct sink *sinks; /* owned */
+    size_t sink_count;
+    gpud_done_cb done;
+    void *user;
+};
+
+/* The options as far as the caller knows them, zeros behind. INVALID. */
+int submit_options_read(const gpud_submit_options *given, gpud_submit_options *ret_options,
+                        struct err *e);
+/* Waits for room among the jobs in flight with GPUD_SUBMIT_BLOCK, else BUSY. Comes first, since
+ * handles may change while it waits. */
+int job_room(struct gpud_client *c, const gpud_submit_options *options, struct err *e);
+/* Sends a job. msg: complete but for flags and the options' fields; its lists may go when this
+ * returns. sinks: copied. Does not block. */
+int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *sinks,
+              size_t sink_count, const gpud_submit_options *options, struct gpud_job **ret_job,
+              struct err *e);
+/* Waits for its end; its error. */
+int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e);
+void job_release(struct gpud_client *c, struct gpud_job *job);
+void job_abandon(struct gpud_job *job); /* frees one whose client is gone */
+/* The bytes of an output; false if there is none. */
+bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data);
+
+/* From EVENTS. `m` holds the result. */
+void job_result(struct gpud_client *c, const struct proto_result *result, struct message *m);
+
+/* Sends again what was refused as busy and is due; returns when to be called again. */
+uint64_t jobs_retry_tick(struct gpud_client *c, uint64_t now_ns);
+void jobs_retry_fail(struct gpud_client *c, const struct err *why);
+/* The client goes: jobs stay for their owners. */
+void jobs_finish(struct gpud_client *c);
+/* Runs one done callback (without the lock); false if none is due. */
+bool job_callback_run(struct gpud_client *c);
+
+#endif

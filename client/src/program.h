@@ -1,0 +1,27 @@
+/* Programs: built by one thread, then sealed and shared. */
+#ifndef CLIENT_PROGRAM_H
+#define CLIENT_PROGRAM_H
+
+#include "client/src/args.h"
+
+struct gpud_program {
+    struct object object;       /* in the client's list once sealed */
+    struct gpud_client *client; /* NULL: it was closed */
+    struct gpud_program *prev;  /* in client->programs */
+    struct gpud_program *next;
+    char name[PROTO_NAME_MAX + 1];
+    struct capbuf params; /* lists under construction; empty once sealed */
+    struct capbuf temps;
+    struct capbuf steps;
+    uint32_t param_count;
+    uint32_t temp_count;
+    uint32_t step_count;
+    uint8_t param_kind[PROTO_PARAMS_MAX]; /* enum gpud_param_kind */
+    struct err failed;                    /* the first error of the building */
+    bool sealed;
+};
+
+/* The client goes: programs stay for their owners. */
+void programs_finish(struct gpud_client *c);
+
+#endif

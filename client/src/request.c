@@ -1,0 +1,152 @@
+#include "client/src/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+#include "proto/pack.h"
+
+#define SLOT_BITS       16
+#define GENERATION_MASK 0x7fffu
+
+/* the seq and ack with which messages are encoded: one byte each on the wire */
+#define PLACEHOLDER 1
+
+void requests_init(struct requests *t)
+{
+    *t = (struct requests){.next_seq = 1};
+}
+
+void requests_finish(struct requests *t)
+{
+    free(t->slots);
+    *t = (struct requests){0};
+}
+
+int request_encode(struct request *r, const struct schema *s, void *msg, struct err *e)
+{
+    uint64_t *head = msg;
+    head[0] = PLACEHOLDER;
+    head[1] = PLACEHOLDER;
+    capbuf_init(&r->msg, PROTO_MESSAGE_MAX);
+    int rc = proto_encode(s, msg, &r->msg, e);
+    if (rc != 0) {
+        capbuf_finish(&r->msg);
+        return rc;
+    }
+    r->kind = s->kind;
+    return 0;
+}
+
+void request_finish(struct request *r)
+{
+    capbuf_finish(&r->msg);
+}
+
+static bool slots_grow(struct requests *t)
+{
+    uint32_t capacity = t->capacity > 0 ? t->capacity * 2 : 64;
+    struct request_slot *slots = realloc(t->slots, capacity * sizeof *slots);
+    if (slots == NULL) {
+        return false;
+    }
+    memset(slots + t->capacity, 0, (capacity - t->capacity) * sizeof *slots);
+    t->slots = slots;
+    t->capacity = capacity;
+    return true;
+}
+
+static void list_append(struct request_list *l, struct request *r)
+{
+    r->prev = l->last;
+    r->next = NULL;
+    if (l->last != NULL) {
+        l->last->next = r;
+    } else {
+        l->first = r;
+    }
+    l->last = r;
+}
+
+static void list_remove(struct request_list *l, struct request *r)
+{
+    if (r->prev != NULL) {
+        r->prev->next = r->next;
+    } else {
+        l->first = r->next;
+    }
+    if (r->next != NULL) {
+        r->next->prev = r->prev;
+    } else {
+        l->last = r->prev;
+    }
+    r->prev = NULL;
+    r->next = NULL;
+}
+
+int requests_add(struct requests *t, struct request *r, bool sequenced, struct err *e)
+{
+    uint32_t slot = t->used;
+    if (t->first_free != 0) {
+        slot = t->first_free - 1;
+        t->first_free = t->slots[slot].next_free;
+    } else if (t->used == REQUESTS_MAX) {
+        return err_set(e, ERR_LIMIT, "%u requests wait for their answers", REQUESTS_MAX);
+    } else if (t->used == t->capacity && !slots_grow(t)) {
+        return err_set(e, ERR_NOMEM, "table of requests");
+    } else {
+        t->used++;
+    }
+    t->slots[slot].request = r;
+    r->id = SP_ID_BIT | (uint32_t)t->slots[slot].generation << SLOT_BITS | slot;
+    r->seq = sequenced ? t->next_seq++ : 0;
+    r->list = sequenced ? &t->sequenced : &t->plain;
+    list_append(r->list, r);
+    t->live++;
+    return 0;
+}
+
+void requests_end(struct requests *t, struct request *r)
+{
+    if (r->id == 0) {
+        return;
+    }
+    uint32_t slot = r->id & ((1u << SLOT_BITS) - 1);
+    struct request_slot *s = &t->slots[slot];
+    s->request = NULL;
+    s->generation = (uint16_t)((s->generation + 1u) & GENERATION_MASK);
+    s->next_free = (uint16_t)t->first_free;
+    t->first_free = slot + 1;
+    list_remove(r->list, r);
+    r->id = 0;
+    t->live--;
+}
+
+struct request *requests_find(const struct requests *t, uint32_t id)
+{
+    uint32_t slot = id & ((1u << SLOT_BITS) - 1);
+    struct request *r = slot < t->used ? t->slots[slot].request : NULL;
+    return r != NULL && r->id == id ? r : NULL;
+}
+
+uint64_t requests_lowest(const struct requests *t)
+{
+    return t->sequenced.first != NULL ? t->sequenced.first->seq : t->next_seq;
+}
+
+void requests_head(const struct requests *t, struct request *r, enum sp_transport transport)
+{
+    /* array header, kind, seq, ack: only the last two change their size */
+    const uint8_t *msg = r->msg.data;
+    size_t fixed = (msg[0] & 0xf0) == 0x90 ? 2 : 4;
+    size_t skip = fixed + 2;
+    uint8_t room[32];
+    struct capbuf head = {.data = room, .capacity = sizeof room, .limit = sizeof room};
+    (void)capbuf_append(&head, msg, fixed);
+    (void)pack_uint(&head, r->seq);
+    (void)pack_uint(&head, requests_lowest(t) - 1);
+    r->out.body = bytes_of(msg + skip, r->msg.size - skip);
+    size_t size = sp_head(transport, r->id, head.size + r->out.body.size, r->out.head);
+    memcpy(r->out.head + size, head.data, head.size);
+    r->out.head_size = size + head.size;
+}

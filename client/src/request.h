@@ -1,0 +1,81 @@
+/*
+ * Requests that wait for their answers: numbered for the wire, found again by that number, and kept
+ * in the order of their sequence numbers, in which they are sent again after a reconnection.
+ *
+ * Thread: under the client's lock. Nothing here does I/O.
+ */
+#ifndef CLIENT_REQUEST_H
+#define CLIENT_REQUEST_H
+
+#include "client/src/conn.h"
+#include "proto/codec.h"
+
+struct gpud_client;
+struct request;
+struct request_list;
+
+/*
+ * Told once for each answer and once for a failure (then `m` is NULL and `e` says why). Runs under
+ * the lock; must not block. It takes a reference if it keeps `m`, and calls requests_end unless
+ * more is to come.
+ */
+typedef void (*request_fn)(struct gpud_client *c, struct request *r, struct message *m,
+                           const struct err *e);
+
+/* Lies in its owner's struct. The message is encoded with seq 1 and ack 1; the real ones are put in
+ * front of it each time it is sent. */
+struct request {
+    struct request *prev;
+    struct request *next;
+    struct out out;
+    struct capbuf msg; /* owned */
+    request_fn answered;
+    uint64_t seq; /* 0: not sequenced */
+    uint32_t id;  /* of the SP request, 0: not in the table */
+    unsigned kind;
+    bool own;                  /* of this connection: not sent again on the next */
+    struct request_list *list; /* the one it is in */
+};
+
+#define REQUESTS_MAX 32768u
+
+struct request_slot {
+    struct request *request;
+    uint16_t generation;
+    uint16_t next_free; /* slot + 1 */
+};
+
+struct request_list {
+    struct request *first;
+    struct request *last;
+};
+
+struct requests {
+    struct request_slot *slots; /* owned */
+    uint32_t capacity;
+    uint32_t used;
+    uint32_t first_free; /* slot + 1 */
+    uint32_t live;
+    struct request_list sequenced; /* ascending */
+    struct request_list plain;
+    uint64_t next_seq;
+};
+
+void requests_init(struct requests *t);
+void requests_finish(struct requests *t);
+
+/* Encodes `msg`, whose first two fields are seq and ack, as the request's message. */
+int request_encode(struct request *r, const struct schema *s, void *msg, struct err *e);
+void request_finish(struct request *r); /* frees the message; must not be in the table */
+
+/* Gives the request its id, and its sequence number if `sequenced`. ERR_NOMEM, ERR_LIMIT. */
+int requests_add(struct requests *t, struct request *r, bool sequenced, struct err *e);
+void requests_end(struct requests *t, struct request *r); /* not in the table: nothing happens */
+struct request *requests_find(const struct requests *t, uint32_t id); /* NULL if none */
+
+/* The lowest number that is not answered, next_seq if all are. */
+uint64_t requests_lowest(const struct requests *t);
+/* Writes the head for sending it (again) now. */
+void requests_head(const struct requests *t, struct request *r, enum sp_transport transport);
+
+#endif

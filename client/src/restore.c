@@ -1,0 +1,266 @@
+#include "client/src/restore.h"
+
+#include <stdlib.h>
+
+#include "client/src/client.h"
+
+void object_link(struct gpud_client *c, struct object *o)
+{
+    o->prev = NULL;
+    o->next = c->objects;
+    if (c->objects != NULL) {
+        c->objects->prev = o;
+    }
+    c->objects = o;
+}
+
+void object_unlink(struct gpud_client *c, struct object *o)
+{
+    if (o->prev != NULL) {
+        o->prev->next = o->next;
+    } else {
+        c->objects = o->next;
+    }
+    if (o->next != NULL) {
+        o->next->prev = o->prev;
+    }
+}
+
+void objects_reap(struct gpud_client *c)
+{
+    if (c->session.state == SESSION_RESTORE) {
+        return; /* requests under way point to objects */
+    }
+    uint64_t lowest = requests_lowest(&c->requests);
+    struct object *o = c->objects;
+    while (o != NULL) {
+        struct object *next = o->next;
+        if (o->freed_seq != 0 && o->freed_seq < lowest) {
+            object_unlink(c, o);
+            o->destroy(o);
+        }
+        o = next;
+    }
+}
+
+/* ---- sending recipes ----------------------------------------------------------------------- */
+
+struct restoring {
+    struct request req;
+    struct object *object;
+};
+
+static uint64_t made_handle(const struct object *o, const struct message *m, struct err *e)
+{
+    struct msg_module module;
+    struct msg_kernel_found found;
+    struct msg_program program;
+    struct proto_kernel kernel = {0};
+    struct proto_iter it;
+    switch (o->kind) {
+    case OBJECT_MODULE:
+        return reply_decode(m, &schema_msg_module, &module, e) == 0 ? module.module : 0;
+    case OBJECT_PROGRAM:
+        return reply_decode(m, &schema_msg_program, &program, e) == 0 ? program.program : 0;
+    case OBJECT_KERNEL:
+        if (reply_decode(m, &schema_msg_kernel_found, &found, e) != 0) {
+            return 0;
+        }
+        it = proto_iter_of(found.kernels);
+        (void)proto_list_next(&it, &schema_kernel, &kernel);
+        return kernel.handle;
+    case OBJECT_KINDS:
+        break;
+    }
+    return 0;
+}
+
+static void restore_answered(struct gpud_client *c, struct request *r, struct message *m,
+                             const struct err *e)
+{
+    (void)e;
+    struct restoring *restoring = (struct restoring *)r;
+    struct object *o = restoring->object;
+    requests_end(&c->requests, r);
+    request_finish(r);
+    free(restoring);
+    c->session.restores--;
+    if (m == NULL) {
+        return;
+    }
+    struct err failed = ERR_INIT;
+    o->pending = made_handle(o, m, &failed);
+    if (o->pending == 0) {
+        client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, failed.text);
+    }
+    if (c->session.restores == 0) {
+        session_restored(c);
+    }
+}
+
+static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
+{
+    struct restoring *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        return err_set(e, ERR_NOMEM, "restoring");
+    }
+    r->object = o;
+    r->req.kind = o->recipe_kind;
+    r->req.answered = restore_answered;
+    r->req.own = true;
+    capbuf_init(&r->req.msg, PROTO_MESSAGE_MAX);
+    int rc = capbuf_append(&r->req.msg, o->recipe.data, o->recipe.size)
+                 ? 0
+                 : err_set(e, ERR_NOMEM, "restoring");
+    if (rc == 0) {
+        rc = restore_translate(c, o->recipe_kind, &r->req.msg, e);
+    }
+    if (rc == 0) {
+        rc = requests_add(&c->requests, &r->req, false, e);
+    }
+    if (rc != 0) {
+        request_finish(&r->req);
+        free(r);
+        return rc;
+    }
+    c->session.restores++;
+    session_send_own(c, &r->req);
+    return 0;
+}
+
+bool restore_begin(struct gpud_client *c, int stage)
+{
+    for (struct object *o = c->objects; o != NULL; o = o->next) {
+        if ((int)o->kind != stage) {
+            continue;
+        }
+        struct err e = ERR_INIT;
+        o->pending = 0;
+        if (restore_send(c, o, &e) != 0) {
+            client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, e.text);
+        }
+        if (c->session.state != SESSION_RESTORE) {
+            return false; /* the connection broke */
+        }
+    }
+    return c->session.restores > 0;
+}
+
+/* ---- new handles in old requests ----------------------------------------------------------- */
+
+static uint64_t translated(const struct gpud_client *c, enum object_kind kind, uint64_t handle)
+{
+    for (const struct object *o = c->objects; handle != 0 && o != NULL; o = o->next) {
+        if (o->kind == kind && o->daemon == handle && o->pending != 0) {
+            return o->pending;
+        }
+    }
+    return handle;
+}
+
+static int translate_steps(const struct gpud_client *c, struct proto_list *io_steps,
+                           struct capbuf *out, struct err *e)
+{
+    struct proto_step step;
+    uint64_t count = 0;
+    for (struct proto_iter it = proto_iter_of(*io_steps);
+         proto_list_next(&it, &schema_step, &step);) {
+        step.kernel = translated(c, OBJECT_KERNEL, step.kernel);
+        int rc = proto_list_add(&schema_step, &step, out, e);
+        if (rc != 0) {
+            return rc;
+        }
+        count++;
+    }
+    *io_steps = proto_list_of(out, count);
+    return 0;
+}
+
+union any_request {
+    struct msg_submit submit;
+    struct msg_program_create program_create;
+    struct msg_program_free program_free;
+    struct msg_module_unload module_unload;
+    struct msg_kernel_find kernel_find;
+};
+
+static int translate_fields(const struct gpud_client *c, unsigned kind, union any_request *msg,
+                            struct capbuf *steps, struct err *e)
+{
+    switch (kind) {
+    case MSG_KIND_SUBMIT:
+        msg->submit.program = translated(c, OBJECT_PROGRAM, msg->submit.program);
+        return translate_steps(c, &msg->submit.steps, steps, e);
+    case MSG_KIND_PROGRAM_CREATE:
+        return translate_steps(c, &msg->program_create.steps, steps, e);
+    case MSG_KIND_PROGRAM_FREE:
+        msg->program_free.program = translated(c, OBJECT_PROGRAM, msg->program_free.program);
+        return 0;
+    case MSG_KIND_MODULE_UNLOAD:
+        msg->module_unload.module = translated(c, OBJECT_MODULE, msg->module_unload.module);
+        return 0;
+    default:
+        msg->kernel_find.module = translated(c, OBJECT_MODULE, msg->kernel_find.module);
+        return 0;
+    }
+}
+
+static bool names_objects(unsigned kind)
+{
+    return kind == MSG_KIND_SUBMIT || kind == MSG_KIND_PROGRAM_CREATE ||
+           kind == MSG_KIND_PROGRAM_FREE || kind == MSG_KIND_MODULE_UNLOAD ||
+           kind == MSG_KIND_KERNEL_FIND;
+}
+
+int restore_translate(struct gpud_client *c, unsigned kind, struct capbuf *io_msg, struct err *e)
+{
+    if (!names_objects(kind)) {
+        return 0;
+    }
+    const struct schema *schema = schema_find(kind);
+    union any_request msg;
+    struct capbuf steps;
+    struct capbuf out;
+    capbuf_init(&steps, PROTO_MESSAGE_MAX);
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    int rc = proto_decode(schema, capbuf_view(io_msg), &msg, e);
+    if (rc == 0) {
+        rc = translate_fields(c, kind, &msg, &steps, e);
+    }
+    if (rc == 0) {
+        rc = proto_encode(schema, &msg, &out, e);
+    }
+    capbuf_finish(&steps);
+    if (rc != 0) {
+        capbuf_finish(&out);
+        return rc;
+    }
+    capbuf_finish(io_msg);
+    *io_msg = out;
+    return 0;
+}
+
+void restore_commit(struct gpud_client *c)
+{
+    struct err e = ERR_INIT;
+    struct request *next;
+    for (struct request *r = c->requests.sequenced.first; r != NULL; r = next) {
+        next = r->next;
+        if (restore_translate(c, r->kind, &r->msg, &e) != 0) {
+            r->answered(c, r, NULL, &e);
+        }
+    }
+    /* recipes before handles: they are found by the old ones */
+    for (struct object *o = c->objects; o != NULL; o = o->next) {
+        if (restore_translate(c, o->recipe_kind, &o->recipe, &e) != 0) {
+            client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, e.text);
+        }
+    }
+    for (struct object *o = c->objects; o != NULL; o = o->next) {
+        if (o->pending != 0) {
+            o->daemon = o->pending;
+            o->pending = 0;
+        }
+    }
+    c->session.epoch++;
+}

@@ -1,0 +1,260 @@
+/* The user's view of a job. */
+#include "client/src/job.h"
+#include "common/clock.h"
+
+/* Locks the job's client if it still has one. */
+static int job_enter(const gpud_job *job, struct err *e)
+{
+    if (job == NULL) {
+        return err_set(e, ERR_INVALID, "no job");
+    }
+    return job->client != NULL ? client_enter(job->client, e) : 0;
+}
+
+static void job_leave(const gpud_job *job)
+{
+    if (job->client != NULL) {
+        client_leave(job->client);
+    }
+}
+
+static int own_error(const gpud_job *job, struct err *e)
+{
+    if (job->error.code != 0) {
+        *e = job->error;
+    }
+    return job->error.code;
+}
+
+int gpud_wait(gpud_job *job, uint64_t timeout_ns)
+{
+    struct err e = ERR_INIT;
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    struct gpud_client *c = job->client;
+    if (c == NULL) {
+        return error_report(own_error(job, &e), &e);
+    }
+    if (!job->ended) {
+        client_poll(c);
+    }
+    rc = job_wait(c, job, ns_add(clock_now_ns(), timeout_ns), &e);
+    client_callbacks(c); /* one of them may free the job */
+    client_leave(c);
+    return error_report(rc, &e);
+}
+
+struct any {
+    gpud_job *const *jobs;
+    uint32_t count;
+    uint32_t index; /* of one that has ended */
+};
+
+static bool any_ended(void *arg)
+{
+    struct any *any = arg;
+    for (uint32_t i = 0; i < any->count; i++) {
+        if (any->jobs[i] != NULL && any->jobs[i]->ended) {
+            any->index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns, uint32_t *ret_index)
+{
+    struct err e = ERR_INIT;
+    struct any any = {.jobs = jobs, .count = count};
+    const gpud_job *first = NULL;
+    for (uint32_t i = 0; i < count && first == NULL; i++) {
+        first = jobs[i];
+    }
+    int rc = job_enter(first, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    struct gpud_client *c = first->client;
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        if (jobs[i] != NULL && jobs[i]->client != c) {
+            rc = err_set(&e, ERR_INVALID, "jobs of several clients");
+        }
+    }
+    if (rc == 0 && c == NULL) {
+        (void)any_ended(&any);
+    } else if (rc == 0) {
+        if (!any_ended(&any)) {
+            client_poll(c);
+        }
+        rc = client_wait(c, any_ended, &any, ns_add(clock_now_ns(), timeout_ns), &e);
+        client_callbacks(c);
+    }
+    if (c != NULL) {
+        client_leave(c);
+    }
+    if (rc == 0 && ret_index != NULL) {
+        *ret_index = any.index;
+    }
+    return error_report(rc, &e);
+}
+
+bool gpud_job_done(const gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    if (job_enter(job, &e) != 0) {
+        return false;
+    }
+    bool ended = job->ended;
+    job_leave(job);
+    return ended;
+}
+
+int gpud_job_error(const gpud_job *job, gpud_error *ret_error)
+{
+    struct err e = ERR_INIT;
+    int rc = job_enter(job, &e);
+    if (rc == 0) {
+        gpud_error error = {.size = sizeof error};
+        error_fill(&error, &job->error);
+        rc = desc_return(ret_error, &error, sizeof error, &e);
+        job_leave(job);
+    }
+    return error_report(rc, &e);
+}
+
+uint64_t gpud_job_id(const gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    if (job_enter(job, &e) != 0) {
+        return 0;
+    }
+    uint64_t id = job->id;
+    job_leave(job);
+    return id;
+}
+
+/* Has it ended well? Its own error, or STATE. */
+static int ended_well(const gpud_job *job, struct err *e)
+{
+    return job->ended ? own_error(job, e) : err_set(e, ERR_STATE, "the job has not ended");
+}
+
+int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void **ret_data,
+                    size_t *ret_bytes)
+{
+    struct err e = ERR_INIT;
+    struct bytes data = {0};
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    rc = ended_well(job, &e);
+    if (rc == 0 && !job_output(job, step, arg, &data)) {
+        rc = err_set(&e, ERR_NOT_FOUND, "step %u, argument %u gave nothing back", step, arg);
+    }
+    if (rc == 0) {
+        *ret_data = data.data;
+        *ret_bytes = data.size;
+    }
+    job_leave(job);
+    return error_report(rc, &e);
+}
+
+int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times)
+{
+    struct err e = ERR_INIT;
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    if (!job->ended) {
+        rc = err_set(&e, ERR_STATE, "the job has not ended");
+    } else {
+        gpud_job_times times = {
+            .device = job->result.device > 0 ? job->result.device - 1 : 0,
+            .queued_ns = job->result.queued_ns,
+            .executed_ns = job->result.executed_ns,
+            .replays = job->result.replays,
+            .step_count = (uint32_t)job->result.timings.count,
+        };
+        rc = desc_return(ret_times, &times, sizeof times, &e);
+    }
+    job_leave(job);
+    return error_report(rc, &e);
+}
+
+int gpud_job_step_time(const gpud_job *job, uint32_t index, uint32_t *ret_step,
+                       uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
+{
+    struct err e = ERR_INIT;
+    struct proto_timing timing;
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    rc = err_set(&e, ERR_NOT_FOUND, "no timing %u", index);
+    uint32_t at = 0;
+    for (struct proto_iter it = proto_iter_of(job->result.timings);
+         proto_list_next(&it, &schema_timing, &timing); at++) {
+        if (at == index) {
+            *ret_step = (uint32_t)timing.step;
+            *ret_begin_ns = timing.begin_ns;
+            *ret_end_ns = timing.end_ns;
+            rc = 0;
+            break;
+        }
+    }
+    job_leave(job);
+    return error_report(rc, &e);
+}
+
+static bool id_known(void *arg)
+{
+    const struct gpud_job *job = arg;
+    return job->ended || job->id != 0;
+}
+
+static int cancel(struct gpud_job *job, struct err *e)
+{
+    struct gpud_client *c = job->client;
+    if (job->ended) {
+        return 0;
+    }
+    if (job->held) {
+        return err_set(e, ERR_STATE, "a job submitted with GPUD_SUBMIT_HELD has no id yet");
+    }
+    int rc = client_wait(c, id_known, job, client_deadline(c), e);
+    if (rc != 0 || job->ended) {
+        return rc;
+    }
+    struct msg_cancel msg = {.job = job->id};
+    return client_call_done(c, &schema_msg_cancel, &msg, CALL_PLAIN, e);
+}
+
+int gpud_cancel(gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    int rc = job_enter(job, &e);
+    if (rc == 0) {
+        rc = cancel(job, &e);
+        job_leave(job);
+    }
+    return error_report(rc, &e);
+}
+
+void gpud_job_free(gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    if (job == NULL) {
+        return;
+    }
+    struct gpud_client *c = job->client;
+    if (c == NULL || client_enter(c, &e) != 0) {
+        job_abandon(job); /* closed, or inherited by a fork: it is ours alone */
+        return;
+    }
+    job_release(c, job);
+    client_leave(c);
+}

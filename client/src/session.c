@@ -1,0 +1,515 @@
+#include "client/src/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "client/src/client.h"
+#include "client/src/handles.h"
+#include "client/src/job.h"
+#include "client/src/restore.h"
+#include "common/clock.h"
+
+#define BACKOFF_MIN      (10 * NS_PER_MS)
+#define BACKOFF_MAX      (1 * NS_PER_S)
+#define ATTEMPT_NS       (5 * NS_PER_S) /* from connecting to being ready */
+#define WAIT_NS          (30 * NS_PER_S)
+#define WAIT_RETRY_NS    (1 * NS_PER_S)
+#define TAKEN_SPANS      1024
+#define INFLIGHT_DEFAULT 64
+
+int session_init(struct session *s, const char *name, const void *token, size_t token_size,
+                 struct err *e)
+{
+    *s = (struct session){.retry_ns = 0, .attempt_ns = NS_NEVER, .lost_ns = NS_NEVER};
+    s->wait_ns = NS_NEVER;
+    s->max_inflight = INFLIGHT_DEFAULT;
+    s->max_message = PROTO_MESSAGE_MAX;
+    if (token_size > sizeof s->token) {
+        return err_set(e, ERR_LIMIT, "token of %zu bytes, at most %zu", token_size,
+                       sizeof s->token);
+    }
+    if (getrandom(s->client_id, sizeof s->client_id, 0) != (ssize_t)sizeof s->client_id) {
+        return err_errno(e, ERR_IO, "random client id");
+    }
+    if (token_size > 0) {
+        memcpy(s->token, token, token_size);
+        s->token_size = token_size;
+    }
+    text_copy(s->name, sizeof s->name, bytes_str(name));
+    return 0;
+}
+
+void session_finish(struct gpud_client *c)
+{
+    request_finish(&c->session.hello);
+    request_finish(&c->session.wait);
+}
+
+static void send_now(struct gpud_client *c, struct request *r)
+{
+    struct err e = ERR_INIT;
+    requests_head(&c->requests, r, c->address.transport);
+    if (conn_send(&c->conn, &r->out, &e) != 0) {
+        session_lost(c, &e);
+    }
+}
+
+void session_send(struct gpud_client *c, struct request *r)
+{
+    if (c->session.state == SESSION_READY) {
+        send_now(c, r);
+    }
+}
+
+void session_send_own(struct gpud_client *c, struct request *r)
+{
+    send_now(c, r);
+}
+
+/* Adds a request of this connection and sends it ahead of all that waits for the session. */
+static int send_own(struct gpud_client *c, struct request *r, request_fn answered, struct err *e)
+{
+    r->answered = answered;
+    r->own = true;
+    int rc = requests_add(&c->requests, r, false, e);
+    if (rc == 0) {
+        send_now(c, r);
+    }
+    return rc;
+}
+
+/* ---- WAIT ---------------------------------------------------------------------------------- */
+
+static void wait_send(struct gpud_client *c);
+
+static void notice(struct gpud_client *c, const struct proto_notice *n)
+{
+    static const int kinds[] = {
+        [NOTICE_BUFFER_LOST] = GPUD_EVENT_BUFFER_LOST,
+        [NOTICE_DRAINING] = GPUD_EVENT_DRAINING,
+        [NOTICE_RESUMED] = GPUD_EVENT_RESUMED,
+    };
+    if (n->kind < NOTICE_BUFFER_LOST || n->kind > NOTICE_RESUMED) {
+        return; /* one of a newer daemon */
+    }
+    char text[256];
+    text_copy(text, sizeof text, n->text);
+    gpud_buffer buffer = {0};
+    if (n->kind == NOTICE_BUFFER_LOST) {
+        buffer = buffer_by_daemon(c, n->handle);
+    }
+    client_event(c, kinds[n->kind], buffer, text);
+}
+
+static void events_take(struct gpud_client *c, const struct msg_events *events, struct message *m)
+{
+    struct proto_result result;
+    for (struct proto_iter it = proto_iter_of(events->results);
+         proto_list_next(&it, &schema_result, &result);) {
+        job_result(c, &result, m);
+    }
+    struct proto_notice n;
+    for (struct proto_iter it = proto_iter_of(events->notices);
+         proto_list_next(&it, &schema_notice, &n);) {
+        notice(c, &n);
+    }
+}
+
+static void wait_answered(struct gpud_client *c, struct request *r, struct message *m,
+                          const struct err *e)
+{
+    (void)e;
+    struct session *s = &c->session;
+    requests_end(&c->requests, r);
+    request_finish(r);
+    if (m == NULL) {
+        return;
+    }
+    struct msg_events events;
+    struct err failed = ERR_INIT;
+    if (reply_decode(m, &schema_msg_events, &events, &failed) != 0) {
+        s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
+        return;
+    }
+    if (events.number > s->taken) {
+        s->taken = events.number;
+        events_take(c, &events, m);
+    }
+    wait_send(c);
+}
+
+static void wait_send(struct gpud_client *c)
+{
+    struct session *s = &c->session;
+    struct msg_wait msg = {.timeout_ns = WAIT_NS, .taken = s->taken};
+    struct err e = ERR_INIT;
+    s->wait_ns = NS_NEVER;
+    if (s->wait.id != 0) {
+        return;
+    }
+    if (request_encode(&s->wait, &schema_msg_wait, &msg, &e) != 0) {
+        s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
+    } else if (send_own(c, &s->wait, wait_answered, &e) != 0) {
+        request_finish(&s->wait);
+        s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
+    }
+}
+
+/* ---- READY --------------------------------------------------------------------------------- */
+
+static void filler_answered(struct gpud_client *c, struct request *r, struct message *m,
+                            const struct err *e)
+{
+    (void)m;
+    (void)e;
+    requests_end(&c->requests, r);
+    request_finish(r);
+    free(r);
+}
+
+/* A number that nobody waits for any more but the daemon does: a question without effect. */
+static int filler_send(struct gpud_client *c, uint64_t seq, struct err *e)
+{
+    struct request *r = calloc(1, sizeof *r);
+    struct msg_buffer_info msg = {.handle = 0};
+    if (r == NULL) {
+        return err_set(e, ERR_NOMEM, "sending again");
+    }
+    int rc = request_encode(r, &schema_msg_buffer_info, &msg, e);
+    if (rc == 0) {
+        r->answered = filler_answered;
+        r->own = true;
+        rc = requests_add(&c->requests, r, false, e);
+    }
+    if (rc != 0) {
+        request_finish(r);
+        free(r);
+        return rc;
+    }
+    r->seq = seq;
+    send_now(c, r);
+    return 0;
+}
+
+/* Sends all that is not answered, in the order of its numbers. Numbers from `fill` on that no
+ * request has are filled. */
+static int resend(struct gpud_client *c, uint64_t fill, struct err *e)
+{
+    struct requests *t = &c->requests;
+    uint64_t at = fill;
+    for (struct request *r = t->sequenced.first; r != NULL; r = r->next) {
+        for (; at < r->seq; at++) {
+            int rc = filler_send(c, at, e);
+            if (rc != 0) {
+                return rc;
+            }
+        }
+        if (at == r->seq) {
+            at++;
+        }
+        send_now(c, r);
+        if (c->session.state == SESSION_DOWN) {
+            return 0;
+        }
+    }
+    for (; at < t->next_seq && c->session.state != SESSION_DOWN; at++) {
+        int rc = filler_send(c, at, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    for (struct request *r = t->plain.first; r != NULL && c->session.state != SESSION_DOWN;
+         r = r->next) {
+        if (!r->own) {
+            send_now(c, r);
+        }
+    }
+    return 0;
+}
+
+static void ready(struct gpud_client *c, uint64_t fill, int event)
+{
+    struct session *s = &c->session;
+    struct err e = ERR_INIT;
+    s->state = SESSION_READY;
+    s->known = true;
+    s->attempt_ns = NS_NEVER;
+    s->lost_ns = NS_NEVER;
+    s->backoff_ns = 0;
+    s->opening = false;
+    s->failure = ERR_INIT;
+    if (resend(c, fill, &e) != 0) {
+        session_lost(c, &e);
+    }
+    if (s->state == SESSION_READY) {
+        wait_send(c);
+    }
+    if (event != 0) {
+        client_event(c, event, (gpud_buffer){0}, "");
+    }
+}
+
+void session_restored(struct gpud_client *c)
+{
+    struct session *s = &c->session;
+    while (s->restore_stage < OBJECT_KINDS) {
+        if (restore_begin(c, s->restore_stage++)) {
+            return;
+        }
+        if (s->state != SESSION_RESTORE) {
+            return;
+        }
+    }
+    restore_commit(c);
+    ready(c, s->told_to, GPUD_EVENT_RESTARTED);
+}
+
+/* ---- HELLO --------------------------------------------------------------------------------- */
+
+static void welcome_take(struct session *s, const struct msg_welcome *w)
+{
+    s->major = w->major;
+    s->minor = w->minor;
+    s->max_message = w->max_message > 0 && w->max_message < PROTO_MESSAGE_MAX ? w->max_message
+                                                                              : PROTO_MESSAGE_MAX;
+    s->max_inflight = w->max_inflight > 0 ? w->max_inflight : INFLIGHT_DEFAULT;
+    s->linger_ns = w->linger_ns;
+    s->number = w->session;
+    s->may_load = w->may_load != 0;
+    text_copy(s->build, sizeof s->build, w->build);
+    text_copy(s->tenant, sizeof s->tenant, w->tenant);
+    memcpy(s->daemon_id, w->daemon_id.data, sizeof s->daemon_id);
+}
+
+static int welcome_check(const struct msg_welcome *w, struct err *e)
+{
+    if (w->major != PROTO_MAJOR) {
+        return err_set(e, ERR_VERSION, "daemon speaks protocol %llu.%llu, this library %d.%d",
+                       (unsigned long long)w->major, (unsigned long long)w->minor, PROTO_MAJOR,
+                       PROTO_MINOR);
+    }
+    if (w->daemon_id.size != PROTO_CLIENT_ID_BYTES) {
+        return err_set(e, ERR_PROTOCOL, "daemon's id has %zu bytes", w->daemon_id.size);
+    }
+    return 0;
+}
+
+static void hello_answered(struct gpud_client *c, struct request *r, struct message *m,
+                           const struct err *e)
+{
+    (void)e;
+    struct session *s = &c->session;
+    requests_end(&c->requests, r);
+    request_finish(r);
+    if (m == NULL) {
+        return;
+    }
+    struct err failed = ERR_INIT;
+    struct msg_welcome w;
+    if (reply_decode(m, &schema_msg_welcome, &w, &failed) != 0 || welcome_check(&w, &failed) != 0) {
+        (void)err_wrap(&failed, "hello");
+        session_lost(c, &failed);
+        return;
+    }
+    bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0;
+    welcome_take(s, &w);
+    uint64_t expect = w.expect > 0 ? w.expect : 1;
+    if (!s->known) {
+        ready(c, c->requests.next_seq, 0);
+    } else if (same && w.resumed != 0) {
+        ready(c, expect, GPUD_EVENT_RECONNECTED);
+    } else {
+        if (w.resumed == 0) {
+            s->taken = 0;
+        }
+        s->told_to = w.resumed != 0 ? expect : s->told_to;
+        s->state = SESSION_RESTORE;
+        s->restore_stage = 0;
+        session_restored(c);
+    }
+}
+
+/* The numbers above the lowest unanswered one whose answers are here. */
+static int spans_add(const struct requests *t, struct capbuf *out, uint64_t *ret_count,
+                     uint64_t *ret_told_to, struct err *e)
+{
+    uint64_t at = requests_lowest(t);
+    uint64_t count = 0;
+    for (struct request *r = t->sequenced.first;; r = r->next) {
+        uint64_t until = r != NULL ? r->seq : t->next_seq;
+        if (until > at) {
+            if (count == TAKEN_SPANS) {
+                break;
+            }
+            struct proto_span span = {.first = at, .count = until - at};
+            int rc = proto_list_add(&schema_span, &span, out, e);
+            if (rc != 0) {
+                return rc;
+            }
+            count++;
+        }
+        at = until + 1;
+        if (r == NULL) {
+            break;
+        }
+    }
+    *ret_count = count;
+    *ret_told_to = at < t->next_seq ? at : t->next_seq;
+    return 0;
+}
+
+static int hello_send(struct gpud_client *c, struct err *e)
+{
+    struct session *s = &c->session;
+    struct capbuf spans;
+    uint64_t count = 0;
+    capbuf_init(&spans, PROTO_LOG_MAX);
+    int rc = spans_add(&c->requests, &spans, &count, &s->told_to, e);
+    if (rc == 0) {
+        struct msg_hello msg = {
+            .major = PROTO_MAJOR,
+            .minor = PROTO_MINOR,
+            .client_id = bytes_of(s->client_id, sizeof s->client_id),
+            .resume = requests_lowest(&c->requests),
+            .name = bytes_str(s->name),
+            .token = bytes_of(s->token, s->token_size),
+            .taken = proto_list_of(&spans, count),
+        };
+        rc = request_encode(&s->hello, &schema_msg_hello, &msg, e);
+    }
+    capbuf_finish(&spans);
+    if (rc != 0) {
+        return rc;
+    }
+    s->state = SESSION_HELLO;
+    rc = send_own(c, &s->hello, hello_answered, e);
+    if (rc != 0) {
+        request_finish(&s->hello);
+    }
+    return rc;
+}
+
+/* ---- connecting ---------------------------------------------------------------------------- */
+
+static void connect_now(struct gpud_client *c, uint64_t now_ns)
+{
+    struct err e = ERR_INIT;
+    c->session.attempt_ns = ns_add(now_ns, ATTEMPT_NS);
+    c->session.attempts++;
+    int rc = conn_start(&c->conn, &e);
+    if (rc == 0) {
+        rc = hello_send(c, &e);
+    }
+    if (rc != 0) {
+        session_lost(c, &e);
+    }
+}
+
+bool session_gave_up(const struct gpud_client *c)
+{
+    const struct session *s = &c->session;
+    return s->opening && s->failure.code != 0 &&
+           (s->failure.code != ERR_CONNECT || s->attempts >= c->address.count);
+}
+
+uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
+{
+    struct session *s = &c->session;
+    if (c->conn.state == CONN_DOWN) {
+        if (c->closing || session_gave_up(c)) {
+            return NS_NEVER;
+        }
+        if (s->lost_ns == NS_NEVER) {
+            s->lost_ns = now_ns;
+        }
+        if (!s->opening && now_ns >= ns_add(s->lost_ns, c->reconnect_ns)) {
+            struct err why = s->failure;
+            (void)err_wrap(&why, "no connection to the daemon");
+            why.code = ERR_CONNECT;
+            s->lost_ns = now_ns;
+            session_fail(c, &why);
+        }
+        if (now_ns >= s->retry_ns) {
+            connect_now(c, now_ns);
+        }
+    } else if (now_ns >= s->attempt_ns) {
+        struct err why = ERR_INIT;
+        (void)err_set(&why, ERR_CONNECT, "the daemon does not answer");
+        session_lost(c, &why);
+    }
+    if (now_ns >= s->wait_ns && s->state == SESSION_READY) {
+        wait_send(c);
+    }
+    if (c->conn.state != CONN_DOWN) {
+        return s->attempt_ns < s->wait_ns ? s->attempt_ns : s->wait_ns;
+    }
+    uint64_t give_up = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
+    return s->retry_ns < give_up ? s->retry_ns : give_up;
+}
+
+static void end_own(struct gpud_client *c, const struct err *why)
+{
+    struct request *r = c->requests.plain.first;
+    while (r != NULL) {
+        struct request *next = r->next;
+        if (r->own) {
+            r->answered(c, r, NULL, why);
+        }
+        r = next;
+    }
+}
+
+void session_lost(struct gpud_client *c, const struct err *why)
+{
+    struct session *s = &c->session;
+    bool was_ready = s->state == SESSION_READY;
+    uint64_t now = clock_now_ns();
+    s->state = SESSION_DOWN;
+    conn_drop(&c->conn);
+    end_own(c, why);
+    s->attempt_ns = NS_NEVER;
+    s->wait_ns = NS_NEVER;
+    s->failure = *why;
+    if (s->lost_ns == NS_NEVER) {
+        s->lost_ns = now;
+    }
+    s->backoff_ns = s->backoff_ns == 0 ? BACKOFF_MIN : s->backoff_ns * 2;
+    if (s->backoff_ns > BACKOFF_MAX) {
+        s->backoff_ns = BACKOFF_MAX;
+    }
+    /* clients that lost the same daemon must not come back in step */
+    s->retry_ns = now + s->backoff_ns / 2 + (now ^ s->client_id[0]) % (s->backoff_ns / 2);
+    if (s->retry_ns < c->conn.timer_ns) {
+        conn_timer_set(&c->conn, s->retry_ns);
+    }
+    if (was_ready) {
+        client_event(c, GPUD_EVENT_DISCONNECTED, (gpud_buffer){0}, why->text);
+    }
+}
+
+int session_message(struct gpud_client *c, struct message *m, struct err *e)
+{
+    struct request *r = requests_find(&c->requests, m->id);
+    if (r == NULL) {
+        return 0; /* of a request that was given up */
+    }
+    if (r->out.queued) {
+        return err_set(e, ERR_PROTOCOL, "answer to a request that was not sent");
+    }
+    r->answered(c, r, m, NULL);
+    return 0;
+}
+
+void session_fail(struct gpud_client *c, const struct err *why)
+{
+    struct requests *t = &c->requests;
+    jobs_retry_fail(c, why);
+    while (t->sequenced.first != NULL) {
+        t->sequenced.first->answered(c, t->sequenced.first, NULL, why);
+    }
+    while (t->plain.first != NULL) {
+        t->plain.first->answered(c, t->plain.first, NULL, why);
+    }
+}

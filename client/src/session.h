@@ -1,0 +1,76 @@
+/*
+ * The session: who we are to the daemon, across connections. Says hello, sends again what was not
+ * answered, restores modules, kernels and programs after the daemon has restarted, keeps one WAIT
+ * request held for notices and results.
+ *
+ * Thread: under the client's lock. Never blocks.
+ */
+#ifndef CLIENT_SESSION_H
+#define CLIENT_SESSION_H
+
+#include "client/src/request.h"
+
+enum session_state { SESSION_DOWN, SESSION_HELLO, SESSION_RESTORE, SESSION_READY };
+
+struct session {
+    enum session_state state;
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES];
+    uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
+    bool known; /* a daemon has welcomed us before */
+    char name[PROTO_NAME_MAX + 1];
+    uint8_t token[PROTO_TOKEN_MAX];
+    size_t token_size;
+
+    /* what WELCOME told */
+    uint64_t major, minor;
+    uint64_t max_message;
+    uint64_t max_inflight;
+    uint64_t linger_ns;
+    uint64_t number;
+    bool may_load;
+    char build[PROTO_NAME_MAX + 1];
+    char tenant[PROTO_NAME_MAX + 1];
+
+    struct request hello;
+    struct request wait;
+    uint64_t taken;   /* number of the last EVENTS */
+    uint64_t wait_ns; /* when to ask again after WAIT was refused; NS_NEVER: not */
+    uint64_t told_to; /* HELLO told the fate of all numbers below this one */
+
+    int restore_stage;
+    unsigned restores; /* not answered yet */
+    uint64_t epoch;    /* grows when handles of the daemon change */
+
+    uint64_t retry_ns; /* when to connect again */
+    uint64_t backoff_ns;
+    uint64_t attempt_ns; /* when the attempt under way is given up; NS_NEVER: none */
+    uint64_t lost_ns;    /* since when there is no connection; NS_NEVER: there is one */
+    bool opening;        /* gpud_open waits: each address is tried once */
+    unsigned attempts;   /* while opening */
+    struct err failure;  /* why it is down; code 0: not */
+};
+
+struct gpud_client;
+
+int session_init(struct session *s, const char *name, const void *token, size_t token_size,
+                 struct err *e);
+void session_finish(struct gpud_client *c);
+
+/* Goes on as time has passed: connects, gives up. Returns when it wants to be called again. */
+uint64_t session_tick(struct gpud_client *c, uint64_t now_ns);
+/* While opening: nothing more will be tried, `failure` says why. */
+bool session_gave_up(const struct gpud_client *c);
+/* A message came in. */
+int session_message(struct gpud_client *c, struct message *m, struct err *e);
+/* The connection is unusable: drops it, plans the next. */
+void session_lost(struct gpud_client *c, const struct err *why);
+/* Sends a request that is in the table, at once or when the session is ready. */
+void session_send(struct gpud_client *c, struct request *r);
+/* For restore.c: sends one that is in the table ahead of all that waits for the session. */
+void session_send_own(struct gpud_client *c, struct request *r);
+/* The answers of a stage of restoring are there. */
+void session_restored(struct gpud_client *c);
+/* Ends every request with an error. */
+void session_fail(struct gpud_client *c, const struct err *why);
+
+#endif

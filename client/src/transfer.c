@@ -1,0 +1,214 @@
+/* Writes and reads of buffers: jobs of one step each, a few of them under way at a time. */
+#include <string.h>
+
+#include "client/src/args.h"
+#include "client/src/job.h"
+#include "common/shape.h"
+
+#define PART_BYTES (4u * 1024u * 1024u)
+#define WINDOW     3
+
+struct transfer {
+    struct gpud_client *client;
+    uint64_t daemon; /* the buffer's handle */
+    uint32_t dtype;
+    uint64_t element; /* bytes */
+    bool write;
+    uint8_t *host;
+    uint64_t first;
+    uint64_t count;
+    uint64_t part;  /* elements */
+    uint64_t sent;  /* elements */
+    uint64_t ended; /* elements */
+    struct {
+        struct gpud_job *job;
+        uint64_t count;
+    } window[WINDOW]; /* a ring */
+    unsigned head;
+    unsigned under_way;
+    gpud_transfer options;
+};
+
+static int part_start(struct transfer *t, uint64_t count, struct gpud_job **ret_job, struct err *e)
+{
+    uint8_t *host = t->host + t->sent * t->element;
+    size_t bytes = (size_t)(count * t->element);
+    struct proto_arg args[2] = {
+        {.tag = ARG_BUFFER,
+         .access = t->write ? ACCESS_OUT : ACCESS_IN,
+         .handle = t->daemon,
+         .first = t->first + t->sent,
+         .count = count},
+        {.tag = ARG_INLINE,
+         .access = ACCESS_IN,
+         .dtype = t->dtype,
+         .ndim = 1,
+         .d0 = count,
+         .data = bytes_of(host, bytes)},
+    };
+    struct proto_step step = {.op = t->write ? OP_WRITE : OP_READ};
+    struct sink sink = {.data = host, .bytes = bytes};
+    gpud_submit_options options = {
+        .size = sizeof options,
+        .flags = GPUD_SUBMIT_HELD | GPUD_SUBMIT_BLOCK,
+    };
+    struct capbuf steps;
+    capbuf_init(&steps, PROTO_MESSAGE_MAX);
+    int rc = job_room(t->client, &options, e);
+    if (rc == 0) {
+        rc = step_add(&step, args, t->write ? 2 : 1, &steps, e);
+    }
+    if (rc == 0) {
+        struct msg_submit msg = {.steps = proto_list_of(&steps, 1)};
+        rc = job_start(t->client, &msg, &sink, t->write ? 0 : 1, &options, ret_job, e);
+    }
+    capbuf_finish(&steps);
+    return rc;
+}
+
+/* Waits for the oldest part. */
+static int part_end(struct transfer *t, struct err *e)
+{
+    struct gpud_job *job = t->window[t->head].job;
+    int rc = job_wait(t->client, job, client_deadline(t->client), e);
+    t->ended += t->window[t->head].count;
+    t->head = (t->head + 1) % WINDOW;
+    t->under_way--;
+    job_release(t->client, job);
+    return rc;
+}
+
+static int progress(struct transfer *t, struct err *e)
+{
+    if (t->options.progress == NULL) {
+        return 0;
+    }
+    (void)pthread_mutex_unlock(&t->client->lock);
+    bool go_on = t->options.progress(t->ended * t->element, t->count * t->element, t->options.user);
+    (void)pthread_mutex_lock(&t->client->lock);
+    return go_on ? 0
+                 : err_set(e, ERR_CANCELLED, "stopped after %llu of %llu bytes",
+                           (unsigned long long)(t->ended * t->element),
+                           (unsigned long long)(t->count * t->element));
+}
+
+static int transfer_run(struct transfer *t, struct err *e)
+{
+    int rc = 0;
+    while (rc == 0 && (t->sent < t->count || t->under_way > 0)) {
+        if (t->sent < t->count && t->under_way < WINDOW) {
+            uint64_t left = t->count - t->sent;
+            uint64_t count = left < t->part ? left : t->part;
+            unsigned at = (t->head + t->under_way) % WINDOW;
+            rc = part_start(t, count, &t->window[at].job, e);
+            if (rc == 0) {
+                t->window[at].count = count;
+                t->sent += count;
+                t->under_way++;
+            }
+        } else {
+            rc = part_end(t, e);
+            if (rc == 0) {
+                rc = progress(t, e);
+            }
+        }
+    }
+    for (; t->under_way > 0; t->under_way--) {
+        job_release(t->client, t->window[t->head].job);
+        t->head = (t->head + 1) % WINDOW;
+    }
+    return rc;
+}
+
+static int options_check(struct transfer *t, const gpud_transfer *options, struct err *e)
+{
+    uint64_t part = t->count * t->element <= PROTO_INLINE_MAX ? PROTO_INLINE_MAX : PART_BYTES;
+    if (options != NULL) {
+        if (options->size < sizeof options->size || options->size > 4096) {
+            return err_set(e, ERR_INVALID, "gpud_transfer.size is %zu", options->size);
+        }
+        memcpy(&t->options, options,
+               options->size < sizeof t->options ? options->size : sizeof t->options);
+    }
+    if (t->options.progress != NULL) {
+        part = PART_BYTES;
+    }
+    if (t->options.part_bytes > 0) {
+        part = t->options.part_bytes < PROTO_INLINE_MAX ? t->options.part_bytes : PROTO_INLINE_MAX;
+    }
+    /* a message has other things in it, too */
+    if (t->client->session.max_message / 2 < part && part != PROTO_INLINE_MAX) {
+        part = t->client->session.max_message / 2;
+    }
+    t->part = part / t->element > 0 ? part / t->element : 1;
+    return 0;
+}
+
+static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64_t first,
+                    uint64_t count, void *host, bool write, const gpud_transfer *options,
+                    struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = buffer_get(c, buffer, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    uint64_t total = gpud_shape_count(b->shape);
+    if (dtype != GPUD_NONE && (uint32_t)dtype != b->shape.dtype) {
+        return err_set(e, ERR_ARG_TYPE, "buffer of %s, data of %s", dtype_name((int)b->shape.dtype),
+                       dtype_name(dtype));
+    }
+    if (first > total || count > total - first) {
+        return err_set(e, ERR_RANGE, "elements %llu to %llu of %llu", (unsigned long long)first,
+                       (unsigned long long)(first + count), (unsigned long long)total);
+    }
+    struct transfer t = {
+        .client = c,
+        .daemon = b->daemon,
+        .dtype = b->shape.dtype,
+        .element = gpud_dtype_size((int)b->shape.dtype),
+        .write = write,
+        .host = host,
+        .first = first,
+        .count = count > 0 ? count : total - first,
+    };
+    if (t.count == 0) {
+        return 0;
+    }
+    if (host == NULL) {
+        return err_set(e, ERR_INVALID, "no host memory");
+    }
+    rc = options_check(&t, options, e);
+    return rc != 0 ? rc : transfer_run(&t, e);
+}
+
+int gpud_write(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first, uint64_t count,
+               const void *data, const gpud_transfer *options)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        rc = transfer(client, buffer, dtype, first, count, (void *)(uintptr_t)data, true, options,
+                      &e);
+        if (rc != 0) {
+            (void)err_wrap(&e, "write");
+        }
+        client_leave(client);
+    }
+    return error_report(rc, &e);
+}
+
+int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first, uint64_t count,
+              void *data, const gpud_transfer *options)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        rc = transfer(client, buffer, dtype, first, count, data, false, options, &e);
+        if (rc != 0) {
+            (void)err_wrap(&e, "read");
+        }
+        client_leave(client);
+    }
+    return error_report(rc, &e);
+}
