@@ -1,0 +1,571 @@
+/* gpud-launcher as a process, with the test as its front and a helper as worker and compiler. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/memfd.h"
+#include "common/seqpacket.h"
+#include "proto/codec.h"
+
+#define WAIT_MS 30000
+
+struct bench {
+    char dir[64];
+    char socket[96];
+    pid_t pid; /* the launcher's */
+    int fd;    /* the connection, -1 */
+    uint8_t frame[FRAME_MAX_BYTES];
+    size_t size;
+    struct frame_fds fds;
+};
+
+/* ---- the launcher --------------------------------------------------------------------------- */
+
+static void wait_for(const char *path)
+{
+    struct err e = ERR_INIT;
+    uint64_t until = clock_now_ns() + WAIT_MS * NS_PER_MS;
+    int fd = -1;
+    while (seqpacket_connect(path, &fd, &e) != 0) {
+        ck_assert_msg(clock_now_ns() < until, "%s", e.text);
+        (void)poll(NULL, 0, 5);
+    }
+    (void)close(fd);
+}
+
+static pid_t launcher_start(struct bench *b, const char *program, const char *linger)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/gpud-launcher", GPUD_BIN_DIR);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)setenv("SECRET_OF_THE_LAUNCHER", "1", 1);
+        (void)execl(path, path, "--runtime-dir", b->dir, "--worker", program, "--compiler", program,
+                    linger != NULL ? "--linger" : "--supervised", linger, NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void bench_start(struct bench *b, const char *program, const char *linger)
+{
+    memset(b, 0, sizeof *b);
+    (void)snprintf(b->dir, sizeof b->dir, "/tmp/gpud-test.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(b->dir));
+    (void)snprintf(b->socket, sizeof b->socket, "%s/launcher.sock", b->dir);
+    b->fd = -1;
+    b->pid = launcher_start(b, program, linger);
+    wait_for(b->socket);
+}
+
+static int launcher_reap(struct bench *b)
+{
+    int status = 0;
+    ck_assert_int_eq(waitpid(b->pid, &status, 0), b->pid);
+    b->pid = 0;
+    return status;
+}
+
+static void bench_finish(struct bench *b)
+{
+    char path[128];
+    if (b->pid > 0) {
+        (void)kill(b->pid, SIGTERM);
+        int status = launcher_reap(b);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+    }
+    if (b->fd >= 0) {
+        (void)close(b->fd);
+    }
+    frame_fds_close(&b->fds);
+    (void)unlink(b->socket);
+    (void)snprintf(path, sizeof path, "%s/launcher.lock", b->dir);
+    (void)unlink(path);
+    ck_assert_int_eq(rmdir(b->dir), 0);
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static void send_msg(struct bench *b, const struct schema *schema, const void *msg,
+                     const struct frame_fds *fds)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    ck_assert_int_eq(proto_encode(schema, msg, &out, &e), 0);
+    ck_assert_int_eq(seqpacket_send(b->fd, out.data, out.size, fds, &e), 0);
+    capbuf_finish(&out);
+}
+
+/* The next frame's kind, 0 at the end of the connection. */
+static unsigned next(struct bench *b)
+{
+    struct err e = ERR_INIT;
+    struct pollfd p = {.fd = b->fd, .events = POLLIN};
+    frame_fds_close(&b->fds);
+    ck_assert_msg(poll(&p, 1, WAIT_MS) > 0, "no frame came");
+    int rc = seqpacket_recv(b->fd, b->frame, sizeof b->frame, &b->size, &b->fds, &e);
+    ck_assert_msg(rc == 0 || rc == SEQPACKET_EOF, "%d %s", rc, e.text);
+    return rc == 0 ? proto_kind(bytes_of(b->frame, b->size)) : 0;
+}
+
+static void expect(struct bench *b, unsigned kind, const struct schema *schema, void *ret_msg)
+{
+    struct err e = ERR_INIT;
+    unsigned got = next(b);
+    ck_assert_msg(got == kind, "frame %u instead of %u", got, kind);
+    ck_assert_int_eq(proto_decode(schema, bytes_of(b->frame, b->size), ret_msg, &e), 0);
+}
+
+static void greet(struct bench *b)
+{
+    struct err e = ERR_INIT;
+    struct msg_l_hello hello = {.build = bytes_str("test"), .pid = (uint64_t)getpid()};
+    struct msg_l_hello answer;
+    ck_assert_int_eq(seqpacket_connect(b->socket, &b->fd, &e), 0);
+    send_msg(b, &schema_msg_l_hello, &hello, NULL);
+    expect(b, FRAME_KIND_L_HELLO, &schema_msg_l_hello, &answer);
+    ck_assert_int_eq((pid_t)answer.pid, b->pid);
+    ck_assert_uint_gt(answer.build.size, 0);
+}
+
+static struct proto_list word_list(const char *word, struct capbuf *space)
+{
+    struct proto_word w = {.text = bytes_str(word)};
+    capbuf_init(space, 1024);
+    ck_assert_int_eq(proto_list_add(&schema_word, &w, space, NULL), 0);
+    return proto_list_of(space, 1);
+}
+
+/* Its channel; the pid in *ret_pid. */
+static int worker_start(struct bench *b, uint64_t id, const char *mode, int in, int out,
+                        pid_t *ret_pid)
+{
+    struct capbuf space;
+    struct frame_fds fds = {.fd = {in, out}, .count = 2};
+    struct msg_l_started started;
+    struct msg_l_worker msg = {
+        .id = id, .args = word_list(mode, &space), .meta = bytes_str("meta")};
+    send_msg(b, &schema_msg_l_worker, &msg, &fds);
+    capbuf_finish(&space);
+    expect(b, FRAME_KIND_L_STARTED, &schema_msg_l_started, &started);
+    ck_assert_msg(started.code == 0, "%.*s", (int)started.text.size, started.text.data);
+    ck_assert_uint_eq(started.id, id);
+    ck_assert_int_eq(b->fds.count, 1);
+    b->fds.count = 0;
+    *ret_pid = (pid_t)started.pid;
+    return b->fds.fd[0];
+}
+
+static void compiler_start(struct bench *b, uint64_t id, const char *mode, int out,
+                           struct msg_l_compiler limits)
+{
+    struct capbuf space;
+    struct frame_fds fds = {.fd = {out, out}, .count = 2};
+    struct msg_l_started started;
+    limits.id = id;
+    limits.args = word_list(mode, &space);
+    send_msg(b, &schema_msg_l_compiler, &limits, &fds);
+    capbuf_finish(&space);
+    expect(b, FRAME_KIND_L_STARTED, &schema_msg_l_started, &started);
+    ck_assert_int_eq((int)started.code, 0);
+    ck_assert_int_eq(b->fds.count, 0);
+}
+
+static int expect_end(struct bench *b, uint64_t id, bool timed_out)
+{
+    struct msg_l_ended ended;
+    expect(b, FRAME_KIND_L_ENDED, &schema_msg_l_ended, &ended);
+    ck_assert_uint_eq(ended.id, id);
+    ck_assert_uint_eq(ended.timed_out, timed_out);
+    return (int)ended.status;
+}
+
+static void check_echo(int channel)
+{
+    struct err e = ERR_INIT;
+    char back[16];
+    size_t size = 0;
+    struct pollfd p = {.fd = channel, .events = POLLIN};
+    ck_assert_int_eq(seqpacket_send(channel, "hello", 5, NULL, &e), 0);
+    ck_assert_int_gt(poll(&p, 1, WAIT_MS), 0);
+    ck_assert_int_eq(seqpacket_recv(channel, back, sizeof back, &size, NULL, &e), 0);
+    ck_assert_uint_eq(size, 5);
+}
+
+static void check_closed(int channel)
+{
+    struct err e = ERR_INIT;
+    char back[16];
+    size_t size = 0;
+    struct pollfd p = {.fd = channel, .events = POLLIN};
+    ck_assert_int_gt(poll(&p, 1, WAIT_MS), 0);
+    ck_assert_int_eq(seqpacket_recv(channel, back, sizeof back, &size, NULL, &e), SEQPACKET_EOF);
+    (void)close(channel);
+}
+
+static int pidfd(pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+static void check_ended(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "a process goes on");
+    (void)close(fd);
+}
+
+static struct memfd memory(void)
+{
+    struct memfd m;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(memfd_create_sealed("test", 4096, &m, &e), 0);
+    return m;
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+START_TEST(a_worker_is_started_and_killed)
+{
+    struct bench b;
+    struct memfd m = memory();
+    pid_t pid = 0;
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    int channel = worker_start(&b, 5, "echo", m.fd, m.fd, &pid);
+    check_echo(channel);
+    struct msg_l_kill msg = {.id = 5, .signal = SIGKILL};
+    send_msg(&b, &schema_msg_l_kill, &msg, NULL);
+    int status = expect_end(&b, 5, false);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    check_closed(channel);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+START_TEST(a_child_inherits_only_what_it_is_given)
+{
+    struct bench b;
+    struct memfd m = memory();
+    pid_t pid = 0;
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    int channel = worker_start(&b, 1, "check", m.fd, m.fd, &pid);
+    int status = expect_end(&b, 1, false);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "check %d", WEXITSTATUS(status));
+    (void)close(channel);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+/* The second front is sent away; when the first is gone the next gets all ends of its worker. */
+START_TEST(another_front_adopts)
+{
+    struct bench b;
+    struct bench second;
+    struct err e = ERR_INIT;
+    struct memfd m = memory();
+    struct memfd out = memory();
+    struct msg_l_held held;
+    struct msg_l_listed listed;
+    struct msg_l_list list = {0};
+    struct proto_word word;
+    pid_t pid = 0;
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    int channel = worker_start(&b, 7, "echo", m.fd, out.fd, &pid);
+    memcpy(m.data, "input", 5);
+    memcpy(out.data, "output", 6);
+
+    second = b;
+    ck_assert_int_eq(seqpacket_connect(b.socket, &second.fd, &e), 0);
+    ck_assert_uint_eq(next(&second), 0);
+    (void)close(second.fd);
+    check_echo(channel);
+
+    (void)close(b.fd);
+    (void)close(channel);
+    memfd_finish(&m);
+    memfd_finish(&out);
+    greet(&b);
+    send_msg(&b, &schema_msg_l_list, &list, NULL);
+    expect(&b, FRAME_KIND_L_HELD, &schema_msg_l_held, &held);
+    ck_assert_uint_eq(held.id, 7);
+    ck_assert_int_eq((pid_t)held.pid, pid);
+    ck_assert(bytes_equal_str(held.meta, "meta"));
+    struct proto_iter it = proto_iter_of(held.args);
+    ck_assert(proto_list_next(&it, &schema_word, &word));
+    ck_assert(bytes_equal_str(word.text, "echo"));
+    ck_assert_int_eq(b.fds.count, 3);
+    check_echo(b.fds.fd[0]);
+    char bytes[6];
+    ck_assert_int_eq(pread(b.fds.fd[1], bytes, 5, 0), 5);
+    ck_assert_int_eq(memcmp(bytes, "input", 5), 0);
+    ck_assert_int_eq(pread(b.fds.fd[2], bytes, 6, 0), 6);
+    ck_assert_int_eq(memcmp(bytes, "output", 6), 0);
+    expect(&b, FRAME_KIND_L_LISTED, &schema_msg_l_listed, &listed);
+    ck_assert_uint_eq(listed.count, 1);
+    bench_finish(&b);
+}
+END_TEST
+
+/* A compiler is ended at its wall time, and with it what it started. */
+START_TEST(a_compiler_has_its_time)
+{
+    struct bench b;
+    struct memfd m = memory();
+    pid_t child = 0;
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    compiler_start(&b, 3, "breed", m.fd, (struct msg_l_compiler){.wall_ns = 300 * NS_PER_MS});
+    int status = expect_end(&b, 3, true);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    memcpy(&child, m.data, sizeof child);
+    ck_assert_int_gt(child, 0);
+    int fd = (int)syscall(SYS_pidfd_open, child, 0);
+    if (fd >= 0) { /* killed but not yet collected */
+        check_ended(fd);
+    }
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+START_TEST(a_compiler_has_its_processor_time)
+{
+    struct bench b;
+    struct memfd m = memory();
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    compiler_start(&b, 4, "spin", m.fd, (struct msg_l_compiler){.cpu_s = 1});
+    int status = expect_end(&b, 4, false);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert(WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+/* Also those that do not listen to SIGTERM. */
+START_TEST(quit_leaves_no_process)
+{
+    struct bench b;
+    struct memfd m = memory();
+    struct msg_l_quit quit = {0};
+    pid_t pid[2];
+    int channel[2];
+    int ended[2];
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    for (unsigned i = 0; i < 2; i++) {
+        channel[i] = worker_start(&b, i, i == 0 ? "echo" : "hang", m.fd, m.fd, &pid[i]);
+        ended[i] = pidfd(pid[i]);
+    }
+    send_msg(&b, &schema_msg_l_quit, &quit, NULL);
+    int status = launcher_reap(&b);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    for (unsigned i = 0; i < 2; i++) {
+        check_ended(ended[i]);
+        (void)close(channel[i]);
+    }
+    ck_assert_int_eq(access(b.socket, F_OK), -1);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+START_TEST(workers_die_with_the_launcher)
+{
+    struct bench b;
+    struct memfd m = memory();
+    pid_t pid = 0;
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    int channel = worker_start(&b, 1, "hang", m.fd, m.fd, &pid);
+    int ended = pidfd(pid);
+    ck_assert_int_eq(kill(b.pid, SIGKILL), 0);
+    (void)launcher_reap(&b);
+    check_ended(ended);
+    check_closed(channel);
+    /* the socket it left behind is taken over */
+    b.pid = launcher_start(&b, GPUD_HELPER, NULL);
+    wait_for(b.socket);
+    (void)close(b.fd);
+    greet(&b);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+/* What is malformed ends the connection, nothing else. */
+START_TEST(bad_frames_end_the_connection)
+{
+    struct bench b;
+    struct err e = ERR_INIT;
+    struct memfd m = memory();
+    struct msg_l_list list = {0};
+    struct msg_l_held held;
+    pid_t pid = 0;
+    static const uint8_t NOISE[] = {0x94, 0xcc, 193, 0xc1, 0xc1, 0xc1};
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    int channel = worker_start(&b, 1, "echo", m.fd, m.fd, &pid);
+    for (unsigned i = 0; i < 3; i++) {
+        struct frame_fds fds = {.fd = {m.fd, m.fd, m.fd}, .count = 3};
+        if (i == 0) {
+            ck_assert_int_eq(seqpacket_send(b.fd, NOISE, sizeof NOISE, NULL, &e), 0);
+        } else if (i == 1) { /* descriptors where none belong */
+            send_msg(&b, &schema_msg_l_list, &list, &fds);
+        } else { /* not greeted */
+            (void)close(b.fd);
+            ck_assert_int_eq(seqpacket_connect(b.socket, &b.fd, &e), 0);
+            send_msg(&b, &schema_msg_l_list, &list, NULL);
+        }
+        ck_assert_uint_eq(next(&b), 0);
+        (void)close(b.fd);
+        greet(&b);
+    }
+    check_echo(channel);
+    send_msg(&b, &schema_msg_l_list, &list, NULL);
+    expect(&b, FRAME_KIND_L_HELD, &schema_msg_l_held, &held);
+    (void)close(channel);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+START_TEST(without_a_front_it_ends)
+{
+    struct bench b;
+    struct memfd m = memory();
+    pid_t pid = 0;
+    bench_start(&b, GPUD_HELPER, "1");
+    greet(&b);
+    int channel = worker_start(&b, 1, "echo", m.fd, m.fd, &pid);
+    int ended = pidfd(pid);
+    (void)close(b.fd);
+    b.fd = -1;
+    int status = launcher_reap(&b);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    check_ended(ended);
+    (void)close(channel);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+START_TEST(a_second_launcher_gives_way)
+{
+    struct bench b;
+    int status = 0;
+    bench_start(&b, GPUD_HELPER, NULL);
+    pid_t second = launcher_start(&b, GPUD_HELPER, NULL);
+    ck_assert_int_eq(waitpid(second, &status, 0), second);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    greet(&b);
+    bench_finish(&b);
+}
+END_TEST
+
+static void copy_file(const char *from, const char *to)
+{
+    char block[65536];
+    ssize_t n;
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+    ck_assert(in >= 0 && out >= 0);
+    while ((n = read(in, block, sizeof block)) > 0) {
+        ck_assert_int_eq(write(out, block, (size_t)n), n);
+    }
+    (void)close(in);
+    (void)close(out);
+}
+
+/* What is put in the program's place later is not what runs. */
+START_TEST(an_upgrade_on_disk_mixes_nothing)
+{
+    struct bench b;
+    struct memfd m = memory();
+    char program[] = "/tmp/gpud-test-program.XXXXXX";
+    pid_t pid = 0;
+    (void)close(mkstemp(program));
+    (void)unlink(program);
+    copy_file(GPUD_HELPER, program);
+    bench_start(&b, program, NULL);
+    (void)unlink(program);
+    copy_file("/bin/false", program);
+    greet(&b);
+    int channel = worker_start(&b, 1, "echo", m.fd, m.fd, &pid);
+    check_echo(channel);
+    (void)close(channel);
+    (void)unlink(program);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+START_TEST(the_service_manager_is_told)
+{
+    struct bench b;
+    char path[] = "/tmp/gpud-test-notify.XXXXXX";
+    char text[64] = "";
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    (void)close(mkstemp(path));
+    (void)unlink(path);
+    memcpy(addr.sun_path, path, sizeof path);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    ck_assert_int_eq(setenv("NOTIFY_SOCKET", path, 1), 0);
+    bench_start(&b, GPUD_HELPER, NULL);
+    ck_assert_int_gt(recv(fd, text, sizeof text - 1, 0), 0);
+    ck_assert_str_eq(text, "READY=1");
+    (void)close(fd);
+    (void)unlink(path);
+    bench_finish(&b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("launcher");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 90);
+    tcase_add_test(all, a_worker_is_started_and_killed);
+    tcase_add_test(all, a_child_inherits_only_what_it_is_given);
+    tcase_add_test(all, another_front_adopts);
+    tcase_add_test(all, a_compiler_has_its_time);
+    tcase_add_test(all, a_compiler_has_its_processor_time);
+    tcase_add_test(all, quit_leaves_no_process);
+    tcase_add_test(all, workers_die_with_the_launcher);
+    tcase_add_test(all, bad_frames_end_the_connection);
+    tcase_add_test(all, without_a_front_it_ends);
+    tcase_add_test(all, a_second_launcher_gives_way);
+    tcase_add_test(all, an_upgrade_on_disk_mixes_nothing);
+    tcase_add_test(all, the_service_manager_is_told);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
