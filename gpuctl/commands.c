@@ -1,0 +1,122 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "gpuctl/ctl.h"
+
+static const char run_help[] =
+    "  --source FILE           compile this file; its language follows from the suffix\n"
+    "                          (.cl .cu .ptx .cubin .spv .gk)\n"
+    "  --lang LANG             opencl, cuda, ptx, cubin, spirv or dialect\n"
+    "  --define N[=V]          define a macro\n"
+    "  --build-option OPTION   pass an option to the compiler\n"
+    "  --arg [NAME=]VALUE      an argument, in the kernel's order or by name:\n"
+    "      i32:7  f32:2.5      a scalar; bare 2.5 where the kernel tells the type\n"
+    "      in:@x.npy           an array from a file; inout:@x.npy (\"-\": standard input)\n"
+    "      in:u8+raw:1920x1080@frame.bin    from a file without a header\n"
+    "      in:f32=1,2,3        written out\n"
+    "      out:f32:1024x16     an array the kernel fills; inout:... starts as zeros\n"
+    "      in:%NAME            a published buffer\n"
+    "      scratch:BYTES       local (shared) memory\n"
+    "  --save NAME|INDEX=FILE.npy   save an array (raw:FILE without a header)\n"
+    "  --global X[,Y[,Z]]      work items, where the signature does not tell\n"
+    "  --local X[,Y[,Z]]       work items of a group\n"
+    "  --device ID|auto        where to run\n"
+    "  --repeat N              run N times, inputs uploaded anew each time\n"
+    "  --timeout MS            give up after this time (exit code 124)\n"
+    "  --detach                do not wait for the job\n"
+    "  --dry-run               check and show everything, run nothing\n"
+    "Examples:\n"
+    "  gpuctl run axpy --arg 2 --arg in:f32=1,2,3 --arg inout:f32=1,1,1 --save y=y.npy\n"
+    "  gpuctl run saxpy --source saxpy.cl --global 1024 --arg i32:1024 --arg f32:2 \\\n"
+    "      --arg in:@x.npy --arg inout:@y.npy --save 3=out.npy\n";
+
+static const char demo_help[] =
+    "  -f FILE           where the PNG goes (default gpud-demo.png)\n"
+    "  --image FILE      another photograph (JPEG or PNG)\n"
+    "  --device ID|auto  where to run\n"
+    "Finds the edges of a photograph in one program of several kernels and compares\n"
+    "the result with a reference computed here; exit code 1 if they differ.\n";
+
+const struct command commands[] = {
+    {"ping", "", "Ask whether the daemon answers, and how fast", "", cmd_ping},
+    {"status", "", "What is served, and what is wrong (exit code 5: degraded)", "", cmd_status},
+    {"devices", "", "Devices, their back ends and memory", "", cmd_devices},
+    {"pool", "", "Device memory (also: pool stats)", "", cmd_pool},
+    {"pool stats", "", "Device memory", "", cmd_pool},
+    {"pool trim", "", "Give unused device memory back", "", cmd_pool_trim},
+    {"kernels", "[FILTER]", "Built-in kernels and what they take", "", cmd_kernels},
+    {"jobs", "[FILTER]", "Jobs: waiting, running and lately ended", "", cmd_jobs},
+    {"job show", "JOB", "Everything about one job", "", cmd_job_show},
+    {"job cancel", "JOB", "Ask for a job's end", "", cmd_job_cancel},
+    {"explain", "JOB", "Why a job waits", "", cmd_explain},
+    {"sessions", "", "Who is connected", "", cmd_sessions},
+    {"session kill", "SESSION", "End a session and its jobs", "", cmd_session_kill},
+    {"tenants", "", "Who pays, limits and use", "", cmd_tenants},
+    {"run", "[KERNEL] [OPTION...]", "Run one kernel and save what it produced", run_help, cmd_run},
+    {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, cmd_demo},
+    {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
+     "  --lang LANG, --define N[=V], --build-option OPTION as for run\n", cmd_kernel_check},
+    {"config show", "", "The configuration in force", "", cmd_config_show},
+    {"config check", "[FILE]", "Check a configuration file", "", cmd_config_check},
+    {"drain", "", "Finish what runs, take no new jobs", "", cmd_drain},
+    {"resume", "", "Take jobs again", "", cmd_resume},
+    {"log-level", "LEVEL", "error, warning, info or debug", "", cmd_log_level},
+    {0},
+};
+
+static bool first_word_is(const char *name, const char *first)
+{
+    size_t length = strlen(first);
+    return strncmp(name, first, length) == 0 && (name[length] == ' ' || name[length] == '\0');
+}
+
+const struct command *command_find(const char *first, const char *second)
+{
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        if (!first_word_is(c->name, first)) {
+            continue;
+        }
+        const char *rest = c->name + strlen(first);
+        if (second == NULL ? rest[0] == '\0' : rest[0] == ' ' && strcmp(rest + 1, second) == 0) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+bool command_is_group(const char *first)
+{
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        if (first_word_is(c->name, first) && c->name[strlen(first)] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char common_help[] =
+    "Everywhere:\n"
+    "  -u, --url URL        where gpud listens ($GPUD_URL; ipc:///run/gpud/gpud.sock)\n"
+    "  -o, --output FORMAT  table, wide, json or csv\n"
+    "  -h, --help           help, also for each command\n"
+    "  -V, --version\n"
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 gpud not reachable, 4 permission denied,\n"
+    "5 degraded (status), 75 busy: try again, 124 time limit.\n";
+
+void commands_print(FILE *out)
+{
+    fputs("Usage: gpuctl [-u URL] [-o FORMAT] COMMAND ...\n\n", out);
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        char synopsis[64];
+        snprintf(synopsis, sizeof synopsis, "%s %s", c->name, c->words);
+        fprintf(out, "  %-26s %s\n", synopsis, c->summary);
+    }
+    fprintf(out, "\n%s", common_help);
+}
+
+void command_help(const struct command *command, FILE *out)
+{
+    fprintf(out, "Usage: gpuctl %s%s%s\n%s.\n%s", command->name,
+            command->words[0] != '\0' ? " " : "", command->words, command->summary, command->help);
+    fprintf(out, "\n%s", common_help);
+}

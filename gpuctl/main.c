@@ -1,0 +1,96 @@
+/* gpuctl: looks at gpud and gives it work. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpuctl/ctl.h"
+
+static void print_help(const struct command *command)
+{
+    if (command != NULL) {
+        command_help(command, stdout);
+    } else {
+        commands_print(stdout);
+    }
+}
+
+/* Tells the outcome and turns it into the exit code. */
+static int finish(const struct command *command, int rc, const struct ctl_err *e)
+{
+    if (rc == CTL_HELP) {
+        print_help(command);
+        return EXIT_OK;
+    }
+    if (rc == CTL_VERSION) {
+        printf("gpuctl %s\n", gpud_version());
+        return EXIT_OK;
+    }
+    if (rc >= 0) {
+        return rc;
+    }
+    ctl_say("%s%s%s", command != NULL ? command->name : "", command != NULL ? ": " : "", e->text);
+    if (rc == CTL_USAGE) {
+        fprintf(stderr, "Try: gpuctl %s%s--help\n", command != NULL ? command->name : "",
+                command != NULL ? " " : "");
+    }
+    return ctl_exit_code(rc);
+}
+
+/* Reads up to the command's name. */
+static int find(struct ctl *ctl, struct options *options, const struct command **ret_command,
+                struct ctl_err *e)
+{
+    const char *first = NULL;
+    int id = ctl_option(ctl, options, NULL, &first, e);
+    if (id == OPTION_END) {
+        return ctl_err_usage(e, "a command is missing");
+    }
+    if (id != OPTION_WORD) {
+        return e->code;
+    }
+    const char *second = NULL;
+    if (command_is_group(first)) {
+        id = ctl_option(ctl, options, NULL, &second, e);
+        if (id == OPTION_BAD && (e->code != CTL_HELP || command_find(first, NULL) == NULL)) {
+            return e->code;
+        }
+        if (id == OPTION_BAD) {
+            *ret_command = command_find(first, NULL);
+            return CTL_HELP;
+        }
+        second = id == OPTION_WORD ? second : NULL;
+    }
+    *ret_command = command_find(first, second);
+    if (*ret_command != NULL) {
+        return 0;
+    }
+    if (second == NULL && command_is_group(first)) {
+        return ctl_err_usage(e, "'%s' needs a second word", first);
+    }
+    return ctl_err_usage(e, "there is no command '%s%s%s'", first, second != NULL ? " " : "",
+                         second != NULL ? second : "");
+}
+
+int main(int argc, char **argv)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    struct ctl ctl = {
+        .colour = isatty(STDOUT_FILENO) == 1 && (no_colour == NULL || no_colour[0] == '\0'),
+        .progress = isatty(STDERR_FILENO) == 1,
+    };
+    struct options options;
+    options_init(&options, argc > 0 ? argc - 1 : 0, argv + 1);
+    struct ctl_err e = {0};
+    const struct command *command = NULL;
+    int rc = find(&ctl, &options, &command, &e);
+    if (rc == 0) {
+        rc = command->run(&ctl, &options, &e);
+    }
+    ctl_disconnect(&ctl);
+    int code = finish(command, rc, &e);
+    if (fflush(stdout) != 0 && code == EXIT_OK) {
+        code = EXIT_FAILED;
+    }
+    return code;
+}

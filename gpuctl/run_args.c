@@ -1,0 +1,199 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpuctl/progress.h"
+#include "gpuctl/run.h"
+
+/* The argument's name for messages: "argument 2 (y)". */
+static int wrap(struct ctl_err *e, const struct run *run, uint32_t index)
+{
+    const char *name = run->arg[index].desc.name;
+    return ctl_err_wrap(e, "argument %u%s%s%s", index, name[0] != '\0' ? " (" : "", name,
+                        name[0] != '\0' ? ")" : "");
+}
+
+static gpud_arg scalar_arg(int dtype, uint64_t bits)
+{
+    float single;
+    double wide;
+    switch (dtype) {
+    case GPUD_I8:
+        return gpud_i8((int8_t)bits);
+    case GPUD_U8:
+        return gpud_u8((uint8_t)bits);
+    case GPUD_I16:
+        return gpud_i16((int16_t)bits);
+    case GPUD_U16:
+        return gpud_u16((uint16_t)bits);
+    case GPUD_I32:
+        return gpud_i32((int32_t)bits);
+    case GPUD_U32:
+        return gpud_u32((uint32_t)bits);
+    case GPUD_I64:
+        return gpud_i64((int64_t)bits);
+    case GPUD_U64:
+        return gpud_u64(bits);
+    case GPUD_F16:
+        return gpud_f16((uint16_t)bits);
+    case GPUD_F32:
+        memcpy(&single, &bits, sizeof single);
+        return gpud_f32(single);
+    default:
+        memcpy(&wide, &bits, sizeof wide);
+        return gpud_f64(wide);
+    }
+}
+
+/* A bare number takes the kernel's type. Where a family of types is meant the daemon converts: the
+ * number goes as the widest type that holds it exactly. */
+static int make_scalar(const struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    int dtype = arg->spec.dtype != GPUD_NONE ? arg->spec.dtype : (int)arg->desc.dtype;
+    uint64_t bits = 0;
+    if (dtype == GPUD_NONE && run->desc.signature[0] != '\0') {
+        struct ctl_err ignored;
+        dtype = spec_scalar(GPUD_I64, arg->spec.text, &bits, &ignored) == 0 ? GPUD_I64 : GPUD_F64;
+    }
+    int rc = spec_scalar(dtype, arg->spec.text, &bits, e);
+    if (rc == 0) {
+        arg->value = scalar_arg(dtype, bits);
+    }
+    return rc;
+}
+
+static int open_published(struct ctl *ctl, struct run_arg *arg, struct ctl_err *e)
+{
+    int rc = gpud_buffer_open(ctl->client, arg->spec.text, &arg->buffer);
+    gpud_buffer_desc d = {.size = sizeof d};
+    if (rc == 0) {
+        rc = gpud_buffer_info(ctl->client, arg->buffer, &d);
+    }
+    if (rc != 0) {
+        return ctl_err_lib(e, rc, "published buffer %s", arg->spec.text);
+    }
+    arg->array.shape = d.shape;
+    return 0;
+}
+
+static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    switch (arg->spec.kind) {
+    case SPEC_SCALAR:
+        return make_scalar(run, arg, e);
+    case SPEC_SCRATCH:
+        arg->value = gpud_local(arg->spec.bytes);
+        return 0;
+    case SPEC_PUBLISHED:
+        return open_published(ctl, arg, e);
+    default:
+        return array_load(&arg->spec, &arg->array, e);
+    }
+}
+
+/* Arrays travel with the job while all of them fit into one message and its answer. */
+static int choose_way(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    gpud_limits_desc limits = {.size = sizeof limits};
+    int rc = gpud_limits(ctl->client, &limits);
+    if (rc != 0) {
+        return ctl_err_lib(e, rc, "limits");
+    }
+    uint64_t room =
+        limits.max_inline < limits.max_message / 2 ? limits.max_inline : limits.max_message / 2;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < run->arg_count; i++) {
+        if (run->arg[i].spec.kind == SPEC_ARRAY) {
+            total += gpud_shape_bytes(run->arg[i].array.shape);
+        }
+    }
+    run->resident = total > room;
+    return 0;
+}
+
+int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    for (uint32_t i = 0; i < run->arg_count; i++) {
+        int rc = load_arg(ctl, run, &run->arg[i], e);
+        if (rc != 0) {
+            return wrap(e, run, i);
+        }
+    }
+    if (!run->desc.auto_grid && run->options.grid.global[0] == 0) {
+        return ctl_err_usage(e, "%s does not tell its sizes: give --global X[,Y[,Z]]",
+                             run->desc.name);
+    }
+    return choose_way(ctl, run, e);
+}
+
+static int create_buffer(struct ctl *ctl, const struct run *run, struct run_arg *arg)
+{
+    if (arg->buffer.id != 0) {
+        return 0;
+    }
+    if (run->options.device != 0) {
+        return gpud_buffer_create_on(ctl->client, run->options.device - 1, arg->array.shape, 0,
+                                     "gpuctl run", &arg->buffer);
+    }
+    return gpud_buffer_create(ctl->client, arg->array.shape, 0, "gpuctl run", &arg->buffer);
+}
+
+static int upload(struct ctl *ctl, const struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    gpud_shape shape = arg->array.shape;
+    int rc = create_buffer(ctl, run, arg);
+    if (rc == 0 && arg->spec.access != GPUD_OUT && gpud_shape_bytes(shape) > 0) {
+        struct progress bar;
+        gpud_transfer transfer = progress_transfer(&bar, "upload", ctl->progress);
+        rc = gpud_write(ctl->client, arg->buffer, (int)shape.dtype, 0, 0, arg->array.data,
+                        &transfer);
+        progress_finish(&bar);
+    }
+    return rc == 0 ? 0 : ctl_err_lib(e, rc, "upload");
+}
+
+static gpud_arg buffer_arg(gpud_buffer buffer, int access)
+{
+    return access == GPUD_IN    ? gpud_in(buffer)
+           : access == GPUD_OUT ? gpud_out(buffer)
+                                : gpud_inout(buffer);
+}
+
+/* A job overwrites the memory of an inout array: keeps what has to go in again. */
+static int keep_first(const struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    uint64_t bytes = gpud_shape_bytes(arg->array.shape);
+    if (run->options.repeat == 1 || arg->spec.access != GPUD_INOUT || bytes == 0) {
+        return 0;
+    }
+    if (arg->first.data == NULL) {
+        arg->first.data = malloc(bytes);
+        if (arg->first.data == NULL) {
+            return ctl_err_set(e, GPUD_ERR_NOMEM, "no memory for %" PRIu64 " bytes", bytes);
+        }
+        memcpy(arg->first.data, arg->array.data, bytes);
+    }
+    memcpy(arg->array.data, arg->first.data, bytes);
+    return 0;
+}
+
+int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    for (uint32_t i = 0; i < run->arg_count; i++) {
+        struct run_arg *arg = &run->arg[i];
+        bool array = arg->spec.kind == SPEC_ARRAY;
+        int rc = 0;
+        if (array) {
+            rc = run->resident ? upload(ctl, run, arg, e) : keep_first(run, arg, e);
+        }
+        if (rc != 0) {
+            return wrap(e, run, i);
+        }
+        if (arg->buffer.id != 0) {
+            arg->value = buffer_arg(arg->buffer, arg->spec.access);
+        } else if (array) {
+            arg->value = gpud_host_shaped(arg->array.data, arg->array.shape, arg->spec.access);
+        }
+    }
+    return 0;
+}

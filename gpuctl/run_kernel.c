@@ -1,0 +1,159 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "gpuctl/run.h"
+
+/* The names of a module's kernels, for messages. */
+static void kernel_names(gpud_client *client, gpud_module module, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    gpud_kernel kernel;
+    for (uint32_t i = 0; gpud_module_kernel_at(client, module, i, &kernel) == 0; i++) {
+        gpud_kernel_desc d = {.size = sizeof d};
+        if (gpud_kernel_info(client, kernel, &d) != 0 || used + strlen(d.name) + 3 > size) {
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", d.name);
+    }
+}
+
+static int find_in_module(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    const char *name = run->options.kernel;
+    char names[512];
+    if (name != NULL) {
+        int rc = gpud_module_kernel(ctl->client, run->module, name, &run->kernel);
+        if (rc == GPUD_ERR_NOT_FOUND) {
+            kernel_names(ctl->client, run->module, names, sizeof names);
+            return ctl_err_set(e, rc, "%s: there is no kernel %s in it; it has: %s",
+                               run->options.source.file, name, names);
+        }
+        return rc == 0 ? 0 : ctl_err_lib(e, rc, "%s", name);
+    }
+    gpud_kernel second;
+    int rc = gpud_module_kernel_at(ctl->client, run->module, 0, &run->kernel);
+    if (rc != 0) {
+        return ctl_err_lib(e, rc, "%s: no kernel in it", run->options.source.file);
+    }
+    if (gpud_module_kernel_at(ctl->client, run->module, 1, &second) == 0) {
+        kernel_names(ctl->client, run->module, names, sizeof names);
+        return ctl_err_usage(e, "%s: say which kernel: %s", run->options.source.file, names);
+    }
+    return 0;
+}
+
+int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    int rc;
+    if (run->options.source.file != NULL) {
+        rc = source_load(ctl->client, &run->options.source, &run->module, e);
+        if (rc == 0) {
+            rc = find_in_module(ctl, run, e);
+        }
+    } else {
+        rc = gpud_kernel_find(ctl->client, run->options.kernel, &run->kernel);
+        if (rc != 0) {
+            ctl_err_lib(e, rc, "kernel %s", run->options.kernel);
+        }
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    run->desc.size = sizeof run->desc;
+    rc = gpud_kernel_info(ctl->client, run->kernel, &run->desc);
+    for (uint32_t i = 0; rc == 0 && i < run->desc.arg_count && i < RUN_ARGS; i++) {
+        run->arg[i].desc.size = sizeof run->arg[i].desc;
+        rc = gpud_kernel_arg(ctl->client, run->kernel, i, &run->arg[i].desc);
+    }
+    return rc == 0 ? 0 : ctl_err_lib(e, rc, "kernel");
+}
+
+/* Index of the kernel's argument of that name, -1 if there is none. */
+static int index_of(const struct run *run, const char *name)
+{
+    for (uint32_t i = 0; i < run->desc.arg_count && i < RUN_ARGS; i++) {
+        if (run->arg[i].desc.name[0] != '\0' && strcmp(run->arg[i].desc.name, name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static int place_named(struct run *run, bool *taken, struct ctl_err *e)
+{
+    for (uint32_t i = 0; i < run->options.arg_count; i++) {
+        const struct spec *spec = &run->options.arg[i];
+        if (spec->name[0] == '\0') {
+            continue;
+        }
+        int at = index_of(run, spec->name);
+        if (at < 0) {
+            return ctl_err_usage(e, "%s has no argument '%s'%s%s", run->desc.name, spec->name,
+                                 run->desc.signature[0] != '\0' ? ": " : "", run->desc.signature);
+        }
+        if (taken[at]) {
+            return ctl_err_usage(e, "argument '%s' is given twice", spec->name);
+        }
+        taken[at] = true;
+        run->arg[at].spec = *spec;
+    }
+    return 0;
+}
+
+static int place_unnamed(struct run *run, bool *taken, struct ctl_err *e)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < run->options.arg_count; i++) {
+        const struct spec *spec = &run->options.arg[i];
+        if (spec->name[0] != '\0') {
+            continue;
+        }
+        while (next < run->arg_count && taken[next]) {
+            next++;
+        }
+        if (next >= run->arg_count) {
+            return ctl_err_usage(e, "too many arguments");
+        }
+        taken[next] = true;
+        run->arg[next].spec = *spec;
+    }
+    return 0;
+}
+
+static int place_saves(struct run *run, struct ctl_err *e)
+{
+    for (uint32_t i = 0; i < run->options.save_count; i++) {
+        const struct spec_save *save = &run->options.save[i];
+        int at = save->name[0] != '\0' ? index_of(run, save->name) : (int)save->index;
+        if (at < 0 || (uint32_t)at >= run->arg_count) {
+            return ctl_err_usage(e, "--save: %s has no argument %s", run->desc.name,
+                                 save->name[0] != '\0' ? save->name : "of that index");
+        }
+        struct run_arg *arg = &run->arg[at];
+        if (arg->spec.kind != SPEC_ARRAY && arg->spec.kind != SPEC_PUBLISHED) {
+            return ctl_err_usage(e, "--save: argument %d is no array", at);
+        }
+        if (arg->save != NULL) {
+            return ctl_err_usage(e, "--save: argument %d is saved twice", at);
+        }
+        arg->save = save;
+    }
+    return 0;
+}
+
+int run_order_args(struct run *run, struct ctl_err *e)
+{
+    bool taken[RUN_ARGS] = {false};
+    if (run->options.arg_count != run->desc.arg_count) {
+        return ctl_err_usage(e, "%s takes %u arguments, %u are given%s%s", run->desc.name,
+                             run->desc.arg_count, run->options.arg_count,
+                             run->desc.signature[0] != '\0' ? ": " : "", run->desc.signature);
+    }
+    run->arg_count = run->options.arg_count;
+    int rc = place_named(run, taken, e);
+    if (rc == 0) {
+        rc = place_unnamed(run, taken, e);
+    }
+    return rc == 0 ? place_saves(run, e) : rc;
+}

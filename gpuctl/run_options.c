@@ -1,0 +1,164 @@
+#include <string.h>
+
+#include "gpuctl/run.h"
+
+enum {
+    OPT_SOURCE = 1,
+    OPT_LANG,
+    OPT_DEFINE,
+    OPT_BUILD_OPTION,
+    OPT_ARG,
+    OPT_SAVE,
+    OPT_GLOBAL,
+    OPT_LOCAL,
+    OPT_DEVICE,
+    OPT_REPEAT,
+    OPT_TIMEOUT,
+    OPT_DETACH,
+    OPT_DRY_RUN,
+};
+
+static const struct option run_option_list[] = {
+    {"source", 0, true, OPT_SOURCE},    {"lang", 0, true, OPT_LANG},
+    {"define", 'D', true, OPT_DEFINE},  {"build-option", 0, true, OPT_BUILD_OPTION},
+    {"arg", 'a', true, OPT_ARG},        {"save", 0, true, OPT_SAVE},
+    {"global", 0, true, OPT_GLOBAL},    {"local", 0, true, OPT_LOCAL},
+    {"device", 0, true, OPT_DEVICE},    {"repeat", 0, true, OPT_REPEAT},
+    {"timeout", 0, true, OPT_TIMEOUT},  {"detach", 0, false, OPT_DETACH},
+    {"dry-run", 0, false, OPT_DRY_RUN}, {0},
+};
+
+static int take_arg(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    if (o->arg_count == RUN_ARGS) {
+        return ctl_err_usage(e, "more than %d arguments", RUN_ARGS);
+    }
+    int rc = spec_parse(value, &o->arg[o->arg_count], e);
+    o->arg_count += rc == 0 ? 1 : 0;
+    return rc;
+}
+
+static int take_save(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    if (o->save_count == RUN_ARGS) {
+        return ctl_err_usage(e, "more than %d arrays to save", RUN_ARGS);
+    }
+    int rc = spec_save_parse(value, &o->save[o->save_count], e);
+    o->save_count += rc == 0 ? 1 : 0;
+    return rc;
+}
+
+static int take_lang(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    o->source.lang = source_lang_from_name(value);
+    return o->source.lang != 0
+               ? 0
+               : ctl_err_usage(e, "--lang %s: opencl, cuda, ptx, cubin, spirv or dialect", value);
+}
+
+static int take_device(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    o->device = 0;
+    if (strcmp(value, "auto") == 0) {
+        return 0;
+    }
+    uint64_t id;
+    int rc = spec_number("--device", value, 0, UINT32_MAX, &id, e);
+    if (rc == 0) {
+        o->device = id + 1;
+    }
+    return rc;
+}
+
+static int take_timeout(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    uint64_t ms;
+    int rc = spec_number("--timeout", value, 1, UINT32_MAX, &ms, e);
+    if (rc == 0) {
+        o->timeout_ns = ms * 1000000u;
+    }
+    return rc;
+}
+
+static int take(struct run_options *o, int id, const char *value, struct ctl_err *e)
+{
+    switch (id) {
+    case OPT_SOURCE:
+        o->source.file = value;
+        return 0;
+    case OPT_LANG:
+        return take_lang(o, value, e);
+    case OPT_DEFINE:
+        return source_define(&o->source, value, e);
+    case OPT_BUILD_OPTION:
+        return source_build_option(&o->source, value, e);
+    case OPT_ARG:
+        return take_arg(o, value, e);
+    case OPT_SAVE:
+        return take_save(o, value, e);
+    case OPT_GLOBAL:
+        return spec_grid(value, o->grid.global, e);
+    case OPT_LOCAL:
+        return spec_grid(value, o->grid.local, e);
+    case OPT_DEVICE:
+        return take_device(o, value, e);
+    case OPT_REPEAT:
+        return spec_number("--repeat", value, 1, 1000000, &o->repeat, e);
+    case OPT_TIMEOUT:
+        return take_timeout(o, value, e);
+    case OPT_DETACH:
+        o->detach = true;
+        return 0;
+    default:
+        o->dry_run = true;
+        return 0;
+    }
+}
+
+/* What makes no sense together. */
+static int check(const struct run_options *o, struct ctl_err *e)
+{
+    unsigned from_stdin = 0;
+    for (uint32_t i = 0; i < o->arg_count; i++) {
+        from_stdin += o->arg[i].file != NULL && strcmp(o->arg[i].file, "-") == 0;
+    }
+    from_stdin += o->source.file != NULL && strcmp(o->source.file, "-") == 0;
+    if (o->kernel == NULL && o->source.file == NULL) {
+        return ctl_err_usage(e, "a kernel's name is missing (gpuctl kernels lists them)");
+    }
+    if (from_stdin > 1) {
+        return ctl_err_usage(e, "standard input can be read once only");
+    }
+    if (o->detach && (o->save_count > 0 || o->repeat > 1)) {
+        return ctl_err_usage(e, "--detach does not wait: nothing can be saved or repeated");
+    }
+    if (o->grid.local[0] != 0 && o->grid.global[0] == 0) {
+        return ctl_err_usage(e, "--local needs --global");
+    }
+    return 0;
+}
+
+int run_options_parse(struct ctl *ctl, struct options *options, struct run_options *ret_options,
+                      struct ctl_err *e)
+{
+    *ret_options = (struct run_options){.repeat = 1, .grid = {.size = sizeof(gpud_grid)}};
+    const char *value = NULL;
+    int id;
+    while ((id = ctl_option(ctl, options, run_option_list, &value, e)) != OPTION_END) {
+        if (id == OPTION_BAD) {
+            return e->code;
+        }
+        if (id == OPTION_WORD) {
+            if (ret_options->kernel != NULL) {
+                return ctl_err_usage(e, "unexpected word '%s'", value);
+            }
+            ret_options->kernel = value;
+            continue;
+        }
+        int rc = take(ret_options, id, value, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return check(ret_options, e);
+}

@@ -1,0 +1,29 @@
+/* Source files of kernels: language, compiler options, loading. */
+#ifndef GPUCTL_SOURCE_H
+#define GPUCTL_SOURCE_H
+
+#include <gpud/gpud.h>
+
+#include "gpuctl/ctl_err.h"
+
+#define SOURCE_MAX         (1024u * 1024u) /* bytes, as the daemon takes */
+#define SOURCE_OPTIONS_MAX 4096u           /* bytes */
+
+struct source {
+    const char *file; /* not owned; NULL: none */
+    int lang;         /* enum gpud_lang; 0: from the suffix */
+    char options[SOURCE_OPTIONS_MAX];
+};
+
+/* enum gpud_lang of a word such as "opencl" or "cl"; 0 if unknown. */
+int source_lang_from_name(const char *name);
+/* The same by the file's suffix. */
+int source_lang_from_file(const char *file);
+/* Adds -DN[=V]. */
+int source_define(struct source *source, const char *text, struct ctl_err *e);
+int source_build_option(struct source *source, const char *text, struct ctl_err *e);
+/* Reads and compiles it; what the compiler said goes to standard error. Blocks. */
+int source_load(gpud_client *client, const struct source *source, gpud_module *ret_module,
+                struct ctl_err *e);
+
+#endif
