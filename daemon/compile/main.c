@@ -25,7 +25,7 @@ struct options {
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: gpud-compile --backend NAME --device INDEX\n"
+    fprintf(stderr, "usage: gpud-compile --backend NAME --device INDEX [--options TEXT]\n"
                     "started by gpud-launcher only\n");
     return 2;
 }
@@ -35,6 +35,7 @@ static int options_parse(int argc, char **argv, struct options *o)
 {
     static const struct option LONG[] = {{"backend", required_argument, NULL, 'b'},
                                          {"device", required_argument, NULL, 'd'},
+                                         {"options", required_argument, NULL, 'o'},
                                          {"version", no_argument, NULL, 'V'},
                                          {NULL, 0, NULL, 0}};
     int c;
@@ -52,6 +53,8 @@ static int options_parse(int argc, char **argv, struct options *o)
             o->index = (unsigned)index;
             break;
         }
+        case 'o': /* the back end's for its devices; compilers find theirs by its arch */
+            break;
         case 'V':
             printf("gpud-compile %s\n", GPUD_BUILD);
             return 1;

@@ -16,21 +16,9 @@
 
 /* A name that ends in '=' is meant whole, others are beginnings. */
 static const char *const PASSED[] = {
-    "PATH=",
-    "HOME=",
-    "LANG=",
-    "TMPDIR=",
-    "XDG_",
-    "POCL_",
-    "OCL_",
-    "CUDA_",
-    "OPENCL_",
-    "GPUD_SIM_",
-    "LD_LIBRARY_PATH=",
-    "ASAN_OPTIONS=",
-    "UBSAN_OPTIONS=",
-    "LSAN_OPTIONS=",
-    "TSAN_OPTIONS=",
+    "PATH=",         "HOME=",          "LANG=",         "TMPDIR=",       "XDG_",
+    "POCL_",         "OCL_",           "CUDA_",         "OPENCL_",       "LD_LIBRARY_PATH=",
+    "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=",
 };
 
 static bool passes(const char *variable)

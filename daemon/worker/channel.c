@@ -76,11 +76,9 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct channel *c = poll->data;
     struct err e = ERR_INIT;
-    int rc = status < 0 ? err_set(&e, ERR_IO, "watching the channel: %s", uv_strerror(status)) : 0;
-    if (rc == 0 && c->queued > 0) {
-        rc = flush(c, &e);
-    }
-    if (rc >= 0 && (events & UV_READABLE) != 0) {
+    /* an error on the socket may stand before frames that came first: reading tells */
+    int rc = status == 0 && c->queued > 0 ? flush(c, &e) : 0;
+    if (rc >= 0 && (status < 0 || (events & UV_READABLE) != 0)) {
         rc = receive(c, &e);
     }
     if (rc < 0) {

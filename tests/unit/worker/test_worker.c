@@ -1,6 +1,7 @@
 /* gpud-worker as a process, with the test as its front: on simulated devices and on OpenCL. */
 #include <check.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -396,6 +397,131 @@ START_TEST(the_channels_end_ends_the_worker)
 }
 END_TEST
 
+/* A simulated device that misbehaves as its script says. */
+static void start_scripted(struct fake *f, const char *script)
+{
+    char options[128];
+    const char *args[] = {"--options", options, NULL};
+    (void)snprintf(options, sizeof options, "script=%s", script);
+    fake_start(f, "sim", args);
+}
+
+static void draft_fill_zero(struct job_draft *d, uint64_t job, unsigned stream, uint64_t after)
+{
+    draft_init(d, job, stream);
+    if (after != 0) {
+        draft_after(d, after);
+    }
+    draft_fill(d, ref_buffer(1, 0, 4096), "\0", 1);
+}
+
+START_TEST(a_failure_is_handed_on)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    start_scripted(&f, "fill:1=fail");
+    ck_assert(!f.absent);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    draft_fill_zero(&d, 2, 1, 1);
+    draft_send(&d, &f);
+    draft_fill_zero(&d, 3, 0, 2);
+    draft_send(&d, &f);
+    draft_fill_zero(&d, 4, 1, 0);
+    draft_send(&d, &f);
+    for (unsigned i = 0; i < 4; i++) {
+        fake_expect(&f, FRAME_KIND_W_DONE, &schema_msg_w_done, &done);
+        ck_assert_msg((done.job == 4) == (done.code == 0), "job %u: %.*s", (unsigned)done.job,
+                      (int)done.text.size, done.text.data);
+        ck_assert_uint_eq(done.effects, done.job == 4 ? ERR_EFFECTS_YES : ERR_EFFECTS_MAYBE);
+        const char *chain = done.job == 1 ? "step 0" : "after job";
+        ck_assert(done.job == 4 ||
+                  memmem(done.text.data, done.text.size, chain, strlen(chain)) != NULL);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* Jobs that are handed in after the failure fail at once. */
+START_TEST(a_late_dependent_fails_too)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    start_scripted(&f, "fill:1=fail");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    ck_assert_int_lt(fake_done(&f, 1, NULL), 0);
+    draft_fill_zero(&d, 2, 1, 1);
+    draft_send(&d, &f);
+    ck_assert_int_lt(fake_done(&f, 2, &done), 0);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+    fake_stop(&f);
+}
+END_TEST
+
+static const struct {
+    const char *script;
+    int code;
+} LOST[] = {{"fill:1=fault", ERR_KERNEL_FAULT}, {"fill:1=lost", ERR_DEVICE_LOST}};
+
+START_TEST(a_lost_device_ends_the_worker)
+{
+    struct fake f;
+    struct job_draft d;
+    start_scripted(&f, LOST[_i].script);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), LOST[_i].code);
+    int status = fake_reap(&f);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 70);
+    fake_finish(&f);
+}
+END_TEST
+
+/* A job that takes long is told of; a worker ends when asked even so. */
+START_TEST(a_hanging_job_is_told_of)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_started started;
+    start_scripted(&f, "fill:1=hang");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_STARTED, &schema_msg_w_started, &started);
+    ck_assert_uint_eq(started.job, 1);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(what_cannot_be_zeroed_is_no_buffer)
+{
+    struct fake f;
+    struct job_draft d;
+    start_scripted(&f, "fill:1=fail");
+    ck_assert_int_lt(fake_buffer(&f, 1, 4096, true), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_BAD_HANDLE);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(a_device_that_does_not_open_is_absent)
+{
+    struct fake f;
+    start_scripted(&f, "open:1=fail");
+    ck_assert(f.absent);
+    fake_finish(&f);
+}
+END_TEST
+
 START_TEST(a_missing_device_is_absent)
 {
     struct fake f;
@@ -417,7 +543,9 @@ int main(void)
     TCase *jobs = tcase_create("jobs");
     TCase *process = tcase_create("process");
     tcase_set_timeout(jobs, 90);
+    TCase *faults = tcase_create("faults");
     tcase_set_timeout(process, 90);
+    tcase_set_timeout(faults, 90);
     tcase_add_loop_test(jobs, axpy_in_one_job, 0, BACKENDS);
     tcase_add_loop_test(jobs, jobs_across_streams_are_ordered, 0, BACKENDS);
     tcase_add_loop_test(jobs, temporaries_copies_and_fills, 0, BACKENDS);
@@ -430,6 +558,13 @@ int main(void)
     tcase_add_loop_test(process, a_stopped_worker_does_not_beat, 0, BACKENDS);
     tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
     tcase_add_test(process, a_missing_device_is_absent);
+    tcase_add_test(faults, a_failure_is_handed_on);
+    tcase_add_test(faults, a_late_dependent_fails_too);
+    tcase_add_loop_test(faults, a_lost_device_ends_the_worker, 0, 2);
+    tcase_add_test(faults, a_hanging_job_is_told_of);
+    tcase_add_test(faults, what_cannot_be_zeroed_is_no_buffer);
+    tcase_add_test(faults, a_device_that_does_not_open_is_absent);
+    suite_add_tcase(suite, faults);
     suite_add_tcase(suite, jobs);
     suite_add_tcase(suite, process);
     SRunner *runner = srunner_create(suite);
