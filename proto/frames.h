@@ -128,7 +128,7 @@ enum frame_ref_tag {
     B(meta, FRAME_META_MAX)
 /* The answer of this job was taken: forget it. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
-/* Tell all that you hold: W_HELD_* …, then W_HELD_END. */
+/* Tell all that you are and hold: W_READY, W_HELD_* …, then W_HELD_END. */
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L) U(trim, 1)
 #define MSG_F_QUIT(U, I, S, B, L) U(unused, 0)

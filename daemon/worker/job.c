@@ -369,15 +369,18 @@ void job_destroy(struct job *j)
 struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
                            const struct proto_ref *ref)
 {
-    struct backend_ref r = {.block = NULL};
-    if (ref->size == 0) {
-        return r; /* an empty array: nothing to point at */
-    }
+    struct backend_ref r;
+    uint64_t size;
     if (ref->tag == REF_TEMP) {
         r = j->temps[ref->id].ref;
+        size = j->temp_sizes[ref->id];
     } else {
         const struct buffer *b = buffer_find(scope->buffers, ref->id, NULL);
         r = b->piece.ref;
+        size = b->size;
+    }
+    if (ref->offset >= size) { /* an empty array at the end: nothing to point at */
+        return (struct backend_ref){.block = NULL};
     }
     r.offset += ref->offset;
     return r;

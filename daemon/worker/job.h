@@ -70,7 +70,7 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
 void job_release(const struct job_scope *scope, struct job *j);
 void job_destroy(struct job *j); /* released; NULL is accepted */
 
-/* A sized piece of device memory that a REF names; checked before. block NULL for an empty one. */
+/* The piece of device memory that a REF names; checked before. block NULL where there is none. */
 struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
                            const struct proto_ref *ref);
 /* Sizes with what was left out (0) put in: 1 for an extent. */

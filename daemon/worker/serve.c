@@ -306,6 +306,7 @@ static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *
     struct msg_f_inventory msg;
     (void)fds;
     int rc = proto_decode(&schema_msg_f_inventory, frame, &msg, e);
+    rc = rc == 0 ? answer_ready(&s->channel, &s->device, s->build, e) : rc;
     return rc == 0
                ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
                : rc;

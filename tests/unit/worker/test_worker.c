@@ -281,6 +281,7 @@ START_TEST(inventory_tells_all_until_retired)
     struct msg_w_held_buffer held;
     struct msg_w_held_job job;
     struct msg_w_held_end end;
+    struct msg_w_ready ready;
     if (!start(&f, _i)) {
         return;
     }
@@ -292,6 +293,8 @@ START_TEST(inventory_tells_all_until_retired)
     ck_assert_int_eq(fake_done(&f, 31, NULL), 0);
 
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
+    ck_assert(bytes_equal_str(ready.backend, BACKEND[_i]));
     fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
     ck_assert_uint_eq(held.id, 1);
     ck_assert_uint_eq(held.size, 4096);
@@ -311,6 +314,7 @@ START_TEST(inventory_tells_all_until_retired)
     fake_send(&f, &schema_msg_f_retire, &retire, -1);
     fake_send(&f, &schema_msg_f_buffer_free, &gone, -1);
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
     fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
     fake_stop(&f);
     memfd_finish(&host);
