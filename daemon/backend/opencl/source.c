@@ -59,13 +59,15 @@ static void line_comment_skip(struct scan *s)
     }
 }
 
+/* A literal ends with its line at the latest. */
 static void literal_skip(struct scan *s, int quote)
 {
-    for (int c = take(s); c >= 0 && c != quote; c = take(s)) {
-        if (peek(s) == '\n') {
+    while (peek(s) >= 0 && peek(s) != '\n') {
+        int c = take(s);
+        if (c == quote) {
             return;
         }
-        if (c == '\\') {
+        if (c == '\\' && peek(s) != '\n') {
             take(s);
         }
     }
@@ -203,6 +205,11 @@ int opencl_source_check(struct bytes text, const char *file, struct err *e)
 {
     if (memchr(text.data, '\0', text.size)) {
         return err_set(e, ERR_COMPILE, "%s: the source contains a NUL", file);
+    }
+    /* a backslash or not, as the language version has it: where literals and comments end would be
+     * uncertain */
+    if (memmem(text.data, text.size, "?\?/", 3)) {
+        return err_set(e, ERR_COMPILE, "%s: the trigraph ?\?/ is not allowed", file);
     }
     struct scan s = {.text = text, .line = 1};
     struct check c = {.place = PLACE_START, .file = file, .e = e};

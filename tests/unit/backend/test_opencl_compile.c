@@ -1,0 +1,171 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/shape.h"
+#include "daemon/backend/backend.h"
+
+#define SKIPPED 77
+
+static int compile(const char *text, const char *file, const char *options,
+                   struct backend_compiled *ret_compiled, struct err *e)
+{
+    struct backend_source source = {.lang = BACKEND_LANG_OPENCL,
+                                    .text = bytes_str(text),
+                                    .file = file,
+                                    .options = options,
+                                    .arch = ""};
+    return backend_find("opencl")->compile(0, &source, ret_compiled, e);
+}
+
+static const struct backend_compiled_kernel *find(const struct backend_compiled *c,
+                                                  const char *entry)
+{
+    for (unsigned i = 0; i < c->kernel_count; i++) {
+        if (strcmp(c->kernels[i].entry, entry) == 0) {
+            return &c->kernels[i];
+        }
+    }
+    ck_abort_msg("no kernel %s", entry);
+    return NULL;
+}
+
+START_TEST(reports_arguments)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    const char *text =
+        "__kernel void f(__global const float *x, __global int *y, __constant double *z,\n"
+        "                __local uchar *scratch, uint n, float4 v, __global float2 *w) {\n"
+        "    y[get_global_id(0)] = (int)(x[0] + (float)z[0] + v.x + w[0].x) + (int)n + "
+        "scratch[0];\n"
+        "}\n"
+        "__kernel __attribute__((reqd_work_group_size(8, 2, 1))) void g(long n) {}\n";
+    ck_assert_msg(compile(text, "k.cl", "", &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c.kernel_count, 2);
+    const struct backend_compiled_kernel *f = find(&c, "f");
+    static const struct {
+        const char *name;
+        unsigned kind, access;
+        int dtype;
+        uint32_t bytes;
+    } want[] = {
+        {"x", 2, ACCESS_IN, DTYPE_F32, 0},
+        {"y", 2, ACCESS_INOUT, DTYPE_I32, 0},
+        {"z", 2, ACCESS_IN, DTYPE_F64, 0},
+        {"scratch", 4, 0, DTYPE_NONE, 0},
+        {"n", 1, 0, DTYPE_U32, 4},
+        {"v", 3, 0, DTYPE_NONE, 16},
+        {"w", 2, ACCESS_INOUT, DTYPE_F32, 0},
+    };
+    ck_assert_uint_eq(f->arg_count, 7);
+    for (unsigned i = 0; i < 7; i++) {
+        ck_assert_str_eq(f->arg[i].name, want[i].name);
+        ck_assert_uint_eq(f->arg[i].kind, want[i].kind);
+        ck_assert_uint_eq(f->arg[i].access, want[i].access);
+        ck_assert_msg(f->arg[i].kind == 4 || f->arg[i].dtype == want[i].dtype, "%s: %s",
+                      f->arg[i].name, dtype_name(f->arg[i].dtype));
+        ck_assert_uint_eq(f->arg[i].bytes, want[i].bytes);
+    }
+    const struct backend_compiled_kernel *g = find(&c, "g");
+    ck_assert_uint_eq(g->required_local[0], 8);
+    ck_assert_uint_eq(g->required_local[1], 2);
+    ck_assert_uint_eq(f->required_local[0], 0);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+START_TEST(names_the_users_file)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    const char *text = "__kernel void f(__global int *x)\n{\n    x[0] = nothing;\n}\n";
+    ck_assert_int_eq(compile(text, "user \"k\".cl", "", &c, &e), ERR_COMPILE);
+    ck_assert_msg(strncmp(e.text, "user _k_.cl:3:12: error: ", 25) == 0, "%s", e.text);
+    ck_assert_ptr_nonnull(c.log);
+    ck_assert_ptr_nonnull(strstr(c.log, "user _k_.cl:3:12: error: "));
+    ck_assert_ptr_null(strstr(c.log, "/tmp"));
+    ck_assert_ptr_null(c.binary);
+    ck_assert_ptr_null(c.kernels);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+START_TEST(honours_defines)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    const char *text = "__kernel void NAME(__global T *x) { x[0] = 1; }\n";
+    ck_assert_msg(compile(text, "", "-DNAME=made -D T=short", &c, &e) == 0, "%s", e.text);
+    ck_assert_int_eq(find(&c, "made")->arg[0].kind, 2);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+START_TEST(refuses_before_the_compiler)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    ck_assert_int_eq(compile("#include \"/etc/passwd\"\n", "k.cl", "", &c, &e), ERR_COMPILE);
+    ck_assert_str_eq(e.text, "k.cl:1: #include is not allowed");
+    ck_assert_ptr_nonnull(c.log);
+    backend_compiled_finish(&c);
+    ck_assert_int_eq(compile("__kernel void f() {}", "k.cl", "-I/etc", &c, &e), ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "-I/etc"));
+    ck_assert_int_eq(compile("int helper(void);", "k.cl", "", &c, &e), ERR_COMPILE);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+START_TEST(leaves_out_what_cannot_be_called)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    const char *text = "__kernel void f(__read_only image2d_t i, __global int *x) {\n"
+                       "    x[0] = get_image_width(i);\n"
+                       "}\n"
+                       "__kernel void g(__global int *x) { x[0] = 1; }\n";
+    ck_assert_msg(compile(text, "k.cl", "", &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c.kernel_count, 1);
+    ck_assert_str_eq(c.kernels[0].entry, "g");
+    ck_assert_ptr_nonnull(c.log);
+    ck_assert_ptr_nonnull(strstr(c.log, "kernel f left out"));
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+static bool device_present(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        unsigned count = 0;
+        _exit(backend_find("opencl")->enumerate("", &count, NULL) == 0 ? 0 : 1);
+    }
+    int status = 1;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+int main(void)
+{
+    if (!device_present()) {
+        fprintf(stderr, "skipped: no OpenCL device\n");
+        return SKIPPED;
+    }
+    Suite *suite = suite_create("opencl compile");
+    TCase *t = tcase_create("compile");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, reports_arguments);
+    tcase_add_test(t, names_the_users_file);
+    tcase_add_test(t, honours_defines);
+    tcase_add_test(t, refuses_before_the_compiler);
+    tcase_add_test(t, leaves_out_what_cannot_be_called);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
