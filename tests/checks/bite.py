@@ -199,11 +199,17 @@ class Static(Planted):
                                 capture_output=True, text=True, check=False)
         return result.returncode, result.stdout
 
-    def test_null_dereference(self):
-        code, said = self.analyse("int f(int x);\nint f(int x)\n{\n    int *p = 0;\n"
-                                  "    return x ? *p : 0;\n}\n")
+    def test_a_semicolon_too_many(self):
+        code, said = self.analyse("int f(int x);\nint f(int x)\n{\n    if (x > 1);\n    {\n"
+                                  "        x++;\n    }\n    return x;\n}\n")
         self.assertNotEqual(code, 0)
-        self.assertIn("clang-analyzer-core.NullDereference", said)
+        self.assertIn("bugprone-suspicious-semicolon", said)
+
+    def test_an_allocation_of_the_wrong_size(self):
+        code, said = self.analyse("#include <stdlib.h>\nlong *f(void);\nlong *f(void)\n{\n"
+                                  "    return malloc(sizeof(short));\n}\n")
+        self.assertNotEqual(code, 0)
+        self.assertIn("MallocSizeof", said)
 
     def test_clean(self):
         code, _ = self.analyse("int f(int x);\nint f(int x)\n{\n    return x;\n}\n")
