@@ -3,6 +3,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <ftw.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,9 +58,12 @@ int descriptors_open(void)
 
 void loop_until(uv_loop_t *loop, const bool *flag)
 {
-    while (!*flag) {
-        (void)uv_run(loop, UV_RUN_ONCE);
+    /* UV_RUN_ONCE would wait after a timer's callback has set the flag */
+    while (uv_run(loop, UV_RUN_NOWAIT) != 0 && !*flag) {
+        struct pollfd p = {.fd = uv_backend_fd(loop), .events = POLLIN};
+        (void)poll(&p, 1, uv_backend_timeout(loop));
     }
+    ck_assert(*flag);
 }
 
 void loop_finish(uv_loop_t *loop)
