@@ -1,4 +1,4 @@
-#include "fake_front.h"
+#include "tests/unit/worker/fake_front.h"
 
 #include <check.h>
 #include <fcntl.h>

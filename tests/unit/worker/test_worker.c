@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/backend/backend.h"
-#include "fake_front.h"
+#include "tests/unit/worker/fake_front.h"
 
 #define N 1000u
 
