@@ -18,7 +18,7 @@
 #define HELLO_NS     (5 * NS_PER_S)
 #define RETRY_NS     (5 * NS_PER_MS)
 #define QUEUE_MAX    ((size_t)4 * 1024 * 1024)
-#define HELLO_BYTES 512u /* more than a hello may take */
+#define HELLO_BYTES  512u /* more than a hello may take */
 #define ARGS_MAX     64u
 #define WORKER_FDS   1
 #define HELD_FDS     3
