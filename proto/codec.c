@@ -202,44 +202,54 @@ static void put_path(const struct fault *fault, char *out, size_t size)
     }
 }
 
+static void put_limit(const struct decoder *d, const char *unit, uint64_t max, char *out,
+                      size_t size)
+{
+    (void)snprintf(out, size, "%" PRIu64 "%s, at most %" PRIu64, d->fault.value, unit, max);
+}
+
+/* What should have stood there. */
+static const char *wanted_type(const struct level *level)
+{
+    if (level->field == NULL) {
+        return "a msgpack value";
+    }
+    return level->indexed ? "record" : type_names[level->field->type];
+}
+
 static void put_problem(const struct decoder *d, char *out, size_t size)
 {
-    const struct fault *fault = &d->fault;
-    const struct level *level = fault->levels > 0 ? &fault->path[0] : NULL;
-    const struct schema_field *f = level != NULL ? level->field : NULL;
-    uint64_t max = f != NULL ? f->max : 0;
-    unsigned found = d->in.at < d->in.end ? *d->in.at : 0;
-    switch (fault->problem) {
+    const struct level *level = &d->fault.path[0];
+    const struct schema_field *f = level->field;
+    switch (d->fault.problem) {
     case PROBLEM_CUT:
         (void)snprintf(out, size, "message ends early");
         break;
     case PROBLEM_TYPE:
-        (void)snprintf(out, size, "value starts with 0x%02x, %s expected", found,
-                       f == NULL        ? "a msgpack value"
-                       : level->indexed ? "record"
-                                        : type_names[f->type]);
+        (void)snprintf(out, size, "value starts with 0x%02x, %s expected", *d->in.at,
+                       wanted_type(level));
         break;
     case PROBLEM_RANGE:
         (void)snprintf(out, size, "value does not fit: %s expected",
-                       f != NULL && f->type == SCHEMA_I ? "at most 2^63 - 1" : "at least 0");
+                       f->type == SCHEMA_I ? "at most 2^63 - 1" : "at least 0");
         break;
     case PROBLEM_DEPTH:
         (void)snprintf(out, size, "nested deeper than %d", PACK_DEPTH_MAX);
         break;
     case PROBLEM_VALUE:
-        (void)snprintf(out, size, "%" PRIu64 ", at most %" PRIu64, fault->value, max);
+        put_limit(d, "", f->max, out, size);
         break;
     case PROBLEM_SIZE:
-        (void)snprintf(out, size, "%" PRIu64 " bytes, at most %" PRIu64, fault->value, max);
+        put_limit(d, " bytes", f->max, out, size);
         break;
     case PROBLEM_COUNT:
-        (void)snprintf(out, size, "%" PRIu64 " records, at most %" PRIu64, fault->value, max);
+        put_limit(d, " records", f->max, out, size);
         break;
     case PROBLEM_NUL:
         (void)snprintf(out, size, "text with a NUL byte");
         break;
     case PROBLEM_NONE:
-        (void)snprintf(out, size, "no problem");
+        out[0] = '\0';
         break;
     }
 }

@@ -70,6 +70,16 @@ static bool output_add(const float *data, size_t count, uint64_t step, uint64_t 
     return proto_list_add(&schema_output, &o, outputs, NULL) == 0;
 }
 
+/* y = a x + y */
+static void axpy(const struct proto_arg *scalar, const float *x, float *y, size_t count)
+{
+    float a = 0;
+    memcpy(&a, &scalar->bits, sizeof a);
+    for (size_t i = 0; i < count; i++) {
+        y[i] += a * x[i];
+    }
+}
+
 static bool step_run(struct server *s, const struct proto_step *step, uint64_t index,
                      struct capbuf *outputs, uint64_t *io_outputs)
 {
@@ -81,23 +91,20 @@ static bool step_run(struct server *s, const struct proto_step *step, uint64_t i
     size_t n = 0;
     for (; n < 3 && proto_list_next(&it, &schema_arg, &args[n]); n++) {
         at[n] = elements(s, &args[n], own[n], &counts[n]);
+        if (at[n] == NULL && args[n].tag != ARG_SCALAR) {
+            return false;
+        }
     }
-    if (step->op == OP_WRITE && n == 2 && at[0] != NULL && at[1] != NULL) {
+    if (step->op == OP_WRITE && n == 2) {
         memcpy(at[0], at[1], counts[1] * sizeof(float));
         return true;
     }
-    if (step->op == OP_READ && n == 1 && at[0] != NULL) {
-        *io_outputs += 1;
+    *io_outputs += 1;
+    if (step->op == OP_READ && n == 1) {
         return output_add(at[0], counts[0], index, 0, outputs);
     }
-    if (step->op == OP_LAUNCH && n == 3 && at[1] != NULL && at[2] != NULL &&
-        counts[1] == counts[2]) {
-        float a = 0;
-        memcpy(&a, &args[0].bits, sizeof a);
-        for (size_t i = 0; i < counts[1]; i++) {
-            at[2][i] += a * at[1][i];
-        }
-        *io_outputs += 1;
+    if (step->op == OP_LAUNCH && n == 3 && counts[1] == counts[2]) {
+        axpy(&args[0], at[1], at[2], counts[2]);
         return output_add(at[2], counts[2], index, 2, outputs);
     }
     return false;
