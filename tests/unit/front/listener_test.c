@@ -638,6 +638,46 @@ START_TEST(closes_with_requests_unanswered)
 }
 END_TEST
 
+static void *come_and_go(void *data)
+{
+    const struct world *world = data;
+    for (unsigned round = 0; round < 20; round++) {
+        nng_socket s = dial(world->url);
+        ck_assert_uint_ne(say_hello(s), 0);
+        for (uint64_t i = 0; i < 10; i++) {
+            ck_assert_uint_eq(ask(s, i), i);
+        }
+        post_ping(s, round % 2 == 0 ? DO_DROP : 5); /* and it does not wait for the answer */
+        nng_close(s);
+    }
+    return NULL;
+}
+
+static void client_crowd(struct world *world)
+{
+    pthread_t thread[4];
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, come_and_go, world), 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    }
+    client_asks(world);
+}
+
+START_TEST(clients_come_and_go_at_once)
+{
+    struct listener_options options = usual;
+    options.contexts = 4;
+    start(&options);
+    serve(client_crowd);
+    ck_assert_uint_ge(w.stats.requests, 4 * 20 * 11 + 50);
+    ck_assert_uint_le(w.stats.requests, 4 * 20 * 12 + 50);
+    ck_assert_uint_le(w.ends, 4 * 20);
+    ck_assert_uint_eq(w.stats.protocol_errors, 0);
+}
+END_TEST
+
 struct url {
     const char *url;
     int code;
@@ -737,6 +777,7 @@ int main(void)
     tcase_add_test(tc, a_connection_can_be_closed);
     tcase_add_test(tc, one_connection_cannot_take_all_slots);
     tcase_add_test(tc, closes_with_requests_unanswered);
+    tcase_add_test(tc, clients_come_and_go_at_once);
     tcase_add_test(tc, addresses_that_are_refused);
     tcase_add_test(tc, a_stale_socket_is_taken_over_and_a_live_one_is_not);
     suite_add_tcase(suite, tc);
