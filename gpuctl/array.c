@@ -210,6 +210,6 @@ void array_text(const struct array *array, unsigned elements, char *out, size_t 
         used += (size_t)more;
     }
     if (count > elements && used + 5 < size) {
-        snprintf(out + used, size - used, " …");
+        snprintf(out + used, size - used, " ...");
     }
 }

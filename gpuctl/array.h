@@ -21,7 +21,7 @@ void array_finish(struct array *array); /* a zeroed array is allowed */
 /* Writes it as .npy, or its bytes only. */
 int array_save(const struct array *array, const char *path, bool raw, struct ctl_err *e);
 
-/* The first elements as text, "…" behind them if there are more. Always terminated. */
+/* The first elements as text, "..." behind them if there are more. Always terminated. */
 void array_text(const struct array *array, unsigned elements, char *out, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
 /* gpuctl: looks at gpud and gives it work. */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,7 @@ static int find(struct ctl *ctl, struct options *options, const struct command *
 
 int main(int argc, char **argv)
 {
+    setlocale(LC_CTYPE, "");
     const char *no_colour = getenv("NO_COLOR");
     struct ctl ctl = {
         .colour = isatty(STDOUT_FILENO) == 1 && (no_colour == NULL || no_colour[0] == '\0'),

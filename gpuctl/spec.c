@@ -55,7 +55,7 @@ static int parse_type(const char *text, size_t length, struct spec *spec, struct
     }
     spec->dtype = dtype_of(text, word);
     if (spec->dtype == GPUD_NONE) {
-        return ctl_err_usage(e, "'%.*s' is no element type (i8 … u64, f16, f32, f64)", (int)word,
+        return ctl_err_usage(e, "'%.*s' is no element type (i8 to u64, f16, f32, f64)", (int)word,
                              text);
     }
     if (colon == NULL) {

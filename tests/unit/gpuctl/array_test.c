@@ -1,0 +1,218 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpuctl/array.h"
+#include "gpuctl/image.h"
+#include "gpuctl/reference.h"
+#include "tests/unit/common/suite.h"
+
+static char dir[] = "/tmp/gpuctl-test-XXXXXX";
+static char path[64];
+
+static void make_dir(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/a.npy", dir);
+}
+
+static void remove_dir(void)
+{
+    unlink(path);
+    ck_assert_int_eq(rmdir(dir), 0); /* nothing else was left there */
+    memcpy(dir + sizeof dir - 7, "XXXXXX", 6);
+}
+
+static int load(const char *text, struct array *ret_array, struct ctl_err *e)
+{
+    struct spec spec;
+    ck_assert_int_eq(spec_parse(text, &spec, e), 0);
+    return array_load(&spec, ret_array, e);
+}
+
+START_TEST(arrays_go_to_files_and_back)
+{
+    struct array a, b;
+    struct ctl_err e = {0};
+    char text[128];
+    make_dir();
+    ck_assert_int_eq(load("in:i32:2x3=1,-2,3,4,5,6", &a, &e), 0);
+    ck_assert_int_eq(array_save(&a, path, false, &e), 0);
+    snprintf(text, sizeof text, "in:@%s", path);
+    ck_assert_int_eq(load(text, &b, &e), 0);
+    ck_assert_uint_eq(b.shape.ndim, 2);
+    ck_assert_mem_eq(a.data, b.data, 24);
+    array_finish(&b);
+    snprintf(text, sizeof text, "in:i32:6@%s", path);
+    ck_assert_int_eq(load(text, &b, &e), 0);
+    ck_assert_uint_eq(b.shape.ndim, 1);
+    array_finish(&b);
+    snprintf(text, sizeof text, "in:i32:7@%s", path);
+    ck_assert_int_eq(load(text, &b, &e), GPUD_ERR_ARG_SHAPE);
+    snprintf(text, sizeof text, "in:f32@%s", path);
+    ck_assert_int_eq(load(text, &b, &e), GPUD_ERR_ARG_TYPE);
+    array_finish(&a);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(raw_files_have_bytes_only)
+{
+    struct array a, b;
+    struct ctl_err e = {0};
+    char text[128];
+    struct stat st;
+    make_dir();
+    ck_assert_int_eq(load("in:u16=1,2,3", &a, &e), 0);
+    ck_assert_int_eq(array_save(&a, path, true, &e), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(st.st_size, 6);
+    snprintf(text, sizeof text, "in:u16+raw@%s", path);
+    ck_assert_int_eq(load(text, &b, &e), 0);
+    ck_assert_uint_eq(b.shape.dim[0], 3);
+    ck_assert_mem_eq(a.data, b.data, 6);
+    array_finish(&b);
+    snprintf(text, sizeof text, "in:u32+raw@%s", path);
+    ck_assert_int_eq(load(text, &b, &e), GPUD_ERR_ARG_SHAPE);
+    snprintf(text, sizeof text, "in:u8+raw:3x3@%s", path);
+    ck_assert_int_eq(load(text, &b, &e), GPUD_ERR_ARG_SHAPE);
+    array_finish(&a);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_says_so)
+{
+    struct array a;
+    struct ctl_err e = {0};
+    ck_assert_int_eq(load("in:@/nonexistent/x.npy", &a, &e), GPUD_ERR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(e.text, "/nonexistent/x.npy"));
+    ck_assert_int_eq(load("in:@/", &a, &e), GPUD_ERR_IO);
+    ck_assert_int_eq(load("in:@/dev/null", &a, &e), GPUD_ERR_INVALID);
+    ck_assert_int_eq(load("in:f32=1,x", &a, &e), CTL_USAGE);
+    ck_assert_int_eq(load("in:f32:3=1,2", &a, &e), GPUD_ERR_ARG_SHAPE);
+    ck_assert_int_eq(load("out:u8:4611686018427387904", &a, &e), GPUD_ERR_LIMIT);
+}
+END_TEST
+
+START_TEST(a_failed_save_leaves_nothing)
+{
+    struct array a;
+    struct ctl_err e = {0};
+    make_dir();
+    ck_assert_int_eq(load("in:u8=1", &a, &e), 0);
+    snprintf(path, sizeof path, "%s", dir); /* a directory cannot be replaced */
+    ck_assert_int_ne(array_save(&a, path, false, &e), 0);
+    snprintf(path, sizeof path, "%s/missing/a.npy", dir);
+    ck_assert_int_ne(array_save(&a, path, false, &e), 0);
+    array_finish(&a);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(inout_starts_as_zeros)
+{
+    static const uint8_t zeros[16];
+    struct array a;
+    struct ctl_err e = {0};
+    ck_assert_int_eq(load("inout:f32:4", &a, &e), 0);
+    ck_assert_mem_eq(a.data, zeros, 16);
+    array_finish(&a);
+}
+END_TEST
+
+START_TEST(elements_as_text)
+{
+    struct array a;
+    struct ctl_err e = {0};
+    char out[32];
+    ck_assert_int_eq(load("in:i8=-1,0,127", &a, &e), 0);
+    array_text(&a, 8, out, sizeof out);
+    ck_assert_str_eq(out, "-1 0 127");
+    array_text(&a, 2, out, sizeof out);
+    ck_assert_str_eq(out, "-1 0 ...");
+    array_text(&a, 8, out, 5);
+    ck_assert_uint_lt(strlen(out), 5);
+    array_finish(&a);
+    ck_assert_int_eq(load("in:f16=0.5,-2", &a, &e), 0);
+    array_text(&a, 8, out, sizeof out);
+    ck_assert_str_eq(out, "0.5 -2");
+    array_finish(&a);
+    ck_assert_int_eq(load("in:u64=18446744073709551615", &a, &e), 0);
+    array_text(&a, 8, out, sizeof out);
+    ck_assert_str_eq(out, "18446744073709551615");
+    array_finish(&a);
+}
+END_TEST
+
+START_TEST(pictures_go_to_png_and_back)
+{
+    uint8_t pixels[4 * 3 * 3];
+    for (size_t i = 0; i < sizeof pixels; i++) {
+        pixels[i] = (uint8_t)(i * 7);
+    }
+    struct image image = {4, 3, 3, pixels}, back;
+    struct ctl_err e = {0};
+    make_dir();
+    ck_assert_int_eq(image_save_png(path, &image, &e), 0);
+    ck_assert_int_eq(image_load(path, &back, &e), 0);
+    ck_assert_uint_eq(back.width, 4);
+    ck_assert_uint_eq(back.height, 3);
+    ck_assert_mem_eq(back.pixels, pixels, sizeof pixels);
+    image_finish(&back);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(damaged_pictures_are_refused)
+{
+    /* a PNG's and a JPEG's first bytes, then nonsense */
+    static const char *const heads[] = {"\x89PNG\r\n\x1a\nnonsense", "\xff\xd8\xff\xe0nonsense",
+                                        "nonsense"};
+    struct ctl_err e = {0};
+    make_dir();
+    for (int i = 0; i < 3; i++) {
+        FILE *file = fopen(path, "w");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_ge(fputs(heads[i], file), 0);
+        fclose(file);
+        struct image image;
+        ck_assert_int_eq(image_load(path, &image, &e), GPUD_ERR_INVALID);
+    }
+    remove_dir();
+}
+END_TEST
+
+/* A vertical step from black to white: its edges lie at the step, and are the same in each row. */
+START_TEST(reference_finds_a_step)
+{
+    enum { W = 32, H = 8 };
+    uint8_t pixels[W * H * 3];
+    for (int i = 0; i < W * H; i++) {
+        memset(pixels + 3 * i, i % W < W / 2 ? 0 : 255, 3);
+    }
+    struct image photo = {W, H, 3, pixels};
+    double most = 0;
+    double *edges = reference_edges(&photo, 1.0, &most);
+    ck_assert_ptr_nonnull(edges);
+    ck_assert_double_gt(most, 255);
+    ck_assert_double_lt(most, 8 * 255);
+    for (int y = 0; y < H; y++) {
+        ck_assert_double_eq_tol(edges[y * W + W / 2], 1, 1e-12);
+        ck_assert_double_eq_tol(edges[y * W + W / 2 - 1], 1, 1e-12);
+        ck_assert_double_eq(edges[y * W], 0);
+        ck_assert_double_eq(edges[y * W + W - 1], 0);
+    }
+    double bound = reference_bound(1.0, most);
+    ck_assert_double_gt(bound, 0);
+    ck_assert_double_lt(bound, 1e-3);
+    free(edges);
+}
+END_TEST
+
+SUITE_MAIN("array", arrays_go_to_files_and_back, raw_files_have_bytes_only,
+           what_cannot_be_read_says_so, a_failed_save_leaves_nothing, inout_starts_as_zeros,
+           elements_as_text, pictures_go_to_png_and_back, damaged_pictures_are_refused,
+           reference_finds_a_step)

@@ -1,0 +1,158 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpuctl/sheet.h"
+#include "tests/unit/common/suite.h"
+
+static const struct sheet_column columns[] = {
+    {"job_id", GPUD_COLUMN_HANDLE, false}, {"label", GPUD_COLUMN_TEXT, false},
+    {"size", GPUD_COLUMN_BYTES, false},    {"time", GPUD_COLUMN_NS, false},
+    {"share", GPUD_COLUMN_PPM, false},     {"delta", GPUD_COLUMN_INT, true},
+    {"ok", GPUD_COLUMN_BOOL, false},
+};
+
+static const struct sheet_cell cells[] = {
+    {.value = 42},      {.text = "a \"b\", c"}, {.value = 1536},
+    {.value = 1234567}, {.value = 125000},      {.value = (uint64_t)-3},
+    {.value = 1},       {.value = 7},           {.text = ""},
+    {.value = 100},     {.text = "-"},          {.value = 1000000},
+    {.value = 0},       {.value = 0},
+};
+
+static const struct sheet sheet = {
+    .name = "jobs", .columns = columns, .column_count = 7, .cells = cells, .row_count = 2};
+
+static char *written(const struct sheet *what, enum sheet_format format)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct ctl_err e;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_eq(sheet_write(what, format, out, &e), 0);
+    fclose(out);
+    return text;
+}
+
+static void expect(const struct sheet *what, enum sheet_format format, const char *want)
+{
+    char *got = written(what, format);
+    ck_assert_str_eq(got, want);
+    free(got);
+}
+
+START_TEST(table_for_people)
+{
+    expect(&sheet, SHEET_TABLE,
+           "JOB ID LABEL        SIZE    TIME   SHARE OK\n"
+           "    42 a \"b\", c 1.50 KiB 1.23 ms  12.5 % yes\n"
+           "     7 -           100 B       - 100.0 % no\n");
+}
+END_TEST
+
+START_TEST(wide_table_has_all_columns)
+{
+    expect(&sheet, SHEET_WIDE,
+           "JOB ID LABEL        SIZE    TIME   SHARE DELTA OK\n"
+           "    42 a \"b\", c 1.50 KiB 1.23 ms  12.5 %    -3 yes\n"
+           "     7 -           100 B       - 100.0 %     0 no\n");
+}
+END_TEST
+
+START_TEST(json_has_plain_numbers)
+{
+    expect(&sheet, SHEET_JSON,
+           "{\n"
+           "  \"jobs\": [\n"
+           "    {\n"
+           "      \"job_id\": 42,\n"
+           "      \"label\": \"a \\\"b\\\", c\",\n"
+           "      \"size\": 1536,\n"
+           "      \"time\": 1234567,\n"
+           "      \"share\": 125000,\n"
+           "      \"delta\": -3,\n"
+           "      \"ok\": true\n"
+           "    },\n"
+           "    {\n"
+           "      \"job_id\": 7,\n"
+           "      \"label\": \"\",\n"
+           "      \"size\": 100,\n"
+           "      \"time\": null,\n"
+           "      \"share\": 1000000,\n"
+           "      \"delta\": 0,\n"
+           "      \"ok\": false\n"
+           "    }\n"
+           "  ]\n"
+           "}\n");
+}
+END_TEST
+
+START_TEST(csv_is_quoted_where_needed)
+{
+    expect(&sheet, SHEET_CSV,
+           "job_id,label,size,time,share,delta,ok\r\n"
+           "42,\"a \"\"b\"\", c\",1536,1234567,125000,-3,true\r\n"
+           "7,,100,,1000000,0,false\r\n");
+}
+END_TEST
+
+START_TEST(no_rows)
+{
+    struct sheet empty = sheet;
+    empty.row_count = 0;
+    expect(&empty, SHEET_JSON, "{\n  \"jobs\": []\n}\n");
+    expect(&empty, SHEET_CSV, "job_id,label,size,time,share,delta,ok\r\n");
+    expect(&empty, SHEET_TABLE, "");
+}
+END_TEST
+
+START_TEST(foreign_texts_do_no_harm)
+{
+    static const struct sheet_column one[] = {{"label", GPUD_COLUMN_TEXT, false}};
+    static const struct sheet_cell bad[] = {{.text = "a\x1b[2J\xff\n"}};
+    struct sheet s = {
+        .name = "jobs", .columns = one, .column_count = 1, .cells = bad, .row_count = 1};
+    char *table = written(&s, SHEET_TABLE);
+    ck_assert_ptr_null(strchr(table, '\x1b'));
+    free(table);
+    char *json = written(&s, SHEET_JSON);
+    ck_assert_ptr_nonnull(strstr(json, "a\\u001B[2J?\\n"));
+    free(json);
+}
+END_TEST
+
+struct text_row {
+    int kind;
+    uint64_t value;
+    const char *want;
+};
+
+START_TEST(values_have_units)
+{
+    static const struct text_row rows[] = {
+        {GPUD_COLUMN_UINT, UINT64_MAX, "18446744073709551615"},
+        {GPUD_COLUMN_INT, UINT64_MAX, "-1"},
+        {GPUD_COLUMN_BYTES, 0, "0 B"},
+        {GPUD_COLUMN_BYTES, 1023, "1023 B"},
+        {GPUD_COLUMN_BYTES, 1024, "1.00 KiB"},
+        {GPUD_COLUMN_BYTES, UINT64_C(12) << 20, "12.0 MiB"},
+        {GPUD_COLUMN_BYTES, UINT64_C(512) << 30, "512 GiB"},
+        {GPUD_COLUMN_BYTES, UINT64_MAX, "16.0 EiB"},
+        {GPUD_COLUMN_NS, 999, "999 ns"},
+        {GPUD_COLUMN_NS, 1000, "1.00 us"},
+        {GPUD_COLUMN_NS, UINT64_C(599000000000), "599 s"},
+        {GPUD_COLUMN_NS, UINT64_C(3660000000000), "1 h 01 min"},
+        {GPUD_COLUMN_NS, UINT64_C(90000000000000), "1 d 01 h"},
+        {GPUD_COLUMN_PPM, 1, "0.0 %"},
+        {GPUD_COLUMN_BOOL, 2, "yes"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char out[64];
+        ck_assert_str_eq(sheet_text(rows[i].kind, rows[i].value, out, sizeof out), rows[i].want);
+    }
+}
+END_TEST
+
+SUITE_MAIN("sheet", table_for_people, wide_table_has_all_columns, json_has_plain_numbers,
+           csv_is_quoted_where_needed, no_rows, foreign_texts_do_no_harm, values_have_units)
