@@ -23,6 +23,7 @@
 #include "daemon/front/program.h"
 #include "daemon/front/session.h"
 #include "daemon/front/tenant.h"
+#include "proto/frames.h"
 
 #define BUILTIN_MODULES_MAX 64u
 #define HISTORY_MAX         1024u /* ended jobs that can be asked about */
@@ -53,7 +54,19 @@ struct front_hooks {
     void (*worker_end)(struct front *f, struct device *d, struct job *culprit, const char *why);
     /* A device changed between serving and not. */
     void (*device_changed)(struct front *f, struct device *d);
+    /* What a worker told; the stages behind take it from there. */
     void (*worker_lost)(struct front *f, struct device *d, bool external, const char *why);
+    void (*worker_done)(struct front *f, struct device *d, const struct msg_w_done *m);
+    void (*worker_buffer)(struct front *f, struct device *d, const struct msg_w_buffer *m);
+    void (*worker_module)(struct front *f, struct device *d, const struct msg_w_module *m);
+    void (*worker_ready)(struct front *f, struct device *d);
+    void (*worker_absent)(struct front *f, struct device *d, const struct err *e);
+    /* What an adopted worker holds. The descriptor (-1 or a host copy) is the receiver's. */
+    void (*held_buffer)(struct front *f, struct device *d, const struct msg_w_held_buffer *m,
+                        int fd);
+    void (*held_module)(struct front *f, struct device *d, const struct msg_w_held_module *m);
+    void (*held_job)(struct front *f, struct device *d, const struct msg_w_held_job *m);
+    void (*held_end)(struct front *f, struct device *d);
 };
 
 struct front_counters {
@@ -104,9 +117,14 @@ struct front {
     uv_timer_t tick;
     uv_signal_t sigterm, sigint, sighup;
 
+    bool listed; /* the launcher has told which workers run already */
     bool ready_told;
     bool draining;
     bool stopping;
+    bool exit_after_drain;
+    bool supervised; /* the launcher is a unit of its own */
+    int exit_code;
+    uint64_t ticks;
     uint64_t drain_until_ns;
     struct front_counters count;
     char trouble[ERR_TEXT_MAX]; /* the last thing that went wrong with a worker, for status */

@@ -158,6 +158,15 @@ void hazard_leave(struct job *j)
     drop_succs(j);
 }
 
+void hazard_forget(struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        reader_remove(j->work.uses[i].buffer, j);
+    }
+    drop_preds(j);
+    drop_succs(j);
+}
+
 bool hazard_clear(const struct job *j)
 {
     unsigned in_flight = 0;

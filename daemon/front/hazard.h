@@ -18,6 +18,8 @@ struct job;
 int hazard_enter(struct job *j, struct err *e);
 /* Takes an ended job out: its buffers and successors forget it. */
 void hazard_leave(struct job *j);
+/* Frees the job's edges only, at the end of everything. */
+void hazard_forget(struct job *j);
 /* Has every predecessor ended, or is it in flight in the worker where this job is to run? */
 bool hazard_clear(const struct job *j);
 

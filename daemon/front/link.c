@@ -305,3 +305,12 @@ int link_fd(const struct link *l)
 {
     return l->fd;
 }
+
+void link_drain(struct link *l)
+{
+    for (unsigned i = 0; i < LAST_WORDS && !l->broken; i++) {
+        if (!take_frame(l)) {
+            return; /* nothing is left, or the link is gone */
+        }
+    }
+}

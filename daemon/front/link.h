@@ -33,6 +33,9 @@ void link_destroy(struct link *l);
 /* Encodes and sends or queues; descriptors in `fds` (may be NULL) are duplicated when queued. */
 int link_send(struct link *l, const struct schema *schema, const void *msg,
               const struct frame_fds *fds, struct err *e);
+/* Takes all frames that have arrived, calling back from within; `broken` may come as well. For when
+ * the other side is known to have ended. */
+void link_drain(struct link *l);
 int link_fd(const struct link *l);
 
 #endif

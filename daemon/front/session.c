@@ -24,17 +24,28 @@ struct session *session_create(const struct session_key *key, struct tenant *ten
     return s;
 }
 
+static void results_destroy(struct async_result **list)
+{
+    while (*list != NULL) {
+        struct async_result *r = *list;
+        *list = r->next;
+        free(r);
+    }
+}
+
 static void notices_destroy(struct session *s)
 {
+    results_destroy(&s->results);
+    results_destroy(&s->told);
+    while (s->opened != NULL) {
+        struct opened *o = s->opened;
+        s->opened = o->next;
+        free(o);
+    }
     while (s->notices != NULL) {
         struct notice *n = s->notices;
         s->notices = n->next;
         free(n);
-    }
-    while (s->results != NULL) {
-        struct async_result *r = s->results;
-        s->results = r->next;
-        free(r);
     }
 }
 
@@ -78,6 +89,17 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
     return o;
 }
 
+struct op *op_create_loose(struct session *s, struct listener_slot *slot)
+{
+    struct op *o = calloc(1, sizeof *o);
+    if (o != NULL) {
+        o->session = s;
+        o->slot = slot;
+        o->loose = true;
+    }
+    return o;
+}
+
 bool op_answer(struct op *o, struct bytes reply)
 {
     o->answered = true;
@@ -94,9 +116,11 @@ bool op_answer(struct op *o, struct bytes reply)
 void op_destroy(struct op *o)
 {
     struct session *s = o->session;
-    HASH_DEL(s->ops, o);
-    s->op_count--;
-    s->kept_bytes -= o->reply_size;
+    if (!o->loose) {
+        HASH_DEL(s->ops, o);
+        s->op_count--;
+        s->kept_bytes -= o->reply_size;
+    }
     free(o->reply);
     free(o);
 }
@@ -152,6 +176,30 @@ struct request *session_early_take(struct session *s)
     r->next = NULL;
     s->early_count--;
     return r;
+}
+
+bool session_opened_add(struct session *s, uint64_t buffer)
+{
+    struct opened *o = malloc(sizeof *o);
+    if (o == NULL) {
+        return false;
+    }
+    *o = (struct opened){.next = s->opened, .buffer = buffer};
+    s->opened = o;
+    return true;
+}
+
+bool session_opened_remove(struct session *s, uint64_t buffer)
+{
+    for (struct opened **at = &s->opened; *at != NULL; at = &(*at)->next) {
+        if ((*at)->buffer == buffer) {
+            struct opened *o = *at;
+            *at = o->next;
+            free(o);
+            return true;
+        }
+    }
+    return false;
 }
 
 bool session_notice(struct session *s, unsigned kind, uint64_t handle)

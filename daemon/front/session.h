@@ -29,6 +29,7 @@ struct op {
     uint8_t *reply; /* owned */
     size_t reply_size;
     uint64_t job; /* the job it started, 0 if none */
+    bool loose;   /* not sequenced: known to whoever will answer it only, gone when answered */
     UT_hash_handle hh;
 };
 
@@ -71,10 +72,17 @@ struct session {
     } event; /* the last EVENTS, until it is taken */
     struct notice *notices;
     struct async_result *results; /* completions of asynchronous jobs not told yet */
+    struct async_result *told;    /* those in `event` */
+    struct opened *opened;        /* published buffers of others that it holds */
     unsigned jobs;                /* unfinished */
     unsigned buffers;
     uint64_t requests;
     UT_hash_handle hh; /* by key */
+};
+
+struct opened {
+    struct opened *next;
+    uint64_t buffer;
 };
 
 /* A completion that waits for the session's WAIT. */
@@ -91,6 +99,7 @@ void session_destroy(struct session *s);
 
 struct op *op_find(struct session *s, uint64_t seq);
 struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot);
+struct op *op_create_loose(struct session *s, struct listener_slot *slot);
 /* Keeps a copy of the answer. false: memory was out; the op is answered all the same. */
 bool op_answer(struct op *o, struct bytes reply);
 void op_destroy(struct op *o);
@@ -104,6 +113,8 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
                       struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
 
+bool session_opened_add(struct session *s, uint64_t buffer);
+bool session_opened_remove(struct session *s, uint64_t buffer); /* false: it holds none */
 bool session_notice(struct session *s, unsigned kind, uint64_t handle);
 bool session_result(struct session *s, uint64_t job, struct bytes record);
 

@@ -1,0 +1,197 @@
+/* From a SUBMIT to a job in the queue, or to a refusal that says what to do. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/queue.h"
+#include "daemon/front/requests.h"
+#include "daemon/front/resolve.h"
+
+#define RETRY_NS (20 * NS_PER_MS)
+
+static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
+{
+    f->count.refused++;
+    if (e != NULL) {
+        e->retry_after_ns = retry_ns;
+    }
+    return code;
+}
+
+static int check_room(struct front *f, const struct session *s, struct err *e)
+{
+    if (f->draining) {
+        return refuse(f, e, err_set(e, ERR_DRAINING, "the daemon is draining"), NS_PER_S);
+    }
+    if (f->job_count >= f->config.queue_max) {
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY, "%u jobs are unfinished, the queue takes %llu",
+                              f->job_count, (unsigned long long)f->config.queue_max),
+                      RETRY_NS);
+    }
+    if (s->jobs >= f->config.session_inflight_max) {
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY, "%u jobs of this session are unfinished, at most %llu",
+                              s->jobs, (unsigned long long)f->config.session_inflight_max),
+                      RETRY_NS);
+    }
+    if (s->kept_bytes > f->config.keep_results_bytes) {
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY, "%llu bytes of answers were not taken yet",
+                              (unsigned long long)s->kept_bytes),
+                      RETRY_NS);
+    }
+    return 0;
+}
+
+static int find_program(struct request_context *c, struct program **ret_program, struct err *e)
+{
+    const struct msg_submit *m = &c->r->msg.submit;
+    if (m->program == 0) {
+        return 0; /* the steps stay in the request */
+    }
+    struct program *p = idmap_get(&c->f->programs, m->program);
+    if (p == NULL) {
+        return err_set(e,
+                       idmap_state(&c->f->programs, m->program) == IDMAP_STALE ? ERR_STALE_HANDLE
+                                                                               : ERR_BAD_HANDLE,
+                       "there is no program %#llx", (unsigned long long)m->program);
+    }
+    if (p->tenant != c->s->tenant) {
+        return err_set(e, ERR_PERMISSION, "program %s belongs to another tenant", p->name);
+    }
+    if (m->steps.count > 0 || m->temps.count > 0) {
+        return err_set(e, ERR_INVALID, "a submission has a program or steps, not both");
+    }
+    *ret_program = program_ref(p);
+    return 0;
+}
+
+/* Steps of an inline program lie in the request, which the job keeps: resolve reads them there, so
+ * that the inline bytes need no second copy. */
+static int resolve_job(struct request_context *c, struct job *j, struct err *e)
+{
+    const struct msg_submit *m = &c->r->msg.submit;
+    const struct program *p = j->program;
+    static const struct proto_list none;
+    struct resolve_input in = {.buffers = &c->f->buffers,
+                               .kernels = &c->f->kernels,
+                               .builtin = c->f->builtin,
+                               .session = c->s,
+                               .tenant = c->s->tenant,
+                               .params = p != NULL ? p->params : none,
+                               .temps = p != NULL ? p->temps : m->temps,
+                               .steps = p != NULL ? p->steps : m->steps,
+                               .bindings = m->bindings};
+    return resolve(&in, &j->work, e);
+}
+
+static int bind_device(struct front *f, struct job *j, uint64_t wish, struct err *e)
+{
+    bool hope = false;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        hope = hope || device_hopeful(f->device[i]);
+    }
+    if (!hope) {
+        return err_set(e, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+    }
+    if (wish > f->device_count) {
+        return err_set(e, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    }
+    if (wish > 0 && j->work.device >= 0 && j->work.device != (int)(wish - 1)) {
+        return err_set(e, ERR_STATE, "its buffers live on device %d, device %llu was asked for",
+                       j->work.device, (unsigned long long)(wish - 1));
+    }
+    if (wish > 0) {
+        j->work.device = (int)(wish - 1);
+    }
+    if (j->work.device >= 0) {
+        j->device = f->device[j->work.device];
+        if (!device_hopeful(j->device)) {
+            return err_set(e, ERR_NO_DEVICE, "device %u: %s", j->device->index, j->device->reason);
+        }
+    }
+    return 0;
+}
+
+static void take_options(const struct front *f, struct job *j, const struct msg_submit *m)
+{
+    uint64_t ceiling = f->config.time_limit_ms * NS_PER_MS;
+    j->async = (m->flags & SUBMIT_ASYNC) != 0;
+    j->priority = m->priority;
+    j->trace_id = m->trace_id;
+    j->limit_ns = m->limit_ns > 0 && m->limit_ns < ceiling ? m->limit_ns : ceiling;
+    j->deadline_ns = m->deadline_ns > 0 ? ns_add(j->submitted_ns, m->deadline_ns) : NS_NEVER;
+    (void)bytes_to_str(m->label, j->label, sizeof j->label);
+}
+
+static void enter(struct request_context *c, struct job *j)
+{
+    struct front *f = c->f;
+    j->id = f->next_job++;
+    j->session = c->s;
+    j->tenant = c->s->tenant;
+    j->request = c->r;
+    c->r = NULL;
+    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    f->job_count++;
+    f->queued_count++;
+    f->count.submitted++;
+    j->tenant->jobs_submitted++;
+    c->s->jobs++;
+    c->o->job = j->id;
+    j->op = j->async ? NULL : c->o;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        j->work.modules[i]->users++;
+    }
+    if (j->program != NULL) {
+        j->program->runs++;
+    }
+    queue_offer(f, j);
+}
+
+static int accepted(struct request_context *c, const struct job *j, struct err *e)
+{
+    if (!j->async) {
+        return 0;
+    }
+    struct msg_accepted m = {.job = j->id};
+    return proto_encode(&schema_msg_accepted, &m, c->out, e);
+}
+
+int request_submit(struct request_context *c, struct err *e)
+{
+    struct front *f = c->f;
+    int rc = check_room(f, c->s, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL) {
+        return err_set(e, ERR_NOMEM, "job");
+    }
+    j->error = ERR_INIT;
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->submitted_ns = clock_now_ns();
+    work_init(&j->work);
+    take_options(f, j, &c->r->msg.submit);
+    rc = find_program(c, &j->program, e);
+    if (rc == 0) {
+        rc = resolve_job(c, j, e);
+    }
+    if (rc == 0) {
+        rc = bind_device(f, j, c->r->msg.submit.device, e);
+    }
+    if (rc == 0) {
+        rc = hazard_enter(j, e);
+    }
+    if (rc != 0) {
+        job_destroy(j);
+        return rc;
+    }
+    enter(c, j);
+    return accepted(c, j, e);
+}

@@ -1,0 +1,280 @@
+#include "daemon/front/adopt.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/discover.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/standing.h"
+#include "daemon/front/worker.h"
+
+void adopt_worker(struct front *f, uint64_t id, pid_t pid, struct bytes meta, int channel,
+                  int input, int output)
+{
+    struct msg_meta_worker m;
+    struct err e = ERR_INIT;
+    char backend[16];
+    struct device *d = NULL;
+    if (id >= f->next_worker) {
+        f->next_worker = id + 1;
+    }
+    if (proto_decode(&schema_msg_meta_worker, meta, &m, &e) == 0 &&
+        bytes_to_str(m.backend, backend, sizeof backend)) {
+        d = discover_device(f, backend, (unsigned)m.index);
+    }
+    if (d == NULL || d->worker != 0) {
+        log_warn("worker %d is not known: it is ended", (int)pid);
+        (void)close(channel);
+        (void)close(input);
+        (void)close(output);
+        (void)launcher_kill(f->launcher, id, SIGKILL, NULL);
+        return;
+    }
+    log_info("device %u: taking over worker %d", d->index, (int)pid);
+    worker_held(f, d, id, pid, channel, input, output);
+}
+
+static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid)
+{
+    struct session_key key;
+    memset(&key, 0, sizeof key);
+    if (client_id.size != sizeof key.client_id) {
+        return NULL;
+    }
+    memcpy(key.client_id, client_id.data, sizeof key.client_id);
+    key.uid = (uint32_t)uid;
+    unsigned before = f->session_count;
+    struct session *s = standing_obtain(f, &key);
+    if (s != NULL && f->session_count > before) {
+        s->adopted = true;
+    }
+    return s;
+}
+
+/* ---- buffers -----------------------------------------------------------------------------------
+ */
+
+static struct buffer *buffer_from(struct front *f, struct device *d,
+                                  const struct msg_meta_buffer *m)
+{
+    uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
+    struct shape shape;
+    struct session *s = owner_of(f, m->client_id, m->uid);
+    struct buffer *b = s != NULL ? calloc(1, sizeof *b) : NULL;
+    if (b == NULL || shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, NULL) != 0 ||
+        !bytes_to_str(m->label, b->label, sizeof b->label) ||
+        !bytes_to_str(m->name, b->name, sizeof b->name)) {
+        free(b);
+        return NULL;
+    }
+    b->shape = shape;
+    b->bytes = shape_bytes(&shape);
+    b->flags = m->flags;
+    b->tenant = s->tenant;
+    b->owner = s;
+    b->seq = m->seq;
+    b->device = d->index;
+    b->rights = (unsigned)m->rights;
+    b->linger_ns = m->linger_ns;
+    b->linger_until_ns = NS_NEVER;
+    b->host_fd = -1;
+    memcpy(b->client_id, s->key.client_id, sizeof b->client_id);
+    if (m->defined != 0) {
+        spans_add(&b->defined, 0, b->bytes);
+    }
+    return b;
+}
+
+/* The request that made the buffer may come again: it gets the answer it would have had. */
+static void answer_creation(struct buffer *b)
+{
+    struct session *s = b->owner;
+    if (b->seq == 0 || op_find(s, b->seq) != NULL) {
+        return;
+    }
+    struct op *o = op_create(s, b->seq, NULL);
+    if (o == NULL) {
+        return;
+    }
+    const uint64_t *d = b->shape.dim;
+    struct msg_buffer m = {.handle = b->handle,
+                           .dtype = b->shape.dtype,
+                           .ndim = b->shape.ndim,
+                           .d0 = d[0],
+                           .d1 = d[1],
+                           .d2 = d[2],
+                           .d3 = d[3],
+                           .flags = b->flags,
+                           .label = bytes_str(b->label),
+                           .state = buffer_wire_state(b),
+                           .device = b->device + 1,
+                           .name = bytes_str(b->name),
+                           .generation = b->handle >> 32};
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    if (proto_encode(&schema_msg_buffer, &m, &out, NULL) == 0) {
+        (void)op_answer(o, capbuf_view(&out));
+    }
+    capbuf_finish(&out);
+}
+
+void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd)
+{
+    struct msg_meta_buffer meta;
+    struct err e = ERR_INIT;
+    struct buffer *b = NULL;
+    if (d->state == DEVICE_ADOPTING &&
+        proto_decode(&schema_msg_meta_buffer, m->meta, &meta, &e) == 0) {
+        b = buffer_from(f, d, &meta);
+    }
+    if (b == NULL || !idmap_restore(&f->buffers, m->id, b)) {
+        log_warn("device %u: a buffer could not be taken over: %s", d->index, e.text);
+        free(b);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return;
+    }
+    b->handle = m->id;
+    b->sealed = m->sealed != 0 && fd >= 0;
+    b->host_fd = fd;
+    buffer_set_state(b, BUFFER_LIVE);
+    b->owner->buffers++;
+    d->buffer_bytes += b->bytes;
+    b->tenant->buffer_bytes += b->bytes;
+    answer_creation(b);
+}
+
+/* ---- jobs --------------------------------------------------------------------------------------
+ */
+
+static void take_uses(struct front *f, struct job *j, const struct msg_meta_job *m)
+{
+    struct proto_iter it = proto_iter_of(m->uses);
+    struct proto_muse use;
+    while (proto_list_next(&it, &schema_muse, &use)) {
+        struct buffer *b = idmap_get(&f->buffers, use.handle);
+        struct work_use *u = b != NULL ? work_use_of(&j->work, b) : NULL;
+        if (u != NULL) {
+            u->access = (int)use.access;
+            u->write_end = (use.access & ACCESS_OUT) != 0 ? b->bytes : 0;
+            u->fills = spans_cover(&b->defined, 0, b->bytes);
+        }
+    }
+}
+
+static void take_outputs(struct job *j, const struct msg_meta_job *m)
+{
+    struct proto_iter it = proto_iter_of(m->outputs);
+    struct proto_mout o;
+    uint64_t offset = 0;
+    while (proto_list_next(&it, &schema_mout, &o)) {
+        if (o.offset > m->output_size || o.size > m->output_size - o.offset ||
+            work_add_output(&j->work, (unsigned)o.step, (unsigned)o.arg, o.size, &offset, NULL) !=
+                0) {
+            return;
+        }
+        j->work.outputs[j->work.output_count - 1].offset = o.offset;
+    }
+}
+
+static void take_staging(struct device *d, struct job *j, const struct msg_meta_job *m)
+{
+    if (m->input_size > 0 && range_take(&d->input_range, m->input, m->input_size)) {
+        j->input = m->input;
+    }
+    if (m->output_size > 0 && range_take(&d->output_range, m->output, m->output_size)) {
+        j->output = m->output;
+    }
+}
+
+static void enter(struct front *f, struct device *d, struct job *j, unsigned stream)
+{
+    j->stream = stream < STREAMS_MAX ? stream : 0;
+    j->epoch = d->epoch;
+    j->retained = true;
+    if (j->id >= f->next_job) {
+        f->next_job = j->id + 1;
+    }
+    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    f->job_count++;
+    j->state = JOB_QUEUED;
+    job_set_state(j, JOB_DISPATCHED, clock_now_ns());
+    struct job **at = &d->inflight;
+    while (*at != NULL) {
+        at = &(*at)->device_next;
+    }
+    *at = j;
+    d->inflight_count++;
+    d->stream_load[j->stream]++;
+    if (j->session != NULL) {
+        j->session->jobs++;
+    }
+}
+
+static void tie_op(struct job *j, const struct msg_meta_job *m)
+{
+    struct session *s = j->session;
+    if (s == NULL || m->seq == 0 || m->async != 0) {
+        return;
+    }
+    j->op = op_find(s, m->seq);
+    if (j->op == NULL) {
+        j->op = op_create(s, m->seq, NULL);
+    }
+    if (j->op != NULL) {
+        j->op->job = j->id;
+    }
+}
+
+void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *held)
+{
+    struct msg_meta_job m;
+    struct job *j = NULL;
+    HASH_FIND(hh, f->jobs, &held->job, sizeof held->job, j);
+    if (j != NULL || proto_decode(&schema_msg_meta_job, held->meta, &m, NULL) != 0) {
+        return;
+    }
+    j = calloc(1, sizeof *j);
+    if (j == NULL) {
+        return;
+    }
+    work_init(&j->work);
+    j->id = held->job;
+    j->error = ERR_INIT;
+    j->adopted = true;
+    j->device = d;
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->deadline_ns = NS_NEVER;
+    j->limit_ns = m.limit_ns;
+    j->submitted_ns = m.submitted_ns;
+    j->async = m.async != 0;
+    j->work.device = (int)d->index;
+    (void)bytes_to_str(m.label, j->label, sizeof j->label);
+    j->session = m.seq != 0 || m.async != 0 ? owner_of(f, m.client_id, m.uid) : NULL;
+    j->tenant = j->session != NULL ? j->session->tenant : NULL;
+    take_uses(f, j, &m);
+    take_outputs(j, &m);
+    take_staging(d, j, &m);
+    if (hazard_enter(j, NULL) != 0) {
+        job_destroy(j);
+        return;
+    }
+    tie_op(j, &m);
+    enter(f, d, j, (unsigned)held->stream);
+}
+
+void adopt_end(struct front *f, struct device *d)
+{
+    if (d->state != DEVICE_ADOPTING) {
+        return;
+    }
+    device_set_state(d, DEVICE_STARTING, "taken over");
+    discover_ready(f, d);
+}

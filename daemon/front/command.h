@@ -1,0 +1,21 @@
+/* Commands to a device's worker, as frames. A device without a worker takes none; see front_hooks.
+ * Thread: the loop's. */
+#ifndef FRONT_COMMAND_H
+#define FRONT_COMMAND_H
+
+#include "daemon/front/front.h"
+
+void command_buffer_create(struct front *f, struct buffer *b);
+void command_buffer_free(struct front *f, struct buffer *b);
+void command_buffer_meta(struct front *f, struct buffer *b);
+/* Makes the host copy's memory and asks for the copy; the pending op is answered on failure. */
+void command_buffer_seal(struct front *f, struct buffer *b);
+void command_buffer_restore(struct front *f, struct buffer *b);
+int command_module_load(struct device *d, const struct build *b, struct err *e);
+void command_module_unload(struct device *d, uint64_t module);
+void command_job(struct front *f, struct job *j);
+void command_retire(struct front *f, struct job *j);
+void command_pool(struct device *d, bool trim);
+int command_inventory(struct device *d, uint64_t nonce, struct err *e);
+
+#endif

@@ -1,0 +1,253 @@
+#include "daemon/front/completion.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/queue.h"
+
+#define EXTERNAL_MAX 64u /* ends of a worker that one job may live through without being at fault  \
+                          */
+
+static void take_timings(struct job *j, const struct msg_w_done *m)
+{
+    if (m->timings.count == 0) {
+        return;
+    }
+    j->timings = calloc(m->timings.count, sizeof *j->timings);
+    if (j->timings == NULL) {
+        return; /* times are a service, not a promise */
+    }
+    struct proto_iter it = proto_iter_of(m->timings);
+    struct proto_timing t;
+    while (j->timing_count < m->timings.count && proto_list_next(&it, &schema_timing, &t)) {
+        j->timings[j->timing_count++] = (struct timing){t.step, t.begin_ns, t.end_ns};
+    }
+}
+
+/* A worker's clock is the host's, but its word is not believed beyond what is possible. */
+static void take_times(struct job *j, const struct msg_w_done *m)
+{
+    uint64_t now = clock_now_ns();
+    if (m->started_ns >= j->dispatched_ns && m->started_ns <= m->ended_ns && m->ended_ns <= now) {
+        j->started_ns = m->started_ns;
+        if (j->device != NULL) {
+            j->device->busy_ns += m->ended_ns - m->started_ns;
+        }
+    } else if (j->started_ns == 0) {
+        j->started_ns = j->dispatched_ns;
+    }
+}
+
+static void error_of(const struct msg_w_done *m, struct err *ret_e)
+{
+    (void)err_set_vendor(ret_e, (int)m->code, (int)m->vendor, "%.*s", (int)m->text.size,
+                         (const char *)m->text.data);
+    ret_e->step = (int)m->step;
+    ret_e->arg = (int)m->arg;
+    ret_e->effects = (int)m->effects;
+}
+
+void completion_done(struct front *f, struct device *d, const struct msg_w_done *m)
+{
+    struct job *j = NULL;
+    HASH_FIND(hh, f->jobs, &m->job, sizeof m->job, j);
+    if (j == NULL || j->device != d || job_ended(j) || j->state == JOB_QUEUED) {
+        return; /* told twice, or a word about what this front never knew */
+    }
+    take_times(j, m);
+    take_timings(j, m);
+    d->failures = 0;
+    struct err e = ERR_INIT;
+    if (m->code == ERR_KERNEL_FAULT || m->code == ERR_DEVICE_LOST) {
+        /* The worker ends itself now; what becomes of this job is decided with the others. */
+        d->culprit = j;
+        error_of(m, &j->error);
+        return;
+    }
+    if (m->code < 0) {
+        error_of(m, &e);
+        job_conclude(f, j, JOB_FAILED, &e);
+    } else if (j->tainted) {
+        (void)err_set(&e, ERR_UNDEFINED, "a job that wrote what this one read has failed");
+        e.effects = ERR_EFFECTS_MAYBE;
+        job_conclude(f, j, JOB_FAILED, &e);
+    } else {
+        d->jobs_done++;
+        job_conclude(f, j, JOB_DONE, NULL);
+    }
+}
+
+/* ---- the worker is gone -------------------------------------------------------------------- */
+
+static void convict(struct front *f, struct job *j, const char *why)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_KERNEL_FAULT, "%s", why);
+    const char *entry = NULL;
+    for (unsigned i = 0; i < j->work.step_count; i++) {
+        const struct work_step *s = &j->work.steps[i];
+        if (s->op != OP_LAUNCH) {
+            continue;
+        }
+        entry = s->entry;
+        if (j->tenant != NULL && s->module->tenant != NULL) {
+            (void)tenant_strike(j->tenant, kernel_hash(s->module, s->entry));
+        }
+    }
+    if (entry != NULL) {
+        (void)err_wrap(&e, "kernel %s, running alone, ended its worker", entry);
+    }
+    job_conclude(f, j, JOB_FAILED, &e);
+}
+
+static void run_again(struct front *f, struct job *j, bool external)
+{
+    f->count.replayed++;
+    job_leave_device(j);
+    struct device *d = j->device;
+    if (j->input != RANGE_NONE) {
+        (void)range_free(&d->input_range, j->input);
+    }
+    if (j->output != RANGE_NONE) {
+        (void)range_free(&d->output_range, j->output);
+    }
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->retained = false;
+    if (external) {
+        j->external++;
+    } else {
+        j->replays++;
+        j->alone = true;
+    }
+    j->tainted = false;
+    j->error = ERR_INIT;
+    free(j->timings);
+    j->timings = NULL;
+    j->timing_count = 0;
+    job_set_state(j, JOB_QUEUED, clock_now_ns());
+    f->queued_count++;
+    if (j->work.device < 0 && !j->probe) {
+        j->device = NULL;
+    }
+    queue_successors(f, j);
+    queue_offer(f, j);
+}
+
+static void overdue(struct front *f, struct job *j)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_TIME_LIMIT, "ran longer than its time limit of %.3f s",
+                  (double)j->limit_ns / 1e9);
+    e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
+    job_conclude(f, j, JOB_FAILED, &e);
+}
+
+static void give_up(struct front *f, struct job *j, const char *why)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_WORKER_LOST, "%s while the job ran; it may have had effects", why);
+    e.effects = ERR_EFFECTS_MAYBE;
+    job_conclude(f, j, JOB_LOST, &e);
+}
+
+static void decide(struct front *f, struct device *d, struct job *j, bool external, const char *why)
+{
+    bool limit = d->culprit == j && j->error.code == 0;
+    if (limit) {
+        overdue(f, j);
+    } else if (!job_repeatable(j)) {
+        give_up(f, j, why);
+    } else if (external && j->external < EXTERNAL_MAX) {
+        run_again(f, j, true);
+    } else if (!external && j->alone && (d->culprit == NULL || d->culprit == j)) {
+        convict(f, j, why);
+    } else if (j->replays == 0) {
+        run_again(f, j, false);
+    } else {
+        give_up(f, j, why);
+    }
+}
+
+void completion_lost(struct front *f, struct device *d, bool external, const char *why)
+{
+    /* Oldest first, so that successors find their predecessors decided. Deciding one may end
+     * others' waits but never takes one out of this list but itself. */
+    while (d->inflight != NULL) {
+        decide(f, d, d->inflight, external, why);
+    }
+    d->exclusive = false;
+}
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+static int add_outputs(const struct job *j, struct capbuf *out, uint64_t *ret_count, struct err *e)
+{
+    if (j->state != JOB_DONE || j->device == NULL) {
+        return 0;
+    }
+    for (unsigned i = 0; i < j->work.output_count; i++) {
+        const struct work_output *o = &j->work.outputs[i];
+        struct proto_output output = {.step = o->step, .arg = o->arg};
+        if (o->size > 0 && j->output == RANGE_NONE) {
+            return err_set(e, ERR_INTERNAL, "the outputs of job %llu are gone",
+                           (unsigned long long)j->id);
+        }
+        if (o->size > 0) {
+            output.data = bytes_of(j->device->output.data + j->output + o->offset, o->size);
+        }
+        int rc = proto_list_add(&schema_output, &output, out, e);
+        if (rc != 0) {
+            return rc;
+        }
+        ++*ret_count;
+    }
+    return 0;
+}
+
+static int add_timings(const struct job *j, struct capbuf *out, struct err *e)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < j->timing_count; i++) {
+        struct proto_timing t = {j->timings[i].step, j->timings[i].begin_ns, j->timings[i].end_ns};
+        rc = proto_list_add(&schema_timing, &t, out, e);
+    }
+    return rc;
+}
+
+int completion_result(const struct job *j, struct capbuf *out, struct err *e)
+{
+    struct capbuf outputs;
+    struct capbuf timings;
+    uint64_t count = 0;
+    capbuf_init(&outputs, PROTO_MESSAGE_MAX);
+    capbuf_init(&timings, 65536);
+    int rc = add_outputs(j, &outputs, &count, e);
+    if (rc == 0) {
+        rc = add_timings(j, &timings, e);
+    }
+    if (rc == 0) {
+        uint64_t began = j->started_ns > 0 ? j->started_ns : j->ended_ns;
+        struct proto_result r = {
+            .job = j->id,
+            .code = j->state == JOB_DONE ? 0 : j->error.code,
+            .vendor = j->error.vendor,
+            .step = j->error.code != 0 ? j->error.step : -1,
+            .arg = j->error.code != 0 ? j->error.arg : -1,
+            .effects = (uint64_t)j->error.effects,
+            .retry_after_ns = j->error.retry_after_ns,
+            .text = bytes_str(j->error.text),
+            .outputs = proto_list_of(&outputs, count),
+            .device = j->device != NULL ? j->device->index + 1 : 0,
+            .queued_ns = began > j->submitted_ns ? began - j->submitted_ns : 0,
+            .executed_ns = j->ended_ns > began ? j->ended_ns - began : 0,
+            .replays = j->replays + j->external,
+            .timings = proto_list_of(&timings, j->timing_count),
+        };
+        rc = proto_list_add(&schema_result, &r, out, e);
+    }
+    capbuf_finish(&outputs);
+    capbuf_finish(&timings);
+    return rc;
+}

@@ -1,0 +1,204 @@
+#include "daemon/front/conclude.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/queue.h"
+
+void job_leave_device(struct job *j)
+{
+    struct device *d = j->device;
+    if (d == NULL) {
+        return;
+    }
+    for (struct job **at = &d->inflight; *at != NULL; at = &(*at)->device_next) {
+        if (*at == j) {
+            *at = j->device_next;
+            j->device_next = NULL;
+            d->inflight_count--;
+            d->stream_load[j->stream]--;
+            d->exclusive = d->exclusive && !j->alone;
+            return;
+        }
+    }
+}
+
+/* A part that was to be written is defined when all went well, and undefined when it did not. */
+static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatched)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        struct work_use *u = &j->work.uses[i];
+        if ((u->access & ACCESS_OUT) == 0 || !dispatched) {
+            continue;
+        }
+        bool was = spans_cover(&u->buffer->defined, 0, u->buffer->bytes);
+        if (!ok) {
+            spans_remove(&u->buffer->defined, u->write_begin, u->write_end);
+        } else if (u->fills) {
+            spans_add(&u->buffer->defined, u->write_begin, u->write_end);
+        }
+        if (was != spans_cover(&u->buffer->defined, 0, u->buffer->bytes) && !u->buffer->freed) {
+            f->hooks.buffer_meta(f, u->buffer);
+        }
+    }
+}
+
+static bool uses(const struct job *j, const struct buffer *b, int access)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        if (j->work.uses[i].buffer == b && (j->work.uses[i].access & access) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those that were sent behind a writer that failed have read what is undefined. */
+static void taint_successors(struct job *j)
+{
+    for (struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
+        for (unsigned i = 0; i < j->work.use_count; i++) {
+            const struct work_use *u = &j->work.uses[i];
+            if ((u->access & ACCESS_OUT) != 0 && uses(x->succ, u->buffer, ACCESS_IN)) {
+                x->succ->tainted = true;
+            }
+        }
+    }
+}
+
+void buffer_settle(struct front *f, struct buffer *b)
+{
+    if (!b->freed || b->users > 0) {
+        return;
+    }
+    f->hooks.buffer_free(f, b);
+    buffer_destroy(b);
+}
+
+static void release_uses(struct front *f, struct job *j)
+{
+    struct job_edge *x = j->succs;
+    struct job *succs[64];
+    unsigned count = 0;
+    /* Successors are offered after the edges are gone; those beyond the array are found by the
+     * scan below, which a job with so many rarely needs. */
+    for (; x != NULL && count < 64; x = x->next_succ) {
+        succs[count++] = x->succ;
+    }
+    bool more = x != NULL;
+    hazard_leave(j);
+    for (unsigned i = 0; i < count; i++) {
+        queue_offer(f, succs[i]);
+    }
+    if (more) {
+        struct job *each;
+        struct job *next;
+        HASH_ITER(hh, f->jobs, each, next)
+        {
+            if (each->wait == WAIT_HAZARD) {
+                queue_offer(f, each);
+            }
+        }
+    }
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        buffer_settle(f, j->work.uses[i].buffer);
+    }
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        j->work.modules[i]->users--;
+    }
+}
+
+static void count_end(struct front *f, const struct job *j)
+{
+    uint64_t *counter = j->state == JOB_DONE        ? &f->count.done
+                        : j->state == JOB_CANCELLED ? &f->count.cancelled
+                        : j->state == JOB_LOST      ? &f->count.lost
+                                                    : &f->count.failed;
+    ++*counter;
+    if (j->tenant != NULL && j->state != JOB_DONE) {
+        j->tenant->jobs_failed++;
+    }
+    if (j->session != NULL) {
+        j->session->jobs--;
+    }
+}
+
+void job_release(struct front *f, struct job *j)
+{
+    struct device *d = j->device;
+    if (d != NULL && j->input != RANGE_NONE) {
+        (void)range_free(&d->input_range, j->input);
+        j->input = RANGE_NONE;
+    }
+    if (d != NULL && j->output != RANGE_NONE) {
+        (void)range_free(&d->output_range, j->output);
+        j->output = RANGE_NONE;
+    }
+    if (j->retained) {
+        j->retained = false;
+        f->hooks.job_retire(f, j);
+    }
+}
+
+static void history_add(struct front *f, struct job *j)
+{
+    j->history_next = NULL;
+    if (f->history_tail != NULL) {
+        f->history_tail->history_next = j;
+    } else {
+        f->history = j;
+    }
+    f->history_tail = j;
+    f->history_count++;
+    job_forget_history(f, HISTORY_MAX);
+}
+
+void job_forget_history(struct front *f, unsigned keep)
+{
+    while (f->history_count > keep) {
+        struct job *j = f->history;
+        f->history = j->history_next;
+        if (f->history == NULL) {
+            f->history_tail = NULL;
+        }
+        f->history_count--;
+        job_release(f, j);
+        HASH_DEL(f->jobs, j);
+        job_destroy(j);
+    }
+}
+
+void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error)
+{
+    bool dispatched = j->state != JOB_QUEUED;
+    if (j->state == JOB_QUEUED) {
+        queue_remove(f, j);
+        f->queued_count--;
+    }
+    job_set_state(j, state, clock_now_ns());
+    if (error != NULL) {
+        j->error = *error;
+    }
+    job_leave_device(j);
+    mark_buffers(f, j, state == JOB_DONE, dispatched);
+    if (state != JOB_DONE && dispatched) {
+        taint_successors(j);
+    }
+    release_uses(f, j);
+    f->job_count--;
+    count_end(f, j);
+    f->hooks.job_ended(f, j);
+    j->session = NULL;
+    j->op = NULL;
+    request_destroy(j->request);
+    j->request = NULL;
+    work_finish(&j->work);
+    program_unref(j->program);
+    j->program = NULL;
+    if (!j->retained) {
+        job_release(f, j);
+    }
+    history_add(f, j);
+    f->hooks.kick(f);
+}

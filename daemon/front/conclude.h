@@ -1,0 +1,20 @@
+/*
+ * How a job ends, whatever the reason: state, what its buffers hold from now on, hazards, history.
+ * Thread: the loop's.
+ */
+#ifndef FRONT_CONCLUDE_H
+#define FRONT_CONCLUDE_H
+
+#include "daemon/front/front.h"
+
+/* Ends the job once and for all and tells it through hooks.job_ended. error NULL: it is done. */
+void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error);
+/* Out of the device's window. Nothing happens if it is in none. */
+void job_leave_device(struct job *j);
+/* Gives staging memory and the worker's memory of the job back; then it can leave the history. */
+void job_release(struct front *f, struct job *j);
+void job_forget_history(struct front *f, unsigned keep);
+/* Frees a buffer whose handle is gone once no job names it. */
+void buffer_settle(struct front *f, struct buffer *b);
+
+#endif

@@ -1,0 +1,97 @@
+/* CONTROL: what an operator may change while the daemon runs. */
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "daemon/front/command.h"
+#include "daemon/front/requests.h"
+#include "daemon/front/standing.h"
+
+static int control_drain(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    (void)e;
+    f->draining = true;
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        (void)session_notice(s, NOTICE_DRAINING, 0);
+    }
+    return 0;
+}
+
+static int control_resume(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    if (f->exit_after_drain) {
+        return err_set(e, ERR_STATE, "the daemon is ending");
+    }
+    f->draining = false;
+    return 0;
+}
+
+static int control_log_level(struct front *f, const char *value, struct err *e)
+{
+    int level = log_level_from_name(value);
+    if (level < 0) {
+        return err_set(e, ERR_INVALID, "log level %s: error, warn, info or debug", value);
+    }
+    f->config.log_level = level;
+    log_set_level(level);
+    return 0;
+}
+
+static int control_session_kill(struct front *f, const char *value, struct err *e)
+{
+    char *end = NULL;
+    unsigned long long id = strtoull(value, &end, 10);
+    for (struct session *s = f->sessions; s != NULL && end != value; s = s->hh.next) {
+        if (s->id == id) {
+            uint32_t pipe = s->pipe;
+            standing_end(f, s);
+            if (pipe != 0) {
+                listener_close_pipe(f->listener, pipe);
+            }
+            return 0;
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "there is no session %s", value);
+}
+
+static int control_pool_trim(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    (void)e;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        command_pool(f->device[i], true);
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct front *f, const char *value, struct err *e);
+} controls[] = {
+    {"drain", control_drain},         {"resume", control_resume},
+    {"log-level", control_log_level}, {"session-kill", control_session_kill},
+    {"pool-trim", control_pool_trim},
+};
+
+int request_control(struct request_context *c, struct err *e)
+{
+    const struct msg_control *m = &c->r->msg.control;
+    char value[PROTO_TEXT_MAX + 1];
+    if (!c->s->tenant->may_load) {
+        return err_set(e, ERR_PERMISSION, "only the daemon's user and root may control it");
+    }
+    if (!bytes_to_str(m->value, value, sizeof value)) {
+        return err_set(e, ERR_INVALID, "the value is not a text");
+    }
+    for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
+        if (bytes_equal_str(m->what, controls[i].name)) {
+            struct front *f = c->f;
+            int rc = controls[i].run(f, value, e);
+            struct msg_done done = {0};
+            return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "there is no control %.*s", (int)m->what.size,
+                   (const char *)m->what.data);
+}

@@ -1,0 +1,304 @@
+#include "daemon/front/discover.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/requests.h"
+#include "daemon/front/resolve.h"
+#include "daemon/front/worker.h"
+
+#define PROBE_ITEMS 64u
+#define PROBE_VALUE 42.0f
+
+/* In order of preference; a simulated device is never chosen by itself. */
+static const char *const automatic[] = {"cuda", "opencl"};
+
+static bool named(const struct front *f, unsigned number)
+{
+    const char *at = f->config.devices;
+    while (*at != '\0') {
+        char *end = NULL;
+        if (strtoul(at, &end, 10) == number && end != at) {
+            return true;
+        }
+        at = *end == ',' ? end + 1 : "";
+    }
+    return false;
+}
+
+struct device *discover_device(struct front *f, const char *backend, unsigned number)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->number == number && strcmp(f->device[i]->backend, backend) == 0) {
+            return f->device[i];
+        }
+    }
+    struct device *d = f->device_count < DEVICES_MAX ? calloc(1, sizeof *d) : NULL;
+    if (d == NULL) {
+        return NULL;
+    }
+    d->front = f;
+    d->index = f->device_count;
+    d->number = number;
+    d->input = MEMFD_NONE;
+    d->output = MEMFD_NONE;
+    d->streams = 1;
+    d->memory_limit = f->config.device_memory_max;
+    d->required = named(f, number);
+    (void)snprintf(d->backend, sizeof d->backend, "%s", backend);
+    f->device[f->device_count++] = d;
+    return d;
+}
+
+static void open_device(struct front *f, const char *backend, unsigned number)
+{
+    unsigned before = f->device_count;
+    struct device *d = discover_device(f, backend, number);
+    if (d != NULL && f->device_count > before) {
+        worker_start(f, d);
+    }
+}
+
+static unsigned first_wanted(const struct front *f, unsigned from)
+{
+    if (f->config.devices[0] == '\0') {
+        return from;
+    }
+    for (unsigned n = from; n < DEVICES_MAX; n++) {
+        if (named(f, n)) {
+            return n;
+        }
+    }
+    return DEVICES_MAX;
+}
+
+void discover_start(struct front *f)
+{
+    f->listed = true;
+    bool automatic_choice = strcmp(f->config.backend, "auto") == 0;
+    if (automatic_choice && f->device_count > 0) {
+        return; /* workers from before say which back end was chosen; they lead to the others */
+    }
+    open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
+}
+
+unsigned discover_serving(const struct front *f)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        count += device_serves(f->device[i]) ? 1 : 0;
+    }
+    return count;
+}
+
+static void serve(struct front *f, struct device *d)
+{
+    bool first = !d->proven;
+    d->proven = true;
+    device_set_state(d, DEVICE_READY, "");
+    if (first) {
+        log_info("device %u ready: %s (%s%s)", d->index, d->name, d->backend,
+                 d->simulated ? ", simulated"
+                 : d->cpu     ? ", CPU"
+                              : "");
+    }
+    f->hooks.device_changed(f, d);
+    f->hooks.kick(f);
+    unsigned next = first_wanted(f, d->number + 1);
+    if (next < DEVICES_MAX) {
+        open_device(f, d->backend, next);
+    }
+}
+
+/* ---- the first job --------------------------------------------------------------------------- */
+
+static const struct kernel *find_builtin(const struct front *f, const char *name)
+{
+    uint32_t cursor = 0;
+    const struct kernel *k;
+    while ((k = idmap_next(&f->kernels, &cursor, NULL)) != NULL) {
+        if ((k->module == NULL || k->module->tenant == NULL) && strcmp(k->name, name) == 0) {
+            return k;
+        }
+    }
+    return NULL;
+}
+
+/* fill(value, out y[64]) with the arguments in the order of its signature. */
+static int probe_steps(const struct front *f, struct capbuf *steps, struct err *e)
+{
+    const struct kernel *k = find_builtin(f, "fill");
+    if (k == NULL) {
+        return err_set(e, ERR_INTERNAL, "kernel fill is missing");
+    }
+    float value = PROBE_VALUE;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    struct capbuf args;
+    capbuf_init(&args, 4096);
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < k->signature->arg_count; i++) {
+        struct proto_arg scalar = {.tag = ARG_SCALAR, .dtype = DTYPE_F32, .bits = bits};
+        struct proto_arg array = {.tag = ARG_INLINE,
+                                  .access = ACCESS_OUT,
+                                  .dtype = DTYPE_F32,
+                                  .ndim = 1,
+                                  .d0 = PROBE_ITEMS};
+        rc = proto_list_add(&schema_arg, k->signature->arg[i].kind == SIG_ARRAY ? &array : &scalar,
+                            &args, e);
+    }
+    if (rc == 0) {
+        struct proto_step step = {.op = OP_LAUNCH,
+                                  .kernel = k->handle,
+                                  .args = proto_list_of(&args, k->signature->arg_count)};
+        rc = proto_list_add(&schema_step, &step, steps, e);
+    }
+    capbuf_finish(&args);
+    return rc;
+}
+
+static int probe_resolve(struct front *f, struct job *j, struct err *e)
+{
+    struct capbuf steps;
+    capbuf_init(&steps, 4096);
+    int rc = probe_steps(f, &steps, e);
+    if (rc == 0) {
+        struct resolve_input in = {.buffers = &f->buffers,
+                                   .kernels = &f->kernels,
+                                   .builtin = f->builtin,
+                                   .steps = proto_list_of(&steps, 1)};
+        rc = resolve(&in, &j->work, e);
+    }
+    capbuf_finish(&steps);
+    return rc;
+}
+
+static void probe(struct front *f, struct device *d)
+{
+    struct err e = ERR_INIT;
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL) {
+        return; /* tried again when the worker is silent for too long */
+    }
+    j->error = ERR_INIT;
+    j->probe = true;
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->submitted_ns = clock_now_ns();
+    j->deadline_ns = NS_NEVER;
+    j->limit_ns = f->config.time_limit_ms * NS_PER_MS;
+    j->device = d;
+    (void)snprintf(j->label, sizeof j->label, "first kernel of device %u", d->index);
+    work_init(&j->work);
+    if (probe_resolve(f, j, &e) != 0) {
+        job_destroy(j);
+        discover_absent(f, d, &e);
+        return;
+    }
+    j->work.device = (int)d->index;
+    j->id = f->next_job++;
+    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    f->job_count++;
+    f->queued_count++;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        j->work.modules[i]->users++;
+    }
+    d->probe = j;
+    device_set_state(d, DEVICE_PROBING, "runs its first kernel and copy");
+    f->hooks.kick(f);
+}
+
+void discover_probed(struct front *f, struct device *d, const struct job *j)
+{
+    d->probe = NULL;
+    if (j->state != JOB_DONE) {
+        struct err e = j->error;
+        (void)err_wrap(&e, "the first kernel failed");
+        log_error("device %u: %s", d->index, e.text);
+        d->failures++;
+        worker_end(f, d, NULL, e.text);
+        return;
+    }
+    const float *out = (const float *)(const void *)(d->output.data + j->output);
+    for (unsigned i = 0; i < PROBE_ITEMS; i++) {
+        if (out[i] != PROBE_VALUE) {
+            worker_end(f, d, NULL, "the first kernel computed something else than it should");
+            return;
+        }
+    }
+    serve(f, d);
+}
+
+void discover_ready(struct front *f, struct device *d)
+{
+    if (d->state == DEVICE_STARTING) {
+        buffer_device_ready(f, d);
+        device_set_state(d, DEVICE_PROBING, "restores sealed buffers");
+    }
+    if (d->state != DEVICE_PROBING || d->probe != NULL || buffer_restoring(f, d)) {
+        return;
+    }
+    if (d->proven) {
+        serve(f, d);
+    } else {
+        probe(f, d);
+    }
+}
+
+/* ---- no device ----------------------------------------------------------------------------------
+ */
+
+static void fail_bound(struct front *f, struct device *d)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        if (j->state == JOB_QUEUED && j->device == d && !j->probe) {
+            job_conclude(f, j, JOB_FAILED, &e);
+        }
+    }
+}
+
+/* With "auto" the first device of the next back end takes the place of one that is absent, once its
+ * worker has ended. */
+static bool try_next_backend(struct front *f, struct device *d, const struct err *e)
+{
+    if (strcmp(f->config.backend, "auto") != 0 || d->proven || d->number != first_wanted(f, 0)) {
+        return false;
+    }
+    for (unsigned i = 0; i + 1 < sizeof automatic / sizeof automatic[0]; i++) {
+        if (strcmp(automatic[i], d->backend) == 0) {
+            (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[i + 1]);
+            device_set_state(d, DEVICE_WAITING, e->text);
+            d->replaced = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+void discover_absent(struct front *f, struct device *d, const struct err *e)
+{
+    bool none_more = !d->required && !d->proven && d->number > 0;
+    if (none_more && d->index + 1 == f->device_count) {
+        /* The one before was the last: this number was only asked for. Its worker ends by itself.
+         */
+        device_set_state(d, DEVICE_ABSENT, e->text);
+        d->hidden = true;
+        return;
+    }
+    log_warn("device %u (%s %u) is absent: %s", d->index, d->backend, d->number, e->text);
+    if (try_next_backend(f, d, e)) {
+        return;
+    }
+    device_set_state(d, DEVICE_ABSENT, e->text);
+    fail_bound(f, d);
+    f->hooks.device_changed(f, d);
+}

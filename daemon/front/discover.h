@@ -1,0 +1,19 @@
+/*
+ * Which devices there are, and when one is ready. The front links no GPU library, so it learns of
+ * devices from the workers it starts for them: number 0 of a back end first, the next one when that
+ * has opened. Thread: the loop's.
+ */
+#ifndef FRONT_DISCOVER_H
+#define FRONT_DISCOVER_H
+
+#include "daemon/front/front.h"
+
+void discover_start(struct front *f); /* once the launcher told which workers run already */
+struct device *discover_device(struct front *f, const char *backend, unsigned number);
+/* A worker opened its device: restores what was sealed, runs the first job, then it serves. */
+void discover_ready(struct front *f, struct device *d);
+void discover_absent(struct front *f, struct device *d, const struct err *e);
+void discover_probed(struct front *f, struct device *d, const struct job *j);
+unsigned discover_serving(const struct front *f);
+
+#endif

@@ -1,0 +1,235 @@
+#include "daemon/front/dispatch.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/queue.h"
+
+enum verdict { SENT, NEXT, STOP }; /* gone to the worker or ended; parked; nothing more fits */
+
+/* Is every part it reads defined, or being written by a job that runs before it? */
+static int check_defined(const struct job *j, struct err *e)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        const struct work_use *u = &j->work.uses[i];
+        const struct buffer *b = u->buffer;
+        if (b->state == BUFFER_LOST) {
+            return err_set(e, ERR_BUFFER_LOST, "buffer %#llx (%s) was lost with its worker",
+                           (unsigned long long)b->handle, b->label);
+        }
+        bool pending = false;
+        for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+            for (unsigned k = 0; k < x->pred->work.use_count; k++) {
+                const struct work_use *w = &x->pred->work.uses[k];
+                pending = pending || (w->buffer == b && (w->access & ACCESS_OUT) != 0);
+            }
+        }
+        if (u->reads_before_write && !pending &&
+            !spans_cover(&b->defined, u->read_begin, u->read_end)) {
+            return err_set(e, ERR_UNDEFINED,
+                           "buffer %#llx (%s): bytes %llu to %llu are undefined: write them first",
+                           (unsigned long long)b->handle, b->label,
+                           (unsigned long long)u->read_begin, (unsigned long long)u->read_end);
+        }
+    }
+    return 0;
+}
+
+static int modules_ready(struct front *f, struct job *j, struct device *d, bool *ret_ready,
+                         struct err *e)
+{
+    *ret_ready = true;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        struct module *m = j->work.modules[i];
+        if ((m->loaded >> d->index & 1) != 0) {
+            continue;
+        }
+        struct build *b = module_build(m, d->backend, d->arch);
+        if (b != NULL && b->state == BUILD_FAILED) {
+            if (e != NULL) {
+                *e = b->error;
+                (void)err_wrap(e, "kernels of %s", m->name);
+            }
+            return b->error.code;
+        }
+        *ret_ready = false;
+        f->hooks.module_need(f, m, d);
+    }
+    return 0;
+}
+
+static bool staging_take(struct job *j, struct device *d)
+{
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    if (j->work.input_bytes > 0) {
+        j->input = range_alloc(&d->input_range, j->work.input_bytes);
+        if (j->input == RANGE_NONE) {
+            return false;
+        }
+    }
+    if (j->work.output_bytes > 0) {
+        j->output = range_alloc(&d->output_range, j->work.output_bytes);
+        if (j->output == RANGE_NONE && j->input != RANGE_NONE) {
+            (void)range_free(&d->input_range, j->input);
+            j->input = RANGE_NONE;
+        }
+        return j->output != RANGE_NONE;
+    }
+    return true;
+}
+
+/* The inputs' bytes stay in the request until the job's end: it may have to run again. */
+static void staging_fill(const struct job *j, struct device *d)
+{
+    for (unsigned i = 0; i < j->work.input_count; i++) {
+        const struct work_input *in = &j->work.inputs[i];
+        if (in->data.size > 0) {
+            memcpy(d->input.data + j->input + in->offset, in->data.data, in->data.size);
+        }
+    }
+}
+
+/* The stream of a predecessor saves a wait between streams; else the one with the least to do. */
+static unsigned choose_stream(const struct job *j, const struct device *d)
+{
+    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+        if (x->pred->device == d && x->pred->state != JOB_QUEUED) {
+            return x->pred->stream;
+        }
+    }
+    unsigned best = 0;
+    for (unsigned i = 1; i < d->streams && i < STREAMS_MAX; i++) {
+        if (d->stream_load[i] < d->stream_load[best]) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void dispatch_to(struct front *f, struct job *j, struct device *d)
+{
+    queue_remove(f, j);
+    j->device = d;
+    j->epoch = d->epoch;
+    j->stream = choose_stream(j, d);
+    staging_fill(j, d);
+    f->queued_count--;
+    job_set_state(j, JOB_DISPATCHED, clock_now_ns());
+    struct job **at = &d->inflight;
+    while (*at != NULL) {
+        at = &(*at)->device_next;
+    }
+    *at = j;
+    j->device_next = NULL;
+    d->inflight_count++;
+    d->stream_load[j->stream]++;
+    d->exclusive = j->alone;
+    j->retained = true;
+    f->hooks.job_send(f, j);
+    queue_successors(f, j);
+}
+
+static enum verdict park(struct front *f, struct job *j, enum job_wait why)
+{
+    queue_remove(f, j);
+    j->wait = why;
+    return NEXT;
+}
+
+static enum verdict fail(struct front *f, struct job *j, const struct err *e)
+{
+    job_conclude(f, j, JOB_FAILED, e);
+    return SENT;
+}
+
+static enum verdict try_send(struct front *f, struct job *j, struct device *d)
+{
+    struct err e = ERR_INIT;
+    if (!hazard_clear(j)) {
+        return park(f, j, WAIT_HAZARD);
+    }
+    if (j->alone && d->inflight_count > 0) {
+        j->wait = WAIT_ALONE;
+        return STOP;
+    }
+    if (check_defined(j, &e) != 0) {
+        return fail(f, j, &e);
+    }
+    bool ready = false;
+    if (modules_ready(f, j, d, &ready, &e) != 0) {
+        return fail(f, j, &e);
+    }
+    if (!ready) {
+        return park(f, j, WAIT_MODULE);
+    }
+    if (j->work.input_bytes > d->input_range.size || j->work.output_bytes > d->output_range.size) {
+        (void)err_set(
+            &e, ERR_LIMIT, "%llu bytes in and %llu out, staging has %llu and %llu",
+            (unsigned long long)j->work.input_bytes, (unsigned long long)j->work.output_bytes,
+            (unsigned long long)d->input_range.size, (unsigned long long)d->output_range.size);
+        return fail(f, j, &e);
+    }
+    if (!staging_take(j, d)) {
+        j->wait = WAIT_STAGING;
+        return STOP;
+    }
+    dispatch_to(f, j, d);
+    return SENT;
+}
+
+/* Answers nobody has acknowledged yet keep staging memory only as long as nobody else needs it. */
+static bool reclaim(struct front *f, const struct device *d)
+{
+    for (struct job *j = f->history; j != NULL; j = j->history_next) {
+        if (j->retained && j->device == d && (j->output != RANGE_NONE || j->input != RANGE_NONE)) {
+            job_release(f, j);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One job for this device; false: it can take none now. */
+static bool serve(struct front *f, struct device *d)
+{
+    while (device_serves(d) && !d->exclusive && d->inflight_count < f->config.window) {
+        struct job *j = queue_head(f, d);
+        if (j == NULL) {
+            return false;
+        }
+        enum verdict v = try_send(f, j, d);
+        if (v == SENT) {
+            return true;
+        }
+        if (v == STOP && (j->wait != WAIT_STAGING || !reclaim(f, d))) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* A device that does not serve yet runs its first job, and nothing else. */
+static void serve_probe(struct front *f, struct device *d)
+{
+    struct job *j = d->probe;
+    if (d->state == DEVICE_PROBING && j != NULL && j->state == JOB_QUEUED) {
+        (void)try_send(f, j, d);
+    }
+}
+
+void dispatch_all(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        serve_probe(f, f->device[i]);
+    }
+    bool progress = true;
+    while (progress) {
+        progress = false;
+        for (unsigned i = 0; i < f->device_count; i++) {
+            progress = serve(f, f->device[i]) || progress;
+        }
+    }
+}

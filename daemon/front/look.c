@@ -1,0 +1,351 @@
+/* QUERY: tables of what is there, for gpuctl and whoever else looks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/requests.h"
+#include "daemon/front/table.h"
+
+struct look {
+    struct front *f;
+    const struct session *s; /* NULL: before HELLO */
+    struct table *t;
+};
+
+static void columns(struct table *t, const char *const *names, const int *kinds, unsigned narrow,
+                    unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        table_column(t, names[i], (enum proto_column_kind)kinds[i], i >= narrow);
+    }
+}
+
+#define COLUMNS(t, narrow, names, kinds)                                                           \
+    columns((t), (names), (kinds), (narrow), sizeof(names) / sizeof((names)[0]))
+
+static unsigned serving(const struct front *f)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        n += device_serves(f->device[i]) ? 1 : 0;
+    }
+    return n;
+}
+
+static unsigned visible(const struct front *f)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        n += f->device[i]->hidden ? 0 : 1;
+    }
+    return n;
+}
+
+/* The one sentence an operator needs first. */
+static void trouble(const struct front *f, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (serving(f) < f->config.min_devices) {
+        const char *why = f->device_count > 0 ? f->device[0]->reason : "no device was found yet";
+        (void)snprintf(out, size, "%u of %" PRIu64 " required devices serve: %s", serving(f),
+                       f->config.min_devices, why);
+        return;
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (!device_serves(d) && !d->hidden && (d->required || d->state != DEVICE_ABSENT)) {
+            (void)snprintf(out, size, "device %u is %s: %s", d->index, device_state_name(d->state),
+                           d->reason);
+            return;
+        }
+    }
+    if (f->draining) {
+        (void)snprintf(out, size, "draining: no new jobs are taken");
+    }
+}
+
+static void look_status(struct look *l)
+{
+    static const char *const names[] = {
+        "state",     "problem",     "devices", "serving",      "sessions",    "queued",
+        "in_flight", "done",        "failed",  "lost",         "refused",     "replayed",
+        "restarts",  "uptime",      "build",   "last_trouble", "connections", "protocol_errors",
+        "cancelled", "deduplicated"};
+    static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
+                                COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
+                                COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_NS,   COLUMN_TEXT,
+                                COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT};
+    struct front *f = l->f;
+    char problem[480];
+    uint64_t restarts = 0;
+    struct listener_stats stats;
+    listener_stats(f->listener, &stats);
+    trouble(f, problem, sizeof problem);
+    for (unsigned i = 0; i < f->device_count; i++) {
+        restarts += f->device[i]->restarts;
+    }
+    COLUMNS(l->t, 15, names, kinds);
+    bool ready = serving(f) >= f->config.min_devices && !f->draining;
+    table_text(l->t, !ready ? "not ready" : problem[0] != '\0' ? "degraded" : "ready");
+    table_text(l->t, problem);
+    table_value(l->t, visible(f));
+    table_value(l->t, serving(f));
+    table_value(l->t, f->session_count);
+    table_value(l->t, f->queued_count);
+    table_value(l->t, f->job_count - f->queued_count);
+    table_value(l->t, f->count.done);
+    table_value(l->t, f->count.failed);
+    table_value(l->t, f->count.lost);
+    table_value(l->t, f->count.refused);
+    table_value(l->t, f->count.replayed);
+    table_value(l->t, restarts);
+    table_value(l->t, clock_now_ns() - f->started_ns);
+    table_text(l->t, f->build);
+    table_text(l->t, f->trouble);
+    table_value(l->t, stats.connections);
+    table_value(l->t, stats.protocol_errors);
+    table_value(l->t, f->count.cancelled);
+    table_value(l->t, f->count.deduplicated);
+    table_row_end(l->t);
+}
+
+static void device_row(struct table *t, const struct device *d)
+{
+    table_value(t, d->index);
+    table_text(t, d->backend);
+    table_text(t, device_state_name(d->state));
+    table_text(t, d->simulated ? "simulated" : d->cpu ? "CPU" : "GPU");
+    table_text(t, d->name);
+    table_value(t, d->memory);
+    table_value(t, d->buffer_bytes);
+    table_value(t, d->inflight_count);
+    table_value(t, d->jobs_done);
+    table_value(t, d->restarts);
+    table_text(t, d->reason);
+    table_text(t, d->vendor);
+    table_text(t, d->driver);
+    table_value(t, d->units);
+    table_value(t, d->streams);
+    table_value(t, d->max_group);
+    table_value(t, d->local_bytes);
+    table_value(t, d->f64);
+    table_value(t, (uint64_t)d->pid);
+    table_value(t, d->busy_ns);
+    table_row_end(t);
+}
+
+static void look_devices(struct look *l)
+{
+    static const char *const names[] = {
+        "device",    "backend",   "state",        "kind",   "name",   "memory", "buffers",
+        "in_flight", "jobs",      "restarts",     "reason", "vendor", "driver", "units",
+        "streams",   "max_group", "local_memory", "f64",    "worker", "busy"};
+    static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT,
+                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
+                                COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT,
+                                COLUMN_UINT,  COLUMN_BYTES, COLUMN_BOOL, COLUMN_UINT, COLUMN_NS};
+    COLUMNS(l->t, 11, names, kinds);
+    for (unsigned i = 0; i < l->f->device_count; i++) {
+        if (!l->f->device[i]->hidden) {
+            device_row(l->t, l->f->device[i]);
+        }
+    }
+}
+
+static void look_pool(struct look *l)
+{
+    static const char *const names[] = {
+        "device",      "size",  "used", "peak",     "cached",       "largest_free", "live",
+        "allocations", "frees", "hits", "failures", "driver_calls", "staging_in",   "staging_out"};
+    static const int kinds[] = {COLUMN_UINT,  COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES,
+                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_BYTES, COLUMN_BYTES};
+    COLUMNS(l->t, 8, names, kinds);
+    for (unsigned i = 0; i < l->f->device_count; i++) {
+        const struct device *d = l->f->device[i];
+        if (d->hidden) {
+            continue;
+        }
+        const struct device_pool *p = &d->pool;
+        const uint64_t row[] = {d->index,
+                                p->size,
+                                p->used,
+                                p->peak,
+                                p->cached,
+                                p->largest_free,
+                                p->live,
+                                p->allocations,
+                                p->frees,
+                                p->hits,
+                                p->failures,
+                                p->driver_calls,
+                                d->input_range.used,
+                                d->output_range.used};
+        for (unsigned k = 0; k < sizeof row / sizeof row[0]; k++) {
+            table_value(l->t, row[k]);
+        }
+        table_row_end(l->t);
+    }
+}
+
+static void look_kernels(struct look *l)
+{
+    static const char *const names[] = {"name", "module", "kind", "signature", "handle"};
+    static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT, COLUMN_HANDLE};
+    COLUMNS(l->t, 4, names, kinds);
+    uint32_t cursor = 0;
+    uint64_t handle = 0;
+    const struct kernel *k;
+    while ((k = idmap_next(&l->f->kernels, &cursor, &handle)) != NULL) {
+        bool users = k->module != NULL && k->module->tenant != NULL;
+        if (users && (l->s == NULL || k->module->tenant != l->s->tenant)) {
+            continue;
+        }
+        table_text(l->t, k->name);
+        table_text(l->t, k->module != NULL ? k->module->name : "");
+        table_text(l->t, users ? "loaded" : k->module == NULL ? "operation" : "built-in");
+        table_text(l->t, k->signature != NULL ? k->signature->text : "");
+        table_value(l->t, handle);
+        table_row_end(l->t);
+    }
+}
+
+static void job_row(struct table *t, const struct job *j)
+{
+    table_value(t, j->id);
+    table_text(t, job_state_name(j->state));
+    table_text(t, j->label);
+    table_text(t, j->tenant != NULL ? j->tenant->name : "gpud");
+    if (j->device != NULL) {
+        table_printf(t, "%u.%u", j->device->index, j->stream);
+    } else {
+        table_text(t, "");
+    }
+    table_text(t, job_wait_name(j->wait));
+    uint64_t end = j->ended_ns > 0 ? j->ended_ns : clock_now_ns();
+    uint64_t began = j->started_ns > 0 ? j->started_ns : end;
+    table_value(t, began > j->submitted_ns ? began - j->submitted_ns : 0);
+    table_value(t, j->started_ns > 0 && end > j->started_ns ? end - j->started_ns : 0);
+    table_value(t, j->replays + j->external);
+    table_text(t, j->error.text);
+    table_value(t, j->submitted_ns);
+    table_value(t, j->dispatched_ns);
+    table_value(t, j->started_ns);
+    table_value(t, j->ended_ns);
+    table_row_end(t);
+}
+
+/* Also the timeline: when each job ran on which stream. */
+static void look_jobs(struct look *l)
+{
+    static const char *const names[] = {
+        "job",      "state",   "label", "tenant",       "device",        "waits_for",  "queued",
+        "executed", "replays", "error", "submitted_at", "dispatched_at", "started_at", "ended_at"};
+    static const int kinds[] = {COLUMN_UINT, COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT,
+                                COLUMN_TEXT, COLUMN_NS,   COLUMN_NS,   COLUMN_UINT, COLUMN_TEXT,
+                                COLUMN_NS,   COLUMN_NS,   COLUMN_NS,   COLUMN_NS};
+    COLUMNS(l->t, 10, names, kinds);
+    for (const struct job *j = l->f->jobs; j != NULL; j = j->hh.next) {
+        bool mine = l->s != NULL && (j->tenant == l->s->tenant || l->s->tenant->may_load);
+        if (mine) {
+            job_row(l->t, j);
+        }
+    }
+}
+
+static void look_sessions(struct look *l)
+{
+    static const char *const names[] = {"session", "name",    "tenant",  "process",
+                                        "state",   "jobs",    "buffers", "requests",
+                                        "kept",    "waiting", "expects"};
+    static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT,
+                                COLUMN_TEXT,  COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
+                                COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT};
+    COLUMNS(l->t, 8, names, kinds);
+    for (const struct session *s = l->f->sessions; s != NULL; s = s->hh.next) {
+        table_value(l->t, s->id);
+        table_text(l->t, s->name);
+        table_text(l->t, s->tenant->name);
+        table_value(l->t, s->pid > 0 ? (uint64_t)s->pid : 0);
+        table_text(l->t, s->pipe != 0 ? "connected" : "lingering");
+        table_value(l->t, s->jobs);
+        table_value(l->t, s->buffers);
+        table_value(l->t, s->requests);
+        table_value(l->t, s->kept_bytes);
+        table_value(l->t, s->early_count);
+        table_value(l->t, s->expect);
+        table_row_end(l->t);
+    }
+}
+
+static void look_tenants(struct look *l)
+{
+    static const char *const names[] = {"tenant", "sessions",      "buffers",       "jobs",
+                                        "failed", "loads_kernels", "struck_kernels"};
+    static const int kinds[] = {COLUMN_TEXT, COLUMN_UINT, COLUMN_BYTES, COLUMN_UINT,
+                                COLUMN_UINT, COLUMN_BOOL, COLUMN_UINT};
+    COLUMNS(l->t, 7, names, kinds);
+    for (const struct tenant *t = l->f->tenants; t != NULL; t = t->hh.next) {
+        table_text(l->t, t->name);
+        table_value(l->t, t->sessions);
+        table_value(l->t, t->buffer_bytes);
+        table_value(l->t, t->jobs_submitted);
+        table_value(l->t, t->jobs_failed);
+        table_value(l->t, t->may_load);
+        table_value(l->t, HASH_COUNT(t->strikes));
+        table_row_end(l->t);
+    }
+}
+
+static void look_config(struct look *l)
+{
+    static const char *const names[] = {"section", "key", "value"};
+    static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT};
+    COLUMNS(l->t, 3, names, kinds);
+    const char *section = NULL;
+    const char *key = NULL;
+    char value[512];
+    for (unsigned i = 0; config_at(&l->f->config, i, &section, &key, value, sizeof value); i++) {
+        table_text(l->t, section);
+        table_text(l->t, key);
+        table_text(l->t, value);
+        table_row_end(l->t);
+    }
+}
+
+static const struct view {
+    const char *name;
+    void (*fill)(struct look *l);
+    bool anybody; /* before HELLO too */
+} views[] = {
+    {"status", look_status, true},      {"devices", look_devices, true},
+    {"pool", look_pool, false},         {"kernels", look_kernels, true},
+    {"jobs", look_jobs, false},         {"timeline", look_jobs, false},
+    {"sessions", look_sessions, false}, {"tenants", look_tenants, false},
+    {"config", look_config, false},
+};
+
+int request_query(struct request_context *c, struct err *e)
+{
+    const struct bytes what = c->r->msg.query.what;
+    for (unsigned i = 0; i < sizeof views / sizeof views[0]; i++) {
+        if (!bytes_equal_str(what, views[i].name)) {
+            continue;
+        }
+        if (c->s == NULL && !views[i].anybody) {
+            return err_set(e, ERR_STATE, "say HELLO first");
+        }
+        struct table t;
+        table_init(&t, views[i].name);
+        struct look l = {.f = c->f, .s = c->s, .t = &t};
+        views[i].fill(&l);
+        int rc = table_encode(&t, c->out, e);
+        table_finish(&t);
+        return rc;
+    }
+    return err_set(e, ERR_NOT_FOUND, "there is no view %.*s", (int)what.size,
+                   (const char *)what.data);
+}

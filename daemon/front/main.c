@@ -1,0 +1,324 @@
+/* gpud: the front. Arguments, configuration, signals, the loop. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "build.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/notify.h"
+#include "daemon/front/pipeline.h"
+
+#define EXIT_USAGE 2
+
+static const char usage[] =
+    "usage: gpud [OPTION]...\n"
+    "Serves the GPUs of this host to the services on it.\n"
+    "\n"
+    "  --config FILE        settings instead of /etc/gpud/gpud.conf\n"
+    "  --check-config       read the settings, say what is wrong with them, and end\n"
+    "  --listen URL         ipc:///path or tcp://127.0.0.1:port; may be given again\n"
+    "  --backend NAME       auto, cuda, opencl, vulkan or sim\n"
+    "  --devices LIST       numbers of the back end's devices, as 0,2\n"
+    "  --backend-options O  handed to the back end, as devices=2 for sim\n"
+    "  --runtime-dir DIR    sockets; default /run/gpud\n"
+    "  --cache-dir DIR      compiled kernels; default /var/cache/gpud\n"
+    "  --set KEY=VALUE      any setting, as jobs.window=4\n"
+    "  --foreground         accepted; gpud never goes to the background by itself\n"
+    "  --version            version and build\n"
+    "  --help               this text\n";
+
+enum option_code {
+    OPT_CONFIG = 1000,
+    OPT_CHECK,
+    OPT_LISTEN,
+    OPT_BACKEND,
+    OPT_DEVICES,
+    OPT_BACKEND_OPTIONS,
+    OPT_RUNTIME_DIR,
+    OPT_CACHE_DIR,
+    OPT_SET,
+    OPT_FOREGROUND,
+    OPT_VERSION,
+    OPT_HELP,
+};
+
+static const struct option options[] = {
+    {"config", required_argument, NULL, OPT_CONFIG},
+    {"check-config", no_argument, NULL, OPT_CHECK},
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"backend", required_argument, NULL, OPT_BACKEND},
+    {"devices", required_argument, NULL, OPT_DEVICES},
+    {"backend-options", required_argument, NULL, OPT_BACKEND_OPTIONS},
+    {"runtime-dir", required_argument, NULL, OPT_RUNTIME_DIR},
+    {"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
+    {"set", required_argument, NULL, OPT_SET},
+    {"foreground", no_argument, NULL, OPT_FOREGROUND},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+struct arguments {
+    const char *config;
+    bool check;
+    char listen[1024]; /* comma separated */
+    struct {
+        const char *key;
+        const char *value;
+    } set[64];
+    unsigned set_count;
+};
+
+static bool remember(struct arguments *a, const char *key, const char *value)
+{
+    if (a->set_count == sizeof a->set / sizeof a->set[0]) {
+        return false;
+    }
+    a->set[a->set_count].key = key;
+    a->set[a->set_count++].value = value;
+    return true;
+}
+
+static bool remember_listen(struct arguments *a, const char *url)
+{
+    size_t used = strlen(a->listen);
+    int n = snprintf(a->listen + used, sizeof a->listen - used, "%s%s", used > 0 ? "," : "", url);
+    return n > 0 && (size_t)n < sizeof a->listen - used;
+}
+
+static bool remember_set(struct arguments *a, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (equals == NULL) {
+        return false;
+    }
+    *equals = '\0';
+    return remember(a, text, equals + 1);
+}
+
+/* One option; -1: go on, else the exit status. */
+static int take(struct arguments *a, int option, char *value)
+{
+    bool ok = true;
+    switch (option) {
+    case OPT_CONFIG:
+        a->config = value;
+        break;
+    case OPT_CHECK:
+        a->check = true;
+        break;
+    case OPT_LISTEN:
+        ok = remember_listen(a, value);
+        break;
+    case OPT_BACKEND:
+        ok = remember(a, "daemon.backend", value);
+        break;
+    case OPT_DEVICES:
+        ok = remember(a, "daemon.devices", value);
+        break;
+    case OPT_BACKEND_OPTIONS:
+        ok = remember(a, "daemon.backend_options", value);
+        break;
+    case OPT_RUNTIME_DIR:
+        ok = remember(a, "daemon.runtime_dir", value);
+        break;
+    case OPT_CACHE_DIR:
+        ok = remember(a, "daemon.cache_dir", value);
+        break;
+    case OPT_SET:
+        ok = remember_set(a, value);
+        break;
+    case OPT_FOREGROUND:
+        break;
+    case OPT_VERSION:
+        (void)printf("gpud %s (build %s)\n", GPUD_VERSION, GPUD_BUILD);
+        return 0;
+    case OPT_HELP:
+        (void)fputs(usage, stdout);
+        return 0;
+    default:
+        ok = false;
+        break;
+    }
+    if (!ok) {
+        (void)fprintf(stderr, "gpud: bad option; gpud --help lists them\n");
+        return EXIT_USAGE;
+    }
+    return -1;
+}
+
+static int parse(struct arguments *a, int argc, char **argv)
+{
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        int status = take(a, option, optarg);
+        if (status >= 0) {
+            return status;
+        }
+    }
+    if (optind < argc) {
+        (void)fprintf(stderr, "gpud: %s is no option; gpud --help lists them\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    return -1;
+}
+
+static int read_config(const struct arguments *a, struct config *config, struct err *e)
+{
+    config_defaults(config);
+    int rc = config_load(config, a->config, e);
+    for (unsigned i = 0; rc == 0 && i < a->set_count; i++) {
+        rc = config_set(config, a->set[i].key, a->set[i].value, e);
+    }
+    if (rc == 0 && a->listen[0] != '\0') {
+        rc = config_set(config, "daemon.listen", a->listen, e);
+    }
+    return rc != 0 ? rc : config_complete(config, e);
+}
+
+static void raise_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* fewer connections then, which is counted */
+    }
+}
+
+static void on_end_signal(uv_signal_t *handle, int number)
+{
+    struct front *f = handle->data;
+    log_info("signal %d", number);
+    pipeline_drain(f);
+}
+
+static void on_reload_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct front *f = handle->data;
+    struct config fresh;
+    struct err e = ERR_INIT;
+    notify_reloading();
+    config_defaults(&fresh);
+    if (config_load(&fresh, f->config.file[0] != '\0' ? f->config.file : NULL, &e) != 0) {
+        log_error("settings are kept as they were: %s", e.text);
+    } else {
+        /* what can change while devices run; the rest needs a restart */
+        f->config.log_level = fresh.log_level;
+        f->config.queue_max = fresh.queue_max;
+        f->config.session_inflight_max = fresh.session_inflight_max;
+        f->config.time_limit_ms = fresh.time_limit_ms;
+        f->config.window = fresh.window;
+        f->config.keep_results_bytes = fresh.keep_results_bytes;
+        log_set_level(fresh.log_level);
+        log_info("settings were read again");
+    }
+    notify_ready(f->device_count);
+}
+
+static void init_signals(struct front *f)
+{
+    struct {
+        uv_signal_t *handle;
+        int number;
+        uv_signal_cb callback;
+    } signals[] = {{&f->sigterm, SIGTERM, on_end_signal},
+                   {&f->sigint, SIGINT, on_end_signal},
+                   {&f->sighup, SIGHUP, on_reload_signal}};
+    for (unsigned i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        (void)uv_signal_init(f->loop, signals[i].handle);
+        signals[i].handle->data = f;
+        (void)uv_signal_start(signals[i].handle, signals[i].callback, signals[i].number);
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+static int init_front(struct front *f, uv_loop_t *loop, const struct config *config, struct err *e)
+{
+    /* Later starts have greater generations: what an earlier daemon gave out is then stale, not
+     * somebody else's. */
+    uint32_t generation = (uint32_t)(clock_wall_ns() / NS_PER_S & 0x7fffffff) | 1;
+    f->loop = loop;
+    f->config = *config;
+    f->build = GPUD_BUILD;
+    f->started_ns = clock_now_ns();
+    f->next_session = 1;
+    f->next_worker = 1;
+    f->next_job = 1;
+    f->supervised = getenv("NOTIFY_SOCKET") != NULL && getenv("GPUD_SUPERVISED") != NULL;
+    idmap_init(&f->buffers, 1u << 20, generation);
+    idmap_init(&f->programs, 65536, generation);
+    idmap_init(&f->modules, 16384, generation);
+    idmap_init(&f->kernels, 65536, generation);
+    if (getrandom(f->daemon_id, sizeof f->daemon_id, 0) != (ssize_t)sizeof f->daemon_id) {
+        return err_errno(e, ERR_IO, "random bytes");
+    }
+    if (mkdir(config->runtime_dir, 0750) != 0 && errno != EEXIST) {
+        return err_errno(e, ERR_IO, "runtime directory %s", config->runtime_dir);
+    }
+    return 0;
+}
+
+static int run(const struct config *config)
+{
+    uv_loop_t loop;
+    struct err e = ERR_INIT;
+    struct front *f = calloc(1, sizeof *f);
+    if (f == NULL || uv_loop_init(&loop) != 0) {
+        free(f);
+        log_error("out of memory");
+        return EXIT_FAILURE;
+    }
+    int rc = init_front(f, &loop, config, &e);
+    if (rc == 0) {
+        init_signals(f);
+        rc = pipeline_start(f, &e);
+        if (rc != 0) {
+            pipeline_stop(f);
+        }
+        (void)uv_run(&loop, UV_RUN_DEFAULT);
+        pipeline_finish(f);
+    }
+    if (rc != 0) {
+        log_error("%s", e.text);
+        f->exit_code = EXIT_FAILURE;
+    }
+    int status = f->exit_code;
+    free(f);
+    if (uv_loop_close(&loop) != 0) {
+        log_error("the loop was not empty at the end");
+        status = EXIT_FAILURE;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {0};
+    struct config config;
+    struct err e = ERR_INIT;
+    log_open("gpud", LOG_LEVEL_INFO);
+    int status = parse(&a, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    if (read_config(&a, &config, &e) != 0) {
+        (void)fprintf(stderr, "gpud: %s\n", e.text);
+        return EXIT_USAGE;
+    }
+    if (a.check) {
+        (void)printf("settings are good%s%s\n", config.file[0] != '\0' ? ": " : "", config.file);
+        return EXIT_SUCCESS;
+    }
+    log_set_level(config.log_level);
+    raise_limits();
+    log_info("kernels of users run in the daemon's own domain: they are for trusted tenants only");
+    return run(&config);
+}

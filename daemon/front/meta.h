@@ -1,0 +1,14 @@
+/*
+ * What is attached to buffers and jobs in a worker, so that another front can go on with them, and
+ * back. Thread: the loop's.
+ */
+#ifndef FRONT_META_H
+#define FRONT_META_H
+
+#include "daemon/front/front.h"
+#include "proto/codec.h"
+
+int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e);
+int meta_of_job(const struct job *j, struct capbuf *out, struct err *e);
+
+#endif

@@ -1,0 +1,53 @@
+#include "daemon/front/notify.h"
+
+#ifdef GPUD_SYSTEMD
+#include <systemd/sd-daemon.h>
+
+void notify_ready(unsigned devices)
+{
+    (void)sd_notifyf(0, "READY=1\nSTATUS=%u devices", devices);
+}
+
+void notify_status(const struct front *f, unsigned serving)
+{
+    (void)sd_notifyf(0, "STATUS=%u of %u devices serve", serving, f->device_count);
+}
+
+void notify_watchdog(void)
+{
+    (void)sd_notify(0, "WATCHDOG=1");
+}
+
+void notify_reloading(void)
+{
+    (void)sd_notify(0, "RELOADING=1");
+}
+
+void notify_stopping(void)
+{
+    (void)sd_notify(0, "STOPPING=1");
+}
+#else
+void notify_ready(unsigned devices)
+{
+    (void)devices;
+}
+
+void notify_status(const struct front *f, unsigned serving)
+{
+    (void)f;
+    (void)serving;
+}
+
+void notify_watchdog(void)
+{
+}
+
+void notify_reloading(void)
+{
+}
+
+void notify_stopping(void)
+{
+}
+#endif

@@ -1,0 +1,13 @@
+/* What the service manager is told (sd_notify), where there is one. Thread: the loop's. */
+#ifndef FRONT_NOTIFY_H
+#define FRONT_NOTIFY_H
+
+#include "daemon/front/front.h"
+
+void notify_ready(unsigned devices);
+void notify_status(const struct front *f, unsigned serving);
+void notify_watchdog(void);
+void notify_reloading(void);
+void notify_stopping(void);
+
+#endif

@@ -1,0 +1,723 @@
+#include "daemon/front/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/adopt.h"
+#include "daemon/front/building.h"
+#include "daemon/front/command.h"
+#include "daemon/front/completion.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/discover.h"
+#include "daemon/front/dispatch.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/notify.h"
+#include "daemon/front/queue.h"
+#include "daemon/front/requests.h"
+#include "daemon/front/standing.h"
+#include "daemon/front/worker.h"
+
+#define TICK_MS     20u
+#define CONTEXTS    2048u /* requests unanswered at once, over all sessions */
+#define REORDER_MAX 256u
+#define DRAIN_NS    (30 * NS_PER_S)
+#define POOL_TICKS  50u /* pool statistics once a second */
+
+/* ---- answers ------------------------------------------------------------------------------------
+ */
+
+static void answer(struct front *f, struct op *o, struct bytes reply)
+{
+    if (o == NULL) {
+        return;
+    }
+    if (o->slot != NULL) {
+        listener_reply(f->listener, o->slot, reply);
+        o->slot = NULL;
+    }
+    if (o->loose) {
+        op_destroy(o);
+    } else if (!op_answer(o, reply)) {
+        log_error("an answer of %zu bytes could not be kept", reply.size);
+    }
+}
+
+static void encode_error(const struct err *e, struct bytes log, struct capbuf *out)
+{
+    struct msg_error m;
+    proto_error_from(e, &m);
+    m.log = log.size <= PROTO_LOG_MAX ? log : bytes_of(log.data, PROTO_LOG_MAX);
+    if (proto_encode(&schema_msg_error, &m, out, NULL) != 0) {
+        m.log = (struct bytes){0};
+        capbuf_reset(out);
+        (void)proto_encode(&schema_msg_error, &m, out, NULL);
+    }
+}
+
+static void answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
+{
+    struct capbuf out;
+    capbuf_init(&out, PROTO_LOG_MAX + 8192);
+    encode_error(e, log, &out);
+    answer(f, o, capbuf_view(&out));
+    capbuf_finish(&out);
+}
+
+static void reply_error(struct front *f, struct request *r, const struct err *e)
+{
+    struct capbuf out;
+    capbuf_init(&out, 8192);
+    encode_error(e, (struct bytes){0}, &out);
+    listener_reply(f->listener, r->slot, capbuf_view(&out));
+    capbuf_finish(&out);
+    request_destroy(r);
+}
+
+/* ---- requests -----------------------------------------------------------------------------------
+ */
+
+struct route {
+    request_fn handler;
+    bool sequenced;
+    bool restores; /* may come again without a number after the daemon was started anew */
+    bool anybody;  /* before HELLO too */
+};
+
+static const struct route routes[] = {
+    [MSG_KIND_PING] = {request_ping, .anybody = true},
+    [MSG_KIND_BUFFER_CREATE] = {request_buffer_create, .sequenced = true},
+    [MSG_KIND_BUFFER_FREE] = {request_buffer_free, .sequenced = true},
+    [MSG_KIND_BUFFER_INFO] = {request_buffer_info, .sequenced = true},
+    [MSG_KIND_BUFFER_SEAL] = {request_buffer_seal, .sequenced = true},
+    [MSG_KIND_BUFFER_PUBLISH] = {request_buffer_publish, .sequenced = true},
+    [MSG_KIND_BUFFER_OPEN] = {request_buffer_open, .sequenced = true},
+    [MSG_KIND_MODULE_LOAD] = {request_module_load, .sequenced = true, .restores = true},
+    [MSG_KIND_MODULE_UNLOAD] = {request_module_unload, .sequenced = true},
+    [MSG_KIND_KERNEL_FIND] = {request_kernel_find, .sequenced = true, .restores = true},
+    [MSG_KIND_PROGRAM_CREATE] = {request_program_create, .sequenced = true, .restores = true},
+    [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true},
+    [MSG_KIND_SUBMIT] = {request_submit, .sequenced = true},
+    [MSG_KIND_CANCEL] = {request_cancel},
+    [MSG_KIND_JOB_INFO] = {request_job_info},
+    [MSG_KIND_EXPLAIN] = {request_explain},
+    [MSG_KIND_QUERY] = {request_query, .anybody = true},
+    [MSG_KIND_CONTROL] = {request_control},
+};
+
+static const struct route *route_of(unsigned kind)
+{
+    bool known = kind < sizeof routes / sizeof routes[0] && routes[kind].handler != NULL;
+    return known ? &routes[kind] : NULL;
+}
+
+/* Runs the handler of a request that has an op; takes the request. */
+static void handle_with_op(struct front *f, struct session *s, struct op *o, struct request *r)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
+    s->requests++;
+    int rc = route_of(r->kind)->handler(&c, &e);
+    if (rc != 0) {
+        answer_error(f, o, &e, (struct bytes){0});
+    } else if (out.size > 0) {
+        answer(f, o, capbuf_view(&out));
+    }
+    capbuf_finish(&out);
+    request_destroy(c.r);
+}
+
+/* Answered at once, known to nobody afterwards. */
+static void handle_plain(struct front *f, struct session *s, struct request *r)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    struct request_context c = {.f = f, .s = s, .r = r, .out = &out};
+    int rc = route_of(r->kind)->handler(&c, &e);
+    if (rc == 0) {
+        listener_reply(f->listener, r->slot, capbuf_view(&out));
+        request_destroy(r);
+    } else {
+        reply_error(f, r, &e);
+    }
+    capbuf_finish(&out);
+}
+
+static void admit(struct front *f, struct session *s, struct request *r)
+{
+    uint64_t seq = r->msg.ping.seq;
+    struct op *o = op_create(s, seq, r->slot);
+    if (o == NULL) {
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_NOMEM, "request");
+        reply_error(f, r, &e); /* its number stays open: it may come again */
+        return;
+    }
+    s->expect = seq + 1;
+    handle_with_op(f, s, o, r);
+}
+
+/* A number that was seen: the same answer, now or when it is there. */
+static void again(struct front *f, struct op *o, struct request *r)
+{
+    f->count.deduplicated++;
+    if (o->answered && o->reply != NULL) {
+        listener_reply(f->listener, r->slot, bytes_of(o->reply, o->reply_size));
+    } else {
+        if (o->slot != NULL) {
+            listener_drop(f->listener, o->slot);
+        }
+        o->slot = r->slot;
+    }
+    request_destroy(r);
+}
+
+/* Past those that are known from a worker's holdings, then the early ones whose turn it is. */
+static void go_on(struct front *f, struct session *s)
+{
+    for (;;) {
+        while (op_find(s, s->expect) != NULL) {
+            s->expect++;
+        }
+        struct request *r = session_early_take(s);
+        if (r == NULL) {
+            return;
+        }
+        admit(f, s, r);
+    }
+}
+
+static void acknowledged(void *data, struct op *o)
+{
+    struct front *f = data;
+    struct job *j = NULL;
+    HASH_FIND(hh, f->jobs, &o->job, sizeof o->job, j);
+    if (j != NULL && job_ended(j) && !j->async) {
+        job_release(f, j);
+    }
+}
+
+static void sequenced(struct front *f, struct session *s, struct request *r)
+{
+    uint64_t seq = r->msg.ping.seq;
+    struct err e = ERR_INIT;
+    struct op *o = op_find(s, seq);
+    if (o != NULL) {
+        again(f, o, r);
+        go_on(f, s);
+    } else if (seq < s->expect) {
+        (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer acknowledged",
+                      (unsigned long long)seq);
+        reply_error(f, r, &e);
+    } else if (seq == s->expect) {
+        admit(f, s, r);
+        go_on(f, s);
+    } else if (session_early_put(s, r, seq, REORDER_MAX, &e) != 0) {
+        reply_error(f, r, &e);
+    }
+}
+
+static void restore(struct front *f, struct session *s, struct request *r)
+{
+    struct op *o = op_create_loose(s, r->slot);
+    if (o == NULL) {
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_NOMEM, "request");
+        reply_error(f, r, &e);
+        return;
+    }
+    handle_with_op(f, s, o, r);
+}
+
+static void hello(struct front *f, struct request *r)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    struct session *s = NULL;
+    capbuf_init(&out, 4096);
+    if (standing_hello(f, r, &out, &s, &e) != 0) {
+        reply_error(f, r, &e);
+    } else {
+        listener_identified(f->listener, r->peer.pipe);
+        listener_reply(f->listener, r->slot, capbuf_view(&out));
+        request_destroy(r);
+    }
+    capbuf_finish(&out);
+}
+
+static void bye(struct front *f, struct session *s, struct request *r)
+{
+    struct capbuf out;
+    struct msg_done done = {0};
+    capbuf_init(&out, 64);
+    if (proto_encode(&schema_msg_done, &done, &out, NULL) == 0) {
+        listener_reply(f->listener, r->slot, capbuf_view(&out));
+    }
+    capbuf_finish(&out);
+    request_destroy(r);
+    standing_end(f, s);
+}
+
+static void of_session(struct front *f, struct session *s, const struct route *route,
+                       struct request *r)
+{
+    uint64_t seq = r->msg.ping.seq;
+    session_ack(s, r->msg.ping.ack, acknowledged, f);
+    if (!route->sequenced) {
+        handle_plain(f, s, r);
+    } else if (seq > 0) {
+        sequenced(f, s, r);
+    } else if (route->restores) {
+        restore(f, s, r);
+    } else {
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_PROTOCOL, "a request of kind %u needs a sequence number", r->kind);
+        reply_error(f, r, &e);
+    }
+}
+
+static void on_request(void *data, struct request *r)
+{
+    struct front *f = data;
+    struct err e = ERR_INIT;
+    if (r->kind == MSG_KIND_HELLO) {
+        hello(f, r);
+        return;
+    }
+    struct session *s = standing_find(f, r->peer.pipe);
+    const struct route *route = route_of(r->kind);
+    if (s == NULL && (route == NULL || !route->anybody)) {
+        (void)err_set(&e, ERR_STATE, "the first message of a connection is HELLO");
+        reply_error(f, r, &e);
+    } else if (s == NULL) {
+        handle_plain(f, NULL, r);
+    } else if (r->kind == MSG_KIND_WAIT) {
+        session_ack(s, r->msg.wait.ack, acknowledged, f);
+        standing_wait(f, s, r);
+    } else if (r->kind == MSG_KIND_BYE) {
+        bye(f, s, r);
+    } else if (route == NULL) {
+        (void)err_set(&e, ERR_PROTOCOL, "requests of kind %u are not known", r->kind);
+        reply_error(f, r, &e);
+    } else {
+        of_session(f, s, route, r);
+    }
+}
+
+static void on_closed(void *data, uint32_t pipe)
+{
+    standing_disconnected(data, pipe);
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------------
+ */
+
+static void answer_job(struct front *f, struct job *j)
+{
+    struct capbuf record;
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&record, PROTO_MESSAGE_MAX);
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    int rc = completion_result(j, &record, &e);
+    if (rc == 0 && j->async) {
+        rc = session_result(j->session, j->id, capbuf_view(&record)) ? 0 : ERR_NOMEM;
+        standing_tell(f, j->session, clock_now_ns());
+    } else if (rc == 0) {
+        struct msg_results m = {.results = proto_list_of(&record, 1)};
+        rc = proto_encode(&schema_msg_results, &m, &out, &e);
+        if (rc == 0) {
+            answer(f, j->op, capbuf_view(&out));
+        }
+    }
+    if (rc != 0 && !j->async) {
+        answer_error(f, j->op, &e, (struct bytes){0});
+    }
+    capbuf_finish(&record);
+    capbuf_finish(&out);
+}
+
+static void on_job_ended(struct front *f, struct job *j)
+{
+    if (j->probe) {
+        discover_probed(f, j->device, j);
+    } else if (j->session != NULL && (j->op != NULL || j->async)) {
+        answer_job(f, j);
+    }
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        buffer_seal_next(f, j->work.uses[i].buffer);
+    }
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        building_settle(f, j->work.modules[i]);
+    }
+}
+
+static void on_worker_lost(struct front *f, struct device *d, bool external, const char *why)
+{
+    building_device_lost(f, d);
+    completion_lost(f, d, external, why);
+    buffer_device_lost(f, d);
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        standing_tell(f, s, clock_now_ns());
+    }
+}
+
+/* ---- the end of a turn --------------------------------------------------------------------------
+ */
+
+static void on_idle(uv_idle_t *idle)
+{
+    (void)idle; /* its being active is what keeps the loop from sleeping */
+}
+
+static void on_check(uv_check_t *check)
+{
+    struct front *f = check->data;
+    if (f->kicked) {
+        f->kicked = false;
+        (void)uv_idle_stop(&f->kick_idle);
+        dispatch_all(f);
+    }
+}
+
+static void kick(struct front *f)
+{
+    if (!f->kicked && !uv_is_closing((uv_handle_t *)&f->kick_idle)) {
+        f->kicked = true;
+        (void)uv_idle_start(&f->kick_idle, on_idle);
+    }
+}
+
+/* ---- readiness, time
+ * ------------------------------------------------------------------------------ */
+
+static void on_device_changed(struct front *f, struct device *d)
+{
+    (void)d;
+    unsigned serving = discover_serving(f);
+    bool ready = serving >= f->config.min_devices;
+    if (ready && !f->ready_told) {
+        f->ready_told = true;
+        log_info("ready: %u device%s", serving, serving == 1 ? "" : "s");
+        notify_ready(serving);
+    }
+    notify_status(f, serving);
+}
+
+static void expire(struct front *f, uint64_t now)
+{
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        if (j->state == JOB_QUEUED && now >= j->deadline_ns) {
+            struct err e = ERR_INIT;
+            (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",
+                          job_wait_name(j->wait));
+            job_conclude(f, j, JOB_FAILED, &e);
+        }
+    }
+}
+
+static void offer_parked(struct front *f)
+{
+    for (struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        if (j->state == JOB_QUEUED && j->wait == WAIT_MODULE) {
+            queue_offer(f, j);
+        }
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct front *f = timer->data;
+    uint64_t now = clock_now_ns();
+    worker_tick(f, now);
+    if (f->queued_count > 0) {
+        expire(f, now);
+    }
+    standing_tick(f, now);
+    if (++f->ticks % POOL_TICKS == 0) {
+        notify_watchdog();
+        offer_parked(f);
+        for (unsigned i = 0; i < f->device_count; i++) {
+            command_pool(f->device[i], false);
+        }
+    }
+    if (f->draining && !f->stopping && (f->job_count == 0 || now >= f->drain_until_ns) &&
+        f->exit_after_drain) {
+        pipeline_stop(f);
+    }
+}
+
+/* ---- launcher
+ * ------------------------------------------------------------------------------------ */
+
+static void on_started(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text)
+{
+    struct front *f = data;
+    if (!compiler_started(f->compiler, id, code, text)) {
+        (void)worker_started(f, id, pid, fd, code, text);
+    }
+}
+
+static void on_ended(void *data, uint64_t id, int status, bool timed_out)
+{
+    struct front *f = data;
+    if (!compiler_ended(f->compiler, id, status, timed_out)) {
+        (void)worker_ended(f, id, status);
+    }
+}
+
+static void on_held(void *data, uint64_t id, pid_t pid, struct bytes meta, int channel, int input,
+                    int output)
+{
+    adopt_worker(data, id, pid, meta, channel, input, output);
+}
+
+static void on_listed(void *data, uint64_t count)
+{
+    (void)count;
+    discover_start(data);
+}
+
+static void on_launcher_lost(void *data, const struct err *e)
+{
+    struct front *f = data;
+    if (f->stopping) {
+        return;
+    }
+    /* All workers went with it. Ending is honest: the service manager (or the user) starts all
+     * anew, and clients come back by themselves. */
+    log_error("the launcher is gone: %s", e->text);
+    pipeline_stop(f);
+    f->exit_code = 1;
+}
+
+static const struct launcher_callbacks launcher_callbacks = {.started = on_started,
+                                                             .ended = on_ended,
+                                                             .held = on_held,
+                                                             .listed = on_listed,
+                                                             .lost = on_launcher_lost};
+
+/* ---- start and stop
+ * -------------------------------------------------------------------------------- */
+
+static void set_hooks(struct front *f)
+{
+    f->hooks = (struct front_hooks){
+        .answer = answer,
+        .answer_error = answer_error,
+        .job_ended = on_job_ended,
+        .kick = kick,
+        .buffer_create = command_buffer_create,
+        .buffer_free = command_buffer_free,
+        .buffer_meta = command_buffer_meta,
+        .buffer_seal = command_buffer_seal,
+        .module_need = building_need,
+        .module_build_done = module_answered,
+        .job_send = command_job,
+        .job_retire = command_retire,
+        .worker_end = worker_end,
+        .device_changed = on_device_changed,
+        .worker_lost = on_worker_lost,
+        .worker_done = completion_done,
+        .worker_buffer = buffer_answered,
+        .worker_module = building_loaded,
+        .worker_ready = discover_ready,
+        .worker_absent = discover_absent,
+        .held_buffer = adopt_buffer,
+        .held_module = building_held,
+        .held_job = adopt_job,
+        .held_end = adopt_end,
+    };
+}
+
+static int start_launcher(struct front *f, struct err *e)
+{
+    struct launcher_options options = {.runtime_dir = f->config.runtime_dir,
+                                       .start = !f->supervised};
+    int rc =
+        launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct compiler_options compile = {
+        .cache_dir = f->config.cache_dir,
+        .build = f->build,
+        .parallel = 2,
+        .queue_max = 256,
+        .limits = {.cpu_s = f->config.compile_cpu_s,
+                   .memory = f->config.compile_memory_bytes,
+                   .wall_ns = f->config.compile_wall_ms * NS_PER_MS},
+    };
+    rc = compiler_create(f->loop, f->launcher, &compile, &f->compiler, e);
+    return rc != 0 ? rc : launcher_list(f->launcher, e);
+}
+
+static int start_listener(struct front *f, struct err *e)
+{
+    static const struct listener_callbacks callbacks = {.request = on_request, .closed = on_closed};
+    struct listener_options options = {.contexts = CONTEXTS,
+                                       .connections_max = (unsigned)f->config.connections_max,
+                                       .handshake_ns = f->config.handshake_timeout_ms * NS_PER_MS,
+                                       .ipc_mode = 0660};
+    int rc = listener_create(f->loop, &options, &callbacks, f, &f->listener, e);
+    for (unsigned i = 0; rc == 0 && i < f->config.listen_count; i++) {
+        rc = listener_add(f->listener, f->config.listen[i], e);
+    }
+    return rc;
+}
+
+/* Until workers from before have told what they hold, nobody can be answered rightly. */
+static bool adopting(const struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->state == DEVICE_ADOPTING) {
+            return true;
+        }
+    }
+    return !f->listed;
+}
+
+static void await_adoption(struct front *f)
+{
+    uint64_t until = clock_now_ns() + 5 * NS_PER_S;
+    while (adopting(f) && clock_now_ns() < until && !f->stopping) {
+        (void)uv_run(f->loop, UV_RUN_ONCE);
+    }
+}
+
+static void init_handles(struct front *f)
+{
+    (void)uv_idle_init(f->loop, &f->kick_idle); /* these cannot fail */
+    (void)uv_check_init(f->loop, &f->kick_check);
+    (void)uv_timer_init(f->loop, &f->tick);
+    f->kick_check.data = f;
+    f->tick.data = f;
+    (void)uv_check_start(&f->kick_check, on_check);
+    (void)uv_timer_start(&f->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+int pipeline_start(struct front *f, struct err *e)
+{
+    set_hooks(f);
+    init_handles(f);
+    int rc = building_init(f, e);
+    if (rc == 0) {
+        rc = start_launcher(f, e);
+    }
+    if (rc == 0) {
+        await_adoption(f);
+        rc = start_listener(f, e);
+    }
+    return rc;
+}
+
+void pipeline_drain(struct front *f)
+{
+    f->draining = true;
+    f->exit_after_drain = true;
+    f->drain_until_ns = clock_now_ns() + DRAIN_NS;
+    log_info("draining: %u jobs are unfinished", f->job_count);
+    notify_stopping();
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        (void)session_notice(s, NOTICE_DRAINING, 0);
+        standing_tell(f, s, clock_now_ns());
+    }
+}
+
+static void on_listener_closed(void *data)
+{
+    struct front *f = data;
+    listener_destroy(f->listener);
+    f->listener = NULL;
+}
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (!uv_is_closing(handle)) {
+        uv_close(handle, NULL);
+    }
+}
+
+void pipeline_stop(struct front *f)
+{
+    if (f->stopping) {
+        return;
+    }
+    f->stopping = true;
+    (void)uv_timer_stop(&f->tick);
+    close_handle((uv_handle_t *)&f->tick);
+    close_handle((uv_handle_t *)&f->kick_idle);
+    close_handle((uv_handle_t *)&f->kick_check);
+    close_handle((uv_handle_t *)&f->sigterm);
+    close_handle((uv_handle_t *)&f->sigint);
+    close_handle((uv_handle_t *)&f->sighup);
+    compiler_destroy(f->compiler);
+    f->compiler = NULL;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        worker_detach(f->device[i]);
+    }
+    if (f->launcher != NULL && !f->supervised) {
+        (void)launcher_quit(f->launcher, NULL);
+    }
+    launcher_link_close(f->launcher);
+    f->launcher = NULL;
+    if (f->listener != NULL) {
+        listener_close(f->listener, on_listener_closed, f);
+    }
+}
+
+static void free_jobs(struct front *f)
+{
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        HASH_DEL(f->jobs, j);
+        if (!job_ended(j)) {
+            queue_remove(f, j);
+            j->retained = false;
+            f->job_count--;
+        }
+        hazard_forget(j);
+        job_destroy(j);
+    }
+}
+
+void pipeline_finish(struct front *f)
+{
+    struct session *s;
+    struct session *next;
+    HASH_ITER(hh, f->sessions, s, next)
+    {
+        HASH_DEL(f->sessions, s);
+        session_destroy(s);
+    }
+    free_jobs(f);
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        buffer_destroy(b);
+    }
+    cursor = 0;
+    struct program *p;
+    while ((p = idmap_next(&f->programs, &cursor, NULL)) != NULL) {
+        program_unref(p);
+    }
+    building_finish(f);
+    for (unsigned i = 0; i < f->device_count; i++) {
+        device_staging_finish(f->device[i]);
+        free(f->device[i]);
+    }
+    tenant_destroy_all(&f->tenants);
+    idmap_finish(&f->buffers);
+    idmap_finish(&f->programs);
+    idmap_finish(&f->modules);
+    idmap_finish(&f->kernels);
+}

@@ -1,0 +1,17 @@
+/*
+ * The order of the stages, top to bottom: a request comes in, is put in its session's order,
+ * handled, becomes a job, waits, is given to a worker, ends, and is answered. Only this file knows
+ * all stages. Thread: the loop's.
+ */
+#ifndef FRONT_PIPELINE_H
+#define FRONT_PIPELINE_H
+
+#include "daemon/front/front.h"
+
+/* Fills the hooks and starts: launcher, workers, then the sockets. */
+int pipeline_start(struct front *f, struct err *e);
+void pipeline_drain(struct front *f);  /* no new jobs; ends the loop when all have ended */
+void pipeline_stop(struct front *f);   /* ends now: the loop runs empty */
+void pipeline_finish(struct front *f); /* after the loop: frees everything */
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * The ready queues: jobs whose predecessors allow them to run, in order of admission; one queue for
+ * each device (jobs bound to it) and one for jobs that any device may take. Thread: the loop's.
+ */
+#ifndef FRONT_QUEUE_H
+#define FRONT_QUEUE_H
+
+#include "daemon/front/front.h"
+
+/* A queued job goes to its queue if hazards allow it, else it waits for its predecessors. */
+void queue_offer(struct front *f, struct job *j);
+void queue_remove(struct front *f, struct job *j); /* not in one: nothing happens */
+/* After `j` was dispatched or ended: its successors may be ready now (or no more). */
+void queue_successors(struct front *f, struct job *j);
+/* The first job that `d` may take: the older one of the two heads. NULL: none. */
+struct job *queue_head(const struct front *f, const struct device *d);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * What each request does. A handler either writes its answer into `out`, or leaves `out` empty and
+ * sees to it that `o` is answered later, or fails with a typed error and has changed nothing.
+ * Thread: the loop's; nothing blocks.
+ */
+#ifndef FRONT_REQUESTS_H
+#define FRONT_REQUESTS_H
+
+#include "daemon/front/front.h"
+
+/* s: who asks. o: the op to answer later; NULL for requests that are answered at once. */
+struct request_context {
+    struct front *f;
+    struct session *s; /* NULL only for PING and QUERY before HELLO */
+    struct op *o;
+    struct request *r; /* a handler that keeps it sets this to NULL */
+    struct capbuf *out;
+};
+
+typedef int (*request_fn)(struct request_context *c, struct err *e);
+
+int request_ping(struct request_context *c, struct err *e);
+int request_buffer_create(struct request_context *c, struct err *e);
+int request_buffer_free(struct request_context *c, struct err *e);
+int request_buffer_info(struct request_context *c, struct err *e);
+int request_buffer_seal(struct request_context *c, struct err *e);
+int request_buffer_publish(struct request_context *c, struct err *e);
+int request_buffer_open(struct request_context *c, struct err *e);
+int request_module_load(struct request_context *c, struct err *e);
+int request_module_unload(struct request_context *c, struct err *e);
+int request_kernel_find(struct request_context *c, struct err *e);
+int request_program_create(struct request_context *c, struct err *e);
+int request_program_free(struct request_context *c, struct err *e);
+int request_submit(struct request_context *c, struct err *e);
+int request_cancel(struct request_context *c, struct err *e);
+int request_job_info(struct request_context *c, struct err *e);
+int request_explain(struct request_context *c, struct err *e);
+int request_query(struct request_context *c, struct err *e);
+int request_control(struct request_context *c, struct err *e);
+
+/* Answers what waited for a buffer: its creation, its sealing. */
+void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m);
+/* A job left a buffer that is to be sealed: once no writer is left the copy starts. */
+void buffer_seal_next(struct front *f, struct buffer *b);
+void buffer_device_lost(struct front *f, struct device *d);
+void buffer_device_ready(struct front *f, struct device *d);
+bool buffer_restoring(const struct front *f, const struct device *d);
+/* Takes the handle away; memory goes when no job names it. */
+void buffer_drop(struct front *f, struct buffer *b);
+
+void module_answered(struct front *f, struct build *b, const struct compile_response *response);
+void module_drop(struct front *f, struct module *m);
+
+#endif

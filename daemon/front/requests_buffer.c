@@ -1,0 +1,443 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/front/command.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/requests.h"
+
+static int reply_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
+{
+    const uint64_t *d = b->shape.dim;
+    struct msg_buffer m = {.handle = b->handle,
+                           .dtype = b->shape.dtype,
+                           .ndim = b->shape.ndim,
+                           .d0 = d[0],
+                           .d1 = d[1],
+                           .d2 = d[2],
+                           .d3 = d[3],
+                           .flags = b->flags,
+                           .label = bytes_str(b->label),
+                           .state = buffer_wire_state(b),
+                           .device = b->device + 1,
+                           .name = bytes_str(b->name),
+                           .generation = b->handle >> 32};
+    return proto_encode(&schema_msg_buffer, &m, out, e);
+}
+
+static void answer_buffer(struct front *f, struct buffer *b)
+{
+    struct op *o = b->pending;
+    b->pending = NULL;
+    if (o == NULL) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    if (reply_buffer(b, &out, &e) == 0) {
+        f->hooks.answer(f, o, capbuf_view(&out));
+    } else {
+        f->hooks.answer_error(f, o, &e, (struct bytes){0});
+    }
+    capbuf_finish(&out);
+}
+
+static void answer_failure(struct front *f, struct buffer *b, const struct err *e)
+{
+    struct op *o = b->pending;
+    b->pending = NULL;
+    if (o != NULL) {
+        f->hooks.answer_error(f, o, e, (struct bytes){0});
+    }
+}
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+static uint64_t room(const struct device *d)
+{
+    uint64_t limit =
+        d->memory_limit > 0 && d->memory_limit < d->memory ? d->memory_limit : d->memory;
+    return limit > d->buffer_bytes ? limit - d->buffer_bytes : 0;
+}
+
+/* The wished device, or the serving one with the most room. */
+static int choose_device(struct front *f, uint64_t wish, uint64_t bytes, struct device **ret_device,
+                         struct err *e)
+{
+    struct device *best = NULL;
+    bool hope = false;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        hope = hope || device_hopeful(d);
+        if ((wish != 0 && wish != i + 1) || !device_serves(d)) {
+            continue;
+        }
+        if (best == NULL || room(d) > room(best)) {
+            best = d;
+        }
+    }
+    if (best == NULL) {
+        (void)err_set(e, wish > f->device_count ? ERR_RANGE : ERR_NO_DEVICE,
+                      wish > 0 ? "device %llu does not serve: see gpuctl devices"
+                               : "no device serves: see gpuctl devices",
+                      (unsigned long long)(wish > 0 ? wish - 1 : 0));
+        if (hope && e != NULL) {
+            e->retry_after_ns = 100 * NS_PER_MS;
+        }
+        return e != NULL ? e->code : ERR_NO_DEVICE;
+    }
+    if (bytes > room(best) || (best->max_alloc > 0 && bytes > best->max_alloc)) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%llu bytes wanted; device %u has %llu of %llu left, at most %llu at once",
+                       (unsigned long long)bytes, best->index, (unsigned long long)room(best),
+                       (unsigned long long)best->memory, (unsigned long long)best->max_alloc);
+    }
+    *ret_device = best;
+    return 0;
+}
+
+static int make(struct request_context *c, const struct shape *shape, struct device *d,
+                struct buffer **ret_buffer, struct err *e)
+{
+    const struct msg_buffer_create *m = &c->r->msg.buffer_create;
+    struct buffer *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return err_set(e, ERR_NOMEM, "buffer");
+    }
+    b->host_fd = -1;
+    b->shape = *shape;
+    b->bytes = shape_bytes(shape);
+    b->flags = m->flags;
+    b->tenant = c->s->tenant;
+    b->owner = c->s;
+    b->seq = m->seq;
+    b->device = d->index;
+    b->linger_until_ns = NS_NEVER;
+    memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
+    if (!bytes_to_str(m->label, b->label, sizeof b->label)) {
+        free(b);
+        return err_set(e, ERR_INVALID, "label of %zu bytes", m->label.size);
+    }
+    b->handle = idmap_add(&c->f->buffers, b);
+    if (b->handle == 0) {
+        free(b);
+        return err_set(e, ERR_LIMIT, "too many buffers");
+    }
+    *ret_buffer = b;
+    return 0;
+}
+
+int request_buffer_create(struct request_context *c, struct err *e)
+{
+    struct front *f = c->f;
+    const struct msg_buffer_create *m = &c->r->msg.buffer_create;
+    uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
+    struct shape shape;
+    int rc = shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if ((m->flags & ~(uint64_t)BUFFER_FLAG_ZERO) != 0) {
+        return err_set(e, ERR_INVALID, "unknown flags %#llx", (unsigned long long)m->flags);
+    }
+    if (c->s->buffers >= f->config.buffers_max) {
+        return err_set(e, ERR_LIMIT, "this session has %u buffers, at most %llu", c->s->buffers,
+                       (unsigned long long)f->config.buffers_max);
+    }
+    struct device *d = NULL;
+    rc = choose_device(f, m->device, shape_bytes(&shape), &d, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct buffer *b = NULL;
+    rc = make(c, &shape, d, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    b->pending = c->o;
+    d->buffer_bytes += b->bytes;
+    c->s->tenant->buffer_bytes += b->bytes;
+    c->s->buffers++;
+    if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
+        spans_add(&b->defined, 0, b->bytes);
+    }
+    f->hooks.buffer_create(f, b);
+    return 0;
+}
+
+/* ---- what the worker answers ------------------------------------------------------------------
+ */
+
+static void created(struct front *f, struct buffer *b, const struct err *e)
+{
+    if (e->code == 0) {
+        buffer_set_state(b, BUFFER_LIVE);
+        answer_buffer(f, b);
+    } else {
+        answer_failure(f, b, e);
+        buffer_set_state(b, BUFFER_LOST); /* the worker has nothing to free */
+        buffer_drop(f, b);
+    }
+}
+
+static void sealed(struct front *f, struct buffer *b, const struct err *e)
+{
+    if (e->code == 0) {
+        answer_buffer(f, b);
+        return;
+    }
+    b->sealed = false;
+    if (b->host_fd >= 0) {
+        (void)close(b->host_fd);
+        b->host_fd = -1;
+    }
+    answer_failure(f, b, e);
+}
+
+void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m)
+{
+    struct buffer *b = idmap_get(&f->buffers, m->id);
+    if (b == NULL || b->device != d->index) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    if (m->code != 0) {
+        (void)err_set_vendor(&e, (int)m->code, (int)m->vendor, "%.*s", (int)m->text.size,
+                             (const char *)m->text.data);
+        (void)err_wrap(&e, "buffer %s of %llu bytes for %s", b->label, (unsigned long long)b->bytes,
+                       b->tenant->name);
+    }
+    if (b->state == BUFFER_CREATING) {
+        created(f, b, &e);
+    } else if (b->state == BUFFER_RESTORING) {
+        buffer_set_state(b, e.code == 0 ? BUFFER_LIVE : BUFFER_LOST);
+        f->hooks.worker_ready(f, d);
+    } else if (b->sealed && b->pending != NULL) {
+        sealed(f, b, &e);
+    }
+}
+
+/* ---- free, info, seal, publish, open ----------------------------------------------------------
+ */
+
+static int find(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
+                struct err *e)
+{
+    return buffer_find(&c->f->buffers, handle, c->s->tenant, ret_buffer, e);
+}
+
+/* Only its maker changes what a buffer is. */
+static int find_own(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
+                    struct err *e)
+{
+    int rc = find(c, handle, ret_buffer, e);
+    if (rc == 0 && (*ret_buffer)->owner != c->s) {
+        return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
+                       (unsigned long long)handle);
+    }
+    return rc;
+}
+
+void buffer_drop(struct front *f, struct buffer *b)
+{
+    (void)idmap_remove(&f->buffers, b->handle);
+    f->device[b->device]->buffer_bytes -= b->bytes;
+    b->tenant->buffer_bytes -= b->bytes;
+    if (b->owner != NULL) {
+        b->owner->buffers--;
+        b->owner = NULL;
+    }
+    b->freed = true;
+    b->name[0] = '\0';
+    buffer_settle(f, b);
+}
+
+static int reply_done(struct request_context *c, uint64_t value, struct err *e)
+{
+    struct msg_done m = {.value = value};
+    return proto_encode(&schema_msg_done, &m, c->out, e);
+}
+
+int request_buffer_free(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    uint64_t handle = c->r->msg.buffer_free.handle;
+    int rc = find(c, handle, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (b->owner != c->s) {
+        if (!session_opened_remove(c->s, handle)) {
+            return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
+                           (unsigned long long)handle);
+        }
+        b->openers--; /* one that opened it by name lets go */
+        if (b->owner == NULL && b->openers == 0) {
+            b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+        }
+        return reply_done(c, 0, e);
+    }
+    if (b->state == BUFFER_CREATING || b->pending != NULL) {
+        return err_set(e, ERR_STATE, "buffer %#llx is being made or sealed",
+                       (unsigned long long)handle);
+    }
+    if (b->name[0] != '\0' && b->openers > 0) {
+        b->owner->buffers--; /* others hold it: it goes on by its name */
+        b->owner = NULL;
+        return reply_done(c, 0, e);
+    }
+    rc = reply_done(c, 0, e);
+    buffer_drop(c->f, b);
+    return rc;
+}
+
+int request_buffer_info(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = find(c, c->r->msg.buffer_info.handle, &b, e);
+    return rc != 0 ? rc : reply_buffer(b, c->out, e);
+}
+
+void buffer_seal_next(struct front *f, struct buffer *b)
+{
+    if (!b->seal_wanted || b->writer != NULL || b->state != BUFFER_LIVE) {
+        return;
+    }
+    b->seal_wanted = false;
+    if (spans_cover(&b->defined, 0, b->bytes)) {
+        f->hooks.buffer_seal(f, b);
+        return;
+    }
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_UNDEFINED, "buffer %#llx (%s) is not fully written: it cannot be sealed",
+                  (unsigned long long)b->handle, b->label);
+    b->sealed = false;
+    answer_failure(f, b, &e);
+}
+
+int request_buffer_seal(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = find_own(c, c->r->msg.buffer_seal.handle, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (b->state != BUFFER_LIVE) {
+        return err_set(e, b->state == BUFFER_LOST ? ERR_BUFFER_LOST : ERR_STATE,
+                       "buffer %#llx is %s", (unsigned long long)b->handle, buffer_state_name(b));
+    }
+    if (b->sealed) {
+        return err_set(e, ERR_SEALED, "buffer %#llx is sealed already",
+                       (unsigned long long)b->handle);
+    }
+    b->sealed = true; /* no writer is admitted from here on */
+    b->seal_wanted = true;
+    b->pending = c->o;
+    buffer_seal_next(c->f, b);
+    return 0;
+}
+
+int request_buffer_publish(struct request_context *c, struct err *e)
+{
+    const struct msg_buffer_publish *m = &c->r->msg.buffer_publish;
+    char name[PROTO_NAME_MAX + 1];
+    struct buffer *b = NULL;
+    int rc = find_own(c, m->handle, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (m->name.size == 0 || !bytes_to_str(m->name, name, sizeof name)) {
+        return err_set(e, ERR_INVALID, "a published buffer needs a name of 1 to %u bytes",
+                       PROTO_NAME_MAX);
+    }
+    struct buffer *other = buffer_named(&c->f->buffers, c->s->tenant, name);
+    if (other != NULL && other != b) {
+        return err_set(e, ERR_EXISTS, "a buffer is published as %s already", name);
+    }
+    (void)snprintf(b->name, sizeof b->name, "%s", name);
+    b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
+    b->linger_ns = m->linger_ns;
+    c->f->hooks.buffer_meta(c->f, b);
+    return reply_buffer(b, c->out, e);
+}
+
+int request_buffer_open(struct request_context *c, struct err *e)
+{
+    char name[PROTO_NAME_MAX + 1];
+    const struct bytes given = c->r->msg.buffer_open.name;
+    struct buffer *b = NULL;
+    if (bytes_to_str(given, name, sizeof name)) {
+        b = buffer_named(&c->f->buffers, c->s->tenant, name);
+    }
+    if (b == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "no buffer is published as %.*s", (int)given.size,
+                       (const char *)given.data);
+    }
+    if (b->state == BUFFER_LOST) {
+        return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
+    }
+    if (!session_opened_add(c->s, b->handle)) {
+        return err_set(e, ERR_NOMEM, "opening %s", name);
+    }
+    b->openers++;
+    b->linger_until_ns = NS_NEVER;
+    return reply_buffer(b, c->out, e);
+}
+
+/* ---- workers come and go ----------------------------------------------------------------------
+ */
+
+void buffer_device_lost(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING) {
+            continue; /* one that was being made is asked for again */
+        }
+        if (b->sealed && b->host_fd >= 0 && b->pending == NULL) {
+            buffer_set_state(b, BUFFER_RESTORING);
+            continue;
+        }
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
+        answer_failure(f, b, &e);
+        buffer_set_state(b, BUFFER_LOST);
+        b->seal_wanted = false;
+        b->defined.count = 0;
+        if (b->owner != NULL) {
+            (void)session_notice(b->owner, NOTICE_BUFFER_LOST, b->handle);
+        }
+    }
+}
+
+void buffer_device_ready(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device != d->index) {
+            continue;
+        }
+        if (b->state == BUFFER_CREATING) {
+            f->hooks.buffer_create(f, b);
+        } else if (b->state == BUFFER_RESTORING) {
+            command_buffer_restore(f, b);
+        }
+    }
+}
+
+bool buffer_restoring(const struct front *f, const struct device *d)
+{
+    uint32_t cursor = 0;
+    const struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device == d->index && b->state == BUFFER_RESTORING) {
+            return true;
+        }
+    }
+    return false;
+}

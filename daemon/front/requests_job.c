@@ -1,0 +1,177 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/requests.h"
+
+int request_ping(struct request_context *c, struct err *e)
+{
+    struct msg_pong m = {.value = c->r->msg.ping.value, .now_ns = clock_now_ns()};
+    return proto_encode(&schema_msg_pong, &m, c->out, e);
+}
+
+/* A tenant sees its own jobs; the daemon's user and root see all. */
+static int find_job(struct request_context *c, uint64_t id, struct job **ret_job, struct err *e)
+{
+    struct job *j = NULL;
+    HASH_FIND(hh, c->f->jobs, &id, sizeof id, j);
+    if (j == NULL) {
+        return err_set(e, ERR_NOT_FOUND,
+                       "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,
+                       HISTORY_MAX);
+    }
+    if (j->tenant != c->s->tenant && !c->s->tenant->may_load) {
+        return err_set(e, ERR_PERMISSION, "job %" PRIu64 " belongs to another tenant", id);
+    }
+    *ret_job = j;
+    return 0;
+}
+
+int request_cancel(struct request_context *c, struct err *e)
+{
+    struct job *j = NULL;
+    int rc = find_job(c, c->r->msg.cancel.job, &j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (j->state == JOB_QUEUED && !j->probe) {
+        struct err why = ERR_INIT;
+        (void)err_set(&why, ERR_CANCELLED, "cancelled before it ran");
+        job_conclude(c->f, j, JOB_CANCELLED, &why);
+    } else if (!job_ended(j)) {
+        j->cancelled = true;
+    }
+    struct msg_done m = {.value = j->state == JOB_CANCELLED};
+    return proto_encode(&schema_msg_done, &m, c->out, e);
+}
+
+int request_job_info(struct request_context *c, struct err *e)
+{
+    struct job *j = NULL;
+    int rc = find_job(c, c->r->msg.job_info.job, &j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct capbuf timings;
+    capbuf_init(&timings, 65536);
+    for (unsigned i = 0; rc == 0 && i < j->timing_count; i++) {
+        struct proto_timing t = {j->timings[i].step, j->timings[i].begin_ns, j->timings[i].end_ns};
+        rc = proto_list_add(&schema_timing, &t, &timings, e);
+    }
+    if (rc == 0) {
+        struct msg_job m = {
+            .job = j->id,
+            .state = bytes_str(job_state_name(j->state)),
+            .label = bytes_str(j->label),
+            .code = j->error.code,
+            .text = bytes_str(j->error.text),
+            .device = j->device != NULL ? j->device->index + 1 : 0,
+            .stream = j->stream,
+            .replays = j->replays + j->external,
+            .submitted_ns = j->submitted_ns,
+            .dispatched_ns = j->dispatched_ns,
+            .started_ns = j->started_ns,
+            .ended_ns = j->ended_ns,
+            .trace_id = j->trace_id,
+            .timings = proto_list_of(&timings, j->timing_count),
+        };
+        rc = proto_encode(&schema_msg_job, &m, c->out, e);
+    }
+    capbuf_finish(&timings);
+    return rc;
+}
+
+/* ---- explain ------------------------------------------------------------------------------------
+ */
+
+static void explain_hazard(const struct job *j, char *out, size_t size)
+{
+    unsigned count = 0;
+    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+        count++;
+    }
+    const struct job *first = j->preds != NULL ? j->preds->pred : NULL;
+    (void)snprintf(out, size,
+                   "waits for %u job%s that use the same buffers; one of them is job %" PRIu64
+                   " (%s)",
+                   count, count == 1 ? "" : "s", first != NULL ? first->id : 0,
+                   first != NULL ? job_state_name(first->state) : "");
+}
+
+static const char *module_waited_for(const struct front *f, const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        const struct module *m = j->work.modules[i];
+        if (j->device == NULL || (m->loaded >> j->device->index & 1) == 0) {
+            return m->name[0] != '\0' ? m->name : "of the user's source";
+        }
+    }
+    (void)f;
+    return "its kernels";
+}
+
+static void explain_turn(const struct front *f, const struct job *j, char *out, size_t size)
+{
+    if (j->device != NULL && !device_serves(j->device)) {
+        (void)snprintf(out, size, "waits for device %u, which is %s: %s", j->device->index,
+                       device_state_name(j->device->state), j->device->reason);
+        return;
+    }
+    unsigned ahead = 0;
+    for (const struct job *x = j->device != NULL ? j->device->ready : f->ready;
+         x != NULL && x->id < j->id; x = x->ready_next) {
+        ahead++;
+    }
+    (void)snprintf(out, size, "waits for its turn: %u ready before it, %llu may be in flight",
+                   ahead, (unsigned long long)f->config.window);
+}
+
+static void explain_queued(const struct front *f, const struct job *j, char *out, size_t size)
+{
+    switch (j->wait) {
+    case WAIT_HAZARD:
+        explain_hazard(j, out, size);
+        break;
+    case WAIT_MODULE:
+        (void)snprintf(out, size, "waits for kernels %s to be compiled and loaded",
+                       module_waited_for(f, j));
+        break;
+    case WAIT_STAGING:
+        (void)snprintf(out, size,
+                       "waits for staging memory: needs %" PRIu64 " bytes in and %" PRIu64 " out",
+                       j->work.input_bytes, j->work.output_bytes);
+        break;
+    case WAIT_ALONE:
+        (void)snprintf(out, size, "is run again after its worker ended, and waits to be alone");
+        break;
+    default:
+        explain_turn(f, j, out, size);
+        break;
+    }
+}
+
+int request_explain(struct request_context *c, struct err *e)
+{
+    struct job *j = NULL;
+    char why[320] = "";
+    char text[PROTO_TEXT_MAX];
+    int rc = find_job(c, c->r->msg.explain.job, &j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    uint64_t now = clock_now_ns();
+    if (j->state == JOB_QUEUED) {
+        explain_queued(c->f, j, why, sizeof why);
+    } else if (!job_ended(j)) {
+        (void)snprintf(why, sizeof why, "on device %u, stream %u, since %.3f ms%s",
+                       j->device->index, j->stream, (double)(now - j->dispatched_ns) / 1e6,
+                       j->cancelled ? "; its cancellation came too late to stop it" : "");
+    } else {
+        (void)snprintf(why, sizeof why, "%s", j->error.code != 0 ? j->error.text : "without error");
+    }
+    (void)snprintf(text, sizeof text, "job %" PRIu64 " is %s: %s", j->id, job_state_name(j->state),
+                   why);
+    struct msg_explanation m = {.text = bytes_str(text)};
+    return proto_encode(&schema_msg_explanation, &m, c->out, e);
+}

@@ -1,0 +1,248 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/building.h"
+#include "daemon/front/requests.h"
+
+/* Code of a user is compiled for the first device that serves; others follow when needed. */
+static struct device *compile_device(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (device_serves(f->device[i])) {
+            return f->device[i];
+        }
+    }
+    return NULL;
+}
+
+static char *text_of(struct bytes b)
+{
+    char *text = malloc(b.size + 1);
+    if (text != NULL) {
+        if (b.size > 0) {
+            memcpy(text, b.data, b.size);
+        }
+        text[b.size] = '\0';
+    }
+    return text;
+}
+
+static int fill_module(struct module *m, const struct msg_module_load *msg, struct err *e)
+{
+    m->source = malloc(msg->source.size > 0 ? msg->source.size : 1);
+    m->options = text_of(msg->options);
+    m->signature_text = text_of(msg->signature);
+    if (m->source == NULL || m->options == NULL || m->signature_text == NULL) {
+        return err_set(e, ERR_NOMEM, "module of %zu bytes", msg->source.size);
+    }
+    if (msg->source.size > 0) {
+        memcpy(m->source, msg->source.data, msg->source.size);
+    }
+    m->text = bytes_of(m->source, msg->source.size);
+    m->lang = (int)msg->lang;
+    if (!bytes_to_str(msg->name, m->name, sizeof m->name) ||
+        !bytes_to_str(msg->file, m->file, sizeof m->file)) {
+        return err_set(e, ERR_INVALID, "name or file name is not a text");
+    }
+    const struct hash_part parts[] = {{m->text.data, m->text.size},
+                                      {m->options, strlen(m->options)},
+                                      {m->signature_text, strlen(m->signature_text)},
+                                      {&m->lang, sizeof m->lang}};
+    m->hash = hash_parts(parts, sizeof parts / sizeof parts[0]);
+    return 0;
+}
+
+int request_module_load(struct request_context *c, struct err *e)
+{
+    struct front *f = c->f;
+    const struct msg_module_load *msg = &c->r->msg.module_load;
+    if (!c->s->tenant->may_load) {
+        return err_set(e, ERR_PERMISSION, "tenant %s may not load kernels of its own",
+                       c->s->tenant->name);
+    }
+    if (msg->source.size == 0) {
+        return err_set(e, ERR_INVALID, "the source is empty");
+    }
+    struct device *d = compile_device(f);
+    if (d == NULL) {
+        return err_set(e, ERR_NO_DEVICE, "no device to compile for: see gpuctl devices");
+    }
+    struct module *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return err_set(e, ERR_NOMEM, "module");
+    }
+    int rc = fill_module(m, msg, e);
+    if (rc == 0) {
+        m->id = idmap_add(&f->modules, m);
+        rc = m->id != 0 ? building_compile(f, m, d, e) : err_set(e, ERR_LIMIT, "too many modules");
+    }
+    if (rc != 0) {
+        (void)idmap_remove(&f->modules, m->id);
+        module_destroy(m);
+        return rc;
+    }
+    m->tenant = c->s->tenant;
+    m->owner = c->s;
+    m->pending = c->o;
+    return 0;
+}
+
+/* ---- what the compiler made -------------------------------------------------------------------
+ */
+
+static int add_kernel(const struct kernel *k, struct capbuf *out, struct err *e)
+{
+    struct capbuf args;
+    capbuf_init(&args, 65536);
+    uint64_t count = 0;
+    int rc = 0;
+    const struct signature *sig = k->signature;
+    for (unsigned i = 0; sig != NULL && rc == 0 && i < sig->arg_count; i++, count++) {
+        const struct sig_arg *a = &sig->arg[i];
+        struct proto_karg karg = {.name = bytes_str(a->name),
+                                  .kind = a->kind == SIG_ARRAY ? 2 : 1,
+                                  .access = a->kind == SIG_ARRAY ? (uint64_t)a->access : 0,
+                                  .dtype = (uint64_t)a->dtype,
+                                  .bytes = dtype_size(a->dtype)};
+        rc = proto_list_add(&schema_karg, &karg, &args, e);
+    }
+    for (unsigned i = 0; sig == NULL && rc == 0 && i < k->arg_count; i++, count++) {
+        rc = proto_list_add(&schema_karg, &k->args[i], &args, e);
+    }
+    if (rc == 0) {
+        struct proto_kernel record = {
+            .handle = k->handle,
+            .name = bytes_str(k->name),
+            .version = 1,
+            .auto_grid = sig != NULL && (sig->over_count > 0 || k->module == NULL),
+            .signature = bytes_str(sig != NULL ? sig->text : ""),
+            .args = proto_list_of(&args, count),
+        };
+        rc = proto_list_add(&schema_kernel, &record, out, e);
+    }
+    capbuf_finish(&args);
+    return rc;
+}
+
+static int enter_kernels(struct front *f, struct module *m, struct err *e)
+{
+    for (unsigned i = 0; i < m->kernel_count; i++) {
+        m->kernels[i].handle = idmap_add(&f->kernels, &m->kernels[i]);
+        if (m->kernels[i].handle == 0) {
+            return err_set(e, ERR_LIMIT, "too many kernels");
+        }
+    }
+    return 0;
+}
+
+static int reply_module(struct module *m, struct bytes log, struct capbuf *out, struct err *e)
+{
+    struct capbuf kernels;
+    capbuf_init(&kernels, PROTO_MESSAGE_MAX);
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < m->kernel_count; i++) {
+        rc = add_kernel(&m->kernels[i], &kernels, e);
+    }
+    if (rc == 0) {
+        struct msg_module msg = {
+            .module = m->id, .log = log, .kernels = proto_list_of(&kernels, m->kernel_count)};
+        rc = proto_encode(&schema_msg_module, &msg, out, e);
+    }
+    capbuf_finish(&kernels);
+    return rc;
+}
+
+void module_answered(struct front *f, struct build *b, const struct compile_response *response)
+{
+    struct module *m = b->module;
+    struct op *o = m->pending;
+    m->pending = NULL;
+    if (o == NULL) {
+        building_settle(f, m);
+        return;
+    }
+    struct err e = b->error;
+    struct capbuf out;
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    int rc = b->state == BUILD_DONE ? module_set_kernels(m, response, &e) : e.code;
+    if (rc == 0) {
+        rc = enter_kernels(f, m, &e);
+    }
+    if (rc == 0) {
+        rc = reply_module(m, response->log, &out, &e);
+    }
+    if (rc == 0) {
+        f->hooks.answer(f, o, capbuf_view(&out));
+    } else {
+        f->hooks.answer_error(f, o, &e, response != NULL ? response->log : (struct bytes){0});
+        module_drop(f, m);
+    }
+    capbuf_finish(&out);
+}
+
+void module_drop(struct front *f, struct module *m)
+{
+    m->owner = NULL;
+    m->unloaded = true;
+    building_settle(f, m);
+}
+
+int request_module_unload(struct request_context *c, struct err *e)
+{
+    uint64_t id = c->r->msg.module_unload.module;
+    struct module *m = idmap_get(&c->f->modules, id);
+    if (m == NULL || m->unloaded || m->tenant == NULL) {
+        return err_set(e,
+                       m == NULL && idmap_state(&c->f->modules, id) == IDMAP_STALE
+                           ? ERR_STALE_HANDLE
+                           : ERR_BAD_HANDLE,
+                       "there is no module %#llx of yours", (unsigned long long)id);
+    }
+    if (m->owner != c->s) {
+        return err_set(e, ERR_PERMISSION, "module %s was loaded by another session", m->name);
+    }
+    module_drop(c->f, m);
+    struct msg_done done = {0};
+    return proto_encode(&schema_msg_done, &done, c->out, e);
+}
+
+static struct kernel *find_kernel(struct front *f, const struct session *s, const char *name,
+                                  uint64_t module)
+{
+    uint32_t cursor = 0;
+    struct kernel *k;
+    while ((k = idmap_next(&f->kernels, &cursor, NULL)) != NULL) {
+        bool builtin = k->module == NULL || k->module->tenant == NULL;
+        bool asked = module == 0
+                         ? builtin
+                         : !builtin && k->module->id == module && k->module->tenant == s->tenant;
+        if (asked && strcmp(k->name, name) == 0) {
+            return k;
+        }
+    }
+    return NULL;
+}
+
+int request_kernel_find(struct request_context *c, struct err *e)
+{
+    const struct msg_kernel_find *m = &c->r->msg.kernel_find;
+    char name[PROTO_NAME_MAX + 1];
+    struct kernel *k = NULL;
+    if (bytes_to_str(m->name, name, sizeof name)) {
+        k = find_kernel(c->f, c->s, name, m->module);
+    }
+    if (k == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "there is no kernel %.*s: see gpuctl kernels",
+                       (int)m->name.size, (const char *)m->name.data);
+    }
+    struct capbuf kernels;
+    capbuf_init(&kernels, 65536);
+    int rc = add_kernel(k, &kernels, e);
+    if (rc == 0) {
+        struct msg_kernel_found found = {.kernels = proto_list_of(&kernels, 1)};
+        rc = proto_encode(&schema_msg_kernel_found, &found, c->out, e);
+    }
+    capbuf_finish(&kernels);
+    return rc;
+}

@@ -1,0 +1,57 @@
+#include "daemon/front/requests.h"
+#include "daemon/front/resolve.h"
+
+int request_program_create(struct request_context *c, struct err *e)
+{
+    struct front *f = c->f;
+    const struct msg_program_create *m = &c->r->msg.program_create;
+    struct resolve_input in = {.buffers = &f->buffers,
+                               .kernels = &f->kernels,
+                               .builtin = f->builtin,
+                               .session = c->s,
+                               .tenant = c->s->tenant,
+                               .params = m->params,
+                               .temps = m->temps,
+                               .steps = m->steps,
+                               .unbound = true};
+    struct work work;
+    int rc = resolve(&in, &work, e);
+    if (rc != 0) {
+        return rc;
+    }
+    work_finish(&work);
+    struct program *p = NULL;
+    rc = program_create(m->params, m->temps, m->steps, &p, e);
+    if (rc != 0) {
+        return rc;
+    }
+    p->tenant = c->s->tenant;
+    p->owner = c->s;
+    (void)bytes_to_str(m->name, p->name, sizeof p->name);
+    p->handle = idmap_add(&f->programs, p);
+    if (p->handle == 0) {
+        program_unref(p);
+        return err_set(e, ERR_LIMIT, "too many programs");
+    }
+    struct msg_program reply = {.program = p->handle};
+    return proto_encode(&schema_msg_program, &reply, c->out, e);
+}
+
+int request_program_free(struct request_context *c, struct err *e)
+{
+    uint64_t handle = c->r->msg.program_free.program;
+    struct program *p = idmap_get(&c->f->programs, handle);
+    if (p == NULL) {
+        return err_set(e,
+                       idmap_state(&c->f->programs, handle) == IDMAP_STALE ? ERR_STALE_HANDLE
+                                                                           : ERR_BAD_HANDLE,
+                       "there is no program %#llx", (unsigned long long)handle);
+    }
+    if (p->owner != c->s) {
+        return err_set(e, ERR_PERMISSION, "program %s was made by another session", p->name);
+    }
+    (void)idmap_remove(&c->f->programs, handle);
+    program_unref(p);
+    struct msg_done done = {0};
+    return proto_encode(&schema_msg_done, &done, c->out, e);
+}

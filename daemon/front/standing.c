@@ -1,0 +1,340 @@
+#include "daemon/front/standing.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/requests.h"
+
+#define REMOTE_UID  UINT32_MAX /* who comes over tcp: nobody in particular */
+#define REORDER_MAX 256u       /* requests that may come before their turn */
+
+struct session *standing_find(struct front *f, uint32_t pipe)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        if (s->pipe == pipe) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* Until tenants are configured: the daemon's own user and root may bring kernels. */
+static bool may_load(uint32_t uid)
+{
+    return uid == geteuid() || uid == 0;
+}
+
+struct session *standing_obtain(struct front *f, const struct session_key *key)
+{
+    struct session *s = NULL;
+    HASH_FIND(hh, f->sessions, key, sizeof *key, s);
+    if (s != NULL) {
+        return s;
+    }
+    struct tenant *t = tenant_obtain(&f->tenants, key->uid, may_load(key->uid));
+    s = t != NULL ? session_create(key, t, f->next_session) : NULL;
+    if (s == NULL) {
+        return NULL;
+    }
+    f->next_session++;
+    f->session_count++;
+    t->sessions++;
+    HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
+    s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
+    return s;
+}
+
+static void watch_process(struct session *s, pid_t pid)
+{
+    if (s->pidfd >= 0) {
+        (void)close(s->pidfd);
+    }
+    s->pid = pid;
+    s->pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+static bool process_ended(const struct session *s)
+{
+    struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
+    return s->pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+/* What the client has taken already was answered by a front before this one. */
+static void skip_taken(struct session *s, const struct msg_hello *m)
+{
+    struct proto_iter it = proto_iter_of(m->taken);
+    struct proto_span span;
+    while (proto_list_next(&it, &schema_span, &span)) {
+        for (uint64_t i = 0; i < span.count && i < 4096; i++) {
+            struct op *o = op_find(s, span.first + i);
+            if (o == NULL && span.first + i >= s->expect) {
+                o = op_create(s, span.first + i, NULL);
+            }
+            if (o != NULL) {
+                o->answered = true;
+            }
+        }
+    }
+    while (op_find(s, s->expect) != NULL && op_find(s, s->expect)->answered) {
+        s->expect++;
+    }
+}
+
+static int welcome(struct front *f, const struct session *s, bool resumed, struct capbuf *out,
+                   struct err *e)
+{
+    struct msg_welcome w = {
+        .major = PROTO_MAJOR,
+        .minor = PROTO_MINOR,
+        .daemon_id = bytes_of(f->daemon_id, sizeof f->daemon_id),
+        .resumed = resumed,
+        .expect = s->expect,
+        .max_message = PROTO_MESSAGE_MAX,
+        .max_inflight = f->config.session_inflight_max,
+        .max_reorder = REORDER_MAX,
+        .linger_ns = f->config.session_linger_ms * NS_PER_MS,
+        .build = bytes_str(f->build),
+        .tenant = bytes_str(s->tenant->name),
+        .may_load = s->tenant->may_load,
+        .session = s->id,
+    };
+    return proto_encode(&schema_msg_welcome, &w, out, e);
+}
+
+static int check_hello(struct front *f, const struct request *r, struct err *e)
+{
+    const struct msg_hello *m = &r->msg.hello;
+    if (m->major != PROTO_MAJOR) {
+        return err_set(e, ERR_VERSION, "client speaks protocol %llu.%llu, the daemon %d.%d",
+                       (unsigned long long)m->major, (unsigned long long)m->minor, PROTO_MAJOR,
+                       PROTO_MINOR);
+    }
+    if (m->client_id.size != PROTO_CLIENT_ID_BYTES) {
+        return err_set(e, ERR_PROTOCOL, "client id of %zu bytes, %u are needed", m->client_id.size,
+                       PROTO_CLIENT_ID_BYTES);
+    }
+    if (f->session_count >= f->config.sessions_max) {
+        if (e != NULL) {
+            (void)err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
+                          (unsigned long long)f->config.sessions_max);
+            e->retry_after_ns = NS_PER_S;
+        }
+        return ERR_BUSY;
+    }
+    return 0;
+}
+
+/* A connection may say hello again (a client that forked a new standing): the old one lingers. */
+static void tie(struct front *f, struct session *s, const struct request *r)
+{
+    struct session *before = standing_find(f, r->peer.pipe);
+    if (before != NULL && before != s) {
+        standing_disconnected(f, r->peer.pipe);
+    }
+    if (s->wait != NULL) {
+        listener_drop(f->listener, s->wait);
+        s->wait = NULL;
+    }
+    s->pipe = r->peer.pipe;
+    s->local = r->peer.local;
+    s->lingers_until_ns = NS_NEVER;
+    if (r->peer.local) {
+        watch_process(s, r->peer.pid);
+    }
+    (void)bytes_to_str(r->msg.hello.name, s->name, sizeof s->name);
+}
+
+int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
+                   struct session **ret_session, struct err *e)
+{
+    const struct msg_hello *m = &r->msg.hello;
+    struct session_key key;
+    memset(&key, 0, sizeof key); /* padding takes part in the hash */
+    int rc = check_hello(f, r, e);
+    if (rc != 0) {
+        return rc;
+    }
+    memcpy(key.client_id, m->client_id.data, sizeof key.client_id);
+    key.uid = r->peer.local ? r->peer.uid : REMOTE_UID;
+    struct session *s = NULL;
+    HASH_FIND(hh, f->sessions, &key, sizeof key, s);
+    bool known = s != NULL;
+    s = standing_obtain(f, &key);
+    if (s == NULL) {
+        return err_set(e, ERR_NOMEM, "session");
+    }
+    if (!known || s->adopted) {
+        s->expect = m->resume > 0 ? m->resume : 1;
+        s->acked = s->expect - 1;
+        s->adopted = false;
+        skip_taken(s, m);
+    }
+    tie(f, s, r);
+    *ret_session = s;
+    return welcome(f, s, known, out, e);
+}
+
+void standing_disconnected(struct front *f, uint32_t pipe)
+{
+    struct session *s = standing_find(f, pipe);
+    if (s == NULL) {
+        return;
+    }
+    s->pipe = 0;
+    s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
+    if (s->wait != NULL) {
+        listener_drop(f->listener, s->wait);
+        s->wait = NULL;
+    }
+    while (s->early != NULL) { /* the client sends them again */
+        struct request *r = s->early;
+        s->early = r->next;
+        listener_drop(f->listener, r->slot);
+        request_destroy(r);
+    }
+    s->early_count = 0;
+    for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
+        if (o->slot != NULL) {
+            listener_drop(f->listener, o->slot);
+            o->slot = NULL;
+        }
+    }
+}
+
+/* ---- the end -----------------------------------------------------------------------------------
+ */
+
+static void end_jobs(struct front *f, struct session *s)
+{
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        if (j->session != s) {
+            continue;
+        }
+        j->op = NULL;
+        if (j->state == JOB_QUEUED) {
+            struct err e = ERR_INIT;
+            (void)err_set(&e, ERR_CANCELLED, "its session ended");
+            job_conclude(f, j, JOB_CANCELLED, &e);
+        } else if (!job_ended(j)) {
+            j->session = NULL; /* runs on; nobody asks for its answer */
+        }
+    }
+}
+
+static void end_opened(struct front *f, struct session *s)
+{
+    for (const struct opened *o = s->opened; o != NULL; o = o->next) {
+        struct buffer *b = idmap_get(&f->buffers, o->buffer);
+        if (b != NULL && b->openers > 0 && --b->openers == 0 && b->owner == NULL) {
+            b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+        }
+    }
+}
+
+static void end_buffers(struct front *f, struct session *s)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->owner != s) {
+            continue;
+        }
+        b->pending = NULL;
+        if (b->name[0] != '\0' && (b->openers > 0 || b->linger_ns > 0)) {
+            b->owner = NULL;
+            if (b->openers == 0) {
+                b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+            }
+            continue;
+        }
+        buffer_drop(f, b);
+    }
+}
+
+static void end_recipes(struct front *f, struct session *s)
+{
+    uint32_t cursor = 0;
+    struct program *p;
+    while ((p = idmap_next(&f->programs, &cursor, NULL)) != NULL) {
+        if (p->owner == s) {
+            (void)idmap_remove(&f->programs, p->handle);
+            p->owner = NULL;
+            program_unref(p);
+        }
+    }
+    cursor = 0;
+    struct module *m;
+    while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
+        if (m->owner == s) {
+            if (m->pending != NULL && m->pending->loose) {
+                op_destroy(m->pending);
+            }
+            m->pending = NULL;
+            module_drop(f, m);
+        }
+    }
+}
+
+static void release_answers(struct front *f, struct session *s)
+{
+    for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
+        struct job *j = NULL;
+        HASH_FIND(hh, f->jobs, &o->job, sizeof o->job, j);
+        if (j != NULL && job_ended(j)) {
+            job_release(f, j);
+        }
+    }
+}
+
+void standing_end(struct front *f, struct session *s)
+{
+    log_debug("session %llu (%s) ended", (unsigned long long)s->id, s->name);
+    if (s->pipe != 0) {
+        standing_disconnected(f, s->pipe);
+    }
+    end_jobs(f, s);
+    end_opened(f, s);
+    end_recipes(f, s);
+    end_buffers(f, s);
+    release_answers(f, s);
+    HASH_DEL(f->sessions, s);
+    f->session_count--;
+    s->tenant->sessions--;
+    session_destroy(s);
+    f->hooks.kick(f);
+}
+
+static void drop_lingered(struct front *f, uint64_t now)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->owner == NULL && b->openers == 0 && now >= b->linger_until_ns) {
+            buffer_drop(f, b);
+        }
+    }
+}
+
+void standing_tick(struct front *f, uint64_t now)
+{
+    struct session *s;
+    struct session *next;
+    HASH_ITER(hh, f->sessions, s, next)
+    {
+        if (s->pipe == 0 && (now >= s->lingers_until_ns || process_ended(s))) {
+            standing_end(f, s);
+        } else if (s->wait != NULL && now >= s->wait_until_ns) {
+            standing_tell(f, s, now);
+        }
+    }
+    drop_lingered(f, now);
+}

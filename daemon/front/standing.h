@@ -1,0 +1,26 @@
+/*
+ * A client's standing: hello, the order of its requests, what happens when its connection breaks
+ * and when it ends for good. Thread: the loop's.
+ */
+#ifndef FRONT_STANDING_H
+#define FRONT_STANDING_H
+
+#include "daemon/front/front.h"
+
+/* HELLO: finds or makes the session and ties the connection to it. Answers into `out`. */
+int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
+                   struct session **ret_session, struct err *e);
+struct session *standing_find(struct front *f, uint32_t pipe);
+/* A session that a worker's holdings speak of; made if need be, without a connection. */
+struct session *standing_obtain(struct front *f, const struct session_key *key);
+void standing_disconnected(struct front *f, uint32_t pipe);
+/* Ends a session: queued jobs are cancelled, buffers, modules and programs dropped. */
+void standing_end(struct front *f, struct session *s);
+/* Ends those that lingered long enough or whose process is gone; drops published buffers. */
+void standing_tick(struct front *f, uint64_t now_ns);
+
+/* WAIT: held until something is to be told. */
+void standing_wait(struct front *f, struct session *s, struct request *r);
+void standing_tell(struct front *f, struct session *s, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,117 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/standing.h"
+
+#define WAIT_MAX_NS (60 * NS_PER_S) /* an empty EVENTS now and then shows both sides are there */
+
+/* What the client took is forgotten, here and in the worker's ledger. */
+static void forget_told(struct front *f, struct session *s)
+{
+    while (s->told != NULL) {
+        struct async_result *r = s->told;
+        s->told = r->next;
+        struct job *j = NULL;
+        HASH_FIND(hh, f->jobs, &r->job, sizeof r->job, j);
+        if (j != NULL && job_ended(j)) {
+            job_release(f, j);
+        }
+        free(r);
+    }
+    free(s->event.data);
+    s->event.data = NULL;
+    s->event.size = 0;
+}
+
+static uint64_t take_results(struct session *s, struct capbuf *records)
+{
+    uint64_t count = 0;
+    struct async_result **tail = &s->told;
+    while (s->results != NULL && count < PROTO_EVENTS_MAX) {
+        struct async_result *r = s->results;
+        if (!capbuf_append(records, r->record, r->size)) {
+            records->failed = false; /* the rest comes with the next EVENTS */
+            break;
+        }
+        s->results = r->next;
+        r->next = NULL;
+        *tail = r;
+        tail = &r->next;
+        count++;
+    }
+    return count;
+}
+
+static uint64_t take_notices(struct session *s, struct capbuf *records)
+{
+    uint64_t count = 0;
+    while (s->notices != NULL && count < PROTO_EVENTS_MAX) {
+        struct notice *n = s->notices;
+        struct proto_notice record = {.kind = n->kind, .handle = n->handle};
+        if (proto_list_add(&schema_notice, &record, records, NULL) != 0) {
+            break;
+        }
+        s->notices = n->next;
+        free(n);
+        count++;
+    }
+    return count;
+}
+
+/* Writes the next EVENTS into the session, where it stays until it is taken. */
+static void compose(struct session *s)
+{
+    struct capbuf results;
+    struct capbuf notices;
+    struct capbuf out;
+    capbuf_init(&results, PROTO_INLINE_MAX + 65536);
+    capbuf_init(&notices, 65536);
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    uint64_t result_count = take_results(s, &results);
+    uint64_t notice_count = take_notices(s, &notices);
+    struct msg_events m = {.number = ++s->event_number,
+                           .results = proto_list_of(&results, result_count),
+                           .notices = proto_list_of(&notices, notice_count)};
+    if (proto_encode(&schema_msg_events, &m, &out, NULL) == 0) {
+        s->event.data = out.data;
+        s->event.size = out.size;
+        out.data = NULL;
+    }
+    capbuf_finish(&results);
+    capbuf_finish(&notices);
+    capbuf_finish(&out);
+}
+
+void standing_tell(struct front *f, struct session *s, uint64_t now)
+{
+    bool something = s->event.data != NULL || s->results != NULL || s->notices != NULL;
+    if (s->wait == NULL || (!something && now < s->wait_until_ns)) {
+        return;
+    }
+    if (s->event.data == NULL) {
+        compose(s);
+    }
+    if (s->event.data != NULL) {
+        listener_reply(f->listener, s->wait, bytes_of(s->event.data, s->event.size));
+        s->wait = NULL;
+    }
+}
+
+void standing_wait(struct front *f, struct session *s, struct request *r)
+{
+    const struct msg_wait *m = &r->msg.wait;
+    uint64_t now = clock_now_ns();
+    if (s->wait != NULL) {
+        listener_drop(f->listener, s->wait); /* one is held; the newer one counts */
+    }
+    if (s->event.data != NULL && m->taken >= s->event_number) {
+        forget_told(f, s);
+    }
+    s->wait = r->slot;
+    uint64_t timeout = m->timeout_ns < WAIT_MAX_NS ? m->timeout_ns : WAIT_MAX_NS;
+    s->wait_until_ns = ns_add(now, timeout);
+    request_destroy(r);
+    standing_tell(f, s, now);
+}

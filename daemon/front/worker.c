@@ -1,0 +1,314 @@
+#include "daemon/front/worker.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/command.h"
+#include "daemon/front/link.h"
+#include "daemon/front/worker_frames.h"
+
+#define QUEUE_BYTES    (4u * 1024u * 1024u) /* frames a worker has not read yet */
+#define SILENCE_NS     (3 * NS_PER_S)       /* three heartbeats */
+#define START_NS       (60 * NS_PER_S)      /* a context in the making, cold */
+#define UNKILLABLE_NS  (5 * NS_PER_S)
+#define BACKOFF_NS     (100 * NS_PER_MS)
+#define BACKOFF_MAX_NS (30 * NS_PER_S)
+#define STEADY_NS      (10 * NS_PER_S) /* a worker that lived so long starts a new count */
+
+static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
+{
+    struct device *d = data;
+    d->beat_ns = clock_now_ns();
+    struct err e = ERR_INIT;
+    if (worker_frame(d->front, d, kind, bytes, fds, &e) != 0) {
+        worker_end(d->front, d, NULL, e.text);
+    }
+}
+
+static void broken(void *data, const struct err *e)
+{
+    struct device *d = data;
+    link_destroy(d->link);
+    d->link = NULL;
+    if (d->killed_ns == 0 && d->state != DEVICE_ABSENT && !d->replaced) {
+        worker_end(d->front, d, NULL, e->code == ERR_CLOSED ? "its channel closed" : e->text);
+    }
+}
+
+static const struct link_callbacks link_callbacks = {.frame = frame, .broken = broken};
+
+static int meta_of(const struct device *d, struct capbuf *out, struct err *e)
+{
+    struct msg_meta_worker m = {.backend = bytes_str(d->backend), .index = d->number};
+    return proto_encode(&schema_msg_meta_worker, &m, out, e);
+}
+
+static int ask_launcher(struct front *f, struct device *d, struct err *e)
+{
+    char number[16];
+    char limit[32];
+    (void)snprintf(number, sizeof number, "%u", d->number);
+    (void)snprintf(limit, sizeof limit, "%" PRIu64, f->config.device_memory_max);
+    const char *args[] = {"--backend",      d->backend,  "--device",
+                          number,           "--options", f->config.backend_options,
+                          "--memory-limit", limit,       NULL};
+    struct capbuf meta;
+    capbuf_init(&meta, FRAME_META_MAX);
+    int rc = meta_of(d, &meta, e);
+    if (rc == 0) {
+        rc = launcher_worker(f->launcher, d->worker, args, capbuf_view(&meta), d->input.fd,
+                             d->output.fd, e);
+    }
+    capbuf_finish(&meta);
+    return rc;
+}
+
+static uint64_t backoff(const struct device *d)
+{
+    uint64_t pause = BACKOFF_NS;
+    for (unsigned i = 1; i < d->failures && pause < BACKOFF_MAX_NS; i++) {
+        pause *= 2;
+    }
+    return pause < BACKOFF_MAX_NS ? pause : BACKOFF_MAX_NS;
+}
+
+static void wait_then_restart(struct front *f, struct device *d, const char *why)
+{
+    d->restart_ns = ns_add(clock_now_ns(), d->failures == 0 ? 0 : backoff(d));
+    device_set_state(d, DEVICE_WAITING, why);
+    f->hooks.device_changed(f, d);
+}
+
+void worker_start(struct front *f, struct device *d)
+{
+    struct err e = ERR_INIT;
+    int rc = 0;
+    if (d->input.data == NULL) {
+        rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
+                                   &e);
+    }
+    d->worker = f->next_worker++;
+    d->killed_ns = 0;
+    d->culprit = NULL;
+    d->adopted = false;
+    d->started_ns = clock_now_ns();
+    d->beat_ns = d->started_ns;
+    d->patience_ns = START_NS;
+    device_set_state(d, DEVICE_STARTING, "its worker starts");
+    if (rc == 0) {
+        rc = ask_launcher(f, d, &e);
+    }
+    if (rc != 0) {
+        d->worker = 0;
+        d->failures++;
+        log_error("device %u: %s", d->index, e.text);
+        wait_then_restart(f, d, e.text);
+    }
+}
+
+static struct device *find(struct front *f, uint64_t id)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->worker == id && id != 0) {
+            return f->device[i];
+        }
+    }
+    return NULL;
+}
+
+static int attach(struct front *f, struct device *d, int fd, struct err *e)
+{
+    d->epoch++;
+    memset(d->stream_load, 0, sizeof d->stream_load);
+    return link_create(f->loop, fd, QUEUE_BYTES, &link_callbacks, d, &d->link, e);
+}
+
+bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text)
+{
+    struct device *d = find(f, id);
+    if (d == NULL) {
+        return false;
+    }
+    struct err e = ERR_INIT;
+    d->pid = pid;
+    if (code != 0) {
+        d->worker = 0;
+        d->failures++;
+        log_error("device %u: worker does not start: %s", d->index, text);
+        wait_then_restart(f, d, text);
+    } else if (attach(f, d, fd, &e) != 0) {
+        worker_end(f, d, NULL, e.text);
+    }
+    return true;
+}
+
+void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int channel, int input,
+                 int output)
+{
+    struct err e = ERR_INIT;
+    d->worker = id;
+    d->pid = pid;
+    d->adopted = true;
+    d->proven = true;
+    d->started_ns = clock_now_ns();
+    d->beat_ns = d->started_ns;
+    d->patience_ns = START_NS;
+    device_set_state(d, DEVICE_ADOPTING, "its worker tells what it holds");
+    int rc = attach(f, d, channel, &e);
+    if (rc == 0 && (rc = memfd_adopt(input, 1, true, &d->input, &e)) == 0) {
+        input = -1;
+        rc = memfd_adopt(output, 1, true, &d->output, &e);
+    }
+    if (rc == 0) {
+        output = -1;
+        range_init(&d->input_range, d->input.size, STAGING_ALIGN);
+        range_init(&d->output_range, d->output.size, STAGING_ALIGN);
+        rc = command_inventory(d, 1, &e);
+    }
+    if (input >= 0) {
+        (void)close(input);
+    }
+    if (output >= 0) {
+        (void)close(output);
+    }
+    if (rc != 0) {
+        worker_end(f, d, NULL, e.text);
+    }
+}
+
+void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why)
+{
+    if (d->worker == 0 || d->killed_ns != 0) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    d->killed_ns = clock_now_ns();
+    d->culprit = culprit;
+    (void)snprintf(f->trouble, sizeof f->trouble, "device %u: worker %d ended: %s", d->index,
+                   (int)d->pid, why);
+    log_warn("device %u: ending worker %d: %s", d->index, (int)d->pid, why);
+    if (launcher_kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
+        log_error("device %u: %s", d->index, e.text);
+    }
+}
+
+void worker_detach(struct device *d)
+{
+    link_destroy(d->link);
+    d->link = NULL;
+}
+
+static void describe(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status)) {
+        (void)snprintf(out, size, "its worker was ended by signal %d (%s)", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    } else {
+        (void)snprintf(out, size, "its worker exited with status %d", WEXITSTATUS(status));
+    }
+}
+
+/* Killed from outside (operator, memory cgroup) or by us for its silence: no job's fault. A fault
+ * of a kernel shows as another signal or exit status, or as the culprit we named. */
+static bool is_external(const struct device *d, int status)
+{
+    return d->culprit == NULL && WIFSIGNALED(status) &&
+           (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
+}
+
+bool worker_ended(struct front *f, uint64_t id, int status)
+{
+    struct device *d = find(f, id);
+    if (d == NULL) {
+        return false;
+    }
+    char why[160];
+    describe(status, why, sizeof why);
+    bool external = is_external(d, status);
+    uint64_t now = clock_now_ns();
+    d->killed_ns = now; /* a broken channel is no news now */
+    if (d->link != NULL) {
+        link_drain(d->link); /* what it said before its end counts */
+    }
+    worker_detach(d);
+    d->worker = 0;
+    d->pid = 0;
+    bool expected = d->state == DEVICE_ABSENT || d->replaced;
+    d->replaced = false;
+    if (!expected) {
+        log_warn("device %u: %s", d->index, why);
+        d->restarts++;
+        bool steady = now - d->started_ns > STEADY_NS || (external && d->proven);
+        d->failures = steady ? 0 : d->failures + 1;
+        wait_then_restart(f, d, why);
+        (void)snprintf(f->trouble, sizeof f->trouble, "device %u: %s", d->index, why);
+    }
+    d->killed_ns = 0;
+    f->hooks.worker_lost(f, d, external, why);
+    d->culprit = NULL;
+    f->hooks.kick(f);
+    return true;
+}
+
+/* ---- watching ---------------------------------------------------------------------------- */
+
+static void check_silence(struct front *f, struct device *d, uint64_t now)
+{
+    if (d->killed_ns != 0) {
+        if (now - d->killed_ns > UNKILLABLE_NS && d->state != DEVICE_STUCK) {
+            log_error("device %u: worker %d does not end", d->index, (int)d->pid);
+            device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
+            f->hooks.worker_lost(f, d, false, d->reason);
+            f->hooks.device_changed(f, d);
+        }
+        return;
+    }
+    uint64_t patience = d->patience_ns > SILENCE_NS ? d->patience_ns : SILENCE_NS;
+    if (now > d->beat_ns && now - d->beat_ns > patience) {
+        char why[96];
+        (void)snprintf(why, sizeof why, "no sign of life for %.1f s",
+                       (double)(now - d->beat_ns) / 1e9);
+        worker_end(f, d, NULL, why);
+    }
+}
+
+/* A job's time runs from when the worker saw it run. Without that word: from when it was first of
+ * its stream, twice as long. */
+static void check_limits(struct front *f, struct device *d, uint64_t now)
+{
+    uint64_t seen = 0;
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        uint64_t bit = UINT64_C(1) << j->stream;
+        bool first = (seen & bit) == 0;
+        seen |= bit;
+        uint64_t over = ns_add(j->dispatched_ns, ns_add(j->limit_ns, j->limit_ns + NS_PER_S));
+        bool late =
+            j->started_ns != 0 ? now > ns_add(j->started_ns, j->limit_ns) : first && now > over;
+        if (late && d->killed_ns == 0) {
+            char why[160];
+            (void)snprintf(why, sizeof why, "job %" PRIu64 " (%s) passed its time limit of %.3f s",
+                           j->id, j->label, (double)j->limit_ns / 1e9);
+            worker_end(f, d, j, why);
+            return;
+        }
+    }
+}
+
+void worker_tick(struct front *f, uint64_t now)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if (d->worker != 0) {
+            check_silence(f, d, now);
+            check_limits(f, d, now);
+        } else if (d->state == DEVICE_WAITING && now >= d->restart_ns && !f->stopping) {
+            worker_start(f, d);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/*
+ * A device's worker process from start to end: started by the launcher, watched by its heartbeat,
+ * ended when it is silent, overdue or wrong, started again after a pause that grows with failures.
+ * What it says is checked and handed on through hooks. Thread: the loop's.
+ */
+#ifndef FRONT_WORKER_H
+#define FRONT_WORKER_H
+
+#include "daemon/front/front.h"
+
+void worker_start(struct front *f, struct device *d);
+/* Asks the launcher to end it; what it had in flight is dealt with when its end is reported. */
+void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why);
+void worker_detach(struct device *d); /* drops the link; the process goes on */
+
+/* What the launcher says. false: the id is no worker's. */
+bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text);
+bool worker_ended(struct front *f, uint64_t id, int status);
+/* A worker that runs already is taken over. The descriptors are taken in any case. */
+void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int channel, int input,
+                 int output);
+
+void worker_tick(struct front *f, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,177 @@
+#include "daemon/front/worker_frames.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "proto/codec.h"
+
+/* Texts are for people only: cut, never refused. */
+static void keep(struct bytes from, char *to, size_t size)
+{
+    if (from.size >= size) {
+        from.size = size - 1;
+    }
+    (void)bytes_to_str(from, to, size);
+}
+
+static int ready(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_ready m;
+    int rc = proto_decode(&schema_msg_w_ready, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!bytes_equal_str(m.build, f->build)) {
+        return err_set(e, ERR_VERSION, "worker is of build %.*s, this is %s", (int)m.build.size,
+                       (const char *)m.build.data, f->build);
+    }
+    keep(m.name, d->name, sizeof d->name);
+    keep(m.vendor, d->vendor, sizeof d->vendor);
+    keep(m.driver, d->driver, sizeof d->driver);
+    keep(m.arch, d->arch, sizeof d->arch);
+    d->cpu = m.cpu != 0;
+    d->simulated = m.simulated != 0;
+    d->f64 = m.f64 != 0;
+    d->memory = m.memory;
+    d->max_alloc = m.max_alloc;
+    d->units = m.units;
+    d->max_group = m.max_group;
+    d->local_bytes = m.local_bytes;
+    d->streams = m.streams < 1 ? 1 : m.streams > STREAMS_MAX ? STREAMS_MAX : (unsigned)m.streams;
+    d->patience_ns = 0;
+    if (d->state != DEVICE_ADOPTING) {
+        f->hooks.worker_ready(f, d);
+    }
+    return 0;
+}
+
+static int absent(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_absent m;
+    int rc = proto_decode(&schema_msg_w_absent, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct err why = ERR_INIT;
+    (void)err_set_vendor(&why, m.code < 0 ? (int)m.code : ERR_NO_DEVICE, (int)m.vendor, "%.*s",
+                         (int)m.text.size, (const char *)m.text.data);
+    f->hooks.worker_absent(f, d, &why);
+    return 0;
+}
+
+static int beat(struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_beat m;
+    int rc = proto_decode(&schema_msg_w_beat, bytes, &m, e);
+    if (rc == 0) {
+        /* a worker cannot ask for more patience than a cold start gets */
+        d->patience_ns = m.patience_ns < 120 * NS_PER_S ? m.patience_ns : 120 * NS_PER_S;
+    }
+    return rc;
+}
+
+static int started(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_started m;
+    int rc = proto_decode(&schema_msg_w_started, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = NULL;
+    HASH_FIND(hh, f->jobs, &m.job, sizeof m.job, j);
+    if (j != NULL && j->device == d && j->state == JOB_DISPATCHED) {
+        job_set_state(j, JOB_RUNNING, clock_now_ns());
+    }
+    return 0;
+}
+
+static int pool(struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_pool m;
+    int rc = proto_decode(&schema_msg_w_pool, bytes, &m, e);
+    if (rc == 0) {
+        d->pool = (struct device_pool){.size = m.size,
+                                       .used = m.used,
+                                       .peak = m.peak,
+                                       .cached = m.cached,
+                                       .largest_free = m.largest_free,
+                                       .allocations = m.allocations,
+                                       .frees = m.frees,
+                                       .hits = m.hits,
+                                       .failures = m.failures,
+                                       .driver_calls = m.driver_calls,
+                                       .live = m.live};
+    }
+    return rc;
+}
+
+static int held_buffer(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
+                       struct err *e)
+{
+    struct msg_w_held_buffer m;
+    int rc = proto_decode(&schema_msg_w_held_buffer, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    int fd = -1;
+    if (fds->count == 1) {
+        fd = fds->fd[0];
+        fds->count = 0;
+    }
+    f->hooks.held_buffer(f, d, &m, fd);
+    return 0;
+}
+
+#define HAND_ON(type, hook)                                                                        \
+    do {                                                                                           \
+        struct msg_##type m;                                                                       \
+        int rc = proto_decode(&schema_msg_##type, bytes, &m, e);                                   \
+        if (rc == 0) {                                                                             \
+            f->hooks.hook(f, d, &m);                                                               \
+        }                                                                                          \
+        return rc;                                                                                 \
+    } while (0)
+
+static int answers(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
+                   struct err *e)
+{
+    switch (kind) {
+    case FRAME_KIND_W_DONE:
+        HAND_ON(w_done, worker_done);
+    case FRAME_KIND_W_BUFFER:
+        HAND_ON(w_buffer, worker_buffer);
+    case FRAME_KIND_W_MODULE:
+        HAND_ON(w_module, worker_module);
+    case FRAME_KIND_W_HELD_MODULE:
+        HAND_ON(w_held_module, held_module);
+    case FRAME_KIND_W_HELD_JOB:
+        HAND_ON(w_held_job, held_job);
+    default:
+        return err_set(e, ERR_PROTOCOL, "worker sent a frame of kind %u", kind);
+    }
+}
+
+int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
+                 struct frame_fds *fds, struct err *e)
+{
+    switch (kind) {
+    case FRAME_KIND_W_READY:
+        return ready(f, d, bytes, e);
+    case FRAME_KIND_W_ABSENT:
+        return absent(f, d, bytes, e);
+    case FRAME_KIND_W_BEAT:
+        return beat(d, bytes, e);
+    case FRAME_KIND_W_STARTED:
+        return started(f, d, bytes, e);
+    case FRAME_KIND_W_POOL:
+        return pool(d, bytes, e);
+    case FRAME_KIND_W_HELD_BUFFER:
+        return held_buffer(f, d, bytes, fds, e);
+    case FRAME_KIND_W_HELD_END:
+        f->hooks.held_end(f, d);
+        return 0;
+    default:
+        return answers(f, d, kind, bytes, e);
+    }
+}
