@@ -1,0 +1,51 @@
+/*
+ * A daemon for the tests, on NNG's own REP contexts: buffers are memory, a launch adds one to each
+ * byte of its host arrays that it may write, and tests say how it misbehaves.
+ *
+ * Thread: any; NNG's threads serve.
+ */
+#ifndef TESTS_CLIENT_FAKE_H
+#define TESTS_CLIENT_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fake;
+
+enum fake_mode {
+    FAKE_SERVE,
+    FAKE_HOLD,   /* submits wait for fake_release */
+    FAKE_SILENT, /* nothing but hello is answered */
+    FAKE_BUSY,   /* the next submit is refused as busy */
+    FAKE_REFUSE, /* hello is refused with GPUD_ERR_PERMISSION */
+};
+
+/* Listens on ipc in a temporary directory, or on a free port of tcp if url is not NULL
+ * ("tcp://127.0.0.1:0"). Exits the test on failure. */
+struct fake *fake_start(const char *url);
+void fake_stop(struct fake *f);
+const char *fake_url(const struct fake *f);
+
+void fake_mode(struct fake *f, enum fake_mode mode);
+void fake_limit(struct fake *f, uint64_t max_inflight); /* told in the next WELCOME */
+/* Answers what is held: the newest first if `reverse`. */
+void fake_release(struct fake *f, bool reverse);
+/* Waits until so many submits are held. */
+void fake_wait_held(struct fake *f, unsigned count);
+/* Closes every connection. What was held is answered to nobody. */
+void fake_drop(struct fake *f);
+/* The same, and forgets session, kernels, modules and programs, as another process would. */
+void fake_restart(struct fake *f);
+/* Results of asynchronous jobs go out before the ACCEPTED of their job. */
+void fake_results_first(struct fake *f, bool on);
+/* Sends a notice that a buffer was lost (daemon's handle) when next asked. */
+void fake_lose(struct fake *f, uint64_t handle);
+
+uint64_t fake_executed(struct fake *f); /* jobs that were run */
+uint64_t fake_twice(struct fake *f);    /* sequence numbers that came again */
+uint64_t fake_gaps(struct fake *f);     /* that were neither seen nor told as taken */
+uint64_t fake_live(struct fake *f);     /* buffers */
+uint64_t fake_stale(struct fake *f);    /* requests that named what another life of it made */
+
+#endif
