@@ -25,8 +25,8 @@
 
 #define LINGER_S      30u
 #define TERM_GRACE_NS (1 * NS_PER_S) /* between SIGTERM and SIGKILL */
-#define KILL_GRACE_NS (2 * NS_PER_S) /* a process in the driver may be unkillable: do not wait on  \
-                                      */
+/* a process may be stuck in its driver: it is not waited for longer */
+#define KILL_GRACE_NS (2 * NS_PER_S)
 
 struct options {
     const char *runtime_dir;
