@@ -9,8 +9,6 @@
 #include "daemon/backend/options.h"
 
 #define PLATFORMS_MAX 16u
-#define NO_DEVICE_TEXT                                                                             \
-    "no OpenCL device: install pocl-opencl-icd (CPU) or the vendor's OpenCL driver"
 
 static void append_devices(const struct opencl_api *cl, cl_platform_id platform,
                            cl_device_type type, struct opencl_choice *choice, unsigned *count)
@@ -55,8 +53,8 @@ int opencl_devices(const struct opencl_api *cl, const char *options,
     }
     if (count == 0) {
         return part[0] ? err_set(e, ERR_NO_DEVICE, "%s (platform \"%s\" was asked for)",
-                                 NO_DEVICE_TEXT, part)
-                       : err_set(e, ERR_NO_DEVICE, "%s", NO_DEVICE_TEXT);
+                                 OPENCL_NO_DEVICE, part)
+                       : err_set(e, ERR_NO_DEVICE, "%s", OPENCL_NO_DEVICE);
     }
     *ret_count = count;
     return 0;

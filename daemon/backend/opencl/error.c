@@ -78,3 +78,11 @@ int opencl_error(cl_int rc, const char *call, struct err *e)
     return err_set_vendor(e, i < 0 ? ERR_INTERNAL : errors[i].code, rc, "%s: %s (%d)", call,
                           opencl_error_name(rc), rc);
 }
+
+int opencl_command_error(cl_int status, struct err *e)
+{
+    /* drivers report a wild access as whatever comes to hand, often CL_OUT_OF_RESOURCES */
+    int code = status == CL_MEM_OBJECT_ALLOCATION_FAILURE ? ERR_DEVICE_MEMORY : ERR_KERNEL_FAULT;
+    return err_set_vendor(e, code, status, "a command failed on the device: %s (%d)",
+                          opencl_error_name(status), status);
+}

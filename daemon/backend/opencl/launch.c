@@ -91,10 +91,10 @@ static size_t divisor(uint64_t global, size_t limit)
  * Drivers compile a kernel anew for each local size, so few sizes are used: powers of two that
  * divide the global size. false: let the driver choose.
  */
-static bool local_choose(const struct backend_device *d, const struct backend_launch *launch,
-                         unsigned dims, size_t ret_local[3])
+static bool local_choose(const struct backend_device *d, const struct opencl_kernel *k,
+                         const struct backend_launch *launch, unsigned dims, size_t ret_local[3])
 {
-    size_t left = GROUP_CHOSEN < d->info.max_group ? GROUP_CHOSEN : d->info.max_group;
+    size_t left = GROUP_CHOSEN < k->max_group ? GROUP_CHOSEN : k->max_group;
     size_t total = 1;
     for (unsigned i = 0; i < 3; i++) {
         size_t limit = dims > 1 && i == 0 && left > 16 ? left / 16 : left;
@@ -119,12 +119,26 @@ static const size_t *local_size(const struct backend_device *d, const struct ope
     if (k->required_local[0]) {
         return k->required_local;
     }
-    return local_choose(d, launch, dims, local) ? local : NULL;
+    return local_choose(d, k, launch, dims, local) ? local : NULL;
 }
 
 static unsigned dims_of(const struct backend_launch *launch)
 {
     return launch->global[2] > 1 ? 3 : launch->global[1] > 1 ? 2 : 1;
+}
+
+/* Of a launch, a lack of resources is one of registers or local memory. */
+static int launch_error(cl_int status, const char *entry, struct err *e)
+{
+    int code = opencl_error(status, "clEnqueueNDRangeKernel", e);
+    if (status == CL_OUT_OF_RESOURCES) {
+        code = ERR_LAUNCH;
+    }
+    if (e) {
+        e->code = code;
+    }
+    err_wrap(e, "kernel %s", entry);
+    return code;
 }
 
 int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backend_module *m,
@@ -154,8 +168,7 @@ int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backe
     cl_int status = d->cl.EnqueueNDRangeKernel(queue, k->kernel, dims, NULL, global, chosen, 0,
                                                NULL, ret_event);
     if (status != CL_SUCCESS) {
-        opencl_error(status, "clEnqueueNDRangeKernel", e);
-        return err_wrap(e, "kernel %s", entry);
+        return launch_error(status, entry, e);
     }
     return 0;
 }

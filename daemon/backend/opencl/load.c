@@ -17,9 +17,7 @@ int opencl_load(struct opencl_api *ret_api, struct err *e)
     struct opencl_api api = {0};
     void *lib = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!lib) {
-        return err_set(e, ERR_NO_DEVICE,
-                       "no OpenCL loader: install ocl-icd-libopencl1 and pocl-opencl-icd (CPU) or "
-                       "the vendor's OpenCL driver");
+        return err_set(e, ERR_NO_DEVICE, "%s (there is no libOpenCL.so.1)", OPENCL_NO_DEVICE);
     }
     int rc = 0;
 #define X(name)                                                                                    \

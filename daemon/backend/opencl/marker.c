@@ -85,7 +85,7 @@ static enum backend_state marker_state(struct backend_marker *m, struct err *e)
 {
     enum backend_state state = m->settled == BACKEND_PENDING ? marker_settle(m) : m->settled;
     if (state == BACKEND_FAILED) {
-        opencl_error(m->failure, "command", e);
+        opencl_command_error(m->failure, e);
     }
     return state;
 }

@@ -151,9 +151,13 @@ static int kernel_describe(struct backend_module *m, struct opencl_kernel *k, st
     for (cl_uint i = 0; i < k->arg_count; i++) {
         k->kind[i] = (uint8_t)opencl_arg_kind(cl, k->kernel, i);
     }
-    rc = cl->GetKernelWorkGroupInfo(k->kernel, m->device->id.device,
-                                    CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof k->required_local,
-                                    k->required_local, NULL);
+    cl_device_id device = m->device->id.device;
+    rc = cl->GetKernelWorkGroupInfo(k->kernel, device, CL_KERNEL_WORK_GROUP_SIZE,
+                                    sizeof k->max_group, &k->max_group, NULL);
+    if (rc == CL_SUCCESS) {
+        rc = cl->GetKernelWorkGroupInfo(k->kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                        sizeof k->required_local, k->required_local, NULL);
+    }
     return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clGetKernelWorkGroupInfo", e);
 }
 

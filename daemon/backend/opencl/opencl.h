@@ -67,12 +67,17 @@ struct opencl_api {
 #undef X
 };
 
+#define OPENCL_NO_DEVICE                                                                           \
+    "no OpenCL device: install pocl-opencl-icd (CPU) or the vendor's OpenCL driver"
+
 /* Loads the ICD loader, which stays loaded until the process ends: drivers keep threads. */
 int opencl_load(struct opencl_api *ret_api, struct err *e);
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
 const char *opencl_error_name(cl_int rc); /* "CL_OUT_OF_RESOURCES"; "unknown" */
+/* The status of a command that failed on the device: the kernel's fault but for memory. */
+int opencl_command_error(cl_int status, struct err *e);
 /* "clFoo: CL_BAR (-5)" with the ERR_* that suits it; returns that. rc is not CL_SUCCESS. */
 int opencl_error(cl_int rc, const char *call, struct err *e);
 
@@ -155,6 +160,7 @@ struct opencl_kernel {
     uint8_t kind[OPENCL_ARGS_MAX]; /* enum opencl_arg_kind; a driver may follow what it takes for a
                                       buffer's address */
     size_t required_local[3];      /* 0: free */
+    size_t max_group;              /* work items of a group, by what the kernel uses */
 };
 
 int opencl_kernel_find(struct backend_module *m, const char *entry,

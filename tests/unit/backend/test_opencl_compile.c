@@ -137,6 +137,27 @@ START_TEST(leaves_out_what_cannot_be_called)
 }
 END_TEST
 
+START_TEST(absence_names_the_package)
+{
+    struct err e = ERR_INIT;
+    unsigned count = 0;
+    setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
+    ck_assert_int_eq(backend_find("opencl")->enumerate("", &count, &e), ERR_NO_DEVICE);
+    ck_assert_msg(strncmp(e.text, "no OpenCL device: install pocl-opencl-icd", 41) == 0, "%s",
+                  e.text);
+}
+END_TEST
+
+START_TEST(a_platform_can_be_chosen)
+{
+    struct err e = ERR_INIT;
+    unsigned count = 0;
+    ck_assert_int_eq(backend_find("opencl")->enumerate("platform=no such one", &count, &e),
+                     ERR_NO_DEVICE);
+    ck_assert_ptr_nonnull(strstr(e.text, "no such one"));
+}
+END_TEST
+
 static bool device_present(void)
 {
     pid_t pid = fork();
@@ -162,6 +183,8 @@ int main(void)
     tcase_add_test(t, honours_defines);
     tcase_add_test(t, refuses_before_the_compiler);
     tcase_add_test(t, leaves_out_what_cannot_be_called);
+    tcase_add_test(t, absence_names_the_package);
+    tcase_add_test(t, a_platform_can_be_chosen);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
