@@ -313,6 +313,25 @@ START_TEST(a_link_may_be_destroyed_in_its_callback)
 }
 END_TEST
 
+START_TEST(what_has_arrived_can_be_taken_at_once)
+{
+    open_link(1024);
+    far_send(1, NULL);
+    far_send(2, NULL);
+    link_drain(link_here);
+    ck_assert_uint_eq(frames, 2);
+    ck_assert(!broken);
+    far_send(3, NULL);
+    (void)close(far_end);
+    far_end = -1;
+    link_drain(link_here);
+    ck_assert_uint_eq(frames, 3);
+    ck_assert(broken);
+    (void)uv_run(&loop, UV_RUN_NOWAIT); /* and it is told once */
+    close_link();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("link");
@@ -328,6 +347,7 @@ int main(void)
     tcase_add_loop_test(tc, frames_that_break_the_rules, 0, 2);
     tcase_add_test(tc, a_message_too_long_for_a_frame);
     tcase_add_test(tc, a_link_may_be_destroyed_in_its_callback);
+    tcase_add_test(tc, what_has_arrived_can_be_taken_at_once);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
