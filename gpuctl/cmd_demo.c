@@ -151,21 +151,24 @@ static int show(struct ctl *ctl, const struct demo_result *result, const struct 
     return ctl_write(ctl, &sheet, e);
 }
 
+/* Names the device that ran the job, and says so if it is no GPU. */
 static void say_where(struct ctl *ctl, const struct demo_result *result)
 {
-    gpud_device_desc d = {.size = sizeof d};
+    gpud_table *devices = NULL;
     char time[32];
-    for (uint32_t i = 0; gpud_device_info(ctl->client, i, &d) == 0; i++) {
-        if (d.id == result->times.device) {
-            ctl_say("job %llu on device %llu: %s (%s%s), executed %s",
-                    (unsigned long long)result->job, (unsigned long long)d.id, d.name, d.backend,
-                    d.simulated ? ", SIMULATED"
-                    : d.cpu     ? ", on the CPU"
-                                : "",
+    if (gpud_query(ctl->client, "devices", NULL, &devices) != 0) {
+        return;
+    }
+    for (uint32_t r = 0; r < gpud_table_rows(devices); r++) {
+        if (table_value_of(devices, r, "device") == result->times.device) {
+            ctl_say("job %llu on device %llu: %s (%s, %s), executed %s",
+                    (unsigned long long)result->job, (unsigned long long)result->times.device,
+                    table_text_of(devices, r, "name"), table_text_of(devices, r, "backend"),
+                    table_text_of(devices, r, "kind"),
                     sheet_text(GPUD_COLUMN_NS, result->times.executed_ns, time, sizeof time));
-            return;
         }
     }
+    gpud_table_free(devices);
 }
 
 static int report(struct ctl *ctl, const struct demo_choice *choice, const struct image *photo,

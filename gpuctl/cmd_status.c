@@ -7,32 +7,20 @@
 
 #include "gpuctl/ctl.h"
 
-/* A cell of a column by name, "" without that column. */
-static const char *text_of(const gpud_table *table, uint32_t row, const char *column)
-{
-    int at = gpud_table_find(table, column);
-    return at >= 0 ? gpud_table_text(table, row, (uint32_t)at) : "";
-}
-
-static uint64_t value_of(const gpud_table *table, uint32_t row, const char *column)
-{
-    int at = gpud_table_find(table, column);
-    return at >= 0 ? gpud_table_value(table, row, (uint32_t)at) : 0;
-}
-
 struct advice {
     const char *state; /* of a device */
     const char *text;
 };
 
 static const struct advice advices[] = {
-    {"starting", "it is starting: look again in a moment"},
-    {"adopting", "its worker is being taken over: look again in a moment"},
-    {"probing", "its first job is running: look again in a moment"},
-    {"waiting", "its worker ended and starts again soon; the log tells why: journalctl -u gpud"},
-    {"absent", "check the driver (for a CPU: apt-get install pocl-opencl-icd), then: systemctl "
+    {"starting", "look again in a moment"},
+    {"adopting", "look again in a moment"},
+    {"probing", "look again in a moment"},
+    {"waiting",
+     "its worker starts again by itself; the log tells why it ended: journalctl -u gpud"},
+    {"absent", "check its driver (for the CPU: apt-get install pocl-opencl-icd), then systemctl "
                "restart gpud"},
-    {"stuck", "its worker cannot be ended: the driver hangs; a reboot of the host may be needed"},
+    {"stuck", "its driver hangs and the worker cannot be ended: the host may need a reboot"},
 };
 
 static const char *advice_for(const char *state)
@@ -42,44 +30,24 @@ static const char *advice_for(const char *state)
             return advices[i].text;
         }
     }
-    return "the log tells more: journalctl -u gpud";
+    return "see the log: journalctl -u gpud";
 }
 
-/* Number of devices that do not serve; each is told if `out` is not NULL. */
-static unsigned tell_devices(const gpud_table *devices, FILE *out)
+/* What is wrong: the daemon's sentence, then each device that does not serve with what to do. */
+static void tell(const gpud_table *status, const gpud_table *devices, FILE *out)
 {
-    unsigned bad = 0;
-    for (uint32_t r = 0; r < gpud_table_rows(devices); r++) {
-        const char *state = text_of(devices, r, "state");
-        if (strcmp(state, "ready") == 0) {
-            continue;
-        }
-        bad++;
-        if (out != NULL) {
-            const char *reason = text_of(devices, r, "reason");
-            fprintf(out, "Device %llu (%s) is %s%s%s.\n  %s\n",
-                    (unsigned long long)value_of(devices, r, "id"), text_of(devices, r, "backend"),
-                    state, reason[0] != '\0' ? ": " : "", reason, advice_for(state));
-        }
+    const char *problem = table_text_of(status, 0, "problem");
+    fprintf(out, "gpud is %s: %s.\n", table_text_of(status, 0, "state"), problem);
+    if (strstr(problem, "draining") != NULL) {
+        fprintf(out, "  gpuctl resume makes it take jobs again.\n");
     }
-    return bad;
-}
-
-/* What the daemon says of itself: "ready", or why it is not. */
-static bool daemon_ready(const gpud_table *status)
-{
-    return gpud_table_rows(status) == 1 && strcmp(text_of(status, 0, "state"), "ready") == 0;
-}
-
-static void tell_daemon(const gpud_table *status, FILE *out)
-{
-    const char *state = text_of(status, 0, "state");
-    const char *reason = text_of(status, 0, "reason");
-    if (out != NULL && !daemon_ready(status)) {
-        fprintf(out, "gpud is %s%s%s.\n", state[0] != '\0' ? state : "not ready",
-                reason[0] != '\0' ? ": " : "", reason);
-        if (strcmp(state, "draining") == 0) {
-            fprintf(out, "  gpuctl resume makes it take jobs again\n");
+    for (uint32_t r = 0; r < gpud_table_rows(devices); r++) {
+        const char *state = table_text_of(devices, r, "state");
+        if (strcmp(state, "ready") != 0) {
+            fprintf(out, "Device %llu (%s) is %s: %s.\n  To do: %s.\n",
+                    (unsigned long long)table_value_of(devices, r, "device"),
+                    table_text_of(devices, r, "backend"), state,
+                    table_text_of(devices, r, "reason"), advice_for(state));
         }
     }
 }
@@ -115,9 +83,9 @@ static int write_all(struct ctl *ctl, const gpud_table *status, const gpud_table
     bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
     if (people && gpud_table_rows(status) == 1) {
         write_facts(status, ctl->format == SHEET_WIDE);
-        return sheet_write_table(devices, ctl->format, stdout, e);
+        return sheet_write_table(devices, NULL, ctl->format, stdout, e);
     }
-    return sheet_write_table(status, ctl->format, stdout, e);
+    return sheet_write_table(status, NULL, ctl->format, stdout, e);
 }
 
 int cmd_status(struct ctl *ctl, struct options *options, struct ctl_err *e)
@@ -136,14 +104,11 @@ int cmd_status(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc == 0) {
         rc = write_all(ctl, status, devices, e);
     }
-    if (rc == 0) {
+    if (rc == 0 && strcmp(table_text_of(status, 0, "state"), "ready") != 0) {
         bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
-        FILE *out = people ? stdout : stderr;
-        if (people && (!daemon_ready(status) || tell_devices(devices, NULL) > 0)) {
-            putchar('\n');
-        }
-        tell_daemon(status, out);
-        rc = tell_devices(devices, out) > 0 || !daemon_ready(status) ? EXIT_DEGRADED : 0;
+        fputs(people ? "\n" : "", stdout);
+        tell(status, devices, people ? stdout : stderr);
+        rc = EXIT_DEGRADED;
     }
     gpud_table_free(status);
     gpud_table_free(devices);

@@ -94,27 +94,55 @@ int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, 
     return rc;
 }
 
-static void fill_cells(const gpud_table *table, const struct sheet_column *columns, uint32_t width,
-                       struct sheet_cell *cells)
+const char *table_text_of(const gpud_table *table, uint32_t row, const char *column)
 {
-    uint32_t rows = gpud_table_rows(table);
-    for (uint32_t r = 0; r < rows; r++) {
+    int at = gpud_table_find(table, column);
+    return at >= 0 ? gpud_table_text(table, row, (uint32_t)at) : "";
+}
+
+uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *column)
+{
+    int at = gpud_table_find(table, column);
+    return at >= 0 ? gpud_table_value(table, row, (uint32_t)at) : 0;
+}
+
+static bool row_matches(const gpud_table *table, uint32_t row, const char *filter)
+{
+    bool found = filter == NULL;
+    for (uint32_t c = 0; !found && c < gpud_table_columns(table); c++) {
+        found = gpud_table_column_kind(table, c) == GPUD_COLUMN_TEXT &&
+                strstr(gpud_table_text(table, row, c), filter) != NULL;
+    }
+    return found;
+}
+
+/* Returns the number of rows. */
+static uint32_t fill_cells(const gpud_table *table, const char *filter,
+                           const struct sheet_column *columns, uint32_t width,
+                           struct sheet_cell *cells)
+{
+    uint32_t rows = 0;
+    for (uint32_t r = 0; r < gpud_table_rows(table); r++) {
+        if (!row_matches(table, r, filter)) {
+            continue;
+        }
         for (uint32_t c = 0; c < width; c++) {
             const char *text = gpud_table_text(table, r, c);
             bool shown = columns[c].kind == GPUD_COLUMN_TEXT || text[0] != '\0';
-            cells[(size_t)r * width + c] = (struct sheet_cell){
+            cells[(size_t)rows * width + c] = (struct sheet_cell){
                 .value = gpud_table_value(table, r, c), .text = shown ? text : NULL};
         }
+        rows++;
     }
+    return rows;
 }
 
-int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
-                      struct ctl_err *e)
+int sheet_write_table(const gpud_table *table, const char *filter, enum sheet_format format,
+                      FILE *out, struct ctl_err *e)
 {
     uint32_t width = gpud_table_columns(table);
-    uint32_t rows = gpud_table_rows(table);
     struct sheet_column *columns = calloc(width > 0 ? width : 1, sizeof *columns);
-    struct sheet_cell *cells = calloc((size_t)width * rows + 1, sizeof *cells);
+    struct sheet_cell *cells = calloc((size_t)width * gpud_table_rows(table) + 1, sizeof *cells);
     int rc;
     if (columns == NULL || cells == NULL) {
         rc = ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
@@ -124,12 +152,11 @@ int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *o
                                                .kind = gpud_table_column_kind(table, c),
                                                .wide = gpud_table_column_wide(table, c)};
         }
-        fill_cells(table, columns, width, cells);
         struct sheet sheet = {.name = gpud_table_name(table),
                               .columns = columns,
                               .column_count = width,
                               .cells = cells,
-                              .row_count = rows};
+                              .row_count = fill_cells(table, filter, columns, width, cells)};
         rc = sheet_write(&sheet, format, out, e);
     }
     free(columns);

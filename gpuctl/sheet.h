@@ -43,9 +43,14 @@ int sheet_format_from_name(const char *name);
  * null for what is not known. csv: RFC 4180, the same values. */
 int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e);
 
-/* As sheet_write for a table of the daemon. */
-int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
-                      struct ctl_err *e);
+/* As sheet_write for a table of the daemon; only rows with a text that contains `filter`, all if it
+ * is NULL. */
+int sheet_write_table(const gpud_table *table, const char *filter, enum sheet_format format,
+                      FILE *out, struct ctl_err *e);
+
+/* A cell by its column's name, "" or 0 without that column or row. */
+const char *table_text_of(const gpud_table *table, uint32_t row, const char *column);
+uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *column);
 
 /* A value of a column's kind as people read it; always terminated. Returns out. */
 const char *sheet_text(int kind, uint64_t value, char *out, size_t size);
