@@ -214,7 +214,7 @@ static void *ask(void *arg)
         nng_dial(s, a->url, NULL, 0) != 0 || nng_send(s, question, a->size, 0) != 0 ||
         nng_recv(s, &answer, &size, NNG_FLAG_ALLOC) != 0) {
         failed = "no answer";
-    } else if (size != a->size || memcmp(answer, question, size) != 0) {
+    } else if (size != a->size || (size > 0 && memcmp(answer, question, size) != 0)) {
         failed = "another answer";
     }
     if (answer != NULL) {
