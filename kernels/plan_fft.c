@@ -29,7 +29,7 @@ static void fft(struct plan_build *b, double sign, bool scaled)
     }
     const uint64_t dims[] = {n, 2};
     unsigned passes = log2_of(n);
-    struct plan_ref room[2];
+    struct plan_ref room[2] = {src, src};
     for (unsigned t = 0; t < 2 && t + 1 < passes; t++) {
         room[t] = plan_array(plan_temp(b, dtype, n * 2), 2, dims);
     }

@@ -9,22 +9,27 @@
 
 #include "kernels/builtin.h"
 #include "kernels/dialect.h"
+#include "language.h"
 
 extern char **environ;
 
-static void write_all(const char *path)
+static void write_source(FILE *f, struct bytes source, const char *name)
 {
     struct capbuf out;
     struct err e = ERR_INIT;
+    capbuf_init(&out, 16u << 20);
+    ck_assert_msg(dialect_translate(source, name, DIALECT_CUDA, true, &out, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(fwrite(out.data, 1, out.size, f), out.size);
+    capbuf_finish(&out);
+}
+
+static void write_all(const char *path)
+{
     FILE *f = fopen(path, "wb");
     ck_assert_ptr_nonnull(f);
+    write_source(f, bytes_str(language_source), "language.gk");
     for (unsigned m = 0; m < builtin_module_count(); m++) {
-        capbuf_init(&out, 16u << 20);
-        ck_assert_msg(dialect_translate(builtin_module_source(m), builtin_module_name(m),
-                                        DIALECT_CUDA, true, &out, &e) == 0,
-                      "%s", e.text);
-        ck_assert_uint_eq(fwrite(out.data, 1, out.size, f), out.size);
-        capbuf_finish(&out);
+        write_source(f, builtin_module_source(m), builtin_module_name(m));
     }
     ck_assert_int_eq(fclose(f), 0);
 }
