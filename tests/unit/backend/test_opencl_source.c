@@ -126,6 +126,8 @@ START_TEST(errors_have_names)
     ck_assert_str_eq(e.text, "clCreateBuffer: CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
     ck_assert_int_eq(opencl_error(-9999, "clFoo", &e), ERR_INTERNAL);
     ck_assert_str_eq(e.text, "clFoo: unknown (-9999)");
+    ck_assert_int_eq(opencl_command_error(CL_OUT_OF_RESOURCES, &e), ERR_KERNEL_FAULT);
+    ck_assert_int_eq(opencl_command_error(CL_MEM_OBJECT_ALLOCATION_FAILURE, &e), ERR_DEVICE_MEMORY);
 }
 END_TEST
 

@@ -1,0 +1,232 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/backend/backend.h"
+
+#define SKIPPED 77
+#define COUNT   1009u /* prime */
+
+/* What people's kernels use beyond the dialect. */
+static const char source[] =
+    "__constant float table[2] = {10.0f, 20.0f};\n"
+    "__kernel void scaled(__constant float *c, __global const float *x, __global float *y,\n"
+    "                     float4 v) {\n"
+    "    size_t i = get_global_id(0);\n"
+    "    y[i] = c[i % 4] * x[i] + v.y + table[i & 1];\n"
+    "}\n"
+    "__kernel void turned(__global const uint *x, __global uint *y, __local uint *scratch) {\n"
+    "    size_t l = get_local_id(0), n = get_local_size(0);\n"
+    "    scratch[l] = x[get_global_id(0)];\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    y[get_global_id(0)] = scratch[n - 1 - l];\n"
+    "}\n"
+    "__kernel __attribute__((reqd_work_group_size(4, 2, 1))) void fixed(__global uint *y) {\n"
+    "    y[get_global_id(1) * get_global_size(0) + get_global_id(0)] =\n"
+    "        (uint)(get_local_size(0) * 100 + get_local_size(1) * 10 + get_local_size(2));\n"
+    "}\n"
+    "__kernel void nothing(__global const uint *x, __global uint *y) { y[0] = x ? 1 : 2; }\n";
+
+static const struct backend *b;
+static struct backend_device *device;
+static struct backend_stream *stream;
+static struct backend_module *module;
+static struct backend_block *x;
+static struct backend_block *y;
+static uint32_t in[COUNT];
+static uint32_t out[COUNT];
+
+static void drain(void)
+{
+    const struct timespec pause = {0, 50000};
+    struct err e = ERR_INIT;
+    struct backend_marker *m = NULL;
+    ck_assert_int_eq(b->stream->mark(stream, &m, &e), 0);
+    ck_assert_int_eq(b->stream->flush(stream, &e), 0);
+    enum backend_state state = b->marker->state(m, &e);
+    while (state != BACKEND_DONE && state != BACKEND_FAILED) {
+        nanosleep(&pause, NULL);
+        state = b->marker->state(m, &e);
+    }
+    ck_assert_msg(state == BACKEND_DONE, "%s", e.text);
+    b->marker->release(m);
+}
+
+static void start_with(const char *options)
+{
+    struct err e = ERR_INIT;
+    struct backend_info info;
+    struct backend_compiled c = {0};
+    b = backend_find("opencl");
+    ck_assert_msg(b->device->open(0, options, NULL, NULL, &device, &e) == 0, "%s", e.text);
+    b->device->info(device, &info);
+    struct backend_source s = {.lang = BACKEND_LANG_OPENCL,
+                               .text = bytes_str(source),
+                               .file = "user.cl",
+                               .options = "",
+                               .arch = info.arch};
+    ck_assert_msg(b->compile(0, &s, &c, &e) == 0, "%s", e.text);
+    struct bytes binary = bytes_of(c.binary, c.binary_size);
+    ck_assert_msg(b->module->load(device, binary, &module, &e) == 0, "%s", e.text);
+    backend_compiled_finish(&c);
+    ck_assert_int_eq(b->stream->create(device, 0, &stream, &e), 0);
+    ck_assert_int_eq(b->memory->alloc(device, sizeof in, &x, &e), 0);
+    ck_assert_int_eq(b->memory->alloc(device, sizeof out, &y, &e), 0);
+}
+
+static void start(void)
+{
+    start_with("");
+}
+
+static void start_buffers(void)
+{
+    start_with("svm=off");
+}
+
+static void stop(void)
+{
+    b->module->unload(module);
+    b->memory->free(device, x);
+    b->memory->free(device, y);
+    b->stream->destroy(stream);
+    b->device->close(device);
+}
+
+static struct backend_arg memory(struct backend_block *block)
+{
+    return (struct backend_arg){.kind = BACKEND_ARG_MEMORY, .memory = {block, 0}};
+}
+
+static int launch(const char *entry, const struct backend_arg *args, unsigned count, uint64_t width,
+                  uint64_t height, uint64_t local, struct err *e)
+{
+    struct backend_launch l = {
+        .global = {width, height, 1}, .local = {local, 0, 0}, .args = args, .arg_count = count};
+    return b->stream->launch(stream, module, entry, &l, e);
+}
+
+static void put(const void *data, size_t size)
+{
+    ck_assert_int_eq(b->stream->write(stream, (struct backend_ref){x, 0}, data, size, NULL), 0);
+}
+
+static void get(void *data, size_t size)
+{
+    ck_assert_int_eq(b->stream->read(stream, data, (struct backend_ref){y, 0}, size, NULL), 0);
+    drain();
+}
+
+START_TEST(constants_and_vectors)
+{
+    struct err e = ERR_INIT;
+    float data[COUNT];
+    float result[COUNT];
+    const float v[4] = {1, 0.5f, 3, 4};
+    struct backend_block *c = NULL;
+    const float factors[4] = {1, 2, 3, 4};
+    for (unsigned i = 0; i < COUNT; i++) {
+        data[i] = (float)i;
+    }
+    ck_assert_int_eq(b->memory->alloc(device, sizeof factors, &c, &e), 0);
+    struct backend_ref constant = {c, 0};
+    ck_assert_int_eq(b->stream->write(stream, constant, factors, sizeof factors, &e), 0);
+    put(data, sizeof data);
+    struct backend_arg args[] = {
+        memory(c), memory(x), memory(y), {.kind = BACKEND_ARG_VALUE, .value = v, .size = sizeof v}};
+    ck_assert_msg(launch("scaled", args, 4, COUNT, 1, 0, &e) == 0, "%s", e.text);
+    get(result, sizeof result);
+    for (unsigned i = 0; i < COUNT; i++) {
+        float want = factors[i % 4] * (float)i + 0.5f + (i & 1 ? 20.0f : 10.0f);
+        ck_assert_float_eq(result[i], want); /* exact: small integers and halves */
+    }
+    b->memory->free(device, c);
+}
+END_TEST
+
+START_TEST(local_memory_is_an_argument)
+{
+    struct err e = ERR_INIT;
+    for (unsigned i = 0; i < 64; i++) {
+        in[i] = i;
+    }
+    put(in, sizeof in);
+    struct backend_arg args[] = {
+        memory(x), memory(y), {.kind = BACKEND_ARG_LOCAL, .size = 16 * sizeof(uint32_t)}};
+    ck_assert_msg(launch("turned", args, 3, 64, 1, 16, &e) == 0, "%s", e.text);
+    get(out, 64 * sizeof *out);
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert_uint_eq(out[i], i / 16 * 16 + 15 - i % 16);
+    }
+    args[2] = memory(x);
+    ck_assert_int_eq(launch("turned", args, 3, 64, 1, 16, &e), ERR_ARG_TYPE);
+    ck_assert_int_eq(e.arg, 2);
+}
+END_TEST
+
+START_TEST(required_group_sizes_are_kept)
+{
+    struct err e = ERR_INIT;
+    struct backend_arg args[] = {memory(y)};
+    ck_assert_msg(launch("fixed", args, 1, 8, 4, 0, &e) == 0, "%s", e.text);
+    get(out, 32 * sizeof *out);
+    for (unsigned i = 0; i < 32; i++) {
+        ck_assert_uint_eq(out[i], 421);
+    }
+    ck_assert_int_eq(launch("fixed", args, 1, 8, 4, 8, &e), ERR_LAUNCH);
+    ck_assert_int_eq(launch("fixed", args, 1, 7, 4, 0, &e), ERR_LAUNCH);
+}
+END_TEST
+
+START_TEST(a_null_pointer_can_be_passed)
+{
+    struct err e = ERR_INIT;
+    struct backend_arg args[] = {memory(NULL), memory(y)};
+    ck_assert_msg(launch("nothing", args, 2, 1, 1, 0, &e) == 0, "%s", e.text);
+    get(out, sizeof *out);
+    ck_assert_uint_eq(out[0], 2);
+}
+END_TEST
+
+static bool device_present(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        unsigned count = 0;
+        _exit(backend_find("opencl")->enumerate("", &count, NULL) == 0 ? 0 : 1);
+    }
+    int status = 1;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static void add(Suite *suite, const char *name, void (*setup)(void))
+{
+    TCase *t = tcase_create(name);
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, setup, stop);
+    tcase_add_test(t, constants_and_vectors);
+    tcase_add_test(t, local_memory_is_an_argument);
+    tcase_add_test(t, required_group_sizes_are_kept);
+    tcase_add_test(t, a_null_pointer_can_be_passed);
+    suite_add_tcase(suite, t);
+}
+
+int main(void)
+{
+    if (!device_present()) {
+        fprintf(stderr, "skipped: no OpenCL device\n");
+        return SKIPPED;
+    }
+    Suite *suite = suite_create("opencl launch");
+    add(suite, "pointers", start);
+    add(suite, "buffers", start_buffers);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
