@@ -67,7 +67,8 @@ static enum backend_state marker_settle(struct backend_marker *m)
 {
     cl_int last = event_status(m->device, m->events.item[m->events.count - 1].event);
     if (last > CL_COMPLETE) {
-        return last == CL_RUNNING ? BACKEND_RUNNING : BACKEND_PENDING;
+        cl_int first = event_status(m->device, m->events.item[0].event);
+        return first <= CL_RUNNING ? BACKEND_RUNNING : BACKEND_PENDING;
     }
     m->settled = BACKEND_DONE;
     for (unsigned i = 0; i < m->events.count; i++) {
