@@ -5,12 +5,14 @@
 #include "daemon/front/building.h"
 #include "daemon/front/requests.h"
 
-/* Code of a user is compiled for the first device that serves; others follow when needed. */
+/* Code of a user is compiled for the first device that is known, even while its worker starts anew;
+ * for others when it is needed there. */
 static struct device *compile_device(struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
-        if (device_serves(f->device[i])) {
-            return f->device[i];
+        struct device *d = f->device[i];
+        if (d->arch[0] != '\0' && device_hopeful(d)) {
+            return d;
         }
     }
     return NULL;
