@@ -52,8 +52,16 @@ static void tell(const gpud_table *status, const gpud_table *devices, FILE *out)
     }
 }
 
+/* Around the daemon's state, on a terminal. */
+static const char *colour_of(const char *state)
+{
+    return strcmp(state, "ready") == 0      ? "\033[32m"
+           : strcmp(state, "degraded") == 0 ? "\033[33m"
+                                            : "\033[31m";
+}
+
 /* The one row of facts as lines. */
-static void write_facts(const gpud_table *status, bool wide)
+static void write_facts(const gpud_table *status, bool wide, bool colour)
 {
     for (uint32_t c = 0; c < gpud_table_columns(status); c++) {
         if (gpud_table_column_wide(status, c) && !wide) {
@@ -72,7 +80,9 @@ static void write_facts(const gpud_table *status, bool wide)
         for (char *at = label; *at != '\0'; at++) {
             *at = *at == '_' ? ' ' : *at;
         }
-        printf("%-18s %s\n", label, text);
+        bool coloured = colour && strcmp(label, "state:") == 0;
+        printf("%-18s %s%s%s\n", label, coloured ? colour_of(text) : "", text,
+               coloured ? "\033[0m" : "");
     }
     putchar('\n');
 }
@@ -82,7 +92,7 @@ static int write_all(struct ctl *ctl, const gpud_table *status, const gpud_table
 {
     bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
     if (people && gpud_table_rows(status) == 1) {
-        write_facts(status, ctl->format == SHEET_WIDE);
+        write_facts(status, ctl->format == SHEET_WIDE, ctl->colour);
         return sheet_write_table(devices, NULL, ctl->format, stdout, e);
     }
     return sheet_write_table(status, NULL, ctl->format, stdout, e);

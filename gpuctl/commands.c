@@ -60,7 +60,7 @@ const struct command commands[] = {
     {"config check", "[FILE]", "Check a configuration file", "", cmd_config_check},
     {"drain", "", "Finish what runs, take no new jobs", "", cmd_drain},
     {"resume", "", "Take jobs again", "", cmd_resume},
-    {"log-level", "LEVEL", "error, warning, info or debug", "", cmd_log_level},
+    {"log-level", "LEVEL", "error, warn, info or debug", "", cmd_log_level},
     {0},
 };
 

@@ -118,8 +118,10 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
     if (rc == GPUD_ERR_CONNECT || rc == GPUD_ERR_TIMEOUT) {
         e->code = GPUD_ERR_CONNECT;
         add_hint(e, "Is gpud running there? Start it with: systemctl start gpud\n"
-                    "or by hand: gpud --foreground --listen ipc:///tmp/gpud.sock\n"
-                    "and then: export GPUD_URL=ipc:///tmp/gpud.sock");
+                    "or by hand: d=$(mktemp -d) && export GPUD_URL=ipc://$d/gpud.sock &&\n"
+                    "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
+    } else if (rc == GPUD_ERR_INVALID) {
+        e->code = CTL_USAGE;
     } else if (rc == GPUD_ERR_PERMISSION) {
         add_hint(e, "Only members of the group gpud may talk to it: adduser $USER gpud\n"
                     "and log in again.");
@@ -163,7 +165,7 @@ int ctl_control(struct ctl *ctl, const char *what, const char *value, const char
     }
     rc = gpud_control(ctl->client, what, value);
     if (rc != 0) {
-        return ctl_err_lib(e, rc, "%s", what);
+        return ctl_err_set(e, rc, "%s", gpud_last_error()->text);
     }
     ctl_say("%s", done);
     return 0;

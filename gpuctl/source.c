@@ -1,6 +1,7 @@
 #include "gpuctl/source.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,11 +119,14 @@ int source_load(gpud_client *client, const struct source *source, gpud_module *r
     };
     rc = gpud_module_load(client, lang, file.data, file.size, &o, ret_module);
     file_finish(&file);
-    if (rc != 0) {
-        ctl_err_lib(e, rc, "%s", source->file);
-    }
-    if (log != NULL && log[0] != '\0') {
+    bool said = log != NULL && log[0] != '\0';
+    if (said) {
         fprintf(stderr, "%s%s", log, log[strlen(log) - 1] == '\n' ? "" : "\n");
+    }
+    if (rc == GPUD_ERR_COMPILE && said) {
+        ctl_err_set(e, rc, "%s: %s", source->file, gpud_strerror(rc));
+    } else if (rc != 0) {
+        ctl_err_lib(e, rc, "%s", source->file);
     }
     free(log);
     return rc;
