@@ -125,7 +125,8 @@ static bool predecessors_finished(const struct completion *c, const struct job *
     return true;
 }
 
-static void take_predecessors_error(const struct completion *c, struct job *j)
+/* A device may give up the commands that wait for one that failed: then that one is the reason. */
+static void name_predecessor(const struct completion *c, struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
         const struct job *before = ledger_find(c->x->ledger, j->after[i]);
@@ -146,6 +147,7 @@ static void take_markers_error(const struct completion *c, struct job *j)
             j->e = e;
             j->e.step = (int)j->mark[i].step;
             (void)err_wrap(&j->e, "step %u", j->mark[i].step);
+            name_predecessor(c, j);
             return;
         }
     }
@@ -164,9 +166,6 @@ static void take_buffers_error(struct job *j)
 
 static void settle(struct completion *c, struct job *j)
 {
-    if (j->e.code == 0) {
-        take_predecessors_error(c, j);
-    }
     if (j->e.code == 0) {
         take_markers_error(c, j);
     }

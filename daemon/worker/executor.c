@@ -14,15 +14,8 @@ static int step_failed(struct err *e, const struct proto_wstep *s, const char *w
 static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *e)
 {
     const struct job *before = ledger_find(x->ledger, id);
-    if (before == NULL) {
-        return 0; /* retired: it ended long ago */
-    }
-    if (before->finished) {
-        return before->e.code == 0 ? 0
-                                   : err_set(e, before->e.code, "after job %" PRIu64 " failed: %s",
-                                             id, before->e.text);
-    }
-    if (before->stream == j->stream) {
+    /* one that failed is waited for all the same: what it left undefined the front knows */
+    if (before == NULL || before->finished || before->stream == j->stream) {
         return 0;
     }
     struct device *dev = x->scope.device;
@@ -55,6 +48,7 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
     struct backend_arg args[ARGS_MAX];
     struct backend_launch l = {.args = args, .shared = s->shared};
     char entry[PROTO_NAME_MAX * 2 + 1];
+    bool writes = false;
     struct proto_iter it = proto_iter_of(s->args);
     struct proto_ref ref;
     const struct module *m = module_find(x->scope.modules, s->module, e);
@@ -73,38 +67,48 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
             *arg = (struct backend_arg){.kind = BACKEND_ARG_MEMORY,
                                         .memory = job_ref(&x->scope, j, &ref)};
         }
-        j->writes = j->writes || ref.tag == REF_BUFFER;
+        writes = writes || ref.tag == REF_BUFFER; /* which of them it writes is not told here */
     }
     int rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
+    j->writes = j->writes || (rc == 0 && writes);
     return rc == 0 ? 0 : step_failed(e, s, entry);
+}
+
+static int move_enqueue(struct executor *x, struct job *j, const struct proto_wstep *s,
+                        const struct proto_ref *first, const struct proto_ref *second,
+                        struct err *e)
+{
+    const struct backend_stream_ops *ops = x->scope.device->b->stream;
+    struct backend_stream *stream = x->scope.device->stream[j->stream];
+    struct backend_ref at = job_ref(&x->scope, j, first);
+    switch (s->op) {
+    case OP_READ:
+        return ops->read(stream, x->scope.staging->output.data + s->stage, at, first->size, e);
+    case OP_WRITE:
+        return ops->write(stream, at, x->scope.staging->input.data + s->stage, first->size, e);
+    case OP_FILL:
+        return ops->fill(stream, at, s->pattern.data, s->pattern.size, first->size, e);
+    default:
+        return ops->copy(stream, at, job_ref(&x->scope, j, second), first->size, e);
+    }
 }
 
 static int move(struct executor *x, struct job *j, const struct proto_wstep *s, struct err *e)
 {
-    const struct backend_stream_ops *ops = x->scope.device->b->stream;
-    struct backend_stream *stream = x->scope.device->stream[j->stream];
     struct proto_iter it = proto_iter_of(s->args);
     struct proto_ref first = {0};
     struct proto_ref second = {0};
     if (!proto_list_next(&it, &schema_ref, &first) || first.size == 0) {
         return 0;
     }
-    struct backend_ref at = job_ref(&x->scope, j, &first);
-    switch (s->op) {
-    case OP_READ:
-        return ops->read(stream, x->scope.staging->output.data + s->stage, at, first.size, e);
-    case OP_WRITE:
-        j->writes = j->writes || first.tag == REF_BUFFER;
-        return ops->write(stream, at, x->scope.staging->input.data + s->stage, first.size, e);
-    case OP_FILL:
-        j->writes = j->writes || first.tag == REF_BUFFER;
-        return ops->fill(stream, at, s->pattern.data, s->pattern.size, first.size, e);
-    default:
-        j->writes = j->writes || first.tag == REF_BUFFER;
-        return proto_list_next(&it, &schema_ref, &second)
-                   ? ops->copy(stream, at, job_ref(&x->scope, j, &second), first.size, e)
-                   : err_set(e, ERR_INTERNAL, "copy without a source");
+    if (s->op == OP_COPY && !proto_list_next(&it, &schema_ref, &second)) {
+        return err_set(e, ERR_INTERNAL, "copy was checked and has no source");
     }
+    int rc = move_enqueue(x, j, s, &first, &second, e);
+    if (rc == 0 && s->op != OP_READ && first.tag == REF_BUFFER) {
+        j->writes = true;
+    }
+    return rc;
 }
 
 static int mark(struct executor *x, struct job *j, unsigned step, struct err *e)
