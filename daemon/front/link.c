@@ -157,8 +157,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct link *l = poll->data;
     if (status < 0) {
-        (void)err_set(&l->error, ERR_IO, "polling a channel: %s", uv_strerror(status));
-        report(l);
+        /* the other side is gone (libuv says so as EBADF): what it said before still counts */
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_CLOSED, "the other side is gone (%s)", uv_strerror(status));
+        sending_failed(l, &e);
         return;
     }
     if ((events & UV_WRITABLE) != 0) {
