@@ -6,8 +6,9 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/queue.h"
 
-#define EXTERNAL_MAX 64u /* ends of a worker that one job may live through without being at fault  \
-                          */
+#define EXTERNAL_MAX                                                                               \
+    64u /* ends of a worker that one job may live through without being at fault                   \
+         */
 
 static void take_timings(struct job *j, const struct msg_w_done *m)
 {

@@ -63,31 +63,42 @@ static uint64_t room(const struct device *d)
     return limit > d->buffer_bytes ? limit - d->buffer_bytes : 0;
 }
 
+static int no_device(const struct front *f, uint64_t wish, struct err *e)
+{
+    struct err why = ERR_INIT;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        why.retry_after_ns = device_hopeful(f->device[i]) ? 100 * NS_PER_MS : why.retry_after_ns;
+    }
+    uint64_t retry = why.retry_after_ns;
+    if (wish > f->device_count) {
+        (void)err_set(&why, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    } else if (wish > 0) {
+        (void)err_set(&why, ERR_NO_DEVICE, "device %llu does not serve: see gpuctl devices",
+                      (unsigned long long)(wish - 1));
+    } else {
+        (void)err_set(&why, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+    }
+    why.retry_after_ns = why.code == ERR_RANGE ? 0 : retry;
+    if (e != NULL) {
+        *e = why;
+    }
+    return why.code;
+}
+
 /* The wished device, or the serving one with the most room. */
 static int choose_device(struct front *f, uint64_t wish, uint64_t bytes, struct device **ret_device,
                          struct err *e)
 {
     struct device *best = NULL;
-    bool hope = false;
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
-        hope = hope || device_hopeful(d);
-        if ((wish != 0 && wish != i + 1) || !device_serves(d)) {
-            continue;
-        }
-        if (best == NULL || room(d) > room(best)) {
+        bool asked = wish == 0 || wish == i + 1;
+        if (asked && device_serves(d) && (best == NULL || room(d) > room(best))) {
             best = d;
         }
     }
     if (best == NULL) {
-        (void)err_set(e, wish > f->device_count ? ERR_RANGE : ERR_NO_DEVICE,
-                      wish > 0 ? "device %llu does not serve: see gpuctl devices"
-                               : "no device serves: see gpuctl devices",
-                      (unsigned long long)(wish > 0 ? wish - 1 : 0));
-        if (hope && e != NULL) {
-            e->retry_after_ns = 100 * NS_PER_MS;
-        }
-        return e != NULL ? e->code : ERR_NO_DEVICE;
+        return no_device(f, wish, e);
     }
     if (bytes > room(best) || (best->max_alloc > 0 && bytes > best->max_alloc)) {
         return err_set(e, ERR_DEVICE_MEMORY,

@@ -245,8 +245,8 @@ bool worker_ended(struct front *f, uint64_t id, int status)
         log_warn("device %u: %s", d->index, why);
         d->restarts++;
         /* an overdue job or a kill from outside says nothing against the device */
-        bool steady = now - d->started_ns > STEADY_NS ||
-                      (d->proven && (external || d->culprit != NULL));
+        bool steady =
+            now - d->started_ns > STEADY_NS || (d->proven && (external || d->culprit != NULL));
         d->failures = steady ? 0 : d->failures + 1;
         wait_then_restart(f, d, why);
         (void)snprintf(f->trouble, sizeof f->trouble, "device %u: %s", d->index, why);
