@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ENVIRONMENT_MAX 128
@@ -152,6 +153,9 @@ int spawn_process(const struct spawn *s, pid_t *ret_pid, struct err *e)
     int reason = pid > 0 ? exec_result(status[0]) : fork_errno;
     (void)close(status[0]);
     if (reason != 0) {
+        if (pid > 0) {
+            (void)waitpid(pid, NULL, 0); /* it ends at once */
+        }
         errno = reason;
         return err_errno(e, ERR_IO, "starting %s", s->name);
     }

@@ -524,6 +524,37 @@ START_TEST(an_upgrade_on_disk_mixes_nothing)
 }
 END_TEST
 
+/* A program that is none is told of, and leaves nothing behind. */
+START_TEST(what_does_not_start_is_told)
+{
+    struct bench b;
+    struct memfd m = memory();
+    struct capbuf space;
+    struct frame_fds fds = {.fd = {m.fd, m.fd}, .count = 2};
+    struct msg_l_started started;
+    struct msg_l_worker msg = {.id = 1, .args = word_list("x", &space)};
+    char path[64];
+    char children[64];
+    bench_start(&b, "/etc/passwd", NULL);
+    greet(&b);
+    for (unsigned i = 0; i < 2; i++) { /* the id is free again */
+        send_msg(&b, &schema_msg_l_worker, &msg, &fds);
+        expect(&b, FRAME_KIND_L_STARTED, &schema_msg_l_started, &started);
+        ck_assert_int_eq((int)started.code, ERR_IO);
+        ck_assert_uint_gt(started.text.size, 0);
+        ck_assert_int_eq(b.fds.count, 0);
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)b.pid, (int)b.pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(read(fd, children, sizeof children), 0);
+    (void)close(fd);
+    capbuf_finish(&space);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
 START_TEST(the_service_manager_is_told)
 {
     struct bench b;
@@ -561,6 +592,7 @@ int main(void)
     tcase_add_test(all, without_a_front_it_ends);
     tcase_add_test(all, a_second_launcher_gives_way);
     tcase_add_test(all, an_upgrade_on_disk_mixes_nothing);
+    tcase_add_test(all, what_does_not_start_is_told);
     tcase_add_test(all, the_service_manager_is_told);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -376,6 +376,28 @@ START_TEST(a_job_given_twice_runs_once)
 }
 END_TEST
 
+/* More answers than the channel holds wait in the worker until somebody reads. */
+START_TEST(answers_wait_for_their_reader)
+{
+    struct fake f;
+    struct job_draft d;
+    const uint64_t count = 400;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    for (uint64_t i = 1; i <= count; i++) {
+        draft_init(&d, i, 0);
+        draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+        draft_send(&d, &f);
+    }
+    for (uint64_t i = 1; i <= count; i++) {
+        ck_assert_int_eq(fake_done(&f, i, NULL), 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 START_TEST(pool_is_told)
 {
     struct fake f;
@@ -568,6 +590,7 @@ int main(void)
     tcase_add_loop_test(jobs, sealed_buffers_are_restored, 0, BACKENDS);
     tcase_add_loop_test(jobs, inventory_tells_all_until_retired, 0, BACKENDS);
     tcase_add_loop_test(jobs, a_job_given_twice_runs_once, 0, BACKENDS);
+    tcase_add_loop_test(jobs, answers_wait_for_their_reader, 0, BACKENDS);
     tcase_add_loop_test(jobs, pool_is_told, 0, BACKENDS);
     tcase_add_loop_test(process, a_stopped_worker_does_not_beat, 0, BACKENDS);
     tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
