@@ -1,0 +1,462 @@
+#include "tests/system/harness.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char base[] = "/tmp/gpud-system-XXXXXX";
+
+uint64_t now_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+void pause_ms(unsigned ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    (void)nanosleep(&t, NULL);
+}
+
+/* ---- processes --------------------------------------------------------------------------------
+ */
+
+static int status_of(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static bool reap(pid_t pid, uint64_t end_ns, int *ret_status)
+{
+    int status = 0;
+    for (;;) {
+        pid_t got = waitpid(pid, &status, WNOHANG);
+        if (got == pid || (got < 0 && errno == ECHILD)) {
+            *ret_status = got == pid ? status_of(status) : -1;
+            return true;
+        }
+        if (now_ns() > end_ns) {
+            return false;
+        }
+        pause_ms(5);
+    }
+}
+
+int process_wait(pid_t pid)
+{
+    int status = -1;
+    ck_assert_msg(reap(pid, now_ns() + 2 * PATIENCE, &status), "process %d does not end", (int)pid);
+    return status;
+}
+
+pid_t process_start(int (*work)(void *data), void *data)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(work(data));
+    }
+    return pid;
+}
+
+static void redirect(const char *path, int fd)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file < 0 || dup2(file, fd) < 0) {
+        _exit(126);
+    }
+}
+
+static pid_t program_start(const char *const *argv, const char *out, const char *err)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        redirect(out, STDOUT_FILENO);
+        redirect(err, STDERR_FILENO);
+        (void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+int run_program(const char *const *argv, const char *stdout_file, const char *stderr_file)
+{
+    return process_wait(program_start(argv, stdout_file, stderr_file));
+}
+
+/* Whether a process has ended, also when nobody has reaped it. */
+static bool ended(pid_t pid)
+{
+    char path[64];
+    char text[512];
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (f == NULL) {
+        return true;
+    }
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    (void)fclose(f);
+    text[n] = '\0';
+    const char *close = strrchr(text, ')');
+    return close == NULL || close[2] == 'Z';
+}
+
+/* The living process of this program whose arguments name the directory. */
+static pid_t find_process(const char *program, const char *dir)
+{
+    DIR *proc = opendir("/proc");
+    ck_assert_ptr_nonnull(proc);
+    pid_t found = 0;
+    const struct dirent *entry;
+    while (found == 0 && (entry = readdir(proc)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        char path[64];
+        char text[1024];
+        (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+        FILE *f = pid > 0 ? fopen(path, "re") : NULL;
+        if (f == NULL) {
+            continue;
+        }
+        size_t n = fread(text, 1, sizeof text - 1, f);
+        (void)fclose(f);
+        text[n] = '\0';
+        const char *name = strrchr(text, '/');
+        bool ours = name != NULL || n > 0;
+        for (size_t at = strlen(text) + 1; ours && at < n; at += strlen(text + at) + 1) {
+            if (strcmp(text + at, dir) == 0 &&
+                strcmp(name != NULL ? name + 1 : text, program) == 0 && !ended(pid)) {
+                found = pid;
+            }
+        }
+    }
+    (void)closedir(proc);
+    return found;
+}
+
+/* Ends all children and their orphans, which come to us. */
+static void end_all(void)
+{
+    uint64_t end_ns = now_ns() + 10 * SECOND;
+    while (now_ns() < end_ns) {
+        pid_t pid;
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        }
+        if (pid < 0 && errno == ECHILD) {
+            return;
+        }
+        char path[64];
+        (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+        FILE *f = fopen(path, "re");
+        int child = 0;
+        while (f != NULL && fscanf(f, "%d", &child) == 1) {
+            (void)kill(child, SIGKILL);
+        }
+        if (f != NULL) {
+            (void)fclose(f);
+        }
+        pause_ms(10);
+    }
+}
+
+/* ---- files -------------------------------------------------------------------------------------
+ */
+
+void file_read(const char *path, char *out, size_t size)
+{
+    FILE *f = fopen(path, "re");
+    ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+    size_t n = fread(out, 1, size - 1, f);
+    (void)fclose(f);
+    out[n] = '\0';
+}
+
+void file_write(const char *path, const void *data, size_t size)
+{
+    FILE *f = fopen(path, "we");
+    ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+    ck_assert_uint_eq(fwrite(data, 1, size, f), size);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+/* ---- daemon ------------------------------------------------------------------------------------
+ */
+
+static void prepare(struct daemon *d, const char *option, va_list list)
+{
+    static unsigned serial;
+    memset(d, 0, sizeof *d);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)snprintf(d->dir, sizeof d->dir, "%s/%d-%u", base, (int)getpid(), serial++);
+    ck_assert_int_eq(mkdir(d->dir, 0700), 0);
+    (void)snprintf(d->url, sizeof d->url, "ipc://%s/gpud.sock", d->dir);
+    (void)snprintf(d->log, sizeof d->log, "%s/log", d->dir);
+    for (; option != NULL; option = va_arg(list, const char *)) {
+        ck_assert_uint_lt(d->arg_count, DAEMON_ARGS_MAX);
+        d->args[d->arg_count++] = option;
+    }
+}
+
+void daemon_prepare(struct daemon *d, const char *option, ...)
+{
+    va_list list;
+    va_start(list, option);
+    prepare(d, option, list);
+    va_end(list);
+}
+
+void daemon_spawn(struct daemon *d)
+{
+    const char *argv[DAEMON_ARGS_MAX + 8] = {SYSTEM_BIN "/gpud", "--foreground",
+                                             "--runtime-dir",    d->dir,
+                                             "--cache-dir",      SYSTEM_CACHE "/gpud"};
+    for (unsigned i = 0; i < d->arg_count; i++) {
+        argv[6 + i] = d->args[i];
+    }
+    (void)setenv("POCL_CACHE_DIR", SYSTEM_CACHE "/pocl", 1);
+    d->pid = program_start(argv, d->log, d->log);
+}
+
+/* Waits in small steps for a client of any kind; false if it is not there yet. */
+static bool ready(const struct daemon *d)
+{
+    gpud_client *c = NULL;
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 2 * SECOND, .timeout_ns = 5 * SECOND};
+    if (gpud_open(d->url, &o, &c) != 0) {
+        return false;
+    }
+    gpud_table *t = NULL;
+    bool is = false;
+    if (gpud_query(c, "status", NULL, &t) == 0) {
+        is = strcmp(gpud_table_text(t, 0, (uint32_t)gpud_table_find(t, "state")), "ready") == 0;
+        gpud_table_free(t);
+    }
+    gpud_close(c);
+    return is;
+}
+
+static void show_log(const struct daemon *d)
+{
+    static char text[DAEMON_OUTPUT];
+    file_read(d->log, text, sizeof text);
+    (void)fprintf(stderr, "---- %s\n%s----\n", d->log, text);
+}
+
+void daemon_wait_ready(const struct daemon *d)
+{
+    uint64_t end_ns = now_ns() + 2 * PATIENCE;
+    while (!ready(d)) {
+        if (ended(d->pid) || now_ns() > end_ns) {
+            show_log(d);
+            ck_abort_msg(ended(d->pid) ? "gpud ended" : "gpud is not ready");
+        }
+        pause_ms(20);
+    }
+}
+
+void daemon_start(struct daemon *d, const char *option, ...)
+{
+    va_list list;
+    va_start(list, option);
+    prepare(d, option, list);
+    va_end(list);
+    daemon_spawn(d);
+    daemon_wait_ready(d);
+}
+
+int daemon_wait(struct daemon *d)
+{
+    int status = -1;
+    if (!reap(d->pid, now_ns() + 2 * PATIENCE, &status)) {
+        show_log(d);
+        ck_abort_msg("gpud does not end");
+    }
+    d->pid = 0;
+    return status;
+}
+
+void daemon_kill(struct daemon *d)
+{
+    ck_assert_int_eq(kill(d->pid, SIGKILL), 0);
+    ck_assert_int_eq(daemon_wait(d), 128 + SIGKILL);
+}
+
+void daemon_stop(struct daemon *d)
+{
+    ck_assert_int_eq(kill(d->pid, SIGTERM), 0);
+    int status = daemon_wait(d);
+    if (status != 0) {
+        show_log(d);
+    }
+    ck_assert_msg(status == 0, "gpud ended with %d", status);
+    int other = 0;
+    if (!reap(-1, 0, &other)) {
+        uint64_t end_ns = now_ns() + PATIENCE;
+        while (waitpid(-1, NULL, WNOHANG) >= 0) {
+            ck_assert_msg(now_ns() < end_ns, "gpud left processes behind");
+            pause_ms(10);
+        }
+    }
+}
+
+bool daemon_logged(const struct daemon *d, const char *text)
+{
+    static char log[4 * DAEMON_OUTPUT];
+    file_read(d->log, log, sizeof log);
+    return strstr(log, text) != NULL;
+}
+
+pid_t daemon_launcher(const struct daemon *d)
+{
+    return find_process("gpud-launcher", d->dir);
+}
+
+pid_t daemon_worker(const struct daemon *d, unsigned device)
+{
+    char row[16];
+    (void)snprintf(row, sizeof row, "%u", device);
+    gpud_client *c = client_open(d->url);
+    uint64_t pid = query_value(c, "devices", row, "worker");
+    gpud_close(c);
+    return pid == UINT64_MAX || ended((pid_t)pid) ? 0 : (pid_t)pid;
+}
+
+void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before)
+{
+    ck_until(daemon_worker(d, device) != 0 && daemon_worker(d, device) != before);
+    daemon_wait_ready(d);
+}
+
+/* ---- clients -----------------------------------------------------------------------------------
+ */
+
+gpud_client *client_open(const char *url)
+{
+    gpud_client *c = NULL;
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = PATIENCE, .timeout_ns = 2 * PATIENCE};
+    ck_gpud_ok(gpud_open(url, &o, &c));
+    return c;
+}
+
+gpud_kernel kernel_find(gpud_client *c, const char *name)
+{
+    gpud_kernel k = {0};
+    ck_gpud_ok(gpud_kernel_find(c, name, &k));
+    return k;
+}
+
+static uint32_t find_row(const gpud_table *t, const char *row)
+{
+    uint32_t at = 0;
+    while (row != NULL && at < gpud_table_rows(t)) {
+        char number[24];
+        (void)snprintf(number, sizeof number, "%llu",
+                       (unsigned long long)gpud_table_value(t, at, 0));
+        bool text = gpud_table_column_kind(t, 0) == GPUD_COLUMN_TEXT;
+        if (strcmp(text ? gpud_table_text(t, at, 0) : number, row) == 0) {
+            break;
+        }
+        at++;
+    }
+    return at;
+}
+
+uint64_t query_value(gpud_client *c, const char *table, const char *row, const char *column)
+{
+    gpud_table *t = NULL;
+    ck_gpud_ok(gpud_query(c, table, NULL, &t));
+    int at = gpud_table_find(t, column);
+    ck_assert_msg(at >= 0, "%s has no column %s", table, column);
+    uint32_t line = find_row(t, row);
+    uint64_t value =
+        line < gpud_table_rows(t) ? gpud_table_value(t, line, (uint32_t)at) : UINT64_MAX;
+    gpud_table_free(t);
+    return value;
+}
+
+void query_text(gpud_client *c, const char *table, const char *row, const char *column, char *out,
+                size_t size)
+{
+    gpud_table *t = NULL;
+    ck_gpud_ok(gpud_query(c, table, NULL, &t));
+    int at = gpud_table_find(t, column);
+    ck_assert_msg(at >= 0, "%s has no column %s", table, column);
+    (void)snprintf(out, size, "%s", gpud_table_text(t, find_row(t, row), (uint32_t)at));
+    gpud_table_free(t);
+}
+
+int gpuctl(const struct daemon *d, char *out, char *err, const char *argument, ...)
+{
+    static unsigned serial;
+    const char *argv[48] = {SYSTEM_BIN "/gpuctl", "-u", d->url};
+    unsigned count = 3;
+    va_list list;
+    va_start(list, argument);
+    for (; argument != NULL; argument = va_arg(list, const char *)) {
+        ck_assert_uint_lt(count, 47);
+        argv[count++] = argument;
+    }
+    va_end(list);
+    char out_file[DAEMON_PATH + 32];
+    char err_file[DAEMON_PATH + 32];
+    (void)snprintf(out_file, sizeof out_file, "%s/out%u", d->dir, serial);
+    (void)snprintf(err_file, sizeof err_file, "%s/err%u", d->dir, serial++);
+    int status = run_program(argv, out_file, err_file);
+    file_read(out_file, out, DAEMON_OUTPUT);
+    file_read(err_file, err, DAEMON_OUTPUT);
+    return status;
+}
+
+/* ---- the program -------------------------------------------------------------------------------
+ */
+
+static void finish_program(const char *const *argv)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+        (void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    (void)waitpid(pid, NULL, 0);
+}
+
+int system_main(Suite *suite)
+{
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (mkdtemp(base) == NULL || (mkdir(SYSTEM_CACHE, 0700) != 0 && errno != EEXIST)) {
+        perror("a directory for the tests");
+        return EXIT_FAILURE;
+    }
+    (void)mkdir(SYSTEM_CACHE "/pocl", 0700);
+    (void)mkdir(SYSTEM_CACHE "/gpud", 0700);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    end_all();
+    if (failed > 0) {
+        (void)fprintf(stderr, "the daemons' last words:\n");
+        (void)fflush(stderr);
+        const char *const tail[] = {
+            "sh", "-c", "for log in \"$0\"/*/log; do echo \"== $log\"; tail -n 40 \"$log\"; done",
+            base, NULL};
+        finish_program(tail);
+    }
+    const char *const argv[] = {"rm", "-rf", base, NULL};
+    finish_program(argv);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

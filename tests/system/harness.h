@@ -1,0 +1,105 @@
+/*
+ * A real gpud in a directory of its own, for tests through the daemon. Every function fails the
+ * running Check test instead of returning an error, except where its comment says otherwise.
+ *
+ * Processes: each test is a child that reaps everything the daemon leaves behind; what a failed
+ * test leaves is ended by system_main after the last one. Thread: one.
+ */
+#ifndef SYSTEM_HARNESS_H
+#define SYSTEM_HARNESS_H
+
+#include <check.h>
+#include <gpud/gpud.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DAEMON_ARGS_MAX 24
+#define DAEMON_PATH     96
+#define DAEMON_OUTPUT   65536
+#define MS              UINT64_C(1000000)
+#define SECOND          (1000 * MS)
+/* Nothing here takes so long unless it hangs. */
+#define PATIENCE (60 * SECOND)
+
+struct daemon {
+    pid_t pid; /* 0: not running */
+    char dir[DAEMON_PATH];
+    char url[DAEMON_PATH];
+    char log[DAEMON_PATH];
+    const char *args[DAEMON_ARGS_MAX]; /* not owned */
+    unsigned arg_count;
+};
+
+/* Makes the directory, starts gpud with these options (the last one NULL) and waits until it is
+ * ready. */
+void daemon_start(struct daemon *d, const char *option, ...) __attribute__((sentinel));
+/* The same in two parts: a directory and the options, then the process, without waiting. */
+void daemon_prepare(struct daemon *d, const char *option, ...) __attribute__((sentinel));
+void daemon_spawn(struct daemon *d);
+void daemon_wait_ready(const struct daemon *d);
+/* SIGTERM; its exit status must be 0 and all its processes must end. */
+void daemon_stop(struct daemon *d);
+/* SIGKILL, reaped. */
+void daemon_kill(struct daemon *d);
+/* Waits for its end; the exit status, or 128 + the signal. */
+int daemon_wait(struct daemon *d);
+/* Whether its log holds this text. */
+bool daemon_logged(const struct daemon *d, const char *text);
+
+pid_t daemon_worker(const struct daemon *d, unsigned device); /* 0: none at the moment */
+pid_t daemon_launcher(const struct daemon *d);                /* 0: none at the moment */
+/* Until the device's worker is another one and the daemon is ready. */
+void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before);
+
+gpud_client *client_open(const char *url);
+gpud_kernel kernel_find(gpud_client *c, const char *name);
+/* One cell of a table; rows are chosen by the text of their first column, NULL: the first row.
+ * UINT64_MAX if there is no such row. */
+uint64_t query_value(gpud_client *c, const char *table, const char *row, const char *column);
+void query_text(gpud_client *c, const char *table, const char *row, const char *column, char *out,
+                size_t size);
+
+/* gpuctl with these arguments (the last one NULL); what it printed on both. Its exit status. */
+int gpuctl(const struct daemon *d, char *out, char *err, const char *argument, ...)
+    __attribute__((sentinel));
+int run_program(const char *const *argv, const char *stdout_file, const char *stderr_file);
+/* The whole file, cut to the size with the NUL. */
+void file_read(const char *path, char *out, size_t size);
+void file_write(const char *path, const void *data, size_t size);
+
+uint64_t now_ns(void);
+void pause_ms(unsigned ms); /* between two looks */
+/* Children with results: runs work in a process of its own; it ends with what work returns, 1 on
+ * a failed check. */
+pid_t process_start(int (*work)(void *data), void *data);
+int process_wait(pid_t pid); /* exit status, or 128 + the signal */
+
+/* Runs the suite; for main. */
+int system_main(Suite *suite);
+
+#define ck_gpud_ok(expression)                                                                     \
+    do {                                                                                           \
+        int ck_code = (expression);                                                                \
+        ck_assert_msg(ck_code == 0, "%s: %s: %s", #expression, gpud_err_name(ck_code),             \
+                      gpud_last_error()->text);                                                    \
+    } while (0)
+
+#define ck_gpud_err(expression, expected)                                                          \
+    do {                                                                                           \
+        int ck_code = (expression);                                                                \
+        ck_assert_msg(ck_code == (expected), "%s: %s instead of %s: %s", #expression,              \
+                      gpud_err_name(ck_code), gpud_err_name(expected), gpud_last_error()->text);   \
+    } while (0)
+
+/* Waits for a condition, at most PATIENCE. */
+#define ck_until(condition)                                                                        \
+    do {                                                                                           \
+        uint64_t ck_end = now_ns() + PATIENCE;                                                     \
+        while (!(condition)) {                                                                     \
+            ck_assert_msg(now_ns() < ck_end, "never happened: %s", #condition);                    \
+            pause_ms(10);                                                                          \
+        }                                                                                          \
+    } while (0)
+
+#endif

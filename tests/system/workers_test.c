@@ -1,0 +1,151 @@
+/* Workers that are killed, stopped or crash: what happens to jobs and buffers. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/system/load.h"
+
+/* Long enough to meet a job each time; the longer run is for the night. */
+static unsigned storm_seconds(void)
+{
+    const char *text = getenv("GPUD_SYSTEM_SECONDS");
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 5;
+}
+
+START_TEST(killed_under_load)
+{
+    struct daemon d;
+    struct load load;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=1,items=10000000", NULL);
+    load_start(&load, d.url, 3);
+    uint64_t end_ns = now_ns() + storm_seconds() * SECOND;
+    unsigned kills = 0;
+    while (now_ns() < end_ns) {
+        pid_t worker = daemon_worker(&d, 0);
+        kills += worker > 0 && kill(worker, SIGKILL) == 0 ? 1 : 0;
+        pause_ms(250);
+    }
+    ck_assert_uint_gt(kills, 5);
+    load_stop(&load);
+    gpud_client *c = client_open(d.url);
+    ck_assert_uint_ge(query_value(c, "status", NULL, "restarts"), kills / 2);
+    ck_assert_uint_gt(query_value(c, "status", NULL, "replayed"), 0);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "failed"), 0);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "lost"), 0);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* A stopped worker says nothing more: the heartbeat tells. Its job is done by the next one. */
+START_TEST(stopped)
+{
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0);
+    float x[4] = {1, 2, 3, 4};
+    float y[4] = {10, 20, 30, 40};
+    gpud_arg args[] = {gpud_f32(2), gpud_host(x, 4, GPUD_F32), gpud_host(y, 4, GPUD_F32)};
+    ck_gpud_ok(gpud_call(c, axpy, args, 3, NULL));
+    ck_assert_float_eq(y[3], 48);
+    ck_assert_int_ne(daemon_worker(&d, 0), worker);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+struct notices {
+    unsigned lost;
+    gpud_buffer buffer;
+};
+
+static void on_event(gpud_client *client, const gpud_event *event, void *user)
+{
+    (void)client;
+    struct notices *n = user;
+    if (event->kind == GPUD_EVENT_BUFFER_LOST) {
+        n->lost++;
+        n->buffer = event->buffer;
+    }
+}
+
+static gpud_buffer filled(gpud_client *c, float value)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1000), 0, "values", &b));
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(value)));
+    return b;
+}
+
+START_TEST(buffers_of_a_killed_worker)
+{
+    struct daemon d;
+    struct notices notices = {0};
+    float values[1000];
+    daemon_start(&d, "--backend", "sim", NULL);
+    gpud_client *c = client_open(d.url);
+    ck_gpud_ok(gpud_set_event_cb(c, on_event, &notices));
+    gpud_buffer sealed = filled(c, 5);
+    gpud_buffer plain = filled(c, 6);
+    ck_gpud_ok(gpud_buffer_seal(c, sealed));
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    daemon_wait_worker(&d, 0, worker);
+
+    ck_gpud_ok(gpud_read(c, sealed, GPUD_F32, 0, 0, values, NULL));
+    for (unsigned i = 0; i < 1000; i++) {
+        ck_assert_float_eq(values[i], 5);
+    }
+    ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, 0, values, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_until(gpud_dispatch(c) == 0 && notices.lost > 0);
+    ck_assert_uint_eq(notices.lost, 1);
+    ck_assert_uint_eq(notices.buffer.id, plain.id);
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_buffer_info(c, sealed, &desc));
+    ck_assert_uint_eq(desc.state, GPUD_BUFFER_SEALED);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* A job that wrote to a resident buffer is not run twice: it fails, and says that something may
+ * have changed. */
+START_TEST(writer_is_not_replayed)
+{
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 20000), 0, NULL, &b));
+    gpud_job *job = NULL;
+    gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, NULL, &job));
+    gpud_job_desc desc = {.size = sizeof desc};
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
+    ck_until(gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.dispatched_ns != 0);
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    ck_gpud_err(gpud_wait(job, PATIENCE), GPUD_ERR_WORKER_LOST);
+    gpud_error error = {.size = sizeof error};
+    ck_gpud_ok(gpud_job_error(job, &error));
+    ck_assert_int_eq(error.effects, GPUD_EFFECTS_MAYBE);
+    gpud_job_free(job);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("workers");
+    TCase *tc = tcase_create("workers");
+    tcase_set_timeout(tc, 300);
+    tcase_add_test(tc, killed_under_load);
+    tcase_add_test(tc, stopped);
+    tcase_add_test(tc, buffers_of_a_killed_worker);
+    tcase_add_test(tc, writer_is_not_replayed);
+    suite_add_tcase(suite, tc);
+    return system_main(suite);
+}
