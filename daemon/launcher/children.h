@@ -26,6 +26,7 @@ struct child {
     enum child_kind kind;
     uint64_t id;        /* the front's */
     pid_t pid;          /* 0: ended, or never started */
+    pid_t number;       /* its pid, also when it has ended */
     int fd[CHILD_FDS];  /* workers: the front's end of the channel, staging; -1 */
     struct bytes frame; /* owned: the L_WORKER frame it was asked with */
     uint64_t kill_at;   /* ns; NS_NEVER: no limit of wall time */

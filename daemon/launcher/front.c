@@ -62,7 +62,7 @@ static int send_hello(struct front *f, struct err *e)
 static int send_started(struct front *f, const struct child *child, struct err *e)
 {
     struct msg_l_started msg = {.id = child->id,
-                                .pid = (uint64_t)child->pid,
+                                .pid = (uint64_t)child->number,
                                 .code = child->code,
                                 .text = bytes_str(child->text)};
     struct frame_fds fds = {.count = 0};
@@ -74,8 +74,10 @@ static int send_started(struct front *f, const struct child *child, struct err *
 
 static int send_ended(struct front *f, const struct child *child, struct err *e)
 {
-    struct msg_l_ended msg = {
-        .id = child->id, .status = (uint64_t)child->status, .timed_out = child->timed_out};
+    struct msg_l_ended msg = {.id = child->id,
+                              .pid = (uint64_t)child->number,
+                              .status = (uint64_t)child->status,
+                              .timed_out = child->timed_out};
     return send_msg(f, &schema_msg_l_ended, &msg, NULL, e);
 }
 
@@ -193,6 +195,7 @@ static void start(struct child *child, struct spawn *s, struct proto_list args)
     if (child->code == 0) {
         s->argv = words.argv;
         child->code = spawn_process(s, &child->pid, &why);
+        child->number = child->pid;
         free(words.storage);
     }
     memcpy(child->text, why.text, sizeof child->text); /* empty where it runs */

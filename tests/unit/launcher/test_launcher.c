@@ -193,6 +193,7 @@ static int expect_end(struct bench *b, uint64_t id, bool timed_out)
     expect(b, FRAME_KIND_L_ENDED, &schema_msg_l_ended, &ended);
     ck_assert_uint_eq(ended.id, id);
     ck_assert_uint_eq(ended.timed_out, timed_out);
+    ck_assert_uint_gt(ended.pid, 0);
     return (int)ended.status;
 }
 

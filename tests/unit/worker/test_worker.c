@@ -301,6 +301,42 @@ START_TEST(sealed_buffers_are_restored)
 }
 END_TEST
 
+/* The copy holds what jobs wrote that were given before, though nobody waited for them. */
+START_TEST(a_seal_follows_the_writers)
+{
+    struct fake f;
+    struct job_draft d;
+    struct err e = ERR_INIT;
+    struct memfd host = MEMFD_NONE;
+    const uint64_t size = 1 << 20;
+    const uint32_t pattern = 0xcafe0001;
+    bool sealed = false;
+    bool done = false;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, size, true), 0);
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, &host, &e), 0);
+    draft_init(&d, 1, 1);
+    draft_fill(&d, ref_buffer(1, 0, size), &pattern, sizeof pattern);
+    draft_send(&d, &f);
+    struct msg_f_buffer_seal msg = {.id = 1, .size = size};
+    fake_send(&f, &schema_msg_f_buffer_seal, &msg, host.fd);
+    while (!sealed || !done) {
+        unsigned kind = fake_next(&f);
+        ck_assert(kind == FRAME_KIND_W_BUFFER || kind == FRAME_KIND_W_DONE ||
+                  kind == FRAME_KIND_W_STARTED);
+        sealed = sealed || kind == FRAME_KIND_W_BUFFER;
+        done = done || kind == FRAME_KIND_W_DONE;
+    }
+    for (size_t i = 0; i < size; i += sizeof pattern) {
+        ck_assert_int_eq(memcmp(host.data + i, &pattern, sizeof pattern), 0);
+    }
+    fake_stop(&f);
+    memfd_finish(&host);
+}
+END_TEST
+
 /* A second front asks and gets buffers with their host copies, jobs with their answers. */
 START_TEST(inventory_tells_all_until_retired)
 {
@@ -588,6 +624,7 @@ int main(void)
     tcase_add_loop_test(jobs, a_refused_launch_has_no_effects, 0, BACKENDS);
     tcase_add_loop_test(jobs, bad_frames_are_refused, 0, BACKENDS);
     tcase_add_loop_test(jobs, sealed_buffers_are_restored, 0, BACKENDS);
+    tcase_add_loop_test(jobs, a_seal_follows_the_writers, 0, BACKENDS);
     tcase_add_loop_test(jobs, inventory_tells_all_until_retired, 0, BACKENDS);
     tcase_add_loop_test(jobs, a_job_given_twice_runs_once, 0, BACKENDS);
     tcase_add_loop_test(jobs, answers_wait_for_their_reader, 0, BACKENDS);
