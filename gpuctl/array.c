@@ -9,7 +9,7 @@
 #include "gpuctl/half.h"
 #include "gpuctl/npy.h"
 
-static int array_create(gpud_shape shape, struct array *ret_array, struct ctl_err *e)
+int array_create(gpud_shape shape, struct array *ret_array, struct ctl_err *e)
 {
     uint64_t bytes = gpud_shape_bytes(shape);
     if (bytes > ARRAY_BYTES_MAX) {

@@ -14,6 +14,8 @@ struct array {
     void *data; /* owned; NULL if the array is empty */
 };
 
+/* Zeros. */
+int array_create(gpud_shape shape, struct array *ret_array, struct ctl_err *e);
 /* Makes what an array's description says: reads its file or list, zeros otherwise. May block. */
 int array_load(const struct spec *spec, struct array *ret_array, struct ctl_err *e);
 void array_finish(struct array *array); /* a zeroed array is allowed */

@@ -11,6 +11,7 @@ static const char run_help[] =
     "  --build-option OPTION   pass an option to the compiler\n"
     "  --arg [NAME=]VALUE      an argument, in the kernel's order or by name:\n"
     "      i32:7  f32:2.5      a scalar; bare 2.5 where the kernel tells the type\n"
+    "      f32:1,2,3,4         a vector by value\n"
     "      in:@x.npy           an array from a file; inout:@x.npy (\"-\": standard input)\n"
     "      in:u8+raw:1920x1080@frame.bin    from a file without a header\n"
     "      in:f32=1,2,3        written out\n"

@@ -62,6 +62,19 @@ static int make_scalar(const struct run *run, struct run_arg *arg, struct ctl_er
     return rc;
 }
 
+static int make_vector(struct run_arg *arg, struct ctl_err *e)
+{
+    uint64_t count = spec_list_count(arg->spec.text);
+    int rc = array_create(gpud_shape_1d(arg->spec.dtype, count), &arg->array, e);
+    if (rc == 0) {
+        rc = spec_list(arg->spec.dtype, arg->spec.text, count, arg->array.data, e);
+    }
+    if (rc == 0) {
+        arg->value = gpud_bytes(arg->array.data, gpud_shape_bytes(arg->array.shape));
+    }
+    return rc;
+}
+
 static int open_published(struct ctl *ctl, struct run_arg *arg, struct ctl_err *e)
 {
     int rc = gpud_buffer_open(ctl->client, arg->spec.text, &arg->buffer);
@@ -81,13 +94,17 @@ static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struc
     switch (arg->spec.kind) {
     case SPEC_SCALAR:
         return make_scalar(run, arg, e);
+    case SPEC_VECTOR:
+        return make_vector(arg, e);
     case SPEC_SCRATCH:
         arg->value = gpud_local(arg->spec.bytes);
         return 0;
     case SPEC_PUBLISHED:
         return open_published(ctl, arg, e);
     default:
-        return array_load(&arg->spec, &arg->array, e);
+        /* What is only written needs memory when it comes back. */
+        arg->array.shape = arg->spec.shape;
+        return arg->spec.access == GPUD_OUT ? 0 : array_load(&arg->spec, &arg->array, e);
     }
 }
 
@@ -159,10 +176,14 @@ static gpud_arg buffer_arg(gpud_buffer buffer, int access)
                                 : gpud_inout(buffer);
 }
 
-/* A job overwrites the memory of an inout array: keeps what has to go in again. */
-static int keep_first(const struct run *run, struct run_arg *arg, struct ctl_err *e)
+/* Memory for what comes back. A job overwrites that of an inout array: keeps what has to go in
+ * again. */
+static int prepare_inline(const struct run *run, struct run_arg *arg, struct ctl_err *e)
 {
     uint64_t bytes = gpud_shape_bytes(arg->array.shape);
+    if (arg->array.data == NULL) {
+        return array_create(arg->array.shape, &arg->array, e);
+    }
     if (run->options.repeat == 1 || arg->spec.access != GPUD_INOUT || bytes == 0) {
         return 0;
     }
@@ -184,7 +205,7 @@ int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
         bool array = arg->spec.kind == SPEC_ARRAY;
         int rc = 0;
         if (array) {
-            rc = run->resident ? upload(ctl, run, arg, e) : keep_first(run, arg, e);
+            rc = run->resident ? upload(ctl, run, arg, e) : prepare_inline(run, arg, e);
         }
         if (rc != 0) {
             return wrap(e, run, i);

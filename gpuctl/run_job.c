@@ -73,7 +73,7 @@ static void say_times(uint64_t *executed, uint64_t count)
     qsort(executed, count, sizeof *executed, compare);
     ctl_say("executed %llu times: least %s, median %s, most %s", (unsigned long long)count,
             sheet_text(GPUD_COLUMN_NS, executed[0], least, sizeof least),
-            sheet_text(GPUD_COLUMN_NS, executed[count / 2], middle, sizeof middle),
+            sheet_text(GPUD_COLUMN_NS, executed[(count - 1) / 2], middle, sizeof middle),
             sheet_text(GPUD_COLUMN_NS, executed[count - 1], most, sizeof most));
 }
 

@@ -54,7 +54,7 @@ int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e)
     } else {
         rc = gpud_kernel_find(ctl->client, run->options.kernel, &run->kernel);
         if (rc != 0) {
-            ctl_err_lib(e, rc, "kernel %s", run->options.kernel);
+            ctl_err_set(e, rc, "%s", gpud_last_error()->text);
         }
     }
     if (rc != 0) {
@@ -67,6 +67,16 @@ int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e)
         rc = gpud_kernel_arg(ctl->client, run->kernel, i, &run->arg[i].desc);
     }
     return rc == 0 ? 0 : ctl_err_lib(e, rc, "kernel");
+}
+
+/* What it takes, for messages: its signature, or the names. */
+static void arg_names(const struct run *run, char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "%s", run->desc.signature);
+    for (uint32_t i = 0; used == 0 && i < run->desc.arg_count && i < RUN_ARGS; i++) {
+        size_t at = strlen(out);
+        snprintf(out + at, size - at, "%s%s", i > 0 ? ", " : "", run->arg[i].desc.name);
+    }
 }
 
 /* Index of the kernel's argument of that name, -1 if there is none. */
@@ -89,8 +99,10 @@ static int place_named(struct run *run, bool *taken, struct ctl_err *e)
         }
         int at = index_of(run, spec->name);
         if (at < 0) {
-            return ctl_err_usage(e, "%s has no argument '%s'%s%s", run->desc.name, spec->name,
-                                 run->desc.signature[0] != '\0' ? ": " : "", run->desc.signature);
+            char names[512];
+            arg_names(run, names, sizeof names);
+            return ctl_err_usage(e, "%s has no argument '%s': %s", run->desc.name, spec->name,
+                                 names);
         }
         if (taken[at]) {
             return ctl_err_usage(e, "argument '%s' is given twice", spec->name);
@@ -146,9 +158,10 @@ int run_order_args(struct run *run, struct ctl_err *e)
 {
     bool taken[RUN_ARGS] = {false};
     if (run->options.arg_count != run->desc.arg_count) {
-        return ctl_err_usage(e, "%s takes %u arguments, %u are given%s%s", run->desc.name,
-                             run->desc.arg_count, run->options.arg_count,
-                             run->desc.signature[0] != '\0' ? ": " : "", run->desc.signature);
+        char names[512];
+        arg_names(run, names, sizeof names);
+        return ctl_err_usage(e, "%s takes %u arguments, %u are given: %s", run->desc.name,
+                             run->desc.arg_count, run->options.arg_count, names);
     }
     run->arg_count = run->options.arg_count;
     int rc = place_named(run, taken, e);

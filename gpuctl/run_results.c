@@ -31,10 +31,12 @@ static int fetch(struct ctl *ctl, struct run_arg *arg, struct ctl_err *e)
         count = SHOWN_ELEMENTS;
     }
     if (arg->array.data == NULL) {
-        arg->array.data = calloc(count, gpud_dtype_size((int)shape.dtype));
-        if (arg->array.data == NULL) {
-            return ctl_err_set(e, GPUD_ERR_NOMEM, "no memory for the result");
+        struct array part;
+        int rc = array_create(gpud_shape_1d((int)shape.dtype, count), &part, e);
+        if (rc != 0) {
+            return rc;
         }
+        arg->array.data = part.data;
     }
     struct progress bar;
     gpud_transfer transfer = progress_transfer(&bar, "download", ctl->progress);

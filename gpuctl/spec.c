@@ -69,7 +69,7 @@ static int parse_type(const char *text, size_t length, struct spec *spec, struct
                 return 0;
             }
         }
-        return ctl_err_usage(e, "an array of %s is larger than 2^63 bytes", text);
+        return ctl_err_usage(e, "an array of %.*s is larger than 2^63 bytes", (int)length, text);
     }
     return rc;
 }
@@ -140,6 +140,20 @@ static int parse_array(const char *rest, struct spec *spec, struct ctl_err *e)
     return check_array(spec, e);
 }
 
+static int parse_value_of_type(struct spec *spec, struct ctl_err *e)
+{
+    uint64_t bits[SPEC_VECTOR_MAX];
+    if (strchr(spec->text, ',') == NULL) {
+        return spec_scalar(spec->dtype, spec->text, &bits[0], e);
+    }
+    spec->kind = SPEC_VECTOR;
+    uint64_t count = spec_list_count(spec->text);
+    if (count > SPEC_VECTOR_MAX) {
+        return ctl_err_usage(e, "a value of more than %u elements", SPEC_VECTOR_MAX);
+    }
+    return spec_list(spec->dtype, spec->text, count, bits, e);
+}
+
 static int parse_scalar(const char *text, struct spec *spec, struct ctl_err *e)
 {
     spec->kind = SPEC_SCALAR;
@@ -152,8 +166,7 @@ static int parse_scalar(const char *text, struct spec *spec, struct ctl_err *e)
             return ctl_err_usage(e, "'%.*s' is neither an access (in, out, inout) nor a type",
                                  (int)(colon - text), text);
         }
-        uint64_t bits;
-        return spec_scalar(spec->dtype, spec->text, &bits, e);
+        return parse_value_of_type(spec, e);
     }
     /* Without a type only its form can be checked now. */
     uint64_t bits;

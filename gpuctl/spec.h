@@ -4,6 +4,7 @@
  *
  *   [NAME=]i32:7            a scalar with its type
  *   [NAME=]2.5              a scalar whose type the kernel gives
+ *   [NAME=]f32:1,2,3,4      a vector (or struct of equal members) by value
  *   [NAME=]scratch:BYTES    local (shared) memory
  *   [NAME=]ACCESS:%name     a published buffer
  *   [NAME=]ACCESS[:DTYPE[+raw][:DIMS]][@FILE]     an array from a .npy or raw file, "-" is stdin
@@ -21,13 +22,15 @@
 
 #include "gpuctl/ctl_err.h"
 
-#define SPEC_LIST_MAX (1u << 20) /* elements of a list on the command line */
+#define SPEC_LIST_MAX   (1u << 20) /* elements of a list on the command line */
+#define SPEC_VECTOR_MAX 128u       /* elements of a value; 1024 bytes, as the library takes */
 
 enum spec_kind {
     SPEC_SCALAR = 1,
     SPEC_ARRAY = 2,
     SPEC_SCRATCH = 3,
     SPEC_PUBLISHED = 4,
+    SPEC_VECTOR = 5,
 };
 
 struct spec {
@@ -37,7 +40,8 @@ struct spec {
     int dtype;        /* GPUD_NONE: not said */
     gpud_shape shape; /* ndim 0: not said */
     bool raw;         /* the file has no header */
-    const char *text; /* scalar: the number; array: the list; published: the name; or NULL */
+    const char
+        *text; /* scalar: the number; vector, array: the list; published: the name; or NULL */
     const char *file; /* array: NULL if there is none */
     uint64_t bytes;   /* scratch */
 };
