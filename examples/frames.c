@@ -8,9 +8,7 @@
 
 static const char source[] =
     "//@kernel weigh(in f32 frame[n], in f32 weight[n], out f32 result[n])  over n\n"
-    "{\n"
-    "    result[i] = frame[i] * weight[i];\n"
-    "}\n";
+    "{ result[i] = frame[i] * weight[i]; }\n";
 
 int main(void)
 {
@@ -50,7 +48,6 @@ int main(void)
                 return 1;
             }
             gpud_job_free(*slot);
-            *slot = NULL;
         }
         frame[7] = (float)i;
         gpud_arg value = gpud_host_in(frame, PIXELS, GPUD_F32);

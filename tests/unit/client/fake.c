@@ -610,6 +610,9 @@ static void request(struct slot *s, nng_msg *m)
     } else {
         seq_note(f, msg.ping.seq);
         if (kind == MSG_KIND_WAIT) {
+            if (f->waiting != NULL) {
+                receive(f->waiting); /* of a connection that is gone */
+            }
             f->waiting = s;
             s->state = SLOT_HELD;
             events_send(f);
