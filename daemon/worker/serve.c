@@ -234,7 +234,14 @@ static int on_module_load(struct server *s, struct bytes frame, struct frame_fds
     rc = module_load(&s->modules, msg.module, msg.hash, bytes_of(data, (size_t)msg.size), &m, e);
     beat_patience(&s->beat, 0);
     free(data);
-    return rc == 0 ? answer_module(&s->channel, m, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = answer_module(&s->channel, m, e);
+    if (rc != 0) { /* what cannot be told of is not held */
+        module_unload(&s->modules, m);
+    }
+    return rc;
 }
 
 static int on_module_unload(struct server *s, struct bytes frame, struct frame_fds *fds,
