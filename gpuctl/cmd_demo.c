@@ -6,6 +6,7 @@
 
 #include "gpuctl/ctl.h"
 #include "gpuctl/demo.h"
+#include "gpuctl/file.h"
 #include "gpuctl/reference.h"
 #include "gpuctl/spec.h"
 
@@ -199,6 +200,9 @@ int cmd_demo(struct ctl *ctl, struct options *options, struct ctl_err *e)
     int rc = parse(ctl, options, &choice, e);
     if (rc == 0) {
         rc = find_photo(&choice, e);
+    }
+    if (rc == 0) {
+        rc = file_can_save(choice.file, e);
     }
     if (rc == 0) {
         rc = image_load(choice.image, &photo, e);

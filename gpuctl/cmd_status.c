@@ -43,11 +43,13 @@ static void tell(const gpud_table *status, const gpud_table *devices, FILE *out)
     }
     for (uint32_t r = 0; r < gpud_table_rows(devices); r++) {
         const char *state = table_text_of(devices, r, "state");
+        const char *reason = table_text_of(devices, r, "reason");
+        bool known = reason[0] == '\0' || strstr(problem, reason) != NULL;
         if (strcmp(state, "ready") != 0) {
-            fprintf(out, "Device %llu (%s) is %s: %s.\n  To do: %s.\n",
+            fprintf(out, "Device %llu (%s) is %s%s%s.\n  To do: %s.\n",
                     (unsigned long long)table_value_of(devices, r, "device"),
-                    table_text_of(devices, r, "backend"), state,
-                    table_text_of(devices, r, "reason"), advice_for(state));
+                    table_text_of(devices, r, "backend"), state, known ? "" : ": ",
+                    known ? "" : reason, advice_for(state));
         }
     }
 }

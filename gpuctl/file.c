@@ -150,3 +150,22 @@ int file_save(const char *path, const struct file_part *parts, unsigned count, s
     free(beside);
     return rc;
 }
+
+int file_can_save(const char *path, struct ctl_err *e)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    char *folder = slash == NULL ? strdup(".") : strndup(path, length);
+    if (folder == NULL) {
+        return ctl_err_set(e, GPUD_ERR_NOMEM, "%s: out of memory", path);
+    }
+    struct stat st;
+    int rc = 0;
+    if (access(folder, W_OK | X_OK) != 0) {
+        rc = ctl_err_errno(e, "%s: cannot be written in %s", path, folder);
+    } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        rc = ctl_err_set(e, GPUD_ERR_IO, "%s: is a directory", path);
+    }
+    free(folder);
+    return rc;
+}

@@ -24,5 +24,7 @@ struct file_part {
 /* Writes the parts to a temporary file beside `path` and renames it: readers see the old file or
  * the whole new one. */
 int file_save(const char *path, const struct file_part *parts, unsigned count, struct ctl_err *e);
+/* Could file_save work? Told before a long job rather than after it. */
+int file_can_save(const char *path, struct ctl_err *e);
 
 #endif

@@ -61,8 +61,8 @@ int run_options_parse(struct ctl *ctl, struct options *options, struct run_optio
 
 /* Compiles or finds the kernel. Blocks. */
 int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Puts the arguments in the kernel's order and the --save options to them. Pure but for
- * run->arg[].desc, which must be filled. */
+/* Puts the arguments in the kernel's order and the --save options to them; checks that files can be
+ * written. run->arg[].desc must be filled. */
 int run_order_args(struct run *run, struct ctl_err *e);
 /* Reads files and lists, opens published buffers, chooses inline or resident. Blocks. */
 int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e);

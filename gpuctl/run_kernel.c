@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpuctl/file.h"
 #include "gpuctl/run.h"
 
 /* The names of a module's kernels, for messages. */
@@ -148,6 +149,10 @@ static int place_saves(struct run *run, struct ctl_err *e)
         }
         if (arg->save != NULL) {
             return ctl_err_usage(e, "--save: argument %d is saved twice", at);
+        }
+        int rc = file_can_save(save->file, e);
+        if (rc != 0) {
+            return rc;
         }
         arg->save = save;
     }

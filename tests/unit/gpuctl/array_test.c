@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gpuctl/array.h"
+#include "gpuctl/file.h"
 #include "gpuctl/image.h"
 #include "gpuctl/reference.h"
 #include "tests/unit/common/suite.h"
@@ -105,8 +106,12 @@ START_TEST(a_failed_save_leaves_nothing)
     ck_assert_int_eq(load("in:u8=1", &a, &e), 0);
     snprintf(path, sizeof path, "%s", dir); /* a directory cannot be replaced */
     ck_assert_int_ne(array_save(&a, path, false, &e), 0);
+    ck_assert_int_ne(file_can_save(path, &e), 0);
     snprintf(path, sizeof path, "%s/missing/a.npy", dir);
     ck_assert_int_ne(array_save(&a, path, false, &e), 0);
+    ck_assert_int_ne(file_can_save(path, &e), 0);
+    snprintf(path, sizeof path, "%s/new.npy", dir);
+    ck_assert_int_eq(file_can_save(path, &e), 0);
     array_finish(&a);
     remove_dir();
 }
