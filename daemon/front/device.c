@@ -21,7 +21,8 @@ const char *device_state_name(enum device_state state)
 
 bool device_serves(const struct device *d)
 {
-    return d->state == DEVICE_READY;
+    /* one whose worker is being ended stays in its state until the launcher has reaped it */
+    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL;
 }
 
 bool device_hopeful(const struct device *d)

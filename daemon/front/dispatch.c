@@ -215,7 +215,8 @@ static bool serve(struct front *f, struct device *d)
 static void serve_probe(struct front *f, struct device *d)
 {
     struct job *j = d->probe;
-    if (d->state == DEVICE_PROBING && j != NULL && j->state == JOB_QUEUED) {
+    bool alive = d->killed_ns == 0 && d->link != NULL;
+    if (d->state == DEVICE_PROBING && alive && j != NULL && j->state == JOB_QUEUED) {
         (void)try_send(f, j, d);
     }
 }
