@@ -177,7 +177,9 @@ static int words_make(struct proto_list args, struct words *ret_words, struct er
     struct proto_iter it = proto_iter_of(args);
     struct proto_word word;
     for (size_t i = 0; i < SPAWN_ARGS_MAX && proto_list_next(&it, &schema_word, &word); i++) {
-        memcpy(at, word.text.data, word.text.size);
+        if (word.text.size > 0) {
+            memcpy(at, word.text.data, word.text.size);
+        }
         at[word.text.size] = '\0';
         ret_words->argv[i] = at;
         at += word.text.size + 1;
