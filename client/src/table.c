@@ -90,7 +90,7 @@ static int table_make(const struct msg_table *told, size_t message_size, gpud_ta
     t->texts = malloc(message_size);
     if (t->column == NULL || t->cell == NULL || t->texts == NULL) {
         gpud_table_free(t);
-        return err_set(e, ERR_NOMEM, "table of %u rows", t->rows);
+        return err_set(e, ERR_NOMEM, "table of %llu rows", (unsigned long long)told->rows.count);
     }
     t->name = keep(t, told->name);
     columns_fill(t, told->columns);

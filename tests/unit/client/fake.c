@@ -630,11 +630,12 @@ static void aio_done(void *arg)
 {
     struct slot *s = arg;
     struct fake *f = s->fake;
+    (void)pthread_mutex_lock(&f->lock);
     int rc = nng_aio_result(s->aio);
     if (rc == NNG_ECLOSED) {
+        (void)pthread_mutex_unlock(&f->lock);
         return;
     }
-    (void)pthread_mutex_lock(&f->lock);
     if (s->state == SLOT_RECV && rc == 0) {
         nng_msg *m = nng_aio_get_msg(s->aio);
         nng_aio_set_msg(s->aio, NULL);
@@ -693,12 +694,16 @@ struct fake *fake_start(const char *url)
     check(nng_pipe_notify(f->socket, NNG_PIPE_EV_ADD_POST, pipe_changed, NULL), "notify");
     check(nng_pipe_notify(f->socket, NNG_PIPE_EV_REM_POST, pipe_changed, NULL), "notify");
     for (unsigned i = 0; i < SLOTS; i++) {
+        f->slots[i].fake = f;
+    }
+    (void)pthread_mutex_lock(&f->lock);
+    for (unsigned i = 0; i < SLOTS; i++) {
         struct slot *s = &f->slots[i];
-        s->fake = f;
         check(nng_ctx_open(&s->ctx, f->socket), "context");
         check(nng_aio_alloc(&s->aio, aio_done, s), "aio");
         receive(s);
     }
+    (void)pthread_mutex_unlock(&f->lock);
     nng_listener listener;
     check(nng_listen(f->socket, f->url, &listener, 0), "listen");
     if (url != NULL) {
