@@ -1,9 +1,20 @@
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "gpuctl/run.h"
 
-#define LOOK_NS 50000000u /* how often it is looked whether the job has its number */
+#define LOOK_NS   50000000u            /* how often it is looked whether the job has its number */
+#define LISTEN_NS 200000000u           /* how often it is looked whether the user gave up */
+#define LEAVE_NS  UINT64_C(2000000000) /* how long a cancelled job is waited for */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
 
 static int submit(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
@@ -29,7 +40,7 @@ static int submit(struct ctl *ctl, struct run *run, struct ctl_err *e)
 static int wait_number(struct run *run)
 {
     int rc = GPUD_ERR_TIMEOUT;
-    while (rc == GPUD_ERR_TIMEOUT && gpud_job_id(run->job) == 0) {
+    while (rc == GPUD_ERR_TIMEOUT && gpud_job_id(run->job) == 0 && !interrupted) {
         rc = gpud_wait(run->job, LOOK_NS);
     }
     run->job_id = gpud_job_id(run->job);
@@ -54,8 +65,15 @@ static int wait_job(struct run *run, struct ctl_err *e)
     if (run->options.detach && (rc == 0 || rc == GPUD_ERR_TIMEOUT)) {
         return 0;
     }
+    while (rc == GPUD_ERR_TIMEOUT && !interrupted) {
+        rc = gpud_wait(run->job, LISTEN_NS);
+    }
     if (rc == GPUD_ERR_TIMEOUT) {
-        rc = gpud_wait(run->job, GPUD_FOREVER);
+        (void)gpud_cancel(run->job);
+        rc = gpud_wait(run->job, LEAVE_NS);
+        return rc == GPUD_ERR_TIMEOUT
+                   ? ctl_err_set(e, GPUD_ERR_CANCELLED, "interrupted; the job was asked to end")
+                   : ctl_err_set(e, GPUD_ERR_CANCELLED, "interrupted");
     }
     return rc == 0 ? 0 : job_failed(run, rc, e);
 }
@@ -90,6 +108,9 @@ static int run_repeated(struct ctl *ctl, struct run *run, uint64_t *executed, st
 {
     for (uint64_t i = 0; i < run->options.repeat; i++) {
         int rc = run_place_args(ctl, run, e);
+        if (rc == 0 && interrupted) {
+            rc = ctl_err_set(e, GPUD_ERR_CANCELLED, "interrupted");
+        }
         if (rc == 0) {
             rc = submit(ctl, run, e);
         }
@@ -116,7 +137,12 @@ int run_jobs(struct ctl *ctl, struct run *run, struct ctl_err *e)
     if (executed == NULL) {
         return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
+    /* Once more ends gpuctl at once. */
+    const struct sigaction handler = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+    (void)sigaction(SIGINT, &handler, &before);
     int rc = run_repeated(ctl, run, executed, e);
+    (void)sigaction(SIGINT, &before, NULL);
     if (rc == 0 && run->options.repeat > 1) {
         say_times(executed, run->options.repeat);
     }
