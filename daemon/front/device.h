@@ -48,7 +48,7 @@ struct device {
     bool proven;               /* has run a kernel and a copy once */
     bool adopted;              /* its worker is from before this front */
     bool hidden;               /* was only asked for: there are not so many devices */
-    bool replaced; /* its worker ends because another back end takes its place */
+    bool replaced;             /* its worker ends because another back end takes its place */
     struct job *probe;         /* the first job, until it has ended */
 
     /* what the worker said of it */

@@ -122,7 +122,8 @@ struct front {
     bool draining;
     bool stopping;
     bool exit_after_drain;
-    bool supervised; /* the launcher is a unit of its own */
+    bool launcher_lost; /* and not replaced yet */
+    bool supervised;    /* the launcher is a unit of its own */
     int exit_code;
     uint64_t ticks;
     uint64_t drain_until_ns;

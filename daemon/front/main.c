@@ -1,13 +1,16 @@
 /* gpud: the front. Arguments, configuration, signals, the loop. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "build.h"
 #include "common/clock.h"
@@ -260,9 +263,26 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     if (getrandom(f->daemon_id, sizeof f->daemon_id, 0) != (ssize_t)sizeof f->daemon_id) {
         return err_errno(e, ERR_IO, "random bytes");
     }
+    return 0;
+}
+
+/* One daemon for a runtime directory: the lock goes with the process, however it ends. */
+static int lock_runtime(const struct config *config, int *ret_fd, struct err *e)
+{
+    char path[CONFIG_PATH + 16];
+    (void)snprintf(path, sizeof path, "%s/gpud.lock", config->runtime_dir);
     if (mkdir(config->runtime_dir, 0750) != 0 && errno != EEXIST) {
         return err_errno(e, ERR_IO, "runtime directory %s", config->runtime_dir);
     }
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "opening %s", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        (void)close(fd);
+        return err_set(e, ERR_EXISTS, "another gpud serves %s", config->runtime_dir);
+    }
+    *ret_fd = fd;
     return 0;
 }
 
@@ -276,7 +296,11 @@ static int run(const struct config *config)
         log_error("out of memory");
         return EXIT_FAILURE;
     }
-    int rc = init_front(f, &loop, config, &e);
+    int lock = -1;
+    int rc = lock_runtime(config, &lock, &e);
+    if (rc == 0) {
+        rc = init_front(f, &loop, config, &e);
+    }
     if (rc == 0) {
         init_signals(f);
         rc = pipeline_start(f, &e);
@@ -292,6 +316,9 @@ static int run(const struct config *config)
     }
     int status = f->exit_code;
     free(f);
+    if (lock >= 0) {
+        (void)close(lock);
+    }
     if (uv_loop_close(&loop) != 0) {
         log_error("the loop was not empty at the end");
         status = EXIT_FAILURE;

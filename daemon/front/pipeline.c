@@ -1,7 +1,10 @@
 #include "daemon/front/pipeline.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -23,6 +26,7 @@
 #define CONTEXTS    2048u /* requests unanswered at once, over all sessions */
 #define REORDER_MAX 256u
 #define DRAIN_NS    (30 * NS_PER_S)
+#define STOP_S      10u
 #define POOL_TICKS  50u /* pool statistics once a second */
 
 /* ---- answers ------------------------------------------------------------------------------------
@@ -432,10 +436,16 @@ static void offer_parked(struct front *f)
     }
 }
 
+static void start_anew(struct front *f);
+
 static void on_tick(uv_timer_t *timer)
 {
     struct front *f = timer->data;
     uint64_t now = clock_now_ns();
+    if (f->launcher_lost) {
+        start_anew(f);
+        return;
+    }
     worker_tick(f, now);
     if (f->queued_count > 0) {
         expire(f, now);
@@ -485,17 +495,16 @@ static void on_listed(void *data, uint64_t count)
     discover_start(data);
 }
 
+/* All workers and compilers went with it. They are started anew from the tick, where no callback of
+ * the link is on the stack. */
 static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
-    if (f->stopping) {
-        return;
+    if (!f->stopping) {
+        log_error("the launcher is gone, and all workers with it: %s", e->text);
+        (void)snprintf(f->trouble, sizeof f->trouble, "the launcher was lost: %s", e->text);
+        f->launcher_lost = true;
     }
-    /* All workers went with it. Ending is honest: the service manager (or the user) starts all
-     * anew, and clients come back by themselves. */
-    log_error("the launcher is gone: %s", e->text);
-    pipeline_stop(f);
-    f->exit_code = 1;
 }
 
 static const struct launcher_callbacks launcher_callbacks = {.started = on_started,
@@ -537,12 +546,37 @@ static void set_hooks(struct front *f)
     };
 }
 
-static int start_launcher(struct front *f, struct err *e)
+static int open_launcher(struct front *f, struct err *e)
 {
     struct launcher_options options = {.runtime_dir = f->config.runtime_dir,
                                        .start = !f->supervised};
-    int rc =
-        launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
+    return launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
+}
+
+/* After the launcher's end: what its workers had is given up as after any worker's end. */
+static void start_anew(struct front *f)
+{
+    struct err e = ERR_INIT;
+    f->launcher_lost = false;
+    compiler_relink(f->compiler, NULL);
+    launcher_link_close(f->launcher);
+    f->launcher = NULL;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        (void)worker_ended(f, f->device[i]->worker, SIGKILL);
+    }
+    if (open_launcher(f, &e) != 0) {
+        log_error("%s", e.text);
+        f->exit_code = 1;
+        pipeline_stop(f);
+        return;
+    }
+    compiler_relink(f->compiler, f->launcher);
+    log_info("a new launcher runs; devices are opened again");
+}
+
+static int start_launcher(struct front *f, struct err *e)
+{
+    int rc = open_launcher(f, e);
     if (rc != 0) {
         return rc;
     }
@@ -556,6 +590,10 @@ static int start_launcher(struct front *f, struct err *e)
                    .wall_ns = f->config.compile_wall_ms * NS_PER_MS},
     };
     rc = compiler_create(f->loop, f->launcher, &compile, &f->compiler, e);
+    if (rc == 0 && compiler_cache_error(f->compiler) != NULL) {
+        log_warn("kernels are compiled anew at each start: %s",
+                 compiler_cache_error(f->compiler)->text);
+    }
     return rc != 0 ? rc : launcher_list(f->launcher, e);
 }
 
@@ -651,6 +689,7 @@ void pipeline_stop(struct front *f)
         return;
     }
     f->stopping = true;
+    (void)alarm(STOP_S); /* closing a socket of NNG's has been seen to hang */
     (void)uv_timer_stop(&f->tick);
     close_handle((uv_handle_t *)&f->tick);
     close_handle((uv_handle_t *)&f->kick_idle);
