@@ -347,7 +347,8 @@ gpud_client *client_open(const char *url)
 {
     gpud_client *c = NULL;
     gpud_options o = {.size = sizeof o, .connect_timeout_ns = PATIENCE, .timeout_ns = 2 * PATIENCE};
-    ck_gpud_ok(gpud_open(url, &o, &c));
+    ck_until(gpud_open(url, &o, &c) != GPUD_ERR_CONNECT);
+    ck_assert_msg(c != NULL, "%s: %s", url, gpud_last_error()->text);
     return c;
 }
 
@@ -432,6 +433,14 @@ static void finish_program(const char *const *argv)
         _exit(127);
     }
     (void)waitpid(pid, NULL, 0);
+}
+
+void suite_add_case(Suite *suite, const char *name, const TTest *test)
+{
+    TCase *tc = tcase_create(name);
+    tcase_set_timeout(tc, 400);
+    tcase_add_test(tc, test);
+    suite_add_tcase(suite, tc);
 }
 
 int system_main(Suite *suite)

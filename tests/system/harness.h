@@ -75,6 +75,9 @@ void pause_ms(unsigned ms); /* between two looks */
 pid_t process_start(int (*work)(void *data), void *data);
 int process_wait(pid_t pid); /* exit status, or 128 + the signal */
 
+/* A case of its own for each test, so that CK_RUN_CASE can choose it. */
+#define suite_add(suite, test) suite_add_case((suite), #test, (test))
+void suite_add_case(Suite *suite, const char *name, const TTest *test);
 /* Runs the suite; for main. */
 int system_main(Suite *suite);
 

@@ -140,12 +140,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("workers");
-    TCase *tc = tcase_create("workers");
-    tcase_set_timeout(tc, 300);
-    tcase_add_test(tc, killed_under_load);
-    tcase_add_test(tc, stopped);
-    tcase_add_test(tc, buffers_of_a_killed_worker);
-    tcase_add_test(tc, writer_is_not_replayed);
-    suite_add_tcase(suite, tc);
+    suite_add(suite, killed_under_load);
+    suite_add(suite, stopped);
+    suite_add(suite, buffers_of_a_killed_worker);
+    suite_add(suite, writer_is_not_replayed);
     return system_main(suite);
 }

@@ -1,0 +1,272 @@
+/* The front and the launcher that are killed, ended or doubled, and clients that vanish. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/system/load.h"
+
+static gpud_buffer numbers(gpud_client *c, unsigned count)
+{
+    float values[1000];
+    for (unsigned i = 0; i < count; i++) {
+        values[i] = (float)i;
+    }
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, count), 0, "numbers", &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, 0, values, NULL));
+    return b;
+}
+
+static void check_numbers(gpud_client *c, gpud_buffer b, unsigned count)
+{
+    float values[1000] = {0};
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 0, values, NULL));
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_float_eq(values[i], (float)i);
+    }
+}
+
+/* Ten times: clients find the new front, workers and what lies in them stay. */
+START_TEST(front_killed_under_load)
+{
+    struct daemon d;
+    struct load load;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=1,items=10000000", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_buffer b = numbers(c, 1000);
+    pid_t worker = daemon_worker(&d, 0);
+    pid_t launcher = daemon_launcher(&d);
+    ck_assert_int_gt(worker, 0);
+    ck_assert_int_gt(launcher, 0);
+    load_start(&load, d.url, 3);
+    for (unsigned i = 0; i < 10; i++) {
+        pause_ms(200);
+        daemon_kill(&d);
+        daemon_spawn(&d);
+        daemon_wait_ready(&d);
+    }
+    (void)load_stop(&load);
+    ck_assert_int_eq(daemon_worker(&d, 0), worker);
+    ck_assert_int_eq(daemon_launcher(&d), launcher);
+    check_numbers(c, b, 1000);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* Workers end with it; everything is started anew and clients are told what is lost. */
+START_TEST(launcher_killed)
+{
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    gpud_buffer plain = numbers(c, 10);
+    gpud_buffer sealed = numbers(c, 10);
+    ck_gpud_ok(gpud_buffer_seal(c, sealed));
+    pid_t worker = daemon_worker(&d, 0);
+    pid_t launcher = daemon_launcher(&d);
+    ck_assert_int_eq(kill(launcher, SIGKILL), 0);
+    daemon_wait_worker(&d, 0, worker);
+    ck_assert_int_ne(daemon_launcher(&d), launcher);
+    ck_assert_int_gt(daemon_launcher(&d), 0);
+    float x[2] = {1, 2};
+    float y[2] = {1, 1};
+    gpud_arg args[] = {gpud_f32(3), gpud_host(x, 2, GPUD_F32), gpud_host(y, 2, GPUD_F32)};
+    ck_gpud_ok(gpud_call(c, axpy, args, 3, NULL));
+    ck_assert_float_eq(y[1], 7);
+    check_numbers(c, sealed, 10);
+    ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, 0, x, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_assert(daemon_logged(&d, "the launcher is gone"));
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* Jobs that were taken are finished, the exit is clean and nothing stays behind. */
+START_TEST(sigterm_under_load)
+{
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "items=10000", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_job *job[20];
+    float out[20][1000];
+    for (unsigned i = 0; i < 20; i++) {
+        gpud_arg args[] = {gpud_f32((float)i), gpud_host_out(out[i], 1000, GPUD_F32)};
+        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[i]));
+    }
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job[19]) != 0);
+    ck_assert(!gpud_job_done(job[19]));
+    ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        ck_gpud_ok(gpud_wait(job[i], PATIENCE));
+        ck_assert_float_eq(out[i][999], (float)i);
+        gpud_job_free(job[i]);
+    }
+    gpud_close(c);
+    ck_assert_int_eq(daemon_wait(&d), 0);
+    ck_until(waitpid(-1, NULL, WNOHANG) < 0); /* all of them have come to this process */
+    struct stat st;
+    ck_assert_int_ne(stat(d.url + strlen("ipc://"), &st), 0);
+}
+END_TEST
+
+/* While it drains it takes no new jobs, and says so. */
+START_TEST(draining)
+{
+    struct daemon d;
+    float out[4];
+    daemon_start(&d, "--backend", "sim", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_arg args[] = {gpud_f32(1), gpud_host_out(out, 4, GPUD_F32)};
+    ck_gpud_ok(gpud_control(c, "drain", NULL));
+    ck_gpud_err(gpud_call(c, fill, args, 2, NULL), GPUD_ERR_DRAINING);
+    ck_gpud_ok(gpud_control(c, "resume", NULL));
+    ck_gpud_ok(gpud_call(c, fill, args, 2, NULL));
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(second_daemon)
+{
+    struct daemon d;
+    struct daemon other;
+    daemon_start(&d, "--backend", "sim", NULL);
+    pid_t worker = daemon_worker(&d, 0);
+    pid_t launcher = daemon_launcher(&d);
+    other = d;
+    (void)snprintf(other.log, sizeof other.log, "%s/log2", d.dir);
+    daemon_spawn(&other);
+    ck_assert_int_ne(daemon_wait(&other), 0);
+    static char log[DAEMON_OUTPUT];
+    file_read(other.log, log, sizeof log);
+    ck_assert_msg(strstr(log, "another gpud") != NULL, "no clear error: %s", log);
+    daemon_wait_ready(&d);
+    ck_assert_int_eq(daemon_worker(&d, 0), worker);
+    ck_assert_int_eq(daemon_launcher(&d), launcher);
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(stale_socket)
+{
+    struct daemon d;
+    daemon_prepare(&d, "--backend", "sim", NULL);
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    (void)snprintf(un.sun_path, sizeof un.sun_path, "%s", d.url + strlen("ipc://"));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
+    ck_assert_int_eq(close(fd), 0); /* the file stays, nobody listens */
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* No OpenCL at all: alive, not ready, and told what to install. */
+START_TEST(no_driver)
+{
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    struct daemon d;
+    daemon_prepare(&d, "--backend", "opencl", NULL);
+    ck_assert_int_eq(setenv("OCL_ICD_VENDORS", "/nonexistent", 1), 0);
+    daemon_spawn(&d);
+    gpud_client *c = client_open(d.url);
+    char state[64] = "";
+    char reason[1024] = "";
+    ck_until((query_text(c, "devices", NULL, "state", state, sizeof state),
+              strcmp(state, "absent") == 0));
+    query_text(c, "devices", NULL, "reason", reason, sizeof reason);
+    ck_assert_msg(strstr(reason, "pocl-opencl-icd") != NULL, "%s", reason);
+    query_text(c, "status", NULL, "state", state, sizeof state);
+    ck_assert_str_eq(state, "not ready");
+    ck_assert_int_eq(gpuctl(&d, out, err, "status", NULL), 5);
+    ck_assert_msg(strstr(out, "pocl-opencl-icd") != NULL, "%s", out);
+    gpud_kernel fill = kernel_find(c, "fill");
+    float y[4];
+    gpud_arg args[] = {gpud_f32(1), gpud_host_out(y, 4, GPUD_F32)};
+    ck_gpud_err(gpud_call(c, fill, args, 2, NULL), GPUD_ERR_NO_DEVICE);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* ---- clients that vanish ----------------------------------------------------------------------
+ */
+
+struct doomed {
+    const char *url;
+    int told;
+};
+
+/* Buffers, one running job, many queued ones, and then nothing more. */
+static int doomed_work(void *data)
+{
+    const struct doomed *w = data;
+    gpud_client *c = client_open(w->url);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1000), 0, NULL, &b));
+    gpud_job *job = NULL;
+    for (unsigned i = 0; i < 20; i++) {
+        gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
+        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job));
+    }
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
+    ck_assert_int_eq(write(w->told, "x", 1), 1);
+    for (;;) {
+        (void)pause();
+    }
+}
+
+START_TEST(client_killed)
+{
+    struct daemon d;
+    int told[2];
+    char byte;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "items=2000", NULL);
+    gpud_client *c = client_open(d.url);
+    ck_assert_int_eq(pipe(told), 0);
+    struct doomed w = {d.url, told[1]};
+    pid_t pid = process_start(doomed_work, &w);
+    ck_assert_int_eq(read(told[0], &byte, 1), 1);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "sessions"), 2);
+    ck_assert_uint_gt(query_value(c, "devices", "0", "buffers"), 0);
+    ck_assert_uint_gt(query_value(c, "status", NULL, "queued"), 0);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(process_wait(pid), 128 + SIGKILL);
+    ck_until(query_value(c, "status", NULL, "sessions") == 1);
+    ck_until(query_value(c, "status", NULL, "queued") == 0 &&
+             query_value(c, "status", NULL, "in_flight") == 0);
+    ck_until(query_value(c, "devices", "0", "buffers") == 0);
+    ck_assert_uint_gt(query_value(c, "status", NULL, "cancelled"), 0);
+    ck_assert_uint_lt(query_value(c, "status", NULL, "done"), 20);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("front");
+    suite_add(suite, front_killed_under_load);
+    suite_add(suite, launcher_killed);
+    suite_add(suite, sigterm_under_load);
+    suite_add(suite, draining);
+    suite_add(suite, second_daemon);
+    suite_add(suite, stale_socket);
+    suite_add(suite, no_driver);
+    suite_add(suite, client_killed);
+    return system_main(suite);
+}
