@@ -78,7 +78,8 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 say "start gpud"
-gpud --foreground --runtime-dir "$dir" --listen "$GPUD_URL" \
+printf '[daemon]\ncache_dir = %s\n' "$dir/cache" >"$dir/gpud.conf"
+gpud --foreground --config "$dir/gpud.conf" --runtime-dir "$dir" --listen "$GPUD_URL" \
     --backend "${GPUD_BACKEND:-auto}" >"$dir/log" 2>&1 &
 daemon=$!
 deadline=$((SECONDS + 60))
