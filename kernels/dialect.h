@@ -4,11 +4,8 @@
  * writes for each member of each family an entry point with a prologue; the body only indexes
  * arrays.
  *
- * Names the body may use, whatever the target: the arguments and named sizes; i, j, k (index in the
- * innermost, next, outermost extent of `over`); lid, gid, group_size, groups (innermost dimension)
- * and lid_y, gid_y …; T; barrier(); f32/f64/i32/u32/… as types; min, max, fabs, sqrt, exp, log,
- * sin, cos, pow, floor, ceil, fma, rsqrt; atomic_add(p, v), atomic_min, atomic_max on local or
- * global u32/i32; `local` arrays from the signature.
+ * docs/kernels.md lists the names a body may use. Between kernels `helper` begins a function,
+ * `constant` a table; `global` and `local` qualify pointers.
  *
  * Pure; allocates the output only. Thread: any.
  */

@@ -91,20 +91,24 @@ struct sig_value {
 
 /* What a launch needs beyond the caller's arguments. */
 struct sig_binding {
-    int dtype;                 /* the chosen T, DTYPE_NONE if not generic */
-    uint64_t dim[SIG_DIMS];    /* values of the named sizes */
-    uint64_t groups;           /* number of groups */
-    uint64_t global[3];        /* work items, x first; all 0: nothing to do (an extent is 0) */
-    uint64_t local[3];         /* 0 = free */
+    int dtype;              /* the chosen T, DTYPE_NONE if not generic */
+    uint64_t dim[SIG_DIMS]; /* values of the named sizes */
+    uint64_t groups;        /* number of groups */
+    /* Work items, x first, a multiple of local. All 0: nothing to do (an extent is 0), or, where
+     * the signature has no `over`, the caller's to fill. */
+    uint64_t global[3];
+    uint64_t local[3];         /* all 0 = free */
     uint64_t scalar[SIG_ARGS]; /* scalars converted to the declared type, bits */
 };
 
 /*
  * Checks count, kinds, types, shapes and access of the actual arguments and derives the launch.
+ * Access: inout covers all a kernel may do, in and out must be what it says.
  * A scalar of another type is converted if its value survives exactly (or is a float literal going
  * to a narrower float); else ERR_RANGE. err.arg is the argument's index; texts name the argument:
  * "argument y: f32 1000, kernel needs n = 4096". A 1-dimensional array may stand for any shape of
- * the same count where the named sizes are known from other arguments.
+ * the same count where the named sizes are known from other arguments; a parameter of one dimension
+ * takes an array of any shape by its count.
  */
 int signature_bind(const struct signature *s, const struct sig_value *values, unsigned count,
                    struct sig_binding *ret_binding, struct err *e);
