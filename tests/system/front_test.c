@@ -1,4 +1,5 @@
 /* The front and the launcher that are killed, ended or doubled, and clients that vanish. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,7 +238,7 @@ START_TEST(client_killed)
     char byte;
     daemon_start(&d, "--backend", "sim", "--backend-options", "items=2000", NULL);
     gpud_client *c = client_open(d.url);
-    ck_assert_int_eq(pipe(told), 0);
+    ck_assert_int_eq(pipe2(told, O_CLOEXEC), 0);
     struct doomed w = {d.url, told[1]};
     pid_t pid = process_start(doomed_work, &w);
     ck_assert_int_eq(read(told[0], &byte, 1), 1);

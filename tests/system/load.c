@@ -1,6 +1,7 @@
 #include "tests/system/load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,8 +139,8 @@ void load_start(struct load *load, const char *url, unsigned processes)
     int stop[2];
     int done[2];
     ck_assert_uint_le(processes, LOAD_MAX);
-    ck_assert_int_eq(pipe(stop), 0);
-    ck_assert_int_eq(pipe(done), 0);
+    ck_assert_int_eq(pipe2(stop, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(done, O_CLOEXEC), 0);
     load->count = processes;
     load->stop = stop[1];
     load->done = done[0];
