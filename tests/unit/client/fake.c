@@ -20,7 +20,7 @@
 enum slot_state { SLOT_RECV, SLOT_SEND, SLOT_HELD };
 
 struct slot {
-    struct fake *fake;
+    _Atomic(struct fake *) fake; /* atomic, so that TSan sees it handed to NNG's threads */
     nng_ctx ctx;
     nng_aio *aio;
     enum slot_state state;
@@ -719,6 +719,9 @@ void fake_stop(struct fake *f)
     (void)nng_close(f->socket);
     for (unsigned i = 0; i < SLOTS; i++) {
         nng_aio_stop(f->slots[i].aio);
+    }
+    (void)pthread_mutex_lock(&f->lock); /* what NNG's threads did lies behind us */
+    for (unsigned i = 0; i < SLOTS; i++) {
         nng_aio_free(f->slots[i].aio);
         if (f->slots[i].msg != NULL) {
             nng_msg_free(f->slots[i].msg);
@@ -731,6 +734,7 @@ void fake_stop(struct fake *f)
         (void)unlink(f->url + strlen("ipc://"));
         (void)rmdir(f->dir);
     }
+    (void)pthread_mutex_unlock(&f->lock);
     (void)pthread_cond_destroy(&f->changed);
     (void)pthread_mutex_destroy(&f->lock);
     free(f->seen);
