@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/command.h"
 #include "daemon/front/queue.h"
@@ -164,6 +165,7 @@ static void compiled(void *data, int code, const struct compile_response *respon
         b->error = *e;
     }
     b->state = code == 0 ? BUILD_DONE : BUILD_FAILED;
+    b->failed_ns = clock_now_ns();
     b->module->users--; /* the compiler's */
     if (code != 0 && b->module->tenant == NULL) {
         log_error("built-in kernels %s for %s: %s", b->module->name, b->arch, b->error.text);
@@ -229,11 +231,12 @@ void building_need(struct front *f, struct module *m, struct device *d)
     if (b == NULL) {
         return; /* asked again at the next turn */
     }
-    if (b->state == BUILD_NONE) {
+    if (b->state == BUILD_NONE || b->state == BUILD_FAILED) {
         int rc = building_compile(f, m, d, &e);
         if (rc != 0 && rc != ERR_BUSY) {
             b->error = e;
             b->state = BUILD_FAILED;
+            b->failed_ns = clock_now_ns();
         }
     } else if (b->state == BUILD_DONE) {
         load(f, m, d, b);
@@ -256,6 +259,7 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
             (void)err_set_vendor(&b->error, (int)msg->code, (int)msg->vendor, "%.*s",
                                  (int)msg->text.size, (const char *)msg->text.data);
             b->state = BUILD_FAILED;
+            b->failed_ns = clock_now_ns();
         }
     }
     offer_waiting(f);

@@ -196,6 +196,8 @@ static void judge_signal(const struct compiler *c, int signal, struct err *e)
     if (signal == SIGXCPU) {
         (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler took over %llu s of CPU time",
                       (unsigned long long)c->limits.cpu_s);
+    } else if (signal == SIGXFSZ) {
+        (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler wrote files larger than it may");
     } else if (signal == SIGKILL) {
         (void)err_set(e, ERR_COMPILE_LIMIT,
                       "the compiler was killed: it took too much CPU time or memory");

@@ -47,7 +47,7 @@ static int modules_ready(struct front *f, struct job *j, struct device *d, bool 
             continue;
         }
         struct build *b = module_build(m, d->backend, d->arch);
-        if (b != NULL && b->state == BUILD_FAILED) {
+        if (b != NULL && build_failed(b, clock_now_ns())) {
             if (e != NULL) {
                 *e = b->error;
                 (void)err_wrap(e, "kernels of %s", m->name);

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "proto/codec.h"
+
+#define RETRY_NS NS_PER_S
 
 struct build *module_build(struct module *m, const char *backend, const char *arch)
 {
@@ -33,6 +36,12 @@ struct build *module_build_obtain(struct module *m, const char *backend, const c
     b->next = m->builds;
     m->builds = b;
     return b;
+}
+
+bool build_failed(const struct build *b, uint64_t now_ns)
+{
+    bool final = b->error.code == ERR_COMPILE || b->error.code == ERR_UNSUPPORTED;
+    return b->state == BUILD_FAILED && (final || now_ns - b->failed_ns < RETRY_NS);
 }
 
 /* Texts of a response die with it: they move into one block that the module owns. */

@@ -43,6 +43,7 @@ struct build {
     uint64_t binary_size;
     struct hash hash;
     struct err error;
+    uint64_t failed_ns;
     struct build *next;
 };
 
@@ -71,6 +72,10 @@ struct module {
 };
 
 struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */
+/* Has it failed for good, or so lately that trying again would be vain? Only a source that does not
+ * compile fails for good; a compiler that ran into its limits on a busy host is given another try.
+ */
+bool build_failed(const struct build *b, uint64_t now_ns);
 struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
 /* Makes the kernels of a user's module from what the compiler reported. */
 int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
