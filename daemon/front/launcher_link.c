@@ -203,7 +203,9 @@ static int greet(int fd, const char *build, struct err *e)
         return rc;
     }
     if (!bytes_equal_str(m.build, build)) {
-        return err_set(e, ERR_VERSION, "the launcher (process %llu) is of build %.*s, this is %s",
+        return err_set(e, ERR_VERSION,
+                       "the launcher (process %llu) is of build %.*s, this is %s: end it, or start "
+                       "again when it has ended by itself for want of a front",
                        (unsigned long long)m.pid, (int)m.build.size, (const char *)m.build.data,
                        build);
     }

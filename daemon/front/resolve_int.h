@@ -7,6 +7,8 @@
 
 struct buffer;
 
+#define RESOLVE_TEMPS_MAX 512u /* the program's, inline arrays and those of operations */
+
 struct temp_info {
     unsigned index; /* in the work's temporaries */
     struct shape shape;
@@ -18,7 +20,7 @@ struct resolver {
     struct work *work;
     struct proto_param params[PROTO_PARAMS_MAX];
     struct proto_arg bindings[PROTO_PARAMS_MAX];
-    struct temp_info temps[PROTO_TEMPS_MAX];
+    struct temp_info temps[RESOLVE_TEMPS_MAX];
     unsigned temp_count;
     unsigned step; /* the user's */
 };

@@ -49,8 +49,9 @@ static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, st
 static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     struct operand *o = &l->device[i];
-    if (r->temp_count == PROTO_TEMPS_MAX) {
-        return err_set(e, ERR_LIMIT, "more than %u temporaries and inline arrays", PROTO_TEMPS_MAX);
+    if (r->temp_count == RESOLVE_TEMPS_MAX) {
+        return err_set(e, ERR_LIMIT, "more than %u temporaries and inline arrays",
+                       RESOLVE_TEMPS_MAX);
     }
     struct temp_info *t = &r->temps[r->temp_count];
     t->shape = o->shape;
@@ -273,8 +274,8 @@ static int plan_step(struct resolver *r, const struct launch *l, const struct pl
 static int plan_temps(struct resolver *r, const struct plan *plan, struct err *e)
 {
     for (unsigned i = 0; i < plan->temp_count; i++) {
-        if (r->temp_count == PROTO_TEMPS_MAX) {
-            return err_set(e, ERR_LIMIT, "more than %u temporaries", PROTO_TEMPS_MAX);
+        if (r->temp_count == RESOLVE_TEMPS_MAX) {
+            return err_set(e, ERR_LIMIT, "more than %u temporaries", RESOLVE_TEMPS_MAX);
         }
         struct temp_info *t = &r->temps[r->temp_count];
         t->written = true;
@@ -313,6 +314,9 @@ static void user_sizes(const struct launch *l, struct sig_binding *b)
         b->global[0] = s->gx;
         b->global[1] = s->gy > 0 ? s->gy : 1;
         b->global[2] = s->gz > 0 ? s->gz : 1;
+        if (b->local[0] > 0) {
+            return; /* the group is the signature's */
+        }
         b->local[0] = s->lx;
         b->local[1] = s->ly > 0 || s->lx == 0 ? s->ly : 1;
         b->local[2] = s->lz > 0 || s->lx == 0 ? s->lz : 1;
