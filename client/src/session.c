@@ -321,9 +321,7 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     } else if (same && w.resumed != 0) {
         ready(c, expect, GPUD_EVENT_RECONNECTED);
     } else {
-        if (w.resumed == 0) {
-            s->taken = 0;
-        }
+        s->taken = 0; /* another daemon counts its events anew */
         s->told_to = w.resumed != 0 ? expect : s->told_to;
         s->state = SESSION_RESTORE;
         s->restore_stage = 0;
@@ -484,7 +482,7 @@ void session_lost(struct gpud_client *c, const struct err *why)
     if (s->retry_ns < c->conn.timer_ns) {
         conn_timer_set(&c->conn, s->retry_ns);
     }
-    if (was_ready) {
+    if (was_ready && !c->closing) {
         client_event(c, GPUD_EVENT_DISCONNECTED, (gpud_buffer){0}, why->text);
     }
 }
