@@ -113,7 +113,7 @@ int work_add_input(struct work *w, struct bytes data, uint64_t *ret_offset, stru
 int work_add_output(struct work *w, unsigned step, unsigned arg, uint64_t size,
                     uint64_t *ret_offset, struct err *e)
 {
-    if (w->output_bytes + size > PROTO_INLINE_MAX) {
+    if (size > PROTO_INLINE_MAX - w->output_bytes) {
         return err_set(e, ERR_LIMIT,
                        "outputs of more than %u bytes: read resident buffers in pieces",
                        PROTO_INLINE_MAX);
