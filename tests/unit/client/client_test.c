@@ -518,7 +518,7 @@ START_TEST(restores_after_a_restart)
     OK(gpud_submit(client, p, args, 2, &held, &jobs[2]));
     fake_wait_held(fake, 3);
     for (unsigned round = 0; round < 3; round++) {
-        fake_restart(fake);
+        fake_restart(fake, false);
         fake_wait_held(fake, 0);
         OK(gpud_ping(client, NULL)); /* sent once everything is restored */
     }
@@ -537,6 +537,25 @@ START_TEST(restores_after_a_restart)
     gpud_program_free(p);
     OK(gpud_module_unload(client, m));
     OK(gpud_ping(client, NULL));
+}
+END_TEST
+
+/* A daemon that adopted the session counts its events from 1 again. */
+START_TEST(events_of_an_adopting_daemon)
+{
+    gpud_kernel k = find();
+    gpud_buffer b = make(4);
+    gpud_arg args[] = {gpud_f32(1), gpud_inout(b)};
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 4 - round; i++) {
+            gpud_job *job = NULL;
+            OK(gpud_launch(client, k, args, 2, NULL, NULL, &job));
+            OK(gpud_wait(job, 20 * SECOND));
+            gpud_job_free(job);
+        }
+        fake_restart(fake, true);
+    }
+    ck_assert_uint_eq(fake_stale(fake), 0);
 }
 END_TEST
 
@@ -784,6 +803,7 @@ int main(void)
     tcase_add_test(t, first_error_of_building_is_told);
     tcase_add_test(t, resends_after_a_broken_connection);
     tcase_add_test(t, restores_after_a_restart);
+    tcase_add_test(t, events_of_an_adopting_daemon);
     tcase_add_test(t, lost_buffers_are_told);
     tcase_add_test(t, nobody_there);
     tcase_add_test(t, over_tcp);

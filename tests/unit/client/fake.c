@@ -850,11 +850,11 @@ void fake_drop(struct fake *f)
     pipes_close();
 }
 
-void fake_restart(struct fake *f)
+void fake_restart(struct fake *f, bool adopts)
 {
     (void)pthread_mutex_lock(&f->lock);
     f->life++;
-    f->knows_session = false;
+    f->knows_session = adopts;
     f->event_number = 0;
     f->done_count = 0;
     forget_held(f);

@@ -35,8 +35,9 @@ void fake_release(struct fake *f, bool reverse);
 void fake_wait_held(struct fake *f, unsigned count);
 /* Closes every connection. What was held is answered to nobody. */
 void fake_drop(struct fake *f);
-/* The same, and forgets session, kernels, modules and programs, as another process would. */
-void fake_restart(struct fake *f);
+/* The same, and forgets kernels, modules and programs, as another process would; and the session,
+ * unless it adopts it. */
+void fake_restart(struct fake *f, bool adopts);
 /* Results of asynchronous jobs go out before the ACCEPTED of their job. */
 void fake_results_first(struct fake *f, bool on);
 /* Sends a notice that a buffer was lost (daemon's handle) when next asked. */
