@@ -52,14 +52,10 @@ struct fake {
     uint64_t event_number;
     uint64_t lost[16];
     unsigned lost_count;
-    struct {
-        uint64_t job;
-        uint64_t data_size;
-    } done[4096]; /* results for EVENTS */
+    uint64_t done[4096]; /* jobs that EVENTS tells */
     unsigned done_count;
     uint8_t *seen; /* by sequence number */
     uint64_t highest;
-    uint64_t resume;
     struct fake_buffer buffers[BUFFERS];
     uint64_t next;
     uint64_t executed;
@@ -75,8 +71,6 @@ static void check(int rc, const char *what)
         exit(1);
     }
 }
-
-/* ---- answering ----------------------------------------------------------------------------- */
 
 static void receive(struct slot *s)
 {
@@ -113,8 +107,6 @@ static void answer_error(struct slot *s, int code, const char *text)
     };
     answer(s, &schema_msg_error, &msg);
 }
-
-/* ---- buffers ------------------------------------------------------------------------------- */
 
 static struct fake_buffer *buffer_find(struct fake *f, uint64_t handle)
 {
@@ -181,8 +173,6 @@ static void buffer_free(struct slot *s, uint64_t handle)
     *b = (struct fake_buffer){0};
     answer(s, &schema_msg_done, &done);
 }
-
-/* ---- jobs ---------------------------------------------------------------------------------- */
 
 static bool fresh(struct fake *f, uint64_t handle)
 {
@@ -300,7 +290,7 @@ static void submit_answer(struct slot *s, const struct msg_submit *msg)
     };
     if ((msg->flags & SUBMIT_ASYNC) != 0) {
         struct msg_accepted accepted = {.job = job};
-        f->done[f->done_count++ % 4096].job = job;
+        f->done[f->done_count++ % 4096] = job;
         if (f->results_first) {
             events_send(f);
         }
@@ -329,7 +319,7 @@ static void events_send(struct fake *f)
     capbuf_init(&results, 1u << 20);
     capbuf_init(&notices, 1u << 20);
     for (; count < f->done_count && count < PROTO_EVENTS_MAX; count++) {
-        struct proto_result result = {.job = f->done[count].job, .step = -1, .arg = -1};
+        struct proto_result result = {.job = f->done[count], .step = -1, .arg = -1};
         (void)proto_list_add(&schema_result, &result, &results, NULL);
     }
     f->done_count -= (unsigned)count;
@@ -354,8 +344,6 @@ static void events_send(struct fake *f)
     capbuf_finish(&results);
     capbuf_finish(&notices);
 }
-
-/* ---- requests ------------------------------------------------------------------------------ */
 
 static void hello(struct slot *s, struct bytes message)
 {
@@ -520,20 +508,11 @@ static void submit(struct slot *s, const struct msg_submit *msg)
     }
 }
 
-static void info(struct slot *s, uint64_t handle)
-{
-    const struct fake_buffer *b = buffer_find(s->fake, handle);
-    if (b != NULL) {
-        buffer_answer(s, b);
-    } else {
-        answer_error(s, ERR_BAD_HANDLE, "no such buffer");
-    }
-}
-
 static void serve(struct slot *s, unsigned kind, const union any *msg)
 {
     struct msg_done done = {0};
     struct msg_pong pong = {0};
+    const struct fake_buffer *buffer = NULL;
     switch (kind) {
     case MSG_KIND_PING:
         pong.value = msg->ping.value;
@@ -546,7 +525,12 @@ static void serve(struct slot *s, unsigned kind, const union any *msg)
         buffer_free(s, msg->buffer_free.handle);
         break;
     case MSG_KIND_BUFFER_INFO:
-        info(s, msg->buffer_info.handle);
+        buffer = buffer_find(s->fake, msg->buffer_info.handle);
+        if (buffer != NULL) {
+            buffer_answer(s, buffer);
+        } else {
+            answer_error(s, ERR_BAD_HANDLE, "no such buffer");
+        }
         break;
     case MSG_KIND_KERNEL_FIND:
         kernel_answer(s, msg->kernel_find.name);
@@ -648,8 +632,6 @@ static void aio_done(void *arg)
     }
     (void)pthread_mutex_unlock(&f->lock);
 }
-
-/* ---- life ---------------------------------------------------------------------------------- */
 
 struct pipe_list {
     pthread_mutex_t lock;
