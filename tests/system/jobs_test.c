@@ -1,0 +1,308 @@
+/* Jobs and programs: replay, order, overlap, cancel, deadlines, a full queue. Simulated devices, so
+ * that a job lasts as long as the test wants. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/system/harness.h"
+
+/* With items=1000: milliseconds that a fill of so many elements takes. */
+#define SLOW "items=1000"
+
+static struct daemon daemon_of_test;
+
+static gpud_client *begin(const char *sim, const char *key, const char *value)
+{
+    char set[64];
+    (void)snprintf(set, sizeof set, "%s=%s", key, value);
+    daemon_start(&daemon_of_test, "--backend", "sim", "--backend-options", sim, "--set", set, NULL);
+    return client_open(daemon_of_test.url);
+}
+
+static void end(gpud_client *c)
+{
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
+}
+
+static gpud_buffer make(gpud_client *c, uint64_t count)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, count), GPUD_BUFFER_ZERO, NULL, &b));
+    return b;
+}
+
+/* A job that lasts as many milliseconds, its number known. */
+static gpud_job *slow(gpud_client *c, gpud_buffer b, uint64_t ms, uint64_t deadline_ns)
+{
+    gpud_arg args[] = {gpud_f32(1), gpud_arg_with(gpud_slice(b, 0, ms), GPUD_OUT)};
+    gpud_submit_options o = {.size = sizeof o, .deadline_ns = deadline_ns, .label = "slow"};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, &o, &job));
+    ck_until(gpud_dispatch(c) == 0 && (gpud_job_id(job) != 0 || gpud_job_done(job)));
+    return job;
+}
+
+START_TEST(programs)
+{
+    gpud_client *c = begin("speed=0", "jobs.window", "4");
+    gpud_buffer x = make(c, 100);
+    gpud_buffer y = make(c, 100);
+    gpud_program *p = NULL;
+    ck_gpud_ok(gpud_fill(c, gpud_out(x), gpud_f32(1)));
+    ck_gpud_ok(gpud_program_create(c, "steps", &p));
+    gpud_arg a = gpud_program_param(p, "a", GPUD_PARAM_SCALAR, gpud_shape_1d(GPUD_F32, 1));
+    gpud_arg to = gpud_program_param(p, "y", GPUD_PARAM_BUFFER, gpud_shape_1d(GPUD_F32, 100));
+    gpud_arg temp = gpud_program_temp(p, gpud_shape_1d(GPUD_F32, 100));
+    ck_assert_int_ge(gpud_program_fill(p, temp, gpud_f32(10)), 0);
+    gpud_arg first[] = {a, gpud_in(x), gpud_arg_with(temp, GPUD_INOUT)};
+    ck_assert_int_ge(gpud_program_launch(p, kernel_find(c, "axpy"), first, 3, NULL), 0);
+    ck_assert_int_ge(
+        gpud_program_copy(p, gpud_arg_with(to, GPUD_OUT), gpud_arg_with(temp, GPUD_IN)), 0);
+    int read = gpud_program_read(p, gpud_arg_slice(gpud_arg_with(to, GPUD_IN), 98, 2));
+    ck_assert_int_ge(read, 0);
+    ck_gpud_ok(gpud_program_seal(p));
+    for (unsigned i = 1; i <= 3; i++) {
+        gpud_arg values[] = {gpud_f32((float)i), gpud_out(y)};
+        gpud_job *job = NULL;
+        const void *data = NULL;
+        size_t bytes = 0;
+        ck_gpud_ok(gpud_run(c, p, values, 2, NULL, &job));
+        ck_gpud_ok(gpud_job_output(job, (uint32_t)read, 0, &data, &bytes));
+        ck_assert_uint_eq(bytes, 2 * sizeof(float));
+        float got[2];
+        memcpy(got, data, sizeof got);
+        ck_assert_float_eq(got[1], 10 + (float)i);
+        gpud_job_free(job);
+    }
+    gpud_arg wrong[] = {gpud_out(y), gpud_f32(1)};
+    ck_assert_int_ne(gpud_run(c, p, wrong, 2, NULL, NULL), 0);
+    ck_gpud_err(gpud_run(c, p, wrong, 1, NULL, NULL), GPUD_ERR_ARG_COUNT);
+    gpud_program_free(p);
+    end(c);
+}
+END_TEST
+
+/* ---- order and overlap ----------------------------------------------------------------------- */
+
+#define ROUNDS 50u
+
+struct adder {
+    const char *url;
+    float step;
+};
+
+/* Adds to each element of the shared buffer, ROUNDS times. */
+static int add_work(void *data)
+{
+    const struct adder *w = data;
+    gpud_client *c = client_open(w->url);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    gpud_buffer shared = {0};
+    float ones[64];
+    for (unsigned i = 0; i < 64; i++) {
+        ones[i] = 1;
+    }
+    if (gpud_buffer_open(c, "shared", &shared) != 0) {
+        return 1;
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        gpud_arg args[] = {gpud_f32(w->step), gpud_host_in(ones, 64, GPUD_F32), gpud_inout(shared)};
+        if (gpud_call(c, axpy, args, 3, NULL) != 0) {
+            (void)fprintf(stderr, "%s\n", gpud_last_error()->text);
+            return 1;
+        }
+    }
+    gpud_close(c);
+    return 0;
+}
+
+/* Writers never meet: no addition is lost, whichever stream it runs on. */
+START_TEST(clients_on_one_buffer)
+{
+    gpud_client *c = begin("speed=1,launch_ns=200000", "jobs.window", "8");
+    gpud_buffer b = make(c, 64);
+    ck_gpud_ok(gpud_buffer_publish(c, b, "shared", GPUD_INOUT, 0));
+    struct adder w[3] = {{daemon_of_test.url, 1}, {daemon_of_test.url, 2}, {daemon_of_test.url, 4}};
+    pid_t pid[3];
+    for (unsigned i = 0; i < 3; i++) {
+        pid[i] = process_start(add_work, &w[i]);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(process_wait(pid[i]), 0);
+    }
+    float got[64];
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 0, got, NULL));
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert_float_eq(got[i], 7 * ROUNDS);
+    }
+    end(c);
+}
+END_TEST
+
+struct interval {
+    char device[16]; /* and stream */
+    uint64_t begin, end;
+};
+
+static struct interval interval_of(gpud_client *c, gpud_job *job)
+{
+    struct interval v;
+    char number[24];
+    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)gpud_job_id(job));
+    query_text(c, "timeline", number, "device", v.device, sizeof v.device);
+    v.begin = query_value(c, "timeline", number, "started_at");
+    v.end = query_value(c, "timeline", number, "ended_at");
+    return v;
+}
+
+/* Independent jobs at the same time on two streams, dependent ones one after the other. */
+START_TEST(overlap)
+{
+    gpud_client *c = begin(SLOW, "jobs.window", "8");
+    gpud_buffer a = make(c, 1000);
+    gpud_buffer b = make(c, 1000);
+    gpud_job *one = slow(c, a, 700, 0);
+    gpud_job *two = slow(c, b, 700, 0);
+    gpud_job *after = slow(c, a, 100, 0);
+    ck_gpud_ok(gpud_wait(one, PATIENCE));
+    ck_gpud_ok(gpud_wait(two, PATIENCE));
+    ck_gpud_ok(gpud_wait(after, PATIENCE));
+    struct interval v1 = interval_of(c, one);
+    struct interval v2 = interval_of(c, two);
+    struct interval v3 = interval_of(c, after);
+    ck_assert_str_ne(v1.device, v2.device);
+    ck_assert_uint_lt(v1.begin, v2.end);
+    ck_assert_uint_lt(v2.begin, v1.end);
+    ck_assert_uint_le(v1.end, v3.begin);
+    gpud_job_free(one);
+    gpud_job_free(two);
+    gpud_job_free(after);
+    end(c);
+}
+END_TEST
+
+/* ---- queue ------------------------------------------------------------------------------------
+ */
+
+START_TEST(cancel_queued)
+{
+    gpud_client *c = begin(SLOW, "jobs.window", "1");
+    gpud_buffer b = make(c, 1000);
+    gpud_job *running = slow(c, b, 500, 0);
+    gpud_job *queued = slow(c, b, 1, 0);
+    char text[1024];
+    ck_gpud_ok(gpud_explain(c, gpud_job_id(queued), text, sizeof text));
+    ck_assert_msg(strstr(text, "is queued: waits for") != NULL, "%s", text);
+    ck_gpud_ok(gpud_cancel(queued));
+    ck_gpud_err(gpud_wait(queued, PATIENCE), GPUD_ERR_CANCELLED);
+    ck_assert(!gpud_job_done(running));
+    ck_gpud_ok(gpud_wait(running, PATIENCE));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "cancelled"), 1);
+    gpud_job_free(running);
+    gpud_job_free(queued);
+    end(c);
+}
+END_TEST
+
+START_TEST(deadline)
+{
+    gpud_client *c = begin(SLOW, "jobs.window", "1");
+    gpud_buffer b = make(c, 2000);
+    gpud_job *running = slow(c, b, 1500, 0);
+    gpud_job *late = slow(c, b, 1, 50 * MS);
+    ck_gpud_err(gpud_wait(late, PATIENCE), GPUD_ERR_DEADLINE);
+    ck_assert(!gpud_job_done(running));
+    ck_gpud_ok(gpud_wait(running, PATIENCE));
+    gpud_job_free(running);
+    gpud_job_free(late);
+    end(c);
+}
+END_TEST
+
+START_TEST(full_queue)
+{
+    gpud_client *c = begin(SLOW, "jobs.queue_max", "4");
+    gpud_buffer b = make(c, 1000);
+    gpud_job *job[6];
+    gpud_error error = {.size = sizeof error};
+    for (unsigned i = 0; i < 6; i++) {
+        job[i] = slow(c, b, i == 0 ? 500 : 1, 0);
+    }
+    for (unsigned i = 4; i < 6; i++) {
+        ck_gpud_err(gpud_wait(job[i], PATIENCE), GPUD_ERR_BUSY);
+        ck_gpud_ok(gpud_job_error(job[i], &error));
+        ck_assert_uint_gt(error.retry_after_ns, 0);
+        ck_assert_int_eq(error.retriable, 1);
+        ck_assert_int_eq(error.effects, GPUD_EFFECTS_NONE);
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        ck_assert_int_eq(gpud_wait(job[i], PATIENCE), i < 4 ? 0 : GPUD_ERR_BUSY);
+        gpud_job_free(job[i]);
+    }
+    ck_assert_uint_eq(query_value(c, "status", NULL, "refused"), 2);
+    gpud_job *again = slow(c, b, 1, 0);
+    ck_gpud_ok(gpud_wait(again, PATIENCE));
+    gpud_job_free(again);
+    end(c);
+}
+END_TEST
+
+/* Its time limit on a device that never ends; scripted. */
+START_TEST(hanging_device)
+{
+    gpud_client *c = begin("speed=0,script=launch:3=hang", "jobs.window", "4");
+    float out[4];
+    gpud_arg args[] = {gpud_f32(2), gpud_host_out(out, 4, GPUD_F32)};
+    gpud_submit_options o = {.size = sizeof o, .time_limit_ns = 500 * MS};
+    gpud_kernel fill = kernel_find(c, "fill");
+    int codes[2];
+    for (unsigned i = 0; i < 2; i++) {
+        gpud_job *job = NULL;
+        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, &o, &job));
+        codes[i] = gpud_wait(job, PATIENCE);
+        gpud_job_free(job);
+    }
+    ck_assert_int_eq(codes[0], 0);
+    ck_assert_int_eq(codes[1], GPUD_ERR_TIME_LIMIT);
+    ck_gpud_ok(gpud_call(c, fill, args, 2, NULL)); /* the next worker */
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    end(c);
+}
+END_TEST
+
+START_TEST(two_devices)
+{
+    gpud_client *c = begin("devices=2,speed=0", "daemon.min_devices", "2");
+    for (unsigned i = 0; i < 2; i++) {
+        gpud_buffer b = {0};
+        float got[10] = {0};
+        gpud_buffer_desc desc = {.size = sizeof desc};
+        gpud_device_desc device = {.size = sizeof device};
+        ck_gpud_ok(gpud_device_info(c, i, &device));
+        ck_assert(device.simulated);
+        ck_gpud_ok(gpud_buffer_create_on(c, device.id, gpud_shape_1d(GPUD_F32, 10), 0, NULL, &b));
+        ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32((float)i)));
+        ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 0, got, NULL));
+        ck_assert_float_eq(got[9], (float)i);
+        ck_gpud_ok(gpud_buffer_info(c, b, &desc));
+        ck_assert_uint_eq(desc.device, device.id);
+    }
+    end(c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("jobs");
+    suite_add(suite, programs);
+    suite_add(suite, clients_on_one_buffer);
+    suite_add(suite, overlap);
+    suite_add(suite, cancel_queued);
+    suite_add(suite, deadline);
+    suite_add(suite, full_queue);
+    suite_add(suite, hanging_device);
+    suite_add(suite, two_devices);
+    return system_main(suite);
+}
