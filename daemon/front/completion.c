@@ -32,6 +32,7 @@ static void take_times(struct job *j, const struct msg_w_done *m)
     uint64_t now = clock_now_ns();
     if (m->started_ns >= j->dispatched_ns && m->started_ns <= m->ended_ns && m->ended_ns <= now) {
         j->started_ns = m->started_ns;
+        j->ended_ns = m->ended_ns;
         if (j->device != NULL) {
             j->device->busy_ns += m->ended_ns - m->started_ns;
         }

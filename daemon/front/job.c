@@ -56,6 +56,7 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
     case JOB_QUEUED: /* again, after its worker ended */
         j->dispatched_ns = 0;
         j->started_ns = 0;
+        j->ended_ns = 0;
         break;
     case JOB_DISPATCHED:
         j->dispatched_ns = now_ns;
@@ -65,7 +66,9 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
         j->started_ns = now_ns;
         break;
     default:
-        j->ended_ns = now_ns;
+        if (j->ended_ns == 0) { /* else the worker told it */
+            j->ended_ns = now_ns;
+        }
         j->wait = WAIT_NOTHING;
         break;
     }
