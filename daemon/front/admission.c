@@ -131,6 +131,7 @@ static void enter(struct request_context *c, struct job *j)
 {
     struct front *f = c->f;
     j->id = f->next_job++;
+    j->seq = c->o->seq;
     j->session = c->s;
     j->tenant = c->s->tenant;
     j->request = c->r;

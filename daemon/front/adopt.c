@@ -217,19 +217,32 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     }
 }
 
-static void tie_op(struct job *j, const struct msg_meta_job *m)
+/* The request that submitted it may come again: it is answered as it was, or will be. */
+static void tie_op(struct job *j)
 {
     struct session *s = j->session;
-    if (s == NULL || m->seq == 0 || m->async != 0) {
+    if (s == NULL || j->seq == 0) {
         return;
     }
-    j->op = op_find(s, m->seq);
-    if (j->op == NULL) {
-        j->op = op_create(s, m->seq, NULL);
+    struct op *o = op_find(s, j->seq);
+    if (o == NULL) {
+        o = op_create(s, j->seq, NULL);
     }
-    if (j->op != NULL) {
-        j->op->job = j->id;
+    if (o == NULL) {
+        return;
     }
+    o->job = j->id;
+    if (!j->async) {
+        j->op = o;
+        return;
+    }
+    struct msg_accepted m = {.job = j->id};
+    struct capbuf out;
+    capbuf_init(&out, 64);
+    if (!o->answered && proto_encode(&schema_msg_accepted, &m, &out, NULL) == 0) {
+        (void)op_answer(o, capbuf_view(&out));
+    }
+    capbuf_finish(&out);
 }
 
 void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *held)
@@ -255,6 +268,7 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
     j->limit_ns = m.limit_ns;
     j->submitted_ns = m.submitted_ns;
     j->async = m.async != 0;
+    j->seq = m.seq;
     j->work.device = (int)d->index;
     (void)bytes_to_str(m.label, j->label, sizeof j->label);
     j->session = m.seq != 0 || m.async != 0 ? owner_of(f, m.client_id, m.uid) : NULL;
@@ -266,7 +280,7 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
         job_destroy(j);
         return;
     }
-    tie_op(j, &m);
+    tie_op(j);
     enter(f, d, j, (unsigned)held->stream);
 }
 

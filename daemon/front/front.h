@@ -126,6 +126,7 @@ struct front {
     bool supervised;    /* the launcher is a unit of its own */
     int exit_code;
     uint64_t ticks;
+    uint64_t last_tick_ns;
     uint64_t drain_until_ns;
     struct front_counters count;
     char trouble[ERR_TEXT_MAX]; /* the last thing that went wrong with a worker, for status */

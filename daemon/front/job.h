@@ -62,6 +62,7 @@ struct job {
     struct session *session; /* NULL: the daemon's own, or its session ended */
     struct tenant *tenant;   /* NULL: the daemon's own */
     struct op *op;           /* whose answer it is; NULL if asynchronous or nobody waits */
+    uint64_t seq;            /* of the request that submitted it */
     bool async;
     bool probe; /* the first job of a device */
     char label[PROTO_LABEL_MAX + 1];

@@ -1,4 +1,5 @@
 #include "daemon/front/listener.h"
+#include "daemon/front/nng_guard.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
@@ -132,6 +133,7 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
                     const struct listener_callbacks *callbacks, void *data,
                     struct listener **ret_listener, struct err *e)
 {
+    nng_guard();
     if (options->contexts == 0 || options->connections_max == 0) {
         return err_set(e, ERR_INVALID, "a listener without contexts or connections");
     }

@@ -116,7 +116,8 @@ static void device_row(struct table *t, const struct device *d)
     table_value(t, d->index);
     table_text(t, d->backend);
     table_text(t, device_state_name(d->state));
-    table_text(t, d->simulated ? "simulated" : d->cpu ? "CPU" : "GPU");
+    const char *kind = d->simulated ? "simulated" : d->cpu ? "CPU" : "GPU";
+    table_text(t, d->arch[0] != '\0' ? kind : ""); /* not known before it opened once */
     table_text(t, d->name);
     table_value(t, d->memory);
     table_value(t, d->buffer_bytes);

@@ -62,7 +62,7 @@ int meta_of_job(const struct job *j, struct capbuf *out, struct err *e)
         struct msg_meta_job m = {
             .client_id = bytes_of(client, PROTO_CLIENT_ID_BYTES),
             .uid = j->tenant != NULL ? j->tenant->uid : 0,
-            .seq = j->op != NULL ? j->op->seq : 0,
+            .seq = j->seq,
             .async = j->async,
             .limit_ns = j->limit_ns,
             .submitted_ns = j->submitted_ns,

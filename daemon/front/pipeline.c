@@ -16,300 +16,26 @@
 #include "daemon/front/discover.h"
 #include "daemon/front/dispatch.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/intake.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/queue.h"
+#include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
 
-#define TICK_MS     20u
-#define CONTEXTS    2048u /* requests unanswered at once, over all sessions */
-#define REORDER_MAX 256u
-#define DRAIN_NS    (30 * NS_PER_S)
-#define STOP_S      10u
-#define POOL_TICKS  50u /* pool statistics once a second */
+#define TICK_MS    20u
+#define CONTEXTS   2048u /* requests unanswered at once, over all sessions */
+#define DRAIN_NS   (30 * NS_PER_S)
+#define STOP_S     10u
+#define POOL_TICKS 50u /* pool statistics once a second */
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
-
-static void answer(struct front *f, struct op *o, struct bytes reply)
-{
-    if (o == NULL) {
-        return;
-    }
-    if (o->slot != NULL) {
-        listener_reply(f->listener, o->slot, reply);
-        o->slot = NULL;
-    }
-    if (o->loose) {
-        op_destroy(o);
-    } else if (!op_answer(o, reply)) {
-        log_error("an answer of %zu bytes could not be kept", reply.size);
-    }
-}
-
-static void encode_error(const struct err *e, struct bytes log, struct capbuf *out)
-{
-    struct msg_error m;
-    proto_error_from(e, &m);
-    m.log = log.size <= PROTO_LOG_MAX ? log : bytes_of(log.data, PROTO_LOG_MAX);
-    if (proto_encode(&schema_msg_error, &m, out, NULL) != 0) {
-        m.log = (struct bytes){0};
-        capbuf_reset(out);
-        (void)proto_encode(&schema_msg_error, &m, out, NULL);
-    }
-}
-
-static void answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
-{
-    struct capbuf out;
-    capbuf_init(&out, PROTO_LOG_MAX + 8192);
-    encode_error(e, log, &out);
-    answer(f, o, capbuf_view(&out));
-    capbuf_finish(&out);
-}
-
-static void reply_error(struct front *f, struct request *r, const struct err *e)
-{
-    struct capbuf out;
-    capbuf_init(&out, 8192);
-    encode_error(e, (struct bytes){0}, &out);
-    listener_reply(f->listener, r->slot, capbuf_view(&out));
-    capbuf_finish(&out);
-    request_destroy(r);
-}
-
-/* ---- requests -----------------------------------------------------------------------------------
- */
-
-struct route {
-    request_fn handler;
-    bool sequenced;
-    bool restores; /* may come again without a number after the daemon was started anew */
-    bool anybody;  /* before HELLO too */
-};
-
-static const struct route routes[] = {
-    [MSG_KIND_PING] = {request_ping, .anybody = true},
-    [MSG_KIND_BUFFER_CREATE] = {request_buffer_create, .sequenced = true},
-    [MSG_KIND_BUFFER_FREE] = {request_buffer_free, .sequenced = true},
-    [MSG_KIND_BUFFER_INFO] = {request_buffer_info, .sequenced = true},
-    [MSG_KIND_BUFFER_SEAL] = {request_buffer_seal, .sequenced = true},
-    [MSG_KIND_BUFFER_PUBLISH] = {request_buffer_publish, .sequenced = true},
-    [MSG_KIND_BUFFER_OPEN] = {request_buffer_open, .sequenced = true},
-    [MSG_KIND_MODULE_LOAD] = {request_module_load, .sequenced = true, .restores = true},
-    [MSG_KIND_MODULE_UNLOAD] = {request_module_unload, .sequenced = true},
-    [MSG_KIND_KERNEL_FIND] = {request_kernel_find, .sequenced = true, .restores = true},
-    [MSG_KIND_PROGRAM_CREATE] = {request_program_create, .sequenced = true, .restores = true},
-    [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true},
-    [MSG_KIND_SUBMIT] = {request_submit, .sequenced = true},
-    [MSG_KIND_CANCEL] = {request_cancel},
-    [MSG_KIND_JOB_INFO] = {request_job_info},
-    [MSG_KIND_EXPLAIN] = {request_explain},
-    [MSG_KIND_QUERY] = {request_query, .anybody = true},
-    [MSG_KIND_CONTROL] = {request_control},
-};
-
-static const struct route *route_of(unsigned kind)
-{
-    bool known = kind < sizeof routes / sizeof routes[0] && routes[kind].handler != NULL;
-    return known ? &routes[kind] : NULL;
-}
-
-/* Runs the handler of a request that has an op; takes the request. */
-static void handle_with_op(struct front *f, struct session *s, struct op *o, struct request *r)
-{
-    struct err e = ERR_INIT;
-    struct capbuf out;
-    capbuf_init(&out, PROTO_MESSAGE_MAX);
-    struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
-    s->requests++;
-    int rc = route_of(r->kind)->handler(&c, &e);
-    if (rc != 0) {
-        answer_error(f, o, &e, (struct bytes){0});
-    } else if (out.size > 0) {
-        answer(f, o, capbuf_view(&out));
-    }
-    capbuf_finish(&out);
-    request_destroy(c.r);
-}
-
-/* Answered at once, known to nobody afterwards. */
-static void handle_plain(struct front *f, struct session *s, struct request *r)
-{
-    struct err e = ERR_INIT;
-    struct capbuf out;
-    capbuf_init(&out, PROTO_MESSAGE_MAX);
-    struct request_context c = {.f = f, .s = s, .r = r, .out = &out};
-    int rc = route_of(r->kind)->handler(&c, &e);
-    if (rc == 0) {
-        listener_reply(f->listener, r->slot, capbuf_view(&out));
-        request_destroy(r);
-    } else {
-        reply_error(f, r, &e);
-    }
-    capbuf_finish(&out);
-}
-
-static void admit(struct front *f, struct session *s, struct request *r)
-{
-    uint64_t seq = r->msg.ping.seq;
-    struct op *o = op_create(s, seq, r->slot);
-    if (o == NULL) {
-        struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_NOMEM, "request");
-        reply_error(f, r, &e); /* its number stays open: it may come again */
-        return;
-    }
-    s->expect = seq + 1;
-    handle_with_op(f, s, o, r);
-}
-
-/* A number that was seen: the same answer, now or when it is there. */
-static void again(struct front *f, struct op *o, struct request *r)
-{
-    f->count.deduplicated++;
-    if (o->answered && o->reply != NULL) {
-        listener_reply(f->listener, r->slot, bytes_of(o->reply, o->reply_size));
-    } else {
-        if (o->slot != NULL) {
-            listener_drop(f->listener, o->slot);
-        }
-        o->slot = r->slot;
-    }
-    request_destroy(r);
-}
-
-/* Past those that are known from a worker's holdings, then the early ones whose turn it is. */
-static void go_on(struct front *f, struct session *s)
-{
-    for (;;) {
-        while (op_find(s, s->expect) != NULL) {
-            s->expect++;
-        }
-        struct request *r = session_early_take(s);
-        if (r == NULL) {
-            return;
-        }
-        admit(f, s, r);
-    }
-}
-
-static void acknowledged(void *data, struct op *o)
-{
-    struct front *f = data;
-    struct job *j = NULL;
-    HASH_FIND(hh, f->jobs, &o->job, sizeof o->job, j);
-    if (j != NULL && job_ended(j) && !j->async) {
-        job_release(f, j);
-    }
-}
-
-static void sequenced(struct front *f, struct session *s, struct request *r)
-{
-    uint64_t seq = r->msg.ping.seq;
-    struct err e = ERR_INIT;
-    struct op *o = op_find(s, seq);
-    if (o != NULL) {
-        again(f, o, r);
-        go_on(f, s);
-    } else if (seq < s->expect) {
-        (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer acknowledged",
-                      (unsigned long long)seq);
-        reply_error(f, r, &e);
-    } else if (seq == s->expect) {
-        admit(f, s, r);
-        go_on(f, s);
-    } else if (session_early_put(s, r, seq, REORDER_MAX, &e) != 0) {
-        reply_error(f, r, &e);
-    }
-}
-
-static void restore(struct front *f, struct session *s, struct request *r)
-{
-    struct op *o = op_create_loose(s, r->slot);
-    if (o == NULL) {
-        struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_NOMEM, "request");
-        reply_error(f, r, &e);
-        return;
-    }
-    handle_with_op(f, s, o, r);
-}
-
-static void hello(struct front *f, struct request *r)
-{
-    struct err e = ERR_INIT;
-    struct capbuf out;
-    struct session *s = NULL;
-    capbuf_init(&out, 4096);
-    if (standing_hello(f, r, &out, &s, &e) != 0) {
-        reply_error(f, r, &e);
-    } else {
-        listener_identified(f->listener, r->peer.pipe);
-        listener_reply(f->listener, r->slot, capbuf_view(&out));
-        request_destroy(r);
-    }
-    capbuf_finish(&out);
-}
-
-static void bye(struct front *f, struct session *s, struct request *r)
-{
-    struct capbuf out;
-    struct msg_done done = {0};
-    capbuf_init(&out, 64);
-    if (proto_encode(&schema_msg_done, &done, &out, NULL) == 0) {
-        listener_reply(f->listener, r->slot, capbuf_view(&out));
-    }
-    capbuf_finish(&out);
-    request_destroy(r);
-    standing_end(f, s);
-}
-
-static void of_session(struct front *f, struct session *s, const struct route *route,
-                       struct request *r)
-{
-    uint64_t seq = r->msg.ping.seq;
-    session_ack(s, r->msg.ping.ack, acknowledged, f);
-    if (!route->sequenced) {
-        handle_plain(f, s, r);
-    } else if (seq > 0) {
-        sequenced(f, s, r);
-    } else if (route->restores) {
-        restore(f, s, r);
-    } else {
-        struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_PROTOCOL, "a request of kind %u needs a sequence number", r->kind);
-        reply_error(f, r, &e);
-    }
-}
+/* ---- requests
+ * ------------------------------------------------------------------------------------ */
 
 static void on_request(void *data, struct request *r)
 {
-    struct front *f = data;
-    struct err e = ERR_INIT;
-    if (r->kind == MSG_KIND_HELLO) {
-        hello(f, r);
-        return;
-    }
-    struct session *s = standing_find(f, r->peer.pipe);
-    const struct route *route = route_of(r->kind);
-    if (s == NULL && (route == NULL || !route->anybody)) {
-        (void)err_set(&e, ERR_STATE, "the first message of a connection is HELLO");
-        reply_error(f, r, &e);
-    } else if (s == NULL) {
-        handle_plain(f, NULL, r);
-    } else if (r->kind == MSG_KIND_WAIT) {
-        session_ack(s, r->msg.wait.ack, acknowledged, f);
-        standing_wait(f, s, r);
-    } else if (r->kind == MSG_KIND_BYE) {
-        bye(f, s, r);
-    } else if (route == NULL) {
-        (void)err_set(&e, ERR_PROTOCOL, "requests of kind %u are not known", r->kind);
-        reply_error(f, r, &e);
-    } else {
-        of_session(f, s, route, r);
-    }
+    intake_request(data, r);
 }
 
 static void on_closed(void *data, uint32_t pipe)
@@ -335,11 +61,11 @@ static void answer_job(struct front *f, struct job *j)
         struct msg_results m = {.results = proto_list_of(&record, 1)};
         rc = proto_encode(&schema_msg_results, &m, &out, &e);
         if (rc == 0) {
-            answer(f, j->op, capbuf_view(&out));
+            reply_answer(f, j->op, capbuf_view(&out));
         }
     }
     if (rc != 0 && !j->async) {
-        answer_error(f, j->op, &e, (struct bytes){0});
+        reply_answer_error(f, j->op, &e, (struct bytes){0});
     }
     capbuf_finish(&record);
     capbuf_finish(&out);
@@ -519,8 +245,8 @@ static const struct launcher_callbacks launcher_callbacks = {.started = on_start
 static void set_hooks(struct front *f)
 {
     f->hooks = (struct front_hooks){
-        .answer = answer,
-        .answer_error = answer_error,
+        .answer = reply_answer,
+        .answer_error = reply_answer_error,
         .job_ended = on_job_ended,
         .kick = kick,
         .buffer_create = command_buffer_create,

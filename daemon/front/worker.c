@@ -19,6 +19,7 @@
 #define UNKILLABLE_NS  (5 * NS_PER_S)
 #define BACKOFF_NS     (100 * NS_PER_MS)
 #define BACKOFF_MAX_NS (30 * NS_PER_S)
+#define AWAY_NS        NS_PER_S
 #define STEADY_NS      (10 * NS_PER_S) /* a worker that lived so long starts a new count */
 
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
@@ -302,8 +303,22 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
     }
 }
 
+/* If this process itself stood still (stopped, suspended), silence says nothing about workers. */
+static bool was_away(struct front *f, uint64_t now)
+{
+    bool away = f->last_tick_ns != 0 && now - f->last_tick_ns > AWAY_NS;
+    f->last_tick_ns = now;
+    for (unsigned i = 0; away && i < f->device_count; i++) {
+        f->device[i]->beat_ns = now;
+    }
+    return away;
+}
+
 void worker_tick(struct front *f, uint64_t now)
 {
+    if (was_away(f, now)) {
+        return; /* what workers said meanwhile is read first */
+    }
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         if (d->worker != 0) {

@@ -1,0 +1,13 @@
+/*
+ * Where requests come in: each is put into its session's order, told apart from one that was seen,
+ * and handed to what it asks for. Thread: the loop's.
+ */
+#ifndef FRONT_INTAKE_H
+#define FRONT_INTAKE_H
+
+#include "daemon/front/front.h"
+
+/* Takes the request; sees to it that its slot is answered or dropped once. */
+void intake_request(struct front *f, struct request *r);
+
+#endif
