@@ -44,24 +44,45 @@ static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatche
     }
 }
 
-static bool uses(const struct job *j, const struct buffer *b, int access)
+static const struct work_use *use_of(const struct job *j, const struct buffer *b)
 {
     for (unsigned i = 0; i < j->work.use_count; i++) {
-        if (j->work.uses[i].buffer == b && (j->work.uses[i].access & access) != 0) {
+        if (j->work.uses[i].buffer == b) {
+            return &j->work.uses[i];
+        }
+    }
+    return NULL;
+}
+
+static bool reads_of(const struct job *j, const struct work_use *u, const struct spans *parts)
+{
+    if (j->adopted) {
+        return (u->access & ACCESS_IN) != 0; /* which part was not told */
+    }
+    for (unsigned i = 0; u->reads_before_write && i < parts->count; i++) {
+        if (u->read_begin < parts->at[i].end && parts->at[i].begin < u->read_end) {
             return true;
         }
     }
     return false;
 }
 
-/* Those that were sent behind a writer that failed have read what is undefined. */
-static void taint_successors(struct job *j)
+/* Jobs that were sent behind a writer that failed have read what is undefined, unless a writer
+ * between them wrote it again. Those still queued are checked when their turn comes. */
+static void taint_readers(const struct job *j)
 {
-    for (struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
-        for (unsigned i = 0; i < j->work.use_count; i++) {
-            const struct work_use *u = &j->work.uses[i];
-            if ((u->access & ACCESS_OUT) != 0 && uses(x->succ, u->buffer, ACCESS_IN)) {
-                x->succ->tainted = true;
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        const struct work_use *u = &j->work.uses[i];
+        struct spans bad = {.count = 0};
+        if ((u->access & ACCESS_OUT) != 0) {
+            spans_add(&bad, u->write_begin, u->write_end);
+        }
+        for (struct job *k = j->device->inflight; k != NULL && bad.count > 0; k = k->device_next) {
+            const struct work_use *v = k->id > j->id ? use_of(k, u->buffer) : NULL;
+            if (v != NULL && reads_of(k, v, &bad)) {
+                k->tainted = true;
+            } else if (v != NULL && (v->access & ACCESS_OUT) != 0 && v->fills) {
+                spans_remove(&bad, v->write_begin, v->write_end);
             }
         }
     }
@@ -183,7 +204,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     job_leave_device(j);
     mark_buffers(f, j, state == JOB_DONE, dispatched);
     if (state != JOB_DONE && dispatched) {
-        taint_successors(j);
+        taint_readers(j);
     }
     release_uses(f, j);
     f->job_count--;

@@ -9,8 +9,22 @@
 
 enum verdict { SENT, NEXT, STOP }; /* gone to the worker or ended; parked; nothing more fits */
 
-/* Is every part it reads defined, or being written by a job that runs before it? */
-static int check_defined(const struct job *j, struct err *e)
+/* Is what it reads defined, or will be once the jobs that the worker has before it are done? */
+static bool content_there(const struct job *j, const struct device *d, const struct work_use *u)
+{
+    struct spans content = u->buffer->defined;
+    for (const struct job *before = d->inflight; before != NULL; before = before->device_next) {
+        for (unsigned i = 0; before->id < j->id && i < before->work.use_count; i++) {
+            const struct work_use *w = &before->work.uses[i];
+            if (w->buffer == u->buffer && (w->access & ACCESS_OUT) != 0 && w->fills) {
+                spans_add(&content, w->write_begin, w->write_end);
+            }
+        }
+    }
+    return spans_cover(&content, u->read_begin, u->read_end);
+}
+
+static int check_defined(const struct job *j, const struct device *d, struct err *e)
 {
     for (unsigned i = 0; i < j->work.use_count; i++) {
         const struct work_use *u = &j->work.uses[i];
@@ -19,15 +33,7 @@ static int check_defined(const struct job *j, struct err *e)
             return err_set(e, ERR_BUFFER_LOST, "buffer %#llx (%s) was lost with its worker",
                            (unsigned long long)b->handle, b->label);
         }
-        bool pending = false;
-        for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
-            for (unsigned k = 0; k < x->pred->work.use_count; k++) {
-                const struct work_use *w = &x->pred->work.uses[k];
-                pending = pending || (w->buffer == b && (w->access & ACCESS_OUT) != 0);
-            }
-        }
-        if (u->reads_before_write && !pending &&
-            !spans_cover(&b->defined, u->read_begin, u->read_end)) {
+        if (u->reads_before_write && !content_there(j, d, u)) {
             return err_set(e, ERR_UNDEFINED,
                            "buffer %#llx (%s): bytes %llu to %llu are undefined: write them first",
                            (unsigned long long)b->handle, b->label,
@@ -155,7 +161,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         j->wait = WAIT_ALONE;
         return STOP;
     }
-    if (check_defined(j, &e) != 0) {
+    if (check_defined(j, d, &e) != 0) {
         return fail(f, j, &e);
     }
     bool ready = false;

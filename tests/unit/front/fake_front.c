@@ -1,0 +1,279 @@
+#include "tests/unit/front/fake_front.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/completion.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/dispatch.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/queue.h"
+
+static struct fake *fake_of(struct front *f)
+{
+    return (struct fake *)f;
+}
+
+static void on_kick(struct front *f)
+{
+    fake_of(f)->kicked = true;
+}
+
+static void on_ended(struct front *f, struct job *j)
+{
+    struct fake *k = fake_of(f);
+    k->ends[j->id]++;
+    k->state[j->id] = j->state;
+    k->error[j->id] = j->error;
+}
+
+static void on_send(struct front *f, struct job *j)
+{
+    struct fake *k = fake_of(f);
+    if (k->sent < FAKE_JOBS) {
+        k->order[k->sent++] = j->id;
+    }
+}
+
+static void on_retire(struct front *f, struct job *j)
+{
+    (void)j;
+    fake_of(f)->retired++;
+}
+
+static void on_buffer_free(struct front *f, struct buffer *b)
+{
+    ck_assert_uint_eq(b->users, 0);
+    fake_of(f)->freed++;
+}
+
+static void on_buffer_meta(struct front *f, struct buffer *b)
+{
+    (void)b;
+    fake_of(f)->metas++;
+}
+
+static void on_buffer_create(struct front *f, struct buffer *b)
+{
+    (void)b;
+    fake_of(f)->created++;
+}
+
+static void on_need(struct front *f, struct module *m, struct device *d)
+{
+    (void)m;
+    (void)d;
+    fake_of(f)->needed++;
+}
+
+static void device_make(struct fake *k, unsigned i)
+{
+    struct device *d = &k->device[i];
+    d->front = &k->f;
+    d->index = i;
+    d->state = DEVICE_READY;
+    d->link = (struct link *)d; /* only its presence counts: nothing is sent */
+    d->epoch = 1;
+    d->streams = 2;
+    d->memory = UINT64_C(1) << 30;
+    (void)strcpy(d->backend, "sim");
+    (void)strcpy(d->arch, "any");
+    ck_assert_int_eq(device_staging_create(d, FAKE_STAGING, FAKE_STAGING, NULL), 0);
+    k->f.device[i] = d;
+}
+
+struct fake *fake_create(void)
+{
+    struct fake *k = calloc(1, sizeof *k);
+    ck_assert_ptr_nonnull(k);
+    config_defaults(&k->f.config);
+    k->f.config.window = 4;
+    k->f.next_job = 1;
+    k->f.next_session = 1;
+    k->f.build = "test";
+    k->f.device_count = FAKE_DEVICES;
+    k->f.hooks = (struct front_hooks){.kick = on_kick,
+                                      .job_ended = on_ended,
+                                      .job_send = on_send,
+                                      .job_retire = on_retire,
+                                      .buffer_free = on_buffer_free,
+                                      .buffer_meta = on_buffer_meta,
+                                      .buffer_create = on_buffer_create,
+                                      .module_need = on_need};
+    idmap_init(&k->f.buffers, 1024, 1);
+    idmap_init(&k->f.programs, 64, 1);
+    idmap_init(&k->f.modules, 64, 1);
+    idmap_init(&k->f.kernels, 256, 1);
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        device_make(k, i);
+    }
+    k->tenant = tenant_obtain(&k->f.tenants, 1000, true);
+    struct session_key key;
+    memset(&key, 0, sizeof key);
+    k->session = session_create(&key, k->tenant, 1);
+    k->module = calloc(1, sizeof *k->module);
+    ck_assert(k->tenant != NULL && k->session != NULL && k->module != NULL);
+    k->module->tenant = k->tenant;
+    k->module->hash = hash_of("source", 6);
+    k->module->loaded = UINT64_MAX;
+    return k;
+}
+
+void fake_destroy(struct fake *k)
+{
+    ck_assert_uint_eq(k->f.job_count, 0);
+    ck_assert_uint_eq(k->f.queued_count, 0);
+    ck_assert_ptr_null(k->f.ready);
+    job_forget_history(&k->f, 0);
+    ck_assert_ptr_null(k->f.jobs);
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&k->f.buffers, &cursor, NULL)) != NULL) {
+        ck_assert_uint_eq(b->users, 0);
+        ck_assert_ptr_null(b->writer);
+        ck_assert_ptr_null(b->readers);
+        buffer_destroy(b);
+    }
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        struct device *d = &k->device[i];
+        ck_assert_ptr_null(d->inflight);
+        ck_assert_ptr_null(d->ready);
+        ck_assert_uint_eq(d->inflight_count, 0);
+        ck_assert_uint_eq(d->stream_load[0] + d->stream_load[1], 0);
+        ck_assert_uint_eq(d->input_range.used, 0);
+        ck_assert_uint_eq(d->output_range.used, 0);
+        device_staging_finish(d);
+    }
+    if (k->session != NULL) {
+        ck_assert_uint_eq(k->session->jobs, 0);
+        session_destroy(k->session);
+    }
+    ck_assert_uint_eq(k->module->users, 0);
+    module_destroy(k->module);
+    idmap_finish(&k->f.buffers);
+    idmap_finish(&k->f.programs);
+    idmap_finish(&k->f.modules);
+    idmap_finish(&k->f.kernels);
+    tenant_destroy_all(&k->f.tenants);
+    free(k);
+}
+
+struct buffer *fake_buffer(struct fake *k, unsigned device, uint64_t bytes, bool defined)
+{
+    struct buffer *b = calloc(1, sizeof *b);
+    ck_assert_ptr_nonnull(b);
+    b->state = BUFFER_LIVE;
+    b->shape = (struct shape){.dtype = DTYPE_F32, .ndim = 1, .dim = {bytes / 4}};
+    b->bytes = bytes;
+    b->tenant = k->tenant;
+    b->device = device;
+    b->host_fd = -1;
+    b->linger_until_ns = NS_NEVER;
+    b->handle = idmap_add(&k->f.buffers, b);
+    ck_assert_uint_ne(b->handle, 0);
+    if (defined) {
+        spans_add(&b->defined, 0, bytes);
+    }
+    return b;
+}
+
+void fake_drop(struct fake *k, struct buffer *b)
+{
+    (void)idmap_remove(&k->f.buffers, b->handle);
+    b->freed = true;
+    buffer_settle(&k->f, b);
+}
+
+struct job *fake_job(struct fake *k, int device)
+{
+    struct job *j = calloc(1, sizeof *j);
+    ck_assert_ptr_nonnull(j);
+    j->error = ERR_INIT;
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->deadline_ns = NS_NEVER;
+    j->limit_ns = NS_PER_S;
+    j->tenant = k->tenant;
+    j->session = k->session;
+    work_init(&j->work);
+    j->work.device = device;
+    j->device = device >= 0 ? &k->device[device] : NULL;
+    return j;
+}
+
+void fake_reads(struct job *j, struct buffer *b, uint64_t begin, uint64_t end)
+{
+    struct work_use *u = work_use_of(&j->work, b);
+    u->access |= ACCESS_IN;
+    u->reads_before_write = true;
+    u->read_begin = begin;
+    u->read_end = end;
+}
+
+void fake_writes(struct job *j, struct buffer *b, uint64_t begin, uint64_t end)
+{
+    struct work_use *u = work_use_of(&j->work, b);
+    u->access |= ACCESS_OUT;
+    u->fills = true;
+    u->write_begin = begin;
+    u->write_end = end;
+}
+
+void fake_launches(struct fake *k, struct job *j, const char *entry)
+{
+    struct work_step *s = work_add_step(&j->work, OP_LAUNCH, 0);
+    s->module = k->module;
+    (void)snprintf(s->entry, sizeof s->entry, "%s", entry);
+    ck_assert_int_eq(work_add_module(&j->work, k->module, NULL), 0);
+}
+
+uint64_t fake_submit(struct fake *k, struct job *j)
+{
+    struct front *f = &k->f;
+    struct err e = ERR_INIT;
+    j->id = f->next_job++;
+    ck_assert_uint_lt(j->id, FAKE_JOBS);
+    ck_assert_int_eq(hazard_enter(j, &e), 0);
+    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    f->job_count++;
+    f->queued_count++;
+    j->session->jobs++;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        j->work.modules[i]->users++;
+    }
+    queue_offer(f, j);
+    return j->id;
+}
+
+void fake_turn(struct fake *k)
+{
+    while (k->kicked) {
+        k->kicked = false;
+        dispatch_all(&k->f);
+    }
+}
+
+void fake_done(struct fake *k, struct job *j, int code)
+{
+    struct msg_w_done m = {.job = j->id, .code = code, .step = -1, .arg = -1};
+    completion_done(&k->f, j->device, &m);
+}
+
+void fake_lose(struct fake *k, unsigned device, bool external)
+{
+    struct device *d = &k->device[device];
+    completion_lost(&k->f, d, external, "the worker ended");
+    d->culprit = NULL;
+    d->epoch++;
+    on_kick(&k->f);
+}
+
+struct job *fake_find(struct fake *k, uint64_t id)
+{
+    struct job *j = NULL;
+    HASH_FIND(hh, k->f.jobs, &id, sizeof id, j);
+    return j;
+}

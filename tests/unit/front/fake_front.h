@@ -1,0 +1,49 @@
+/*
+ * A front without a loop: devices that serve, buffers and jobs made by hand, and hooks that only
+ * note what they were called for. Everything fails the test rather than returning an error.
+ */
+#ifndef TEST_FAKE_FRONT_H
+#define TEST_FAKE_FRONT_H
+
+#include "daemon/front/front.h"
+
+#define FAKE_DEVICES 2u
+#define FAKE_JOBS    20000u
+#define FAKE_STAGING 4096u
+
+struct fake {
+    struct front f; /* first: hooks get its address */
+    struct device device[FAKE_DEVICES];
+    struct session *session;
+    struct tenant *tenant;
+    struct module *module; /* a user's, loaded everywhere */
+    bool kicked;
+    unsigned sent, retired, freed, metas, needed, created;
+    unsigned ends[FAKE_JOBS];        /* by job id: how often it ended */
+    enum job_state state[FAKE_JOBS]; /* with what */
+    struct err error[FAKE_JOBS];     /* and why */
+    uint64_t order[FAKE_JOBS];       /* ids in order of dispatch, replays included */
+};
+
+struct fake *fake_create(void);
+void fake_destroy(struct fake *k); /* checks that nothing is left over */
+
+struct buffer *fake_buffer(struct fake *k, unsigned device, uint64_t bytes, bool defined);
+/* Takes the handle away; freed once no job names it. */
+void fake_drop(struct fake *k, struct buffer *b);
+
+/* A job of the session in the making; `device` as in struct work. */
+struct job *fake_job(struct fake *k, int device);
+void fake_reads(struct job *j, struct buffer *b, uint64_t begin, uint64_t end);
+void fake_writes(struct job *j, struct buffer *b, uint64_t begin, uint64_t end);
+void fake_launches(struct fake *k, struct job *j, const char *entry);
+/* Enters and offers it. Its id. */
+uint64_t fake_submit(struct fake *k, struct job *j);
+void fake_turn(struct fake *k); /* dispatches as long as there are kicks */
+
+void fake_done(struct fake *k, struct job *j, int code);
+/* The worker is gone, and another one comes at once. */
+void fake_lose(struct fake *k, unsigned device, bool external);
+struct job *fake_find(struct fake *k, uint64_t id);
+
+#endif
