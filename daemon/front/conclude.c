@@ -122,11 +122,16 @@ static void release_uses(struct front *f, struct job *j)
             }
         }
     }
-    for (unsigned i = 0; i < j->work.use_count; i++) {
-        buffer_settle(f, j->work.uses[i].buffer);
-    }
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users--;
+    }
+}
+
+/* Last, because whoever is told of the job's end still looks at its buffers. */
+static void settle_buffers(struct front *f, struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        buffer_settle(f, j->work.uses[i].buffer);
     }
 }
 
@@ -210,6 +215,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     f->job_count--;
     count_end(f, j);
     f->hooks.job_ended(f, j);
+    settle_buffers(f, j);
     j->session = NULL;
     j->op = NULL;
     request_destroy(j->request);
