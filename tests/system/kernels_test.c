@@ -222,6 +222,18 @@ START_TEST(arguments_of_plain_opencl)
     ck_gpud_err(gpud_call(c, k, swapped, 2, &one_item), GPUD_ERR_ARG_TYPE);
     ck_gpud_ok(gpud_call(c, k, right, 2, &one_item));
     ck_assert_float_eq(y[0], 7);
+    static const gpud_grid grids[] = {
+        {.size = sizeof(gpud_grid), .global = {UINT64_MAX, 1, 1}, .local = {1, 1, 1}},
+        {.size = sizeof(gpud_grid), .global = {1, UINT64_MAX, UINT64_MAX}},
+        {.size = sizeof(gpud_grid), .global = {1u << 20, 1, 1}, .local = {1u << 20, 1, 1}},
+        {.size = sizeof(gpud_grid)},
+    };
+    for (unsigned i = 0; i < sizeof grids / sizeof grids[0]; i++) {
+        int rc = gpud_call(c, k, right, 2, &grids[i]);
+        ck_assert_msg(rc == GPUD_ERR_RANGE || rc == GPUD_ERR_LAUNCH || rc == GPUD_ERR_INVALID,
+                      "grid %u: %s: %s", i, gpud_err_name(rc), gpud_last_error()->text);
+    }
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
     end(c);
 }
 END_TEST

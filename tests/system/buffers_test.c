@@ -1,0 +1,215 @@
+/* Buffers: what they do, what they refuse, and that a refusal changes nothing. */
+#include <string.h>
+
+#include "tests/system/harness.h"
+
+static struct daemon daemon_of_test;
+
+static gpud_client *begin(void)
+{
+    daemon_start(&daemon_of_test, "--backend", "sim", "--backend-options", "speed=0", NULL);
+    return client_open(daemon_of_test.url);
+}
+
+static void end(gpud_client *c)
+{
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
+}
+
+static gpud_buffer make(gpud_client *c, uint64_t count)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, count), 0, "test", &b));
+    return b;
+}
+
+static void check_at(gpud_client *c, gpud_buffer b, uint64_t index, float expected)
+{
+    float got = -1;
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, index, 1, &got, NULL));
+    ck_assert_float_eq(got, expected);
+}
+
+START_TEST(contents)
+{
+    gpud_client *c = begin();
+    float values[100];
+    for (unsigned i = 0; i < 100; i++) {
+        values[i] = (float)i;
+    }
+    gpud_buffer a = make(c, 100);
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 100), GPUD_BUFFER_ZERO, "zeros", &b));
+    ck_gpud_ok(gpud_write(c, a, GPUD_F32, 0, 0, values, NULL));
+    check_at(c, b, 99, 0);
+    ck_gpud_ok(gpud_copy(c, gpud_slice(b, 10, 5), gpud_slice(a, 90, 5)));
+    check_at(c, b, 9, 0);
+    check_at(c, b, 10, 90);
+    check_at(c, b, 14, 94);
+    check_at(c, b, 15, 0);
+    ck_gpud_ok(gpud_fill(c, gpud_slice(b, 0, 11), gpud_f32(7)));
+    check_at(c, b, 10, 7);
+    check_at(c, b, 11, 91);
+    gpud_arg args[] = {gpud_f32(2), gpud_arg_with(gpud_slice(a, 50, 10), GPUD_IN),
+                       gpud_arg_with(gpud_slice(b, 50, 10), GPUD_OUT)};
+    ck_gpud_ok(gpud_call(c, kernel_find(c, "scale"), args, 3, NULL));
+    check_at(c, b, 49, 0);
+    check_at(c, b, 59, 118);
+    check_at(c, b, 60, 0);
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_buffer_info(c, b, &desc));
+    ck_assert_str_eq(desc.label, "zeros");
+    ck_assert_uint_eq(gpud_shape_bytes(desc.shape), 400);
+    end(c);
+}
+END_TEST
+
+/* Larger than a message. */
+START_TEST(large)
+{
+    gpud_client *c = begin();
+    static uint32_t values[3000000];
+    static uint32_t back[3000000];
+    gpud_buffer b = {0};
+    for (uint32_t i = 0; i < 3000000; i++) {
+        values[i] = i * 2654435761u;
+    }
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 3000000), 0, NULL, &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, back, NULL));
+    ck_assert_mem_eq(values, back, sizeof values);
+    end(c);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    gpud_client *c = begin();
+    float v[16] = {0};
+    gpud_buffer a = make(c, 16);
+    gpud_buffer none = {UINT64_C(0x123456789)};
+    gpud_buffer made = {0};
+    ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_UNDEFINED);
+    ck_gpud_ok(gpud_write(c, a, GPUD_F32, 0, 8, v, NULL));
+    ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, 9, v, NULL), GPUD_ERR_UNDEFINED);
+    ck_gpud_err(gpud_buffer_seal(c, a), GPUD_ERR_UNDEFINED);
+    ck_gpud_ok(gpud_fill(c, gpud_out(a), gpud_f32(5)));
+    ck_gpud_err(gpud_write(c, a, GPUD_I32, 0, 0, v, NULL), GPUD_ERR_ARG_TYPE);
+    ck_gpud_err(gpud_write(c, a, GPUD_F32, 10, 7, v, NULL), GPUD_ERR_RANGE);
+    ck_gpud_err(gpud_read(c, a, GPUD_F32, UINT64_MAX, 2, v, NULL), GPUD_ERR_RANGE);
+    ck_gpud_err(gpud_copy(c, gpud_slice(a, 0, 4), gpud_slice(a, 14, 4)), GPUD_ERR_RANGE);
+    ck_gpud_err(gpud_fill(c, gpud_out(none), gpud_f32(0)), GPUD_ERR_BAD_HANDLE);
+    check_at(c, a, 15, 5);
+    /* 2^62 bytes, 2^63, and shapes that wrap around */
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, UINT64_C(1) << 60), 0, NULL, &made),
+                GPUD_ERR_DEVICE_MEMORY);
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, UINT64_C(1) << 61), 0, NULL, &made),
+                GPUD_ERR_ARG_SHAPE);
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_2d(GPUD_F32, UINT64_C(1) << 32, UINT64_C(1) << 32),
+                                   0, NULL, &made),
+                GPUD_ERR_ARG_SHAPE);
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(99, 1), 0, NULL, &made), GPUD_ERR_ARG_TYPE);
+    ck_assert_uint_eq(made.id, 0);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), 16 * sizeof(float));
+    ck_gpud_ok(gpud_buffer_free(c, a));
+    ck_gpud_err(gpud_buffer_free(c, a), GPUD_ERR_STALE_HANDLE);
+    ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_STALE_HANDLE);
+    ck_until(query_value(c, "devices", "0", "buffers") == 0);
+    end(c);
+}
+END_TEST
+
+/* Wrong arguments for a kernel: each with its own error, and the arrays as they were. */
+START_TEST(wrong_arguments)
+{
+    gpud_client *c = begin();
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    gpud_kernel clamp = kernel_find(c, "clamp");
+    gpud_kernel none = {0};
+    float x[4] = {1, 2, 3, 4};
+    float y[5] = {9, 9, 9, 9, 9};
+    uint8_t bytes[4] = {0};
+    gpud_arg X = gpud_host_in(x, 4, GPUD_F32);
+    gpud_arg Y = gpud_host_inout(y, 4, GPUD_F32);
+    gpud_arg few[] = {gpud_f32(1), X};
+    gpud_arg scalar[] = {X, gpud_f32(1), Y};
+    gpud_arg type[] = {gpud_f32(1), gpud_host_in(bytes, 4, GPUD_U8), Y};
+    gpud_arg shape[] = {gpud_f32(1), X, gpud_host_inout(y, 5, GPUD_F32)};
+    gpud_arg access[] = {gpud_f32(1), X, gpud_host_in(y, 4, GPUD_F32)};
+    gpud_arg range[] = {gpud_f64(1e300), X, Y};
+    ck_gpud_err(gpud_kernel_find(c, "no_such_kernel", &none), GPUD_ERR_NOT_FOUND);
+    ck_gpud_err(gpud_call(c, axpy, few, 2, NULL), GPUD_ERR_ARG_COUNT);
+    ck_gpud_err(gpud_call(c, axpy, scalar, 3, NULL), GPUD_ERR_ARG_TYPE);
+    ck_assert_int_eq(gpud_last_error()->arg, 0);
+    ck_gpud_err(gpud_call(c, axpy, type, 3, NULL), GPUD_ERR_ARG_TYPE);
+    ck_gpud_err(gpud_call(c, axpy, shape, 3, NULL), GPUD_ERR_ARG_SHAPE);
+    ck_gpud_err(gpud_call(c, axpy, access, 3, NULL), GPUD_ERR_ARG_ACCESS);
+    ck_gpud_err(gpud_call(c, axpy, range, 3, NULL), GPUD_ERR_RANGE);
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_float_eq(y[i], 9);
+    }
+    /* nothing to do is no error */
+    gpud_arg empty[] = {gpud_f32(0), gpud_f32(1), gpud_host_in(x, 0, GPUD_F32),
+                        gpud_host_out(y, 0, GPUD_F32)};
+    ck_gpud_ok(gpud_call(c, clamp, empty, 4, NULL));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
+START_TEST(sealed)
+{
+    gpud_client *c = begin();
+    gpud_buffer b = make(c, 8);
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(3)));
+    ck_gpud_ok(gpud_buffer_seal(c, b));
+    float v[8] = {0};
+    gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
+    ck_gpud_err(gpud_write(c, b, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_SEALED);
+    ck_gpud_err(gpud_fill(c, gpud_out(b), gpud_f32(1)), GPUD_ERR_SEALED);
+    ck_gpud_err(gpud_call(c, kernel_find(c, "fill"), args, 2, NULL), GPUD_ERR_SEALED);
+    check_at(c, b, 7, 3);
+    end(c);
+}
+END_TEST
+
+START_TEST(published)
+{
+    gpud_client *c = begin();
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_buffer b = make(c, 8);
+    gpud_buffer second = make(c, 8);
+    gpud_buffer opened = {0};
+    float v[8] = {0};
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(3)));
+    ck_gpud_err(gpud_buffer_open(other, "weights", &opened), GPUD_ERR_NOT_FOUND);
+    ck_gpud_ok(gpud_buffer_publish(c, b, "weights", GPUD_IN, 500 * MS));
+    ck_gpud_err(gpud_buffer_publish(c, second, "weights", GPUD_IN, 0), GPUD_ERR_EXISTS);
+    ck_gpud_ok(gpud_buffer_open(other, "weights", &opened));
+    check_at(other, opened, 7, 3);
+    ck_gpud_err(gpud_write(other, opened, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_PERMISSION);
+    /* it outlives its maker, then its last user by the linger time */
+    ck_gpud_ok(gpud_buffer_free(c, second));
+    gpud_close(c);
+    check_at(other, opened, 0, 3);
+    ck_gpud_ok(gpud_buffer_free(other, opened));
+    ck_gpud_ok(gpud_buffer_open(other, "weights", &opened));
+    ck_gpud_ok(gpud_buffer_free(other, opened));
+    ck_until(query_value(other, "devices", "0", "buffers") == 0);
+    ck_gpud_err(gpud_buffer_open(other, "weights", &opened), GPUD_ERR_NOT_FOUND);
+    end(other);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("buffers");
+    suite_add(suite, contents);
+    suite_add(suite, large);
+    suite_add(suite, refusals);
+    suite_add(suite, wrong_arguments);
+    suite_add(suite, sealed);
+    suite_add(suite, published);
+    return system_main(suite);
+}
