@@ -33,6 +33,7 @@ static const char usage[] =
     "  --runtime-dir DIR    sockets; default /run/gpud\n"
     "  --cache-dir DIR      compiled kernels; default /var/cache/gpud\n"
     "  --set KEY=VALUE      any setting, as jobs.window=4\n"
+    "  --supervised         the launcher is a service of its own: it is not started or ended here\n"
     "  --foreground         accepted; gpud never goes to the background by itself\n"
     "  --version            version and build\n"
     "  --help               this text\n";
@@ -47,6 +48,7 @@ enum option_code {
     OPT_RUNTIME_DIR,
     OPT_CACHE_DIR,
     OPT_SET,
+    OPT_SUPERVISED,
     OPT_FOREGROUND,
     OPT_VERSION,
     OPT_HELP,
@@ -62,6 +64,7 @@ static const struct option options[] = {
     {"runtime-dir", required_argument, NULL, OPT_RUNTIME_DIR},
     {"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
     {"set", required_argument, NULL, OPT_SET},
+    {"supervised", no_argument, NULL, OPT_SUPERVISED},
     {"foreground", no_argument, NULL, OPT_FOREGROUND},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -71,6 +74,7 @@ static const struct option options[] = {
 struct arguments {
     const char *config;
     bool check;
+    bool supervised;
     char listen[1024]; /* comma separated */
     struct {
         const char *key;
@@ -137,6 +141,9 @@ static int take(struct arguments *a, int option, char *value)
         break;
     case OPT_SET:
         ok = remember_set(a, value);
+        break;
+    case OPT_SUPERVISED:
+        a->supervised = true;
         break;
     case OPT_FOREGROUND:
         break;
@@ -243,7 +250,8 @@ static void init_signals(struct front *f)
     (void)signal(SIGPIPE, SIG_IGN);
 }
 
-static int init_front(struct front *f, uv_loop_t *loop, const struct config *config, struct err *e)
+static int init_front(struct front *f, uv_loop_t *loop, const struct config *config,
+                      bool supervised, struct err *e)
 {
     /* Later starts have greater generations: what an earlier daemon gave out is then stale, not
      * somebody else's. */
@@ -255,7 +263,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     f->next_session = 1;
     f->next_worker = 1;
     f->next_job = 1;
-    f->supervised = getenv("NOTIFY_SOCKET") != NULL && getenv("GPUD_SUPERVISED") != NULL;
+    f->supervised = supervised;
     idmap_init(&f->buffers, 1u << 20, generation);
     idmap_init(&f->programs, 65536, generation);
     idmap_init(&f->modules, 16384, generation);
@@ -286,7 +294,7 @@ static int lock_runtime(const struct config *config, int *ret_fd, struct err *e)
     return 0;
 }
 
-static int run(const struct config *config)
+static int run(const struct config *config, bool supervised)
 {
     uv_loop_t loop;
     struct err e = ERR_INIT;
@@ -299,7 +307,7 @@ static int run(const struct config *config)
     int lock = -1;
     int rc = lock_runtime(config, &lock, &e);
     if (rc == 0) {
-        rc = init_front(f, &loop, config, &e);
+        rc = init_front(f, &loop, config, supervised, &e);
     }
     if (rc == 0) {
         init_signals(f);
@@ -347,5 +355,5 @@ int main(int argc, char **argv)
     log_set_level(config.log_level);
     raise_limits();
     log_info("kernels of users run in the daemon's own domain: they are for trusted tenants only");
-    return run(&config);
+    return run(&config, a.supervised);
 }
