@@ -1,0 +1,530 @@
+/* Bytes on the wire that no library would send: broken, too large, too deep, twice, too early, or
+ * none at all. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/system/harness.h"
+
+#define SILENT 1000u
+
+static struct daemon daemon_of_test;
+static bool tcp;
+static uint16_t port;
+static uint32_t next_id = 0x80000000u;
+
+/* A port that nobody has; somebody might take it before the daemon does, then the test fails. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof in;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &size), 0);
+    (void)close(fd);
+    return ntohs(in.sin_port);
+}
+
+static char tcp_url[64];
+static char ipc_url[DAEMON_PATH];
+
+static gpud_client *begin(int transport)
+{
+    tcp = transport == 1;
+    port = free_port();
+    (void)snprintf(tcp_url, sizeof tcp_url, "tcp://127.0.0.1:%u", port);
+    daemon_prepare(&daemon_of_test, "--backend", "sim", "--listen", ipc_url, "--listen", tcp_url,
+                   "--set", "daemon.handshake_timeout_ms=3000", NULL);
+    (void)snprintf(ipc_url, sizeof ipc_url, "%s", daemon_of_test.url);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    return client_open(tcp ? tcp_url : daemon_of_test.url);
+}
+
+static void end(gpud_client *c)
+{
+    ck_gpud_ok(gpud_ping(c, NULL));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
+}
+
+/* ---- a bare connection ------------------------------------------------------------------------
+ */
+
+static int connect_bare(void)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    struct sockaddr_in in = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    (void)snprintf(un.sun_path, sizeof un.sun_path, "%s", ipc_url + strlen("ipc://"));
+    int fd = socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_msg(fd >= 0, "socket: %s", strerror(errno));
+    int rc = tcp ? connect(fd, (struct sockaddr *)&in, sizeof in)
+                 : connect(fd, (struct sockaddr *)&un, sizeof un);
+    ck_assert_msg(rc == 0, "connect: %s", strerror(errno));
+    return fd;
+}
+
+static void send_bytes(int fd, const void *data, size_t size)
+{
+    /* the other side may have closed already: then the read tells */
+    (void)send(fd, data, size, MSG_NOSIGNAL);
+}
+
+/* false: the other side closed. */
+static bool read_bytes(int fd, void *data, size_t size)
+{
+    uint8_t *at = data;
+    while (size > 0) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ck_assert_msg(poll(&p, 1, 60000) == 1, "neither an answer nor an end");
+        ssize_t n = recv(fd, at, size, 0);
+        if (n <= 0) {
+            return false;
+        }
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static int connect_sp(void)
+{
+    static const uint8_t header[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+    uint8_t answer[8];
+    int fd = connect_bare();
+    send_bytes(fd, header, sizeof header);
+    ck_assert(read_bytes(fd, answer, sizeof answer));
+    ck_assert_uint_eq(answer[5], 0x31);
+    return fd;
+}
+
+struct message {
+    size_t size;
+    uint8_t data[4096];
+};
+
+static void put(struct message *m, const void *data, size_t size)
+{
+    ck_assert_uint_le(m->size + size, sizeof m->data);
+    memcpy(m->data + m->size, data, size);
+    m->size += size;
+}
+
+static void put_big(struct message *m, uint64_t value, unsigned bytes)
+{
+    for (unsigned i = bytes; i-- > 0;) {
+        uint8_t byte = (uint8_t)(value >> (8 * i));
+        put(m, &byte, 1);
+    }
+}
+
+static void put_uint(struct message *m, uint64_t value)
+{
+    put_big(m, 0xcf, 1);
+    put_big(m, value, 8);
+}
+
+static void put_array(struct message *m, unsigned count)
+{
+    put_big(m, 0xdc, 1);
+    put_big(m, count, 2);
+}
+
+/* A frame of these bytes with a new request id; which is returned. */
+static uint32_t send_frame(int fd, const struct message *m)
+{
+    struct message frame = {0};
+    uint32_t id = ++next_id;
+    if (!tcp) {
+        put_big(&frame, 1, 1);
+    }
+    put_big(&frame, m->size + 4, 8);
+    put_big(&frame, id, 4);
+    put(&frame, m->data, m->size);
+    send_bytes(fd, frame.data, frame.size);
+    return id;
+}
+
+/* The next answer and its id; false: the connection was closed. */
+static bool read_frame(int fd, uint32_t *ret_id, struct message *ret_m)
+{
+    uint8_t head[13];
+    size_t skip = tcp ? 0 : 1;
+    if (!read_bytes(fd, head, 12 + skip)) {
+        return false;
+    }
+    uint64_t size = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        size = size << 8 | head[skip + i];
+    }
+    ck_assert_uint_ge(size, 4);
+    ck_assert_uint_le(size - 4, sizeof ret_m->data);
+    *ret_id = (uint32_t)head[skip + 8] << 24 | (uint32_t)head[skip + 9] << 16 |
+              (uint32_t)head[skip + 10] << 8 | head[skip + 11];
+    ret_m->size = size - 4;
+    return read_bytes(fd, ret_m->data, ret_m->size);
+}
+
+/* The kind of an answer: its first element. */
+static unsigned kind_of(const struct message *m)
+{
+    size_t at = m->data[0] == 0xdc ? 3 : m->data[0] == 0xdd ? 5 : 1;
+    return m->data[at] == 0xcc ? m->data[at + 1] : m->data[at];
+}
+
+#define KIND_ERROR   64u
+#define KIND_WELCOME 66u
+#define KIND_BUFFER  68u
+
+/* HELLO, so that requests of a session are taken. */
+static void say_hello(int fd, uint8_t name)
+{
+    struct message m = {0};
+    struct message answer;
+    uint32_t id = 0;
+    uint8_t client_id[18] = {0xc4, 16, name, 1, 2, 3};
+    put_array(&m, 8);
+    put_uint(&m, 1);
+    put_uint(&m, 0);
+    put_uint(&m, 0);
+    put_uint(&m, 0);
+    put_uint(&m, 1);
+    put(&m, client_id, sizeof client_id);
+    put_uint(&m, 1);
+    put(&m, "\xa4wire", 5);
+    uint32_t sent = send_frame(fd, &m);
+    ck_assert(read_frame(fd, &id, &answer));
+    ck_assert_uint_eq(id, sent);
+    ck_assert_uint_eq(kind_of(&answer), KIND_WELCOME);
+}
+
+static uint32_t send_create(int fd, uint64_t seq, uint64_t count)
+{
+    struct message m = {0};
+    put_array(&m, 11);
+    put_uint(&m, 4);
+    put_uint(&m, seq);
+    put_uint(&m, 0);
+    put_uint(&m, 10);
+    put_uint(&m, 1);
+    put_uint(&m, count);
+    for (unsigned i = 0; i < 4; i++) {
+        put_uint(&m, 0);
+    }
+    put(&m, "\xa1x", 2);
+    return send_frame(fd, &m);
+}
+
+/* ---- broken messages --------------------------------------------------------------------------
+ */
+
+/* An error or the end of the connection; never an answer as if it were good. */
+static void expect_refusal(int fd, const char *what)
+{
+    uint32_t id = 0;
+    struct message answer;
+    if (read_frame(fd, &id, &answer)) {
+        ck_assert_msg(kind_of(&answer) == KIND_ERROR, "%s: answer of kind %u", what,
+                      kind_of(&answer));
+    }
+    (void)close(fd);
+}
+
+static void refused(const char *what, const struct message *m, bool hello)
+{
+    int fd = connect_sp();
+    if (hello) {
+        say_hello(fd, 77);
+    }
+    (void)send_frame(fd, m);
+    expect_refusal(fd, what);
+}
+
+static void closed(const char *what, const void *data, size_t size)
+{
+    uint8_t byte;
+    int fd = connect_sp();
+    send_bytes(fd, data, size);
+    ck_assert_msg(!read_bytes(fd, &byte, 1), "%s: an answer", what);
+    (void)close(fd);
+}
+
+START_TEST(malformed)
+{
+    gpud_client *c = begin(_i);
+    static const struct {
+        const char *what;
+        struct message m;
+    } bad[] = {
+        {"nothing", {0, {0}}},
+        {"not msgpack", {1, {0xc1}}},
+        {"no array", {1, {7}}},
+        {"an empty array", {1, {0x90}}},
+        {"a kind that is not there", {4, {0x91, 0xcd, 0xff, 0xff}}},
+        {"a negative kind", {2, {0x91, 0xff}}},
+        {"an array that ends early", {3, {0x9f, 0x02, 0x00}}},
+        {"an array of 2^32 elements", {6, {0xdd, 0xff, 0xff, 0xff, 0xff, 0x02}}},
+        {"a text of 4 GiB", {10, {0x94, 0x14, 0, 0, 0xdb, 0xff, 0xff, 0xff, 0xff, 'x'}}},
+        {"bytes of 4 GiB", {10, {0x94, 0x01, 0, 0, 0xc6, 0xff, 0xff, 0xff, 0xff, 'x'}}},
+        {"bytes behind the message", {5, {0x93, 0x02, 0x00, 0x00, 0x00}}},
+        {"a text for a number", {6, {0x94, 0x03, 0x00, 0x00, 0xa1, 'x'}}},
+    };
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        refused(bad[i].what, &bad[i].m, false);
+        refused(bad[i].what, &bad[i].m, true);
+    }
+    struct message deep = {0};
+    put(&deep, "\x94\x02\x00\x00", 4);
+    for (unsigned i = 0; i < 4000; i++) {
+        put(&deep, "\x91", 1);
+    }
+    refused("4000 arrays in each other", &deep, true);
+    ck_assert_uint_gt(query_value(c, "status", NULL, "protocol_errors"), 0);
+    end(c);
+}
+END_TEST
+
+START_TEST(frames)
+{
+    gpud_client *c = begin(_i);
+    struct message huge = {0};
+    struct message small = {0};
+    uint8_t byte;
+    if (!tcp) {
+        put_big(&huge, 1, 1);
+        put_big(&small, 1, 1);
+    }
+    put_big(&huge, UINT64_C(1) << 40, 8);
+    closed("a frame of 2^40 bytes", huge.data, huge.size);
+    put_big(&small, 2, 8);
+    put_big(&small, 0, 2);
+    closed("a frame without an id", small.data, small.size);
+    int fd = connect_bare();
+    send_bytes(fd, "GET / HTTP/1.1\r\n\r\n", 18);
+    ck_assert(!read_bytes(fd, &byte, 1) || !read_bytes(fd, &(uint8_t[64]){0}, 64));
+    (void)close(fd);
+    /* cut off in the middle of a frame */
+    fd = connect_sp();
+    put_big(&huge, 0, 4);
+    send_bytes(fd, huge.data, tcp ? 3 : 5);
+    (void)close(fd);
+    end(c);
+}
+END_TEST
+
+START_TEST(random_bytes)
+{
+    gpud_client *c = begin(_i);
+    uint32_t seed = 12345;
+    for (unsigned round = 0; round < 200; round++) {
+        struct message m = {0};
+        int fd = connect_sp();
+        say_hello(fd, (uint8_t)(round % 8));
+        seed = seed * 1664525u + 1013904223u;
+        unsigned size = 1 + (seed >> 16) % 200;
+        put(&m, "\x9c", 1);
+        for (unsigned i = 0; i < size; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            put_big(&m, seed >> 24, 1);
+        }
+        (void)send_frame(fd, &m);
+        (void)close(fd);
+    }
+    end(c);
+}
+END_TEST
+
+/* ---- order -------------------------------------------------------------------------------------
+ */
+
+static void answers(int fd, unsigned count, const uint32_t *sent, struct message *ret_answers)
+{
+    for (unsigned n = 0; n < count; n++) {
+        uint32_t id = 0;
+        struct message m;
+        ck_assert(read_frame(fd, &id, &m));
+        unsigned i = 0;
+        while (i < count && sent[i] != id) {
+            i++;
+        }
+        ck_assert_msg(i < count, "an answer to no request");
+        ck_assert_msg(ret_answers[i].size == 0, "two answers to one request");
+        ret_answers[i] = m;
+    }
+}
+
+/* Numbers decide, not arrival; what comes twice is done once and answered the same. */
+START_TEST(out_of_order_and_twice)
+{
+    gpud_client *c = begin(_i);
+    static struct message first[3];
+    static struct message again[3];
+    uint32_t sent[3];
+    int fd = connect_sp();
+    say_hello(fd, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        sent[i] = send_create(fd, 3 - i, 1000 * (3 - i));
+    }
+    memset(first, 0, sizeof first);
+    memset(again, 0, sizeof again);
+    answers(fd, 3, sent, first);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_uint_eq(kind_of(&first[i]), KIND_BUFFER);
+        sent[i] = send_create(fd, 3 - i, 1000 * (3 - i));
+    }
+    answers(fd, 3, sent, again);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_uint_eq(first[i].size, again[i].size);
+        ck_assert_mem_eq(first[i].data, again[i].data, first[i].size);
+    }
+    ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), 4 * 6000);
+    ck_assert_uint_ge(query_value(c, "status", NULL, "deduplicated"), 3);
+    (void)close(fd);
+    end(c);
+}
+END_TEST
+
+/* 2^63 bytes, straight on the wire. */
+START_TEST(huge_buffer)
+{
+    gpud_client *c = begin(_i);
+    int fd = connect_sp();
+    say_hello(fd, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t id = 0;
+        struct message answer;
+        uint64_t count = i < 3 ? UINT64_C(1) << (60 + i) : UINT64_MAX;
+        uint32_t sent = send_create(fd, i + 1, count);
+        ck_assert(read_frame(fd, &id, &answer));
+        ck_assert_uint_eq(id, sent);
+        ck_assert_uint_eq(kind_of(&answer), KIND_ERROR);
+    }
+    (void)close(fd);
+    end(c);
+}
+END_TEST
+
+/* ---- those who say or hear nothing ------------------------------------------------------------
+ */
+
+START_TEST(silent_connections)
+{
+    static int fd[SILENT];
+    struct rlimit limit = {0};
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_gt(limit.rlim_cur, SILENT + 50);
+    gpud_client *c = begin(_i);
+    for (unsigned i = 0; i < SILENT; i++) {
+        fd[i] = connect_bare();
+    }
+    gpud_client *other = client_open(ipc_url);
+    float out[4] = {0};
+    gpud_arg args[] = {gpud_f32(6), gpud_host_out(out, 4, GPUD_F32)};
+    ck_gpud_ok(gpud_call(other, kernel_find(other, "fill"), args, 2, NULL));
+    ck_assert_float_eq(out[3], 6);
+    gpud_close(other);
+    uint8_t byte[64];
+    for (unsigned i = 0; i < SILENT; i++) { /* the daemon ends each of them, after its header */
+        struct pollfd p = {.fd = fd[i], .events = POLLIN};
+        do {
+            ck_assert_msg(poll(&p, 1, 60000) == 1, "silent connection %u stays", i);
+        } while (recv(fd[i], byte, sizeof byte, 0) > 0);
+        (void)close(fd[i]);
+    }
+    end(c);
+}
+END_TEST
+
+/* Asks and asks and never takes an answer: it is stopped or dropped, the others are served. */
+START_TEST(never_reads)
+{
+    gpud_client *c = begin(_i);
+    int fd = connect_sp();
+    say_hello(fd, 3);
+    ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    struct message query = {0};
+    put_array(&query, 5);
+    put_uint(&query, 20);
+    put_uint(&query, 0);
+    put_uint(&query, 0);
+    put(&query,
+        "\xa6"
+        "config",
+        7);
+    put(&query, "\xa0", 1);
+    uint8_t frame[256];
+    struct message whole = {0};
+    if (!tcp) {
+        put_big(&whole, 1, 1);
+    }
+    put_big(&whole, query.size + 4, 8);
+    put_big(&whole, 0x80001234u, 4);
+    put(&whole, query.data, query.size);
+    ck_assert_uint_le(whole.size, sizeof frame);
+    bool stopped = false;
+    for (unsigned i = 0; i < 1000000 && !stopped; i++) {
+        ssize_t n = send(fd, whole.data, whole.size, MSG_NOSIGNAL);
+        if (n != (ssize_t)whole.size) {
+            struct pollfd p = {.fd = fd, .events = POLLOUT};
+            stopped = n >= 0 || errno != EAGAIN || poll(&p, 1, 1000) == 0 ||
+                      (p.revents & (POLLERR | POLLHUP)) != 0;
+        }
+    }
+    ck_assert_msg(stopped, "a million answers are kept for a client that takes none");
+    ck_gpud_ok(gpud_ping(c, NULL));
+    (void)close(fd);
+    end(c);
+}
+END_TEST
+
+/* The client that was written from the protocol's text. */
+START_TEST(protocol_client)
+{
+    gpud_client *c = begin(_i);
+    char out[DAEMON_PATH + 32];
+    static char text[DAEMON_OUTPUT];
+    (void)snprintf(out, sizeof out, "%s/protocol", daemon_of_test.dir);
+    const char *const argv[] = {"python3", SYSTEM_SOURCE "/protocol_client.py",
+                                tcp ? tcp_url : ipc_url, NULL};
+    int status = run_program(argv, out, out);
+    file_read(out, text, sizeof text);
+    ck_assert_msg(status == 0, "%s", text);
+    ck_assert_str_eq(text, "ok\n");
+    end(c);
+}
+END_TEST
+
+static void add_both(Suite *suite, const char *name, const TTest *test)
+{
+    TCase *tc = tcase_create(name);
+    tcase_set_timeout(tc, 400);
+    tcase_add_loop_test(tc, test, 0, 2);
+    suite_add_tcase(suite, tc);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("wire");
+    add_both(suite, "malformed", malformed);
+    add_both(suite, "frames", frames);
+    add_both(suite, "random_bytes", random_bytes);
+    add_both(suite, "out_of_order_and_twice", out_of_order_and_twice);
+    add_both(suite, "huge_buffer", huge_buffer);
+    add_both(suite, "silent_connections", silent_connections);
+    add_both(suite, "never_reads", never_reads);
+    add_both(suite, "protocol_client", protocol_client);
+    return system_main(suite);
+}
