@@ -46,6 +46,23 @@ static int check_room(struct front *f, const struct session *s, struct err *e)
     return 0;
 }
 
+/* Inputs stay in memory until their job has ended: all of them together are bounded, too. */
+static int check_bytes(struct front *f, const struct job *j, struct err *e)
+{
+    uint64_t limit = f->config.staging_input_bytes;
+    if (j->work.input_bytes > limit) {
+        return err_set(e, ERR_LIMIT, "inputs of %llu bytes, staging memory has %llu",
+                       (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
+    }
+    if (f->input_bytes + j->work.input_bytes > limit) {
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY, "inputs of unfinished jobs take %llu of %llu bytes",
+                              (unsigned long long)f->input_bytes, (unsigned long long)limit),
+                      RETRY_NS);
+    }
+    return 0;
+}
+
 static int find_program(struct request_context *c, struct program **ret_program, struct err *e)
 {
     const struct msg_submit *m = &c->r->msg.submit;
@@ -140,6 +157,7 @@ static void enter(struct request_context *c, struct job *j)
     f->job_count++;
     f->queued_count++;
     f->count.submitted++;
+    f->input_bytes += j->work.input_bytes;
     j->tenant->jobs_submitted++;
     c->s->jobs++;
     c->o->job = j->id;
@@ -182,6 +200,9 @@ int request_submit(struct request_context *c, struct err *e)
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);
+    }
+    if (rc == 0) {
+        rc = check_bytes(f, j, e);
     }
     if (rc == 0) {
         rc = bind_device(f, j, c->r->msg.submit.device, e);

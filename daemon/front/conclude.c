@@ -213,6 +213,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     }
     release_uses(f, j);
     f->job_count--;
+    f->input_bytes -= j->adopted || j->probe ? 0 : j->work.input_bytes;
     count_end(f, j);
     f->hooks.job_ended(f, j);
     settle_buffers(f, j);

@@ -103,6 +103,7 @@ struct front {
 
     struct job *jobs; /* uthash by id: unfinished, and the history */
     uint64_t next_job;
+    uint64_t input_bytes;  /* of unfinished jobs */
     unsigned job_count;    /* unfinished */
     unsigned queued_count; /* of them, not given to a worker */
     struct job *ready;     /* not bound to a device, in order of admission */

@@ -40,7 +40,8 @@ struct request {
         PROTO_REQUESTS(X)
 #undef X
     } msg;
-    void *body; /* the transport's message, owned */
+    void *body;  /* the transport's message, owned */
+    size_t size; /* of it, bytes */
 };
 
 struct listener_callbacks {

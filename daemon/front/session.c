@@ -7,7 +7,8 @@
 #include "common/clock.h"
 #include "daemon/front/listener.h"
 
-#define NOTICES_MAX 4096u
+#define EARLY_BYTES_MAX (64u * 1024u * 1024u)
+#define NOTICES_MAX     4096u
 
 struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id)
 {
@@ -151,6 +152,9 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
                        "request %llu came while %llu is awaited: more than %u ahead of its turn",
                        (unsigned long long)seq, (unsigned long long)s->expect, window);
     }
+    if (s->early_bytes + r->size > EARLY_BYTES_MAX) {
+        return err_set(e, ERR_BUSY, "%zu bytes of requests came before their turn", s->early_bytes);
+    }
     struct request **at = &s->early;
     /* every request begins with its sequence number */
     while (*at != NULL && (*at)->msg.ping.seq < seq) {
@@ -163,6 +167,7 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
     r->next = *at;
     *at = r;
     s->early_count++;
+    s->early_bytes += r->size;
     return 0;
 }
 
@@ -175,6 +180,7 @@ struct request *session_early_take(struct session *s)
     s->early = r->next;
     r->next = NULL;
     s->early_count--;
+    s->early_bytes -= r->size;
     return r;
 }
 

@@ -63,6 +63,7 @@ struct session {
     uint64_t kept_bytes;   /* of answers */
     struct request *early; /* requests that came before their turn, sorted by seq */
     unsigned early_count;
+    size_t early_bytes;
     struct listener_slot *wait; /* a held WAIT */
     uint64_t wait_until_ns;
     uint64_t event_number;

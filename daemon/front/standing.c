@@ -13,6 +13,7 @@
 
 #define REMOTE_UID  UINT32_MAX /* who comes over tcp: nobody in particular */
 #define REORDER_MAX 256u       /* requests that may come before their turn */
+#define TAKEN_MAX   4096u      /* how far behind its first unanswered request a client may be */
 
 struct session *standing_find(struct front *f, uint32_t pipe)
 {
@@ -70,8 +71,9 @@ static void skip_taken(struct session *s, const struct msg_hello *m)
 {
     struct proto_iter it = proto_iter_of(m->taken);
     struct proto_span span;
+    uint64_t base = s->expect; /* what lies outside of [base, base + TAKEN_MAX) is not believed */
     while (proto_list_next(&it, &schema_span, &span)) {
-        for (uint64_t i = 0; i < span.count && i < 4096; i++) {
+        for (uint64_t i = 0; i < span.count && span.first + i - base < TAKEN_MAX; i++) {
             struct op *o = op_find(s, span.first + i);
             if (o == NULL && span.first + i >= s->expect) {
                 o = op_create(s, span.first + i, NULL);
@@ -199,6 +201,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
         request_destroy(r);
     }
     s->early_count = 0;
+    s->early_bytes = 0;
     for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
         if (o->slot != NULL) {
             listener_drop(f->listener, o->slot);
