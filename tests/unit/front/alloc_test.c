@@ -1,0 +1,240 @@
+/* Every allocation on the way of a job into the queue fails once: nothing is left behind. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/building.h"
+#include "daemon/front/completion.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/program.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/recipe.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *data, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *data, size_t size);
+
+static long left = -1; /* allocations until the one that fails; -1: none does */
+
+static bool fails(void)
+{
+    return left >= 0 && left-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *data, size_t size)
+{
+    return fails() ? NULL : __real_realloc(data, size);
+}
+
+#define ROUNDS 1000
+
+/* Calls `once` with the first, second, … allocation failing until it lives through without; tells
+ * how many failed. */
+static unsigned each_failure(bool (*once)(void *data), void *data)
+{
+    for (unsigned n = 0; n < ROUNDS; n++) {
+        left = (long)n;
+        bool ok = once(data);
+        bool reached = left < 0;
+        left = -1;
+        if (!reached) {
+            ck_assert(ok);
+            return n;
+        }
+    }
+    ck_abort_msg("there is no end to it");
+    return 0;
+}
+
+static bool resolve_once(void *data)
+{
+    struct recipe *r = data;
+    int rc = recipe_resolve(r);
+    long kept = left;
+    left = -1;
+    if (rc != 0) {
+        ck_assert(rc == ERR_NOMEM || rc == ERR_LIMIT);
+        ck_assert_int_eq(r->e.code, rc);
+        ck_assert_uint_eq(r->work.step_count + r->work.ref_count + r->work.use_count, 0);
+        ck_assert_ptr_null(r->work.steps);
+    }
+    left = kept;
+    return rc == 0;
+}
+
+START_TEST(resolving_lives_through_each)
+{
+    static const uint8_t bytes[256];
+    struct fake *k = fake_create();
+    ck_assert_int_eq(building_init(&k->f, NULL), 0);
+    struct recipe r;
+    recipe_init(&r, k);
+    struct buffer *a = fake_buffer(k, 0, 400000, true);
+    struct buffer *one = fake_buffer(k, 0, 4, true);
+    struct kernel reported = {.module = k->module, .name = "spin", .entry = "spin", .arg_count = 1};
+    reported.args[0] = (struct proto_karg){.kind = 3};
+    reported.handle = idmap_add(&k->f.kernels, &reported);
+    recipe_arg(&r, arg_buffer(a, 0, 0));
+    recipe_arg(&r, arg_buffer(one, 0, 0));
+    recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = recipe_kernel(k, "reduce_sum")});
+    recipe_arg(&r, arg_scalar(DTYPE_F32, 0));
+    recipe_arg(&r, arg_inline(ACCESS_IN, DTYPE_F32, 4, bytes_of(bytes, 16)));
+    recipe_arg(&r, arg_inline(ACCESS_INOUT, DTYPE_F32, 4, bytes_of(bytes, 16)));
+    recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = recipe_kernel(k, "axpy")});
+    recipe_arg(&r, (struct proto_arg){.tag = ARG_STRUCT, .data = bytes_of(bytes, 200)});
+    recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = reported.handle, .gx = 1});
+    for (int i = 0; i < 20; i++) {
+        recipe_arg(&r, arg_buffer(one, 0, 0));
+        recipe_step(&r, (struct proto_step){.op = OP_READ});
+    }
+    ck_assert_int_eq(recipe_resolve(&r), 0);
+    unsigned failed = each_failure(resolve_once, &r);
+    ck_assert_uint_gt(failed, 10);
+    recipe_finish(&r);
+    (void)idmap_remove(&k->f.kernels, reported.handle);
+    building_finish(&k->f);
+    fake_destroy(k);
+}
+END_TEST
+
+struct crossing {
+    struct fake *k;
+    struct buffer *buffer[4];
+    struct job *job;
+};
+
+static bool enter_once(void *data)
+{
+    struct crossing *c = data;
+    struct job *writer = c->buffer[0]->writer;
+    unsigned users = c->buffer[0]->users;
+    unsigned before = 0;
+    for (const struct buffer_use *u = c->buffer[1]->readers; u != NULL; u = u->next) {
+        before++;
+    }
+    struct err e = ERR_INIT;
+    int rc = hazard_enter(c->job, &e);
+    long kept = left;
+    left = -1;
+    if (rc == 0) {
+        hazard_leave(c->job);
+    } else {
+        ck_assert_int_eq(rc, ERR_NOMEM);
+        ck_assert_ptr_eq(c->buffer[0]->writer, writer);
+        unsigned after = 0;
+        for (const struct buffer_use *u = c->buffer[1]->readers; u != NULL; u = u->next) {
+            after++;
+        }
+        ck_assert_uint_eq(after, before);
+    }
+    ck_assert_uint_eq(c->buffer[0]->users, users);
+    ck_assert_ptr_null(c->job->preds);
+    left = kept;
+    return rc == 0;
+}
+
+START_TEST(hazards_live_through_each)
+{
+    struct crossing c = {.k = fake_create()};
+    struct job *j[3];
+    for (int i = 0; i < 4; i++) {
+        c.buffer[i] = fake_buffer(c.k, 0, 64, true);
+    }
+    for (int i = 0; i < 3; i++) {
+        j[i] = fake_job(c.k, 0);
+        fake_reads(j[i], c.buffer[1], 0, 64);
+        fake_reads(j[i], c.buffer[2], 0, 64);
+        fake_writes(j[i], c.buffer[i == 0 ? 0 : 3], 0, 64);
+        (void)fake_submit(c.k, j[i]);
+    }
+    c.job = fake_job(c.k, 0);
+    fake_reads(c.job, c.buffer[0], 0, 64);
+    fake_reads(c.job, c.buffer[1], 0, 64);
+    fake_writes(c.job, c.buffer[2], 0, 64);
+    fake_reads(c.job, c.buffer[3], 0, 64);
+    unsigned failed = each_failure(enter_once, &c);
+    ck_assert_uint_ge(failed, 5);
+    job_destroy(c.job);
+    fake_turn(c.k);
+    for (int i = 0; i < 3; i++) {
+        fake_done(c.k, j[i], 0);
+    }
+    fake_destroy(c.k);
+}
+END_TEST
+
+static bool program_once(void *data)
+{
+    struct recipe *r = data;
+    struct program *p = NULL;
+    struct err e = ERR_INIT;
+    int rc = program_create(proto_list_of(&r->params, 0), proto_list_of(&r->temps, 0),
+                            proto_list_of(&r->steps, r->step_count), &p, &e);
+    program_unref(p);
+    return rc == 0;
+}
+
+static bool result_once(void *data)
+{
+    struct capbuf out;
+    capbuf_init(&out, 65536);
+    int rc = completion_result(data, &out, NULL);
+    capbuf_finish(&out);
+    return rc == 0;
+}
+
+START_TEST(programs_and_results_live_through_each)
+{
+    struct fake *k = fake_create();
+    struct recipe r;
+    recipe_init(&r, k);
+    recipe_step(&r, (struct proto_step){.op = OP_READ});
+    ck_assert_uint_ge(each_failure(program_once, &r), 2);
+    struct job *j = fake_job(k, 0);
+    uint64_t offset = 0;
+    ck_assert_int_eq(work_add_output(&j->work, 0, 0, 8, &offset, NULL), 0);
+    j->state = JOB_DONE;
+    j->output = 0;
+    ck_assert_uint_ge(each_failure(result_once, j), 2);
+    job_destroy(j);
+    recipe_finish(&r);
+    fake_destroy(k);
+}
+END_TEST
+
+static bool session_once(void *data)
+{
+    struct session *s = data;
+    bool ok = session_result(s, 1, bytes_str("record")) && session_notice(s, 1, 1) &&
+              session_opened_add(s, 1);
+    struct op *o = ok ? op_create_loose(s, NULL) : NULL;
+    if (o == NULL) {
+        return false;
+    }
+    ok = op_answer(o, bytes_str("answer"));
+    op_destroy(o);
+    return ok;
+}
+
+START_TEST(sessions_live_through_each)
+{
+    struct fake *k = fake_create();
+    ck_assert_uint_eq(each_failure(session_once, k->session), 5);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
+           programs_and_results_live_through_each, sessions_live_through_each)

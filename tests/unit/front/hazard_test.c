@@ -1,0 +1,247 @@
+/* Who waits for whom, and in which order those that wait are served. */
+#include <stdlib.h>
+
+#include "daemon/front/conclude.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/queue.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+static struct fake *k;
+
+static unsigned preds(const struct job *j)
+{
+    unsigned count = 0;
+    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+        count++;
+    }
+    return count;
+}
+
+static bool waits_for(const struct job *succ, const struct job *pred)
+{
+    for (const struct job_edge *x = succ->preds; x != NULL; x = x->next_pred) {
+        if (x->pred == pred) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct job *user(struct buffer *b, int access)
+{
+    struct job *j = fake_job(k, (int)b->device);
+    if ((access & ACCESS_IN) != 0) {
+        fake_reads(j, b, 0, b->bytes);
+    }
+    if ((access & ACCESS_OUT) != 0) {
+        fake_writes(j, b, 0, b->bytes);
+    }
+    (void)fake_submit(k, j);
+    return j;
+}
+
+static void end(struct job *j)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_CANCELLED, "by the test");
+    job_conclude(&k->f, j, JOB_CANCELLED, &e);
+}
+
+START_TEST(readers_together_writers_alone)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *r1 = user(b, ACCESS_IN);
+    struct job *r2 = user(b, ACCESS_IN);
+    struct job *w1 = user(b, ACCESS_OUT);
+    struct job *w2 = user(b, ACCESS_INOUT);
+    struct job *r3 = user(b, ACCESS_IN);
+    struct job *r4 = user(b, ACCESS_IN);
+    struct job *w3 = user(b, ACCESS_OUT);
+    ck_assert_uint_eq(preds(r1) + preds(r2), 0);
+    ck_assert(waits_for(w1, r1) && waits_for(w1, r2));
+    ck_assert_uint_eq(preds(w2), 1);
+    ck_assert(waits_for(w2, w1));
+    ck_assert(waits_for(r3, w2) && waits_for(r4, w2));
+    ck_assert(!waits_for(r4, r3));
+    ck_assert(waits_for(w3, r3) && waits_for(w3, r4));
+    ck_assert_uint_eq(b->users, 7);
+    ck_assert_ptr_eq(b->writer, w3);
+    ck_assert(hazard_clear(r1));
+    ck_assert(!hazard_clear(w1));
+    end(r1);
+    ck_assert(!hazard_clear(w1));
+    end(r2);
+    ck_assert(hazard_clear(w1));
+    ck_assert(w1->in_ready);
+    struct job *rest[] = {w3, w1, r4, w2, r3};
+    for (int i = 0; i < 5; i++) {
+        end(rest[i]);
+    }
+    ck_assert_uint_eq(b->users, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(two_buffers_make_one_edge)
+{
+    k = fake_create();
+    struct buffer *a = fake_buffer(k, 0, 64, true);
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *j[2];
+    for (int i = 0; i < 2; i++) {
+        j[i] = fake_job(k, 0);
+        fake_reads(j[i], a, 0, 64);
+        fake_writes(j[i], a, 0, 64);
+        fake_writes(j[i], b, 0, 64);
+        (void)fake_submit(k, j[i]);
+    }
+    ck_assert_uint_eq(preds(j[1]), 1);
+    ck_assert_uint_eq(preds(j[0]), 0); /* never for itself */
+    end(j[0]);
+    end(j[1]);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(predecessors_in_the_same_worker_are_no_hindrance)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *w = user(b, ACCESS_OUT);
+    struct job *r = user(b, ACCESS_IN);
+    ck_assert(!hazard_clear(r));
+    w->state = JOB_DISPATCHED;
+    ck_assert(hazard_clear(r));
+    r->alone = true;
+    ck_assert(!hazard_clear(r));
+    r->alone = false;
+    w->device = &k->device[1];
+    ck_assert(!hazard_clear(r));
+    w->device = &k->device[0];
+    w->state = JOB_QUEUED;
+    end(r);
+    end(w);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(no_more_predecessors_than_a_worker_waits_for)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *r[HAZARD_AFTER_MAX + 1];
+    for (unsigned i = 0; i <= HAZARD_AFTER_MAX; i++) {
+        r[i] = user(b, ACCESS_IN);
+    }
+    struct job *w = user(b, ACCESS_OUT);
+    for (unsigned i = 0; i <= HAZARD_AFTER_MAX; i++) {
+        r[i]->state = JOB_DISPATCHED;
+    }
+    ck_assert(!hazard_clear(w));
+    r[0]->state = JOB_QUEUED;
+    end(r[0]);
+    ck_assert(hazard_clear(w));
+    for (unsigned i = 1; i <= HAZARD_AFTER_MAX; i++) {
+        r[i]->state = JOB_QUEUED;
+        end(r[i]);
+    }
+    end(w);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(more_successors_than_fit_are_all_offered)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *w = user(b, ACCESS_OUT);
+    struct job *r[100];
+    for (unsigned i = 0; i < 100; i++) {
+        r[i] = user(b, ACCESS_IN);
+        ck_assert_int_eq(r[i]->wait, WAIT_HAZARD);
+    }
+    end(w);
+    for (unsigned i = 0; i < 100; i++) {
+        ck_assert(r[i]->in_ready);
+        end(r[i]);
+    }
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(forgetting_frees_edges_only)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *r = user(b, ACCESS_IN);
+    struct job *w = user(b, ACCESS_OUT);
+    hazard_forget(w);
+    ck_assert_uint_eq(preds(w), 0);
+    ck_assert_ptr_null(r->succs);
+    hazard_forget(r);
+    ck_assert_uint_eq(b->users, 2);
+    end(r);
+    end(w);
+    fake_destroy(k);
+}
+END_TEST
+
+/* ---- queues -----------------------------------------------------------------------------------
+ */
+
+START_TEST(queues_are_in_order_of_admission)
+{
+    k = fake_create();
+    struct job *j[5];
+    for (int i = 0; i < 5; i++) {
+        j[i] = fake_job(k, i == 2 ? -1 : 0); /* the third may go anywhere */
+        (void)fake_submit(k, j[i]);
+    }
+    static const int out[] = {1, 3, 0};
+    for (int i = 0; i < 3; i++) {
+        queue_remove(&k->f, j[out[i]]);
+        queue_remove(&k->f, j[out[i]]);
+    }
+    ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), j[2]); /* older than the fifth */
+    ck_assert_ptr_eq(queue_head(&k->f, &k->device[1]), j[2]);
+    for (int i = 0; i < 3; i++) {
+        queue_offer(&k->f, j[out[i]]); /* each comes back to its old place */
+        queue_offer(&k->f, j[out[i]]);
+    }
+    ck_assert(k->kicked);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), j[i]);
+        end(j[i]);
+    }
+    ck_assert_ptr_null(queue_head(&k->f, &k->device[0]));
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(successors_follow_their_predecessor)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *w = user(b, ACCESS_OUT);
+    struct job *r = user(b, ACCESS_IN);
+    w->state = JOB_DISPATCHED;
+    queue_successors(&k->f, w);
+    ck_assert(r->in_ready);
+    w->state = JOB_QUEUED; /* its worker ended */
+    queue_successors(&k->f, w);
+    ck_assert(!r->in_ready);
+    ck_assert_int_eq(r->wait, WAIT_HAZARD);
+    end(w);
+    ck_assert(r->in_ready);
+    end(r);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("hazard", readers_together_writers_alone, two_buffers_make_one_edge,
+           predecessors_in_the_same_worker_are_no_hindrance,
+           no_more_predecessors_than_a_worker_waits_for, more_successors_than_fit_are_all_offered,
+           forgetting_frees_edges_only, queues_are_in_order_of_admission,
+           successors_follow_their_predecessor)
