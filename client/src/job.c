@@ -6,6 +6,7 @@
 #include "client/src/restore.h"
 #include "common/clock.h"
 
+#define OUTPUT_ALIGN     64u /* bytes: a cache line, and wide enough for every vector type */
 #define RETRY_DEFAULT_NS (5 * NS_PER_MS)
 #define EARLY_MAX        4096
 
@@ -109,6 +110,12 @@ static void job_destroy(struct gpud_job *job)
     message_unref(job->reply);
     request_finish(&job->req);
     free(job->sinks);
+    while (job->aligned != NULL) {
+        struct aligned *a = job->aligned;
+        job->aligned = a->next;
+        free(a->data);
+        free(a);
+    }
     free(job);
 }
 
@@ -123,6 +130,44 @@ bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct 
         }
     }
     return false;
+}
+
+static struct aligned *aligned_make(struct gpud_job *job, uint32_t step, uint32_t arg,
+                                    struct bytes data)
+{
+    struct aligned *a = calloc(1, sizeof *a);
+    if (a == NULL || posix_memalign(&a->data, OUTPUT_ALIGN, data.size) != 0) {
+        free(a);
+        return NULL;
+    }
+    memcpy(a->data, data.data, data.size);
+    a->step = step;
+    a->arg = arg;
+    a->next = job->aligned;
+    job->aligned = a;
+    return a;
+}
+
+int job_output_aligned(struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data,
+                       struct err *e)
+{
+    struct bytes data = {0};
+    if (!job_output(job, step, arg, &data)) {
+        return err_set(e, ERR_NOT_FOUND, "step %u, argument %u gave nothing back", step, arg);
+    }
+    if (data.size > 0 && (uintptr_t)data.data % OUTPUT_ALIGN != 0) {
+        struct aligned *a = job->aligned;
+        while (a != NULL && (a->step != step || a->arg != arg)) {
+            a = a->next;
+        }
+        a = a != NULL ? a : aligned_make(job, step, arg, data);
+        if (a == NULL) {
+            return err_set(e, ERR_NOMEM, "output of %zu bytes", data.size);
+        }
+        data.data = a->data;
+    }
+    *ret_data = data;
+    return 0;
 }
 
 static void sinks_fill(struct gpud_job *job)

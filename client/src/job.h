@@ -17,6 +17,14 @@ struct sink {
     size_t bytes;
 };
 
+/* An output where its elements can be read in place: a message aligns nothing. */
+struct aligned {
+    struct aligned *next;
+    uint32_t step;
+    uint32_t arg;
+    void *data; /* owned */
+};
+
 struct gpud_job {
     struct request req;         /* first */
     struct gpud_client *client; /* NULL: it was closed */
@@ -38,6 +46,7 @@ struct gpud_job {
     struct proto_result result;
     struct sink *sinks; /* owned */
     size_t sink_count;
+    struct aligned *aligned; /* owned */
     gpud_done_cb done;
     void *user;
 };
@@ -57,7 +66,10 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
 int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e);
 void job_release(struct gpud_client *c, struct gpud_job *job);
 void job_abandon(struct gpud_job *job); /* frees one whose client is gone */
-/* The bytes of an output; false if there is none. */
+/* The bytes of an output, aligned for any element; they belong to the job. NOT_FOUND, NOMEM. */
+int job_output_aligned(struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data,
+                       struct err *e);
+/* The bytes of an output where they lie in the message; false if there is none. */
 bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data);
 
 /* From EVENTS. `m` holds the result. */

@@ -559,9 +559,9 @@ GPUD_API int gpud_cancel(gpud_job *job);
 GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
 /* The daemon's number for it, 0 while not known. */
 GPUD_API uint64_t gpud_job_id(const gpud_job *job);
-/* What a step gave back; the memory belongs to the job and lives until gpud_job_free. arg is 0 for
- * read steps, the argument's index for host arrays a launch wrote. STATE before the job has ended,
- * NOT_FOUND, or the job's error. */
+/* What a step gave back, aligned to 64 bytes; the memory belongs to the job and lives until
+ * gpud_job_free. arg is 0 for read steps, the argument's index for host arrays a launch wrote. STATE
+ * before the job has ended, NOT_FOUND, NOMEM, or the job's error. */
 GPUD_API int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg,
                              const void **ret_data, size_t *ret_bytes);
 
