@@ -51,6 +51,7 @@ static void drain(struct listener *l)
     }
     pthread_mutex_unlock(&l->lock);
     deliver(l, first, gone);
+    connections_close_doomed(l);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -260,7 +261,7 @@ void listener_drop(struct listener *l, struct listener_slot *slot)
 void listener_close_pipe(struct listener *l, uint32_t pipe)
 {
     if (!l->closing) {
-        connection_close(pipe);
+        connection_close(l, pipe);
     }
 }
 

@@ -35,12 +35,14 @@ struct listener_slot {
 
 struct connection {
     struct peer peer;
-    unsigned outstanding; /* slots that hold a request or an answer of it */
-    bool said_hello;      /* a HELLO was handed to the loop */
-    bool identified;      /* no time-out any more: not in `silent` */
-    bool gone;            /* in `closed` */
-    uint64_t deadline_ns;
-    struct connection *prev, *next; /* in `silent`, oldest first, or in `closed` */
+    unsigned outstanding;           /* slots that hold a request or an answer of it */
+    bool said_hello;                /* a HELLO was handed to the loop */
+    bool identified;                /* no time-out any more: not in `silent` */
+    bool gone;                      /* in `closed` */
+    bool doomed;                    /* to be closed, and its requests are dropped */
+    bool closing;                   /* in no list any more: NNG was told to close it */
+    uint64_t deadline_ns;           /* silent: to say hello by; doomed: quiet from then on */
+    struct connection *prev, *next; /* in `silent`, oldest first, in `doomed` or in `closed` */
     UT_hash_handle hh;              /* by peer.pipe */
 };
 
@@ -65,9 +67,11 @@ struct listener {
     struct connection *connections;
     unsigned connected; /* in `connections` and not gone */
     struct connection *silent;
+    struct connection *doomed;
     struct connection *closed_list;
     struct request *first;
     struct request **last;
+    bool dooms; /* some connection is doomed */
     bool waked; /* a wake-up of the loop is under way */
     struct listener_stats stats;
 };
@@ -85,7 +89,9 @@ void connection_event(nng_pipe pipe, nng_pipe_ev event, void *data); /* (nng) */
  * connection is gone or takes too many slots; the request is the caller's still. */
 bool connection_take(struct listener_slot *slot, struct request *r);
 void connection_answered(struct listener_slot *slot);
-void connection_close(uint32_t pipe);
+/* Closes it as soon as nothing has come from it for a while: NNG 1.5.2 never ends a connection, nor
+ * any other after it, that is closed between a message's header and its body. */
+void connection_close(struct listener *l, uint32_t pipe);
 void handshake_arm(struct listener *l); /* (loop) */
 void connections_free(struct listener *l);
 

@@ -4,6 +4,8 @@
 #include "common/clock.h"
 #include "daemon/front/listener_int.h"
 
+#define QUIET_NS (20 * NS_PER_MS) /* nothing came for so long: nothing is half read */
+
 static struct connection *find(struct listener *l, uint32_t pipe)
 {
     struct connection *c = NULL;
@@ -19,9 +21,77 @@ static bool must_wake(struct listener *l)
     return first;
 }
 
-void connection_close(uint32_t pipe)
+/* To be called with the lock, for one that is not gone. */
+static void doom(struct listener *l, struct connection *c)
 {
-    (void)nng_pipe_close((nng_pipe){.id = pipe}); /* fails only if it is gone */
+    if (c->doomed) {
+        return;
+    }
+    if (!c->identified) {
+        DL_DELETE(l->silent, c);
+        c->identified = true;
+    }
+    c->doomed = true;
+    c->deadline_ns = ns_add(clock_now_ns(), QUIET_NS);
+    DL_APPEND(l->doomed, c);
+}
+
+void connection_close(struct listener *l, uint32_t pipe)
+{
+    bool wake = false;
+    pthread_mutex_lock(&l->lock);
+    struct connection *c = find(l, pipe);
+    if (c != NULL && !c->gone) {
+        doom(l, c);
+        wake = must_wake(l);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (wake) {
+        (void)uv_async_send(&l->wake);
+    }
+}
+
+void connection_doom(struct listener *l, uint32_t pipe)
+{
+    bool wake = false;
+    pthread_mutex_lock(&l->lock);
+    struct connection *c = find(l, pipe);
+    if (c != NULL && !c->gone && !c->doomed) {
+        c->doomed = true;
+        l->dooms = true;
+        wake = must_wake(l);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (wake) {
+        (void)uv_async_send(&l->wake);
+    }
+}
+
+static uint32_t next_doomed(struct listener *l)
+{
+    uint32_t pipe = 0;
+    pthread_mutex_lock(&l->lock);
+    if (l->dooms) {
+        struct connection *c = l->connections;
+        while (c != NULL && (!c->doomed || c->gone)) {
+            c = c->hh.next;
+        }
+        l->dooms = c != NULL;
+        if (c != NULL) {
+            c->doomed = false;
+            pipe = c->peer.pipe;
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+    return pipe;
+}
+
+void connections_close_doomed(struct listener *l)
+{
+    uint32_t pipe;
+    while ((pipe = next_doomed(l)) != 0) {
+        connection_close(pipe);
+    }
 }
 
 static struct peer peer_of(nng_pipe pipe)
@@ -85,6 +155,8 @@ static void departed(struct listener *l, uint32_t pipe)
     if (c != NULL && !c->gone) {
         if (!c->identified) {
             DL_DELETE(l->silent, c);
+        } else if (c->doomed && !c->closing) {
+            DL_DELETE(l->doomed, c);
         }
         c->gone = true;
         l->connected--;
@@ -115,9 +187,15 @@ bool connection_take(struct listener_slot *slot, struct request *r)
     /* Under one lock with `departed`, so that the loop hears of a connection's end last. */
     struct connection *c = find(l, pipe);
     bool here = c != NULL && !c->gone;
+    if (here && c->doomed) {
+        here = false;
+        c->deadline_ns = ns_add(clock_now_ns(), QUIET_NS);
+    }
     bool crowded = here && c->outstanding >= l->options.pipe_requests_max;
     if (crowded) {
         l->stats.crowded++;
+        doom(l, c);
+        wake = must_wake(l);
     } else if (here) {
         c->outstanding++;
         slot->counted = true;
@@ -134,9 +212,6 @@ bool connection_take(struct listener_slot *slot, struct request *r)
     pthread_mutex_unlock(&l->lock);
     if (wake) {
         (void)uv_async_send(&l->wake);
-    }
-    if (crowded) {
-        connection_close(pipe);
     }
     return taken;
 }
@@ -167,43 +242,61 @@ void listener_identified(struct listener *l, uint32_t pipe)
     pthread_mutex_unlock(&l->lock);
 }
 
-static void close_silent(uv_timer_t *timer)
+static void doom_silent(struct listener *l, uint64_t now)
+{
+    while (l->silent != NULL && l->silent->deadline_ns <= now) {
+        l->stats.silent++;
+        doom(l, l->silent);
+    }
+}
+
+static uint32_t take_quiet(struct listener *l, uint64_t now)
+{
+    struct connection *c;
+    DL_FOREACH(l->doomed, c)
+    {
+        if (c->deadline_ns <= now) {
+            DL_DELETE(l->doomed, c);
+            c->closing = true;
+            return c->peer.pipe;
+        }
+    }
+    return 0;
+}
+
+static void close_due(uv_timer_t *timer)
 {
     struct listener *l = timer->data;
     uint64_t now = clock_now_ns();
-    for (;;) {
-        uint32_t pipe = 0;
+    uint32_t pipe;
+    do {
         pthread_mutex_lock(&l->lock);
-        struct connection *c = l->silent;
-        if (c != NULL && c->deadline_ns <= now) {
-            DL_DELETE(l->silent, c);
-            c->identified = true; /* it is not in the list any more */
-            l->stats.silent++;
-            pipe = c->peer.pipe;
-        }
+        doom_silent(l, now);
+        pipe = take_quiet(l, now);
         pthread_mutex_unlock(&l->lock);
-        if (pipe == 0) {
-            break;
+        if (pipe != 0) {
+            (void)nng_pipe_close((nng_pipe){.id = pipe}); /* fails only if it is gone */
         }
-        connection_close(pipe);
-    }
+    } while (pipe != 0);
     handshake_arm(l);
 }
 
 void handshake_arm(struct listener *l)
 {
-    if (uv_is_active((const uv_handle_t *)&l->handshake)) {
-        return; /* for an older connection */
-    }
+    const struct connection *c;
     pthread_mutex_lock(&l->lock);
     uint64_t deadline = l->silent != NULL ? l->silent->deadline_ns : NS_NEVER;
+    DL_FOREACH(l->doomed, c)
+    {
+        deadline = c->deadline_ns < deadline ? c->deadline_ns : deadline;
+    }
     pthread_mutex_unlock(&l->lock);
     if (deadline == NS_NEVER) {
         return;
     }
     uint64_t now = clock_now_ns();
     uint64_t left = deadline > now ? deadline - now : 0;
-    (void)uv_timer_start(&l->handshake, close_silent, left / NS_PER_MS + 1, 0);
+    (void)uv_timer_start(&l->handshake, close_due, left / NS_PER_MS + 1, 0);
 }
 
 void connections_free(struct listener *l)
@@ -216,6 +309,7 @@ void connections_free(struct listener *l)
         free(c);
     }
     l->silent = NULL;
+    l->doomed = NULL;
     l->closed_list = NULL;
     l->connected = 0;
 }

@@ -23,7 +23,8 @@ void slot_send(struct listener_slot *slot, struct bytes message)
 {
     nng_msg *msg = NULL;
     if (nng_msg_alloc(&msg, message.size) != 0) {
-        connection_close(slot->pipe); /* an answer that never comes would hang its client */
+        /* an answer that never comes would hang its client */
+        connection_close(slot->listener, slot->pipe);
         slot_release(slot);
         return;
     }
@@ -56,7 +57,7 @@ static void refuse(struct listener_slot *slot, const struct err *e)
     if (proto_encode(&schema_msg_error, &msg, &out, NULL) == 0) {
         slot_send(slot, capbuf_view(&out));
     } else {
-        connection_close(slot->pipe);
+        connection_close(slot->listener, slot->pipe);
         slot_release(slot);
     }
     capbuf_finish(&out);
@@ -106,7 +107,7 @@ static void received(struct listener_slot *slot)
     if (!is_request(kind)) {
         nng_msg_free(msg);
         count_protocol_error(l);
-        connection_close(slot->pipe);
+        connection_close(slot->listener, slot->pipe);
         slot_receive(slot);
         return;
     }
