@@ -51,7 +51,6 @@ static void drain(struct listener *l)
     }
     pthread_mutex_unlock(&l->lock);
     deliver(l, first, gone);
-    connections_close_doomed(l);
 }
 
 static void on_wake(uv_async_t *wake)

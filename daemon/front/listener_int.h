@@ -71,7 +71,6 @@ struct listener {
     struct connection *closed_list;
     struct request *first;
     struct request **last;
-    bool dooms; /* some connection is doomed */
     bool waked; /* a wake-up of the loop is under way */
     struct listener_stats stats;
 };

@@ -51,49 +51,6 @@ void connection_close(struct listener *l, uint32_t pipe)
     }
 }
 
-void connection_doom(struct listener *l, uint32_t pipe)
-{
-    bool wake = false;
-    pthread_mutex_lock(&l->lock);
-    struct connection *c = find(l, pipe);
-    if (c != NULL && !c->gone && !c->doomed) {
-        c->doomed = true;
-        l->dooms = true;
-        wake = must_wake(l);
-    }
-    pthread_mutex_unlock(&l->lock);
-    if (wake) {
-        (void)uv_async_send(&l->wake);
-    }
-}
-
-static uint32_t next_doomed(struct listener *l)
-{
-    uint32_t pipe = 0;
-    pthread_mutex_lock(&l->lock);
-    if (l->dooms) {
-        struct connection *c = l->connections;
-        while (c != NULL && (!c->doomed || c->gone)) {
-            c = c->hh.next;
-        }
-        l->dooms = c != NULL;
-        if (c != NULL) {
-            c->doomed = false;
-            pipe = c->peer.pipe;
-        }
-    }
-    pthread_mutex_unlock(&l->lock);
-    return pipe;
-}
-
-void connections_close_doomed(struct listener *l)
-{
-    uint32_t pipe;
-    while ((pipe = next_doomed(l)) != 0) {
-        connection_close(pipe);
-    }
-}
-
 static struct peer peer_of(nng_pipe pipe)
 {
     struct peer peer = {.pipe = (uint32_t)nng_pipe_id(pipe)};
