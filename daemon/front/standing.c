@@ -109,7 +109,7 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
     return proto_encode(&schema_msg_welcome, &w, out, e);
 }
 
-static int check_hello(struct front *f, const struct request *r, struct err *e)
+static int check_hello(const struct request *r, struct err *e)
 {
     const struct msg_hello *m = &r->msg.hello;
     if (m->major != PROTO_MAJOR) {
@@ -121,23 +121,32 @@ static int check_hello(struct front *f, const struct request *r, struct err *e)
         return err_set(e, ERR_PROTOCOL, "client id of %zu bytes, %u are needed", m->client_id.size,
                        PROTO_CLIENT_ID_BYTES);
     }
-    if (f->session_count >= f->config.sessions_max) {
-        if (e != NULL) {
-            (void)err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
-                          (unsigned long long)f->config.sessions_max);
-            e->retry_after_ns = NS_PER_S;
-        }
-        return ERR_BUSY;
-    }
     return 0;
 }
 
-/* A connection may say hello again (a client that forked a new standing): the old one lingers. */
+static int check_room(const struct front *f, struct err *e)
+{
+    if (f->session_count < f->config.sessions_max) {
+        return 0;
+    }
+    int rc = err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
+                     (unsigned long long)f->config.sessions_max);
+    if (e != NULL) {
+        e->retry_after_ns = NS_PER_S;
+    }
+    return rc;
+}
+
+/* A connection may say hello again (a client that forked a new standing): the old one lingers. A
+ * client may be back before the end of its old connection was told: what it left there goes. */
 static void tie(struct front *f, struct session *s, const struct request *r)
 {
     struct session *before = standing_find(f, r->peer.pipe);
     if (before != NULL && before != s) {
         standing_disconnected(f, r->peer.pipe);
+    }
+    if (s->pipe != 0 && s->pipe != r->peer.pipe) {
+        standing_disconnected(f, s->pipe);
     }
     if (s->wait != NULL) {
         listener_drop(f->listener, s->wait);
@@ -158,7 +167,7 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     const struct msg_hello *m = &r->msg.hello;
     struct session_key key;
     memset(&key, 0, sizeof key); /* padding takes part in the hash */
-    int rc = check_hello(f, r, e);
+    int rc = check_hello(r, e);
     if (rc != 0) {
         return rc;
     }
@@ -167,6 +176,10 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     struct session *s = NULL;
     HASH_FIND(hh, f->sessions, &key, sizeof key, s);
     bool known = s != NULL;
+    rc = known ? 0 : check_room(f, e); /* one that comes back has its room */
+    if (rc != 0) {
+        return rc;
+    }
     s = standing_obtain(f, &key);
     if (s == NULL) {
         return err_set(e, ERR_NOMEM, "session");

@@ -1,0 +1,447 @@
+/* A client's standing from hello to its end. The listener is not there: what it is asked for is
+ * noted (linked with --wrap). */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/standing.h"
+#include "proto/codec.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
+void __wrap_listener_drop(struct listener *l, struct listener_slot *slot);
+
+static struct fake *k;
+static unsigned replies;
+static unsigned drops;
+static struct capbuf last; /* the last reply */
+
+void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
+{
+    (void)l;
+    ck_assert_ptr_nonnull(slot);
+    replies++;
+    capbuf_reset(&last);
+    ck_assert(capbuf_append(&last, message.data, message.size));
+}
+
+void __wrap_listener_drop(struct listener *l, struct listener_slot *slot)
+{
+    (void)l;
+    ck_assert_ptr_nonnull(slot);
+    drops++;
+}
+
+static struct listener_slot *slot_at(unsigned n)
+{
+    static char slots[16];
+    return (struct listener_slot *)&slots[n];
+}
+
+static void setup(void)
+{
+    k = fake_create();
+    k->f.config.session_linger_ms = 1000;
+    capbuf_init(&last, PROTO_MESSAGE_MAX);
+    replies = drops = 0;
+}
+
+static void teardown(void)
+{
+    while (k->f.sessions != NULL) {
+        standing_end(&k->f, k->f.sessions);
+    }
+    ck_assert_uint_eq(k->f.session_count, 0);
+    ck_assert_uint_eq(k->tenant->sessions, 0);
+    capbuf_finish(&last);
+    fake_destroy(k);
+}
+
+struct caller {
+    uint8_t id;
+    uint32_t pipe;
+    uint32_t uid; /* 0: the fake's tenant */
+    pid_t pid;
+    uint64_t resume;
+    uint64_t major; /* added to what the daemon speaks */
+    size_t missing; /* bytes of the id */
+    struct proto_span taken[4];
+};
+
+static int try_hello(const struct caller *c, struct msg_welcome *ret_welcome,
+                     struct session **ret_session, struct err *e)
+{
+    uint8_t id[PROTO_CLIENT_ID_BYTES] = {c->id};
+    struct capbuf spans;
+    struct capbuf out;
+    uint64_t count = 0;
+    capbuf_init(&spans, 4096);
+    capbuf_init(&out, 4096);
+    while (count < 4 && c->taken[count].count > 0) {
+        ck_assert_int_eq(proto_list_add(&schema_span, &c->taken[count], &spans, NULL), 0);
+        count++;
+    }
+    struct request r = {
+        .peer = {.pipe = c->pipe, .local = true, .uid = c->uid > 0 ? c->uid : 1000, .pid = c->pid},
+        .kind = MSG_KIND_HELLO};
+    r.msg.hello = (struct msg_hello){.major = PROTO_MAJOR + c->major,
+                                     .client_id = bytes_of(id, sizeof id - c->missing),
+                                     .resume = c->resume,
+                                     .name = bytes_str("caller"),
+                                     .taken = proto_list_of(&spans, count)};
+    int rc = standing_hello(&k->f, &r, &out, ret_session, e);
+    if (rc == 0) {
+        ck_assert_int_eq(proto_decode(&schema_msg_welcome, capbuf_view(&out), ret_welcome, e), 0);
+        ret_welcome->build = ret_welcome->tenant = ret_welcome->daemon_id = (struct bytes){0};
+    }
+    capbuf_finish(&spans);
+    capbuf_finish(&out);
+    return rc;
+}
+
+static struct session *hello(struct caller c, struct msg_welcome *ret_welcome)
+{
+    struct session *s = NULL;
+    struct err e = ERR_INIT;
+    struct msg_welcome w;
+    int rc = try_hello(&c, ret_welcome != NULL ? ret_welcome : &w, &s, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    return s;
+}
+
+START_TEST(a_session_is_made_once_and_found_again)
+{
+    struct msg_welcome w;
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, &w);
+    ck_assert_uint_eq(w.resumed, 0);
+    ck_assert_uint_eq(w.expect, 1);
+    ck_assert_uint_eq(w.session, s->id);
+    ck_assert_str_eq(s->name, "caller");
+    ck_assert_ptr_eq(s->tenant, k->tenant);
+    ck_assert_ptr_eq(standing_find(&k->f, 11), s);
+    s->expect = 7;
+    standing_disconnected(&k->f, 11);
+    ck_assert_ptr_null(standing_find(&k->f, 11));
+    ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 12, .resume = 3}, &w), s);
+    ck_assert_uint_eq(w.resumed, 1);
+    ck_assert_uint_eq(w.expect, 7); /* the daemon knows better */
+    ck_assert_uint_eq(s->lingers_until_ns, NS_NEVER);
+    ck_assert_ptr_ne(hello((struct caller){.id = 1, .pipe = 13, .uid = 1001}, &w), s);
+    ck_assert_uint_eq(k->f.session_count, 2);
+}
+END_TEST
+
+START_TEST(a_daemon_that_does_not_know_skips_what_was_taken)
+{
+    struct msg_welcome w;
+    struct session *s =
+        hello((struct caller){.id = 1, .pipe = 11, .resume = 5, .taken = {{6, 2}, {9, 1}}}, &w);
+    ck_assert_uint_eq(w.expect, 5);
+    ck_assert_uint_eq(s->acked, 4);
+    ck_assert(op_find(s, 6) != NULL && op_find(s, 7) != NULL && op_find(s, 9) != NULL);
+    ck_assert_ptr_null(op_find(s, 8));
+    (void)hello((struct caller){.id = 2, .pipe = 12, .resume = 5, .taken = {{5, 2}, {8, 1}}}, &w);
+    ck_assert_uint_eq(w.expect, 7);
+    s = hello((struct caller){.id = 3,
+                              .pipe = 13,
+                              .resume = 5,
+                              .taken = {{0, UINT64_MAX}, {UINT64_MAX - 1, UINT64_MAX}}},
+              &w);
+    ck_assert_uint_le(s->op_count, 10000); /* what nobody can have asked for is not believed */
+}
+END_TEST
+
+START_TEST(hello_is_checked)
+{
+    struct session *s = NULL;
+    struct msg_welcome w;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(try_hello(&(struct caller){.id = 1, .pipe = 1, .major = 1}, &w, &s, &e),
+                     ERR_VERSION);
+    ck_assert_int_eq(try_hello(&(struct caller){.id = 1, .pipe = 1, .missing = 1}, &w, &s, &e),
+                     ERR_PROTOCOL);
+    k->f.config.sessions_max = 1;
+    (void)hello((struct caller){.id = 1, .pipe = 1}, &w);
+    ck_assert_int_eq(try_hello(&(struct caller){.id = 2, .pipe = 2}, &w, &s, &e), ERR_BUSY);
+    ck_assert_uint_gt(e.retry_after_ns, 0);
+    ck_assert_ptr_null(s);
+    standing_disconnected(&k->f, 1);
+    (void)hello((struct caller){.id = 1, .pipe = 3}, &w); /* no new one: it may come back */
+    ck_assert_uint_eq(w.resumed, 1);
+}
+END_TEST
+
+static struct request *early(uint64_t seq, struct listener_slot *slot)
+{
+    struct request *r = calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    r->slot = slot;
+    r->msg.ping.seq = seq;
+    return r;
+}
+
+/* What the broken connection left unanswered is dropped: the client sends it again.
+ * _i 0: the end of the old connection is told first; 1: the client is back before it. */
+START_TEST(a_broken_connection_leaves_nothing_in_the_way)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(session_early_put(s, early(3, slot_at(1)), 3, 8, &e), 0);
+    struct op *o = op_create(s, 1, slot_at(2));
+    s->expect = 2;
+    s->wait = slot_at(3);
+    if (_i == 0) {
+        standing_disconnected(&k->f, 11);
+        standing_disconnected(&k->f, 11);
+        ck_assert_uint_eq(drops, 3);
+        ck_assert_uint_ne(s->lingers_until_ns, NS_NEVER);
+    }
+    ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 12}, NULL), s);
+    standing_disconnected(&k->f, 11); /* late, and about nothing */
+    ck_assert_uint_eq(s->pipe, 12);
+    ck_assert_uint_eq(drops, 3);
+    ck_assert_ptr_null(o->slot);
+    ck_assert_ptr_null(s->wait);
+    struct request *again = early(3, slot_at(4));
+    int rc = session_early_put(s, again, 3, 8, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+}
+END_TEST
+
+START_TEST(a_connection_with_a_new_standing_leaves_the_old_one)
+{
+    struct session *first = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct session *second = hello((struct caller){.id = 2, .pipe = 11}, NULL);
+    ck_assert_ptr_ne(first, second);
+    ck_assert_uint_eq(first->pipe, 0);
+    ck_assert_ptr_eq(standing_find(&k->f, 11), second);
+}
+END_TEST
+
+START_TEST(a_session_lingers_for_its_time)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    standing_tick(&k->f, UINT64_MAX - 1); /* connected: as long as it likes */
+    ck_assert_uint_eq(k->f.session_count, 1);
+    standing_disconnected(&k->f, 11);
+    uint64_t until = s->lingers_until_ns;
+    standing_tick(&k->f, until - 1);
+    ck_assert_uint_eq(k->f.session_count, 1);
+    standing_tick(&k->f, until);
+    ck_assert_uint_eq(k->f.session_count, 0);
+}
+END_TEST
+
+START_TEST(an_ended_process_does_not_linger)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    (void)hello((struct caller){.id = 1, .pipe = 11, .pid = pid}, NULL);
+    standing_disconnected(&k->f, 11);
+    standing_tick(&k->f, clock_now_ns());
+    ck_assert_uint_eq(k->f.session_count, 1);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED), 0);
+    standing_tick(&k->f, 0);
+    ck_assert_uint_eq(k->f.session_count, 0);
+}
+END_TEST
+
+/* ---- the end ----------------------------------------------------------------------------------
+ */
+
+static struct buffer *buffer_of(struct session *s)
+{
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    b->owner = s;
+    s->buffers++;
+    k->device[0].buffer_bytes += b->bytes;
+    k->tenant->buffer_bytes += b->bytes;
+    return b;
+}
+
+static uint64_t submit_for(struct session *s, struct buffer *b)
+{
+    struct job *j = fake_job(k, 0);
+    j->session = s;
+    fake_reads(j, b, 0, b->bytes);
+    return fake_submit(k, j);
+}
+
+START_TEST(an_ended_session_leaves_nothing_but_what_runs)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct buffer *b = buffer_of(s);
+    uint64_t handle = b->handle;
+    struct program *p = NULL;
+    struct proto_list none = {.count = 0};
+    ck_assert_int_eq(program_create(none, none, none, &p, NULL), 0);
+    p->owner = s;
+    p->handle = idmap_add(&k->f.programs, p);
+    struct module *m = calloc(1, sizeof *m);
+    m->tenant = k->tenant;
+    m->owner = s;
+    m->id = idmap_add(&k->f.modules, m);
+    k->f.config.window = 1;
+    uint64_t runs = submit_for(s, b);
+    uint64_t waits = submit_for(s, b);
+    fake_turn(k);
+    standing_end(&k->f, s);
+    ck_assert_uint_eq(drops, 0);
+    ck_assert_uint_eq(k->f.programs.live, 0);
+    ck_assert_uint_eq(k->f.modules.live, 0);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
+    ck_assert_int_eq(k->state[waits], JOB_CANCELLED);
+    ck_assert_int_eq(k->error[waits].code, ERR_CANCELLED);
+    ck_assert_uint_eq(k->ends[runs], 0);
+    ck_assert_uint_eq(k->freed, 0); /* it is being read */
+    fake_turn(k);
+    fake_done(k, fake_find(k, runs), 0);
+    ck_assert_uint_eq(k->ends[runs], 1);
+    ck_assert_uint_eq(k->freed, 1);
+    ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
+    ck_assert_uint_eq(k->device[0].buffer_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_published_buffer_outlives_its_maker)
+{
+    struct session *maker = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct session *reader = hello((struct caller){.id = 2, .pipe = 12}, NULL);
+    struct buffer *b = buffer_of(maker);
+    struct buffer *lonely = buffer_of(maker);
+    uint64_t handle = b->handle;
+    (void)strcpy(b->name, "shared");
+    (void)strcpy(lonely->name, "lonely"); /* nobody holds it, and it has no time to linger */
+    b->linger_ns = NS_PER_S;
+    b->openers = 1;
+    ck_assert(session_opened_add(reader, handle));
+    standing_end(&k->f, maker);
+    ck_assert_uint_eq(k->freed, 1);
+    ck_assert_ptr_eq(idmap_get(&k->f.buffers, handle), b);
+    standing_tick(&k->f, UINT64_MAX - 1); /* held */
+    ck_assert_ptr_eq(idmap_get(&k->f.buffers, handle), b);
+    standing_end(&k->f, reader);
+    uint64_t until = b->linger_until_ns;
+    ck_assert_uint_ne(until, NS_NEVER);
+    standing_tick(&k->f, until - 1);
+    ck_assert_ptr_eq(idmap_get(&k->f.buffers, handle), b);
+    standing_tick(&k->f, until);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
+    ck_assert_uint_eq(k->freed, 2);
+}
+END_TEST
+
+/* ---- WAIT -------------------------------------------------------------------------------------
+ */
+
+static void wait_for(struct session *s, unsigned slot, uint64_t timeout_ns, uint64_t taken)
+{
+    struct request *r = calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    r->slot = slot_at(slot);
+    r->msg.wait = (struct msg_wait){.timeout_ns = timeout_ns, .taken = taken};
+    standing_wait(&k->f, s, r);
+}
+
+static void expect_events(uint64_t number, uint64_t results, uint64_t notices)
+{
+    struct msg_events m;
+    struct err e = ERR_INIT;
+    int rc = proto_decode(&schema_msg_events, capbuf_view(&last), &m, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    ck_assert_uint_eq(m.number, number);
+    ck_assert_uint_eq(m.results.count, results);
+    ck_assert_uint_eq(m.notices.count, notices);
+}
+
+static void add_result(struct session *s)
+{
+    struct capbuf out;
+    struct proto_result r = {.job = 4, .step = -1, .arg = -1};
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(proto_list_add(&schema_result, &r, &out, NULL), 0);
+    ck_assert(session_result(s, 4, capbuf_view(&out)));
+    capbuf_finish(&out);
+}
+
+START_TEST(events_are_told_until_they_are_taken)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    wait_for(s, 1, NS_PER_S, 0);
+    ck_assert_uint_eq(replies, 0);
+    ck_assert(session_notice(s, NOTICE_BUFFER_LOST, 9));
+    add_result(s);
+    standing_tell(&k->f, s, clock_now_ns());
+    ck_assert_uint_eq(replies, 1);
+    expect_events(1, 1, 1);
+    add_result(s);
+    wait_for(s, 2, NS_PER_S, 0); /* it did not come: the same again */
+    ck_assert_uint_eq(replies, 2);
+    expect_events(1, 1, 1);
+    wait_for(s, 3, NS_PER_S, 1);
+    ck_assert_uint_eq(replies, 3);
+    expect_events(2, 1, 0);
+    wait_for(s, 4, NS_PER_S, 2);
+    ck_assert_uint_eq(replies, 3); /* nothing more */
+    wait_for(s, 5, NS_PER_S, 2);   /* one is held */
+    ck_assert_uint_eq(drops, 1);
+    standing_tick(&k->f, s->wait_until_ns - 1);
+    ck_assert_uint_eq(replies, 3);
+    standing_tick(&k->f, s->wait_until_ns);
+    ck_assert_uint_eq(replies, 4);
+    expect_events(3, 0, 0);
+    ck_assert_ptr_null(s->wait);
+}
+END_TEST
+
+START_TEST(many_events_come_in_portions)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    for (unsigned i = 0; i <= PROTO_EVENTS_MAX; i++) {
+        add_result(s);
+    }
+    wait_for(s, 1, 0, 0);
+    expect_events(1, PROTO_EVENTS_MAX, 0);
+    wait_for(s, 1, 0, 1);
+    expect_events(2, 1, 0);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {a_session_is_made_once_and_found_again,
+                                  a_daemon_that_does_not_know_skips_what_was_taken,
+                                  hello_is_checked,
+                                  a_connection_with_a_new_standing_leaves_the_old_one,
+                                  a_session_lingers_for_its_time,
+                                  an_ended_process_does_not_linger,
+                                  an_ended_session_leaves_nothing_but_what_runs,
+                                  a_published_buffer_outlives_its_maker,
+                                  events_are_told_until_they_are_taken,
+                                  many_events_come_in_portions};
+    Suite *suite = suite_create("standing");
+    TCase *tcase = tcase_create("standing");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        tcase_add_test(tcase, tests[i]);
+    }
+    tcase_add_loop_test(tcase, a_broken_connection_leaves_nothing_in_the_way, 0, 2);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
