@@ -262,6 +262,9 @@ int resolve(const struct resolve_input *in, struct work *ret_work, struct err *e
         rc = resolve_steps(&r, e);
     }
     if (rc != 0) {
+        if (ret_work->no_memory) {
+            rc = err_set(e, ERR_NOMEM, "steps of a job");
+        }
         work_finish(ret_work);
     }
     return rc;

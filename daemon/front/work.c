@@ -27,7 +27,8 @@ void work_finish(struct work *w)
 }
 
 /* Room for one more of `size` bytes; grows by doubling. */
-static bool reserve(void **array, unsigned count, unsigned *room, unsigned limit, size_t size)
+static bool reserve(struct work *w, void **array, unsigned count, unsigned *room, unsigned limit,
+                    size_t size)
 {
     if (count >= limit) {
         return false;
@@ -38,6 +39,7 @@ static bool reserve(void **array, unsigned count, unsigned *room, unsigned limit
     unsigned wanted = *room > 0 ? *room * 2 : 8;
     void *grown = realloc(*array, wanted * size);
     if (grown == NULL) {
+        w->no_memory = true;
         return false;
     }
     *array = grown;
@@ -46,7 +48,8 @@ static bool reserve(void **array, unsigned count, unsigned *room, unsigned limit
 }
 
 #define RESERVE(w, field, room, limit)                                                             \
-    reserve((void **)&(w)->field##s, (w)->field##_count, &(w)->room, (limit), sizeof *(w)->field##s)
+    reserve((w), (void **)&(w)->field##s, (w)->field##_count, &(w)->room, (limit),                 \
+            sizeof *(w)->field##s)
 
 struct work_step *work_add_step(struct work *w, unsigned op, unsigned step)
 {

@@ -84,7 +84,8 @@ struct work {
     unsigned use_count, use_room;
     struct module **modules; /* owned array: those that must be loaded */
     unsigned module_count, module_room;
-    int device; /* index; -1: any */
+    int device;     /* index; -1: any */
+    bool no_memory; /* something could not be added for that */
 };
 
 void work_init(struct work *w);
