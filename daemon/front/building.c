@@ -247,6 +247,9 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
 {
     struct module *m = idmap_get(&f->modules, msg->module);
     if (m == NULL) {
+        if (msg->code == 0) { /* dropped while it was being loaded */
+            command_module_unload(d, msg->module);
+        }
         return;
     }
     uint64_t bit = UINT64_C(1) << d->index;
