@@ -232,6 +232,7 @@ bool session_result(struct session *s, uint64_t job, struct bytes record)
     }
     *r = (struct async_result){.job = job, .size = record.size};
     memcpy(r->record, record.data, record.size);
+    s->result_bytes += record.size;
     struct async_result **at = &s->results;
     while (*at != NULL) {
         at = &(*at)->next;

@@ -74,6 +74,7 @@ struct session {
     struct notice *notices;
     struct async_result *results; /* completions of asynchronous jobs not told yet */
     struct async_result *told;    /* those in `event` */
+    uint64_t result_bytes;        /* of both */
     struct opened *opened;        /* published buffers of others that it holds */
     unsigned jobs;                /* unfinished */
     unsigned buffers;
