@@ -1,19 +1,26 @@
 /* CONTROL: what an operator may change while the daemon runs. */
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/command.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+
+static void tell_all(struct front *f, unsigned kind)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        (void)session_notice(s, kind, 0);
+        standing_tell(f, s, clock_now_ns());
+    }
+}
 
 static int control_drain(struct front *f, const char *value, struct err *e)
 {
     (void)value;
     (void)e;
     f->draining = true;
-    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        (void)session_notice(s, NOTICE_DRAINING, 0);
-    }
+    tell_all(f, NOTICE_DRAINING);
     return 0;
 }
 
@@ -24,6 +31,7 @@ static int control_resume(struct front *f, const char *value, struct err *e)
         return err_set(e, ERR_STATE, "the daemon is ending");
     }
     f->draining = false;
+    tell_all(f, NOTICE_RESUMED);
     return 0;
 }
 
