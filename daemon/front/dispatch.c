@@ -161,6 +161,10 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         j->wait = WAIT_ALONE;
         return STOP;
     }
+    if (j->deadline_ns != NS_NEVER && clock_now_ns() >= j->deadline_ns) {
+        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for its turn");
+        return fail(f, j, &e);
+    }
     if (check_defined(j, d, &e) != 0) {
         return fail(f, j, &e);
     }
