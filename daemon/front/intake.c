@@ -7,6 +7,7 @@
 #include "proto/codec.h"
 
 #define REORDER_MAX 256u
+#define OPS_MAX     16384u /* requests of a session whose answers it has not acknowledged */
 
 struct route {
     request_fn handler;
@@ -80,9 +81,15 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
 static void admit(struct front *f, struct session *s, struct request *r)
 {
     uint64_t seq = r->msg.ping.seq;
+    struct err e = ERR_INIT;
+    if (s->op_count >= OPS_MAX) {
+        s->expect = seq + 1; /* refused for good: not even the refusal is kept */
+        (void)err_set(&e, ERR_BUSY, "%u answers were not acknowledged", s->op_count);
+        reply_error(f, r, &e);
+        return;
+    }
     struct op *o = op_create(s, seq, r->slot);
     if (o == NULL) {
-        struct err e = ERR_INIT;
         (void)err_set(&e, ERR_NOMEM, "request");
         reply_error(f, r, &e); /* its number stays open: it may come again */
         return;
