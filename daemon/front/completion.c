@@ -161,6 +161,10 @@ static void decide(struct front *f, struct device *d, struct job *j, bool extern
         overdue(f, j);
     } else if (!job_repeatable(j)) {
         give_up(f, j, why);
+    } else if (external && j->cancelled) {
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_CANCELLED, "cancelled, and %s while the job ran", why);
+        job_conclude(f, j, JOB_CANCELLED, &e);
     } else if (external && j->external < EXTERNAL_MAX) {
         run_again(f, j, true);
     } else if (!external && j->alone && (d->culprit == NULL || d->culprit == j)) {

@@ -428,6 +428,30 @@ START_TEST(an_end_from_outside_is_nobodys_fault)
 }
 END_TEST
 
+/* But one whose own kernel may have ended the worker does: cancelling is no way round conviction.
+ */
+START_TEST(a_cancelled_job_does_not_come_again)
+{
+    k = fake_create();
+    struct job *j[2];
+    submit_many(2, 0, j);
+    fake_turn(k);
+    j[0]->cancelled = true;
+    fake_lose(k, 0, true);
+    ck_assert_int_eq(k->state[1], JOB_CANCELLED);
+    ck_assert_int_eq(k->error[1].code, ERR_CANCELLED);
+    fake_turn(k);
+    ck_assert_int_eq(j[1]->state, JOB_DISPATCHED);
+    j[1]->cancelled = true;
+    fake_lose(k, 0, false);
+    ck_assert_uint_eq(k->ends[2], 0);
+    fake_turn(k);
+    fake_lose(k, 0, false);
+    ck_assert_int_eq(k->error[2].code, ERR_KERNEL_FAULT);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(what_writes_is_lost_with_its_worker)
 {
     k = fake_create();
@@ -721,6 +745,7 @@ int main(void)
                                   a_writer_of_another_part_defines_nothing,
                                   a_kernel_that_ends_its_worker_alone_is_convicted,
                                   an_end_from_outside_is_nobodys_fault,
+                                  a_cancelled_job_does_not_come_again,
                                   a_time_limit_ends_the_culprit_only,
                                   a_word_about_nothing_changes_nothing,
                                   a_result_carries_outputs_and_timings};
