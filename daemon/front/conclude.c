@@ -216,6 +216,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     f->input_bytes -= j->adopted || j->probe ? 0 : j->work.input_bytes;
     count_end(f, j);
     f->hooks.job_ended(f, j);
+    bool awaited = j->session != NULL;
     settle_buffers(f, j);
     j->session = NULL;
     j->op = NULL;
@@ -224,7 +225,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     work_finish(&j->work);
     program_unref(j->program);
     j->program = NULL;
-    if (!j->retained) {
+    if (!j->retained || !awaited) { /* nobody will say that the answer was taken */
         job_release(f, j);
     }
     history_add(f, j);

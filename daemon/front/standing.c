@@ -300,14 +300,25 @@ static void end_recipes(struct front *f, struct session *s)
     }
 }
 
+static void release_job(struct front *f, uint64_t id)
+{
+    struct job *j = NULL;
+    HASH_FIND(hh, f->jobs, &id, sizeof id, j);
+    if (j != NULL && job_ended(j)) {
+        job_release(f, j);
+    }
+}
+
 static void release_answers(struct front *f, struct session *s)
 {
-    for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
-        struct job *j = NULL;
-        HASH_FIND(hh, f->jobs, &o->job, sizeof o->job, j);
-        if (j != NULL && job_ended(j)) {
-            job_release(f, j);
-        }
+    for (const struct op *o = s->ops; o != NULL; o = o->hh.next) {
+        release_job(f, o->job);
+    }
+    for (const struct async_result *r = s->results; r != NULL; r = r->next) {
+        release_job(f, r->job);
+    }
+    for (const struct async_result *r = s->told; r != NULL; r = r->next) {
+        release_job(f, r->job);
     }
 }
 
