@@ -144,15 +144,53 @@ int hazard_enter(struct job *j, struct err *e)
     return 0;
 }
 
+/* Those before `j` in the order of one buffer are the last ones to use it again. */
+static bool hand_back(const struct job *j, struct buffer *b)
+{
+    bool ok = true;
+    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+        for (unsigned i = 0; i < x->pred->work.use_count; i++) {
+            const struct work_use *use = &x->pred->work.uses[i];
+            if (use->buffer != b) {
+                continue;
+            }
+            if ((use->access & ACCESS_OUT) != 0) {
+                b->writer = b->writer == NULL || b->writer->id < x->pred->id ? x->pred : b->writer;
+            } else {
+                ok = ok && reader_add(x->pred, b);
+            }
+        }
+    }
+    return ok;
+}
+
+/* One that ends before its predecessors (cancelled, say) stands between them and its successors no
+ * more: these wait for those from now on. */
+static bool bequeath(struct job *j)
+{
+    bool ok = true;
+    for (struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+        for (struct job_edge *y = j->succs; ok && y != NULL; y = y->next_succ) {
+            ok = edge_add(x->pred, y->succ);
+        }
+    }
+    return ok;
+}
+
 void hazard_leave(struct job *j)
 {
+    bool ok = bequeath(j);
     for (unsigned i = 0; i < j->work.use_count; i++) {
         struct buffer *b = j->work.uses[i].buffer;
         b->users--;
         if (b->writer == j) {
             b->writer = NULL;
+            ok = ok && hand_back(j, b);
         }
         reader_remove(b, j);
+    }
+    if (!ok) {
+        abort(); /* without memory for an edge, going on would let jobs overtake each other */
     }
     drop_preds(j);
     drop_succs(j);

@@ -556,6 +556,41 @@ END_TEST
 #define WORLD_BUFFERS 6
 
 static struct buffer *world[WORLD_BUFFERS];
+static bool valid[WORLD_BUFFERS][2]; /* do the halves hold what some job meant to write? */
+
+/* What a worker would find: whether all that the job reads is valid. Then what it writes is as good
+ * as its end. */
+static bool run_on_world(const struct job *j, bool ok)
+{
+    for (int writes = 0; writes < 2; writes++) {
+        for (unsigned i = 0; i < WORLD_BUFFERS * 2; i++) {
+            const struct work_use *u = NULL;
+            for (unsigned n = 0; n < j->work.use_count; n++) {
+                u = j->work.uses[n].buffer == world[i / 2] ? &j->work.uses[n] : u;
+            }
+            uint64_t at = i % 2 * 32;
+            if (u == NULL) {
+                continue;
+            }
+            if (writes == 0 && u->reads_before_write && u->read_begin <= at) {
+                ok = ok && valid[i / 2][i % 2];
+            } else if (writes == 1 && (u->access & ACCESS_OUT) != 0 && u->write_begin <= at) {
+                valid[i / 2][i % 2] = ok;
+            }
+        }
+    }
+    return ok;
+}
+
+static bool of_this_world(const struct job *j)
+{
+    for (unsigned n = 0; n < j->work.use_count; n++) {
+        if (j->work.uses[n].buffer->freed) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static unsigned pick(unsigned n)
 {
@@ -598,7 +633,15 @@ static void complete_some(void)
     struct device *d = &k->device[pick(FAKE_DEVICES)];
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         if (j->preds == NULL && pick(2) == 0) {
-            fake_done(k, j, pick(6) == 0 ? ERR_LAUNCH : 0);
+            uint64_t id = j->id;
+            int code = pick(6) == 0 ? ERR_LAUNCH : 0;
+            bool known = of_this_world(j);
+            bool ok = run_on_world(j, code == 0);
+            fake_done(k, j, code);
+            if (known && (k->state[id] == JOB_DONE) != ok) {
+                ck_abort_msg("job %d %s, and its content was %s", (int)id,
+                             job_state_name(k->state[id]), ok ? "valid" : "not valid");
+            }
             return;
         }
     }
@@ -625,6 +668,7 @@ static void lose_some(void)
     for (unsigned i = 0; i < WORLD_BUFFERS; i++) {
         if (world[i]->device == device) {
             world[i]->defined.count = 0;
+            valid[i][0] = valid[i][1] = false;
         }
     }
     if (pick(3) == 0 && k->device[device].inflight != NULL) {
@@ -680,7 +724,8 @@ static void random_event(void)
     case 3: {
         unsigned i = pick(WORLD_BUFFERS);
         fake_drop(k, world[i]);
-        world[i] = fake_buffer(k, i % FAKE_DEVICES, 64, pick(2) == 0);
+        valid[i][0] = valid[i][1] = pick(2) == 0;
+        world[i] = fake_buffer(k, i % FAKE_DEVICES, 64, valid[i][0]);
         break;
     }
     case 4:
@@ -701,6 +746,7 @@ START_TEST(every_job_ends_exactly_once)
     srand((unsigned)_i);
     for (unsigned i = 0; i < WORLD_BUFFERS; i++) {
         world[i] = fake_buffer(k, i % FAKE_DEVICES, 64, true);
+        valid[i][0] = valid[i][1] = true;
     }
     for (int round = 0; round < 800; round++) {
         random_event();

@@ -171,6 +171,30 @@ START_TEST(more_successors_than_fit_are_all_offered)
 }
 END_TEST
 
+START_TEST(one_that_ends_early_leaves_its_place_to_those_before)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *r = user(b, ACCESS_IN);
+    struct job *w1 = user(b, ACCESS_OUT);
+    struct job *w2 = user(b, ACCESS_OUT);
+    end(w1);
+    ck_assert(waits_for(w2, r));
+    ck_assert(!w2->in_ready);
+    end(w2);
+    struct job *w3 = user(b, ACCESS_OUT);
+    ck_assert(waits_for(w3, r));
+    struct job *w4 = user(b, ACCESS_INOUT);
+    end(w4);
+    struct job *r2 = user(b, ACCESS_IN);
+    ck_assert(waits_for(r2, w3));
+    end(r);
+    end(r2);
+    end(w3);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(forgetting_frees_edges_only)
 {
     k = fake_create();
@@ -243,5 +267,5 @@ END_TEST
 SUITE_MAIN("hazard", readers_together_writers_alone, two_buffers_make_one_edge,
            predecessors_in_the_same_worker_are_no_hindrance,
            no_more_predecessors_than_a_worker_waits_for, more_successors_than_fit_are_all_offered,
-           forgetting_frees_edges_only, queues_are_in_order_of_admission,
-           successors_follow_their_predecessor)
+           one_that_ends_early_leaves_its_place_to_those_before, forgetting_frees_edges_only,
+           queues_are_in_order_of_admission, successors_follow_their_predecessor)
