@@ -8,6 +8,9 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/requests.h"
 
+/* A name nobody holds goes in the end: device memory is not given away for good. */
+#define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
+
 static int reply_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
 {
     const uint64_t *d = b->shape.dim;
@@ -370,7 +373,7 @@ int request_buffer_publish(struct request_context *c, struct err *e)
     }
     (void)snprintf(b->name, sizeof b->name, "%s", name);
     b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
-    b->linger_ns = m->linger_ns;
+    b->linger_ns = m->linger_ns < LINGER_MAX_NS ? m->linger_ns : LINGER_MAX_NS;
     c->f->hooks.buffer_meta(c->f, b);
     return reply_buffer(b, c->out, e);
 }

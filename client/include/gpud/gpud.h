@@ -308,7 +308,7 @@ GPUD_API int gpud_buffer_info(gpud_client *client, gpud_buffer buffer, gpud_buff
  * Blocks. BAD_HANDLE, STALE_HANDLE, UNDEFINED. */
 GPUD_API int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer);
 /* Gives it a name that other sessions of the tenant can open. rights: GPUD_IN or GPUD_INOUT; it
- * outlives its last user by linger_ns. Blocks. BAD_HANDLE, STALE_HANDLE, EXISTS. */
+ * outlives its last user by linger_ns (at most 24 h). Blocks. BAD_HANDLE, STALE_HANDLE, EXISTS. */
 GPUD_API int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *name,
                                  int rights, uint64_t linger_ns);
 /* Opens a published buffer; free the handle like one's own. Blocks. NOT_FOUND, PERMISSION. */
@@ -560,8 +560,8 @@ GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
 /* The daemon's number for it, 0 while not known. */
 GPUD_API uint64_t gpud_job_id(const gpud_job *job);
 /* What a step gave back, aligned to 64 bytes; the memory belongs to the job and lives until
- * gpud_job_free. arg is 0 for read steps, the argument's index for host arrays a launch wrote. STATE
- * before the job has ended, NOT_FOUND, NOMEM, or the job's error. */
+ * gpud_job_free. arg is 0 for read steps, the argument's index for host arrays a launch wrote.
+ * STATE before the job has ended, NOT_FOUND, NOMEM, or the job's error. */
 GPUD_API int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg,
                              const void **ret_data, size_t *ret_bytes);
 
@@ -611,7 +611,7 @@ GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, siz
  * "timeline"; filter may be NULL. Blocks. NOT_FOUND for an unknown `what`. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
-/* what = "drain", "resume", "reload", "log-level", "session-kill", "pool-trim"; value may be NULL.
+/* what = "drain", "resume", "log-level", "session-kill", "pool-trim"; value may be NULL.
  * Blocks. PERMISSION, NOT_FOUND. */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
