@@ -129,6 +129,7 @@ struct front {
     uint64_t ticks;
     uint64_t last_tick_ns;
     uint64_t drain_until_ns;
+    uint64_t drained_ns; /* since when no job is unfinished while draining; 0: not */
     struct front_counters count;
     char trouble[ERR_TEXT_MAX]; /* the last thing that went wrong with a worker, for status */
 };

@@ -24,11 +24,12 @@
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
 
-#define TICK_MS    20u
-#define CONTEXTS   2048u /* requests unanswered at once, over all sessions */
-#define DRAIN_NS   (30 * NS_PER_S)
-#define STOP_S     10u
-#define POOL_TICKS 50u /* pool statistics once a second */
+#define TICK_MS         20u
+#define CONTEXTS        2048u /* requests unanswered at once, over all sessions */
+#define DRAIN_NS        (30 * NS_PER_S)
+#define LAST_ANSWERS_NS NS_PER_S
+#define STOP_S          10u
+#define POOL_TICKS      50u /* pool statistics once a second */
 
 /* ---- requests
  * ------------------------------------------------------------------------------------ */
@@ -162,6 +163,20 @@ static void offer_parked(struct front *f)
     }
 }
 
+/* The last answers get time to reach their clients, who find nobody to ask again afterwards. */
+static bool drained(struct front *f, uint64_t now)
+{
+    if (now >= f->drain_until_ns) {
+        return true;
+    }
+    if (f->job_count > 0) {
+        f->drained_ns = 0;
+        return false;
+    }
+    f->drained_ns = f->drained_ns != 0 ? f->drained_ns : now;
+    return f->session_count == 0 || now - f->drained_ns > LAST_ANSWERS_NS;
+}
+
 static void start_anew(struct front *f);
 
 static void on_tick(uv_timer_t *timer)
@@ -184,8 +199,7 @@ static void on_tick(uv_timer_t *timer)
             command_pool(f->device[i], false);
         }
     }
-    if (f->draining && !f->stopping && (f->job_count == 0 || now >= f->drain_until_ns) &&
-        f->exit_after_drain) {
+    if (f->exit_after_drain && !f->stopping && drained(f, now)) {
         pipeline_stop(f);
     }
 }
@@ -409,12 +423,24 @@ static void close_handle(uv_handle_t *handle)
     }
 }
 
+/* All that matters has ended by then: jobs, workers, the launcher. Only async-signal-safe calls. */
+static void end_anyway(int number)
+{
+    static const char text[] = "gpud: a socket did not close in time; ending without it\n";
+    (void)number;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) {
+        _exit(1);
+    }
+    _exit(0);
+}
+
 void pipeline_stop(struct front *f)
 {
     if (f->stopping) {
         return;
     }
     f->stopping = true;
+    (void)signal(SIGALRM, end_anyway);
     (void)alarm(STOP_S); /* closing a socket of NNG's has been seen to hang */
     (void)uv_timer_stop(&f->tick);
     close_handle((uv_handle_t *)&f->tick);
