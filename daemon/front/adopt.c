@@ -101,23 +101,9 @@ static void answer_creation(struct buffer *b)
     if (o == NULL) {
         return;
     }
-    const uint64_t *d = b->shape.dim;
-    struct msg_buffer m = {.handle = b->handle,
-                           .dtype = b->shape.dtype,
-                           .ndim = b->shape.ndim,
-                           .d0 = d[0],
-                           .d1 = d[1],
-                           .d2 = d[2],
-                           .d3 = d[3],
-                           .flags = b->flags,
-                           .label = bytes_str(b->label),
-                           .state = buffer_wire_state(b),
-                           .device = b->device + 1,
-                           .name = bytes_str(b->name),
-                           .generation = b->handle >> 32};
     struct capbuf out;
     capbuf_init(&out, 4096);
-    if (proto_encode(&schema_msg_buffer, &m, &out, NULL) == 0) {
+    if (buffer_encode(b, &out, NULL) == 0) {
         (void)op_answer(o, capbuf_view(&out));
     }
     capbuf_finish(&out);

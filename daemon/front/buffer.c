@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/codec.h"
+
 void buffer_set_state(struct buffer *b, enum buffer_state state)
 {
     b->state = state;
@@ -36,6 +38,25 @@ unsigned buffer_wire_state(const struct buffer *b)
         return 3;
     }
     return spans_cover(&b->defined, 0, b->bytes) ? 1 : 2;
+}
+
+int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e)
+{
+    const uint64_t *d = b->shape.dim;
+    struct msg_buffer m = {.handle = b->handle,
+                           .dtype = b->shape.dtype,
+                           .ndim = b->shape.ndim,
+                           .d0 = d[0],
+                           .d1 = d[1],
+                           .d2 = d[2],
+                           .d3 = d[3],
+                           .flags = b->flags,
+                           .label = bytes_str(b->label),
+                           .state = buffer_wire_state(b),
+                           .device = b->device + 1,
+                           .name = bytes_str(b->name),
+                           .generation = b->handle >> 32};
+    return proto_encode(&schema_msg_buffer, &m, out, e);
 }
 
 int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,

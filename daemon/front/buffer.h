@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "common/bytes.h"
+#include "common/err.h"
 #include "common/idmap.h"
 #include "common/shape.h"
 #include "daemon/front/spans.h"
@@ -64,6 +66,8 @@ struct buffer {
 void buffer_set_state(struct buffer *b, enum buffer_state state);
 const char *buffer_state_name(const struct buffer *b);
 unsigned buffer_wire_state(const struct buffer *b);
+/* Appends the BUFFER message that tells of it. */
+int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e);
 
 /* Finds a live handle that the tenant may use; typed errors otherwise. */
 int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,

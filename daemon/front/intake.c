@@ -6,8 +6,7 @@
 #include "daemon/front/standing.h"
 #include "proto/codec.h"
 
-#define REORDER_MAX 256u
-#define OPS_MAX     16384u /* requests of a session whose answers it has not acknowledged */
+#define OPS_MAX 16384u /* requests of a session whose answers it has not acknowledged */
 
 struct route {
     request_fn handler;

@@ -11,25 +11,6 @@
 /* A name nobody holds goes in the end: device memory is not given away for good. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
 
-static int reply_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
-{
-    const uint64_t *d = b->shape.dim;
-    struct msg_buffer m = {.handle = b->handle,
-                           .dtype = b->shape.dtype,
-                           .ndim = b->shape.ndim,
-                           .d0 = d[0],
-                           .d1 = d[1],
-                           .d2 = d[2],
-                           .d3 = d[3],
-                           .flags = b->flags,
-                           .label = bytes_str(b->label),
-                           .state = buffer_wire_state(b),
-                           .device = b->device + 1,
-                           .name = bytes_str(b->name),
-                           .generation = b->handle >> 32};
-    return proto_encode(&schema_msg_buffer, &m, out, e);
-}
-
 static void answer_buffer(struct front *f, struct buffer *b)
 {
     struct op *o = b->pending;
@@ -40,7 +21,7 @@ static void answer_buffer(struct front *f, struct buffer *b)
     struct err e = ERR_INIT;
     struct capbuf out;
     capbuf_init(&out, 4096);
-    if (reply_buffer(b, &out, &e) == 0) {
+    if (buffer_encode(b, &out, &e) == 0) {
         f->hooks.answer(f, o, capbuf_view(&out));
     } else {
         f->hooks.answer_error(f, o, &e, (struct bytes){0});
@@ -312,7 +293,7 @@ int request_buffer_info(struct request_context *c, struct err *e)
 {
     struct buffer *b = NULL;
     int rc = find(c, c->r->msg.buffer_info.handle, &b, e);
-    return rc != 0 ? rc : reply_buffer(b, c->out, e);
+    return rc != 0 ? rc : buffer_encode(b, c->out, e);
 }
 
 void buffer_seal_next(struct front *f, struct buffer *b)
@@ -375,7 +356,7 @@ int request_buffer_publish(struct request_context *c, struct err *e)
     b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
     b->linger_ns = m->linger_ns < LINGER_MAX_NS ? m->linger_ns : LINGER_MAX_NS;
     c->f->hooks.buffer_meta(c->f, b);
-    return reply_buffer(b, c->out, e);
+    return buffer_encode(b, c->out, e);
 }
 
 int request_buffer_open(struct request_context *c, struct err *e)
@@ -398,7 +379,7 @@ int request_buffer_open(struct request_context *c, struct err *e)
     }
     b->openers++;
     b->linger_until_ns = NS_NEVER;
-    return reply_buffer(b, c->out, e);
+    return buffer_encode(b, c->out, e);
 }
 
 /* ---- workers come and go ----------------------------------------------------------------------

@@ -15,6 +15,8 @@
 #include "common/err.h"
 #include "proto/messages.h"
 
+#define REORDER_MAX 256u /* requests that may come before their turn */
+
 struct listener_slot;
 struct request;
 struct session;

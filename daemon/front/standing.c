@@ -11,9 +11,8 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/requests.h"
 
-#define REMOTE_UID  UINT32_MAX /* who comes over tcp: nobody in particular */
-#define REORDER_MAX 256u       /* requests that may come before their turn */
-#define TAKEN_MAX   4096u      /* how far behind its first unanswered request a client may be */
+#define REMOTE_UID UINT32_MAX /* who comes over tcp: nobody in particular */
+#define TAKEN_MAX  4096u      /* how far behind its first unanswered request a client may be */
 
 struct session *standing_find(struct front *f, uint32_t pipe)
 {
