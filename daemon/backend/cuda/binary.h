@@ -1,0 +1,33 @@
+/*
+ * A module as gpud keeps it: a header with the checksum, the device's architecture and what is
+ * known of the kernels' parameters, then the driver's bytes: cubin, fatbin or PTX. Pure.
+ *
+ * The parameters are text, a line a kernel: "entry kinds\n" with a letter for each parameter. The
+ * driver knows no more of a parameter than its size, so without them a number would pass for an
+ * address.
+ */
+#ifndef BACKEND_CUDA_BINARY_H
+#define BACKEND_CUDA_BINARY_H
+
+#include "common/bytes.h"
+#include "daemon/backend/backend.h"
+
+#define CUDA_KIND_ANY    '?' /* not known: its size alone is checked */
+#define CUDA_KIND_MEMORY 'm'
+#define CUDA_KIND_VALUE  'v'
+
+struct cuda_binary {
+    struct bytes kinds;   /* the lines; may be empty */
+    struct bytes payload; /* for the driver */
+};
+
+/* Fills ret->binary and ret->binary_size from the payload and from ret->kernels. */
+int cuda_binary_wrap(const char *arch, struct bytes payload, struct backend_compiled *ret,
+                     struct err *e);
+/* Views into `binary`. ERR_INVALID where it is none, damaged, or of another architecture. */
+int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary *ret_parts,
+                       struct err *e);
+/* The letters of a kernel; empty if it is not listed. */
+struct bytes cuda_binary_kinds(struct bytes kinds, const char *entry);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * The CUDA driver as a table of functions, resolved at run time: nothing of CUDA is linked.
+ *
+ * An entry's number is the ABI that is asked of cuGetProcAddress and the suffix of its type in
+ * cudaTypedefs.h, so that prototype and function always belong together, whatever the headers'
+ * own default is. A driver without a REQUIRED entry is no driver; an OPTIONAL one may be NULL and
+ * its user says what happens then.
+ */
+#ifndef BACKEND_CUDA_DRIVER_H
+#define BACKEND_CUDA_DRIVER_H
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include "common/err.h"
+
+#if CUDA_VERSION < 12040
+#error "the CUDA back end needs the headers of CUDA 12.4 or later"
+#endif
+
+#define CUDA_ENTRIES(X)                                                                            \
+    X(Init, 2000, REQUIRED)                                                                        \
+    X(DriverGetVersion, 2020, REQUIRED)                                                            \
+    X(GetErrorName, 6000, REQUIRED)                                                                \
+    X(DeviceGetCount, 2000, REQUIRED)                                                              \
+    X(DeviceGet, 2000, REQUIRED)                                                                   \
+    X(DeviceGetName, 2000, REQUIRED)                                                               \
+    X(DeviceGetUuid, 11040, REQUIRED)                                                              \
+    X(DeviceTotalMem, 3020, REQUIRED)                                                              \
+    X(DeviceGetAttribute, 2000, REQUIRED)                                                          \
+    X(DevicePrimaryCtxRetain, 7000, REQUIRED)                                                      \
+    X(DevicePrimaryCtxRelease, 11000, REQUIRED)                                                    \
+    X(CtxSetCurrent, 4000, REQUIRED)                                                               \
+    X(CtxGetStreamPriorityRange, 5050, REQUIRED)                                                   \
+    X(StreamCreateWithPriority, 5050, REQUIRED)                                                    \
+    X(StreamDestroy, 4000, REQUIRED)                                                               \
+    X(StreamWaitEvent, 3020, REQUIRED)                                                             \
+    X(StreamSynchronize, 2000, REQUIRED)                                                           \
+    X(EventCreate, 2000, REQUIRED)                                                                 \
+    X(EventRecord, 2000, REQUIRED)                                                                 \
+    X(EventQuery, 2000, REQUIRED)                                                                  \
+    X(EventSynchronize, 2000, REQUIRED)                                                            \
+    X(EventElapsedTime, 2000, REQUIRED)                                                            \
+    X(EventDestroy, 4000, REQUIRED)                                                                \
+    X(LaunchHostFunc, 10000, OPTIONAL)                                                             \
+    X(MemGetInfo, 3020, REQUIRED)                                                                  \
+    X(MemAlloc, 3020, REQUIRED)                                                                    \
+    X(MemFree, 3020, REQUIRED)                                                                     \
+    X(MemGetAllocationGranularity, 10020, REQUIRED)                                                \
+    X(MemAddressReserve, 10020, REQUIRED)                                                          \
+    X(MemAddressFree, 10020, REQUIRED)                                                             \
+    X(MemCreate, 10020, REQUIRED)                                                                  \
+    X(MemRelease, 10020, REQUIRED)                                                                 \
+    X(MemMap, 10020, REQUIRED)                                                                     \
+    X(MemUnmap, 10020, REQUIRED)                                                                   \
+    X(MemSetAccess, 10020, REQUIRED)                                                               \
+    X(MemHostRegister, 6050, REQUIRED)                                                             \
+    X(MemHostUnregister, 4000, REQUIRED)                                                           \
+    X(MemcpyHtoDAsync, 3020, REQUIRED)                                                             \
+    X(MemcpyDtoHAsync, 3020, REQUIRED)                                                             \
+    X(MemcpyDtoDAsync, 3020, REQUIRED)                                                             \
+    X(MemsetD8Async, 3020, REQUIRED)                                                               \
+    X(MemsetD16Async, 3020, REQUIRED)                                                              \
+    X(MemsetD32Async, 3020, REQUIRED)                                                              \
+    X(MemsetD2D32Async, 3020, REQUIRED)                                                            \
+    X(ModuleLoadDataEx, 2010, REQUIRED)                                                            \
+    X(ModuleUnload, 2000, REQUIRED)                                                                \
+    X(ModuleGetFunctionCount, 12040, REQUIRED)                                                     \
+    X(ModuleEnumerateFunctions, 12040, REQUIRED)                                                   \
+    X(FuncGetName, 12030, REQUIRED)                                                                \
+    X(FuncGetAttribute, 2020, REQUIRED)                                                            \
+    X(FuncSetAttribute, 9000, REQUIRED)                                                            \
+    X(FuncGetParamInfo, 12040, REQUIRED)                                                           \
+    X(OccupancyMaxPotentialBlockSize, 6050, REQUIRED)                                              \
+    X(OccupancyMaxActiveBlocksPerMultiprocessor, 6050, REQUIRED)                                   \
+    X(LaunchKernel, 4000, REQUIRED)
+
+struct cuda_driver {
+#define X(name, abi, need) PFN_cu##name##_v##abi name;
+    CUDA_ENTRIES(X)
+#undef X
+};
+
+/* Opens libcuda.so.1, which stays open until the process ends, resolves the table and initialises
+ * the driver. ERR_NO_DEVICE with the reason and what to install where there is none, where it is
+ * older than the toolkit this was built with, or where it has no device. Blocks. */
+int cuda_driver_load(struct cuda_driver *ret_driver, struct err *e);
+
+#endif
