@@ -308,7 +308,7 @@ enum proto_submit_flag {
 /* what: status, devices, pool, kernels, jobs, sessions, tenants, config, timeline */
 #define MSG_QUERY(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(filter, PROTO_TEXT_MAX)
 
-/* what: drain, resume, log-level, session-kill, pool-trim */
+/* what: drain, resume, log-level, session-kill, pool-trim, reload */
 #define MSG_CONTROL(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(value, PROTO_TEXT_MAX)
 
 /* ---- replies ------------------------------------------------------------------------------- */

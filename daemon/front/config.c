@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
+#include "daemon/front/listener_url.h"
 
 #define MIB    (UINT64_C(1024) * 1024)
 #define GIB    (UINT64_C(1024) * MIB)
@@ -22,6 +24,8 @@ enum setting_type {
     SETTING_TEXT,
     SETTING_PATH, /* absolute */
     SETTING_BACKEND,
+    SETTING_LOOK,
+    SETTING_GROUP, /* of the system's, or empty */
     SETTING_DEVICES,
     SETTING_LEVEL,
     SETTING_LISTEN,
@@ -64,6 +68,8 @@ static const struct setting settings[] = {
     NUMBER("daemon", "min_devices", min_devices, 0, 64, 1),
     {"daemon", "log_level", SETTING_LEVEL, offsetof(struct config, log_level), 0, 0, 0,
      LOG_LEVEL_INFO, NULL},
+    TEXT("daemon", admin_group, SETTING_GROUP, ""),
+    TEXT("daemon", look, SETTING_LOOK, "own"),
     NUMBER("daemon", "connections_max", connections_max, 1, 65536, 1024),
     NUMBER("daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
     NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
@@ -123,6 +129,16 @@ static const struct setting *find(const char *section, size_t length, const char
         }
     }
     return NULL;
+}
+
+bool config_section(const char *name)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        if (strcmp(settings[i].section, name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static uint64_t unit_of(char letter)
@@ -189,16 +205,28 @@ static int set_path(const struct setting *s, const char *value, char *out, struc
     return set_text(s, value, out, e);
 }
 
-static int set_backend(const struct setting *s, const char *value, char *out, struct err *e)
+/* One of the words of a list with ", " between them. */
+static int set_word(const struct setting *s, const char *words, const char *value, char *out,
+                    struct err *e)
 {
-    static const char *const names[] = {"auto", "cuda", "opencl", "vulkan", "sim"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(value, names[i]) == 0) {
+    size_t length = strlen(value);
+    for (const char *word = words; *word != '\0';) {
+        size_t n = strcspn(word, ",");
+        if (n == length && strncmp(word, value, n) == 0) {
             return set_text(s, value, out, e);
         }
+        word += n;
+        word += strspn(word, ", ");
     }
-    return err_set(e, ERR_INVALID, "%s = %s: not one of auto, cuda, opencl, vulkan, sim", s->key,
-                   value);
+    return err_set(e, ERR_INVALID, "%s = %s: not one of %s", s->key, value, words);
+}
+
+static int set_group(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    if (value[0] != '\0' && getgrnam(value) == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "%s = %s: there is no such group", s->key, value);
+    }
+    return set_text(s, value, out, e);
 }
 
 /* Indices with commas between them, each below 64. */
@@ -236,12 +264,13 @@ static int add_listen(struct config *config, const char *url, size_t length, str
     if (length >= sizeof config->listen[0]) {
         return err_set(e, ERR_LIMIT, "listen: longer than %zu bytes", sizeof config->listen[0] - 1);
     }
-    if (strncmp(url, "ipc://", 6) != 0 && strncmp(url, "tcp://", 6) != 0) {
-        return err_set(e, ERR_INVALID, "listen = %.*s: neither ipc:// nor tcp://", (int)length,
-                       url);
+    char *text = config->listen[config->listen_count];
+    char checked[LISTEN_URL_MAX];
+    bool ipc = false;
+    (void)snprintf(text, sizeof config->listen[0], "%.*s", (int)length, url);
+    if (listen_url(text, checked, &ipc, e) != 0) {
+        return err_wrap(e, "listen");
     }
-    (void)snprintf(config->listen[config->listen_count], sizeof config->listen[0], "%.*s",
-                   (int)length, url);
     config->listen_count++;
     return 0;
 }
@@ -282,7 +311,11 @@ int config_set(struct config *config, const char *key, const char *value, struct
     case SETTING_PATH:
         return set_path(s, value, at(config, s), e);
     case SETTING_BACKEND:
-        return set_backend(s, value, at(config, s), e);
+        return set_word(s, "auto, cuda, opencl, vulkan, sim", value, at(config, s), e);
+    case SETTING_LOOK:
+        return set_word(s, "own, all", value, at(config, s), e);
+    case SETTING_GROUP:
+        return set_group(s, value, at(config, s), e);
     case SETTING_DEVICES:
         return set_devices(s, value, at(config, s), e);
     case SETTING_LEVEL:
@@ -336,4 +369,53 @@ bool config_at(const struct config *config, unsigned index, const char **ret_sec
     *ret_section = s->section;
     *ret_key = s->key;
     return true;
+}
+
+/* ---- what may change while the daemon runs -------------------------------------------------- */
+
+static const char *const live[] = {
+    "daemon.log_level", "daemon.min_devices",     "daemon.admin_group",
+    "daemon.look",      "jobs.sessions_max",      "jobs.queue_max",
+    "jobs.window",      "jobs.time_limit_ms",     "jobs.session_inflight_max",
+    "jobs.buffers_max", "jobs.session_linger_ms", "jobs.keep_results_bytes",
+};
+
+static bool is_live(const char *name)
+{
+    for (size_t i = 0; i < sizeof live / sizeof live[0]; i++) {
+        if (strcmp(live[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void copy_value(struct config *config, const struct config *fresh, const struct setting *s)
+{
+    size_t size = is_number(s) ? sizeof(uint64_t) : s->size;
+    size = s->type == SETTING_LEVEL ? sizeof config->log_level : size;
+    memcpy(at(config, s), at_const(fresh, s), size);
+}
+
+void config_take_live(struct config *config, const struct config *fresh, char *ret_waiting,
+                      unsigned size)
+{
+    unsigned used = 0;
+    ret_waiting[0] = '\0';
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        char was[2048];
+        char is[2048];
+        char name[128];
+        const char *section = NULL;
+        const char *key = NULL;
+        (void)config_at(config, i, &section, &key, was, sizeof was);
+        (void)config_at(fresh, i, &section, &key, is, sizeof is);
+        (void)snprintf(name, sizeof name, "%s.%s", section, key);
+        if (is_live(name)) {
+            copy_value(config, fresh, &settings[i]);
+        } else if (strcmp(was, is) != 0 && used < size) {
+            int n = snprintf(ret_waiting + used, size - used, "%s%s", used > 0 ? " " : "", name);
+            used += n > 0 ? (unsigned)n : 0;
+        }
+    }
 }

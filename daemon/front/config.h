@@ -1,7 +1,7 @@
 /*
  * Settings: built-in defaults, then /etc/gpud/gpud.conf and those of gpud.conf.d (or --config
  * FILE), then the command line. INI read with libeconf. Unknown keys and bad values are errors that
- * name file and line. Pure but for reading files; blocks on them.
+ * name file and line. Pure but for reading files, that of groups among them; blocks on them.
  */
 #ifndef FRONT_CONFIG_H
 #define FRONT_CONFIG_H
@@ -23,6 +23,8 @@ struct config {
     char devices[128];         /* "" = all, else "0,2" */
     char backend_options[256]; /* handed to the back end ("devices=2,…" for sim) */
     uint64_t min_devices;
+    char admin_group[33]; /* its members may control the daemon, "" = none */
+    char look[8];         /* own, all: whose sessions and jobs others see */
     int log_level;
     uint64_t connections_max;
     uint64_t handshake_timeout_ms;
@@ -48,8 +50,15 @@ void config_defaults(struct config *ret_config);
 /* path NULL: the system's files, absent ones are fine. A path that is given must exist. On failure
  * *config is as before. */
 int config_load(struct config *config, const char *path, struct err *e);
+/* Is there such a section? */
+bool config_section(const char *name);
 /* One setting by "section.key", as from a file; used by the command line. */
 int config_set(struct config *config, const char *key, const char *value, struct err *e);
+
+/* Takes over what may change while devices run, and writes the names of other settings that differ,
+ * separated by spaces, into ret_waiting ("": none): they count from the next start. Pure. */
+void config_take_live(struct config *config, const struct config *fresh, char *ret_waiting,
+                      unsigned size);
 
 /* Fills in what follows from the rest, once all is set: without `listen`, gpud.sock in runtime_dir.
  */

@@ -119,6 +119,39 @@ static int apply(struct config *config, econf_file *file, const char *path, stru
     return rc;
 }
 
+/* libeconf does not tell where a section begins, nor of one without keys. The line has been parsed
+ * by it before: a bracket at its begin opens a section. */
+static int check_section(const char *line, const char *path, unsigned number, struct err *e)
+{
+    char name[64];
+    const char *begin = line + strspn(line, " \t");
+    const char *end = begin[0] == '[' ? strchr(begin, ']') : NULL;
+    if (end == NULL) {
+        return 0;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)(end - begin - 1), begin + 1);
+    return config_section(name)
+               ? 0
+               : err_set(e, ERR_NOT_FOUND, "%s:%u: unknown section [%s]", path, number, name);
+}
+
+static int check_sections(const char *path, struct err *e)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return err_errno(e, ERR_IO, "%s", path);
+    }
+    char *line = NULL;
+    size_t room = 0;
+    int rc = 0;
+    for (unsigned number = 1; rc == 0 && getline(&line, &room, file) >= 0; number++) {
+        rc = check_section(line, path, number, e);
+    }
+    free(line);
+    (void)fclose(file);
+    return rc;
+}
+
 /* libeconf reads what it is given whole and takes anything for a file. */
 static int check_file(const char *path, struct err *e)
 {
@@ -152,7 +185,10 @@ static int load_file(struct config *config, const char *path, struct err *e)
         free(where);
         return rc;
     }
-    rc = apply(config, file, path, e);
+    rc = check_sections(path, e);
+    if (rc == 0) {
+        rc = apply(config, file, path, e);
+    }
     econf_freeFile(file);
     if (rc == 0 && config->file[0] == '\0') {
         (void)snprintf(config->file, sizeof config->file, "%s", path);

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/command.h"
+#include "daemon/front/reload.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
 
@@ -73,21 +74,29 @@ static int control_pool_trim(struct front *f, const char *value, struct err *e)
     return 0;
 }
 
+static int control_reload(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    return reload_settings(f, e);
+}
+
 static const struct {
     const char *name;
     int (*run)(struct front *f, const char *value, struct err *e);
 } controls[] = {
     {"drain", control_drain},         {"resume", control_resume},
     {"log-level", control_log_level}, {"session-kill", control_session_kill},
-    {"pool-trim", control_pool_trim},
+    {"pool-trim", control_pool_trim}, {"reload", control_reload},
 };
 
 int request_control(struct request_context *c, struct err *e)
 {
     const struct msg_control *m = &c->r->msg.control;
     char value[PROTO_TEXT_MAX + 1];
-    if (!c->s->tenant->may_load) {
-        return err_set(e, ERR_PERMISSION, "only the daemon's user and root may control it");
+    if (!rights_admin(&c->f->rights, c->s)) {
+        return err_set(e, ERR_PERMISSION,
+                       "%.*s: only root, the daemon's user and members of its admin_group may",
+                       (int)m->what.size, (const char *)m->what.data);
     }
     if (!bytes_to_str(m->value, value, sizeof value)) {
         return err_set(e, ERR_INVALID, "the value is not a text");
@@ -95,6 +104,9 @@ int request_control(struct request_context *c, struct err *e)
     for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
         if (bytes_equal_str(m->what, controls[i].name)) {
             struct front *f = c->f;
+            log_info("%s %s: asked for by session %llu (%s, process %d of uid %u)",
+                     controls[i].name, value, (unsigned long long)c->s->id, c->s->name,
+                     (int)c->s->pid, (unsigned)c->s->key.uid);
             int rc = controls[i].run(f, value, e);
             struct msg_done done = {0};
             return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);

@@ -21,6 +21,7 @@
 #include "daemon/front/listener.h"
 #include "daemon/front/module.h"
 #include "daemon/front/program.h"
+#include "daemon/front/rights.h"
 #include "daemon/front/session.h"
 #include "daemon/front/tenant.h"
 #include "proto/frames.h"
@@ -76,6 +77,10 @@ struct front_counters {
 struct front {
     uv_loop_t *loop;
     struct config config;
+    struct rights rights;
+    /* Reads all settings anew, as at the start: files, then the command line. */
+    int (*read_settings)(void *data, struct config *ret_config, struct err *e);
+    void *settings_data;
     const char *build;
     uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
     uint64_t started_ns;

@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "daemon/front/listener.h"
+#include "daemon/front/listener_url.h"
 
 /* Who may touch a slot is told by its state: NNG's callback while one is under way, else the loop.
  */
@@ -93,11 +94,5 @@ void connection_answered(struct listener_slot *slot);
 void connection_close(struct listener *l, uint32_t pipe);
 void handshake_arm(struct listener *l); /* (loop) */
 void connections_free(struct listener *l);
-
-/* listener_url.c: checks a URL and gives the one for NNG. */
-#define LISTEN_URL_MAX 160
-int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], bool *ret_ipc, struct err *e);
-/* Removes a socket file that nobody serves; ERR_EXISTS if somebody does. */
-int listen_take_over(const char *path, struct err *e);
 
 #endif

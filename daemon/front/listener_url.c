@@ -8,7 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/front/listener_int.h"
+#include "common/bytes.h"
+#include "daemon/front/listener_url.h"
 
 static bool loopback(const char *host, bool *ret_six)
 {

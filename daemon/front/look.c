@@ -250,8 +250,7 @@ static void look_jobs(struct look *l)
                                 COLUMN_NS,   COLUMN_NS,   COLUMN_NS,   COLUMN_NS};
     COLUMNS(l->t, 10, names, kinds);
     for (const struct job *j = l->f->jobs; j != NULL; j = j->hh.next) {
-        bool mine = l->s != NULL && (j->tenant == l->s->tenant || l->s->tenant->may_load);
-        if (mine) {
+        if (rights_sees(&l->f->rights, l->s, j->tenant)) {
             job_row(l->t, j);
         }
     }
@@ -267,6 +266,9 @@ static void look_sessions(struct look *l)
                                 COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT};
     COLUMNS(l->t, 8, names, kinds);
     for (const struct session *s = l->f->sessions; s != NULL; s = s->hh.next) {
+        if (!rights_sees(&l->f->rights, l->s, s->tenant)) {
+            continue;
+        }
         table_value(l->t, s->id);
         table_text(l->t, s->name);
         table_text(l->t, s->tenant->name);
@@ -290,6 +292,9 @@ static void look_tenants(struct look *l)
                                 COLUMN_UINT, COLUMN_BOOL, COLUMN_UINT};
     COLUMNS(l->t, 7, names, kinds);
     for (const struct tenant *t = l->f->tenants; t != NULL; t = t->hh.next) {
+        if (!rights_sees(&l->f->rights, l->s, t)) {
+            continue;
+        }
         table_text(l->t, t->name);
         table_value(l->t, t->sessions);
         table_value(l->t, t->buffer_bytes);

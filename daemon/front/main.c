@@ -15,8 +15,8 @@
 #include "build.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/front/notify.h"
 #include "daemon/front/pipeline.h"
+#include "daemon/front/reload.h"
 
 #define EXIT_USAGE 2
 
@@ -193,6 +193,11 @@ static int read_config(const struct arguments *a, struct config *config, struct 
     return rc != 0 ? rc : config_complete(config, e);
 }
 
+static int read_settings(void *data, struct config *ret_config, struct err *e)
+{
+    return read_config(data, ret_config, e);
+}
+
 static void raise_limits(void)
 {
     struct rlimit limit;
@@ -212,25 +217,7 @@ static void on_end_signal(uv_signal_t *handle, int number)
 static void on_reload_signal(uv_signal_t *handle, int number)
 {
     (void)number;
-    struct front *f = handle->data;
-    struct config fresh;
-    struct err e = ERR_INIT;
-    notify_reloading();
-    config_defaults(&fresh);
-    if (config_load(&fresh, f->config.file[0] != '\0' ? f->config.file : NULL, &e) != 0) {
-        log_error("settings are kept as they were: %s", e.text);
-    } else {
-        /* what can change while devices run; the rest needs a restart */
-        f->config.log_level = fresh.log_level;
-        f->config.queue_max = fresh.queue_max;
-        f->config.session_inflight_max = fresh.session_inflight_max;
-        f->config.time_limit_ms = fresh.time_limit_ms;
-        f->config.window = fresh.window;
-        f->config.keep_results_bytes = fresh.keep_results_bytes;
-        log_set_level(fresh.log_level);
-        log_info("settings were read again");
-    }
-    notify_ready(f->device_count);
+    (void)reload_settings(handle->data, NULL); /* it has logged what is wrong */
 }
 
 static void init_signals(struct front *f)
@@ -251,7 +238,7 @@ static void init_signals(struct front *f)
 }
 
 static int init_front(struct front *f, uv_loop_t *loop, const struct config *config,
-                      bool supervised, struct err *e)
+                      struct arguments *a, struct err *e)
 {
     /* Later starts have greater generations: what an earlier daemon gave out is then stale, not
      * somebody else's. */
@@ -263,7 +250,9 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     f->next_session = 1;
     f->next_worker = 1;
     f->next_job = 1;
-    f->supervised = supervised;
+    f->supervised = a->supervised;
+    f->read_settings = read_settings;
+    f->settings_data = a;
     idmap_init(&f->buffers, 1u << 20, generation);
     idmap_init(&f->programs, 65536, generation);
     idmap_init(&f->modules, 16384, generation);
@@ -271,7 +260,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     if (getrandom(f->daemon_id, sizeof f->daemon_id, 0) != (ssize_t)sizeof f->daemon_id) {
         return err_errno(e, ERR_IO, "random bytes");
     }
-    return 0;
+    return rights_read(config->admin_group, strcmp(config->look, "all") == 0, &f->rights, e);
 }
 
 /* One daemon for a runtime directory: the lock goes with the process, however it ends. */
@@ -294,7 +283,7 @@ static int lock_runtime(const struct config *config, int *ret_fd, struct err *e)
     return 0;
 }
 
-static int run(const struct config *config, bool supervised)
+static int run(const struct config *config, struct arguments *a)
 {
     uv_loop_t loop;
     struct err e = ERR_INIT;
@@ -307,7 +296,7 @@ static int run(const struct config *config, bool supervised)
     int lock = -1;
     int rc = lock_runtime(config, &lock, &e);
     if (rc == 0) {
-        rc = init_front(f, &loop, config, supervised, &e);
+        rc = init_front(f, &loop, config, a, &e);
     }
     if (rc == 0) {
         init_signals(f);
@@ -355,5 +344,5 @@ int main(int argc, char **argv)
     log_set_level(config.log_level);
     raise_limits();
     log_info("kernels of users run in the daemon's own domain: they are for trusted tenants only");
-    return run(&config, a.supervised);
+    return run(&config, &a);
 }

@@ -11,7 +11,7 @@ int request_ping(struct request_context *c, struct err *e)
     return proto_encode(&schema_msg_pong, &m, c->out, e);
 }
 
-/* A tenant sees its own jobs; the daemon's user and root see all. */
+/* What the session may look at. */
 static int find_job(struct request_context *c, uint64_t id, struct job **ret_job, struct err *e)
 {
     struct job *j = NULL;
@@ -21,7 +21,7 @@ static int find_job(struct request_context *c, uint64_t id, struct job **ret_job
                        "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,
                        HISTORY_MAX);
     }
-    if (j->tenant != c->s->tenant && !c->s->tenant->may_load) {
+    if (!rights_sees(&c->f->rights, c->s, j->tenant)) {
         return err_set(e, ERR_PERMISSION, "job %" PRIu64 " belongs to another tenant", id);
     }
     *ret_job = j;
@@ -34,6 +34,9 @@ int request_cancel(struct request_context *c, struct err *e)
     int rc = find_job(c, c->r->msg.cancel.job, &j, e);
     if (rc != 0) {
         return rc;
+    }
+    if (j->tenant != c->s->tenant && !rights_admin(&c->f->rights, c->s)) {
+        return err_set(e, ERR_PERMISSION, "job %" PRIu64 " belongs to another tenant", j->id);
     }
     if (j->state == JOB_QUEUED && !j->probe) {
         struct err why = ERR_INIT;

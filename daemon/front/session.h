@@ -53,6 +53,7 @@ struct session {
     struct tenant *tenant;
     uint32_t pipe; /* 0: no connection */
     bool local;
+    uint32_t gid;              /* of a local client: its primary group */
     pid_t pid;                 /* of an ipc client, 0 unknown */
     int pidfd;                 /* -1 unknown; owned */
     uint64_t lingers_until_ns; /* NS_NEVER while connected */

@@ -153,6 +153,7 @@ static void tie(struct front *f, struct session *s, const struct request *r)
     }
     s->pipe = r->peer.pipe;
     s->local = r->peer.local;
+    s->gid = r->peer.gid;
     s->lingers_until_ns = NS_NEVER;
     if (r->peer.local) {
         watch_process(s, r->peer.pid);

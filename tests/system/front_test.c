@@ -137,6 +137,66 @@ START_TEST(draining)
 }
 END_TEST
 
+static void config_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static uint64_t setting(gpud_client *c, const char *key)
+{
+    gpud_table *t = NULL;
+    ck_gpud_ok(gpud_query(c, "config", NULL, &t));
+    int name = gpud_table_find(t, "key");
+    int value = gpud_table_find(t, "value");
+    ck_assert(name >= 0 && value >= 0);
+    uint64_t found = UINT64_MAX;
+    for (uint32_t i = 0; i < gpud_table_rows(t); i++) {
+        if (strcmp(gpud_table_text(t, i, (uint32_t)name), key) == 0) {
+            found = strtoull(gpud_table_text(t, i, (uint32_t)value), NULL, 10);
+        }
+    }
+    gpud_table_free(t);
+    return found;
+}
+
+/* By request as by SIGHUP. A bad file keeps the old settings, and whoever asked is told its line.
+ */
+START_TEST(reload)
+{
+    struct daemon d;
+    char path[] = "/tmp/gpud-reload-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+    config_write(path, "[jobs]\nwindow = 5\n");
+    daemon_start(&d, "--backend", "sim", "--config", path, "--set", "jobs.queue_max=77", NULL);
+    gpud_client *c = client_open(d.url);
+    config_write(path, "[jobs]\nwindow = 6\nqueue_max = 9\n[staging]\ninput_bytes = 2M\n");
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+    ck_assert_uint_eq(setting(c, "window"), 6);
+    ck_assert_uint_eq(setting(c, "queue_max"),
+                      77); /* the command line counts more than the file, again */
+    config_write(path, "[jobs]\n\nwindow = none\n");
+    ck_gpud_err(gpud_control(c, "reload", NULL), GPUD_ERR_INVALID);
+    ck_assert_msg(strstr(gpud_last_error()->text, path) != NULL &&
+                      strstr(gpud_last_error()->text, ":3: window = none") != NULL,
+                  "%s", gpud_last_error()->text);
+    ck_assert_uint_eq(setting(c, "window"), 6);
+    config_write(path, "[jobs]\nwindow = 7\n");
+    ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
+    ck_until(setting(c, "window") == 7);
+    static char log[DAEMON_OUTPUT];
+    file_read(d.log, log, sizeof log);
+    ck_assert_msg(strstr(log, "from the next start: staging.input_bytes") != NULL, "%s", log);
+    gpud_close(c);
+    daemon_stop(&d);
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 START_TEST(second_daemon)
 {
     struct daemon d;
@@ -265,6 +325,7 @@ int main(void)
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);
     suite_add(suite, draining);
+    suite_add(suite, reload);
     suite_add(suite, second_daemon);
     suite_add(suite, stale_socket);
     suite_add(suite, no_driver);

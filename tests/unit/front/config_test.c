@@ -45,7 +45,7 @@ START_TEST(defaults_are_within_their_own_ranges)
         ck_assert_msg(config_set(&again, name, value, &e) == 0, "%s: %s", name, e.text);
         count++;
     }
-    ck_assert_uint_eq(count, 24);
+    ck_assert_uint_eq(count, 26);
     ck_assert_mem_eq(&config, &again, sizeof config);
     ck_assert_str_eq(config.backend, "auto");
     ck_assert_str_eq(config.runtime_dir, "/run/gpud");
@@ -103,7 +103,7 @@ struct bad {
 
 static const struct bad bad_files[] = {
     {"[daemon]\n\nbackends = sim\n", ERR_NOT_FOUND, ":3: unknown setting daemon.backends"},
-    {"[demon]\nbackend = sim\n", ERR_NOT_FOUND, ":2: unknown setting demon.backend"},
+    {"[demon]\nbackend = sim\n", ERR_NOT_FOUND, ":1: unknown section [demon]"},
     {"[daemon]\nbackend = rocm\n", ERR_INVALID, ":2: backend = rocm: not one of"},
     {"[jobs]\n# x\nwindow = 0\n", ERR_RANGE, ":3: window = 0: not within 1 and 256"},
     {"[jobs]\nwindow = -1\n", ERR_INVALID, ":2: window = -1: not a number"},
@@ -115,7 +115,14 @@ static const struct bad bad_files[] = {
     {"[staging]\ninput_bytes = 2X\n", ERR_INVALID, ":2: input_bytes = 2X: not a number with"},
     {"[jobs]\nwindow = 1\nwindow = 2\n", ERR_INVALID, ":2: window: set twice"},
     {"[daemon]\nruntime_dir = run\n", ERR_INVALID, ":2: runtime_dir = run: not an absolute"},
-    {"[daemon]\nlisten = http://x\n", ERR_INVALID, ":2: listen = http://x: neither"},
+    {"[daemon]\nlisten = http://x\n", ERR_INVALID, ":2: listen: http://x: neither"},
+    {"[daemon]\nlisten = tcp://0.0.0.0:7\n", ERR_PERMISSION, ":2: listen: tcp://0.0.0.0:7: only"},
+    {"[daemon]\nlisten = tcp://127.0.0.1\n", ERR_INVALID, ":2: listen: tcp://127.0.0.1: a port"},
+    {"[daemon]\n\nlisten = ipc://x\n", ERR_INVALID, ":3: listen: ipc://x: an absolute path"},
+    {"[jobs]\nwindow = 2\n[demon]\n", ERR_NOT_FOUND, ":3: unknown section [demon]"},
+    {"[daemon]\nlook = some\n", ERR_INVALID, ":2: look = some: not one of own, all"},
+    {"[daemon]\nlook = ow\n", ERR_INVALID, ":2: look = ow: not one of own, all"},
+    {"[daemon]\nadmin_group = no-such-group\n", ERR_NOT_FOUND, ":2: admin_group = no-such"},
     {"[daemon]\nlog_level = loud\n", ERR_INVALID, ":2: log_level = loud"},
     {"[daemon]\ndevices = 0,,1\n", ERR_INVALID, ":2: devices = 0,,1"},
     {"[daemon]\ndevices = 0,\n", ERR_INVALID, ":2: devices = 0,"},
@@ -205,6 +212,33 @@ START_TEST(listens_in_the_runtime_folder_unless_told)
 }
 END_TEST
 
+START_TEST(what_may_change_is_taken_and_the_rest_is_named)
+{
+    struct config config;
+    struct config fresh;
+    struct err e = ERR_INIT;
+    char waiting[256];
+    config_defaults(&config);
+    config_defaults(&fresh);
+    config_take_live(&config, &fresh, waiting, sizeof waiting);
+    ck_assert_str_eq(waiting, "");
+    ck_assert_int_eq(config_set(&fresh, "jobs.window", "3", &e), 0);
+    ck_assert_int_eq(config_set(&fresh, "daemon.log_level", "debug", &e), 0);
+    ck_assert_int_eq(config_set(&fresh, "daemon.look", "all", &e), 0);
+    ck_assert_int_eq(config_set(&fresh, "daemon.backend", "sim", &e), 0);
+    ck_assert_int_eq(config_set(&fresh, "staging.input_bytes", "2M", &e), 0);
+    config_take_live(&config, &fresh, waiting, sizeof waiting);
+    ck_assert_str_eq(waiting, "daemon.backend staging.input_bytes");
+    ck_assert_uint_eq(config.window, 3);
+    ck_assert_int_eq(config.log_level, LOG_LEVEL_DEBUG);
+    ck_assert_str_eq(config.look, "all");
+    ck_assert_str_eq(config.backend, "auto");
+    ck_assert_uint_eq(config.staging_input_bytes, 256u << 20);
+    config_take_live(&config, &fresh, waiting, 12); /* cut, never more than it may be */
+    ck_assert_str_eq(waiting, "daemon.back");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("config");
@@ -218,6 +252,7 @@ int main(void)
     tcase_add_loop_test(tc, bytes_of_any_kind_are_refused_or_read, 0, 200);
     tcase_add_test(tc, too_many_addresses);
     tcase_add_test(tc, listens_in_the_runtime_folder_unless_told);
+    tcase_add_test(tc, what_may_change_is_taken_and_the_rest_is_named);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

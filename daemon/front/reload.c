@@ -1,0 +1,47 @@
+#include "daemon/front/reload.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "daemon/front/notify.h"
+
+static int read_again(struct front *f, struct err *e)
+{
+    struct config fresh;
+    struct rights rights;
+    char waiting[512];
+    int rc = f->read_settings(f->settings_data, &fresh, e);
+    if (rc == 0) {
+        rc = rights_read(fresh.admin_group, strcmp(fresh.look, "all") == 0, &rights, e);
+    }
+    if (rc != 0) {
+        return err_wrap(e, "settings are kept as they were");
+    }
+    config_take_live(&f->config, &fresh, waiting, sizeof waiting);
+    f->rights = rights;
+    log_set_level(f->config.log_level);
+    log_info("settings were read again");
+    if (waiting[0] != '\0') {
+        log_warn("these settings differ and count from the next start: %s", waiting);
+    }
+    return 0;
+}
+
+int reload_settings(struct front *f, struct err *e)
+{
+    struct err why = ERR_INIT;
+    if (f->ready_told) {
+        notify_reloading();
+    }
+    int rc = read_again(f, &why);
+    if (rc != 0) {
+        log_error("%s", why.text);
+    }
+    if (f->ready_told) {
+        notify_ready(f->device_count);
+    }
+    if (rc != 0 && e != NULL) {
+        *e = why;
+    }
+    return rc;
+}
