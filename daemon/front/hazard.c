@@ -144,7 +144,17 @@ int hazard_enter(struct job *j, struct err *e)
     return 0;
 }
 
-/* Those before `j` in the order of one buffer are the last ones to use it again. */
+static bool reads(const struct job *j, const struct buffer *b)
+{
+    const struct buffer_use *u = b->readers;
+    while (u != NULL && u->job != j) {
+        u = u->next;
+    }
+    return u != NULL;
+}
+
+/* Those before `j` in the order of one buffer are the last ones to use it again. One that is before
+ * `j` for another buffer's sake may have been handed back before. */
 static bool hand_back(const struct job *j, struct buffer *b)
 {
     bool ok = true;
@@ -157,7 +167,7 @@ static bool hand_back(const struct job *j, struct buffer *b)
             if ((use->access & ACCESS_OUT) != 0) {
                 b->writer = b->writer == NULL || b->writer->id < x->pred->id ? x->pred : b->writer;
             } else {
-                ok = ok && reader_add(x->pred, b);
+                ok = ok && (reads(x->pred, b) || reader_add(x->pred, b));
             }
         }
     }

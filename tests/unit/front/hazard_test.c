@@ -195,6 +195,31 @@ START_TEST(one_that_ends_early_leaves_its_place_to_those_before)
 }
 END_TEST
 
+/* The reader comes back to the buffer by two ways: its own writer and another buffer's. */
+START_TEST(one_that_is_handed_back_twice_leaves_once)
+{
+    k = fake_create();
+    struct buffer *a = fake_buffer(k, 0, 64, true);
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *r = fake_job(k, 0);
+    fake_reads(r, b, 0, 64);
+    fake_writes(r, a, 0, 64);
+    (void)fake_submit(k, r);
+    struct job *w1 = user(b, ACCESS_OUT);
+    struct job *w2 = fake_job(k, 0);
+    fake_reads(w2, a, 0, 64);
+    fake_writes(w2, b, 0, 64);
+    (void)fake_submit(k, w2);
+    end(w2);
+    ck_assert_ptr_eq(b->writer, w1);
+    end(w1);
+    ck_assert_ptr_null(b->writer);
+    end(r);
+    ck_assert_ptr_null(b->readers);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(forgetting_frees_edges_only)
 {
     k = fake_create();
@@ -267,5 +292,6 @@ END_TEST
 SUITE_MAIN("hazard", readers_together_writers_alone, two_buffers_make_one_edge,
            predecessors_in_the_same_worker_are_no_hindrance,
            no_more_predecessors_than_a_worker_waits_for, more_successors_than_fit_are_all_offered,
-           one_that_ends_early_leaves_its_place_to_those_before, forgetting_frees_edges_only,
+           one_that_ends_early_leaves_its_place_to_those_before,
+           one_that_is_handed_back_twice_leaves_once, forgetting_frees_edges_only,
            queues_are_in_order_of_admission, successors_follow_their_predecessor)
