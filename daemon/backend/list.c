@@ -5,6 +5,9 @@
 #include "daemon/backend/built.h"
 
 static const struct backend *const backends[] = {
+#ifdef BACKEND_WITH_CUDA
+    &backend_cuda,
+#endif
 #ifdef BACKEND_WITH_OPENCL
     &backend_opencl,
 #endif

@@ -93,18 +93,18 @@ int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary
     return 0;
 }
 
-struct bytes cuda_binary_kinds(struct bytes kinds, const char *entry)
+bool cuda_binary_next(struct bytes *kinds, struct bytes *ret_entry, struct bytes *ret_letters)
 {
-    size_t length = strlen(entry);
-    const char *at = (const char *)kinds.data;
-    const char *end = at + kinds.size;
-    while (at < end) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        size_t line = line_end ? (size_t)(line_end - at) : (size_t)(end - at);
-        if (line > length && memcmp(at, entry, length) == 0 && at[length] == ' ') {
-            return bytes_of(at + length + 1, line - length - 1);
-        }
-        at += line + 1;
+    const uint8_t *line_end = kinds->size > 0 ? memchr(kinds->data, '\n', kinds->size) : NULL;
+    if (!line_end) {
+        return false;
     }
-    return (struct bytes){0};
+    size_t line = (size_t)(line_end - kinds->data);
+    const uint8_t *space = memchr(kinds->data, ' ', line);
+    size_t entry = space ? (size_t)(space - kinds->data) : line;
+    size_t skip = space ? entry + 1 : line;
+    *ret_entry = bytes_of(kinds->data, entry);
+    *ret_letters = bytes_of(kinds->data + skip, line - skip);
+    *kinds = bytes_of(line_end + 1, kinds->size - line - 1);
+    return true;
 }

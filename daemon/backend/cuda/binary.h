@@ -27,7 +27,7 @@ int cuda_binary_wrap(const char *arch, struct bytes payload, struct backend_comp
 /* Views into `binary`. ERR_INVALID where it is none, damaged, or of another architecture. */
 int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary *ret_parts,
                        struct err *e);
-/* The letters of a kernel; empty if it is not listed. */
-struct bytes cuda_binary_kinds(struct bytes kinds, const char *entry);
+/* Takes the next line off `kinds`; false at the end. */
+bool cuda_binary_next(struct bytes *kinds, struct bytes *ret_entry, struct bytes *ret_letters);
 
 #endif

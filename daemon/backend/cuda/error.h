@@ -12,4 +12,13 @@ const char *cuda_error_name(CUresult rc);
  * A poisoned context gives ERR_KERNEL_FAULT, a device that is gone ERR_DEVICE_LOST. */
 int cuda_error(CUresult rc, const char *call, struct err *e);
 
+/* 0 or what cuda_error makes of the result. */
+static inline int cuda_check(CUresult rc, const char *call, struct err *e)
+{
+    return rc == CUDA_SUCCESS ? 0 : cuda_error(rc, call, e);
+}
+
+/* CUDA_CALL(driver, e, MemFree, address): a call by its name in driver.h. */
+#define CUDA_CALL(driver, e, name, ...) cuda_check((driver)->name(__VA_ARGS__), "cu" #name, e)
+
 #endif

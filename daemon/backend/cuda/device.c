@@ -1,0 +1,283 @@
+#include "daemon/backend/cuda/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/options.h"
+
+#define KNOWN_OPTIONS "uuid vmm"
+#define PAGE          (UINT64_C(2) << 20)
+
+/* ---- which devices there are ----------------------------------------------------------------- */
+
+struct candidate {
+    CUdevice id;
+    uint64_t place; /* on the PCI bus */
+};
+
+/* 0 if the driver does not know. */
+static uint64_t number(const struct cuda_driver *cu, CUdevice id, CUdevice_attribute what)
+{
+    int value = 0;
+    CUresult rc = cu->DeviceGetAttribute(&value, what, id);
+    return rc == CUDA_SUCCESS && value > 0 ? (uint64_t)value : 0;
+}
+
+static uint64_t place_of(const struct cuda_driver *cu, CUdevice id)
+{
+    return number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) << 32 |
+           number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) << 16 |
+           number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+}
+
+/* MIG instances share their GPU's place and stay in the driver's order. */
+static int candidate_compare(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    if (x->place != y->place) {
+        return x->place < y->place ? -1 : 1;
+    }
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* As nvidia-smi writes it, without "GPU-" or "MIG-". */
+static void uuid_text(const struct cuda_driver *cu, CUdevice id, char out[40])
+{
+    CUuuid uuid = {{0}};
+    char *at = out;
+    *at = '\0';
+    if (cu->DeviceGetUuid(&uuid, id) != CUDA_SUCCESS) {
+        return;
+    }
+    for (unsigned i = 0; i < 16; i++) {
+        const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+        at += sprintf(at, "%s%02x", dash, (unsigned char)uuid.bytes[i]);
+    }
+}
+
+/* `wanted`: beginnings of UUIDs, joined by '+'; "" takes all. */
+static bool uuid_wanted(const struct cuda_driver *cu, CUdevice id, const char *wanted)
+{
+    char text[40];
+    uuid_text(cu, id, text);
+    for (const char *at = wanted; *at;) {
+        size_t length = strcspn(at, "+");
+        size_t prefix = strncasecmp(at, "GPU-", 4) == 0 || strncasecmp(at, "MIG-", 4) == 0 ? 4 : 0;
+        if (length > prefix && strncasecmp(text, at + prefix, length - prefix) == 0) {
+            return true;
+        }
+        at += length + (at[length] == '+');
+    }
+    return wanted[0] == '\0';
+}
+
+int cuda_devices(const struct cuda_driver *cu, const char *options,
+                 CUdevice ret_device[CUDA_DEVICES_MAX], unsigned *ret_count, struct err *e)
+{
+    struct candidate found[CUDA_DEVICES_MAX];
+    char wanted[256] = "";
+    int all = 0;
+    unsigned count = 0;
+    (void)option_text(options, "uuid", wanted, sizeof wanted);
+    int rc = CUDA_CALL(cu, e, DeviceGetCount, &all);
+    for (int i = 0; rc == 0 && i < all && count < CUDA_DEVICES_MAX; i++) {
+        CUdevice id = 0;
+        rc = CUDA_CALL(cu, e, DeviceGet, &id, i);
+        if (rc == 0 && uuid_wanted(cu, id, wanted)) {
+            found[count++] = (struct candidate){id, place_of(cu, id)};
+        }
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (count == 0) {
+        return all == 0 ? cuda_error(CUDA_ERROR_NO_DEVICE, "cuDeviceGetCount", e)
+                        : err_set(e, ERR_NO_DEVICE, "none of %d CUDA devices has the UUID \"%s\"",
+                                  all, wanted);
+    }
+    qsort(found, count, sizeof found[0], candidate_compare);
+    for (unsigned i = 0; i < count; i++) {
+        ret_device[i] = found[i].id;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+static int enumerate(const char *options, unsigned *ret_count, struct err *e)
+{
+    struct cuda_driver cu;
+    CUdevice device[CUDA_DEVICES_MAX];
+    int rc = cuda_driver_load(&cu, e);
+    return rc != 0 ? rc : cuda_devices(&cu, options, device, ret_count, e);
+}
+
+/* ---- one device ------------------------------------------------------------------------------ */
+
+static void describe_limits(struct backend_device *d)
+{
+    const struct {
+        CUdevice_attribute what;
+        uint64_t *ret_value;
+    } table[] = {
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &d->info.units},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &d->info.max_group},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &d->info.max_local[0]},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &d->info.max_local[1]},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &d->info.max_local[2]},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &d->max_grid[0]},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &d->max_grid[1]},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &d->max_grid[2]},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &d->info.local_bytes},
+        {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &d->warp},
+    };
+    for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++) {
+        *table[i].ret_value = number(&d->cu, d->id, table[i].what);
+    }
+    d->register_read =
+        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED) != 0;
+}
+
+static int describe(struct backend_device *d, struct err *e)
+{
+    size_t memory = 0;
+    int version = 0;
+    d->info = (struct backend_info){
+        .backend = "cuda", .vendor = "NVIDIA Corporation", .f64 = true, .streams = 4};
+    int rc = CUDA_CALL(&d->cu, e, DeviceGetName, d->info.name, (int)sizeof d->info.name - 1, d->id);
+    rc = rc == 0 ? CUDA_CALL(&d->cu, e, DeviceTotalMem, &memory, d->id) : rc;
+    rc = rc == 0 ? CUDA_CALL(&d->cu, e, DriverGetVersion, &version) : rc;
+    d->info.memory = d->info.max_alloc = memory;
+    (void)snprintf(d->info.driver, sizeof d->info.driver, "CUDA %d.%d", version / 1000,
+                   version % 1000 / 10);
+    (void)snprintf(d->info.arch, sizeof d->info.arch, "sm_%u%u",
+                   (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                   (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+    describe_limits(d);
+    return rc;
+}
+
+/* Pages of 2 MiB, so that any of them can be taken back alone; where the device has none, or the
+ * option vmm=off says so, memory is cuMemAlloc's. */
+static int page_choose(struct backend_device *d, const char *options, struct err *e)
+{
+    bool vmm = true;
+    size_t granularity = 0;
+    int rc = option_bool(options, "vmm", &vmm, e);
+    if (rc != 0 || !vmm ||
+        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0) {
+        return rc;
+    }
+    d->page_prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    d->page_prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    d->page_prop.location.id = d->id;
+    rc = CUDA_CALL(&d->cu, e, MemGetAllocationGranularity, &granularity, &d->page_prop,
+                   CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    if (rc == 0) {
+        d->page = granularity > PAGE ? granularity : PAGE;
+        d->info.max_alloc = d->info.memory / d->page * d->page;
+    }
+    return rc;
+}
+
+static int choose(struct backend_device *d, unsigned index, const char *options, struct err *e)
+{
+    CUdevice device[CUDA_DEVICES_MAX];
+    unsigned count = 0;
+    int rc = options_check(options, KNOWN_OPTIONS, e);
+    rc = rc == 0 ? cuda_driver_load(&d->cu, e) : rc;
+    rc = rc == 0 ? cuda_devices(&d->cu, options, device, &count, e) : rc;
+    if (rc == 0 && index >= count) {
+        rc = err_set(e, ERR_NO_DEVICE, "no CUDA device %u: there are %u", index, count);
+    }
+    if (rc == 0) {
+        d->id = device[index];
+    }
+    return rc;
+}
+
+static int context_make(struct backend_device *d, struct err *e)
+{
+    int rc = CUDA_CALL(&d->cu, e, DevicePrimaryCtxRetain, &d->context, d->id);
+    if (rc != 0) {
+        d->context = NULL;
+        return rc;
+    }
+    rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
+    return rc == 0 ? CUDA_CALL(&d->cu, e, CtxGetStreamPriorityRange, &d->priority_least,
+                               &d->priority_greatest)
+                   : rc;
+}
+
+static void device_close(struct backend_device *d)
+{
+    if (!d) {
+        return;
+    }
+    while (d->event_count > 0) {
+        d->cu.EventDestroy(d->event[--d->event_count]);
+    }
+    cuda_clock_finish(&d->clock);
+    if (d->context) {
+        d->cu.CtxSetCurrent(NULL);
+        d->cu.DevicePrimaryCtxRelease(d->id);
+    }
+    free(d);
+}
+
+static int device_open(unsigned index, const char *options, backend_wake_fn wake, void *wake_data,
+                       struct backend_device **ret_device, struct err *e)
+{
+    (void)wake;
+    (void)wake_data;
+    struct backend_device *d = calloc(1, sizeof *d);
+    if (!d) {
+        return err_set(e, ERR_NOMEM, "a device");
+    }
+    int rc = choose(d, index, options, e);
+    rc = rc == 0 ? describe(d, e) : rc;
+    rc = rc == 0 ? page_choose(d, options, e) : rc;
+    rc = rc == 0 ? context_make(d, e) : rc;
+    rc = rc == 0 ? cuda_clock_init(&d->clock, &d->cu, e) : rc;
+    if (rc != 0) {
+        device_close(d);
+        return rc;
+    }
+    *ret_device = d;
+    return 0;
+}
+
+static void device_info(struct backend_device *d, struct backend_info *ret_info)
+{
+    *ret_info = d->info;
+}
+
+/* A callback of the driver holds up its stream until the host has run it, and costs more than
+ * the events that markers are made of anyway. */
+static bool device_wakes(struct backend_device *d)
+{
+    (void)d;
+    return false;
+}
+
+static const struct backend_device_ops device_ops = {
+    .open = device_open,
+    .close = device_close,
+    .info = device_info,
+    .wakes = device_wakes,
+};
+
+const struct backend backend_cuda = {
+    .name = "cuda",
+    .abi = BACKEND_ABI,
+    .auto_choice = true,
+    .dialect = BACKEND_LANG_CUDA,
+    .enumerate = enumerate,
+    .device = &device_ops,
+    .memory = &cuda_memory_ops,
+    .stream = &cuda_stream_ops,
+    .marker = &cuda_marker_ops,
+    .module = &cuda_module_ops,
+    .compile = NULL,
+};

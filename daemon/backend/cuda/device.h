@@ -1,0 +1,51 @@
+/*
+ * What the files of the CUDA back end share. Nothing outside this folder includes it.
+ *
+ * A worker holds one device through its primary context, which is current on the worker's thread
+ * from open to close. Thread: as backend.h says.
+ */
+#ifndef BACKEND_CUDA_DEVICE_H
+#define BACKEND_CUDA_DEVICE_H
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/cuda/clock.h"
+#include "daemon/backend/cuda/driver.h"
+#include "daemon/backend/cuda/error.h"
+
+#define CUDA_DEVICES_MAX 64u
+#define CUDA_EVENTS_KEPT 256u
+
+struct backend_device {
+    struct cuda_driver cu;
+    CUdevice id;
+    CUcontext context; /* the primary one, retained; NULL before */
+    struct backend_info info;
+    uint64_t max_grid[3]; /* groups by dimension */
+    uint64_t warp;        /* work items that run in step */
+    uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
+    CUmemAllocationProp page_prop;
+    bool register_read;    /* host memory that cannot be written can be registered */
+    int priority_least;    /* numerically the largest */
+    int priority_greatest; /* numerically the smallest */
+    struct cuda_clock clock;
+    CUevent event[CUDA_EVENTS_KEPT]; /* free ones, kept for the next marker */
+    unsigned event_count;
+};
+
+struct backend_block {
+    CUdeviceptr address;
+    uint64_t size;   /* bytes asked for */
+    uint64_t mapped; /* bytes of address space with pages behind them; 0: made by cuMemAlloc */
+};
+
+/* Devices by place on the PCI bus, those named by the option "uuid" only. ERR_NO_DEVICE. */
+int cuda_devices(const struct cuda_driver *cu, const char *options,
+                 CUdevice ret_device[CUDA_DEVICES_MAX], unsigned *ret_count, struct err *e);
+
+extern const struct backend backend_cuda;
+extern const struct backend_memory_ops cuda_memory_ops;
+extern const struct backend_stream_ops cuda_stream_ops;
+extern const struct backend_marker_ops cuda_marker_ops;
+extern const struct backend_module_ops cuda_module_ops;
+
+#endif

@@ -1,0 +1,129 @@
+#include <stdlib.h>
+
+#include "daemon/backend/cuda/device.h"
+
+/* A mapping keeps its page, so the handle is given up at once. */
+static int page_map(struct backend_device *d, CUdeviceptr at, struct err *e)
+{
+    CUmemGenericAllocationHandle page = 0;
+    int rc = CUDA_CALL(&d->cu, e, MemCreate, &page, d->page, &d->page_prop, 0);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = CUDA_CALL(&d->cu, e, MemMap, at, d->page, 0, page, 0);
+    d->cu.MemRelease(page);
+    return rc;
+}
+
+/* Each mapping is taken away as it was made: a part or a sum of mappings is none. */
+static void pages_unmap(struct backend_device *d, CUdeviceptr address, uint64_t mapped)
+{
+    while (mapped > 0) {
+        mapped -= d->page;
+        d->cu.MemUnmap(address + mapped, d->page);
+    }
+}
+
+static int pages_map(struct backend_device *d, CUdeviceptr address, uint64_t size, struct err *e)
+{
+    const CUmemAccessDesc access = {.location = d->page_prop.location,
+                                    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    uint64_t mapped = 0;
+    int rc = 0;
+    while (rc == 0 && mapped < size) {
+        rc = page_map(d, address + mapped, e);
+        mapped += rc == 0 ? d->page : 0;
+    }
+    rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemSetAccess, address, size, &access, 1) : rc;
+    if (rc != 0) {
+        pages_unmap(d, address, mapped);
+    }
+    return rc;
+}
+
+static int block_map(struct backend_device *d, struct backend_block *b, struct err *e)
+{
+    uint64_t size = (b->size + d->page - 1) / d->page * d->page;
+    int rc = CUDA_CALL(&d->cu, e, MemAddressReserve, &b->address, size, 0, 0, 0);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = pages_map(d, b->address, size, e);
+    if (rc != 0) {
+        d->cu.MemAddressFree(b->address, size);
+        return rc;
+    }
+    b->mapped = size;
+    return 0;
+}
+
+/* Says how much there would have been. */
+static int wrap_shortage(struct backend_device *d, uint64_t size, struct err *e)
+{
+    size_t unused = 0;
+    size_t total = 0;
+    (void)d->cu.MemGetInfo(&unused, &total);
+    return err_wrap(e, "%llu bytes wanted, %zu of %zu free", (unsigned long long)size, unused,
+                    total);
+}
+
+static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                        struct err *e)
+{
+    if (size == 0) {
+        return err_set(e, ERR_INVALID, "a block of 0 bytes");
+    }
+    if (size > d->info.max_alloc) {
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes wanted, the device has %llu",
+                       (unsigned long long)size, (unsigned long long)d->info.max_alloc);
+    }
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of device memory");
+    }
+    b->size = size;
+    int rc = d->page != 0 ? block_map(d, b, e) : CUDA_CALL(&d->cu, e, MemAlloc, &b->address, size);
+    if (rc != 0) {
+        free(b);
+        (void)(rc == ERR_DEVICE_MEMORY ? wrap_shortage(d, size, e) : 0);
+        return rc;
+    }
+    *ret_block = b;
+    return 0;
+}
+
+static void memory_free(struct backend_device *d, struct backend_block *b)
+{
+    if (!b) {
+        return;
+    }
+    if (b->mapped != 0) {
+        pages_unmap(d, b->address, b->mapped);
+        d->cu.MemAddressFree(b->address, b->mapped);
+    } else {
+        d->cu.MemFree(b->address);
+    }
+    free(b);
+}
+
+/* Memory that this process may only read is registered as such where the device can. */
+static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
+{
+    int rc = CUDA_CALL(&d->cu, e, MemHostRegister, data, size, 0);
+    if (rc != 0 && d->register_read) {
+        rc = CUDA_CALL(&d->cu, e, MemHostRegister, data, size, CU_MEMHOSTREGISTER_READ_ONLY);
+    }
+    return rc;
+}
+
+static void unregister_host(struct backend_device *d, void *data)
+{
+    d->cu.MemHostUnregister(data);
+}
+
+const struct backend_memory_ops cuda_memory_ops = {
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .register_host = register_host,
+    .unregister_host = unregister_host,
+};

@@ -1,0 +1,278 @@
+#include "daemon/backend/cuda/module.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "daemon/backend/cuda/binary.h"
+
+#define LOG_BYTES   4096u
+#define KERNELS_MAX 65536u
+
+static void module_unload(struct backend_module *m)
+{
+    if (!m) {
+        return;
+    }
+    for (unsigned i = 0; i < m->kernel_count; i++) {
+        free(m->kernels[i].name);
+    }
+    if (m->module) {
+        m->device->cu.ModuleUnload(m->module);
+    }
+    free(m->kernels);
+    free(m->kinds);
+    free(m);
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+/* What the driver's PTX compiler said, in one line. */
+static void wrap_log(char *log, struct err *e)
+{
+    size_t length = strnlen(log, LOG_BYTES - 1);
+    while (length > 0 && strchr(" \n", log[length - 1])) {
+        length--;
+    }
+    log[length] = '\0';
+    for (char *at = log; *at; at++) {
+        *at = *at == '\n' ? ' ' : *at;
+    }
+    if (length > 0) {
+        (void)err_wrap(e, "%.200s", log);
+    }
+}
+
+/* The driver learns the size of a PTX by its NUL, which the copy ends with. */
+static int image_load(struct backend_module *m, struct bytes payload, struct err *e)
+{
+    char log[LOG_BYTES] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    char *image = malloc(payload.size + 1);
+    if (!image) {
+        return err_set(e, ERR_NOMEM, "a module of %zu bytes", payload.size);
+    }
+    memcpy(image, payload.data, payload.size);
+    image[payload.size] = '\0';
+    int rc = CUDA_CALL(&m->device->cu, e, ModuleLoadDataEx, &m->module, image, 2, options, values);
+    free(image);
+    if (rc != 0) {
+        m->module = NULL;
+        wrap_log(log, e);
+    }
+    return rc;
+}
+
+/* Can it be named in a launch? */
+static bool name_usable(const char *name)
+{
+    size_t length = 0;
+    while (name[length] > ' ' && name[length] <= '~') {
+        length++;
+    }
+    return length > 0 && name[length] == '\0' &&
+           length < sizeof((struct backend_kernel *)NULL)->entry;
+}
+
+static int kernel_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct cuda_kernel *)a)->name, ((const struct cuda_kernel *)b)->name);
+}
+
+static struct cuda_kernel *lookup(const struct backend_module *m, const char *entry)
+{
+    /* a string that is only compared */
+    const struct cuda_kernel key = {.name = (char *)(uintptr_t)entry};
+    return m->kernel_count == 0
+               ? NULL
+               : bsearch(&key, m->kernels, m->kernel_count, sizeof *m->kernels, kernel_compare);
+}
+
+static int kernels_name(struct backend_module *m, const CUfunction *functions, unsigned count,
+                        struct err *e)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const char *name = NULL;
+        int rc = CUDA_CALL(&m->device->cu, e, FuncGetName, &name, functions[i]);
+        if (rc != 0) {
+            return rc;
+        }
+        if (!name || !name_usable(name)) {
+            continue;
+        }
+        struct cuda_kernel *k = &m->kernels[m->kernel_count];
+        *k = (struct cuda_kernel){.name = strdup(name), .function = functions[i]};
+        if (!k->name) {
+            return err_set(e, ERR_NOMEM, "a kernel's name");
+        }
+        m->kernel_count++;
+    }
+    if (m->kernel_count < count) {
+        log_warn("%u kernels of a module have names that cannot be used and are left out",
+                 count - m->kernel_count);
+    }
+    qsort(m->kernels, m->kernel_count, sizeof *m->kernels, kernel_compare);
+    return 0;
+}
+
+static int kernels_list(struct backend_module *m, struct err *e)
+{
+    const struct cuda_driver *cu = &m->device->cu;
+    unsigned count = 0;
+    int rc = CUDA_CALL(cu, e, ModuleGetFunctionCount, &count, m->module);
+    if (rc == 0 && count > KERNELS_MAX) {
+        rc = err_set(e, ERR_LIMIT, "%u kernels in a module, %u at most", count, KERNELS_MAX);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    CUfunction *functions = calloc(count > 0 ? count : 1, sizeof *functions);
+    m->kernels = calloc(count > 0 ? count : 1, sizeof *m->kernels);
+    if (!functions || !m->kernels) {
+        rc = err_set(e, ERR_NOMEM, "a module of %u kernels", count);
+    } else if (count > 0) {
+        rc = CUDA_CALL(cu, e, ModuleEnumerateFunctions, functions, count, m->module);
+        rc = rc == 0 ? kernels_name(m, functions, count, e) : rc;
+    }
+    free(functions);
+    return rc;
+}
+
+static int kinds_take(struct backend_module *m, struct bytes kinds, struct err *e)
+{
+    struct bytes entry;
+    struct bytes letters;
+    char name[sizeof((struct backend_kernel *)NULL)->entry];
+    m->kinds = malloc(kinds.size + 1);
+    if (!m->kinds) {
+        return err_set(e, ERR_NOMEM, "a module's parameters");
+    }
+    memcpy(m->kinds, kinds.data, kinds.size);
+    struct bytes rest = bytes_of(m->kinds, kinds.size);
+    while (cuda_binary_next(&rest, &entry, &letters)) {
+        struct cuda_kernel *k = bytes_to_str(entry, name, sizeof name) ? lookup(m, name) : NULL;
+        if (k) {
+            k->kinds = letters;
+        }
+    }
+    return 0;
+}
+
+static int module_load(struct backend_device *d, struct bytes binary,
+                       struct backend_module **ret_module, struct err *e)
+{
+    struct cuda_binary parts;
+    int rc = cuda_binary_unwrap(d->info.arch, binary, &parts, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct backend_module *m = calloc(1, sizeof *m);
+    if (!m) {
+        return err_set(e, ERR_NOMEM, "a module");
+    }
+    m->device = d;
+    rc = image_load(m, parts.payload, e);
+    rc = rc == 0 ? kernels_list(m, e) : rc;
+    rc = rc == 0 ? kinds_take(m, parts.kinds, e) : rc;
+    if (rc != 0) {
+        module_unload(m);
+        return rc;
+    }
+    *ret_module = m;
+    return 0;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static uint64_t attribute(const struct backend_module *m, const struct cuda_kernel *k,
+                          CUfunction_attribute what)
+{
+    int value = 0;
+    CUresult rc = m->device->cu.FuncGetAttribute(&value, what, k->function);
+    return rc == CUDA_SUCCESS && value > 0 ? (uint64_t)value : 0;
+}
+
+/* The driver has no count: parameters end where it knows none. */
+static int params_list(const struct backend_module *m, struct cuda_kernel *k, struct err *e)
+{
+    size_t offset = 0;
+    size_t size = 0;
+    unsigned count = 0;
+    CUresult rc = CUDA_SUCCESS;
+    while ((rc = m->device->cu.FuncGetParamInfo(k->function, count, &offset, &size)) ==
+           CUDA_SUCCESS) {
+        if (count == CUDA_PARAMS_MAX) {
+            return err_set(e, ERR_LIMIT, "more than %u parameters", CUDA_PARAMS_MAX);
+        }
+        k->param_size[count++] = (uint32_t)size;
+    }
+    k->param_count = count;
+    return rc == CUDA_ERROR_INVALID_VALUE ? 0 : cuda_error(rc, "cuFuncGetParamInfo", e);
+}
+
+static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, struct err *e)
+{
+    if (k->described) {
+        return 0;
+    }
+    int rc = params_list(m, k, e);
+    if (rc != 0) {
+        err_wrap(e, "kernel %s", k->name);
+        return rc;
+    }
+    k->max_group = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    k->shared = attribute(m, k, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+    k->shared_allowed = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    k->described = true;
+    return 0;
+}
+
+int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
+                     struct err *e)
+{
+    struct cuda_kernel *k = lookup(m, entry);
+    if (!k) {
+        return err_set(e, ERR_NOT_FOUND, "the module has no kernel \"%s\"", entry);
+    }
+    int rc = kernel_describe(m, k, e);
+    if (rc == 0) {
+        *ret_kernel = k;
+    }
+    return rc;
+}
+
+static unsigned module_kernel_count(struct backend_module *m)
+{
+    return m->kernel_count;
+}
+
+static int module_kernel(struct backend_module *m, unsigned index,
+                         struct backend_kernel *ret_kernel, struct err *e)
+{
+    if (index >= m->kernel_count) {
+        return err_set(e, ERR_RANGE, "kernel %u of %u", index, m->kernel_count);
+    }
+    struct cuda_kernel *k = &m->kernels[index];
+    int rc = kernel_describe(m, k, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct backend_kernel out = {.arg_count = k->param_count};
+    (void)snprintf(out.entry, sizeof out.entry, "%s", k->name);
+    out.registers = attribute(m, k, CU_FUNC_ATTRIBUTE_NUM_REGS);
+    out.local_bytes = attribute(m, k, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+    out.shared_bytes = k->shared;
+    out.max_group = k->max_group;
+    out.preferred_multiple = m->device->warp;
+    *ret_kernel = out;
+    return 0;
+}
+
+const struct backend_module_ops cuda_module_ops = {
+    .load = module_load,
+    .unload = module_unload,
+    .kernel_count = module_kernel_count,
+    .kernel = module_kernel,
+};

@@ -1,0 +1,33 @@
+/* A loaded module and its kernels, sorted by name. */
+#ifndef BACKEND_CUDA_MODULE_H
+#define BACKEND_CUDA_MODULE_H
+
+#include "daemon/backend/cuda/device.h"
+
+#define CUDA_PARAMS_MAX 64u
+
+struct cuda_kernel {
+    char *name; /* owned */
+    CUfunction function;
+    struct bytes kinds; /* of its parameters, see binary.h; the module's */
+    bool described;     /* what follows is known: it is asked for at first use */
+    unsigned param_count;
+    uint32_t param_size[CUDA_PARAMS_MAX]; /* bytes */
+    uint64_t max_group;                   /* work items, by what the kernel uses */
+    uint64_t shared;                      /* bytes of shared memory it declares */
+    uint64_t shared_allowed;              /* bytes of dynamic shared memory before opting in */
+};
+
+struct backend_module {
+    struct backend_device *device;
+    CUmodule module;
+    uint8_t *kinds;              /* owned; what kernels[].kinds point into */
+    struct cuda_kernel *kernels; /* owned */
+    unsigned kernel_count;
+};
+
+/* The described kernel. ERR_NOT_FOUND. */
+int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
+                     struct err *e);
+
+#endif

@@ -1,0 +1,177 @@
+#include "daemon/backend/cuda/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
+                         struct err *e)
+{
+    struct backend_stream *s = calloc(1, sizeof *s);
+    if (!s) {
+        return err_set(e, ERR_NOMEM, "a stream");
+    }
+    /* CUDA counts downwards: 0 is the least, -5 the greatest */
+    int value = d->priority_least - priority;
+    value = value < d->priority_greatest ? d->priority_greatest : value;
+    value = value > d->priority_least ? d->priority_least : value;
+    s->device = d;
+    int rc =
+        CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &s->stream, CU_STREAM_NON_BLOCKING, value);
+    if (rc != 0) {
+        free(s);
+        return rc;
+    }
+    *ret_stream = s;
+    return 0;
+}
+
+static void stream_destroy(struct backend_stream *s)
+{
+    if (!s) {
+        return;
+    }
+    cuda_event_give(s->device, s->begin);
+    s->device->cu.StreamDestroy(s->stream);
+    free(s);
+}
+
+int cuda_stream_begin(struct backend_stream *s, struct err *e)
+{
+    if (s->begin) {
+        return 0;
+    }
+    CUevent event = NULL;
+    int rc = cuda_event_take(s->device, &event, e);
+    rc = rc == 0 ? CUDA_CALL(&s->device->cu, e, EventRecord, event, s->stream) : rc;
+    if (rc != 0) {
+        cuda_event_give(s->device, event);
+        return rc;
+    }
+    s->begin = event;
+    return 0;
+}
+
+static int ref_check(struct backend_ref ref, uint64_t size, const char *what, struct err *e)
+{
+    if (size == 0 || ref.offset > ref.block->size || size > ref.block->size - ref.offset) {
+        return err_set(e, ERR_RANGE, "%s: %llu bytes at %llu in a block of %llu", what,
+                       (unsigned long long)size, (unsigned long long)ref.offset,
+                       (unsigned long long)ref.block->size);
+    }
+    return 0;
+}
+
+static CUdeviceptr address_of(struct backend_ref ref)
+{
+    return ref.block->address + ref.offset;
+}
+
+static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
+                        uint64_t size, struct err *e)
+{
+    int rc = ref_check(dst, size, "write", e);
+    rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
+    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyHtoDAsync, address_of(dst), host, size,
+                               s->stream)
+                   : rc;
+}
+
+static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
+                       struct err *e)
+{
+    int rc = ref_check(src, size, "read", e);
+    rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
+    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyDtoHAsync, host, address_of(src), size,
+                               s->stream)
+                   : rc;
+}
+
+static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
+                       uint64_t size, struct err *e)
+{
+    int rc = ref_check(dst, size, "copy to", e);
+    rc = rc == 0 ? ref_check(src, size, "copy from", e) : rc;
+    if (rc == 0 && dst.block == src.block && dst.offset < src.offset + size &&
+        src.offset < dst.offset + size) {
+        rc = err_set(e, ERR_INVALID, "copy: the ranges overlap");
+    }
+    rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
+    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyDtoDAsync, address_of(dst), address_of(src),
+                               size, s->stream)
+                   : rc;
+}
+
+/* The shortest pattern that repeated gives the same bytes. */
+static size_t period(const uint8_t *pattern, size_t size)
+{
+    while (size > 1 && memcmp(pattern, pattern + size / 2, size / 2) == 0) {
+        size /= 2;
+    }
+    return size;
+}
+
+/* The driver sets words of at most 4 bytes; a longer pattern is set column by column. */
+static int words_set(struct backend_stream *s, CUdeviceptr at, const uint8_t *pattern, size_t n,
+                     uint64_t size, struct err *e)
+{
+    const struct cuda_driver *cu = &s->device->cu;
+    uint32_t word[4] = {0};
+    uint16_t half = 0;
+    memcpy(word, pattern, n);
+    memcpy(&half, pattern, n < sizeof half ? n : sizeof half);
+    switch (n) {
+    case 1:
+        return CUDA_CALL(cu, e, MemsetD8Async, at, pattern[0], size, s->stream);
+    case 2:
+        return CUDA_CALL(cu, e, MemsetD16Async, at, half, size / 2, s->stream);
+    case 4:
+        return CUDA_CALL(cu, e, MemsetD32Async, at, word[0], size / 4, s->stream);
+    default:
+        break;
+    }
+    int rc = 0;
+    for (size_t i = 0; i < n / 4 && rc == 0; i++) {
+        rc = CUDA_CALL(cu, e, MemsetD2D32Async, at + 4 * i, n, word[i], 1, size / n, s->stream);
+    }
+    return rc;
+}
+
+static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,
+                       size_t pattern_size, uint64_t size, struct err *e)
+{
+    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)) != 0 ||
+        size % pattern_size != 0 || dst.offset % pattern_size != 0) {
+        return err_set(e, ERR_INVALID, "fill: %llu bytes at %llu with a pattern of %zu bytes",
+                       (unsigned long long)size, (unsigned long long)dst.offset, pattern_size);
+    }
+    int rc = ref_check(dst, size, "fill", e);
+    rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
+    return rc == 0 ? words_set(s, address_of(dst), pattern, period(pattern, pattern_size), size, e)
+                   : rc;
+}
+
+static int stream_wait(struct backend_stream *s, struct backend_marker *m, struct err *e)
+{
+    return CUDA_CALL(&s->device->cu, e, StreamWaitEvent, s->stream, m->end, 0);
+}
+
+/* Commands start when they are enqueued. */
+static int stream_flush(struct backend_stream *s, struct err *e)
+{
+    (void)s;
+    (void)e;
+    return 0;
+}
+
+const struct backend_stream_ops cuda_stream_ops = {
+    .create = stream_create,
+    .destroy = stream_destroy,
+    .write = stream_write,
+    .read = stream_read,
+    .copy = stream_copy,
+    .fill = stream_fill,
+    .launch = cuda_launch,
+    .mark = cuda_mark,
+    .wait = stream_wait,
+    .flush = stream_flush,
+};
