@@ -168,19 +168,23 @@ int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_desc *ret_
     if (rc != 0) {
         return rc;
     }
-    if (index >= gpud_table_rows(t)) {
+    if (gpud_table_find(t, "device") < 0) {
+        rc = err_set(&e, ERR_PROTOCOL, "the daemon's table of devices has no column \"device\"");
+    } else if (index >= gpud_table_rows(t)) {
         rc = err_set(&e, ERR_NOT_FOUND, "the daemon has %u devices", gpud_table_rows(t));
     } else {
+        char kind[GPUD_NAME];
         gpud_device_desc desc = {
-            .id = cell_value(t, index, "id"),
+            .id = cell_value(t, index, "device"),
             .memory_bytes = cell_value(t, index, "memory"),
-            .memory_used = cell_value(t, index, "used"),
-            .cpu = cell_value(t, index, "cpu") != 0,
+            .memory_used = cell_value(t, index, "buffers"),
         };
         cell_text(t, index, "name", desc.name, sizeof desc.name);
         cell_text(t, index, "backend", desc.backend, sizeof desc.backend);
         cell_text(t, index, "state", desc.state, sizeof desc.state);
-        desc.simulated = strcmp(desc.backend, "sim") == 0;
+        cell_text(t, index, "kind", kind, sizeof kind);
+        desc.cpu = strcmp(kind, "CPU") == 0;
+        desc.simulated = strcmp(kind, "simulated") == 0;
         rc = desc_return(ret_device, &desc, sizeof desc, &e);
     }
     gpud_table_free(t);

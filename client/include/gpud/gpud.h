@@ -262,9 +262,9 @@ typedef struct gpud_device_desc {
     size_t size;
     uint64_t id;
     uint64_t memory_bytes;
-    uint64_t memory_used;
-    bool cpu;       /* computes on the host's processor */
-    bool simulated; /* computes slowly, times are invented */
+    uint64_t memory_used; /* by buffers, of all tenants */
+    bool cpu;             /* computes on the host's processor */
+    bool simulated;       /* computes slowly, times are invented */
     char name[128];
     char backend[GPUD_NAME]; /* "cuda", "opencl", "vulkan", "sim" */
     char state[GPUD_NAME];   /* "ready", "absent", … */

@@ -763,7 +763,7 @@ START_TEST(tables)
     gpud_table *t = NULL;
     gpud_device_desc d = {.size = sizeof d};
     OK(gpud_query(client, "devices", NULL, &t));
-    ck_assert_uint_eq(gpud_table_columns(t), 2);
+    ck_assert_uint_eq(gpud_table_columns(t), 7);
     ck_assert_uint_eq(gpud_table_rows(t), 1);
     ck_assert_str_eq(gpud_table_column_name(t, 1), "name");
     ck_assert(gpud_table_column_wide(t, 1) && !gpud_table_column_wide(t, 0));
@@ -774,6 +774,12 @@ START_TEST(tables)
     gpud_table_free(t);
     OK(gpud_device_info(client, 0, &d));
     ck_assert_uint_eq(d.id, 3);
+    ck_assert_uint_eq(d.memory_bytes, 4096);
+    ck_assert_uint_eq(d.memory_used, 64);
+    ck_assert(d.simulated && !d.cpu);
+    ck_assert_str_eq(d.name, "a device");
+    ck_assert_str_eq(d.backend, "sim");
+    ck_assert_str_eq(d.state, "ready");
     FAILS(gpud_device_info(client, 1, &d), GPUD_ERR_NOT_FOUND);
 }
 END_TEST

@@ -1,0 +1,236 @@
+/* What the fake daemon answers. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/unit/client/fake_int.h"
+
+void fake_answer(struct slot *s, const struct schema *schema, const void *msg)
+{
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    nng_msg *reply = NULL;
+    capbuf_init(&out, 64u << 20);
+    if (proto_encode(schema, msg, &out, &e) != 0) {
+        (void)fprintf(stderr, "fake daemon: %s\n", e.text);
+        exit(1);
+    }
+    if (nng_msg_alloc(&reply, 0) != 0 || nng_msg_append(reply, out.data, out.size) != 0) {
+        (void)fprintf(stderr, "fake daemon: no memory for an answer\n");
+        exit(1);
+    }
+    capbuf_finish(&out);
+    s->state = SLOT_SEND;
+    nng_aio_set_msg(s->aio, reply);
+    nng_ctx_send(s->ctx, s->aio);
+}
+
+void fake_answer_error(struct slot *s, int code, const char *text)
+{
+    struct msg_error msg = {
+        .code = code,
+        .step = -1,
+        .arg = -1,
+        .text = bytes_str(text),
+        .retry_after_ns = code == ERR_BUSY ? 1000000 : 0,
+    };
+    fake_answer(s, &schema_msg_error, &msg);
+}
+
+bool fake_fresh(struct fake *f, uint64_t handle)
+{
+    bool good = handle >> 16 == f->life;
+    f->stale += good ? 0 : 1;
+    return good;
+}
+
+void fake_hello(struct slot *s, struct bytes message)
+{
+    struct fake *f = s->fake;
+    struct msg_hello msg;
+    struct proto_span span;
+    uint8_t id[PROTO_CLIENT_ID_BYTES] = {0};
+    if (f->mode == FAKE_REFUSE) {
+        fake_answer_error(s, ERR_PERMISSION, "not you");
+        return;
+    }
+    if (proto_decode(&schema_msg_hello, message, &msg, NULL) != 0) {
+        fake_answer_error(s, ERR_PROTOCOL, "bad hello");
+        return;
+    }
+    for (struct proto_iter it = proto_iter_of(msg.taken);
+         proto_list_next(&it, &schema_span, &span);) {
+        for (uint64_t i = 0; i < span.count && span.first + i < SEQS; i++) {
+            f->seen[span.first + i] |= 2;
+        }
+    }
+    id[0] = (uint8_t)f->life;
+    struct msg_welcome welcome = {
+        .major = PROTO_MAJOR,
+        .minor = PROTO_MINOR,
+        .daemon_id = bytes_of(id, sizeof id),
+        .resumed = f->knows_session,
+        .expect = f->knows_session ? f->highest + 1 : msg.resume,
+        .max_message = PROTO_MESSAGE_MAX,
+        .max_inflight = f->max_inflight,
+        .max_reorder = 1024,
+        .build = bytes_str("fake"),
+        .tenant = bytes_str("tester"),
+        .may_load = 1,
+        .session = 7,
+    };
+    f->knows_session = true;
+    fake_answer(s, &schema_msg_welcome, &welcome);
+}
+
+static void kernel_answer(struct slot *s, struct bytes name)
+{
+    struct capbuf args;
+    struct capbuf list;
+    capbuf_init(&args, 4096);
+    capbuf_init(&list, 4096);
+    if (bytes_equal_str(name, "missing")) {
+        fake_answer_error(s, ERR_NOT_FOUND, "no kernel 'missing'");
+        return;
+    }
+    struct proto_karg a = {.name = bytes_str("a"), .kind = 1, .dtype = DTYPE_F32, .bytes = 4};
+    struct proto_karg x = {.name = bytes_str("x"), .kind = 2, .access = ACCESS_INOUT};
+    (void)proto_list_add(&schema_karg, &a, &args, NULL);
+    (void)proto_list_add(&schema_karg, &x, &args, NULL);
+    struct proto_kernel kernel = {
+        .handle = s->fake->life << 16 | ++s->fake->next,
+        .name = name,
+        .version = 1,
+        .auto_grid = 1,
+        .signature = bytes_str("touch(f32 a, inout T x[n])"),
+        .args = proto_list_of(&args, 2),
+    };
+    (void)proto_list_add(&schema_kernel, &kernel, &list, NULL);
+    struct msg_kernel_found found = {.kernels = proto_list_of(&list, 1)};
+    fake_answer(s, &schema_msg_kernel_found, &found);
+    capbuf_finish(&args);
+    capbuf_finish(&list);
+}
+
+static void module_answer(struct slot *s, struct bytes source)
+{
+    struct capbuf list;
+    if (source.size > 0 && source.data[0] == '!') {
+        struct msg_error failed = {
+            .code = ERR_COMPILE,
+            .step = -1,
+            .arg = -1,
+            .text = bytes_str("k.cl:1:1: expected expression"),
+            .log = bytes_str("k.cl:1:1: error: expected expression\n1 error"),
+        };
+        fake_answer(s, &schema_msg_error, &failed);
+        return;
+    }
+    capbuf_init(&list, 4096);
+    struct proto_kernel kernel = {
+        .handle = s->fake->life << 16 | ++s->fake->next,
+        .name = bytes_str("mine"),
+    };
+    (void)proto_list_add(&schema_kernel, &kernel, &list, NULL);
+    struct msg_module msg = {
+        .module = s->fake->life << 16 | ++s->fake->next,
+        .log = bytes_str("warning: none"),
+        .kernels = proto_list_of(&list, 1),
+    };
+    fake_answer(s, &schema_msg_module, &msg);
+    capbuf_finish(&list);
+}
+
+/* One device, the third. */
+static void table_answer(struct slot *s)
+{
+    static const struct {
+        const char *name;
+        enum proto_column_kind kind;
+        uint64_t value;
+        const char *text;
+    } column[] = {
+        {"device", COLUMN_UINT, 3, ""},     {"name", COLUMN_TEXT, 0, "a device"},
+        {"backend", COLUMN_TEXT, 0, "sim"}, {"kind", COLUMN_TEXT, 0, "simulated"},
+        {"memory", COLUMN_BYTES, 4096, ""}, {"buffers", COLUMN_BYTES, 64, ""},
+        {"state", COLUMN_TEXT, 0, "ready"},
+    };
+    const size_t count = sizeof column / sizeof column[0];
+    struct capbuf columns, cells, rows;
+    capbuf_init(&columns, 4096);
+    capbuf_init(&cells, 4096);
+    capbuf_init(&rows, 4096);
+    for (size_t i = 0; i < count; i++) {
+        struct proto_column c = {
+            .name = bytes_str(column[i].name),
+            .kind = column[i].kind,
+            .wide = i == 1,
+        };
+        struct proto_cell cell = {.value = column[i].value, .text = bytes_str(column[i].text)};
+        (void)proto_list_add(&schema_column, &c, &columns, NULL);
+        (void)proto_list_add(&schema_cell, &cell, &cells, NULL);
+    }
+    struct proto_row row = {.cells = proto_list_of(&cells, count)};
+    (void)proto_list_add(&schema_row, &row, &rows, NULL);
+    struct msg_table table = {
+        .name = bytes_str("devices"),
+        .columns = proto_list_of(&columns, count),
+        .rows = proto_list_of(&rows, 1),
+    };
+    fake_answer(s, &schema_msg_table, &table);
+    capbuf_finish(&columns);
+    capbuf_finish(&cells);
+    capbuf_finish(&rows);
+}
+
+static void program_answer(struct slot *s, const struct msg_program_create *msg)
+{
+    struct proto_step step;
+    for (struct proto_iter it = proto_iter_of(msg->steps);
+         proto_list_next(&it, &schema_step, &step);) {
+        if (step.op == OP_LAUNCH && !fake_fresh(s->fake, step.kernel)) {
+            fake_answer_error(s, ERR_STALE_HANDLE, "kernel");
+            return;
+        }
+    }
+    struct msg_program told = {.program = s->fake->life << 16 | ++s->fake->next};
+    fake_answer(s, &schema_msg_program, &told);
+}
+
+void fake_serve(struct slot *s, unsigned kind, const union any *msg)
+{
+    struct msg_done done = {0};
+    struct msg_pong pong = {0};
+    switch (kind) {
+    case MSG_KIND_PING:
+        pong.value = msg->ping.value;
+        fake_answer(s, &schema_msg_pong, &pong);
+        break;
+    case MSG_KIND_BUFFER_CREATE:
+        fake_buffer_create(s, &msg->buffer_create);
+        break;
+    case MSG_KIND_BUFFER_FREE:
+        fake_buffer_free(s, msg->buffer_free.handle);
+        break;
+    case MSG_KIND_BUFFER_INFO:
+        fake_buffer_info(s, msg->buffer_info.handle);
+        break;
+    case MSG_KIND_KERNEL_FIND:
+        kernel_answer(s, msg->kernel_find.name);
+        break;
+    case MSG_KIND_MODULE_LOAD:
+        module_answer(s, msg->module_load.source);
+        break;
+    case MSG_KIND_PROGRAM_CREATE:
+        program_answer(s, &msg->program_create);
+        break;
+    case MSG_KIND_SUBMIT:
+        fake_submit(s, &msg->submit);
+        break;
+    case MSG_KIND_QUERY:
+        table_answer(s);
+        break;
+    default:
+        fake_answer(s, &schema_msg_done, &done);
+        break;
+    }
+}
