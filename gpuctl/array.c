@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/file.h"
 #include "gpuctl/half.h"
 #include "gpuctl/npy.h"
 
@@ -45,7 +44,25 @@ static int reshape(const struct spec *spec, struct array *array, struct ctl_err 
     return 0;
 }
 
-static int from_npy(const struct spec *spec, const struct file *file, struct array *ret_array,
+/* Takes the file's memory over where its elements can stay as they are. */
+static int take_npy(const struct npy *npy, struct file *file, struct array *ret_array,
+                    struct ctl_err *e)
+{
+    uint64_t bytes = gpud_shape_bytes(npy->shape);
+    if (npy->swap || npy->fortran || bytes == 0) {
+        int rc = array_create(npy->shape, ret_array, e);
+        if (rc == 0) {
+            npy_copy(npy, file->data, ret_array->data);
+        }
+        return rc;
+    }
+    memmove(file->data, (const char *)file->data + npy->data_at, bytes);
+    *ret_array = (struct array){.shape = npy->shape, .data = file->data};
+    file->data = NULL;
+    return 0;
+}
+
+static int from_npy(const struct spec *spec, struct file *file, struct array *ret_array,
                     struct ctl_err *e)
 {
     struct npy npy;
@@ -58,11 +75,10 @@ static int from_npy(const struct spec *spec, const struct file *file, struct arr
                            gpud_dtype_name((int)npy.shape.dtype), gpud_dtype_name(spec->dtype));
     }
     struct array array;
-    rc = array_create(npy.shape, &array, e);
+    rc = take_npy(&npy, file, &array, e);
     if (rc != 0) {
         return rc;
     }
-    npy_copy(&npy, file->data, array.data);
     rc = reshape(spec, &array, e);
     if (rc != 0) {
         array_finish(&array);
@@ -72,7 +88,7 @@ static int from_npy(const struct spec *spec, const struct file *file, struct arr
     return 0;
 }
 
-static int from_raw(const struct spec *spec, const struct file *file, struct array *ret_array,
+static int from_raw(const struct spec *spec, struct file *file, struct array *ret_array,
                     struct ctl_err *e)
 {
     size_t size = gpud_dtype_size(spec->dtype);
@@ -83,17 +99,32 @@ static int from_raw(const struct spec *spec, const struct file *file, struct arr
             e, GPUD_ERR_ARG_SHAPE, "the file has %zu bytes, %" PRIu64 " are needed", file->size,
             spec->shape.ndim > 0 ? gpud_shape_bytes(shape) : gpud_shape_bytes(shape) + size);
     }
-    int rc = array_create(shape, ret_array, e);
-    if (rc == 0 && file->size > 0) {
-        memcpy(ret_array->data, file->data, file->size);
+    if (file->size == 0) {
+        return array_create(shape, ret_array, e);
     }
-    return rc;
+    *ret_array = (struct array){.shape = shape, .data = file->data};
+    file->data = NULL;
+    return 0;
 }
 
-static int from_file(const struct spec *spec, struct array *ret_array, struct ctl_err *e)
+static size_t least(uint64_t a, size_t b)
+{
+    return a < b ? (size_t)a : b;
+}
+
+static int from_file(const struct spec *spec, struct file_limit limit, struct array *ret_array,
+                     struct ctl_err *e)
 {
     struct file file;
-    int rc = file_load(spec->file, ARRAY_BYTES_MAX, &file, e);
+    uint64_t most = spec->raw && spec->shape.ndim > 0 ? gpud_shape_bytes(spec->shape) : UINT64_MAX;
+    struct file_limit less = {limit.file, least(most, limit.stream)};
+    int rc = file_load(spec->file, less, &file, e);
+    if (rc == GPUD_ERR_LIMIT && most < limit.stream) {
+        return ctl_err_set(e, GPUD_ERR_ARG_SHAPE, "%s, as the size says", e->text);
+    }
+    if (rc == GPUD_ERR_LIMIT) {
+        return ctl_err_set(e, rc, "%s (--max-input SIZE allows more)", e->text);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -128,10 +159,11 @@ static int from_list(const struct spec *spec, struct array *ret_array, struct ct
     return 0;
 }
 
-int array_load(const struct spec *spec, struct array *ret_array, struct ctl_err *e)
+int array_load(const struct spec *spec, struct file_limit limit, struct array *ret_array,
+               struct ctl_err *e)
 {
     if (spec->file != NULL) {
-        return from_file(spec, ret_array, e);
+        return from_file(spec, limit, ret_array, e);
     }
     if (spec->text != NULL) {
         return from_list(spec, ret_array, e);
@@ -139,14 +171,14 @@ int array_load(const struct spec *spec, struct array *ret_array, struct ctl_err 
     return array_create(spec->shape, ret_array, e);
 }
 
-int array_save(const struct array *array, const char *path, bool raw, struct ctl_err *e)
+int array_save(const struct array *array, struct save *save, bool raw, struct ctl_err *e)
 {
     char header[NPY_WRITE_MAX];
-    struct file_part parts[2] = {
+    struct save_part parts[2] = {
         {header, raw ? 0 : npy_write_header(array->shape, header)},
         {array->data, gpud_shape_bytes(array->shape)},
     };
-    return file_save(path, parts, 2, e);
+    return save_commit(save, parts, 2, e);
 }
 
 static double float_at(int dtype, const unsigned char *at)

@@ -5,6 +5,8 @@
 #include <gpud/gpud.h>
 
 #include "gpuctl/ctl_err.h"
+#include "gpuctl/file.h"
+#include "gpuctl/save.h"
 #include "gpuctl/spec.h"
 
 #define ARRAY_BYTES_MAX (UINT64_C(1) << 36) /* of one array on the command line */
@@ -17,11 +19,12 @@ struct array {
 /* Zeros. */
 int array_create(gpud_shape shape, struct array *ret_array, struct ctl_err *e);
 /* Makes what an array's description says: reads its file or list, zeros otherwise. May block. */
-int array_load(const struct spec *spec, struct array *ret_array, struct ctl_err *e);
+int array_load(const struct spec *spec, struct file_limit limit, struct array *ret_array,
+               struct ctl_err *e);
 void array_finish(struct array *array); /* a zeroed array is allowed */
 
-/* Writes it as .npy, or its bytes only. */
-int array_save(const struct array *array, const char *path, bool raw, struct ctl_err *e);
+/* Writes it as .npy, or its bytes only, and ends `save`. */
+int array_save(const struct array *array, struct save *save, bool raw, struct ctl_err *e);
 
 /* The first elements as text, "..." behind them if there are more. Always terminated. */
 void array_text(const struct array *array, unsigned elements, char *out, size_t size);

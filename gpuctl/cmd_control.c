@@ -20,6 +20,11 @@ int cmd_resume(struct ctl *ctl, struct options *options, struct ctl_err *e)
     return control(ctl, options, "resume", "jobs are taken again", e);
 }
 
+int cmd_reload(struct ctl *ctl, struct options *options, struct ctl_err *e)
+{
+    return control(ctl, options, "reload", "the settings were read again", e);
+}
+
 int cmd_pool_trim(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     return control(ctl, options, "pool-trim", "unused device memory was given back", e);

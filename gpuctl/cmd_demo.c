@@ -6,8 +6,8 @@
 
 #include "gpuctl/ctl.h"
 #include "gpuctl/demo.h"
-#include "gpuctl/file.h"
 #include "gpuctl/reference.h"
+#include "gpuctl/save.h"
 #include "gpuctl/spec.h"
 
 #define PHOTO_PACKAGE "python-matplotlib-data"
@@ -18,7 +18,7 @@ static const char *const photos[] = {
 
 enum { OPT_FILE = 1, OPT_IMAGE, OPT_DEVICE };
 
-static const struct option demo_options[] = {
+const struct option demo_option_list[] = {
     {"file", 'f', true, OPT_FILE},
     {"image", 0, true, OPT_IMAGE},
     {"device", 0, true, OPT_DEVICE},
@@ -29,6 +29,7 @@ struct demo_choice {
     const char *file;
     const char *image;
     uint64_t device; /* id + 1; 0: the daemon chooses */
+    struct save save;
 };
 
 static int parse(struct ctl *ctl, struct options *options, struct demo_choice *choice,
@@ -36,7 +37,7 @@ static int parse(struct ctl *ctl, struct options *options, struct demo_choice *c
 {
     const char *value = NULL;
     int id;
-    while ((id = ctl_option(ctl, options, demo_options, &value, e)) != OPTION_END) {
+    while ((id = ctl_option(ctl, options, demo_option_list, &value, e)) != OPTION_END) {
         if (id == OPTION_BAD) {
             return e->code;
         }
@@ -172,13 +173,13 @@ static void say_where(struct ctl *ctl, const struct demo_result *result)
     gpud_table_free(devices);
 }
 
-static int report(struct ctl *ctl, const struct demo_choice *choice, const struct image *photo,
+static int report(struct ctl *ctl, struct demo_choice *choice, const struct image *photo,
                   const struct demo_result *result, struct ctl_err *e)
 {
     struct demo_verdict verdict;
     int rc = demo_verify(photo, result, &verdict, e);
     if (rc == 0) {
-        rc = image_save_png(choice->file, &result->picture, e);
+        rc = image_save_png(&choice->save, &result->picture, e);
     }
     if (rc == 0) {
         say_where(ctl, result);
@@ -202,7 +203,7 @@ int cmd_demo(struct ctl *ctl, struct options *options, struct ctl_err *e)
         rc = find_photo(&choice, e);
     }
     if (rc == 0) {
-        rc = file_can_save(choice.file, e);
+        rc = save_begin(choice.file, &choice.save, e);
     }
     if (rc == 0) {
         rc = image_load(choice.image, &photo, e);
@@ -216,6 +217,7 @@ int cmd_demo(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc == 0) {
         rc = report(ctl, &choice, &photo, &result, e);
     }
+    save_finish(&choice.save);
     demo_finish(&result);
     image_finish(&photo);
     return rc;

@@ -7,7 +7,7 @@
 
 enum { OPT_LANG = 1, OPT_DEFINE, OPT_BUILD_OPTION };
 
-static const struct option check_options[] = {
+const struct option kernel_check_option_list[] = {
     {"lang", 0, true, OPT_LANG},
     {"define", 'D', true, OPT_DEFINE},
     {"build-option", 0, true, OPT_BUILD_OPTION},
@@ -19,7 +19,8 @@ static int parse(struct ctl *ctl, struct options *options, struct source *source
     const char *value = NULL;
     int id;
     int rc = 0;
-    while (rc == 0 && (id = ctl_option(ctl, options, check_options, &value, e)) != OPTION_END) {
+    while (rc == 0 &&
+           (id = ctl_option(ctl, options, kernel_check_option_list, &value, e)) != OPTION_END) {
         switch (id) {
         case OPTION_BAD:
             return e->code;

@@ -24,6 +24,8 @@ static const char run_help[] =
     "  --device ID|auto        where to run\n"
     "  --repeat N              run N times, inputs uploaded anew each time\n"
     "  --timeout MS            give up after this time (exit code 124)\n"
+    "  --max-input SIZE        bytes (512M, 4G) of one input file; without it the memory\n"
+    "                          of the largest device, 1G for pipes\n"
     "  --detach                do not wait for the job\n"
     "  --dry-run               check and show everything, run nothing\n"
     "Examples:\n"
@@ -32,36 +34,41 @@ static const char run_help[] =
     "      --arg in:@x.npy --arg inout:@y.npy --save 3=out.npy\n";
 
 static const char demo_help[] =
-    "  -f FILE           where the PNG goes (default gpud-demo.png)\n"
+    "  -f, --file FILE   where the PNG goes (default gpud-demo.png)\n"
     "  --image FILE      another photograph (JPEG or PNG)\n"
     "  --device ID|auto  where to run\n"
     "Finds the edges of a photograph in one program of several kernels and compares\n"
     "the result with a reference computed here; exit code 1 if they differ.\n";
 
 const struct command commands[] = {
-    {"ping", "", "Ask whether the daemon answers, and how fast", "", cmd_ping},
-    {"status", "", "What is served, and what is wrong (exit code 5: degraded)", "", cmd_status},
-    {"devices", "", "Devices, their back ends and memory", "", cmd_devices},
-    {"pool", "", "Device memory (also: pool stats)", "", cmd_pool},
-    {"pool stats", "", "Device memory", "", cmd_pool},
-    {"pool trim", "", "Give unused device memory back", "", cmd_pool_trim},
-    {"kernels", "[FILTER]", "Built-in kernels and what they take", "", cmd_kernels},
-    {"jobs", "[FILTER]", "Jobs: waiting, running and lately ended", "", cmd_jobs},
-    {"job show", "JOB", "Everything about one job", "", cmd_job_show},
-    {"job cancel", "JOB", "Ask for a job's end", "", cmd_job_cancel},
-    {"explain", "JOB", "Why a job waits", "", cmd_explain},
-    {"sessions", "", "Who is connected", "", cmd_sessions},
-    {"session kill", "SESSION", "End a session and its jobs", "", cmd_session_kill},
-    {"tenants", "", "Who pays, limits and use", "", cmd_tenants},
-    {"run", "[KERNEL] [OPTION...]", "Run one kernel and save what it produced", run_help, cmd_run},
-    {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, cmd_demo},
+    {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping},
+    {"status", "", "What is served, and what is wrong (exit code 5: degraded)", "", NULL,
+     cmd_status},
+    {"devices", "", "Devices, their back ends and memory", "", NULL, cmd_devices},
+    {"pool", "", "Device memory (also: pool stats)", "", NULL, cmd_pool},
+    {"pool stats", "", "Device memory", "", NULL, cmd_pool},
+    {"pool trim", "", "Give unused device memory back", "", NULL, cmd_pool_trim},
+    {"kernels", "[FILTER]", "Built-in kernels and what they take", "", NULL, cmd_kernels},
+    {"jobs", "[FILTER]", "Jobs: waiting, running and lately ended", "", NULL, cmd_jobs},
+    {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show},
+    {"job cancel", "JOB", "Ask for a job's end", "", NULL, cmd_job_cancel},
+    {"explain", "JOB", "Why a job waits", "", NULL, cmd_explain},
+    {"sessions", "", "Who is connected", "", NULL, cmd_sessions},
+    {"session kill", "SESSION", "End a session and its jobs", "", NULL, cmd_session_kill},
+    {"tenants", "", "Who pays, limits and use", "", NULL, cmd_tenants},
+    {"run", "[KERNEL] [OPTION...]", "Run one kernel and save what it produced", run_help,
+     run_option_list, cmd_run},
+    {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, demo_option_list,
+     cmd_demo},
     {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
-     "  --lang LANG, --define N[=V], --build-option OPTION as for run\n", cmd_kernel_check},
-    {"config show", "", "The configuration in force", "", cmd_config_show},
-    {"config check", "[FILE]", "Check a configuration file", "", cmd_config_check},
-    {"drain", "", "Finish what runs, take no new jobs", "", cmd_drain},
-    {"resume", "", "Take jobs again", "", cmd_resume},
-    {"log-level", "LEVEL", "error, warn, info or debug", "", cmd_log_level},
+     "  --lang LANG, --define N[=V], --build-option OPTION as for run\n", kernel_check_option_list,
+     cmd_kernel_check},
+    {"config show", "", "The configuration in force", "", NULL, cmd_config_show},
+    {"config check", "[FILE]", "Check a configuration file", "", NULL, cmd_config_check},
+    {"drain", "", "Finish what runs, take no new jobs", "", NULL, cmd_drain},
+    {"resume", "", "Take jobs again", "", NULL, cmd_resume},
+    {"reload", "", "Read the configuration again", "", NULL, cmd_reload},
+    {"log-level", "LEVEL", "error, warn, info or debug", "", NULL, cmd_log_level},
     {0},
 };
 

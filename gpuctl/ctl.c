@@ -83,7 +83,8 @@ static int load_token(struct file *ret_file, gpud_options *o, struct ctl_err *e)
     if (path == NULL || path[0] == '\0') {
         return 0;
     }
-    int rc = file_load(path, TOKEN_MAX + 1, ret_file, e);
+    const struct file_limit limit = {TOKEN_MAX + 1, TOKEN_MAX + 1};
+    int rc = file_load(path, limit, ret_file, e);
     if (rc != 0) {
         return ctl_err_wrap(e, "GPUD_TOKEN_FILE");
     }

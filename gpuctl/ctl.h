@@ -27,14 +27,19 @@ struct ctl {
 };
 
 struct command {
-    const char *name;    /* "ping"; "job show": two words */
-    const char *words;   /* synopsis of what follows the name */
-    const char *summary; /* one line */
-    const char *help;    /* options and examples; "" if the summary says all */
+    const char *name;             /* "ping"; "job show": two words */
+    const char *words;            /* synopsis of what follows the name */
+    const char *summary;          /* one line */
+    const char *help;             /* options and examples; "" if the summary says all */
+    const struct option *options; /* its own; NULL: none */
     /* Reads its options and words and does its work. 0, a GPUD_ERR_* code, CTL_USAGE, CTL_HELP,
      * CTL_VERSION with *e filled, or an exit code > 0 when all has been said already. */
     int (*run)(struct ctl *ctl, struct options *options, struct ctl_err *e);
 };
+
+extern const struct option run_option_list[];
+extern const struct option demo_option_list[];
+extern const struct option kernel_check_option_list[];
 
 extern const struct command commands[]; /* ends with a NULL name */
 /* The command of one or two words, NULL if there is none; second may be NULL. */
@@ -90,6 +95,7 @@ COMMAND(cmd_config_check);
 COMMAND(cmd_drain);
 COMMAND(cmd_resume);
 COMMAND(cmd_log_level);
+COMMAND(cmd_reload);
 COMMAND(cmd_session_kill);
 #undef COMMAND
 

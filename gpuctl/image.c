@@ -59,7 +59,7 @@ int image_load(const char *path, struct image *ret_image, struct ctl_err *e)
     static const unsigned char png[4] = {0x89, 'P', 'N', 'G'};
     static const unsigned char jpeg[3] = {0xff, 0xd8, 0xff};
     struct file file;
-    int rc = file_load(path, FILE_MAX, &file, e);
+    int rc = file_load(path, (struct file_limit){FILE_MAX, FILE_MAX}, &file, e);
     if (rc != 0) {
         return rc;
     }
@@ -74,7 +74,7 @@ int image_load(const char *path, struct image *ret_image, struct ctl_err *e)
     return rc == 0 ? 0 : ctl_err_wrap(e, "%s", path);
 }
 
-int image_save_png(const char *path, const struct image *image, struct ctl_err *e)
+int image_save_png(struct save *save, const struct image *image, struct ctl_err *e)
 {
     png_image png = {
         .version = PNG_IMAGE_VERSION,
@@ -85,14 +85,14 @@ int image_save_png(const char *path, const struct image *image, struct ctl_err *
     png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
     void *data = malloc(size);
     if (data == NULL) {
-        return ctl_err_set(e, GPUD_ERR_NOMEM, "%s: out of memory", path);
+        return ctl_err_set(e, GPUD_ERR_NOMEM, "%s: out of memory", save->path);
     }
     int rc;
     if (png_image_write_to_memory(&png, data, &size, 0, image->pixels, 0, NULL) == 0) {
-        rc = ctl_err_set(e, GPUD_ERR_IO, "%s: %s", path, png.message);
+        rc = ctl_err_set(e, GPUD_ERR_IO, "%s: %s", save->path, png.message);
     } else {
-        const struct file_part part = {data, size};
-        rc = file_save(path, &part, 1, e);
+        const struct save_part part = {data, size};
+        rc = save_commit(save, &part, 1, e);
     }
     free(data);
     return rc;

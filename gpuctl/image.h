@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "gpuctl/ctl_err.h"
+#include "gpuctl/save.h"
 
 #define IMAGE_SIDE_MAX 16384u /* pixels */
 
@@ -17,8 +18,8 @@ struct image {
 
 /* Reads a JPEG or PNG file as RGB, known by its content. May block. */
 int image_load(const char *path, struct image *ret_image, struct ctl_err *e);
-/* Writes a PNG, beside and renamed. */
-int image_save_png(const char *path, const struct image *image, struct ctl_err *e);
+/* Writes a PNG, and ends `save`. */
+int image_save_png(struct save *save, const struct image *image, struct ctl_err *e);
 void image_finish(struct image *image);
 
 #endif

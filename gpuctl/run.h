@@ -12,6 +12,7 @@
 
 #include "gpuctl/array.h"
 #include "gpuctl/ctl.h"
+#include "gpuctl/save.h"
 #include "gpuctl/source.h"
 #include "gpuctl/spec.h"
 
@@ -29,6 +30,7 @@ struct run_options {
     uint64_t device; /* id + 1; 0: the daemon chooses */
     uint64_t repeat;
     uint64_t timeout_ns; /* 0: none */
+    uint64_t max_input;  /* bytes of one file; 0: as large as the devices */
     bool detach;
     bool dry_run;
 };
@@ -42,6 +44,7 @@ struct run_arg {
     gpud_buffer buffer;        /* published, or resident because the arrays are large; id 0: none */
     gpud_arg value;
     const struct spec_save *save; /* NULL: not saved */
+    struct save saving;           /* begun if it is saved */
 };
 
 struct run {
@@ -61,8 +64,8 @@ int run_options_parse(struct ctl *ctl, struct options *options, struct run_optio
 
 /* Compiles or finds the kernel. Blocks. */
 int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Puts the arguments in the kernel's order and the --save options to them; checks that files can be
- * written. run->arg[].desc must be filled. */
+/* Puts the arguments in the kernel's order and the --save options to them; begins the files
+ * that are to be written. run->arg[].desc must be filled. */
 int run_order_args(struct run *run, struct ctl_err *e);
 /* Reads files and lists, opens published buffers, chooses inline or resident. Blocks. */
 int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e);

@@ -5,6 +5,8 @@
 #include "gpuctl/progress.h"
 #include "gpuctl/run.h"
 
+#define STREAM_BYTES_MAX (UINT64_C(1) << 30)
+
 /* The argument's name for messages: "argument 2 (y)". */
 static int wrap(struct ctl_err *e, const struct run *run, uint32_t index)
 {
@@ -89,6 +91,37 @@ static int open_published(struct ctl *ctl, struct run_arg *arg, struct ctl_err *
     return 0;
 }
 
+/* As much as the largest device has: no array can be larger. What cannot tell its size takes this
+ * machine's memory before it is known whether it ends: less, unless the user says more. */
+static struct file_limit input_limit(struct ctl *ctl, const struct run *run)
+{
+    struct file_limit limit = {run->options.max_input, run->options.max_input};
+    if (run->options.max_input > 0) {
+        return limit;
+    }
+    uint64_t most = 0;
+    gpud_device_desc d = {.size = sizeof d};
+    for (uint32_t i = 0; gpud_device_info(ctl->client, i, &d) == 0; i++) {
+        most = d.memory_bytes > most ? d.memory_bytes : most;
+    }
+    most = most > 0 && most < ARRAY_BYTES_MAX ? most : ARRAY_BYTES_MAX;
+    return (struct file_limit){most, most < STREAM_BYTES_MAX ? most : STREAM_BYTES_MAX};
+}
+
+static int load_array(struct ctl *ctl, const struct run *run, struct run_arg *arg,
+                      struct ctl_err *e)
+{
+    struct file_limit limit = {0};
+    arg->array.shape = arg->spec.shape;
+    if (arg->spec.access == GPUD_OUT) {
+        return 0; /* what is only written needs memory when it comes back */
+    }
+    if (arg->spec.file != NULL) {
+        limit = input_limit(ctl, run);
+    }
+    return array_load(&arg->spec, limit, &arg->array, e);
+}
+
 static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struct ctl_err *e)
 {
     switch (arg->spec.kind) {
@@ -102,9 +135,7 @@ static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struc
     case SPEC_PUBLISHED:
         return open_published(ctl, arg, e);
     default:
-        /* What is only written needs memory when it comes back. */
-        arg->array.shape = arg->spec.shape;
-        return arg->spec.access == GPUD_OUT ? 0 : array_load(&arg->spec, &arg->array, e);
+        return load_array(ctl, run, arg, e);
     }
 }
 

@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpuctl/file.h"
 #include "gpuctl/run.h"
 
 /* The names of a module's kernels, for messages. */
@@ -134,6 +133,18 @@ static int place_unnamed(struct run *run, bool *taken, struct ctl_err *e)
     return 0;
 }
 
+/* Does another argument go to the same file? */
+static bool saved_before(const struct run *run, const struct run_arg *arg)
+{
+    for (uint32_t i = 0; i < run->arg_count; i++) {
+        const struct run_arg *other = &run->arg[i];
+        if (other->save != NULL && strcmp(other->saving.path, arg->saving.path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int place_saves(struct run *run, struct ctl_err *e)
 {
     for (uint32_t i = 0; i < run->options.save_count; i++) {
@@ -150,7 +161,10 @@ static int place_saves(struct run *run, struct ctl_err *e)
         if (arg->save != NULL) {
             return ctl_err_usage(e, "--save: argument %d is saved twice", at);
         }
-        int rc = file_can_save(save->file, e);
+        int rc = save_begin(save->file, &arg->saving, e);
+        if (rc == 0 && saved_before(run, arg)) {
+            rc = ctl_err_usage(e, "--save: two arrays go to %s", save->file);
+        }
         if (rc != 0) {
             return rc;
         }
@@ -159,9 +173,25 @@ static int place_saves(struct run *run, struct ctl_err *e)
     return 0;
 }
 
+/* Where sizes follow from the data, others would mean nothing. */
+static int check_grid(const struct run *run, struct ctl_err *e)
+{
+    if (run->desc.auto_grid && run->options.grid.global[0] != 0) {
+        return ctl_err_usage(e,
+                             "the sizes of %s follow from its arrays: leave --global and --local "
+                             "out (its signature: %s)",
+                             run->desc.name, run->desc.signature);
+    }
+    return 0;
+}
+
 int run_order_args(struct run *run, struct ctl_err *e)
 {
     bool taken[RUN_ARGS] = {false};
+    int rc = check_grid(run, e);
+    if (rc != 0) {
+        return rc;
+    }
     if (run->options.arg_count != run->desc.arg_count) {
         char names[512];
         arg_names(run, names, sizeof names);
@@ -169,7 +199,7 @@ int run_order_args(struct run *run, struct ctl_err *e)
                              run->desc.arg_count, run->options.arg_count, names);
     }
     run->arg_count = run->options.arg_count;
-    int rc = place_named(run, taken, e);
+    rc = place_named(run, taken, e);
     if (rc == 0) {
         rc = place_unnamed(run, taken, e);
     }

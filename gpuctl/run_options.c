@@ -14,18 +14,27 @@ enum {
     OPT_DEVICE,
     OPT_REPEAT,
     OPT_TIMEOUT,
+    OPT_MAX_INPUT,
     OPT_DETACH,
     OPT_DRY_RUN,
 };
 
-static const struct option run_option_list[] = {
-    {"source", 0, true, OPT_SOURCE},    {"lang", 0, true, OPT_LANG},
-    {"define", 'D', true, OPT_DEFINE},  {"build-option", 0, true, OPT_BUILD_OPTION},
-    {"arg", 'a', true, OPT_ARG},        {"save", 0, true, OPT_SAVE},
-    {"global", 0, true, OPT_GLOBAL},    {"local", 0, true, OPT_LOCAL},
-    {"device", 0, true, OPT_DEVICE},    {"repeat", 0, true, OPT_REPEAT},
-    {"timeout", 0, true, OPT_TIMEOUT},  {"detach", 0, false, OPT_DETACH},
-    {"dry-run", 0, false, OPT_DRY_RUN}, {0},
+const struct option run_option_list[] = {
+    {"source", 0, true, OPT_SOURCE},
+    {"lang", 0, true, OPT_LANG},
+    {"define", 'D', true, OPT_DEFINE},
+    {"build-option", 0, true, OPT_BUILD_OPTION},
+    {"arg", 'a', true, OPT_ARG},
+    {"save", 0, true, OPT_SAVE},
+    {"global", 0, true, OPT_GLOBAL},
+    {"local", 0, true, OPT_LOCAL},
+    {"device", 0, true, OPT_DEVICE},
+    {"repeat", 0, true, OPT_REPEAT},
+    {"timeout", 0, true, OPT_TIMEOUT},
+    {"max-input", 0, true, OPT_MAX_INPUT},
+    {"detach", 0, false, OPT_DETACH},
+    {"dry-run", 0, false, OPT_DRY_RUN},
+    {0},
 };
 
 static int take_arg(struct run_options *o, const char *value, struct ctl_err *e)
@@ -106,6 +115,8 @@ static int take(struct run_options *o, int id, const char *value, struct ctl_err
         return spec_number("--repeat", value, 1, 1000000, &o->repeat, e);
     case OPT_TIMEOUT:
         return take_timeout(o, value, e);
+    case OPT_MAX_INPUT:
+        return spec_size("--max-input", value, 1, ARRAY_BYTES_MAX, &o->max_input, e);
     case OPT_DETACH:
         o->detach = true;
         return 0;

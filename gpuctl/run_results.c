@@ -55,7 +55,7 @@ static int fetch_and_save(struct ctl *ctl, struct run *run, struct ctl_err *e)
         }
         int rc = fetch(ctl, arg, e);
         if (rc == 0 && arg->save != NULL) {
-            rc = array_save(&arg->array, arg->save->file, arg->save->raw, e);
+            rc = array_save(&arg->array, &arg->saving, arg->save->raw, e);
         }
         if (rc != 0) {
             return ctl_err_wrap(e, "argument %u", i);
@@ -177,6 +177,7 @@ void run_finish(struct ctl *ctl, struct run *run)
         }
         array_finish(&arg->array);
         array_finish(&arg->first);
+        save_finish(&arg->saving);
     }
     if (run->module.id != 0 && !run->options.detach) {
         (void)gpud_module_unload(ctl->client, run->module);

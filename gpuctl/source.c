@@ -104,7 +104,7 @@ int source_load(gpud_client *client, const struct source *source, gpud_module *r
     struct file file;
     int rc = choose_lang(source, &lang, e);
     if (rc == 0) {
-        rc = file_load(source->file, SOURCE_MAX, &file, e);
+        rc = file_load(source->file, (struct file_limit){SOURCE_MAX, SOURCE_MAX}, &file, e);
     }
     if (rc != 0) {
         return rc;

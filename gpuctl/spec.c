@@ -288,6 +288,27 @@ int spec_number(const char *words, const char *text, uint64_t min, uint64_t max,
     return 0;
 }
 
+int spec_size(const char *words, const char *text, uint64_t min, uint64_t max, uint64_t *ret_bytes,
+              struct ctl_err *e)
+{
+    static const char units[] = "KMGT";
+    char digits[24];
+    size_t length = strlen(text);
+    const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
+    unsigned shift = unit != NULL ? (unsigned)(unit - units + 1) * 10 : 0;
+    length -= unit != NULL ? 1 : 0;
+    uint64_t number = 0;
+    struct ctl_err ignored;
+    snprintf(digits, sizeof digits, "%.*s", (int)(length < sizeof digits ? length : 0), text);
+    if (spec_number(words, digits, 0, UINT64_MAX >> shift, &number, &ignored) != 0 ||
+        number << shift < min || number << shift > max) {
+        return ctl_err_usage(e, "%s: '%s' is no size from %llu to %llu bytes (512M, 4G)", words,
+                             text, (unsigned long long)min, (unsigned long long)max);
+    }
+    *ret_bytes = number << shift;
+    return 0;
+}
+
 int spec_save_parse(const char *text, struct spec_save *ret_save, struct ctl_err *e)
 {
     struct spec_save save = {0};

@@ -63,6 +63,9 @@ int spec_grid(const char *text, uint64_t ret_size[3], struct ctl_err *e);
 /* A whole number of at least `min` and at most `max`; words name the option in the error. */
 int spec_number(const char *words, const char *text, uint64_t min, uint64_t max,
                 uint64_t *ret_number, struct ctl_err *e);
+/* The same for bytes: a K, M, G or T behind it multiplies by 1024 once to four times. */
+int spec_size(const char *words, const char *text, uint64_t min, uint64_t max, uint64_t *ret_bytes,
+              struct ctl_err *e);
 
 struct spec_save {
     char name[GPUD_NAME]; /* "": by index */

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/system/harness.h"
 
@@ -95,11 +96,81 @@ START_TEST(json)
 }
 END_TEST
 
+/* What cannot be read or saved is told before anything is computed. */
+START_TEST(files_come_first)
+{
+    static const char *const bad[][2] = {
+        {"x=in:f32=1,2", "y=/proc/y.npy"},        {"x=in:f32=1,2", "y=raw:/dev/null"},
+        {"x=in:f32=1,2", "y=/nowhere/y.npy"},     {"x=in:@/dev/zero", "y=raw:/tmp/never"},
+        {"x=in:@/proc/stat", "y=raw:/tmp/never"}, {"x=in:@/", "y=raw:/tmp/never"},
+    };
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    gpud_client *c = client_open(d.url);
+    uint64_t before = query_value(c, "status", NULL, "done");
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        int status = gpuctl(&d, out, err, "run", "scale", "--arg", "a=f32:2", "--arg", bad[i][0],
+                            "--arg", "y=out:f32:2", "--save", bad[i][1], "--max-input", "1M", NULL);
+        ck_assert_msg(status == 1, "%u: %d: %s", i, status, err);
+        ck_assert_msg(strstr(err, strchr(bad[i][i < 3 ? 1 : 0], '/')) != NULL, "%s", err);
+    }
+    ck_assert_uint_eq(query_value(c, "status", NULL, "done"), before);
+    ck_assert_int_ne(access("/tmp/never", F_OK), 0);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(sizes_that_mean_nothing_are_refused)
+{
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    int status = gpuctl(&d, out, err, "run", "scale", "--arg", "2", "--arg", "in:f32=1,2", "--arg",
+                        "out:f32:2", "--global", "2", NULL);
+    ck_assert_int_eq(status, 2);
+    ck_assert_msg(strstr(err, "--global") != NULL && strstr(err, "over n") != NULL, "%s", err);
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(devices_are_told)
+{
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=2", NULL);
+    gpud_client *c = client_open(d.url);
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create_on(c, 1, gpud_shape_1d(GPUD_F32, 1000), 0, NULL, &b));
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(0)));
+    for (unsigned i = 0; i < 2; i++) {
+        gpud_device_desc device = {.size = sizeof device};
+        ck_gpud_ok(gpud_device_info(c, i, &device));
+        ck_assert_uint_eq(device.id, i);
+        ck_assert_uint_eq(device.memory_bytes,
+                          query_value(c, "devices", i == 0 ? "0" : "1", "memory"));
+        ck_assert_uint_gt(device.memory_bytes, 0);
+        ck_assert(device.simulated && !device.cpu);
+        ck_assert_str_eq(device.backend, "sim");
+        ck_assert_str_eq(device.state, "ready");
+        ck_assert_str_ne(device.name, "");
+        ck_assert_uint_ge(device.memory_used, i == 1 ? 4000 : 0);
+        ck_assert_uint_le(device.memory_used, i == 1 ? device.memory_bytes : 0);
+    }
+    gpud_device_desc none = {.size = sizeof none};
+    ck_gpud_err(gpud_device_info(c, 2, &none), GPUD_ERR_NOT_FOUND);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gpuctl");
     suite_add(suite, run_with_files);
     suite_add(suite, exit_codes);
     suite_add(suite, json);
+    suite_add(suite, files_come_first);
+    suite_add(suite, sizes_that_mean_nothing_are_refused);
+    suite_add(suite, devices_are_told);
     return system_main(suite);
 }

@@ -62,6 +62,8 @@ expect 2 run k --global 0
 expect 2 run k --local 4
 expect 2 run k --repeat 0
 expect 2 run k --timeout -1
+expect 2 run k --max-input 0
+expect 2 run k --max-input 1X
 expect 2 run k --lang fortran
 expect 2 run k --define 1=2
 expect 2 run k --arg in:@- --arg in:@-
@@ -69,7 +71,7 @@ expect 2 run k --detach --save 0=x.npy
 expect 2 kernel check
 expect 1 demo --image "$dir/nothing.jpg" -f "$dir/x.png"
 expect 1 demo -f "$dir/nowhere/x.png"
-for command in ping status devices pool kernels jobs sessions tenants drain resume 'job show 1' \
+for command in ping status devices pool kernels jobs sessions tenants drain resume reload 'job show 1' \
     'job cancel 1' 'explain 1' 'config show' 'pool trim' 'pool stats' 'session kill 1' \
     'log-level info' 'run axpy' "kernel check $0"; do
     # shellcheck disable=SC2086 # words

@@ -270,5 +270,34 @@ START_TEST(saves_name_an_argument_and_a_file)
 }
 END_TEST
 
-SUITE_MAIN("spec", every_form_is_read, bad_forms_are_usage_errors, numbers_have_exact_bits,
-           lists_become_elements, grids_have_three_sizes, saves_name_an_argument_and_a_file)
+START_TEST(sizes_have_units)
+{
+    static const char *const bad[] = {"",
+                                      "K",
+                                      "1X",
+                                      "1KK",
+                                      "-1",
+                                      "1.5G",
+                                      "18446744073709551616",
+                                      "16777216T",
+                                      "0",
+                                      "99999999999999999999999999G"};
+    struct ctl_err e = {0};
+    uint64_t bytes = 7;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_int_eq(spec_size("x", bad[i], 1, UINT64_MAX, &bytes, &e), CTL_USAGE);
+        ck_assert_uint_eq(bytes, 7);
+    }
+    ck_assert_int_eq(spec_size("x", "100", 1, UINT64_MAX, &bytes, &e), 0);
+    ck_assert_uint_eq(bytes, 100);
+    ck_assert_int_eq(spec_size("x", "3K", 1, UINT64_MAX, &bytes, &e), 0);
+    ck_assert_uint_eq(bytes, 3072);
+    ck_assert_int_eq(spec_size("x", "2T", 1, UINT64_MAX, &bytes, &e), 0);
+    ck_assert_uint_eq(bytes, (uint64_t)2 << 40);
+    ck_assert_int_eq(spec_size("x", "2T", 1, 1000, &bytes, &e), CTL_USAGE);
+}
+END_TEST
+
+SUITE_MAIN("spec", sizes_have_units, every_form_is_read, bad_forms_are_usage_errors,
+           numbers_have_exact_bits, lists_become_elements, grids_have_three_sizes,
+           saves_name_an_argument_and_a_file)
