@@ -33,12 +33,14 @@ static void check_numbers(gpud_client *c, gpud_buffer b, unsigned count)
     }
 }
 
-/* Ten times: clients find the new front, workers and what lies in them stay. */
+/* Ten times: clients find the new front, workers and what lies in them stay. Simulated, and with a
+ * real driver. */
 START_TEST(front_killed_under_load)
 {
     struct daemon d;
     struct load load;
-    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=1,items=10000000", NULL);
+    daemon_start(&d, "--backend", _i == 0 ? "sim" : "opencl", "--backend-options",
+                 _i == 0 ? "devices=1,items=10000000" : "", NULL);
     gpud_client *c = client_open(d.url);
     gpud_buffer b = numbers(c, 1000);
     pid_t worker = daemon_worker(&d, 0);
@@ -46,16 +48,49 @@ START_TEST(front_killed_under_load)
     ck_assert_int_gt(worker, 0);
     ck_assert_int_gt(launcher, 0);
     load_start(&load, d.url, 3);
-    for (unsigned i = 0; i < 10; i++) {
+    uint64_t end_ns = now_ns() + (storm_seconds() - 5) * SECOND;
+    unsigned kills = 0;
+    while (kills < 10 || now_ns() < end_ns) {
         pause_ms(200);
         daemon_kill(&d);
         daemon_spawn(&d);
         daemon_wait_ready(&d);
+        kills++;
     }
-    (void)load_stop(&load);
+    storm_told("front", _i, kills, load_stop(&load), 0);
     ck_assert_int_eq(daemon_worker(&d, 0), worker);
     ck_assert_int_eq(daemon_launcher(&d), launcher);
     check_numbers(c, b, 1000);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* A job that changes what it reads goes on in its worker while there is no front. Its client asks
+ * the new one, who knows it: it is answered, and was done once. */
+START_TEST(adopted_writer)
+{
+    struct daemon d;
+    float values[1000];
+    daemon_start(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    gpud_buffer x = numbers(c, 1000);
+    gpud_buffer y = numbers(c, 1000);
+    gpud_arg args[] = {gpud_f32(1), gpud_in(x), gpud_inout(y)};
+    gpud_job *job = NULL;
+    gpud_job_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_launch(c, axpy, args, 3, NULL, NULL, &job));
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
+    ck_until(gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.dispatched_ns != 0);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    ck_gpud_ok(gpud_read(c, y, GPUD_F32, 0, 0, values, NULL));
+    for (unsigned i = 0; i < 1000; i++) {
+        ck_assert_float_eq(values[i], 2 * (float)i);
+    }
     gpud_close(c);
     daemon_stop(&d);
 }
@@ -321,7 +356,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("front");
-    suite_add(suite, front_killed_under_load);
+    suite_add_loop(suite, front_killed_under_load, 2);
+    suite_add(suite, adopted_writer);
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);
     suite_add(suite, draining);

@@ -23,6 +23,13 @@ uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
+uint64_t patience_ns(void)
+{
+    const char *text = getenv("GPUD_SYSTEM_PATIENCE");
+    uint64_t seconds = text != NULL ? strtoull(text, NULL, 10) : 0;
+    return (seconds > 0 ? seconds : 60) * SECOND;
+}
+
 void pause_ms(unsigned ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
@@ -324,6 +331,31 @@ pid_t daemon_launcher(const struct daemon *d)
     return find_process("gpud-launcher", d->dir);
 }
 
+pid_t daemon_compiler(const struct daemon *d)
+{
+    char path[64];
+    char name[32] = "";
+    int child = 0;
+    pid_t found = 0;
+    int launcher = (int)daemon_launcher(d);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", launcher, launcher);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && found == 0 && fscanf(f, "%d", &child) == 1) {
+        (void)snprintf(path, sizeof path, "/proc/%d/comm", child);
+        FILE *comm = fopen(path, "re");
+        if (comm != NULL) {
+            found = fgets(name, sizeof name, comm) != NULL && strcmp(name, "gpud-compile\n") == 0
+                        ? child
+                        : 0;
+            (void)fclose(comm);
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return found;
+}
+
 pid_t daemon_worker(const struct daemon *d, unsigned device)
 {
     char row[16];
@@ -435,11 +467,11 @@ static void finish_program(const char *const *argv)
     (void)waitpid(pid, NULL, 0);
 }
 
-void suite_add_case(Suite *suite, const char *name, const TTest *test)
+void suite_add_case(Suite *suite, const char *name, const TTest *test, int count)
 {
     TCase *tc = tcase_create(name);
     tcase_set_timeout(tc, 400);
-    tcase_add_test(tc, test);
+    tcase_add_loop_test(tc, test, 0, count);
     suite_add_tcase(suite, tc);
 }
 

@@ -19,8 +19,8 @@
 #define DAEMON_OUTPUT   65536
 #define MS              UINT64_C(1000000)
 #define SECOND          (1000 * MS)
-/* Nothing here takes so long unless it hangs. */
-#define PATIENCE (60 * SECOND)
+/* Nothing here takes so long unless it hangs: 60 s, or GPUD_SYSTEM_PATIENCE of them. */
+#define PATIENCE patience_ns()
 
 struct daemon {
     pid_t pid; /* 0: not running */
@@ -49,6 +49,7 @@ bool daemon_logged(const struct daemon *d, const char *text);
 
 pid_t daemon_worker(const struct daemon *d, unsigned device); /* 0: none at the moment */
 pid_t daemon_launcher(const struct daemon *d);                /* 0: none at the moment */
+pid_t daemon_compiler(const struct daemon *d);                /* 0: none at the moment */
 /* Until the device's worker is another one and the daemon is ready. */
 void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before);
 
@@ -69,6 +70,7 @@ void file_read(const char *path, char *out, size_t size);
 void file_write(const char *path, const void *data, size_t size);
 
 uint64_t now_ns(void);
+uint64_t patience_ns(void);
 void pause_ms(unsigned ms); /* between two looks */
 /* Children with results: runs work in a process of its own; it ends with what work returns, 1 on
  * a failed check. */
@@ -76,8 +78,9 @@ pid_t process_start(int (*work)(void *data), void *data);
 int process_wait(pid_t pid); /* exit status, or 128 + the signal */
 
 /* A case of its own for each test, so that CK_RUN_CASE can choose it. */
-#define suite_add(suite, test) suite_add_case((suite), #test, (test))
-void suite_add_case(Suite *suite, const char *name, const TTest *test);
+#define suite_add(suite, test)             suite_add_case((suite), #test, (test), 1)
+#define suite_add_loop(suite, test, count) suite_add_case((suite), #test, (test), (count))
+void suite_add_case(Suite *suite, const char *name, const TTest *test, int count);
 /* Runs the suite; for main. */
 int system_main(Suite *suite);
 

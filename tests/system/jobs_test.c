@@ -272,6 +272,37 @@ START_TEST(hanging_device)
 }
 END_TEST
 
+/* A device without room: the error says what was wanted and what is there; what is freed can be had
+ * again. Nobody's worker ends for it. */
+START_TEST(full_device)
+{
+    gpud_client *c = begin("speed=0,memory=67108864", "jobs.window", "4");
+    static float block[1u << 20];
+    gpud_buffer b[32] = {{0}};
+    unsigned count = 0;
+    int rc = 0;
+    while (count < 32 && rc == 0) {
+        rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1u << 20), 0, "big", &b[count]);
+        count += rc == 0;
+    }
+    ck_assert_int_eq(rc, GPUD_ERR_DEVICE_MEMORY);
+    ck_assert_msg(strstr(gpud_last_error()->text, "4194304") != NULL &&
+                      strstr(gpud_last_error()->text, "free") != NULL,
+                  "%s", gpud_last_error()->text);
+    ck_assert_uint_gt(count, 8);
+    gpud_arg args[] = {gpud_f32(2), gpud_host_out(block, 1u << 20, GPUD_F32)};
+    ck_gpud_err(gpud_call(c, kernel_find(c, "fill"), args, 2, NULL), GPUD_ERR_DEVICE_MEMORY);
+    ck_gpud_ok(gpud_fill(c, gpud_out(b[0]), gpud_f32(1)));
+    ck_gpud_ok(gpud_buffer_free(c, b[1]));
+    ck_gpud_ok(gpud_call(c, kernel_find(c, "fill"), args, 2, NULL));
+    ck_assert_float_eq(block[(1u << 20) - 1], 2);
+    ck_gpud_ok(gpud_read(c, b[0], GPUD_F32, 0, 0, block, NULL));
+    ck_assert_float_eq(block[(1u << 20) - 1], 1);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
 START_TEST(two_devices)
 {
     gpud_client *c = begin("devices=2,speed=0", "daemon.min_devices", "2");
@@ -303,6 +334,7 @@ int main(void)
     suite_add(suite, deadline);
     suite_add(suite, full_queue);
     suite_add(suite, hanging_device);
+    suite_add(suite, full_device);
     suite_add(suite, two_devices);
     return system_main(suite);
 }

@@ -1,12 +1,18 @@
 /* Kernels from users: what does not compile, does not end, or ends its worker. On OpenCL. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/system/harness.h"
 
 #define ITEMS 64u
 
 static struct daemon daemon_of_test;
+static unsigned flipped; /* files of the cache */
 
 static gpud_client *begin(const char *option, const char *value)
 {
@@ -57,6 +63,10 @@ static int launch_one(gpud_client *c, gpud_kernel k, float *y, uint64_t limit_ns
 static const char good[] = "__kernel void good(__global float *y) { y[0] = y[1] + 1.0f; }";
 static const char endless[] =
     "__kernel void endless(__global volatile float *y) { while (y[0] < 1.0f) { y[1] += 1.0f; } }";
+static const char slow[] = "__kernel void slow(__global volatile float *y) {\n"
+                           "    float sum = 0.0f;\n"
+                           "    for (int i = 0; i < 20000000; i++) { sum += y[2]; }\n"
+                           "    y[0] = y[1] + 1.0f + sum;\n}\n";
 static const char crash[] = "__kernel void crash(__global float *y) {\n"
                             "    __global float *p = (__global float *)(y[0] < 1.0f ? 16 : 0);\n"
                             "    *p = 1.0f;\n}\n";
@@ -102,26 +112,135 @@ START_TEST(include_refused)
 }
 END_TEST
 
-START_TEST(compile_bomb)
+/* Source that expands to nothing, 8 to the power of 16 times. */
+static const char *bomb(void)
 {
-    /* expands to nothing, 8 to the power of 16 times */
-    char bomb[2048] = "#define A0\n";
+    static char text[2048];
+    (void)snprintf(text, sizeof text, "#define A0\n");
     for (unsigned i = 1; i <= 16; i++) {
         char line[96];
         unsigned k = i - 1;
         (void)snprintf(line, sizeof line, "#define A%u A%u A%u A%u A%u A%u A%u A%u A%u\n", i, k, k,
                        k, k, k, k, k, k);
-        (void)strncat(bomb, line, sizeof bomb - strlen(bomb) - 1);
+        (void)strncat(text, line, sizeof text - strlen(text) - 1);
     }
-    (void)strncat(bomb, "A16\n__kernel void f(__global float *y) { y[0] = 1.0f; }\n",
-                  sizeof bomb - strlen(bomb) - 1);
-    gpud_client *c = begin("--set", "compile.cpu_s=4");
-    gpud_module m = {0};
-    ck_gpud_err(load(c, bomb, "bomb.cl", &m), GPUD_ERR_COMPILE_LIMIT);
+    (void)strncat(text, "A16\n__kernel void f(__global float *y) { y[0] = 1.0f; }\n",
+                  sizeof text - strlen(text) - 1);
+    return text;
+}
+
+/* A good kernel still compiles and runs, on the worker there was. */
+static void unharmed(gpud_client *c)
+{
     float y[ITEMS] = {0, 1};
     ck_gpud_ok(launch_one(c, load_kernel(c, good), y, 0, NULL));
     ck_assert_float_eq(y[0], 2);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+}
+
+/* Each of its two limits alone; which one is told. */
+START_TEST(compile_bomb)
+{
+    static const char *const limits[][2] = {{"compile.cpu_s=3", "CPU time"},
+                                            {"compile.wall_ms=6000", "ended after 6000 ms"}};
+    gpud_client *c = begin("--set", limits[_i][0]);
+    gpud_module m = {0};
+    ck_gpud_err(load(c, bomb(), "bomb.cl", &m), GPUD_ERR_COMPILE_LIMIT);
+    ck_assert_msg(strstr(gpud_last_error()->text, limits[_i][1]) != NULL, "%s",
+                  gpud_last_error()->text);
+    unharmed(c);
+    end(c);
+}
+END_TEST
+
+static int end_compiler(void *data)
+{
+    (void)data;
+    pid_t pid = 0;
+    ck_until((pid = daemon_compiler(&daemon_of_test)) != 0);
+    return kill(pid, SIGSEGV);
+}
+
+/* One that crashes costs its caller an answer, and nobody anything else. */
+START_TEST(compiler_crash)
+{
+    gpud_client *c = begin("--set", "jobs.window=4");
+    gpud_module m = {0};
+    pid_t pid = process_start(end_compiler, NULL);
+    ck_gpud_err(load(c, bomb(), "bomb.cl", &m), GPUD_ERR_COMPILE);
+    ck_assert_msg(strstr(gpud_last_error()->text, "crashed") != NULL, "%s",
+                  gpud_last_error()->text);
+    ck_assert_int_eq(process_wait(pid), 0);
+    unharmed(c);
+    end(c);
+}
+END_TEST
+
+/* ---- the cache and the log --------------------------------------------------------------------
+ */
+
+static void prepare_cache(char *dir, char *set, size_t size)
+{
+    daemon_prepare(&daemon_of_test, "--backend", "opencl", "--set", set, NULL);
+    (void)snprintf(dir, size, "%s/cache", daemon_of_test.dir);
+    (void)snprintf(set, size, "daemon.cache_dir=%s", dir);
+}
+
+/* Changes one byte in the middle of each file, and counts them. */
+static int flip(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)where;
+    char byte = 0;
+    int fd = kind == FTW_F && st->st_size > 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        ck_assert_int_eq(pread(fd, &byte, 1, st->st_size / 2), 1);
+        byte = (char)~byte;
+        ck_assert_int_eq(pwrite(fd, &byte, 1, st->st_size / 2), 1);
+        (void)close(fd);
+        flipped++;
+    }
+    return 0;
+}
+
+/* Binaries that changed on the disk are not believed but made again. */
+START_TEST(damaged_cache)
+{
+    char dir[DAEMON_PATH + 16];
+    char set[DAEMON_PATH + 40];
+    prepare_cache(dir, set, sizeof dir);
+    for (unsigned round = 0; round < 2; round++) {
+        flipped = 0;
+        ck_assert_int_eq(round == 0 ? 0 : nftw(dir, flip, 8, FTW_PHYS), 0);
+        ck_assert_uint_eq(flipped > 0, round > 0);
+        daemon_spawn(&daemon_of_test);
+        daemon_wait_ready(&daemon_of_test);
+        gpud_client *c = client_open(daemon_of_test.url);
+        unharmed(c);
+        end(c);
+    }
+}
+END_TEST
+
+static int drop(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+/* No byte of the log can be written, nor any file of the cache: service goes on. */
+START_TEST(full_disk)
+{
+    char dir[DAEMON_PATH + 16];
+    char set[DAEMON_PATH + 40];
+    prepare_cache(dir, set, sizeof dir);
+    (void)snprintf(daemon_of_test.log, sizeof daemon_of_test.log, "/dev/full");
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    ck_assert_int_eq(nftw(dir, drop, 8, FTW_PHYS | FTW_DEPTH), 0);
+    gpud_client *c = client_open(daemon_of_test.url);
+    unharmed(c);
     end(c);
 }
 END_TEST
@@ -179,14 +298,15 @@ START_TEST(crash_and_quarantine)
 }
 END_TEST
 
-/* Those that were in flight beside it are run again and come to no harm. */
+/* Those that were in flight beside it, and ran when it ended their worker, are run again and come
+ * to no harm. */
 START_TEST(crash_beside_others)
 {
-    gpud_client *c = begin("--set", "jobs.window=8");
+    gpud_client *c = begin("--set", "jobs.window=9");
     gpud_kernel bad = load_kernel(c, crash);
-    gpud_kernel fine = load_kernel(c, good);
+    gpud_kernel fine = load_kernel(c, slow);
     float y[ITEMS] = {0, 1};
-    float z[8][ITEMS];
+    float z[8][ITEMS] = {{0}};
     gpud_job *job[8];
     gpud_job *culprit = NULL;
     for (unsigned i = 0; i < 8; i++) {
@@ -268,7 +388,10 @@ int main(void)
     Suite *suite = suite_create("kernels");
     suite_add(suite, compile_error);
     suite_add(suite, include_refused);
-    suite_add(suite, compile_bomb);
+    suite_add_loop(suite, compile_bomb, 2);
+    suite_add(suite, compiler_crash);
+    suite_add(suite, damaged_cache);
+    suite_add(suite, full_disk);
     suite_add(suite, endless_loop);
     suite_add(suite, crash_and_quarantine);
     suite_add(suite, crash_beside_others);

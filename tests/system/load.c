@@ -179,3 +179,20 @@ uint64_t load_stop(struct load *load)
     (void)close(load->done);
     return sum;
 }
+
+/* The longer run is for the night. */
+unsigned storm_seconds(void)
+{
+    const char *text = getenv("GPUD_SYSTEM_SECONDS");
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 5;
+}
+
+void storm_told(const char *what, int backend, unsigned kills, uint64_t jobs, uint64_t replayed)
+{
+    if (getenv("GPUD_SYSTEM_SECONDS") != NULL) {
+        (void)printf("storm: %s, %s: %u kills, %llu jobs answered once and rightly, %llu replays\n",
+                     what, backend == 0 ? "sim" : "opencl", kills, (unsigned long long)jobs,
+                     (unsigned long long)replayed);
+        (void)fflush(stdout);
+    }
+}

@@ -20,4 +20,8 @@ void load_start(struct load *load, const char *url, unsigned processes);
 /* Asks the processes for their end; every one must have had only right answers. How many. */
 uint64_t load_stop(struct load *load);
 
+/* How long a storm lasts: 5 s, or GPUD_SYSTEM_SECONDS; then what it did is printed, too. */
+unsigned storm_seconds(void);
+void storm_told(const char *what, int backend, unsigned kills, uint64_t jobs, uint64_t replayed);
+
 #endif

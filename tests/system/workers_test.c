@@ -5,18 +5,19 @@
 
 #include "tests/system/load.h"
 
-/* Long enough to meet a job each time; the longer run is for the night. */
-static unsigned storm_seconds(void)
+/* 0: simulated, slow enough that each kill meets jobs; 1: a real driver. */
+static void start_backend(struct daemon *d, int which)
 {
-    const char *text = getenv("GPUD_SYSTEM_SECONDS");
-    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 5;
+    daemon_start(d, "--backend", which == 0 ? "sim" : "opencl", "--backend-options",
+                 which == 0 ? "devices=1,items=10000000" : "", NULL);
 }
 
+/* A worker every 250 ms: no job that was taken is lost, none is answered twice or wrongly. */
 START_TEST(killed_under_load)
 {
     struct daemon d;
     struct load load;
-    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=1,items=10000000", NULL);
+    start_backend(&d, _i);
     load_start(&load, d.url, 3);
     uint64_t end_ns = now_ns() + storm_seconds() * SECOND;
     unsigned kills = 0;
@@ -26,8 +27,9 @@ START_TEST(killed_under_load)
         pause_ms(250);
     }
     ck_assert_uint_gt(kills, 5);
-    load_stop(&load);
+    uint64_t jobs = load_stop(&load);
     gpud_client *c = client_open(d.url);
+    storm_told("worker", _i, kills, jobs, query_value(c, "status", NULL, "replayed"));
     ck_assert_uint_ge(query_value(c, "status", NULL, "restarts"), kills / 2);
     ck_assert_uint_gt(query_value(c, "status", NULL, "replayed"), 0);
     ck_assert_uint_eq(query_value(c, "status", NULL, "failed"), 0);
@@ -37,21 +39,105 @@ START_TEST(killed_under_load)
 }
 END_TEST
 
+/* A job that writes, launches and reads; 0: with the right result. */
+static int axpy_code(gpud_client *c, gpud_error *ret_error)
+{
+    float x[4] = {1, 2, 3, 4};
+    float y[4] = {10, 20, 30, 40};
+    gpud_job *job = NULL;
+    gpud_arg args[] = {gpud_f32(2), gpud_host(x, 4, GPUD_F32), gpud_host(y, 4, GPUD_F32)};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &job));
+    int code = gpud_wait(job, PATIENCE);
+    ret_error->size = sizeof *ret_error;
+    ck_gpud_ok(gpud_job_error(job, ret_error));
+    gpud_job_free(job);
+    ck_assert(code != 0 || y[3] == 48);
+    return code;
+}
+
 /* A stopped worker says nothing more: the heartbeat tells. Its job is done by the next one. */
 START_TEST(stopped)
 {
     struct daemon d;
     daemon_start(&d, "--backend", "sim", NULL);
+    gpud_error error;
     gpud_client *c = client_open(d.url);
-    gpud_kernel axpy = kernel_find(c, "axpy");
     pid_t worker = daemon_worker(&d, 0);
     ck_assert_int_eq(kill(worker, SIGSTOP), 0);
-    float x[4] = {1, 2, 3, 4};
-    float y[4] = {10, 20, 30, 40};
-    gpud_arg args[] = {gpud_f32(2), gpud_host(x, 4, GPUD_F32), gpud_host(y, 4, GPUD_F32)};
-    ck_gpud_ok(gpud_call(c, axpy, args, 3, NULL));
-    ck_assert_float_eq(y[3], 48);
+    ck_assert_int_eq(axpy_code(c, &error), 0);
     ck_assert_int_ne(daemon_worker(&d, 0), worker);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* What the driver tells, and an abort inside it: the worker ends, the job runs again on the next.
+ * The first worker's first launch is the daemon's own. */
+START_TEST(faulting_device)
+{
+    static const char *const scripts[] = {"speed=0,script=launch:3=fault",
+                                          "speed=0,script=launch:3=lost",
+                                          "speed=0,script=launch:3=crash"};
+    struct daemon d;
+    gpud_error error;
+    daemon_start(&d, "--backend", "sim", "--backend-options", scripts[_i], NULL);
+    gpud_client *c = client_open(d.url);
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(axpy_code(c, &error), 0);
+    ck_assert_int_eq(axpy_code(c, &error), 0);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "replayed"), 1);
+    ck_assert_int_ne(daemon_worker(&d, 0), worker);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* Its first write is the worker's own, at its start. One that faults each time is told as such,
+ * after two workers and no more. */
+START_TEST(always_faulting_device)
+{
+    struct daemon d;
+    gpud_error error;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "speed=0,script=write:2+=fault",
+                 NULL);
+    gpud_client *c = client_open(d.url);
+    ck_assert_int_eq(axpy_code(c, &error), GPUD_ERR_KERNEL_FAULT);
+    ck_assert_int_eq(error.effects, GPUD_EFFECTS_NONE);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 2);
+    gpud_close(c);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* The launcher is stopped as well, so that a worker's end cannot be had: its device is given up,
+ * the other one serves on; once the worker can be ended the device comes back. */
+START_TEST(cannot_be_killed)
+{
+    struct daemon d;
+    char text[1024];
+    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=2,speed=0", "--set",
+                 "daemon.min_devices=2", NULL);
+    gpud_client *c = client_open(d.url);
+    gpud_error error;
+    ck_assert_int_eq(axpy_code(c, &error), 0); /* compiled, too: that needs the launcher */
+    pid_t launcher = daemon_launcher(&d);
+    ck_assert_int_eq(kill(launcher, SIGSTOP), 0);
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGSTOP), 0);
+    ck_until(
+        (query_text(c, "devices", "0", "state", text, sizeof text), strcmp(text, "stuck") == 0));
+    query_text(c, "devices", "0", "reason", text, sizeof text);
+    ck_assert_msg(strstr(text, "cannot be ended") != NULL, "%s", text);
+    ck_assert_int_eq(axpy_code(c, &error), 0);
+    gpud_buffer b = {0};
+    gpud_device_desc device = {.size = sizeof device};
+    ck_gpud_ok(gpud_device_info(c, 0, &device));
+    ck_gpud_err(gpud_buffer_create_on(c, device.id, gpud_shape_1d(GPUD_F32, 10), 0, NULL, &b),
+                GPUD_ERR_NO_DEVICE);
+    ck_assert_int_eq(kill(launcher, SIGCONT), 0);
+    ck_until(
+        (query_text(c, "devices", "0", "state", text, sizeof text), strcmp(text, "ready") == 0));
+    ck_assert_int_eq(axpy_code(c, &error), 0);
     gpud_close(c);
     daemon_stop(&d);
 }
@@ -140,8 +226,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("workers");
-    suite_add(suite, killed_under_load);
+    suite_add_loop(suite, killed_under_load, 2);
     suite_add(suite, stopped);
+    suite_add_loop(suite, faulting_device, 3);
+    suite_add(suite, always_faulting_device);
+    suite_add(suite, cannot_be_killed);
     suite_add(suite, buffers_of_a_killed_worker);
     suite_add(suite, writer_is_not_replayed);
     return system_main(suite);
