@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/job_frame.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/resolve.h"
@@ -200,6 +201,9 @@ int request_submit(struct request_context *c, struct err *e)
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);
+    }
+    if (rc == 0) {
+        rc = job_frame_check(j, true, e);
     }
     if (rc == 0) {
         rc = check_bytes(f, j, e);

@@ -1,6 +1,8 @@
 #include "daemon/front/command.h"
 
+#include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/job_frame.h"
 #include "daemon/front/link.h"
 #include "daemon/front/meta.h"
 
@@ -135,110 +137,34 @@ void command_module_unload(struct device *d, uint64_t module)
     }
 }
 
-static int add_step(const struct job *j, const struct work_step *s, struct capbuf *refs,
-                    struct capbuf *steps, struct err *e)
+/* Nothing was sent: it ends as if it had not been its turn, and what it was to write is as before.
+ */
+static void not_sent(struct front *f, struct job *j, const struct err *e)
 {
-    capbuf_reset(refs);
-    for (unsigned i = 0; i < s->ref_count; i++) {
-        const struct work_ref *r = &j->work.refs[s->first_ref + i];
-        struct proto_ref ref = {.tag = r->tag, .id = r->id, .offset = r->offset, .size = r->size};
-        if (r->tag == REF_VALUE) {
-            ref.value = bytes_of(r->large != NULL ? r->large : r->value, r->size);
-        }
-        int rc = proto_list_add(&schema_ref, &ref, refs, e);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    uint64_t base = s->op == OP_WRITE ? j->input : s->op == OP_READ ? j->output : 0;
-    struct proto_wstep step = {
-        .op = s->op,
-        .step = s->step,
-        .args = proto_list_of(refs, s->ref_count),
-        .stage = base + s->stage,
-        .pattern = bytes_of(s->pattern, s->pattern_size),
-        .module = s->module != NULL ? s->module->id : 0,
-        .entry = bytes_str(s->entry),
-        .gx = s->global[0],
-        .gy = s->global[1],
-        .gz = s->global[2],
-        .lx = s->local[0],
-        .ly = s->local[1],
-        .lz = s->local[2],
-        .shared = s->shared,
-    };
-    return proto_list_add(&schema_wstep, &step, steps, e);
-}
-
-struct job_frame {
-    struct capbuf refs, steps, temps, after, meta;
-};
-
-static int add_temps(const struct work *w, struct capbuf *temps, struct err *e)
-{
-    int rc = 0;
-    for (unsigned i = 0; rc == 0 && i < w->temp_count; i++) {
-        struct proto_wtemp t = {.size = w->temps[i] > 0 ? w->temps[i] : 1};
-        rc = proto_list_add(&schema_wtemp, &t, temps, e);
-    }
-    return rc;
-}
-
-static int build_frame(struct job *j, struct job_frame *b, struct msg_f_job *ret_m, struct err *e)
-{
-    int rc = add_temps(&j->work, &b->temps, e);
-    for (unsigned i = 0; rc == 0 && i < j->work.step_count; i++) {
-        rc = add_step(j, &j->work.steps[i], &b->refs, &b->steps, e);
-    }
-    uint64_t after = 0;
-    for (const struct job_edge *x = j->preds; rc == 0 && x != NULL; x = x->next_pred) {
-        struct proto_jobref ref = {.job = x->pred->id};
-        rc = proto_list_add(&schema_jobref, &ref, &b->after, e);
-        after++;
-    }
-    if (rc == 0) {
-        rc = meta_of_job(j, &b->meta, e);
-    }
-    if (rc == 0) {
-        *ret_m = (struct msg_f_job){
-            .job = j->id,
-            .stream = j->stream,
-            .after = proto_list_of(&b->after, after),
-            .temps = proto_list_of(&b->temps, j->work.temp_count),
-            .steps = proto_list_of(&b->steps, j->work.step_count),
-            .meta = capbuf_view(&b->meta),
-        };
-    }
-    return rc;
+    j->retained = false;
+    job_leave_device(j);
+    job_set_state(j, JOB_QUEUED, clock_now_ns());
+    f->queued_count++;
+    job_conclude(f, j, JOB_FAILED, e);
 }
 
 void command_job(struct front *f, struct job *j)
 {
     struct device *d = j->device;
     struct err e = ERR_INIT;
-    struct job_frame b;
-    capbuf_init(&b.refs, FRAME_MAX_BYTES);
-    capbuf_init(&b.steps, FRAME_MAX_BYTES);
-    capbuf_init(&b.temps, FRAME_MAX_BYTES);
-    capbuf_init(&b.after, FRAME_MAX_BYTES);
-    capbuf_init(&b.meta, FRAME_META_MAX);
+    struct job_frame frame;
     struct msg_f_job m;
-    int rc = build_frame(j, &b, &m, &e);
+    job_frame_init(&frame, FRAME_MAX_BYTES);
+    int rc = job_frame_build(j, &frame, &m, &e);
     if (rc == 0) {
         rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &e);
     }
     if (rc == ERR_LIMIT || rc == ERR_NOMEM) {
-        j->retained = false;
-        (void)err_wrap(&e, "job is too large: split it");
-        job_conclude(f, j, JOB_FAILED, &e);
+        not_sent(f, j, &e);
     } else {
         sent(f, d, rc, &e);
     }
-    capbuf_finish(&b.refs);
-    capbuf_finish(&b.steps);
-    capbuf_finish(&b.temps);
-    capbuf_finish(&b.after);
-    capbuf_finish(&b.meta);
+    job_frame_finish(&frame);
 }
 
 void command_retire(struct front *f, struct job *j)

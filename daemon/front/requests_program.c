@@ -1,3 +1,4 @@
+#include "daemon/front/job_frame.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/resolve.h"
 
@@ -14,12 +15,16 @@ int request_program_create(struct request_context *c, struct err *e)
                                .temps = m->temps,
                                .steps = m->steps,
                                .unbound = true};
-    struct work work;
-    int rc = resolve(&in, &work, e);
+    struct job one = {.session = c->s, .tenant = c->s->tenant}; /* as it would be submitted */
+    int rc = resolve(&in, &one.work, e);
     if (rc != 0) {
         return rc;
     }
-    work_finish(&work);
+    rc = job_frame_check(&one, m->params.count == 0, e);
+    work_finish(&one.work);
+    if (rc != 0) {
+        return rc;
+    }
     struct program *p = NULL;
     rc = program_create(m->params, m->temps, m->steps, &p, e);
     if (rc != 0) {

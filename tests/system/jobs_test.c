@@ -44,6 +44,43 @@ static gpud_job *slow(gpud_client *c, gpud_buffer b, uint64_t ms, uint64_t deadl
     return job;
 }
 
+/* Many sorts of many passes each: more than a worker takes at once. Refused when its steps are
+ * told, or when parameters have their values, and nothing has changed. */
+START_TEST(too_many_steps)
+{
+    gpud_client *c = begin("speed=0", "jobs.window", "4");
+    gpud_buffer keys = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 64), GPUD_BUFFER_ZERO, NULL, &keys));
+    for (int bound = 0; bound < 2; bound++) {
+        gpud_program *p = NULL;
+        ck_gpud_ok(gpud_program_create(c, "sorts", &p));
+        gpud_arg to = gpud_inout(keys);
+        if (bound == 1) {
+            to = gpud_arg_with(
+                gpud_program_param(p, "keys", GPUD_PARAM_BUFFER, gpud_shape_1d(GPUD_U32, 64)),
+                GPUD_INOUT);
+        }
+        for (unsigned i = 0; i < 100; i++) {
+            ck_assert_int_ge(gpud_program_launch(p, kernel_find(c, "sort"), &to, 1, NULL), 0);
+        }
+        int rc = gpud_program_seal(p);
+        if (bound == 1) {
+            ck_gpud_ok(rc);
+            gpud_arg value = gpud_inout(keys);
+            rc = gpud_run(c, p, &value, 1, NULL, NULL);
+        }
+        ck_gpud_err(rc, GPUD_ERR_LIMIT);
+        ck_assert_msg(strstr(gpud_last_error()->text, "at most 65536 at once: split") != NULL, "%s",
+                      gpud_last_error()->text);
+        gpud_program_free(p);
+    }
+    uint32_t content[64];
+    ck_gpud_ok(gpud_read(c, keys, GPUD_U32, 0, 64, content, NULL));
+    ck_assert_uint_eq(content[63], 0);
+    end(c);
+}
+END_TEST
+
 START_TEST(programs)
 {
     gpud_client *c = begin("speed=0", "jobs.window", "4");
@@ -328,6 +365,7 @@ int main(void)
 {
     Suite *suite = suite_create("jobs");
     suite_add(suite, programs);
+    suite_add(suite, too_many_steps);
     suite_add(suite, clients_on_one_buffer);
     suite_add(suite, overlap);
     suite_add(suite, cancel_queued);
