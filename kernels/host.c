@@ -148,8 +148,9 @@ static int group_run(struct host_group *g, struct host_item *item, struct err *e
 static int run_groups(const struct host_code *code, struct host_item *item, unsigned items,
                       struct err *e)
 {
-    struct host_group g;
-    int r = code->barriers ? group_init(&g, code, items, e) : 0;
+    struct host_group g = {0};
+    bool together = code->barriers;
+    int r = together ? group_init(&g, code, items, e) : 0;
     if (r != 0) {
         return r;
     }
@@ -158,7 +159,7 @@ static int run_groups(const struct host_code *code, struct host_item *item, unsi
         item->gid[0] = n % item->groups[0];
         item->gid[1] = n / item->groups[0] % item->groups[1];
         item->gid[2] = n / item->groups[0] / item->groups[1];
-        if (code->barriers) {
+        if (together) {
             r = group_run(&g, item, e);
             continue;
         }
@@ -167,7 +168,7 @@ static int run_groups(const struct host_code *code, struct host_item *item, unsi
             code->item(item);
         }
     }
-    if (code->barriers) {
+    if (together) {
         group_finish(&g);
     }
     return r;

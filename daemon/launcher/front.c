@@ -188,15 +188,15 @@ static int words_make(struct proto_list args, struct words *ret_words, struct er
 }
 
 /* What could not be started is told the front, not an error of the connection. */
-static void start(struct child *child, struct spawn *s, struct proto_list args)
+static void start(struct child *child, struct spawn s, struct proto_list args)
 {
     struct err why = ERR_INIT;
     struct words words;
     child->owed = OWED_STARTED;
     child->code = words_make(args, &words, &why);
     if (child->code == 0) {
-        s->argv = words.argv;
-        child->code = spawn_process(s, &child->pid, &why);
+        s.argv = words.argv;
+        child->code = spawn_process(&s, &child->pid, &why);
         child->number = child->pid;
         free(words.storage);
     }
@@ -248,7 +248,7 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
                       .name = "gpud-worker",
                       .fd = {pair[1], fds->fd[0], fds->fd[1]},
                       .fd_count = 3};
-    start(child, &s, msg.args);
+    start(child, s, msg.args);
     (void)close(pair[1]);
     if (child->code != 0) {
         (void)close(pair[0]);
@@ -280,7 +280,7 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
                                  .memory = msg.memory,
                                  .file = COMPILER_FILE,
                                  .files = COMPILER_FILES}};
-    start(child, &s, msg.args);
+    start(child, s, msg.args);
     if (msg.wall_ns != 0) {
         child->kill_at = ns_add(clock_now_ns(), msg.wall_ns);
     }

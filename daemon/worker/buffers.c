@@ -21,12 +21,12 @@ static void destroy(struct buffers *t, struct buffer *b)
 
 void buffers_finish(struct buffers *t)
 {
-    struct buffer *b;
-    struct buffer *next;
-    HASH_ITER(hh, t->by_id, b, next)
-    {
-        HASH_DEL(t->by_id, b);
+    struct buffer *b = t->by_id;
+    HASH_CLEAR(hh, t->by_id); /* the links from one to the next stay */
+    while (b != NULL) {
+        struct buffer *next = b->hh.next;
         destroy(t, b);
+        b = next;
     }
 }
 

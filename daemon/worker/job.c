@@ -76,7 +76,7 @@ static int memory_args(const struct job_scope *scope, struct job *j, const struc
                        unsigned want, struct refs *ret_refs, struct err *e)
 {
     struct proto_iter it = proto_iter_of(s->args);
-    struct refs refs = {.count = 0};
+    struct refs refs = {0};
     if (s->args.count != want) {
         return err_set(e, ERR_ARG_COUNT, "%" PRIu64 " arguments instead of %u", s->args.count,
                        want);
@@ -88,6 +88,9 @@ static int memory_args(const struct job_scope *scope, struct job *j, const struc
             return rc;
         }
         refs.count++;
+    }
+    if (refs.count != want) {
+        return err_set(e, ERR_PROTOCOL, "arguments that cannot be read");
     }
     *ret_refs = refs;
     return 0;
@@ -198,7 +201,7 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
 static int step_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                       struct err *e)
 {
-    struct refs refs;
+    struct refs refs = {0};
     int rc;
     switch (s->op) {
     case OP_WRITE:

@@ -20,12 +20,12 @@ static void destroy(struct modules *t, struct module *m)
 
 void modules_finish(struct modules *t)
 {
-    struct module *m;
-    struct module *next;
-    HASH_ITER(hh, t->by_id, m, next)
-    {
-        HASH_DEL(t->by_id, m);
+    struct module *m = t->by_id;
+    HASH_CLEAR(hh, t->by_id); /* the links from one to the next stay */
+    while (m != NULL) {
+        struct module *next = m->hh.next;
         destroy(t, m);
+        m = next;
     }
 }
 

@@ -210,8 +210,11 @@ static int binary_take(const struct frame_fds *fds, uint64_t size, uint8_t **ret
     for (size_t at = 0; at < size;) {
         ssize_t n = pread(fds->fd[0], data + at, (size_t)size - at, (off_t)at);
         if (n <= 0) {
+            int rc = n < 0 ? err_errno(e, ERR_IO, "reading a module at byte %zu", at)
+                           : err_set(e, ERR_PROTOCOL, "a module of %" PRIu64 " bytes ends at %zu",
+                                     size, at);
             free(data);
-            return err_errno(e, ERR_IO, "reading a module at byte %zu of %" PRIu64, at, size);
+            return rc;
         }
         at += (size_t)n;
     }
