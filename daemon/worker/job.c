@@ -50,16 +50,11 @@ static int memory_check(const struct job_scope *scope, struct job *j, const stru
 static int launch_arg_check(const struct job_scope *scope, struct job *j,
                             const struct proto_ref *ref, struct err *e)
 {
-    const struct backend_info *info = &scope->device->info;
     switch (ref->tag) {
     case REF_VALUE:
         return ref->value.size > 0 ? 0 : err_set(e, ERR_ARG_TYPE, "value of 0 bytes");
     case REF_LOCAL:
-        if (ref->size == 0 || (info->local_bytes > 0 && ref->size > info->local_bytes)) {
-            return err_set(e, ERR_RANGE, "%" PRIu64 " bytes of local memory, device has %" PRIu64,
-                           ref->size, info->local_bytes);
-        }
-        return 0;
+        return ref->size > 0 ? 0 : err_set(e, ERR_RANGE, "0 bytes of local memory");
     default:
         return memory_check(scope, j, ref, e);
     }
@@ -164,6 +159,29 @@ static int sizes_check(const struct backend_info *info, const struct proto_wstep
     return 0;
 }
 
+/* All local memory of a group together: the kernel's own, dynamic shared memory, arguments. Some
+ * drivers give it out as if there were no end, others fail when the kernel runs. */
+static int local_check(const struct backend_info *info, const struct backend_kernel *k,
+                       const struct proto_wstep *s, struct err *e)
+{
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref ref;
+    uint64_t asked = s->shared;
+    uint64_t all;
+    bool fits = true;
+    while (proto_list_next(&it, &schema_ref, &ref)) {
+        fits = fits && !(ref.tag == REF_LOCAL && __builtin_add_overflow(asked, ref.size, &asked));
+    }
+    fits = fits && !__builtin_add_overflow(asked, k->shared_bytes, &all);
+    if (info->local_bytes == 0 || (fits && all <= info->local_bytes)) {
+        return 0;
+    }
+    return err_set(e, ERR_RANGE,
+                   "%s%" PRIu64 " bytes of local memory are asked for and %" PRIu64
+                   " are the kernel's own, a group has %" PRIu64,
+                   fits ? "" : "over ", asked, k->shared_bytes, info->local_bytes);
+}
+
 static int launch_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                         struct err *e)
 {
@@ -195,6 +213,7 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
         }
     }
     int rc = sizes_check(&scope->device->info, s, e);
+    rc = rc == 0 ? local_check(&scope->device->info, k, s, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
 }
 

@@ -233,8 +233,11 @@ void draft_fill(struct job_draft *d, struct proto_ref dst, const void *pattern, 
 void draft_launch(struct job_draft *d, uint64_t module, const char *entry, uint64_t global,
                   const struct proto_ref *args, unsigned count)
 {
-    struct proto_wstep s = {
-        .op = OP_LAUNCH, .module = module, .entry = bytes_str(entry), .gx = global};
+    struct proto_wstep s = {.op = OP_LAUNCH,
+                            .module = module,
+                            .entry = bytes_str(entry),
+                            .gx = global,
+                            .shared = d->shared};
     add_step(d, &s, args, count);
 }
 

@@ -50,6 +50,7 @@ struct job_draft {
     struct msg_f_job msg;
     struct capbuf after, temps, steps;
     uint64_t after_count, temp_count, step_count;
+    uint64_t shared; /* of launches that are drafted from then on */
 };
 
 void draft_init(struct job_draft *d, uint64_t job, unsigned stream);

@@ -233,6 +233,38 @@ START_TEST(a_refused_launch_has_no_effects)
 }
 END_TEST
 
+/* Local memory is counted whole before anything is launched: the kernel's own, what the launch asks
+ * for beside it, and arguments. */
+START_TEST(local_memory_has_an_end)
+{
+    struct fake f;
+    struct msg_w_done done;
+    static const uint64_t LOCAL[] = {UINT64_C(1) << 63, UINT64_MAX, UINT64_C(1) << 40};
+    if (!start(&f, _i)) {
+        return;
+    }
+    fake_builtin(&f, BACKEND[_i], "axpy", 7);
+    ck_assert_int_eq(fake_buffer(&f, 1, N * 4, true), 0);
+    float a = 1.0f;
+    uint64_t n = N;
+    for (unsigned i = 0; i < 6; i++) {
+        struct job_draft d;
+        const struct proto_ref local = {.tag = REF_LOCAL, .size = LOCAL[i / 2]};
+        const struct proto_ref args[] = {
+            i % 2 == 0 ? ref_value(&a, sizeof a) : local, ref_buffer(1, 0, N * 4),
+            i % 2 == 0 ? ref_buffer(1, 0, N * 4) : local, ref_value(&n, sizeof n)};
+        draft_init(&d, 1 + i, 0);
+        d.shared = i % 2 == 0 ? LOCAL[i / 2] : 0;
+        draft_launch(&d, 7, "axpy_f32", N, args, 4);
+        draft_send(&d, &f);
+        ck_assert_int_eq(fake_done(&f, 1 + i, &done), ERR_RANGE);
+        ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+        ck_assert_ptr_nonnull(memmem(done.text.data, done.text.size, "bytes of local memory", 21));
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 /* A frame that cannot be read is answered by the id it begins with, or left out. */
 START_TEST(bad_frames_are_refused)
 {
@@ -622,6 +654,7 @@ int main(void)
     tcase_add_loop_test(jobs, temporaries_copies_and_fills, 0, BACKENDS);
     tcase_add_loop_test(jobs, bad_references_are_refused, 0, BACKENDS);
     tcase_add_loop_test(jobs, a_refused_launch_has_no_effects, 0, BACKENDS);
+    tcase_add_loop_test(jobs, local_memory_has_an_end, 0, BACKENDS);
     tcase_add_loop_test(jobs, bad_frames_are_refused, 0, BACKENDS);
     tcase_add_loop_test(jobs, sealed_buffers_are_restored, 0, BACKENDS);
     tcase_add_loop_test(jobs, a_seal_follows_the_writers, 0, BACKENDS);
