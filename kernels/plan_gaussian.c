@@ -5,6 +5,7 @@
 #include "kernels/plan_int.h"
 
 #define RADIUS_MAX 256u
+#define SIGMA_MIN  0.05f /* below it the next pixel's weight, exp(-200), is 0 in f32 */
 
 static void make_gaussian(struct plan_build *b)
 {
@@ -22,7 +23,9 @@ static void make_gaussian(struct plan_build *b)
         return;
     }
     const uint64_t dims[] = {b->binding->dim[0], b->binding->dim[1]};
-    struct plan_ref weights = plan_temp(b, DTYPE_F32, (uint64_t)ceilf(value * 3.0f) + 1);
+    /* a narrower one leaves each pixel as it is; its square may be no f32 any more */
+    uint64_t radius = value < SIGMA_MIN ? 0 : (uint64_t)ceilf(value * 3.0f);
+    struct plan_ref weights = plan_temp(b, DTYPE_F32, radius + 1);
     struct plan_ref rows = plan_array(plan_temp(b, DTYPE_F32, count), 2, dims);
     const struct plan_ref weight_args[] = {sigma, weights};
     const struct plan_ref row_args[] = {plan_array(src, 2, dims), weights, rows};

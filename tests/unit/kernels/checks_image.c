@@ -115,6 +115,42 @@ START_TEST(test_sobel)
 }
 END_TEST
 
+/* Nothing of the neighbours comes in, however small sigma is, not even where they are infinite. */
+START_TEST(test_gaussian_identity)
+{
+    static const float sigmas[] = {1e-45f, 1e-39f, 1.1754944e-38f, 1e-30f, 1e-6f, 0.0499f};
+    float src[6] = {1.5f, -2.0f, INFINITY, 3.25f, 1e-30f, 7.0f};
+    const uint64_t dims[] = {2, 3};
+    for (unsigned s = 0; s < sizeof sigmas / sizeof sigmas[0]; s++) {
+        float dst[6] = {0};
+        const struct operand operands[] = {op_array(DTYPE_F32, src, 2, dims),
+                                           op_array(DTYPE_F32, dst, 2, dims), op_f32(sigmas[s])};
+        run_operation("gaussian", operands, 3);
+        for (unsigned i = 0; i < 6; i++) {
+            ck_assert_msg(dst[i] == src[i], "sigma %g: pixel %u is %g, not %g", (double)sigmas[s],
+                          i, (double)dst[i], (double)src[i]);
+        }
+    }
+}
+END_TEST
+
+/* The weights by themselves are weights for any sigma: none is NaN, and their sum is 1. */
+START_TEST(test_gaussian_weights)
+{
+    static const float sigmas[] = {1e-45f, 1e-30f, 1e-20f, 0.06f, 1.0f, 80.0f, 1e30f, INFINITY};
+    for (unsigned s = 0; s < sizeof sigmas / sizeof sigmas[0]; s++) {
+        float weight[9];
+        const struct operand operands[] = {op_f32(sigmas[s]), op_vector(DTYPE_F32, weight, 9)};
+        run_operation("gaussian_weights", operands, 2);
+        long double sum = weight[0];
+        for (unsigned i = 1; i < 9; i++) {
+            sum += 2 * (long double)weight[i];
+        }
+        check_close("gaussian_weights", s, sum, 1, 64 * 0x1p-24L);
+    }
+}
+END_TEST
+
 /* Three products and two sums of values up to 255 with weights of sum 1: 6 u 255 covers the
  * rounding of the weights too. */
 START_TEST(test_gray)
@@ -166,6 +202,8 @@ TCase *checks_image(void)
 {
     TCase *t = tcase_create("image");
     tcase_add_test(t, test_gaussian);
+    tcase_add_test(t, test_gaussian_identity);
+    tcase_add_test(t, test_gaussian_weights);
     tcase_add_test(t, test_sobel);
     tcase_add_test(t, test_gray);
     tcase_add_test(t, test_u8);

@@ -148,7 +148,10 @@ START_TEST(test_refused)
                                       0xbf800000 /* -1 */,
                                       0x7fc00000 /* NaN */,
                                       0x7f800000 /* inf */,
-                                      0x42c80000 /* 100 */};
+                                      0xff800000 /* -inf */,
+                                      0x42aaaaac /* the next above 256/3 */,
+                                      0x7f7fffff /* the largest */,
+                                      0x80000001 /* the largest below 0 */};
     for (unsigned s = 0; s < sizeof(sigmas) / sizeof(sigmas[0]); s++) {
         const struct sig_value values[] = {array(DTYPE_F32, 8, 8),
                                            array(DTYPE_F32, 8, 8),
@@ -163,6 +166,31 @@ START_TEST(test_refused)
     ck_assert_int_eq(plan_make("none", NULL, 0, NULL, plan, &e), ERR_NOT_FOUND);
     ck_assert_int_eq(plan_make("sort", NULL, 0, NULL, plan, &e), ERR_ARG_COUNT);
     free(plan);
+}
+END_TEST
+
+/* Any sigma in (0, 256/3] has a plan, with one weight where it is too narrow to reach a pixel. */
+START_TEST(test_gaussian_reach)
+{
+    static const struct {
+        uint32_t sigma;
+        uint64_t weights;
+    } cases[] = {{0x00000001 /* the smallest */, 1}, {0x007fffff /* denormal */, 1},
+                 {0x0da24260 /* 1e-30 */, 1},        {0x3d4ccccc /* below 0.05 */, 1},
+                 {0x3d4ccccd /* 0.05 */, 2},         {0x3f800000 /* 1 */, 4},
+                 {0x42aaaaaa /* 85.33 */, 257}};
+    int r = 0;
+    struct err e = ERR_INIT;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct sig_value values[] = {array(DTYPE_F32, 8, 8),
+                                           array(DTYPE_F32, 8, 8),
+                                           {.dtype = DTYPE_F32, .bits = cases[i].sigma}};
+        struct plan *plan = planned("gaussian", values, 3, &r, &e);
+        ck_assert_msg(r == 0, "%s", e.text);
+        ck_assert_uint_eq(plan->temp[0], cases[i].weights * 4);
+        check_plan(plan, 3);
+        free(plan);
+    }
 }
 END_TEST
 
@@ -188,6 +216,7 @@ int main(void)
     tcase_add_loop_test(t, test_sizes, 0, sizeof(sizes) / sizeof(sizes[0]));
     tcase_add_test(t, test_fft);
     tcase_add_test(t, test_refused);
+    tcase_add_test(t, test_gaussian_reach);
     tcase_add_test(t, test_operations);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
