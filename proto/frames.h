@@ -77,14 +77,16 @@ enum frame_ref_tag {
 
 /* A kernel of a compiled source. entry: its name, without the type where the signature names a
  * family. signature: its line, empty if there is none. args: as reported, empty for the dialect.
- * rx…rz: the local size that the source requires, 0 = free. */
+ * rx…rz: the local size that the source requires, 0 = free. unfit: why it cannot be launched, empty
+ * if it can. */
 #define REC_CKERNEL(U, I, S, B, L)                                                                 \
     S(entry, PROTO_NAME_MAX * 2)                                                                   \
     S(signature, PROTO_TEXT_MAX)                                                                   \
     L(args, CARG, PROTO_ARGS_MAX)                                                                  \
     U(rx, UINT64_MAX)                                                                              \
     U(ry, UINT64_MAX)                                                                              \
-    U(rz, UINT64_MAX)
+    U(rz, UINT64_MAX)                                                                              \
+    S(unfit, PROTO_TEXT_MAX)
 
 #define FRAME_RECORDS(RECORD)                                                                      \
     RECORD(REF, ref)                                                                               \

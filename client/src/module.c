@@ -328,6 +328,22 @@ int gpud_module_load(gpud_client *client, int lang, const void *source, size_t b
     return error_report(rc, &e);
 }
 
+/* A kernel that is not among those that can be launched: the daemon may know why. */
+static int kernel_missing(struct gpud_client *c, const struct module *mod, const char *name,
+                          struct err *e)
+{
+    struct msg_kernel_find msg = {.name = bytes_str(name), .module = mod->object.daemon};
+    struct msg_kernel_found found;
+    struct message *m = NULL;
+    if (msg.name.size <= PROTO_NAME_MAX &&
+        client_call(c, &schema_msg_kernel_find, &msg, CALL_SEQUENCED, &schema_msg_kernel_found,
+                    &found, &m, e) == ERR_UNSUPPORTED) {
+        return ERR_UNSUPPORTED;
+    }
+    message_unref(m);
+    return err_set(e, ERR_NOT_FOUND, "the module has no kernel '%.64s'", name);
+}
+
 static int module_kernel(struct gpud_client *c, gpud_module module, const char *name,
                          uint32_t index, gpud_kernel *ret_kernel, struct err *e)
 {
@@ -343,7 +359,7 @@ static int module_kernel(struct gpud_client *c, gpud_module module, const char *
             return 0;
         }
     }
-    return name != NULL ? err_set(e, ERR_NOT_FOUND, "the module has no kernel '%.64s'", name)
+    return name != NULL ? kernel_missing(c, mod, name, e)
                         : err_set(e, ERR_NOT_FOUND, "the module has %u kernels", mod->kernel_count);
 }
 

@@ -181,6 +181,9 @@ struct backend_compiled_kernel {
     unsigned arg_count;
     struct backend_compiled_arg arg[32];
     uint64_t required_local[3]; /* 0 = free */
+    /* why nobody can launch it ("argument 3 (img) is an image2d_t, …"): then it has no args;
+     * "" = it can be launched */
+    char unfit[192];
 };
 
 /* What a compiler makes; owned by the caller, freed by backend_compiled_finish. */

@@ -40,7 +40,8 @@ static int kernel_add(struct compile_job *job, uint64_t *count,
                                        .args = proto_list_of(&args, k->arg_count),
                                        .rx = k->required_local[0],
                                        .ry = k->required_local[1],
-                                       .rz = k->required_local[2]};
+                                       .rz = k->required_local[2],
+                                       .unfit = bytes_str(k->unfit)};
         rc = proto_list_add(&schema_ckernel, &kernel, &job->kernels, &job->e);
         (*count)++;
     }
@@ -72,14 +73,46 @@ static int kernels_of_dialect(struct compile_job *job, const struct signature *s
     return kernels_done(job, told);
 }
 
+/* Is what the code takes as argument i that which the signature says? What is not known is not
+ * doubted; the elements of an array are the user's word. */
+static bool arg_fits(const struct signature *sig, unsigned i, const struct backend_compiled_arg *a)
+{
+    const struct sig_arg *want = i < sig->arg_count ? &sig->arg[i] : NULL;
+    int dtype = want != NULL ? want->dtype : DTYPE_U64; /* a named size */
+    if (a->kind == 0) {
+        return true;
+    }
+    if (want != NULL && want->kind == SIG_ARRAY) {
+        return a->kind == 2;
+    }
+    if (a->kind == 2 || a->kind == 4) {
+        return false;
+    }
+    return a->bytes == 0 || dtype == DTYPE_NONE || a->bytes == dtype_size(dtype);
+}
+
 /* The named sizes may be passed behind the arguments, or not at all. */
 static int signature_fits(const struct signature *sig, const struct backend_compiled_kernel *k,
                           struct err *e)
 {
+    if (k->unfit[0] != '\0') {
+        return err_set(e, ERR_COMPILE, "signature of %s: the kernel cannot be launched: %s",
+                       sig->name, k->unfit);
+    }
     if (k->arg_count != 0 && k->arg_count != sig->arg_count &&
         k->arg_count != sig->arg_count + sig->dim_count) {
         return err_set(e, ERR_COMPILE, "signature of %s has %u arguments, the code %u", sig->name,
                        sig->arg_count, k->arg_count);
+    }
+    for (unsigned i = 0; i < k->arg_count; i++) {
+        const struct backend_compiled_arg *a = &k->arg[i];
+        if (!arg_fits(sig, i, a)) {
+            e->arg = (int)i;
+            return err_set(e, ERR_COMPILE,
+                           "signature of %s: argument %u is %s %s of %u bytes in the code, and "
+                           "something else in the signature",
+                           sig->name, i, a->type, a->name, a->bytes);
+        }
     }
     return 0;
 }
@@ -126,8 +159,10 @@ static struct given *given_for(struct given *given, unsigned count, const char *
 static int kernels_given(struct compile_job *job, struct given *given, unsigned count)
 {
     uint64_t told = 0;
+    unsigned unfit = 0;
     for (unsigned i = 0; i < job->compiled.kernel_count; i++) {
         const struct backend_compiled_kernel *k = &job->compiled.kernels[i];
+        unfit += k->unfit[0] != '\0';
         const struct given *g = given_for(given, count, k->entry);
         int rc = g != NULL ? signature_fits(&g->sig, k, &job->e) : 0;
         rc = rc == 0 ? kernel_add(job, &told, k, g != NULL ? g->sig.text : "") : rc;
@@ -140,6 +175,10 @@ static int kernels_given(struct compile_job *job, struct given *given, unsigned 
             return err_set(&job->e, ERR_COMPILE, "signature of %s: the source has no such kernel",
                            given[i].sig.name);
         }
+    }
+    if (unfit > 0 && unfit == job->compiled.kernel_count) {
+        return err_set(&job->e, ERR_UNSUPPORTED, "kernel %s: %s", job->compiled.kernels[0].entry,
+                       job->compiled.kernels[0].unfit);
     }
     return kernels_done(job, told);
 }

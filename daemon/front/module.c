@@ -66,6 +66,7 @@ static size_t names_size(const struct compile_response *response)
         while (proto_list_next(&args, &schema_carg, &a)) {
             size += a.name.size;
         }
+        size += k.unfit.size + 1;
     }
     return size;
 }
@@ -105,6 +106,10 @@ static int set_kernel(struct module *m, unsigned index, const struct proto_ckern
                        PROTO_NAME_MAX);
     }
     reported_args(kernel, k, at);
+    if (k->unfit.size > 0) {
+        kernel->unfit = (const char *)keep(at, k->unfit).data;
+        *(*at)++ = '\0';
+    }
     return 0;
 }
 

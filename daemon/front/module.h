@@ -29,6 +29,7 @@ struct kernel {
     const struct signature *signature;  /* NULL: code without one; else owned by module or static */
     struct proto_karg args[PROTO_ARGS_MAX]; /* code without a signature: texts lie in `module` */
     unsigned arg_count;
+    const char *unfit; /* why it cannot be launched, NULL if it can; lies in `module` */
 };
 
 enum build_state { BUILD_NONE, BUILD_RUNNING, BUILD_DONE, BUILD_FAILED };
@@ -63,7 +64,7 @@ struct module {
     struct kernel *kernels; /* owned array */
     unsigned kernel_count;
     struct signature *signatures; /* owned array */
-    char *names;                  /* owned: texts of kernels' args */
+    char *names;                  /* owned: texts of kernels */
     struct build *builds;
     uint64_t loaded; /* bit for each device whose worker has it */
     uint64_t loading;

@@ -143,12 +143,16 @@ static int reply_module(struct module *m, struct bytes log, struct capbuf *out, 
     struct capbuf kernels;
     capbuf_init(&kernels, PROTO_MESSAGE_MAX);
     int rc = 0;
+    uint64_t count = 0;
     for (unsigned i = 0; rc == 0 && i < m->kernel_count; i++) {
-        rc = add_kernel(&m->kernels[i], &kernels, e);
+        if (m->kernels[i].unfit == NULL) {
+            rc = add_kernel(&m->kernels[i], &kernels, e);
+            count++;
+        }
     }
     if (rc == 0) {
         struct msg_module msg = {
-            .module = m->id, .log = log, .kernels = proto_list_of(&kernels, m->kernel_count)};
+            .module = m->id, .log = log, .kernels = proto_list_of(&kernels, count)};
         rc = proto_encode(&schema_msg_module, &msg, out, e);
     }
     capbuf_finish(&kernels);
@@ -237,6 +241,9 @@ int request_kernel_find(struct request_context *c, struct err *e)
     if (k == NULL) {
         return err_set(e, ERR_NOT_FOUND, "there is no kernel %.*s: see gpuctl kernels",
                        (int)m->name.size, (const char *)m->name.data);
+    }
+    if (k->unfit != NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "kernel %s: %s", k->name, k->unfit);
     }
     struct capbuf kernels;
     capbuf_init(&kernels, 65536);

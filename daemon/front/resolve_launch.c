@@ -510,6 +510,9 @@ static int find_kernel(struct resolver *r, uint64_t handle, const struct kernel 
     if (k->module != NULL && k->module->tenant != NULL && k->module->tenant != r->in->tenant) {
         return err_set(e, ERR_PERMISSION, "kernel %s belongs to another tenant", k->name);
     }
+    if (k->unfit != NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "kernel %s: %s", k->name, k->unfit);
+    }
     *ret_kernel = k;
     return 0;
 }

@@ -358,6 +358,93 @@ START_TEST(arguments_of_plain_opencl)
 }
 END_TEST
 
+/* A struct of another size never reaches the device: the argument is named. */
+START_TEST(structs_have_their_size)
+{
+    static const char source[] =
+        "typedef struct { float scale; int count; float offset[3]; } params;\n"
+        "__kernel void apply(__global float *y, params p) {\n"
+        "    for (int i = 0; i < p.count; i++) { y[i] = y[i] * p.scale + p.offset[2]; }\n}\n";
+    struct params {
+        float scale;
+        int32_t count;
+        float offset[3];
+    } p = {2.0f, 3, {0, 0, 0.5f}};
+    static const size_t wrong[] = {1, 4, 8, sizeof p - 1, sizeof p + 1, sizeof p + 4, 1024};
+    uint8_t bytes[1024] = {0};
+    gpud_client *c = begin("--set", "jobs.window=4");
+    gpud_kernel k = load_kernel(c, source);
+    float y[4] = {1, 2, 3, 4};
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        gpud_arg args[] = {gpud_host_inout(y, 4, GPUD_F32), gpud_bytes(bytes, wrong[i])};
+        ck_gpud_err(gpud_call(c, k, args, 2, &one_item), GPUD_ERR_ARG_TYPE);
+        ck_assert_msg(strstr(gpud_last_error()->text, "argument p: ") != NULL, "%s",
+                      gpud_last_error()->text);
+        ck_assert_int_eq(gpud_last_error()->arg, 1);
+    }
+    gpud_arg args[] = {gpud_host_inout(y, 4, GPUD_F32), gpud_bytes(&p, sizeof p)};
+    ck_gpud_ok(gpud_call(c, k, args, 2, &one_item));
+    ck_assert_float_eq(y[2], 6.5f);
+    ck_assert_float_eq(y[3], 4);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
+/* Who asks for a kernel that cannot be launched hears why; the others of its module are there. */
+START_TEST(unfit_kernels_say_why)
+{
+    static const char source[] =
+        "__kernel void shrink(__global float *y, __read_only image2d_t picture) {\n"
+        "    y[0] = (float)get_image_width(picture);\n}\n";
+    char both[1024];
+    gpud_client *c = begin("--set", "jobs.window=4");
+    gpud_module m = {0};
+    gpud_kernel k = {0};
+    ck_gpud_err(load(c, source, "image.cl", &m), GPUD_ERR_UNSUPPORTED);
+    ck_assert_msg(strstr(gpud_last_error()->text, "kernel shrink: argument 1 (picture) is an "
+                                                  "image2d_t, which gpud does not take") != NULL,
+                  "%s", gpud_last_error()->text);
+    (void)snprintf(both, sizeof both, "%s%s", source, good);
+    ck_gpud_ok(load(c, both, "image.cl", &m));
+    ck_gpud_err(gpud_module_kernel(c, m, "shrink", &k), GPUD_ERR_UNSUPPORTED);
+    ck_assert_msg(strstr(gpud_last_error()->text, "image2d_t") != NULL, "%s",
+                  gpud_last_error()->text);
+    ck_gpud_err(gpud_module_kernel(c, m, "nothing", &k), GPUD_ERR_NOT_FOUND);
+    ck_gpud_ok(gpud_module_kernel_at(c, m, 0, &k));
+    ck_gpud_err(gpud_module_kernel_at(c, m, 1, &k), GPUD_ERR_NOT_FOUND);
+    ck_gpud_ok(gpud_module_kernel(c, m, "good", &k));
+    float y[ITEMS] = {0, 1};
+    ck_gpud_ok(launch_one(c, k, y, 0, NULL));
+    ck_assert_float_eq(y[0], 2);
+    end(c);
+}
+END_TEST
+
+/* Local memory beyond a group's is refused before the launch. */
+START_TEST(local_memory_is_bounded)
+{
+    static const uint64_t sizes[] = {UINT64_C(1) << 63, UINT64_MAX, UINT64_C(1) << 40};
+    gpud_client *c = begin("--set", "jobs.window=4");
+    gpud_kernel k = load_kernel(c, "__kernel void two(__global float *y, __local float *t) {\n"
+                                   "    t[0] = y[0]; y[1] = t[0];\n}\n");
+    float y[4] = {3};
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        gpud_grid grid = one_item;
+        gpud_arg args[] = {gpud_host_inout(y, 4, GPUD_F32), gpud_local(sizes[i])};
+        ck_gpud_err(gpud_call(c, k, args, 2, &grid), GPUD_ERR_RANGE);
+        args[1] = gpud_local(64);
+        grid.shared_bytes = sizes[i];
+        ck_gpud_err(gpud_call(c, k, args, 2, &grid), GPUD_ERR_RANGE);
+    }
+    gpud_arg args[] = {gpud_host_inout(y, 4, GPUD_F32), gpud_local(64)};
+    ck_gpud_ok(gpud_call(c, k, args, 2, &one_item));
+    ck_assert_float_eq(y[1], 3);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
 /* A dialect kernel needs no sizes; its mistakes are told with file and line, too. */
 START_TEST(dialect)
 {
@@ -396,6 +483,9 @@ int main(void)
     suite_add(suite, crash_and_quarantine);
     suite_add(suite, crash_beside_others);
     suite_add(suite, arguments_of_plain_opencl);
+    suite_add(suite, structs_have_their_size);
+    suite_add(suite, unfit_kernels_say_why);
+    suite_add(suite, local_memory_is_bounded);
     suite_add(suite, dialect);
     return system_main(suite);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/backend/opencl/report.h"
+#include "daemon/backend/opencl/sizes.h"
 
 #define FILE_MAX   256u
 #define BINARY_MAX (256u * 1024u * 1024u) /* bytes */
@@ -15,7 +16,8 @@ struct compiler {
     struct backend_info info;
     cl_context context;
     cl_program program;
-    char file[FILE_MAX]; /* fit for a #line directive */
+    char file[FILE_MAX];      /* fit for a #line directive */
+    char line[FILE_MAX + 32]; /* that directive */
     struct capbuf log;
 };
 
@@ -87,10 +89,9 @@ static void compiler_finish(struct compiler *c)
 
 static int program_create(struct compiler *c, struct bytes text, struct err *e)
 {
-    char line[FILE_MAX + 32];
-    int n = snprintf(line, sizeof line, "#line 1 \"%s\"\n", c->file);
-    const char *strings[] = {line, (const char *)text.data};
-    size_t sizes[] = {(size_t)n, text.size};
+    snprintf(c->line, sizeof c->line, "#line 1 \"%s\"\n", c->file);
+    const char *strings[] = {c->line, (const char *)text.data};
+    size_t sizes[] = {strlen(c->line), text.size};
     cl_int status = CL_SUCCESS;
     c->program = c->cl.CreateProgramWithSource(c->context, 2, strings, sizes, &status);
     if (status != CL_SUCCESS) {
@@ -190,6 +191,11 @@ static int compile_all(struct compiler *c, const struct backend_source *source,
     }
     if (rc == 0 && out->kernel_count == 0) {
         rc = err_set(e, ERR_COMPILE, "%s: no kernel in it", c->file);
+    }
+    if (rc == 0) {
+        const struct opencl_text text = {source->text, c->line,
+                                         source->options ? source->options : ""};
+        opencl_sizes_learn(&c->cl, c->context, c->id.device, &text, out);
     }
     return rc != 0 ? rc : binary_take(c, out, e);
 }

@@ -83,7 +83,12 @@ static void arg_array(const struct opencl_api *cl, cl_kernel kernel, cl_uint ind
     arg->access = constant ? ACCESS_IN : ACCESS_INOUT;
 }
 
-/* false: an image, a sampler or another thing that gpud has no argument for */
+static bool type_image(const char *type)
+{
+    return strncmp(type, "image", 5) == 0 && isdigit((unsigned char)type[5]);
+}
+
+/* false: there is no argument for it */
 static bool arg_report(const struct opencl_api *cl, cl_kernel kernel, cl_uint index,
                        struct backend_compiled_arg *ret_arg)
 {
@@ -101,42 +106,68 @@ static bool arg_report(const struct opencl_api *cl, cl_kernel kernel, cl_uint in
         arg_value(&arg);
         break;
     default:
-        return false;
+        break;
     }
     *ret_arg = arg;
-    return strcmp(arg.type, "sampler_t") != 0;
+    return arg.kind != 0 && !type_image(arg.type) && strcmp(arg.type, "sampler_t") != 0;
 }
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-static bool kernel_args(const struct opencl_api *cl, cl_kernel kernel,
-                        struct backend_compiled_kernel *out)
+static void unfit_arg(struct backend_compiled_kernel *out, cl_uint index)
+{
+    const struct backend_compiled_arg *arg = &out->arg[index];
+    bool image = type_image(arg->type);
+    snprintf(out->unfit, sizeof out->unfit,
+             "argument %u%s%.32s%s is %s %.32s, which gpud does not "
+             "take; use a buffer%s",
+             index, arg->name[0] ? " (" : "", arg->name, arg->name[0] ? ")" : "",
+             image ? "an" : "a", arg->type[0] ? arg->type : "special type",
+             image ? " and index it" : "");
+}
+
+/* Fills the arguments, or tells why it cannot. */
+static int kernel_args(const struct opencl_api *cl, cl_kernel kernel,
+                       struct backend_compiled_kernel *out, struct err *e)
 {
     cl_uint count = 0;
     cl_int rc = cl->GetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
-    if (rc != CL_SUCCESS || count > OPENCL_ARGS_MAX) {
-        return false;
+    if (rc != CL_SUCCESS) {
+        return opencl_error(rc, "clGetKernelInfo", e);
+    }
+    if (count > OPENCL_ARGS_MAX) {
+        snprintf(out->unfit, sizeof out->unfit,
+                 "it takes %u arguments, gpud passes at most %u; put values into a struct", count,
+                 OPENCL_ARGS_MAX);
+        return 0;
     }
     for (cl_uint i = 0; i < count; i++) {
         if (!arg_report(cl, kernel, i, &out->arg[i])) {
-            return false;
+            unfit_arg(out, i);
+            return 0;
         }
     }
     out->arg_count = count;
-    return true;
+    return 0;
 }
 
-static bool kernel_report(const struct opencl_api *cl, cl_program program, cl_device_id device,
-                          const char *name, struct backend_compiled_kernel *out)
+static int kernel_report(const struct opencl_api *cl, cl_program program, cl_device_id device,
+                         const char *name, struct backend_compiled_kernel *out, struct err *e)
 {
-    cl_int rc = CL_SUCCESS;
-    cl_kernel kernel = cl->CreateKernel(program, name, &rc);
-    if (rc != CL_SUCCESS || strlen(name) >= sizeof out->entry) {
-        return false;
+    cl_int status = CL_SUCCESS;
+    if (strlen(name) >= sizeof out->entry) {
+        return err_set(e, ERR_LIMIT, "kernel %.40s…: its name has %zu bytes, at most %zu", name,
+                       strlen(name), sizeof out->entry - 1);
     }
+    cl_kernel kernel = cl->CreateKernel(program, name, &status);
     *out = (struct backend_compiled_kernel){0};
     snprintf(out->entry, sizeof out->entry, "%s", name);
-    bool known = kernel_args(cl, kernel, out);
+    if (status != CL_SUCCESS) {
+        snprintf(out->unfit, sizeof out->unfit, "the driver does not make it: %s (%d)",
+                 opencl_error_name(status), status);
+        return 0;
+    }
+    int rc = kernel_args(cl, kernel, out, e);
     size_t local[3] = {0};
     cl->GetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof local,
                                local, NULL);
@@ -144,7 +175,7 @@ static bool kernel_report(const struct opencl_api *cl, cl_program program, cl_de
         out->required_local[i] = local[i];
     }
     cl->ReleaseKernel(kernel);
-    return known;
+    return rc;
 }
 
 static int names_report(const struct opencl_api *cl, cl_program program, cl_device_id device,
@@ -162,12 +193,16 @@ static int names_report(const struct opencl_api *cl, cl_program program, cl_devi
             free(kernels);
             return err_set(e, ERR_LIMIT, "more than %u kernels", KERNELS_MAX);
         }
-        if (kernel_report(cl, program, device, name, &kernels[count])) {
-            count++;
-        } else {
-            capbuf_printf(log, "kernel %s left out: it has an argument that cannot be passed\n",
-                          name);
+        struct backend_compiled_kernel *k = &kernels[count];
+        int rc = kernel_report(cl, program, device, name, k, e);
+        if (rc != 0) {
+            free(kernels);
+            return rc;
         }
+        if (k->unfit[0]) {
+            capbuf_printf(log, "kernel %s cannot be launched: %s\n", name, k->unfit);
+        }
+        count++;
     }
     out->kernels = kernels;
     out->kernel_count = count;

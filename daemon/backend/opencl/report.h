@@ -6,8 +6,8 @@
 
 #define OPENCL_LOG_MAX 65536u /* bytes */
 
-/* Fills kernels and kernel_count; a kernel whose arguments gpud cannot pass is left out and named
- * in the log. */
+/* Fills kernels and kernel_count; one whose arguments gpud cannot pass says so in `unfit`, and in
+ * the log. */
 int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_device_id device,
                           struct backend_compiled *out, struct capbuf *log, struct err *e);
 /* Appends the driver's log as "file:line:column: error: text". */

@@ -120,19 +120,85 @@ START_TEST(refuses_before_the_compiler)
 }
 END_TEST
 
-START_TEST(leaves_out_what_cannot_be_called)
+/* What the language names only, the compiler is asked: structs, typedefs, enums, options. */
+START_TEST(learns_the_sizes_of_types)
 {
     struct err e = ERR_INIT;
     struct backend_compiled c = {0};
-    const char *text = "__kernel void f(__read_only image2d_t i, __global int *x) {\n"
-                       "    x[0] = get_image_width(i);\n"
+    const char *text = "typedef struct { float a, b, c; } P;\n"
+                       "struct Q { double x; int y; };\n"
+                       "enum E { ONE, TWO };\n"
+                       "typedef struct { uchar bytes[WIDE]; } R;\n"
+                       "__kernel void f(__global float *o, P p, struct Q q, enum E e, R r, float3 "
+                       "v) {\n"
+                       "    o[0] = p.a + (float)q.x + (float)e + r.bytes[0] + v.x;\n"
                        "}\n"
-                       "__kernel void g(__global int *x) { x[0] = 1; }\n";
+                       "__kernel void g(__global float *o, R r, const P p) { o[0] = r.bytes[1] + "
+                       "p.b; } // no end";
+    static const uint32_t f_bytes[] = {0, 12, 16, 4, 1000, 16};
+    ck_assert_msg(compile(text, "k.cl", "-DWIDE=1000 -Werror", &c, &e) == 0, "%s", e.text);
+    const struct backend_compiled_kernel *f = find(&c, "f");
+    ck_assert_uint_eq(f->arg_count, 6);
+    for (unsigned i = 1; i < 6; i++) {
+        ck_assert_uint_eq(f->arg[i].kind, 3);
+        ck_assert_msg(f->arg[i].bytes == f_bytes[i], "%s: %u", f->arg[i].name, f->arg[i].bytes);
+    }
+    ck_assert_uint_eq(find(&c, "g")->arg[1].bytes, 1000);
+    ck_assert_uint_eq(find(&c, "g")->arg[2].bytes, 12);
+    ck_assert_uint_eq(c.kernel_count, 2); /* the ones that were asked are not among them */
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+/* A source that cannot be asked is no error: its sizes stay unknown. */
+START_TEST(a_size_may_stay_unknown)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    const char *text = "typedef struct { int a; } P;\n"
+                       "__kernel void f(__global int *o, P p) { o[0] = p.a; }\n"
+                       "#define P nothing of that kind\n";
     ck_assert_msg(compile(text, "k.cl", "", &c, &e) == 0, "%s", e.text);
-    ck_assert_uint_eq(c.kernel_count, 1);
-    ck_assert_str_eq(c.kernels[0].entry, "g");
+    ck_assert_uint_eq(c.kernels[0].arg[1].kind, 3);
+    ck_assert_uint_eq(c.kernels[0].arg[1].bytes, 0);
+    ck_assert_ptr_null(c.log ? strstr(c.log, "error") : NULL);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+START_TEST(tells_what_cannot_be_launched)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    char text[2048] = "__kernel void f(__global int *x, __read_only image2d_t img) {\n"
+                      "    x[0] = get_image_width(img);\n"
+                      "}\n"
+                      "__kernel void s(sampler_t how, __global int *x) { x[0] = 1; }\n"
+                      "__kernel void g(__global int *x) { x[0] = 1; }\n"
+                      "__kernel void most(__global int *x";
+    const char *end[] = {") { x[0] = 32; }\n__kernel void many(__global int *x",
+                         ", int last) { x[0] = 33; }\n"};
+    for (unsigned k = 0; k < 2; k++) {
+        for (unsigned i = 1; i < 32; i++) {
+            snprintf(text + strlen(text), sizeof text - strlen(text), ", int a%u", i);
+        }
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s", end[k]);
+    }
+    ck_assert_msg(compile(text, "k.cl", "", &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c.kernel_count, 5);
+    ck_assert_str_eq(find(&c, "f")->unfit,
+                     "argument 1 (img) is an image2d_t, which gpud does not take; use a buffer and "
+                     "index it");
+    ck_assert_str_eq(find(&c, "s")->unfit,
+                     "argument 0 (how) is a sampler_t, which gpud does not take; use a buffer");
+    ck_assert_str_eq(find(&c, "g")->unfit, "");
+    ck_assert_str_eq(find(&c, "most")->unfit, "");
+    ck_assert_uint_eq(find(&c, "most")->arg_count, 32);
+    ck_assert_str_eq(find(&c, "many")->unfit, "it takes 33 arguments, gpud passes at most 32; put "
+                                              "values into a struct");
+    ck_assert_uint_eq(find(&c, "many")->arg_count, 0);
     ck_assert_ptr_nonnull(c.log);
-    ck_assert_ptr_nonnull(strstr(c.log, "kernel f left out"));
+    ck_assert_ptr_nonnull(strstr(c.log, "kernel f cannot be launched: argument 1"));
     backend_compiled_finish(&c);
 }
 END_TEST
@@ -182,7 +248,9 @@ int main(void)
     tcase_add_test(t, names_the_users_file);
     tcase_add_test(t, honours_defines);
     tcase_add_test(t, refuses_before_the_compiler);
-    tcase_add_test(t, leaves_out_what_cannot_be_called);
+    tcase_add_test(t, learns_the_sizes_of_types);
+    tcase_add_test(t, a_size_may_stay_unknown);
+    tcase_add_test(t, tells_what_cannot_be_launched);
     tcase_add_test(t, absence_names_the_package);
     tcase_add_test(t, a_platform_can_be_chosen);
     suite_add_tcase(suite, t);

@@ -114,6 +114,26 @@ START_TEST(kernels_are_what_the_compiler_reported)
 }
 END_TEST
 
+START_TEST(a_kernel_may_be_unfit)
+{
+    struct module *m = module_new();
+    struct report r;
+    struct err e = ERR_INIT;
+    report_init(&r);
+    struct proto_ckernel k = {.entry = bytes_str("blur"), .unfit = bytes_str("it has an image")};
+    ck_assert_int_eq(proto_list_add(&schema_ckernel, &k, &r.kernels, NULL), 0);
+    r.count++;
+    report_arg(&r, "n", 1, ACCESS_NONE);
+    report_kernel(&r, "spin", NULL);
+    ck_assert_int_eq(take(m, &r, &e), 0);
+    report_finish(&r);
+    ck_assert_str_eq(m->kernels[0].unfit, "it has an image");
+    ck_assert_ptr_null(m->kernels[1].unfit);
+    ck_assert(bytes_equal_str(m->kernels[1].args[0].name, "n"));
+    module_destroy(m);
+}
+END_TEST
+
 START_TEST(reports_that_cannot_be_are_refused)
 {
     struct module *m = module_new();
@@ -149,4 +169,5 @@ END_TEST
 
 SUITE_MAIN("module", there_is_one_build_for_each_architecture,
            only_what_cannot_be_compiled_fails_for_good, kernels_are_what_the_compiler_reported,
-           reports_that_cannot_be_are_refused, strikes_are_counted_for_content_and_entry)
+           a_kernel_may_be_unfit, reports_that_cannot_be_are_refused,
+           strikes_are_counted_for_content_and_entry)
