@@ -87,6 +87,7 @@ struct backend_launch {
 };
 
 struct backend_stream_ops {
+    /* priority: 0 is the usual one, larger ones go first where the device can. */
     int (*create)(struct backend_device *d, int priority, struct backend_stream **ret_stream,
                   struct err *e);
     void (*destroy)(struct backend_stream *s); /* idle */
@@ -127,6 +128,10 @@ struct backend_marker_ops {
      * ended; valid when DONE. */
     void (*times)(struct backend_marker *m, uint64_t *ret_begin_ns, uint64_t *ret_end_ns);
     void (*release)(struct backend_marker *m);
+    /* Optional (NULL: the worker polls on): one wake() when the marker is done, of a device that
+     * does not wake by itself. For a marker that is still pending after a while of polling: then a
+     * call costs less than asking on. A failure may come without it. */
+    int (*arm)(struct backend_marker *m, struct err *e);
 };
 
 /* What is known of a kernel of a module. 0 = unknown. */

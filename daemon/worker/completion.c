@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/seqpacket.h"
+#include "daemon/worker/pump.h"
 
 #define LONG_NS (20 * NS_PER_MS) /* a job that runs longer is told of while it runs */
 
@@ -18,6 +19,7 @@ void completion_init(struct completion *c, struct executor *x,
 
 void completion_add(struct completion *c, struct job *j)
 {
+    j->added_ns = clock_now_ns();
     DL_APPEND(c->first, j);
     c->count++;
 }
@@ -189,6 +191,17 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
+/* Of a device that does not call by itself, the end of what is longer than the pump's spin. If it
+ * cannot call now either, the pump's timer asks. */
+static void arm(const struct completion *c, struct job *j, uint64_t now)
+{
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
+    if (ops->arm != NULL && !j->armed && now - j->added_ns > PUMP_SPIN_NS) {
+        j->armed = true;
+        (void)ops->arm(j->mark[j->mark_count - 1].marker, NULL);
+    }
+}
+
 /* Is it over and reported? */
 static bool advance(struct completion *c, struct job *j, uint64_t now)
 {
@@ -197,6 +210,7 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
         c->x->scope.device->b->marker->state(j->mark[j->mark_count - 1].marker, &e);
     if (state != BACKEND_DONE && state != BACKEND_FAILED) {
         watch_running(c, j, now);
+        arm(c, j, now);
         return false;
     }
     if (!predecessors_finished(c, j)) {

@@ -44,6 +44,8 @@ struct job {
     struct job_mark mark[JOB_MARKERS]; /* the last one is the end */
     unsigned mark_count;
     bool writes;              /* something that changes a resident buffer was enqueued */
+    uint64_t added_ns;        /* when completion began to ask for it */
+    bool armed;               /* the device was told to call at its end */
     uint64_t seen_running_ns; /* when it was first seen to run, 0 = not yet */
     bool told_started;
     struct err e; /* code 0 while all is well */

@@ -4,7 +4,6 @@
 
 #define BACKSTOP_MS 10u
 #define POLL_MS     1u
-#define SPIN_NS     (100 * NS_PER_US)
 
 static void stop(struct pump *p)
 {
@@ -65,7 +64,7 @@ void pump_kick(struct pump *p)
         (void)uv_timer_start(&p->timer, on_timer, ms, ms);
     }
     if (!p->wakes) {
-        p->spin_until = clock_now_ns() + SPIN_NS;
+        p->spin_until = clock_now_ns() + PUMP_SPIN_NS;
         (void)uv_idle_start(&p->spin, on_spin);
     }
 }

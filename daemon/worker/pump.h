@@ -10,7 +10,10 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "common/clock.h"
 #include "common/err.h"
+
+#define PUMP_SPIN_NS (100 * NS_PER_US) /* without pause, where the device does not call */
 
 /* Asks; true while something is in flight. */
 typedef bool (*pump_fn)(void *data);

@@ -229,12 +229,12 @@ static void device_close(struct backend_device *d)
 static int device_open(unsigned index, const char *options, backend_wake_fn wake, void *wake_data,
                        struct backend_device **ret_device, struct err *e)
 {
-    (void)wake;
-    (void)wake_data;
     struct backend_device *d = calloc(1, sizeof *d);
     if (!d) {
         return err_set(e, ERR_NOMEM, "a device");
     }
+    d->wake = wake;
+    d->wake_data = wake_data;
     int rc = choose(d, index, options, e);
     rc = rc == 0 ? describe(d, e) : rc;
     rc = rc == 0 ? page_choose(d, options, e) : rc;
@@ -253,8 +253,8 @@ static void device_info(struct backend_device *d, struct backend_info *ret_info)
     *ret_info = d->info;
 }
 
-/* A callback of the driver holds up its stream until the host has run it, and costs more than
- * the events that markers are made of anyway. */
+/* Not by itself: a callback behind each marker would hold up its stream until the host has run it.
+ * Markers that take long are armed. */
 static bool device_wakes(struct backend_device *d)
 {
     (void)d;

@@ -28,6 +28,8 @@ struct backend_device {
     int priority_least;    /* numerically the largest */
     int priority_greatest; /* numerically the smallest */
     struct cuda_clock clock;
+    backend_wake_fn wake; /* may be NULL; called on a thread of the driver */
+    void *wake_data;
     CUevent event[CUDA_EVENTS_KEPT]; /* free ones, kept for the next marker */
     unsigned event_count;
 };

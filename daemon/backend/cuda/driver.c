@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "daemon/backend/cuda/error.h"
 
@@ -67,8 +68,12 @@ static int load(void *lib, struct cuda_driver *driver, struct err *e)
     PFN_cuGetProcAddress_v12000 get = NULL;
     *(void **)&get_version = dlsym(lib, "cuDriverGetVersion");
     *(void **)&get = dlsym(lib, "cuGetProcAddress_v2");
-    if (!get_version || get_version(&version) != CUDA_SUCCESS) {
+    if (!get_version) {
         return err_set(e, ERR_NO_DEVICE, "libcuda.so.1 is not an NVIDIA driver's");
+    }
+    CUresult cu = get_version(&version);
+    if (cu != CUDA_SUCCESS) {
+        return absent(cu, "cuDriverGetVersion", e);
     }
     if (!get || version < CUDA_VERSION) {
         return too_old(version, e);
@@ -77,7 +82,10 @@ static int load(void *lib, struct cuda_driver *driver, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    CUresult cu = driver->Init(0);
+    /* More streams than these share a queue to the device, and wait for each other. Before cuInit,
+     * which alone reads it; what the user set stays. */
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    cu = driver->Init(0);
     return cu == CUDA_SUCCESS ? 0 : absent(cu, "cuInit", e);
 }
 
@@ -87,9 +95,8 @@ int cuda_driver_load(struct cuda_driver *ret_driver, struct err *e)
     void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!lib) {
         return err_set(e, ERR_NO_DEVICE,
-                       "no CUDA driver: there is no libcuda.so.1 (install the NVIDIA driver for "
-                       "CUDA %d.%d or later)",
-                       CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+                       "no CUDA driver: %s (install the NVIDIA driver for CUDA %d.%d or later)",
+                       dlerror(), CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
     }
     int rc = load(lib, &driver, e);
     if (rc == 0) {

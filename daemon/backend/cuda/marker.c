@@ -36,6 +36,7 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
         return rc;
     }
     m->device = d;
+    m->stream = s;
     m->begin = s->begin;
     memcpy(m->blamed, s->blamed, sizeof m->blamed);
     s->begin = NULL;
@@ -96,8 +97,29 @@ static void marker_release(struct backend_marker *m)
     free(m);
 }
 
+static void CUDA_CB on_passed(void *device)
+{
+    struct backend_device *d = device;
+    d->wake(d->wake_data);
+}
+
+static int marker_arm(struct backend_marker *m, struct err *e)
+{
+    struct backend_device *d = m->device;
+    CUstream *bell = &m->stream->bell;
+    if (!d->wake || !d->cu.LaunchHostFunc) {
+        return err_set(e, ERR_UNSUPPORTED, "nobody to call, or no call for it");
+    }
+    int rc = *bell ? 0
+                   : CUDA_CALL(&d->cu, e, StreamCreateWithPriority, bell, CU_STREAM_NON_BLOCKING,
+                               d->priority_least);
+    rc = rc == 0 ? CUDA_CALL(&d->cu, e, StreamWaitEvent, *bell, m->end, 0) : rc;
+    return rc == 0 ? CUDA_CALL(&d->cu, e, LaunchHostFunc, *bell, on_passed, d) : rc;
+}
+
 const struct backend_marker_ops cuda_marker_ops = {
     .state = marker_state,
     .times = marker_times,
     .release = marker_release,
+    .arm = marker_arm,
 };

@@ -31,6 +31,10 @@ static void stream_destroy(struct backend_stream *s)
         return;
     }
     cuda_event_give(s->device, s->begin);
+    if (s->bell) { /* its last callback may be under way */
+        s->device->cu.StreamSynchronize(s->bell);
+        s->device->cu.StreamDestroy(s->bell);
+    }
     s->device->cu.StreamDestroy(s->stream);
     free(s);
 }

@@ -9,12 +9,14 @@
 struct backend_stream {
     struct backend_device *device;
     CUstream stream;
+    CUstream bell;                /* for callbacks, so that none holds up `stream`; NULL before */
     CUevent begin;                /* before the first command since the last marker, or NULL */
     char blamed[CUDA_BLAMED_MAX]; /* the kernel launched last since then, or "" */
 };
 
 struct backend_marker {
     struct backend_device *device;
+    struct backend_stream *stream;
     CUevent begin;              /* owned; NULL if there were no commands */
     CUevent end;                /* owned */
     enum backend_state settled; /* RUNNING, DONE or FAILED once known */
