@@ -1,0 +1,176 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/builtin.h"
+#include "kernels/host.h"
+#include "tests/fakecuda/fake.h"
+
+/* ---- the double's own
+ * ------------------------------------------------------------------------------------ */
+
+/* Entries whose name holds one of these words, mangled or not. A test's module declares them in
+ * CUDA C or PTX with any body: what is done is this. */
+
+static CUresult fault(const char *entry, const struct grid *g, void *const *params, unsigned count)
+{
+    (void)g;
+    (void)params;
+    (void)count;
+    return (CUresult)atoi(strstr(entry, "fake_fault_") + strlen("fake_fault_"));
+}
+
+/* Never comes back. */
+static CUresult hang(const char *entry, const struct grid *g, void *const *params, unsigned count)
+{
+    const struct timespec hour = {3600, 0};
+    (void)entry;
+    (void)g;
+    (void)params;
+    (void)count;
+    for (;;) {
+        nanosleep(&hour, NULL);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* (… address): writes there, or to the null page; with the last parameter */
+static CUresult poke(const char *entry, const struct grid *g, void *const *params, unsigned count)
+{
+    volatile int *p = NULL;
+    (void)entry;
+    (void)g;
+    if (count > 0) {
+        memcpy(&p, params[count - 1], sizeof p);
+    }
+    *p = 1;
+    return CUDA_SUCCESS;
+}
+
+/* (int milliseconds) */
+static CUresult sleep_ms(const char *entry, const struct grid *g, void *const *params,
+                         unsigned count)
+{
+    int ms = 0;
+    (void)entry;
+    (void)g;
+    if (count > 0) {
+        memcpy(&ms, params[0], sizeof ms);
+    }
+    pause_ns((uint64_t)ms * 1000 * NS_PER_US);
+    return CUDA_SUCCESS;
+}
+
+/* (int *p, u64 n): adds 1 to each */
+static CUresult increment(const char *entry, const struct grid *g, void *const *params,
+                          unsigned count)
+{
+    int *p = NULL;
+    uint64_t n = 0;
+    (void)entry;
+    (void)g;
+    if (count == 2) {
+        memcpy(&p, params[0], sizeof p);
+        memcpy(&n, params[1], sizeof n);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        p[i]++;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult nothing(const char *entry, const struct grid *g, void *const *params,
+                        unsigned count)
+{
+    (void)entry;
+    (void)g;
+    (void)params;
+    (void)count;
+    return CUDA_SUCCESS;
+}
+
+static const struct {
+    const char *word;
+    kernel_fn run;
+} own[] = {
+    {"fake_fault_", fault},   {"fake_hang", hang},           {"fake_poke", poke},
+    {"fake_sleep", sleep_ms}, {"fake_increment", increment}, {"fake_nothing", nothing},
+};
+
+/* ---- built-in kernels
+ * ------------------------------------------------------------------------------------- */
+
+static bool member(const struct signature *s, const char *entry)
+{
+    char name[2 * SIG_NAME];
+    unsigned count = s->type_count ? s->type_count : 1;
+    for (unsigned i = 0; i < count; i++) {
+        int dtype = s->type_count ? s->type[i] : 0;
+        if (signature_entry(s, dtype, name, sizeof name, NULL) == 0 && strcmp(name, entry) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void builtins_parse(void)
+{
+    if (builtin_init(NULL) != 0) {
+        abort();
+    }
+}
+
+static const struct signature *signature_of(const char *entry)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    unsigned module = 0;
+    pthread_once(&once, builtins_parse);
+    for (unsigned i = 0; i < builtin_kernel_count(); i++) {
+        const struct signature *s = builtin_kernel(i, &module);
+        if (member(s, entry)) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static CUresult builtin_run(const char *entry, const struct grid *g, void *const *params,
+                            unsigned count)
+{
+    void *args[PARAMS_MAX];
+    uint64_t global[3], local[3];
+    const struct host_kernel *k = host_kernel_find(entry);
+    const struct signature *s = signature_of(entry);
+    for (unsigned i = 0; i < count; i++) {
+        args[i] = params[i];
+        if (i < s->arg_count && s->arg[i].kind == SIG_ARRAY) {
+            memcpy(&args[i], params[i], sizeof args[i]);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        local[i] = g->block[i];
+        global[i] = (uint64_t)g->grid[i] * g->block[i];
+    }
+    return k->run(global, local, args, count, NULL) == 0 ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+kernel_fn kernel_find(const char *entry, unsigned param_count)
+{
+    const struct host_kernel *k = host_kernel_find(entry);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (strstr(entry, own[i].word)) {
+            return own[i].run;
+        }
+    }
+    return k && k->arg_count == param_count && signature_of(entry) ? builtin_run : NULL;
+}
+
+uint64_t kernel_pointers(const char *entry)
+{
+    const struct signature *s = host_kernel_find(entry) ? signature_of(entry) : NULL;
+    uint64_t bits = 0;
+    for (unsigned i = 0; s && i < s->arg_count; i++) {
+        bits |= s->arg[i].kind == SIG_ARRAY ? UINT64_C(1) << i : 0;
+    }
+    return s ? bits : ~UINT64_C(0);
+}
