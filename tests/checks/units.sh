@@ -12,7 +12,7 @@ mkdir "$work/bin" "$work/units"
 for program in gpud gpud-launcher; do
     printf '#!/bin/sh\n' >"$work/bin/$program"
     chmod +x "$work/bin/$program"
-    sed "s|^ExecStart=[^ ]*/|ExecStart=$work/bin/|; /^Documentation=/d" \
+    sed -E "s#^(Exec[A-Za-z]+=)[^ ]*/(gpud[a-z-]*)#\\1$work/bin/\\2#; /^Documentation=/d" \
         "$units/$program.service" >"$work/units/$program.service"
 done
 
