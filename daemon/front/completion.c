@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "daemon/front/blame.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/queue.h"
 
@@ -59,7 +60,6 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     take_times(j, m);
     take_timings(j, m);
-    d->failures = 0;
     struct err e = ERR_INIT;
     if (m->code == ERR_KERNEL_FAULT || m->code == ERR_DEVICE_LOST) {
         /* The worker ends itself now; what becomes of this job is decided with the others. */
@@ -67,6 +67,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
         error_of(m, &j->error);
         return;
     }
+    d->productive = true;
     if (m->code < 0) {
         error_of(m, &e);
         job_conclude(f, j, JOB_FAILED, &e);
@@ -84,21 +85,23 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
 
 static void convict(struct front *f, struct job *j, const char *why)
 {
-    struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_KERNEL_FAULT, "%s", why);
-    const char *entry = NULL;
+    struct err e = j->error; /* what its worker still could say, else how it ended */
+    char kernels[128];
+    if (e.code == 0) {
+        (void)err_set(&e, ERR_KERNEL_FAULT, "%s", why);
+    }
+    blame_kernels(j, e.step, kernels, sizeof kernels);
     for (unsigned i = 0; i < j->work.step_count; i++) {
         const struct work_step *s = &j->work.steps[i];
         if (s->op != OP_LAUNCH) {
             continue;
         }
-        entry = s->entry;
         if (j->tenant != NULL && s->module->tenant != NULL) {
             (void)tenant_strike(j->tenant, kernel_hash(s->module, s->entry));
         }
     }
-    if (entry != NULL) {
-        (void)err_wrap(&e, "kernel %s, running alone, ended its worker", entry);
+    if (kernels[0] != '\0') {
+        (void)err_wrap(&e, "kernel %s, running alone, ended its worker", kernels);
     }
     job_conclude(f, j, JOB_FAILED, &e);
 }
@@ -137,12 +140,22 @@ static void run_again(struct front *f, struct job *j, bool external)
     queue_offer(f, j);
 }
 
+static void name_kernels(const struct job *j, struct err *e)
+{
+    char kernels[128];
+    blame_kernels(j, -1, kernels, sizeof kernels);
+    if (kernels[0] != '\0') {
+        (void)err_wrap(e, "kernel %s", kernels);
+    }
+}
+
 static void overdue(struct front *f, struct job *j)
 {
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_TIME_LIMIT, "ran longer than its time limit of %.3f s",
                   (double)j->limit_ns / 1e9);
     e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
+    name_kernels(j, &e);
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
@@ -151,6 +164,7 @@ static void give_up(struct front *f, struct job *j, const char *why)
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_WORKER_LOST, "%s while the job ran; it may have had effects", why);
     e.effects = ERR_EFFECTS_MAYBE;
+    name_kernels(j, &e);
     job_conclude(f, j, JOB_LOST, &e);
 }
 

@@ -1,6 +1,12 @@
 #include "daemon/front/device.h"
 
+#include "common/clock.h"
+
 #include <stdio.h>
+
+#define PAUSE_NS        (100 * NS_PER_MS)
+#define PAUSE_UP_MAX_NS (500 * NS_PER_MS)
+#define PAUSE_MAX_NS    (30 * NS_PER_S)
 
 void device_set_state(struct device *d, enum device_state state, const char *reason)
 {
@@ -28,6 +34,21 @@ bool device_serves(const struct device *d)
 bool device_hopeful(const struct device *d)
 {
     return d->state != DEVICE_ABSENT && d->state != DEVICE_STUCK;
+}
+
+void device_ended(struct device *d, bool blameless)
+{
+    d->failures = d->productive || (d->up && blameless) ? 0 : d->failures + 1;
+}
+
+uint64_t device_pause_ns(const struct device *d)
+{
+    uint64_t max = d->up ? PAUSE_UP_MAX_NS : PAUSE_MAX_NS;
+    uint64_t pause = d->failures > 1 ? PAUSE_NS : 0;
+    for (unsigned i = 2; i < d->failures && pause < max; i++) {
+        pause *= 2;
+    }
+    return pause < max ? pause : max;
 }
 
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e)

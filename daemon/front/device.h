@@ -76,10 +76,15 @@ struct device {
     uint64_t patience_ns; /* how long the next one may take */
     uint64_t killed_ns;   /* when it was told to end, 0: not */
     uint64_t restart_ns;  /* when the next one starts */
-    unsigned failures;    /* in a row, for the backoff */
+    bool up;              /* this worker has opened its context */
+    bool productive;      /* and has completed something */
+    unsigned failures;    /* workers in a row that were not, for the pause */
     uint64_t restarts;
-    struct job *culprit;  /* whose time limit made us end the worker */
-    bool restart_planned; /* ended by us for a reason that is no failure of the device */
+    struct job *culprit;   /* whose time limit or fault ends the worker */
+    char ending[160];      /* why we end it */
+    char fault[240];       /* how a worker of this device ended last, "": none did */
+    char fault_doing[384]; /* and what it was doing; for administrators */
+    uint64_t fault_ns;     /* when */
 
     /* staging memory */
     struct memfd input;
@@ -107,6 +112,12 @@ const char *device_state_name(enum device_state state);
 bool device_serves(const struct device *d);
 /* Could it serve soon (so that jobs wait instead of failing)? */
 bool device_hopeful(const struct device *d);
+/* A worker has ended. Some ends (blameless: from outside, a job's time limit) say nothing against a
+ * device that came up. */
+void device_ended(struct device *d, bool blameless);
+/* How long the next worker is waited with: not at all after one that did something or was the first
+ * to do nothing; up to 0.5 s while workers come up, up to 30 s while they do not. */
+uint64_t device_pause_ns(const struct device *d);
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
 void device_staging_finish(struct device *d);
 

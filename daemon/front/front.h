@@ -136,7 +136,8 @@ struct front {
     uint64_t drain_until_ns;
     uint64_t drained_ns; /* since when no job is unfinished while draining; 0: not */
     struct front_counters count;
-    char trouble[ERR_TEXT_MAX]; /* the last thing that went wrong with a worker, for status */
+    const struct device *trouble_of; /* whose worker ended last, NULL: none did */
+    char trouble[ERR_TEXT_MAX];      /* or what else went wrong last */
 };
 
 #endif

@@ -66,6 +66,27 @@ static void trouble(const struct front *f, char *out, size_t size)
     }
 }
 
+/* Who did what is told to those who may see it; the others hear that something was. */
+static void fault_text(const struct look *l, const struct device *d, char *out, size_t size)
+{
+    bool all = rights_sees(&l->f->rights, l->s, NULL);
+    bool told = all && d->fault[0] != '\0';
+    (void)snprintf(out, size, "%s%s%s", d->fault, told ? "; " : "", told ? d->fault_doing : "");
+}
+
+static void last_trouble(const struct look *l)
+{
+    const struct device *d = l->f->trouble_of;
+    char text[640];
+    if (d == NULL) {
+        table_text(l->t, l->f->trouble);
+        return;
+    }
+    fault_text(l, d, text, sizeof text);
+    table_printf(l->t, "device %u, %.0f s ago: %s", d->index,
+                 (double)(clock_now_ns() - d->fault_ns) / 1e9, text);
+}
+
 static void look_status(struct look *l)
 {
     static const char *const names[] = {
@@ -86,7 +107,7 @@ static void look_status(struct look *l)
     for (unsigned i = 0; i < f->device_count; i++) {
         restarts += f->device[i]->restarts;
     }
-    COLUMNS(l->t, 15, names, kinds);
+    COLUMNS(l->t, 16, names, kinds);
     bool ready = serving(f) >= f->config.min_devices && !f->draining;
     table_text(l->t, !ready ? "not ready" : problem[0] != '\0' ? "degraded" : "ready");
     table_text(l->t, problem);
@@ -103,7 +124,7 @@ static void look_status(struct look *l)
     table_value(l->t, restarts);
     table_value(l->t, clock_now_ns() - f->started_ns);
     table_text(l->t, f->build);
-    table_text(l->t, f->trouble);
+    last_trouble(l);
     table_value(l->t, stats.connections);
     table_value(l->t, stats.protocol_errors);
     table_value(l->t, f->count.cancelled);
@@ -111,8 +132,11 @@ static void look_status(struct look *l)
     table_row_end(l->t);
 }
 
-static void device_row(struct table *t, const struct device *d)
+static void device_row(const struct look *l, const struct device *d)
 {
+    struct table *t = l->t;
+    char fault[640];
+    fault_text(l, d, fault, sizeof fault);
     table_value(t, d->index);
     table_text(t, d->backend);
     table_text(t, device_state_name(d->state));
@@ -125,6 +149,7 @@ static void device_row(struct table *t, const struct device *d)
     table_value(t, d->jobs_done);
     table_value(t, d->restarts);
     table_text(t, d->reason);
+    table_text(t, fault);
     table_text(t, d->vendor);
     table_text(t, d->driver);
     table_value(t, d->units);
@@ -134,23 +159,26 @@ static void device_row(struct table *t, const struct device *d)
     table_value(t, d->f64);
     table_value(t, (uint64_t)d->pid);
     table_value(t, d->busy_ns);
+    table_value(t, d->fault_ns != 0 ? clock_now_ns() - d->fault_ns : 0);
     table_row_end(t);
 }
 
 static void look_devices(struct look *l)
 {
     static const char *const names[] = {
-        "device",    "backend",   "state",        "kind",   "name",   "memory", "buffers",
-        "in_flight", "jobs",      "restarts",     "reason", "vendor", "driver", "units",
-        "streams",   "max_group", "local_memory", "f64",    "worker", "busy"};
-    static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT,
-                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
-                                COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT,
-                                COLUMN_UINT,  COLUMN_BYTES, COLUMN_BOOL, COLUMN_UINT, COLUMN_NS};
-    COLUMNS(l->t, 11, names, kinds);
+        "device",  "backend",   "state", "kind",     "name",      "memory",
+        "buffers", "in_flight", "jobs",  "restarts", "reason",    "last_fault",
+        "vendor",  "driver",    "units", "streams",  "max_group", "local_memory",
+        "f64",     "worker",    "busy",  "fault_age"};
+    static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,
+                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT,  COLUMN_UINT, COLUMN_UINT,
+                                COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_UINT,
+                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_BYTES, COLUMN_BOOL, COLUMN_UINT,
+                                COLUMN_NS,    COLUMN_NS};
+    COLUMNS(l->t, 12, names, kinds);
     for (unsigned i = 0; i < l->f->device_count; i++) {
         if (!l->f->device[i]->hidden) {
-            device_row(l->t, l->f->device[i]);
+            device_row(l, l->f->device[i]);
         }
     }
 }

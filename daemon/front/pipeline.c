@@ -243,6 +243,7 @@ static void on_launcher_lost(void *data, const struct err *e)
     if (!f->stopping) {
         log_error("the launcher is gone, and all workers with it: %s", e->text);
         (void)snprintf(f->trouble, sizeof f->trouble, "the launcher was lost: %s", e->text);
+        f->trouble_of = NULL;
         f->launcher_lost = true;
     }
 }

@@ -58,7 +58,7 @@ void table_value(struct table *t, uint64_t value)
 
 void table_printf(struct table *t, const char *fmt, ...)
 {
-    char text[512];
+    char text[PROTO_TEXT_MAX];
     va_list ap;
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);

@@ -9,18 +9,16 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/blame.h"
 #include "daemon/front/command.h"
 #include "daemon/front/link.h"
 #include "daemon/front/worker_frames.h"
 
-#define QUEUE_BYTES    (4u * 1024u * 1024u) /* frames a worker has not read yet */
-#define SILENCE_NS     (3 * NS_PER_S)       /* three heartbeats */
-#define START_NS       (60 * NS_PER_S)      /* a context in the making, cold */
-#define UNKILLABLE_NS  (5 * NS_PER_S)
-#define BACKOFF_NS     (100 * NS_PER_MS)
-#define BACKOFF_MAX_NS (30 * NS_PER_S)
-#define AWAY_NS        NS_PER_S
-#define STEADY_NS      (10 * NS_PER_S) /* a worker that lived so long starts a new count */
+#define QUEUE_BYTES   (4u * 1024u * 1024u) /* frames a worker has not read yet */
+#define SILENCE_NS    (3 * NS_PER_S)       /* three heartbeats */
+#define START_NS      (60 * NS_PER_S)      /* a context in the making, cold */
+#define UNKILLABLE_NS (5 * NS_PER_S)
+#define AWAY_NS       NS_PER_S
 
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
 {
@@ -70,18 +68,9 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
     return rc;
 }
 
-static uint64_t backoff(const struct device *d)
-{
-    uint64_t pause = BACKOFF_NS;
-    for (unsigned i = 1; i < d->failures && pause < BACKOFF_MAX_NS; i++) {
-        pause *= 2;
-    }
-    return pause < BACKOFF_MAX_NS ? pause : BACKOFF_MAX_NS;
-}
-
 static void wait_then_restart(struct front *f, struct device *d, const char *why)
 {
-    d->restart_ns = ns_add(clock_now_ns(), d->failures == 0 ? 0 : backoff(d));
+    d->restart_ns = ns_add(clock_now_ns(), device_pause_ns(d));
     device_set_state(d, DEVICE_WAITING, why);
     f->hooks.device_changed(f, d);
 }
@@ -98,6 +87,8 @@ void worker_start(struct front *f, struct device *d)
     d->killed_ns = 0;
     d->culprit = NULL;
     d->adopted = false;
+    d->up = false;
+    d->productive = false;
     d->started_ns = clock_now_ns();
     d->beat_ns = d->started_ns;
     d->patience_ns = START_NS;
@@ -157,6 +148,8 @@ void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int 
     d->pid = pid;
     d->adopted = true;
     d->proven = true;
+    d->up = true;
+    d->productive = true;
     d->started_ns = clock_now_ns();
     d->beat_ns = d->started_ns;
     d->patience_ns = START_NS;
@@ -189,11 +182,12 @@ void worker_end(struct front *f, struct device *d, struct job *culprit, const ch
         return;
     }
     struct err e = ERR_INIT;
+    char doing[BLAME_MAX];
     d->killed_ns = clock_now_ns();
     d->culprit = culprit;
-    (void)snprintf(f->trouble, sizeof f->trouble, "device %u: worker %d ended: %s", d->index,
-                   (int)d->pid, why);
-    log_warn("device %u: ending worker %d: %s", d->index, (int)d->pid, why);
+    (void)snprintf(d->ending, sizeof d->ending, "%s", why);
+    blame_text(d, doing);
+    log_warn("device %u: ending worker %d: %s; %s", d->index, (int)d->pid, why, doing);
     if (launcher_kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
         log_error("device %u: %s", d->index, e.text);
     }
@@ -205,9 +199,11 @@ void worker_detach(struct device *d)
     d->link = NULL;
 }
 
-static void describe(int status, char *out, size_t size)
+static void describe(const struct device *d, int status, char *out, size_t size)
 {
-    if (WIFSIGNALED(status)) {
+    if (d->killed_ns != 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+        (void)snprintf(out, size, "its worker was ended: %s", d->ending);
+    } else if (WIFSIGNALED(status)) {
         (void)snprintf(out, size, "its worker was ended by signal %d (%s)", WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
     } else {
@@ -223,34 +219,41 @@ static bool is_external(const struct device *d, int status)
            (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
 }
 
+/* The sentence that an operator wants at night: how it ended, and what it was doing. */
+static void note_fault(struct front *f, struct device *d, const char *why)
+{
+    blame_text(d, d->fault_doing);
+    (void)snprintf(d->fault, sizeof d->fault, "%s", why);
+    d->fault_ns = clock_now_ns();
+    f->trouble_of = d;
+    log_warn("device %u: worker %d: %s; %s", d->index, (int)d->pid, why, d->fault_doing);
+}
+
 bool worker_ended(struct front *f, uint64_t id, int status)
 {
     struct device *d = find(f, id);
     if (d == NULL) {
         return false;
     }
-    char why[160];
-    describe(status, why, sizeof why);
-    bool external = is_external(d, status);
-    uint64_t now = clock_now_ns();
-    d->killed_ns = now; /* a broken channel is no news now */
+    char why[240];
+    describe(d, status, why, sizeof why);
+    d->killed_ns = clock_now_ns(); /* a broken channel is no news now */
     if (d->link != NULL) {
         link_drain(d->link); /* what it said before its end counts */
     }
+    bool external = is_external(d, status);
     worker_detach(d);
+    bool expected = d->state == DEVICE_ABSENT || d->replaced;
+    if (!expected) {
+        note_fault(f, d, why);
+    }
     d->worker = 0;
     d->pid = 0;
-    bool expected = d->state == DEVICE_ABSENT || d->replaced;
     d->replaced = false;
     if (!expected) {
-        log_warn("device %u: %s", d->index, why);
         d->restarts++;
-        /* an overdue job or a kill from outside says nothing against the device */
-        bool steady =
-            now - d->started_ns > STEADY_NS || (d->proven && (external || d->culprit != NULL));
-        d->failures = steady ? 0 : d->failures + 1;
+        device_ended(d, external || (d->culprit != NULL && d->culprit->error.code == 0));
         wait_then_restart(f, d, why);
-        (void)snprintf(f->trouble, sizeof f->trouble, "device %u: %s", d->index, why);
     }
     d->killed_ns = 0;
     f->hooks.worker_lost(f, d, external, why);
@@ -294,9 +297,9 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
         bool late =
             j->started_ns != 0 ? now > ns_add(j->started_ns, j->limit_ns) : first && now > over;
         if (late && d->killed_ns == 0) {
-            char why[160];
-            (void)snprintf(why, sizeof why, "job %" PRIu64 " (%s) passed its time limit of %.3f s",
-                           j->id, j->label, (double)j->limit_ns / 1e9);
+            char why[96];
+            (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s",
+                           (double)j->limit_ns / 1e9);
             worker_end(f, d, j, why);
             return;
         }

@@ -40,6 +40,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->local_bytes = m.local_bytes;
     d->streams = m.streams < 1 ? 1 : m.streams > STREAMS_MAX ? STREAMS_MAX : (unsigned)m.streams;
     d->patience_ns = 0;
+    d->up = true;
     if (d->state != DEVICE_ADOPTING) {
         f->hooks.worker_ready(f, d);
     }
