@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
+
 #define BATCH      64   /* frames of one link before others get their turn */
 #define LAST_WORDS 4096 /* frames taken from a link that can no longer be written */
 
@@ -102,6 +104,18 @@ static bool take_frame(struct link *l)
     return !l->closing;
 }
 
+/* So many at most; a descriptor that comes with one must find a number. False: nothing more. */
+static bool take_frames(struct link *l, unsigned max, bool while_broken)
+{
+    bool more = true;
+    descriptors_reserve_open();
+    for (unsigned i = 0; more && i < max && (while_broken || !l->broken); i++) {
+        more = take_frame(l);
+    }
+    descriptors_reserve_close();
+    return more;
+}
+
 static void set_events(struct link *l);
 static void last_words(uv_timer_t *timer);
 
@@ -121,12 +135,9 @@ static void sending_failed(struct link *l, const struct err *e)
 static void last_words(uv_timer_t *timer)
 {
     struct link *l = timer->data;
-    for (unsigned i = 0; i < LAST_WORDS; i++) {
-        if (!take_frame(l)) {
-            return;
-        }
+    if (take_frames(l, LAST_WORDS, true)) {
+        report(l);
     }
-    report(l);
 }
 
 static void flush(struct link *l)
@@ -167,11 +178,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         flush(l);
     }
     if (!l->broken && (events & UV_READABLE) != 0) {
-        for (unsigned i = 0; i < BATCH && !l->broken; i++) {
-            if (!take_frame(l)) {
-                return;
-            }
-        }
+        (void)take_frames(l, BATCH, false);
     }
 }
 
@@ -310,9 +317,5 @@ int link_fd(const struct link *l)
 
 void link_drain(struct link *l)
 {
-    for (unsigned i = 0; i < LAST_WORDS && !l->broken; i++) {
-        if (!take_frame(l)) {
-            return; /* nothing is left, or the link is gone */
-        }
-    }
+    (void)take_frames(l, LAST_WORDS, false);
 }

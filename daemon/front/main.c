@@ -14,6 +14,7 @@
 
 #include "build.h"
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "daemon/front/pipeline.h"
 #include "daemon/front/reload.h"
@@ -198,15 +199,6 @@ static int read_settings(void *data, struct config *ret_config, struct err *e)
     return read_config(data, ret_config, e);
 }
 
-static void raise_limits(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* fewer connections then, which is counted */
-    }
-}
-
 static void on_end_signal(uv_signal_t *handle, int number)
 {
     struct front *f = handle->data;
@@ -342,7 +334,7 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     log_set_level(config.log_level);
-    raise_limits();
+    descriptors_init();
     log_info("kernels of users run in the daemon's own domain: they are for trusted tenants only");
     return run(&config, &a);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "daemon/front/adopt.h"
 #include "daemon/front/building.h"
@@ -305,7 +306,10 @@ static void start_anew(struct front *f)
     for (unsigned i = 0; i < f->device_count; i++) {
         (void)worker_ended(f, f->device[i]->worker, SIGKILL);
     }
-    if (open_launcher(f, &e) != 0) {
+    descriptors_reserve_open();
+    int rc = open_launcher(f, &e);
+    descriptors_reserve_close();
+    if (rc != 0) {
         log_error("%s", e.text);
         f->exit_code = 1;
         pipeline_stop(f);

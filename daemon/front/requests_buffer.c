@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "daemon/front/command.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/requests.h"
@@ -327,6 +328,10 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     if (b->sealed) {
         return err_set(e, ERR_SEALED, "buffer %#llx is sealed already",
                        (unsigned long long)b->handle);
+    }
+    if (!descriptors_left()) {
+        return err_set(e, ERR_LIMIT,
+                       "no descriptor is left for its copy: free sealed buffers first");
     }
     b->sealed = true; /* no writer is admitted from here on */
     b->seal_wanted = true;

@@ -138,11 +138,15 @@ START_TEST(wrong_arguments)
     gpud_arg shape[] = {gpud_f32(1), X, gpud_host_inout(y, 5, GPUD_F32)};
     gpud_arg access[] = {gpud_f32(1), X, gpud_host_in(y, 4, GPUD_F32)};
     gpud_arg range[] = {gpud_f64(1e300), X, Y};
+    gpud_arg value[] = {gpud_f32(1), gpud_f32(1), Y};
+    gpud_arg element[] = {gpud_f32(1), X, gpud_host_out(y, 4, GPUD_F32)}; /* bytes are wanted */
     ck_gpud_err(gpud_kernel_find(c, "no_such_kernel", &none), GPUD_ERR_NOT_FOUND);
     ck_gpud_err(gpud_call(c, axpy, few, 2, NULL), GPUD_ERR_ARG_COUNT);
     ck_gpud_err(gpud_call(c, axpy, scalar, 3, NULL), GPUD_ERR_ARG_TYPE);
     ck_assert_int_eq(gpud_last_error()->arg, 0);
     ck_gpud_err(gpud_call(c, axpy, type, 3, NULL), GPUD_ERR_ARG_TYPE);
+    ck_gpud_err(gpud_call(c, axpy, value, 3, NULL), GPUD_ERR_ARG_TYPE);
+    ck_gpud_err(gpud_call(c, kernel_find(c, "from_u8"), element, 3, NULL), GPUD_ERR_ARG_TYPE);
     ck_gpud_err(gpud_call(c, axpy, shape, 3, NULL), GPUD_ERR_ARG_SHAPE);
     ck_gpud_err(gpud_call(c, axpy, access, 3, NULL), GPUD_ERR_ARG_ACCESS);
     ck_gpud_err(gpud_call(c, axpy, range, 3, NULL), GPUD_ERR_RANGE);

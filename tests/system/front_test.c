@@ -125,25 +125,29 @@ START_TEST(launcher_killed)
 }
 END_TEST
 
-/* Jobs that were taken are finished, the exit is clean and nothing stays behind. */
+#define TAKEN 20u
+#define LARGE 2000000u /* the last answer: more than lies in a socket */
+
+/* Jobs that were taken are finished, all answers arrive, the exit is clean and nothing stays. */
 START_TEST(sigterm_under_load)
 {
     struct daemon d;
-    daemon_start(&d, "--backend", "sim", "--backend-options", "items=10000", NULL);
+    static float out[LARGE + TAKEN * 1000];
+    gpud_job *job[TAKEN];
+    daemon_start(&d, "--backend", "sim", "--backend-options", "items=1000000", NULL);
     gpud_client *c = client_open(d.url);
     gpud_kernel fill = kernel_find(c, "fill");
-    gpud_job *job[20];
-    float out[20][1000];
-    for (unsigned i = 0; i < 20; i++) {
-        gpud_arg args[] = {gpud_f32((float)i), gpud_host_out(out[i], 1000, GPUD_F32)};
+    for (unsigned i = 0; i < TAKEN; i++) {
+        uint64_t count = i == TAKEN - 1 ? LARGE : 1000;
+        gpud_arg args[] = {gpud_f32((float)i), gpud_host_out(out + i * 1000, count, GPUD_F32)};
         ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[i]));
     }
-    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job[19]) != 0);
-    ck_assert(!gpud_job_done(job[19]));
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job[TAKEN - 1]) != 0);
+    ck_assert(!gpud_job_done(job[TAKEN - 1]));
     ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < TAKEN; i++) {
         ck_gpud_ok(gpud_wait(job[i], PATIENCE));
-        ck_assert_float_eq(out[i][999], (float)i);
+        ck_assert_float_eq(out[i * 1000 + 999], (float)i);
         gpud_job_free(job[i]);
     }
     gpud_close(c);

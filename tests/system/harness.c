@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -86,7 +87,9 @@ static void redirect(const char *path, int fd)
     }
 }
 
-static pid_t program_start(const char *const *argv, const char *out, const char *err)
+/* descriptors: how many it may have, 0: as many as we. */
+static pid_t program_start(const char *const *argv, const char *out, const char *err,
+                           unsigned descriptors)
 {
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
@@ -94,6 +97,10 @@ static pid_t program_start(const char *const *argv, const char *out, const char 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         redirect(out, STDOUT_FILENO);
         redirect(err, STDERR_FILENO);
+        const struct rlimit limit = {.rlim_cur = descriptors, .rlim_max = descriptors};
+        if (descriptors > 0 && setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+            _exit(125);
+        }
         (void)execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
@@ -102,7 +109,7 @@ static pid_t program_start(const char *const *argv, const char *out, const char 
 
 int run_program(const char *const *argv, const char *stdout_file, const char *stderr_file)
 {
-    return process_wait(program_start(argv, stdout_file, stderr_file));
+    return process_wait(program_start(argv, stdout_file, stderr_file, 0));
 }
 
 /* Whether a process has ended, also when nobody has reaped it. */
@@ -234,7 +241,7 @@ void daemon_spawn(struct daemon *d)
         argv[6 + i] = d->args[i];
     }
     (void)setenv("POCL_CACHE_DIR", SYSTEM_CACHE "/pocl", 1);
-    d->pid = program_start(argv, d->log, d->log);
+    d->pid = program_start(argv, d->log, d->log, d->descriptors);
 }
 
 /* Waits in small steps for a client of any kind; false if it is not there yet. */

@@ -29,6 +29,7 @@ struct daemon {
     char log[DAEMON_PATH];
     const char *args[DAEMON_ARGS_MAX]; /* not owned */
     unsigned arg_count;
+    unsigned descriptors; /* at most so many, if not 0; to be set between prepare and spawn */
 };
 
 /* Makes the directory, starts gpud with these options (the last one NULL) and waits until it is

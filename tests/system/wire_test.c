@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,9 @@
 
 #include "tests/system/harness.h"
 
-#define SILENT 1000u
+#define SILENT      1000u
+#define DESCRIPTORS 200u
+#define CROWD       (DESCRIPTORS + 20u) /* the backlog holds those not accepted */
 
 /* PROTOCOL.md: what a message may have, without the four bytes of its request id. */
 #define MESSAGE_MAX (16u * 1024 * 1024 + 256u * 1024)
@@ -48,7 +51,7 @@ static uint16_t free_port(void)
 static char tcp_url[64];
 static char ipc_url[DAEMON_PATH];
 
-static gpud_client *begin(int transport)
+static gpud_client *begin_with(int transport, unsigned descriptors)
 {
     tcp = transport == 1;
     port = free_port();
@@ -56,9 +59,15 @@ static gpud_client *begin(int transport)
     daemon_prepare(&daemon_of_test, "--backend", "sim", "--listen", ipc_url, "--listen", tcp_url,
                    "--set", "daemon.handshake_timeout_ms=3000", NULL);
     (void)snprintf(ipc_url, sizeof ipc_url, "%s", daemon_of_test.url);
+    daemon_of_test.descriptors = descriptors;
     daemon_spawn(&daemon_of_test);
     daemon_wait_ready(&daemon_of_test);
     return client_open(tcp ? tcp_url : daemon_of_test.url);
+}
+
+static gpud_client *begin(int transport)
+{
+    return begin_with(transport, 0);
 }
 
 static void end(gpud_client *c)
@@ -305,6 +314,7 @@ START_TEST(malformed)
     for (unsigned i = 0; i < 4000; i++) {
         put(&deep, "\x91", 1);
     }
+    put(&deep, "\x00", 1); /* complete, so that nothing but its depth is wrong */
     refused("4000 arrays in each other", &deep, true);
     ck_assert_uint_gt(query_value(c, "status", NULL, "protocol_errors"), 0);
     end(c);
@@ -438,6 +448,14 @@ END_TEST
 /* ---- those who say or hear nothing ------------------------------------------------------------
  */
 
+static void fill_works(gpud_client *c)
+{
+    float out[4] = {0};
+    gpud_arg args[] = {gpud_f32(6), gpud_host_out(out, 4, GPUD_F32)};
+    ck_gpud_ok(gpud_call(c, kernel_find(c, "fill"), args, 2, NULL));
+    ck_assert_float_eq(out[3], 6);
+}
+
 START_TEST(silent_connections)
 {
     static int fd[SILENT];
@@ -447,14 +465,11 @@ START_TEST(silent_connections)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_gt(limit.rlim_cur, SILENT + 50);
     gpud_client *c = begin(_i);
-    for (unsigned i = 0; i < SILENT; i++) {
-        fd[i] = connect_bare();
+    for (unsigned i = 0; i < SILENT; i++) { /* some say which protocol they speak, no more */
+        fd[i] = i % 2 == 0 ? connect_bare() : connect_sp();
     }
     gpud_client *other = client_open(ipc_url);
-    float out[4] = {0};
-    gpud_arg args[] = {gpud_f32(6), gpud_host_out(out, 4, GPUD_F32)};
-    ck_gpud_ok(gpud_call(other, kernel_find(other, "fill"), args, 2, NULL));
-    ck_assert_float_eq(out[3], 6);
+    fill_works(other);
     gpud_close(other);
     uint8_t byte[64];
     for (unsigned i = 0; i < SILENT; i++) { /* the daemon ends each of them, after its header */
@@ -465,6 +480,64 @@ START_TEST(silent_connections)
         (void)close(fd[i]);
     }
     end(c);
+}
+END_TEST
+
+/* More connections than the daemon has descriptors: it keeps some back. Who is there is served, a
+ * worker that ends gets its successor, and newcomers are served once the silent ones are gone. */
+START_TEST(out_of_descriptors)
+{
+    static int fd[CROWD];
+    gpud_client *c = begin_with(_i, DESCRIPTORS);
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    for (unsigned i = 0; i < CROWD; i++) {
+        fd[i] = connect_bare();
+    }
+    fill_works(c);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    ck_until(query_value(c, "devices", "0", "worker") != (uint64_t)worker);
+    fill_works(c);
+    for (unsigned i = 0; i < CROWD; i++) {
+        (void)close(fd[i]);
+    }
+    gpud_client *other = client_open(ipc_url);
+    fill_works(other);
+    gpud_close(other);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
+}
+END_TEST
+
+/* A sealed buffer's copy takes a descriptor: one client cannot seal until none is left. */
+START_TEST(sealed_until_refused)
+{
+    gpud_buffer b[DESCRIPTORS] = {{0}};
+    gpud_client *c = begin_with(_i, DESCRIPTORS);
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    unsigned count = 0;
+    int rc = 0;
+    while (count < DESCRIPTORS && rc == 0) {
+        ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, NULL, &b[count]));
+        ck_gpud_ok(gpud_fill(c, gpud_out(b[count]), gpud_f32((float)count)));
+        rc = gpud_buffer_seal(c, b[count]);
+        count += rc == 0;
+    }
+    ck_assert_int_eq(rc, GPUD_ERR_LIMIT);
+    ck_assert_uint_gt(count, DESCRIPTORS / 4);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    float v = 0;
+    ck_until(query_value(c, "devices", "0", "worker") != (uint64_t)worker);
+    ck_gpud_ok(gpud_read(c, b[count - 1], GPUD_F32, 3, 1, &v, NULL));
+    ck_assert_float_eq(v, (float)(count - 1));
+    ck_gpud_ok(gpud_buffer_free(c, b[0]));
+    ck_gpud_ok(gpud_buffer_free(c, b[1]));
+    gpud_client *other = client_open(ipc_url);
+    fill_works(other);
+    gpud_close(other);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
 }
 END_TEST
 
@@ -562,6 +635,8 @@ int main(void)
     suite_add_loop(suite, out_of_order_and_twice, 2);
     suite_add_loop(suite, huge_buffer, 2);
     suite_add_loop(suite, silent_connections, 2);
+    suite_add_loop(suite, out_of_descriptors, 2);
+    suite_add_loop(suite, sealed_until_refused, 2);
     suite_add_loop(suite, never_reads, 2);
     suite_add_loop(suite, protocol_client, 2);
     return system_main(suite);
