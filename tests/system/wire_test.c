@@ -276,10 +276,12 @@ static void refused(const char *what, const struct message *m, bool hello)
     expect_refusal(fd, what);
 }
 
+/* After a greeting: one that says nothing is closed anyway. */
 static void closed(const char *what, const void *data, size_t size)
 {
     uint8_t byte;
     int fd = connect_sp();
+    say_hello(fd, 78);
     send_bytes(fd, data, size);
     ck_assert_msg(!read_bytes(fd, &byte, 1), "%s: an answer", what);
     (void)close(fd);

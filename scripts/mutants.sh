@@ -1,0 +1,155 @@
+#!/bin/bash
+# Shows that tests fail when the defence that they are about is switched off.
+#   scripts/mutants.sh [--check] [NAME...]    all of tests/mutants/*.patch, or those named
+#   --check   only: does every patch still apply, and is its test there?
+# Each patch takes one defence out of a copy of the tree (build/mutants), its "test:" line names the
+# ctest entry and the test of it that has to fail then. The tests pass in the copy before.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+root=$PWD
+tree=$root/build/mutants/tree
+build=$root/build/mutants/build
+limit=${GPUD_MUTANT_SECONDS:-240}
+export GPUD_SYSTEM_PATIENCE=${GPUD_SYSTEM_PATIENCE:-20}
+
+check_only=no
+names=()
+for arg in "$@"; do
+    case $arg in
+    --check) check_only=yes ;;
+    -*)
+        sed -n '2,6s/^# //p' "$0" >&2
+        exit 2
+        ;;
+    *) names+=("$arg") ;;
+    esac
+done
+if [ ${#names[@]} -eq 0 ]; then
+    for file in tests/mutants/*.patch; do
+        names+=("$(basename "$file" .patch)")
+    done
+fi
+
+# From the copy, once there is one: what is edited meanwhile does not matter.
+patches=$root/tests/mutants
+patch_of() { echo "$patches/$1.patch"; }
+
+# The program and the test in it that a mutant is killed by.
+test_of() { sed -n 's/^test: *//p' "$(patch_of "$1")"; }
+
+apply() { patch --quiet --strip=1 --fuzz=0 --no-backup-if-mismatch "$@"; }
+
+check() {
+    local name=$1 program test
+    read -r program test < <(test_of "$name")
+    if [ ! -f "$(patch_of "$name")" ] || [ -z "$program" ] || [ -z "$test" ]; then
+        echo "$name: no patch, or no test: line of two words"
+    elif ! grep -rqE "START_TEST\($test\)" tests; then
+        echo "$name: there is no test $test"
+    elif ! apply --dry-run --force <"$(patch_of "$name")" >/dev/null; then
+        echo "$name: does not apply any more: make it anew for the code as it is"
+    else
+        return 0
+    fi
+    return 1
+}
+
+bad=0
+for name in "${names[@]}"; do
+    check "$name" || bad=1
+done
+if [ "$bad" != 0 ] || [ "$check_only" = yes ]; then
+    [ "$bad" = 0 ] && echo "${#names[@]} mutants apply"
+    exit "$bad"
+fi
+
+# ---- the copy; an older one is brought up to date, so that little is built ----------------------
+
+mkdir -p "$tree" || exit 1
+if [ -f "$build.mutated" ]; then # a run was ended: its mutant may be built in
+    xargs touch <"$build.mutated"
+fi
+git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- \
+    --ignore-failed-read 2>/dev/null | tar --extract --directory="$tree"
+if [ -f "$build.mutated" ]; then
+    (cd "$tree" && xargs touch <"$build.mutated") && rm -f "$build.mutated"
+fi
+patches=$tree/tests/mutants
+command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
+# What a mutant leaves unused is no finding.
+cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_C_FLAGS="-Wno-unused" >/dev/null || exit 1
+
+make_test() { cmake --build "$build" --parallel "$(nproc)" --target "$1" >"$build.log" 2>&1; }
+
+# Check names the tests of a suite by their case: those of tests/system have one each.
+run_test() {
+    local program=$1 test=$2
+    local choose=()
+    [[ $program == test_system_* ]] && choose=("CK_RUN_CASE=$test")
+    (cd "$build" && env "${choose[@]}" timeout --kill-after=20 "$limit" \
+        ctest -R "^$program\$" --no-tests=error --output-on-failure) >"$build.log" 2>&1
+}
+
+# Where it failed, from Check's own lines.
+failure_of() { grep -aE ":[FE]:[^:]*:$1:" "$build.log" | head -n 1; }
+
+revert() {
+    if [ -f "$build.mutated" ]; then
+        (cd "$tree" && apply --reverse --force <"$(patch_of "$1")") && rm -f "$build.mutated"
+    fi
+}
+
+mutate() {
+    sed -n 's,^+++ b/,,p' "$(patch_of "$1")" >"$build.mutated"
+    (cd "$tree" && apply --force <"$(patch_of "$1")")
+}
+
+declare -A passed=()
+baseline() {
+    local program=$1 test=$2
+    [ -z "${passed["$program $test"]:-}" ] || return 0
+    make_test "$program" && run_test "$program" "$test" && passed["$program $test"]=yes
+}
+
+# Prints what became of a mutant; true if it was killed by its test.
+try() {
+    local name=$1 program test status
+    read -r program test < <(test_of "$name")
+    if ! baseline "$program" "$test"; then
+        echo "ERROR     $name: $program $test does not pass as it is"
+        tail -n 30 "$build.log"
+        return 1
+    fi
+    if ! mutate "$name" || ! make_test "$program"; then
+        echo "ERROR     $name: does not build"
+        tail -n 30 "$build.log"
+        return 1
+    fi
+    run_test "$program" "$test"
+    status=$?
+    if [ "$status" = 124 ] || [ "$status" = 137 ]; then
+        echo "killed    $name: $test hung"
+    elif [ "$status" = 0 ]; then
+        echo "SURVIVED  $name: $program $test passes without it"
+        return 1
+    elif [ -n "$(failure_of "$test")" ]; then
+        echo "killed    $name: $(failure_of "$test" | cut -c 1-200)"
+    else
+        echo "SURVIVED  $name: $program failed, but not in $test"
+        grep -aE ":[FE]:" "$build.log" | head -n 5
+        return 1
+    fi
+}
+
+current=
+trap '[ -z "$current" ] || revert "$current"' EXIT
+survived=0
+for name in "${names[@]}"; do
+    current=$name
+    try "$name" || survived=$((survived + 1))
+    revert "$name"
+done
+current=
+echo "${#names[@]} mutants, $((${#names[@]} - survived)) killed, $survived not"
+[ "$survived" = 0 ]
