@@ -142,12 +142,12 @@ static CUresult call_begin(const char *name, unsigned needs, struct device *d)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, script_load);
     struct context *c = context_current();
+    bool own = (needs & NEED_CONTEXT) == NEED_CONTEXT; /* it is about the current context */
     CUresult r = init_check(needs);
+    r = r || !d ? r : d->lost;
+    r = r || !c || !own ? r : c->device->lost;
     d = d ? d : c ? c->device : NULL;
-    if (r == CUDA_SUCCESS && d && d->lost != CUDA_SUCCESS && (needs & NEED_INIT) != 0) {
-        r = d->lost;
-    }
-    if (r == CUDA_SUCCESS && (needs & NEED_CONTEXT) == NEED_CONTEXT) {
+    if (r == CUDA_SUCCESS && own) {
         if (!c) {
             misuse("%s: no current context", running);
             return CUDA_ERROR_INVALID_CONTEXT;

@@ -70,7 +70,7 @@ void *object_get(const void *handle, enum kind kind)
     if (!s) {
         misuse("%s: %p is no %s", call_name(), handle, kind_name(kind));
     } else if (s->kind != kind) {
-        misuse("%s: %p is a %s, not a %s", call_name(), handle, kind_name(s->kind),
+        misuse("%s: %p is another handle (%s), no %s", call_name(), handle, kind_name(s->kind),
                kind_name(kind));
     } else if (!s->object) {
         misuse("%s: %s %p was destroyed before", call_name(), kind_name(kind), handle);
