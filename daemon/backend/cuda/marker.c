@@ -21,6 +21,16 @@ void cuda_event_give(struct backend_device *d, CUevent event)
     }
 }
 
+/* A poisoned context gives its error to every call, whoever did it: so the name is that of a
+ * suspect. */
+static int blame(const char *kernel, int rc, struct err *e)
+{
+    if (rc == ERR_KERNEL_FAULT && kernel[0]) {
+        (void)err_wrap(e, "kernel %s or what ran beside it", kernel);
+    }
+    return rc;
+}
+
 int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
 {
     struct backend_device *d = s->device;
@@ -33,7 +43,7 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
     if (rc != 0) {
         cuda_event_give(d, m->end);
         free(m);
-        return rc;
+        return blame(s->blamed, rc, e);
     }
     m->device = d;
     m->stream = s;
@@ -44,16 +54,6 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
     cuda_clock_tick(&d->clock);
     *ret_marker = m;
     return 0;
-}
-
-/* A poisoned context gives its error for every event, whether it passed before or not: so the
- * name is that of a suspect. */
-static void failure_tell(const struct backend_marker *m, struct err *e)
-{
-    (void)cuda_error(m->failure, "cuEventQuery", e);
-    if (m->blamed[0]) {
-        (void)err_wrap(e, "kernel %s or what ran beside it", m->blamed);
-    }
 }
 
 static enum backend_state marker_state(struct backend_marker *m, struct err *e)
@@ -72,7 +72,7 @@ static enum backend_state marker_state(struct backend_marker *m, struct err *e)
         }
     }
     if (m->settled == BACKEND_FAILED) {
-        failure_tell(m, e);
+        (void)blame(m->blamed, cuda_error(m->failure, "cuEventQuery", e), e);
     }
     return m->settled;
 }

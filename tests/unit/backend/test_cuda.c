@@ -1,0 +1,584 @@
+/*
+ * The CUDA back end against the double of its driver: what the contract suite, which is the same
+ * for all, cannot ask. FAKECUDA is set before the driver is opened, in a process for each test.
+ */
+#include <check.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/backend/cuda/binary.h"
+#include "daemon/backend/cuda/device.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static const struct backend *cuda;
+
+static struct {
+    struct backend_device *device;
+    struct backend_info info;
+    struct backend_stream *stream;
+    atomic_uint wakes;
+} b;
+
+static void script(const char *text)
+{
+    ck_assert_int_eq(setenv("FAKECUDA", text, 1), 0);
+    ck_assert_int_eq(setenv("FAKECUDA_STRICT", "1", 1), 0);
+}
+
+static void on_wake(void *data)
+{
+    (void)data;
+    atomic_fetch_add(&b.wakes, 1);
+}
+
+static void start(const char *text, const char *options)
+{
+    struct err e = ERR_INIT;
+    script(text);
+    int rc = cuda->device->open(0, options, on_wake, NULL, &b.device, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    cuda->device->info(b.device, &b.info);
+    ck_assert_int_eq(cuda->stream->create(b.device, 0, &b.stream, &e), 0);
+}
+
+static void stop(void)
+{
+    cuda->stream->destroy(b.stream);
+    cuda->device->close(b.device);
+}
+
+static void fails(int rc, const struct err *e, int want, const char *says)
+{
+    ck_assert_msg(rc == want && e->code == want, "%s, not %s: %s", err_name(rc), err_name(want),
+                  e->text);
+    ck_assert_msg(strstr(e->text, says) != NULL, "\"%s\" does not say \"%s\"", e->text, says);
+}
+
+static struct backend_marker *mark(void)
+{
+    struct backend_marker *m = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_msg(cuda->stream->mark(b.stream, &m, &e) == 0, "%s", e.text);
+    return m;
+}
+
+static enum backend_state settle(struct backend_marker *m, struct err *e)
+{
+    const struct timespec pause = {0, 100000};
+    enum backend_state state = cuda->marker->state(m, e);
+    while (state != BACKEND_DONE && state != BACKEND_FAILED) {
+        nanosleep(&pause, NULL);
+        state = cuda->marker->state(m, e);
+    }
+    return state;
+}
+
+static void drain(void)
+{
+    struct err e = ERR_INIT;
+    struct backend_marker *m = mark();
+    ck_assert_msg(settle(m, &e) == BACKEND_DONE, "%s", e.text);
+    cuda->marker->release(m);
+}
+
+/* ---- modules written by hand ----------------------------------------------------------------- */
+
+#define PTX_HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
+
+static int load(const char *ptx, const struct backend_compiled *kernels,
+                struct backend_module **ret_module, struct err *e)
+{
+    struct backend_compiled c = kernels ? *kernels : (struct backend_compiled){.kernel_count = 0};
+    ck_assert_int_eq(cuda_binary_wrap(b.info.arch, bytes_str(ptx), &c, e), 0);
+    int rc = cuda->module->load(b.device, bytes_of(c.binary, c.binary_size), ret_module, e);
+    free(c.binary);
+    return rc;
+}
+
+static struct backend_module *module_of(const char *ptx)
+{
+    struct backend_module *m = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_msg(load(ptx, NULL, &m, &e) == 0, "%s", e.text);
+    return m;
+}
+
+static const char increment[] =
+    PTX_HEAD ".visible .entry fake_increment(.param .u64 p, .param .u64 n)\n{\nret;\n}\n";
+static const char nothing[] = PTX_HEAD ".visible .entry fake_nothing()\n{\nret;\n}\n";
+
+static int launch(struct backend_module *m, const char *entry, uint64_t global, uint64_t local,
+                  struct err *e)
+{
+    const struct backend_launch l = {.global = {global, 1, 1},
+                                     .local = {local, local != 0, local != 0}};
+    return cuda->stream->launch(b.stream, m, entry, &l, e);
+}
+
+/* ---- drivers --------------------------------------------------------------------------------- */
+
+START_TEST(an_older_driver_is_no_device)
+{
+    struct err e = ERR_INIT;
+    unsigned count = 0;
+    script("driver=12030");
+    fails(cuda->enumerate("", &count, &e), &e, ERR_NO_DEVICE, "too old: it serves CUDA 12.3");
+}
+END_TEST
+
+START_TEST(a_driver_that_does_not_start_says_why)
+{
+    struct err e = ERR_INIT;
+    unsigned count = 0;
+    script("init=803");
+    fails(cuda->enumerate("", &count, &e), &e, ERR_NO_DEVICE, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
+    ck_assert_int_eq(e.vendor, 803);
+}
+END_TEST
+
+START_TEST(a_driver_without_devices_says_so)
+{
+    struct err e = ERR_INIT;
+    unsigned count = 0;
+    script("devices=0");
+    fails(cuda->enumerate("", &count, &e), &e, ERR_NO_DEVICE, "sees no GPU");
+}
+END_TEST
+
+START_TEST(a_context_that_cannot_be_made_leaves_nothing)
+{
+    static const struct {
+        const char *script;
+        int code;
+        const char *says;
+    } table[] = {
+        {"cuDevicePrimaryCtxRetain@1=2", ERR_DEVICE_MEMORY, "cuDevicePrimaryCtxRetain"},
+        {"cuDevicePrimaryCtxRetain@1=46", ERR_NO_DEVICE, "exclusive"},
+        {"cuCtxSetCurrent@1=999", ERR_DEVICE_LOST, "cuCtxSetCurrent"},
+        {"cuStreamCreateWithPriority@1=2", ERR_DEVICE_MEMORY, "cuStreamCreateWithPriority"},
+        {"cuEventCreate@2=2", ERR_DEVICE_MEMORY, "cuEventCreate"},
+    };
+    struct err e = ERR_INIT;
+    struct backend_device *d = NULL;
+    script(table[_i].script);
+    fails(cuda->device->open(0, "", NULL, NULL, &d, &e), &e, table[_i].code, table[_i].says);
+    ck_assert_ptr_null(d);
+}
+END_TEST
+
+/* ---- which device ---------------------------------------------------------------------------- */
+
+static unsigned devices(const struct cuda_driver *cu, const char *options,
+                        CUdevice id[CUDA_DEVICES_MAX])
+{
+    unsigned count = 0;
+    struct err e = ERR_INIT;
+    ck_assert_msg(cuda_devices(cu, options, id, &count, &e) == 0, "%s", e.text);
+    return count;
+}
+
+START_TEST(devices_are_in_the_order_of_the_bus)
+{
+    struct cuda_driver cu;
+    CUdevice id[CUDA_DEVICES_MAX];
+    int last = -1;
+    script("devices=8");
+    ck_assert_int_eq(cuda_driver_load(&cu, NULL), 0);
+    ck_assert_uint_eq(devices(&cu, "", id), 8);
+    for (unsigned i = 0; i < 8; i++) {
+        int bus = 0;
+        cu.DeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, id[i]);
+        ck_assert_int_gt(bus, last);
+        last = bus;
+    }
+}
+END_TEST
+
+static void uuid_option(const struct cuda_driver *cu, CUdevice id, unsigned bytes, char *out)
+{
+    CUuuid uuid;
+    ck_assert_int_eq(cu->DeviceGetUuid(&uuid, id), CUDA_SUCCESS);
+    for (unsigned i = 0; i < bytes; i++) {
+        const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+        out += sprintf(out, "%s%02X", dash, (unsigned char)uuid.bytes[i]);
+    }
+}
+
+START_TEST(devices_are_named_by_uuid)
+{
+    struct cuda_driver cu;
+    struct err e = ERR_INIT;
+    CUdevice all[CUDA_DEVICES_MAX];
+    CUdevice some[CUDA_DEVICES_MAX];
+    char five[64];
+    char two[64];
+    char option[256];
+    unsigned count = 0;
+    script(_i == 0 ? "devices=8" : "devices=8;mig=1");
+    ck_assert_int_eq(cuda_driver_load(&cu, NULL), 0);
+    ck_assert_uint_eq(devices(&cu, "", all), 8);
+    uuid_option(&cu, all[5], 16, five);
+    uuid_option(&cu, all[2], 16, two);
+    (void)snprintf(option, sizeof option, "uuid=%s", five);
+    ck_assert_uint_eq(devices(&cu, option, some), 1);
+    ck_assert_int_eq(some[0], all[5]);
+    (void)snprintf(option, sizeof option, "uuid=GPU-%s+MIG-%s", five, two);
+    ck_assert_uint_eq(devices(&cu, option, some), 2);
+    ck_assert_int_eq(some[0], all[2]);
+    ck_assert_int_eq(some[1], all[5]);
+    fails(cuda_devices(&cu, "uuid=GPU-0123456789", some, &count, &e), &e, ERR_NO_DEVICE,
+          "none of 8 CUDA devices");
+}
+END_TEST
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* The second block shows that nothing of the first one was kept, the double that nothing leaked. */
+START_TEST(a_block_half_made_is_undone)
+{
+    static const char *const scripts[] = {"memory=1G;cuMemCreate@5=2", "memory=1G;cuMemMap@3=2",
+                                          "memory=1G;cuMemSetAccess@1=2",
+                                          "memory=1G;cuMemAddressReserve@1=2"};
+    struct backend_block *block = NULL;
+    struct err e = ERR_INIT;
+    start(scripts[_i], "");
+    uint64_t size = 700 * MIB;
+    fails(cuda->memory->alloc(b.device, size, &block, &e), &e, ERR_DEVICE_MEMORY,
+          "734003200 bytes wanted");
+    ck_assert_ptr_null(block);
+    ck_assert_int_eq(cuda->memory->alloc(b.device, size, &block, &e), 0);
+    cuda->memory->free(b.device, block);
+    stop();
+}
+END_TEST
+
+START_TEST(places_beyond_four_gib)
+{
+    const uint64_t size = 5 * 1024 * MIB;
+    uint64_t pattern = UINT64_C(0x0123456789abcdef);
+    uint64_t back[4] = {0};
+    struct backend_block *block = NULL;
+    struct err e = ERR_INIT;
+    start("memory=8G", _i == 0 ? "" : "vmm=off");
+    ck_assert_int_eq(cuda->memory->alloc(b.device, size, &block, &e), 0);
+    struct backend_ref ref = {block, size - sizeof back};
+    ck_assert_int_eq(cuda->stream->fill(b.stream, ref, &pattern, sizeof pattern, sizeof back, &e),
+                     0);
+    ck_assert_int_eq(cuda->stream->read(b.stream, back, ref, sizeof back, &e), 0);
+    drain();
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(back[i], pattern);
+    }
+    cuda->memory->free(b.device, block);
+    stop();
+}
+END_TEST
+
+START_TEST(memory_that_may_only_be_read_is_registered)
+{
+    const size_t size = 65536;
+    struct err e = ERR_INIT;
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
+    void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert(data != MAP_FAILED);
+    start("", "");
+    int rc = cuda->memory->register_host(b.device, data, size, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    cuda->memory->unregister_host(b.device, data);
+    stop();
+    munmap(data, size);
+    close(fd);
+}
+END_TEST
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+START_TEST(free_sizes_are_met_exactly)
+{
+    static const uint64_t counts[] = {1, 7, 32, 1000, 1021, 65536, 12345678};
+    struct err e = ERR_INIT;
+    start("", "");
+    struct backend_module *m = module_of(nothing);
+    for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        ck_assert_msg(launch(m, "fake_nothing", counts[i], 0, &e) == 0, "%s", e.text);
+    }
+    drain();
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+START_TEST(sizes_the_device_has_not_are_refused)
+{
+    static const struct {
+        uint64_t global[3];
+        uint64_t local[3];
+        uint64_t shared;
+        const char *says;
+    } table[] = {
+        {{1000, 1, 1}, {64, 1, 1}, 0, "no multiple of the group's 64"},
+        {{2048, 1, 1}, {2048, 1, 1}, 0, "2048 work items in dimension 0, 1024 at most"},
+        {{64, 64, 1}, {64, 64, 1}, 0, "make it smaller"},
+        {{1, 1, 128}, {1, 1, 128}, 0, "in dimension 2, 64 at most"},
+        {{1, 70000, 1}, {1, 1, 1}, 0, "70000 groups in dimension 1, the device takes 65535"},
+        {{UINT64_C(1) << 40, 1, 1}, {1, 1, 1}, 0, "1099511627776 groups in dimension 0"},
+        {{UINT64_MAX, 1, 1}, {0, 0, 0}, 0, "groups in dimension 0"},
+        {{0, 1, 1}, {0, 0, 0}, 0, "no work items in dimension 0"},
+        {{64, 1, 0}, {64, 1, 1}, 0, "no work items in dimension 2"},
+        {{64, 1, 1}, {64, 1, 1}, 1 << 20, "1048576 bytes of shared memory"},
+        {{64, 1, 1}, {64, 1, 1}, UINT64_MAX, "bytes of shared memory"},
+    };
+    start("", "");
+    struct backend_module *m = module_of(nothing);
+    for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct backend_launch l = {.shared = table[i].shared};
+        struct err e = ERR_INIT;
+        memcpy(l.global, table[i].global, sizeof l.global);
+        memcpy(l.local, table[i].local, sizeof l.local);
+        fails(cuda->stream->launch(b.stream, m, "fake_nothing", &l, &e), &e, ERR_LAUNCH,
+              table[i].says);
+    }
+    ck_assert_int_eq(launch(m, "fake_nothing", 64, 64, NULL), 0);
+    drain();
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+/* 48 KiB are every kernel's; more is asked for, once. */
+START_TEST(much_shared_memory_is_asked_for)
+{
+    struct err e = ERR_INIT;
+    struct backend_launch l = {.global = {32, 1, 1}, .local = {32, 1, 1}};
+    start("cuFuncSetAttribute@2=1", "");
+    struct backend_module *m = module_of(nothing);
+    static const uint64_t sizes[] = {0, 48 << 10, 100 << 10, 64 << 10, 100 << 10};
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        l.shared = sizes[i];
+        ck_assert_msg(cuda->stream->launch(b.stream, m, "fake_nothing", &l, &e) == 0, "%s", e.text);
+    }
+    drain();
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+START_TEST(arguments_are_checked_before_the_launch)
+{
+    struct err e = ERR_INIT;
+    struct backend_block *block = NULL;
+    struct backend_compiled_kernel kernel = {
+        .entry = "fake_increment", .arg_count = 2, .arg = {{.kind = 2}, {.kind = 1}}};
+    struct backend_compiled compiled = {.kernels = &kernel, .kernel_count = 1};
+    struct backend_module *m = NULL;
+    uint64_t n = 1;
+    start("", "");
+    ck_assert_msg(load(increment, &compiled, &m, &e) == 0, "%s", e.text);
+    ck_assert_int_eq(cuda->memory->alloc(b.device, 256, &block, &e), 0);
+    const struct backend_arg memory = {.kind = BACKEND_ARG_MEMORY, .memory = {block, 0}};
+    const struct backend_arg beyond = {.kind = BACKEND_ARG_MEMORY, .memory = {block, 256}};
+    const struct backend_arg value = {.kind = BACKEND_ARG_VALUE, .value = &n, .size = 8};
+    const struct backend_arg half = {.kind = BACKEND_ARG_VALUE, .value = &n, .size = 4};
+    const struct backend_arg local = {.kind = BACKEND_ARG_LOCAL, .size = 64};
+    const struct {
+        struct backend_arg args[2];
+        int code;
+        const char *says;
+    } table[] = {
+        {{value, value}, ERR_ARG_TYPE, "argument 0: the kernel takes memory, not a value"},
+        {{memory, memory}, ERR_ARG_TYPE, "argument 1: the kernel takes a value, not memory"},
+        {{memory, half}, ERR_ARG_TYPE, "argument 1: 4 bytes given, the kernel takes 8"},
+        {{memory, local}, ERR_ARG_TYPE, "shared"},
+        {{beyond, value}, ERR_RANGE, "argument 0: offset 256 in a block of 256"},
+    };
+    for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct backend_launch l = {.global = {1, 1, 1}, .args = table[i].args, .arg_count = 2};
+        e = ERR_INIT;
+        fails(cuda->stream->launch(b.stream, m, "fake_increment", &l, &e), &e, table[i].code,
+              table[i].says);
+        ck_assert_ptr_nonnull(strstr(e.text, "kernel fake_increment"));
+        ck_assert_int_ge(e.arg, 0);
+    }
+    struct backend_launch l = {.global = {1, 1, 1}, .args = table[0].args, .arg_count = 1};
+    fails(cuda->stream->launch(b.stream, m, "fake_increment", &l, &e), &e, ERR_ARG_COUNT,
+          "1 arguments given, 2 taken");
+    cuda->memory->free(b.device, block);
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* The marker behind it fails and names the kernel; so does all that comes later. */
+START_TEST(a_fault_ends_the_device)
+{
+    static const int codes[] = {700, 702, 710, 714, 715, 716, 717, 718, 719, 226};
+    char ptx[256];
+    char entry[32];
+    struct err e = ERR_INIT;
+    start("", "");
+    (void)snprintf(entry, sizeof entry, "fake_fault_%d", codes[_i]);
+    (void)snprintf(ptx, sizeof ptx, PTX_HEAD ".visible .entry %s()\n{\nret;\n}\n", entry);
+    struct backend_module *m = module_of(ptx);
+    ck_assert_int_eq(launch(m, entry, 1, 1, &e), 0);
+    struct backend_marker *marker = NULL;
+    int rc = cuda->stream->mark(b.stream, &marker, &e); /* the kernel may have failed by now */
+    ck_assert(rc != 0 || settle(marker, &e) == BACKEND_FAILED);
+    fails(e.code, &e, ERR_KERNEL_FAULT, entry);
+    ck_assert_int_eq(e.vendor, codes[_i]);
+    ck_assert_ptr_nonnull(strstr(e.text, "CUDA_ERROR_"));
+    e = ERR_INIT;
+    fails(cuda->stream->mark(b.stream, &marker, &e), &e, ERR_KERNEL_FAULT, "CUDA_ERROR_");
+    _exit(0); /* as a worker does: nothing can be given back */
+}
+END_TEST
+
+START_TEST(a_device_that_is_gone_is_lost)
+{
+    struct err e = ERR_INIT;
+    start("cuMemcpyHtoDAsync@1=lost", "");
+    struct backend_block *block = NULL;
+    ck_assert_int_eq(cuda->memory->alloc(b.device, 256, &block, &e), 0);
+    int rc = cuda->stream->write(b.stream, (struct backend_ref){block, 0}, "x", 1, &e);
+    fails(rc, &e, ERR_DEVICE_LOST, "CUDA_ERROR_UNKNOWN");
+    _exit(0);
+}
+END_TEST
+
+START_TEST(an_armed_marker_calls)
+{
+    const struct timespec pause = {0, 1000000};
+    int ms = 30;
+    struct backend_arg arg = {.kind = BACKEND_ARG_VALUE, .value = &ms, .size = sizeof ms};
+    struct backend_launch l = {.global = {1, 1, 1}, .args = &arg, .arg_count = 1};
+    struct err e = ERR_INIT;
+    start("", "");
+    struct backend_module *m =
+        module_of(PTX_HEAD ".visible .entry fake_sleep(.param .u32 ms)\n{\nret;\n}\n");
+    for (unsigned i = 1; i <= 2; i++) {
+        ck_assert_msg(cuda->stream->launch(b.stream, m, "fake_sleep", &l, &e) == 0, "%s", e.text);
+        struct backend_marker *marker = mark();
+        ck_assert_msg(cuda->marker->arm(marker, &e) == 0, "%s", e.text);
+        while (atomic_load(&b.wakes) < i) {
+            nanosleep(&pause, NULL);
+        }
+        ck_assert_int_eq(cuda->marker->state(marker, &e), BACKEND_DONE);
+        cuda->marker->release(marker);
+    }
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+START_TEST(images_that_are_none_are_refused)
+{
+    static const char *const images[] = {"", "nonsense",
+                                         ".version 8.0\n.target sm_75\n.visible .entry k(",
+                                         ".version 99.0\n.target sm_75\n"};
+    struct backend_module *m = NULL;
+    start("", "");
+    for (unsigned i = 1; i < sizeof images / sizeof images[0]; i++) {
+        struct err e = ERR_INIT;
+        int rc = load(images[i], NULL, &m, &e);
+        ck_assert_msg(rc != 0 && rc != ERR_INTERNAL && rc != ERR_DEVICE_LOST, "%u: %s", i, e.text);
+        ck_assert_ptr_nonnull(strstr(e.text, "cuModuleLoadDataEx: CUDA_ERROR_"));
+    }
+    ck_assert_ptr_null(m);
+    stop();
+}
+END_TEST
+
+START_TEST(a_module_of_ten_thousand_kernels)
+{
+    enum { KERNELS = 10000 };
+    struct capbuf text;
+    struct err e = ERR_INIT;
+    struct backend_kernel kernel;
+    start("", "");
+    capbuf_init(&text, 4 * MIB);
+    ck_assert(capbuf_printf(&text, PTX_HEAD));
+    for (unsigned i = 0; i < KERNELS; i++) {
+        ck_assert(capbuf_printf(&text,
+                                ".visible .entry fake_nothing_%u(.param .u64 p)\n{\nret;\n}\n", i));
+    }
+    ck_assert(capbuf_append(&text, "", 1));
+    struct backend_module *m = module_of((const char *)text.data);
+    ck_assert_uint_eq(cuda->module->kernel_count(m), KERNELS);
+    for (unsigned i = 0; i < KERNELS; i++) {
+        ck_assert_msg(cuda->module->kernel(m, i, &kernel, &e) == 0, "%s", e.text);
+        ck_assert_uint_eq(kernel.arg_count, 1);
+    }
+    fails(launch(m, "fake_nothing_10000", 1, 1, &e), &e, ERR_NOT_FOUND, "fake_nothing_10000");
+    cuda->module->unload(m);
+    capbuf_finish(&text);
+    stop();
+}
+END_TEST
+
+START_TEST(kernels_that_nobody_could_name_are_left_out)
+{
+    char ptx[1024];
+    char name[300];
+    start("", "");
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    (void)snprintf(ptx, sizeof ptx,
+                   PTX_HEAD ".visible .entry %s()\n{\nret;\n}\n"
+                            ".visible .entry fake_nothing()\n{\nret;\n}\n",
+                   name);
+    struct backend_module *m = module_of(ptx);
+    ck_assert_uint_eq(cuda->module->kernel_count(m), 1);
+    ck_assert_int_eq(launch(m, "fake_nothing", 1, 1, NULL), 0);
+    drain();
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+/* ---- the suite ------------------------------------------------------------------------------- */
+
+int main(void)
+{
+    cuda = backend_find("cuda");
+    if (!cuda) {
+        return EXIT_FAILURE;
+    }
+    Suite *suite = suite_create("cuda");
+    TCase *t = tcase_create("cuda");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, an_older_driver_is_no_device);
+    tcase_add_test(t, a_driver_that_does_not_start_says_why);
+    tcase_add_test(t, a_driver_without_devices_says_so);
+    tcase_add_loop_test(t, a_context_that_cannot_be_made_leaves_nothing, 0, 5);
+    tcase_add_test(t, devices_are_in_the_order_of_the_bus);
+    tcase_add_loop_test(t, devices_are_named_by_uuid, 0, 2);
+    tcase_add_loop_test(t, a_block_half_made_is_undone, 0, 4);
+    tcase_add_loop_test(t, places_beyond_four_gib, 0, 2);
+    tcase_add_test(t, memory_that_may_only_be_read_is_registered);
+    tcase_add_test(t, free_sizes_are_met_exactly);
+    tcase_add_test(t, sizes_the_device_has_not_are_refused);
+    tcase_add_test(t, much_shared_memory_is_asked_for);
+    tcase_add_test(t, arguments_are_checked_before_the_launch);
+    tcase_add_loop_test(t, a_fault_ends_the_device, 0, 10);
+    tcase_add_test(t, a_device_that_is_gone_is_lost);
+    tcase_add_test(t, an_armed_marker_calls);
+    tcase_add_test(t, images_that_are_none_are_refused);
+    tcase_add_test(t, a_module_of_ten_thousand_kernels);
+    tcase_add_test(t, kernels_that_nobody_could_name_are_left_out);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
