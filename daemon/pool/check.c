@@ -1,125 +1,213 @@
-#include <stddef.h>
-#include <utlist.h>
-
 #include "daemon/pool/pool_int.h"
 
-/* What a walk over all runs adds up to. */
+/* What a walk over all blocks adds up to. */
 struct sums {
-    uint64_t size;
+    uint64_t at;    /* where the next block has to begin */
+    uint64_t taken; /* bytes of the source's memory, sources of blocks */
     uint64_t used;
-    uint64_t cached;
     uint64_t live;
-    uint64_t runs_cached;
+    uint64_t pending;
+    uint64_t whole;
+    uint64_t blocks;
+    uint64_t indexed[3]; /* VOID, READY, PENDING */
 };
 
-static int pieces_check(const struct run *r, struct err *e)
+static int wrong(struct err *e, const struct block *b, const char *what)
 {
-    const struct pieces *c = r->pieces;
-    uint32_t live = 0;
-    for (uint32_t i = 0; i < CHUNK_PIECES_MAX / WORD_BITS; i++) {
-        live += (uint32_t)__builtin_popcountll(c->is_live[i]);
+    return err_set(e, ERR_INTERNAL, "pool: block of %llu bytes at %#llx, state %u: %s", LL(b->size),
+                   LL(b->at), (unsigned)b->state, what);
+}
+
+static bool mergeable(const struct block *a, const struct block *b)
+{
+    bool free = a->state == BLOCK_VOID || a->state == BLOCK_READY ||
+                (a->state == BLOCK_PENDING && a->stream == b->stream);
+    return a->state == b->state && free && !b->edge;
+}
+
+static int slab_check(const struct pool *p, const struct block *b, struct sums *sums, struct err *e)
+{
+    const struct slab *s = records_at(&p->slabs, b->owner);
+    if (block_at(&p->blocks, s->block) != b || (s->free & s->live) != 0 ||
+        b->size != class_bytes(s->class) * s->capacity) {
+        return wrong(e, b, "does not agree with its slab");
     }
-    if (live != c->live) {
-        return err_set(e, ERR_INTERNAL, "chunk: %u pieces are live, %u counted", live, c->live);
+    uint64_t live = (uint64_t)__builtin_popcountll(s->live);
+    sums->live += live;
+    sums->used += live * class_bytes(s->class);
+    return 0;
+}
+
+/* Every page under a block with memory is mapped, none under one without. */
+static int pages_check(const struct pool *p, const struct block *b, struct err *e)
+{
+    if (b->state == BLOCK_LOST) {
+        return 0;
     }
-    if (r->state != RUN_CACHED && (c->fresh > c->count || c->fresh != c->live + c->stack_used)) {
-        return err_set(e, ERR_INTERNAL, "chunk: %u of %u used, %u live, %u free", c->fresh,
-                       c->count, c->live, c->stack_used);
-    }
-    for (uint32_t i = 0; r->state != RUN_CACHED && i < c->stack_used; i++) {
-        uint32_t index = c->stack[i];
-        if (index >= c->fresh || (c->is_live[index / WORD_BITS] >> index % WORD_BITS & 1)) {
-            return err_set(e, ERR_INTERNAL, "chunk: piece %u is free and live", index);
+    for (uint64_t i = b->at / p->page; i <= (b->at + b->size - 1) / p->page; i++) {
+        if ((p->slot[i] != 0) != (b->state != BLOCK_VOID)) {
+            return wrong(e, b, "pages are not as its state says");
         }
     }
     return 0;
 }
 
-static int state_check(const struct run *r, struct err *e)
+static int block_check(const struct pool *p, const struct block *b, struct sums *sums,
+                       struct err *e)
 {
-    bool chunk = r->pieces != NULL;
-    bool fits = false;
-    switch (r->state) {
-    case RUN_LIVE:
-        fits = !chunk;
+    uint64_t at;
+    sums->blocks++;
+    sums->taken += b->state == BLOCK_VOID ? 0 : b->size;
+    switch ((enum block_state)b->state) {
+    case BLOCK_VOID:
+        sums->indexed[0]++;
         break;
-    case RUN_PARTIAL:
-        fits = chunk && r->pieces->live > 0 && r->pieces->live < r->pieces->count;
+    case BLOCK_READY:
+        sums->indexed[1]++;
+        sums->whole += space_whole(p, b, &at);
+        if ((b->whole != 0) != (space_whole(p, b, &at) != 0)) {
+            return wrong(e, b, "its whole pages are not listed");
+        }
         break;
-    case RUN_FULL:
-        fits = chunk && r->pieces->live == r->pieces->count;
+    case BLOCK_PENDING:
+        sums->indexed[2]++;
+        sums->pending += b->size;
+        if (b->stream >= p->streams || b->seq <= p->done[b->stream]) {
+            return wrong(e, b, "waits for what is past");
+        }
         break;
-    case RUN_CACHED:
-        fits = (!chunk || r->pieces->live == 0) && !r->odd;
+    case BLOCK_LIVE:
+        sums->live++;
+        sums->used += b->size;
         break;
-    }
-    if (!fits) {
-        return err_set(e, ERR_INTERNAL, "a block of %llu bytes is not in state %d",
-                       (unsigned long long)r->size, (int)r->state);
+    case BLOCK_SLAB:
+        return slab_check(p, b, sums, e);
+    case BLOCK_HELD:
+        return wrong(e, b, "was left in nobody's hands");
+    case BLOCK_LOST:
+        break;
     }
     return 0;
 }
 
-static int run_check(const struct run *r, struct sums *sums, struct err *e)
+static int walk(const struct pool *p, struct sums *sums, struct err *e)
 {
-    int rc = state_check(r, e);
-    if (rc == 0 && r->pieces) {
-        rc = pieces_check(r, e);
+    uint32_t before = BLOCK_NONE;
+    for (uint32_t i = 0; i != BLOCK_NONE; i = block_at(&p->blocks, i)->after) {
+        const struct block *b = block_at(&p->blocks, i);
+        if (b->at != sums->at || b->before != before || b->size == 0 || b->size % POOL_ALIGN != 0) {
+            return wrong(e, b, "is not where the one before ends");
+        }
+        if (before != BLOCK_NONE && mergeable(block_at(&p->blocks, before), b)) {
+            return wrong(e, b, "could be one with the block before");
+        }
+        int rc = block_check(p, b, sums, e);
+        if (rc == 0 && p->slot != NULL) {
+            rc = pages_check(p, b, e);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+        sums->at += b->size;
+        before = i;
     }
-    sums->size += r->size;
-    if (r->state == RUN_CACHED) {
-        sums->cached += r->size;
-        sums->runs_cached++;
-    } else if (r->pieces) {
-        sums->live += r->pieces->live;
-        sums->used += r->pieces->live * class_bytes(r->class);
-    } else {
-        sums->live++;
-        sums->used += r->size;
-    }
-    return rc;
+    return 0;
 }
 
-static uint64_t cached_count(const struct pool *p)
+/* ---- indices ----------------------------------------------------------------------------------*/
+
+static uint64_t fit_count(const struct pool *p, const struct fit *f, enum block_state state)
 {
     uint64_t count = 0;
-    struct run *r = NULL;
-    DL_FOREACH(p->empty, r)
-    {
-        count++;
-    }
-    for (unsigned class = 0; class < CLASS_COUNT; class ++) {
-        DL_FOREACH(p->cached[class], r)
-        {
-            count++;
+    for (unsigned r = 0; r < FIT_ROWS; r++) {
+        for (unsigned c = 0; c < FIT_COLUMNS; c++) {
+            bool marked = (f->columns[r] >> c & 1) != 0 && (f->rows >> r & 1) != 0;
+            if (marked != (f->head[r][c] != BLOCK_NONE)) {
+                return UINT64_MAX;
+            }
+            for (uint32_t i = f->head[r][c]; i != BLOCK_NONE; i = block_at(&p->blocks, i)->next) {
+                if (block_at(&p->blocks, i)->state != state) {
+                    return UINT64_MAX;
+                }
+                count++;
+            }
         }
     }
     return count;
 }
 
+static uint64_t line_count(const struct pool *p, unsigned stream)
+{
+    uint64_t count = 0;
+    uint64_t seq = 0;
+    for (uint32_t i = p->line[stream].oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->newer) {
+        const struct block *b = block_at(&p->blocks, i);
+        if (b->seq < seq || b->stream != stream) {
+            return UINT64_MAX;
+        }
+        seq = b->seq;
+        count++;
+    }
+    return count;
+}
+
+static int indices_check(const struct pool *p, const struct sums *sums, struct err *e)
+{
+    uint64_t pending = 0;
+    for (unsigned s = 0; s < p->streams; s++) {
+        uint64_t in_fit = fit_count(p, &p->pending[s], BLOCK_PENDING);
+        if (in_fit != line_count(p, s)) {
+            return err_set(e, ERR_INTERNAL, "pool: what waits for stream %u is listed wrongly", s);
+        }
+        pending += in_fit;
+    }
+    if (fit_count(p, &p->void_fit, BLOCK_VOID) != sums->indexed[0] ||
+        fit_count(p, &p->ready, BLOCK_READY) != sums->indexed[1] || pending != sums->indexed[2]) {
+        return err_set(e, ERR_INTERNAL, "pool: free blocks are not all found by size");
+    }
+    return 0;
+}
+
+static uint64_t mapped(const struct pool *p)
+{
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; p->slot != NULL && i < p->space / p->page; i++) {
+        bytes += p->slot[i] != 0 ? p->page : 0;
+    }
+    return bytes;
+}
+
+static int tenants_check(const struct pool *p, struct err *e)
+{
+    uint64_t used = 0;
+    for (unsigned t = 0; t < POOL_TENANTS; t++) {
+        used += p->tenant_used[t];
+    }
+    return used == p->stats.used ? 0
+                                 : err_set(e, ERR_INTERNAL,
+                                           "pool: tenants hold %llu bytes, not "
+                                           "%llu",
+                                           LL(used), LL(p->stats.used));
+}
+
 int pool_check(const struct pool *p, struct err *e)
 {
     struct sums sums = {0};
-    struct run *r = NULL;
-    DL_FOREACH2(p->all, r, all_next)
-    {
-        int rc = run_check(r, &sums, e);
-        if (rc != 0) {
-            return rc;
-        }
-    }
     const struct pool_stats *s = &p->stats;
-    if (sums.size != s->size || sums.used != s->used || sums.cached != s->cached ||
-        sums.live != s->live || s->live != s->allocations - s->frees) {
-        return err_set(e, ERR_INTERNAL, "pool: the blocks add up to other numbers than counted");
+    int rc = walk(p, &sums, e);
+    if (rc != 0) {
+        return rc;
     }
-    uint64_t aged = 0;
-    DL_FOREACH2(p->by_age, r, age_next)
-    {
-        aged++;
+    uint64_t size = p->slot != NULL ? mapped(p) : sums.taken;
+    if (sums.at != p->space || sums.blocks != p->blocks.live || size != s->size ||
+        sums.used != s->used || sums.live != s->live || sums.pending != s->pending ||
+        sums.whole != p->whole_bytes || s->live != s->allocations - s->frees) {
+        return err_set(e, ERR_INTERNAL,
+                       "pool: blocks add up to %llu bytes taken, %llu used in %llu, %llu pending, "
+                       "%llu whole; counted: %llu, %llu in %llu, %llu, %llu",
+                       LL(size), LL(sums.used), LL(sums.live), LL(sums.pending), LL(sums.whole),
+                       LL(s->size), LL(s->used), LL(s->live), LL(s->pending), LL(p->whole_bytes));
     }
-    if (aged != sums.runs_cached || aged != cached_count(p)) {
-        return err_set(e, ERR_INTERNAL, "pool: the lists of cached blocks differ");
-    }
-    return 0;
+    rc = indices_check(p, &sums, e);
+    return rc != 0 ? rc : tenants_check(p, e);
 }

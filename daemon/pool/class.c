@@ -24,8 +24,3 @@ uint64_t class_bytes(unsigned class)
     unsigned bits = LINEAR_BITS + above / 8;
     return (UINT64_C(1) << bits) + (UINT64_C(1) << (bits - 3)) * (above % 8 + 1);
 }
-
-uint64_t pool_class_bytes(uint64_t size)
-{
-    return size == 0 || size > CLASS_BYTES_MAX ? 0 : class_bytes(class_of(size));
-}

@@ -4,9 +4,8 @@
 
 #include <stdint.h>
 
-#define CLASS_SMALL_COUNT 64u  /* classes up to POOL_SMALL_MAX */
-#define CLASS_COUNT       416u /* up to 2^62 bytes */
-#define CLASS_BYTES_MAX   (UINT64_C(1) << 62)
+#define CLASS_COUNT     416u /* up to 2^62 bytes */
+#define CLASS_BYTES_MAX (UINT64_C(1) << 62)
 
 /* The smallest class that holds size; size is 1 … CLASS_BYTES_MAX. */
 unsigned class_of(uint64_t size);

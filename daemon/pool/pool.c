@@ -1,333 +1,371 @@
 #include <stdlib.h>
-#include <utlist.h>
+#include <string.h>
 
 #include "daemon/pool/pool_int.h"
 
-#define LL(bytes) ((unsigned long long)(bytes))
+#define BLOCKS_MAX   4194304u
+#define SPACE_FACTOR 8u
+#define SPACE_MIN    (UINT64_C(1) << 30)
+#define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
 
-int pool_create(const struct pool_source *source, uint64_t limit, struct pool **ret_pool,
-                struct err *e)
+/* ---- create, destroy --------------------------------------------------------------------------*/
+
+static int tables_init(struct pool *p, const struct pool_options *o, struct err *e)
 {
+    uint32_t blocks = o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX;
+    int rc = records_init(&p->blocks, sizeof(struct block), blocks, e);
+    rc = rc != 0 ? rc : records_init(&p->slabs, sizeof(struct slab), blocks, e);
+    rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
+    rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
+    fit_init(&p->void_fit);
+    fit_init(&p->ready);
+    for (unsigned s = 0; s < POOL_STREAMS; s++) {
+        fit_init(&p->pending[s]);
+        p->line[s] = (struct line){RECORD_NONE, RECORD_NONE, RECORD_NONE, RECORD_NONE};
+        for (unsigned c = 0; c < SLAB_CLASSES; c++) {
+            p->partial[s][c] = RECORD_NONE;
+        }
+    }
+    for (unsigned i = 0; i < WHOLE_LISTS; i++) {
+        p->whole[i] = BLOCK_NONE;
+    }
+    memset(p->tenant_limit, 0xff, sizeof p->tenant_limit);
+    return rc;
+}
+
+static int space_init(struct pool *p, const struct pool_options *o, struct err *e)
+{
+    int rc = 0;
+    p->page = p->source.pages != NULL ? p->source.pages->page_bytes : POOL_ALIGN;
+    p->space = SPACE_BLOCKS;
+    if (p->source.pages != NULL) {
+        uint64_t wanted = o->limit > UINT64_MAX / 16 ? UINT64_MAX / 2 : o->limit * SPACE_FACTOR;
+        wanted = wanted < SPACE_MIN ? SPACE_MIN : wanted;
+        wanted = o->address_bytes != 0 ? o->address_bytes : wanted;
+        p->space = wanted & ~(p->page - 1);
+        p->slot = calloc(p->space / p->page, sizeof *p->slot);
+        p->slot_tenant = calloc(p->space / p->page, sizeof *p->slot_tenant);
+        rc = p->slot == NULL || p->slot_tenant == NULL
+                 ? err_set(e, ERR_NOMEM, "a table of pages")
+                 : p->source.pages->reserve(p->source.user, p->space, &p->range, e);
+    }
+    if (rc == 0) {
+        uint32_t all = records_take(&p->blocks);
+        *block_at(&p->blocks, all) = (struct block){
+            .size = p->space, .before = BLOCK_NONE, .after = BLOCK_NONE, .state = BLOCK_VOID};
+        space_enter(p, all);
+    }
+    return rc;
+}
+
+int pool_create(const struct pool_source *source, const struct pool_options *options,
+                struct pool **ret_pool, struct err *e)
+{
+    bool one_kind = (source->pages == NULL) != (source->blocks == NULL);
+    if (!one_kind || options->streams == 0 || options->streams > POOL_STREAMS) {
+        return err_set(e, ERR_INVALID, "a pool of %u streams over %s", options->streams,
+                       one_kind ? "a source" : "no source, or two");
+    }
     struct pool *p = calloc(1, sizeof *p);
-    if (!p) {
+    if (p == NULL) {
         return err_set(e, ERR_NOMEM, "a pool");
     }
     p->source = *source;
-    p->stats.limit = limit;
-    *ret_pool = p;
-    return 0;
-}
-
-/* ---- blocks of the source ------------------------------------------------------------------ */
-
-static void run_release(struct pool *p, struct run *r)
-{
-    DL_DELETE2(p->all, r, all_prev, all_next);
-    p->source.free(p->source.user, r->block, r->size);
-    p->stats.driver_calls++;
-    p->stats.size -= r->size;
-    free(r->pieces);
-    free(r);
-}
-
-static struct run **cache_list(struct pool *p, const struct run *r)
-{
-    return r->pieces ? &p->empty : &p->cached[r->class];
-}
-
-static void cache_add(struct pool *p, struct run *r)
-{
-    struct run **list = cache_list(p, r);
-    r->state = RUN_CACHED;
-    DL_PREPEND(*list, r);
-    DL_APPEND2(p->by_age, r, age_prev, age_next);
-    p->stats.cached += r->size;
-}
-
-static void cache_remove(struct pool *p, struct run *r)
-{
-    struct run **list = cache_list(p, r);
-    DL_DELETE(*list, r);
-    DL_DELETE2(p->by_age, r, age_prev, age_next);
-    p->stats.cached -= r->size;
-}
-
-uint64_t pool_trim(struct pool *p, uint64_t keep)
-{
-    uint64_t before = p->stats.size;
-    while (p->by_age && p->stats.cached > keep) {
-        struct run *r = p->by_age;
-        cache_remove(p, r);
-        run_release(p, r);
-    }
-    return before - p->stats.size;
-}
-
-static uint64_t room(const struct pool *p)
-{
-    return p->stats.size < p->stats.limit ? p->stats.limit - p->stats.size : 0;
-}
-
-/* Bytes of the largest block that the limits allow once all that is cached was given back. */
-static uint64_t reachable(const struct pool *p)
-{
-    uint64_t kept = p->stats.size - p->stats.cached;
-    uint64_t most = kept < p->stats.limit ? p->stats.limit - kept : 0;
-    return p->source.max_block && p->source.max_block < most ? p->source.max_block : most;
-}
-
-static int source_alloc(struct pool *p, uint64_t size, void **ret_block, struct err *e)
-{
-    if (size > reachable(p)) {
-        return err_set(e, ERR_DEVICE_MEMORY, "over the limit");
-    }
-    while (size > room(p)) {
-        pool_trim(p, p->stats.cached - 1);
-    }
-    p->stats.driver_calls++;
-    int rc = p->source.alloc(p->source.user, size, ret_block, e);
-    if (rc != ERR_DEVICE_MEMORY || !p->by_age) {
-        return rc;
-    }
-    pool_trim(p, 0);
-    p->stats.driver_calls++;
-    return p->source.alloc(p->source.user, size, ret_block, e);
-}
-
-static int run_create(struct pool *p, uint64_t size, bool chunk, struct run **ret_run,
-                      struct err *e)
-{
-    struct run *r = calloc(1, sizeof *r);
-    struct pieces *pieces = chunk ? calloc(1, sizeof *pieces) : NULL;
-    int rc = !r || (chunk && !pieces) ? err_set(e, ERR_NOMEM, "a block's description")
-                                      : source_alloc(p, size, &r->block, e);
+    p->streams = options->streams;
+    p->stats.limit = options->limit;
+    int rc = tables_init(p, options, e);
+    rc = rc != 0 ? rc : space_init(p, options, e);
     if (rc != 0) {
-        free(pieces);
-        free(r);
+        p->range = NULL;
+        pool_destroy(p);
         return rc;
     }
-    r->size = size;
-    r->pieces = pieces;
-    p->stats.size += size;
-    DL_APPEND2(p->all, r, all_prev, all_next);
-    *ret_run = r;
+    *ret_pool = p;
     return 0;
 }
 
 void pool_destroy(struct pool *p)
 {
-    if (!p) {
+    if (p == NULL) {
         return;
     }
-    while (p->all) {
-        run_release(p, p->all);
-    }
+    backing_finish(p);
+    records_finish(&p->blocks);
+    records_finish(&p->slabs);
+    records_finish(&p->deferred);
+    records_finish(&p->homes);
+    free(p->slot);
+    free(p->slot_tenant);
     free(p);
 }
 
-/* ---- small pieces -------------------------------------------------------------------------- */
+/* ---- blocks -----------------------------------------------------------------------------------*/
 
-static void chunk_start(struct pool *p, struct run *r, unsigned class)
+int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct err *e)
 {
-    r->class = class;
-    r->state = RUN_PARTIAL;
-    r->pieces->count = (uint32_t)(POOL_CHUNK_BYTES / class_bytes(class));
-    r->pieces->fresh = 0;
-    r->pieces->stack_used = 0;
-    DL_PREPEND(p->partial[class], r);
+    if (p->source.wait == NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "waits between streams");
+    }
+    int rc = p->source.wait(p->source.user, stream, on, seq, e);
+    p->stats.waits += rc == 0;
+    return rc;
 }
 
-static int chunk_find(struct pool *p, unsigned class, struct run **ret_run, struct err *e)
+static uint64_t size_of(const struct pool *p, uint32_t i)
 {
-    struct run *r = p->partial[class];
-    if (r) {
-        *ret_run = r;
-        return 0;
-    }
-    if (p->empty) {
-        r = p->empty;
-        cache_remove(p, r);
-    } else {
-        int rc = run_create(p, POOL_CHUNK_BYTES, true, &r, e);
-        if (rc != 0) {
-            return rc;
+    return i == BLOCK_NONE ? UINT64_MAX : block_at(&p->blocks, i)->size;
+}
+
+/* The closer fit of what the stream freed itself and of what is free for all. */
+static uint32_t find_now(const struct pool *p, uint64_t size, unsigned stream)
+{
+    uint32_t own = fit_find(&p->pending[stream], &p->blocks, size);
+    uint32_t ready = fit_find(&p->ready, &p->blocks, size);
+    return size_of(p, own) <= size_of(p, ready) ? own : ready;
+}
+
+static uint32_t find_waiting(struct pool *p, uint64_t size, unsigned stream)
+{
+    for (unsigned other = 0; other < p->streams; other++) {
+        uint32_t i = other == stream ? BLOCK_NONE : fit_find(&p->pending[other], &p->blocks, size);
+        if (i != BLOCK_NONE &&
+            pool_wait(p, stream, other, block_at(&p->blocks, i)->seq, NULL) == 0) {
+            return i;
         }
     }
-    chunk_start(p, r, class);
-    *ret_run = r;
-    return 0;
+    return BLOCK_NONE;
 }
 
-static struct pool_piece chunk_take(struct pool *p, struct run *r)
+/* A source's block that is free as a whole could go back to it; a small piece would hold it. */
+static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
 {
-    struct pieces *c = r->pieces;
-    uint32_t index = c->stack_used > 0 ? c->stack[--c->stack_used] : c->fresh++;
-    c->is_live[index / WORD_BITS] |= UINT64_C(1) << index % WORD_BITS;
-    c->live++;
-    if (c->live == c->count) {
-        DL_DELETE(p->partial[r->class], r);
-        r->state = RUN_FULL;
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t at;
+    return p->source.blocks != NULL && b->size > p->source.blocks->chunk &&
+           b->size - size > size / 8 && space_whole(p, b, &at) != 0;
+}
+
+int pool_take(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
+              struct err *e)
+{
+    if (!space_has_records(p, 1)) {
+        return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
-    uint64_t size = class_bytes(r->class);
-    return (struct pool_piece){r->block, index * size, size, r};
-}
-
-static void chunk_give(struct pool *p, struct run *r, uint64_t offset)
-{
-    struct pieces *c = r->pieces;
-    uint32_t index = (uint32_t)(offset / class_bytes(r->class));
-    c->is_live[index / WORD_BITS] &= ~(UINT64_C(1) << index % WORD_BITS);
-    c->live--;
-    c->stack[c->stack_used++] = (uint16_t)index;
-    if (r->state == RUN_FULL) {
-        r->state = RUN_PARTIAL;
-        DL_PREPEND(p->partial[r->class], r);
+    int rc = 0;
+    uint32_t i = find_now(p, size, stream);
+    if (i == BLOCK_NONE && (flags & TAKE_WAIT) != 0) {
+        i = find_waiting(p, size, stream);
     }
-    if (c->live == 0) {
-        DL_DELETE(p->partial[r->class], r);
-        cache_add(p, r);
+    if (i == BLOCK_NONE) {
+        rc = (flags & TAKE_GROW) != 0 ? backing_grow(p, size, &i, e) : ERR_DEVICE_MEMORY;
+    } else if ((flags & TAKE_GROW) != 0 && wasteful(p, i, size) &&
+               backing_grow(p, size, &i, NULL) != 0) {
+        i = find_now(p, size, stream); /* what was free may have gone back to the source */
+        rc = i == BLOCK_NONE ? err_set(e, ERR_DEVICE_MEMORY, "the device is full") : 0;
     }
-}
-
-/* ---- own blocks ---------------------------------------------------------------------------- */
-
-static struct pool_piece own_take(struct run *r)
-{
-    r->state = RUN_LIVE;
-    return (struct pool_piece){r->block, 0, r->size, r};
-}
-
-/* Near the limits the class may not fit where the request does. */
-static uint64_t own_bytes(const struct pool *p, uint64_t size, unsigned class)
-{
-    uint64_t whole = class_bytes(class);
-    return whole <= reachable(p) ? whole : (size + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN;
-}
-
-static int own_alloc(struct pool *p, uint64_t size, unsigned class, struct pool_piece *ret_piece,
-                     struct err *e)
-{
-    struct run *r = p->cached[class];
-    if (r) {
-        cache_remove(p, r);
-        *ret_piece = own_take(r);
-        return 0;
-    }
-    uint64_t bytes = own_bytes(p, size, class);
-    int rc = run_create(p, bytes, false, &r, e);
     if (rc != 0) {
         return rc;
     }
-    r->class = class;
-    r->odd = bytes != class_bytes(class);
-    *ret_piece = own_take(r);
+    space_leave(p, i);
+    if (block_at(&p->blocks, i)->size > size) {
+        space_enter(p, space_cut(p, i, size));
+    }
+    *ret_block = i;
     return 0;
 }
 
-static void own_give(struct pool *p, struct run *r)
+static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
+                       struct err *e)
 {
-    if (r->odd) {
-        run_release(p, r);
-    } else {
-        cache_add(p, r);
+    uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
+    uint32_t i;
+    int rc = pool_take(p, size, ask->stream, TAKE_WAIT | TAKE_GROW, &i, e);
+    if (rc != 0) {
+        return rc;
     }
+    struct block *b = block_at(&p->blocks, i);
+    *ret_piece = (struct pool_piece){.offset = b->at,
+                                     .size = size,
+                                     .block = i,
+                                     .generation = b->generation,
+                                     .foreign = tenancy_claim(p, b, ask->tenant)};
+    b->state = BLOCK_LIVE;
+    return 0;
 }
 
-/* ---- requests ------------------------------------------------------------------------------ */
+/* ---- pieces -----------------------------------------------------------------------------------*/
 
-static int piece_find(struct pool *p, uint64_t size, struct pool_piece *ret_piece, struct err *e)
+static int ask_check(const struct pool *p, const struct pool_ask *ask, struct err *e)
 {
-    unsigned class = class_of(size);
-    if (class >= CLASS_SMALL_COUNT) {
-        return own_alloc(p, size, class, ret_piece, e);
+    if (ask->size == 0 || ask->stream >= p->streams || ask->tenant >= POOL_TENANTS) {
+        return err_set(e, ERR_INVALID, "%llu bytes for stream %u of %u, tenant %u of %u",
+                       LL(ask->size), ask->stream, p->streams, ask->tenant, POOL_TENANTS);
     }
-    struct run *r = NULL;
-    int rc = chunk_find(p, class, &r, e);
-    if (rc == ERR_DEVICE_MEMORY) {
-        return own_alloc(p, size, class, ret_piece, e);
+    uint64_t used = p->tenant_used[ask->tenant];
+    uint64_t limit = p->tenant_limit[ask->tenant];
+    if (used > limit || ask->size > limit - used) {
+        return err_set(e, ERR_LIMIT, "tenant %u holds %llu of its %llu bytes, %llu more wanted",
+                       ask->tenant, LL(used), LL(limit), LL(ask->size));
     }
-    if (rc == 0) {
-        *ret_piece = chunk_take(p, r);
-    }
-    return rc;
+    return 0;
 }
 
 static uint64_t largest_free(const struct pool *p)
 {
-    uint64_t most = reachable(p) / POOL_ALIGN * POOL_ALIGN;
-    for (unsigned class = CLASS_SMALL_COUNT; class -- > 0 && class_bytes(class) > most;) {
-        if (p->partial[class]) {
-            return class_bytes(class);
-        }
+    uint64_t fit = fit_largest(&p->ready, &p->blocks);
+    uint64_t room = p->stats.limit > p->stats.size ? p->stats.limit - p->stats.size : 0;
+    uint64_t grown = p->whole_bytes + (room & ~(p->page - 1));
+    if (p->source.blocks != NULL && p->source.blocks->max_block != 0 &&
+        grown > p->source.blocks->max_block) {
+        grown = p->source.blocks->max_block;
     }
-    return most;
+    return fit > grown ? fit : grown;
 }
 
-static int refuse(struct pool *p, uint64_t size, int rc, struct err *e)
+static int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
 {
     p->stats.failures++;
-    if (rc != ERR_DEVICE_MEMORY) {
+    if (rc != ERR_DEVICE_MEMORY || e == NULL) {
         return rc;
     }
-    int vendor = e ? e->vendor : 0;
-    return err_set_vendor(e, ERR_DEVICE_MEMORY, vendor,
-                          "%llu bytes of device memory wanted, the largest free are %llu of %llu",
-                          LL(size), LL(largest_free(p)), LL(p->stats.limit));
+    return err_wrap(e,
+                    "%llu bytes wanted by tenant %u (holds %llu); largest free %llu; pool has %llu "
+                    "of %llu, %llu wait for streams",
+                    LL(ask->size), ask->tenant, LL(p->tenant_used[ask->tenant]),
+                    LL(largest_free(p)), LL(p->stats.size), LL(p->stats.limit),
+                    LL(p->stats.pending));
 }
 
-int pool_alloc(struct pool *p, uint64_t size, struct pool_piece *ret_piece, struct err *e)
+static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
+                      struct err *e)
 {
-    if (size == 0) {
-        return err_set(e, ERR_INVALID, "0 bytes of device memory wanted");
+    if (ask->size > p->space - p->page) {
+        return err_set(e, ERR_DEVICE_MEMORY, "more than the address space of %llu bytes",
+                       LL(p->space));
     }
-    if (size > CLASS_BYTES_MAX) {
-        return refuse(p, size, ERR_DEVICE_MEMORY, e);
+    return ask->size <= POOL_SLAB_MAX ? slab_alloc(p, ask, ret_piece, e)
+                                      : block_alloc(p, ask, ret_piece, e);
+}
+
+static void count(struct pool *p, const struct pool_piece *piece, bool hit)
+{
+    struct pool_stats *s = &p->stats;
+    s->used += piece->size;
+    s->asked += piece->asked;
+    s->peak = s->used > s->peak ? s->used : s->peak;
+    s->live++;
+    s->allocations++;
+    s->hits += hit;
+    p->tenant_used[piece->tenant] += piece->size;
+}
+
+/* Range and offset as the source knows them. */
+static void locate(const struct pool *p, struct pool_piece *piece)
+{
+    piece->range = p->range;
+    if (p->source.blocks != NULL) {
+        const struct home *h = records_at(&p->homes, block_at(&p->blocks, piece->block)->home);
+        piece->range = h->block;
+        piece->offset -= h->at;
     }
-    uint64_t calls = p->stats.driver_calls;
+}
+
+int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
+               struct err *e)
+{
     struct pool_piece piece;
-    int rc = piece_find(p, size, &piece, e);
+    uint64_t calls = p->stats.driver_calls;
+    int rc = ask_check(p, ask, e);
+    if (rc == 0) {
+        rc = tier_alloc(p, ask, &piece, e);
+        if (rc == ERR_DEVICE_MEMORY && slab_reclaim(p) > 0) {
+            rc = tier_alloc(p, ask, &piece, e);
+        }
+    }
     if (rc != 0) {
-        return refuse(p, size, rc, e);
+        return refuse(p, ask, rc, e);
     }
-    p->stats.allocations++;
-    p->stats.live++;
-    p->stats.hits += calls == p->stats.driver_calls;
-    p->stats.used += piece.size;
-    if (p->stats.used > p->stats.peak) {
-        p->stats.peak = p->stats.used;
-    }
+    piece.asked = ask->size;
+    piece.tenant = (uint16_t)ask->tenant;
+    locate(p, &piece);
+    count(p, &piece, calls == p->stats.driver_calls);
     *ret_piece = piece;
     return 0;
 }
 
-void pool_free(struct pool *p, struct pool_piece *piece)
+static int release(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
+                   struct err *e)
 {
-    struct run *r = piece->owner;
-    if (!r) {
-        return;
+    struct block *b = piece->block < p->blocks.made ? block_at(&p->blocks, piece->block) : NULL;
+    bool used = b != NULL && (b->state == BLOCK_LIVE || b->state == BLOCK_SLAB);
+    if (!used || b->generation != piece->generation) {
+        return err_set(e, ERR_BAD_HANDLE, "a piece of %llu bytes at %#llx was freed before",
+                       LL(piece->size), LL(piece->offset));
     }
-    p->stats.frees++;
-    p->stats.live--;
+    if (b->state == BLOCK_SLAB) {
+        return slab_free(p, piece, stream, seq, e);
+    }
+    (void)space_release(p, piece->block, stream, seq);
+    return 0;
+}
+
+int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_t seq,
+              struct err *e)
+{
+    if (piece->range == NULL) {
+        return 0;
+    }
+    int rc = stream < p->streams ? release(p, piece, stream, seq, e)
+                                 : err_set(e, ERR_INVALID, "stream %u of %u", stream, p->streams);
+    if (rc != 0) {
+        p->stats.refused_frees++;
+        return rc;
+    }
     p->stats.used -= piece->size;
-    if (r->pieces) {
-        chunk_give(p, r, piece->offset);
-    } else {
-        own_give(p, r);
+    p->stats.asked -= piece->asked;
+    p->stats.live--;
+    p->stats.frees++;
+    p->tenant_used[piece->tenant] -= piece->size;
+    *piece = (struct pool_piece){.range = NULL};
+    if (p->stats.size > p->stats.limit && p->whole_bytes > 0) {
+        uint64_t over = p->stats.size - p->stats.limit;
+        (void)backing_trim(p, p->whole_bytes > over ? p->whole_bytes - over : 0);
     }
-    *piece = (struct pool_piece){0};
-    pool_set_limit(p, p->stats.limit);
+    return 0;
+}
+
+/* ---- limits, statistics -----------------------------------------------------------------------*/
+
+uint64_t pool_trim(struct pool *p, uint64_t keep)
+{
+    (void)slab_reclaim(p);
+    return backing_trim(p, keep);
 }
 
 void pool_set_limit(struct pool *p, uint64_t limit)
 {
     p->stats.limit = limit;
-    while (p->stats.size > limit && p->by_age) {
-        pool_trim(p, p->stats.cached - 1);
+    if (p->stats.size > limit) {
+        uint64_t over = p->stats.size - limit;
+        (void)pool_trim(p, p->whole_bytes > over ? p->whole_bytes - over : 0);
     }
+}
+
+void pool_set_tenant_limit(struct pool *p, unsigned tenant, uint64_t bytes)
+{
+    if (tenant < POOL_TENANTS) {
+        p->tenant_limit[tenant] = bytes;
+    }
+}
+
+uint64_t pool_tenant_used(const struct pool *p, unsigned tenant)
+{
+    return tenant < POOL_TENANTS ? p->tenant_used[tenant] : 0;
 }
 
 void pool_stats(const struct pool *p, struct pool_stats *ret_stats)
 {
     *ret_stats = p->stats;
+    ret_stats->cached = p->whole_bytes;
     ret_stats->largest_free = largest_free(p);
 }

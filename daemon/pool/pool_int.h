@@ -1,53 +1,141 @@
-/* The pool's structures, for pool.c and check.c. */
+/* The pool's state, for the files of this folder. */
 #ifndef POOL_POOL_INT_H
 #define POOL_POOL_INT_H
 
 #include "daemon/pool/class.h"
+#include "daemon/pool/fit.h"
 #include "daemon/pool/pool.h"
 
-#define CHUNK_PIECES_MAX (POOL_CHUNK_BYTES / POOL_ALIGN)
-#define WORD_BITS        64u
+#define LL(bytes) ((unsigned long long)(bytes))
 
-/* The pieces of a chunk. Those from `fresh` on were never handed out since the chunk got its class;
- * those before it are live or on the stack. */
-struct pieces {
-    uint32_t count;
-    uint32_t fresh;
-    uint32_t live;
-    uint32_t stack_used;
-    uint16_t stack[CHUNK_PIECES_MAX];
-    uint64_t is_live[CHUNK_PIECES_MAX / WORD_BITS]; /* a bit for each */
+#define SLAB_OBJECTS 64u
+#define SLAB_CLASSES 48u /* classes up to POOL_SLAB_MAX */
+#define WHOLE_LISTS  7u
+
+/* Objects of one class in a block. */
+struct slab {
+    uint32_t prev, next; /* in partial[stream][class], while an object is free */
+    uint64_t free;       /* bit o: object o is free */
+    uint64_t live;       /* bit o: object o is handed out; neither: see struct deferred */
+    uint64_t own;        /* bit o: object o holds bytes of `tenant` only */
+    uint64_t seq;        /* the last free's point on `stream` */
+    uint64_t after_seq;  /* `stream` took it over with a wait for this point of `after`: until that
+                            is past, nobody else may have it */
+    uint32_t block;
+    uint16_t tenant;
+    uint8_t class;
+    uint8_t stream; /* which may use free objects at once */
+    uint8_t after;
+    uint8_t capacity;
 };
 
-enum run_state {
-    RUN_LIVE,    /* own block: handed out */
-    RUN_PARTIAL, /* chunk with live and free pieces: in partial[class] */
-    RUN_FULL,    /* chunk without a free piece */
-    RUN_CACHED   /* nothing live: in cached[class] or empty, and in by_age */
+/* An object that another stream than its slab's gave back and may still use. */
+struct deferred {
+    uint32_t next;
+    uint32_t slab;
+    uint64_t seq;
+    uint8_t object;
 };
 
-/* A block of the source. */
-struct run {
-    struct run *prev, *next;         /* in the list its state names */
-    struct run *age_prev, *age_next; /* by_age */
-    struct run *all_prev, *all_next; /* all */
+/* A block of a source of blocks. */
+struct home {
+    uint32_t unused; /* records.h's while not in use */
     void *block;
-    uint64_t size; /* bytes of the block */
-    unsigned class;
-    enum run_state state;
-    bool odd;              /* smaller than its class: not kept when freed */
-    struct pieces *pieces; /* chunks; NULL: an own block */
+    uint64_t at;
+    uint64_t bytes;
+    uint16_t tenant; /* see tenancy.c */
 };
 
-/* Lists are utlist's: head->prev is the tail. */
+/* What waits for a stream, oldest first. */
+struct line {
+    uint32_t oldest, newest;                   /* blocks */
+    uint32_t oldest_deferred, newest_deferred; /* objects */
+};
+
 struct pool {
     struct pool_source source;
-    struct run *all;
-    struct run *by_age;                     /* cached, oldest first */
-    struct run *empty;                      /* cached chunks: fit for any small class */
-    struct run *partial[CLASS_SMALL_COUNT]; /* chunks */
-    struct run *cached[CLASS_COUNT];        /* own blocks */
-    struct pool_stats stats;                /* largest_free is computed when asked for */
+    unsigned streams;
+    uint64_t page;         /* bytes; what VOID consists of; POOL_ALIGN for sources of blocks */
+    uint64_t space;        /* bytes of addresses */
+    void *range;           /* sources of pages */
+    uint64_t *slot;        /* sources of pages: the page at i * page */
+    uint16_t *slot_tenant; /* see tenancy.c */
+    struct records blocks;
+    struct records slabs;
+    struct records deferred;
+    struct records homes;
+
+    struct fit void_fit;
+    struct fit ready;
+    struct fit pending[POOL_STREAMS];
+    struct line line[POOL_STREAMS];
+    uint64_t done[POOL_STREAMS];
+    uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages, by log2 of their number */
+    uint64_t whole_bytes;        /* in all of them */
+    uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
+
+    uint64_t tenant_used[POOL_TENANTS];
+    uint64_t tenant_limit[POOL_TENANTS];
+    struct pool_stats stats;
 };
+
+/* ---- space.c: blocks between their states. A block is either indexed (found by the fits and
+ * lists its state names) or held by the caller. */
+
+void space_enter(struct pool *p, uint32_t i); /* held → indexed */
+void space_leave(struct pool *p, uint32_t i); /* indexed → held */
+/* Cuts a held block after `size` bytes; the rest is held too, alike but for place and size. There
+ * must be a record (space_has_records). */
+uint32_t space_cut(struct pool *p, uint32_t i, uint64_t size);
+/* Joins a held block with indexed neighbours that are alike; the result is held. */
+uint32_t space_merge(struct pool *p, uint32_t i);
+/* A held block becomes free at a point of a stream, is merged and indexed. */
+uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq);
+bool space_has_records(const struct pool *p, uint32_t count);
+/* [*ret_at, + return) are the whole pages (or the whole home) in a block; 0: none. */
+uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at);
+
+/* ---- backing_*.c */
+
+/* Makes an indexed READY block of at least `size` bytes. What was got on the way to a failure stays
+ * as READY memory. */
+int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
+int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
+int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
+uint64_t backing_trim(struct pool *p, uint64_t keep); /* bytes given back */
+uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
+uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
+void backing_finish(struct pool *p); /* all of it, whatever its state */
+void backing_pages_finish(struct pool *p);
+void backing_blocks_finish(struct pool *p);
+
+/* ---- pool.c */
+
+enum take_flags { TAKE_NOW = 0, TAKE_WAIT = 1, TAKE_GROW = 2 };
+
+/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), in the state it was found in. */
+int pool_take(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
+              struct err *e);
+int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct err *e);
+
+/* ---- tenancy.c: whose bytes a page (or a block of the source) holds: one tenant's, nobody's, or
+ * several tenants' */
+
+#define TENANCY_CLEAN (UINT16_MAX - 1) /* zeros */
+#define TENANCY_MIXED UINT16_MAX
+
+/* The tenant gets this part of a block. Returns whether it may hold bytes of another. */
+bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant);
+void tenancy_clean(struct pool *p, const struct block *b); /* whole pages that are zeros now */
+
+/* ---- slab.c */
+
+int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
+               struct err *e);
+/* ERR_BAD_HANDLE if the object is not live. */
+int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
+              struct err *e);
+void slab_advance(struct pool *p, unsigned stream); /* done[stream] has moved */
+uint64_t slab_reclaim(struct pool *p);              /* empty slabs' bytes become free blocks */
 
 #endif

@@ -2,6 +2,8 @@
 
 #include "proto/frames.h"
 
+#define CHUNK_BYTES (2u << 20) /* what smaller requests share */
+
 static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *e)
 {
     struct memory *m = user;
@@ -24,9 +26,11 @@ int memory_init(struct memory *m, const struct backend *b, struct backend_device
                 uint64_t max_alloc, struct err *e)
 {
     *m = (struct memory){.b = b, .d = d};
-    const struct pool_source source = {
-        .user = m, .alloc = block_alloc, .free = block_free, .max_block = max_alloc};
-    return pool_create(&source, limit, &m->pool, e);
+    m->blocks = (struct pool_blocks){
+        .alloc = block_alloc, .free = block_free, .max_block = max_alloc, .chunk = CHUNK_BYTES};
+    const struct pool_source source = {.user = m, .blocks = &m->blocks};
+    const struct pool_options options = {.limit = limit, .streams = 1};
+    return pool_create(&source, &options, &m->pool, e);
 }
 
 void memory_finish(struct memory *m)
@@ -38,9 +42,10 @@ void memory_finish(struct memory *m)
 int memory_alloc(struct memory *m, uint64_t size, struct memory_piece *ret_piece, struct err *e)
 {
     struct memory_piece piece = {.ref = {.block = NULL}};
-    int rc = pool_alloc(m->pool, size, &piece.pool, e);
+    const struct pool_ask ask = {.size = size};
+    int rc = pool_alloc(m->pool, &ask, &piece.pool, e);
     if (rc == 0) {
-        piece.ref = (struct backend_ref){.block = piece.pool.block, .offset = piece.pool.offset};
+        piece.ref = (struct backend_ref){.block = piece.pool.range, .offset = piece.pool.offset};
         *ret_piece = piece;
     }
     return rc;
@@ -49,7 +54,7 @@ int memory_alloc(struct memory *m, uint64_t size, struct memory_piece *ret_piece
 void memory_free(struct memory *m, struct memory_piece *piece)
 {
     if (piece->ref.block != NULL) {
-        pool_free(m->pool, &piece->pool);
+        (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
         piece->ref.block = NULL;
     }
 }

@@ -12,6 +12,7 @@
 
 struct memory {
     struct pool *pool; /* owned */
+    struct pool_blocks blocks;
     const struct backend *b;
     struct backend_device *d; /* not owned */
 };

@@ -1,0 +1,394 @@
+/*
+ * Memory from a source of pages. A page is in one of these states, and every failure unwinds to one
+ * of them: not there; created (in a local variable only); mapped (slot set); accessible (in a block
+ * that is not VOID).
+ */
+#include "daemon/pool/pool_int.h"
+
+static const struct pool_pages *ops(const struct pool *p)
+{
+    return p->source.pages;
+}
+
+static int page_create(struct pool *p, uint64_t *ret_page, struct err *e)
+{
+    p->stats.driver_calls++;
+    int rc = ops(p)->create(p->source.user, ret_page, e);
+    if (rc == 0) {
+        p->stats.size += p->page;
+        p->stats.size_peak =
+            p->stats.size > p->stats.size_peak ? p->stats.size : p->stats.size_peak;
+    }
+    return rc;
+}
+
+static void page_destroy(struct pool *p, uint64_t page)
+{
+    p->stats.driver_calls++;
+    ops(p)->destroy(p->source.user, page);
+    p->stats.size -= p->page;
+}
+
+static int page_map(struct pool *p, uint64_t at, uint64_t page, struct err *e)
+{
+    p->stats.driver_calls++;
+    int rc = ops(p)->map(p->source.user, p->range, at, page, e);
+    if (rc == 0) {
+        p->slot[at / p->page] = page;
+    }
+    return rc;
+}
+
+static int page_unmap(struct pool *p, uint64_t at, uint64_t *ret_page, struct err *e)
+{
+    p->stats.driver_calls++;
+    int rc = ops(p)->unmap(p->source.user, p->range, at, e);
+    if (rc == 0) {
+        *ret_page = p->slot[at / p->page];
+        p->slot[at / p->page] = 0;
+    }
+    return rc;
+}
+
+/* ---- pages out of a free block ----------------------------------------------------------------*/
+
+/* The first `bytes` (whole pages, already unmapped) of a held READY block from `at` on become VOID;
+ * what stays before and behind is indexed again. */
+static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
+{
+    uint64_t ragged = at - block_at(&p->blocks, i)->at;
+    if (ragged > 0) {
+        uint32_t rest = space_cut(p, i, ragged);
+        space_enter(p, i);
+        i = rest;
+    }
+    if (block_at(&p->blocks, i)->size > bytes) {
+        space_enter(p, space_cut(p, i, bytes));
+    }
+    block_at(&p->blocks, i)->state = BLOCK_VOID;
+    space_enter(p, space_merge(p, i));
+}
+
+/* What to do with a page that was taken out of its place; < 0: it was destroyed. */
+typedef int (*page_fn)(struct pool *p, uint64_t page, uint64_t from, uint64_t to, struct err *e);
+
+/* Takes up to `most` bytes of whole pages from the front of a READY block and hands each to `use`
+ * with its place counted from `to`. Returns the bytes that were used. */
+static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, page_fn use, uint64_t to,
+                           struct err *e)
+{
+    uint64_t at;
+    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    uint64_t gone = 0;
+    uint64_t used = 0;
+    bytes = bytes < most ? bytes : most;
+    space_leave(p, i);
+    bool go_on = true;
+    while (gone < bytes && go_on) {
+        uint64_t page;
+        if (page_unmap(p, at + gone, &page, e) != 0) {
+            break;
+        }
+        go_on = use(p, page, at + gone, to + used, e) == 0;
+        gone += p->page;
+        used += go_on ? p->page : 0;
+    }
+    if (gone > 0) {
+        make_void(p, i, at, gone);
+    } else {
+        space_enter(p, i);
+    }
+    return used;
+}
+
+static int use_map(struct pool *p, uint64_t page, uint64_t from, uint64_t to, struct err *e)
+{
+    int rc = page_map(p, to, page, e);
+    if (rc == 0) {
+        p->stats.remaps++;
+        p->slot_tenant[to / p->page] = p->slot_tenant[from / p->page];
+    } else {
+        page_destroy(p, page);
+    }
+    return rc;
+}
+
+static int use_destroy(struct pool *p, uint64_t page, uint64_t from, uint64_t to, struct err *e)
+{
+    (void)from;
+    (void)to;
+    (void)e;
+    page_destroy(p, page);
+    return 0;
+}
+
+uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
+{
+    if (!space_has_records(p, 2)) {
+        return 0;
+    }
+    most = (most + p->page - 1) & ~(p->page - 1);
+    return pages_take(p, i, most, use_destroy, 0, NULL);
+}
+
+/* ---- pages into a void block ------------------------------------------------------------------*/
+
+/* Maps `need` bytes of pages at `to`: free ones from elsewhere first, then new ones. Returns the
+ * bytes mapped; fewer than `need` with e set. */
+static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
+{
+    uint64_t got = 0;
+    unsigned list = 0;
+    while (got < need && list < WHOLE_LISTS) {
+        uint32_t i = p->whole[list];
+        if (i == BLOCK_NONE) {
+            list++;
+            continue;
+        }
+        if (!space_has_records(p, 4)) {
+            (void)err_set(e, ERR_NOMEM, "the pool's records are used up");
+            return got;
+        }
+        uint64_t taken = pages_take(p, i, need - got, use_map, to + got, e);
+        got += taken;
+        if (taken == 0) {
+            return got;
+        }
+    }
+    while (got < need) {
+        uint64_t page;
+        if (page_create(p, &page, e) != 0) {
+            return got;
+        }
+        if (page_map(p, to + got, page, e) != 0) {
+            page_destroy(p, page);
+            return got;
+        }
+        p->slot_tenant[(to + got) / p->page] = TENANCY_MIXED;
+        got += p->page;
+    }
+    return got;
+}
+
+/* Pages that were mapped and did not become accessible. What cannot be unmapped is lost. */
+static void unfill(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    uint64_t gone = 0;
+    uint64_t page;
+    while (gone < b->size && page_unmap(p, b->at + gone, &page, NULL) == 0) {
+        page_destroy(p, page);
+        gone += p->page;
+    }
+    if (gone < b->size) {
+        uint32_t rest = gone > 0 ? space_cut(p, i, gone) : i;
+        block_at(&p->blocks, rest)->state = BLOCK_LOST;
+    }
+    if (gone > 0) {
+        b->state = BLOCK_VOID;
+        space_enter(p, space_merge(p, i));
+    }
+}
+
+static int access_all(struct pool *p, const struct block *b, struct err *e)
+{
+    p->stats.driver_calls++;
+    return ops(p)->access(p->source.user, p->range, b->at, b->size, e);
+}
+
+/* What nobody has a claim to is made clean now, or each piece of it would be cleared on its own. */
+static void clear_unknown(struct pool *p, const struct block *b)
+{
+    uint64_t end = b->at + b->size;
+    for (uint64_t at = b->at; p->source.clear != NULL && at < end; at += p->page) {
+        struct block run = {.at = at};
+        while (at < end && p->slot_tenant[at / p->page] == TENANCY_MIXED) {
+            run.size += p->page;
+            at += p->page;
+        }
+        if (run.size == 0) {
+            continue;
+        }
+        p->stats.driver_calls++;
+        if (p->source.clear(p->source.user, p->range, run.at, run.size, NULL) == 0) {
+            tenancy_clean(p, &run);
+        }
+    }
+}
+
+/* Gives the held block u pages from its start on, and makes VOID again what got none. 0 if there
+ * are `need` bytes of them; in any case u holds (as HELD) what was got, or is gone if that is
+ * nothing. */
+static int populate(struct pool *p, uint32_t u, uint64_t need, bool *ret_any, struct err *e)
+{
+    struct block *b = block_at(&p->blocks, u);
+    struct err why = ERR_INIT;
+    uint64_t got = fill(p, b->at, need, &why);
+    uint32_t rest = got == 0 ? u : got < b->size ? space_cut(p, u, got) : BLOCK_NONE;
+    if (rest != BLOCK_NONE) {
+        block_at(&p->blocks, rest)->state = BLOCK_VOID;
+        space_enter(p, space_merge(p, rest));
+    }
+    *ret_any = got > 0;
+    if (got > 0 && access_all(p, b, &why) != 0) {
+        unfill(p, u);
+        *ret_any = false;
+    }
+    if (*ret_any) {
+        clear_unknown(p, b);
+    }
+    if (got < need || !*ret_any) {
+        if (e != NULL) {
+            *e = why;
+        }
+        return why.code;
+    }
+    return 0;
+}
+
+static void hold(struct pool *p, uint32_t i)
+{
+    space_leave(p, i);
+    block_at(&p->blocks, i)->state = BLOCK_HELD;
+}
+
+static uint32_t make_ready(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    b->state = BLOCK_READY;
+    i = space_merge(p, i);
+    space_enter(p, i);
+    return i;
+}
+
+static uint64_t room(const struct pool *p)
+{
+    uint64_t left = p->stats.limit > p->stats.size ? p->stats.limit - p->stats.size : 0;
+    return left & ~(p->page - 1);
+}
+
+static uint64_t in_pages(const struct pool *p, uint64_t bytes)
+{
+    return (bytes + p->page - 1) & ~(p->page - 1);
+}
+
+/* ---- where to grow ----------------------------------------------------------------------------*/
+
+#define LOOK_MAX 8u /* free blocks whose neighbourhood is looked at */
+
+/* A void to be filled, at its start, or at its end if the free block that saves pages is behind. */
+struct place {
+    uint32_t u;
+    uint32_t free;  /* a READY neighbour, or BLOCK_NONE */
+    bool behind;    /* `free` is behind the void */
+    uint64_t need;  /* bytes of pages to map */
+    uint64_t there; /* bytes of pages that may be used for that */
+};
+
+static bool is(const struct pool *p, uint32_t i, enum block_state state)
+{
+    return i != BLOCK_NONE && block_at(&p->blocks, i)->state == state;
+}
+
+static void consider(const struct pool *p, uint64_t size, uint32_t free, uint32_t u, bool behind,
+                     struct place *best)
+{
+    uint64_t at;
+    const struct block *b = block_at(&p->blocks, free);
+    uint64_t need = b->size < size ? in_pages(p, size - b->size) : 0;
+    if (is(p, u, BLOCK_VOID) && block_at(&p->blocks, u)->size >= need && need < best->need) {
+        *best = (struct place){.u = u,
+                               .free = free,
+                               .behind = behind,
+                               .need = need,
+                               .there = p->whole_bytes - space_whole(p, b, &at) + room(p)};
+    }
+}
+
+/* Next to a large free block only what it lacks has to be mapped. */
+static int choose(const struct pool *p, uint64_t size, struct place *ret_place, struct err *e)
+{
+    uint32_t top[LOOK_MAX];
+    struct place best = {.need = UINT64_MAX};
+    uint32_t u = fit_find(&p->void_fit, &p->blocks, in_pages(p, size));
+    if (u != BLOCK_NONE) {
+        best = (struct place){.u = u,
+                              .free = BLOCK_NONE,
+                              .need = in_pages(p, size),
+                              .there = p->whole_bytes + room(p)};
+        uint32_t before = block_at(&p->blocks, u)->before;
+        if (is(p, before, BLOCK_READY)) {
+            consider(p, size, before, u, false, &best);
+        }
+    }
+    unsigned n = fit_top(&p->ready, &p->blocks, top, LOOK_MAX);
+    for (unsigned i = 0; i < n && block_at(&p->blocks, top[i])->size >= p->page; i++) {
+        consider(p, size, top[i], block_at(&p->blocks, top[i])->after, false, &best);
+        consider(p, size, top[i], block_at(&p->blocks, top[i])->before, true, &best);
+    }
+    if (best.need == UINT64_MAX) {
+        return err_set(e, ERR_DEVICE_MEMORY, "no %llu bytes of addresses in a row", LL(size));
+    }
+    *ret_place = best;
+    return 0;
+}
+
+static int grow_at(struct pool *p, const struct place *at, uint32_t *ret_block, struct err *e)
+{
+    bool any = false;
+    uint32_t u = at->u;
+    hold(p, u);
+    if (at->free != BLOCK_NONE) { /* or its own pages might be taken for u */
+        hold(p, at->free);
+    }
+    if (at->behind && block_at(&p->blocks, u)->size > at->need) {
+        uint32_t rest = space_cut(p, u, block_at(&p->blocks, u)->size - at->need);
+        block_at(&p->blocks, u)->state = BLOCK_VOID;
+        space_enter(p, space_merge(p, u));
+        u = rest;
+    }
+    int rc = populate(p, u, at->need, &any, e);
+    uint32_t made = at->free != BLOCK_NONE ? make_ready(p, at->free) : BLOCK_NONE;
+    if (any) {
+        made = make_ready(p, u);
+    }
+    if (rc == 0) {
+        *ret_block = made;
+    }
+    return rc;
+}
+
+int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e)
+{
+    struct place at = {.u = BLOCK_NONE};
+    int rc = choose(p, size, &at, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (at.need == 0) {
+        *ret_block = at.free;
+        return 0;
+    }
+    if (at.need > at.there) {
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes of pages are missing, %llu are free",
+                       LL(at.need), LL(at.there));
+    }
+    if (!space_has_records(p, 8)) {
+        return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    }
+    return grow_at(p, &at, ret_block, e);
+}
+
+void backing_pages_finish(struct pool *p)
+{
+    uint64_t page;
+    if (p->range == NULL) {
+        return;
+    }
+    for (uint64_t at = 0; at < p->space; at += p->page) {
+        if (p->slot[at / p->page] != 0 && page_unmap(p, at, &page, NULL) == 0) {
+            page_destroy(p, page);
+        }
+    }
+    ops(p)->release(p->source.user, p->range, p->space);
+}

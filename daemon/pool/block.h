@@ -1,0 +1,50 @@
+/*
+ * A block: a range of the pool's address space in one state. All blocks together cover the address
+ * space without gap; neighbours that could be one block are one. Records only; pool.c and its
+ * helpers move blocks between states.
+ */
+#ifndef POOL_BLOCK_H
+#define POOL_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/pool/records.h"
+
+#define BLOCK_NONE RECORD_NONE
+
+enum block_state {
+    BLOCK_VOID = 0, /* no memory behind it; whole pages */
+    BLOCK_READY,    /* free, no use left on the device */
+    BLOCK_PENDING,  /* free for its stream; for others once that has come to `seq` */
+    BLOCK_LIVE,     /* handed out */
+    BLOCK_SLAB,     /* cut into objects by slab.c */
+    BLOCK_HELD,     /* in the hands of a function of the pool that is not over */
+    BLOCK_LOST,     /* what the source would not take back in order: never used again */
+};
+
+struct block {
+    uint32_t prev, next;    /* in a bin of its fit */
+    uint32_t before, after; /* neighbours by address */
+    uint32_t older, newer;  /* PENDING: by seq; READY with whole pages: list of those */
+    uint64_t at;            /* bytes from the start of the address space */
+    uint64_t size;          /* bytes */
+    uint64_t seq;           /* PENDING: see above */
+    uint32_t owner;         /* SLAB: its slab */
+    uint32_t home;          /* sources of blocks: the source's block, not VOID */
+    uint32_t generation;    /* counts uses of the record: a stale piece is told by it */
+    uint16_t spare;
+    uint8_t stream;    /* PENDING */
+    uint8_t state : 4; /* enum block_state */
+    uint8_t edge : 1;  /* never merged with the one before: a source's block begins */
+    uint8_t whole : 3; /* in which list of whole pages + 1; 0: in none */
+};
+
+_Static_assert(sizeof(struct block) == 64, "a block is a cache line");
+
+static inline struct block *block_at(const struct records *blocks, uint32_t i)
+{
+    return records_at(blocks, i);
+}
+
+#endif

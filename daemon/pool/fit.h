@@ -1,0 +1,35 @@
+/*
+ * Two-level segregated fit: free blocks by size. Rows are powers of two, each cut into 32 columns;
+ * bitmaps find the first bin in which every block fits, so insert, remove and find are O(1).
+ * Method: Masmano, Ripoll, Crespo, Real, "TLSF: a new dynamic memory allocator for real-time
+ * systems", 2004; here metadata lies apart from the memory, and a bounded look into the request's
+ * own bin finds the closer fits that TLSF passes over.
+ */
+#ifndef POOL_FIT_H
+#define POOL_FIT_H
+
+#include "daemon/pool/block.h"
+
+#define FIT_UNIT    256u /* bytes: sizes are multiples */
+#define FIT_COLUMNS 32u
+#define FIT_ROWS    40u /* up to 2^44 units: 4 PiB */
+
+struct fit {
+    uint64_t rows;              /* bit r: row r has a block */
+    uint32_t columns[FIT_ROWS]; /* bit c: bin (r, c) has a block */
+    uint32_t head[FIT_ROWS][FIT_COLUMNS];
+};
+
+void fit_init(struct fit *f);
+void fit_insert(struct fit *f, const struct records *blocks, uint32_t i);
+void fit_remove(struct fit *f, const struct records *blocks, uint32_t i);
+/* A block of at least `size` bytes, close to the smallest such; BLOCK_NONE if there is none, or
+ * (only where more than 16 blocks share the request's bin) if it was not among those looked at. */
+uint32_t fit_find(const struct fit *f, const struct records *blocks, uint64_t size);
+/* Up to `max` blocks from the largest bins downwards; returns how many. */
+unsigned fit_top(const struct fit *f, const struct records *blocks, uint32_t *ret_top,
+                 unsigned max);
+/* Bytes of which a request surely succeeds: the size of some block of the last bin; 0 if empty. */
+uint64_t fit_largest(const struct fit *f, const struct records *blocks);
+
+#endif

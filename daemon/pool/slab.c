@@ -1,0 +1,291 @@
+#include "daemon/pool/pool_int.h"
+
+#define SLAB_BYTES (512u * 1024u) /* at most */
+
+static struct slab *slab_at(const struct pool *p, uint32_t i)
+{
+    return records_at(&p->slabs, i);
+}
+
+static uint64_t all_free(const struct slab *s)
+{
+    return s->capacity == 64 ? UINT64_MAX : (UINT64_C(1) << s->capacity) - 1;
+}
+
+/* As many as fit into SLAB_BYTES, at most one for each bit of a word. */
+static unsigned capacity_of(uint64_t object)
+{
+    uint64_t n = SLAB_BYTES / object;
+    return n < SLAB_OBJECTS ? (unsigned)n : SLAB_OBJECTS;
+}
+
+/* ---- lists of slabs with a free object --------------------------------------------------------*/
+
+static void list_enter(struct pool *p, uint32_t i)
+{
+    struct slab *s = slab_at(p, i);
+    uint32_t *head = &p->partial[s->stream][s->class];
+    s->prev = RECORD_NONE;
+    s->next = *head;
+    if (*head != RECORD_NONE) {
+        slab_at(p, *head)->prev = i;
+    }
+    *head = i;
+}
+
+static void list_leave(struct pool *p, uint32_t i)
+{
+    struct slab *s = slab_at(p, i);
+    if (s->next != RECORD_NONE) {
+        slab_at(p, s->next)->prev = s->prev;
+    }
+    if (s->prev != RECORD_NONE) {
+        slab_at(p, s->prev)->next = s->next;
+    } else {
+        p->partial[s->stream][s->class] = s->next;
+    }
+}
+
+/* Its stream took it over, and the one it had it from is not past. */
+static bool bound(const struct pool *p, const struct slab *s)
+{
+    return s->after_seq > p->done[s->after];
+}
+
+/* ---- slabs ------------------------------------------------------------------------------------*/
+
+static int slab_create(struct pool *p, unsigned class, const struct pool_ask *ask, unsigned flags,
+                       uint32_t *ret_slab, struct err *e)
+{
+    uint64_t object = class_bytes(class);
+    unsigned capacity = capacity_of(object);
+    uint32_t block;
+    uint32_t i = records_take(&p->slabs);
+    if (i == RECORD_NONE) {
+        return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    }
+    int rc = pool_take(p, object * capacity, ask->stream, flags, &block, e);
+    if (rc != 0) {
+        records_give(&p->slabs, i);
+        return rc;
+    }
+    struct block *b = block_at(&p->blocks, block);
+    struct slab *s = slab_at(p, i);
+    *s = (struct slab){.block = block,
+                       .tenant = (uint16_t)ask->tenant,
+                       .class = (uint8_t) class,
+                       .stream = (uint8_t)ask->stream,
+                       .capacity = (uint8_t)capacity};
+    s->free = all_free(s);
+    s->own = tenancy_claim(p, b, ask->tenant) ? 0 : s->free;
+    if (b->state == BLOCK_PENDING && b->stream == ask->stream) {
+        s->seq = b->seq;
+    } else if (b->state == BLOCK_PENDING) {
+        s->after = b->stream;
+        s->after_seq = b->seq;
+    }
+    b->state = BLOCK_SLAB;
+    b->owner = i;
+    list_enter(p, i);
+    *ret_slab = i;
+    return 0;
+}
+
+/* An empty, listed slab. */
+static void slab_destroy(struct pool *p, uint32_t i)
+{
+    struct slab *s = slab_at(p, i);
+    list_leave(p, i);
+    (void)space_release(p, s->block, s->stream, s->seq);
+    records_give(&p->slabs, i);
+}
+
+uint64_t slab_reclaim(struct pool *p)
+{
+    uint64_t bytes = 0;
+    for (unsigned stream = 0; stream < p->streams; stream++) {
+        for (unsigned class = 0; class < SLAB_CLASSES; class ++) {
+            uint32_t i = p->partial[stream][class];
+            while (i != RECORD_NONE) {
+                const struct slab *s = slab_at(p, i);
+                uint32_t next = s->next;
+                if (s->free == all_free(s) && !bound(p, s)) {
+                    bytes += class_bytes(class) * s->capacity;
+                    slab_destroy(p, i);
+                }
+                i = next;
+            }
+        }
+    }
+    return bytes;
+}
+
+static void change_stream(struct pool *p, uint32_t i, unsigned stream)
+{
+    struct slab *s = slab_at(p, i);
+    list_leave(p, i);
+    s->after = s->stream;
+    s->after_seq = s->seq;
+    s->stream = (uint8_t)stream;
+    s->seq = 0;
+    list_enter(p, i);
+}
+
+/* A slab of another stream: one that is past, or with `wait` any. */
+static uint32_t take_over(struct pool *p, unsigned class, unsigned stream, bool wait)
+{
+    for (unsigned other = 0; other < p->streams; other++) {
+        uint32_t i = p->partial[other][class];
+        if (other == stream || i == RECORD_NONE || bound(p, slab_at(p, i))) {
+            continue;
+        }
+        uint64_t seq = slab_at(p, i)->seq;
+        if (seq <= p->done[other] || (wait && pool_wait(p, stream, other, seq, NULL) == 0)) {
+            change_stream(p, i, stream);
+            return i;
+        }
+    }
+    return RECORD_NONE;
+}
+
+static int find_slab(struct pool *p, unsigned class, const struct pool_ask *ask, uint32_t *ret_slab,
+                     struct err *e)
+{
+    unsigned stream = ask->stream;
+    uint32_t i = p->partial[stream][class];
+    if (i == RECORD_NONE) {
+        i = take_over(p, class, stream, false);
+    }
+    if (i == RECORD_NONE && slab_create(p, class, ask, TAKE_NOW, &i, NULL) != 0) {
+        i = take_over(p, class, stream, true);
+    }
+    if (i == RECORD_NONE) {
+        return slab_create(p, class, ask, TAKE_WAIT | TAKE_GROW, ret_slab, e);
+    }
+    *ret_slab = i;
+    return 0;
+}
+
+/* Whose bytes an object holds is known as long as one tenant only uses the slab. */
+static bool claim(struct pool *p, struct slab *s, unsigned object, unsigned tenant)
+{
+    uint64_t bit = UINT64_C(1) << object;
+    if (s->tenant != tenant) {
+        (void)tenancy_claim(p, block_at(&p->blocks, s->block), tenant);
+        s->tenant = (uint16_t)tenant;
+        s->own = 0;
+    }
+    bool foreign = (s->own & bit) == 0;
+    s->own |= bit;
+    return foreign;
+}
+
+int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
+               struct err *e)
+{
+    uint32_t i;
+    unsigned class = class_of(ask->size);
+    int rc = find_slab(p, class, ask, &i, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct slab *s = slab_at(p, i);
+    unsigned object = (unsigned)__builtin_ctzll(s->free);
+    s->free &= s->free - 1;
+    s->live |= UINT64_C(1) << object;
+    if (s->free == 0) {
+        list_leave(p, i);
+    }
+    const struct block *b = block_at(&p->blocks, s->block);
+    *ret_piece = (struct pool_piece){.offset = b->at + object * class_bytes(class),
+                                     .size = class_bytes(class),
+                                     .block = s->block,
+                                     .generation = b->generation,
+                                     .object = (uint8_t)object,
+                                     .foreign = claim(p, s, object, ask->tenant)};
+    return 0;
+}
+
+static void put(struct pool *p, uint32_t i, unsigned object, uint64_t seq)
+{
+    struct slab *s = slab_at(p, i);
+    bool was_full = s->free == 0;
+    s->free |= UINT64_C(1) << object;
+    s->seq = s->seq > seq ? s->seq : seq;
+    if (was_full) {
+        list_enter(p, i);
+    }
+    /* the last one of its list stays, or a single object to and fro would cut a slab each time */
+    if (s->free == all_free(s) && !bound(p, s) &&
+        (s->prev != RECORD_NONE || s->next != RECORD_NONE)) {
+        slab_destroy(p, i);
+    }
+}
+
+/* Another stream than the slab's may still use the object: it comes back when that is past. */
+static int defer(struct pool *p, uint32_t slab, unsigned object, unsigned stream, uint64_t seq,
+                 struct err *e)
+{
+    uint32_t i = records_take(&p->deferred);
+    if (i == RECORD_NONE) { /* as good, at the price of an order nobody asked for */
+        int rc = pool_wait(p, slab_at(p, slab)->stream, stream, seq, e);
+        if (rc == 0) {
+            put(p, slab, object, 0);
+        }
+        return rc;
+    }
+    struct line *l = &p->line[stream];
+    struct deferred *d = records_at(&p->deferred, i);
+    *d =
+        (struct deferred){.next = RECORD_NONE, .slab = slab, .seq = seq, .object = (uint8_t)object};
+    if (l->newest_deferred == RECORD_NONE) {
+        l->oldest_deferred = i;
+    } else {
+        struct deferred *last = records_at(&p->deferred, l->newest_deferred);
+        last->next = i;
+        d->seq = d->seq > last->seq ? d->seq : last->seq;
+    }
+    l->newest_deferred = i;
+    return 0;
+}
+
+void slab_advance(struct pool *p, unsigned stream)
+{
+    struct line *l = &p->line[stream];
+    while (l->oldest_deferred != RECORD_NONE) {
+        uint32_t i = l->oldest_deferred;
+        const struct deferred *d = records_at(&p->deferred, i);
+        if (d->seq > p->done[stream]) {
+            return;
+        }
+        uint32_t slab = d->slab;
+        unsigned object = d->object;
+        l->oldest_deferred = d->next;
+        records_give(&p->deferred, i);
+        put(p, slab, object, 0);
+    }
+    l->newest_deferred = RECORD_NONE;
+}
+
+int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
+              struct err *e)
+{
+    uint32_t i = block_at(&p->blocks, piece->block)->owner;
+    struct slab *s = slab_at(p, i);
+    uint64_t bit = UINT64_C(1) << (piece->object % SLAB_OBJECTS);
+    if ((s->live & bit) == 0) {
+        return err_set(e, ERR_BAD_HANDLE, "a piece of %llu bytes at %#llx was freed before",
+                       LL(piece->size), LL(piece->offset));
+    }
+    if (stream != s->stream && seq > p->done[stream]) {
+        int rc = defer(p, i, piece->object, stream, seq, e);
+        if (rc != 0) {
+            return rc;
+        }
+        s->live &= ~bit;
+        return 0;
+    }
+    s->live &= ~bit;
+    put(p, i, piece->object, stream == s->stream ? seq : 0);
+    return 0;
+}

@@ -1,0 +1,238 @@
+#include "daemon/pool/pool_int.h"
+
+/* ---- whole pages ------------------------------------------------------------------------------*/
+
+uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at)
+{
+    if (p->source.pages == NULL) {
+        const struct home *h = records_at(&p->homes, b->home);
+        *ret_at = b->at;
+        return h->at == b->at && h->bytes == b->size ? b->size : 0;
+    }
+    uint64_t begin = (b->at + p->page - 1) & ~(p->page - 1);
+    uint64_t end = (b->at + b->size) & ~(p->page - 1);
+    *ret_at = begin;
+    return begin < end ? end - begin : 0;
+}
+
+static unsigned whole_list(const struct pool *p, uint64_t bytes)
+{
+    uint64_t pages = bytes / p->page;
+    unsigned log = 63u - (unsigned)__builtin_clzll(pages);
+    return log < WHOLE_LISTS - 1 ? log : WHOLE_LISTS - 1;
+}
+
+static void whole_enter(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    uint64_t at;
+    uint64_t bytes = space_whole(p, b, &at);
+    b->whole = 0;
+    if (bytes == 0) {
+        return;
+    }
+    uint32_t *head = &p->whole[whole_list(p, bytes)];
+    b->whole = (uint8_t)(whole_list(p, bytes) + 1) & 7u;
+    b->older = BLOCK_NONE;
+    b->newer = *head;
+    if (*head != BLOCK_NONE) {
+        block_at(&p->blocks, *head)->older = i;
+    }
+    *head = i;
+    p->whole_bytes += bytes;
+}
+
+static void whole_leave(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    uint64_t at;
+    if (b->whole == 0) {
+        return;
+    }
+    if (b->newer != BLOCK_NONE) {
+        block_at(&p->blocks, b->newer)->older = b->older;
+    }
+    if (b->older != BLOCK_NONE) {
+        block_at(&p->blocks, b->older)->newer = b->newer;
+    } else {
+        p->whole[b->whole - 1] = b->newer;
+    }
+    p->whole_bytes -= space_whole(p, b, &at);
+    b->whole = 0;
+}
+
+/* ---- what waits for a stream ------------------------------------------------------------------*/
+
+/* Always behind the newest. What is left of an older block waits with it from now on: a little
+ * longer than it had to, and found in O(1). */
+static void line_enter(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    struct line *l = &p->line[b->stream];
+    b->older = l->newest;
+    b->newer = BLOCK_NONE;
+    if (l->newest == BLOCK_NONE) {
+        l->oldest = i;
+    } else {
+        struct block *last = block_at(&p->blocks, l->newest);
+        last->newer = i;
+        b->seq = b->seq > last->seq ? b->seq : last->seq;
+    }
+    l->newest = i;
+    p->stats.pending += b->size;
+}
+
+static void line_leave(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    struct line *l = &p->line[b->stream];
+    *(b->newer == BLOCK_NONE ? &l->newest : &block_at(&p->blocks, b->newer)->older) = b->older;
+    *(b->older == BLOCK_NONE ? &l->oldest : &block_at(&p->blocks, b->older)->newer) = b->newer;
+    p->stats.pending -= b->size;
+}
+
+/* ---- indexed and held -------------------------------------------------------------------------*/
+
+void space_enter(struct pool *p, uint32_t i)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    switch ((enum block_state)b->state) {
+    case BLOCK_VOID:
+        fit_insert(&p->void_fit, &p->blocks, i);
+        break;
+    case BLOCK_READY:
+        fit_insert(&p->ready, &p->blocks, i);
+        whole_enter(p, i);
+        break;
+    case BLOCK_PENDING:
+        fit_insert(&p->pending[b->stream], &p->blocks, i);
+        line_enter(p, i);
+        break;
+    case BLOCK_LIVE:
+    case BLOCK_SLAB:
+    case BLOCK_HELD:
+    case BLOCK_LOST:
+        break;
+    }
+}
+
+void space_leave(struct pool *p, uint32_t i)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    switch ((enum block_state)b->state) {
+    case BLOCK_VOID:
+        fit_remove(&p->void_fit, &p->blocks, i);
+        break;
+    case BLOCK_READY:
+        fit_remove(&p->ready, &p->blocks, i);
+        whole_leave(p, i);
+        break;
+    case BLOCK_PENDING:
+        fit_remove(&p->pending[b->stream], &p->blocks, i);
+        line_leave(p, i);
+        break;
+    case BLOCK_LIVE:
+    case BLOCK_SLAB:
+    case BLOCK_HELD:
+    case BLOCK_LOST:
+        break;
+    }
+}
+
+bool space_has_records(const struct pool *p, uint32_t count)
+{
+    return p->blocks.max - p->blocks.live >= count;
+}
+
+uint32_t space_cut(struct pool *p, uint32_t i, uint64_t size)
+{
+    uint32_t r = records_take(&p->blocks);
+    struct block *b = block_at(&p->blocks, i);
+    struct block *rest = block_at(&p->blocks, r);
+    uint32_t generation = rest->generation;
+    *rest = *b;
+    rest->generation = generation;
+    rest->edge = 0;
+    rest->at = b->at + size;
+    rest->size = b->size - size;
+    rest->before = i;
+    if (b->after != BLOCK_NONE) {
+        block_at(&p->blocks, b->after)->before = r;
+    }
+    b->after = r;
+    b->size = size;
+    return r;
+}
+
+static bool alike(const struct block *a, const struct block *b)
+{
+    return a->state == b->state && !b->edge &&
+           (a->state == BLOCK_VOID || a->state == BLOCK_READY ||
+            (a->state == BLOCK_PENDING && a->stream == b->stream));
+}
+
+/* b follows a; both held. */
+static void join(struct pool *p, uint32_t ai, uint32_t bi)
+{
+    struct block *a = block_at(&p->blocks, ai);
+    const struct block *b = block_at(&p->blocks, bi);
+    a->size += b->size;
+    a->seq = a->seq > b->seq ? a->seq : b->seq;
+    a->after = b->after;
+    if (b->after != BLOCK_NONE) {
+        block_at(&p->blocks, b->after)->before = ai;
+    }
+    records_give(&p->blocks, bi);
+}
+
+uint32_t space_merge(struct pool *p, uint32_t i)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint32_t before = b->before;
+    uint32_t after = b->after;
+    if (after != BLOCK_NONE && alike(b, block_at(&p->blocks, after))) {
+        space_leave(p, after);
+        join(p, i, after);
+    }
+    if (before != BLOCK_NONE && alike(block_at(&p->blocks, before), b)) {
+        space_leave(p, before);
+        join(p, before, i);
+        i = before;
+    }
+    return i;
+}
+
+uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq)
+{
+    struct block *b = block_at(&p->blocks, i);
+    bool past = seq <= p->done[stream];
+    b->state = past ? BLOCK_READY : BLOCK_PENDING;
+    b->stream = (uint8_t)stream;
+    b->seq = seq;
+    b->generation++;
+    i = space_merge(p, i);
+    space_enter(p, i);
+    return i;
+}
+
+/* What was free for one stream is free for all. */
+static void settle(struct pool *p, uint32_t i)
+{
+    space_leave(p, i);
+    block_at(&p->blocks, i)->state = BLOCK_READY;
+    space_enter(p, space_merge(p, i));
+}
+
+void pool_advance(struct pool *p, unsigned stream, uint64_t seq)
+{
+    if (stream >= p->streams || seq <= p->done[stream]) {
+        return;
+    }
+    p->done[stream] = seq;
+    uint32_t i = p->line[stream].oldest;
+    while (i != BLOCK_NONE && block_at(&p->blocks, i)->seq <= seq) {
+        settle(p, i);
+        i = p->line[stream].oldest;
+    }
+    slab_advance(p, stream);
+}

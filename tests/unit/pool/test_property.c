@@ -1,0 +1,249 @@
+/*
+ * The pool against a model: random requests of several streams and tenants over a source that fails
+ * now and then. After every step: pieces do not overlap, lie in memory that is there, are aligned;
+ * memory that another stream may still use was given only after a wait; the pool's own check holds.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/pool/fake_source.h"
+
+#define STREAMS 4u
+#define TENANTS 3u
+#define LIVE    400u
+#define PAST    2000u
+
+/* A range of memory and who used it last. */
+struct used {
+    const void *range;
+    uint64_t at, size;
+    unsigned stream;
+    uint64_t seq; /* freed at this point */
+    unsigned tenant;
+};
+
+struct model {
+    struct fake_source source;
+    struct pool *pool;
+    struct pool_piece piece[LIVE];
+    unsigned count;
+    struct used freed[PAST]; /* what was freed and may not be past */
+    unsigned freed_count;
+    uint64_t issued[STREAMS];
+    uint64_t done[STREAMS];
+    uint64_t state;
+};
+
+static struct model m;
+
+static uint64_t rnd(uint64_t below)
+{
+    m.state ^= m.state << 13;
+    m.state ^= m.state >> 7;
+    m.state ^= m.state << 17;
+    return m.state % below;
+}
+
+static uint64_t some_size(void)
+{
+    uint64_t bits = 1 + rnd(25); /* 1 byte … 64 MiB, as many of each magnitude */
+    return 1 + rnd(UINT64_C(1) << bits);
+}
+
+static bool overlap(const void *ra, uint64_t a, uint64_t an, const void *rb, uint64_t b,
+                    uint64_t bn)
+{
+    return ra == rb && a < b + bn && b < a + an;
+}
+
+static void check_piece(const struct pool_piece *piece, unsigned stream, uint64_t asked)
+{
+    ck_assert_uint_ge(piece->size, asked);
+    ck_assert_uint_eq(piece->offset % POOL_ALIGN, 0);
+    ck_assert(fake_usable(&m.source, piece));
+    for (unsigned i = 0; i < m.count; i++) {
+        const struct pool_piece *o = &m.piece[i];
+        ck_assert_msg(
+            !overlap(o->range, o->offset, o->size, piece->range, piece->offset, piece->size),
+            "a piece was handed out twice");
+    }
+    for (unsigned i = 0; i < m.freed_count; i++) {
+        const struct used *u = &m.freed[i];
+        if (u->stream != stream && u->seq > m.done[u->stream] &&
+            overlap(u->range, u->at, u->size, piece->range, piece->offset, piece->size)) {
+            ck_assert_msg(m.source.waited[stream][u->stream] >= u->seq,
+                          "stream %u may still use what stream %u got", u->stream, stream);
+        }
+    }
+}
+
+/* Who gets memory is ordered after those who had it: from now on its own point counts. */
+static void forget_range(const struct pool_piece *piece)
+{
+    uint64_t end = piece->offset + piece->size;
+    for (unsigned i = m.freed_count; i-- > 0;) {
+        struct used u = m.freed[i];
+        if (!overlap(u.range, u.at, u.size, piece->range, piece->offset, piece->size)) {
+            continue;
+        }
+        m.freed[i] = m.freed[--m.freed_count];
+        struct used tail = u;
+        if (u.at + u.size > end) {
+            tail.at = end;
+            tail.size = u.at + u.size - end;
+            m.freed[m.freed_count++] = tail;
+        }
+        if (u.at < piece->offset) {
+            u.size = piece->offset - u.at;
+            m.freed[m.freed_count++] = u;
+        }
+    }
+}
+
+static void forget_past(void)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < m.freed_count; i++) {
+        if (m.freed[i].seq > m.done[m.freed[i].stream]) {
+            m.freed[kept++] = m.freed[i];
+        }
+    }
+    m.freed_count = kept;
+}
+
+static void step_alloc(void)
+{
+    struct err e = ERR_INIT;
+    struct pool_piece piece;
+    struct pool_ask ask = {
+        .size = some_size(), .stream = (unsigned)rnd(STREAMS), .tenant = (unsigned)rnd(TENANTS)};
+    int rc = pool_alloc(m.pool, &ask, &piece, &e);
+    if (rc == 0) {
+        check_piece(&piece, ask.stream, ask.size);
+        forget_range(&piece);
+        m.piece[m.count++] = piece;
+    } else {
+        ck_assert_msg(rc == ERR_DEVICE_MEMORY, "%s", e.text);
+    }
+}
+
+static void step_free(void)
+{
+    struct err e = ERR_INIT;
+    unsigned i = (unsigned)rnd(m.count);
+    unsigned stream = (unsigned)rnd(STREAMS);
+    struct pool_piece copy = m.piece[i];
+    struct pool_piece again = copy;
+    uint64_t seq = rnd(4) == 0 ? m.done[stream] : ++m.issued[stream];
+    ck_assert_msg(pool_free(m.pool, &m.piece[i], stream, seq, &e) == 0, "%s", e.text);
+    ck_assert(m.piece[i].range == NULL);
+    m.piece[i] = m.piece[--m.count];
+    m.freed[m.freed_count++] =
+        (struct used){copy.range, copy.offset, copy.size, stream, seq, copy.tenant};
+    if (rnd(8) == 0) {
+        ck_assert_int_eq(pool_free(m.pool, &again, stream, seq, &e), ERR_BAD_HANDLE);
+    }
+}
+
+static void step_advance(void)
+{
+    unsigned stream = (unsigned)rnd(STREAMS);
+    m.done[stream] += rnd(m.issued[stream] - m.done[stream] + 1);
+    pool_advance(m.pool, stream, m.done[stream]);
+    forget_past();
+}
+
+static void step(void)
+{
+    uint64_t dice = rnd(100);
+    if (dice < 48 && m.count < LIVE) {
+        step_alloc();
+    } else if (dice < 90 && m.count > 0 && m.freed_count < PAST - LIVE) {
+        step_free();
+    } else if (dice < 98) {
+        step_advance();
+    } else {
+        (void)pool_trim(m.pool, rnd(64) << 20);
+    }
+}
+
+static void run(uint64_t seed, bool pages, bool failing, unsigned steps)
+{
+    struct err e = ERR_INIT;
+    struct pool_options options = {.limit = UINT64_C(512) << 20, .streams = STREAMS};
+    memset(&m, 0, sizeof m);
+    m.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    (pages ? fake_pages_init : fake_blocks_init)(&m.source, UINT64_C(448) << 20);
+    ck_assert_msg(pool_create(&m.source.source, &options, &m.pool, &e) == 0, "%s", e.text);
+    for (unsigned i = 0; i < steps; i++) {
+        if (failing && rnd(4) == 0) {
+            m.source.fail_at = m.source.calls + 1 + rnd(8);
+        }
+        step();
+        if (i % 16 == 0) {
+            ck_assert_msg(pool_check(m.pool, &e) == 0, "seed %llu step %u: %s",
+                          (unsigned long long)seed, i, e.text);
+        }
+    }
+    m.source.fail_at = 0;
+    while (m.count > 0) {
+        ck_assert_int_eq(pool_free(m.pool, &m.piece[--m.count], 0, 0, &e), 0);
+    }
+    for (unsigned s = 0; s < STREAMS; s++) {
+        pool_advance(m.pool, s, m.issued[s]);
+    }
+    ck_assert_msg(pool_check(m.pool, &e) == 0, "seed %llu: %s", (unsigned long long)seed, e.text);
+    struct pool_stats stats;
+    (void)pool_trim(m.pool, 0);
+    pool_stats(m.pool, &stats);
+    ck_assert_uint_eq(stats.used, 0);
+    ck_assert_uint_eq(stats.asked, 0);
+    ck_assert_uint_eq(stats.pending, 0);
+    if (!failing) {
+        ck_assert_uint_eq(stats.size, 0); /* nothing is kept back */
+    }
+    pool_destroy(m.pool);
+    fake_finish(&m.source);
+}
+
+START_TEST(pages_behave)
+{
+    run((uint64_t)_i + 1, true, false, 3000);
+}
+END_TEST
+
+START_TEST(pages_behave_while_the_source_fails)
+{
+    run((uint64_t)_i + 1, true, true, 3000);
+}
+END_TEST
+
+START_TEST(blocks_behave)
+{
+    run((uint64_t)_i + 1, false, false, 3000);
+}
+END_TEST
+
+START_TEST(blocks_behave_while_the_source_fails)
+{
+    run((uint64_t)_i + 1, false, true, 3000);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("pool against a model");
+    TCase *t = tcase_create("random");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, pages_behave, 0, 12);
+    tcase_add_loop_test(t, pages_behave_while_the_source_fails, 0, 12);
+    tcase_add_loop_test(t, blocks_behave, 0, 6);
+    tcase_add_loop_test(t, blocks_behave_while_the_source_fails, 0, 6);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
