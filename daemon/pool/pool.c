@@ -203,7 +203,7 @@ static int ask_check(const struct pool *p, const struct pool_ask *ask, struct er
     }
     uint64_t used = p->tenant_used[ask->tenant];
     uint64_t limit = p->tenant_limit[ask->tenant];
-    if (used > limit || ask->size > limit - used) {
+    if (limit != UINT64_MAX && (used > limit || ask->size > limit - used)) {
         return err_set(e, ERR_LIMIT, "tenant %u holds %llu of its %llu bytes, %llu more wanted",
                        ask->tenant, LL(used), LL(limit), LL(ask->size));
     }
