@@ -181,8 +181,7 @@ CUresult cuCtxGetCurrent(CUcontext *pctx)
     return call_leave(r);
 }
 
-/* ---- made by hand
- * -------------------------------------------------------------------------------- */
+/* ---- made by hand ---------------------------------------------------------------------------- */
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev)
 {
@@ -237,8 +236,7 @@ CUresult cuCtxDestroy(CUcontext ctx)
     return call_leave(r ? r : destroy(ctx));
 }
 
-/* ---- the primary one
- * ------------------------------------------------------------------------------ */
+/* ---- the primary one ------------------------------------------------------------------------- */
 
 static CUresult primary_retain(struct device *d, CUcontext *pctx)
 {
@@ -317,8 +315,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *acti
     return call_leave(r);
 }
 
-/* ---- what is asked of the current one
- * --------------------------------------------------------------- */
+/* ---- what is asked of the current one -------------------------------------------------------- */
 
 CUresult cuCtxGetDevice(CUdevice *device)
 {
@@ -404,8 +401,7 @@ __attribute__((visibility("default"))) CUresult cuCtxSynchronize(void)
     return call_leave(r ? r : context_wait(context_current()));
 }
 
-/* ---- peers
- * ------------------------------------------------------------------------------------------ */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {

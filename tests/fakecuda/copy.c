@@ -99,8 +99,7 @@ static CUresult copy(const struct piece *p, struct request q, CUstream stream)
     return loose_dst || q.wait ? stream_wait(s, s->enqueued) : CUDA_SUCCESS;
 }
 
-/* ---- calls
- * ---------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static const struct request h2d = {SIDE_DEVICE, SIDE_HOST, false};
 static const struct request d2h = {SIDE_HOST, SIDE_DEVICE, false};
@@ -189,8 +188,7 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext 
     return peer("cuMemcpyPeer", &p, to, from, true, NULL);
 }
 
-/* ---- several at once
- * -------------------------------------------------------------------------------- */
+/* ---- several at once ------------------------------------------------------------------------- */
 
 /* Sources are read in the stream's order, whatever their attributes allow: that is the one order
  * that is right for each of them. */
@@ -255,8 +253,7 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 }
 #endif
 
-/* ---- filling
- * ------------------------------------------------------------------------------------------- */
+/* ---- filling --------------------------------------------------------------------------------- */
 
 struct fill {
     uint64_t dst;

@@ -82,8 +82,7 @@ static int cubin_arch(const struct cubin *c)
     return (int)(c->head->e_flags >> shift & 0xffu);
 }
 
-/* ---- attributes
- * --------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static bool attr_next(const uint8_t **at, const uint8_t *end, struct attr *ret)
 {
@@ -126,8 +125,7 @@ static void attrs_read(const struct cubin *c, const Elf64_Shdr *s, struct entry 
     }
 }
 
-/* ---- symbols
- * --------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 struct symbols {
     const Elf64_Sym *list;

@@ -6,8 +6,9 @@
 
 #include "tests/fakecuda/fake.h"
 
-/* ---- which devices there are
- * ---------------------------------------------------------------------- */
+#define MIG_PER_GPU 7
+
+/* ---- which devices there are ----------------------------------------------------------------- */
 
 /* Made from the device's number on the host: 16 bytes as the driver prints them. */
 static void uuid_make(int number, uint8_t uuid[16])
@@ -121,8 +122,7 @@ static void devices_find(void)
     }
 }
 
-/* ---- start
- * -------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static CUresult init(unsigned flags)
 {
@@ -158,8 +158,7 @@ CUresult cuDriverGetVersion(int *version)
     return call_leave(r);
 }
 
-/* ---- what they are
- * --------------------------------------------------------------------------------------- */
+/* ---- what they are --------------------------------------------------------------------------- */
 
 CUresult cuDeviceGetCount(int *count)
 {
@@ -219,9 +218,10 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice dev)
     return call_leave(r);
 }
 
+/* The MIG instances of one GPU share its place. */
 static int bus_of(int number)
 {
-    return 0x10 + 8 * number;
+    return 0x10 + 8 * (fake.script.mig ? number / MIG_PER_GPU : number);
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)

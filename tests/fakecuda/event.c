@@ -47,8 +47,7 @@ CUresult cuEventDestroy(CUevent handle)
     return call_leave(r);
 }
 
-/* ---- recording
- * ------------------------------------------------------------------------------------ */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 static CUresult record_run(struct op *op)
 {
@@ -98,8 +97,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
     return call_leave(r ? r : record(hEvent, hStream));
 }
 
-/* ---- waiting
- * ----------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static CUresult wait(CUstream stream, CUevent handle)
 {

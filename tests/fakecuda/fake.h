@@ -74,7 +74,7 @@
 #define NS_PER_US     UINT64_C(1000)
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* ---- the script (script.c) ----------------------------------------------------------------- */
+/* ---- the script (script.c) ------------------------------------------------------------------- */
 
 enum act { ACT_NONE, ACT_CODE, ACT_FAULT, ACT_STALL, ACT_BLOCK, ACT_LOST };
 
@@ -117,7 +117,7 @@ struct script {
 bool script_parse(const char *text, struct script *ret_script, const char **ret_wrong);
 struct action script_next(const char *call, int device);
 
-/* ---- objects (object.c) -------------------------------------------------------------------- */
+/* ---- objects (object.c) ---------------------------------------------------------------------- */
 
 enum kind {
     KIND_CONTEXT,
@@ -149,7 +149,7 @@ void *object_peek(const void *handle, enum kind kind); /* the same, nothing is r
 void object_each(enum kind kind, void (*each)(struct object *o, void *data), void *data);
 const char *kind_name(enum kind kind);
 
-/* ---- state (core.c) ------------------------------------------------------------------------ */
+/* ---- state (core.c) -------------------------------------------------------------------------- */
 
 struct device {
     int index;  /* as the process counts */
@@ -200,13 +200,13 @@ void pause_ns(uint64_t ns);
 /* Does not come back. Lock held; it is given up. */
 void block_forever(void) __attribute__((noreturn));
 
-/* ---- report (report.c) --------------------------------------------------------------------- */
+/* ---- report (report.c) ----------------------------------------------------------------------- */
 
 void misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void leak(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- contexts (context.c) ------------------------------------------------------------------ */
+/* ---- contexts (context.c) -------------------------------------------------------------------- */
 
 struct context {
     struct object object;

@@ -11,8 +11,7 @@
 #define FLAG_LZ4      0x2000u
 #define FLAG_ZSTD     0x8000u
 
-/* ---- what a module holds
- * --------------------------------------------------------------------------- */
+/* ---- what a module holds --------------------------------------------------------------------- */
 
 /* Grows at powers of two. */
 static void *grown(void *array, unsigned count, size_t size)
@@ -110,8 +109,7 @@ void image_finish(struct image *i)
     *i = (struct image){0};
 }
 
-/* ---- fatbin
- * ------------------------------------------------------------------------------------------- */
+/* ---- fatbin ---------------------------------------------------------------------------------- */
 
 struct fat_head {
     uint32_t magic;
@@ -252,8 +250,7 @@ static CUresult fatbin_parse(const uint8_t *data, int arch, struct image *ret_im
     return part_unpack(best, arch, ret_image, ret_log, log_size);
 }
 
-/* ---- any
- * ---------------------------------------------------------------------------------------------- */
+/* ---- any ------------------------------------------------------------------------------------- */
 
 CUresult image_parse(const void *data, int arch, struct image *ret_image, char *ret_log,
                      size_t log_size)

@@ -6,8 +6,7 @@
 #include "kernels/host.h"
 #include "tests/fakecuda/fake.h"
 
-/* ---- the double's own
- * ------------------------------------------------------------------------------------ */
+/* ---- the double's own ------------------------------------------------------------------------ */
 
 /* Entries whose name holds one of these words, mangled or not. A test's module declares them in
  * CUDA C or PTX with any body: what is done is this. */
@@ -98,8 +97,7 @@ static const struct {
     {"fake_sleep", sleep_ms}, {"fake_increment", increment}, {"fake_nothing", nothing},
 };
 
-/* ---- built-in kernels
- * ------------------------------------------------------------------------------------- */
+/* ---- built-in kernels ------------------------------------------------------------------------ */
 
 static bool member(const struct signature *s, const char *entry)
 {

@@ -10,8 +10,7 @@
 #define BLOCK_OWN    1024u /* bytes that the device takes for each block */
 #define STATIC_MAX   49152u
 
-/* ---- occupancy
- * ---------------------------------------------------------------------------------------- */
+/* ---- occupancy ------------------------------------------------------------------------------- */
 
 static unsigned least(unsigned a, unsigned b)
 {
@@ -111,8 +110,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *size, CUfunction func, 
     return call_leave(r);
 }
 
-/* ---- launches
- * --------------------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 struct launch_op {
     struct op op;

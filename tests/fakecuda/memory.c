@@ -1,7 +1,7 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/fakecuda/fake.h"
 
@@ -18,8 +18,7 @@ static uint64_t accounted(uint64_t size)
     return (size + UNIT - 1) / UNIT * UNIT;
 }
 
-/* ---- device memory
- * -------------------------------------------------------------------------------- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 static CUresult memory_new(enum range_kind kind, uint64_t size, unsigned flags, bool counted,
                            CUdeviceptr *ret)
@@ -169,8 +168,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dpt
     return call_leave(r == CUDA_SUCCESS && !range ? CUDA_ERROR_NOT_FOUND : r);
 }
 
-/* ---- host memory
- * --------------------------------------------------------------------------------------- */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 static CUresult host_new(void **pp, size_t size, unsigned flags)
 {
@@ -203,16 +201,24 @@ CUresult cuMemFreeHost(void *p)
     return call_leave(r ? r : memory_free((uint64_t)(uintptr_t)p, 1u << RANGE_HOST));
 }
 
-/* Whether the process has pages there. */
-static bool host_there(uint64_t base, uint64_t size)
+/* Whether the process may read (write) all of these pages. */
+static bool host_allows(uint64_t base, uint64_t size, bool write)
 {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t first = base / page * page;
-    uint64_t count = (base + size - first + page - 1) / page;
-    unsigned char *resident = malloc(count);
-    bool there = resident && mincore((void *)(uintptr_t)first, count * page, resident) == 0;
-    free(resident);
-    return there;
+    char line[512];
+    uint64_t at = base;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && at < base + size && fgets(line, sizeof line, maps)) {
+        unsigned long long from = 0, to = 0;
+        char prot[5] = "";
+        bool read = sscanf(line, "%llx-%llx %4s", &from, &to, prot) == 3;
+        if (read && from <= at && at < to && prot[0] == 'r' && (!write || prot[1] == 'w')) {
+            at = to;
+        }
+    }
+    if (maps) {
+        (void)fclose(maps);
+    }
+    return at >= base + size;
 }
 
 static CUresult host_register(uint64_t base, uint64_t size, unsigned flags)
@@ -231,8 +237,9 @@ static CUresult host_register(uint64_t base, uint64_t size, unsigned flags)
         misuse("cuMemHostRegister: %#llx is known to the driver already", (unsigned long long)base);
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
-    if (!host_there(base, size)) {
-        misuse("cuMemHostRegister: %#llx is not mapped", (unsigned long long)base);
+    if (!host_allows(base, size, (flags & CU_MEMHOSTREGISTER_READ_ONLY) == 0)) {
+        note("cuMemHostRegister: %#llx is not mapped, or only to be read",
+             (unsigned long long)base);
         return CUDA_ERROR_INVALID_VALUE;
     }
     return range_add(&r) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -290,8 +297,7 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
     return call_leave(r);
 }
 
-/* ---- with its context
- * ------------------------------------------------------------------------------------ */
+/* ---- with its context ------------------------------------------------------------------------ */
 
 static struct range *range_of_context(const struct context *c)
 {
@@ -318,8 +324,7 @@ void memory_drop_context(struct context *c)
     }
 }
 
-/* ---- managed memory
- * ---------------------------------------------------------------------------------------- */
+/* ---- managed memory -------------------------------------------------------------------------- */
 
 static bool managed_holds(CUdeviceptr base, size_t size)
 {
@@ -402,8 +407,7 @@ CUresult cuMemAdvise_v2(CUdeviceptr base, size_t count, CUmem_advise advice, CUm
     return call_leave(r ? r : managed_check(base, count, location_device(location)));
 }
 
-/* ---- what an address is
- * -------------------------------------------------------------------------------------- */
+/* ---- what an address is ---------------------------------------------------------------------- */
 
 static CUresult attribute(const struct range *r, CUpointer_attribute which, void *data)
 {

@@ -9,8 +9,7 @@
 #define DYNAMIC_MAX 232448u
 #define STATIC_MAX  49152u
 
-/* ---- making and unmaking
- * ---------------------------------------------------------------------------- */
+/* ---- making and unmaking --------------------------------------------------------------------- */
 
 static CUresult variables_place(struct module *m, struct context *c)
 {
@@ -122,8 +121,7 @@ static CUresult module_new(const void *data, const struct jit *j, bool library,
     return CUDA_SUCCESS;
 }
 
-/* ---- modules
- * ------------------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static CUresult load(CUmodule *ret, const void *image, const struct jit *j)
 {
@@ -286,8 +284,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
     return call_leave(r);
 }
 
-/* ---- libraries
- * --------------------------------------------------------------------------------------------- */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options,
                            void **values, unsigned int count, CUlibraryOption *library_options,
@@ -406,8 +403,7 @@ CUresult cuKernelGetName(const char **name, CUkernel handle)
     return call_leave(r == CUDA_SUCCESS && !e ? CUDA_ERROR_INVALID_HANDLE : r);
 }
 
-/* ---- functions
- * ---------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 struct entry *entry_of(CUfunction handle)
 {

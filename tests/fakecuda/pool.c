@@ -57,8 +57,7 @@ void pool_take_back(struct range *r)
     pool_settle(p);
 }
 
-/* ---- pools
- * ---------------------------------------------------------------------------------------- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 static CUresult create(CUmemoryPool *ret, const CUmemPoolProps *props)
 {
@@ -190,8 +189,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute which, v
     return call_leave(r);
 }
 
-/* ---- their memory
- * -------------------------------------------------------------------------------------- */
+/* ---- their memory ---------------------------------------------------------------------------- */
 
 static CUresult nothing_run(struct op *op)
 {

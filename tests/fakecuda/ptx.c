@@ -31,8 +31,7 @@ static void fail(struct ptx *p, const char *reason)
     }
 }
 
-/* ---- tokens
- * --------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static bool word_char(char c)
 {
@@ -104,8 +103,7 @@ static uint64_t number(const struct ptx *p)
     return strtoull(digits, NULL, 0);
 }
 
-/* ---- declarations
- * ---------------------------------------------------------------------------------------- */
+/* ---- declarations ---------------------------------------------------------------------------- */
 
 struct decl {
     struct token name;
@@ -191,8 +189,7 @@ static void skip_to(struct ptx *p, const char *stop)
     }
 }
 
-/* ---- variables
- * -------------------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 /* One value of an initialiser: an integer, or the bits of a float (0f…, 0d…). */
 static uint64_t value_bits(const struct ptx *p, bool negative)
@@ -242,9 +239,7 @@ static void variable_read(struct ptx *p, bool external)
     skip_to(p, ";");
 }
 
-/* ---- entries
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static void params_read(struct ptx *p, struct entry *e)
 {
@@ -345,9 +340,7 @@ static void function_skip(struct ptx *p)
     }
 }
 
-/* ---- the module
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 static void target_read(struct ptx *p)
 {

@@ -62,8 +62,7 @@ static void append(struct stream *s, struct op *op)
     s->tail = op;
 }
 
-/* ---- a fault in a kernel or a copy
- * ----------------------------------------------------------------- */
+/* ---- a fault in a kernel or a copy ----------------------------------------------------------- */
 
 /* The thread stays where it is for ever, as a kernel that has faulted never goes on. */
 static void fault_park(int number)
@@ -90,8 +89,7 @@ static void fault_catch(void)
     }
 }
 
-/* ---- the thread
- * -------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static bool poisoned(const struct stream *s)
 {
@@ -217,8 +215,7 @@ static void stream_start(struct stream *s)
     pthread_attr_destroy(&attr);
 }
 
-/* ---- order among streams
- * ------------------------------------------------------------------------------- */
+/* ---- order among streams --------------------------------------------------------------------- */
 
 static void wait_for(struct stream *s, struct stream *other)
 {
@@ -270,8 +267,7 @@ void op_enqueue(struct stream *s, struct op *op)
     pthread_cond_signal(&s->wake);
 }
 
-/* ---- waiting
- * ---------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 CUresult stream_wait(struct stream *s, uint64_t seq)
 {
@@ -361,9 +357,7 @@ CUresult memory_wait(uint64_t base, uint64_t size)
     }
 }
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct stream *stream_create(struct context *c, unsigned flags, int priority)
 {
@@ -420,9 +414,7 @@ struct stream *stream_of(CUstream handle, CUresult *ret_why)
     return s;
 }
 
-/* ---- calls
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static CUresult create(CUstream *ret, unsigned flags, int priority)
 {

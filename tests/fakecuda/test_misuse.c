@@ -1,6 +1,7 @@
 /* Each wrong use gives the driver's error and is found in the report. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +17,7 @@ static const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 static const CUmemAccessDesc access_all = {{.type = CU_MEM_LOCATION_TYPE_DEVICE},
                                            CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
-/* ---- memory
- * ----------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void freed_twice(void)
 {
@@ -112,8 +112,7 @@ static char *pages(size_t size)
     return kept;
 }
 
-/* ---- host memory
- * --------------------------------------------------------------------------------------- */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 static void registered_twice(void)
 {
@@ -147,6 +146,14 @@ static void registered_nothing(void)
     ck_cu(cuMemHostRegister((void *)4096, 4096, 0), bad);
 }
 
+static void registered_read_only(void)
+{
+    start();
+    void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_cu(cuMemHostRegister(p, 4096, 0), bad);
+    ok(cuMemHostRegister(p, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
+}
+
 static void written_read_only(void)
 {
     start();
@@ -163,8 +170,7 @@ static void half_registered(void)
     ck_cu(cuMemcpyHtoD(memory_new(8192), p, 8192), bad);
 }
 
-/* ---- virtual memory
- * ---------------------------------------------------------------------------------------- */
+/* ---- virtual memory -------------------------------------------------------------------------- */
 
 static CUdeviceptr mapped(unsigned units)
 {
@@ -269,9 +275,7 @@ static void addresses_freed_in_part(void)
     ck_cu(cuMemAddressFree(va, UNIT), bad);
 }
 
-/* ---- handles
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 static void stream_used_after_destroy(void)
 {
@@ -324,9 +328,7 @@ static void unloaded_under_kernel(void)
     ok(cuModuleUnload(m));
 }
 
-/* ---- contexts
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 static void without_init(void)
 {
@@ -381,9 +383,7 @@ static void after_fork(void)
     must(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* ---- leaks
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- leaks ----------------------------------------------------------------------------------- */
 
 static void leaks_memory(void)
 {
@@ -464,7 +464,8 @@ static const struct {
     {registered_twice, "is known to the driver already", ""},
     {unregistered_twice, "misuse: cuMemHostUnregister: ", ""},
     {unregistered_under_work, "is used by pending work (cuMemcpyDtoHAsync)", "delay_us=50000"},
-    {registered_nothing, "is not mapped", ""},
+    {registered_nothing, "note: cuMemHostRegister: 0x1000 is not mapped", ""},
+    {registered_read_only, "or only to be read", ""},
     {written_read_only, "are not all memory that may be written", ""},
     {half_registered, "are not all memory that may be read", ""},
     {unmapped_in_part, "misuse: cuMemUnmap: ", ""},

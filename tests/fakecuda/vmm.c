@@ -108,8 +108,7 @@ static bool reserved(uint64_t base, uint64_t size)
     return false;
 }
 
-/* ---- physical memory
- * ----------------------------------------------------------------------------- */
+/* ---- physical memory ------------------------------------------------------------------------- */
 
 static CUresult prop_check(const CUmemAllocationProp *p, struct device **ret_device)
 {
@@ -236,8 +235,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     return call_leave(r == CUDA_SUCCESS && !h ? CUDA_ERROR_INVALID_VALUE : r);
 }
 
-/* ---- between processes
- * ------------------------------------------------------------------------------ */
+/* ---- between processes ----------------------------------------------------------------------- */
 
 static CUresult export(int *ret_fd, uint64_t handle, CUmemAllocationHandleType type, uint64_t flags)
 {
@@ -291,8 +289,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     return call_leave(r ? r : import(handle, (int)(intptr_t)os_handle, type));
 }
 
-/* ---- mapping
- * ----------------------------------------------------------------------------------------- */
+/* ---- mapping --------------------------------------------------------------------------------- */
 
 static CUresult map_check(uint64_t ptr, uint64_t size, uint64_t offset, const struct handle *h,
                           uint64_t flags)
