@@ -35,8 +35,7 @@ void context_poison(struct context *c, CUresult code)
     pthread_cond_broadcast(&fake.changed);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static CUresult context_create(struct device *d, unsigned flags, struct context **ret_context)
 {
@@ -123,8 +122,7 @@ static void context_destroy(struct context *c)
     free(c);
 }
 
-/* ---- the current one ----------------------------------------------------------------------------
- */
+/* ---- the current one ------------------------------------------------------------------------- */
 
 static CUresult push(CUcontext handle)
 {

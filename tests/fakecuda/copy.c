@@ -31,8 +31,7 @@ static void copy_finish(struct op *op, bool done)
     free(((struct copy_op *)op)->staged);
 }
 
-/* ---- checks -------------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 enum side { SIDE_DEVICE, SIDE_HOST, SIDE_ANY };
 

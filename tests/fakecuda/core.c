@@ -15,7 +15,7 @@ static _Thread_local bool in_callback;
 static void script_load(void)
 {
     const char *wrong = "";
-    if (!script_parse(getenv("FAKECUDA"), &fake.script, &wrong)) {
+    if (!script_parse(setting(""), &fake.script, &wrong)) {
         fprintf(stderr, "fakecuda: FAKECUDA is wrong at \"%s\"\n", wrong);
         _exit(EXIT_SCRIPT);
     }

@@ -30,13 +30,13 @@ static void uuid_text(int number, char *out, size_t size)
 
 static void lost_path(int number, char *out, size_t size)
 {
-    snprintf(out, size, "%s/lost-%d", getenv("FAKECUDA_STATE"), number);
+    snprintf(out, size, "%s/lost-%d", setting("_STATE"), number);
 }
 
 static bool lost_before(int number)
 {
     char path[4 * NAME_SIZE];
-    if (!getenv("FAKECUDA_STATE")) {
+    if (!setting("_STATE")) {
         return false;
     }
     lost_path(number, path, sizeof path);
@@ -51,7 +51,7 @@ void device_lose(struct device *d)
         context_poison(d->primary, CUDA_ERROR_UNKNOWN);
     }
     pthread_cond_broadcast(&fake.changed);
-    if (getenv("FAKECUDA_STATE")) {
+    if (setting("_STATE")) {
         lost_path(d->number, path, sizeof path);
         int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
         if (fd >= 0) {

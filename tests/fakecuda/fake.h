@@ -46,6 +46,8 @@
  *   lost              the device is gone: CODE 999 from now on for everything on it
  * FAKECUDA_STATE=DIR  each rule with a plain N fires once among all processes that share DIR, and
  *                     devices that are lost stay so.
+ * Each of these variables may also begin with CUDA_FAKE instead of FAKECUDA (CUDA_FAKE_REPORT): the
+ * launcher hands only CUDA_… on to workers.
  * CUDA_VISIBLE_DEVICES (indices, GPU-… and MIG-… prefixes) and CUDA_DEVICE_ORDER are obeyed;
  * without PCI_BUS_ID the order is the reverse of it, so that who forgets it finds out.
  *
@@ -113,6 +115,8 @@ struct script {
     unsigned rule_count;
 };
 
+/* The variable FAKECUDA<suffix>, or CUDA_FAKE<suffix>; NULL: not set. */
+const char *setting(const char *suffix);
 /* false: the text is wrong and `ret_wrong` points at the item. No lock. */
 bool script_parse(const char *text, struct script *ret_script, const char **ret_wrong);
 struct action script_next(const char *call, int device);
@@ -338,8 +342,7 @@ void pool_report(void);
 void pool_take_back(struct range *r);
 struct pool *pool_default(struct device *d);
 
-/* ---- modules (image.c, ptx.c, cubin.c, module.c, launch.c) ------------------------------------
- */
+/* ---- modules (image.c, ptx.c, cubin.c, module.c, launch.c) ----------------------------------- */
 
 struct param {
     uint32_t offset, size;
@@ -397,8 +400,7 @@ void module_drop(struct module *m);
 /* The entry behind a CUfunction or a CUkernel; NULL: recorded as misuse. */
 struct entry *entry_of(CUfunction handle);
 
-/* ---- kernels (kernels.c) ----------------------------------------------------------------------
- */
+/* ---- kernels (kernels.c) --------------------------------------------------------------------- */
 
 struct grid {
     unsigned grid[3], block[3];

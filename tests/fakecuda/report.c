@@ -12,7 +12,7 @@
  * did before. */
 static void line_write(const char *what, const char *format, va_list args)
 {
-    const char *path = getenv("FAKECUDA_REPORT");
+    const char *path = setting("_REPORT");
     char line[1024];
     int at = snprintf(line, sizeof line, "%d %s: ", (int)getpid(), what);
     int size = at + vsnprintf(line + at, sizeof line - (size_t)at, format, args);
@@ -116,7 +116,7 @@ static void report(void)
 
 __attribute__((destructor)) static void end(void)
 {
-    const char *strict = getenv("FAKECUDA_STRICT");
+    const char *strict = setting("_STRICT");
     pthread_mutex_lock(&fake.lock);
     bool mine = fake.initialized && fake.pid == getpid();
     if (mine) {

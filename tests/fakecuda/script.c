@@ -7,10 +7,17 @@
 
 #include "tests/fakecuda/fake.h"
 
-struct piece {
-    char text[2 * NAME_SIZE];
-    char *key, *value;
-};
+const char *setting(const char *suffix)
+{
+    char name[64];
+    snprintf(name, sizeof name, "FAKECUDA%s", suffix);
+    const char *value = getenv(name);
+    if (!value) {
+        snprintf(name, sizeof name, "CUDA_FAKE%s", suffix);
+        value = getenv(name);
+    }
+    return value;
+}
 
 static bool number_parse(const char *text, uint64_t *ret_number)
 {
@@ -207,7 +214,7 @@ bool script_parse(const char *text, struct script *ret_script, const char **ret_
 /* One process among those that share the folder gets true. */
 static bool rule_claim(const struct rule *r)
 {
-    const char *dir = getenv("FAKECUDA_STATE");
+    const char *dir = setting("_STATE");
     char path[4 * NAME_SIZE];
     if (!dir || r->onward) {
         return true;

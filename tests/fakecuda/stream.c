@@ -10,8 +10,7 @@
 static _Thread_local struct op *carried;
 static struct sigaction segv_before, bus_before;
 
-/* ---- operations --------------------------------------------------------------------------------
- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 void *op_new(size_t size, CUresult (*run)(struct op *op))
 {

@@ -32,8 +32,7 @@ static void *at(uint64_t address)
     return (void *)(uintptr_t)address;
 }
 
-/* ---- addresses ---------------------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static CUresult reserve(CUdeviceptr *ret, uint64_t size, uint64_t alignment, uint64_t flags)
 {
