@@ -360,7 +360,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("front");
-    suite_add_loop(suite, front_killed_under_load, 2);
+    suite_add_storm(suite, front_killed_under_load, 2);
     suite_add(suite, adopted_writer);
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);

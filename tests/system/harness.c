@@ -474,12 +474,13 @@ static void finish_program(const char *const *argv)
     (void)waitpid(pid, NULL, 0);
 }
 
-void suite_add_case(Suite *suite, const char *name, const TTest *test, int count)
+TCase *suite_add_case(Suite *suite, const char *name, const TTest *test, int count)
 {
     TCase *tc = tcase_create(name);
     tcase_set_timeout(tc, 400);
     tcase_add_loop_test(tc, test, 0, count);
     suite_add_tcase(suite, tc);
+    return tc;
 }
 
 int system_main(Suite *suite)

@@ -78,10 +78,13 @@ void pause_ms(unsigned ms); /* between two looks */
 pid_t process_start(int (*work)(void *data), void *data);
 int process_wait(pid_t pid); /* exit status, or 128 + the signal */
 
-/* A case of its own for each test, so that CK_RUN_CASE can choose it. */
+/* A case of its own for each test, so that CK_RUN_CASE can choose it; those of a storm are chosen
+ * by CK_INCLUDE_TAGS=storm, too. */
 #define suite_add(suite, test)             suite_add_case((suite), #test, (test), 1)
 #define suite_add_loop(suite, test, count) suite_add_case((suite), #test, (test), (count))
-void suite_add_case(Suite *suite, const char *name, const TTest *test, int count);
+#define suite_add_storm(suite, test, count)                                                        \
+    tcase_set_tags(suite_add_loop((suite), test, (count)), "storm")
+TCase *suite_add_case(Suite *suite, const char *name, const TTest *test, int count);
 /* Runs the suite; for main. */
 int system_main(Suite *suite);
 

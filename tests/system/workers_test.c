@@ -226,7 +226,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("workers");
-    suite_add_loop(suite, killed_under_load, 2);
+    suite_add_storm(suite, killed_under_load, 2);
     suite_add(suite, stopped);
     suite_add_loop(suite, faulting_device, 3);
     suite_add(suite, always_faulting_device);

@@ -1,0 +1,58 @@
+#!/bin/bash
+# What takes too long for every change: storms of 20 s, all mutants, longer fuzzing. Ends with a table.
+#   scripts/nightly.sh             all of it
+#   scripts/nightly.sh PART...     only these: storms mutants fuzz
+# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600): how long.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+parts=()
+for arg in "$@"; do
+    case $arg in
+    storms | mutants | fuzz) parts+=("$arg") ;;
+    *)
+        sed -n '2,5s/^# //p' "$0" >&2
+        exit 2
+        ;;
+    esac
+done
+[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz)
+
+scripts/deps.sh build test || exit 1
+command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
+
+# Workers killed every 250 ms and fronts every 200 ms and a start, on the simulated device and on
+# OpenCL; the clients check every answer.
+storms() {
+    cmake --preset dev >/dev/null &&
+        cmake --build --preset dev --target test_system_workers test_system_front >/dev/null || return 1
+    local program failed=0
+    for program in workers front; do
+        GPUD_SYSTEM_SECONDS=${GPUD_STORM_SECONDS:-20} CK_DEFAULT_TIMEOUT=600 \
+            CK_INCLUDE_TAGS=storm "build/dev/tests/test_system_$program" || failed=1
+    done
+    return "$failed"
+}
+
+run_part() {
+    case $1 in
+    storms) storms ;;
+    mutants) scripts/mutants.sh ;;
+    fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
+    esac
+}
+
+told=()
+status=0
+for part in "${parts[@]}"; do
+    echo "== $part"
+    started=$SECONDS
+    if run_part "$part"; then
+        told+=("passed  $part  $((SECONDS - started)) s")
+    else
+        told+=("FAILED  $part  $((SECONDS - started)) s")
+        status=1
+    fi
+done
+printf '%s\n' "${told[@]}"
+exit "$status"
