@@ -169,9 +169,11 @@ int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct fra
     }
     if (!fits || (msg.msg_flags & MSG_TRUNC) != 0) {
         frame_fds_close(&fds);
-        return err_set(e, ERR_PROTOCOL,
-                       "a frame is longer than %zu bytes or brings over %d descriptors", size,
-                       FRAME_MAX_FDS);
+        return err_set(
+            e, ERR_PROTOCOL,
+            "a frame is longer than %zu bytes or brings over %d descriptors, or no descriptor "
+            "is free here (limit of open files)",
+            size, FRAME_MAX_FDS);
     }
     *ret_size = (size_t)n;
     if (ret_fds != NULL) {

@@ -77,6 +77,11 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
+if [ ! -d /sys/devices/system/cpu ]; then
+    echo "demo: /sys is not mounted, and PoCL ends without it: mount -t sysfs sys /sys" >&2
+    exit 1
+fi
+
 say "start gpud"
 printf '[daemon]\ncache_dir = %s\n' "$dir/cache" >"$dir/gpud.conf"
 gpud --foreground --config "$dir/gpud.conf" --runtime-dir "$dir" --listen "$GPUD_URL" \

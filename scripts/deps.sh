@@ -10,6 +10,11 @@ for group in "$@"; do
     wanted="$wanted $(sed -n "s/^$group  *//p" "$here/packages.txt" | tr '\n' ' ')"
 done
 
+if ! command -v dpkg-query >/dev/null; then
+    echo "deps: this is no Debian. Install what these packages hold:$wanted" >&2
+    exit 1
+fi
+
 missing=
 for package in $wanted; do
     state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
@@ -20,7 +25,8 @@ done
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null; then
-        echo "deps: not root and no sudo; install these by hand:$missing" >&2
+        echo "deps: not root and no sudo. Ask an administrator for" >&2
+        echo "  apt-get install$missing" >&2
         exit 1
     fi
     as_root=sudo
