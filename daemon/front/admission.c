@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/job_frame.h"
 #include "daemon/front/queue.h"
@@ -162,6 +163,7 @@ static void enter(struct request_context *c, struct job *j)
     j->tenant->jobs_submitted++;
     c->s->jobs++;
     c->o->job = j->id;
+    due_at(f, j->deadline_ns);
     j->op = j->async ? NULL : c->o;
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users++;

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/job_frame.h"
 #include "daemon/front/link.h"
 #include "daemon/front/meta.h"
@@ -31,6 +32,7 @@ void command_buffer_create(struct front *f, struct buffer *b)
     if (d == NULL) {
         return;
     }
+    due_pool(f, d);
     struct err e = ERR_INIT;
     struct capbuf meta;
     capbuf_init(&meta, FRAME_META_MAX);
@@ -52,6 +54,7 @@ void command_buffer_free(struct front *f, struct buffer *b)
     if (d == NULL || b->state == BUFFER_LOST) {
         return;
     }
+    due_pool(f, d);
     struct err e = ERR_INIT;
     struct msg_f_buffer_free m = {.id = b->handle};
     sent(f, d, link_send(d->link, &schema_msg_f_buffer_free, &m, NULL, &e), &e);
@@ -159,6 +162,7 @@ void command_job(struct front *f, struct job *j)
     if (rc == 0) {
         rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &e);
     }
+    due_pool(f, d);
     if (rc == ERR_LIMIT || rc == ERR_NOMEM) {
         not_sent(f, j, &e);
     } else {

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "daemon/front/blame.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/queue.h"
 
 #define EXTERNAL_MAX                                                                               \
@@ -68,6 +69,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
         return;
     }
     d->productive = true;
+    due_pool(f, d);
     if (m->code < 0) {
         error_of(m, &e);
         job_conclude(f, j, JOB_FAILED, &e);
@@ -136,6 +138,7 @@ static void run_again(struct front *f, struct job *j, bool external)
     if (j->work.device < 0 && !j->probe) {
         j->device = NULL;
     }
+    due_at(f, j->deadline_ns);
     queue_successors(f, j);
     queue_offer(f, j);
 }

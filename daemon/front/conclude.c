@@ -176,8 +176,7 @@ static void history_add(struct front *f, struct job *j)
         f->history = j;
     }
     f->history_tail = j;
-    f->history_count++;
-    job_forget_history(f, HISTORY_MAX);
+    f->history_count++; /* the oldest go at the end of the turn: somebody may stand on them now */
 }
 
 void job_forget_history(struct front *f, unsigned keep)

@@ -103,6 +103,7 @@ struct device {
     uint64_t buffer_bytes; /* of live buffers */
     uint64_t memory_limit; /* bytes, 0: its own memory */
     struct device_pool pool;
+    bool pool_changed; /* since it was asked for */
     uint64_t jobs_done;
     uint64_t busy_ns;
 };

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/resolve.h"
 #include "daemon/front/worker.h"
@@ -106,6 +107,7 @@ static void serve(struct front *f, struct device *d)
                  : d->cpu     ? ", CPU"
                               : "");
     }
+    due_pool(f, d);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
     unsigned next = first_wanted(f, d->number + 1);

@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
 
@@ -134,6 +135,7 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     d->stream_load[j->stream]++;
     d->exclusive = j->alone;
     j->retained = true;
+    due_at(f, job_overdue_ns(j));
     f->hooks.job_send(f, j);
     queue_successors(f, j);
 }
@@ -142,6 +144,9 @@ static enum verdict park(struct front *f, struct job *j, enum job_wait why)
 {
     queue_remove(f, j);
     j->wait = why;
+    if (why == WAIT_MODULE) {
+        due_at(f, ns_add(clock_now_ns(), NS_PER_S)); /* should nobody else offer it again */
+    }
     return NEXT;
 }
 

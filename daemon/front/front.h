@@ -120,7 +120,8 @@ struct front {
     uv_check_t kick_check; /* runs what was kicked, once a turn */
     uv_idle_t kick_idle;   /* keeps the loop from sleeping before that */
     bool kicked;
-    uv_timer_t tick;
+    uv_timer_t timer; /* the one; see due.h */
+    uv_prepare_t arm; /* sets it, once a turn */
     uv_signal_t sigterm, sigint, sighup;
 
     bool listed; /* the launcher has told which workers run already */
@@ -131,8 +132,10 @@ struct front {
     bool launcher_lost; /* and not replaced yet */
     bool supervised;    /* the launcher is a unit of its own */
     int exit_code;
-    uint64_t ticks;
-    uint64_t last_tick_ns;
+    uint64_t due_ns;      /* when the clock is to be looked at, NS_NEVER */
+    uint64_t armed_ns;    /* for when the timer is set */
+    uint64_t house_ns;    /* when statistics may be asked for again */
+    uint64_t watchdog_ns; /* when the service manager is to hear of us, NS_NEVER */
     uint64_t drain_until_ns;
     uint64_t drained_ns; /* since when no job is unfinished while draining; 0: not */
     struct front_counters count;

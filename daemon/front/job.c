@@ -74,6 +74,13 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
     }
 }
 
+uint64_t job_overdue_ns(const struct job *j)
+{
+    return j->started_ns != 0
+               ? ns_add(j->started_ns, j->limit_ns)
+               : ns_add(j->dispatched_ns, ns_add(j->limit_ns, ns_add(j->limit_ns, NS_PER_S)));
+}
+
 bool job_repeatable(const struct job *j)
 {
     if (j->adopted) {

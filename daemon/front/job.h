@@ -109,6 +109,9 @@ const char *job_state_name(enum job_state state);
 const char *job_wait_name(enum job_wait wait);
 /* The one place where a job's state changes. Asserts that the step is possible; stamps the time. */
 void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
+/* When it has run too long: from when the worker saw it run. Without that word: from when it was
+ * sent, which counts for the first one of a stream only, twice as long and a second. */
+uint64_t job_overdue_ns(const struct job *j);
 /* Does it write nothing outside itself, so that it can be run again? */
 bool job_repeatable(const struct job *j);
 /* Frees the struct and what it owns; it must be out of every list. */

@@ -3,6 +3,8 @@
 #ifdef GPUD_SYSTEMD
 #include <systemd/sd-daemon.h>
 
+#include "common/clock.h"
+
 void notify_ready(unsigned devices)
 {
     (void)sd_notifyf(0, "READY=1\nSTATUS=%u devices", devices);
@@ -18,6 +20,12 @@ void notify_watchdog(void)
     (void)sd_notify(0, "WATCHDOG=1");
 }
 
+uint64_t notify_watchdog_period(void)
+{
+    uint64_t us = 0;
+    return sd_watchdog_enabled(0, &us) > 0 ? us * NS_PER_US / 4 : NS_NEVER;
+}
+
 void notify_reloading(void)
 {
     (void)sd_notify(0, "RELOADING=1");
@@ -28,6 +36,8 @@ void notify_stopping(void)
     (void)sd_notify(0, "STOPPING=1");
 }
 #else
+#include "common/clock.h"
+
 void notify_ready(unsigned devices)
 {
     (void)devices;
@@ -41,6 +51,11 @@ void notify_status(const struct front *f, unsigned serving)
 
 void notify_watchdog(void)
 {
+}
+
+uint64_t notify_watchdog_period(void)
+{
+    return NS_NEVER;
 }
 
 void notify_reloading(void)

@@ -7,6 +7,7 @@
 void notify_ready(unsigned devices);
 void notify_status(const struct front *f, unsigned serving);
 void notify_watchdog(void);
+uint64_t notify_watchdog_period(void); /* how often, ns; NS_NEVER: not at all */
 void notify_reloading(void);
 void notify_stopping(void);
 

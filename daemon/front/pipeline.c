@@ -16,6 +16,7 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/discover.h"
 #include "daemon/front/dispatch.h"
+#include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/intake.h"
 #include "daemon/front/notify.h"
@@ -25,12 +26,12 @@
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
 
-#define TICK_MS         20u
 #define CONTEXTS        2048u /* requests unanswered at once, over all sessions */
 #define DRAIN_NS        (30 * NS_PER_S)
 #define LAST_ANSWERS_NS NS_PER_S
 #define STOP_S          10u
-#define POOL_TICKS      50u /* pool statistics once a second */
+#define AWAY_NS         NS_PER_S         /* so late is a timer only if this process stood still */
+#define DRAIN_LOOK_NS   (20 * NS_PER_MS) /* while it ends */
 
 /* ---- requests
  * ------------------------------------------------------------------------------------ */
@@ -112,6 +113,7 @@ static void on_check(uv_check_t *check)
     if (f->kicked) {
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
+        job_forget_history(f, HISTORY_MAX);
         dispatch_all(f);
     }
 }
@@ -140,30 +142,6 @@ static void on_device_changed(struct front *f, struct device *d)
     notify_status(f, serving);
 }
 
-static void expire(struct front *f, uint64_t now)
-{
-    struct job *j;
-    struct job *next;
-    HASH_ITER(hh, f->jobs, j, next)
-    {
-        if (j->state == JOB_QUEUED && now >= j->deadline_ns) {
-            struct err e = ERR_INIT;
-            (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",
-                          job_wait_name(j->wait));
-            job_conclude(f, j, JOB_FAILED, &e);
-        }
-    }
-}
-
-static void offer_parked(struct front *f)
-{
-    for (struct job *j = f->jobs; j != NULL; j = j->hh.next) {
-        if (j->state == JOB_QUEUED && j->wait == WAIT_MODULE) {
-            queue_offer(f, j);
-        }
-    }
-}
-
 /* The last answers get time to reach their clients, who find nobody to ask again afterwards. */
 static bool drained(struct front *f, uint64_t now)
 {
@@ -180,29 +158,67 @@ static bool drained(struct front *f, uint64_t now)
 
 static void start_anew(struct front *f);
 
-static void on_tick(uv_timer_t *timer)
+static void watch_drain(struct front *f, uint64_t now)
+{
+    if (!f->exit_after_drain || f->stopping) {
+        return;
+    }
+    if (drained(f, now)) {
+        pipeline_stop(f);
+    } else {
+        due_at(f, ns_add(now, DRAIN_LOOK_NS));
+    }
+}
+
+static void watch_dog(struct front *f, uint64_t now)
+{
+    if (now >= f->watchdog_ns) {
+        notify_watchdog();
+        f->watchdog_ns = ns_add(now, notify_watchdog_period());
+    }
+    due_at(f, f->watchdog_ns);
+}
+
+static void on_due(uv_timer_t *timer)
 {
     struct front *f = timer->data;
     uint64_t now = clock_now_ns();
+    bool away = now > ns_add(f->armed_ns, AWAY_NS);
+    f->armed_ns = NS_NEVER;
+    if (now < f->due_ns) {
+        return; /* it is set again */
+    }
+    f->due_ns = NS_NEVER;
     if (f->launcher_lost) {
         start_anew(f);
+    }
+    if (f->stopping) {
         return;
     }
-    worker_tick(f, now);
-    if (f->queued_count > 0) {
-        expire(f, now);
+    worker_watch(f, now, away);
+    due_expire(f, now);
+    standing_watch(f, now);
+    due_housekeeping(f, now);
+    watch_dog(f, now);
+    watch_drain(f, now);
+}
+
+/* Before the loop sleeps. */
+static void on_arm(uv_prepare_t *prepare)
+{
+    struct front *f = prepare->data;
+    if (f->due_ns == f->armed_ns || f->stopping) {
+        return;
     }
-    standing_tick(f, now);
-    if (++f->ticks % POOL_TICKS == 0) {
-        notify_watchdog();
-        offer_parked(f);
-        for (unsigned i = 0; i < f->device_count; i++) {
-            command_pool(f->device[i], false);
-        }
+    f->armed_ns = f->due_ns;
+    if (f->due_ns == NS_NEVER) {
+        (void)uv_timer_stop(&f->timer);
+        return;
     }
-    if (f->exit_after_drain && !f->stopping && drained(f, now)) {
-        pipeline_stop(f);
-    }
+    uint64_t now = clock_now_ns();
+    uint64_t ms = f->due_ns > now ? (f->due_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uv_update_time(f->loop); /* the timer counts from there */
+    (void)uv_timer_start(&f->timer, on_due, ms, 0);
 }
 
 /* ---- launcher
@@ -236,8 +252,8 @@ static void on_listed(void *data, uint64_t count)
     discover_start(data);
 }
 
-/* All workers and compilers went with it. They are started anew from the tick, where no callback of
- * the link is on the stack. */
+/* All workers and compilers went with it. They are started anew from the timer, where no callback
+ * of the link is on the stack. */
 static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
@@ -246,6 +262,7 @@ static void on_launcher_lost(void *data, const struct err *e)
         (void)snprintf(f->trouble, sizeof f->trouble, "the launcher was lost: %s", e->text);
         f->trouble_of = NULL;
         f->launcher_lost = true;
+        due_at(f, clock_now_ns());
     }
 }
 
@@ -371,6 +388,7 @@ static void await_adoption(struct front *f)
 {
     uint64_t until = clock_now_ns() + 5 * NS_PER_S;
     while (adopting(f) && clock_now_ns() < until && !f->stopping) {
+        due_at(f, until);
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
 }
@@ -379,11 +397,16 @@ static void init_handles(struct front *f)
 {
     (void)uv_idle_init(f->loop, &f->kick_idle); /* these cannot fail */
     (void)uv_check_init(f->loop, &f->kick_check);
-    (void)uv_timer_init(f->loop, &f->tick);
+    (void)uv_timer_init(f->loop, &f->timer);
+    (void)uv_prepare_init(f->loop, &f->arm);
     f->kick_check.data = f;
-    f->tick.data = f;
+    f->timer.data = f;
+    f->arm.data = f;
+    f->due_ns = 0; /* at once */
+    f->armed_ns = NS_NEVER;
+    f->watchdog_ns = ns_add(clock_now_ns(), notify_watchdog_period());
     (void)uv_check_start(&f->kick_check, on_check);
-    (void)uv_timer_start(&f->tick, on_tick, TICK_MS, TICK_MS);
+    (void)uv_prepare_start(&f->arm, on_arm);
 }
 
 int pipeline_start(struct front *f, struct err *e)
@@ -403,8 +426,13 @@ int pipeline_start(struct front *f, struct err *e)
 
 void pipeline_drain(struct front *f)
 {
+    if (f->exit_after_drain) { /* asked a second time */
+        pipeline_stop(f);
+        return;
+    }
     f->draining = true;
     f->exit_after_drain = true;
+    due_at(f, clock_now_ns());
     f->drain_until_ns = clock_now_ns() + DRAIN_NS;
     log_info("draining: %u jobs are unfinished", f->job_count);
     notify_stopping();
@@ -447,8 +475,8 @@ void pipeline_stop(struct front *f)
     f->stopping = true;
     (void)signal(SIGALRM, end_anyway);
     (void)alarm(STOP_S); /* closing a socket of NNG's has been seen to hang */
-    (void)uv_timer_stop(&f->tick);
-    close_handle((uv_handle_t *)&f->tick);
+    close_handle((uv_handle_t *)&f->timer);
+    close_handle((uv_handle_t *)&f->arm);
     close_handle((uv_handle_t *)&f->kick_idle);
     close_handle((uv_handle_t *)&f->kick_check);
     close_handle((uv_handle_t *)&f->sigterm);

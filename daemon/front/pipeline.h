@@ -10,7 +10,8 @@
 
 /* Fills the hooks and starts: launcher, workers, then the sockets. */
 int pipeline_start(struct front *f, struct err *e);
-void pipeline_drain(struct front *f);  /* no new jobs; ends the loop when all have ended */
+void pipeline_drain(struct front *f);  /* no new jobs; ends the loop when all have ended, or at once
+                                        when asked again */
 void pipeline_stop(struct front *f);   /* ends now: the loop runs empty */
 void pipeline_finish(struct front *f); /* after the loop: frees everything */
 

@@ -7,6 +7,7 @@
 #include "common/descriptors.h"
 #include "daemon/front/command.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/requests.h"
 
 /* A name nobody holds goes in the end: device memory is not given away for good. */
@@ -273,6 +274,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
         b->openers--; /* one that opened it by name lets go */
         if (b->owner == NULL && b->openers == 0) {
             b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+            due_at(c->f, b->linger_until_ns);
         }
         return reply_done(c, 0, e);
     }

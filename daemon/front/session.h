@@ -57,6 +57,7 @@ struct session {
     pid_t pid;                 /* of an ipc client, 0 unknown */
     int pidfd;                 /* -1 unknown; owned */
     uint64_t lingers_until_ns; /* NS_NEVER while connected */
+    uint64_t look_ns;          /* without a connection: how long until its process is looked at */
     bool
         adopted; /* made from what workers held: the client has not said hello to this daemon yet */
     uint64_t expect; /* sequence number that is admitted next */

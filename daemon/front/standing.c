@@ -9,10 +9,12 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/requests.h"
 
-#define REMOTE_UID UINT32_MAX /* who comes over tcp: nobody in particular */
-#define TAKEN_MAX  4096u      /* how far behind its first unanswered request a client may be */
+#define REMOTE_UID UINT32_MAX       /* who comes over tcp: nobody in particular */
+#define LOOK_NS    (10 * NS_PER_MS) /* at its process, first; twice as long each time */
+#define TAKEN_MAX  4096u /* how far behind its first unanswered request a client may be */
 
 struct session *standing_find(struct front *f, uint32_t pipe)
 {
@@ -47,6 +49,7 @@ struct session *standing_obtain(struct front *f, const struct session_key *key)
     t->sessions++;
     HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
+    due_at(f, s->lingers_until_ns);
     return s;
 }
 
@@ -203,6 +206,8 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     }
     s->pipe = 0;
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
+    s->look_ns = LOOK_NS;
+    due_at(f, clock_now_ns()); /* from there on, it is watched */
     if (s->wait != NULL) {
         listener_drop(f->listener, s->wait);
         s->wait = NULL;
@@ -252,6 +257,7 @@ static void end_opened(struct front *f, struct session *s)
         struct buffer *b = idmap_get(&f->buffers, o->buffer);
         if (b != NULL && b->openers > 0 && --b->openers == 0 && b->owner == NULL) {
             b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+            due_at(f, b->linger_until_ns);
         }
     }
 }
@@ -269,6 +275,7 @@ static void end_buffers(struct front *f, struct session *s)
             b->owner = NULL;
             if (b->openers == 0) {
                 b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+                due_at(f, b->linger_until_ns);
             }
             continue;
         }
@@ -345,22 +352,46 @@ static void drop_lingered(struct front *f, uint64_t now)
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->owner == NULL && b->openers == 0 && now >= b->linger_until_ns) {
+        if (b->owner != NULL || b->openers > 0) {
+            continue;
+        }
+        if (now >= b->linger_until_ns) {
             buffer_drop(f, b);
+        } else {
+            due_at(f, b->linger_until_ns);
         }
     }
 }
 
-void standing_tick(struct front *f, uint64_t now)
+/* A client that crashed is gone an instant after its connection; one that lives may come back. */
+static void watch_lingering(struct front *f, struct session *s, uint64_t now)
+{
+    if (now >= s->lingers_until_ns || process_ended(s)) {
+        standing_end(f, s);
+        return;
+    }
+    due_at(f, s->lingers_until_ns);
+    if (s->pidfd >= 0) {
+        due_at(f, ns_add(now, s->look_ns));
+        s->look_ns = s->look_ns < NS_PER_S / 2 ? s->look_ns * 2 : NS_PER_S;
+    }
+}
+
+void standing_watch(struct front *f, uint64_t now)
 {
     struct session *s;
     struct session *next;
     HASH_ITER(hh, f->sessions, s, next)
     {
-        if (s->pipe == 0 && (now >= s->lingers_until_ns || process_ended(s))) {
-            standing_end(f, s);
-        } else if (s->wait != NULL && now >= s->wait_until_ns) {
+        if (s->pipe == 0) {
+            watch_lingering(f, s, now);
+            continue;
+        }
+        if (s->wait != NULL && now >= s->wait_until_ns) {
             standing_tell(f, s, now);
+        }
+        if (s->wait != NULL) {
+            due_at(f, s->wait_until_ns > now ? s->wait_until_ns : ns_add(now, NS_PER_S));
         }
     }
     drop_lingered(f, now);

@@ -17,7 +17,8 @@ void standing_disconnected(struct front *f, uint32_t pipe);
 /* Ends a session: queued jobs are cancelled, buffers, modules and programs dropped. */
 void standing_end(struct front *f, struct session *s);
 /* Ends those that lingered long enough or whose process is gone; drops published buffers. */
-void standing_tick(struct front *f, uint64_t now_ns);
+/* Ends what lingered long enough, answers WAITs; says when the next is due. */
+void standing_watch(struct front *f, uint64_t now_ns);
 
 /* WAIT: held until something is to be told. */
 void standing_wait(struct front *f, struct session *s, struct request *r);

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/standing.h"
 
 #define WAIT_MAX_NS (60 * NS_PER_S) /* an empty EVENTS now and then shows both sides are there */
@@ -113,6 +114,7 @@ void standing_wait(struct front *f, struct session *s, struct request *r)
     s->wait = r->slot;
     uint64_t timeout = m->timeout_ns < WAIT_MAX_NS ? m->timeout_ns : WAIT_MAX_NS;
     s->wait_until_ns = ns_add(now, timeout);
+    due_at(f, s->wait_until_ns);
     request_destroy(r);
     standing_tell(f, s, now);
 }

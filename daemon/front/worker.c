@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "daemon/front/blame.h"
 #include "daemon/front/command.h"
+#include "daemon/front/due.h"
 #include "daemon/front/link.h"
 #include "daemon/front/worker_frames.h"
 
@@ -20,6 +21,11 @@
 #define UNKILLABLE_NS (5 * NS_PER_S)
 #define AWAY_NS       NS_PER_S
 
+static uint64_t silent_at(const struct device *d)
+{
+    return ns_add(d->beat_ns, d->patience_ns > SILENCE_NS ? d->patience_ns : SILENCE_NS);
+}
+
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
 {
     struct device *d = data;
@@ -28,6 +34,7 @@ static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fd
     if (worker_frame(d->front, d, kind, bytes, fds, &e) != 0) {
         worker_end(d->front, d, NULL, e.text);
     }
+    due_at(d->front, silent_at(d));
 }
 
 static void broken(void *data, const struct err *e)
@@ -71,6 +78,7 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
 static void wait_then_restart(struct front *f, struct device *d, const char *why)
 {
     d->restart_ns = ns_add(clock_now_ns(), device_pause_ns(d));
+    due_at(f, d->restart_ns);
     device_set_state(d, DEVICE_WAITING, why);
     f->hooks.device_changed(f, d);
 }
@@ -92,6 +100,7 @@ void worker_start(struct front *f, struct device *d)
     d->started_ns = clock_now_ns();
     d->beat_ns = d->started_ns;
     d->patience_ns = START_NS;
+    due_at(f, silent_at(d));
     device_set_state(d, DEVICE_STARTING, "its worker starts");
     if (rc == 0) {
         rc = ask_launcher(f, d, &e);
@@ -153,6 +162,7 @@ void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int 
     d->started_ns = clock_now_ns();
     d->beat_ns = d->started_ns;
     d->patience_ns = START_NS;
+    due_at(f, silent_at(d));
     device_set_state(d, DEVICE_ADOPTING, "its worker tells what it holds");
     int rc = attach(f, d, channel, &e);
     if (rc == 0 && (rc = memfd_adopt(input, 1, true, &d->input, &e)) == 0) {
@@ -184,6 +194,7 @@ void worker_end(struct front *f, struct device *d, struct job *culprit, const ch
     struct err e = ERR_INIT;
     char doing[BLAME_MAX];
     d->killed_ns = clock_now_ns();
+    due_at(f, ns_add(d->killed_ns, UNKILLABLE_NS));
     d->culprit = culprit;
     (void)snprintf(d->ending, sizeof d->ending, "%s", why);
     blame_text(d, doing);
@@ -258,6 +269,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     d->killed_ns = 0;
     f->hooks.worker_lost(f, d, external, why);
     d->culprit = NULL;
+    due_at(f, clock_now_ns()); /* one of another back end may follow */
     f->hooks.kick(f);
     return true;
 }
@@ -267,7 +279,12 @@ bool worker_ended(struct front *f, uint64_t id, int status)
 static void check_silence(struct front *f, struct device *d, uint64_t now)
 {
     if (d->killed_ns != 0) {
-        if (now - d->killed_ns > UNKILLABLE_NS && d->state != DEVICE_STUCK) {
+        if (d->state == DEVICE_STUCK) {
+            return;
+        }
+        if (now < ns_add(d->killed_ns, UNKILLABLE_NS)) {
+            due_at(f, ns_add(d->killed_ns, UNKILLABLE_NS));
+        } else {
             log_error("device %u: worker %d does not end", d->index, (int)d->pid);
             device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
             f->hooks.worker_lost(f, d, false, d->reason);
@@ -275,60 +292,52 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
         }
         return;
     }
-    uint64_t patience = d->patience_ns > SILENCE_NS ? d->patience_ns : SILENCE_NS;
-    if (now > d->beat_ns && now - d->beat_ns > patience) {
+    if (now >= silent_at(d)) {
         char why[96];
         (void)snprintf(why, sizeof why, "no sign of life for %.1f s",
                        (double)(now - d->beat_ns) / 1e9);
         worker_end(f, d, NULL, why);
+    } else {
+        due_at(f, silent_at(d));
     }
 }
 
-/* A job's time runs from when the worker saw it run. Without that word: from when it was first of
- * its stream, twice as long. */
+/* One that is not the first of its stream and was not seen to run is looked at again later. */
 static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
     uint64_t seen = 0;
-    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+    for (struct job *j = d->inflight; j != NULL && d->killed_ns == 0; j = j->device_next) {
         uint64_t bit = UINT64_C(1) << j->stream;
-        bool first = (seen & bit) == 0;
+        bool counts = j->started_ns != 0 || (seen & bit) == 0;
+        uint64_t over = job_overdue_ns(j);
         seen |= bit;
-        uint64_t over = ns_add(j->dispatched_ns, ns_add(j->limit_ns, j->limit_ns + NS_PER_S));
-        bool late =
-            j->started_ns != 0 ? now > ns_add(j->started_ns, j->limit_ns) : first && now > over;
-        if (late && d->killed_ns == 0) {
+        if (counts && now >= over) {
             char why[96];
             (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s",
                            (double)j->limit_ns / 1e9);
             worker_end(f, d, j, why);
-            return;
+        } else {
+            due_at(f, now < over ? over : ns_add(now, NS_PER_S));
         }
     }
 }
 
-/* If this process itself stood still (stopped, suspended), silence says nothing about workers. */
-static bool was_away(struct front *f, uint64_t now)
+void worker_watch(struct front *f, uint64_t now, bool away)
 {
-    bool away = f->last_tick_ns != 0 && now - f->last_tick_ns > AWAY_NS;
-    f->last_tick_ns = now;
-    for (unsigned i = 0; away && i < f->device_count; i++) {
-        f->device[i]->beat_ns = now;
-    }
-    return away;
-}
-
-void worker_tick(struct front *f, uint64_t now)
-{
-    if (was_away(f, now)) {
-        return; /* what workers said meanwhile is read first */
-    }
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
+        if (away) {
+            d->beat_ns = now; /* what workers said meanwhile is read first */
+        }
         if (d->worker != 0) {
             check_silence(f, d, now);
-            check_limits(f, d, now);
-        } else if (d->state == DEVICE_WAITING && now >= d->restart_ns && !f->stopping) {
-            worker_start(f, d);
+            check_limits(f, d, away ? 0 : now);
+        } else if (d->state == DEVICE_WAITING && !f->stopping) {
+            if (now >= d->restart_ns) {
+                worker_start(f, d);
+            } else {
+                due_at(f, d->restart_ns);
+            }
         }
     }
 }

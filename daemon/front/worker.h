@@ -20,6 +20,8 @@ bool worker_ended(struct front *f, uint64_t id, int status);
 void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int channel, int input,
                  int output);
 
-void worker_tick(struct front *f, uint64_t now_ns);
+/* Looks after silence, time limits and pauses; says when the next is due. away: this process itself
+ * stood still, so that silence says nothing. */
+void worker_watch(struct front *f, uint64_t now_ns, bool away);
 
 #endif

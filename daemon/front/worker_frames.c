@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/due.h"
 #include "proto/codec.h"
 
 /* Texts are for people only: cut, never refused. */
@@ -83,6 +84,7 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
     HASH_FIND(hh, f->jobs, &m.job, sizeof m.job, j);
     if (j != NULL && j->device == d && j->state == JOB_DISPATCHED) {
         job_set_state(j, JOB_RUNNING, clock_now_ns());
+        due_at(f, job_overdue_ns(j));
     }
     return 0;
 }

@@ -226,13 +226,13 @@ END_TEST
 START_TEST(a_session_lingers_for_its_time)
 {
     struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
-    standing_tick(&k->f, UINT64_MAX - 1); /* connected: as long as it likes */
+    standing_watch(&k->f, UINT64_MAX - 1); /* connected: as long as it likes */
     ck_assert_uint_eq(k->f.session_count, 1);
     standing_disconnected(&k->f, 11);
     uint64_t until = s->lingers_until_ns;
-    standing_tick(&k->f, until - 1);
+    standing_watch(&k->f, until - 1);
     ck_assert_uint_eq(k->f.session_count, 1);
-    standing_tick(&k->f, until);
+    standing_watch(&k->f, until);
     ck_assert_uint_eq(k->f.session_count, 0);
 }
 END_TEST
@@ -247,12 +247,12 @@ START_TEST(an_ended_process_does_not_linger)
     }
     (void)hello((struct caller){.id = 1, .pipe = 11, .pid = pid}, NULL);
     standing_disconnected(&k->f, 11);
-    standing_tick(&k->f, clock_now_ns());
+    standing_watch(&k->f, clock_now_ns());
     ck_assert_uint_eq(k->f.session_count, 1);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     siginfo_t info;
     ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED), 0);
-    standing_tick(&k->f, 0);
+    standing_watch(&k->f, 0);
     ck_assert_uint_eq(k->f.session_count, 0);
 }
 END_TEST
@@ -329,14 +329,14 @@ START_TEST(a_published_buffer_outlives_its_maker)
     standing_end(&k->f, maker);
     ck_assert_uint_eq(k->freed, 1);
     ck_assert_ptr_eq(idmap_get(&k->f.buffers, handle), b);
-    standing_tick(&k->f, UINT64_MAX - 1); /* held */
+    standing_watch(&k->f, UINT64_MAX - 1); /* held */
     ck_assert_ptr_eq(idmap_get(&k->f.buffers, handle), b);
     standing_end(&k->f, reader);
     uint64_t until = b->linger_until_ns;
     ck_assert_uint_ne(until, NS_NEVER);
-    standing_tick(&k->f, until - 1);
+    standing_watch(&k->f, until - 1);
     ck_assert_ptr_eq(idmap_get(&k->f.buffers, handle), b);
-    standing_tick(&k->f, until);
+    standing_watch(&k->f, until);
     ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
     ck_assert_uint_eq(k->freed, 2);
 }
@@ -396,9 +396,9 @@ START_TEST(events_are_told_until_they_are_taken)
     ck_assert_uint_eq(replies, 3); /* nothing more */
     wait_for(s, 5, NS_PER_S, 2);   /* one is held */
     ck_assert_uint_eq(drops, 1);
-    standing_tick(&k->f, s->wait_until_ns - 1);
+    standing_watch(&k->f, s->wait_until_ns - 1);
     ck_assert_uint_eq(replies, 3);
-    standing_tick(&k->f, s->wait_until_ns);
+    standing_watch(&k->f, s->wait_until_ns);
     ck_assert_uint_eq(replies, 4);
     expect_events(3, 0, 0);
     ck_assert_ptr_null(s->wait);

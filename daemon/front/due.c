@@ -1,0 +1,73 @@
+#include "daemon/front/due.h"
+
+#include "common/clock.h"
+#include "daemon/front/command.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/queue.h"
+
+void due_at(struct front *f, uint64_t at_ns)
+{
+    f->due_ns = at_ns < f->due_ns ? at_ns : f->due_ns;
+}
+
+void due_pool(struct front *f, struct device *d)
+{
+    d->pool_changed = true;
+    due_at(f, f->house_ns);
+}
+
+void due_expire(struct front *f, uint64_t now)
+{
+    struct job *j;
+    struct job *next;
+    if (f->queued_count == 0) {
+        return;
+    }
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        if (j->state != JOB_QUEUED) {
+            continue;
+        }
+        if (now < j->deadline_ns) {
+            due_at(f, j->deadline_ns);
+            continue;
+        }
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",
+                      job_wait_name(j->wait));
+        job_conclude(f, j, JOB_FAILED, &e);
+    }
+}
+
+static bool offer_parked(struct front *f)
+{
+    bool any = false;
+    for (struct job *j = f->queued_count > 0 ? f->jobs : NULL; j != NULL; j = j->hh.next) {
+        if (j->state == JOB_QUEUED && j->wait == WAIT_MODULE) {
+            queue_offer(f, j);
+            any = true;
+        }
+    }
+    return any;
+}
+
+void due_housekeeping(struct front *f, uint64_t now)
+{
+    bool again = false;
+    if (now < f->house_ns) {
+        due_at(f, f->house_ns);
+        return;
+    }
+    f->house_ns = ns_add(now, NS_PER_S);
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if (d->pool_changed) {
+            d->pool_changed = false;
+            command_pool(d, false);
+        }
+    }
+    again = offer_parked(f);
+    if (again) {
+        due_at(f, f->house_ns);
+    }
+}

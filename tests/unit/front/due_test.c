@@ -1,0 +1,153 @@
+/* When the clock is looked at: every time that something waits for is said, and nothing else. */
+#include "common/clock.h"
+#include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
+#include "daemon/front/standing.h"
+#include "daemon/front/worker.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+static struct fake *k;
+
+static void begin(void)
+{
+    k = fake_create();
+    k->f.due_ns = NS_NEVER;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].beat_ns = clock_now_ns();
+    }
+}
+
+static struct job *with_deadline(uint64_t at)
+{
+    struct job *j = fake_job(k, 0);
+    j->deadline_ns = at;
+    (void)fake_submit(k, j);
+    return j;
+}
+
+START_TEST(the_earliest_counts)
+{
+    begin();
+    due_at(&k->f, 30);
+    due_at(&k->f, NS_NEVER);
+    due_at(&k->f, 20);
+    due_at(&k->f, 40);
+    ck_assert_uint_eq(k->f.due_ns, 20);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(deadlines)
+{
+    begin();
+    uint64_t soon = with_deadline(1000)->id;
+    uint64_t later = with_deadline(2000)->id;
+    struct job *never = with_deadline(NS_NEVER);
+    due_expire(&k->f, 999);
+    ck_assert_uint_eq(k->f.due_ns, 1000);
+    k->f.due_ns = NS_NEVER;
+    due_expire(&k->f, 1000);
+    ck_assert_int_eq(k->error[soon].code, ERR_DEADLINE);
+    ck_assert_uint_eq(k->f.due_ns, 2000);
+    k->f.due_ns = NS_NEVER;
+    due_expire(&k->f, 5000);
+    ck_assert_int_eq(k->error[later].code, ERR_DEADLINE);
+    ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
+    fake_turn(k);
+    fake_done(k, never, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+/* The history is full, and its oldest stand next to those that expire. */
+START_TEST(nobody_is_forgotten_while_all_are_looked_at)
+{
+    begin();
+    struct job *first = with_deadline(1000);
+    for (unsigned i = 0; i < HISTORY_MAX; i++) {
+        struct job *j = fake_job(k, 1);
+        (void)fake_submit(k, j);
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_CANCELLED, "by the test");
+        job_conclude(&k->f, j, JOB_CANCELLED, &e);
+    }
+    uint64_t id = first->id;
+    uint64_t last = with_deadline(1000)->id;
+    due_expire(&k->f, 1000);
+    ck_assert_int_eq(k->error[id].code, ERR_DEADLINE);
+    ck_assert_int_eq(k->error[last].code, ERR_DEADLINE);
+    ck_assert_uint_eq(k->f.history_count, HISTORY_MAX + 2);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(limits_pauses_and_silence)
+{
+    begin();
+    struct device *d = &k->device[0];
+    uint64_t now = clock_now_ns();
+    d->worker = 7;
+    d->pid = 1;
+    k->device[1].state = DEVICE_WAITING;
+    k->device[1].restart_ns = now + NS_PER_S;
+    worker_watch(&k->f, now, false);
+    ck_assert_uint_eq(k->f.due_ns, now + NS_PER_S); /* the pause */
+    k->device[1].restart_ns = now + 100 * NS_PER_S;
+    k->f.due_ns = NS_NEVER;
+    worker_watch(&k->f, now, false);
+    ck_assert_uint_gt(k->f.due_ns, now + 2 * NS_PER_S); /* heartbeats */
+    ck_assert_uint_le(k->f.due_ns, now + 3 * NS_PER_S);
+    struct job *j = fake_job(k, 0);
+    j->limit_ns = 5 * NS_PER_MS;
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    uint64_t unseen = k->f.due_ns;
+    ck_assert_uint_eq(unseen, j->dispatched_ns + NS_PER_S + 10 * NS_PER_MS);
+    job_set_state(j, JOB_RUNNING, now + NS_PER_MS);
+    k->f.due_ns = NS_NEVER;
+    worker_watch(&k->f, now, false);
+    ck_assert_uint_eq(k->f.due_ns, now + 6 * NS_PER_MS);
+    d->worker = 0;
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+/* A process that stood still does not take its workers' silence for their end. */
+START_TEST(silence_while_away_is_none)
+{
+    begin();
+    uint64_t later = clock_now_ns() + 100 * NS_PER_S;
+    k->device[0].worker = 7;
+    worker_watch(&k->f, later, true);
+    ck_assert_uint_eq(k->device[0].killed_ns, 0);
+    ck_assert_uint_eq(k->f.due_ns, later + 3 * NS_PER_S);
+    k->device[0].worker = 0;
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(statistics_once_a_second_and_only_after_changes)
+{
+    begin();
+    k->device[0].link = NULL; /* nobody to ask */
+    due_housekeeping(&k->f, NS_PER_S);
+    ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
+    due_pool(&k->f, &k->device[0]);
+    ck_assert_uint_eq(k->f.due_ns, 2 * NS_PER_S);
+    k->f.due_ns = NS_NEVER;
+    due_housekeeping(&k->f, NS_PER_S + 1); /* too early */
+    ck_assert(k->device[0].pool_changed);
+    ck_assert_uint_eq(k->f.due_ns, 2 * NS_PER_S);
+    k->f.due_ns = NS_NEVER;
+    due_housekeeping(&k->f, 2 * NS_PER_S);
+    ck_assert(!k->device[0].pool_changed);
+    ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("due", the_earliest_counts, deadlines, nobody_is_forgotten_while_all_are_looked_at,
+           limits_pauses_and_silence, silence_while_away_is_none,
+           statistics_once_a_second_and_only_after_changes)
