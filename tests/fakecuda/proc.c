@@ -76,3 +76,13 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint
     (void)flags;
     return call_leave(r ? r : get(symbol, pfn, version, status));
 }
+
+/* The driver's private tables, which the double has none of. NVRTC asks for one, and takes a driver
+ * without this call for one that has it. */
+CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+    CUresult r = call_enter("cuGetExportTable", NEED_NOTHING);
+    (void)pExportTableId;
+    *ppExportTable = NULL;
+    return call_leave(r ? r : CUDA_ERROR_NOT_FOUND);
+}
