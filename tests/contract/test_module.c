@@ -71,9 +71,9 @@ END_TEST
 
 START_TEST(a_foreign_language_is_unsupported)
 {
-    struct backend_source source = {.lang = BACKEND_LANG_CUBIN,
+    struct backend_source source = {.lang = BACKEND_LANG_SPIRV,
                                     .text = bytes_str("no such thing"),
-                                    .file = "x.cubin",
+                                    .file = "x.spv",
                                     .options = "",
                                     .arch = bench.info.arch};
     struct backend_compiled c = {0};
