@@ -2,7 +2,7 @@
 # From a clone to a result: installs what is missing, builds, starts a private gpud on the best real
 # device of this machine, runs jobs, looks at the daemon, stops it, and leaves nothing running.
 #   GPUD_BUILD=DIR    take the programs of that build instead of building
-#   GPUD_BACKEND=...  another back end than auto
+#   GPUD_BACKEND=...  another back end than auto (sim compiles no kernels: not that one)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -87,10 +87,23 @@ printf '[daemon]\ncache_dir = %s\n' "$dir/cache" >"$dir/gpud.conf"
 gpud --foreground --config "$dir/gpud.conf" --runtime-dir "$dir" --listen "$GPUD_URL" \
     --backend "${GPUD_BACKEND:-auto}" >"$dir/log" 2>&1 &
 daemon=$!
+
+# Every device is absent, which no waiting changes.
+no_device() {
+    gpuctl devices 2>/dev/null | awk 'NR > 1 { n++; absent += $3 == "absent" }
+                                      END { exit !(n > 0 && n == absent) }'
+}
+
 deadline=$((SECONDS + 60))
+patience=$((SECONDS + 3))
 until gpuctl status >/dev/null 2>&1; do
     if ! kill -0 "$daemon" 2>/dev/null; then
         echo "demo: gpud ended before it was ready:" >&2
+        exit 1
+    fi
+    if [ $SECONDS -ge $patience ] && no_device; then
+        echo "demo: there is no device to compute on:" >&2
+        gpuctl status >&2 || true
         exit 1
     fi
     if [ $SECONDS -ge $deadline ]; then
