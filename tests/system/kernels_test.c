@@ -158,7 +158,7 @@ static int end_compiler(void *data)
     (void)data;
     pid_t pid = 0;
     ck_until((pid = daemon_compiler(&daemon_of_test)) != 0);
-    return kill(pid, SIGSEGV);
+    return kill(pid, SIGABRT);
 }
 
 /* One that crashes costs its caller an answer, and nobody anything else. */

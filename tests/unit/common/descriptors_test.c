@@ -8,13 +8,25 @@
 #define HARD 100u
 #define KEPT (HARD / 4)
 
+static int taken[HARD];
+static unsigned taken_count;
+
+/* How many more there were. */
 static unsigned take_all(void)
 {
-    unsigned count = 0;
-    while (dup(STDERR_FILENO) >= 0) {
-        count++;
+    unsigned before = taken_count;
+    int fd;
+    while (taken_count < HARD && (fd = dup(STDERR_FILENO)) >= 0) {
+        taken[taken_count++] = fd;
     }
-    return count;
+    return taken_count - before;
+}
+
+static void give_back(void)
+{
+    while (taken_count > 0) {
+        (void)close(taken[--taken_count]);
+    }
 }
 
 /* Who takes all there are leaves a reserve, which can be had and is kept back again. */
@@ -36,6 +48,7 @@ START_TEST(a_reserve_is_kept_back)
     descriptors_reserve_open();
     ck_assert_uint_eq(take_all(), KEPT);
     descriptors_reserve_close();
+    give_back();
 }
 END_TEST
 
