@@ -37,7 +37,7 @@ patch_of() { echo "$patches/$1.patch"; }
 # The program and the test in it that a mutant is killed by.
 test_of() { sed -n 's/^test: *//p' "$(patch_of "$1")"; }
 
-apply() { patch --quiet --strip=1 --fuzz=0 --no-backup-if-mismatch "$@"; }
+apply() { patch --quiet --strip=1 --fuzz=1 --no-backup-if-mismatch "$@"; }
 
 check() {
     local name=$1 program test
