@@ -66,7 +66,8 @@ enum frame_ref_tag {
     U(max_group, UINT64_MAX)                                                                       \
     U(preferred_multiple, UINT64_MAX)
 
-/* an argument as the compiler reports it; kind, access, dtype as in KARG, type as in the source */
+/* an argument as the compiler reports it; kind, access, dtype as in KARG, type as in the source.
+ * kind 0: it may be an array or a value of `bytes`, the code does not tell */
 #define REC_CARG(U, I, S, B, L)                                                                    \
     S(name, PROTO_NAME_MAX)                                                                        \
     S(type, PROTO_NAME_MAX)                                                                        \
@@ -76,11 +77,12 @@ enum frame_ref_tag {
     U(bytes, UINT64_MAX)
 
 /* A kernel of a compiled source. entry: its name, without the type where the signature names a
- * family. signature: its line, empty if there is none. args: as reported, empty for the dialect.
- * rx…rz: the local size that the source requires, 0 = free. unfit: why it cannot be launched, empty
- * if it can. */
+ * family. name: what users call it where that is another. signature: its line, empty if there is
+ * none. args: as reported, empty for the dialect. rx…rz: the local size that the source requires,
+ * 0 = free. unfit: why it cannot be launched, empty if it can. */
 #define REC_CKERNEL(U, I, S, B, L)                                                                 \
     S(entry, PROTO_NAME_MAX * 2)                                                                   \
+    S(name, PROTO_NAME_MAX * 2)                                                                    \
     S(signature, PROTO_TEXT_MAX)                                                                   \
     L(args, CARG, PROTO_ARGS_MAX)                                                                  \
     U(rx, UINT64_MAX)                                                                              \

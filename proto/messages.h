@@ -108,7 +108,8 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     U(begin_ns, UINT64_MAX)                                                                        \
     U(end_ns, UINT64_MAX)
 
-/* kind: 1 scalar, 2 array, 3 struct, 4 local memory; dtype 0 = unknown */
+/* kind: 1 scalar, 2 array, 3 struct, 4 local memory, 0 array or value: the code does not tell;
+ * dtype 0 = unknown */
 #define REC_KARG(U, I, S, B, L)                                                                    \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(kind, 4)                                                                                     \

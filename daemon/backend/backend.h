@@ -175,17 +175,25 @@ struct backend_device_ops {
 struct backend_compiled_arg {
     char name[64];
     char type[64];   /* as in the source, "" if unknown */
-    unsigned kind;   /* 1 scalar, 2 array, 3 struct, 4 local memory (as in proto's KARG) */
+    unsigned kind;   /* 1 scalar, 2 array, 3 struct, 4 local memory (as in proto's KARG); 0 where
+                        it may be an array or a value */
     unsigned access; /* enum access; arrays only */
     int dtype;       /* enum dtype, DTYPE_NONE if unknown */
     uint32_t bytes;  /* of a scalar or struct, 0 if unknown */
 };
 
 struct backend_compiled_kernel {
-    char entry[128];
+    char entry[128]; /* its name in the binary */
+    char name[128];  /* what users call it where that is another ("f<float>"), else "" */
     unsigned arg_count;
     struct backend_compiled_arg arg[32];
     uint64_t required_local[3]; /* 0 = free */
+    /* what the compiler knows of its needs, 0 = unknown; the device may tell more */
+    uint64_t registers;
+    uint64_t local_bytes;
+    uint64_t shared_bytes;
+    uint64_t constant_bytes;
+    uint64_t max_group;
     /* why nobody can launch it ("argument 3 (img) is an image2d_t, …"): then it has no args;
      * "" = it can be launched */
     char unfit[192];
@@ -215,7 +223,8 @@ struct backend_source {
     struct bytes text; /* source or binary */
     const char *file;  /* name for messages, "" if none */
     const char *options;
-    const char *arch; /* of the device it is for */
+    const char *arch;            /* of the device it is for */
+    const char *backend_options; /* as given to open; NULL or "" if there are none */
 };
 
 /* Runs in gpud-compile only, never in a worker. Blocks. On ERR_COMPILE ret_compiled->log is set

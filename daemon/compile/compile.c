@@ -36,6 +36,7 @@ static int kernel_add(struct compile_job *job, uint64_t *count,
     }
     if (rc == 0) {
         struct proto_ckernel kernel = {.entry = bytes_str(k->entry),
+                                       .name = bytes_str(k->name),
                                        .signature = bytes_str(signature),
                                        .args = proto_list_of(&args, k->arg_count),
                                        .rx = k->required_local[0],
@@ -145,10 +146,12 @@ static int given_parse(struct bytes lines, struct given *ret_given, unsigned max
     return 0;
 }
 
-static struct given *given_for(struct given *given, unsigned count, const char *entry)
+static struct given *given_for(struct given *given, unsigned count,
+                               const struct backend_compiled_kernel *k)
 {
+    const char *name = k->name[0] != '\0' ? k->name : k->entry;
     for (unsigned i = 0; i < count; i++) {
-        if (strcmp(given[i].sig.name, entry) == 0) {
+        if (strcmp(given[i].sig.name, name) == 0) {
             given[i].used = true;
             return &given[i];
         }
@@ -163,7 +166,7 @@ static int kernels_given(struct compile_job *job, struct given *given, unsigned 
     for (unsigned i = 0; i < job->compiled.kernel_count; i++) {
         const struct backend_compiled_kernel *k = &job->compiled.kernels[i];
         unfit += k->unfit[0] != '\0';
-        const struct given *g = given_for(given, count, k->entry);
+        const struct given *g = given_for(given, count, k);
         int rc = g != NULL ? signature_fits(&g->sig, k, &job->e) : 0;
         rc = rc == 0 ? kernel_add(job, &told, k, g != NULL ? g->sig.text : "") : rc;
         if (rc != 0) {
@@ -192,7 +195,8 @@ static int back_end(struct compile_job *job, const struct backend *b, unsigned i
                                     .text = text,
                                     .file = texts->file,
                                     .options = texts->options,
-                                    .arch = texts->arch};
+                                    .arch = texts->arch,
+                                    .backend_options = job->backend_options};
     return b->compile(index, &source, &job->compiled, &job->e);
 }
 
@@ -240,7 +244,7 @@ static int run_foreign(struct compile_job *job, const struct backend *b, unsigne
         return err_set(&job->e, ERR_NOMEM, "signatures");
     }
     int rc = given_parse(r->signature, given, DIALECT_KERNELS_MAX, &count, &job->e);
-    if (rc == 0 && (r->lang == LANG_OPENCL || r->lang == LANG_CUDA)) {
+    if (rc == 0 && r->lang == LANG_OPENCL) { /* CUDA C may include the toolkit's headers */
         rc = source_check(r->source, texts->file, &job->e);
     }
     rc = rc == 0 ? back_end(job, b, index, r->lang, r->source, texts) : rc;
@@ -275,9 +279,9 @@ static struct bytes text_of(const char *text, size_t max)
 }
 
 void compile_run(struct compile_job *job, const struct backend *b, unsigned index,
-                 const struct compile_request *request)
+                 const char *options, const struct compile_request *request)
 {
-    *job = (struct compile_job){.e = ERR_INIT};
+    *job = (struct compile_job){.e = ERR_INIT, .backend_options = options};
     capbuf_init(&job->kernels, KERNELS_BYTES);
     int rc = run(job, b, index, request);
     job->response.code = rc;

@@ -13,11 +13,12 @@ struct compile_job {
     struct backend_compiled compiled;
     struct capbuf kernels;
     struct err e;
+    const char *backend_options; /* not owned */
 };
 
-/* Fills the response whatever happens. Finish it afterwards. */
+/* Fills the response whatever happens. `options` are the back end's own. Finish it afterwards. */
 void compile_run(struct compile_job *job, const struct backend *b, unsigned index,
-                 const struct compile_request *request);
+                 const char *options, const struct compile_request *request);
 void compile_finish(struct compile_job *job);
 
 #endif

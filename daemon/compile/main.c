@@ -21,6 +21,7 @@
 struct options {
     const char *backend;
     unsigned index;
+    const char *options; /* the back end's own, as its workers get them */
 };
 
 static int usage(void)
@@ -53,7 +54,8 @@ static int options_parse(int argc, char **argv, struct options *o)
             o->index = (unsigned)index;
             break;
         }
-        case 'o': /* the back end's for its devices; compilers find theirs by its arch */
+        case 'o':
+            o->options = optarg;
             break;
         case 'V':
             printf("gpud-compile %s\n", GPUD_BUILD);
@@ -114,7 +116,7 @@ static int run(const struct options *o, const struct compile_request *request, s
     struct compile_job job;
     int real = dup(STDERR_FILENO);
     int captured = stderr_capture();
-    compile_run(&job, b, o->index, request);
+    compile_run(&job, b, o->index, o->options, request);
     stderr_add(&job, captured, said, sizeof said);
     (void)dup2(real, STDERR_FILENO);
     int rc = compile_response_write(&job.response, out, &e);
@@ -139,7 +141,7 @@ static int process_prepare(struct scratch *scratch, struct err *e)
 int main(int argc, char **argv)
 {
     static struct scratch scratch = {.lock_fd = -1};
-    struct options o = {.backend = NULL};
+    struct options o = {.options = ""};
     struct compile_request request;
     struct memfd in = MEMFD_NONE;
     struct memfd out = MEMFD_NONE;

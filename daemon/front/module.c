@@ -101,8 +101,9 @@ static int set_kernel(struct module *m, unsigned index, const struct proto_ckern
         (void)snprintf(kernel->name, sizeof kernel->name, "%s", m->signatures[index].name);
         return 0;
     }
-    if (!bytes_to_str(k->entry, kernel->name, sizeof kernel->name)) {
-        return err_set(e, ERR_LIMIT, "kernel name of %zu bytes, at most %u", k->entry.size,
+    struct bytes name = k->name.size > 0 ? k->name : k->entry;
+    if (!bytes_to_str(name, kernel->name, sizeof kernel->name)) {
+        return err_set(e, ERR_LIMIT, "kernel name of %zu bytes, at most %u", name.size,
                        PROTO_NAME_MAX);
     }
     reported_args(kernel, k, at);

@@ -411,18 +411,19 @@ static int check_reported(struct resolver *r, struct launch *l, int *access, str
     }
     for (unsigned i = 0; i < l->arg_count; i++) {
         const struct proto_karg *k = &kernel->args[i];
+        bool array = k->kind == 2 || (k->kind == 0 && operand_is_array(&l->arg[i]));
         int rc = 0;
         if (k->kind == 4) {
             rc = l->arg[i].kind == OPERAND_LOCAL
                      ? 0
                      : err_set(e, ERR_ARG_TYPE, "the kernel takes local memory: give its size");
-        } else if (k->kind == 2) {
+        } else if (array) {
             rc = check_array(k, &l->arg[i], &access[i], e);
         } else {
             rc = check_scalar(k, &l->arg[i], e);
         }
         l->device[i] = l->arg[i];
-        if (rc == 0 && k->kind == 2) {
+        if (rc == 0 && array) {
             rc = use_array(r, l, i, access[i], e);
         }
         if (rc != 0) {

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/cuda/compile.h"
 #include "daemon/backend/options.h"
 
-#define KNOWN_OPTIONS "uuid vmm"
+#define KNOWN_OPTIONS "uuid vmm nvrtc"
 #define PAGE          (UINT64_C(2) << 20)
 
 /* ---- which devices there are ----------------------------------------------------------------- */
@@ -279,5 +280,5 @@ const struct backend backend_cuda = {
     .stream = &cuda_stream_ops,
     .marker = &cuda_marker_ops,
     .module = &cuda_module_ops,
-    .compile = NULL,
+    .compile = cuda_compile,
 };

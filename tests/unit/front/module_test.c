@@ -134,6 +134,23 @@ START_TEST(a_kernel_may_be_unfit)
 }
 END_TEST
 
+START_TEST(a_kernel_may_be_called_otherwise_than_in_its_binary)
+{
+    struct module *m = module_new();
+    struct report r;
+    struct err e = ERR_INIT;
+    struct proto_ckernel k = {.entry = bytes_str("_Z1fIfEvPT_"), .name = bytes_str("f<float>")};
+    report_init(&r);
+    ck_assert_int_eq(proto_list_add(&schema_ckernel, &k, &r.kernels, NULL), 0);
+    r.count = 1;
+    ck_assert_int_eq(take(m, &r, &e), 0);
+    report_finish(&r);
+    ck_assert_str_eq(m->kernels[0].name, "f<float>");
+    ck_assert_str_eq(m->kernels[0].entry, "_Z1fIfEvPT_");
+    module_destroy(m);
+}
+END_TEST
+
 START_TEST(reports_that_cannot_be_are_refused)
 {
     struct module *m = module_new();
@@ -169,5 +186,5 @@ END_TEST
 
 SUITE_MAIN("module", there_is_one_build_for_each_architecture,
            only_what_cannot_be_compiled_fails_for_good, kernels_are_what_the_compiler_reported,
-           a_kernel_may_be_unfit, reports_that_cannot_be_are_refused,
-           strikes_are_counted_for_content_and_entry)
+           a_kernel_may_be_unfit, a_kernel_may_be_called_otherwise_than_in_its_binary,
+           reports_that_cannot_be_are_refused, strikes_are_counted_for_content_and_entry)

@@ -547,6 +547,19 @@ START_TEST(reported_arrays_are_checked)
 }
 END_TEST
 
+START_TEST(what_the_code_does_not_tell_may_be_an_array_or_a_value)
+{
+    karg(0, 0, DTYPE_NONE, 8);
+    struct proto_arg x = arg_buffer(a, 0, 0);
+    run_reported(ONE, 1, &x);
+    ck_assert_int_eq(recipe_resolve(&r), 0);
+    ck_assert_int_eq(r.work.uses[0].access, ACCESS_INOUT);
+    recipe_reset(&r);
+    expect_arg(arg_scalar(DTYPE_U64, 7), 0);
+    expect_arg(arg_scalar(DTYPE_F32, F32_ONE), ERR_ARG_TYPE); /* of another size */
+}
+END_TEST
+
 START_TEST(sizes_are_given_and_fit)
 {
     run_reported((struct proto_step){.gx = 0}, 0, NULL);
@@ -683,6 +696,7 @@ int main(void)
                                   kernels_of_other_tenants_are_not_run,
                                   reported_values_are_checked,
                                   reported_arrays_are_checked,
+                                  what_the_code_does_not_tell_may_be_an_array_or_a_value,
                                   sizes_are_given_and_fit,
                                   bindings_are_checked,
                                   parameters_are_all_bound_and_there,

@@ -1,0 +1,141 @@
+#include "daemon/backend/cuda/compile.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/cuda/binary.h"
+#include "daemon/backend/cuda/compile_cuda.h"
+#include "daemon/backend/cuda/compile_report.h"
+
+#define FILE_MAX 256u
+#define LOG_MAX  (1024u * 1024u) /* bytes */
+
+/* The user's name, fit for a #line directive and for terminals. */
+static void file_name(const char *file, int lang, char out[FILE_MAX])
+{
+    const char *fallback = lang == BACKEND_LANG_CUDA ? "source.cu" : "module";
+    snprintf(out, FILE_MAX, "%s", file != NULL && file[0] != '\0' ? file : fallback);
+    for (char *at = out; *at != '\0'; at++) {
+        if (!isprint((unsigned char)*at) || *at == '"' || *at == '\\') {
+            *at = '_';
+        }
+    }
+}
+
+static int output_copy(struct bytes data, struct compile_output *out, struct err *e)
+{
+    out->data = malloc(data.size > 0 ? data.size : 1);
+    if (out->data == NULL) {
+        return err_set(e, ERR_NOMEM, "a module of %zu bytes", data.size);
+    }
+    memcpy(out->data, data.data, data.size);
+    out->size = data.size;
+    return 0;
+}
+
+static int ptx_take(struct bytes text, const struct image_arch *device, struct compile_output *out,
+                    struct err *e)
+{
+    char *copy = NULL;
+    int rc = image_ptx_read(text, device, &out->image, &copy, e);
+    if (rc == 0) {
+        out->data = (uint8_t *)copy;
+        out->size = strlen(copy) + 1; /* drivers read up to a NUL */
+    }
+    return rc;
+}
+
+static int image_take(struct bytes image, const struct image_arch *device,
+                      struct compile_output *out, struct err *e)
+{
+    if (image.size > IMAGE_BYTES_MAX) {
+        return err_set(e, ERR_LIMIT, "a module of %zu bytes, at most %u", image.size,
+                       IMAGE_BYTES_MAX);
+    }
+    int rc = image_is_fatbin(image) ? image_fatbin_read(image, device, &out->image, e)
+             : image_is_elf(image)
+                 ? image_cubin_read(image, device, &out->image, e)
+                 : err_set(e, ERR_INVALID, "neither a cubin nor a fatbin: %zu bytes", image.size);
+    return rc == 0 ? output_copy(image, out, e) : rc;
+}
+
+static int given_take(const struct backend_source *source, const char *file,
+                      const struct image_arch *device, struct compile_output *out,
+                      struct capbuf *log, struct err *e)
+{
+    if (source->options != NULL && source->options[0] != '\0') {
+        return err_set(e, ERR_INVALID, "%s is compiled already: it takes no options", file);
+    }
+    int rc = source->lang == BACKEND_LANG_PTX ? ptx_take(source->text, device, out, e)
+                                              : image_take(source->text, device, out, e);
+    if (rc != 0) {
+        return rc == ERR_NOMEM || rc == ERR_LIMIT ? rc : err_wrap(e, "%s", file);
+    }
+    report_complete(&out->image, NULL, NULL, 0, file, log);
+    return out->image.kernel_count > 0 ? 0
+                                       : err_set(e, ERR_INVALID, "%s: no kernel is in it", file);
+}
+
+static int output_make(const struct backend_source *source, const char *file,
+                       struct compile_output *out, struct capbuf *log, struct err *e)
+{
+    struct image_arch device;
+    if (source->arch == NULL || !image_arch_read(source->arch, &device)) {
+        return err_set(e, ERR_NO_DEVICE, "no CUDA device has the architecture \"%.40s\"",
+                       source->arch != NULL ? source->arch : "");
+    }
+    switch (source->lang) {
+    case BACKEND_LANG_CUDA:
+        return compile_cuda(source, file, &device, out, log, e);
+    case BACKEND_LANG_PTX:
+    case BACKEND_LANG_CUBIN:
+        return given_take(source, file, &device, out, log, e);
+    default:
+        return err_set(e, ERR_UNSUPPORTED,
+                       "the CUDA back end takes the dialect, CUDA C, PTX, cubin and fatbin");
+    }
+}
+
+/* The log as text, or the error where the compiler was not asked; NULL if there is neither or
+ * memory is out. */
+static char *log_text(const struct capbuf *log, int rc, const struct err *e)
+{
+    struct bytes b = capbuf_view(log);
+    if (b.size > 0) {
+        return strndup((const char *)b.data, b.size);
+    }
+    return rc != 0 && e != NULL ? strdup(e->text) : NULL;
+}
+
+int cuda_compile(unsigned index, const struct backend_source *source,
+                 struct backend_compiled *ret_compiled, struct err *e)
+{
+    struct err own = ERR_INIT;
+    struct err *why = e != NULL ? e : &own;
+    struct compile_output output = {.size = 0};
+    struct backend_compiled out = {.binary = NULL};
+    struct capbuf log;
+    char file[FILE_MAX];
+    (void)index; /* the architecture says all that a compiler needs of a device */
+    capbuf_init(&log, LOG_MAX);
+    file_name(source->file, source->lang, file);
+    int rc = output_make(source, file, &output, &log, why);
+    if (rc == 0) {
+        out.kernels = output.image.kernels;
+        out.kernel_count = output.image.kernel_count;
+        rc = cuda_binary_wrap(source->arch, bytes_of(output.data, output.size), &out, why);
+    }
+    if (rc != 0) {
+        free(output.image.kernels);
+        out = (struct backend_compiled){.binary = NULL};
+    }
+    free(output.data);
+    if (rc == 0 || rc == ERR_COMPILE) {
+        out.log = log_text(&log, rc, why);
+        *ret_compiled = out;
+    }
+    capbuf_finish(&log);
+    return rc;
+}

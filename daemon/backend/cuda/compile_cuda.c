@@ -1,0 +1,350 @@
+#include "daemon/backend/cuda/compile_cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/cuda/compile_lex.h"
+#include "daemon/backend/cuda/compile_report.h"
+#include "daemon/backend/cuda/nvrtc.h"
+#include "daemon/backend/cuda/nvrtc_header.h"
+#include "daemon/backend/cuda/nvrtc_log.h"
+#include "daemon/backend/cuda/nvrtc_option.h"
+#include "daemon/backend/options.h"
+
+#define PROGRAM       "gpud-source.cu" /* what NVRTC calls it; #line puts the user's name there */
+#define LOG_BYTES_MAX (4u * 1024u * 1024u)
+#define GLOBALS_MAX   1024u
+#define STATIC_MAX    32u
+#define ARGUMENTS_MAX (NVRTC_OPTIONS_MAX + 8)
+#define ALIASES_MAX   (NVRTC_EXPRESSIONS_MAX + STATIC_MAX)
+
+/* One compilation. */
+struct compiler {
+    struct nvrtc nvrtc;
+    const char *file;
+    const struct image_arch *device;
+    char *text; /* normalized, as the scan saw it */
+    char *program_text;
+    struct scan scan;
+    struct nvrtc_options options;
+    char arch[40];
+    char include[2][PATH_MAX + 8];
+    bool ptx;                        /* NVRTC does not know the device: PTX for an older one */
+    const char *statics[STATIC_MAX]; /* kernels that nothing refers to: named, else they vanish */
+    unsigned static_count;
+    nvrtc_program program;
+    struct capbuf *log;
+    struct err *e;
+};
+
+/* ---- before ---------------------------------------------------------------------------------- */
+
+static int source_read(struct compiler *c, struct bytes source)
+{
+    int rc = lex_normalize(source, c->file, &c->text, c->e);
+    rc = rc == 0 ? scan_source(c->text, c->file, &c->scan, c->e) : rc;
+    if (rc == 0 && c->scan.globals > GLOBALS_MAX) {
+        rc = err_set(c->e, ERR_LIMIT, "%s: %u kernels in a module, at most %u: split it", c->file,
+                     c->scan.globals, IMAGE_KERNELS_MAX);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    size_t size = strlen(c->text) + strlen(c->file) + 32;
+    c->program_text = malloc(size);
+    if (c->program_text == NULL) {
+        return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", size);
+    }
+    snprintf(c->program_text, size, "#line 1 \"%s\"\n%s", c->file, c->text);
+    for (unsigned i = 0; i < c->scan.kernel_count && c->static_count < STATIC_MAX; i++) {
+        const struct scan_kernel *k = &c->scan.kernel[i];
+        if (k->is_static && !k->is_template) {
+            c->statics[c->static_count++] = k->name;
+        }
+    }
+    return 0;
+}
+
+/* The device's own architecture, or the newest that NVRTC knows below it, as PTX for the driver. */
+static int arch_choose(struct compiler *c)
+{
+    int archs[256];
+    int count = 0;
+    unsigned best = 0;
+    int rc = c->nvrtc.GetNumSupportedArchs(&count);
+    if (rc != NVRTC_SUCCESS || count < 1 || count > 256 ||
+        c->nvrtc.GetSupportedArchs(archs) != NVRTC_SUCCESS) {
+        return nvrtc_error(&c->nvrtc, rc, "nvrtcGetSupportedArchs", c->e);
+    }
+    for (int i = 0; i < count; i++) {
+        unsigned arch = (unsigned)archs[i];
+        best = arch <= c->device->number && arch > best ? arch : best;
+    }
+    if (best == 0) {
+        return err_set(c->e, ERR_UNSUPPORTED,
+                       "NVRTC %d.%d does not compile for sm_%u any more, the oldest is sm_%d",
+                       c->nvrtc.major, c->nvrtc.minor, c->device->number, archs[0]);
+    }
+    c->ptx = best != c->device->number;
+    snprintf(c->arch, sizeof c->arch, "--gpu-architecture=%s_%u", c->ptx ? "compute" : "sm", best);
+    return 0;
+}
+
+static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX])
+{
+    unsigned count = 0;
+    out[count++] = c->arch;
+    out[count++] = "--no-source-include";
+    for (unsigned i = 0; i < c->options.option_count; i++) {
+        out[count++] = c->options.option[i];
+    }
+    if (c->scan.includes && c->nvrtc.include[0] != '\0') {
+        snprintf(c->include[0], sizeof c->include[0], "-I%s", c->nvrtc.include);
+        snprintf(c->include[1], sizeof c->include[1], "-I%s/cccl", c->nvrtc.include);
+        out[count++] = c->include[0];
+        out[count++] = c->include[1];
+    }
+    return count;
+}
+
+/* ---- compiling ------------------------------------------------------------------------------- */
+
+static int program_create(struct compiler *c, bool with_statics)
+{
+    const char *name[NVRTC_HEADERS_MAX];
+    const char *text[NVRTC_HEADERS_MAX];
+    unsigned headers =
+        c->scan.includes ? nvrtc_headers(c->nvrtc.include[0] != '\0', name, text) : 0;
+    if (c->program != NULL) {
+        (void)c->nvrtc.DestroyProgram(&c->program);
+        c->program = NULL;
+    }
+    int rc =
+        c->nvrtc.CreateProgram(&c->program, c->program_text, PROGRAM, (int)headers, text, name);
+    if (rc != NVRTC_SUCCESS) {
+        c->program = NULL;
+        return nvrtc_error(&c->nvrtc, rc, "nvrtcCreateProgram", c->e);
+    }
+    for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->options.expression_count; i++) {
+        rc = c->nvrtc.AddNameExpression(c->program, c->options.expression[i]);
+    }
+    for (unsigned i = 0; with_statics && rc == NVRTC_SUCCESS && i < c->static_count; i++) {
+        rc = c->nvrtc.AddNameExpression(c->program, c->statics[i]);
+    }
+    return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(&c->nvrtc, rc, "nvrtcAddNameExpression", c->e);
+}
+
+static int log_take(struct compiler *c)
+{
+    size_t size = 0;
+    if (c->nvrtc.GetProgramLogSize(c->program, &size) != NVRTC_SUCCESS || size > LOG_BYTES_MAX) {
+        return err_set(c->e, ERR_COMPILE_LIMIT, "the compiler's log takes %zu bytes", size);
+    }
+    char *raw = calloc(1, size + 1);
+    if (raw == NULL) {
+        return err_set(c->e, ERR_NOMEM, "a compiler's log");
+    }
+    if (c->nvrtc.GetProgramLog(c->program, raw) == NVRTC_SUCCESS) {
+        nvrtc_log_rewrite(raw, PROGRAM, c->file, c->log);
+    }
+    free(raw);
+    return 0;
+}
+
+/* Where the source holds what only a host program can: said first, since the compiler's words for
+ * it lead astray. */
+static void advice_add(const struct compiler *c, struct capbuf *out)
+{
+    const struct scan_place *launch = &c->scan.launch;
+    const struct scan_place *host = c->scan.main.line > 0 ? &c->scan.main : &c->scan.runtime;
+    if (launch->line > 0) {
+        (void)capbuf_printf(out,
+                            "%s:%u:%u: error: <<<>>> is host code: load the kernels alone and "
+                            "launch them by gpud (or put the host's part between #ifndef "
+                            "__CUDACC_RTC__ and #endif)\n",
+                            c->file, launch->line, launch->column);
+    } else if (host->line > 0) {
+        (void)capbuf_printf(out,
+                            "%s:%u:%u: error: host code: load the kernels and __device__ functions "
+                            "alone (or put the host's part between #ifndef __CUDACC_RTC__ and "
+                            "#endif)\n",
+                            c->file, host->line, host->column);
+    }
+}
+
+static const char *hint_for(struct bytes log)
+{
+    static const struct {
+        const char *said, *hint;
+    } hints[] = {
+        {"considered a host function",
+         "functions for the device are __device__; the option -default-device makes all so"},
+        {"open source file", "files are not read but the toolkit's own headers; put the text of "
+                             "yours into the source"},
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+        if (log.size > 0 && memmem(log.data, log.size, hints[i].said, strlen(hints[i].said))) {
+            return hints[i].hint;
+        }
+    }
+    return NULL;
+}
+
+/* The log as it came, with our words in front and behind. */
+static int compile_failed(struct compiler *c)
+{
+    struct capbuf advice;
+    struct bytes log = capbuf_view(c->log);
+    const char *hint = hint_for(log);
+    capbuf_init(&advice, 4096 + log.size);
+    advice_add(c, &advice);
+    (void)capbuf_append(&advice, log.data, log.size);
+    if (hint != NULL) {
+        (void)capbuf_printf(&advice, "%s: note: %s\n", c->file, hint);
+    }
+    if (!advice.failed) {
+        capbuf_reset(c->log);
+        (void)capbuf_append(c->log, advice.data, advice.size);
+    }
+    capbuf_finish(&advice);
+    struct bytes first = nvrtc_log_error(capbuf_view(c->log));
+    if (first.size == 0) {
+        return err_set(c->e, ERR_COMPILE, "%s: the compiler refused it", c->file);
+    }
+    return err_set(c->e, ERR_COMPILE, "%.*s", (int)(first.size < 300 ? first.size : 300),
+                   (const char *)first.data);
+}
+
+static int program_compile(struct compiler *c)
+{
+    const char *argument[ARGUMENTS_MAX];
+    unsigned count = arguments_make(c, argument);
+    int rc = program_create(c, true);
+    if (rc != 0) {
+        return rc;
+    }
+    int result = c->nvrtc.CompileProgram(c->program, (int)count, argument);
+    if (result == NVRTC_FAILED && c->static_count > 0) {
+        /* what looked like a static kernel may be cut out by the preprocessor */
+        c->static_count = 0;
+        rc = program_create(c, false);
+        result = rc == 0 ? c->nvrtc.CompileProgram(c->program, (int)count, argument) : result;
+    }
+    rc = rc == 0 ? log_take(c) : rc;
+    if (rc != 0 || result == NVRTC_SUCCESS) {
+        return rc;
+    }
+    return result == NVRTC_FAILED ? compile_failed(c)
+                                  : nvrtc_error(&c->nvrtc, result, "nvrtcCompileProgram", c->e);
+}
+
+/* ---- after ----------------------------------------------------------------------------------- */
+
+static int output_take(struct compiler *c, struct compile_output *out)
+{
+    size_t size = 0;
+    int rc =
+        c->ptx ? c->nvrtc.GetPTXSize(c->program, &size) : c->nvrtc.GetCUBINSize(c->program, &size);
+    if (rc != NVRTC_SUCCESS || size == 0 || size > IMAGE_BYTES_MAX) {
+        return rc != NVRTC_SUCCESS
+                   ? nvrtc_error(&c->nvrtc, rc, "nvrtcGetCUBINSize", c->e)
+                   : err_set(c->e, ERR_COMPILE_LIMIT, "a binary of %zu bytes", size);
+    }
+    char *data = malloc(size);
+    if (data == NULL) {
+        return err_set(c->e, ERR_NOMEM, "a binary of %zu bytes", size);
+    }
+    rc = c->ptx ? c->nvrtc.GetPTX(c->program, data) : c->nvrtc.GetCUBIN(c->program, data);
+    if (rc != NVRTC_SUCCESS) {
+        free(data);
+        return nvrtc_error(&c->nvrtc, rc, "nvrtcGetCUBIN", c->e);
+    }
+    out->data = (uint8_t *)data;
+    out->size = size;
+    return 0;
+}
+
+static int image_take(struct compiler *c, struct compile_output *out)
+{
+    if (!c->ptx) {
+        return image_cubin_read(bytes_of(out->data, out->size), c->device, &out->image, c->e);
+    }
+    char *text = NULL;
+    int rc = image_ptx_read(bytes_of(out->data, out->size), c->device, &out->image, &text, c->e);
+    free(text);
+    return rc;
+}
+
+static int no_kernel(const struct compiler *c)
+{
+    for (unsigned i = 0; i < c->scan.kernel_count; i++) {
+        const struct scan_kernel *k = &c->scan.kernel[i];
+        if (k->is_template) {
+            return err_set(c->e, ERR_COMPILE,
+                           "%s:%u:%u: error: kernel %s is a template: name the instances you need "
+                           "with the option --name-expression=%s<float>",
+                           c->file, k->place.line, k->place.column, k->name, k->name);
+        }
+    }
+    return err_set(c->e, ERR_COMPILE, "%s: error: no kernel in it: nothing is __global__", c->file);
+}
+
+static int report(struct compiler *c, struct compile_output *out)
+{
+    struct report_alias alias[ALIASES_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; i < c->options.expression_count; i++) {
+        alias[count].name = c->options.expression[i];
+        int rc = c->nvrtc.GetLoweredName(c->program, alias[count].name, &alias[count].entry);
+        if (rc != NVRTC_SUCCESS) {
+            return nvrtc_error(&c->nvrtc, rc, "nvrtcGetLoweredName", c->e);
+        }
+        count++;
+    }
+    report_complete(&out->image, &c->scan, alias, count, c->file, c->log);
+    return out->image.kernel_count > 0 ? 0 : no_kernel(c);
+}
+
+static void compiler_finish(struct compiler *c)
+{
+    if (c->program != NULL) {
+        (void)c->nvrtc.DestroyProgram(&c->program);
+    }
+    nvrtc_options_finish(&c->options);
+    scan_finish(&c->scan);
+    free(c->text);
+    free(c->program_text);
+    free(c);
+}
+
+int compile_cuda(const struct backend_source *source, const char *file,
+                 const struct image_arch *device, struct compile_output *ret_output,
+                 struct capbuf *log, struct err *e)
+{
+    struct compile_output out = {.size = 0};
+    char path[PATH_MAX] = "";
+    struct compiler *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return err_set(e, ERR_NOMEM, "a compiler");
+    }
+    *c = (struct compiler){.file = file, .device = device, .log = log, .e = e};
+    int rc = nvrtc_options_read(source->options != NULL ? source->options : "", &c->options, e);
+    rc = rc == 0 ? source_read(c, source->text) : rc;
+    (void)option_text(source->backend_options != NULL ? source->backend_options : "", "nvrtc", path,
+                      sizeof path);
+    rc = rc == 0 ? nvrtc_load(path, &c->nvrtc, e) : rc;
+    rc = rc == 0 ? arch_choose(c) : rc;
+    rc = rc == 0 ? program_compile(c) : rc;
+    rc = rc == 0 ? output_take(c, &out) : rc;
+    rc = rc == 0 ? image_take(c, &out) : rc;
+    rc = rc == 0 ? report(c, &out) : rc;
+    compiler_finish(c);
+    if (rc != 0) {
+        free(out.data);
+        image_finish(&out.image);
+        return rc;
+    }
+    *ret_output = out;
+    return 0;
+}

@@ -1,0 +1,327 @@
+#include "daemon/backend/cuda/compile_lex.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of the character at `text` in UTF-8, 0 if it is none. */
+static size_t character_size(const uint8_t *text, size_t left)
+{
+    size_t size = text[0] < 0x80                      ? 1
+                  : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                  : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                  : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+                                                      : 0;
+    for (size_t i = 1; i < size; i++) {
+        if (i >= left || (text[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return size;
+}
+
+int lex_normalize(struct bytes source, const char *file, char **ret_text, struct err *e)
+{
+    if (memchr(source.data, '\0', source.size) != NULL) {
+        return err_set(e, ERR_COMPILE, "%s: error: the source contains a NUL", file);
+    }
+    char *text = malloc(source.size + 1);
+    if (text == NULL) {
+        return err_set(e, ERR_NOMEM, "a source of %zu bytes", source.size);
+    }
+    size_t size = 0;
+    for (size_t i = 0; i < source.size;) {
+        const uint8_t *at = source.data + i;
+        size_t bytes = character_size(at, source.size - i);
+        bool before_newline = i + 1 < source.size && at[1] == '\n';
+        if (bytes == 0) {
+            text[size++] = '@'; /* no compiler takes it but where it does not matter */
+        } else if (*at != '\r') {
+            memcpy(text + size, at, bytes);
+            size += bytes;
+        } else if (!before_newline) {
+            text[size++] = ' ';
+        }
+        i += bytes > 0 ? bytes : 1;
+    }
+    text[size] = '\0';
+    if (strstr(text, "?\?/") != NULL || strstr(text, "?\?=") != NULL) {
+        free(text);
+        return err_set(e, ERR_COMPILE, "%s: error: the trigraphs ?\?/ and ?\?= are not allowed",
+                       file);
+    }
+    *ret_text = text;
+    return 0;
+}
+
+void lex_init(struct lex *l, const char *text, const char *file)
+{
+    *l = (struct lex){.at = text, .end = text + strlen(text), .line = 1, .file = file};
+    if (l->end - l->at >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        l->at += 3;
+    }
+    l->line_start = l->at;
+}
+
+static int refuse(const struct lex *l, const char *at, const char *what, struct err *e)
+{
+    return err_set(e, ERR_COMPILE, "%s:%u:%u: error: %s", l->file, l->line,
+                   (unsigned)(at - l->line_start) + 1, what);
+}
+
+static bool word_start(char c)
+{
+    return isalpha((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
+}
+
+static bool word_char(char c)
+{
+    return word_start(c) || isdigit((unsigned char)c);
+}
+
+/* the text is terminated, so one character ahead may always be looked at */
+static void newline(struct lex *l)
+{
+    l->at++;
+    l->line++;
+    l->line_start = l->at;
+}
+
+/* At a backslash: 1 a joined line that was stepped over, 0 a backslash, < 0 refused. */
+static int splice(struct lex *l, struct err *e)
+{
+    const char *p = l->at + 1;
+    if (*p == '\n') {
+        l->at = p;
+        newline(l);
+        return 1;
+    }
+    while (*p == ' ' || *p == '\t' || *p == '\v' || *p == '\f') {
+        p++;
+    }
+    if (p > l->at + 1 && *p == '\n') {
+        return refuse(l, l->at, "blanks between a backslash and the end of its line", e);
+    }
+    return 0;
+}
+
+static int skip_line_comment(struct lex *l, struct err *e)
+{
+    while (l->at < l->end && *l->at != '\n') {
+        int rc = *l->at == '\\' ? splice(l, e) : 0;
+        if (rc < 0) {
+            return rc;
+        }
+        l->at += rc == 0;
+    }
+    return 0;
+}
+
+static int skip_block_comment(struct lex *l, struct err *e)
+{
+    l->at += 2;
+    while (l->at < l->end) {
+        if (l->at[0] == '*' && l->at[1] == '/') {
+            l->at += 2;
+            return 0;
+        }
+        if (l->at[0] == '*' && l->at[1] == '\\' && l->at[2] == '\n') {
+            return refuse(l, l->at, "a comment's end that is continued on the next line", e);
+        }
+        if (*l->at == '\n') {
+            newline(l);
+        } else {
+            l->at++;
+        }
+    }
+    return 0;
+}
+
+/* Blanks and comments before the next token. */
+static int skip_blanks(struct lex *l, bool *first, struct err *e)
+{
+    for (;;) {
+        char c = *l->at;
+        int rc = 0;
+        if (l->at >= l->end) {
+            return 0;
+        }
+        if (c == '\n') {
+            newline(l);
+            *first = true;
+        } else if (isspace((unsigned char)c)) {
+            l->at++;
+        } else if (c == '\\') {
+            rc = splice(l, e);
+            if (rc == 0) {
+                return 0;
+            }
+        } else if (c == '/' && l->at[1] == '/') {
+            rc = skip_line_comment(l, e);
+        } else if (c == '/' && l->at[1] == '*') {
+            rc = skip_block_comment(l, e);
+        } else {
+            return 0;
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+}
+
+static int take_literal(struct lex *l, struct err *e)
+{
+    char quote = *l->at++;
+    while (l->at < l->end && *l->at != '\n') {
+        char c = *l->at;
+        int rc = c == '\\' ? splice(l, e) : 0;
+        if (rc < 0) {
+            return rc;
+        }
+        if (rc > 0) {
+            continue;
+        }
+        if (c == '\\' && l->at[1] == '\\' && l->at[2] == '\n') {
+            return refuse(l, l->at, "an escape that is continued on the next line", e);
+        }
+        l->at += c == '\\' && l->at + 1 < l->end ? 2 : 1;
+        if (c == quote) {
+            return 0;
+        }
+    }
+    return 0; /* not ended: the compiler says so */
+}
+
+static bool raw_prefix(const char *text, size_t size)
+{
+    static const char *const prefix[] = {"R", "LR", "uR", "UR", "u8R"};
+    for (size_t i = 0; i < sizeof prefix / sizeof prefix[0]; i++) {
+        if (strlen(prefix[i]) == size && memcmp(prefix[i], text, size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int take_word(struct lex *l, const char *start, struct err *e)
+{
+    while (word_char(*l->at)) {
+        l->at++;
+    }
+    if (*l->at == '"' && raw_prefix(start, (size_t)(l->at - start))) {
+        return refuse(l, start, "raw strings are not allowed", e);
+    }
+    return 0;
+}
+
+/* A number as the preprocessor sees it: digit separators look like quotes. */
+static void take_number(struct lex *l)
+{
+    l->at++;
+    for (;;) {
+        char c = *l->at;
+        bool exponent = c != '\0' && strchr("eEpP", c) != NULL;
+        if (exponent && (l->at[1] == '+' || l->at[1] == '-')) {
+            l->at += 2;
+        } else if (c == '\'' && (isalnum((unsigned char)l->at[1]) || l->at[1] == '_')) {
+            l->at += 2;
+        } else if (word_char(c) || c == '.') {
+            l->at++;
+        } else {
+            return;
+        }
+    }
+}
+
+/* Where a backslash joins lines in the middle of what could be a word, a comment or a number. */
+static int joined_check(const struct lex *l, struct err *e)
+{
+    const char *p = l->at + (*l->at == '\'');
+    char next = p[0] == '\\' && p[1] == '\n' ? p[2] : ' ';
+    if (word_char(next) || next == '\\' || next == '"' || next == '\'') {
+        return refuse(l, l->at, "a word that is continued on the next line", e);
+    }
+    return 0;
+}
+
+static int sign_check(const struct lex *l, struct err *e)
+{
+    bool half = *l->at == '/' || *l->at == '%';
+    if (half && l->at[1] == '\\' && l->at[2] == '\n') {
+        return refuse(l, l->at, "a sign that is continued on the next line", e);
+    }
+    return 0;
+}
+
+static int take_token(struct lex *l, struct lex_token *t, struct err *e)
+{
+    char c = *l->at;
+    int rc = 0;
+    if (word_start(c)) {
+        t->kind = LEX_WORD;
+        rc = take_word(l, l->at, e);
+        rc = rc == 0 ? joined_check(l, e) : rc;
+    } else if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)l->at[1]))) {
+        t->kind = LEX_NUMBER;
+        take_number(l);
+        rc = joined_check(l, e);
+    } else if (c == '"' || c == '\'') {
+        t->kind = LEX_LITERAL;
+        rc = take_literal(l, e);
+    } else {
+        rc = sign_check(l, e);
+        bool digraph = c == '%' && l->at[1] == ':';
+        t->kind = t->first && (c == '#' || digraph) ? LEX_HASH : LEX_SIGN;
+        l->at += digraph ? 2 : 1;
+    }
+    return rc;
+}
+
+int lex_next(struct lex *l, struct lex_token *ret_token, struct err *e)
+{
+    struct lex_token t = {.kind = LEX_END, .first = l->last == NULL};
+    int rc = skip_blanks(l, &t.first, e);
+    t.text = l->at;
+    t.line = l->line;
+    t.column = (unsigned)(l->at - l->line_start) + 1;
+    t.glued = l->last == l->at;
+    if (rc == 0 && l->at < l->end) {
+        rc = take_token(l, &t, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    t.size = (size_t)(l->at - t.text);
+    l->last = l->at;
+    *ret_token = t;
+    return 0;
+}
+
+struct bytes lex_header(struct lex *l, bool *ret_angle)
+{
+    const char *p = l->at;
+    while (*p == ' ' || *p == '\t' || *p == '(') {
+        p++;
+    }
+    char close = *p == '<' ? '>' : '"';
+    if (*p != '<' && *p != '"') {
+        return bytes_of(NULL, 0);
+    }
+    const char *name = ++p;
+    while (p < l->end && *p != '\n' && *p != close) {
+        p++;
+    }
+    if (*p != close) {
+        return bytes_of(NULL, 0);
+    }
+    l->at = p + 1;
+    *ret_angle = close == '>';
+    return bytes_of(name, (size_t)(p - name));
+}
+
+bool lex_is(const struct lex_token *t, const char *text)
+{
+    size_t size = strlen(text);
+    return (t->kind == LEX_WORD || t->kind == LEX_SIGN) && t->size == size &&
+           memcmp(t->text, text, size) == 0;
+}

@@ -1,0 +1,57 @@
+/*
+ * Tokens of CUDA C, as far as what is refused and what is reported need them. Exact about where
+ * comments and literals end, since a difference to the compiler's view could hide an #include;
+ * what is uncertain is refused. Pure. Thread: any.
+ */
+#ifndef BACKEND_CUDA_COMPILE_LEX_H
+#define BACKEND_CUDA_COMPILE_LEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+
+enum lex_kind {
+    LEX_END,
+    LEX_WORD,
+    LEX_NUMBER,
+    LEX_LITERAL, /* a string or a character; its text is with the quotes */
+    LEX_SIGN,    /* one character */
+    LEX_HASH,    /* begins a directive */
+};
+
+struct lex_token {
+    enum lex_kind kind;
+    const char *text; /* in the source */
+    size_t size;
+    unsigned line, column; /* from 1, of the source as given: #line is not heeded */
+    bool first;            /* of its line, continued lines being one */
+    bool glued;            /* nothing stands between it and the token before */
+};
+
+struct lex {
+    const char *at, *end;
+    const char *line_start;
+    unsigned line;
+    const char *file; /* for messages */
+    const char *last; /* end of the token before */
+};
+
+/* A copy for the compiler: terminated, with line ends as "\n", other carriage returns as blanks,
+ * and
+ * "@" for bytes that are not UTF-8, of which compilers might take the next one along.
+ * ERR_COMPILE for what lex_next cannot be sure of: NUL, the trigraphs of # and \. */
+int lex_normalize(struct bytes source, const char *file, char **ret_text, struct err *e);
+
+void lex_init(struct lex *l, const char *text, const char *file);
+/* ERR_COMPILE "file:line:column: error: …" for raw strings, a backslash that ends a line but for
+ * blanks, and words that are continued on the next line. */
+int lex_next(struct lex *l, struct lex_token *ret_token, struct err *e);
+/* The header that an #include or __has_include names: <name> with `angle`, or "name"; else an empty
+ * view (a macro). Called right after the word was taken. */
+struct bytes lex_header(struct lex *l, bool *ret_angle);
+
+bool lex_is(const struct lex_token *t, const char *text); /* word or sign */
+
+#endif

@@ -1,0 +1,126 @@
+#include "daemon/backend/cuda/compile_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/shape.h"
+#include "daemon/backend/cuda/compile_name.h"
+
+/* A value's size is what the image says; a type of another size was misread. */
+static void arg_complete(struct backend_compiled_arg *arg, const struct backend_compiled_arg *told)
+{
+    uint32_t bytes = arg->bytes;
+    unsigned kind = told->kind;
+    if ((kind == 2 && bytes != 8) || (kind == 1 && told->bytes != bytes)) {
+        return;
+    }
+    if (kind == 0 && bytes == 8) {
+        kind = 0; /* a name for a pointer, perhaps */
+    } else if (kind == 0) {
+        kind = 3;
+    }
+    arg->kind = kind;
+    arg->access = told->access;
+    arg->dtype = told->dtype;
+    memcpy(arg->type, told->type, sizeof arg->type);
+}
+
+static void types_from_name(struct backend_compiled_kernel *k, const struct name_info *info)
+{
+    for (unsigned i = 0; i < k->arg_count; i++) {
+        struct backend_compiled_arg told = {.kind = 0};
+        param_describe(&info->param[i], &told);
+        arg_complete(&k->arg[i], &told);
+    }
+}
+
+static void from_source(struct backend_compiled_kernel *k, const struct scan_kernel *s, bool types)
+{
+    for (unsigned i = 0; i < k->arg_count; i++) {
+        if (types) {
+            arg_complete(&k->arg[i], &s->param[i]);
+        }
+        memcpy(k->arg[i].name, s->param[i].name, sizeof k->arg[i].name);
+    }
+}
+
+static void kernel_complete(struct backend_compiled_kernel *k, const struct scan *scan)
+{
+    struct name_info info;
+    bool mangled = name_read(k->entry, &info);
+    if (mangled && strlen(info.name) < sizeof k->name) {
+        memcpy(k->name, info.name, strlen(info.name) + 1);
+    }
+    bool typed = info.typed && info.param_count == k->arg_count;
+    if (typed) {
+        types_from_name(k, &info);
+    }
+    const struct scan_kernel *s = scan != NULL ? scan_find(scan, info.plain) : NULL;
+    if (s != NULL && s->param_count == k->arg_count) {
+        from_source(k, s, !typed && !mangled);
+    }
+    for (unsigned i = 0; i < k->arg_count; i++) {
+        if (k->arg[i].name[0] == '\0') {
+            snprintf(k->arg[i].name, sizeof k->arg[i].name, "arg%u", i);
+        }
+        k->arg[i].bytes = k->arg[i].kind == 2 ? 0 : k->arg[i].bytes; /* of an address: no matter */
+    }
+}
+
+static bool shared_name(const struct image *image, unsigned index)
+{
+    const char *name = image->kernels[index].name;
+    for (unsigned i = 0; i < image->kernel_count; i++) {
+        if (i != index && strcmp(image->kernels[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Kernels of one name can only be told apart by their mangled ones. */
+static void overloads_rename(struct image *image, const char *file, struct capbuf *log)
+{
+    bool shared[IMAGE_KERNELS_MAX];
+    for (unsigned i = 0; i < image->kernel_count; i++) {
+        shared[i] = image->kernels[i].name[0] != '\0' && shared_name(image, i);
+    }
+    for (unsigned i = 0; i < image->kernel_count; i++) {
+        struct backend_compiled_kernel *k = &image->kernels[i];
+        if (shared[i]) {
+            (void)capbuf_printf(log, "%s: note: several kernels are called %s; this one is %s\n",
+                                file, k->name, k->entry);
+            k->name[0] = '\0';
+        }
+    }
+}
+
+static void aliases_enter(struct image *image, const struct report_alias *alias, unsigned count)
+{
+    for (unsigned a = 0; a < count; a++) {
+        for (unsigned i = 0; i < image->kernel_count; i++) {
+            struct backend_compiled_kernel *k = &image->kernels[i];
+            if (strcmp(k->entry, alias[a].entry) == 0 && strlen(alias[a].name) < sizeof k->name) {
+                memcpy(k->name, alias[a].name, strlen(alias[a].name) + 1);
+            }
+        }
+    }
+}
+
+void report_complete(struct image *image, const struct scan *scan, const struct report_alias *alias,
+                     unsigned alias_count, const char *file, struct capbuf *log)
+{
+    for (unsigned i = 0; i < image->kernel_count; i++) {
+        kernel_complete(&image->kernels[i], scan);
+    }
+    aliases_enter(image, alias, alias_count);
+    overloads_rename(image, file, log);
+    if (image->left_out > 0) {
+        (void)capbuf_printf(
+            log,
+            "%s: note: %u kernels are left out, %s among them: over %u arguments, or a name "
+            "of over %zu bytes\n",
+            file, image->left_out, image->left_out_name, IMAGE_ARGS_MAX,
+            sizeof image->kernels->entry - 1);
+    }
+}

@@ -1,0 +1,339 @@
+#include "daemon/backend/cuda/compile_scan.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/cuda/compile_lex.h"
+#include "daemon/backend/cuda/compile_param.h"
+#include "daemon/backend/cuda/nvrtc_header.h"
+
+#define PARAM_TOKENS_MAX 32u
+
+/* Where in the source the scan is. */
+struct walk {
+    struct lex lex;
+    struct scan *out;
+    bool directive;   /* in a preprocessor's line */
+    bool is_template; /* since the statement began */
+    bool is_static;
+    unsigned angles;        /* "<" in a row */
+    struct lex_token angle; /* the first of them */
+    struct lex_token before;
+    struct err *e;
+};
+
+static struct scan_place place_of(const struct lex_token *t)
+{
+    return (struct scan_place){t->line, t->column};
+}
+
+static int refuse(const struct walk *w, const struct lex_token *t, const char *what,
+                  struct bytes name, const char *advice)
+{
+    return err_set(w->e, ERR_COMPILE, "%s:%u:%u: error: %s%.*s%s", w->lex.file, t->line, t->column,
+                   what, (int)(name.size < 64 ? name.size : 64), (const char *)name.data, advice);
+}
+
+/* ---- includes ------------------------------------------------------------------------------- */
+
+static bool header_name_ok(struct bytes name)
+{
+    const char *text = (const char *)name.data;
+    if (name.size == 0 || text[0] == '/' || memmem(text, name.size, "..", 2) != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < name.size; i++) {
+        if (!isalnum((unsigned char)text[i]) && strchr("_./+-", text[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int header_check(struct walk *w, const struct lex_token *t)
+{
+    static const char advice[] = ": files are not read; put its text into the source";
+    bool angle = false;
+    struct bytes name = lex_header(&w->lex, &angle);
+    if (name.size == 0) {
+        return refuse(w, t, "#include of a macro", name, ": name a header of the toolkit");
+    }
+    if (!header_name_ok(name)) {
+        return refuse(w, t, "#include of ", name, " is not allowed");
+    }
+    if (!angle && !nvrtc_header_known(name)) {
+        return refuse(w, t, "#include of ", name, advice);
+    }
+    return 0;
+}
+
+static int word_check(struct walk *w, const struct lex_token *t)
+{
+    struct bytes word = bytes_of(t->text, t->size);
+    bool after_hash = w->before.kind == LEX_HASH;
+    if (after_hash && (lex_is(t, "include") || lex_is(t, "include_next"))) {
+        w->out->includes = true;
+        return header_check(w, t);
+    }
+    if (lex_is(t, "__has_include") || lex_is(t, "__has_include_next")) {
+        return header_check(w, t);
+    }
+    if (after_hash && (lex_is(t, "import") || lex_is(t, "embed"))) {
+        return refuse(w, t, "#", word, " is not allowed");
+    }
+    if (lex_is(t, "__has_embed") || lex_is(t, "__has_") || lex_is(t, "include_alias")) {
+        return refuse(w, t, "", word, " is not allowed");
+    }
+    return 0;
+}
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+static int next(struct walk *w, struct lex_token *t)
+{
+    w->before = *t;
+    int rc = lex_next(&w->lex, t, w->e);
+    return rc == 0 && t->kind == LEX_WORD ? word_check(w, t) : rc;
+}
+
+/* From "(" to behind its ")". */
+static int skip_parens(struct walk *w, struct lex_token *t)
+{
+    unsigned depth = 0;
+    int rc = 0;
+    do {
+        depth += lex_is(t, "(");
+        depth -= lex_is(t, ")");
+        rc = next(w, t);
+    } while (rc == 0 && depth > 0 && t->kind != LEX_END);
+    return rc;
+}
+
+static bool attribute(const struct lex_token *t)
+{
+    return lex_is(t, "__launch_bounds__") || lex_is(t, "__attribute__") ||
+           lex_is(t, "__cluster_dims__") || lex_is(t, "__block_size__") ||
+           lex_is(t, "__maxnreg__") || lex_is(t, "alignas") || lex_is(t, "__declspec");
+}
+
+/* From behind __global__ to the "(" of the parameters; name.size 0: it is not a function. */
+static int kernel_name(struct walk *w, struct lex_token *t, struct lex_token *ret_name)
+{
+    struct lex_token name = {.kind = LEX_END};
+    int rc = 0;
+    while (rc == 0 && t->kind != LEX_END && !lex_is(t, ";") && !lex_is(t, "{")) {
+        if (attribute(t)) {
+            rc = next(w, t);
+            rc = rc == 0 && lex_is(t, "(") ? skip_parens(w, t) : rc;
+            continue;
+        }
+        if (lex_is(t, "(")) {
+            break;
+        }
+        w->is_static = w->is_static || lex_is(t, "static");
+        name = t->kind == LEX_WORD ? *t : (struct lex_token){.kind = LEX_END};
+        rc = next(w, t);
+    }
+    *ret_name = lex_is(t, "(") ? name : (struct lex_token){.kind = LEX_END};
+    return rc;
+}
+
+static bool param_add(struct scan_kernel *k, const struct lex_token *token, unsigned count)
+{
+    struct backend_compiled_arg arg;
+    if (k->param_count == SCAN_PARAMS_MAX || !param_read(token, count, &arg)) {
+        return false;
+    }
+    struct backend_compiled_arg *grown = realloc(k->param, (k->param_count + 1) * sizeof *k->param);
+    if (grown == NULL) {
+        return false;
+    }
+    k->param = grown;
+    k->param[k->param_count++] = arg;
+    return true;
+}
+
+/* What a kernel's parameters are read from, one at a time. */
+struct params {
+    struct lex_token token[PARAM_TOKENS_MAX];
+    unsigned count;
+    unsigned depth; /* of all brackets */
+};
+
+static void param_end(struct params *p, struct scan_kernel *k)
+{
+    bool none = p->count == 1 && k->param_count == 0 && lex_is(&p->token[0], "void");
+    bool empty = p->count == 0 && k->param_count == 0;
+    if (!none && !empty) {
+        k->readable = k->readable && param_add(k, p->token, p->count);
+    }
+    p->count = 0;
+}
+
+static void param_token(struct params *p, const struct lex_token *t, struct scan_kernel *k)
+{
+    if (p->depth == 1 && (lex_is(t, ")") || lex_is(t, ","))) {
+        param_end(p, k);
+    } else if (p->count == PARAM_TOKENS_MAX || t->kind == LEX_HASH) {
+        k->readable = false; /* too much, or a directive in between */
+    } else {
+        p->token[p->count++] = *t;
+    }
+    p->depth += lex_is(t, "(") || lex_is(t, "<") || lex_is(t, "[");
+    p->depth -= lex_is(t, ")") || lex_is(t, ">") || lex_is(t, "]");
+}
+
+/* From "(" to behind its ")". What cannot be told apart makes the kernel unreadable. */
+static int kernel_params(struct walk *w, struct lex_token *t, struct scan_kernel *k)
+{
+    struct params p = {.depth = 1};
+    int rc = next(w, t);
+    while (rc == 0 && p.depth > 0 && t->kind != LEX_END) {
+        param_token(&p, t, k);
+        rc = next(w, t);
+    }
+    return rc;
+}
+
+static bool kernel_keep(struct scan *s, const struct scan_kernel *k)
+{
+    if (s->kernel_count == SCAN_KERNELS_MAX) {
+        return false;
+    }
+    if (s->kernel == NULL) {
+        s->kernel = calloc(SCAN_KERNELS_MAX, sizeof *s->kernel);
+    }
+    if (s->kernel == NULL) {
+        return false;
+    }
+    s->kernel[s->kernel_count++] = *k;
+    return true;
+}
+
+/* At __global__. */
+static int kernel_read(struct walk *w, struct lex_token *t)
+{
+    struct lex_token name;
+    w->out->globals++;
+    int rc = next(w, t);
+    rc = rc == 0 ? kernel_name(w, t, &name) : rc;
+    if (rc != 0 || name.kind != LEX_WORD) {
+        return rc;
+    }
+    struct scan_kernel k = {.place = place_of(&name),
+                            .is_template = w->is_template,
+                            .is_static = w->is_static,
+                            .readable = name.size < sizeof k.name};
+    snprintf(k.name, sizeof k.name, "%.*s", (int)(name.size < 127 ? name.size : 127), name.text);
+    rc = kernel_params(w, t, &k);
+    bool defined = rc == 0 && lex_is(t, "{");
+    if (!defined || !kernel_keep(w->out, &k)) {
+        free(k.param);
+    }
+    return rc;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static void note(struct scan_place *p, const struct lex_token *t)
+{
+    if (p->line == 0) {
+        *p = place_of(t);
+    }
+}
+
+/* Host code, for advice where the compiler fails. */
+static void host_look(struct walk *w, const struct lex_token *t)
+{
+    bool less = lex_is(t, "<");
+    w->angles = !less ? 0 : t->glued && w->angles > 0 ? w->angles + 1 : 1;
+    if (w->angles == 1) {
+        w->angle = *t;
+    } else if (w->angles == 3) {
+        note(&w->out->launch, &w->angle);
+    }
+    if (!lex_is(t, "(") || w->before.kind != LEX_WORD) {
+        return;
+    }
+    const struct lex_token *b = &w->before;
+    if (lex_is(b, "main")) {
+        note(&w->out->main, b);
+    }
+    bool cuda =
+        b->size > 8 && memcmp(b->text, "cuda", 4) == 0 && isupper((unsigned char)b->text[4]);
+    if (cuda) {
+        note(&w->out->runtime, b);
+    }
+}
+
+static int step(struct walk *w, struct lex_token *t)
+{
+    if (t->kind == LEX_HASH) {
+        w->directive = true;
+    } else if (t->first) {
+        w->directive = false;
+    }
+    if (w->directive) {
+        return next(w, t);
+    }
+    host_look(w, t);
+    if (lex_is(t, ";") || lex_is(t, "{") || lex_is(t, "}")) {
+        w->is_template = false;
+        w->is_static = false;
+    }
+    w->is_template = w->is_template || lex_is(t, "template");
+    w->is_static = w->is_static || lex_is(t, "static");
+    return lex_is(t, "__global__") ? kernel_read(w, t) : next(w, t);
+}
+
+int scan_source(const char *text, const char *file, struct scan *ret_scan, struct err *e)
+{
+    struct scan out = {0};
+    struct walk w = {.out = &out, .e = e};
+    struct lex_token t = {.kind = LEX_END};
+    lex_init(&w.lex, text, file);
+    int rc = next(&w, &t);
+    while (rc == 0 && t.kind != LEX_END) {
+        rc = step(&w, &t);
+    }
+    if (rc != 0) {
+        scan_finish(&out);
+        return rc;
+    }
+    *ret_scan = out;
+    return 0;
+}
+
+void scan_finish(struct scan *s)
+{
+    for (unsigned i = 0; i < s->kernel_count; i++) {
+        free(s->kernel[i].param);
+    }
+    free(s->kernel);
+    *s = (struct scan){0};
+}
+
+static bool same_params(const struct scan_kernel *a, const struct scan_kernel *b)
+{
+    return a->param_count == b->param_count &&
+           (a->param_count == 0 ||
+            memcmp(a->param, b->param, a->param_count * sizeof *a->param) == 0);
+}
+
+const struct scan_kernel *scan_find(const struct scan *s, const char *name)
+{
+    const struct scan_kernel *found = NULL;
+    for (unsigned i = 0; i < s->kernel_count; i++) {
+        const struct scan_kernel *k = &s->kernel[i];
+        if (strcmp(k->name, name) != 0) {
+            continue;
+        }
+        if (!k->readable || (found != NULL && !same_params(found, k))) {
+            return NULL;
+        }
+        found = k;
+    }
+    return found;
+}

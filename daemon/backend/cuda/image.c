@@ -1,0 +1,64 @@
+#include "daemon/backend/cuda/image.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool image_arch_read(const char *text, struct image_arch *ret_arch)
+{
+    const char *digits = strncmp(text, "sm_", 3) == 0        ? text + 3
+                         : strncmp(text, "compute_", 8) == 0 ? text + 8
+                                                             : "";
+    size_t n = strspn(digits, "0123456789");
+    const char *rest = digits + n;
+    bool variant = rest[0] == 'a' || rest[0] == 'f';
+    if (n < 2 || n > 4 || rest[variant] != '\0') {
+        return false;
+    }
+    *ret_arch = (struct image_arch){.number = (unsigned)strtoul(digits, NULL, 10),
+                                    .variant = variant ? rest[0] : '\0'};
+    return true;
+}
+
+void image_finish(struct image *i)
+{
+    free(i->kernels);
+    *i = (struct image){0};
+}
+
+struct backend_compiled_kernel *image_kernel_add(struct image *i, const char *entry, int *ret_rc,
+                                                 struct err *e)
+{
+    *ret_rc = 0;
+    if (strlen(entry) >= sizeof i->kernels->entry) {
+        i->left_out++;
+        snprintf(i->left_out_name, sizeof i->left_out_name, "%s", entry);
+        return NULL;
+    }
+    if (i->kernel_count == IMAGE_KERNELS_MAX) {
+        *ret_rc =
+            err_set(e, ERR_LIMIT, "more than %u kernels in a module: split it", IMAGE_KERNELS_MAX);
+        return NULL;
+    }
+    if (i->kernels == NULL) {
+        i->kernels = calloc(IMAGE_KERNELS_MAX, sizeof *i->kernels);
+    }
+    if (i->kernels == NULL) {
+        *ret_rc = err_set(e, ERR_NOMEM, "a module's kernels");
+        return NULL;
+    }
+    struct backend_compiled_kernel *k = &i->kernels[i->kernel_count++];
+    memcpy(k->entry, entry, strlen(entry) + 1);
+    return k;
+}
+
+bool image_is_elf(struct bytes b)
+{
+    return b.size >= 4 && memcmp(b.data, "\177ELF", 4) == 0;
+}
+
+bool image_is_fatbin(struct bytes b)
+{
+    return b.size >= 4 && memcmp(b.data, "\x50\xed\x55\xba", 4) == 0;
+}

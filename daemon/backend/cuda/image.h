@@ -1,0 +1,53 @@
+/*
+ * Compiled CUDA code as users bring it and as NVRTC makes it: PTX, cubin (ELF), fatbin. It is read
+ * as untrusted input, whole, before a driver sees it: what the headers say must lie within the
+ * bytes. What the instructions do is not looked at. Pure but for memory. Thread: any.
+ *
+ * Errors: ERR_INVALID for what is damaged, with what is wrong and where; ERR_UNSUPPORTED for code
+ * of another architecture, with what is there and what the device is; ERR_LIMIT.
+ */
+#ifndef BACKEND_CUDA_IMAGE_H
+#define BACKEND_CUDA_IMAGE_H
+
+#include "daemon/backend/backend.h"
+
+#define IMAGE_KERNELS_MAX 256u
+#define IMAGE_BYTES_MAX   (60u * 1024u * 1024u)
+#define IMAGE_ARGS_MAX    32u
+
+/* A compute capability, "sm_90a". */
+struct image_arch {
+    unsigned number; /* 90: major 9, minor 0 */
+    char variant;    /* 'a': of exactly this one; 'f': of its family; '\0' */
+};
+
+/* "sm_90", "compute_90a"; false for another form */
+bool image_arch_read(const char *text, struct image_arch *ret_arch);
+
+/* Kernels as the image tells of them. arg.kind is 0 where it may be an array or a value (8 bytes),
+ * else 3; names are "". Owned by the caller of image_…_read. */
+struct image {
+    struct backend_compiled_kernel *kernels; /* owned: image_finish, or taken over */
+    unsigned kernel_count;
+    unsigned left_out; /* kernels that cannot be launched: too many arguments, too long a name */
+    char left_out_name[128];
+};
+
+void image_finish(struct image *i);
+/* One more kernel, zeroed but for its name; NULL with *ret_rc = 0 if it is left out. */
+struct backend_compiled_kernel *image_kernel_add(struct image *i, const char *entry, int *ret_rc,
+                                                 struct err *e);
+
+bool image_is_elf(struct bytes b);
+bool image_is_fatbin(struct bytes b);
+
+/* PTX is text; ret_text is what the driver takes, with a NUL, owned by the caller. */
+int image_ptx_read(struct bytes text, const struct image_arch *device, struct image *ret_image,
+                   char **ret_text, struct err *e);
+int image_cubin_read(struct bytes elf, const struct image_arch *device, struct image *ret_image,
+                     struct err *e);
+/* Kernels are those of the entry that the driver is going to choose. */
+int image_fatbin_read(struct bytes fat, const struct image_arch *device, struct image *ret_image,
+                      struct err *e);
+
+#endif

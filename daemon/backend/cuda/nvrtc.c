@@ -1,0 +1,151 @@
+#include "daemon/backend/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef GPUD_CUDA_TOOLKIT
+#define GPUD_CUDA_TOOLKIT "/usr/local/cuda" /* where configure found none */
+#endif
+
+static const char *const file_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+static const char *const lib_folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "."};
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static void *open_library(const char *path)
+{
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* Of a folder, or of a toolkit with its libraries in one of the usual folders. */
+static void *open_in(const char *folder)
+{
+    char path[PATH_MAX];
+    if (folder == NULL || folder[0] != '/') {
+        return NULL; /* never relative: the working folder is anyone's */
+    }
+    for (size_t f = 0; f < COUNT(lib_folders); f++) {
+        for (size_t i = 0; i < COUNT(file_names); i++) {
+            int n = snprintf(path, sizeof path, "%s/%s/%s", folder, lib_folders[f], file_names[i]);
+            if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK) != 0) {
+                continue;
+            }
+            void *lib = open_library(path);
+            if (lib != NULL) {
+                return lib;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void *open_default(void)
+{
+    void *lib = NULL;
+    for (size_t i = 0; lib == NULL && i < COUNT(file_names); i++) {
+        lib = open_library(file_names[i]);
+    }
+    lib = lib != NULL ? lib : open_in(getenv("CUDA_PATH"));
+    lib = lib != NULL ? lib : open_in(getenv("CUDA_HOME"));
+    lib = lib != NULL ? lib : open_in(GPUD_CUDA_TOOLKIT);
+    return lib != NULL ? lib : open_in("/usr/local/cuda");
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The headers beside the library: ../include of its folder, wherever links lead. */
+static void include_find(void *lib, char out[PATH_MAX])
+{
+    static const char *const beside[] = {"../include", "../../include", "../../../include"};
+    struct link_map *map = NULL;
+    char real[PATH_MAX];
+    char path[PATH_MAX];
+    out[0] = '\0';
+    if (dlinfo(lib, RTLD_DI_LINKMAP, &map) != 0 || realpath(map->l_name, real) == NULL) {
+        return;
+    }
+    *strrchr(real, '/') = '\0';
+    for (size_t i = 0; i <= COUNT(beside); i++) {
+        int n = i < COUNT(beside) ? snprintf(path, sizeof path, "%s/%s", real, beside[i])
+                                  : snprintf(path, sizeof path, "%s/include", GPUD_CUDA_TOOLKIT);
+        char probe[PATH_MAX];
+        if (n < 0 || (size_t)n >= sizeof path - 32) {
+            continue;
+        }
+        (void)snprintf(probe, sizeof probe, "%s/cuda_fp16.h", path);
+        if (access(probe, R_OK) == 0 && realpath(path, out) != NULL) {
+            return;
+        }
+        out[0] = '\0';
+    }
+}
+
+static int entries_resolve(void *lib, struct nvrtc *n, struct err *e)
+{
+    const struct {
+        const char *name;
+        void *slot;
+    } entries[] = {
+#define X(name, parameters) {"nvrtc" #name, &n->name},
+        NVRTC_ENTRIES(X)
+#undef X
+            {"nvrtcGetErrorString", &n->GetErrorString},
+    };
+    for (size_t i = 0; i < COUNT(entries); i++) {
+        void *fn = dlsym(lib, entries[i].name);
+        if (fn == NULL) {
+            return err_set(e, ERR_UNSUPPORTED,
+                           "NVRTC is too old: it lacks %s; install the one of CUDA 12.4 or later",
+                           entries[i].name);
+        }
+        memcpy(entries[i].slot, &fn, sizeof fn);
+    }
+    return 0;
+}
+
+int nvrtc_load(const char *path, struct nvrtc *ret_nvrtc, struct err *e)
+{
+    struct nvrtc n = {.major = 0};
+    bool given = path != NULL && path[0] != '\0';
+    void *lib = !given ? open_default() : is_folder(path) ? open_in(path) : open_library(path);
+    if (lib == NULL && given) {
+        return err_set(e, ERR_UNSUPPORTED, "no NVRTC in %s, which the option nvrtc names", path);
+    }
+    if (lib == NULL) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "CUDA C needs NVRTC to be compiled, and there is no libnvrtc.so.13 or .12: "
+                       "install the package cuda-nvrtc (Debian: libnvrtc12) or set the back end's "
+                       "option nvrtc to its folder; PTX and cubin go without");
+    }
+    int rc = entries_resolve(lib, &n, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = n.Version(&n.major, &n.minor);
+    if (rc != NVRTC_SUCCESS) {
+        return nvrtc_error(&n, rc, "nvrtcVersion", e);
+    }
+    include_find(lib, n.include);
+    *ret_nvrtc = n;
+    return 0;
+}
+
+int nvrtc_error(const struct nvrtc *n, int result, const char *call, struct err *e)
+{
+    const char *text = n->GetErrorString(result);
+    int code = result == NVRTC_NOMEM        ? ERR_NOMEM
+               : result == NVRTC_FAILED     ? ERR_COMPILE
+               : result == NVRTC_BAD_OPTION ? ERR_INVALID
+                                            : ERR_INTERNAL;
+    return err_set_vendor(e, code, result, "%s: %s (%d)", call, text != NULL ? text : "", result);
+}

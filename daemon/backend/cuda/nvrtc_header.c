@@ -1,0 +1,142 @@
+#include "daemon/backend/cuda/nvrtc_header.h"
+
+#include <string.h>
+
+static const char stdint_text[] =
+    "#ifndef GPUD_STDINT_H\n#define GPUD_STDINT_H\n"
+    "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\n"
+    "typedef short int16_t;\ntypedef unsigned short uint16_t;\n"
+    "typedef int int32_t;\ntypedef unsigned int uint32_t;\n"
+    "typedef long int int64_t;\ntypedef unsigned long int uint64_t;\n"
+    "typedef long int intptr_t;\ntypedef unsigned long int uintptr_t;\n"
+    "#define INT8_MIN (-128)\n#define INT8_MAX 127\n#define UINT8_MAX 255\n"
+    "#define INT16_MIN (-32768)\n#define INT16_MAX 32767\n#define UINT16_MAX 65535\n"
+    "#define INT32_MIN (-2147483647-1)\n#define INT32_MAX 2147483647\n"
+    "#define UINT32_MAX 4294967295U\n"
+    "#define INT64_MIN (-9223372036854775807L-1)\n#define INT64_MAX 9223372036854775807L\n"
+    "#define UINT64_MAX 18446744073709551615UL\n"
+    "#endif\n";
+
+static const char limits_text[] =
+    "#ifndef GPUD_LIMITS_H\n#define GPUD_LIMITS_H\n"
+    "#define CHAR_BIT 8\n#define SCHAR_MIN (-128)\n#define SCHAR_MAX 127\n#define UCHAR_MAX 255\n"
+    "#define CHAR_MIN SCHAR_MIN\n#define CHAR_MAX SCHAR_MAX\n"
+    "#define SHRT_MIN (-32768)\n#define SHRT_MAX 32767\n#define USHRT_MAX 65535\n"
+    "#define INT_MIN (-2147483647-1)\n#define INT_MAX 2147483647\n#define UINT_MAX 4294967295U\n"
+    "#define LONG_MIN (-9223372036854775807L-1)\n#define LONG_MAX 9223372036854775807L\n"
+    "#define ULONG_MAX 18446744073709551615UL\n"
+    "#define LLONG_MIN (-9223372036854775807LL-1)\n#define LLONG_MAX 9223372036854775807LL\n"
+    "#define ULLONG_MAX 18446744073709551615ULL\n"
+    "#endif\n";
+
+static const char float_text[] =
+    "#ifndef GPUD_FLOAT_H\n#define GPUD_FLOAT_H\n"
+    "#define FLT_RADIX 2\n#define FLT_MANT_DIG 24\n#define FLT_DIG 6\n"
+    "#define FLT_MIN_EXP (-125)\n#define FLT_MAX_EXP 128\n"
+    "#define FLT_EPSILON 1.1920928955078125e-7F\n#define FLT_MIN 1.17549435082228751e-38F\n"
+    "#define FLT_MAX 3.40282346638528860e+38F\n"
+    "#define DBL_MANT_DIG 53\n#define DBL_DIG 15\n"
+    "#define DBL_MIN_EXP (-1021)\n#define DBL_MAX_EXP 1024\n"
+    "#define DBL_EPSILON 2.2204460492503131e-16\n#define DBL_MIN 2.2250738585072014e-308\n"
+    "#define DBL_MAX 1.7976931348623157e+308\n"
+    "#endif\n";
+
+static const char math_text[] =
+    "#ifndef GPUD_MATH_H\n#define GPUD_MATH_H\n"
+    "#define M_E 2.7182818284590452354\n#define M_LOG2E 1.4426950408889634074\n"
+    "#define M_LOG10E 0.43429448190325182765\n#define M_LN2 0.69314718055994530942\n"
+    "#define M_LN10 2.30258509299404568402\n#define M_PI 3.14159265358979323846\n"
+    "#define M_PI_2 1.57079632679489661923\n#define M_PI_4 0.78539816339744830962\n"
+    "#define M_1_PI 0.31830988618379067154\n#define M_2_PI 0.63661977236758134308\n"
+    "#define M_2_SQRTPI 1.12837916709551257390\n#define M_SQRT2 1.41421356237309504880\n"
+    "#define M_SQRT1_2 0.70710678118654752440\n"
+    "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
+    "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
+    "#ifndef HUGE_VAL\n#define HUGE_VAL __longlong_as_double(0x7ff0000000000000ULL)\n#endif\n"
+    "#endif\n";
+
+static const char stddef_text[] = "#ifndef GPUD_STDDEF_H\n#define GPUD_STDDEF_H\n"
+                                  "#ifndef NULL\n#define NULL 0\n#endif\n"
+                                  "typedef long int ptrdiff_t;\n"
+                                  "#endif\n";
+
+static const char none[] = "\n";
+
+enum origin { LIBRARY, RUNTIME };
+
+/* The C library's where device code finds what it needs in the compiler itself, and the runtime's,
+ * whose types and built-in variables NVRTC knows. */
+static const struct {
+    const char *name;
+    const char *text;
+    enum origin origin;
+} headers[] = {
+    {"stdint.h", stdint_text, LIBRARY},
+    {"inttypes.h", stdint_text, LIBRARY},
+    {"cstdint", stdint_text, LIBRARY},
+    {"limits.h", limits_text, LIBRARY},
+    {"climits", limits_text, LIBRARY},
+    {"float.h", float_text, LIBRARY},
+    {"cfloat", float_text, LIBRARY},
+    {"math.h", math_text, LIBRARY},
+    {"cmath", math_text, LIBRARY},
+    {"stddef.h", stddef_text, LIBRARY},
+    {"cstddef", stddef_text, LIBRARY},
+    {"stdio.h", none, LIBRARY},
+    {"cstdio", none, LIBRARY},
+    {"stdlib.h", none, LIBRARY},
+    {"cstdlib", none, LIBRARY},
+    {"string.h", none, LIBRARY},
+    {"cstring", none, LIBRARY},
+    {"assert.h", none, LIBRARY},
+    {"cassert", none, LIBRARY},
+    {"stdbool.h", none, LIBRARY},
+    {"cuda.h", none, RUNTIME},
+    {"cuda_runtime.h", none, RUNTIME},
+    {"cuda_runtime_api.h", none, RUNTIME},
+    {"device_launch_parameters.h", none, RUNTIME},
+    {"device_functions.h", none, RUNTIME},
+    {"device_atomic_functions.h", none, RUNTIME},
+    {"math_functions.h", none, RUNTIME},
+    {"vector_types.h", none, RUNTIME},
+    {"vector_functions.h", none, RUNTIME},
+    {"builtin_types.h", none, RUNTIME},
+};
+
+/* Beginnings of names of the toolkit's headers, with whom no user's file is likely to be mixed up.
+ * If one is, the compiler does not find it: it looks in the toolkit's folder only. */
+static const char *const toolkit_names[] = {
+    "cuda/", "cub/",  "thrust/", "cooperative_groups", "nv/",      "crt/",        "cuda_", "curand",
+    "mma.h", "math_", "sm_",     "texture_",           "surface_", "cuComplex.h",
+};
+
+bool nvrtc_header_known(struct bytes name)
+{
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        if (bytes_equal_str(name, headers[i].name)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof toolkit_names / sizeof toolkit_names[0]; i++) {
+        size_t size = strlen(toolkit_names[i]);
+        if (name.size >= size && memcmp(name.data, toolkit_names[i], size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+_Static_assert(sizeof headers / sizeof headers[0] <= NVRTC_HEADERS_MAX, "room for all headers");
+
+unsigned nvrtc_headers(bool toolkit, const char *ret_name[NVRTC_HEADERS_MAX],
+                       const char *ret_text[NVRTC_HEADERS_MAX])
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        if (headers[i].origin == LIBRARY || !toolkit) {
+            ret_name[count] = headers[i].name;
+            ret_text[count++] = headers[i].text;
+        }
+    }
+    return count;
+}

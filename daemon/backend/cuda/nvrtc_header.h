@@ -1,0 +1,22 @@
+/*
+ * Headers that NVRTC has not: the C library's, of which device code needs a few types and limits,
+ * and the runtime's where the toolkit's are not installed. Static texts. Thread: any.
+ */
+#ifndef BACKEND_CUDA_NVRTC_HEADER_H
+#define BACKEND_CUDA_NVRTC_HEADER_H
+
+#include <stdbool.h>
+
+#include "common/bytes.h"
+
+#define NVRTC_HEADERS_MAX 64u
+
+/* May "name" be included: one of the texts here, or by its name the toolkit's? */
+bool nvrtc_header_known(struct bytes name);
+
+/* The texts to be given to the compiler, as parallel arrays. `toolkit`: its headers are installed,
+ * so those are not given. Returns how many. */
+unsigned nvrtc_headers(bool toolkit, const char *ret_name[NVRTC_HEADERS_MAX],
+                       const char *ret_text[NVRTC_HEADERS_MAX]);
+
+#endif

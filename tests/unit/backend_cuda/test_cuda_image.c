@@ -1,0 +1,393 @@
+/* PTX, cubin and fatbin as bytes from anywhere. The cubin is a real one, of NVRTC. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/cuda/binary.h"
+#include "daemon/backend/cuda/compile.h"
+#include "daemon/backend/cuda/image.h"
+
+#define SKIPPED 77
+
+static const struct image_arch sm_90 = {.number = 90};
+static struct backend_compiled made; /* once, by main */
+static struct bytes cubin;           /* in it */
+
+static const char source[] = "extern \"C\" __global__ void one(float *x, int n, double4 v) {\n"
+                             "    __shared__ float t[32];\n"
+                             "    t[threadIdx.x] = x[n]; __syncthreads(); x[0] = t[n] + v.x; }\n"
+                             "__global__ void __launch_bounds__(64) two(const int *a) {}\n";
+
+static int make(void)
+{
+    struct err e = ERR_INIT;
+    struct backend_source s = {.lang = BACKEND_LANG_CUDA,
+                               .text = bytes_str(source),
+                               .file = "k.cu",
+                               .options = "-w",
+                               .arch = "sm_90"};
+    struct cuda_binary parts;
+    int rc = cuda_compile(0, &s, &made, &e);
+    rc = rc == 0 ? cuda_binary_unwrap("sm_90", bytes_of(made.binary, made.binary_size), &parts, &e)
+                 : rc;
+    if (rc != 0) {
+        fprintf(stderr, "%s\n", e.text);
+        return rc;
+    }
+    cubin = parts.payload;
+    return 0;
+}
+
+static const struct backend_compiled_kernel *find(const struct image *i, const char *entry)
+{
+    for (unsigned k = 0; k < i->kernel_count; k++) {
+        if (strcmp(i->kernels[k].entry, entry) == 0) {
+            return &i->kernels[k];
+        }
+    }
+    ck_abort_msg("no kernel %s", entry);
+    return NULL;
+}
+
+/* ---- cubin ----------------------------------------------------------------------------------- */
+
+START_TEST(reads_a_cubin)
+{
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    ck_assert_msg(image_cubin_read(cubin, &sm_90, &i, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(i.kernel_count, 2);
+    const struct backend_compiled_kernel *k = find(&i, "one");
+    ck_assert_uint_eq(k->arg_count, 3);
+    ck_assert_uint_eq(k->arg[0].bytes, 8);
+    ck_assert_uint_eq(k->arg[0].kind, 0);
+    ck_assert_uint_eq(k->arg[1].bytes, 4);
+    ck_assert_uint_eq(k->arg[2].bytes, 32);
+    ck_assert_uint_eq(k->arg[2].kind, 3);
+    ck_assert_uint_gt(k->registers, 0);
+    ck_assert_uint_eq(k->shared_bytes, 128);
+    ck_assert_uint_eq(find(&i, "_Z3twoPKi")->max_group, 64);
+    image_finish(&i);
+}
+END_TEST
+
+START_TEST(names_the_architectures)
+{
+    static const struct image_arch ampere = {.number = 80};
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(image_cubin_read(cubin, &ampere, &i, &e), ERR_UNSUPPORTED);
+    ck_assert_str_eq(e.text, "the cubin is for sm_90, the device is sm_80");
+}
+END_TEST
+
+/* A copy of exactly that size, so that a sanitizer sees the first byte read beyond. */
+static void read_copy(struct bytes b, size_t size, size_t flip, unsigned bit)
+{
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    uint8_t *copy = malloc(size > 0 ? size : 1);
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, b.data, size);
+    if (flip < size) {
+        copy[flip] ^= (uint8_t)(1u << bit);
+    }
+    int rc = image_is_fatbin(bytes_of(copy, size))
+                 ? image_fatbin_read(bytes_of(copy, size), &sm_90, &i, &e)
+                 : image_cubin_read(bytes_of(copy, size), &sm_90, &i, &e);
+    ck_assert_msg(rc == 0 || rc == ERR_INVALID || rc == ERR_UNSUPPORTED || rc == ERR_LIMIT,
+                  "%d: %s", rc, e.text);
+    ck_assert(rc == 0 || e.text[0] != '\0');
+    if (size < b.size) {
+        ck_assert_int_ne(rc, 0);
+    }
+    if (rc == 0) {
+        image_finish(&i);
+    }
+    free(copy);
+}
+
+START_TEST(every_truncation_is_refused)
+{
+    for (size_t size = 0; size < cubin.size; size++) {
+        read_copy(cubin, size, SIZE_MAX, 0);
+    }
+}
+END_TEST
+
+START_TEST(every_flipped_bit_does_no_harm)
+{
+    for (size_t at = 0; at < cubin.size; at++) {
+        read_copy(cubin, cubin.size, at, (unsigned)_i);
+    }
+}
+END_TEST
+
+/* ---- fatbin ---------------------------------------------------------------------------------- */
+
+static void fat_begin(struct capbuf *out)
+{
+    static const uint8_t head[16] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16};
+    capbuf_init(out, 1u << 20);
+    ck_assert(capbuf_append(out, head, sizeof head));
+}
+
+static void fat_add(struct capbuf *out, unsigned kind, unsigned arch, uint64_t flags,
+                    struct bytes data)
+{
+    uint8_t head[64] = {(uint8_t)kind, 0, 1, 1, 64};
+    uint64_t size = data.size;
+    uint32_t number = arch;
+    memcpy(head + 8, &size, 8);
+    memcpy(head + 28, &number, 4);
+    memcpy(head + 40, &flags, 8);
+    ck_assert(capbuf_append(out, head, sizeof head));
+    ck_assert(capbuf_append(out, data.data, data.size));
+    size = out->size - 16;
+    memcpy(out->data + 8, &size, 8);
+}
+
+static const char ptx[] = "// made by hand\n.version 8.0\n.target sm_80, debug\n.address_size 64\n"
+                          ".global .align 4 .b8 g[16];\n"
+                          ".visible .entry f(\n\t.param .u64 .ptr .align 4 f_param_0,\n"
+                          "\t.param .align 8 .b8 f_param_1[24],\n\t.param .f32 f_param_2\n)\n"
+                          ".reqntid 32, 2, 1\n{\n\t.reg .b32 %r<3>;\n\t{ ret; }\n}\n"
+                          ".func (.reg .b32 x) h(.reg .b32 y) { ret; }\n"
+                          ".entry g()\n{\nret;\n}\n";
+
+START_TEST(a_fatbin_gives_its_best_entry)
+{
+    struct capbuf fat;
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    fat_begin(&fat);
+    fat_add(&fat, 1, 80, 0, bytes_of(ptx, sizeof ptx));
+    fat_add(&fat, 2, 75, 0, bytes_str("not looked at"));
+    ck_assert_msg(image_fatbin_read(capbuf_view(&fat), &sm_90, &i, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(find(&i, "f")->arg_count, 3);
+    image_finish(&i);
+    fat_add(&fat, 2, 90, 0, cubin);
+    ck_assert_msg(image_fatbin_read(capbuf_view(&fat), &sm_90, &i, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(find(&i, "one")->arg_count, 3);
+    image_finish(&i);
+    capbuf_finish(&fat);
+}
+END_TEST
+
+START_TEST(a_fatbin_without_a_match_lists_what_it_has)
+{
+    static const struct image_arch old = {.number = 75};
+    struct capbuf fat;
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    fat_begin(&fat);
+    fat_add(&fat, 2, 90, 0, cubin);
+    fat_add(&fat, 1, 80, 0, bytes_of(ptx, sizeof ptx));
+    ck_assert_int_eq(image_fatbin_read(capbuf_view(&fat), &old, &i, &e), ERR_UNSUPPORTED);
+    ck_assert_str_eq(e.text, "the fatbin has code for sm_90 compute_80, the device is sm_75");
+    capbuf_finish(&fat);
+}
+END_TEST
+
+START_TEST(a_damaged_fatbin_does_no_harm)
+{
+    struct capbuf fat;
+    fat_begin(&fat);
+    fat_add(&fat, 1, 80, 0, bytes_of(ptx, sizeof ptx));
+    fat_add(&fat, 2, 90, 0, cubin);
+    struct bytes all = capbuf_view(&fat);
+    for (size_t size = 0; size < all.size; size += size < 1024 ? 1 : 13) {
+        read_copy(all, size, SIZE_MAX, 0);
+    }
+    size_t heads = 16 + 64 + sizeof ptx + 64;
+    for (size_t at = 0; at < heads; at++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            read_copy(all, all.size, at, bit);
+        }
+    }
+    capbuf_finish(&fat);
+}
+END_TEST
+
+/* ---- PTX ------------------------------------------------------------------------------------- */
+
+START_TEST(reads_ptx)
+{
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    char *text = NULL;
+    ck_assert_msg(image_ptx_read(bytes_str(ptx), &sm_90, &i, &text, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(text, ptx); /* and so with a NUL */
+    const struct backend_compiled_kernel *k = find(&i, "f");
+    ck_assert_uint_eq(i.kernel_count, 2);
+    ck_assert_uint_eq(k->arg_count, 3);
+    ck_assert_uint_eq(k->arg[0].kind, 2);
+    ck_assert_uint_eq(k->arg[1].bytes, 24);
+    ck_assert_uint_eq(k->arg[2].bytes, 4);
+    ck_assert_uint_eq(k->required_local[0], 32);
+    ck_assert_uint_eq(k->required_local[1], 2);
+    free(text);
+    image_finish(&i);
+}
+END_TEST
+
+static const struct {
+    const char *text, *why;
+    int code;
+} bad_ptx[] = {
+    {"", "this is no PTX", ERR_INVALID},
+    {"hello", "this is no PTX", ERR_INVALID},
+    {".version 8.0", "no .target", ERR_INVALID},
+    {".version 8.0\n.target nonsense\n", "architecture", ERR_INVALID},
+    {".version 8.0\n.target sm_100\n.address_size 64\n.entry f() { ret; }",
+     "the PTX is for sm_100, the device is sm_90", ERR_UNSUPPORTED},
+    {".version 8.0\n.target sm_80a\n.address_size 64\n.entry f() { ret; }", "sm_80a",
+     ERR_UNSUPPORTED},
+    {".version 8.0\n.target sm_80\n.address_size 32\n.entry f() { ret; }", "64 bits", ERR_INVALID},
+    {".version 8.0\n.target sm_80\n.address_size 64\n", "no .entry", ERR_INVALID},
+    {".version 8.0\n.target sm_80\n.address_size 64\n.entry f() { ret;", "cut off", ERR_INVALID},
+    {".version 8.0\n.target sm_80\n.address_size 64\n.entry f(.param .u64 x", "do not end",
+     ERR_INVALID},
+    {".version 8.0\n.target sm_80\n.address_size 64\n.entry f(.param .b8 x[0]) {}", "no size",
+     ERR_INVALID},
+    {".version 8.0\n.target sm_80\n.address_size 64\n.entry f(x) {}", "unknown type", ERR_INVALID},
+    {".version 8.0\n.target sm_80\n.address_size 64\n.entry f();", "without a body", ERR_INVALID},
+};
+
+START_TEST(refuses_ptx)
+{
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    char *text = NULL;
+    ck_assert_int_eq(image_ptx_read(bytes_str(bad_ptx[_i].text), &sm_90, &i, &text, &e),
+                     bad_ptx[_i].code);
+    ck_assert_msg(strstr(e.text, bad_ptx[_i].why) != NULL, "%s", e.text);
+}
+END_TEST
+
+START_TEST(any_ptx_does_no_harm)
+{
+    for (size_t size = 0; size < sizeof ptx; size++) {
+        for (const char *c = "\n({[,\"/*;.\xff"; *c != '\0'; c++) {
+            struct image i = {0};
+            char *text = NULL;
+            char *copy = malloc(size + 1);
+            memcpy(copy, ptx, size);
+            copy[size] = *c;
+            if (image_ptx_read(bytes_of(copy, size + 1), &sm_90, &i, &text, NULL) == 0) {
+                free(text);
+                image_finish(&i);
+            }
+            free(copy);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_module_has_so_many_kernels)
+{
+    struct capbuf text;
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    char *copy = NULL;
+    capbuf_init(&text, 1u << 20);
+    (void)capbuf_printf(&text, ".version 8.0\n.target sm_80\n.address_size 64\n");
+    for (unsigned k = 0; k < 10000; k++) {
+        (void)capbuf_printf(&text, ".entry k%u() { ret; }\n", k);
+    }
+    ck_assert_int_eq(image_ptx_read(capbuf_view(&text), &sm_90, &i, &copy, &e), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(e.text, "256 kernels"));
+    capbuf_finish(&text);
+}
+END_TEST
+
+/* ---- through cuda_compile -------------------------------------------------------------------- */
+
+static int given(int lang, struct bytes text, struct backend_compiled *out, struct err *e)
+{
+    struct backend_source s = {
+        .lang = lang, .text = text, .file = "m.bin", .options = "", .arch = "sm_90"};
+    return cuda_compile(0, &s, out, e);
+}
+
+static void expect_letters(struct bytes kinds, const char *entry, const char *letters)
+{
+    struct bytes name;
+    struct bytes text;
+    while (cuda_binary_next(&kinds, &name, &text)) {
+        if (bytes_equal_str(name, entry)) {
+            ck_assert_msg(bytes_equal_str(text, letters), "%s: %.*s", entry, (int)text.size,
+                          text.data);
+            return;
+        }
+    }
+    ck_abort_msg("no kernel %s", entry);
+}
+
+START_TEST(a_users_cubin_is_wrapped_with_its_types)
+{
+    struct backend_compiled c = {0};
+    struct err e = ERR_INIT;
+    struct cuda_binary parts;
+    ck_assert_msg(given(BACKEND_LANG_CUBIN, cubin, &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c.kernel_count, 2);
+    ck_assert_int_eq(cuda_binary_unwrap("sm_90", bytes_of(c.binary, c.binary_size), &parts, &e), 0);
+    ck_assert(bytes_equal(parts.payload, cubin));
+    expect_letters(parts.kinds, "_Z3twoPKi", "m");
+    expect_letters(parts.kinds, "one", "?vv");
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+START_TEST(ptx_goes_to_the_driver_with_a_nul)
+{
+    struct backend_compiled c = {0};
+    struct err e = ERR_INIT;
+    struct cuda_binary parts;
+    ck_assert_msg(given(BACKEND_LANG_PTX, bytes_str(ptx), &c, &e) == 0, "%s", e.text);
+    ck_assert_int_eq(cuda_binary_unwrap("sm_90", bytes_of(c.binary, c.binary_size), &parts, &e), 0);
+    ck_assert_uint_eq(parts.payload.size, sizeof ptx);
+    ck_assert_int_eq(parts.payload.data[sizeof ptx - 1], '\0');
+    backend_compiled_finish(&c);
+    ck_assert_int_eq(given(BACKEND_LANG_PTX, bytes_of("a\0b", 3), &c, &e), ERR_INVALID);
+    ck_assert_int_eq(given(BACKEND_LANG_CUBIN, bytes_str("hello"), &c, &e), ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "m.bin: neither a cubin nor a fatbin"));
+    ck_assert_int_eq(given(BACKEND_LANG_SPIRV, bytes_str("hello"), &c, &e), ERR_UNSUPPORTED);
+}
+END_TEST
+
+int main(void)
+{
+    int rc = make();
+    if (rc == ERR_UNSUPPORTED) {
+        fprintf(stderr, "skipped: no NVRTC to make a cubin with\n");
+        return SKIPPED;
+    }
+    if (rc != 0) {
+        return EXIT_FAILURE;
+    }
+    Suite *suite = suite_create("cuda image");
+    TCase *t = tcase_create("image");
+    tcase_set_timeout(t, 110);
+    tcase_add_test(t, reads_a_cubin);
+    tcase_add_test(t, names_the_architectures);
+    tcase_add_test(t, every_truncation_is_refused);
+    tcase_add_loop_test(t, every_flipped_bit_does_no_harm, 0, 8);
+    tcase_add_test(t, a_fatbin_gives_its_best_entry);
+    tcase_add_test(t, a_fatbin_without_a_match_lists_what_it_has);
+    tcase_add_test(t, a_damaged_fatbin_does_no_harm);
+    tcase_add_test(t, reads_ptx);
+    tcase_add_loop_test(t, refuses_ptx, 0, sizeof bad_ptx / sizeof bad_ptx[0]);
+    tcase_add_test(t, any_ptx_does_no_harm);
+    tcase_add_test(t, a_module_has_so_many_kernels);
+    tcase_add_test(t, a_users_cubin_is_wrapped_with_its_types);
+    tcase_add_test(t, ptx_goes_to_the_driver_with_a_nul);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    backend_compiled_finish(&made);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
