@@ -57,6 +57,20 @@ static int block_map(struct backend_device *d, struct backend_block *b, struct e
     return 0;
 }
 
+static void memory_free(struct backend_device *d, struct backend_block *b)
+{
+    if (!b) {
+        return;
+    }
+    if (b->mapped != 0) {
+        pages_unmap(d, b->address, b->mapped);
+        d->cu.MemAddressFree(b->address, b->mapped);
+    } else {
+        d->cu.MemFree(b->address);
+    }
+    free(b);
+}
+
 /* Says how much there would have been. */
 static int wrap_shortage(struct backend_device *d, uint64_t size, struct err *e)
 {
@@ -88,22 +102,13 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
         (void)(rc == ERR_DEVICE_MEMORY ? wrap_shortage(d, size, e) : 0);
         return rc;
     }
+    if (b->address % BACKEND_ALIGN != 0) {
+        memory_free(d, b);
+        return err_set(e, ERR_INTERNAL, "the driver aligns memory to less than %u bytes",
+                       BACKEND_ALIGN);
+    }
     *ret_block = b;
     return 0;
-}
-
-static void memory_free(struct backend_device *d, struct backend_block *b)
-{
-    if (!b) {
-        return;
-    }
-    if (b->mapped != 0) {
-        pages_unmap(d, b->address, b->mapped);
-        d->cu.MemAddressFree(b->address, b->mapped);
-    } else {
-        d->cu.MemFree(b->address);
-    }
-    free(b);
 }
 
 /* Memory that this process may only read is registered as such where the device can. */
