@@ -7,14 +7,12 @@ static struct daemon daemon_of_test;
 
 static gpud_client *begin(void)
 {
-    daemon_start(&daemon_of_test, "--backend", "sim", "--backend-options", "speed=0", NULL);
-    return client_open(daemon_of_test.url);
+    return daemon_begin(&daemon_of_test, "--backend", "sim", "--backend-options", "speed=0", NULL);
 }
 
 static void end(gpud_client *c)
 {
-    gpud_close(c);
-    daemon_stop(&daemon_of_test);
+    daemon_end(&daemon_of_test, c);
 }
 
 static gpud_buffer make(gpud_client *c, uint64_t count)

@@ -193,8 +193,7 @@ START_TEST(builtins)
     matrices();
     images();
     science();
-    gpud_close(client);
-    daemon_stop(&d);
+    daemon_end(&d, client);
 }
 END_TEST
 

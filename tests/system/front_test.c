@@ -39,9 +39,8 @@ START_TEST(front_killed_under_load)
 {
     struct daemon d;
     struct load load;
-    daemon_start(&d, "--backend", _i == 0 ? "sim" : "opencl", "--backend-options",
-                 _i == 0 ? "devices=1,items=10000000" : "", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", _i == 0 ? "sim" : "opencl", "--backend-options",
+                                  _i == 0 ? "devices=1,items=10000000" : "", NULL);
     gpud_buffer b = numbers(c, 1000);
     pid_t worker = daemon_worker(&d, 0);
     pid_t launcher = daemon_launcher(&d);
@@ -61,8 +60,7 @@ START_TEST(front_killed_under_load)
     ck_assert_int_eq(daemon_worker(&d, 0), worker);
     ck_assert_int_eq(daemon_launcher(&d), launcher);
     check_numbers(c, b, 1000);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -72,17 +70,14 @@ START_TEST(adopted_writer)
 {
     struct daemon d;
     float values[1000];
-    daemon_start(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
     gpud_kernel axpy = kernel_find(c, "axpy");
     gpud_buffer x = numbers(c, 1000);
     gpud_buffer y = numbers(c, 1000);
     gpud_arg args[] = {gpud_f32(1), gpud_in(x), gpud_inout(y)};
     gpud_job *job = NULL;
-    gpud_job_desc desc = {.size = sizeof desc};
     ck_gpud_ok(gpud_launch(c, axpy, args, 3, NULL, NULL, &job));
-    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
-    ck_until(gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.dispatched_ns != 0);
+    job_await_dispatch(c, job);
     daemon_kill(&d);
     daemon_spawn(&d);
     ck_gpud_ok(gpud_wait(job, PATIENCE));
@@ -91,8 +86,7 @@ START_TEST(adopted_writer)
     for (unsigned i = 0; i < 1000; i++) {
         ck_assert_float_eq(values[i], 2 * (float)i);
     }
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -100,8 +94,7 @@ END_TEST
 START_TEST(launcher_killed)
 {
     struct daemon d;
-    daemon_start(&d, "--backend", "sim", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
     gpud_kernel axpy = kernel_find(c, "axpy");
     gpud_buffer plain = numbers(c, 10);
     gpud_buffer sealed = numbers(c, 10);
@@ -120,8 +113,7 @@ START_TEST(launcher_killed)
     check_numbers(c, sealed, 10);
     ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, 0, x, NULL), GPUD_ERR_BUFFER_LOST);
     ck_assert(daemon_logged(&d, "the launcher is gone"));
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -134,8 +126,8 @@ START_TEST(sigterm_under_load)
     struct daemon d;
     static float out[LARGE + TAKEN * 1000];
     gpud_job *job[TAKEN];
-    daemon_start(&d, "--backend", "sim", "--backend-options", "items=1000000", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000000", NULL);
     gpud_kernel fill = kernel_find(c, "fill");
     for (unsigned i = 0; i < TAKEN; i++) {
         uint64_t count = i == TAKEN - 1 ? LARGE : 1000;
@@ -163,16 +155,14 @@ START_TEST(draining)
 {
     struct daemon d;
     float out[4];
-    daemon_start(&d, "--backend", "sim", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
     gpud_kernel fill = kernel_find(c, "fill");
     gpud_arg args[] = {gpud_f32(1), gpud_host_out(out, 4, GPUD_F32)};
     ck_gpud_ok(gpud_control(c, "drain", NULL));
     ck_gpud_err(gpud_call(c, fill, args, 2, NULL), GPUD_ERR_DRAINING);
     ck_gpud_ok(gpud_control(c, "resume", NULL));
     ck_gpud_ok(gpud_call(c, fill, args, 2, NULL));
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -211,8 +201,8 @@ START_TEST(reload)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(close(fd), 0);
     config_write(path, "[jobs]\nwindow = 5\n");
-    daemon_start(&d, "--backend", "sim", "--config", path, "--set", "jobs.queue_max=77", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--config", path, "--set", "jobs.queue_max=77", NULL);
     config_write(path, "[jobs]\nwindow = 6\nqueue_max = 9\n[staging]\ninput_bytes = 2M\n");
     ck_gpud_ok(gpud_control(c, "reload", NULL));
     ck_assert_uint_eq(setting(c, "window"), 6);
@@ -230,8 +220,7 @@ START_TEST(reload)
     static char log[DAEMON_OUTPUT];
     file_read(d.log, log, sizeof log);
     ck_assert_msg(strstr(log, "from the next start: staging.input_bytes") != NULL, "%s", log);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
     ck_assert_int_eq(unlink(path), 0);
 }
 END_TEST
@@ -297,8 +286,7 @@ START_TEST(no_driver)
     float y[4];
     gpud_arg args[] = {gpud_f32(1), gpud_host_out(y, 4, GPUD_F32)};
     ck_gpud_err(gpud_call(c, fill, args, 2, NULL), GPUD_ERR_NO_DEVICE);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -335,8 +323,7 @@ START_TEST(client_killed)
     struct daemon d;
     int told[2];
     char byte;
-    daemon_start(&d, "--backend", "sim", "--backend-options", "items=2000", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=2000", NULL);
     ck_assert_int_eq(pipe2(told, O_CLOEXEC), 0);
     struct doomed w = {d.url, told[1]};
     pid_t pid = process_start(doomed_work, &w);
@@ -352,8 +339,7 @@ START_TEST(client_killed)
     ck_until(query_value(c, "devices", "0", "buffers") == 0);
     ck_assert_uint_gt(query_value(c, "status", NULL, "cancelled"), 0);
     ck_assert_uint_lt(query_value(c, "status", NULL, "done"), 20);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 

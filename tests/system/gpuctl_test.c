@@ -105,8 +105,7 @@ START_TEST(files_come_first)
         {"x=in:@/proc/stat", "y=raw:/tmp/never"}, {"x=in:@/", "y=raw:/tmp/never"},
     };
     struct daemon d;
-    daemon_start(&d, "--backend", "sim", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
     uint64_t before = query_value(c, "status", NULL, "done");
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         int status = gpuctl(&d, out, err, "run", "scale", "--arg", "a=f32:2", "--arg", bad[i][0],
@@ -116,8 +115,7 @@ START_TEST(files_come_first)
     }
     ck_assert_uint_eq(query_value(c, "status", NULL, "done"), before);
     ck_assert_int_ne(access("/tmp/never", F_OK), 0);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -136,8 +134,7 @@ END_TEST
 START_TEST(devices_are_told)
 {
     struct daemon d;
-    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=2", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "devices=2", NULL);
     ck_until(query_value(c, "status", NULL, "serving") == 2);
     gpud_buffer b = {0};
     ck_gpud_ok(gpud_buffer_create_on(c, 1, gpud_shape_1d(GPUD_F32, 1000), 0, NULL, &b));
@@ -158,8 +155,7 @@ START_TEST(devices_are_told)
     }
     gpud_device_desc none = {.size = sizeof none};
     ck_gpud_err(gpud_device_info(c, 2, &none), GPUD_ERR_NOT_FOUND);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 

@@ -291,6 +291,23 @@ void daemon_start(struct daemon *d, const char *option, ...)
     daemon_wait_ready(d);
 }
 
+gpud_client *daemon_begin(struct daemon *d, const char *option, ...)
+{
+    va_list list;
+    va_start(list, option);
+    prepare(d, option, list);
+    va_end(list);
+    daemon_spawn(d);
+    daemon_wait_ready(d);
+    return client_open(d->url);
+}
+
+void daemon_end(struct daemon *d, gpud_client *c)
+{
+    gpud_close(c);
+    daemon_stop(d);
+}
+
 int daemon_wait(struct daemon *d)
 {
     int status = -1;
@@ -396,6 +413,13 @@ gpud_kernel kernel_find(gpud_client *c, const char *name)
     gpud_kernel k = {0};
     ck_gpud_ok(gpud_kernel_find(c, name, &k));
     return k;
+}
+
+void job_await_dispatch(gpud_client *c, const gpud_job *job)
+{
+    gpud_job_desc desc = {.size = sizeof desc};
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
+    ck_until(gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.dispatched_ns != 0);
 }
 
 static uint32_t find_row(const gpud_table *t, const char *row)

@@ -35,7 +35,10 @@ struct daemon {
 /* Makes the directory, starts gpud with these options (the last one NULL) and waits until it is
  * ready. */
 void daemon_start(struct daemon *d, const char *option, ...) __attribute__((sentinel));
-/* The same in two parts: a directory and the options, then the process, without waiting. */
+/* The same with a client of it, and the end of both. */
+gpud_client *daemon_begin(struct daemon *d, const char *option, ...) __attribute__((sentinel));
+void daemon_end(struct daemon *d, gpud_client *c);
+/* The start in two parts: a directory and the options, then the process, without waiting. */
 void daemon_prepare(struct daemon *d, const char *option, ...) __attribute__((sentinel));
 void daemon_spawn(struct daemon *d);
 void daemon_wait_ready(const struct daemon *d);
@@ -56,6 +59,8 @@ void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before);
 
 gpud_client *client_open(const char *url);
 gpud_kernel kernel_find(gpud_client *c, const char *name);
+/* Until it is with a worker. */
+void job_await_dispatch(gpud_client *c, const gpud_job *job);
 /* One cell of a table; rows are chosen by the text of their first column, NULL: the first row.
  * UINT64_MAX if there is no such row. */
 uint64_t query_value(gpud_client *c, const char *table, const char *row, const char *column);

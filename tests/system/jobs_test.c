@@ -16,14 +16,13 @@ static gpud_client *begin(const char *sim, const char *key, const char *value)
 {
     char set[64];
     (void)snprintf(set, sizeof set, "%s=%s", key, value);
-    daemon_start(&daemon_of_test, "--backend", "sim", "--backend-options", sim, "--set", set, NULL);
-    return client_open(daemon_of_test.url);
+    return daemon_begin(&daemon_of_test, "--backend", "sim", "--backend-options", sim, "--set", set,
+                        NULL);
 }
 
 static void end(gpud_client *c)
 {
-    gpud_close(c);
-    daemon_stop(&daemon_of_test);
+    daemon_end(&daemon_of_test, c);
 }
 
 static gpud_buffer make(gpud_client *c, uint64_t count)

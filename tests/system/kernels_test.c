@@ -16,14 +16,12 @@ static unsigned flipped; /* files of the cache */
 
 static gpud_client *begin(const char *option, const char *value)
 {
-    daemon_start(&daemon_of_test, "--backend", "opencl", option, value, NULL);
-    return client_open(daemon_of_test.url);
+    return daemon_begin(&daemon_of_test, "--backend", "opencl", option, value, NULL);
 }
 
 static void end(gpud_client *c)
 {
-    gpud_close(c);
-    daemon_stop(&daemon_of_test);
+    daemon_end(&daemon_of_test, c);
 }
 
 static int load(gpud_client *c, const char *source, const char *file, gpud_module *ret_module)

@@ -74,8 +74,7 @@ static void end(gpud_client *c)
 {
     ck_gpud_ok(gpud_ping(c, NULL));
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
-    gpud_close(c);
-    daemon_stop(&daemon_of_test);
+    daemon_end(&daemon_of_test, c);
 }
 
 /* ---- a bare connection ------------------------------------------------------------------------
@@ -506,8 +505,7 @@ START_TEST(out_of_descriptors)
     fill_works(other);
     gpud_close(other);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
-    gpud_close(c);
-    daemon_stop(&daemon_of_test);
+    daemon_end(&daemon_of_test, c);
 }
 END_TEST
 
@@ -538,8 +536,7 @@ START_TEST(sealed_until_refused)
     fill_works(other);
     gpud_close(other);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
-    gpud_close(c);
-    daemon_stop(&daemon_of_test);
+    daemon_end(&daemon_of_test, c);
 }
 END_TEST
 

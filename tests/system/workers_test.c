@@ -34,8 +34,7 @@ START_TEST(killed_under_load)
     ck_assert_uint_gt(query_value(c, "status", NULL, "replayed"), 0);
     ck_assert_uint_eq(query_value(c, "status", NULL, "failed"), 0);
     ck_assert_uint_eq(query_value(c, "status", NULL, "lost"), 0);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -66,8 +65,7 @@ START_TEST(stopped)
     ck_assert_int_eq(kill(worker, SIGSTOP), 0);
     ck_assert_int_eq(axpy_code(c, &error), 0);
     ck_assert_int_ne(daemon_worker(&d, 0), worker);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -80,16 +78,14 @@ START_TEST(faulting_device)
                                           "speed=0,script=launch:3=crash"};
     struct daemon d;
     gpud_error error;
-    daemon_start(&d, "--backend", "sim", "--backend-options", scripts[_i], NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", scripts[_i], NULL);
     pid_t worker = daemon_worker(&d, 0);
     ck_assert_int_eq(axpy_code(c, &error), 0);
     ck_assert_int_eq(axpy_code(c, &error), 0);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
     ck_assert_uint_eq(query_value(c, "status", NULL, "replayed"), 1);
     ck_assert_int_ne(daemon_worker(&d, 0), worker);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -99,14 +95,12 @@ START_TEST(always_faulting_device)
 {
     struct daemon d;
     gpud_error error;
-    daemon_start(&d, "--backend", "sim", "--backend-options", "speed=0,script=write:2+=fault",
-                 NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options",
+                                  "speed=0,script=write:2+=fault", NULL);
     ck_assert_int_eq(axpy_code(c, &error), GPUD_ERR_KERNEL_FAULT);
     ck_assert_int_eq(error.effects, GPUD_EFFECTS_NONE);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 2);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -116,9 +110,8 @@ START_TEST(cannot_be_killed)
 {
     struct daemon d;
     char text[1024];
-    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=2,speed=0", "--set",
-                 "daemon.min_devices=2", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "devices=2,speed=0",
+                                  "--set", "daemon.min_devices=2", NULL);
     gpud_error error;
     ck_assert_int_eq(axpy_code(c, &error), 0); /* compiled, too: that needs the launcher */
     pid_t launcher = daemon_launcher(&d);
@@ -138,8 +131,7 @@ START_TEST(cannot_be_killed)
     ck_until(
         (query_text(c, "devices", "0", "state", text, sizeof text), strcmp(text, "ready") == 0));
     ck_assert_int_eq(axpy_code(c, &error), 0);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -171,8 +163,7 @@ START_TEST(buffers_of_a_killed_worker)
     struct daemon d;
     struct notices notices = {0};
     float values[1000];
-    daemon_start(&d, "--backend", "sim", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
     ck_gpud_ok(gpud_set_event_cb(c, on_event, &notices));
     gpud_buffer sealed = filled(c, 5);
     gpud_buffer plain = filled(c, 6);
@@ -192,8 +183,7 @@ START_TEST(buffers_of_a_killed_worker)
     gpud_buffer_desc desc = {.size = sizeof desc};
     ck_gpud_ok(gpud_buffer_info(c, sealed, &desc));
     ck_assert_uint_eq(desc.state, GPUD_BUFFER_SEALED);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
@@ -202,24 +192,20 @@ END_TEST
 START_TEST(writer_is_not_replayed)
 {
     struct daemon d;
-    daemon_start(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
-    gpud_client *c = client_open(d.url);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
     gpud_buffer b = {0};
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 20000), 0, NULL, &b));
     gpud_job *job = NULL;
     gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
     ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, NULL, &job));
-    gpud_job_desc desc = {.size = sizeof desc};
-    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
-    ck_until(gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.dispatched_ns != 0);
+    job_await_dispatch(c, job);
     ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
     ck_gpud_err(gpud_wait(job, PATIENCE), GPUD_ERR_WORKER_LOST);
     gpud_error error = {.size = sizeof error};
     ck_gpud_ok(gpud_job_error(job, &error));
     ck_assert_int_eq(error.effects, GPUD_EFFECTS_MAYBE);
     gpud_job_free(job);
-    gpud_close(c);
-    daemon_stop(&d);
+    daemon_end(&d, c);
 }
 END_TEST
 
