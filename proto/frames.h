@@ -12,6 +12,7 @@
 #define FRAME_META_MAX 16384u /* bytes the front attaches to a buffer or a job, opaque to workers */
 #define FRAME_AFTER_MAX 32u   /* jobs one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u /* bytes of a fill pattern */
+#define FRAME_BINARY_MAX (64u * 1024u * 1024u) /* bytes of what a compiler makes */
 
 /* ---- records ------------------------------------------------------------------------------- */
 
@@ -291,7 +292,7 @@ enum frame_ref_tag {
     I(vendor)                                                                                      \
     S(text, PROTO_TEXT_MAX)                                                                        \
     S(log, PROTO_LOG_MAX)                                                                          \
-    B(binary, 64u * 1024u * 1024u)                                                                 \
+    B(binary, FRAME_BINARY_MAX)                                                                    \
     L(kernels, CKERNEL, PROTO_KERNELS_MAX)
 
 #define PROTO_FRAMES(MESSAGE)                                                                      \

@@ -284,6 +284,13 @@ void compile_run(struct compile_job *job, const struct backend *b, unsigned inde
     *job = (struct compile_job){.e = ERR_INIT, .backend_options = options};
     capbuf_init(&job->kernels, KERNELS_BYTES);
     int rc = run(job, b, index, request);
+    if (rc == 0 && job->compiled.binary_size > FRAME_BINARY_MAX) {
+        rc = err_set(&job->e, ERR_COMPILE_LIMIT, "the binary takes %zu bytes, at most %u",
+                     job->compiled.binary_size, FRAME_BINARY_MAX);
+    }
+    if (rc == ERR_NOMEM) { /* the compiler's memory is bounded, not the host's */
+        rc = ERR_COMPILE_LIMIT;
+    }
     job->response.code = rc;
     job->response.log = text_of(job->compiled.log, PROTO_LOG_MAX);
     if (rc == 0) {

@@ -13,6 +13,7 @@
 #include "build.h"
 #include "common/log.h"
 #include "daemon/compile/compile.h"
+#include "daemon/compile/exhaustion.h"
 #include "daemon/compile/scratch.h"
 
 #define REQUEST_FD  3
@@ -116,6 +117,9 @@ static int run(const struct options *o, const struct compile_request *request, s
     struct compile_job job;
     int real = dup(STDERR_FILENO);
     int captured = stderr_capture();
+    if (exhaustion_watch(captured, &e) != 0) {
+        log_warn("%s", e.text); /* an end for want of memory will look like a crash */
+    }
     compile_run(&job, b, o->index, o->options, request);
     stderr_add(&job, captured, said, sizeof said);
     (void)dup2(real, STDERR_FILENO);

@@ -200,11 +200,25 @@ static void judge_signal(const struct compiler *c, int signal, struct err *e)
         (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler wrote files larger than it may");
     } else if (signal == SIGKILL) {
         (void)err_set(e, ERR_COMPILE_LIMIT,
-                      "the compiler was killed: it took too much CPU time or memory");
+                      "the compiler was killed, perhaps because the host has no memory left");
     } else {
-        (void)err_set(e, ERR_COMPILE,
-                      "the compiler crashed (%s), perhaps for want of memory (limit %llu MiB)",
-                      strsignal(signal), (unsigned long long)(c->limits.memory >> 20));
+        (void)err_set(e, ERR_COMPILE, "the compiler crashed (%s)", strsignal(signal));
+    }
+}
+
+/* How one that wrote no answer says that it ended. */
+static void judge_silence(const struct compiler *c, int status, struct err *e)
+{
+    if (status == COMPILE_EXIT_MEMORY) {
+        (void)err_set(e, ERR_COMPILE_LIMIT,
+                      "the compiler ran out of memory: it may take %llu MiB "
+                      "(compile.memory_bytes)",
+                      (unsigned long long)(c->limits.memory >> 20));
+    } else if (status == COMPILE_EXIT_STACK) {
+        (void)err_set(e, ERR_COMPILE_LIMIT,
+                      "the compiler ran out of stack: the source nests too deeply");
+    } else {
+        (void)err_set(e, ERR_COMPILE, "the compiler ended without an answer, status %d", status);
     }
 }
 
@@ -238,8 +252,7 @@ static void judge_exit(struct compiler *c, struct task *t, int status)
     }
     int rc = read_answer(t, &response, &t->error);
     if (rc == ERR_COMPILE_LIMIT) { /* it wrote nothing */
-        (void)err_set(&t->error, ERR_COMPILE, "the compiler ended without an answer, status %d",
-                      WEXITSTATUS(status));
+        judge_silence(c, WEXITSTATUS(status), &t->error);
     }
     if (rc != 0 || response.code != 0 || c->cache == NULL) {
         return;

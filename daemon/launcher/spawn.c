@@ -49,11 +49,22 @@ static bool limit_set(int resource, uint64_t value)
     return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
 }
 
+#define CPU_GRACE_S 5u
+
+/* At its soft limit a process is told by SIGXCPU what ends it, and each second anew; at the hard
+ * one it is just killed. LLVM has a handler that makes light of the first. */
+static bool cpu_set(uint64_t seconds)
+{
+    struct rlimit limit = {.rlim_cur = seconds, .rlim_max = seconds + CPU_GRACE_S};
+    return seconds > RLIM_INFINITY - CPU_GRACE_S ? limit_set(RLIMIT_CPU, seconds)
+                                                 : setrlimit(RLIMIT_CPU, &limit) == 0;
+}
+
 /* NPROC counts all processes of the user, so it would limit others; the group is killed instead. */
 static bool limits_set(const struct spawn_limits *l)
 {
     bool ok = limit_set(RLIMIT_CORE, 0);
-    ok = ok && (l->cpu_s == 0 || limit_set(RLIMIT_CPU, l->cpu_s));
+    ok = ok && (l->cpu_s == 0 || cpu_set(l->cpu_s));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     /* the sanitizers reserve address space that they never use */
     ok = ok && (l->memory == 0 || limit_set(RLIMIT_AS, l->memory));

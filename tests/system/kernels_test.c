@@ -151,6 +151,55 @@ START_TEST(compile_bomb)
 }
 END_TEST
 
+/* The compiler's other limits: each is told in its own words. */
+static void check_limit(const char *setting, const char *source, const char *says)
+{
+    daemon_start(&daemon_of_test, "--backend", "opencl", "--set", "compile.cpu_s=60", "--set",
+                 "compile.wall_ms=60000", "--set", setting, NULL);
+    gpud_client *c = client_open(daemon_of_test.url);
+    gpud_module m = {0};
+    ck_gpud_err(load(c, source, "limit.cl", &m), GPUD_ERR_COMPILE_LIMIT);
+    const char *text = gpud_last_error()->text;
+    ck_assert_msg(strstr(text, says) != NULL, "%s", text);
+    unharmed(c);
+    end(c);
+}
+
+#define LARGE(bytes)                                                                               \
+    "__constant char large[" bytes "] = {1};\n"                                                    \
+    "__kernel void f(__global float *y) { y[0] = large[(int)y[1]]; }\n"
+
+START_TEST(compile_memory)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they get no limit */
+    check_limit("compile.memory_bytes=1G", LARGE("900000000"), "it may take 1024 MiB");
+#endif
+}
+END_TEST
+
+START_TEST(compile_stack)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* a crash is theirs to tell   \
+                                                                     */
+    enum { DEPTH = 200000 };
+    static char source[DEPTH + 128] = "__kernel void f(__global float *y) { y[0] = ";
+    size_t at = strlen(source);
+    memset(source + at, '-', DEPTH); /* "--": of no variable, but it is parsed first */
+    for (size_t i = at + 1; i < at + DEPTH; i += 2) {
+        source[i] = ' ';
+    }
+    memcpy(source + at + DEPTH, "y[1]; }", sizeof "y[1]; }");
+    check_limit("compile.memory_bytes=4G", source, "nests too deeply");
+#endif
+}
+END_TEST
+
+START_TEST(compile_output)
+{
+    check_limit("compile.memory_bytes=8G", LARGE("70000000"), "the binary takes 70");
+}
+END_TEST
+
 static int end_compiler(void *data)
 {
     (void)data;
@@ -474,6 +523,9 @@ int main(void)
     suite_add(suite, compile_error);
     suite_add(suite, include_refused);
     suite_add_loop(suite, compile_bomb, 2);
+    suite_add(suite, compile_memory);
+    suite_add(suite, compile_stack);
+    suite_add(suite, compile_output);
     suite_add(suite, compiler_crash);
     suite_add(suite, damaged_cache);
     suite_add(suite, full_disk);

@@ -1,10 +1,13 @@
 /* What the launcher's tests let it start: does what its first argument says. */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -77,12 +80,57 @@ static int spin(void)
     return 1;
 }
 
+/* Is a resource bounded exactly there? */
+static bool bound(int resource, uint64_t soft, uint64_t hard)
+{
+    struct rlimit limit;
+    return getrlimit((__rlimit_resource_t)resource, &limit) == 0 && limit.rlim_cur == soft &&
+           limit.rlim_max == hard;
+}
+
+#define FILE_BYTES (UINT64_C(256) << 20)
+
+/* 0 if a compiler's limits are as they were asked for; else the number of the one that is not */
+static int limits(void)
+{
+    int files = 0;
+    while (files < 1000 && dup(0) >= 0) {
+        files++;
+    }
+    if (files != 256 - 5) { /* 0 to 4 are open */
+        return 20;
+    }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    void *fits = mmap(NULL, UINT64_C(256) << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *more = mmap(NULL, UINT64_C(256) << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fits == MAP_FAILED || more != MAP_FAILED || errno != ENOMEM ||
+        !bound(RLIMIT_AS, UINT64_C(512) << 20, UINT64_C(512) << 20)) {
+        return 21;
+    }
+#endif
+    return !bound(RLIMIT_CPU, 9, 14)                      ? 22
+           : !bound(RLIMIT_FSIZE, FILE_BYTES, FILE_BYTES) ? 23
+           : !bound(RLIMIT_CORE, 0, 0)                    ? 24
+                                                          : 0;
+}
+
+/* Writes the last byte that a file may have, then the next. */
+static int write_beyond(void)
+{
+    int fd = memfd_create("large", MFD_CLOEXEC);
+    if (fd < 0 || pwrite(fd, "x", 1, (off_t)FILE_BYTES - 1) != 1) {
+        return 30;
+    }
+    return pwrite(fd, "x", 1, (off_t)FILE_BYTES) == 1 ? 31 : 32;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(void);
-    } MODE[] = {{"echo", echo}, {"check", check}, {"hang", hang}, {"breed", breed}, {"spin", spin}};
+    } MODE[] = {{"echo", echo}, {"check", check},   {"hang", hang},         {"breed", breed},
+                {"spin", spin}, {"limits", limits}, {"write", write_beyond}};
     for (size_t i = 0; argc > 1 && i < sizeof MODE / sizeof MODE[0]; i++) {
         if (strcmp(MODE[i].name, argv[1]) == 0) {
             return MODE[i].run();

@@ -361,7 +361,27 @@ START_TEST(a_compiler_has_its_processor_time)
     compiler_start(&b, 4, "spin", m.fd, (struct msg_l_compiler){.cpu_s = 1});
     int status = expect_end(&b, 4, false);
     ck_assert(WIFSIGNALED(status));
-    ck_assert(WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
+    ck_assert_int_eq(WTERMSIG(status), SIGXCPU);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
+/* The helper goes up to each limit and beyond it, and says what did not end where it should. */
+START_TEST(a_compiler_has_its_limits)
+{
+    struct bench b;
+    struct memfd m = memory();
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    compiler_start(&b, 5, "limits", m.fd,
+                   (struct msg_l_compiler){.cpu_s = 9, .memory = UINT64_C(512) << 20});
+    int status = expect_end(&b, 5, false);
+    ck_assert_msg(WIFEXITED(status), "%x", (unsigned)status);
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+    compiler_start(&b, 6, "write", m.fd, (struct msg_l_compiler){.cpu_s = 9});
+    status = expect_end(&b, 6, false);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ, "%x", (unsigned)status);
     bench_finish(&b);
     memfd_finish(&m);
 }
@@ -587,6 +607,7 @@ int main(void)
     tcase_add_test(all, another_front_adopts);
     tcase_add_test(all, a_compiler_has_its_time);
     tcase_add_test(all, a_compiler_has_its_processor_time);
+    tcase_add_test(all, a_compiler_has_its_limits);
     tcase_add_test(all, quit_leaves_no_process);
     tcase_add_test(all, workers_die_with_the_launcher);
     tcase_add_test(all, bad_frames_end_the_connection);
