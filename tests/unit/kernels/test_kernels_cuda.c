@@ -7,29 +7,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernels/builtin.h"
-#include "kernels/dialect.h"
-#include "language.h"
+#include "cuda_text.h"
 
 extern char **environ;
-
-static void write_source(FILE *f, struct bytes source, const char *name)
-{
-    struct capbuf out;
-    struct err e = ERR_INIT;
-    capbuf_init(&out, 16u << 20);
-    ck_assert_msg(dialect_translate(source, name, DIALECT_CUDA, true, &out, &e) == 0, "%s", e.text);
-    ck_assert_uint_eq(fwrite(out.data, 1, out.size, f), out.size);
-    capbuf_finish(&out);
-}
 
 static void write_all(const char *path)
 {
     FILE *f = fopen(path, "wb");
     ck_assert_ptr_nonnull(f);
-    write_source(f, bytes_str(language_source), "language.gk");
-    for (unsigned m = 0; m < builtin_module_count(); m++) {
-        write_source(f, builtin_module_source(m), builtin_module_name(m));
+    for (unsigned i = 0; i < cuda_text_count(); i++) {
+        struct capbuf out;
+        capbuf_init(&out, 16u << 20);
+        cuda_text_write(i, &out);
+        ck_assert_uint_eq(fwrite(out.data, 1, out.size, f), out.size);
+        capbuf_finish(&out);
     }
     ck_assert_int_eq(fclose(f), 0);
 }
@@ -42,20 +33,6 @@ static char *text_of(const char *path)
     ck_assert_uint_gt(fread(text, 1, (8u << 20) - 1, f), 0);
     fclose(f);
     return text;
-}
-
-static void check_entries(const char *ptx)
-{
-    unsigned module = 0;
-    for (unsigned k = 0; k < builtin_kernel_count(); k++) {
-        const struct signature *s = builtin_kernel(k, &module);
-        for (unsigned t = 0; t < (s->type_count == 0 ? 1 : s->type_count); t++) {
-            char entry[SIG_NAME + 8], line[128];
-            ck_assert_int_eq(signature_entry(s, s->type[t], entry, sizeof(entry), NULL), 0);
-            snprintf(line, sizeof(line), ".entry %s(", entry);
-            ck_assert_msg(strstr(ptx, line) != NULL, "no entry %s", entry);
-        }
-    }
 }
 
 START_TEST(test_nvcc)
@@ -79,7 +56,9 @@ START_TEST(test_nvcc)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "nvcc failed");
     char *ptx = text_of(binary);
-    check_entries(ptx);
+    for (unsigned i = 0; i < cuda_text_count(); i++) {
+        cuda_text_check(i, ptx);
+    }
     free(ptx);
     unlink(source);
     unlink(binary);
@@ -90,6 +69,7 @@ END_TEST
 int main(void)
 {
     if (access(NVCC, X_OK) != 0) {
+        fprintf(stderr, "skipped: no nvcc\n");
         return 77;
     }
     Suite *s = suite_create("cuda");
