@@ -17,7 +17,8 @@
 /* Room for the largest response; pages are taken when written. */
 #define COMPILE_RESPONSE_BYTES (66u * 1024u * 1024u)
 
-/* Exit codes of a gpud-compile that had to end without an answer: its memory or its stack ran out. */
+/* Exit codes of a gpud-compile that had to end without an answer: its memory or its stack ran out.
+ */
 #define COMPILE_EXIT_MEMORY 71
 #define COMPILE_EXIT_STACK  72
 

@@ -13,6 +13,7 @@
 #include "common/err.h"
 #include "common/memfd.h"
 #include "common/range.h"
+#include "proto/frames.h"
 
 struct front;
 struct job;
@@ -30,11 +31,6 @@ enum device_state {
     DEVICE_WAITING, /* its worker ended; the next one starts after a pause */
     DEVICE_ABSENT,  /* cannot be used: `reason` */
     DEVICE_STUCK,   /* its worker cannot be ended: quarantined */
-};
-
-struct device_pool {
-    uint64_t size, used, peak, cached, largest_free;
-    uint64_t allocations, frees, hits, failures, driver_calls, live;
 };
 
 struct device {
@@ -100,10 +96,10 @@ struct device {
     struct job *ready_tail;
     bool exclusive; /* a job runs alone */
 
-    uint64_t buffer_bytes; /* of live buffers */
-    uint64_t memory_limit; /* bytes, 0: its own memory */
-    struct device_pool pool;
-    bool pool_changed; /* since it was asked for */
+    uint64_t buffer_bytes;  /* of live buffers */
+    uint64_t memory_limit;  /* bytes, 0: its own memory */
+    struct msg_w_pool pool; /* as its worker told last */
+    bool pool_changed;      /* since it was asked for */
     uint64_t jobs_done;
     uint64_t busy_ns;
 };

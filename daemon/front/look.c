@@ -198,7 +198,7 @@ static void look_pool(struct look *l)
         if (d->hidden) {
             continue;
         }
-        const struct device_pool *p = &d->pool;
+        const struct msg_w_pool *p = &d->pool;
         const uint64_t row[] = {d->index,
                                 p->size,
                                 p->used,

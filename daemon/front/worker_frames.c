@@ -94,17 +94,7 @@ static int pool(struct device *d, struct bytes bytes, struct err *e)
     struct msg_w_pool m;
     int rc = proto_decode(&schema_msg_w_pool, bytes, &m, e);
     if (rc == 0) {
-        d->pool = (struct device_pool){.size = m.size,
-                                       .used = m.used,
-                                       .peak = m.peak,
-                                       .cached = m.cached,
-                                       .largest_free = m.largest_free,
-                                       .allocations = m.allocations,
-                                       .frees = m.frees,
-                                       .hits = m.hits,
-                                       .failures = m.failures,
-                                       .driver_calls = m.driver_calls,
-                                       .live = m.live};
+        d->pool = m;
     }
     return rc;
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/ranges.h"
+
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
                          struct err *e)
 {
@@ -55,14 +57,9 @@ int cuda_stream_begin(struct backend_stream *s, struct err *e)
     return 0;
 }
 
-static int ref_check(struct backend_ref ref, uint64_t size, const char *what, struct err *e)
+static struct backend_range range_of(struct backend_ref ref, uint64_t size)
 {
-    if (size == 0 || ref.offset > ref.block->size || size > ref.block->size - ref.offset) {
-        return err_set(e, ERR_RANGE, "%s: %llu bytes at %llu in a block of %llu", what,
-                       (unsigned long long)size, (unsigned long long)ref.offset,
-                       (unsigned long long)ref.block->size);
-    }
-    return 0;
+    return (struct backend_range){ref.block, ref.block->size, ref.offset, size};
 }
 
 static CUdeviceptr address_of(struct backend_ref ref)
@@ -73,7 +70,7 @@ static CUdeviceptr address_of(struct backend_ref ref)
 static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
                         uint64_t size, struct err *e)
 {
-    int rc = ref_check(dst, size, "write", e);
+    int rc = backend_range_check("write", range_of(dst, size), e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
     return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyHtoDAsync, address_of(dst), host, size,
                                s->stream)
@@ -83,7 +80,7 @@ static int stream_write(struct backend_stream *s, struct backend_ref dst, const 
 static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
                        struct err *e)
 {
-    int rc = ref_check(src, size, "read", e);
+    int rc = backend_range_check("read", range_of(src, size), e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
     return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyDtoHAsync, host, address_of(src), size,
                                s->stream)
@@ -93,12 +90,7 @@ static int stream_read(struct backend_stream *s, void *host, struct backend_ref 
 static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
                        uint64_t size, struct err *e)
 {
-    int rc = ref_check(dst, size, "copy to", e);
-    rc = rc == 0 ? ref_check(src, size, "copy from", e) : rc;
-    if (rc == 0 && dst.block == src.block && dst.offset < src.offset + size &&
-        src.offset < dst.offset + size) {
-        rc = err_set(e, ERR_INVALID, "copy: the ranges overlap");
-    }
+    int rc = backend_copy_check(range_of(dst, size), range_of(src, size), e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
     return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyDtoDAsync, address_of(dst), address_of(src),
                                size, s->stream)
@@ -143,12 +135,7 @@ static int words_set(struct backend_stream *s, CUdeviceptr at, const uint8_t *pa
 static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,
                        size_t pattern_size, uint64_t size, struct err *e)
 {
-    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)) != 0 ||
-        size % pattern_size != 0 || dst.offset % pattern_size != 0) {
-        return err_set(e, ERR_INVALID, "fill: %llu bytes at %llu with a pattern of %zu bytes",
-                       (unsigned long long)size, (unsigned long long)dst.offset, pattern_size);
-    }
-    int rc = ref_check(dst, size, "fill", e);
+    int rc = backend_fill_check(range_of(dst, size), pattern_size, e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
     return rc == 0 ? words_set(s, address_of(dst), pattern, period(pattern, pattern_size), size, e)
                    : rc;

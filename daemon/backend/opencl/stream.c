@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "daemon/backend/opencl/stream.h"
+#include "daemon/backend/ranges.h"
 
 #define EVENTS_MAX 4096u /* commands between two markers */
 
@@ -78,21 +79,16 @@ static int command_end(struct backend_stream *s, cl_int rc, const char *call, cl
     return 0;
 }
 
-static int ref_check(struct backend_ref ref, uint64_t size, const char *what, struct err *e)
+static struct backend_range range_of(struct backend_ref ref, uint64_t size)
 {
-    if (size == 0 || ref.offset > ref.block->size || size > ref.block->size - ref.offset) {
-        return err_set(e, ERR_RANGE, "%s: %llu bytes at %llu in a block of %llu", what,
-                       (unsigned long long)size, (unsigned long long)ref.offset,
-                       (unsigned long long)ref.block->size);
-    }
-    return 0;
+    return (struct backend_range){ref.block, ref.block->size, ref.offset, size};
 }
 
 static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
                         uint64_t size, struct err *e)
 {
     const struct opencl_api *cl = &s->device->cl;
-    int rc = ref_check(dst, size, "write", e);
+    int rc = backend_range_check("write", range_of(dst, size), e);
     if (rc == 0) {
         rc = command_begin(s, e);
     }
@@ -114,7 +110,7 @@ static int stream_read(struct backend_stream *s, void *host, struct backend_ref 
                        struct err *e)
 {
     const struct opencl_api *cl = &s->device->cl;
-    int rc = ref_check(src, size, "read", e);
+    int rc = backend_range_check("read", range_of(src, size), e);
     if (rc == 0) {
         rc = command_begin(s, e);
     }
@@ -136,14 +132,7 @@ static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct 
                        uint64_t size, struct err *e)
 {
     const struct opencl_api *cl = &s->device->cl;
-    int rc = ref_check(dst, size, "copy to", e);
-    if (rc == 0) {
-        rc = ref_check(src, size, "copy from", e);
-    }
-    if (rc == 0 && dst.block == src.block && dst.offset < src.offset + size &&
-        src.offset < dst.offset + size) {
-        rc = err_set(e, ERR_INVALID, "copy: the ranges overlap");
-    }
+    int rc = backend_copy_check(range_of(dst, size), range_of(src, size), e);
     if (rc == 0) {
         rc = command_begin(s, e);
     }
@@ -161,21 +150,11 @@ static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct 
     return command_end(s, status, "clEnqueueCopyBuffer", event, false, e);
 }
 
-static int fill_check(struct backend_ref dst, size_t pattern_size, uint64_t size, struct err *e)
-{
-    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)) != 0 ||
-        size % pattern_size != 0 || dst.offset % pattern_size != 0) {
-        return err_set(e, ERR_INVALID, "fill: %llu bytes at %llu with a pattern of %zu bytes",
-                       (unsigned long long)size, (unsigned long long)dst.offset, pattern_size);
-    }
-    return ref_check(dst, size, "fill", e);
-}
-
 static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,
                        size_t pattern_size, uint64_t size, struct err *e)
 {
     const struct opencl_api *cl = &s->device->cl;
-    int rc = fill_check(dst, pattern_size, size, e);
+    int rc = backend_fill_check(range_of(dst, size), pattern_size, e);
     if (rc == 0) {
         rc = command_begin(s, e);
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "daemon/backend/ranges.h"
 #include "daemon/backend/sim/sim.h"
 
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
@@ -82,21 +83,16 @@ static void enqueue(struct backend_stream *s, struct sim_command *c)
     pthread_mutex_unlock(&d->lock);
 }
 
-static int ref_check(struct backend_ref ref, uint64_t size, const char *what, struct err *e)
+static struct backend_range range_of(struct backend_ref ref, uint64_t size)
 {
-    if (size == 0 || ref.offset > ref.block->size || size > ref.block->size - ref.offset) {
-        return err_set(e, ERR_RANGE, "%s: %llu bytes at %llu in a block of %llu", what,
-                       (unsigned long long)size, (unsigned long long)ref.offset,
-                       (unsigned long long)ref.block->size);
-    }
-    return 0;
+    return (struct backend_range){ref.block, ref.block->size, ref.offset, size};
 }
 
 static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
                         uint64_t size, struct err *e)
 {
     struct sim_command *c = NULL;
-    int rc = ref_check(dst, size, "write", e);
+    int rc = backend_range_check("write", range_of(dst, size), e);
     if (rc == 0) {
         rc = command_new(SIM_COMMAND_WORK, SIM_WRITE, &c, e);
     }
@@ -113,7 +109,7 @@ static int stream_read(struct backend_stream *s, void *host, struct backend_ref 
                        struct err *e)
 {
     struct sim_command *c = NULL;
-    int rc = ref_check(src, size, "read", e);
+    int rc = backend_range_check("read", range_of(src, size), e);
     if (rc == 0) {
         rc = command_new(SIM_COMMAND_WORK, SIM_READ, &c, e);
     }
@@ -126,24 +122,11 @@ static int stream_read(struct backend_stream *s, void *host, struct backend_ref 
     return rc;
 }
 
-static int copy_check(struct backend_ref dst, struct backend_ref src, uint64_t size, struct err *e)
-{
-    int rc = ref_check(dst, size, "copy to", e);
-    if (rc == 0) {
-        rc = ref_check(src, size, "copy from", e);
-    }
-    if (rc == 0 && dst.block == src.block && dst.offset < src.offset + size &&
-        src.offset < dst.offset + size) {
-        rc = err_set(e, ERR_INVALID, "copy: the ranges overlap");
-    }
-    return rc;
-}
-
 static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
                        uint64_t size, struct err *e)
 {
     struct sim_command *c = NULL;
-    int rc = copy_check(dst, src, size, e);
+    int rc = backend_copy_check(range_of(dst, size), range_of(src, size), e);
     if (rc == 0) {
         rc = command_new(SIM_COMMAND_WORK, SIM_COPY, &c, e);
     }
@@ -156,21 +139,11 @@ static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct 
     return rc;
 }
 
-static int fill_check(struct backend_ref dst, size_t pattern_size, uint64_t size, struct err *e)
-{
-    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)) != 0 ||
-        size % pattern_size != 0 || dst.offset % pattern_size != 0) {
-        return err_set(e, ERR_INVALID, "fill: %llu bytes at %llu with a pattern of %zu bytes",
-                       (unsigned long long)size, (unsigned long long)dst.offset, pattern_size);
-    }
-    return ref_check(dst, size, "fill", e);
-}
-
 static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,
                        size_t pattern_size, uint64_t size, struct err *e)
 {
     struct sim_command *c = NULL;
-    int rc = fill_check(dst, pattern_size, size, e);
+    int rc = backend_fill_check(range_of(dst, size), pattern_size, e);
     if (rc == 0) {
         rc = command_new(SIM_COMMAND_WORK, SIM_FILL, &c, e);
     }
