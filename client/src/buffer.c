@@ -176,7 +176,8 @@ int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer)
     rc = buffer_get(client, buffer, &b, &e);
     if (rc == 0) {
         struct msg_buffer_seal msg = {.handle = b->daemon};
-        rc = client_call_done(client, &schema_msg_buffer_seal, &msg, CALL_SEQUENCED, &e);
+        rc = client_call_done(client, &schema_msg_buffer_seal, &msg, CALL_SEQUENCED,
+                              &schema_msg_buffer, &e);
     }
     client_leave(client);
     return error_report(rc, &e);
@@ -202,7 +203,8 @@ int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *nam
             .rights = (uint64_t)rights,
             .linger_ns = linger_ns,
         };
-        rc = client_call_done(client, &schema_msg_buffer_publish, &msg, CALL_SEQUENCED, &e);
+        rc = client_call_done(client, &schema_msg_buffer_publish, &msg, CALL_SEQUENCED,
+                              &schema_msg_buffer, &e);
     }
     client_leave(client);
     return error_report(rc, &e);

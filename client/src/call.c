@@ -136,12 +136,16 @@ int client_call(struct gpud_client *c, const struct schema *request, void *msg,
 }
 
 int client_call_done(struct gpud_client *c, const struct schema *request, void *msg,
-                     enum call_flag flags, struct err *e)
+                     enum call_flag flags, const struct schema *reply, struct err *e)
 {
     struct message *m = NULL;
     int rc = client_exchange(c, request, msg, flags, &m, e);
     if (rc == 0) {
-        rc = reply_error(m, e);
+        union {
+            struct msg_done done;
+            struct msg_buffer buffer;
+        } told;
+        rc = reply_decode(m, reply, &told, e);
         message_unref(m);
     }
     return rc;

@@ -61,10 +61,9 @@ struct gpud_client {
     uint64_t jobs_live;            /* not ended */
     uint64_t jobs_made;
     struct gpud_job *bucket[JOB_BUCKETS]; /* accepted ones by the daemon's number */
-    struct early *early;                  /* results that came before their ACCEPTED */
-    unsigned early_count;
-    struct job_list retry; /* refused as busy, to be sent again */
-    struct job_list ended; /* whose done callback has not run */
+    struct early *early;                  /* for results that come before their ACCEPTED */
+    struct job_list retry;                /* refused as busy, to be sent again */
+    struct job_list ended;                /* whose done callback has not run */
 
     gpud_event_cb event_cb;
     void *event_user;
@@ -108,9 +107,9 @@ enum call_flag { CALL_PLAIN = 0, CALL_SEQUENCED = 1 };
 int client_call(struct gpud_client *c, const struct schema *request, void *msg,
                 enum call_flag flags, const struct schema *reply, void *ret_reply,
                 struct message **ret_message, struct err *e);
-/* For a caller that needs nothing but success. */
+/* For a caller that needs nothing but success. reply: DONE or BUFFER. */
 int client_call_done(struct gpud_client *c, const struct schema *request, void *msg,
-                     enum call_flag flags, struct err *e);
+                     enum call_flag flags, const struct schema *reply, struct err *e);
 /* Sends a sequenced request whose answer nobody needs. */
 int client_post(struct gpud_client *c, const struct schema *request, void *msg, uint64_t *ret_seq,
                 struct err *e);

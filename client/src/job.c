@@ -8,12 +8,12 @@
 
 #define OUTPUT_ALIGN     64u /* bytes: a cache line, and wide enough for every vector type */
 #define RETRY_DEFAULT_NS (5 * NS_PER_MS)
-#define EARLY_MAX        4096
 
-/* A result that overtook the ACCEPTED of its job. */
+/* A result that overtook the ACCEPTED of its job. Each asynchronous job brings the room for one, so
+ * that there is room for all that can be meant, and for no more. */
 struct early {
     struct early *next;
-    struct message *m;
+    struct message *m; /* NULL: free */
     struct proto_result result;
 };
 
@@ -103,12 +103,72 @@ static void jobs_unlink(struct gpud_client *c, struct gpud_job *job)
     }
 }
 
+/* ---- early results -------------------------------------------------------------------------- */
+
+static void early_lend(struct gpud_client *c, struct gpud_job *job)
+{
+    struct early *early = job->early;
+    if (early != NULL) {
+        job->early = NULL;
+        job->lent = true;
+        early->next = c->early;
+        c->early = early;
+    }
+}
+
+/* Takes the room back that the job lent, a free one if there is any. */
+static void early_return(struct gpud_client *c, struct gpud_job *job)
+{
+    if (!job->lent) {
+        return;
+    }
+    struct early **at = &c->early;
+    while ((*at)->m != NULL && (*at)->next != NULL) {
+        at = &(*at)->next;
+    }
+    struct early *early = *at;
+    *at = early->next;
+    message_unref(early->m); /* of a result that nobody waits for */
+    free(early);
+    job->lent = false;
+}
+
+static void early_add(struct gpud_client *c, const struct proto_result *result, struct message *m)
+{
+    struct early *early = c->early;
+    while (early != NULL && early->m != NULL) {
+        early = early->next;
+    }
+    if (early != NULL) { /* otherwise no job waits for one */
+        early->m = message_ref(m);
+        early->result = *result;
+    }
+}
+
+/* The message is the caller's then. NULL: none came yet. */
+static struct message *early_take(struct gpud_client *c, uint64_t id,
+                                  struct proto_result *ret_result)
+{
+    struct early *early = c->early;
+    while (early != NULL && (early->m == NULL || early->result.job != id)) {
+        early = early->next;
+    }
+    if (early == NULL) {
+        return NULL;
+    }
+    struct message *m = early->m;
+    *ret_result = early->result;
+    early->m = NULL;
+    return m;
+}
+
 /* ---- end ----------------------------------------------------------------------------------- */
 
 static void job_destroy(struct gpud_job *job)
 {
     message_unref(job->reply);
     request_finish(&job->req);
+    free(job->early);
     free(job->sinks);
     while (job->aligned != NULL) {
         struct aligned *a = job->aligned;
@@ -191,6 +251,7 @@ static void job_end(struct gpud_client *c, struct gpud_job *job)
 {
     queue_remove(job);
     bucket_remove(c, job);
+    early_return(c, job);
     requests_end(&c->requests, &job->req);
     request_finish(&job->req);
     objects_reap(c);
@@ -238,41 +299,6 @@ static void job_end_error(struct gpud_client *c, struct gpud_job *job, const str
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void early_add(struct gpud_client *c, const struct proto_result *result, struct message *m)
-{
-    if (c->early_count == EARLY_MAX) {
-        return;
-    }
-    struct early *early = malloc(sizeof *early);
-    if (early == NULL) {
-        return;
-    }
-    early->m = message_ref(m);
-    early->result = *result;
-    early->next = c->early;
-    c->early = early;
-    c->early_count++;
-}
-
-static struct early *early_take(struct gpud_client *c, uint64_t id)
-{
-    for (struct early **at = &c->early; *at != NULL; at = &(*at)->next) {
-        struct early *early = *at;
-        if (early->result.job == id) {
-            *at = early->next;
-            c->early_count--;
-            return early;
-        }
-    }
-    return NULL;
-}
-
-static void early_destroy(struct early *early)
-{
-    message_unref(early->m);
-    free(early);
-}
-
 void job_result(struct gpud_client *c, const struct proto_result *result, struct message *m)
 {
     struct gpud_job *job = bucket_find(c, result->job);
@@ -293,10 +319,11 @@ static void accepted(struct gpud_client *c, struct gpud_job *job, uint64_t id)
     struct gpud_job **bucket = bucket_of(c, id);
     job->bucket_next = *bucket;
     *bucket = job;
-    struct early *early = early_take(c, id);
-    if (early != NULL) {
-        job_end_result(c, job, &early->result, early->m);
-        early_destroy(early);
+    struct proto_result result;
+    struct message *m = early_take(c, id, &result);
+    if (m != NULL) {
+        job_end_result(c, job, &result, m);
+        message_unref(m);
     }
 }
 
@@ -423,6 +450,13 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
         memcpy(job->sinks, sinks, sink_count * sizeof *sinks);
         job->sink_count = sink_count;
     }
+    if ((msg->flags & SUBMIT_ASYNC) != 0) {
+        job->early = calloc(1, sizeof *job->early);
+        if (job->early == NULL) {
+            job_destroy(job);
+            return err_set(e, ERR_NOMEM, "job");
+        }
+    }
     int rc = request_encode(&job->req, &schema_msg_submit, msg, e);
     if (rc != 0) {
         job_destroy(job);
@@ -462,6 +496,7 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
         return rc;
     }
     jobs_link(c, job);
+    early_lend(c, job);
     *ret_job = job;
     return 0;
 }
@@ -536,6 +571,20 @@ void job_abandon(struct gpud_job *job)
     job_destroy(job);
 }
 
+void jobs_forget_ids(struct gpud_client *c)
+{
+    for (struct gpud_job *job = c->jobs; job != NULL; job = job->next) {
+        if (!job->ended) {
+            bucket_remove(c, job);
+            job->id = 0;
+        }
+    }
+    for (struct early *early = c->early; early != NULL; early = early->next) {
+        message_unref(early->m);
+        early->m = NULL;
+    }
+}
+
 void jobs_finish(struct gpud_client *c)
 {
     struct gpud_job *next;
@@ -543,13 +592,11 @@ void jobs_finish(struct gpud_client *c)
         next = job->next;
         job->client = NULL;
         job->queue = NULL;
+        if (job->released) { /* in a forked child */
+            job_destroy(job);
+        }
     }
     c->jobs = NULL;
-    while (c->early != NULL) {
-        struct early *early = c->early;
-        c->early = early->next;
-        early_destroy(early);
-    }
 }
 
 bool job_callback_run(struct gpud_client *c)

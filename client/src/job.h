@@ -41,6 +41,8 @@ struct gpud_job {
     bool block;
     bool ended;
     bool released; /* the user has given it up */
+    bool lent;     /* the client has its `early` */
+    struct early *early;
     struct err error;
     struct message *reply; /* what `result` lies in; NULL: none */
     struct proto_result result;
@@ -78,6 +80,8 @@ void job_result(struct gpud_client *c, const struct proto_result *result, struct
 /* Sends again what was refused as busy and is due; returns when to be called again. */
 uint64_t jobs_retry_tick(struct gpud_client *c, uint64_t now_ns);
 void jobs_retry_fail(struct gpud_client *c, const struct err *why);
+/* Another daemon, which does not know the session: its numbers are others. */
+void jobs_forget_ids(struct gpud_client *c);
 /* The client goes: jobs stay for their owners. */
 void jobs_finish(struct gpud_client *c);
 /* Runs one done callback (without the lock); false if none is due. */

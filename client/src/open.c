@@ -187,7 +187,7 @@ static void bye(struct gpud_client *c)
     uint64_t kept = c->timeout_ns;
     if (c->session.state == SESSION_READY) {
         c->timeout_ns = BYE_NS < kept ? BYE_NS : kept;
-        (void)client_call_done(c, &schema_msg_bye, &msg, CALL_SEQUENCED, &e);
+        (void)client_call_done(c, &schema_msg_bye, &msg, CALL_SEQUENCED, &schema_msg_done, &e);
         c->timeout_ns = kept;
     }
 }

@@ -37,10 +37,15 @@ static void programs_unlink(struct gpud_client *c, struct gpud_program *p)
 
 void programs_finish(struct gpud_client *c)
 {
-    for (struct gpud_program *p = c->programs; p != NULL; p = p->next) {
+    struct gpud_program *next;
+    for (struct gpud_program *p = c->programs; p != NULL; p = next) {
+        next = p->next;
         p->client = NULL;
         if (p->sealed) {
             object_unlink(c, &p->object);
+        }
+        if (p->abandoned) {
+            program_destroy(&p->object);
         }
     }
     c->programs = NULL;
@@ -317,27 +322,41 @@ int gpud_program_seal(gpud_program *program)
     return error_report(rc, &e);
 }
 
+/* The daemon is told to forget it, too; its memory goes when that has been taken. */
+static void release(struct gpud_client *c, struct gpud_program *program)
+{
+    struct msg_program_free msg = {.program = program->object.daemon};
+    struct err e = ERR_INIT;
+    uint64_t seq = 0;
+    if (client_post(c, &schema_msg_program_free, &msg, &seq, &e) != 0) {
+        seq = requests_lowest(&c->requests); /* it goes with the session */
+    }
+    program->client = NULL;
+    program->object.freed_seq = seq;
+}
+
 void gpud_program_free(gpud_program *program)
 {
     if (program == NULL) {
         return;
     }
     struct gpud_client *c = program->client;
-    struct err e = ERR_INIT;
-    if (c == NULL || c->pid != getpid() || client_enter(c, &e) != 0) {
+    if (c == NULL) {
         program_destroy(&program->object);
         return;
     }
+    if (c->pid != getpid()) {
+        program->abandoned = true; /* lists may be in disorder here: gpud_close frees it */
+        return;
+    }
+    (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */
     programs_unlink(c, program);
-    if (program->sealed) {
-        struct msg_program_free msg = {.program = program->object.daemon};
-        uint64_t seq = 0;
-        if (client_post(c, &schema_msg_program_free, &msg, &seq, &e) != 0) {
-            seq = requests_lowest(&c->requests); /* it goes with the session */
-        }
-        program->client = NULL;
-        program->object.freed_seq = seq;
+    if (program->sealed && !c->closing) {
+        release(c, program);
     } else {
+        if (program->sealed) {
+            object_unlink(c, &program->object);
+        }
         program_destroy(&program->object);
     }
     client_leave(c);

@@ -19,6 +19,7 @@ struct gpud_program {
     uint8_t param_kind[PROTO_PARAMS_MAX]; /* enum gpud_param_kind */
     struct err failed;                    /* the first error of the building */
     bool sealed;
+    bool abandoned; /* freed in a forked child */
 };
 
 /* The client goes: programs stay for their owners. */

@@ -104,7 +104,7 @@ int gpud_job_cancel(gpud_client *client, uint64_t job)
     struct msg_cancel msg = {.job = job};
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = client_call_done(client, &schema_msg_cancel, &msg, CALL_PLAIN, &e);
+        rc = client_call_done(client, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done, &e);
         client_leave(client);
     }
     return error_report(rc, &e);
@@ -140,7 +140,7 @@ int gpud_control(gpud_client *client, const char *what, const char *value)
     struct msg_control msg = {.what = bytes_str(what), .value = bytes_str(value)};
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = client_call_done(client, &schema_msg_control, &msg, CALL_PLAIN, &e);
+        rc = client_call_done(client, &schema_msg_control, &msg, CALL_PLAIN, &schema_msg_done, &e);
         client_leave(client);
     }
     return error_report(rc, &e);

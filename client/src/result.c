@@ -1,4 +1,6 @@
 /* The user's view of a job. */
+#include <unistd.h>
+
 #include "client/src/job.h"
 #include "common/clock.h"
 
@@ -64,20 +66,26 @@ static bool any_ended(void *arg)
     return false;
 }
 
+static const gpud_job *first_of(const struct any *any)
+{
+    const gpud_job *first = NULL;
+    for (uint32_t i = 0; i < any->count && first == NULL; i++) {
+        first = any->jobs[i];
+    }
+    return first;
+}
+
 int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns, uint32_t *ret_index)
 {
     struct err e = ERR_INIT;
-    struct any any = {.jobs = jobs, .count = count};
-    const gpud_job *first = NULL;
-    for (uint32_t i = 0; i < count && first == NULL; i++) {
-        first = jobs[i];
-    }
+    struct any any = {.jobs = jobs, .count = jobs != NULL ? count : 0};
+    const gpud_job *first = first_of(&any);
     int rc = job_enter(first, &e);
     if (rc != 0) {
         return error_report(rc, &e);
     }
     struct gpud_client *c = first->client;
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
+    for (uint32_t i = 0; i < any.count && rc == 0; i++) {
         if (jobs[i] != NULL && jobs[i]->client != c) {
             rc = err_set(&e, ERR_INVALID, "jobs of several clients");
         }
@@ -231,7 +239,7 @@ static int cancel(struct gpud_job *job, struct err *e)
         return rc;
     }
     struct msg_cancel msg = {.job = job->id};
-    return client_call_done(c, &schema_msg_cancel, &msg, CALL_PLAIN, e);
+    return client_call_done(c, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done, e);
 }
 
 int gpud_cancel(gpud_job *job)
@@ -247,15 +255,17 @@ int gpud_cancel(gpud_job *job)
 
 void gpud_job_free(gpud_job *job)
 {
-    struct err e = ERR_INIT;
     if (job == NULL) {
         return;
     }
     struct gpud_client *c = job->client;
-    if (c == NULL || client_enter(c, &e) != 0) {
-        job_abandon(job); /* closed, or inherited by a fork: it is ours alone */
-        return;
+    if (c == NULL) {
+        job_abandon(job);
+    } else if (c->pid != getpid()) {
+        job->released = true; /* lists may be in disorder here: gpud_close frees it */
+    } else {
+        (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */
+        job_release(c, job);
+        client_leave(c);
     }
-    job_release(c, job);
-    client_leave(c);
 }

@@ -322,6 +322,9 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
         ready(c, expect, GPUD_EVENT_RECONNECTED);
     } else {
         s->taken = 0; /* another daemon counts its events anew */
+        if (w.resumed == 0) {
+            jobs_forget_ids(c);
+        }
         s->told_to = w.resumed != 0 ? expect : s->told_to;
         s->state = SESSION_RESTORE;
         s->restore_stage = 0;

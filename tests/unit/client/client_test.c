@@ -1,4 +1,3 @@
-#include <check.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,52 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/include/gpud/gpud.h"
-#include "tests/unit/client/fake.h"
-
-#define OK(call)         ck_assert_msg((call) == 0, "%s", gpud_last_error()->text)
-#define FAILS(call, err) ck_assert_str_eq(gpud_err_name(call), gpud_err_name(err))
-
-#define SECOND UINT64_C(1000000000)
-
-static struct fake *fake;
-static gpud_client *client;
-
-static void start(void)
-{
-    fake = fake_start(NULL);
-    OK(gpud_open(fake_url(fake), NULL, &client));
-}
-
-static void stop(void)
-{
-    gpud_close(client);
-    fake_stop(fake);
-}
-
-static gpud_kernel find(void)
-{
-    gpud_kernel k = {0};
-    OK(gpud_kernel_find(client, "touch", &k));
-    return k;
-}
-
-static gpud_buffer make(uint64_t count)
-{
-    gpud_buffer b = {0};
-    OK(gpud_buffer_create(client, gpud_shape_1d(GPUD_F32, count), 0, "b", &b));
-    return b;
-}
-
-/* Starts a launch on four bytes. */
-static gpud_job *launch(gpud_kernel k, uint32_t *data, uint32_t flags)
-{
-    gpud_arg args[] = {gpud_f32(1), gpud_host(data, 1, GPUD_U32)};
-    gpud_submit_options o = {.size = sizeof o, .flags = flags};
-    gpud_job *job = NULL;
-    OK(gpud_launch(client, k, args, 2, NULL, &o, &job));
-    return job;
-}
+#include "tests/unit/client/fixture.h"
 
 /* ---- the first line that a new user writes -------------------------------------------------- */
 
@@ -76,9 +30,11 @@ START_TEST(call_with_large_arrays)
     uint32_t *x = calloc(count, sizeof *x);
     gpud_arg args[] = {gpud_f32(2), gpud_host(x, count, GPUD_U32)};
     OK(gpud_call(client, k, args, 2, NULL));
+    size_t right = 0; /* one check: each one is a message of Check's */
     for (size_t i = 0; i < count; i++) {
-        ck_assert_uint_eq(x[i], 0x01010101u);
+        right += x[i] == 0x01010101u ? 1 : 0;
     }
+    ck_assert_uint_eq(right, count);
     OK(gpud_flush(client, GPUD_FOREVER));
     OK(gpud_ping(client, NULL));
     free(x);
@@ -739,7 +695,7 @@ static void *hammer(void *arg)
     return NULL;
 }
 
-/* Eight threads on one client; a ninth breaks the connection now and then. */
+/* Eight threads on one client. */
 START_TEST(many_threads)
 {
     gpud_kernel k = find();
@@ -821,9 +777,5 @@ int main(void)
     TCase *bare = tcase_create("bare");
     tcase_add_loop_test(bare, garbage, 0, 4);
     suite_add_tcase(suite, bare);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_tests(suite);
 }

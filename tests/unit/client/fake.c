@@ -107,7 +107,7 @@ static void aio_done(void *arg)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
-static struct fake *kept;
+static struct fake *kept; /* those that were left */
 static struct pipe_list {
     pthread_mutex_t lock;
     nng_pipe pipes[64];
@@ -171,11 +171,25 @@ struct fake *fake_start(const char *url)
     return f;
 }
 
+static void remove_dir(const struct fake *f)
+{
+    if (f->dir[0] != '\0') {
+        (void)unlink(f->url + strlen("ipc://"));
+        (void)rmdir(f->dir);
+    }
+}
+
+void fake_leave(struct fake *f)
+{
+    f->left_before = kept;
+    kept = f;
+    remove_dir(f);
+}
+
 void fake_stop(struct fake *f)
 {
     if (pipes.cut) {
-        kept =
-            f; /* nng_close of 1.5.2 may hang after nng_pipe_close: the test's process ends now */
+        fake_leave(f); /* the test's process ends now */
         return;
     }
     (void)nng_close(f->socket);
@@ -192,10 +206,7 @@ void fake_stop(struct fake *f)
     for (unsigned i = 0; i < BUFFERS; i++) {
         free(f->buffers[i].data);
     }
-    if (f->dir[0] != '\0') {
-        (void)unlink(f->url + strlen("ipc://"));
-        (void)rmdir(f->dir);
-    }
+    remove_dir(f);
     (void)pthread_mutex_unlock(&f->lock);
     (void)pthread_cond_destroy(&f->changed);
     (void)pthread_mutex_destroy(&f->lock);
@@ -212,6 +223,14 @@ void fake_mode(struct fake *f, enum fake_mode mode)
 {
     (void)pthread_mutex_lock(&f->lock);
     f->mode = mode;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fake_garble(struct fake *f, enum fake_garble how, uint64_t seed)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->garble = how;
+    f->seed = seed;
     (void)pthread_mutex_unlock(&f->lock);
 }
 

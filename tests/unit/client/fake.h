@@ -25,6 +25,9 @@ enum fake_mode {
  * ("tcp://127.0.0.1:0"). Exits the test on failure. */
 struct fake *fake_start(const char *url);
 void fake_stop(struct fake *f);
+/* Leaves it as it is until the process ends: nng_close of 1.5.2 may hang after connections that
+ * were closed by nng_pipe_close or ended before their handshake. */
+void fake_leave(struct fake *f);
 const char *fake_url(const struct fake *f);
 
 void fake_mode(struct fake *f, enum fake_mode mode);
@@ -40,6 +43,16 @@ void fake_drop(struct fake *f);
 void fake_restart(struct fake *f, bool adopts);
 /* Results of asynchronous jobs go out before the ACCEPTED of their job. */
 void fake_results_first(struct fake *f, bool on);
+enum fake_garble {
+    FAKE_GARBLE_NOT,
+    FAKE_GARBLE_KIND,   /* an answer of another kind */
+    FAKE_GARBLE_SHORT,  /* the first half of the answer */
+    FAKE_GARBLE_LONG,   /* something behind the answer */
+    FAKE_GARBLE_ERROR,  /* an ERROR whose code is none: chosen by the seed */
+    FAKE_GARBLE_RANDOM, /* some bytes changed: chosen by the seed */
+};
+/* Answers nonsense from now on, but to HELLO. */
+void fake_garble(struct fake *f, enum fake_garble how, uint64_t seed);
 /* Sends a notice that a buffer was lost (daemon's handle) when next asked. */
 void fake_lose(struct fake *f, uint64_t handle);
 

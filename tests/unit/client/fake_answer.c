@@ -4,15 +4,69 @@
 
 #include "tests/unit/client/fake_int.h"
 
+/* A sequence of numbers that looks like chance and is the same for the same seed (SplitMix64). */
+static uint64_t next_random(struct fake *f)
+{
+    uint64_t z = f->seed += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static void encode(const struct schema *schema, const void *msg, struct capbuf *out)
+{
+    struct err e = ERR_INIT;
+    capbuf_init(out, 64u << 20);
+    if (proto_encode(schema, msg, out, &e) != 0) {
+        (void)fprintf(stderr, "fake daemon: %s\n", e.text);
+        exit(1);
+    }
+}
+
+static void garble(struct fake *f, const struct schema *schema, struct capbuf *out)
+{
+    static const int64_t codes[] = {0, 5, -999, INT64_MIN, INT64_MAX};
+    struct msg_error error = {.step = INT64_MIN, .arg = INT64_MAX, .text = bytes_str("?")};
+    struct msg_pong pong = {.value = 1};
+    struct msg_done done = {0};
+    switch (f->garble) {
+    case FAKE_GARBLE_NOT:
+        break;
+    case FAKE_GARBLE_KIND:
+        capbuf_finish(out);
+        if (schema == &schema_msg_pong) {
+            encode(&schema_msg_done, &done, out);
+        } else {
+            encode(&schema_msg_pong, &pong, out);
+        }
+        break;
+    case FAKE_GARBLE_SHORT:
+        out->size /= 2;
+        break;
+    case FAKE_GARBLE_LONG:
+        (void)capbuf_append(out, "behind", 6);
+        break;
+    case FAKE_GARBLE_ERROR:
+        capbuf_finish(out);
+        error.code = codes[f->seed % (sizeof codes / sizeof codes[0])];
+        encode(&schema_msg_error, &error, out);
+        break;
+    case FAKE_GARBLE_RANDOM:
+        for (uint64_t i = 0, n = 1 + next_random(f) % 4; i < n && out->size > 0; i++) {
+            uint64_t at = next_random(f) % out->size;
+            out->data[at] = (uint8_t)next_random(f);
+        }
+        break;
+    }
+}
+
 void fake_answer(struct slot *s, const struct schema *schema, const void *msg)
 {
     struct capbuf out;
-    struct err e = ERR_INIT;
     nng_msg *reply = NULL;
-    capbuf_init(&out, 64u << 20);
-    if (proto_encode(schema, msg, &out, &e) != 0) {
-        (void)fprintf(stderr, "fake daemon: %s\n", e.text);
-        exit(1);
+    encode(schema, msg, &out);
+    if (schema != &schema_msg_welcome) {
+        garble(s->fake, schema, &out);
     }
     if (nng_msg_alloc(&reply, 0) != 0 || nng_msg_append(reply, out.data, out.size) != 0) {
         (void)fprintf(stderr, "fake daemon: no memory for an answer\n");

@@ -39,6 +39,8 @@ struct fake {
     pthread_cond_t changed;
     struct slot slots[SLOTS];
     enum fake_mode mode;
+    enum fake_garble garble;
+    uint64_t seed; /* of the next garbled answer */
     uint64_t max_inflight, order;
     uint64_t life; /* grows with each restart; part of handles and of the daemon's id */
     bool knows_session, results_first;
@@ -55,6 +57,7 @@ struct fake {
     uint64_t twice;
     uint64_t stale;
     uint64_t next_job;
+    struct fake *left_before;
 };
 
 union any {
