@@ -159,6 +159,39 @@ START_TEST(devices_are_told)
 }
 END_TEST
 
+/* A good file is read again; one with a mistake changes nothing and is told. */
+START_TEST(reload_reads_again)
+{
+    struct daemon d;
+    char file[160];
+    daemon_prepare(&d, "--backend", "sim", NULL);
+    (void)snprintf(file, sizeof file, "%s/gpud.conf", d.dir);
+    static const char warn[] = "[daemon]\nlog_level = warn\n";
+    static const char debug[] = "[daemon]\nlog_level = debug\n";
+    static const char bad[] = "[daemon]\nlog_level = loud\n";
+    file_write(file, warn, sizeof warn - 1);
+    d.args[d.arg_count++] = "--config";
+    d.args[d.arg_count++] = file;
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    ck_assert_int_eq(gpuctl(&d, out, err, "config", "check", file, NULL), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "config", "show", "-o", "csv", NULL), 0);
+    ck_assert_msg(strstr(out, "log_level,warn") != NULL, "%s", out);
+    file_write(file, debug, sizeof debug - 1);
+    ck_assert_int_eq(gpuctl(&d, out, err, "reload", NULL), 0);
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(gpuctl(&d, out, err, "config", "show", "-o", "csv", NULL), 0);
+    ck_assert_msg(strstr(out, "log_level,debug") != NULL, "%s", out);
+    file_write(file, bad, sizeof bad - 1);
+    ck_assert_int_eq(gpuctl(&d, out, err, "config", "check", file, NULL), 1);
+    ck_assert_int_eq(gpuctl(&d, out, err, "reload", NULL), 1);
+    ck_assert_msg(strstr(err, "loud") != NULL && strstr(err, "gpud.conf:2") != NULL, "%s", err);
+    ck_assert_int_eq(gpuctl(&d, out, err, "config", "show", "-o", "csv", NULL), 0);
+    ck_assert_msg(strstr(out, "log_level,debug") != NULL, "%s", out);
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gpuctl");
@@ -168,5 +201,6 @@ int main(void)
     suite_add(suite, files_come_first);
     suite_add(suite, sizes_that_mean_nothing_are_refused);
     suite_add(suite, devices_are_told);
+    suite_add(suite, reload_reads_again);
     return system_main(suite);
 }
