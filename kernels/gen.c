@@ -1,11 +1,14 @@
 /*
  * Runs at build time: kernels_gen text OUT.c FILE.gk… writes the sources as C data,
- * kernels_gen host OUT.c FILE.gk… writes the kernels as C functions.
+ * kernels_gen host OUT.c FILE.gk… writes the kernels as C functions,
+ * kernels_gen cuda OUT.cu FILE.gk writes one source as CUDA C, as gpud-compile makes it,
+ * kernels_gen fatbin OUT.c FILE.cu… takes in what nvcc made of those, FILE.fatbin beside each.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "kernels/dialect.h"
 
 #define SOURCE_MAX (1u << 20)
@@ -15,11 +18,12 @@ struct source {
     uint8_t *data;
     size_t size;
     char name[64]; /* of the module: the file's without folder and suffix */
+    const char *path;
 };
 
 static int source_read(const char *path, struct source *ret_source, struct err *e)
 {
-    struct source s = {0};
+    struct source s = {.path = path};
     const char *base = strrchr(path, '/');
     snprintf(s.name, sizeof(s.name), "%s", base != NULL ? base + 1 : path);
     s.name[strcspn(s.name, ".")] = 0;
@@ -105,8 +109,64 @@ static int host_write(const struct source *s, unsigned count, struct capbuf *out
     return r;
 }
 
+static int cuda_write(const struct source *s, unsigned count, struct capbuf *out, struct err *e)
+{
+    char file[80];
+    (void)count;
+    snprintf(file, sizeof(file), "%s.gk", s->name);
+    return dialect_translate(bytes_of(s->data, s->size), file, DIALECT_CUDA, true, out, e);
+}
+
+/* A fatbin is found by the text it was made of, so it cannot be taken for another version's. */
+static void fatbin_module(const struct source *s, struct capbuf *out)
+{
+    capbuf_printf(out,
+                  "__asm__(\".section .rodata\\n.balign 16\\nfatbin_%s:\\n\"\n"
+                  "\".incbin \\\"%.*sfatbin\\\"\\nfatbin_%s_end:\\n.byte 0\\n.previous\\n\");\n"
+                  "extern const uint8_t fatbin_%s[], fatbin_%s_end[];\n",
+                  s->name, (int)(strlen(s->path) - 2), s->path, s->name, s->name, s->name);
+}
+
+static int fatbin_write(const struct source *s, unsigned count, struct capbuf *out, struct err *e)
+{
+    (void)e;
+    capbuf_printf(out, "#include \"kernels/builtin_fatbin.h\"\n");
+    for (unsigned m = 0; m < count; m++) {
+        fatbin_module(&s[m], out);
+    }
+    capbuf_printf(out, "const struct builtin_fatbin builtin_fatbins[] = {\n");
+    for (unsigned m = 0; m < count; m++) {
+        struct hash h = hash_of(s[m].data, s[m].size);
+        capbuf_printf(out, "{\"%s\", fatbin_%s, fatbin_%s_end, {{", s[m].name, s[m].name,
+                      s[m].name);
+        for (unsigned b = 0; b < HASH_BYTES; b++) {
+            capbuf_printf(out, "%u,", h.byte[b]);
+        }
+        capbuf_printf(out, "}}},\n");
+    }
+    capbuf_printf(out, "{NULL, NULL, NULL, {{0}}}};\n");
+    return 0;
+}
+
+/* Is that what the file holds already? Then it keeps its time, and nothing is made of it anew. */
+static bool output_same(const char *path, const struct capbuf *out)
+{
+    FILE *f = fopen(path, "rb");
+    uint8_t *old = f == NULL ? NULL : malloc(out->size + 1);
+    bool same = old != NULL && fread(old, 1, out->size + 1, f) == out->size &&
+                memcmp(old, out->data, out->size) == 0;
+    free(old);
+    if (f != NULL) {
+        fclose(f);
+    }
+    return same;
+}
+
 static int output_write(const char *path, const struct capbuf *out, struct err *e)
 {
+    if (!out->failed && output_same(path, out)) {
+        return 0;
+    }
     FILE *f = fopen(path, "wb");
     if (f == NULL) {
         return err_errno(e, ERR_IO, "%s", path);
@@ -116,11 +176,28 @@ static int output_write(const char *path, const struct capbuf *out, struct err *
     return bad ? err_set(e, ERR_IO, "%s: not written", path) : 0;
 }
 
+typedef int (*write_fn)(const struct source *s, unsigned count, struct capbuf *out, struct err *e);
+
+static write_fn writer_of(const char *what)
+{
+    static const struct {
+        const char *what;
+        write_fn write;
+    } writers[] = {
+        {"text", text_write}, {"host", host_write}, {"cuda", cuda_write}, {"fatbin", fatbin_write}};
+    for (unsigned i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
+        if (strcmp(writers[i].what, what) == 0) {
+            return writers[i].write;
+        }
+    }
+    return NULL;
+}
+
 static int run(int argc, char **argv, struct err *e)
 {
-    bool host = strcmp(argv[1], "host") == 0;
+    write_fn writer = writer_of(argv[1]);
     unsigned count = (unsigned)argc - 3, read = 0;
-    struct source *sources = calloc(count, sizeof(*sources));
+    struct source *sources = calloc(count + 1, sizeof(*sources));
     struct capbuf out;
     int r = sources == NULL ? err_set(e, ERR_NOMEM, "sources") : 0;
     capbuf_init(&out, OUTPUT_MAX);
@@ -128,7 +205,8 @@ static int run(int argc, char **argv, struct err *e)
         r = source_read(argv[3 + read], &sources[read], e);
     }
     if (r == 0) {
-        r = host ? host_write(sources, count, &out, e) : text_write(sources, count, &out, e);
+        r = writer == NULL ? err_set(e, ERR_INVALID, "%s: not known", argv[1])
+                           : writer(sources, count, &out, e);
     }
     if (r == 0) {
         r = output_write(argv[2], &out, e);
@@ -144,8 +222,8 @@ static int run(int argc, char **argv, struct err *e)
 int main(int argc, char **argv)
 {
     struct err e = ERR_INIT;
-    if (argc < 4) {
-        fprintf(stderr, "usage: kernels_gen text|host OUT.c FILE.gk...\n");
+    if (argc < 3) {
+        fprintf(stderr, "usage: kernels_gen text|host|cuda|fatbin OUT FILE...\n");
         return 2;
     }
     if (run(argc, argv, &e) != 0) {

@@ -7,7 +7,9 @@
 
 #include "daemon/backend/cuda/binary.h"
 #include "daemon/backend/cuda/compile_cuda.h"
+#include "daemon/backend/cuda/compile_lex.h"
 #include "daemon/backend/cuda/compile_report.h"
+#include "kernels/builtin_fatbin.h"
 
 #define FILE_MAX 256u
 #define LOG_MAX  (1024u * 1024u) /* bytes */
@@ -58,7 +60,11 @@ static int image_take(struct bytes image, const struct image_arch *device,
              : image_is_elf(image)
                  ? image_cubin_read(image, device, &out->image, e)
                  : err_set(e, ERR_INVALID, "neither a cubin nor a fatbin: %zu bytes", image.size);
-    return rc == 0 ? output_copy(image, out, e) : rc;
+    rc = rc == 0 ? output_copy(image, out, e) : rc;
+    if (rc != 0) {
+        image_finish(&out->image);
+    }
+    return rc;
 }
 
 static int given_take(const struct backend_source *source, const char *file,
@@ -78,6 +84,29 @@ static int given_take(const struct backend_source *source, const char *file,
                                        : err_set(e, ERR_INVALID, "%s: no kernel is in it", file);
 }
 
+/* A built-in module, as its source tells, was compiled with gpud. false: it was not, or not for
+ * such a device. */
+static bool builtin_take(const struct backend_source *source, const char *file,
+                         const struct image_arch *device, struct compile_output *out,
+                         struct capbuf *log)
+{
+    struct bytes fat = builtin_fatbin_find(source->text);
+    bool plain = source->options == NULL || source->options[0] == '\0';
+    struct scan scan = {.kernel = NULL};
+    char *text = NULL;
+    if (!plain || fat.size == 0 || image_take(fat, device, out, NULL) != 0) {
+        return false;
+    }
+    /* where it cannot be read, kinds of arguments stay unknown: the front has the signatures */
+    if (lex_normalize(source->text, file, &text, NULL) == 0 &&
+        scan_source(text, file, &scan, NULL) == 0) {
+        report_complete(&out->image, &scan, NULL, 0, file, log);
+        scan_finish(&scan);
+    }
+    free(text);
+    return true;
+}
+
 static int output_make(const struct backend_source *source, const char *file,
                        struct compile_output *out, struct capbuf *log, struct err *e)
 {
@@ -88,7 +117,9 @@ static int output_make(const struct backend_source *source, const char *file,
     }
     switch (source->lang) {
     case BACKEND_LANG_CUDA:
-        return compile_cuda(source, file, &device, out, log, e);
+        return builtin_take(source, file, &device, out, log)
+                   ? 0
+                   : compile_cuda(source, file, &device, out, log, e);
     case BACKEND_LANG_PTX:
     case BACKEND_LANG_CUBIN:
         return given_take(source, file, &device, out, log, e);

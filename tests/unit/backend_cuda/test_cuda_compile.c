@@ -8,6 +8,7 @@
 #include "daemon/backend/cuda/compile.h"
 #include "daemon/backend/cuda/nvrtc.h"
 #include "kernels/builtin.h"
+#include "kernels/builtin_fatbin.h"
 #include "kernels/dialect.h"
 
 #define SKIPPED 77
@@ -307,7 +308,8 @@ START_TEST(every_builtin_module_compiles)
     ck_assert_msg(dialect_translate(builtin_module_source(m), file, DIALECT_CUDA, true, &out, &e) ==
                       0,
                   "%s", e.text);
-    int rc = compile_as(capbuf_view(&out), file, "", "sm_90", &c, &e);
+    /* an option, so that it is compiled here and now */
+    int rc = compile_as(capbuf_view(&out), file, "-DNOW", "sm_90", &c, &e);
     ck_assert_msg(rc == 0, "%s: %s\n%s", file, e.text, c.log != NULL ? c.log : "");
     for (unsigned k = 0; k < c.kernel_count; k++) {
         for (unsigned a = 0; a < c.kernels[k].arg_count; a++) {
@@ -317,6 +319,43 @@ START_TEST(every_builtin_module_compiles)
     }
     backend_compiled_finish(&c);
     capbuf_finish(&out);
+}
+END_TEST
+
+/* What nvcc made at build time: the same kernels with the same arguments as NVRTC makes now. */
+START_TEST(builtin_modules_were_compiled_beforehand)
+{
+    static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_120"};
+    struct backend_compiled c = {0};
+    struct err e = ERR_INIT;
+    struct capbuf text;
+    char file[80];
+    unsigned m = (unsigned)_i;
+    if (builtin_fatbins[0].name == NULL) {
+        return; /* built without nvcc */
+    }
+    capbuf_init(&text, 16u << 20);
+    snprintf(file, sizeof file, "%s.gk", builtin_module_name(m));
+    ck_assert_int_eq(
+        dialect_translate(builtin_module_source(m), file, DIALECT_CUDA, true, &text, &e), 0);
+    struct bytes fat = builtin_fatbin_find(capbuf_view(&text));
+    ck_assert_uint_gt(fat.size, 0);
+    for (unsigned a = 0; a < sizeof archs / sizeof archs[0]; a++) {
+        int rc = compile_as(capbuf_view(&text), file, "", archs[a], &c, &e);
+        ck_assert_msg(rc == 0, "%s %s: %s", file, archs[a], e.text);
+        ck_assert_ptr_nonnull(memmem(c.binary, c.binary_size, fat.data, fat.size));
+        ck_assert_uint_gt(c.kernel_count, 0);
+        for (unsigned k = 0; k < c.kernel_count; k++) {
+            for (unsigned i = 0; i < c.kernels[k].arg_count; i++) {
+                unsigned kind = c.kernels[k].arg[i].kind;
+                ck_assert_msg(kind == 1 || kind == 2, "%s %u: %u", c.kernels[k].entry, i, kind);
+            }
+        }
+        backend_compiled_finish(&c);
+    }
+    (void)capbuf_append(&text, "\n", 1); /* another text: it is compiled anew */
+    ck_assert_uint_eq(builtin_fatbin_find(capbuf_view(&text)).size, 0);
+    capbuf_finish(&text);
 }
 END_TEST
 
@@ -343,6 +382,8 @@ int main(void)
     tcase_add_test(t, too_many_kernels_are_refused);
     tcase_add_test(t, absence_names_the_package);
     tcase_add_loop_test(t, every_builtin_module_compiles, 0, (int)builtin_module_count());
+    tcase_add_loop_test(t, builtin_modules_were_compiled_beforehand, 0,
+                        (int)builtin_module_count());
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
