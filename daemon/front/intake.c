@@ -137,6 +137,20 @@ static void acknowledged(void *data, struct op *o)
     }
 }
 
+/* Of two with the same number the older gets no answer. */
+static void early(struct front *f, struct session *s, struct request *r)
+{
+    struct err e = ERR_INIT;
+    struct request *older = NULL;
+    if (session_early_put(s, r, r->msg.ping.seq, REORDER_MAX, &older, &e) != 0) {
+        reply_error(f, r, &e);
+    } else if (older != NULL) {
+        f->count.deduplicated++;
+        listener_drop(f->listener, older->slot);
+        request_destroy(older);
+    }
+}
+
 static void sequenced(struct front *f, struct session *s, struct request *r)
 {
     uint64_t seq = r->msg.ping.seq;
@@ -152,8 +166,8 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
     } else if (seq == s->expect) {
         admit(f, s, r);
         go_on(f, s);
-    } else if (session_early_put(s, r, seq, REORDER_MAX, &e) != 0) {
-        reply_error(f, r, &e);
+    } else {
+        early(f, s, r);
     }
 }
 

@@ -258,16 +258,30 @@ static int reply_done(struct request_context *c, uint64_t value, struct err *e)
     return proto_encode(&schema_msg_done, &m, c->out, e);
 }
 
+/* A handle of an earlier daemon. Whether that one had freed the buffer, or who had opened it, this
+ * one cannot know: letting go again is no error, so that a request sent again finds what it left.
+ */
+static bool from_before(const struct front *f, uint64_t handle)
+{
+    return handle >> 32 != 0 && handle >> 32 < f->buffers.first_generation;
+}
+
 int request_buffer_free(struct request_context *c, struct err *e)
 {
     struct buffer *b = NULL;
     uint64_t handle = c->r->msg.buffer_free.handle;
     int rc = find(c, handle, &b, e);
+    if (rc == ERR_STALE_HANDLE && from_before(c->f, handle)) {
+        return reply_done(c, 0, e);
+    }
     if (rc != 0) {
         return rc;
     }
     if (b->owner != c->s) {
         if (!session_opened_remove(c->s, handle)) {
+            if (from_before(c->f, handle)) {
+                return reply_done(c, 0, e);
+            }
             return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
                            (unsigned long long)handle);
         }
@@ -323,13 +337,15 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if (b->state != BUFFER_LIVE) {
-        return err_set(e, b->state == BUFFER_LOST ? ERR_BUFFER_LOST : ERR_STATE,
-                       "buffer %#llx is %s", (unsigned long long)b->handle, buffer_state_name(b));
+    if (b->state == BUFFER_LOST) {
+        return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", (unsigned long long)b->handle);
+    }
+    if (b->pending != NULL || b->state == BUFFER_CREATING) {
+        return err_set(e, ERR_STATE, "buffer %#llx is being %s: await that answer",
+                       (unsigned long long)b->handle, b->sealed ? "sealed" : "made");
     }
     if (b->sealed) {
-        return err_set(e, ERR_SEALED, "buffer %#llx is sealed already",
-                       (unsigned long long)b->handle);
+        return buffer_encode(b, c->out, e);
     }
     if (!descriptors_left()) {
         return err_set(e, ERR_LIMIT,

@@ -145,29 +145,28 @@ void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struc
 }
 
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
-                      struct err *e)
+                      struct request **ret_older, struct err *e)
 {
-    if (s->early_count >= window || seq - s->expect > window) {
-        return err_set(e, ERR_LIMIT,
-                       "request %llu came while %llu is awaited: more than %u ahead of its turn",
-                       (unsigned long long)seq, (unsigned long long)s->expect, window);
-    }
-    if (s->early_bytes + r->size > EARLY_BYTES_MAX) {
-        return err_set(e, ERR_BUSY, "%zu bytes of requests came before their turn", s->early_bytes);
-    }
     struct request **at = &s->early;
     /* every request begins with its sequence number */
     while (*at != NULL && (*at)->msg.ping.seq < seq) {
         at = &(*at)->next;
     }
-    if (*at != NULL && (*at)->msg.ping.seq == seq) {
-        return err_set(e, ERR_EXISTS, "request %llu came twice before its turn",
-                       (unsigned long long)seq);
+    struct request *older = *at != NULL && (*at)->msg.ping.seq == seq ? *at : NULL;
+    size_t freed = older != NULL ? older->size : 0;
+    if (seq - s->expect > window || (older == NULL && s->early_count >= window)) {
+        return err_set(e, ERR_LIMIT,
+                       "request %llu came while %llu is awaited: more than %u ahead of its turn",
+                       (unsigned long long)seq, (unsigned long long)s->expect, window);
     }
-    r->next = *at;
+    if (s->early_bytes - freed + r->size > EARLY_BYTES_MAX) {
+        return err_set(e, ERR_BUSY, "%zu bytes of requests came before their turn", s->early_bytes);
+    }
+    r->next = older != NULL ? older->next : *at;
     *at = r;
-    s->early_count++;
-    s->early_bytes += r->size;
+    s->early_count += older == NULL;
+    s->early_bytes += r->size - freed;
+    *ret_older = older;
     return 0;
 }
 

@@ -113,10 +113,10 @@ void op_destroy(struct op *o);
 void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
                  void *data);
 
-/* Puts a request that came early in its place; takes it. ERR_LIMIT over `window`, ERR_EXISTS twice.
- */
+/* Puts a request that came early in its place; takes it. One with the same number that was there
+ * goes: the caller's, or NULL. ERR_LIMIT over `window`. */
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
-                      struct err *e);
+                      struct request **ret_older, struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
 
 bool session_opened_add(struct session *s, uint64_t buffer);

@@ -166,6 +166,7 @@ START_TEST(sealed)
     gpud_buffer b = make(c, 8);
     ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(3)));
     ck_gpud_ok(gpud_buffer_seal(c, b));
+    ck_gpud_ok(gpud_buffer_seal(c, b)); /* it is: no harm */
     float v[8] = {0};
     gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
     ck_gpud_err(gpud_write(c, b, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_SEALED);

@@ -419,8 +419,15 @@ START_TEST(out_of_order_and_twice)
         ck_assert_uint_eq(first[i].size, again[i].size);
         ck_assert_mem_eq(first[i].data, again[i].data, first[i].size);
     }
-    ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), 4 * 6000);
-    ck_assert_uint_ge(query_value(c, "status", NULL, "deduplicated"), 3);
+    memset(first, 0, sizeof first);
+    (void)send_create(fd, 5, 5000); /* before its turn, and again: the older one gets no answer */
+    sent[0] = send_create(fd, 5, 5000);
+    sent[1] = send_create(fd, 4, 4000);
+    answers(fd, 2, sent, first);
+    ck_assert_uint_eq(kind_of(&first[0]), KIND_BUFFER);
+    ck_assert_uint_eq(kind_of(&first[1]), KIND_BUFFER);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), 4 * 15000);
+    ck_assert_uint_ge(query_value(c, "status", NULL, "deduplicated"), 4);
     (void)close(fd);
     end(c);
 }

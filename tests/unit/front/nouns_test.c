@@ -226,23 +226,32 @@ START_TEST(early_requests_wait_for_their_turn)
     struct session *s = session_new();
     struct request *r[] = {early(4), early(2), early(3)};
     struct err e = ERR_INIT;
+    struct request *older = NULL;
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(session_early_put(s, r[i], r[i]->msg.ping.seq, 4, &e), 0);
+        r[i]->size = 100;
+        ck_assert_int_eq(session_early_put(s, r[i], r[i]->msg.ping.seq, 4, &older, &e), 0);
+        ck_assert_ptr_null(older);
     }
     struct request *twice = early(3);
-    ck_assert_int_eq(session_early_put(s, twice, 3, 4, &e), ERR_EXISTS);
-    twice->msg.ping.seq = 6;
-    ck_assert_int_eq(session_early_put(s, twice, 6, 4, &e), ERR_LIMIT);
-    ck_assert_int_eq(session_early_put(s, twice, 5, 3, &e), ERR_LIMIT); /* three are there */
+    twice->size = 40; /* the newer one stays, in a window that is full, too */
+    ck_assert_int_eq(session_early_put(s, twice, 3, 3, &older, &e), 0);
+    ck_assert_ptr_eq(older, r[2]);
+    ck_assert_uint_eq(s->early_count, 3);
+    ck_assert_uint_eq(s->early_bytes, 240);
+    r[2] = twice;
+    twice = older;
+    ck_assert_int_eq(session_early_put(s, twice, 6, 4, &older, &e), ERR_LIMIT);
+    ck_assert_int_eq(session_early_put(s, twice, 5, 3, &older, &e), ERR_LIMIT); /* it is full */
     ck_assert_ptr_null(session_early_take(s));
     for (uint64_t seq = 2; seq <= 4; seq++) {
         s->expect = seq;
         struct request *taken = session_early_take(s);
         ck_assert_ptr_nonnull(taken);
         ck_assert_uint_eq(taken->msg.ping.seq, seq);
+        ck_assert(seq != 3 || taken == r[2]);
     }
     ck_assert_ptr_null(session_early_take(s));
-    ck_assert_uint_eq(s->early_count, 0);
+    ck_assert_uint_eq(s->early_count + s->early_bytes, 0);
     for (int i = 0; i < 3; i++) {
         free(r[i]);
     }

@@ -191,7 +191,8 @@ START_TEST(a_broken_connection_leaves_nothing_in_the_way)
 {
     struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
     struct err e = ERR_INIT;
-    ck_assert_int_eq(session_early_put(s, early(3, slot_at(1)), 3, 8, &e), 0);
+    struct request *older = NULL;
+    ck_assert_int_eq(session_early_put(s, early(3, slot_at(1)), 3, 8, &older, &e), 0);
     struct op *o = op_create(s, 1, slot_at(2));
     s->expect = 2;
     s->wait = slot_at(3);
@@ -208,7 +209,7 @@ START_TEST(a_broken_connection_leaves_nothing_in_the_way)
     ck_assert_ptr_null(o->slot);
     ck_assert_ptr_null(s->wait);
     struct request *again = early(3, slot_at(4));
-    int rc = session_early_put(s, again, 3, 8, &e);
+    int rc = session_early_put(s, again, 3, 8, &older, &e);
     ck_assert_msg(rc == 0, "%s", e.text);
 }
 END_TEST
