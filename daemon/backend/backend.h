@@ -70,6 +70,28 @@ struct backend_memory_ops {
     void (*unregister_host)(struct backend_device *d, void *data);
 };
 
+/* Optional table (NULL: memory comes by `alloc`): pages of device memory at addresses of the
+ * caller's choice. A range is a block: commands take (range, offset) as any other, over borders of
+ * pages too. Called by the pool only; each may take long. */
+struct backend_page_ops {
+    /* Bytes of a page, a power of two; 0: this device has none. */
+    uint64_t (*page_bytes)(struct backend_device *d);
+    /* `bytes` of addresses, whole pages; nothing behind them. */
+    int (*reserve)(struct backend_device *d, uint64_t bytes, struct backend_block **ret_range,
+                   struct err *e);
+    void (*release)(struct backend_device *d, struct backend_block *range); /* nothing is mapped */
+    /* A page, mapped nowhere; its name is not 0. ERR_DEVICE_MEMORY. */
+    int (*create)(struct backend_device *d, uint64_t *ret_page, struct err *e);
+    void (*destroy)(struct backend_device *d, uint64_t page); /* mapped nowhere */
+    int (*map)(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t page,
+               struct err *e);
+    /* All commands on the page have completed. Its bytes stay. */
+    int (*unmap)(struct backend_device *d, struct backend_block *range, uint64_t at, struct err *e);
+    /* What was mapped in [at, at + bytes) may be read and written from now on. */
+    int (*access)(struct backend_device *d, struct backend_block *range, uint64_t at,
+                  uint64_t bytes, struct err *e);
+};
+
 /* One argument of a launch, in the kernel's order. */
 struct backend_arg {
     enum { BACKEND_ARG_MEMORY, BACKEND_ARG_VALUE, BACKEND_ARG_LOCAL } kind;
@@ -242,6 +264,7 @@ struct backend {
     int (*enumerate)(const char *options, unsigned *ret_count, struct err *e);
     const struct backend_device_ops *device;
     const struct backend_memory_ops *memory;
+    const struct backend_page_ops *pages; /* optional */
     const struct backend_stream_ops *stream;
     const struct backend_marker_ops *marker;
     const struct backend_module_ops *module;

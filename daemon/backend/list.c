@@ -40,6 +40,12 @@ static bool memory_complete(const struct backend_memory_ops *o)
     return o && o->alloc && o->free && !o->register_host == !o->unregister_host;
 }
 
+static bool pages_complete(const struct backend_page_ops *o)
+{
+    return !o || (o->page_bytes && o->reserve && o->release && o->create && o->destroy && o->map &&
+                  o->unmap && o->access);
+}
+
 static bool stream_complete(const struct backend_stream_ops *o)
 {
     return o && o->create && o->destroy && o->write && o->read && o->copy && o->fill && o->launch &&
@@ -70,8 +76,8 @@ int backend_check(const struct backend *b, struct err *e)
         bool complete;
     } tables[] = {
         {"device", device_complete(b->device)}, {"memory", memory_complete(b->memory)},
-        {"stream", stream_complete(b->stream)}, {"marker", marker_complete(b->marker)},
-        {"module", module_complete(b->module)},
+        {"page", pages_complete(b->pages)},     {"stream", stream_complete(b->stream)},
+        {"marker", marker_complete(b->marker)}, {"module", module_complete(b->module)},
     };
     for (unsigned i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (!tables[i].complete) {

@@ -1,5 +1,5 @@
 /*
- * Device memory of this worker: the pool over the back end's blocks. Thread: the loop's.
+ * Device memory of this worker: the pool over the back end's pages or blocks. Thread: the loop's.
  */
 #ifndef WORKER_MEMORY_H
 #define WORKER_MEMORY_H
@@ -11,7 +11,8 @@
 #include "daemon/pool/pool.h"
 
 struct memory {
-    struct pool *pool; /* owned */
+    struct pool *pool;       /* owned */
+    struct pool_pages pages; /* what the pool draws on: one of the two */
     struct pool_blocks blocks;
     const struct backend *b;
     struct backend_device *d; /* not owned */

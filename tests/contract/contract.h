@@ -78,6 +78,7 @@ struct backend_launch launch_of(const struct call *c, uint64_t global, uint64_t 
 
 void contract_device(Suite *suite);
 void contract_memory(Suite *suite);
+void contract_pages(Suite *suite);
 void contract_stream(Suite *suite);
 void contract_module(Suite *suite);
 void contract_launch(Suite *suite);

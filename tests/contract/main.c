@@ -36,6 +36,7 @@ int main(void)
     Suite *suite = suite_create(contract_backend);
     contract_device(suite);
     contract_memory(suite);
+    contract_pages(suite);
     contract_stream(suite);
     contract_module(suite);
     contract_launch(suite);

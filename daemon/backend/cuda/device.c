@@ -277,6 +277,7 @@ const struct backend backend_cuda = {
     .enumerate = enumerate,
     .device = &device_ops,
     .memory = &cuda_memory_ops,
+    .pages = &cuda_page_ops,
     .stream = &cuda_stream_ops,
     .marker = &cuda_marker_ops,
     .module = &cuda_module_ops,

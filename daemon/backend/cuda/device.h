@@ -46,6 +46,7 @@ int cuda_devices(const struct cuda_driver *cu, const char *options,
 
 extern const struct backend backend_cuda;
 extern const struct backend_memory_ops cuda_memory_ops;
+extern const struct backend_page_ops cuda_page_ops;
 extern const struct backend_stream_ops cuda_stream_ops;
 extern const struct backend_marker_ops cuda_marker_ops;
 extern const struct backend_module_ops cuda_module_ops;

@@ -19,6 +19,7 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
         .bandwidth = UINT64_C(16) << 30,
         .items = UINT64_C(1) << 30,
         .launch_ns = 5000,
+        .pages = true,
     };
     const struct {
         const char *key;
@@ -33,8 +34,8 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
         {"launch_ns", 0, UINT64_C(1000000000), &c.launch_ns},
     };
     char script[SCRIPT_MAX] = "";
-    int rc =
-        options_check(options, "devices memory streams speed bandwidth items launch_ns script", e);
+    int rc = options_check(
+        options, "devices memory streams speed bandwidth items launch_ns pages script", e);
     for (unsigned i = 0; rc == 0 && i < sizeof numbers / sizeof numbers[0]; i++) {
         rc = option_u64(options, numbers[i].key, numbers[i].min, numbers[i].max, numbers[i].value,
                         e);
@@ -42,6 +43,7 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
     if (rc == 0) {
         rc = option_double(options, "speed", 0.0, 1e9, &c.speed, e);
     }
+    rc = rc == 0 ? option_bool(options, "pages", &c.pages, e) : rc;
     option_text(options, "script", script, sizeof script);
     if (rc == 0) {
         rc = script_parse(script, &c.script, e);
@@ -102,6 +104,7 @@ static void device_close(struct backend_device *d)
     if (!d) {
         return;
     }
+    sim_pages_finish(d);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
     free(d);
@@ -149,6 +152,7 @@ const struct backend backend_sim = {
     .enumerate = enumerate,
     .device = &device_ops,
     .memory = &sim_memory_ops,
+    .pages = &sim_page_ops,
     .stream = &sim_stream_ops,
     .marker = &sim_marker_ops,
     .module = &sim_module_ops,

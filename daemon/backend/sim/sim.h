@@ -27,6 +27,7 @@ struct sim_config {
     uint64_t bandwidth; /* bytes per second */
     uint64_t items;     /* work items per second */
     uint64_t launch_ns; /* of each command */
+    bool pages;         /* memory is mapped in pages: see pages.c */
     struct script script;
 };
 
@@ -35,7 +36,10 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
 struct backend_device {
     struct sim_config config;
     unsigned index;
-    uint64_t used; /* bytes */
+    uint64_t used;    /* bytes */
+    int page_file;    /* once a range is reserved */
+    bool *page_taken; /* owned; NULL before */
+    uint64_t page_next;
     backend_wake_fn wake;
     void *wake_data;
     pthread_mutex_t lock;
@@ -126,11 +130,14 @@ int sim_launch_make(const struct backend_module *m, const char *entry,
                     const struct backend_launch *launch, struct sim_launch *ret_launch,
                     struct err *e);
 
+void sim_pages_finish(struct backend_device *d); /* all ranges are released */
+
 int sim_compile(unsigned index, const struct backend_source *source,
                 struct backend_compiled *ret_compiled, struct err *e);
 
 extern const struct backend backend_sim;
 extern const struct backend_memory_ops sim_memory_ops;
+extern const struct backend_page_ops sim_page_ops;
 extern const struct backend_stream_ops sim_stream_ops;
 extern const struct backend_marker_ops sim_marker_ops;
 extern const struct backend_module_ops sim_module_ops;
