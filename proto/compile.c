@@ -101,6 +101,7 @@ int compile_response_write(const struct compile_response *response, struct memfd
         .vendor = response->vendor,
         .text = response->text,
         .log = response->log,
+        .compiler = response->compiler,
         .binary = response->binary,
         .kernels = response->kernels,
     };
@@ -138,6 +139,7 @@ int compile_response_read(const struct memfd *m, struct compile_response *ret_re
         .vendor = (int)msg.vendor,
         .text = msg.text,
         .log = msg.log,
+        .compiler = msg.compiler,
         .binary = msg.binary,
         .kernels = msg.kernels,
     };

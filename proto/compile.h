@@ -38,6 +38,7 @@ struct compile_response {
     int vendor;
     struct bytes text;         /* the error's chain */
     struct bytes log;          /* the compiler's messages */
+    struct bytes compiler;     /* the stamp of its file, may be empty */
     struct bytes binary;       /* code 0 only */
     struct proto_list kernels; /* CKERNEL records: proto_list_next(&it, &schema_ckernel, …) */
 };

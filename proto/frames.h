@@ -286,12 +286,14 @@ enum frame_ref_tag {
     S(arch, 128)                                                                                   \
     B(source, PROTO_SOURCE_MAX)                                                                    \
     S(signature, PROTO_TEXT_MAX)
-/* code 0 or ERR_*; log: the compiler's messages, also when it succeeded */
+/* code 0 or ERR_*; log: the compiler's messages, also when it succeeded; compiler: the stamp of its
+ * file (common/stamp.h), empty if the architecture says which one it is */
 #define MSG_C_RESPONSE(U, I, S, B, L)                                                              \
     I(code)                                                                                        \
     I(vendor)                                                                                      \
     S(text, PROTO_TEXT_MAX)                                                                        \
     S(log, PROTO_LOG_MAX)                                                                          \
+    S(compiler, PROTO_TEXT_MAX)                                                                    \
     B(binary, FRAME_BINARY_MAX)                                                                    \
     L(kernels, CKERNEL, PROTO_KERNELS_MAX)
 

@@ -228,6 +228,9 @@ struct backend_compiled {
     char *log; /* the compiler's messages with the user's file name, line and column; may be NULL */
     struct backend_compiled_kernel *kernels;
     unsigned kernel_count;
+    /* the file of the compiler where `arch` does not tell its version, else "": what was kept of
+     * another version is made anew */
+    char compiler[512];
 };
 
 /* The values of proto's enum proto_lang, which this folder does not see. */

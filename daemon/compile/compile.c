@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/stamp.h"
 #include "daemon/compile/source.h"
 #include "kernels/dialect.h"
 
@@ -295,6 +296,8 @@ void compile_run(struct compile_job *job, const struct backend *b, unsigned inde
     job->response.log = text_of(job->compiled.log, PROTO_LOG_MAX);
     if (rc == 0) {
         job->response.binary = bytes_of(job->compiled.binary, job->compiled.binary_size);
+        job->response.compiler =
+            bytes_str(stamp_make(job->compiled.compiler, job->stamp, sizeof job->stamp));
         return;
     }
     job->response.vendor = job->e.vendor;

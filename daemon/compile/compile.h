@@ -14,6 +14,7 @@ struct compile_job {
     struct capbuf kernels;
     struct err e;
     const char *backend_options; /* not owned */
+    char stamp[PROTO_TEXT_MAX];  /* of the compiler */
 };
 
 /* Fills the response whatever happens. `options` are the back end's own. Finish it afterwards. */

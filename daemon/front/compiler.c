@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/stamp.h"
 #include "daemon/front/cache.h"
 
 #define CACHE_BYTES    (UINT64_C(1024) * 1024 * 1024)
@@ -376,6 +377,14 @@ static int task_create(struct compiler *c, const struct compiler_request *r, com
     return 0;
 }
 
+/* Was the compiler replaced since? Its version is no part of the key: the front does not know it.
+ */
+static bool outdated(const struct compile_response *response)
+{
+    char stamp[PROTO_TEXT_MAX + 1];
+    return bytes_to_str(response->compiler, stamp, sizeof stamp) && stamp_changed(stamp);
+}
+
 /* An entry that does not read as an answer is as good as damaged. */
 static bool from_cache(struct compiler *c, struct task *t)
 {
@@ -388,6 +397,10 @@ static bool from_cache(struct compiler *c, struct task *t)
         free(t->answer);
         t->answer = NULL;
         rc = CACHE_DAMAGED;
+    } else if (rc == CACHE_HIT && outdated(&response)) {
+        free(t->answer);
+        t->answer = NULL;
+        rc = CACHE_MISS;
     }
     c->stats.hits += rc == CACHE_HIT ? 1 : 0;
     c->stats.misses += rc == CACHE_MISS ? 1 : 0;

@@ -156,6 +156,7 @@ int cuda_compile(unsigned index, const struct backend_source *source,
     if (rc == 0) {
         out.kernels = output.image.kernels;
         out.kernel_count = output.image.kernel_count;
+        memcpy(out.compiler, output.compiler, sizeof out.compiler);
         rc = cuda_binary_wrap(source->arch, bytes_of(output.data, output.size), &out, why);
     }
     if (rc != 0) {

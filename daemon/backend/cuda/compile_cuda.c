@@ -339,6 +339,7 @@ int compile_cuda(const struct backend_source *source, const char *file,
     rc = rc == 0 ? output_take(c, &out) : rc;
     rc = rc == 0 ? image_take(c, &out) : rc;
     rc = rc == 0 ? report(c, &out) : rc;
+    memcpy(out.compiler, c->nvrtc.file, sizeof out.compiler);
     compiler_finish(c);
     if (rc != 0) {
         free(out.data);

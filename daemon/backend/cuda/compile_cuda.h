@@ -8,6 +8,7 @@ struct compile_output {
     struct image image;
     uint8_t *data; /* owned: cubin, or PTX with its NUL */
     size_t size;
+    char compiler[512]; /* NVRTC's file */
 };
 
 /* On ERR_COMPILE the log is complete; the output is untouched on failure. */

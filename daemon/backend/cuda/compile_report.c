@@ -111,16 +111,15 @@ void report_complete(struct image *image, const struct scan *scan, const struct 
                      unsigned alias_count, const char *file, struct capbuf *log)
 {
     for (unsigned i = 0; i < image->kernel_count; i++) {
-        kernel_complete(&image->kernels[i], scan);
+        if (image->kernels[i].unfit[0] == '\0') {
+            kernel_complete(&image->kernels[i], scan);
+        }
     }
     aliases_enter(image, alias, alias_count);
     overloads_rename(image, file, log);
     if (image->left_out > 0) {
         (void)capbuf_printf(
-            log,
-            "%s: note: %u kernels are left out, %s among them: over %u arguments, or a name "
-            "of over %zu bytes\n",
-            file, image->left_out, image->left_out_name, IMAGE_ARGS_MAX,
-            sizeof image->kernels->entry - 1);
+            log, "%s: note: %u kernels with names of over %zu bytes are left out: %s…\n", file,
+            image->left_out, sizeof image->kernels->entry - 1, image->left_out_name);
     }
 }

@@ -53,6 +53,13 @@ struct backend_compiled_kernel *image_kernel_add(struct image *i, const char *en
     return k;
 }
 
+void image_kernel_unfit(struct backend_compiled_kernel *k)
+{
+    k->arg_count = 0;
+    snprintf(k->unfit, sizeof k->unfit, "it takes over %u arguments: put them into a struct",
+             IMAGE_ARGS_MAX);
+}
+
 bool image_is_elf(struct bytes b)
 {
     return b.size >= 4 && memcmp(b.data, "\177ELF", 4) == 0;

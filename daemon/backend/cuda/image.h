@@ -29,7 +29,7 @@ bool image_arch_read(const char *text, struct image_arch *ret_arch);
 struct image {
     struct backend_compiled_kernel *kernels; /* owned: image_finish, or taken over */
     unsigned kernel_count;
-    unsigned left_out; /* kernels that cannot be launched: too many arguments, too long a name */
+    unsigned left_out; /* kernels with too long a name */
     char left_out_name[128];
 };
 
@@ -37,6 +37,8 @@ void image_finish(struct image *i);
 /* One more kernel, zeroed but for its name; NULL with *ret_rc = 0 if it is left out. */
 struct backend_compiled_kernel *image_kernel_add(struct image *i, const char *entry, int *ret_rc,
                                                  struct err *e);
+/* It takes more arguments than a launch can have. */
+void image_kernel_unfit(struct backend_compiled_kernel *k);
 
 bool image_is_elf(struct bytes b);
 bool image_is_fatbin(struct bytes b);

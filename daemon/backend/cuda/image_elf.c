@@ -330,10 +330,7 @@ static int kernel_take(const struct elf *f, uint32_t symbol, const Elf64_Sym *s,
     rc = sections_take(f, k, &fits);
     rc = rc == 0 ? common_take(f, symbol, k) : rc;
     if (rc == 0 && !fits) {
-        snprintf(out->left_out_name, sizeof out->left_out_name, "%s", k->entry);
-        out->left_out++;
-        memset(k, 0, sizeof *k);
-        out->kernel_count--;
+        image_kernel_unfit(k);
     }
     return rc;
 }

@@ -63,31 +63,30 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The headers beside the library: ../include of its folder, wherever links lead. */
-static void include_find(void *lib, char out[PATH_MAX])
+/* Wherever links lead. */
+static bool file_find(void *lib, char out[PATH_MAX])
+{
+    struct link_map *map = NULL;
+    return dlinfo(lib, RTLD_DI_LINKMAP, &map) == 0 && realpath(map->l_name, out) != NULL;
+}
+
+/* The headers beside the library: ../include of its folder. */
+static void include_find(const char *file, char out[PATH_MAX])
 {
     static const char *const beside[] = {"../include", "../../include", "../../../include"};
-    struct link_map *map = NULL;
-    char real[PATH_MAX];
     char path[PATH_MAX];
-    out[0] = '\0';
-    if (dlinfo(lib, RTLD_DI_LINKMAP, &map) != 0 || realpath(map->l_name, real) == NULL) {
-        return;
-    }
-    *strrchr(real, '/') = '\0';
+    char probe[PATH_MAX + 16];
+    int folder = (int)(strrchr(file, '/') - file);
     for (size_t i = 0; i <= COUNT(beside); i++) {
-        int n = i < COUNT(beside) ? snprintf(path, sizeof path, "%s/%s", real, beside[i])
+        int n = i < COUNT(beside) ? snprintf(path, sizeof path, "%.*s/%s", folder, file, beside[i])
                                   : snprintf(path, sizeof path, "%s/include", GPUD_CUDA_TOOLKIT);
-        char probe[PATH_MAX];
-        if (n < 0 || (size_t)n >= sizeof path - 32) {
-            continue;
-        }
         (void)snprintf(probe, sizeof probe, "%s/cuda_fp16.h", path);
-        if (access(probe, R_OK) == 0 && realpath(path, out) != NULL) {
+        if (n > 0 && (size_t)n < sizeof path && access(probe, R_OK) == 0 &&
+            realpath(path, out) != NULL) {
             return;
         }
-        out[0] = '\0';
     }
+    out[0] = '\0';
 }
 
 static int entries_resolve(void *lib, struct nvrtc *n, struct err *e)
@@ -135,7 +134,11 @@ int nvrtc_load(const char *path, struct nvrtc *ret_nvrtc, struct err *e)
     if (rc != NVRTC_SUCCESS) {
         return nvrtc_error(&n, rc, "nvrtcVersion", e);
     }
-    include_find(lib, n.include);
+    char file[PATH_MAX];
+    if (file_find(lib, file)) {
+        include_find(file, n.include);
+        (void)snprintf(n.file, sizeof n.file, "%s", strlen(file) < sizeof n.file ? file : "");
+    }
     *ret_nvrtc = n;
     return 0;
 }

@@ -38,6 +38,7 @@ struct nvrtc {
 #undef X
     const char *(*GetErrorString)(int result);
     int major, minor;
+    char file[512];         /* the library's own, "" if its path is longer */
     char include[PATH_MAX]; /* the toolkit's headers, "" if they are not installed */
 };
 

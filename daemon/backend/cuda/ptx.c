@@ -198,10 +198,7 @@ static int entry_read(struct reader *r, struct image *out)
         return refuse(r, "an .entry without a body");
     }
     if (k != NULL && !fits) {
-        snprintf(out->left_out_name, sizeof out->left_out_name, "%s", k->entry);
-        out->left_out++;
-        memset(k, 0, sizeof *k);
-        out->kernel_count--;
+        image_kernel_unfit(k);
     }
     return block_skip(r);
 }

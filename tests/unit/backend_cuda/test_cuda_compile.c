@@ -103,6 +103,7 @@ START_TEST(reports_what_kernels_need)
     ck_assert_uint_eq(k->shared_bytes, 384);
     ck_assert_uint_gt(k->constant_bytes, 0);
     ck_assert_uint_eq(k->max_group, 96);
+    ck_assert_msg(strstr(c.compiler, "/libnvrtc") != NULL, "%s", c.compiler);
     backend_compiled_finish(&c);
 }
 END_TEST
@@ -134,6 +135,29 @@ START_TEST(kernels_are_found_by_plain_names)
     ck_assert_msg(compile(text, "--name-expression=anon", &c, &e) == 0, "%s", e.text);
     (void)find(&c, "stat");
     (void)find(&c, "anon");
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+START_TEST(tells_what_cannot_be_launched)
+{
+    struct backend_compiled c = {0};
+    struct err e = ERR_INIT;
+    char text[4096] = "extern \"C\" __global__ void many(int *a";
+    for (unsigned i = 0; i < 33; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, ", int a%u", i);
+    }
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used,
+             ") { *a = a32; }\n__global__ void l%0150d(int *a) { *a = 1; }\n"
+             "extern \"C\" __global__ void few(int *a) { *a = 1; }\n",
+             7);
+    ck_assert_msg(compile(text, "", &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c.kernel_count, 2);
+    ck_assert_ptr_nonnull(strstr(find(&c, "many")->unfit, "over 32 arguments"));
+    ck_assert_str_eq(find(&c, "few")->unfit, "");
+    ck_assert_ptr_nonnull(strstr(c.log, "names of over 127 bytes"));
     backend_compiled_finish(&c);
 }
 END_TEST
@@ -345,6 +369,7 @@ START_TEST(builtin_modules_were_compiled_beforehand)
         ck_assert_msg(rc == 0, "%s %s: %s", file, archs[a], e.text);
         ck_assert_ptr_nonnull(memmem(c.binary, c.binary_size, fat.data, fat.size));
         ck_assert_uint_gt(c.kernel_count, 0);
+        ck_assert_str_eq(c.compiler, ""); /* it is of gpud's own version */
         for (unsigned k = 0; k < c.kernel_count; k++) {
             for (unsigned i = 0; i < c.kernels[k].arg_count; i++) {
                 unsigned kind = c.kernels[k].arg[i].kind;
@@ -373,6 +398,7 @@ int main(void)
     tcase_add_test(t, reports_arguments);
     tcase_add_test(t, reports_what_kernels_need);
     tcase_add_test(t, kernels_are_found_by_plain_names);
+    tcase_add_test(t, tells_what_cannot_be_launched);
     tcase_add_test(t, takes_options);
     tcase_add_test(t, knows_the_c_librarys_headers);
     tcase_add_test(t, an_architecture_too_new_gets_ptx);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/stamp.h"
 #include "daemon/front/compiler.h"
 #include "tests/unit/front/fake_launcher.h"
 #include "tests/unit/front/scratch.h"
@@ -159,12 +160,15 @@ static void end_run(struct run *run, int status, bool timed_out)
     memfd_finish(&run->response);
 }
 
+static char compiler_stamp[512]; /* told by answers */
+
 static void answer(struct run *run, int code, const char *binary, const char *text)
 {
     struct err e = ERR_INIT;
     struct compile_response response = {.code = code,
                                         .text = bytes_str(text),
                                         .log = bytes_str("log"),
+                                        .compiler = bytes_str(compiler_stamp),
                                         .binary = bytes_str(binary)};
     ck_assert_int_eq(compile_response_write(&response, &run->response, &e), 0);
     end_run(run, 0, false);
@@ -484,6 +488,35 @@ START_TEST(a_damaged_binary_is_made_again)
 }
 END_TEST
 
+START_TEST(another_compiler_makes_it_again)
+{
+    struct outcome o;
+    const char *library = scratch_path(dir, "libcompiler.so.1");
+    scratch_write(library, "old", 3);
+    (void)stamp_make(library, compiler_stamp, sizeof compiler_stamp);
+    for (unsigned i = 0; i < 4; i++) {
+        start("source", &o);
+        if (i == 0 || i == 2) {
+            struct run run = take_run();
+            answer(&run, 0, i == 0 ? "first" : "second", "");
+        }
+        loop_until(&loop, &o.done);
+        ck_assert_str_eq(o.binary, i < 2 ? "first" : "second");
+        if (i == 1) {
+            scratch_write(library, "newer", 5);
+            (void)stamp_make(library, compiler_stamp, sizeof compiler_stamp);
+        }
+    }
+    ck_assert_int_eq(unlink(library), 0); /* gone: what it made is all there is */
+    start("source", &o);
+    loop_until(&loop, &o.done);
+    ck_assert_str_eq(o.binary, "second");
+    ck_assert_uint_eq(stats().started, 2);
+    ck_assert_uint_eq(stats().damaged, 0);
+    compiler_stamp[0] = '\0';
+}
+END_TEST
+
 START_TEST(a_cache_that_cannot_be_used_is_done_without)
 {
     struct outcome o;
@@ -540,6 +573,7 @@ int main(void)
     tcase_add_test(tc, ids_of_others);
     tcase_add_test(tc, destroyed_with_work_at_hand);
     tcase_add_test(tc, a_damaged_binary_is_made_again);
+    tcase_add_test(tc, another_compiler_makes_it_again);
     tcase_add_test(tc, a_cache_that_cannot_be_used_is_done_without);
     tcase_add_test(tc, a_source_that_is_too_long);
     suite_add_tcase(suite, tc);
