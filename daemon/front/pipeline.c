@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -26,12 +27,14 @@
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
 
-#define CONTEXTS        2048u /* requests unanswered at once, over all sessions */
-#define DRAIN_NS        (30 * NS_PER_S)
-#define LAST_ANSWERS_NS NS_PER_S
-#define STOP_S          10u
-#define AWAY_NS         NS_PER_S         /* so late is a timer only if this process stood still */
-#define DRAIN_LOOK_NS   (20 * NS_PER_MS) /* while it ends */
+#define CONTEXTS         2048u /* requests unanswered at once, over all sessions */
+#define DRAIN_NS         (30 * NS_PER_S)
+#define LAST_ANSWERS_NS  NS_PER_S
+#define REPLACE_TRIES    50u
+#define REPLACE_PAUSE_NS (20 * NS_PER_MS)
+#define STOP_S           10u
+#define AWAY_NS          NS_PER_S         /* so late is a timer only if this process stood still */
+#define DRAIN_LOOK_NS    (20 * NS_PER_MS) /* while it ends */
 
 /* ---- requests
  * ------------------------------------------------------------------------------------ */
@@ -312,6 +315,21 @@ static int open_launcher(struct front *f, struct err *e)
     return launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
 }
 
+/* One that is about to be gone may still hold its lock and accept: then the next try finds another.
+ * Nothing can be served meanwhile. */
+static int replace_launcher(struct front *f, struct err *e)
+{
+    const struct timespec pause = {.tv_nsec = (long)REPLACE_PAUSE_NS};
+    descriptors_reserve_open();
+    int rc = open_launcher(f, e);
+    for (unsigned i = 0; rc != 0 && i < REPLACE_TRIES; i++) {
+        (void)nanosleep(&pause, NULL);
+        rc = open_launcher(f, e);
+    }
+    descriptors_reserve_close();
+    return rc;
+}
+
 /* After the launcher's end: what its workers had is given up as after any worker's end. */
 static void start_anew(struct front *f)
 {
@@ -323,9 +341,7 @@ static void start_anew(struct front *f)
     for (unsigned i = 0; i < f->device_count; i++) {
         (void)worker_ended(f, f->device[i]->worker, SIGKILL);
     }
-    descriptors_reserve_open();
-    int rc = open_launcher(f, &e);
-    descriptors_reserve_close();
+    int rc = replace_launcher(f, &e);
     if (rc != 0) {
         log_error("%s", e.text);
         f->exit_code = 1;

@@ -103,6 +103,8 @@ START_TEST(include_refused)
         (void)snprintf(source, sizeof source, "%s%s", sources[i], good);
         ck_gpud_err(gpud_module_load(c, GPUD_LANG_OPENCL, source, strlen(source), &o, &m),
                     GPUD_ERR_COMPILE);
+        ck_assert_msg(strstr(gpud_last_error()->text, "is not allowed") != NULL, "%s",
+                      gpud_last_error()->text); /* not read and then found wrong */
         ck_assert_ptr_null(strstr(gpud_last_error()->text, "root:"));
         ck_assert_ptr_null(strstr(log, "root:"));
     }

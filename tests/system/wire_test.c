@@ -1,6 +1,7 @@
 /* Bytes on the wire that no library would send: broken, too large, too deep, twice, too early, or
  * none at all. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -491,6 +492,32 @@ START_TEST(silent_connections)
 }
 END_TEST
 
+/* What a line of a file in the daemon's /proc says behind its name. */
+static unsigned long proc_value(const char *file, const char *name)
+{
+    static char text[DAEMON_OUTPUT];
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)daemon_of_test.pid, file);
+    file_read(path, text, sizeof text);
+    const char *line = strstr(text, name);
+    ck_assert_ptr_nonnull(line);
+    return strtoul(line + strlen(name), NULL, 10);
+}
+
+static unsigned descriptors_open(void)
+{
+    char path[64];
+    unsigned count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)daemon_of_test.pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    (void)closedir(dir);
+    return count - 2; /* "." and ".." */
+}
+
 /* More connections than the daemon has descriptors: it keeps some back. Who is there is served, a
  * worker that ends gets its successor, and newcomers are served once the silent ones are gone. */
 START_TEST(out_of_descriptors)
@@ -501,6 +528,7 @@ START_TEST(out_of_descriptors)
     for (unsigned i = 0; i < CROWD; i++) {
         fd[i] = connect_bare();
     }
+    ck_until(descriptors_open() >= proc_value("limits", "Max open files"));
     fill_works(c);
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
     ck_until(query_value(c, "devices", "0", "worker") != (uint64_t)worker);
@@ -546,17 +574,6 @@ START_TEST(sealed_until_refused)
     daemon_end(&daemon_of_test, c);
 }
 END_TEST
-
-static unsigned long resident_kib(void)
-{
-    static char text[DAEMON_OUTPUT];
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)daemon_of_test.pid);
-    file_read(path, text, sizeof text);
-    const char *line = strstr(text, "VmRSS:");
-    ck_assert_ptr_nonnull(line);
-    return strtoul(line + strlen("VmRSS:"), NULL, 10);
-}
 
 /* A question whose answer is long. */
 static void ask_config(struct message *m)
@@ -605,9 +622,9 @@ START_TEST(never_reads)
     ck_assert_uint_gt(answer.size, 500);
     struct message frame = {0};
     frame_make(&frame, &query, id + 1);
-    unsigned long before = resident_kib();
+    unsigned long before = proc_value("status", "VmRSS:");
     flood(fd, &frame, UINT64_C(2) * GROWTH * 1024 / answer.size);
-    ck_assert_msg(resident_kib() < before + GROWTH,
+    ck_assert_msg(proc_value("status", "VmRSS:") < before + GROWTH,
                   "answers are kept for a client that takes none");
     ck_gpud_ok(gpud_ping(c, NULL));
     (void)close(fd);
