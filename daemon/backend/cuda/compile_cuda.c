@@ -95,7 +95,6 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
 {
     unsigned count = 0;
     out[count++] = c->arch;
-    out[count++] = "--no-source-include";
     for (unsigned i = 0; i < c->options.option_count; i++) {
         out[count++] = c->options.option[i];
     }

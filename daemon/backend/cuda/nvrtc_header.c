@@ -7,14 +7,14 @@ static const char stdint_text[] =
     "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\n"
     "typedef short int16_t;\ntypedef unsigned short uint16_t;\n"
     "typedef int int32_t;\ntypedef unsigned int uint32_t;\n"
-    "typedef long int int64_t;\ntypedef unsigned long int uint64_t;\n"
-    "typedef long int intptr_t;\ntypedef unsigned long int uintptr_t;\n"
+    "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
+    "typedef long long intptr_t;\ntypedef unsigned long long uintptr_t;\n"
     "#define INT8_MIN (-128)\n#define INT8_MAX 127\n#define UINT8_MAX 255\n"
     "#define INT16_MIN (-32768)\n#define INT16_MAX 32767\n#define UINT16_MAX 65535\n"
     "#define INT32_MIN (-2147483647-1)\n#define INT32_MAX 2147483647\n"
     "#define UINT32_MAX 4294967295U\n"
-    "#define INT64_MIN (-9223372036854775807L-1)\n#define INT64_MAX 9223372036854775807L\n"
-    "#define UINT64_MAX 18446744073709551615UL\n"
+    "#define INT64_MIN (-9223372036854775807LL-1)\n#define INT64_MAX 9223372036854775807LL\n"
+    "#define UINT64_MAX 18446744073709551615ULL\n"
     "#endif\n";
 
 static const char limits_text[] =
@@ -62,7 +62,35 @@ static const char stddef_text[] = "#ifndef GPUD_STDDEF_H\n#define GPUD_STDDEF_H\
 
 static const char none[] = "\n";
 
-enum origin { LIBRARY, RUNTIME };
+/* Where the toolkit's headers are installed, its own definitions: others would clash with them. */
+static const char toolkit_stdint[] = "#include <cuda/std/cstdint>\n";
+static const char toolkit_limits[] = "#include <cuda/std/climits>\n";
+
+/* All of CUB that is made for kernels; the rest of it is for hosts and does not compile here. */
+static const char cub_text[] = "#ifndef GPUD_CUB_H\n#define GPUD_CUB_H\n"
+                               "#include <cub/block/block_adjacent_difference.cuh>\n"
+                               "#include <cub/block/block_discontinuity.cuh>\n"
+                               "#include <cub/block/block_exchange.cuh>\n"
+                               "#include <cub/block/block_histogram.cuh>\n"
+                               "#include <cub/block/block_load.cuh>\n"
+                               "#include <cub/block/block_merge_sort.cuh>\n"
+                               "#include <cub/block/block_radix_sort.cuh>\n"
+                               "#include <cub/block/block_reduce.cuh>\n"
+                               "#include <cub/block/block_run_length_decode.cuh>\n"
+                               "#include <cub/block/block_scan.cuh>\n"
+                               "#include <cub/block/block_shuffle.cuh>\n"
+                               "#include <cub/block/block_store.cuh>\n"
+                               "#include <cub/warp/warp_exchange.cuh>\n"
+                               "#include <cub/warp/warp_load.cuh>\n"
+                               "#include <cub/warp/warp_merge_sort.cuh>\n"
+                               "#include <cub/warp/warp_reduce.cuh>\n"
+                               "#include <cub/warp/warp_scan.cuh>\n"
+                               "#include <cub/warp/warp_store.cuh>\n"
+                               "#endif\n";
+
+/* LIBRARY: always given; RUNTIME: only where the toolkit's headers are not installed; TOOLKIT: only
+ * where they are. */
+enum origin { LIBRARY, RUNTIME, TOOLKIT };
 
 /* The C library's where device code finds what it needs in the compiler itself, and the runtime's,
  * whose types and built-in variables NVRTC knows. */
@@ -71,11 +99,17 @@ static const struct {
     const char *text;
     enum origin origin;
 } headers[] = {
-    {"stdint.h", stdint_text, LIBRARY},
-    {"inttypes.h", stdint_text, LIBRARY},
-    {"cstdint", stdint_text, LIBRARY},
-    {"limits.h", limits_text, LIBRARY},
-    {"climits", limits_text, LIBRARY},
+    {"stdint.h", stdint_text, RUNTIME},
+    {"inttypes.h", stdint_text, RUNTIME},
+    {"cstdint", stdint_text, RUNTIME},
+    {"limits.h", limits_text, RUNTIME},
+    {"climits", limits_text, RUNTIME},
+    {"stdint.h", toolkit_stdint, TOOLKIT},
+    {"inttypes.h", toolkit_stdint, TOOLKIT},
+    {"cstdint", toolkit_stdint, TOOLKIT},
+    {"limits.h", toolkit_limits, TOOLKIT},
+    {"climits", toolkit_limits, TOOLKIT},
+    {"cub/cub.cuh", cub_text, TOOLKIT},
     {"float.h", float_text, LIBRARY},
     {"cfloat", float_text, LIBRARY},
     {"math.h", math_text, LIBRARY},
@@ -133,7 +167,7 @@ unsigned nvrtc_headers(bool toolkit, const char *ret_name[NVRTC_HEADERS_MAX],
 {
     unsigned count = 0;
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
-        if (headers[i].origin == LIBRARY || !toolkit) {
+        if (headers[i].origin == LIBRARY || toolkit == (headers[i].origin == TOOLKIT)) {
             ret_name[count] = headers[i].name;
             ret_text[count++] = headers[i].text;
         }

@@ -196,6 +196,29 @@ START_TEST(knows_the_c_librarys_headers)
 }
 END_TEST
 
+/* Where the toolkit's headers are installed. */
+START_TEST(cub_serves_kernels)
+{
+    struct backend_compiled c = {0};
+    struct err e = ERR_INIT;
+    struct nvrtc n;
+    const char *text =
+        "#include <stdint.h>\n#include <cub/cub.cuh>\n#include <cstdint>\n#include <limits.h>\n"
+        "#include <cuda_fp16.h>\n#include <curand_kernel.h>\n#include <cooperative_groups.h>\n"
+        "extern \"C\" __global__ void sum(const float *x, float *y, int64_t n) {\n"
+        "  typedef cub::BlockReduce<float, 128> R; __shared__ typename R::TempStorage t;\n"
+        "  float s = R(t).Sum(x[blockIdx.x * 128 + threadIdx.x]);\n"
+        "  if (threadIdx.x == 0) y[blockIdx.x] = s + n + INT_MAX; }\n";
+    ck_assert_int_eq(nvrtc_load("", &n, &e), 0);
+    if (n.include[0] == '\0') {
+        return;
+    }
+    ck_assert_msg(compile(text, "-w", &c, &e) == 0, "%s\n%s", e.text, c.log);
+    ck_assert_uint_eq(find(&c, "sum")->arg_count, 3);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
 START_TEST(an_architecture_too_new_gets_ptx)
 {
     struct backend_compiled c = {0};
@@ -401,6 +424,7 @@ int main(void)
     tcase_add_test(t, tells_what_cannot_be_launched);
     tcase_add_test(t, takes_options);
     tcase_add_test(t, knows_the_c_librarys_headers);
+    tcase_add_test(t, cub_serves_kernels);
     tcase_add_test(t, an_architecture_too_new_gets_ptx);
     tcase_add_loop_test(t, refuses_with_a_place, 0, sizeof bad / sizeof bad[0]);
     tcase_add_test(t, an_unknown_instance_is_named);
