@@ -5,7 +5,7 @@
 
 static const char run_help[] =
     "  --source FILE           compile this file; its language follows from the suffix\n"
-    "                          (.cl .cu .ptx .cubin .spv .gk)\n"
+    "                          (.cl .cu .ptx .cubin .fatbin .spv .gk)\n"
     "  --lang LANG             opencl, cuda, ptx, cubin, spirv or dialect\n"
     "  --define N[=V]          define a macro\n"
     "  --build-option OPTION   pass an option to the compiler\n"

@@ -16,10 +16,10 @@ struct lang_row {
 };
 
 static const struct lang_row langs[] = {
-    {"dialect", GPUD_LANG_DIALECT}, {"gk", GPUD_LANG_DIALECT},  {"opencl", GPUD_LANG_OPENCL},
-    {"cl", GPUD_LANG_OPENCL},       {"cuda", GPUD_LANG_CUDA},   {"cu", GPUD_LANG_CUDA},
-    {"ptx", GPUD_LANG_PTX},         {"cubin", GPUD_LANG_CUBIN}, {"spirv", GPUD_LANG_SPIRV},
-    {"spv", GPUD_LANG_SPIRV},
+    {"dialect", GPUD_LANG_DIALECT}, {"gk", GPUD_LANG_DIALECT},   {"opencl", GPUD_LANG_OPENCL},
+    {"cl", GPUD_LANG_OPENCL},       {"cuda", GPUD_LANG_CUDA},    {"cu", GPUD_LANG_CUDA},
+    {"ptx", GPUD_LANG_PTX},         {"cubin", GPUD_LANG_CUBIN},  {"spirv", GPUD_LANG_SPIRV},
+    {"spv", GPUD_LANG_SPIRV},       {"fatbin", GPUD_LANG_CUBIN},
 };
 
 int source_lang_from_name(const char *name)

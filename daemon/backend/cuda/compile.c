@@ -77,11 +77,10 @@ static int given_take(const struct backend_source *source, const char *file,
     int rc = source->lang == BACKEND_LANG_PTX ? ptx_take(source->text, device, out, e)
                                               : image_take(source->text, device, out, e);
     if (rc != 0) {
-        return rc == ERR_NOMEM || rc == ERR_LIMIT ? rc : err_wrap(e, "%s", file);
+        return rc;
     }
     report_complete(&out->image, NULL, NULL, 0, file, log);
-    return out->image.kernel_count > 0 ? 0
-                                       : err_set(e, ERR_INVALID, "%s: no kernel is in it", file);
+    return out->image.kernel_count > 0 ? 0 : err_set(e, ERR_INVALID, "%s has no kernel", file);
 }
 
 /* A built-in module, as its source tells, was compiled with gpud. false: it was not, or not for
