@@ -72,6 +72,7 @@ static const struct setting settings[] = {
     TEXT("daemon", look, SETTING_LOOK, "own"),
     NUMBER("daemon", "connections_max", connections_max, 1, 65536, 1024),
     NUMBER("daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
+    TEXT("tenants", load_group, SETTING_GROUP, ""),
     NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
     NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
     NUMBER("jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
@@ -374,10 +375,11 @@ bool config_at(const struct config *config, unsigned index, const char **ret_sec
 /* ---- what may change while the daemon runs -------------------------------------------------- */
 
 static const char *const live[] = {
-    "daemon.log_level", "daemon.min_devices",     "daemon.admin_group",
-    "daemon.look",      "jobs.sessions_max",      "jobs.queue_max",
-    "jobs.window",      "jobs.time_limit_ms",     "jobs.session_inflight_max",
-    "jobs.buffers_max", "jobs.session_linger_ms", "jobs.keep_results_bytes",
+    "daemon.log_level",   "daemon.min_devices",     "daemon.admin_group",
+    "daemon.look",        "jobs.sessions_max",      "jobs.queue_max",
+    "jobs.window",        "jobs.time_limit_ms",     "jobs.session_inflight_max",
+    "jobs.buffers_max",   "jobs.session_linger_ms", "jobs.keep_results_bytes",
+    "tenants.load_group",
 };
 
 static bool is_live(const char *name)

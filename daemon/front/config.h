@@ -11,8 +11,9 @@
 
 #include "common/err.h"
 
-#define CONFIG_PATH       108 /* bytes: fits a unix socket's path */
-#define CONFIG_LISTEN_MAX 8
+#define CONFIG_PATH        108 /* bytes: fits a unix socket's path */
+#define CONFIG_LISTEN_MAX  8
+#define CONFIG_SYSTEM_FILE "/etc/gpud/gpud.conf"
 
 struct config {
     char listen[CONFIG_LISTEN_MAX][CONFIG_PATH + 8];
@@ -25,6 +26,7 @@ struct config {
     uint64_t min_devices;
     char admin_group[33]; /* its members may control the daemon, "" = none */
     char look[8];         /* own, all: whose sessions and jobs others see */
+    char load_group[33];  /* its members may load kernels, "" = none */
     int log_level;
     uint64_t connections_max;
     uint64_t handshake_timeout_ms;

@@ -11,9 +11,8 @@
 
 #include "daemon/front/config.h"
 
-#define SYSTEM_FILE "/etc/gpud/gpud.conf"
-#define SYSTEM_DIR  "/etc/gpud/gpud.conf.d"
-#define FILE_MAX    (1024 * 1024) /* bytes */
+#define SYSTEM_DIR "/etc/gpud/gpud.conf.d"
+#define FILE_MAX   (1024 * 1024) /* bytes */
 
 /* Joins the parts of a value, which stand in several lines or were set several times. */
 static int join(char *const *values, char *out, size_t size, struct err *e)
@@ -225,7 +224,7 @@ static int load_dir(struct config *config, const char *dir, struct err *e)
 static int load_system(struct config *config, struct err *e)
 {
     struct err absent = ERR_INIT;
-    int rc = load_file(config, SYSTEM_FILE, &absent);
+    int rc = load_file(config, CONFIG_SYSTEM_FILE, &absent);
     if (rc != 0 && rc != ERR_NOT_FOUND) {
         if (e != NULL) {
             *e = absent;

@@ -252,7 +252,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     if (getrandom(f->daemon_id, sizeof f->daemon_id, 0) != (ssize_t)sizeof f->daemon_id) {
         return err_errno(e, ERR_IO, "random bytes");
     }
-    return rights_read(config->admin_group, strcmp(config->look, "all") == 0, &f->rights, e);
+    return rights_read(config, &f->rights, e);
 }
 
 /* One daemon for a runtime directory: the lock goes with the process, however it ends. */
@@ -335,6 +335,9 @@ int main(int argc, char **argv)
     }
     log_set_level(config.log_level);
     descriptors_init();
-    log_info("kernels of users run in the daemon's own domain: they are for trusted tenants only");
+    log_info(
+        "kernels of users run in the workers of all tenants; root, the daemon's user and%s%s may "
+        "load them",
+        config.load_group[0] != '\0' ? " group " : " nobody else", config.load_group);
     return run(&config, &a);
 }

@@ -1,7 +1,5 @@
 #include "daemon/front/reload.h"
 
-#include <string.h>
-
 #include "common/log.h"
 #include "daemon/front/notify.h"
 
@@ -12,13 +10,16 @@ static int read_again(struct front *f, struct err *e)
     char waiting[512];
     int rc = f->read_settings(f->settings_data, &fresh, e);
     if (rc == 0) {
-        rc = rights_read(fresh.admin_group, strcmp(fresh.look, "all") == 0, &rights, e);
+        rc = rights_read(&fresh, &rights, e);
     }
     if (rc != 0) {
         return err_wrap(e, "settings are kept as they were");
     }
     config_take_live(&f->config, &fresh, waiting, sizeof waiting);
     f->rights = rights;
+    for (const struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        s->tenant->may_load = rights_loads(&f->rights, s);
+    }
     log_set_level(f->config.log_level);
     log_info("settings were read again");
     if (waiting[0] != '\0') {

@@ -59,9 +59,8 @@ int request_module_load(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
     const struct msg_module_load *msg = &c->r->msg.module_load;
-    if (!c->s->tenant->may_load) {
-        return err_set(e, ERR_PERMISSION, "tenant %s may not load kernels of its own",
-                       c->s->tenant->name);
+    if (!rights_loads(&f->rights, c->s)) {
+        return rights_refuse_load(&f->config, c->s, e);
     }
     if (msg->source.size == 0) {
         return err_set(e, ERR_INVALID, "the source is empty");

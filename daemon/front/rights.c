@@ -6,44 +6,90 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/front/config.h"
 #include "daemon/front/session.h"
+#include "daemon/front/tenant.h"
 
-int rights_read(const char *group, bool look_all, struct rights *ret_rights, struct err *e)
+static int members_read(const char *setting, const char *group, struct members *ret_members,
+                        struct err *e)
 {
-    struct rights a = {.group = UINT32_MAX, .look_all = look_all};
+    struct members m = {.group = UINT32_MAX};
     errno = 0;
     const struct group *g = group[0] != '\0' ? getgrnam(group) : NULL;
     if (group[0] != '\0' && g == NULL) {
-        return err_set(e, ERR_NOT_FOUND, "admin_group = %s: %s", group,
+        return err_set(e, ERR_NOT_FOUND, "%s = %s: %s", setting, group,
                        errno != 0 ? strerror(errno) : "there is no such group");
     }
     if (g != NULL) {
-        a.group = g->gr_gid;
+        m.group = g->gr_gid;
     }
     for (char **name = g != NULL ? g->gr_mem : NULL; name != NULL && *name != NULL; name++) {
         const struct passwd *p = getpwnam(*name);
-        if (p != NULL && a.admin_count == ADMINS_MAX) {
-            return err_set(e, ERR_LIMIT, "admin_group = %s: over %u members", group, ADMINS_MAX);
+        if (p != NULL && m.count == MEMBERS_MAX) {
+            return err_set(e, ERR_LIMIT, "%s = %s: over %u members", setting, group, MEMBERS_MAX);
         }
         if (p != NULL) { /* a member who was deleted is nobody */
-            a.admin[a.admin_count++] = p->pw_uid;
+            m.uid[m.count++] = p->pw_uid;
         }
     }
-    *ret_rights = a;
+    *ret_members = m;
     return 0;
 }
 
-bool rights_admin(const struct rights *a, const struct session *s)
+int rights_read(const struct config *config, struct rights *ret_rights, struct err *e)
+{
+    struct rights a = {.look_all = strcmp(config->look, "all") == 0};
+    int rc = members_read("admin_group", config->admin_group, &a.admins, e);
+    if (rc == 0) {
+        rc = members_read("load_group", config->load_group, &a.loaders, e);
+    }
+    if (rc == 0) {
+        *ret_rights = a;
+    }
+    return rc;
+}
+
+static bool belongs(const struct members *m, const struct session *s)
 {
     if (s == NULL || !s->local) {
         return false;
     }
-    bool admin = s->key.uid == 0 || s->key.uid == geteuid() ||
-                 (a->group != UINT32_MAX && s->gid == a->group);
-    for (unsigned i = 0; !admin && i < a->admin_count; i++) {
-        admin = a->admin[i] == s->key.uid;
+    bool found = s->key.uid == 0 || s->key.uid == geteuid() ||
+                 (m->group != UINT32_MAX && s->gid == m->group);
+    for (unsigned i = 0; !found && i < m->count; i++) {
+        found = m->uid[i] == s->key.uid;
     }
-    return admin;
+    return found;
+}
+
+bool rights_admin(const struct rights *a, const struct session *s)
+{
+    return belongs(&a->admins, s);
+}
+
+bool rights_loads(const struct rights *a, const struct session *s)
+{
+    return belongs(&a->loaders, s);
+}
+
+int rights_refuse_load(const struct config *config, const struct session *s, struct err *e)
+{
+    const char *file = config->file[0] != '\0' ? config->file : CONFIG_SYSTEM_FILE;
+    const char *tenant = s->tenant->name;
+    if (!s->local) {
+        return err_set(e, ERR_PERMISSION,
+                       "nobody may load kernels over tcp: connect to the daemon's local socket");
+    }
+    if (config->load_group[0] == '\0') {
+        return err_set(e, ERR_PERMISSION,
+                       "tenant %s may not load kernels of its own: only root and the daemon's user "
+                       "may, since no load_group is set in section [tenants] of %s",
+                       tenant, file);
+    }
+    return err_set(e, ERR_PERMISSION,
+                   "tenant %s may not load kernels of its own: it is not in group %s, the "
+                   "load_group in section [tenants] of %s (members are read at a reload)",
+                   tenant, config->load_group, file);
 }
 
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t)

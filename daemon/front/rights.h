@@ -1,7 +1,7 @@
 /*
- * Who may control the daemon and who sees whose work. Administrators are root, the daemon's own
- * user and the members of the configured group; nobody over tcp is one. Members are looked up when
- * settings are read, not when somebody asks: that may block. Thread: the loop's.
+ * Who may control the daemon, who may load kernels and who sees whose work. Root and the daemon's
+ * own user may all of it, members of a configured group one of it, and nobody over tcp. Members are
+ * looked up when settings are read, not when somebody asks: that may block. Thread: the loop's.
  */
 #ifndef FRONT_RIGHTS_H
 #define FRONT_RIGHTS_H
@@ -11,23 +11,32 @@
 
 #include "common/err.h"
 
-#define ADMINS_MAX 256u
+#define MEMBERS_MAX 256u
 
+struct config;
 struct session;
 struct tenant;
 
-struct rights {
-    uint32_t admin[ADMINS_MAX]; /* uids of the group's members */
-    unsigned admin_count;
+struct members {
+    uint32_t uid[MEMBERS_MAX];
+    unsigned count;
     uint32_t group; /* its gid: whose primary group it is counts, too; UINT32_MAX: none */
-    bool look_all;  /* everybody who said HELLO sees everything */
+};
+
+struct rights {
+    struct members admins;  /* daemon.admin_group */
+    struct members loaders; /* tenants.load_group */
+    bool look_all;          /* everybody who said HELLO sees everything */
 };
 
 /* Blocks on the system's data base of groups. On failure *ret_rights is untouched. */
-int rights_read(const char *group, bool look_all, struct rights *ret_rights, struct err *e);
+int rights_read(const struct config *config, struct rights *ret_rights, struct err *e);
 
 /* s NULL: before HELLO, that is nobody. */
 bool rights_admin(const struct rights *a, const struct session *s);
+bool rights_loads(const struct rights *a, const struct session *s);
+/* The refusal: who may, and which setting says so. */
+int rights_refuse_load(const struct config *config, const struct session *s, struct err *e);
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t);
 
 #endif

@@ -26,12 +26,6 @@ struct session *standing_find(struct front *f, uint32_t pipe)
     return NULL;
 }
 
-/* Until tenants are configured: the daemon's own user and root may bring kernels. */
-static bool may_load(uint32_t uid)
-{
-    return uid == geteuid() || uid == 0;
-}
-
 struct session *standing_obtain(struct front *f, const struct session_key *key)
 {
     struct session *s = NULL;
@@ -39,7 +33,7 @@ struct session *standing_obtain(struct front *f, const struct session_key *key)
     if (s != NULL) {
         return s;
     }
-    struct tenant *t = tenant_obtain(&f->tenants, key->uid, may_load(key->uid));
+    struct tenant *t = tenant_obtain(&f->tenants, key->uid);
     s = t != NULL ? session_create(key, t, f->next_session) : NULL;
     if (s == NULL) {
         return NULL;
@@ -105,7 +99,7 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
         .linger_ns = f->config.session_linger_ms * NS_PER_MS,
         .build = bytes_str(f->build),
         .tenant = bytes_str(s->tenant->name),
-        .may_load = s->tenant->may_load,
+        .may_load = rights_loads(&f->rights, s),
         .session = s->id,
     };
     return proto_encode(&schema_msg_welcome, &w, out, e);
@@ -162,6 +156,7 @@ static void tie(struct front *f, struct session *s, const struct request *r)
         watch_process(s, r->peer.pid);
     }
     (void)bytes_to_str(r->msg.hello.name, s->name, sizeof s->name);
+    s->tenant->may_load = rights_loads(&f->rights, s);
 }
 
 int standing_hello(struct front *f, const struct request *r, struct capbuf *out,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct tenant *tenant_obtain(struct tenant **table, uint32_t uid, bool may_load)
+struct tenant *tenant_obtain(struct tenant **table, uint32_t uid)
 {
     struct tenant *t = NULL;
     HASH_FIND(hh, *table, &uid, sizeof uid, t);
@@ -15,7 +15,6 @@ struct tenant *tenant_obtain(struct tenant **table, uint32_t uid, bool may_load)
         return NULL;
     }
     t->uid = uid;
-    t->may_load = may_load;
     (void)snprintf(t->name, sizeof t->name, "uid:%u", (unsigned)uid);
     HASH_ADD(hh, *table, uid, sizeof t->uid, t);
     return t;

@@ -22,7 +22,7 @@ struct strike {
 struct tenant {
     uint32_t uid; /* key */
     char name[PROTO_NAME_MAX + 1];
-    bool may_load; /* its own kernels */
+    bool may_load; /* kernels of its own; told of its newest session (rights.h decides) */
     unsigned sessions;
     uint64_t buffer_bytes;
     uint64_t jobs_submitted;
@@ -32,7 +32,7 @@ struct tenant {
 };
 
 /* Finds or makes; NULL when memory is out. */
-struct tenant *tenant_obtain(struct tenant **table, uint32_t uid, bool may_load);
+struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
 void tenant_destroy_all(struct tenant **table);
 
 unsigned tenant_strike(struct tenant *t, struct hash kernel); /* how many it has now */

@@ -45,7 +45,7 @@ START_TEST(defaults_are_within_their_own_ranges)
         ck_assert_msg(config_set(&again, name, value, &e) == 0, "%s: %s", name, e.text);
         count++;
     }
-    ck_assert_uint_eq(count, 26);
+    ck_assert_uint_eq(count, 27);
     ck_assert_mem_eq(&config, &again, sizeof config);
     ck_assert_str_eq(config.backend, "auto");
     ck_assert_str_eq(config.runtime_dir, "/run/gpud");
@@ -123,6 +123,7 @@ static const struct bad bad_files[] = {
     {"[daemon]\nlook = some\n", ERR_INVALID, ":2: look = some: not one of own, all"},
     {"[daemon]\nlook = ow\n", ERR_INVALID, ":2: look = ow: not one of own, all"},
     {"[daemon]\nadmin_group = no-such-group\n", ERR_NOT_FOUND, ":2: admin_group = no-such"},
+    {"[tenants]\nload_group = no-such-group\n", ERR_NOT_FOUND, ":2: load_group = no-such"},
     {"[daemon]\nlog_level = loud\n", ERR_INVALID, ":2: log_level = loud"},
     {"[daemon]\ndevices = 0,,1\n", ERR_INVALID, ":2: devices = 0,,1"},
     {"[daemon]\ndevices = 0,\n", ERR_INVALID, ":2: devices = 0,"},
@@ -225,6 +226,7 @@ START_TEST(what_may_change_is_taken_and_the_rest_is_named)
     ck_assert_int_eq(config_set(&fresh, "jobs.window", "3", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "daemon.log_level", "debug", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "daemon.look", "all", &e), 0);
+    ck_assert_int_eq(config_set(&fresh, "tenants.load_group", "root", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "daemon.backend", "sim", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "staging.input_bytes", "2M", &e), 0);
     config_take_live(&config, &fresh, waiting, sizeof waiting);
@@ -232,6 +234,7 @@ START_TEST(what_may_change_is_taken_and_the_rest_is_named)
     ck_assert_uint_eq(config.window, 3);
     ck_assert_int_eq(config.log_level, LOG_LEVEL_DEBUG);
     ck_assert_str_eq(config.look, "all");
+    ck_assert_str_eq(config.load_group, "root");
     ck_assert_str_eq(config.backend, "auto");
     ck_assert_uint_eq(config.staging_input_bytes, 256u << 20);
     config_take_live(&config, &fresh, waiting, 12); /* cut, never more than it may be */

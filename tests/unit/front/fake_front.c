@@ -91,6 +91,7 @@ struct fake *fake_create(void)
     ck_assert_ptr_nonnull(k);
     config_defaults(&k->f.config);
     k->f.config.window = 4;
+    k->f.rights.admins.group = k->f.rights.loaders.group = UINT32_MAX;
     k->f.next_job = 1;
     k->f.next_session = 1;
     k->f.build = "test";
@@ -110,7 +111,7 @@ struct fake *fake_create(void)
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
         device_make(k, i);
     }
-    k->tenant = tenant_obtain(&k->f.tenants, 1000, true);
+    k->tenant = tenant_obtain(&k->f.tenants, 1000);
     struct session_key key;
     memset(&key, 0, sizeof key);
     k->session = session_create(&key, k->tenant, 1);

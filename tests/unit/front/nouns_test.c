@@ -89,12 +89,11 @@ END_TEST
 START_TEST(tenants_are_found_again_and_strikes_count)
 {
     struct tenant *table = NULL;
-    struct tenant *a = tenant_obtain(&table, 1000, true);
-    struct tenant *b = tenant_obtain(&table, 1001, false);
+    struct tenant *a = tenant_obtain(&table, 1000);
+    struct tenant *b = tenant_obtain(&table, 1001);
     ck_assert_ptr_nonnull(a);
     ck_assert_ptr_ne(a, b);
-    ck_assert_ptr_eq(tenant_obtain(&table, 1000, false), a);
-    ck_assert(a->may_load);
+    ck_assert_ptr_eq(tenant_obtain(&table, 1000), a);
     ck_assert_str_eq(a->name, "uid:1000");
     struct hash bad = hash_of("bad", 3);
     struct hash good = hash_of("good", 4);

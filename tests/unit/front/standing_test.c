@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
@@ -133,6 +134,30 @@ START_TEST(a_session_is_made_once_and_found_again)
     ck_assert_uint_eq(s->lingers_until_ns, NS_NEVER);
     ck_assert_ptr_ne(hello((struct caller){.id = 1, .pipe = 13, .uid = 1001}, &w), s);
     ck_assert_uint_eq(k->f.session_count, 2);
+}
+END_TEST
+
+/* As WELCOME tells, so MODULE_LOAD is taken; others of the tenant may come with another group. */
+START_TEST(who_may_load_kernels_is_told)
+{
+    struct msg_welcome w;
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, &w);
+    ck_assert_uint_eq(w.may_load, 0);
+    ck_assert(!s->tenant->may_load);
+    struct request r = {.msg.module_load = {.source = bytes_str("x")}};
+    struct err e = ERR_INIT;
+    struct request_context c = {.f = &k->f, .s = s, .r = &r};
+    ck_assert_int_eq(request_module_load(&c, &e), ERR_PERMISSION);
+    ck_assert_ptr_nonnull(strstr(e.text, "load_group"));
+    k->f.rights.loaders.uid[0] = s->key.uid;
+    k->f.rights.loaders.count = 1;
+    s = hello((struct caller){.id = 2, .pipe = 12}, &w);
+    ck_assert_uint_eq(w.may_load, 1);
+    ck_assert(s->tenant->may_load);
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].state = DEVICE_ABSENT; /* the next reason to refuse */
+    }
+    ck_assert_int_eq(request_module_load(&c, &e), ERR_NO_DEVICE);
 }
 END_TEST
 
@@ -430,7 +455,8 @@ int main(void)
                                   an_ended_session_leaves_nothing_but_what_runs,
                                   a_published_buffer_outlives_its_maker,
                                   events_are_told_until_they_are_taken,
-                                  many_events_come_in_portions};
+                                  many_events_come_in_portions,
+                                  who_may_load_kernels_is_told};
     Suite *suite = suite_create("standing");
     TCase *tcase = tcase_create("standing");
     tcase_set_timeout(tcase, 60);
