@@ -78,6 +78,7 @@ struct device {
     uint64_t restarts;
     struct job *culprit;   /* whose time limit or fault ends the worker */
     char ending[160];      /* why we end it */
+    char unopened[160];    /* why its worker could not open it, "": it could, or has not tried */
     char fault[240];       /* how a worker of this device ended last, "": none did */
     char fault_doing[384]; /* and what it was doing; for administrators */
     uint64_t fault_ns;     /* when */

@@ -255,15 +255,21 @@ void discover_ready(struct front *f, struct device *d)
 /* ---- no device ----------------------------------------------------------------------------------
  */
 
-static void fail_bound(struct front *f, struct device *d)
+/* Jobs that wait for this device, or for any where no other one may come. */
+static void fail_waiting(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
+    bool hope = false;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        hope = hope || device_hopeful(f->device[i]);
+    }
     (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
     struct job *j;
     struct job *next;
     HASH_ITER(hh, f->jobs, j, next)
     {
-        if (j->state == JOB_QUEUED && j->device == d && !j->probe) {
+        bool waits = j->device == d || (j->device == NULL && !hope);
+        if (j->state == JOB_QUEUED && waits && !j->probe) {
             job_conclude(f, j, JOB_FAILED, &e);
         }
     }
@@ -302,6 +308,6 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
         return;
     }
     device_set_state(d, DEVICE_ABSENT, e->text);
-    fail_bound(f, d);
+    fail_waiting(f, d);
     f->hooks.device_changed(f, d);
 }

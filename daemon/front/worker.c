@@ -93,6 +93,7 @@ void worker_start(struct front *f, struct device *d)
     }
     d->worker = f->next_worker++;
     d->killed_ns = 0;
+    d->unopened[0] = '\0';
     d->culprit = NULL;
     d->adopted = false;
     d->up = false;
@@ -210,13 +211,15 @@ void worker_detach(struct device *d)
     d->link = NULL;
 }
 
-static void describe(const struct device *d, int status, char *out, size_t size)
+static void describe(const struct device *d, bool by_us, int status, char *out, size_t size)
 {
-    if (d->killed_ns != 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    if (by_us && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
         (void)snprintf(out, size, "its worker was ended: %s", d->ending);
     } else if (WIFSIGNALED(status)) {
         (void)snprintf(out, size, "its worker was ended by signal %d (%s)", WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
+    } else if (d->unopened[0] != '\0') {
+        (void)snprintf(out, size, "it does not open: %s", d->unopened);
     } else {
         (void)snprintf(out, size, "its worker exited with status %d", WEXITSTATUS(status));
     }
@@ -247,11 +250,12 @@ bool worker_ended(struct front *f, uint64_t id, int status)
         return false;
     }
     char why[240];
-    describe(d, status, why, sizeof why);
+    bool by_us = d->killed_ns != 0;
     d->killed_ns = clock_now_ns(); /* a broken channel is no news now */
     if (d->link != NULL) {
         link_drain(d->link); /* what it said before its end counts */
     }
+    describe(d, by_us, status, why, sizeof why);
     bool external = is_external(d, status);
     worker_detach(d);
     bool expected = d->state == DEVICE_ABSENT || d->replaced;

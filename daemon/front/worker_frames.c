@@ -48,6 +48,13 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     return 0;
 }
 
+/* There is a device, and what kept it from being opened may pass. */
+static bool may_open_later(int code)
+{
+    return code == ERR_DEVICE_MEMORY || code == ERR_DEVICE_LOST || code == ERR_NOMEM ||
+           code == ERR_INTERNAL;
+}
+
 static int absent(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_absent m;
@@ -58,6 +65,10 @@ static int absent(struct front *f, struct device *d, struct bytes bytes, struct 
     struct err why = ERR_INIT;
     (void)err_set_vendor(&why, m.code < 0 ? (int)m.code : ERR_NO_DEVICE, (int)m.vendor, "%.*s",
                          (int)m.text.size, (const char *)m.text.data);
+    if (may_open_later(why.code)) {
+        (void)snprintf(d->unopened, sizeof d->unopened, "%s", why.text);
+        return 0; /* its end follows, and another worker after a pause */
+    }
     f->hooks.worker_absent(f, d, &why);
     return 0;
 }

@@ -374,6 +374,9 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
         log_warn("a frame of the front was refused: %s", why->text);
         return;
     }
+    if (answer == ANSWER_MODULE && device_is_lost(why->code) && !server_idle(s)) {
+        end_lost(s, why->text); /* what runs is to blame: the module is as good as before */
+    }
     if (answer == ANSWER_BUFFER) {
         rc = answer_buffer(&s->channel, id, why, &e);
     } else if (answer == ANSWER_MODULE) {
