@@ -1,0 +1,513 @@
+/*
+ * The daemon on CUDA, without a GPU: its workers open the double of the driver (tests/fakecuda).
+ * What the driver may do to them, and what becomes of jobs and buffers. At the end of each test the
+ * double must have seen no misuse by any of the processes.
+ */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/system/harness.h"
+
+#define ITEMS    64u
+#define NO_NVRTC 77
+
+static struct daemon daemon_of_test;
+
+/* ---- the double ------------------------------------------------------------------------------ */
+
+/* Prepares a daemon whose workers see these devices; what they do wrong is told in its folder. */
+static void prepare(const char *script, const char *option, const char *value)
+{
+    char path[DAEMON_PATH + 16];
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", option, value, NULL);
+    (void)snprintf(path, sizeof path, "%s/state", daemon_of_test.dir);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    (void)setenv("CUDA_FAKE_STATE", path, 1);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_write(path, "", 0);
+    (void)setenv("CUDA_FAKE_REPORT", path, 1);
+    (void)setenv("CUDA_FAKE", script, 1);
+    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
+}
+
+static gpud_client *begin(const char *script, const char *option, const char *value)
+{
+    prepare(script, option, value);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    return client_open(daemon_of_test.url);
+}
+
+static void end(gpud_client *c)
+{
+    static char report[DAEMON_OUTPUT];
+    char path[DAEMON_PATH + 16];
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_read(path, report, sizeof report);
+    ck_assert_msg(strstr(report, " misuse: ") == NULL && strstr(report, " leak: ") == NULL, "%s",
+                  report);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+#define PTX_HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+/* A kernel of one array that the double knows by its name. */
+static gpud_kernel kernel_named(gpud_client *c, const char *name)
+{
+    char source[512];
+    gpud_module m = {0};
+    gpud_kernel k = {0};
+    (void)snprintf(source, sizeof source,
+                   PTX_HEAD ".visible .entry %s(.param .u64 %s_param_0)\n{\n\tret;\n}\n", name,
+                   name);
+    gpud_module_options o = {.size = sizeof o, .file = "user.ptx", .name = name};
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_PTX, source, strlen(source), &o, &m));
+    ck_gpud_ok(gpud_module_kernel(c, m, name, &k));
+    return k;
+}
+
+static const gpud_grid one_item = {.size = sizeof(gpud_grid), .global = {1}, .local = {1}};
+
+static gpud_job *launch_one(gpud_client *c, gpud_kernel k, float *y, uint64_t limit_ns)
+{
+    gpud_arg args[] = {gpud_host_inout(y, ITEMS, GPUD_F32)};
+    gpud_submit_options o = {.size = sizeof o, .time_limit_ns = limit_ns};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, k, args, 1, &one_item, &o, &job));
+    return job;
+}
+
+static int run_one(gpud_client *c, gpud_kernel k, gpud_error *error)
+{
+    float y[ITEMS] = {0};
+    gpud_job *job = launch_one(c, k, y, 0);
+    int rc = gpud_wait(job, 2 * PATIENCE);
+    error->size = sizeof *error;
+    ck_gpud_ok(gpud_job_error(job, error));
+    gpud_job_free(job);
+    return rc;
+}
+
+struct axpy {
+    gpud_job *job;
+    float x[3], y[3];
+};
+
+static void axpy_start(gpud_client *c, struct axpy *a, float factor)
+{
+    *a = (struct axpy){.x = {1, 2, 3}, .y = {10, 20, 30}};
+    gpud_arg args[] = {gpud_f32(factor), gpud_host(a->x, 3, GPUD_F32),
+                       gpud_host(a->y, 3, GPUD_F32)};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &a->job));
+}
+
+static void axpy_check(struct axpy *a, float factor)
+{
+    ck_gpud_ok(gpud_wait(a->job, 2 * PATIENCE));
+    ck_assert_float_eq(a->y[2], 30 + 3 * factor);
+    gpud_job_free(a->job);
+}
+
+static void unharmed(gpud_client *c)
+{
+    struct axpy a;
+    axpy_start(c, &a, 2);
+    axpy_check(&a, 2);
+}
+
+static gpud_buffer filled(gpud_client *c, float value)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, ITEMS), 0, "values", &b));
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(value)));
+    return b;
+}
+
+static void state_of(gpud_client *c, const char *device, char *out, size_t size)
+{
+    query_text(c, "devices", device, "state", out, size);
+}
+
+static void wait_state(gpud_client *c, const char *device, const char *want)
+{
+    char text[64];
+    ck_until((state_of(c, device, text, sizeof text), strcmp(text, want) == 0));
+}
+
+static void reason_holds(gpud_client *c, const char *device, const char *want)
+{
+    char text[1024];
+    query_text(c, "devices", device, "reason", text, sizeof text);
+    ck_assert_msg(strstr(text, want) != NULL, "\"%s\" is not in: %s", want, text);
+}
+
+/* ---- faults of a context --------------------------------------------------------------------- */
+
+/* What a kernel does to its context ends the worker and nothing else: the jobs of another session
+ * are done, its sealed buffer is there, the kernel is named. */
+START_TEST(context_is_poisoned)
+{
+    static const struct {
+        int code;
+        int error;
+    } faults[] = {{700, GPUD_ERR_KERNEL_FAULT}, {716, GPUD_ERR_KERNEL_FAULT},
+                  {710, GPUD_ERR_KERNEL_FAULT}, {715, GPUD_ERR_KERNEL_FAULT},
+                  {719, GPUD_ERR_KERNEL_FAULT}, {226, GPUD_ERR_KERNEL_FAULT},
+                  {214, GPUD_ERR_DEVICE_LOST}};
+    char name[64];
+    float values[ITEMS];
+    float y[ITEMS] = {0};
+    struct axpy others[8];
+    gpud_error error = {.size = sizeof error};
+    gpud_client *c = begin("", "--set", "jobs.window=4");
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_buffer sealed = filled(other, 5);
+    ck_gpud_ok(gpud_buffer_seal(other, sealed));
+    (void)snprintf(name, sizeof name, "fake_fault_%d", faults[_i].code);
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    gpud_job *culprit = launch_one(c, kernel_named(c, name), y, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        axpy_start(other, &others[i], (float)i);
+    }
+    ck_gpud_err(gpud_wait(culprit, 2 * PATIENCE), faults[_i].error);
+    ck_gpud_ok(gpud_job_error(culprit, &error));
+    ck_assert_msg(strstr(error.text, name) != NULL, "%s", error.text);
+    gpud_job_free(culprit);
+    for (unsigned i = 0; i < 8; i++) {
+        axpy_check(&others[i], (float)i);
+    }
+    ck_gpud_ok(gpud_read(other, sealed, GPUD_F32, 0, 0, values, NULL));
+    ck_assert_float_eq(values[ITEMS - 1], 5);
+    ck_assert_int_ne(daemon_worker(&daemon_of_test, 0), worker);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 2);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "failed"), 1);
+    gpud_close(other);
+    end(c);
+}
+END_TEST
+
+/* A store where nothing is: the driver's own fault, not one of the script. */
+START_TEST(store_to_nowhere)
+{
+    gpud_error error;
+    float y[ITEMS] = {0};
+    gpud_client *c = begin("", "--set", "jobs.window=4");
+    gpud_module m = {0};
+    gpud_kernel k = {0};
+    const char source[] = PTX_HEAD ".visible .entry fake_poke(.param .u64 a, .param .u64 b)\n{\n"
+                                   "\tret;\n}\n";
+    gpud_module_options mo = {.size = sizeof mo, .file = "user.ptx", .name = "poke"};
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_PTX, source, strlen(source), &mo, &m));
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_poke", &k));
+    gpud_arg args[] = {gpud_host_inout(y, ITEMS, GPUD_F32), gpud_u64(64)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, k, args, 2, &one_item, NULL, &job));
+    ck_gpud_err(gpud_wait(job, 2 * PATIENCE), GPUD_ERR_KERNEL_FAULT);
+    error.size = sizeof error;
+    ck_gpud_ok(gpud_job_error(job, &error));
+    ck_assert_msg(strstr(error.text, "CUDA_ERROR_ILLEGAL_ADDRESS") != NULL, "%s", error.text);
+    gpud_job_free(job);
+    unharmed(c);
+    end(c);
+}
+END_TEST
+
+/* A copy may bring the news, too: the first worker's fifth launch fails, once; all are done. */
+START_TEST(a_single_fault_is_replayed)
+{
+    static const char *const scripts[] = {"cuLaunchKernel@5=fault:700", "cuLaunchKernel@5=719",
+                                          "cuMemcpyHtoDAsync@5=fault:719", "cuEventRecord@9=715"};
+    struct axpy a[12];
+    gpud_client *c = begin(scripts[_i], "--set", "jobs.window=4");
+    for (unsigned i = 0; i < 12; i++) {
+        axpy_start(c, &a[i], (float)i);
+    }
+    for (unsigned i = 0; i < 12; i++) {
+        axpy_check(&a[i], (float)i);
+    }
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    ck_assert_uint_gt(query_value(c, "status", NULL, "replayed"), 0);
+    end(c);
+}
+END_TEST
+
+/* Three convictions, and the kernel is out of service; only that one. */
+START_TEST(crash_loop)
+{
+    gpud_error error;
+    gpud_client *c = begin("", "--set", "jobs.window=4");
+    gpud_kernel bad = kernel_named(c, "fake_fault_700");
+    for (unsigned i = 0; i < 3; i++) {
+        ck_gpud_err(run_one(c, bad, &error), GPUD_ERR_KERNEL_FAULT);
+    }
+    float y[ITEMS] = {0};
+    gpud_arg args[] = {gpud_host_inout(y, ITEMS, GPUD_F32)};
+    gpud_job *job = NULL;
+    int rc = gpud_launch(c, bad, args, 1, &one_item, NULL, &job);
+    rc = rc == 0 ? gpud_wait(job, PATIENCE) : rc;
+    ck_gpud_err(rc, GPUD_ERR_QUARANTINED);
+    gpud_job_free(job);
+    unharmed(c);
+    end(c);
+}
+END_TEST
+
+/* ---- what never ends ------------------------------------------------------------------------- */
+
+START_TEST(endless_kernel)
+{
+    float y[ITEMS] = {0};
+    struct axpy others[8];
+    gpud_client *c = begin("", "--set", "jobs.window=4");
+    gpud_job *culprit = launch_one(c, kernel_named(c, "fake_hang"), y, SECOND);
+    for (unsigned i = 0; i < 8; i++) {
+        axpy_start(c, &others[i], (float)i);
+    }
+    ck_gpud_err(gpud_wait(culprit, 2 * PATIENCE), GPUD_ERR_TIME_LIMIT);
+    gpud_job_free(culprit);
+    for (unsigned i = 0; i < 8; i++) {
+        axpy_check(&others[i], (float)i);
+    }
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    end(c);
+}
+END_TEST
+
+/* A call that does not come back is, to the daemon, a job that does not end. */
+START_TEST(blocked_driver)
+{
+    float values[ITEMS];
+    gpud_client *c = begin("cuLaunchKernel@3=block", "--set", "jobs.window=4");
+    unharmed(c);
+    float x[3] = {1, 2, 3};
+    float y[3] = {0};
+    gpud_arg args[] = {gpud_f32(1), gpud_host(x, 3, GPUD_F32), gpud_host(y, 3, GPUD_F32)};
+    gpud_submit_options o = {.size = sizeof o, .time_limit_ns = SECOND};
+    gpud_job *job = NULL;
+    gpud_buffer sealed = filled(c, 7);
+    ck_gpud_ok(gpud_buffer_seal(c, sealed));
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, &o, &job));
+    ck_gpud_err(gpud_wait(job, 2 * PATIENCE), GPUD_ERR_TIME_LIMIT);
+    gpud_job_free(job);
+    unharmed(c);
+    ck_gpud_ok(gpud_read(c, sealed, GPUD_F32, 0, 0, values, NULL));
+    ck_assert_float_eq(values[0], 7);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    end(c);
+}
+END_TEST
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+START_TEST(out_of_memory)
+{
+    gpud_buffer b = {0};
+    gpud_client *c = begin("memory=512M;context=64M", "--set", "jobs.window=4");
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    int rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 160u << 20), 0, NULL, &b);
+    ck_gpud_err(rc, GPUD_ERR_DEVICE_MEMORY);
+    unharmed(c);
+    ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), worker);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
+/* The driver's word counts, whatever the books say. */
+START_TEST(driver_has_no_memory)
+{
+    gpud_buffer b = {0};
+    gpud_buffer last = {0};
+    gpud_client *c = begin("cuMemCreate@40+=2", "--set", "jobs.window=4");
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < 64; i++) {
+        last = b;
+        rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1u << 20), GPUD_BUFFER_ZERO, NULL, &b);
+        rc = rc == 0 ? gpud_fill(c, gpud_out(b), gpud_f32(1)) : rc;
+    }
+    ck_assert_msg(rc == GPUD_ERR_DEVICE_MEMORY, "%s: %s", gpud_err_name(rc),
+                  gpud_last_error()->text);
+    ck_gpud_ok(gpud_buffer_free(c, last)); /* its pages are the pool's */
+    unharmed(c);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+/* A context that cannot be made may be possible later: not ready until then, and it is tried. */
+START_TEST(no_context_at_first)
+{
+    static const char *const scripts[] = {"cuDevicePrimaryCtxRetain@1=2",
+                                          "cuDevicePrimaryCtxRetain@1=999", "cuCtxSetCurrent@1=2"};
+    gpud_client *c = begin(scripts[_i], "--set", "jobs.window=4");
+    unharmed(c);
+    ck_assert(daemon_logged(&daemon_of_test, "it does not open"));
+    end(c);
+}
+END_TEST
+
+START_TEST(no_context_ever)
+{
+    char text[64];
+    prepare("cuDevicePrimaryCtxRetain@1+=2", "--set", "jobs.window=4");
+    daemon_spawn(&daemon_of_test);
+    gpud_client *c = client_open(daemon_of_test.url);
+    ck_until(query_value(c, "devices", "0", "restarts") >= 3);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "not ready");
+    wait_state(c, "0", "restarting");
+    reason_holds(c, "0", "CUDA_ERROR_OUT_OF_MEMORY");
+    end(c);
+}
+END_TEST
+
+/* A device that is gone is said to be; with no other one nothing is taken that could never run. */
+START_TEST(lost_device)
+{
+    struct axpy a;
+    char text[64];
+    gpud_client *c = begin("cuLaunchKernel@4=lost", "--set", "jobs.window=4");
+    for (unsigned i = 0; i < 2; i++) {
+        unharmed(c);
+    }
+    axpy_start(c, &a, 1);
+    int rc = gpud_wait(a.job, 2 * PATIENCE);
+    ck_assert_msg(rc == GPUD_ERR_NO_DEVICE || rc == GPUD_ERR_DEVICE_LOST, "%s", gpud_err_name(rc));
+    gpud_job_free(a.job);
+    wait_state(c, "0", "absent");
+    reason_holds(c, "0", "sees no GPU");
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "not ready");
+    end(c);
+}
+END_TEST
+
+static void absent_with(const char *script, const char *library_path, const char *reason)
+{
+    char text[64];
+    prepare(script, "--set", "jobs.window=4");
+    (void)setenv("LD_LIBRARY_PATH", library_path, 1);
+    daemon_spawn(&daemon_of_test);
+    gpud_client *c = client_open(daemon_of_test.url);
+    wait_state(c, "0", "absent");
+    reason_holds(c, "0", reason);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "not ready");
+    end(c);
+}
+
+START_TEST(no_or_older_driver)
+{
+    static const struct {
+        const char *script, *reason;
+    } drivers[] = {{"driver=12000", "too old"},
+                   {"devices=0", "CUDA_ERROR_NO_DEVICE"},
+                   {"init=803", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"}};
+    absent_with(drivers[_i].script, SYSTEM_FAKECUDA, drivers[_i].reason);
+}
+END_TEST
+
+/* A file that is no library hides whatever driver this machine may have. */
+START_TEST(no_driver)
+{
+    char dir[] = "/tmp/gpud-no-driver-XXXXXX";
+    char path[64];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/libcuda.so.1", dir);
+    file_write(path, "none", 4);
+    absent_with("", dir, "install the NVIDIA driver");
+    (void)remove(path);
+    (void)remove(dir);
+}
+END_TEST
+
+START_TEST(eight_devices)
+{
+    char text[64];
+    struct axpy a[32];
+    gpud_client *c = begin("devices=8;memory=512M", "--set", "daemon.min_devices=8");
+    for (unsigned i = 0; i < 8; i++) {
+        char number[4];
+        (void)snprintf(number, sizeof number, "%u", i);
+        state_of(c, number, text, sizeof text);
+        ck_assert_str_eq(text, "ready");
+    }
+    for (unsigned i = 0; i < 32; i++) {
+        axpy_start(c, &a[i], (float)i);
+    }
+    for (unsigned i = 0; i < 32; i++) {
+        axpy_check(&a[i], (float)i);
+    }
+    end(c);
+}
+END_TEST
+
+/* The fault of one device's context is not the other's. (The driver counts them the other way
+ * round.) */
+START_TEST(one_of_two_faults)
+{
+    gpud_client *c =
+        begin("devices=2;0:cuLaunchKernel@2+=fault:700", "--set", "daemon.min_devices=2");
+    struct axpy a[8];
+    pid_t healthy = daemon_worker(&daemon_of_test, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        axpy_start(c, &a[i], (float)i);
+    }
+    unsigned done = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        done += gpud_wait(a[i].job, 2 * PATIENCE) == 0;
+        gpud_job_free(a[i].job);
+    }
+    ck_assert_uint_gt(done, 0);
+    ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), healthy);
+    end(c);
+}
+END_TEST
+
+/* Built-in kernels are compiled here: without NVRTC nothing of this can be seen. */
+static bool nvrtc_there(void)
+{
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                        "/usr/local/cuda/lib64/libnvrtc.so",
+                                        "/usr/local/cuda/lib/libnvrtc.so"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (dlopen(names[i], RTLD_LAZY | RTLD_LOCAL) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int main(void)
+{
+    if (!nvrtc_there()) {
+        (void)fprintf(stderr, "there is no libnvrtc to compile the built-in kernels: skipped\n");
+        return NO_NVRTC;
+    }
+    Suite *suite = suite_create("cuda");
+    suite_add_loop(suite, context_is_poisoned, 7);
+    suite_add(suite, store_to_nowhere);
+    suite_add_loop(suite, a_single_fault_is_replayed, 4);
+    suite_add(suite, crash_loop);
+    suite_add(suite, endless_kernel);
+    suite_add(suite, blocked_driver);
+    suite_add(suite, out_of_memory);
+    suite_add(suite, driver_has_no_memory);
+    suite_add_loop(suite, no_context_at_first, 3);
+    suite_add(suite, no_context_ever);
+    suite_add(suite, lost_device);
+    suite_add_loop(suite, no_or_older_driver, 3);
+    suite_add(suite, no_driver);
+    suite_add(suite, eight_devices);
+    suite_add(suite, one_of_two_faults);
+    return system_main(suite);
+}
