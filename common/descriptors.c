@@ -1,43 +1,35 @@
 #include "common/descriptors.h"
 
 #include <fcntl.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Failing to set a limit leaves fewer descriptors, not a wrong state: nothing is reported. */
-static void set_soft(bool all)
+void descriptors_init(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* fewer connections then */
+    }
+}
+
+bool descriptors_kept(int fd)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return;
+        return false;
     }
-    rlim_t top = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
-    rlim_t kept = top / 4 < DESCRIPTORS_KEPT ? top / 4 : DESCRIPTORS_KEPT;
-    limit.rlim_cur = all ? top : top - kept;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-void descriptors_init(void)
-{
-    set_soft(false);
-}
-
-void descriptors_reserve_open(void)
-{
-    set_soft(true);
-}
-
-void descriptors_reserve_close(void)
-{
-    set_soft(false);
+    rlim_t kept = limit.rlim_cur / 4 < DESCRIPTORS_KEPT ? limit.rlim_cur / 4 : DESCRIPTORS_KEPT;
+    return (rlim_t)fd >= limit.rlim_cur - kept;
 }
 
 bool descriptors_left(void)
 {
     int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0) {
-        (void)close(fd);
+    if (fd < 0) {
+        return false;
     }
-    return fd >= 0;
+    bool left = !descriptors_kept(fd);
+    (void)close(fd);
+    return left;
 }

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/descriptors.h"
-
 #define BATCH      64   /* frames of one link before others get their turn */
 #define LAST_WORDS 4096 /* frames taken from a link that can no longer be written */
 
@@ -104,15 +102,13 @@ static bool take_frame(struct link *l)
     return !l->closing;
 }
 
-/* So many at most; a descriptor that comes with one must find a number. False: nothing more. */
+/* So many at most; false: nothing more. */
 static bool take_frames(struct link *l, unsigned max, bool while_broken)
 {
     bool more = true;
-    descriptors_reserve_open();
     for (unsigned i = 0; more && i < max && (while_broken || !l->broken); i++) {
         more = take_frame(l);
     }
-    descriptors_reserve_close();
     return more;
 }
 

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
+
 void nng_guard(void)
 {
 }
@@ -17,4 +19,15 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
         errno = ECONNRESET;
     }
     return n;
+}
+
+__attribute__((visibility("default"))) int accept(int fd, __SOCKADDR_ARG address, socklen_t *size)
+{
+    int peer = (int)syscall(SYS_accept4, fd, address.__sockaddr__, size, 0);
+    if (peer >= 0 && descriptors_kept(peer)) {
+        (void)close(peer);
+        errno = EMFILE;
+        return -1;
+    }
+    return peer;
 }

@@ -4,6 +4,10 @@
  * the end of the listener itself, and never accepts another connection. Any local process could so
  * make the daemon deaf. This file's sendmsg(2) stands in front of the C library's for the whole
  * program and reports such a peer as ECONNRESET, which NNG knows how to live with.
+ *
+ * NNG also accepts as long as there are descriptors, before anybody can count connections. This
+ * file's accept(2) keeps a part of them back (common/descriptors.h) and reports EMFILE, after which
+ * NNG waits a little.
  */
 #ifndef FRONT_NNG_GUARD_H
 #define FRONT_NNG_GUARD_H

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/descriptors.h"
 #include "common/log.h"
 #include "daemon/front/adopt.h"
 #include "daemon/front/building.h"
@@ -320,13 +319,11 @@ static int open_launcher(struct front *f, struct err *e)
 static int replace_launcher(struct front *f, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = (long)REPLACE_PAUSE_NS};
-    descriptors_reserve_open();
     int rc = open_launcher(f, e);
     for (unsigned i = 0; rc != 0 && i < REPLACE_TRIES; i++) {
         (void)nanosleep(&pause, NULL);
         rc = open_launcher(f, e);
     }
-    descriptors_reserve_close();
     return rc;
 }
 
