@@ -4,6 +4,7 @@
 #include "daemon/backend/cuda/error.h"
 
 #define ANCHOR_AGE_NS NS_PER_S
+#define FIRST_ROUNDS  5
 
 /* ns from one event to another, negative if it was before; 0 if the driver does not say. */
 static int64_t distance(const struct cuda_clock *c, CUevent from, CUevent to)
@@ -12,17 +13,32 @@ static int64_t distance(const struct cuda_clock *c, CUevent from, CUevent to)
     return c->cu->EventElapsedTime(&ms, from, to) == CUDA_SUCCESS ? (int64_t)((double)ms * 1e6) : 0;
 }
 
-/* The first event of a context takes long: the second one is the anchor. */
+static void swap(struct cuda_clock *c)
+{
+    CUevent old = c->anchor;
+    c->anchor = c->next;
+    c->next = old;
+}
+
+/* Of several events, the one that the host saw pass within the shortest time. */
 static int first_anchor(struct cuda_clock *c, struct err *e)
 {
-    int rc = 0;
-    for (int round = 0; round < 2 && rc == 0; round++) {
+    uint64_t shortest = UINT64_MAX;
+    for (int round = 0; round < FIRST_ROUNDS; round++) {
         uint64_t before = clock_now_ns();
-        rc = CUDA_CALL(c->cu, e, EventRecord, c->anchor, c->stream);
-        rc = rc == 0 ? CUDA_CALL(c->cu, e, EventSynchronize, c->anchor) : rc;
-        c->anchor_ns = before + (clock_now_ns() - before) / 2;
+        int rc = CUDA_CALL(c->cu, e, EventRecord, c->next, c->stream);
+        rc = rc == 0 ? CUDA_CALL(c->cu, e, EventSynchronize, c->next) : rc;
+        if (rc != 0) {
+            return rc;
+        }
+        uint64_t took = clock_now_ns() - before;
+        if (took < shortest) {
+            shortest = took;
+            c->anchor_ns = before + took / 2;
+            swap(c);
+        }
     }
-    return rc;
+    return 0;
 }
 
 int cuda_clock_init(struct cuda_clock *c, const struct cuda_driver *cu, struct err *e)
@@ -53,10 +69,8 @@ static void settle(struct cuda_clock *c, uint64_t now)
     uint64_t ns = c->anchor_ns + (uint64_t)distance(c, c->anchor, c->next);
     ns = ns < c->next_ns ? c->next_ns : ns;
     ns = ns > now ? now : ns;
-    CUevent old = c->anchor;
-    c->anchor = c->next;
+    swap(c);
     c->anchor_ns = ns;
-    c->next = old;
     c->pending = false;
 }
 
@@ -74,5 +88,11 @@ void cuda_clock_tick(struct cuda_clock *c)
 
 uint64_t cuda_clock_of(struct cuda_clock *c, CUevent event)
 {
-    return c->anchor_ns + (uint64_t)distance(c, c->anchor, event);
+    uint64_t now = clock_now_ns();
+    uint64_t ns = c->anchor_ns + (uint64_t)distance(c, c->anchor, event);
+    if (ns > now) { /* it has passed: the anchor was set too late */
+        c->anchor_ns -= ns - now;
+        ns = now;
+    }
+    return ns;
 }

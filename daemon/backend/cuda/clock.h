@@ -3,7 +3,7 @@
  * float of milliseconds: exact to a microsecond for some seconds, and the two clocks drift apart.
  * So an event, the anchor, is recorded anew each second while there is work, on a stream of its
  * own. Its time follows from the anchor before it, and is kept within what the host saw: not
- * before it was recorded, not after it was seen done.
+ * before it was recorded, not after it, or another event, was seen done.
  */
 #ifndef BACKEND_CUDA_CLOCK_H
 #define BACKEND_CUDA_CLOCK_H
@@ -27,7 +27,7 @@ int cuda_clock_init(struct cuda_clock *c, const struct cuda_driver *cu, struct e
 void cuda_clock_finish(struct cuda_clock *c);
 /* Renews the anchor where it is time; to be called with each marker. Does not block. */
 void cuda_clock_tick(struct cuda_clock *c);
-/* Host time (ns) of an event that has passed. */
+/* Host time (ns) of an event that has passed, so never later than now. */
 uint64_t cuda_clock_of(struct cuda_clock *c, CUevent event);
 
 #endif
