@@ -43,9 +43,15 @@ static void environment_make(char *ret_env[ENVIRONMENT_MAX + 1])
     ret_env[count] = NULL;
 }
 
+/* One that is lower already stays. */
 static bool limit_set(int resource, uint64_t value)
 {
-    struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+    struct rlimit limit;
+    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0) {
+        return false;
+    }
+    limit.rlim_max = value < limit.rlim_max ? value : limit.rlim_max;
+    limit.rlim_cur = limit.rlim_max;
     return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
 }
 
