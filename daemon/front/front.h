@@ -122,13 +122,14 @@ struct front {
     bool kicked;
     uv_timer_t timer; /* the one; see due.h */
     uv_prepare_t arm; /* sets it, once a turn */
-    uv_signal_t sigterm, sigint, sighup;
+    uv_signal_t sigterm, sigint, sighup, sigusr1;
 
     bool listed; /* the launcher has told which workers run already */
     bool ready_told;
     bool draining;
     bool stopping;
     bool exit_after_drain;
+    bool handing_over;  /* ends, and launcher and workers stay for the next front */
     bool launcher_lost; /* and not replaced yet */
     bool supervised;    /* the launcher is a unit of its own */
     int exit_code;

@@ -13,16 +13,17 @@
 #include "daemon/front/launcher_start.h"
 #include "daemon/front/link.h"
 
-#define SOCKET_NAME  "launcher.sock"
-#define START_NS     (5 * NS_PER_S)
-#define HELLO_NS     (5 * NS_PER_S)
-#define RETRY_NS     (5 * NS_PER_MS)
-#define QUEUE_MAX    ((size_t)4 * 1024 * 1024)
-#define HELLO_BYTES  512u /* more than a hello may take */
-#define ARGS_MAX     64u
-#define WORKER_FDS   1
-#define HELD_FDS     3
-#define STATUS_LIMIT 0xffffu
+#define SOCKET_NAME   "launcher.sock"
+#define START_NS      (5 * NS_PER_S)
+#define HELLO_NS      (5 * NS_PER_S)
+#define RETRY_NS      (5 * NS_PER_MS)
+#define BUSY_RETRY_NS (20 * NS_PER_MS)
+#define QUEUE_MAX     ((size_t)4 * 1024 * 1024)
+#define HELLO_BYTES   512u /* more than a hello may take */
+#define ARGS_MAX      64u
+#define WORKER_FDS    1
+#define HELD_FDS      3
+#define STATUS_LIMIT  0xffffu
 
 struct launcher_link {
     struct link *link;
@@ -142,6 +143,12 @@ static void nap(uint64_t ns)
     (void)nanosleep(&t, NULL);
 }
 
+static int hung_up(struct err *e)
+{
+    return err_set(e, ERR_BUSY,
+                   "the launcher serves another gpud, and one at a time: end that one first");
+}
+
 /* Blocks until a frame can be taken or `deadline`. */
 static int await_frame(int fd, uint64_t deadline, uint8_t *buffer, size_t size, size_t *ret_size,
                        struct err *e)
@@ -149,7 +156,7 @@ static int await_frame(int fd, uint64_t deadline, uint8_t *buffer, size_t size, 
     for (;;) {
         int rc = seqpacket_recv(fd, buffer, size, ret_size, NULL, e);
         if (rc == SEQPACKET_EOF) {
-            return err_set(e, ERR_BUSY, "the launcher hung up: it serves one gpud at a time");
+            return hung_up(e);
         }
         if (rc != SEQPACKET_AGAIN) {
             return rc;
@@ -181,12 +188,15 @@ static int say_hello(int fd, const char *build, struct err *e)
     return rc;
 }
 
-/* Both sides say hello first; a launcher of another build is not talked to. */
+/* e: not NULL. Both sides say hello first; a launcher of another build is not talked to. */
 static int greet(int fd, const char *build, struct err *e)
 {
     uint8_t buffer[HELLO_BYTES];
     size_t size = 0;
     int rc = say_hello(fd, build, e);
+    if (rc == ERR_IO && e->vendor == EPIPE) {
+        return hung_up(e);
+    }
     if (rc == 0) {
         rc = await_frame(fd, ns_add(clock_now_ns(), HELLO_NS), buffer, sizeof buffer, &size, e);
     }
@@ -273,6 +283,35 @@ static int reach(const struct launcher_options *options, int *ret_fd, struct err
     return rc;
 }
 
+/* A launcher may not have seen yet that the front before is gone, or be about to end: then it hangs
+ * up, and is asked again. */
+static int meet(const struct launcher_options *options, const char *build, int *ret_fd,
+                struct err *e)
+{
+    struct err why = ERR_INIT;
+    uint64_t patience_ns = options->patience_ns != 0 ? options->patience_ns : START_NS;
+    uint64_t deadline = ns_add(clock_now_ns(), patience_ns);
+    for (;;) {
+        int fd = -1;
+        int rc = reach(options, &fd, &why);
+        if (rc == 0) {
+            rc = greet(fd, build, &why);
+            if (rc == 0) {
+                *ret_fd = fd;
+                return 0;
+            }
+            (void)close(fd);
+        }
+        if (rc != ERR_BUSY || clock_now_ns() >= deadline) {
+            if (e != NULL) {
+                *e = why;
+            }
+            return rc;
+        }
+        nap(BUSY_RETRY_NS);
+    }
+}
+
 int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, const char *build,
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, struct err *e)
@@ -285,14 +324,9 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
     l->callbacks = *callbacks;
     l->data = data;
     int fd = -1;
-    int rc = reach(options, &fd, e);
+    int rc = meet(options, build, &fd, e);
     if (rc == 0) {
-        rc = greet(fd, build, e);
-        if (rc != 0) {
-            (void)close(fd);
-        } else {
-            rc = link_create(loop, fd, QUEUE_MAX, &link_callbacks, l, &l->link, e);
-        }
+        rc = link_create(loop, fd, QUEUE_MAX, &link_callbacks, l, &l->link, e);
     }
     if (rc != 0) {
         free(l);

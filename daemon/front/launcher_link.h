@@ -33,11 +33,13 @@ struct launcher_options {
     const char
         *program; /* path of gpud-launcher to start when none listens; NULL: beside this one */
     bool start;   /* may be started (false under systemd, where it is a unit of its own) */
+    uint64_t patience_ns; /* with one that serves another gpud; 0: 5 s */
 };
 
 /* Connects to <runtime-dir>/launcher.sock; if nobody listens and options->start, starts one
- * (detached from this process, so that it outlives it) and waits for up to 5 s. A stale socket file
- * is replaced. ERR_VERSION when the launcher is of another build. */
+ * (detached from this process, so that it outlives it) and waits for up to 5 s. One that serves
+ * another front (ERR_BUSY) is asked again for patience_ns: that front may have just ended. A stale
+ * socket file is replaced. ERR_VERSION when the launcher is of another build. */
 int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, const char *build,
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, struct err *e);

@@ -206,6 +206,12 @@ static void on_end_signal(uv_signal_t *handle, int number)
     pipeline_drain(f);
 }
 
+static void on_hand_over_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    pipeline_hand_over(handle->data);
+}
+
 static void on_reload_signal(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -220,7 +226,8 @@ static void init_signals(struct front *f)
         uv_signal_cb callback;
     } signals[] = {{&f->sigterm, SIGTERM, on_end_signal},
                    {&f->sigint, SIGINT, on_end_signal},
-                   {&f->sighup, SIGHUP, on_reload_signal}};
+                   {&f->sighup, SIGHUP, on_reload_signal},
+                   {&f->sigusr1, SIGUSR1, on_hand_over_signal}};
     for (unsigned i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         (void)uv_signal_init(f->loop, signals[i].handle);
         signals[i].handle->data = f;

@@ -455,6 +455,17 @@ void pipeline_drain(struct front *f)
     }
 }
 
+void pipeline_hand_over(struct front *f)
+{
+    if (f->stopping) {
+        return;
+    }
+    log_info("handing over to the next front: %u jobs are unfinished", f->job_count);
+    f->handing_over = true;
+    notify_stopping();
+    pipeline_stop(f);
+}
+
 static void on_listener_closed(void *data)
 {
     struct front *f = data;
@@ -495,12 +506,13 @@ void pipeline_stop(struct front *f)
     close_handle((uv_handle_t *)&f->sigterm);
     close_handle((uv_handle_t *)&f->sigint);
     close_handle((uv_handle_t *)&f->sighup);
+    close_handle((uv_handle_t *)&f->sigusr1);
     compiler_destroy(f->compiler);
     f->compiler = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {
         worker_detach(f->device[i]);
     }
-    if (f->launcher != NULL && !f->supervised) {
+    if (f->launcher != NULL && !f->supervised && !f->handing_over) {
         (void)launcher_quit(f->launcher, NULL);
     }
     launcher_link_close(f->launcher);

@@ -10,8 +10,11 @@
 
 /* Fills the hooks and starts: launcher, workers, then the sockets. */
 int pipeline_start(struct front *f, struct err *e);
-void pipeline_drain(struct front *f);  /* no new jobs; ends the loop when all have ended, or at once
-                                        when asked again */
+void pipeline_drain(struct front *f); /* no new jobs; ends the loop when all have ended, or at once
+                                       when asked again */
+/* Ends at once, and leaves launcher and workers to the next front: to clients it is as if this one
+ * had crashed. They connect again and ask it for what was not answered. */
+void pipeline_hand_over(struct front *f);
 void pipeline_stop(struct front *f);   /* ends now: the loop runs empty */
 void pipeline_finish(struct front *f); /* after the loop: frees everything */
 

@@ -12,6 +12,9 @@
 
 #include "tests/system/load.h"
 
+#define TAKEN 20u
+#define LARGE 2000000u /* the last answer: more than lies in a socket */
+
 static gpud_buffer numbers(gpud_client *c, unsigned count)
 {
     float values[1000];
@@ -60,6 +63,60 @@ START_TEST(front_killed_under_load)
     ck_assert_int_eq(daemon_worker(&d, 0), worker);
     ck_assert_int_eq(daemon_launcher(&d), launcher);
     check_numbers(c, b, 1000);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* As `systemctl restart` does it: clients under load notice nothing. */
+START_TEST(front_restarted_under_load)
+{
+    struct daemon d;
+    struct load load;
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "devices=1,items=10000000", NULL);
+    gpud_buffer b = numbers(c, 1000);
+    pid_t worker = daemon_worker(&d, 0);
+    pid_t launcher = daemon_launcher(&d);
+    load_start(&load, d.url, 3);
+    for (unsigned i = 0; i < 10; i++) {
+        pause_ms(100);
+        daemon_hand_over(&d);
+        daemon_spawn(&d);
+        daemon_wait_ready(&d);
+    }
+    (void)load_stop(&load);
+    ck_assert_int_eq(daemon_worker(&d, 0), worker);
+    ck_assert_int_eq(daemon_launcher(&d), launcher);
+    check_numbers(c, b, 1000);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Running, with the worker, and queued, accepted or not: all are done by the next front. */
+START_TEST(jobs_outlive_a_restart)
+{
+    struct daemon d;
+    static float out[TAKEN * 1000];
+    gpud_job *job[TAKEN];
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "items=100000", NULL);
+    gpud_kernel fill = kernel_find(c, "fill");
+    for (unsigned i = 0; i < TAKEN; i++) {
+        gpud_arg args[] = {gpud_f32((float)i), gpud_host_out(out + i * 1000, 1000, GPUD_F32)};
+        gpud_submit_options o = {.size = sizeof o, .flags = i % 2 == 0 ? 0 : GPUD_SUBMIT_HELD};
+        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, &o, &job[i]));
+    }
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job[TAKEN - 2]) != 0);
+    ck_assert(!gpud_job_done(job[TAKEN - 1]));
+    ck_assert_uint_gt(query_value(c, "status", NULL, "queued"), 0);
+    daemon_hand_over(&d);
+    daemon_spawn(&d);
+    for (unsigned i = 0; i < TAKEN; i++) {
+        ck_gpud_ok(gpud_wait(job[i], PATIENCE));
+        ck_assert_float_eq(out[i * 1000 + 999], (float)i);
+        gpud_job_free(job[i]);
+    }
+    ck_assert(!daemon_logged(&d, "draining"));
     daemon_end(&d, c);
 }
 END_TEST
@@ -116,9 +173,6 @@ START_TEST(launcher_killed)
     daemon_end(&d, c);
 }
 END_TEST
-
-#define TAKEN 20u
-#define LARGE 2000000u /* the last answer: more than lies in a socket */
 
 /* Jobs that were taken are finished, all answers arrive, the exit is clean and nothing stays. */
 START_TEST(sigterm_under_load)
@@ -347,6 +401,8 @@ int main(void)
 {
     Suite *suite = suite_create("front");
     suite_add_storm(suite, front_killed_under_load, 2);
+    suite_add(suite, front_restarted_under_load);
+    suite_add(suite, jobs_outlive_a_restart);
     suite_add(suite, adopted_writer);
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);

@@ -325,6 +325,13 @@ void daemon_kill(struct daemon *d)
     ck_assert_int_eq(daemon_wait(d), 128 + SIGKILL);
 }
 
+void daemon_hand_over(struct daemon *d)
+{
+    ck_assert_int_eq(kill(d->pid, SIGUSR1), 0);
+    int status = daemon_wait(d);
+    ck_assert_msg(status == 0, "gpud ended with %d", status);
+}
+
 void daemon_stop(struct daemon *d)
 {
     ck_assert_int_eq(kill(d->pid, SIGTERM), 0);

@@ -46,6 +46,8 @@ void daemon_wait_ready(const struct daemon *d);
 void daemon_stop(struct daemon *d);
 /* SIGKILL, reaped. */
 void daemon_kill(struct daemon *d);
+/* SIGUSR1; its exit status must be 0, and launcher and workers go on. */
+void daemon_hand_over(struct daemon *d);
 /* Waits for its end; the exit status, or 128 + the signal. */
 int daemon_wait(struct daemon *d);
 /* Whether its log holds this text. */

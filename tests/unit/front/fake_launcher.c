@@ -12,6 +12,7 @@ struct fake {
     int listening;
     int far_end;
     const char *build;
+    unsigned hangups;
 };
 
 static void await_readable(int fd)
@@ -51,9 +52,15 @@ bool fake_has_frame(int far_end)
 static void *greet(void *data)
 {
     struct fake *fake = data;
-    await_readable(fake->listening);
-    int fd = accept4(fake->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    ck_assert_int_ge(fd, 0);
+    int fd = -1;
+    for (unsigned i = 0; i <= fake->hangups; i++) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        await_readable(fake->listening);
+        fd = accept4(fake->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        ck_assert_int_ge(fd, 0);
+    }
     if (fake->build[0] == '\0') {
         (void)close(fd);
         return NULL;
@@ -71,8 +78,16 @@ int fake_launcher_open(uv_loop_t *loop, const char *dir, const char *build,
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, int *ret_far, struct err *e)
 {
-    struct fake fake = {.far_end = -1, .build = build};
-    struct launcher_options options = {.runtime_dir = dir, .start = false};
+    return fake_launcher_busy(loop, dir, build, 0, callbacks, data, ret_link, ret_far, e);
+}
+
+int fake_launcher_busy(uv_loop_t *loop, const char *dir, const char *build, unsigned hangups,
+                       const struct launcher_callbacks *callbacks, void *data,
+                       struct launcher_link **ret_link, int *ret_far, struct err *e)
+{
+    struct fake fake = {.far_end = -1, .build = build, .hangups = hangups};
+    struct launcher_options options = {
+        .runtime_dir = dir, .start = false, .patience_ns = build[0] == '\0' ? 1 : UINT64_MAX};
     pthread_t thread;
     ck_assert_int_eq(seqpacket_listen(scratch_path(dir, "launcher.sock"), &fake.listening, e), 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, greet, &fake), 0);

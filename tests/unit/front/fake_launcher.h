@@ -11,6 +11,10 @@
 int fake_launcher_open(uv_loop_t *loop, const char *dir, const char *build,
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, int *ret_far, struct err *e);
+/* One that hangs up so often before. */
+int fake_launcher_busy(uv_loop_t *loop, const char *dir, const char *build, unsigned hangups,
+                       const struct launcher_callbacks *callbacks, void *data,
+                       struct launcher_link **ret_link, int *ret_far, struct err *e);
 #define FAKE_BUILD "test-build"
 
 void fake_send(int far_end, const struct schema *schema, const void *msg,

@@ -127,8 +127,19 @@ END_TEST
 START_TEST(a_launcher_that_hangs_up)
 {
     struct err e = ERR_INIT;
-    ck_assert_int_lt(fake_launcher_open(&loop, dir, "", &callbacks, NULL, &near_end, &far_end, &e),
-                     0);
+    ck_assert_int_eq(fake_launcher_open(&loop, dir, "", &callbacks, NULL, &near_end, &far_end, &e),
+                     ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(e.text, "another gpud"));
+}
+END_TEST
+
+/* It has not seen yet that the front before is gone. */
+START_TEST(a_launcher_that_hangs_up_at_first)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(
+        fake_launcher_busy(&loop, dir, FAKE_BUILD, 3, &callbacks, NULL, &near_end, &far_end, &e),
+        0);
 }
 END_TEST
 
@@ -387,6 +398,7 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_launcher_of_another_build);
     tcase_add_test(tc, a_launcher_that_hangs_up);
+    tcase_add_test(tc, a_launcher_that_hangs_up_at_first);
     tcase_add_test(tc, no_launcher_and_none_to_be_started);
     tcase_add_test(tc, a_program_that_is_not_there);
     tcase_add_test(tc, a_worker_is_asked_for_and_starts);
