@@ -177,7 +177,6 @@ static int page_choose(struct backend_device *d, const char *options, struct err
                    CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     if (rc == 0) {
         d->page = granularity > PAGE ? granularity : PAGE;
-        d->info.max_alloc = d->info.memory / d->page * d->page;
     }
     return rc;
 }

@@ -36,8 +36,7 @@ struct backend_device {
 
 struct backend_block {
     CUdeviceptr address;
-    uint64_t size;   /* bytes asked for */
-    uint64_t mapped; /* bytes of address space with pages behind them; 0: made by cuMemAlloc */
+    uint64_t size; /* bytes */
 };
 
 /* Devices by place on the PCI bus, those named by the option "uuid" only. ERR_NO_DEVICE. */

@@ -2,72 +2,14 @@
 
 #include "daemon/backend/cuda/device.h"
 
-/* A mapping keeps its page, so the handle is given up at once. */
-static int page_map(struct backend_device *d, CUdeviceptr at, struct err *e)
-{
-    CUmemGenericAllocationHandle page = 0;
-    int rc = CUDA_CALL(&d->cu, e, MemCreate, &page, d->page, &d->page_prop, 0);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = CUDA_CALL(&d->cu, e, MemMap, at, d->page, 0, page, 0);
-    d->cu.MemRelease(page);
-    return rc;
-}
-
-/* Each mapping is taken away as it was made: a part or a sum of mappings is none. */
-static void pages_unmap(struct backend_device *d, CUdeviceptr address, uint64_t mapped)
-{
-    while (mapped > 0) {
-        mapped -= d->page;
-        d->cu.MemUnmap(address + mapped, d->page);
-    }
-}
-
-static int pages_map(struct backend_device *d, CUdeviceptr address, uint64_t size, struct err *e)
-{
-    const CUmemAccessDesc access = {.location = d->page_prop.location,
-                                    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    uint64_t mapped = 0;
-    int rc = 0;
-    while (rc == 0 && mapped < size) {
-        rc = page_map(d, address + mapped, e);
-        mapped += rc == 0 ? d->page : 0;
-    }
-    rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemSetAccess, address, size, &access, 1) : rc;
-    if (rc != 0) {
-        pages_unmap(d, address, mapped);
-    }
-    return rc;
-}
-
-static int block_map(struct backend_device *d, struct backend_block *b, struct err *e)
-{
-    uint64_t size = (b->size + d->page - 1) / d->page * d->page;
-    int rc = CUDA_CALL(&d->cu, e, MemAddressReserve, &b->address, size, 0, 0, 0);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = pages_map(d, b->address, size, e);
-    if (rc != 0) {
-        d->cu.MemAddressFree(b->address, size);
-        return rc;
-    }
-    b->mapped = size;
-    return 0;
-}
+/* Whole blocks, where there are no pages (pages.c); and host memory made known to the device. */
 
 static void memory_free(struct backend_device *d, struct backend_block *b)
 {
     if (!b) {
         return;
     }
-    if (b->mapped != 0) {
-        pages_unmap(d, b->address, b->mapped);
-        d->cu.MemAddressFree(b->address, b->mapped);
-    } else {
-        d->cu.MemFree(b->address);
-    }
+    d->cu.MemFree(b->address);
     free(b);
 }
 
@@ -96,7 +38,7 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
         return err_set(e, ERR_NOMEM, "a block of device memory");
     }
     b->size = size;
-    int rc = d->page != 0 ? block_map(d, b, e) : CUDA_CALL(&d->cu, e, MemAlloc, &b->address, size);
+    int rc = CUDA_CALL(&d->cu, e, MemAlloc, &b->address, size);
     if (rc != 0) {
         free(b);
         (void)(rc == ERR_DEVICE_MEMORY ? wrap_shortage(d, size, e) : 0);
