@@ -250,6 +250,7 @@ struct backend_source {
     const char *options;
     const char *arch;            /* of the device it is for */
     const char *backend_options; /* as given to open; NULL or "" if there are none */
+    const char *cache_dir;       /* where the compiler may keep files; NULL or "": nowhere */
 };
 
 /* Runs in gpud-compile only, never in a worker. Blocks. On ERR_COMPILE ret_compiled->log is set

@@ -197,7 +197,8 @@ static int back_end(struct compile_job *job, const struct backend *b, unsigned i
                                     .file = texts->file,
                                     .options = texts->options,
                                     .arch = texts->arch,
-                                    .backend_options = job->backend_options};
+                                    .backend_options = job->backend_options,
+                                    .cache_dir = job->cache_dir};
     return b->compile(index, &source, &job->compiled, &job->e);
 }
 
@@ -282,7 +283,8 @@ static struct bytes text_of(const char *text, size_t max)
 void compile_run(struct compile_job *job, const struct backend *b, unsigned index,
                  const char *options, const struct compile_request *request)
 {
-    *job = (struct compile_job){.e = ERR_INIT, .backend_options = options};
+    *job = (struct compile_job){
+        .e = ERR_INIT, .backend_options = options, .cache_dir = job->cache_dir};
     capbuf_init(&job->kernels, KERNELS_BYTES);
     int rc = run(job, b, index, request);
     if (rc == 0 && job->compiled.binary_size > FRAME_BINARY_MAX) {

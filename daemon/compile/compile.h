@@ -13,6 +13,7 @@ struct compile_job {
     struct backend_compiled compiled;
     struct capbuf kernels;
     struct err e;
+    const char *cache_dir;       /* set before; not owned; NULL or "": none */
     const char *backend_options; /* not owned */
     char stamp[PROTO_TEXT_MAX];  /* of the compiler */
 };

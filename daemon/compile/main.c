@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "daemon/compile/compile.h"
 #include "daemon/compile/exhaustion.h"
+#include "daemon/compile/heap.h"
 #include "daemon/compile/scratch.h"
 
 #define REQUEST_FD  3
@@ -23,11 +24,13 @@ struct options {
     const char *backend;
     unsigned index;
     const char *options; /* the back end's own, as its workers get them */
+    const char *cache;   /* folder for what compilers keep, "" if there is none */
 };
 
 static int usage(void)
 {
     fprintf(stderr, "usage: gpud-compile --backend NAME --device INDEX [--options TEXT]\n"
+                    "                    [--cache DIR]\n"
                     "started by gpud-launcher only\n");
     return 2;
 }
@@ -35,11 +38,10 @@ static int usage(void)
 /* 0 to go on, else the exit code + 1 */
 static int options_parse(int argc, char **argv, struct options *o)
 {
-    static const struct option LONG[] = {{"backend", required_argument, NULL, 'b'},
-                                         {"device", required_argument, NULL, 'd'},
-                                         {"options", required_argument, NULL, 'o'},
-                                         {"version", no_argument, NULL, 'V'},
-                                         {NULL, 0, NULL, 0}};
+    static const struct option LONG[] = {
+        {"backend", required_argument, NULL, 'b'}, {"device", required_argument, NULL, 'd'},
+        {"options", required_argument, NULL, 'o'}, {"cache", required_argument, NULL, 'c'},
+        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
     int c;
     bool device = false;
     while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -57,6 +59,9 @@ static int options_parse(int argc, char **argv, struct options *o)
         }
         case 'o':
             o->options = optarg;
+            break;
+        case 'c':
+            o->cache = heap_placed() ? optarg : "";
             break;
         case 'V':
             printf("gpud-compile %s\n", GPUD_BUILD);
@@ -114,7 +119,7 @@ static int run(const struct options *o, const struct compile_request *request, s
         (void)err_set(&e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", o->backend);
         return answer_error(out, &e);
     }
-    struct compile_job job;
+    struct compile_job job = {.cache_dir = o->cache};
     int real = dup(STDERR_FILENO);
     int captured = stderr_capture();
     if (exhaustion_watch(captured, &e) != 0) {
@@ -145,7 +150,7 @@ static int process_prepare(struct scratch *scratch, struct err *e)
 int main(int argc, char **argv)
 {
     static struct scratch scratch = {.lock_fd = -1};
-    struct options o = {.options = ""};
+    struct options o = {.options = "", .cache = ""};
     struct compile_request request;
     struct memfd in = MEMFD_NONE;
     struct memfd out = MEMFD_NONE;

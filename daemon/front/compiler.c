@@ -41,6 +41,7 @@ struct compiler {
     struct launcher_link *launcher;
     struct cache *cache;
     struct err cache_error;
+    char *cache_dir; /* for the compilers' own files */
     char *build;
     unsigned parallel;
     unsigned queue_max;
@@ -124,8 +125,15 @@ static void make_ready(struct compiler *c, struct task *t)
 
 static int launch(struct compiler *c, struct task *t, struct err *e)
 {
-    const char *const args[] = {"--backend", t->backend, "--device", t->device,
-                                "--options", t->options, NULL};
+    const char *const args[] = {"--backend",
+                                t->backend,
+                                "--device",
+                                t->device,
+                                "--options",
+                                t->options,
+                                c->cache != NULL && c->cache_dir != NULL ? "--cache" : NULL,
+                                c->cache_dir,
+                                NULL};
     if (c->launcher == NULL) {
         return err_set(e, ERR_CLOSED, "no launcher");
     }
@@ -462,6 +470,7 @@ int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
     if (options->cache_dir != NULL) {
         uint64_t bound = options->cache_bytes > 0 ? options->cache_bytes : CACHE_BYTES;
         (void)cache_create(options->cache_dir, bound, &c->cache, &c->cache_error);
+        c->cache_dir = strdup(options->cache_dir); /* NULL: they do without */
     }
     (void)uv_timer_init(loop, &c->deliver);
     c->deliver.data = c;
@@ -472,6 +481,7 @@ int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
 static void closed(uv_handle_t *handle)
 {
     struct compiler *c = handle->data;
+    free(c->cache_dir);
     free(c->build);
     free(c);
 }

@@ -10,6 +10,7 @@
 #include "daemon/backend/cuda/nvrtc_header.h"
 #include "daemon/backend/cuda/nvrtc_log.h"
 #include "daemon/backend/cuda/nvrtc_option.h"
+#include "daemon/backend/cuda/nvrtc_pch.h"
 #include "daemon/backend/options.h"
 
 #define PROGRAM       "gpud-source.cu" /* what NVRTC calls it; #line puts the user's name there */
@@ -30,6 +31,8 @@ struct compiler {
     struct nvrtc_options options;
     char arch[40];
     char include[2][PATH_MAX + 8];
+    char pch[PATH_MAX];              /* the option that names the precompiled header */
+    const char *cache_dir;           /* may be NULL */
     bool ptx;                        /* NVRTC does not know the device: PTX for an older one */
     const char *statics[STATIC_MAX]; /* kernels that nothing refers to: named, else they vanish */
     unsigned static_count;
@@ -51,12 +54,6 @@ static int source_read(struct compiler *c, struct bytes source)
     if (rc != 0) {
         return rc;
     }
-    size_t size = strlen(c->text) + strlen(c->file) + 32;
-    c->program_text = malloc(size);
-    if (c->program_text == NULL) {
-        return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", size);
-    }
-    snprintf(c->program_text, size, "#line 1 \"%s\"\n%s", c->file, c->text);
     for (unsigned i = 0; i < c->scan.kernel_count && c->static_count < STATIC_MAX; i++) {
         const struct scan_kernel *k = &c->scan.kernel[i];
         if (k->is_static && !k->is_template) {
@@ -109,7 +106,21 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-static int program_create(struct compiler *c, bool with_statics)
+/* The text as NVRTC gets it: what was precompiled first, then the user's under his file's name. */
+static int text_compose(struct compiler *c, bool pch)
+{
+    size_t size = strlen(c->text) + strlen(c->file) + 128;
+    free(c->program_text);
+    c->program_text = malloc(size);
+    if (c->program_text == NULL) {
+        return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", size);
+    }
+    snprintf(c->program_text, size, "%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "", c->file,
+             c->text);
+    return 0;
+}
+
+static int program_create(struct compiler *c)
 {
     const char *name[NVRTC_HEADERS_MAX];
     const char *text[NVRTC_HEADERS_MAX];
@@ -128,13 +139,14 @@ static int program_create(struct compiler *c, bool with_statics)
     for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->options.expression_count; i++) {
         rc = c->nvrtc.AddNameExpression(c->program, c->options.expression[i]);
     }
-    for (unsigned i = 0; with_statics && rc == NVRTC_SUCCESS && i < c->static_count; i++) {
+    for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->static_count; i++) {
         rc = c->nvrtc.AddNameExpression(c->program, c->statics[i]);
     }
     return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(&c->nvrtc, rc, "nvrtcAddNameExpression", c->e);
 }
 
-static int log_take(struct compiler *c)
+/* What NVRTC said, as it said it, owned by the caller. */
+static int log_read(struct compiler *c, char **ret_raw)
 {
     size_t size = 0;
     if (c->nvrtc.GetProgramLogSize(c->program, &size) != NVRTC_SUCCESS || size > LOG_BYTES_MAX) {
@@ -144,11 +156,32 @@ static int log_take(struct compiler *c)
     if (raw == NULL) {
         return err_set(c->e, ERR_NOMEM, "a compiler's log");
     }
-    if (c->nvrtc.GetProgramLog(c->program, raw) == NVRTC_SUCCESS) {
+    if (c->nvrtc.GetProgramLog(c->program, raw) != NVRTC_SUCCESS) {
+        raw[0] = '\0';
+    }
+    *ret_raw = raw;
+    return 0;
+}
+
+static int log_take(struct compiler *c)
+{
+    char *raw = NULL;
+    int rc = log_read(c, &raw);
+    if (rc == 0) {
         nvrtc_log_rewrite(raw, PROGRAM, c->file, c->log);
     }
     free(raw);
-    return 0;
+    return rc;
+}
+
+/* Does it fail for the precompiled header, and not for what the user wrote? */
+static bool pch_failed(struct compiler *c)
+{
+    char *raw = NULL;
+    bool failed = log_read(c, &raw) != 0 || strstr(raw, "recompiled header") != NULL ||
+                  strstr(raw, "PCH") != NULL || strstr(raw, "error") == NULL;
+    free(raw);
+    return failed;
 }
 
 /* Where the source holds what only a host program can: said first, since the compiler's words for
@@ -215,20 +248,47 @@ static int compile_failed(struct compiler *c)
                    (const char *)first.data);
 }
 
+/* One run of NVRTC; ret_result is its. */
+static int run(struct compiler *c, const char *const *argument, unsigned count, bool pch,
+               int *ret_result)
+{
+    int rc = text_compose(c, pch);
+    rc = rc == 0 ? program_create(c) : rc;
+    if (rc == 0) {
+        *ret_result = c->nvrtc.CompileProgram(c->program, (int)count, argument);
+    }
+    return rc;
+}
+
+/* The option that takes CUB in precompiled; only where nothing of the user's comes before it. */
+static bool pch_find(struct compiler *c, const char *const *argument, unsigned count,
+                     char option[PATH_MAX])
+{
+    const struct nvrtc_pch pch = {
+        .cache_dir = c->cache_dir, .options = argument, .option_count = count};
+    return c->scan.cub && c->options.option_count == 0 && c->nvrtc.include[0] != '\0' &&
+           nvrtc_pch_obtain(&c->nvrtc, &pch, option);
+}
+
 static int program_compile(struct compiler *c)
 {
     const char *argument[ARGUMENTS_MAX];
     unsigned count = arguments_make(c, argument);
-    int rc = program_create(c, true);
-    if (rc != 0) {
-        return rc;
+    int result = NVRTC_FAILED;
+    int rc = 0;
+    bool pch = pch_find(c, argument, count, c->pch);
+    if (pch) {
+        argument[count] = c->pch;
+        argument[count + 1] = "--pch-messages=false";
+        rc = run(c, argument, count + 2, true, &result);
     }
-    int result = c->nvrtc.CompileProgram(c->program, (int)count, argument);
-    if (result == NVRTC_FAILED && c->static_count > 0) {
+    if (rc == 0 && (!pch || (result != NVRTC_SUCCESS && pch_failed(c)))) {
+        rc = run(c, argument, count, false, &result);
+    }
+    if (rc == 0 && result == NVRTC_FAILED && c->static_count > 0) {
         /* what looked like a static kernel may be cut out by the preprocessor */
         c->static_count = 0;
-        rc = program_create(c, false);
-        result = rc == 0 ? c->nvrtc.CompileProgram(c->program, (int)count, argument) : result;
+        rc = run(c, argument, count, false, &result);
     }
     rc = rc == 0 ? log_take(c) : rc;
     if (rc != 0 || result == NVRTC_SUCCESS) {
@@ -327,7 +387,8 @@ int compile_cuda(const struct backend_source *source, const char *file,
     if (c == NULL) {
         return err_set(e, ERR_NOMEM, "a compiler");
     }
-    *c = (struct compiler){.file = file, .device = device, .log = log, .e = e};
+    *c = (struct compiler){
+        .file = file, .cache_dir = source->cache_dir, .device = device, .log = log, .e = e};
     int rc = nvrtc_options_read(source->options != NULL ? source->options : "", &c->options, e);
     rc = rc == 0 ? source_read(c, source->text) : rc;
     (void)option_text(source->backend_options != NULL ? source->backend_options : "", "nvrtc", path,

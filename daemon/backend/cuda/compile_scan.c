@@ -66,6 +66,8 @@ static int header_check(struct walk *w, const struct lex_token *t)
     if (!angle && !nvrtc_header_known(name)) {
         return refuse(w, t, "#include of ", name, advice);
     }
+    bool cub = name.size > 4 && memcmp(name.data, "cub/", 4) == 0;
+    w->out->cub = w->out->cub || (cub && !w->out->defines);
     return 0;
 }
 
@@ -80,6 +82,8 @@ static int word_check(struct walk *w, const struct lex_token *t)
     if (lex_is(t, "__has_include") || lex_is(t, "__has_include_next")) {
         return header_check(w, t);
     }
+    w->out->defines =
+        w->out->defines || (after_hash && (lex_is(t, "define") || lex_is(t, "undef")));
     if (after_hash && (lex_is(t, "import") || lex_is(t, "embed"))) {
         return refuse(w, t, "#", word, " is not allowed");
     }

@@ -30,6 +30,8 @@ struct scan {
     unsigned kernel_count;
     unsigned globals;          /* how often __global__ stands there outside of directives */
     bool includes;             /* there is an #include */
+    bool defines;              /* there is a #define or #undef */
+    bool cub;                  /* CUB is included, with nothing defined before */
     struct scan_place launch;  /* the first <<< */
     struct scan_place main;    /* the first main( */
     struct scan_place runtime; /* the first call of the host's runtime: cudaMalloc( … */

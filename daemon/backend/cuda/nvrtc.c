@@ -109,6 +109,8 @@ static int entries_resolve(void *lib, struct nvrtc *n, struct err *e)
         }
         memcpy(entries[i].slot, &fn, sizeof fn);
     }
+    void *pch = dlsym(lib, "nvrtcGetPCHCreateStatus");
+    memcpy(&n->GetPCHCreateStatus, &pch, sizeof pch);
     return 0;
 }
 

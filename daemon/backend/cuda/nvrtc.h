@@ -37,6 +37,7 @@ struct nvrtc {
     NVRTC_ENTRIES(X)
 #undef X
     const char *(*GetErrorString)(int result);
+    int (*GetPCHCreateStatus)(nvrtc_program program); /* NULL before 12.8 */
     int major, minor;
     char file[512];         /* the library's own, "" if its path is longer */
     char include[PATH_MAX]; /* the toolkit's headers, "" if they are not installed */

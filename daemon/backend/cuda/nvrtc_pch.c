@@ -1,0 +1,166 @@
+#include "daemon/backend/cuda/nvrtc_pch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "common/stamp.h"
+#include "daemon/backend/cuda/nvrtc_header.h"
+
+#define PROGRAM     "gpud-source.cu" /* as the programs that use it are called */
+#define OPTIONS_MAX 8u
+#define ABANDONED_S 600 /* a file being made is given up after so long */
+#define VERSION_LEN 8   /* of a file's name: digits of NVRTC's */
+
+struct paths {
+    char folder[PATH_MAX - 128];
+    char name[2 * HASH_TEXT_BYTES]; /* version and key */
+    char file[PATH_MAX];
+    char sum[PATH_MAX]; /* its checksum */
+    char made[PATH_MAX];
+};
+
+static bool paths_make(const struct nvrtc *n, const struct nvrtc_pch *p, struct paths *out)
+{
+    char stamp[PATH_MAX];
+    char version[HASH_TEXT_BYTES];
+    char key[HASH_TEXT_BYTES];
+    struct hash_part part[OPTIONS_MAX];
+    for (unsigned i = 0; i < p->option_count; i++) {
+        part[i] = (struct hash_part){p->options[i], strlen(p->options[i])};
+    }
+    (void)stamp_make(n->file, stamp, sizeof stamp);
+    (void)hash_text(hash_of(stamp, strlen(stamp)), version);
+    (void)hash_text(hash_parts(part, p->option_count), key);
+    int used = snprintf(out->folder, sizeof out->folder, "%s/pch", p->cache_dir);
+    (void)snprintf(out->name, sizeof out->name, "%.*s-%s", VERSION_LEN, version, key);
+    (void)snprintf(out->file, sizeof out->file, "%s/%s.pch", out->folder, out->name);
+    (void)snprintf(out->sum, sizeof out->sum, "%s/%s.sum", out->folder, out->name);
+    (void)snprintf(out->made, sizeof out->made, "%s/new.%d", out->folder, (int)getpid());
+    return stamp[0] != '\0' && used > 0 && (size_t)used < sizeof out->folder;
+}
+
+/* ---- whether a file is what was made --------------------------------------------------------- */
+
+static bool file_hash(const char *path, struct hash *ret_hash)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    size_t size = fits ? (size_t)st.st_size : 0;
+    void *data = fits ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    (void)close(fd);
+    if (data == MAP_FAILED) {
+        return false;
+    }
+    *ret_hash = hash_of(data, size);
+    (void)munmap(data, size);
+    return true;
+}
+
+static bool verified(const struct paths *p)
+{
+    struct hash told;
+    struct hash is;
+    FILE *f = fopen(p->sum, "rb");
+    bool read = f != NULL && fread(&told, 1, sizeof told, f) == sizeof told;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return read && file_hash(p->file, &is) && hash_equal(told, is);
+}
+
+/* ---- making one -------------------------------------------------------------------------------
+ */
+
+/* What other versions left, and what was never finished. */
+static void folder_clear(const struct paths *p)
+{
+    DIR *d = opendir(p->folder);
+    const struct dirent *entry;
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        struct stat st;
+        bool temporary = strncmp(entry->d_name, "new.", 4) == 0;
+        bool ours = strncmp(entry->d_name, p->name, VERSION_LEN + 1) == 0;
+        if (entry->d_name[0] == '.' || ours ||
+            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            (temporary && time(NULL) - st.st_mtime < ABANDONED_S)) {
+            continue;
+        }
+        (void)unlinkat(dirfd(d), entry->d_name, 0);
+    }
+    if (d != NULL) {
+        (void)closedir(d);
+    }
+}
+
+static bool header_compile(const struct nvrtc *n, const struct nvrtc_pch *p, const char *file)
+{
+    const char *name[NVRTC_HEADERS_MAX];
+    const char *text[NVRTC_HEADERS_MAX];
+    const char *option[OPTIONS_MAX + 1];
+    char create[PATH_MAX + 16];
+    nvrtc_program program = NULL;
+    unsigned headers = nvrtc_headers(true, name, text);
+    (void)snprintf(create, sizeof create, "--create-pch=%s", file);
+    for (unsigned i = 0; i < p->option_count; i++) {
+        option[i] = p->options[i];
+    }
+    option[p->option_count] = create;
+    if (n->CreateProgram(&program, NVRTC_PCH_PREFIX, PROGRAM, (int)headers, text, name) !=
+        NVRTC_SUCCESS) {
+        return false;
+    }
+    bool made = n->CompileProgram(program, (int)p->option_count + 1, option) == NVRTC_SUCCESS &&
+                n->GetPCHCreateStatus(program) == NVRTC_SUCCESS;
+    (void)n->DestroyProgram(&program);
+    return made;
+}
+
+static bool sum_write(const struct paths *p)
+{
+    struct hash h;
+    if (!file_hash(p->made, &h)) {
+        return false;
+    }
+    FILE *f = fopen(p->sum, "wb");
+    bool ok = f != NULL && fwrite(&h, 1, sizeof h, f) == sizeof h;
+    return f != NULL && fclose(f) == 0 && ok;
+}
+
+static bool make(const struct nvrtc *n, const struct nvrtc_pch *p, const struct paths *paths)
+{
+    if (mkdir(paths->folder, 0700) != 0 && errno != EEXIST) {
+        return false;
+    }
+    folder_clear(paths);
+    bool ok = header_compile(n, p, paths->made) && sum_write(paths) &&
+              rename(paths->made, paths->file) == 0;
+    if (!ok) {
+        (void)unlink(paths->made);
+    }
+    return ok;
+}
+
+bool nvrtc_pch_obtain(const struct nvrtc *n, const struct nvrtc_pch *p, char ret_option[PATH_MAX])
+{
+    struct paths paths;
+    bool able = p->cache_dir != NULL && p->cache_dir[0] == '/' && n->GetPCHCreateStatus != NULL &&
+                p->option_count <= OPTIONS_MAX;
+    if (!able || !paths_make(n, p, &paths) || (!verified(&paths) && !make(n, p, &paths))) {
+        return false;
+    }
+    int used = snprintf(ret_option, PATH_MAX, "--use-pch=%s", paths.file);
+    return used > 0 && used < PATH_MAX;
+}

@@ -1,0 +1,10 @@
+/* Keeps one heap of the compiler's at one address: see heap.c. */
+#ifndef COMPILE_HEAP_H
+#define COMPILE_HEAP_H
+
+#include <stdbool.h>
+
+/* Is it so in this build? Otherwise precompiled headers are of no use. */
+bool heap_placed(void);
+
+#endif
