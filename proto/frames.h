@@ -156,7 +156,8 @@ enum frame_ref_tag {
     U(streams, 255)                                                                                \
     U(max_alloc, UINT64_MAX)                                                                       \
     U(f64, 1)                                                                                      \
-    S(arch, 128)
+    S(arch, 128)                                                                                   \
+    S(pin, 64)
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 /* Once a second from a thread of its own. patience_ns: how long the next one may take (a compile,

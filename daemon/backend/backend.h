@@ -38,6 +38,8 @@ struct backend_info {
     char name[128];
     char vendor[128];
     char driver[128];
+    char pin[64];   /* options that open this very device, as device 0, whatever number it has by
+                       then; "" = its number is all there is */
     char arch[128]; /* key for compiled code: binaries are good for the same (backend, arch) only */
     bool cpu;       /* executes on the host's processor */
     bool simulated; /* nothing is executed on real hardware */

@@ -52,6 +52,7 @@ struct device {
     char vendor[129];
     char driver[129];
     char arch[129];
+    char pin[65]; /* options that find it again, as the back end's device 0; "": its number does */
     bool cpu;
     bool simulated;
     bool f64;

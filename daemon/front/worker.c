@@ -59,11 +59,14 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
 {
     char number[16];
     char limit[32];
-    (void)snprintf(number, sizeof number, "%u", d->number);
+    char options[sizeof f->config.backend_options + sizeof d->pin + 1];
+    bool pinned = d->pin[0] != '\0'; /* numbers shift when another device is lost */
+    (void)snprintf(number, sizeof number, "%u", pinned ? 0 : d->number);
+    (void)snprintf(options, sizeof options, "%s%s%s", f->config.backend_options,
+                   pinned && f->config.backend_options[0] != '\0' ? "," : "", pinned ? d->pin : "");
     (void)snprintf(limit, sizeof limit, "%" PRIu64, f->config.device_memory_max);
-    const char *args[] = {"--backend",      d->backend,  "--device",
-                          number,           "--options", f->config.backend_options,
-                          "--memory-limit", limit,       NULL};
+    const char *args[] = {"--backend", d->backend,       "--device", number, "--options",
+                          options,     "--memory-limit", limit,      NULL};
     struct capbuf meta;
     capbuf_init(&meta, FRAME_META_MAX);
     int rc = meta_of(d, &meta, e);

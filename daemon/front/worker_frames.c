@@ -1,5 +1,6 @@
 #include "daemon/front/worker_frames.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,19 @@ static void keep(struct bytes from, char *to, size_t size)
         from.size = size - 1;
     }
     (void)bytes_to_str(from, to, size);
+}
+
+/* A worker's word becomes an argument of the next one: it must be one "key=value". */
+static bool is_one_option(struct bytes b)
+{
+    unsigned equals = 0;
+    for (size_t i = 0; i < b.size; i++) {
+        equals += b.data[i] == '=';
+        if (b.data[i] != '=' && b.data[i] != '-' && !isalnum(b.data[i])) {
+            return false;
+        }
+    }
+    return equals == 1;
 }
 
 static int ready(struct front *f, struct device *d, struct bytes bytes, struct err *e)
@@ -31,6 +45,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     keep(m.vendor, d->vendor, sizeof d->vendor);
     keep(m.driver, d->driver, sizeof d->driver);
     keep(m.arch, d->arch, sizeof d->arch);
+    keep(is_one_option(m.pin) ? m.pin : bytes_str(""), d->pin, sizeof d->pin);
     d->cpu = m.cpu != 0;
     d->simulated = m.simulated != 0;
     d->f64 = m.f64 != 0;

@@ -19,7 +19,8 @@ int answer_ready(struct channel *c, const struct device *dev, const char *build,
                               .streams = dev->stream_count,
                               .max_alloc = i->max_alloc,
                               .f64 = i->f64,
-                              .arch = bytes_str(i->arch)};
+                              .arch = bytes_str(i->arch),
+                              .pin = bytes_str(i->pin)};
     return channel_send(c, &schema_msg_w_ready, &msg, NULL, e);
 }
 

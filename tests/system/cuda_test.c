@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/system/harness.h"
 
@@ -391,6 +393,28 @@ START_TEST(lost_device)
 }
 END_TEST
 
+/* One of two is gone, and the driver counts the rest anew: its place is not taken by the other. */
+START_TEST(lost_device_of_two)
+{
+    struct axpy a[8];
+    char text[64];
+    gpud_client *c = begin("devices=2;1:cuLaunchKernel@3=lost", "--set", "daemon.min_devices=2");
+    pid_t other = daemon_worker(&daemon_of_test, 1);
+    for (unsigned i = 0; i < 8; i++) {
+        axpy_start(c, &a[i], (float)i);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        axpy_check(&a[i], (float)i);
+    }
+    wait_state(c, "0", "absent");
+    reason_holds(c, "0", "none of 1 CUDA devices has the UUID");
+    state_of(c, "1", text, sizeof text);
+    ck_assert_str_eq(text, "ready");
+    ck_assert_int_eq(daemon_worker(&daemon_of_test, 1), other);
+    end(c);
+}
+END_TEST
+
 static void absent_with(const char *script, const char *library_path, const char *reason)
 {
     char text[64];
@@ -473,22 +497,28 @@ START_TEST(one_of_two_faults)
 }
 END_TEST
 
-/* Built-in kernels are compiled here: without NVRTC nothing of this can be seen. */
+/* In a process of its own: what such a library leaves behind is not ours. */
 static bool nvrtc_there(void)
 {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                         "/usr/local/cuda/lib64/libnvrtc.so",
                                         "/usr/local/cuda/lib/libnvrtc.so"};
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+    int status = 1;
+    pid_t pid = fork();
+    for (unsigned i = 0; i < sizeof names / sizeof names[0] && pid == 0; i++) {
         if (dlopen(names[i], RTLD_LAZY | RTLD_LOCAL) != NULL) {
-            return true;
+            _exit(0);
         }
     }
-    return false;
+    if (pid == 0) {
+        _exit(1);
+    }
+    return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 int main(void)
 {
+    /* built-in kernels may have to be compiled first */
     if (!nvrtc_there()) {
         (void)fprintf(stderr, "there is no libnvrtc to compile the built-in kernels: skipped\n");
         return NO_NVRTC;
@@ -505,6 +535,7 @@ int main(void)
     suite_add_loop(suite, no_context_at_first, 3);
     suite_add(suite, no_context_ever);
     suite_add(suite, lost_device);
+    suite_add(suite, lost_device_of_two);
     suite_add_loop(suite, no_or_older_driver, 3);
     suite_add(suite, no_driver);
     suite_add(suite, eight_devices);

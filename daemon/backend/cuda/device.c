@@ -155,6 +155,9 @@ static int describe(struct backend_device *d, struct err *e)
     (void)snprintf(d->info.arch, sizeof d->info.arch, "sm_%u%u",
                    (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                    (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+    char uuid[40];
+    uuid_text(&d->cu, d->id, uuid);
+    (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? "uuid=" : "", uuid);
     describe_limits(d);
     return rc;
 }
