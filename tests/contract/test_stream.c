@@ -238,6 +238,35 @@ START_TEST(a_marker_wakes_once)
 }
 END_TEST
 
+/* Of a device that does not wake by itself, one that was asked to: also where it was done before.
+ */
+START_TEST(an_armed_marker_wakes_once)
+{
+    const struct timespec pause = {0, 100000};
+    uint32_t v = 9;
+    if (!bench.b->marker->arm) {
+        return;
+    }
+    struct backend_block *x = block_new(4);
+    for (unsigned i = 1; i <= 4; i++) {
+        ok(bench.b->stream->write(bench.stream, at(x, 0), &v, 4, e));
+        struct backend_marker *m = mark(bench.stream);
+        if (i % 2 == 0) {
+            ck_assert_int_eq(settle(m, NULL), BACKEND_DONE);
+        }
+        ok(bench.b->marker->arm(m, e));
+        while (atomic_load(&bench.wakes) < i) {
+            nanosleep(&pause, NULL);
+        }
+        ck_assert_int_eq(settle(m, NULL), BACKEND_DONE);
+        bench.b->marker->release(m);
+    }
+    drain(bench.stream);
+    ck_assert_uint_eq(atomic_load(&bench.wakes), 4);
+    block_free(x);
+}
+END_TEST
+
 /* The device's clock is converted to the host's: well within the slack. */
 START_TEST(times_follow_the_host_clock)
 {
@@ -282,6 +311,7 @@ void contract_stream(Suite *suite)
     tcase_add_test(t, a_done_marker_stays_done);
     tcase_add_test(t, a_marker_of_nothing_is_done);
     tcase_add_test(t, a_marker_wakes_once);
+    tcase_add_test(t, an_armed_marker_wakes_once);
     tcase_add_test(t, times_follow_the_host_clock);
     suite_add_tcase(suite, t);
 }

@@ -67,6 +67,7 @@
     X(ModuleUnload, 2000, REQUIRED)                                                                \
     X(ModuleGetFunctionCount, 12040, REQUIRED)                                                     \
     X(ModuleEnumerateFunctions, 12040, REQUIRED)                                                   \
+    X(FuncLoad, 12040, REQUIRED)                                                                   \
     X(FuncGetName, 12030, REQUIRED)                                                                \
     X(FuncGetAttribute, 2020, REQUIRED)                                                            \
     X(FuncSetAttribute, 9000, REQUIRED)                                                            \

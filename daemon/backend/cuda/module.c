@@ -212,12 +212,15 @@ static int params_list(const struct backend_module *m, struct cuda_kernel *k, st
     return rc == CUDA_ERROR_INVALID_VALUE ? 0 : cuda_error(rc, "cuFuncGetParamInfo", e);
 }
 
+/* The driver loads a kernel when it is first needed, and waits for all that runs to do so: better
+ * here than in a launch. */
 static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, struct err *e)
 {
     if (k->described) {
         return 0;
     }
-    int rc = params_list(m, k, e);
+    int rc = CUDA_CALL(&m->device->cu, e, FuncLoad, k->function);
+    rc = rc == 0 ? params_list(m, k, e) : rc;
     if (rc != 0) {
         err_wrap(e, "kernel %s", k->name);
         return rc;

@@ -3,6 +3,7 @@
  * for all, cannot ask. FAKECUDA is set before the driver is opened, in a process for each test.
  */
 #include <check.h>
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/backend/cuda/binary.h"
-#include "daemon/backend/cuda/device.h"
+#include "daemon/backend/cuda/stream.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -294,6 +295,33 @@ START_TEST(memory_that_may_only_be_read_is_registered)
 }
 END_TEST
 
+/* ---- streams --------------------------------------------------------------------------------- */
+
+static int priority_of(const struct backend_stream *s)
+{
+    int priority = 1;
+    CUresult (*get)(CUstream, int *) = NULL;
+    *(void **)&get = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuStreamGetPriority");
+    ck_assert_int_eq(get(s->stream, &priority), CUDA_SUCCESS);
+    return priority;
+}
+
+/* CUDA counts downwards, from 0 to the greatest, which the double has as -5. */
+START_TEST(streams_have_priorities)
+{
+    static const int wanted[][2] = {{0, 0}, {1, -1}, {5, -5}, {100, -5}, {-3, 0}};
+    struct err e = ERR_INIT;
+    start("", "");
+    for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct backend_stream *s = NULL;
+        ck_assert_int_eq(cuda->stream->create(b.device, wanted[i][0], &s, &e), 0);
+        ck_assert_int_eq(priority_of(s), wanted[i][1]);
+        cuda->stream->destroy(s);
+    }
+    stop();
+}
+END_TEST
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 START_TEST(free_sizes_are_met_exactly)
@@ -521,6 +549,22 @@ START_TEST(a_module_of_ten_thousand_kernels)
 }
 END_TEST
 
+START_TEST(a_kernel_is_loaded_before_its_launch)
+{
+    struct backend_kernel kernel;
+    struct err e = ERR_INIT;
+    start("cuFuncLoad@1=2;cuFuncLoad@3=2", "");
+    struct backend_module *m = module_of(nothing);
+    fails(cuda->module->kernel(m, 0, &kernel, &e), &e, ERR_DEVICE_MEMORY,
+          "kernel fake_nothing: cuFuncLoad");
+    ck_assert_int_eq(cuda->module->kernel(m, 0, &kernel, &e), 0);
+    ck_assert_int_eq(launch(m, "fake_nothing", 1, 1, NULL), 0); /* once is enough */
+    drain();
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
 START_TEST(kernels_that_nobody_could_name_are_left_out)
 {
     char ptx[1024];
@@ -561,6 +605,7 @@ int main(void)
     tcase_add_test(t, memory_that_is_not_there_says_how_much_is);
     tcase_add_test(t, places_beyond_four_gib);
     tcase_add_test(t, memory_that_may_only_be_read_is_registered);
+    tcase_add_test(t, streams_have_priorities);
     tcase_add_test(t, free_sizes_are_met_exactly);
     tcase_add_test(t, sizes_the_device_has_not_are_refused);
     tcase_add_test(t, much_shared_memory_is_asked_for);
@@ -570,6 +615,7 @@ int main(void)
     tcase_add_test(t, an_armed_marker_calls);
     tcase_add_test(t, images_that_are_none_are_refused);
     tcase_add_test(t, a_module_of_ten_thousand_kernels);
+    tcase_add_test(t, a_kernel_is_loaded_before_its_launch);
     tcase_add_test(t, kernels_that_nobody_could_name_are_left_out);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
