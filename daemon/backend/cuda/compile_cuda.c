@@ -212,6 +212,9 @@ static const char *hint_for(struct bytes log)
     } hints[] = {
         {"considered a host function",
          "functions for the device are __device__; the option -default-device makes all so"},
+        {"considered a host variable",
+         "variables of the device are __device__ or __constant__; those "
+         "of the host are to be left out"},
         {"open source file", "files are not read but the toolkit's own headers; put the text of "
                              "yours into the source"},
     };

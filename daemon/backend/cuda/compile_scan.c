@@ -60,11 +60,11 @@ static int header_check(struct walk *w, const struct lex_token *t)
     if (name.size == 0) {
         return refuse(w, t, "#include of a macro", name, ": name a header of the toolkit");
     }
-    if (!header_name_ok(name)) {
-        return refuse(w, t, "#include of ", name, " is not allowed");
-    }
     if (!angle && !nvrtc_header_known(name)) {
         return refuse(w, t, "#include of ", name, advice);
+    }
+    if (!header_name_ok(name)) {
+        return refuse(w, t, "#include of ", name, " is not allowed");
     }
     bool cub = name.size > 4 && memcmp(name.data, "cub/", 4) == 0;
     w->out->cub = w->out->cub || (cub && !w->out->defines);

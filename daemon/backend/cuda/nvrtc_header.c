@@ -60,6 +60,13 @@ static const char stddef_text[] = "#ifndef GPUD_STDDEF_H\n#define GPUD_STDDEF_H\
                                   "typedef long int ptrdiff_t;\n"
                                   "#endif\n";
 
+/* What kernels take of the driver's header: a tensor map is opaque to them. */
+static const char cuda_text[] =
+    "#ifndef GPUD_CUDA_H\n#define GPUD_CUDA_H\n"
+    "typedef unsigned long long CUdeviceptr;\n"
+    "typedef struct CUtensorMap_st { alignas(64) unsigned long long opaque[16]; } CUtensorMap;\n"
+    "#endif\n";
+
 static const char none[] = "\n";
 
 /* Where the toolkit's headers are installed, its own definitions: others would clash with them. */
@@ -125,7 +132,35 @@ static const struct {
     {"assert.h", none, LIBRARY},
     {"cassert", none, LIBRARY},
     {"stdbool.h", none, LIBRARY},
-    {"cuda.h", none, RUNTIME},
+    /* of hosts: files of kernels include them for the part that was left out */
+    {"iostream", none, LIBRARY},
+    {"fstream", none, LIBRARY},
+    {"sstream", none, LIBRARY},
+    {"iomanip", none, LIBRARY},
+    {"string", none, LIBRARY},
+    {"vector", none, LIBRARY},
+    {"map", none, LIBRARY},
+    {"set", none, LIBRARY},
+    {"algorithm", none, LIBRARY},
+    {"chrono", none, LIBRARY},
+    {"random", none, LIBRARY},
+    {"thread", none, LIBRARY},
+    {"memory.h", none, LIBRARY},
+    {"malloc.h", none, LIBRARY},
+    {"ctype.h", none, LIBRARY},
+    {"errno.h", none, LIBRARY},
+    {"time.h", none, LIBRARY},
+    {"ctime", none, LIBRARY},
+    {"signal.h", none, LIBRARY},
+    {"strings.h", none, LIBRARY},
+    {"getopt.h", none, LIBRARY},
+    {"unistd.h", none, LIBRARY},
+    {"fcntl.h", none, LIBRARY},
+    {"sys/time.h", none, LIBRARY},
+    {"sys/types.h", none, LIBRARY},
+    {"sys/stat.h", none, LIBRARY},
+    {"omp.h", none, LIBRARY},
+    {"cuda.h", cuda_text, LIBRARY}, /* the toolkit's declares host functions */
     {"cuda_runtime.h", none, RUNTIME},
     {"cuda_runtime_api.h", none, RUNTIME},
     {"device_launch_parameters.h", none, RUNTIME},

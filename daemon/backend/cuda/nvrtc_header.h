@@ -9,7 +9,7 @@
 
 #include "common/bytes.h"
 
-#define NVRTC_HEADERS_MAX 64u
+#define NVRTC_HEADERS_MAX 96u
 
 /* May "name" be included: one of the texts here, or by its name the toolkit's? */
 bool nvrtc_header_known(struct bytes name);

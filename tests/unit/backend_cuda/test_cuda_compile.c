@@ -186,6 +186,8 @@ START_TEST(knows_the_c_librarys_headers)
     struct err e = ERR_INIT;
     const char *text = "#include <stdio.h>\n#include <stdint.h>\n#include <cstdint>\n"
                        "#include <float.h>\n#include <cmath>\n#include <limits.h>\n"
+                       "#include <cuda.h>\n#include <iostream>\n#include <sys/time.h>\n"
+                       "#include <iostream>\n#include <sys/time.h>\n"
                        "#include \"cuda_runtime.h\"\n#include \"device_launch_parameters.h\"\n"
                        "__global__ void f(uint32_t *p, float *x, int64_t n) {\n"
                        "  p[0] = INT_MAX; x[0] = FLT_MAX; x[1] = (float)M_PI * INFINITY;\n"
@@ -204,7 +206,8 @@ START_TEST(cub_serves_kernels)
     struct nvrtc n;
     const char *text =
         "#include <stdint.h>\n#include <cub/cub.cuh>\n#include <cstdint>\n#include <limits.h>\n"
-        "#include <cuda_fp16.h>\n#include <curand_kernel.h>\n#include <cooperative_groups.h>\n"
+        "#include <cuda.h>\n#include <cuda_fp16.h>\n#include <curand_kernel.h>\n#include "
+        "<cooperative_groups.h>\n"
         "extern \"C\" __global__ void sum(const float *x, float *y, int64_t n) {\n"
         "  typedef cub::BlockReduce<float, 128> R; __shared__ typename R::TempStorage t;\n"
         "  float s = R(t).Sum(x[blockIdx.x * 128 + threadIdx.x]);\n"
