@@ -5,6 +5,8 @@
  */
 #include "daemon/pool/pool_int.h"
 
+#define LOOK_MAX 32u /* free blocks that are looked at */
+
 static const struct pool_pages *ops(const struct pool *p)
 {
     return p->source.pages;
@@ -133,6 +135,25 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
 
 /* ---- pages into a void block ------------------------------------------------------------------*/
 
+/* Of the first few of a list the one that leaves the least behind that is no whole page. */
+static uint32_t least_ragged(const struct pool *p, unsigned list)
+{
+    uint32_t best = p->whole[list];
+    uint64_t least = UINT64_MAX;
+    unsigned n = 0;
+    for (uint32_t i = best; i != BLOCK_NONE && n < LOOK_MAX; n++) {
+        const struct block *b = block_at(&p->blocks, i);
+        uint64_t at;
+        uint64_t ragged = b->size - space_whole(p, b, &at);
+        if (ragged < least) {
+            best = i;
+            least = ragged;
+        }
+        i = b->newer;
+    }
+    return best;
+}
+
 /* Maps `need` bytes of pages at `to`: free ones from elsewhere first, then new ones. Returns the
  * bytes mapped; fewer than `need` with e set. */
 static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
@@ -140,7 +161,7 @@ static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
     uint64_t got = 0;
     unsigned list = 0;
     while (got < need && list < WHOLE_LISTS) {
-        uint32_t i = p->whole[list];
+        uint32_t i = least_ragged(p, list);
         if (i == BLOCK_NONE) {
             list++;
             continue;
@@ -274,14 +295,14 @@ static uint64_t in_pages(const struct pool *p, uint64_t bytes)
 
 /* ---- where to grow ----------------------------------------------------------------------------*/
 
-#define LOOK_MAX 8u /* free blocks whose neighbourhood is looked at */
-
 /* A void to be filled, at its start, or at its end if the free block that saves pages is behind. */
 struct place {
     uint32_t u;
     uint32_t free;  /* a READY neighbour, or BLOCK_NONE */
+    uint64_t gap;   /* bytes of the void that are left in front */
     bool behind;    /* `free` is behind the void */
     uint64_t need;  /* bytes of pages to map */
+    uint64_t cost;  /* bytes of whole pages that are gone then: those in `free`, too */
     uint64_t there; /* bytes of pages that may be used for that */
 };
 
@@ -296,35 +317,73 @@ static void consider(const struct pool *p, uint64_t size, uint32_t free, uint32_
     uint64_t at;
     const struct block *b = block_at(&p->blocks, free);
     uint64_t need = b->size < size ? in_pages(p, size - b->size) : 0;
-    if (is(p, u, BLOCK_VOID) && block_at(&p->blocks, u)->size >= need && need < best->need) {
+    uint64_t whole = space_whole(p, b, &at);
+    if (is(p, u, BLOCK_VOID) && block_at(&p->blocks, u)->size >= need &&
+        (need + whole < best->cost || (need + whole == best->cost && need < best->need))) {
         *best = (struct place){.u = u,
                                .free = free,
                                .behind = behind,
                                .need = need,
-                               .there = p->whole_bytes - space_whole(p, b, &at) + room(p)};
+                               .cost = need + whole,
+                               .there = p->whole_bytes - whole + room(p)};
     }
 }
 
-/* Next to a large free block only what it lacks has to be mapped. */
+static void consider_both(const struct pool *p, uint64_t size, uint32_t free, struct place *best)
+{
+    consider(p, size, free, block_at(&p->blocks, free)->after, false, best);
+    consider(p, size, free, block_at(&p->blocks, free)->before, true, best);
+}
+
+/* Where addresses abound, a large piece gets as many in front of it as it has: the pages at its
+ * ends are shared with others, and when those are gone, others yet fit there only if there is room.
+ */
+static uint64_t gap_for(const struct pool *p, uint64_t size, uint32_t *ret_void)
+{
+    uint32_t u;
+    uint64_t gap = in_pages(p, size);
+    if (size < p->page || fit_top(&p->void_fit, &p->blocks, &u, 1) == 0 ||
+        block_at(&p->blocks, u)->size < 2 * gap + p->stats.limit) {
+        return 0;
+    }
+    *ret_void = u;
+    return gap;
+}
+
+static void consider_void(const struct pool *p, uint64_t size, struct place *best)
+{
+    uint32_t u = fit_find(&p->void_fit, &p->blocks, in_pages(p, size));
+    if (u == BLOCK_NONE) {
+        return;
+    }
+    *best = (struct place){.free = BLOCK_NONE,
+                           .gap = gap_for(p, size, &u),
+                           .need = in_pages(p, size),
+                           .cost = in_pages(p, size),
+                           .there = p->whole_bytes + room(p)};
+    best->u = u;
+    uint32_t before = block_at(&p->blocks, u)->before;
+    if (is(p, before, BLOCK_READY)) {
+        consider(p, size, before, u, false, best);
+    }
+}
+
+/* Next to a free block only what it lacks has to be mapped. A large one saves calls of the driver;
+ * a small one just as large as what the request has above whole pages saves a page that nothing
+ * but small requests could use. */
 static int choose(const struct pool *p, uint64_t size, struct place *ret_place, struct err *e)
 {
     uint32_t top[LOOK_MAX];
-    struct place best = {.need = UINT64_MAX};
-    uint32_t u = fit_find(&p->void_fit, &p->blocks, in_pages(p, size));
-    if (u != BLOCK_NONE) {
-        best = (struct place){.u = u,
-                              .free = BLOCK_NONE,
-                              .need = in_pages(p, size),
-                              .there = p->whole_bytes + room(p)};
-        uint32_t before = block_at(&p->blocks, u)->before;
-        if (is(p, before, BLOCK_READY)) {
-            consider(p, size, before, u, false, &best);
-        }
-    }
+    struct place best = {.need = UINT64_MAX, .cost = UINT64_MAX};
+    consider_void(p, size, &best);
     unsigned n = fit_top(&p->ready, &p->blocks, top, LOOK_MAX);
     for (unsigned i = 0; i < n && block_at(&p->blocks, top[i])->size >= p->page; i++) {
-        consider(p, size, top[i], block_at(&p->blocks, top[i])->after, false, &best);
-        consider(p, size, top[i], block_at(&p->blocks, top[i])->before, true, &best);
+        consider_both(p, size, top[i], &best);
+    }
+    uint64_t odd = size & (p->page - 1);
+    n = odd == 0 ? 0 : fit_least(&p->ready, &p->blocks, odd, top, LOOK_MAX);
+    for (unsigned i = 0; i < n; i++) {
+        consider_both(p, size, top[i], &best);
     }
     if (best.need == UINT64_MAX) {
         return err_set(e, ERR_DEVICE_MEMORY, "no %llu bytes of addresses in a row", LL(size));
@@ -341,8 +400,9 @@ static int grow_at(struct pool *p, const struct place *at, uint32_t *ret_block, 
     if (at->free != BLOCK_NONE) { /* or its own pages might be taken for u */
         hold(p, at->free);
     }
-    if (at->behind && block_at(&p->blocks, u)->size > at->need) {
-        uint32_t rest = space_cut(p, u, block_at(&p->blocks, u)->size - at->need);
+    uint64_t front = at->behind ? block_at(&p->blocks, u)->size - at->need : at->gap;
+    if (front > 0) {
+        uint32_t rest = space_cut(p, u, front);
         block_at(&p->blocks, u)->state = BLOCK_VOID;
         space_enter(p, space_merge(p, u));
         u = rest;
@@ -362,6 +422,9 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
 {
     struct place at = {.u = BLOCK_NONE};
     int rc = choose(p, size, &at, e);
+    if (rc != 0 && backing_trim(p, 0) > 0) { /* places without pages are one place */
+        rc = choose(p, size, &at, e);
+    }
     if (rc != 0) {
         return rc;
     }

@@ -123,6 +123,26 @@ unsigned fit_top(const struct fit *f, const struct records *blocks, uint32_t *re
     return n;
 }
 
+unsigned fit_least(const struct fit *f, const struct records *blocks, uint64_t size,
+                   uint32_t *ret_least, unsigned max)
+{
+    unsigned n = 0;
+    struct bin bin = bin_of((size + FIT_UNIT - 1) / FIT_UNIT);
+    for (unsigned row = bin.row; row < FIT_ROWS && n < max; row++) {
+        uint32_t columns = f->columns[row];
+        columns &= row == bin.row ? ~UINT32_C(0) << bin.column : ~UINT32_C(0);
+        for (; columns != 0 && n < max; columns &= columns - 1) {
+            uint32_t i = f->head[row][__builtin_ctz(columns)];
+            for (; i != BLOCK_NONE && n < max; i = block_at(blocks, i)->next) {
+                if (block_at(blocks, i)->size >= size) {
+                    ret_least[n++] = i;
+                }
+            }
+        }
+    }
+    return n;
+}
+
 uint64_t fit_largest(const struct fit *f, const struct records *blocks)
 {
     if (f->rows == 0) {

@@ -29,6 +29,9 @@ uint32_t fit_find(const struct fit *f, const struct records *blocks, uint64_t si
 /* Up to `max` blocks from the largest bins downwards; returns how many. */
 unsigned fit_top(const struct fit *f, const struct records *blocks, uint32_t *ret_top,
                  unsigned max);
+/* Up to `max` blocks of at least `size` bytes from the smallest bins upwards; returns how many. */
+unsigned fit_least(const struct fit *f, const struct records *blocks, uint64_t size,
+                   uint32_t *ret_least, unsigned max);
 /* Bytes of which a request surely succeeds: the size of some block of the last bin; 0 if empty. */
 uint64_t fit_largest(const struct fit *f, const struct records *blocks);
 

@@ -243,8 +243,12 @@ static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_pi
         return err_set(e, ERR_DEVICE_MEMORY, "more than the address space of %llu bytes",
                        LL(p->space));
     }
-    return ask->size <= POOL_SLAB_MAX ? slab_alloc(p, ask, ret_piece, e)
-                                      : block_alloc(p, ask, ret_piece, e);
+    int rc = ask->size <= POOL_SLAB_MAX ? slab_alloc(p, ask, ret_piece, e) : ERR_DEVICE_MEMORY;
+    if (rc != ERR_DEVICE_MEMORY) {
+        return rc;
+    }
+    return block_alloc(p, ask, ret_piece,
+                       e); /* a small one, too, where no slab has room any more */
 }
 
 static void count(struct pool *p, const struct pool_piece *piece, bool hit)

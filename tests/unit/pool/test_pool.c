@@ -320,6 +320,45 @@ START_TEST(the_same_again_asks_nothing_of_the_driver)
 }
 END_TEST
 
+START_TEST(a_small_request_needs_no_slab)
+{
+    start(_i == 0, 4 * MIB);
+    struct pool_piece a = take(4 * MIB - 40 * KIB, 0);
+    ck_assert_uint_eq(stats().largest_free, 40 * KIB);
+    struct pool_piece b = take(40 * KIB, 0);
+    give(&a, 0, 0);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
+/* Free pages and places without pages take turns: no two of a kind are neighbours. */
+START_TEST(addresses_in_pieces_serve_a_large_request)
+{
+    struct pool_piece piece[24];
+    struct pool_options o = {.limit = 48 * MIB, .address_bytes = 50 * MIB, .streams = 3};
+    fake_pages_init(&source, 48 * MIB);
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    for (unsigned i = 0; i < 24; i++) {
+        piece[i] = take(2 * MIB, 0);
+        ck_assert(i == 0 || piece[i].offset == piece[i - 1].offset + 2 * MIB);
+    }
+    for (unsigned i = 1; i < 12; i += 2) {
+        give(&piece[i], 0, 0);
+    }
+    (void)pool_trim(pool, 0);
+    for (unsigned i = 2; i < 12; i += 2) {
+        give(&piece[i], 0, 0);
+    }
+    struct pool_piece large = take(22 * MIB, 0);
+    give(&large, 0, 0);
+    for (unsigned i = 0; i < 24; i++) {
+        give(&piece[i], 0, 0); /* those that are freed are none */
+    }
+    stop();
+}
+END_TEST
+
 /* ---- tenants ----------------------------------------------------------------------------------*/
 
 static bool foreign(uint64_t size, unsigned tenant)
@@ -478,9 +517,11 @@ START_TEST(the_check_sees_damage)
     pool->stats.used += 1;
     ck_assert_int_eq(pool_check(pool, &err), ERR_INTERNAL);
     pool->stats.used -= 1;
-    pool->slot[0] = 0;
+    uint64_t *slot = &pool->slot[a.offset / pool->page];
+    uint64_t page = *slot;
+    *slot = 0;
     ck_assert_int_eq(pool_check(pool, &err), ERR_INTERNAL);
-    pool->slot[0] = 2;
+    *slot = page;
     give(&a, 0, 0);
     pool->whole_bytes += pool->page;
     ck_assert_int_eq(pool_check(pool, &err), ERR_INTERNAL);
@@ -507,6 +548,8 @@ int main(void)
     tcase_add_test(t, a_tail_shares_its_page);
     tcase_add_test(t, scattered_pages_serve_a_large_request);
     tcase_add_loop_test(t, the_same_again_asks_nothing_of_the_driver, 0, 2);
+    tcase_add_loop_test(t, a_small_request_needs_no_slab, 0, 2);
+    tcase_add_test(t, addresses_in_pieces_serve_a_large_request);
     tcase_add_loop_test(t, memory_of_another_tenant_is_told, 0, 6);
     tcase_add_test(t, without_clearing_new_memory_is_foreign);
     tcase_add_test(t, a_page_of_two_tenants_is_foreign_to_both_until_one_has_all_of_it);

@@ -1,0 +1,126 @@
+/*
+ * Is a request ever refused while there is room? A load takes what it wants while what is alive and
+ * the request, in pages, are at most 97% of the limit, and frees at random otherwise. What is alive
+ * is counted twice: as asked for, and as charged (rounded up to the pool's sizes). room_for_sure is
+ * the least share of the limit, alive and wanted, at which a request was refused; 1: none was.
+ */
+#include <stdlib.h>
+
+#include "bench/load.h"
+#include "bench/parts.h"
+#include "bench/policy.h"
+#include "bench/source.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * KIB)
+#define GIB (KIB * MIB)
+
+#define PIECES_MAX 1000000u
+
+struct oom {
+    struct pool *pool;
+    struct load load;
+    struct pool_piece *piece;
+    uint64_t count;
+    uint64_t limit;
+    uint64_t requests, refused;
+    uint64_t least; /* bytes: with so much alive and wanted a request was refused */
+};
+
+static uint64_t alive(const struct oom *o, bool charged)
+{
+    struct pool_stats s;
+    pool_stats(o->pool, &s);
+    return charged ? s.used : s.asked;
+}
+
+static bool fits(const struct oom *o, uint64_t size, bool charged)
+{
+    uint64_t pages = (alive(o, charged) + size + BENCH_PAGE - 1) / BENCH_PAGE;
+    return pages * BENCH_PAGE <= o->limit / 100 * 97;
+}
+
+static void free_one(struct oom *o)
+{
+    uint64_t k = load_random(&o->load, o->count);
+    (void)pool_free(o->pool, &o->piece[k], 0, 0, NULL);
+    o->piece[k] = o->piece[--o->count];
+}
+
+static void take(struct oom *o, uint64_t size, bool charged)
+{
+    const struct pool_ask ask = {.size = size};
+    while (o->count > 0 && (o->count == PIECES_MAX || !fits(o, size, charged))) {
+        free_one(o);
+    }
+    o->requests++;
+    if (pool_alloc(o->pool, &ask, &o->piece[o->count], NULL) == 0) {
+        o->count++;
+    } else {
+        uint64_t wanted = alive(o, charged) + size;
+        o->least = wanted < o->least ? wanted : o->least;
+        o->refused++;
+        for (unsigned i = 0; i < 4 && o->count > 0; i++) { /* a user would */
+            free_one(o);
+        }
+    }
+}
+
+struct kind {
+    const char *name;
+    uint64_t limit;       /* bytes: small enough to be reached */
+    uint64_t low, high;   /* bytes of a request */
+    uint64_t low2, high2; /* every other phase; 0: there is one phase only */
+};
+
+/* Between phases most of what is alive goes, so that the next finds memory in pieces. */
+#define PHASES 10u
+
+static void run(struct report *r, const struct kind *kind, bool charged, uint64_t requests)
+{
+    struct pool_options options = {.limit = kind->limit, .streams = 1};
+    struct oom o = {.piece = bench_calloc(PIECES_MAX, sizeof *o.piece),
+                    .limit = kind->limit,
+                    .least = kind->limit};
+    load_seed(&o.load, 7);
+    if (pool_create(&bench_source, &options, &o.pool, NULL) != 0) {
+        abort();
+    }
+    for (uint64_t i = 0; i < requests; i++) {
+        bool second = kind->high2 != 0 && i * PHASES / requests % 2 == 1;
+        if (kind->high2 != 0 && i % (requests / PHASES) == 0) {
+            for (uint64_t n = o.count * 9 / 10; n > 0; n--) {
+                free_one(&o);
+            }
+        }
+        take(&o,
+             second ? load_log_uniform(&o.load, kind->low2, kind->high2)
+                    : load_log_uniform(&o.load, kind->low, kind->high),
+             charged);
+    }
+    const char *by = charged ? "charged" : "asked";
+    report_add(r, "oom", kind->name, by, "requests", (double)o.requests);
+    report_add(r, "oom", kind->name, by, "refused_with_room", (double)o.refused);
+    report_add(r, "oom", kind->name, by, "room_for_sure", (double)o.least / (double)kind->limit);
+    pool_destroy(o.pool);
+    free(o.piece);
+}
+
+void part_oom(const struct settings *s, struct report *r)
+{
+    static const struct kind kinds[] = {
+        {"512 B to 2 GiB", 16 * GIB, 512, 2 * GIB, 0, 0},
+        {"512 B to 64 MiB", 16 * GIB, 512, 64 * MIB, 0, 0},
+        {"64 KiB to 2 MiB", 4 * GIB, 64 * KIB, 2 * MIB, 0, 0},
+        {"1 MiB to 512 MiB", 16 * GIB, MIB, 512 * MIB, 0, 0},
+        {"256 B to 1 MiB", 4 * GIB, 256, MIB, 0, 0},
+        {"256 B to 64 KiB", 512 * MIB, 256, 64 * KIB, 0, 0},
+        {"1 MiB to 8 MiB", 16 * GIB, MIB, 8 * MIB, 0, 0},
+        {"small, then large", 16 * GIB, 64 * KIB, 4 * MIB, 64 * MIB, 2 * GIB},
+        {"large, then small", 16 * GIB, 64 * MIB, 2 * GIB, 64 * KIB, 4 * MIB},
+    };
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        run(r, &kinds[i], false, s->churn / 10);
+        run(r, &kinds[i], true, s->churn / 10);
+    }
+}

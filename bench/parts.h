@@ -1,0 +1,23 @@
+/* The parts of the benchmark. Each adds its rows to the report. */
+#ifndef BENCH_PARTS_H
+#define BENCH_PARTS_H
+
+#include <stdint.h>
+
+#include "bench/report.h"
+
+struct settings {
+    uint64_t live_max;  /* pieces: the curve of latencies goes so far */
+    uint64_t samples;   /* of a latency */
+    uint64_t pairs;     /* allocations and frees in a row */
+    uint64_t churn;     /* operations */
+    uint64_t gib;       /* traces are scaled to this peak */
+    const char *traces; /* a folder of *.csv; NULL: the built-in ones only */
+};
+
+void part_latency(const struct settings *s, struct report *r);
+void part_pairs(const struct settings *s, struct report *r);
+void part_tight(const struct settings *s, struct report *r); /* mapped over live, driver calls */
+void part_oom(const struct settings *s, struct report *r);
+
+#endif

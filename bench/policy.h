@@ -1,0 +1,39 @@
+/*
+ * Who hands memory out: the pool, and what it is compared with. All of them manage addresses only;
+ * no memory is touched. The references are small implementations of well-known policies:
+ * - best_fit: one range that grows; the smallest free block that holds the request, the lowest of
+ *   equals; neighbours are joined. Nothing moves.
+ * - bins: each size is rounded up to a power of two; a list of free blocks for each.
+ * - malloc: the C library's, with all sizes divided by `divide` where it has to touch memory.
+ */
+#ifndef BENCH_POLICY_H
+#define BENCH_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/pool/pool.h"
+
+struct policy {
+    const char *name;
+    void *self;
+    bool (*alloc)(void *self, uint64_t size, struct pool_piece *ret_piece); /* false: refused */
+    void (*free)(void *self, struct pool_piece *piece);
+    uint64_t (*peak)(void *self);  /* bytes: the most that was taken from the source */
+    uint64_t (*calls)(void *self); /* of the driver; NULL: does not apply */
+    void (*destroy)(void *self);
+};
+
+#define POLICIES 4u
+
+/* Policy 0 is the pool. Ends the program if there is no memory. */
+void policy_create(unsigned number, uint64_t limit, uint64_t divide, struct policy *ret_policy);
+
+void policy_best_fit(struct policy *ret_policy);
+void policy_bins(struct policy *ret_policy);
+
+/* calloc that ends the program. */
+void *bench_calloc(size_t count, size_t bytes);
+
+#endif

@@ -1,0 +1,75 @@
+#include "bench/source.h"
+
+/* Pages need names only to be told from "no page"; nothing is looked up by them. */
+#define SOME_PAGE 1u
+
+static int reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)
+{
+    static char range;
+    (void)user;
+    (void)bytes;
+    (void)e;
+    *ret_range = &range;
+    return 0;
+}
+
+static void release(void *user, void *range, uint64_t bytes)
+{
+    (void)user;
+    (void)range;
+    (void)bytes;
+}
+
+static int create(void *user, uint64_t *ret_page, struct err *e)
+{
+    (void)user;
+    (void)e;
+    *ret_page = SOME_PAGE;
+    return 0;
+}
+
+static void destroy(void *user, uint64_t page)
+{
+    (void)user;
+    (void)page;
+}
+
+static int map(void *user, void *range, uint64_t at, uint64_t page, struct err *e)
+{
+    (void)user;
+    (void)range;
+    (void)at;
+    (void)page;
+    (void)e;
+    return 0;
+}
+
+static int unmap(void *user, void *range, uint64_t at, struct err *e)
+{
+    (void)user;
+    (void)range;
+    (void)at;
+    (void)e;
+    return 0;
+}
+
+static int access_range(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
+{
+    (void)user;
+    (void)range;
+    (void)at;
+    (void)bytes;
+    (void)e;
+    return 0;
+}
+
+static const struct pool_pages pages = {.page_bytes = BENCH_PAGE,
+                                        .reserve = reserve,
+                                        .release = release,
+                                        .create = create,
+                                        .destroy = destroy,
+                                        .map = map,
+                                        .unmap = unmap,
+                                        .access = access_range};
+
+const struct pool_source bench_source = {.pages = &pages};

@@ -1,0 +1,12 @@
+/* A source of pages without memory: what it costs is nothing, so that the pool alone is measured.
+ */
+#ifndef BENCH_SOURCE_H
+#define BENCH_SOURCE_H
+
+#include "daemon/pool/source.h"
+
+#define BENCH_PAGE (UINT64_C(2) << 20)
+
+extern const struct pool_source bench_source;
+
+#endif

@@ -1,0 +1,169 @@
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/load.h"
+#include "bench/parts.h"
+#include "bench/policy.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * KIB)
+#define GIB (KIB * MIB)
+
+static void tell(struct report *r, const char *name, const struct policy *p, uint64_t peak)
+{
+    report_add(r, "tight", name, p->name, "mapped_over_live",
+               (double)p->peak(p->self) / (double)peak);
+}
+
+/* ---- churn ------------------------------------------------------------------------------------*/
+
+#define PIECES_MAX 4000000u
+
+struct held {
+    struct pool_piece piece;
+    uint64_t size;
+};
+
+/* Sizes of all magnitudes between two; so many random ones are freed that `most` bytes are alive.
+ */
+static void churn(struct report *r, const char *name, const struct policy *p, uint64_t low,
+                  uint64_t high, uint64_t most, uint64_t operations)
+{
+    struct load l;
+    struct held *held = bench_calloc(PIECES_MAX, sizeof *held);
+    uint64_t count = 0;
+    uint64_t live = 0;
+    uint64_t peak = 0;
+    uint64_t refused = 0;
+    load_seed(&l, 1);
+    for (uint64_t i = 0; i < operations; i++) {
+        uint64_t size = load_log_uniform(&l, low, high);
+        while (count > 0 && (live + size > most || count == PIECES_MAX)) {
+            uint64_t k = load_random(&l, count);
+            p->free(p->self, &held[k].piece);
+            live -= held[k].size;
+            held[k] = held[--count];
+        }
+        if (p->alloc(p->self, size, &held[count].piece)) {
+            held[count++].size = size;
+            live += size;
+            peak = live > peak ? live : peak;
+        } else {
+            refused++;
+        }
+    }
+    tell(r, name, p, peak);
+    report_add(r, "tight", name, p->name, "refused", (double)refused);
+    if (p->calls != NULL) {
+        report_add(r, "tight", name, p->name, "driver_calls_an_operation",
+                   (double)p->calls(p->self) / (double)operations);
+    }
+    while (count > 0) {
+        p->free(p->self, &held[--count].piece);
+    }
+    free(held);
+}
+
+static void churn_all(struct report *r, const char *name, uint64_t low, uint64_t high,
+                      uint64_t most, uint64_t operations)
+{
+    for (unsigned number = 0; number < POLICIES; number++) {
+        struct policy p;
+        policy_create(number, most + most / 8, 1, &p);
+        churn(r, name, &p, low, high, most, operations);
+        p.destroy(p.self);
+    }
+}
+
+/* ---- traces -----------------------------------------------------------------------------------*/
+
+#define ROUNDS 4u
+
+static void replay(struct report *r, const char *name, const struct policy *p,
+                   const struct trace *t)
+{
+    struct pool_piece *piece = bench_calloc(t->buffers, sizeof *piece);
+    uint64_t refused = 0;
+    uint64_t calls = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        calls = p->calls != NULL ? p->calls(p->self) : 0;
+        for (size_t i = 0; i < t->count; i++) {
+            const struct event *v = &t->event[i];
+            if (v->size == 0) {
+                p->free(p->self, &piece[v->id]);
+            } else if (!p->alloc(p->self, v->size, &piece[v->id])) {
+                refused++;
+            }
+        }
+    }
+    tell(r, name, p, t->peak);
+    report_add(r, "tight", name, p->name, "refused", (double)refused);
+    if (p->calls != NULL) {
+        report_add(r, "tight", name, p->name, "driver_calls_last_round",
+                   (double)(p->calls(p->self) - calls));
+    }
+    free(piece);
+}
+
+static void replay_all(const struct settings *s, struct report *r, const char *name,
+                       struct trace *t)
+{
+    trace_scale(t, s->gib * GIB);
+    for (unsigned number = 0; number < POLICIES; number++) {
+        struct policy p;
+        policy_create(number, 2 * s->gib * GIB, 1, &p);
+        replay(r, name, &p, t);
+        p.destroy(p.self);
+    }
+    trace_finish(t);
+}
+
+static int is_csv(const struct dirent *d)
+{
+    size_t length = strlen(d->d_name);
+    return length > 4 && length < 32 && strcmp(d->d_name + length - 4, ".csv") == 0;
+}
+
+static void replay_folder(const struct settings *s, struct report *r)
+{
+    struct dirent **file = NULL;
+    int count = scandir(s->traces, &file, is_csv, alphasort);
+    if (count <= 0) {
+        (void)fprintf(stderr, "bench_pool: no *.csv in %s\n", s->traces);
+        exit(1);
+    }
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        struct trace t;
+        (void)snprintf(path, sizeof path, "%s/%s", s->traces, file[i]->d_name);
+        if (!trace_read(&t, path)) {
+            (void)fprintf(stderr, "bench_pool: %s is no trace\n", path);
+            exit(1);
+        }
+        replay_all(s, r, file[i]->d_name, &t);
+        free(file[i]);
+    }
+    free(file);
+}
+
+void part_tight(const struct settings *s, struct report *r)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        char name[40];
+        struct trace t;
+        (void)snprintf(name, sizeof name, "made trace %u", (unsigned)seed);
+        trace_make(&t, seed);
+        replay_all(s, r, name, &t);
+    }
+    if (s->traces != NULL) {
+        replay_folder(s, r);
+    }
+    churn_all(r, "512 B to 2 GiB, 70 GiB", 512, 2 * GIB, 70 * GIB, s->churn / 10);
+    churn_all(r, "512 B to 64 MiB, 16 GiB", 512, 64 * MIB, 16 * GIB, s->churn / 10);
+    churn_all(r, "64 KiB to 16 MiB, 16 GiB", 64 * KIB, 16 * MIB, 16 * GIB, s->churn / 10);
+    churn_all(r, "1 MiB to 8 MiB, 16 GiB", MIB, 8 * MIB, 16 * GIB, s->churn / 10);
+    churn_all(r, "256 B to 1 MiB, 4 GiB", 256, MIB, 4 * GIB, s->churn);
+    churn_all(r, "256 B to 1 MiB, 1 GiB", 256, MIB, GIB, s->churn);
+}
