@@ -48,7 +48,8 @@ int image_ptx_read(struct bytes text, const struct image_arch *device, struct im
                    char **ret_text, struct err *e);
 int image_cubin_read(struct bytes elf, const struct image_arch *device, struct image *ret_image,
                      struct err *e);
-/* Kernels are those of the entry that the driver is going to choose. */
+/* Kernels are those of the entry that the driver is going to choose; where that one is compressed,
+ * as nvcc compresses PTX, those of another architecture's cubin in it. */
 int image_fatbin_read(struct bytes fat, const struct image_arch *device, struct image *ret_image,
                       struct err *e);
 

@@ -91,14 +91,16 @@ static bool fits(const struct fat_entry *n, const struct image_arch *device)
            n->arch <= device->number;
 }
 
+static bool packed(const struct fat_entry *n)
+{
+    return (n->flags & FATBIN_PACKED) != 0 || n->packed_size != 0;
+}
+
 static void choose(struct choice *c, const struct fat_entry *n, struct bytes data)
 {
     bool better = n->kind > c->kind || (n->kind == c->kind && n->arch > c->arch);
     if (better) {
-        *c = (struct choice){.data = data,
-                             .arch = n->arch,
-                             .kind = n->kind,
-                             .packed = (n->flags & FATBIN_PACKED) != 0 || n->packed_size != 0};
+        *c = (struct choice){.data = data, .arch = n->arch, .kind = n->kind, .packed = packed(n)};
     }
 }
 
@@ -109,8 +111,9 @@ static void list_add(struct capbuf *list, const struct fat_entry *n)
     (void)capbuf_printf(list, "%s%s_%u", list->size > 0 ? " " : "", kind, n->arch);
 }
 
+/* ret_readable: a cubin of whatever architecture that is not compressed. */
 static int entries_read(struct bytes rest, const struct image_arch *device, struct choice *ret,
-                        struct capbuf *list, struct err *e)
+                        struct choice *ret_readable, struct capbuf *list, struct err *e)
 {
     for (unsigned i = 0; rest.size > 0; i++) {
         struct fat_entry n = {.kind = 0};
@@ -123,14 +126,33 @@ static int entries_read(struct bytes rest, const struct image_arch *device, stru
         if (fits(&n, device)) {
             choose(ret, &n, data);
         }
+        if (n.kind == FATBIN_ELF && !packed(&n)) {
+            choose(ret_readable, &n, data);
+        }
         rest = bytes_of(data.data + data.size, rest.size - n.head_size - data.size);
     }
     return 0;
 }
 
-static int choice_read(const struct choice *c, const struct image_arch *device,
-                       struct image *ret_image, struct err *e)
+/* The kernels of another architecture's code: the same ones with the same arguments, but what they
+ * need is not known. */
+static int other_read(const struct choice *c, struct image *ret_image, struct err *e)
 {
+    const struct image_arch arch = {.number = c->arch};
+    int rc = image_cubin_read(c->data, &arch, ret_image, e);
+    for (unsigned i = 0; rc == 0 && i < ret_image->kernel_count; i++) {
+        struct backend_compiled_kernel *k = &ret_image->kernels[i];
+        k->registers = k->local_bytes = k->shared_bytes = k->constant_bytes = 0;
+    }
+    return rc;
+}
+
+static int choice_read(const struct choice *c, const struct choice *readable,
+                       const struct image_arch *device, struct image *ret_image, struct err *e)
+{
+    if (c->packed && readable->kind != 0) {
+        return other_read(readable, ret_image, e);
+    }
     if (c->packed) {
         return err_set(e, ERR_UNSUPPORTED,
                        "the fatbin's code for the device is compressed, so its kernels cannot be "
@@ -154,18 +176,20 @@ int image_fatbin_read(struct bytes fat, const struct image_arch *device, struct 
 {
     struct fat_head h;
     struct choice c = {.kind = 0};
+    struct choice readable = {.kind = 0};
     struct capbuf list;
     int rc = head_check(fat, &h, e);
     if (rc != 0) {
         return rc;
     }
     capbuf_init(&list, 200);
-    rc = entries_read(bytes_of(fat.data + sizeof h, (size_t)h.size), device, &c, &list, e);
+    rc = entries_read(bytes_of(fat.data + sizeof h, (size_t)h.size), device, &c, &readable, &list,
+                      e);
     if (rc == 0 && c.kind == 0) {
         rc = err_set(e, ERR_UNSUPPORTED, "the fatbin has code for %.*s, the device is sm_%u",
                      list.size > 0 ? (int)list.size : 7,
                      list.size > 0 ? (const char *)list.data : "nothing", device->number);
     }
     capbuf_finish(&list);
-    return rc == 0 ? choice_read(&c, device, ret_image, e) : rc;
+    return rc == 0 ? choice_read(&c, &readable, device, ret_image, e) : rc;
 }

@@ -190,6 +190,26 @@ START_TEST(a_fatbin_without_a_match_lists_what_it_has)
 }
 END_TEST
 
+/* As nvcc makes them for an older device: its cubin, and compressed PTX for later ones. */
+START_TEST(compressed_code_is_told_by_another_architectures)
+{
+    static const struct image_arch later = {.number = 120};
+    struct capbuf fat;
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    fat_begin(&fat);
+    fat_add(&fat, 1, 90, 0x8011, bytes_str("compressed"));
+    ck_assert_int_eq(image_fatbin_read(capbuf_view(&fat), &later, &i, &e), ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(e.text, "--compress-mode=none"));
+    fat_add(&fat, 2, 90, 0, cubin);
+    ck_assert_msg(image_fatbin_read(capbuf_view(&fat), &later, &i, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(find(&i, "one")->arg_count, 3);
+    ck_assert_uint_eq(find(&i, "one")->registers, 0);
+    image_finish(&i);
+    capbuf_finish(&fat);
+}
+END_TEST
+
 START_TEST(a_damaged_fatbin_does_no_harm)
 {
     struct capbuf fat;
@@ -376,6 +396,7 @@ int main(void)
     tcase_add_loop_test(t, every_flipped_bit_does_no_harm, 0, 8);
     tcase_add_test(t, a_fatbin_gives_its_best_entry);
     tcase_add_test(t, a_fatbin_without_a_match_lists_what_it_has);
+    tcase_add_test(t, compressed_code_is_told_by_another_architectures);
     tcase_add_test(t, a_damaged_fatbin_does_no_harm);
     tcase_add_test(t, reads_ptx);
     tcase_add_loop_test(t, refuses_ptx, 0, sizeof bad_ptx / sizeof bad_ptx[0]);
