@@ -240,6 +240,31 @@ START_TEST(a_single_fault_is_replayed)
 }
 END_TEST
 
+/* What runs ends the context while another job's module is loaded: that module is as good as it
+ * was, and both are done by the next worker. The loads: fill, sleep, axpy. */
+START_TEST(fault_while_a_module_loads)
+{
+    struct axpy a;
+    gpud_module m = {0};
+    gpud_kernel k = {0};
+    gpud_job *job = NULL;
+    const char source[] = PTX_HEAD ".visible .entry fake_sleep(.param .u32 ms)\n{\n\tret;\n}\n";
+    gpud_client *c = begin("cuModuleLoadDataEx@3=700", "--set", "jobs.window=4");
+    gpud_module_options o = {.size = sizeof o, .file = "user.ptx", .name = "sleep"};
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_PTX, source, strlen(source), &o, &m));
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_sleep", &k));
+    gpud_arg args[] = {gpud_i32(1000)};
+    ck_gpud_ok(gpud_launch(c, k, args, 1, &one_item, NULL, &job));
+    ck_until(gpud_dispatch(c) == 0 && query_value(c, "devices", "0", "in_flight") == 1);
+    axpy_start(c, &a, 2);
+    axpy_check(&a, 2);
+    ck_gpud_ok(gpud_wait(job, 2 * PATIENCE));
+    gpud_job_free(job);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    end(c);
+}
+END_TEST
+
 /* Three convictions, and the kernel is out of service; only that one. */
 START_TEST(crash_loop)
 {
@@ -527,6 +552,7 @@ int main(void)
     suite_add_loop(suite, context_is_poisoned, 7);
     suite_add(suite, store_to_nowhere);
     suite_add_loop(suite, a_single_fault_is_replayed, 4);
+    suite_add(suite, fault_while_a_module_loads);
     suite_add(suite, crash_loop);
     suite_add(suite, endless_kernel);
     suite_add(suite, blocked_driver);
