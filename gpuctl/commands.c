@@ -17,6 +17,7 @@ static const char run_help[] =
     "      in:f32=1,2,3        written out\n"
     "      out:f32:1024x16     an array the kernel fills; inout:... starts as zeros\n"
     "      in:%NAME            a published buffer\n"
+    "      bytes:@FILE         a struct by value, as it lies in the file\n"
     "      scratch:BYTES       local (shared) memory\n"
     "  --save NAME|INDEX=FILE.npy   save an array (raw:FILE without a header)\n"
     "  --global X[,Y[,Z]]      work items, where the signature does not tell\n"

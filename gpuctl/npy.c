@@ -94,6 +94,21 @@ struct type_row {
     uint8_t dtype;
 };
 
+static int type_refused(const char *text, const char *code, struct ctl_err *e)
+{
+    if (strcmp(code, "c8") == 0 || strcmp(code, "c16") == 0) {
+        const char *part = code[1] == '8' ? "float32" : "float64";
+        return ctl_err_set(e, GPUD_ERR_UNSUPPORTED,
+                           "complex elements ('%s'): a complex number is two numbers in the last "
+                           "dimension here; save a.view('%s').reshape(a.shape + (2,))",
+                           text, part);
+    }
+    return ctl_err_set(e, GPUD_ERR_UNSUPPORTED,
+                       "elements of type '%s': gpud takes i8 to u64, f16, f32, f64; save "
+                       "a.astype('float32') or the like",
+                       text);
+}
+
 static int parse_descr(const char *text, struct npy *npy, struct ctl_err *e)
 {
     static const struct type_row rows[] = {
@@ -110,7 +125,7 @@ static int parse_descr(const char *text, struct npy *npy, struct ctl_err *e)
             return 0;
         }
     }
-    return ctl_err_set(e, GPUD_ERR_UNSUPPORTED, "elements of type '%s' are not supported", text);
+    return type_refused(text, code, e);
 }
 
 static int parse_shape(struct cursor *c, struct npy *npy, struct ctl_err *e)

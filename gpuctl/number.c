@@ -67,6 +67,15 @@ static int parse_integer(int dtype, const char *text, uint64_t *ret_bits, struct
     return 0;
 }
 
+static int type_unknown(const char *text, struct ctl_err *e)
+{
+    uint64_t bits;
+    struct ctl_err ignored;
+    const char *whole = parse_integer(GPUD_I64, text, &bits, &ignored) == 0 ? "i32" : "f64";
+    return ctl_err_usage(e, "the type of %s is not known: write f32:%s or %s:%s", text, text, whole,
+                         text);
+}
+
 int spec_scalar(int dtype, const char *text, uint64_t *ret_bits, struct ctl_err *e)
 {
     switch (dtype) {
@@ -75,8 +84,7 @@ int spec_scalar(int dtype, const char *text, uint64_t *ret_bits, struct ctl_err 
     case GPUD_F64:
         return parse_float(dtype, text, ret_bits, e);
     case GPUD_NONE:
-        return ctl_err_usage(e, "the type of %s is not known: write i32:%s or f32:%s", text, text,
-                             text);
+        return type_unknown(text, e);
     default:
         return parse_integer(dtype, text, ret_bits, e);
     }

@@ -77,6 +77,25 @@ static int make_vector(struct run_arg *arg, struct ctl_err *e)
     return rc;
 }
 
+/* A struct by value; what stands in the file is what the kernel takes. */
+static int load_bytes(struct run_arg *arg, struct ctl_err *e)
+{
+    struct file file;
+    int rc =
+        file_load(arg->spec.file, (struct file_limit){SPEC_BYTES_MAX, SPEC_BYTES_MAX}, &file, e);
+    if (rc != 0) {
+        return rc == GPUD_ERR_LIMIT ? ctl_err_wrap(e, "a value") : rc;
+    }
+    if (file.size == 0) {
+        rc = ctl_err_set(e, GPUD_ERR_INVALID, "%s: the file is empty", arg->spec.file);
+        file_finish(&file);
+        return rc;
+    }
+    arg->array = (struct array){.shape = gpud_shape_1d(GPUD_U8, file.size), .data = file.data};
+    arg->value = gpud_bytes(file.data, file.size);
+    return 0;
+}
+
 static int open_published(struct ctl *ctl, struct run_arg *arg, struct ctl_err *e)
 {
     int rc = gpud_buffer_open(ctl->client, arg->spec.text, &arg->buffer);
@@ -129,6 +148,8 @@ static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struc
         return make_scalar(run, arg, e);
     case SPEC_VECTOR:
         return make_vector(arg, e);
+    case SPEC_BYTES:
+        return load_bytes(arg, e);
     case SPEC_SCRATCH:
         arg->value = gpud_local(arg->spec.bytes);
         return 0;

@@ -95,6 +95,9 @@ static void fill_row(const struct run_arg *arg, uint32_t index, bool values, str
     } else if (arg->spec.kind == SPEC_SCRATCH) {
         snprintf(text->values, sizeof text->values, "%" PRIu64 " bytes of local memory",
                  arg->spec.bytes);
+    } else if (arg->spec.kind == SPEC_BYTES) {
+        snprintf(text->values, sizeof text->values, "%" PRIu64 " bytes of %.*s",
+                 gpud_shape_bytes(arg->array.shape), (int)sizeof text->values - 32, arg->spec.file);
     } else {
         snprintf(text->values, sizeof text->values, "%.*s", (int)sizeof text->values - 1,
                  arg->spec.text);

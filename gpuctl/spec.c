@@ -184,11 +184,22 @@ static int parse_scratch(const char *text, struct spec *spec, struct ctl_err *e)
     return spec_number("scratch", text, 1, UINT32_MAX, &spec->bytes, e);
 }
 
+static int parse_bytes(const char *text, struct spec *spec, struct ctl_err *e)
+{
+    spec->kind = SPEC_BYTES;
+    spec->file = text + 1;
+    return text[0] == '@' && text[1] != '\0' ? 0
+                                             : ctl_err_usage(e, "a file is expected: bytes:@FILE");
+}
+
 static int parse_value(const char *text, struct spec *spec, struct ctl_err *e)
 {
     size_t word = strcspn(text, ":@=");
     if (same(text, word, "scratch")) {
         return parse_scratch(text[word] == ':' ? text + word + 1 : "", spec, e);
+    }
+    if (same(text, word, "bytes")) {
+        return parse_bytes(text[word] == ':' ? text + word + 1 : "", spec, e);
     }
     spec->access = access_of(text, word);
     if (spec->access != GPUD_AS_KERNEL) {

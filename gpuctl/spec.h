@@ -5,6 +5,7 @@
  *   [NAME=]i32:7            a scalar with its type
  *   [NAME=]2.5              a scalar whose type the kernel gives
  *   [NAME=]f32:1,2,3,4      a vector (or struct of equal members) by value
+ *   [NAME=]bytes:@FILE      a struct by value: the file as it is, "-" is stdin
  *   [NAME=]scratch:BYTES    local (shared) memory
  *   [NAME=]ACCESS:%name     a published buffer
  *   [NAME=]ACCESS[:DTYPE[+raw][:DIMS]][@FILE]     an array from a .npy or raw file, "-" is stdin
@@ -23,7 +24,8 @@
 #include "gpuctl/ctl_err.h"
 
 #define SPEC_LIST_MAX   (1u << 20) /* elements of a list on the command line */
-#define SPEC_VECTOR_MAX 128u       /* elements of a value; 1024 bytes, as the library takes */
+#define SPEC_VECTOR_MAX 128u       /* elements of a value */
+#define SPEC_BYTES_MAX  1024u      /* of a value, as the library takes */
 
 enum spec_kind {
     SPEC_SCALAR = 1,
@@ -31,6 +33,7 @@ enum spec_kind {
     SPEC_SCRATCH = 3,
     SPEC_PUBLISHED = 4,
     SPEC_VECTOR = 5,
+    SPEC_BYTES = 6,
 };
 
 struct spec {
@@ -42,7 +45,7 @@ struct spec {
     bool raw;         /* the file has no header */
     const char
         *text; /* scalar: the number; vector, array: the list; published: the name; or NULL */
-    const char *file; /* array: NULL if there is none */
+    const char *file; /* array: NULL if there is none; bytes */
     uint64_t bytes;   /* scratch */
 };
 

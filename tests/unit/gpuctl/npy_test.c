@@ -179,6 +179,30 @@ START_TEST(other_headers_are_refused)
 }
 END_TEST
 
+START_TEST(what_other_types_become_is_told)
+{
+    static const char *const rows[][2] = {
+        {"<c8", "view('float32').reshape(a.shape + (2,))"},
+        {"<c16", "view('float64').reshape(a.shape + (2,))"},
+        {"<U4", "astype"},
+        {"<f16", "astype"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char dict[128];
+        struct npy npy;
+        struct ctl_err e;
+        size_t size;
+        const double data[2] = {0};
+        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }",
+                 rows[i][0]);
+        unsigned char *file = make(dict, data, sizeof data, &size);
+        ck_assert_int_eq(npy_parse(file, size, &npy, &e), GPUD_ERR_UNSUPPORTED);
+        ck_assert_msg(strstr(e.text, rows[i][1]) != NULL, "%s", e.text);
+        free(file);
+    }
+}
+END_TEST
+
 START_TEST(no_dimensions_are_one_element)
 {
     struct npy npy;
@@ -294,6 +318,6 @@ END_TEST
 
 SUITE_MAIN("npy", golden_file_is_read, golden_header_is_written, every_truncation_is_refused,
            data_behind_the_array_is_refused, every_mutation_is_survived, all_types_are_read,
-           other_headers_are_refused, no_dimensions_are_one_element, empty_arrays_are_read,
-           versions_2_and_3_have_long_lengths, big_endian_is_turned, fortran_order_is_transposed,
-           what_is_written_is_read)
+           other_headers_are_refused, what_other_types_become_is_told,
+           no_dimensions_are_one_element, empty_arrays_are_read, versions_2_and_3_have_long_lengths,
+           big_endian_is_turned, fortran_order_is_transposed, what_is_written_is_read)

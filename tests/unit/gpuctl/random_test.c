@@ -53,7 +53,7 @@ START_TEST(random_arguments)
         ck_assert_ptr_nonnull(exact);
         if (spec_parse(exact, &spec, &e) == 0) {
             taken++;
-            ck_assert(spec.kind >= SPEC_SCALAR && spec.kind <= SPEC_VECTOR);
+            ck_assert(spec.kind >= SPEC_SCALAR && spec.kind <= SPEC_BYTES);
         } else {
             ck_assert_int_eq(e.code, CTL_USAGE);
         }

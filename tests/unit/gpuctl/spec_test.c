@@ -25,6 +25,8 @@ static const struct good_row good[] = {
     {"inf", {.kind = SPEC_SCALAR, .text = "inf"}},
     {"alpha=2", {.name = "alpha", .kind = SPEC_SCALAR, .text = "2"}},
     {"a=f64:1", {.name = "a", .kind = SPEC_SCALAR, .dtype = GPUD_F64, .text = "1"}},
+    {"bytes:@s.bin", {.kind = SPEC_BYTES, .file = "s.bin"}},
+    {"s=bytes:@-", {.name = "s", .kind = SPEC_BYTES, .file = "-"}},
     {"scratch:1024", {.kind = SPEC_SCRATCH, .bytes = 1024}},
     {"tile=scratch:16", {.name = "tile", .kind = SPEC_SCRATCH, .bytes = 16}},
     {"in:@x.npy", {.kind = SPEC_ARRAY, .access = GPUD_IN, .file = "x.npy"}},
@@ -117,6 +119,11 @@ START_TEST(bad_forms_are_usage_errors)
         "i32:x",
         "i32:7.5",
         "i32: 7",
+        "bytes",
+        "bytes:",
+        "bytes:@",
+        "bytes:16",
+        "bytes@x.bin",
         "i32:7 ",
         "i32:--7",
         "f32:1,,2",
@@ -215,6 +222,17 @@ START_TEST(numbers_have_exact_bits)
 }
 END_TEST
 
+START_TEST(an_unknown_type_is_asked_for_with_what_would_do)
+{
+    uint64_t bits;
+    struct ctl_err e;
+    ck_assert_int_eq(spec_scalar(GPUD_NONE, "7", &bits, &e), CTL_USAGE);
+    ck_assert_msg(strstr(e.text, "i32:7") != NULL && strstr(e.text, "f32:7") != NULL, "%s", e.text);
+    ck_assert_int_eq(spec_scalar(GPUD_NONE, "1.5", &bits, &e), CTL_USAGE);
+    ck_assert_msg(strstr(e.text, "i32") == NULL && strstr(e.text, "f32:1.5") != NULL, "%s", e.text);
+}
+END_TEST
+
 START_TEST(lists_become_elements)
 {
     struct ctl_err e;
@@ -299,5 +317,5 @@ START_TEST(sizes_have_units)
 END_TEST
 
 SUITE_MAIN("spec", sizes_have_units, every_form_is_read, bad_forms_are_usage_errors,
-           numbers_have_exact_bits, lists_become_elements, grids_have_three_sizes,
-           saves_name_an_argument_and_a_file)
+           numbers_have_exact_bits, an_unknown_type_is_asked_for_with_what_would_do,
+           lists_become_elements, grids_have_three_sizes, saves_name_an_argument_and_a_file)
