@@ -82,15 +82,23 @@ static int read_kernel(gpud_client *client, gpud_kernel kernel, struct kernel_ro
     return rc;
 }
 
-#define COLUMNS     5
+#define COLUMNS     11
 #define KERNELS_MAX 256u
+
+static struct sheet_cell known(uint64_t value)
+{
+    return (struct sheet_cell){.value = value, .text = value != 0 ? NULL : "-"};
+}
 
 static int show_kernels(struct ctl *ctl, gpud_module module, struct kernel_row *rows,
                         struct sheet_cell *cells, struct ctl_err *e)
 {
     static const struct sheet_column columns[COLUMNS] = {
-        {"kernel", GPUD_COLUMN_TEXT, false},   {"arg_count", GPUD_COLUMN_UINT, true},
-        {"auto_grid", GPUD_COLUMN_BOOL, true}, {"args", GPUD_COLUMN_TEXT, false},
+        {"kernel", GPUD_COLUMN_TEXT, false},       {"arg_count", GPUD_COLUMN_UINT, true},
+        {"auto_grid", GPUD_COLUMN_BOOL, true},     {"registers", GPUD_COLUMN_UINT, false},
+        {"item_memory", GPUD_COLUMN_BYTES, false}, {"group_memory", GPUD_COLUMN_BYTES, false},
+        {"max_group", GPUD_COLUMN_UINT, false},    {"group_multiple", GPUD_COLUMN_UINT, true},
+        {"occupancy", GPUD_COLUMN_PPM, true},      {"args", GPUD_COLUMN_TEXT, false},
         {"signature", GPUD_COLUMN_TEXT, true},
     };
     uint32_t count = 0;
@@ -101,11 +109,13 @@ static int show_kernels(struct ctl *ctl, gpud_module module, struct kernel_row *
         if (rc != 0) {
             return ctl_err_lib(e, rc, "kernel %u", count);
         }
-        const struct sheet_cell line[COLUMNS] = {{.text = row->desc.name},
-                                                 {.value = row->desc.arg_count},
-                                                 {.value = row->desc.auto_grid},
-                                                 {.text = row->args},
-                                                 {.text = row->desc.signature}};
+        const struct sheet_cell line[COLUMNS] = {
+            {.text = row->desc.name},       {.value = row->desc.arg_count},
+            {.value = row->desc.auto_grid}, known(row->desc.registers),
+            known(row->desc.item_bytes),    known(row->desc.group_bytes),
+            known(row->desc.max_group),     known(row->desc.group_multiple),
+            known(row->desc.occupancy_ppm), {.text = row->args},
+            {.text = row->desc.signature}};
         memcpy(&cells[count * COLUMNS], line, sizeof line);
         count++;
     }

@@ -104,6 +104,7 @@ int compile_response_write(const struct compile_response *response, struct memfd
         .compiler = response->compiler,
         .binary = response->binary,
         .kernels = response->kernels,
+        .entries = response->entries,
     };
     struct capbuf out;
     capbuf_init(&out, COMPILE_RESPONSE_BYTES);
@@ -142,6 +143,7 @@ int compile_response_read(const struct memfd *m, struct compile_response *ret_re
         .compiler = msg.compiler,
         .binary = msg.binary,
         .kernels = msg.kernels,
+        .entries = msg.entries,
     };
     return 0;
 }

@@ -41,6 +41,7 @@ struct compile_response {
     struct bytes compiler;     /* the stamp of its file, may be empty */
     struct bytes binary;       /* code 0 only */
     struct proto_list kernels; /* CKERNEL records: proto_list_next(&it, &schema_ckernel, …) */
+    struct proto_list entries; /* WKERNEL records: what is known of each entry */
 };
 
 /* Makes the request's memfd. The caller finishes ret_m. */

@@ -58,14 +58,16 @@ enum frame_ref_tag {
 #define REC_JOBREF(U, I, S, B, L) U(job, UINT64_MAX)
 #define REC_WORD(U, I, S, B, L) S(text, PROTO_TEXT_MAX)
 
-/* what a back end reports of a kernel in a module; bytes and counts 0 = unknown */
+/* What a back end or its compiler reports of a kernel in a module, 0 = unknown. local_bytes: of a
+ * work item; shared_bytes: of a group; occupancy in parts of a million. */
 #define REC_WKERNEL(U, I, S, B, L)                                                                 \
     S(entry, PROTO_NAME_MAX * 2)                                                                   \
     U(registers, UINT64_MAX)                                                                       \
     U(local_bytes, UINT64_MAX)                                                                     \
     U(shared_bytes, UINT64_MAX)                                                                    \
     U(max_group, UINT64_MAX)                                                                       \
-    U(preferred_multiple, UINT64_MAX)
+    U(preferred_multiple, UINT64_MAX)                                                              \
+    U(occupancy, 1000000)
 
 /* an argument as the compiler reports it; kind, access, dtype as in KARG, type as in the source.
  * kind 0: it may be an array or a value of `bytes`, the code does not tell */
@@ -288,7 +290,8 @@ enum frame_ref_tag {
     B(source, PROTO_SOURCE_MAX)                                                                    \
     S(signature, PROTO_TEXT_MAX)
 /* code 0 or ERR_*; log: the compiler's messages, also when it succeeded; compiler: the stamp of its
- * file (common/stamp.h), empty if the architecture says which one it is */
+ * file (common/stamp.h), empty if the architecture says which one it is; entries: what it knows of
+ * each entry in the binary */
 #define MSG_C_RESPONSE(U, I, S, B, L)                                                              \
     I(code)                                                                                        \
     I(vendor)                                                                                      \
@@ -296,7 +299,8 @@ enum frame_ref_tag {
     S(log, PROTO_LOG_MAX)                                                                          \
     S(compiler, PROTO_TEXT_MAX)                                                                    \
     B(binary, FRAME_BINARY_MAX)                                                                    \
-    L(kernels, CKERNEL, PROTO_KERNELS_MAX)
+    L(kernels, CKERNEL, PROTO_KERNELS_MAX)                                                         \
+    L(entries, WKERNEL, PROTO_KERNELS_MAX)
 
 #define PROTO_FRAMES(MESSAGE)                                                                      \
     MESSAGE(F_BUFFER_CREATE, f_buffer_create, 128)                                                 \

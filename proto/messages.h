@@ -117,14 +117,22 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     U(dtype, 255)                                                                                  \
     U(bytes, UINT64_MAX)
 
-/* signature: the source line, empty if the code had none. auto_grid: sizes follow from the data. */
+/* signature: the source line, empty if the code had none. auto_grid: sizes follow from the data.
+ * From `registers` on what it takes on the device kind it was made for, 0 = unknown; of a family the
+ * member that takes most. */
 #define REC_KERNEL(U, I, S, B, L)                                                                  \
     U(handle, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(version, UINT64_MAX)                                                                         \
     U(auto_grid, 1)                                                                                \
     S(signature, PROTO_TEXT_MAX)                                                                   \
-    L(args, KARG, PROTO_ARGS_MAX)
+    L(args, KARG, PROTO_ARGS_MAX)                                                                  \
+    U(registers, UINT64_MAX)                                                                       \
+    U(item_bytes, UINT64_MAX)                                                                      \
+    U(group_bytes, UINT64_MAX)                                                                     \
+    U(max_group, UINT64_MAX)                                                                       \
+    U(group_multiple, UINT64_MAX)                                                                  \
+    U(occupancy, 1000000)
 
 /* code 0 = job done; step and arg are -1 where none is meant */
 #define REC_RESULT(U, I, S, B, L)                                                                  \

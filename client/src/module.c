@@ -19,6 +19,12 @@ static void kernel_fill(struct kernel *k, const struct proto_kernel *told)
     uint32_t count = 0;
     k->desc.version = told->version;
     k->desc.auto_grid = told->auto_grid != 0;
+    k->desc.registers = told->registers;
+    k->desc.item_bytes = told->item_bytes;
+    k->desc.group_bytes = told->group_bytes;
+    k->desc.max_group = told->max_group;
+    k->desc.group_multiple = told->group_multiple;
+    k->desc.occupancy_ppm = told->occupancy;
     text_copy(k->desc.name, sizeof k->desc.name, told->name);
     text_copy(k->desc.signature, sizeof k->desc.signature, told->signature);
     for (struct proto_iter it = proto_iter_of(told->args);

@@ -162,11 +162,14 @@ struct backend_marker_ops {
 struct backend_kernel {
     char entry[128];
     unsigned arg_count;
-    uint64_t registers;
-    uint64_t local_bytes;
-    uint64_t shared_bytes;
-    uint64_t max_group;
-    uint64_t preferred_multiple;
+    uint64_t registers;          /* of a work item */
+    uint64_t local_bytes;        /* of a work item, beside its registers */
+    uint64_t shared_bytes;       /* of a group, without what a launch adds */
+    uint64_t max_group;          /* work items */
+    uint64_t preferred_multiple; /* work items; groups of other sizes leave some idle */
+    /* work items that a unit has at once, in groups of the size that suits best, in parts of a
+     * million of what it can hold */
+    uint64_t occupancy;
 };
 
 struct backend_module_ops {
@@ -218,6 +221,7 @@ struct backend_compiled_kernel {
     uint64_t shared_bytes;
     uint64_t constant_bytes;
     uint64_t max_group;
+    uint64_t preferred_multiple;
     /* why nobody can launch it ("argument 3 (img) is an image2d_t, …"): then it has no args;
      * "" = it can be launched */
     char unfit[192];

@@ -51,6 +51,26 @@ static int kernel_add(struct compile_job *job, uint64_t *count,
     return rc;
 }
 
+/* What the compiler knows of each entry; those beyond the limit stay unknown. */
+static int entries_add(struct compile_job *job)
+{
+    unsigned count = job->compiled.kernel_count;
+    int rc = 0;
+    count = count < PROTO_KERNELS_MAX ? count : PROTO_KERNELS_MAX;
+    for (unsigned i = 0; rc == 0 && i < count; i++) {
+        const struct backend_compiled_kernel *k = &job->compiled.kernels[i];
+        struct proto_wkernel entry = {.entry = bytes_str(k->entry),
+                                      .registers = k->registers,
+                                      .local_bytes = k->local_bytes,
+                                      .shared_bytes = k->shared_bytes,
+                                      .max_group = k->max_group,
+                                      .preferred_multiple = k->preferred_multiple};
+        rc = proto_list_add(&schema_wkernel, &entry, &job->entries, &job->e);
+    }
+    job->response.entries = proto_list_of(&job->entries, count);
+    return rc;
+}
+
 static int kernels_done(struct compile_job *job, uint64_t count)
 {
     if (count > PROTO_KERNELS_MAX) {
@@ -58,7 +78,7 @@ static int kernels_done(struct compile_job *job, uint64_t count)
                        PROTO_KERNELS_MAX);
     }
     job->response.kernels = proto_list_of(&job->kernels, count);
-    return 0;
+    return entries_add(job);
 }
 
 static int kernels_of_dialect(struct compile_job *job, const struct signature *sigs, unsigned count)
@@ -286,6 +306,7 @@ void compile_run(struct compile_job *job, const struct backend *b, unsigned inde
     *job = (struct compile_job){
         .e = ERR_INIT, .backend_options = options, .cache_dir = job->cache_dir};
     capbuf_init(&job->kernels, KERNELS_BYTES);
+    capbuf_init(&job->entries, KERNELS_BYTES);
     int rc = run(job, b, index, request);
     if (rc == 0 && job->compiled.binary_size > FRAME_BINARY_MAX) {
         rc = err_set(&job->e, ERR_COMPILE_LIMIT, "the binary takes %zu bytes, at most %u",
@@ -305,6 +326,7 @@ void compile_run(struct compile_job *job, const struct backend *b, unsigned inde
     job->response.vendor = job->e.vendor;
     job->response.text = text_of(job->e.text, PROTO_TEXT_MAX);
     job->response.kernels = (struct proto_list){.count = 0};
+    job->response.entries = (struct proto_list){.count = 0};
     if (job->response.log.size == 0 && rc == ERR_COMPILE) {
         job->response.log = job->response.text;
     }
@@ -314,4 +336,5 @@ void compile_finish(struct compile_job *job)
 {
     backend_compiled_finish(&job->compiled);
     capbuf_finish(&job->kernels);
+    capbuf_finish(&job->entries);
 }

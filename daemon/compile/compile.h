@@ -12,6 +12,7 @@ struct compile_job {
     struct compile_response response; /* lies in what follows */
     struct backend_compiled compiled;
     struct capbuf kernels;
+    struct capbuf entries;
     struct err e;
     const char *cache_dir;       /* set before; not owned; NULL or "": none */
     const char *backend_options; /* not owned */

@@ -160,6 +160,7 @@ static void compiled(void *data, int code, const struct compile_response *respon
     struct build *b = w->build;
     free(w);
     if (code == 0) {
+        resource_list_take(&b->needs, response->entries);
         code = keep_binary(b, response->binary, key, &b->error);
     } else {
         b->error = *e;
@@ -254,16 +255,17 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
     }
     uint64_t bit = UINT64_C(1) << d->index;
     m->loading &= ~bit;
+    struct build *b = module_build_obtain(m, d->backend, d->arch);
     if (msg->code == 0) {
         m->loaded |= bit;
-    } else {
-        struct build *b = module_build_obtain(m, d->backend, d->arch);
         if (b != NULL) {
-            (void)err_set_vendor(&b->error, (int)msg->code, (int)msg->vendor, "%.*s",
-                                 (int)msg->text.size, (const char *)msg->text.data);
-            b->state = BUILD_FAILED;
-            b->failed_ns = clock_now_ns();
+            resource_list_take(&b->needs, msg->kernels);
         }
+    } else if (b != NULL) {
+        (void)err_set_vendor(&b->error, (int)msg->code, (int)msg->vendor, "%.*s",
+                             (int)msg->text.size, (const char *)msg->text.data);
+        b->state = BUILD_FAILED;
+        b->failed_ns = clock_now_ns();
     }
     offer_waiting(f);
 }

@@ -220,10 +220,55 @@ static void look_pool(struct look *l)
     }
 }
 
+/* A number, or what stands for one that is not known. */
+static void known_value(struct table *t, uint64_t value)
+{
+    if (value != 0) {
+        table_value(t, value);
+    } else {
+        table_text(t, "-");
+    }
+}
+
+/* b: for which device kind it was made, NULL if for none. */
+static void kernel_row(struct table *t, const struct kernel *k, uint64_t handle,
+                       const struct build *b)
+{
+    bool users = k->module != NULL && k->module->tenant != NULL;
+    struct resources needs = kernel_needs(k, b);
+    table_text(t, k->name);
+    table_text(t, k->module != NULL ? k->module->name : "");
+    table_text(t, users ? "loaded" : k->module == NULL ? "operation" : "built-in");
+    table_text(t, k->signature != NULL ? k->signature->text : "");
+    table_value(t, handle);
+    table_text(t, b != NULL ? b->backend : "");
+    table_text(t, b != NULL ? b->arch : "");
+    known_value(t, needs.registers);
+    known_value(t, needs.item_bytes);
+    known_value(t, needs.group_bytes);
+    known_value(t, needs.max_group);
+    known_value(t, needs.group_multiple);
+    known_value(t, needs.occupancy);
+    table_row_end(t);
+}
+
+static const struct build *next_made(const struct build *b)
+{
+    while (b != NULL && b->state != BUILD_DONE) {
+        b = b->next;
+    }
+    return b;
+}
+
 static void look_kernels(struct look *l)
 {
-    static const char *const names[] = {"name", "module", "kind", "signature", "handle"};
-    static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT, COLUMN_HANDLE};
+    static const char *const names[] = {
+        "name",      "module",         "kind",      "signature",   "handle",
+        "backend",   "arch",           "registers", "item_memory", "group_memory",
+        "max_group", "group_multiple", "occupancy"};
+    static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT, COLUMN_TEXT,  COLUMN_HANDLE,
+                                COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_BYTES, COLUMN_BYTES,
+                                COLUMN_UINT, COLUMN_UINT, COLUMN_PPM};
     COLUMNS(l->t, 4, names, kinds);
     uint32_t cursor = 0;
     uint64_t handle = 0;
@@ -233,12 +278,11 @@ static void look_kernels(struct look *l)
         if (users && (l->s == NULL || k->module->tenant != l->s->tenant)) {
             continue;
         }
-        table_text(l->t, k->name);
-        table_text(l->t, k->module != NULL ? k->module->name : "");
-        table_text(l->t, users ? "loaded" : k->module == NULL ? "operation" : "built-in");
-        table_text(l->t, k->signature != NULL ? k->signature->text : "");
-        table_value(l->t, handle);
-        table_row_end(l->t);
+        const struct build *b = next_made(k->module != NULL ? k->module->builds : NULL);
+        do {
+            kernel_row(l->t, k, handle, b);
+            b = b != NULL ? next_made(b->next) : NULL;
+        } while (b != NULL);
     }
 }
 

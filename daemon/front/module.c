@@ -19,6 +19,15 @@ struct build *module_build(struct module *m, const char *backend, const char *ar
     return b;
 }
 
+struct build *module_build_made(struct module *m)
+{
+    struct build *made = NULL; /* the list is newest first */
+    for (struct build *b = m != NULL ? m->builds : NULL; b != NULL; b = b->next) {
+        made = b->state == BUILD_DONE ? b : made;
+    }
+    return made;
+}
+
 struct build *module_build_obtain(struct module *m, const char *backend, const char *arch)
 {
     struct build *b = module_build(m, backend, arch);
@@ -147,6 +156,7 @@ void module_destroy(struct module *m)
         if (b->binary_fd >= 0) {
             (void)close(b->binary_fd);
         }
+        resource_list_finish(&b->needs);
         free(b);
     }
     free(m->source);
@@ -156,6 +166,26 @@ void module_destroy(struct module *m)
     free(m->signatures);
     free(m->names);
     free(m);
+}
+
+struct resources kernel_needs(const struct kernel *k, const struct build *b)
+{
+    struct resources all = {.registers = 0};
+    char entry[2 * PROTO_NAME_MAX + 1];
+    const struct signature *sig = k->signature;
+    unsigned types = sig != NULL && sig->type_count > 0 ? sig->type_count : 1;
+    for (unsigned t = 0; b != NULL && t < types; t++) {
+        const char *name = k->entry;
+        int dtype = sig != NULL && sig->type_count > 0 ? sig->type[t] : DTYPE_NONE;
+        if (sig != NULL && signature_entry(sig, dtype, entry, sizeof entry, NULL) == 0) {
+            name = entry;
+        }
+        const struct resources *one = resource_list_find(&b->needs, name);
+        if (one != NULL) {
+            resources_join(&all, one);
+        }
+    }
+    return all;
 }
 
 struct hash kernel_hash(const struct module *m, const char *entry)

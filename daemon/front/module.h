@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "common/idmap.h"
 #include "daemon/front/device.h"
+#include "daemon/front/resources.h"
 #include "kernels/signature.h"
 #include "proto/compile.h"
 #include "proto/messages.h"
@@ -45,6 +46,7 @@ struct build {
     struct hash hash;
     struct err error;
     uint64_t failed_ns;
+    struct resource_list needs; /* of its entries, as far as they were told */
     struct build *next;
 };
 
@@ -73,11 +75,15 @@ struct module {
 };
 
 struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */
+/* The first one that was made; NULL if there is none, or no module (an operation). */
+struct build *module_build_made(struct module *m);
 /* Has it failed for good, or so lately that trying again would be vain? Only a source that does not
  * compile fails for good; a compiler that ran into its limits on a busy host is given another try.
  */
 bool build_failed(const struct build *b, uint64_t now_ns);
 struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
+/* What a kernel takes as made by `b`; of a family the most that a member takes. */
+struct resources kernel_needs(const struct kernel *k, const struct build *b);
 /* Makes the kernels of a user's module from what the compiler reported. */
 int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
 void module_destroy(struct module *m);

@@ -92,9 +92,12 @@ int request_module_load(struct request_context *c, struct err *e)
 /* ---- what the compiler made -------------------------------------------------------------------
  */
 
-static int add_kernel(const struct kernel *k, struct capbuf *out, struct err *e)
+/* b: the build that tells what it takes, NULL if there is none. */
+static int add_kernel(const struct kernel *k, const struct build *b, struct capbuf *out,
+                      struct err *e)
 {
     struct capbuf args;
+    struct resources needs = kernel_needs(k, b);
     capbuf_init(&args, 65536);
     uint64_t count = 0;
     int rc = 0;
@@ -119,6 +122,12 @@ static int add_kernel(const struct kernel *k, struct capbuf *out, struct err *e)
             .auto_grid = sig != NULL && (sig->over_count > 0 || k->module == NULL),
             .signature = bytes_str(sig != NULL ? sig->text : ""),
             .args = proto_list_of(&args, count),
+            .registers = needs.registers,
+            .item_bytes = needs.item_bytes,
+            .group_bytes = needs.group_bytes,
+            .max_group = needs.max_group,
+            .group_multiple = needs.group_multiple,
+            .occupancy = needs.occupancy,
         };
         rc = proto_list_add(&schema_kernel, &record, out, e);
     }
@@ -137,15 +146,16 @@ static int enter_kernels(struct front *f, struct module *m, struct err *e)
     return 0;
 }
 
-static int reply_module(struct module *m, struct bytes log, struct capbuf *out, struct err *e)
+static int reply_module(const struct build *b, struct bytes log, struct capbuf *out, struct err *e)
 {
+    const struct module *m = b->module;
     struct capbuf kernels;
     capbuf_init(&kernels, PROTO_MESSAGE_MAX);
     int rc = 0;
     uint64_t count = 0;
     for (unsigned i = 0; rc == 0 && i < m->kernel_count; i++) {
         if (m->kernels[i].unfit == NULL) {
-            rc = add_kernel(&m->kernels[i], &kernels, e);
+            rc = add_kernel(&m->kernels[i], b, &kernels, e);
             count++;
         }
     }
@@ -175,7 +185,7 @@ void module_answered(struct front *f, struct build *b, const struct compile_resp
         rc = enter_kernels(f, m, &e);
     }
     if (rc == 0) {
-        rc = reply_module(m, response->log, &out, &e);
+        rc = reply_module(b, response->log, &out, &e);
     }
     if (rc == 0) {
         f->hooks.answer(f, o, capbuf_view(&out));
@@ -246,7 +256,7 @@ int request_kernel_find(struct request_context *c, struct err *e)
     }
     struct capbuf kernels;
     capbuf_init(&kernels, 65536);
-    int rc = add_kernel(k, &kernels, e);
+    int rc = add_kernel(k, module_build_made(k->module), &kernels, e);
     if (rc == 0) {
         struct msg_kernel_found found = {.kernels = proto_list_of(&kernels, 1)};
         rc = proto_encode(&schema_msg_kernel_found, &found, c->out, e);

@@ -44,7 +44,8 @@ int answer_module(struct channel *c, const struct module *m, struct err *e)
                                        .local_bytes = k->local_bytes,
                                        .shared_bytes = k->shared_bytes,
                                        .max_group = k->max_group,
-                                       .preferred_multiple = k->preferred_multiple};
+                                       .preferred_multiple = k->preferred_multiple,
+                                       .occupancy = k->occupancy};
         rc = proto_list_add(&schema_wkernel, &kernel, &list, e);
         count++;
     }

@@ -522,6 +522,20 @@ START_TEST(one_of_two_faults)
 }
 END_TEST
 
+/* What only the driver knows of a kernel is told once its module was loaded. */
+START_TEST(needs_are_told)
+{
+    gpud_client *c = begin("", NULL, NULL);
+    unharmed(c);
+    uint64_t occupancy = query_value(c, "kernels", "axpy", "occupancy");
+    ck_assert_uint_ge(query_value(c, "kernels", "axpy", "registers"), 1);
+    ck_assert_uint_ge(query_value(c, "kernels", "axpy", "max_group"), 32);
+    ck_assert_uint_eq(query_value(c, "kernels", "axpy", "group_multiple"), 32);
+    ck_assert(occupancy >= 1 && occupancy <= 1000000);
+    end(c);
+}
+END_TEST
+
 /* In a process of its own: what such a library leaves behind is not ours. */
 static bool nvrtc_there(void)
 {
@@ -566,5 +580,6 @@ int main(void)
     suite_add(suite, no_driver);
     suite_add(suite, eight_devices);
     suite_add(suite, one_of_two_faults);
+    suite_add(suite, needs_are_told);
     return system_main(suite);
 }

@@ -519,6 +519,106 @@ START_TEST(dialect)
 }
 END_TEST
 
+static const char tiled[] =
+    "__kernel void tiled(__global float *y) {\n"
+    "    __local float tile[256];\n"
+    "    tile[get_local_id(0)] = y[get_global_id(0)];\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    y[get_global_id(0)] = tile[get_local_size(0) - 1 - get_local_id(0)];\n}\n"
+    "__kernel void bare(__global float *y) { y[0] = 1.0f; }\n";
+
+/* From the compiler at once, from its cache, and from the worker. */
+START_TEST(needs_are_told)
+{
+    gpud_client *c = begin("--set", "jobs.window=4");
+    for (int i = 0; i < 2; i++) {
+        gpud_module m = {0};
+        gpud_kernel k = {0};
+        gpud_kernel_desc d = {.size = sizeof d};
+        ck_gpud_ok(load(c, tiled, "tiled.cl", &m));
+        ck_gpud_ok(gpud_module_kernel(c, m, "bare", &k));
+        ck_gpud_ok(gpud_kernel_info(c, k, &d));
+        ck_assert_uint_lt(d.group_bytes, 1024);
+        ck_gpud_ok(gpud_module_kernel(c, m, "tiled", &k));
+        ck_gpud_ok(gpud_kernel_info(c, k, &d));
+        ck_assert_uint_ge(d.group_bytes, 1024);
+        ck_assert_uint_ge(d.max_group, 1);
+        ck_assert_uint_ge(d.group_multiple, 1);
+        ck_assert_uint_ge(query_value(c, "kernels", "tiled", "group_memory"), 1024);
+        float y[ITEMS] = {0};
+        ck_gpud_ok(launch_one(c, k, y, 0, NULL));
+        ck_assert_uint_ge(query_value(c, "kernels", "tiled", "group_memory"), 1024);
+        ck_gpud_ok(gpud_module_unload(c, m));
+    }
+    char text[8];
+    query_text(c, "kernels", "axpy", "max_group", text, sizeof text);
+    ck_assert_str_eq(text, "-"); /* made for nothing yet */
+    float x[1] = {1};
+    float y[1] = {1};
+    gpud_arg args[] = {gpud_f32(2), gpud_host(x, 1, GPUD_F32), gpud_host(y, 1, GPUD_F32)};
+    ck_gpud_ok(gpud_call(c, kernel_find(c, "axpy"), args, 3, NULL));
+    ck_assert_uint_ge(query_value(c, "kernels", "axpy", "max_group"), 1);
+    end(c);
+}
+END_TEST
+
+/* gpuctl shows it before anything ran. */
+START_TEST(needs_are_shown)
+{
+    char file[DAEMON_PATH + 16];
+    char out[DAEMON_OUTPUT];
+    char err[DAEMON_OUTPUT];
+    gpud_client *c = begin("--set", "jobs.window=4");
+    snprintf(file, sizeof file, "%s/tiled.cl", daemon_of_test.dir);
+    file_write(file, tiled, sizeof tiled - 1);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "kernel", "check", file, "-o", "json", NULL),
+                     0);
+    ck_assert_msg(strstr(out, "\"group_memory\": 1024") != NULL, "%s", out);
+    ck_assert_msg(strstr(out, "\"registers\": null") != NULL, "%s", out);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "kernels", "axpy", "-o", "json", NULL), 0);
+    ck_assert_msg(strstr(out, "\"group_memory\": null") != NULL, "%s", out);
+    end(c);
+}
+END_TEST
+
+/* A struct by value as it lies in a file, and what is wrong with one. */
+START_TEST(a_struct_from_a_file)
+{
+    static const char source[] =
+        "typedef struct { float a; int at; float b[2]; } S;\n"
+        "__kernel void put(__global float *y, S s) { y[s.at] = s.a + s.b[1]; }\n";
+    const struct {
+        float a;
+        int at;
+        float b[2];
+    } s = {1.5f, 2, {0, 4}};
+    char cl[DAEMON_PATH + 16];
+    char bin[DAEMON_PATH + 16];
+    char arg[DAEMON_PATH + 32];
+    char out[DAEMON_OUTPUT];
+    char err[DAEMON_OUTPUT];
+    gpud_client *c = begin("--set", "jobs.window=4");
+    snprintf(cl, sizeof cl, "%s/put.cl", daemon_of_test.dir);
+    snprintf(bin, sizeof bin, "%s/s.bin", daemon_of_test.dir);
+    snprintf(arg, sizeof arg, "bytes:@%s", bin);
+    file_write(cl, source, sizeof source - 1);
+    const struct {
+        size_t bytes;
+        int status;
+        const char *says;
+    } rows[] = {{sizeof s, 0, ""}, {8, 1, "16"}, {0, 1, "empty"}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        file_write(bin, &s, rows[i].bytes);
+        int status = gpuctl(&daemon_of_test, out, err, "run", "--source", cl, "--global", "1",
+                            "--arg", "inout:f32:4", "--arg", arg, NULL);
+        ck_assert_msg(status == rows[i].status, "%u: %d: %s", i, status, err);
+        ck_assert_msg(strstr(err, rows[i].says) != NULL, "%u: %s", i, err);
+        ck_assert_msg(status != 0 || strstr(out, "5.5") != NULL, "%s", out);
+    }
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernels");
@@ -539,5 +639,8 @@ int main(void)
     suite_add(suite, unfit_kernels_say_why);
     suite_add(suite, local_memory_is_bounded);
     suite_add(suite, dialect);
+    suite_add(suite, needs_are_told);
+    suite_add(suite, needs_are_shown);
+    suite_add(suite, a_struct_from_a_file);
     return system_main(suite);
 }

@@ -408,6 +408,14 @@ typedef struct gpud_kernel_desc {
     bool auto_grid; /* sizes follow from the data: no gpud_grid is needed */
     char name[GPUD_NAME];
     char signature[GPUD_SIGNATURE]; /* the source line; empty if the code had none */
+    /* What it takes on the first device kind it was made for; of a family the member that takes
+     * most. 0 = not known, or none. */
+    uint64_t registers;      /* of a work item */
+    uint64_t item_bytes;     /* memory of a work item beside its registers */
+    uint64_t group_bytes;    /* memory that a group shares, without gpud_local arguments */
+    uint64_t max_group;      /* work items of the largest group */
+    uint64_t group_multiple; /* groups of a multiple of it leave nothing idle */
+    uint64_t occupancy_ppm;  /* work items at once, of what a unit of the device can hold */
 } gpud_kernel_desc;
 
 enum gpud_arg_kind {

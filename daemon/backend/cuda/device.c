@@ -132,6 +132,7 @@ static void describe_limits(struct backend_device *d)
         {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &d->max_grid[2]},
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &d->info.local_bytes},
         {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &d->warp},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &d->unit_items},
     };
     for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++) {
         *table[i].ret_value = number(&d->cu, d->id, table[i].what);

@@ -22,6 +22,7 @@ struct backend_device {
     struct backend_info info;
     uint64_t max_grid[3]; /* groups by dimension */
     uint64_t warp;        /* work items that run in step */
+    uint64_t unit_items;  /* work items that a compute unit holds at most */
     uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
     CUmemAllocationProp page_prop;
     bool register_read;    /* host memory that cannot be written can be registered */

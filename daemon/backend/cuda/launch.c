@@ -107,6 +107,23 @@ static int group_choose(const struct backend_device *d, const struct cuda_kernel
     return 0;
 }
 
+uint64_t cuda_kernel_occupancy(const struct backend_device *d, const struct cuda_kernel *k)
+{
+    int grid = 0;
+    int items = 0;
+    int groups = 0;
+    if (d->unit_items == 0 ||
+        d->cu.OccupancyMaxPotentialBlockSize(&grid, &items, k->function, NULL, 0, GROUP_CHOSEN) !=
+            CUDA_SUCCESS ||
+        d->cu.OccupancyMaxActiveBlocksPerMultiprocessor(&groups, k->function, items, 0) !=
+            CUDA_SUCCESS ||
+        items <= 0 || groups <= 0) {
+        return 0;
+    }
+    uint64_t ppm = (uint64_t)groups * (uint64_t)items * 1000000 / d->unit_items;
+    return ppm < 1000000 ? ppm : 1000000;
+}
+
 static int group_check(const struct backend_device *d, const struct cuda_kernel *k,
                        const uint64_t group[3], struct err *e)
 {

@@ -269,6 +269,7 @@ static int module_kernel(struct backend_module *m, unsigned index,
     out.shared_bytes = k->shared;
     out.max_group = k->max_group;
     out.preferred_multiple = m->device->warp;
+    out.occupancy = cuda_kernel_occupancy(m->device, k);
     *ret_kernel = out;
     return 0;
 }

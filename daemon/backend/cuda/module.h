@@ -29,5 +29,8 @@ struct backend_module {
 /* The described kernel. ERR_NOT_FOUND. */
 int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
                      struct err *e);
+/* In groups of the size that suits it best, in parts of a million of what a unit holds; 0 where the
+ * driver does not tell. launch.c */
+uint64_t cuda_kernel_occupancy(const struct backend_device *d, const struct cuda_kernel *k);
 
 #endif

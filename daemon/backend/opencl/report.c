@@ -151,6 +151,30 @@ static int kernel_args(const struct opencl_api *cl, cl_kernel kernel,
     return 0;
 }
 
+static uint64_t group_number(const struct opencl_api *cl, cl_kernel kernel, cl_device_id device,
+                             cl_kernel_work_group_info what)
+{
+    uint64_t value = 0; /* a size_t or a ulong */
+    cl_int rc = cl->GetKernelWorkGroupInfo(kernel, device, what, sizeof value, &value, NULL);
+    return rc == CL_SUCCESS ? value : 0;
+}
+
+static void kernel_needs(const struct opencl_api *cl, cl_kernel kernel, cl_device_id device,
+                         struct backend_compiled_kernel *out)
+{
+    size_t local[3] = {0};
+    cl->GetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof local,
+                               local, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        out->required_local[i] = local[i];
+    }
+    out->local_bytes = group_number(cl, kernel, device, CL_KERNEL_PRIVATE_MEM_SIZE);
+    out->shared_bytes = group_number(cl, kernel, device, CL_KERNEL_LOCAL_MEM_SIZE);
+    out->max_group = group_number(cl, kernel, device, CL_KERNEL_WORK_GROUP_SIZE);
+    out->preferred_multiple =
+        group_number(cl, kernel, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
+}
+
 static int kernel_report(const struct opencl_api *cl, cl_program program, cl_device_id device,
                          const char *name, struct backend_compiled_kernel *out, struct err *e)
 {
@@ -168,12 +192,7 @@ static int kernel_report(const struct opencl_api *cl, cl_program program, cl_dev
         return 0;
     }
     int rc = kernel_args(cl, kernel, out, e);
-    size_t local[3] = {0};
-    cl->GetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof local,
-                               local, NULL);
-    for (unsigned i = 0; i < 3; i++) {
-        out->required_local[i] = local[i];
-    }
+    kernel_needs(cl, kernel, device, out);
     cl->ReleaseKernel(kernel);
     return rc;
 }

@@ -51,6 +51,12 @@ START_TEST(kernels_are_found_once)
     OK(gpud_kernel_info(client, a, &desc));
     ck_assert_str_eq(desc.name, "touch");
     ck_assert_uint_eq(desc.arg_count, 2);
+    ck_assert_uint_eq(desc.registers, 40);
+    ck_assert_uint_eq(desc.item_bytes, 16);
+    ck_assert_uint_eq(desc.group_bytes, 1024);
+    ck_assert_uint_eq(desc.max_group, 512);
+    ck_assert_uint_eq(desc.group_multiple, 32);
+    ck_assert_uint_eq(desc.occupancy_ppm, 750000);
     OK(gpud_kernel_arg(client, a, 1, &arg));
     ck_assert_str_eq(arg.name, "x");
     ck_assert_uint_eq(arg.access, GPUD_INOUT);

@@ -157,6 +157,12 @@ static void kernel_answer(struct slot *s, struct bytes name)
         .auto_grid = 1,
         .signature = bytes_str("touch(f32 a, inout T x[n])"),
         .args = proto_list_of(&args, 2),
+        .registers = 40,
+        .item_bytes = 16,
+        .group_bytes = 1024,
+        .max_group = 512,
+        .group_multiple = 32,
+        .occupancy = 750000,
     };
     (void)proto_list_add(&schema_kernel, &kernel, &list, NULL);
     struct msg_kernel_found found = {.kernels = proto_list_of(&list, 1)};

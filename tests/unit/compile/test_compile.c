@@ -105,6 +105,30 @@ START_TEST(opencl_c_tells_its_arguments)
 }
 END_TEST
 
+static const char TILED[] =
+    "//@kernel turn<T: f32 i32>(in T x[n], out T y[n]) over n group 256 local T tile[256]\n"
+    "{\n    tile[lid] = x[i];\n    barrier();\n    y[i] = tile[255 - lid];\n}\n";
+
+/* Of the dialect, too: one record for each member of the family. */
+START_TEST(what_each_entry_takes_is_told)
+{
+    struct compile_response r;
+    struct memfd m = MEMFD_NONE;
+    struct proto_wkernel k;
+    fake_compile("opencl", "", LANG_DIALECT, "turn.gk", text(TILED), &r, &m);
+    ck_assert_msg(r.code == 0, "%.*s", (int)r.text.size, r.text.data);
+    ck_assert_uint_eq(r.entries.count, 2);
+    struct proto_iter it = proto_iter_of(r.entries);
+    while (proto_list_next(&it, &schema_wkernel, &k)) {
+        ck_assert(bytes_equal_str(k.entry, "turn_f32") || bytes_equal_str(k.entry, "turn_i32"));
+        ck_assert_uint_ge(k.shared_bytes, 1024);
+        ck_assert_uint_ge(k.max_group, 256);
+        ck_assert_uint_gt(k.preferred_multiple, 0);
+    }
+    memfd_finish(&m);
+}
+END_TEST
+
 static const struct {
     int lang;
     const char *file;
@@ -227,6 +251,7 @@ int main(void)
     if (opencl_here()) {
         tcase_add_test(all, the_dialect_tells_its_signatures);
         tcase_add_test(all, opencl_c_tells_its_arguments);
+        tcase_add_test(all, what_each_entry_takes_is_told);
         tcase_add_loop_test(all, errors_tell_file_and_line, 0, sizeof WRONG / sizeof WRONG[0]);
         tcase_add_test(all, a_bomb_ends_at_its_limit);
     } else {

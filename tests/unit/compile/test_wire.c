@@ -67,6 +67,43 @@ START_TEST(a_response_comes_back_as_it_went)
 }
 END_TEST
 
+START_TEST(a_response_tells_what_entries_take)
+{
+    struct err e = ERR_INIT;
+    struct memfd m = MEMFD_NONE;
+    struct compile_response back;
+    struct capbuf list;
+    struct proto_wkernel k = {.entry = bytes_str("f"),
+                              .registers = 40,
+                              .local_bytes = 16,
+                              .shared_bytes = 1024,
+                              .max_group = 512,
+                              .preferred_multiple = 32,
+                              .occupancy = 750000};
+    struct proto_wkernel got;
+    capbuf_init(&list, 4096);
+    ck_assert_int_eq(proto_list_add(&schema_wkernel, &k, &list, &e), 0);
+    const struct compile_response response = {.entries = proto_list_of(&list, 1)};
+    ck_assert_int_eq(compile_response_create(&m, &e), 0);
+    ck_assert_int_eq(compile_response_write(&response, &m, &e), 0);
+    ck_assert_int_eq(compile_response_read(&m, &back, &e), 0);
+    struct proto_iter it = proto_iter_of(back.entries);
+    ck_assert(proto_list_next(&it, &schema_wkernel, &got));
+    ck_assert(bytes_equal_str(got.entry, "f"));
+    ck_assert_uint_eq(got.registers, 40);
+    ck_assert_uint_eq(got.local_bytes, 16);
+    ck_assert_uint_eq(got.shared_bytes, 1024);
+    ck_assert_uint_eq(got.max_group, 512);
+    ck_assert_uint_eq(got.preferred_multiple, 32);
+    ck_assert_uint_eq(got.occupancy, 750000);
+    capbuf_reset(&list);
+    k.occupancy = 1000001;
+    ck_assert_int_ne(proto_list_add(&schema_wkernel, &k, &list, &e), 0);
+    capbuf_finish(&list);
+    memfd_finish(&m);
+}
+END_TEST
+
 /* Every length that does not fit, and every single byte of the message changed: an error or a
  * message that holds what its schema allows, never a read outside. */
 START_TEST(a_damaged_response_is_refused)
@@ -108,6 +145,7 @@ int main(void)
     tcase_add_test(all, a_request_comes_back_as_it_went);
     tcase_add_test(all, a_request_over_its_limits_is_not_made);
     tcase_add_test(all, a_response_comes_back_as_it_went);
+    tcase_add_test(all, a_response_tells_what_entries_take);
     tcase_add_test(all, a_damaged_response_is_refused);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
