@@ -159,7 +159,8 @@ enum frame_ref_tag {
     U(max_alloc, UINT64_MAX)                                                                       \
     U(f64, 1)                                                                                      \
     S(arch, 128)                                                                                   \
-    S(pin, 64)
+    S(pin, 64)                                                                                     \
+    U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 /* Once a second from a thread of its own. patience_ns: how long the next one may take (a compile,

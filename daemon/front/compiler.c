@@ -7,13 +7,15 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/stamp.h"
 #include "daemon/front/cache.h"
 
-#define CACHE_BYTES    (UINT64_C(1024) * 1024 * 1024)
-#define IDENTITY_BYTES (PROTO_SOURCE_MAX + 64u * 1024u)
-#define ID_BIT         (UINT64_C(1) << 63) /* ids of workers lie below */
-#define ID_MASK        (ID_BIT - 1)
+#define CACHE_BYTES       (UINT64_C(1024) * 1024 * 1024)
+#define CACHE_COMPLAIN_NS (3600 * NS_PER_S)
+#define IDENTITY_BYTES    (PROTO_SOURCE_MAX + 64u * 1024u)
+#define ID_BIT            (UINT64_C(1) << 63) /* ids of workers lie below */
+#define ID_MASK           (ID_BIT - 1)
 
 enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_READY };
 
@@ -40,7 +42,8 @@ struct compiler {
     uv_timer_t deliver;
     struct launcher_link *launcher;
     struct cache *cache;
-    struct err cache_error;
+    struct err cache_error;     /* why nothing is kept, code 0: it is */
+    uint64_t cache_complain_ns; /* not before, in the log */
     char *cache_dir; /* for the compilers' own files */
     char *build;
     unsigned parallel;
@@ -252,6 +255,27 @@ static void copy_answer(struct task *t)
     memcpy(t->answer, &length, sizeof length);
 }
 
+/* A full disk only costs the cache; it is complained of once an hour. */
+static void note_store(struct compiler *c, int rc, const struct err *why)
+{
+    uint64_t now = clock_now_ns();
+    if (rc == 0) {
+        if (c->cache_error.code != 0) {
+            log_info("compiled kernels are kept again");
+        }
+        c->cache_error = ERR_INIT;
+        c->cache_complain_ns = 0;
+        return;
+    }
+    if (rc != ERR_LIMIT) { /* that is about one kernel */
+        c->cache_error = *why;
+    }
+    if (now >= c->cache_complain_ns) {
+        log_warn("a compiled kernel is not kept: %s", why->text);
+        c->cache_complain_ns = ns_add(now, CACHE_COMPLAIN_NS);
+    }
+}
+
 static void judge_exit(struct compiler *c, struct task *t, int status)
 {
     struct compile_response response;
@@ -266,9 +290,10 @@ static void judge_exit(struct compiler *c, struct task *t, int status)
     if (rc != 0 || response.code != 0 || c->cache == NULL) {
         return;
     }
-    /* a full disk only costs the cache */
-    (void)cache_store(c->cache, t->key, capbuf_view(&t->identity),
-                      bytes_of(t->answer, t->answer_size), NULL);
+    struct err why = ERR_INIT;
+    rc = cache_store(c->cache, t->key, capbuf_view(&t->identity),
+                     bytes_of(t->answer, t->answer_size), &why);
+    note_store(c, rc, &why);
 }
 
 bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out)

@@ -62,7 +62,8 @@ bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out)
 /* The launcher was lost: what ran there starts anew with another one, or is answered with
  * ERR_CLOSED (as all later requests are) if there is none. */
 void compiler_relink(struct compiler *c, struct launcher_link *launcher);
-/* Why there is no cache although one was asked for; NULL if there is one. */
+/* Why nothing is kept in the cache that was asked for: there is none, or the last kernel could not
+ * be written. NULL if all is well. */
 const struct err *compiler_cache_error(const struct compiler *c);
 
 struct compiler_stats {

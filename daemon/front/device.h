@@ -43,7 +43,6 @@ struct device {
     bool required;             /* named by the configuration */
     bool proven;               /* has run a kernel and a copy once */
     bool adopted;              /* its worker is from before this front */
-    bool hidden;               /* was only asked for: there are not so many devices */
     bool replaced;             /* its worker ends because another back end takes its place */
     struct job *probe;         /* the first job, until it has ended */
 
@@ -62,6 +61,7 @@ struct device {
     uint64_t max_group;
     uint64_t local_bytes;
     unsigned streams;
+    unsigned siblings; /* devices of its back end, itself among them */
 
     /* the worker */
     uint64_t worker; /* id at the launcher, 0: none */

@@ -96,6 +96,16 @@ unsigned discover_serving(const struct front *f)
     return count;
 }
 
+/* The others of its back end: those that are there, and those that are asked for by number. */
+static void open_others(struct front *f, const struct device *d)
+{
+    for (unsigned n = first_wanted(f, 0); n < DEVICES_MAX; n = first_wanted(f, n + 1)) {
+        if (n < d->siblings || named(f, n)) {
+            open_device(f, d->backend, n);
+        }
+    }
+}
+
 static void serve(struct front *f, struct device *d)
 {
     bool first = !d->proven;
@@ -110,10 +120,7 @@ static void serve(struct front *f, struct device *d)
     due_pool(f, d);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
-    unsigned next = first_wanted(f, d->number + 1);
-    if (next < DEVICES_MAX) {
-        open_device(f, d->backend, next);
-    }
+    open_others(f, d);
 }
 
 /* ---- the first job --------------------------------------------------------------------------- */
@@ -295,14 +302,6 @@ static bool try_next_backend(struct front *f, struct device *d, const struct err
 
 void discover_absent(struct front *f, struct device *d, const struct err *e)
 {
-    bool none_more = !d->required && !d->proven && d->number > 0;
-    if (none_more && d->index + 1 == f->device_count) {
-        /* The one before was the last: this number was only asked for. Its worker ends by itself.
-         */
-        device_set_state(d, DEVICE_ABSENT, e->text);
-        d->hidden = true;
-        return;
-    }
     log_warn("device %u (%s %u) is absent: %s", d->index, d->backend, d->number, e->text);
     if (try_next_backend(f, d, e)) {
         return;

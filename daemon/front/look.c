@@ -5,8 +5,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/discover.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/table.h"
+#include "daemon/front/trouble.h"
 
 struct look {
     struct front *f;
@@ -24,47 +26,6 @@ static void columns(struct table *t, const char *const *names, const int *kinds,
 
 #define COLUMNS(t, narrow, names, kinds)                                                           \
     columns((t), (names), (kinds), (narrow), sizeof(names) / sizeof((names)[0]))
-
-static unsigned serving(const struct front *f)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        n += device_serves(f->device[i]) ? 1 : 0;
-    }
-    return n;
-}
-
-static unsigned visible(const struct front *f)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        n += f->device[i]->hidden ? 0 : 1;
-    }
-    return n;
-}
-
-/* The one sentence an operator needs first. */
-static void trouble(const struct front *f, char *out, size_t size)
-{
-    out[0] = '\0';
-    if (serving(f) < f->config.min_devices) {
-        const char *why = f->device_count > 0 ? f->device[0]->reason : "no device was found yet";
-        (void)snprintf(out, size, "%u of %" PRIu64 " required devices serve: %s", serving(f),
-                       f->config.min_devices, why);
-        return;
-    }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        const struct device *d = f->device[i];
-        if (!device_serves(d) && !d->hidden && (d->required || d->state != DEVICE_ABSENT)) {
-            (void)snprintf(out, size, "device %u is %s: %s", d->index, device_state_name(d->state),
-                           d->reason);
-            return;
-        }
-    }
-    if (f->draining) {
-        (void)snprintf(out, size, "draining: no new jobs are taken");
-    }
-}
 
 /* Who did what is told to those who may see it; the others hear that something was. */
 static void fault_text(const struct look *l, const struct device *d, char *out, size_t size)
@@ -103,16 +64,16 @@ static void look_status(struct look *l)
     uint64_t restarts = 0;
     struct listener_stats stats;
     listener_stats(f->listener, &stats);
-    trouble(f, problem, sizeof problem);
+    trouble_text(f, problem, sizeof problem);
     for (unsigned i = 0; i < f->device_count; i++) {
         restarts += f->device[i]->restarts;
     }
     COLUMNS(l->t, 16, names, kinds);
-    bool ready = serving(f) >= f->config.min_devices && !f->draining;
+    bool ready = discover_serving(f) >= f->config.min_devices && !f->draining;
     table_text(l->t, !ready ? "not ready" : problem[0] != '\0' ? "degraded" : "ready");
     table_text(l->t, problem);
-    table_value(l->t, visible(f));
-    table_value(l->t, serving(f));
+    table_value(l->t, f->device_count);
+    table_value(l->t, discover_serving(f));
     table_value(l->t, f->session_count);
     table_value(l->t, f->queued_count);
     table_value(l->t, f->job_count - f->queued_count);
@@ -136,7 +97,10 @@ static void device_row(const struct look *l, const struct device *d)
 {
     struct table *t = l->t;
     char fault[640];
+    char note[64];
+    uint64_t now = clock_now_ns();
     fault_text(l, d, fault, sizeof fault);
+    trouble_note(d, now, note, sizeof note);
     table_value(t, d->index);
     table_text(t, d->backend);
     table_text(t, device_state_name(d->state));
@@ -148,6 +112,7 @@ static void device_row(const struct look *l, const struct device *d)
     table_value(t, d->inflight_count);
     table_value(t, d->jobs_done);
     table_value(t, d->restarts);
+    table_text(t, note);
     table_text(t, d->reason);
     table_text(t, fault);
     table_text(t, d->vendor);
@@ -159,27 +124,25 @@ static void device_row(const struct look *l, const struct device *d)
     table_value(t, d->f64);
     table_value(t, (uint64_t)d->pid);
     table_value(t, d->busy_ns);
-    table_value(t, d->fault_ns != 0 ? clock_now_ns() - d->fault_ns : 0);
+    table_value(t, d->fault_ns != 0 ? now - d->fault_ns : 0);
     table_row_end(t);
 }
 
 static void look_devices(struct look *l)
 {
     static const char *const names[] = {
-        "device",  "backend",   "state", "kind",     "name",      "memory",
-        "buffers", "in_flight", "jobs",  "restarts", "reason",    "last_fault",
-        "vendor",  "driver",    "units", "streams",  "max_group", "local_memory",
-        "f64",     "worker",    "busy",  "fault_age"};
-    static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,
-                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT,  COLUMN_UINT, COLUMN_UINT,
-                                COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_UINT,
-                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_BYTES, COLUMN_BOOL, COLUMN_UINT,
-                                COLUMN_NS,    COLUMN_NS};
-    COLUMNS(l->t, 12, names, kinds);
+        "device",       "backend",   "state",  "kind",     "name",     "memory",
+        "buffers",      "in_flight", "jobs",   "restarts", "note",     "reason",
+        "last_fault",   "vendor",    "driver", "units",    "streams",  "max_group",
+        "local_memory", "f64",       "worker", "busy",     "fault_age"};
+    static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
+                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
+                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT, COLUMN_BYTES, COLUMN_BOOL,
+                                COLUMN_UINT,  COLUMN_NS,    COLUMN_NS};
+    COLUMNS(l->t, 11, names, kinds);
     for (unsigned i = 0; i < l->f->device_count; i++) {
-        if (!l->f->device[i]->hidden) {
-            device_row(l, l->f->device[i]);
-        }
+        device_row(l, l->f->device[i]);
     }
 }
 
@@ -195,9 +158,6 @@ static void look_pool(struct look *l)
     COLUMNS(l->t, 8, names, kinds);
     for (unsigned i = 0; i < l->f->device_count; i++) {
         const struct device *d = l->f->device[i];
-        if (d->hidden) {
-            continue;
-        }
         const struct msg_w_pool *p = &d->pool;
         const uint64_t row[] = {d->index,
                                 p->size,

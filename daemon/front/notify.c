@@ -4,15 +4,20 @@
 #include <systemd/sd-daemon.h>
 
 #include "common/clock.h"
+#include "daemon/front/discover.h"
+#include "daemon/front/trouble.h"
 
 void notify_ready(unsigned devices)
 {
     (void)sd_notifyf(0, "READY=1\nSTATUS=%u devices", devices);
 }
 
-void notify_status(const struct front *f, unsigned serving)
+void notify_status(const struct front *f)
 {
-    (void)sd_notifyf(0, "STATUS=%u of %u devices serve", serving, f->device_count);
+    char why[ERR_TEXT_MAX + 128];
+    trouble_text(f, why, sizeof why);
+    (void)sd_notifyf(0, "STATUS=%u of %u devices serve%s%s", discover_serving(f), f->device_count,
+                     why[0] != '\0' ? "; " : "", why);
 }
 
 void notify_watchdog(void)
@@ -43,10 +48,9 @@ void notify_ready(unsigned devices)
     (void)devices;
 }
 
-void notify_status(const struct front *f, unsigned serving)
+void notify_status(const struct front *f)
 {
     (void)f;
-    (void)serving;
 }
 
 void notify_watchdog(void)

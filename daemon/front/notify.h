@@ -5,7 +5,7 @@
 #include "daemon/front/front.h"
 
 void notify_ready(unsigned devices);
-void notify_status(const struct front *f, unsigned serving);
+void notify_status(const struct front *f); /* how many devices serve, and what is wrong */
 void notify_watchdog(void);
 uint64_t notify_watchdog_period(void); /* how often, ns; NS_NEVER: not at all */
 void notify_reloading(void);

@@ -141,7 +141,7 @@ static void on_device_changed(struct front *f, struct device *d)
         log_info("ready: %u device%s", serving, serving == 1 ? "" : "s");
         notify_ready(serving);
     }
-    notify_status(f, serving);
+    notify_status(f);
 }
 
 /* The last answers get time to reach their clients, who find nobody to ask again afterwards. */

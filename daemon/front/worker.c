@@ -214,6 +214,18 @@ void worker_detach(struct device *d)
     d->link = NULL;
 }
 
+/* What an exit status says beside its number; the worker's own words stand in its log. */
+static const char *meaning(int status)
+{
+    switch (status) {
+    case 127: /* the dynamic linker's */
+        return ": its program or a shared library could not be loaded (missing, or no free "
+               "descriptor); the launcher's log says which";
+    default:
+        return status != 0 ? "; the launcher's log says why" : "";
+    }
+}
+
 static void describe(const struct device *d, bool by_us, int status, char *out, size_t size)
 {
     if (by_us && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
@@ -224,7 +236,8 @@ static void describe(const struct device *d, bool by_us, int status, char *out, 
     } else if (d->unopened[0] != '\0') {
         (void)snprintf(out, size, "it does not open: %s", d->unopened);
     } else {
-        (void)snprintf(out, size, "its worker exited with status %d", WEXITSTATUS(status));
+        (void)snprintf(out, size, "its worker exited with status %d%s", WEXITSTATUS(status),
+                       meaning(WEXITSTATUS(status)));
     }
 }
 

@@ -20,7 +20,8 @@ int answer_ready(struct channel *c, const struct device *dev, const char *build,
                               .max_alloc = i->max_alloc,
                               .f64 = i->f64,
                               .arch = bytes_str(i->arch),
-                              .pin = bytes_str(i->pin)};
+                              .pin = bytes_str(i->pin),
+                              .devices = dev->count};
     return channel_send(c, &schema_msg_w_ready, &msg, NULL, e);
 }
 

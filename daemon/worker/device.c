@@ -111,6 +111,10 @@ static int open_parts(struct device *dev, const struct device_options *options, 
 {
     dev->b->device->info(dev->d, &dev->info);
     dev->wakes = dev->b->device->wakes(dev->d);
+    struct err ignored = ERR_INIT;
+    if (dev->b->enumerate(options->options, &dev->count, &ignored) != 0) {
+        dev->count = 0;
+    }
     uint64_t limit = options->memory_limit != 0 ? options->memory_limit
                                                 : dev->info.memory - dev->info.memory / 16;
     int rc = memory_init(&dev->memory, dev->b, dev->d, limit, dev->info.max_alloc, e);

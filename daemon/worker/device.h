@@ -28,6 +28,7 @@ struct device {
     const struct backend *b;
     struct backend_device *d; /* owned */
     struct backend_info info;
+    unsigned count; /* devices of the back end, 0: it does not say */
     struct memory memory;
     struct backend_stream *stream[DEVICE_STREAMS_MAX]; /* for jobs */
     unsigned stream_count;

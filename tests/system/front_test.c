@@ -220,6 +220,24 @@ START_TEST(draining)
 }
 END_TEST
 
+/* The back end tells how many there are: none is looked for that is not there. */
+START_TEST(as_many_devices_as_there_are)
+{
+    struct daemon d;
+    char text[512];
+    char options[32];
+    unsigned count = _i == 0 ? 1 : 3;
+    (void)snprintf(options, sizeof options, "devices=%u", count);
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", options, NULL);
+    ck_until(query_value(c, "status", NULL, "serving") == count);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "devices"), count);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "ready");
+    ck_assert(!daemon_logged(&d, "no simulated device"));
+    daemon_end(&d, c);
+}
+END_TEST
+
 static void config_write(const char *path, const char *text)
 {
     FILE *file = fopen(path, "we");
@@ -407,6 +425,7 @@ int main(void)
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);
     suite_add(suite, draining);
+    suite_add_loop(suite, as_many_devices_as_there_are, 2);
     suite_add(suite, reload);
     suite_add(suite, second_daemon);
     suite_add(suite, stale_socket);

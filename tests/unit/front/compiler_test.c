@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -517,6 +518,30 @@ START_TEST(another_compiler_makes_it_again)
 }
 END_TEST
 
+/* A full disk, played by a limit on files: told as long as it lasts. */
+START_TEST(a_binary_that_cannot_be_kept_is_told)
+{
+    struct outcome o;
+    struct rlimit before;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit full = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    for (unsigned i = 0; i < 3; i++) {
+        start("source", &o);
+        struct run run = take_run();
+        answer(&run, 0, "binary", "");
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, i < 2 ? &full : &before), 0);
+        loop_until(&loop, &o.done);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+        ck_assert_str_eq(o.binary, "binary");
+        ck_assert((compiler_cache_error(compiler) != NULL) == (i < 2));
+    }
+    start("source", &o);
+    loop_until(&loop, &o.done);
+    ck_assert_uint_eq(stats().hits, 1);
+}
+END_TEST
+
 START_TEST(a_cache_that_cannot_be_used_is_done_without)
 {
     struct outcome o;
@@ -574,6 +599,7 @@ int main(void)
     tcase_add_test(tc, destroyed_with_work_at_hand);
     tcase_add_test(tc, a_damaged_binary_is_made_again);
     tcase_add_test(tc, another_compiler_makes_it_again);
+    tcase_add_test(tc, a_binary_that_cannot_be_kept_is_told);
     tcase_add_test(tc, a_cache_that_cannot_be_used_is_done_without);
     tcase_add_test(tc, a_source_that_is_too_long);
     suite_add_tcase(suite, tc);
