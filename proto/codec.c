@@ -290,6 +290,17 @@ unsigned proto_kind(struct bytes message)
     return head_read(&c, &kind, &fields) && kind <= UINT16_MAX ? (unsigned)kind : MSG_KIND_NONE;
 }
 
+bool proto_well_formed(struct bytes message)
+{
+    if (message.size == 0) {
+        return false;
+    }
+    struct cursor c = {.at = message.data, .end = message.data + message.size};
+    uint64_t kind = 0;
+    uint64_t fields = 0;
+    return head_read(&c, &kind, &fields) && pack_skip(&c, fields) == PACK_OK && c.at == c.end;
+}
+
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e)
 {
     memset(ret_msg, 0, s->size);

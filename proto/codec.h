@@ -51,6 +51,9 @@ const struct schema *schema_find(unsigned kind); /* NULL if unknown */
 /* The kind of a message, MSG_KIND_NONE if it is no array that starts with a small integer. */
 unsigned proto_kind(struct bytes message);
 
+/* Is it an array that starts with a kind, whatever its fields are, and nothing behind it? */
+bool proto_well_formed(struct bytes message);
+
 /* Appends a message. ERR_LIMIT if a field is over its limit, ERR_NOMEM if `out` could not grow. */
 int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, struct err *e);
 /* Decodes and checks a whole message of the given schema. `ret_msg` (s->size bytes) is zeroed

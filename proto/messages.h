@@ -410,6 +410,8 @@ enum proto_submit_flag {
     L(rows, ROW, PROTO_ROWS_MAX)
 
 /* MESSAGE(NAME, name, kind): kinds are never reused */
+/* Requests have kinds below 64, also those that are still to come. */
+#define PROTO_REQUEST_KINDS 64
 #define PROTO_REQUESTS(MESSAGE)                                                                    \
     MESSAGE(HELLO, hello, 1)                                                                       \
     MESSAGE(BYE, bye, 2)                                                                           \

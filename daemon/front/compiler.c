@@ -44,7 +44,7 @@ struct compiler {
     struct cache *cache;
     struct err cache_error;     /* why nothing is kept, code 0: it is */
     uint64_t cache_complain_ns; /* not before, in the log */
-    char *cache_dir; /* for the compilers' own files */
+    char *cache_dir;            /* for the compilers' own files */
     char *build;
     unsigned parallel;
     unsigned queue_max;

@@ -250,7 +250,7 @@ void intake_request(struct front *f, struct request *r)
     } else if (r->kind == MSG_KIND_BYE) {
         bye(f, s, r);
     } else if (route == NULL) {
-        (void)err_set(&e, ERR_PROTOCOL, "requests of kind %u are not known", r->kind);
+        (void)err_set(&e, ERR_UNSUPPORTED, "requests of kind %u are not known", r->kind);
         reply_error(f, r, &e);
     } else {
         of_session(f, s, route, r);

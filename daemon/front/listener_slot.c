@@ -63,7 +63,7 @@ static void refuse(struct listener_slot *slot, const struct err *e)
     capbuf_finish(&out);
 }
 
-static bool is_request(unsigned kind)
+static bool is_known(unsigned kind)
 {
     switch (kind) {
 #define X(NAME, name, value) case MSG_KIND_##NAME:
@@ -75,9 +75,21 @@ static bool is_request(unsigned kind)
     }
 }
 
+/* A request that a later version of the protocol may have. */
+static bool is_newer(nng_msg *msg, unsigned kind)
+{
+    return kind != MSG_KIND_NONE && kind < PROTO_REQUEST_KINDS &&
+           proto_well_formed(bytes_of(nng_msg_body(msg), nng_msg_len(msg)));
+}
+
 /* Decodes into a new request; the message is the request's on success only. */
 static int decode(nng_msg *msg, unsigned kind, struct request **ret_r, struct err *e)
 {
+    if (!is_known(kind)) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "requests of kind %u are not known here: this daemon speaks protocol %d.%d",
+                       kind, PROTO_MAJOR, PROTO_MINOR);
+    }
     struct request *r = malloc(sizeof *r);
     if (r == NULL) {
         return err_set(e, ERR_NOMEM, "a request's memory");
@@ -104,15 +116,15 @@ static void received(struct listener_slot *slot)
     nng_aio_set_msg(slot->aio, NULL);
     slot->pipe = (uint32_t)nng_pipe_id(nng_msg_get_pipe(msg));
     unsigned kind = proto_kind(bytes_of(nng_msg_body(msg), nng_msg_len(msg)));
-    if (!is_request(kind)) {
+    struct err e = ERR_INIT;
+    struct request *r = NULL;
+    if (!is_known(kind) && !is_newer(msg, kind)) {
         nng_msg_free(msg);
         count_protocol_error(l);
         connection_close(slot->listener, slot->pipe);
         slot_receive(slot);
         return;
     }
-    struct err e = ERR_INIT;
-    struct request *r = NULL;
     if (decode(msg, kind, &r, &e) != 0) {
         nng_msg_free(msg);
         count_protocol_error(l);

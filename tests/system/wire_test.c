@@ -323,6 +323,39 @@ START_TEST(malformed)
 }
 END_TEST
 
+/* A kind of request that only a newer daemon knows: the connection goes on. */
+START_TEST(unknown_requests)
+{
+    gpud_client *c = begin(_i);
+    const struct message newer = {5, {0x94, 0x3f, 0x00, 0x00, 0x90}};
+    for (int greeted = 0; greeted < 2; greeted++) {
+        uint32_t id = 0;
+        struct message answer;
+        int fd = connect_sp();
+        if (greeted) {
+            say_hello(fd, 79);
+        }
+        for (unsigned i = 0; i < 3; i++) {
+            uint32_t sent = send_frame(fd, &newer);
+            ck_assert(read_frame(fd, &id, &answer));
+            ck_assert_uint_eq(id, sent);
+            ck_assert_uint_eq(kind_of(&answer), KIND_ERROR);
+            ck_assert_uint_eq(answer.data[2], 0xd0); /* the code: an int of 8 bits */
+            ck_assert_int_eq((int8_t)answer.data[3], GPUD_ERR_UNSUPPORTED);
+        }
+        if (!greeted) {
+            say_hello(fd, 79);
+        }
+        uint32_t sent = send_create(fd, 1, 10); /* no number was used up */
+        ck_assert(read_frame(fd, &id, &answer));
+        ck_assert_uint_eq(id, sent);
+        ck_assert_uint_eq(kind_of(&answer), KIND_BUFFER);
+        (void)close(fd);
+    }
+    end(c);
+}
+END_TEST
+
 START_TEST(frames)
 {
     gpud_client *c = begin(_i);
@@ -653,6 +686,7 @@ int main(void)
 {
     Suite *suite = suite_create("wire");
     suite_add_loop(suite, malformed, 2);
+    suite_add_loop(suite, unknown_requests, 2);
     suite_add_loop(suite, frames, 2);
     suite_add_loop(suite, random_bytes, 2);
     suite_add_loop(suite, out_of_order_and_twice, 2);

@@ -399,20 +399,27 @@ START_TEST(sixty_four_requests_answered_in_reverse)
 }
 END_TEST
 
-static void client_bad_field(struct world *world)
+static void answered_by_error(nng_socket s, const uint8_t *bad, size_t bad_size, int code)
 {
-    static const uint8_t bad[] = {0x92, MSG_KIND_PING, 0xa1, 'x'}; /* seq is text */
-    nng_socket s = dial(world->url);
     char *data = NULL;
     size_t size = 0;
-    post(s, bad, sizeof bad);
+    post(s, bad, bad_size);
     ck_assert_int_eq(nng_recv(s, &data, &size, NNG_FLAG_ALLOC), 0);
     struct msg_error msg;
     struct err e = ERR_INIT;
     ck_assert_int_eq(proto_decode(&schema_msg_error, bytes_of(data, size), &msg, &e), 0);
-    ck_assert_int_eq(msg.code, ERR_PROTOCOL);
+    ck_assert_int_eq(msg.code, code);
     ck_assert_uint_gt(msg.text.size, 0);
     nng_free(data, size);
+}
+
+static void client_bad_field(struct world *world)
+{
+    static const uint8_t bad[] = {0x92, MSG_KIND_PING, 0xa1, 'x'}; /* seq is text */
+    static const uint8_t newer[] = {0x93, 0x3f, 0x91, 0xc0, 0xa1, 'x'};
+    nng_socket s = dial(world->url);
+    answered_by_error(s, bad, sizeof bad, ERR_PROTOCOL);
+    answered_by_error(s, newer, sizeof newer, ERR_UNSUPPORTED);
     ck_assert_uint_eq(ask(s, 1), 1);
     nng_close(s);
 }
@@ -421,7 +428,7 @@ START_TEST(a_request_with_a_bad_field_is_answered)
 {
     start(&usual);
     serve(client_bad_field);
-    ck_assert_uint_eq(w.stats.protocol_errors, 1);
+    ck_assert_uint_eq(w.stats.protocol_errors, 2);
     ck_assert_uint_eq(w.stats.requests, 1);
 }
 END_TEST
@@ -429,7 +436,7 @@ END_TEST
 static void client_garbage(struct world *world)
 {
     static const uint8_t no_array[] = {0xc1, 0xff, 0x00};
-    static const uint8_t unknown[] = {0x91, 0x3f};
+    static const uint8_t unknown[] = {0x92, 0x3f}; /* and ends early */
     static const uint8_t reply[] = {0x91, MSG_KIND_PONG};
     static const struct {
         const uint8_t *data;

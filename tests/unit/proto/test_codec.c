@@ -200,6 +200,11 @@ START_TEST(lengths_that_are_not_there)
                 "hello: client_id: message ends early");
     expect_text(&schema_msg_bye, bytes_of(NULL, 0), "bye: empty message");
     ck_assert_uint_eq(proto_kind(bytes_of(NULL, 0)), MSG_KIND_NONE);
+    ck_assert(!proto_well_formed(bytes_of(NULL, 0)));
+    ck_assert(!proto_well_formed(bytes_of(array, sizeof array)));
+    ck_assert(proto_well_formed(bytes_of("\x92\x3f\x91\xc0", 4)));
+    ck_assert(!proto_well_formed(bytes_of("\x92\x3f\x91", 3)));
+    ck_assert(!proto_well_formed(bytes_of("\x92\x3f\x91\xc0\x00", 5)));
     ck_assert_uint_eq(proto_kind(bytes_of(array, sizeof array)), MSG_KIND_NONE);
 }
 END_TEST
