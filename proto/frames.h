@@ -103,7 +103,8 @@ enum frame_ref_tag {
     RECORD(CARG, carg)                                                                             \
     RECORD(CKERNEL, ckernel)                                                                       \
     RECORD(MOUT, mout)                                                                             \
-    RECORD(MUSE, muse)
+    RECORD(MUSE, muse)                                                                             \
+    RECORD(MOPENER, mopener)
 
 /* ---- front to worker ------------------------------------------------------------------------ */
 
@@ -214,7 +215,12 @@ enum frame_ref_tag {
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
 #define REC_MUSE(U, I, S, B, L) U(handle, UINT64_MAX) U(access, 3)
 
-/* owner: (client_id, uid); seq: of the request that made it */
+/* who opened a buffer by name, and with which request */
+#define META_OPENERS_MAX 256
+#define REC_MOPENER(U, I, S, B, L)                                                                 \
+    B(client_id, PROTO_CLIENT_ID_BYTES) U(uid, UINT64_MAX) U(seq, UINT64_MAX)
+
+/* owner: (client_id, uid), left: it is gone; seq: of the request that made it */
 #define MSG_META_BUFFER(U, I, S, B, L)                                                             \
     B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
     U(uid, UINT64_MAX)                                                                             \
@@ -230,7 +236,9 @@ enum frame_ref_tag {
     S(name, PROTO_NAME_MAX)                                                                        \
     U(rights, 3)                                                                                   \
     U(linger_ns, UINT64_MAX)                                                                       \
-    U(defined, 1)
+    U(defined, 1)                                                                                  \
+    U(left, 1)                                                                                     \
+    L(openers, MOPENER, META_OPENERS_MAX)
 
 /* staging: where input and outputs lie (bytes); outputs' offsets are relative to `output` */
 #define MSG_META_JOB(U, I, S, B, L)                                                                \

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/discover.h"
+#include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
@@ -64,9 +65,11 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
 {
     uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
     struct shape shape;
-    struct session *s = owner_of(f, m->client_id, m->uid);
-    struct buffer *b = s != NULL ? calloc(1, sizeof *b) : NULL;
-    if (b == NULL || shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, NULL) != 0 ||
+    struct session *s = m->left != 0 ? NULL : owner_of(f, m->client_id, m->uid);
+    struct tenant *t = s != NULL ? s->tenant : tenant_obtain(&f->tenants, (uint32_t)m->uid);
+    struct buffer *b = t != NULL && (s != NULL || m->left != 0) ? calloc(1, sizeof *b) : NULL;
+    if (b == NULL || m->client_id.size != sizeof b->client_id ||
+        shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, NULL) != 0 ||
         !bytes_to_str(m->label, b->label, sizeof b->label) ||
         !bytes_to_str(m->name, b->name, sizeof b->name)) {
         free(b);
@@ -75,7 +78,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->shape = shape;
     b->bytes = shape_bytes(&shape);
     b->flags = m->flags;
-    b->tenant = s->tenant;
+    b->tenant = t;
     b->owner = s;
     b->seq = m->seq;
     b->device = d->index;
@@ -83,21 +86,21 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->linger_ns = m->linger_ns;
     b->linger_until_ns = NS_NEVER;
     b->host_fd = -1;
-    memcpy(b->client_id, s->key.client_id, sizeof b->client_id);
+    memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }
     return b;
 }
 
-/* The request that made the buffer may come again: it gets the answer it would have had. */
-static void answer_creation(struct buffer *b)
+/* The request that made or opened the buffer may come again: it gets the answer it would have had.
+ */
+static void answer_again(const struct buffer *b, struct session *s, uint64_t seq)
 {
-    struct session *s = b->owner;
-    if (b->seq == 0 || op_find(s, b->seq) != NULL) {
+    if (s == NULL || seq == 0 || op_find(s, seq) != NULL) {
         return;
     }
-    struct op *o = op_create(s, b->seq, NULL);
+    struct op *o = op_create(s, seq, NULL);
     if (o == NULL) {
         return;
     }
@@ -107,6 +110,22 @@ static void answer_creation(struct buffer *b)
         (void)op_answer(o, capbuf_view(&out));
     }
     capbuf_finish(&out);
+}
+
+static void take_openers(struct front *f, struct buffer *b, const struct msg_meta_buffer *m)
+{
+    struct proto_iter it = proto_iter_of(m->openers);
+    struct proto_mopener o;
+    while (proto_list_next(&it, &schema_mopener, &o)) {
+        struct session *s = owner_of(f, o.client_id, o.uid);
+        if (s != NULL && buffer_opener_add(b, s, o.seq)) {
+            answer_again(b, s, o.seq);
+        }
+    }
+    if (b->owner == NULL && b->openers == 0) {
+        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+        due_at(f, b->linger_until_ns);
+    }
 }
 
 void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd)
@@ -130,10 +149,13 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
     b->sealed = m->sealed != 0 && fd >= 0;
     b->host_fd = fd;
     buffer_set_state(b, BUFFER_LIVE);
-    b->owner->buffers++;
+    if (b->owner != NULL) {
+        b->owner->buffers++;
+    }
     d->buffer_bytes += b->bytes;
     b->tenant->buffer_bytes += b->bytes;
-    answer_creation(b);
+    answer_again(b, b->owner, b->seq);
+    take_openers(f, b, &meta);
 }
 
 /* ---- jobs --------------------------------------------------------------------------------------

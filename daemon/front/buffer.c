@@ -91,10 +91,41 @@ struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *te
     return NULL;
 }
 
+bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq)
+{
+    struct buffer_opener *o = malloc(sizeof *o);
+    if (o == NULL) {
+        return false;
+    }
+    *o = (struct buffer_opener){.next = b->opener, .session = s, .seq = seq};
+    b->opener = o;
+    b->openers++;
+    return true;
+}
+
+bool buffer_opener_remove(struct buffer *b, const struct session *s)
+{
+    for (struct buffer_opener **at = &b->opener; *at != NULL; at = &(*at)->next) {
+        if ((*at)->session == s) {
+            struct buffer_opener *o = *at;
+            *at = o->next;
+            free(o);
+            b->openers--;
+            return true;
+        }
+    }
+    return false;
+}
+
 void buffer_destroy(struct buffer *b)
 {
     if (b == NULL) {
         return;
+    }
+    while (b->opener != NULL) {
+        struct buffer_opener *o = b->opener;
+        b->opener = o->next;
+        free(o);
     }
     if (b->host_fd >= 0) {
         (void)close(b->host_fd);

@@ -34,6 +34,13 @@ struct buffer_use {
     struct buffer_use *next;
 };
 
+/* A session that opened it by name; once for each time it did. */
+struct buffer_opener {
+    struct buffer_opener *next;
+    struct session *session;
+    uint64_t seq; /* of its request */
+};
+
 struct buffer {
     uint64_t handle;
     enum buffer_state state;
@@ -55,8 +62,9 @@ struct buffer {
     char name[PROTO_NAME_MAX + 1]; /* published, else "" */
     unsigned rights;
     uint64_t linger_ns;
-    uint64_t linger_until_ns; /* NS_NEVER while somebody holds it */
-    unsigned openers;         /* sessions that opened it by name */
+    uint64_t linger_until_ns;     /* NS_NEVER while somebody holds it */
+    struct buffer_opener *opener; /* newest first */
+    unsigned openers;
     /* hazards: who wrote it last, and who has been reading it since */
     struct job *writer;
     struct buffer_use *readers;
@@ -75,6 +83,9 @@ int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenan
 /* A published buffer of the tenant by name; NULL if there is none. */
 struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *tenant,
                             const char *name);
+bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq); /* false: no memory */
+/* The newest of the session's; false: it has none. */
+bool buffer_opener_remove(struct buffer *b, const struct session *s);
 /* Frees the struct (and the host copy), which must be out of every table. */
 void buffer_destroy(struct buffer *b);
 

@@ -1,8 +1,30 @@
 #include "daemon/front/meta.h"
 
+/* Those beyond the limit find it gone, should it lose all others. */
+static int add_openers(const struct buffer *b, struct capbuf *out, uint64_t *ret_count,
+                       struct err *e)
+{
+    uint64_t count = 0;
+    int rc = 0;
+    for (const struct buffer_opener *o = b->opener;
+         rc == 0 && o != NULL && count < META_OPENERS_MAX; o = o->next, count++) {
+        struct proto_mopener m = {.client_id =
+                                      bytes_of(o->session->key.client_id, PROTO_CLIENT_ID_BYTES),
+                                  .uid = o->session->key.uid,
+                                  .seq = o->seq};
+        rc = proto_list_add(&schema_mopener, &m, out, e);
+    }
+    *ret_count = count;
+    return rc;
+}
+
 int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
 {
     const uint64_t *d = b->shape.dim;
+    struct capbuf openers;
+    uint64_t opener_count = 0;
+    capbuf_init(&openers, FRAME_META_MAX);
+    int rc = add_openers(b, &openers, &opener_count, e);
     struct msg_meta_buffer m = {
         .client_id = bytes_of(b->client_id, sizeof b->client_id),
         .uid = b->tenant->uid,
@@ -19,8 +41,12 @@ int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
         .rights = b->rights,
         .linger_ns = b->linger_ns,
         .defined = spans_cover(&b->defined, 0, b->bytes),
+        .left = b->owner == NULL,
+        .openers = proto_list_of(&openers, opener_count),
     };
-    return proto_encode(&schema_msg_meta_buffer, &m, out, e);
+    rc = rc == 0 ? proto_encode(&schema_msg_meta_buffer, &m, out, e) : rc;
+    capbuf_finish(&openers);
+    return rc;
 }
 
 static int add_uses(const struct work *w, struct capbuf *out, struct err *e)

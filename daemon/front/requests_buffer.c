@@ -278,18 +278,18 @@ int request_buffer_free(struct request_context *c, struct err *e)
         return rc;
     }
     if (b->owner != c->s) {
-        if (!session_opened_remove(c->s, handle)) {
+        if (!buffer_opener_remove(b, c->s)) {
             if (from_before(c->f, handle)) {
                 return reply_done(c, 0, e);
             }
             return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
                            (unsigned long long)handle);
         }
-        b->openers--; /* one that opened it by name lets go */
         if (b->owner == NULL && b->openers == 0) {
             b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
             due_at(c->f, b->linger_until_ns);
         }
+        c->f->hooks.buffer_meta(c->f, b);
         return reply_done(c, 0, e);
     }
     if (b->state == BUFFER_CREATING || b->pending != NULL) {
@@ -299,6 +299,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
     if (b->name[0] != '\0' && b->openers > 0) {
         b->owner->buffers--; /* others hold it: it goes on by its name */
         b->owner = NULL;
+        c->f->hooks.buffer_meta(c->f, b);
         return reply_done(c, 0, e);
     }
     rc = reply_done(c, 0, e);
@@ -397,10 +398,10 @@ int request_buffer_open(struct request_context *c, struct err *e)
     if (b->state == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
     }
-    if (!session_opened_add(c->s, b->handle)) {
+    if (!buffer_opener_add(b, c->s, c->r->msg.buffer_open.seq)) {
         return err_set(e, ERR_NOMEM, "opening %s", name);
     }
-    b->openers++;
+    c->f->hooks.buffer_meta(c->f, b);
     b->linger_until_ns = NS_NEVER;
     return buffer_encode(b, c->out, e);
 }

@@ -38,11 +38,6 @@ static void notices_destroy(struct session *s)
 {
     results_destroy(&s->results);
     results_destroy(&s->told);
-    while (s->opened != NULL) {
-        struct opened *o = s->opened;
-        s->opened = o->next;
-        free(o);
-    }
     while (s->notices != NULL) {
         struct notice *n = s->notices;
         s->notices = n->next;
@@ -181,30 +176,6 @@ struct request *session_early_take(struct session *s)
     s->early_count--;
     s->early_bytes -= r->size;
     return r;
-}
-
-bool session_opened_add(struct session *s, uint64_t buffer)
-{
-    struct opened *o = malloc(sizeof *o);
-    if (o == NULL) {
-        return false;
-    }
-    *o = (struct opened){.next = s->opened, .buffer = buffer};
-    s->opened = o;
-    return true;
-}
-
-bool session_opened_remove(struct session *s, uint64_t buffer)
-{
-    for (struct opened **at = &s->opened; *at != NULL; at = &(*at)->next) {
-        if ((*at)->buffer == buffer) {
-            struct opened *o = *at;
-            *at = o->next;
-            free(o);
-            return true;
-        }
-    }
-    return false;
 }
 
 bool session_notice(struct session *s, unsigned kind, uint64_t handle)

@@ -79,16 +79,10 @@ struct session {
     struct async_result *results; /* completions of asynchronous jobs not told yet */
     struct async_result *told;    /* those in `event` */
     uint64_t result_bytes;        /* of both */
-    struct opened *opened;        /* published buffers of others that it holds */
     unsigned jobs;                /* unfinished */
     unsigned buffers;
     uint64_t requests;
     UT_hash_handle hh; /* by key */
-};
-
-struct opened {
-    struct opened *next;
-    uint64_t buffer;
 };
 
 /* A completion that waits for the session's WAIT. */
@@ -119,8 +113,6 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
                       struct request **ret_older, struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
 
-bool session_opened_add(struct session *s, uint64_t buffer);
-bool session_opened_remove(struct session *s, uint64_t buffer); /* false: it holds none */
 bool session_notice(struct session *s, unsigned kind, uint64_t handle);
 bool session_result(struct session *s, uint64_t job, struct bytes record);
 

@@ -246,14 +246,34 @@ static void end_jobs(struct front *f, struct session *s)
     }
 }
 
-static void end_opened(struct front *f, struct session *s)
+/* Nobody who owns or opened it is left: it lives by its name for a while. */
+static void let_linger(struct front *f, struct buffer *b)
 {
-    for (const struct opened *o = s->opened; o != NULL; o = o->next) {
-        struct buffer *b = idmap_get(&f->buffers, o->buffer);
-        if (b != NULL && b->openers > 0 && --b->openers == 0 && b->owner == NULL) {
-            b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
-            due_at(f, b->linger_until_ns);
+    if (b->owner == NULL && b->openers == 0) {
+        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+        due_at(f, b->linger_until_ns);
+    }
+}
+
+/* Lets go of the buffer, as one that opened it and as the one that made it. */
+static void end_buffer(struct front *f, struct session *s, struct buffer *b)
+{
+    bool had = false;
+    while (buffer_opener_remove(b, s)) {
+        had = true;
+    }
+    if (b->owner == s) {
+        b->pending = NULL;
+        if (b->name[0] == '\0' || (b->openers == 0 && b->linger_ns == 0)) {
+            buffer_drop(f, b);
+            return;
         }
+        b->owner = NULL;
+        had = true;
+    }
+    if (had) {
+        let_linger(f, b);
+        f->hooks.buffer_meta(f, b);
     }
 }
 
@@ -262,19 +282,7 @@ static void end_buffers(struct front *f, struct session *s)
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->owner != s) {
-            continue;
-        }
-        b->pending = NULL;
-        if (b->name[0] != '\0' && (b->openers > 0 || b->linger_ns > 0)) {
-            b->owner = NULL;
-            if (b->openers == 0) {
-                b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
-                due_at(f, b->linger_until_ns);
-            }
-            continue;
-        }
-        buffer_drop(f, b);
+        end_buffer(f, s, b);
     }
 }
 
@@ -331,7 +339,6 @@ void standing_end(struct front *f, struct session *s)
         standing_disconnected(f, s->pipe);
     }
     end_jobs(f, s);
-    end_opened(f, s);
     end_recipes(f, s);
     end_buffers(f, s);
     release_answers(f, s);

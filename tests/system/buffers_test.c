@@ -205,6 +205,34 @@ START_TEST(published)
 }
 END_TEST
 
+/* Its maker is gone, and so is the front that knew who had opened it. */
+START_TEST(published_outlives_fronts)
+{
+    struct daemon *d = &daemon_of_test;
+    gpud_client *c =
+        daemon_begin(d, "--backend", "sim", "--set", "jobs.session_linger_ms=200", NULL);
+    gpud_client *other = client_open(d->url);
+    gpud_buffer b = make(c, 8);
+    gpud_buffer opened = {0};
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(3)));
+    ck_gpud_ok(gpud_buffer_publish(c, b, "weights", GPUD_IN, 0));
+    ck_gpud_ok(gpud_buffer_open(other, "weights", &opened));
+    gpud_close(c);
+    for (int i = 0; i < 2; i++) {
+        daemon_kill(d);
+        daemon_spawn(d);
+        daemon_wait_ready(d);
+        check_at(other, opened, 7, 3);
+        pause_ms(500); /* whoever does not come back is forgotten */
+        check_at(other, opened, 7, 3);
+    }
+    ck_gpud_ok(gpud_buffer_free(other, opened));
+    ck_until(query_value(other, "devices", "0", "buffers") == 0);
+    ck_gpud_err(gpud_buffer_open(other, "weights", &opened), GPUD_ERR_NOT_FOUND);
+    end(other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("buffers");
@@ -214,5 +242,6 @@ int main(void)
     suite_add(suite, wrong_arguments);
     suite_add(suite, sealed);
     suite_add(suite, published);
+    suite_add(suite, published_outlives_fronts);
     return system_main(suite);
 }

@@ -217,8 +217,7 @@ END_TEST
 static bool session_once(void *data)
 {
     struct session *s = data;
-    bool ok = session_result(s, 1, bytes_str("record")) && session_notice(s, 1, 1) &&
-              session_opened_add(s, 1);
+    bool ok = session_result(s, 1, bytes_str("record")) && session_notice(s, 1, 1);
     struct op *o = ok ? op_create_loose(s, NULL) : NULL;
     if (o == NULL) {
         return false;
@@ -231,7 +230,7 @@ static bool session_once(void *data)
 START_TEST(sessions_live_through_each)
 {
     struct fake *k = fake_create();
-    ck_assert_uint_eq(each_failure(session_once, k->session), 5);
+    ck_assert_uint_eq(each_failure(session_once, k->session), 4);
     fake_destroy(k);
 }
 END_TEST

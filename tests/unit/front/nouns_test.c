@@ -259,7 +259,7 @@ START_TEST(early_requests_wait_for_their_turn)
 }
 END_TEST
 
-START_TEST(results_notices_and_opened_go_in_order)
+START_TEST(results_and_notices_go_in_order)
 {
     struct session *s = session_new();
     ck_assert(session_result(s, 7, bytes_str("a")));
@@ -273,13 +273,30 @@ START_TEST(results_notices_and_opened_go_in_order)
     }
     ck_assert_uint_eq(s->notices->handle, 0);
     ck_assert_uint_eq(s->notices->next->handle, 1);
-    ck_assert(session_opened_add(s, 5));
-    ck_assert(session_opened_add(s, 5));
-    ck_assert(!session_opened_remove(s, 6));
-    ck_assert(session_opened_remove(s, 5));
-    ck_assert(session_opened_remove(s, 5));
-    ck_assert(!session_opened_remove(s, 5));
     session_destroy(s);
+}
+END_TEST
+
+START_TEST(openers_are_counted_each_time)
+{
+    struct session *s = session_new();
+    struct session *other = session_new();
+    struct buffer *b = calloc(1, sizeof *b);
+    ck_assert_ptr_nonnull(b);
+    b->host_fd = -1;
+    ck_assert(buffer_opener_add(b, s, 5));
+    ck_assert(buffer_opener_add(b, s, 6));
+    ck_assert(!buffer_opener_remove(b, other));
+    ck_assert_uint_eq(b->openers, 2);
+    ck_assert(buffer_opener_remove(b, s));
+    ck_assert_uint_eq(b->opener->seq, 5);
+    ck_assert(buffer_opener_remove(b, s));
+    ck_assert(!buffer_opener_remove(b, s));
+    ck_assert_uint_eq(b->openers, 0);
+    ck_assert(buffer_opener_add(b, other, 7)); /* goes with the buffer */
+    buffer_destroy(b);
+    session_destroy(s);
+    session_destroy(other);
 }
 END_TEST
 
@@ -601,7 +618,8 @@ int main(void)
                                   buffer_states_have_names_and_wire_values,
                                   answers_are_kept_until_acknowledged,
                                   early_requests_wait_for_their_turn,
-                                  results_notices_and_opened_go_in_order,
+                                  results_and_notices_go_in_order,
+                                  openers_are_counted_each_time,
                                   only_what_writes_nothing_is_repeatable,
                                   work_has_limits,
                                   staging_offsets_are_aligned_and_outputs_bounded,

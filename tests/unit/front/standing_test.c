@@ -350,9 +350,10 @@ START_TEST(a_published_buffer_outlives_its_maker)
     (void)strcpy(b->name, "shared");
     (void)strcpy(lonely->name, "lonely"); /* nobody holds it, and it has no time to linger */
     b->linger_ns = NS_PER_S;
-    b->openers = 1;
-    ck_assert(session_opened_add(reader, handle));
+    ck_assert(buffer_opener_add(b, reader, 7));
+    unsigned metas = k->metas;
     standing_end(&k->f, maker);
+    ck_assert_uint_eq(k->metas, metas + 1); /* the worker is told that it goes on alone */
     ck_assert_uint_eq(k->freed, 1);
     ck_assert_ptr_eq(idmap_get(&k->f.buffers, handle), b);
     standing_watch(&k->f, UINT64_MAX - 1); /* held */
