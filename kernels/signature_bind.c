@@ -362,8 +362,8 @@ int signature_bind(const struct signature *s, const struct sig_value *values, un
 {
     struct binder x = {.s = s, .values = values, .e = e};
     if (count != s->arg_count) {
-        return err_set(e, ERR_ARG_COUNT, "kernel %s takes %u argument%s, not %u", s->name,
-                       s->arg_count, s->arg_count == 1 ? "" : "s", count);
+        return err_set(e, ERR_ARG_COUNT, "it takes %u argument%s, not %u", s->arg_count,
+                       s->arg_count == 1 ? "" : "s", count);
     }
     int r = choose_type(&x);
     for (unsigned a = 0; r == 0 && a < count; a++) {

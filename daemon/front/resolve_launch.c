@@ -323,10 +323,27 @@ static void user_sizes(const struct launch *l, struct sig_binding *b)
     }
 }
 
+/* What would be ignored is refused. */
+static int refuse_sizes(const struct launch *l, struct err *e)
+{
+    const struct proto_step *s = l->step;
+    bool from_data = l->kernel->signature->over_count > 0 || l->kernel->module == NULL;
+    bool given = (s->gx | s->gy | s->gz | s->lx | s->ly | s->lz | s->shared) != 0;
+    if (!from_data || !given) {
+        return 0;
+    }
+    return err_set(e, ERR_INVALID,
+                   "its sizes follow from its arrays: leave the grid out (its signature: %s)",
+                   l->kernel->signature->text);
+}
+
 static int launch_signed(struct resolver *r, struct launch *l, struct err *e)
 {
     const struct signature *sig = l->kernel->signature;
     struct sig_value values[SIG_ARGS];
+    if (refuse_sizes(l, e) != 0) {
+        return ERR_INVALID;
+    }
     for (unsigned i = 0; i < l->arg_count && i < SIG_ARGS; i++) {
         if (!operand_is_array(&l->arg[i]) && l->arg[i].kind != OPERAND_SCALAR) {
             return fail_arg(e, i,

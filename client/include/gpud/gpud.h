@@ -464,8 +464,8 @@ GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint
  * BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_unload(gpud_client *client, gpud_module module);
 
-/* Sizes in work items, x first, for kernels whose signature does not give them. 0 = the daemon
- * chooses. */
+/* Sizes in work items, x first, for kernels whose signature does not give them; for others
+ * (auto_grid) one is refused: INVALID. 0 = the daemon chooses. */
 typedef struct gpud_grid {
     size_t size;
     uint64_t global[3];

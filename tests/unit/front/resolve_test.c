@@ -385,6 +385,25 @@ START_TEST(signatures_are_checked)
 }
 END_TEST
 
+/* Sizes that would be ignored are refused. _i: which one is given. */
+START_TEST(sizes_that_follow_from_the_data_are_not_given)
+{
+    struct proto_step step = {.op = OP_LAUNCH, .kernel = recipe_kernel(k, "axpy")};
+    uint64_t *const sizes[] = {NULL,     &step.gx, &step.gy, &step.gz,
+                               &step.lx, &step.ly, &step.lz, &step.shared};
+    if (sizes[_i] != NULL) {
+        *sizes[_i] = 1;
+    }
+    recipe_arg(&r, arg_scalar(DTYPE_F32, F32_ONE));
+    recipe_arg(&r, arg_buffer(a, 0, 0));
+    recipe_arg(&r, arg_buffer(b, 0, 0));
+    recipe_step(&r, step);
+    ck_assert_int_eq(recipe_resolve(&r), _i == 0 ? 0 : ERR_INVALID);
+    ck_assert(_i == 0 || strstr(r.e.text, "leave the grid out") != NULL);
+    recipe_reset(&r);
+}
+END_TEST
+
 START_TEST(inline_arrays_travel_both_ways)
 {
     LAUNCH("axpy", arg_scalar(DTYPE_F32, F32_ONE),
@@ -708,6 +727,7 @@ int main(void)
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         tcase_add_test(tcase, tests[i]);
     }
+    tcase_add_loop_test(tcase, sizes_that_follow_from_the_data_are_not_given, 0, 8);
     tcase_add_loop_test(tcase, slices_stay_inside, 0, (int)(sizeof slices / sizeof slices[0]));
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

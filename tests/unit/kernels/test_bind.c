@@ -165,7 +165,7 @@ struct bad {
 };
 
 static const struct bad bads[] = {
-    {AXPY, {"f32 2", "in f32 4096"}, ERR_ARG_COUNT, -1, "kernel axpy takes 3 arguments, not 2"},
+    {AXPY, {"f32 2", "in f32 4096"}, ERR_ARG_COUNT, -1, "it takes 3 arguments, not 2"},
     {AXPY,
      {"f32 2", "in f32 4096", "inout f32 1000"},
      ERR_ARG_SHAPE,

@@ -388,7 +388,8 @@ START_TEST(errors_survive_the_wire)
 
     char text[ERR_TEXT_MAX + 10];
     memset(text, 'a', sizeof text);
-    memcpy(text + ERR_TEXT_MAX - 2, "\xe2\x82\xac", 3); /* would be cut inside */
+    static const uint8_t euro[] = {0xe2, 0x82, 0xac};
+    memcpy(text + ERR_TEXT_MAX - 2, euro, sizeof euro); /* would be cut inside */
     struct msg_error odd = {
         .code = 3, .vendor = INT64_MAX, .step = INT64_MIN, .text = bytes_of(text, sizeof text)};
     proto_error_to(&odd, &back);
