@@ -16,6 +16,7 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/discover.h"
 #include "daemon/front/dispatch.h"
+#include "daemon/front/driver_cache.h"
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/intake.h"
@@ -250,8 +251,13 @@ static void on_held(void *data, uint64_t id, pid_t pid, struct bytes meta, int c
 
 static void on_listed(void *data, uint64_t count)
 {
-    (void)count;
-    discover_start(data);
+    struct front *f = data;
+    uint64_t gone = count == 0 ? driver_cache_trim(f->config.cache_dir, DRIVER_CACHE_BYTES) : 0;
+    if (gone > 0) {
+        log_info("%llu MiB of kernels that PoCL had kept for long were removed",
+                 (unsigned long long)(gone >> 20));
+    }
+    discover_start(f);
 }
 
 /* All workers and compilers went with it. They are started anew from the timer, where no callback
