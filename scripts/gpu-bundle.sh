@@ -1,0 +1,83 @@
+#!/bin/bash
+# Makes a folder that holds all that the GPU suite needs: programs, libraries, device code, tests and
+# benchmarks. It runs on an x86-64 Linux machine with an NVIDIA driver and a C library as new as the
+# one here (Debian 12's glibc 2.36, if it was built there): no network, no compiler, no packages.
+#   gpu-bundle.sh [OUT_DIR]   default: build/gpu-bundle; an earlier bundle there is replaced
+#   GPUD_BUILD=DIR            take what was built there instead of building (preset release)
+# Then, on that machine: OUT_DIR/run.sh [--quick] [--out DIR]
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+out=${1:-$root/build/gpu-bundle}
+limit_kib=$((60 * 1024))
+
+if [ -z "${GPUD_BUILD:-}" ]; then
+    cd "$root"
+    command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
+    cmake --preset release
+    cmake --build --preset release --parallel "$(nproc)"
+    GPUD_BUILD=$root/build/release
+fi
+build=$(cd "$GPUD_BUILD" && pwd)
+
+programs=(
+    bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpuctl
+    gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels
+    tests/contract_cuda tests/contract_cuda_plain
+)
+for file in "${programs[@]}" gpu/kernels.fatbin; do
+    if [ ! -f "$build/$file" ]; then
+        echo "gpu-bundle: $build has no $file: it needs the CUDA toolkit (headers and nvcc) and the tests" >&2
+        exit 1
+    fi
+done
+if [ -e "$out" ] && [ ! -f "$out/BUNDLE" ]; then
+    echo "gpu-bundle: $out is there and is no bundle: name another folder" >&2
+    exit 1
+fi
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/lib"
+out=$(cd "$out" && pwd)
+
+# Libraries that come with every system or with the driver are not taken along.
+of_the_system() {
+    case ${1##*/} in
+    linux-vdso.so* | ld-linux* | libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | \
+        libresolv.so* | libutil.so* | libnsl.so* | libcuda.so* | libnvidia-*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
+for file in "${programs[@]}"; do
+    cp "$build/$file" "$out/bin/"
+done
+missing=$(ldd "$out"/bin/* 2>&1 | grep 'not found' || true)
+if [ -n "$missing" ]; then
+    printf 'gpu-bundle: libraries are missing here:\n%s\n' "$missing" >&2
+    exit 1
+fi
+ldd "$out"/bin/* | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u | while read -r library; do
+    of_the_system "$library" || cp -L "$library" "$out/lib/"
+done
+strip "$out"/bin/* "$out"/lib/*
+# Where it was built is of no use elsewhere: run.sh names the folder of libraries.
+for file in "$out"/bin/* "$out"/lib/*; do
+    printf 'file(RPATH_REMOVE FILE "%s")\n' "$file"
+done >"$out/rpath.cmake"
+cmake -P "$out/rpath.cmake"
+rm "$out/rpath.cmake"
+
+cp "$build/gpu/kernels.fatbin" "$out/"
+cp "$root/tests/gpu/run.sh" "$out/run.sh"
+cp "$root/docs/gpu/README.md" "$root/LICENSE" "$out/"
+{
+    echo "gpud GPU suite, made $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    LD_LIBRARY_PATH=$out/lib "$out/bin/gpud" --version | head -n 1
+    echo "glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or newer, x86-64"
+} >"$out/BUNDLE"
+
+size_kib=$(du -sk "$out" | cut -f 1)
+if [ "$size_kib" -gt $limit_kib ]; then
+    echo "gpu-bundle: $((size_kib / 1024)) MiB are more than $((limit_kib / 1024))" >&2
+    exit 1
+fi
+echo "$out: $((size_kib / 1024)) MiB; run.sh runs it"

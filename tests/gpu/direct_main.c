@@ -1,0 +1,26 @@
+/* gpu-direct ITEM: one of the items that need no daemon. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/gpu/items.h"
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} items[] = {
+    {"copies", item_copies}, {"overlap", item_overlap}, {"pages", item_pages},
+    {"pool", item_pool},     {"turns", item_turns},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 2 && i < sizeof items / sizeof items[0]; i++) {
+        if (strcmp(argv[1], items[i].name) == 0) {
+            items[i].run();
+            return EXIT_SUCCESS;
+        }
+    }
+    (void)fputs("usage: gpu-direct copies|overlap|pages|pool|turns\n", stderr);
+    return 2;
+}

@@ -1,0 +1,11 @@
+/* The items that need no daemon; each opens what it needs and records what came out. */
+#ifndef GPU_ITEMS_H
+#define GPU_ITEMS_H
+
+void item_copies(void);
+void item_overlap(void);
+void item_pages(void);
+void item_pool(void);
+void item_turns(void);
+
+#endif
