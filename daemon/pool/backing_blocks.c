@@ -14,6 +14,7 @@ uint64_t backing_blocks_drop(struct pool *p, uint32_t i)
     struct block *b = block_at(&p->blocks, i);
     struct home *h = records_at(&p->homes, b->home);
     uint64_t bytes = h->bytes;
+    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = h->at, .size = bytes});
     space_leave(p, i);
     p->stats.driver_calls++;
     p->source.blocks->free(p->source.user, h->block, bytes);
@@ -97,6 +98,7 @@ static int place(struct pool *p, uint32_t home, uint32_t *ret_block, struct err 
     b->state = BLOCK_READY;
     space_enter(p, u);
     *ret_block = u;
+    event_add(p, POOL_EVENT_MAP, (struct pool_event){.at = h->at, .size = h->bytes});
     return 0;
 }
 
@@ -109,11 +111,14 @@ static int grow(struct pool *p, uint64_t bytes, uint32_t *ret_block, struct err 
     }
     struct home *h = records_at(&p->homes, home);
     rc = place(p, home, ret_block, e);
-    if (rc == 0 && p->source.clear != NULL &&
-        p->source.clear(p->source.user, h->block, 0, bytes, NULL) == 0) {
-        h->tenant = TENANCY_CLEAN;
+    if (rc == 0 && p->source.clear != NULL) {
+        p->stats.driver_calls++;
+        if (p->source.clear(p->source.user, h->block, 0, bytes, NULL) == 0) {
+            h->tenant = TENANCY_CLEAN;
+        }
     }
     if (rc != 0) {
+        p->stats.driver_calls++;
         p->source.blocks->free(p->source.user, h->block, bytes);
         p->stats.size -= bytes;
         h->block = NULL;

@@ -130,7 +130,11 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
         return 0;
     }
     most = (most + p->page - 1) & ~(p->page - 1);
-    return pages_take(p, i, most, use_destroy, 0, NULL);
+    uint64_t at;
+    (void)space_whole(p, block_at(&p->blocks, i), &at);
+    uint64_t gone = pages_take(p, i, most, use_destroy, 0, NULL);
+    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = gone});
+    return gone;
 }
 
 /* ---- pages into a void block ------------------------------------------------------------------*/
@@ -154,9 +158,8 @@ static uint32_t least_ragged(const struct pool *p, unsigned list)
     return best;
 }
 
-/* Maps `need` bytes of pages at `to`: free ones from elsewhere first, then new ones. Returns the
- * bytes mapped; fewer than `need` with e set. */
-static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
+/* Maps up to `need` bytes of free pages from elsewhere at `to`. Returns the bytes mapped. */
+static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
     uint64_t got = 0;
     unsigned list = 0;
@@ -171,11 +174,18 @@ static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
             return got;
         }
         uint64_t taken = pages_take(p, i, need - got, use_map, to + got, e);
-        got += taken;
         if (taken == 0) {
             return got;
         }
+        event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = to + got, .size = taken});
+        got += taken;
     }
+    return got;
+}
+
+/* Maps new pages from `got` on. */
+static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t need, struct err *e)
+{
     while (got < need) {
         uint64_t page;
         if (page_create(p, &page, e) != 0) {
@@ -191,6 +201,21 @@ static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
     return got;
 }
 
+/* Maps `need` bytes of pages at `to`: free ones from elsewhere first, then new ones. Returns the
+ * bytes mapped; fewer than `need` with e set. */
+static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
+{
+    uint64_t moved = fill_moved(p, to, need, e);
+    if (p->whole_bytes > 0 && moved < need) {
+        return moved; /* a page of theirs could not be moved */
+    }
+    uint64_t got = fill_new(p, to, moved, need, e);
+    if (got > moved) {
+        event_add(p, POOL_EVENT_MAP, (struct pool_event){.at = to + moved, .size = got - moved});
+    }
+    return got;
+}
+
 /* Pages that were mapped and did not become accessible. What cannot be unmapped is lost. */
 static void unfill(struct pool *p, uint32_t i)
 {
@@ -201,6 +226,7 @@ static void unfill(struct pool *p, uint32_t i)
         page_destroy(p, page);
         gone += p->page;
     }
+    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = b->at, .size = gone});
     if (gone < b->size) {
         uint32_t rest = gone > 0 ? space_cut(p, i, gone) : i;
         block_at(&p->blocks, rest)->state = BLOCK_LOST;

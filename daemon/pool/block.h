@@ -33,11 +33,11 @@ struct block {
     uint32_t owner;         /* SLAB: its slab */
     uint32_t home;          /* sources of blocks: the source's block, not VOID */
     uint32_t generation;    /* counts uses of the record: a stale piece is told by it */
-    uint16_t spare;
-    uint8_t stream;    /* PENDING */
-    uint8_t state : 4; /* enum block_state */
-    uint8_t edge : 1;  /* never merged with the one before: a source's block begins */
-    uint8_t whole : 3; /* in which list of whole pages + 1; 0: in none */
+    uint16_t tenant;        /* LIVE: who pays */
+    uint8_t stream;         /* PENDING */
+    uint8_t state : 4;      /* enum block_state */
+    uint8_t edge : 1;       /* never merged with the one before: a source's block begins */
+    uint8_t whole : 3;      /* in which list of whole pages + 1; 0: in none */
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");

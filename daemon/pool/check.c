@@ -6,6 +6,7 @@ struct sums {
     uint64_t taken; /* bytes of the source's memory, sources of blocks */
     uint64_t used;
     uint64_t live;
+    uint64_t objects; /* bytes of live ones */
     uint64_t pending;
     uint64_t whole;
     uint64_t blocks;
@@ -35,6 +36,7 @@ static int slab_check(const struct pool *p, const struct block *b, struct sums *
     uint64_t live = (uint64_t)__builtin_popcountll(s->live);
     sums->live += live;
     sums->used += live * class_bytes(s->class);
+    sums->objects += live * class_bytes(s->class);
     return 0;
 }
 
@@ -177,11 +179,24 @@ static uint64_t mapped(const struct pool *p)
     return bytes;
 }
 
-static int tenants_check(const struct pool *p, struct err *e)
+static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t used = 0;
+    uint64_t objects = 0;
+    uint64_t tiers = 0;
     for (unsigned t = 0; t < POOL_TENANTS; t++) {
-        used += p->tenant_used[t];
+        used += p->tenant[t].used;
+    }
+    for (unsigned c = 0; c < SLAB_CLASSES; c++) {
+        objects += p->class[c].used;
+    }
+    for (unsigned t = 0; t < POOL_TIERS; t++) {
+        tiers += p->stats.tier[t].used;
+    }
+    if (objects != p->stats.tier[POOL_TIER_SLAB].used || objects != sums->objects ||
+        tiers != p->stats.used) {
+        return err_set(e, ERR_INTERNAL, "pool: tiers hold %llu bytes, objects %llu, not %llu, %llu",
+                       LL(tiers), LL(objects), LL(p->stats.used), LL(sums->objects));
     }
     return used == p->stats.used ? 0
                                  : err_set(e, ERR_INTERNAL,
@@ -209,5 +224,5 @@ int pool_check(const struct pool *p, struct err *e)
                        LL(s->size), LL(s->used), LL(s->live), LL(s->pending), LL(p->whole_bytes));
     }
     rc = indices_check(p, &sums, e);
-    return rc != 0 ? rc : tenants_check(p, e);
+    return rc != 0 ? rc : meters_check(p, &sums, e);
 }

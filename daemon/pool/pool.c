@@ -4,6 +4,8 @@
 #include "daemon/pool/pool_int.h"
 
 #define BLOCKS_MAX   4194304u
+#define EVENTS       16384u
+#define EVENTS_MAX   (1u << 24)
 #define SPACE_FACTOR 8u
 #define SPACE_MIN    (UINT64_C(1) << 30)
 #define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
@@ -31,6 +33,18 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     }
     memset(p->tenant_limit, 0xff, sizeof p->tenant_limit);
     return rc;
+}
+
+static int events_init(struct pool *p, const struct pool_options *o, struct err *e)
+{
+    uint32_t wanted = o->events == 0 ? EVENTS : o->events < EVENTS_MAX ? o->events : EVENTS_MAX;
+    uint32_t count = 1;
+    while (count < wanted) {
+        count *= 2;
+    }
+    p->event = calloc(count, sizeof *p->event);
+    p->event_mask = count - 1;
+    return p->event != NULL ? 0 : err_set(e, ERR_NOMEM, "a log of %u events", count);
 }
 
 static int space_init(struct pool *p, const struct pool_options *o, struct err *e)
@@ -74,6 +88,7 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
     p->streams = options->streams;
     p->stats.limit = options->limit;
     int rc = tables_init(p, options, e);
+    rc = rc != 0 ? rc : events_init(p, options, e);
     rc = rc != 0 ? rc : space_init(p, options, e);
     if (rc != 0) {
         p->range = NULL;
@@ -96,6 +111,7 @@ void pool_destroy(struct pool *p)
     records_finish(&p->homes);
     free(p->slot);
     free(p->slot_tenant);
+    free(p->event);
     free(p);
 }
 
@@ -108,6 +124,9 @@ int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct
     }
     int rc = p->source.wait(p->source.user, stream, on, seq, e);
     p->stats.waits += rc == 0;
+    event_add(p, POOL_EVENT_WAIT,
+              (struct pool_event){
+                  .stream = (uint8_t)stream, .tenant = (uint16_t)on, .value = (uint32_t)seq});
     return rc;
 }
 
@@ -190,6 +209,7 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
                                      .generation = b->generation,
                                      .foreign = tenancy_claim(p, b, ask->tenant)};
     b->state = BLOCK_LIVE;
+    b->tenant = (uint16_t)ask->tenant;
     return 0;
 }
 
@@ -201,7 +221,7 @@ static int ask_check(const struct pool *p, const struct pool_ask *ask, struct er
         return err_set(e, ERR_INVALID, "%llu bytes for stream %u of %u, tenant %u of %u",
                        LL(ask->size), ask->stream, p->streams, ask->tenant, POOL_TENANTS);
     }
-    uint64_t used = p->tenant_used[ask->tenant];
+    uint64_t used = p->tenant[ask->tenant].used;
     uint64_t limit = p->tenant_limit[ask->tenant];
     if (limit != UINT64_MAX && (used > limit || ask->size > limit - used)) {
         return err_set(e, ERR_LIMIT, "tenant %u holds %llu of its %llu bytes, %llu more wanted",
@@ -210,29 +230,22 @@ static int ask_check(const struct pool *p, const struct pool_ask *ask, struct er
     return 0;
 }
 
-static uint64_t largest_free(const struct pool *p)
-{
-    uint64_t fit = fit_largest(&p->ready, &p->blocks);
-    uint64_t room = p->stats.limit > p->stats.size ? p->stats.limit - p->stats.size : 0;
-    uint64_t grown = p->whole_bytes + (room & ~(p->page - 1));
-    if (p->source.blocks != NULL && p->source.blocks->max_block != 0 &&
-        grown > p->source.blocks->max_block) {
-        grown = p->source.blocks->max_block;
-    }
-    return fit > grown ? fit : grown;
-}
-
 static int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
 {
     p->stats.failures++;
+    event_add(p, POOL_EVENT_REFUSE,
+              (struct pool_event){.size = ask->size,
+                                  .tenant = (uint16_t)ask->tenant,
+                                  .stream = (uint8_t)ask->stream,
+                                  .value = (uint32_t)-rc});
     if (rc != ERR_DEVICE_MEMORY || e == NULL) {
         return rc;
     }
     return err_wrap(e,
                     "%llu bytes wanted by tenant %u (holds %llu); largest free %llu; pool has %llu "
                     "of %llu, %llu wait for streams",
-                    LL(ask->size), ask->tenant, LL(p->tenant_used[ask->tenant]),
-                    LL(largest_free(p)), LL(p->stats.size), LL(p->stats.limit),
+                    LL(ask->size), ask->tenant, LL(pool_tenant_used(p, ask->tenant)),
+                    LL(stats_largest_free(p)), LL(p->stats.size), LL(p->stats.limit),
                     LL(p->stats.pending));
 }
 
@@ -249,18 +262,6 @@ static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_pi
     }
     return block_alloc(p, ask, ret_piece,
                        e); /* a small one, too, where no slab has room any more */
-}
-
-static void count(struct pool *p, const struct pool_piece *piece, bool hit)
-{
-    struct pool_stats *s = &p->stats;
-    s->used += piece->size;
-    s->asked += piece->asked;
-    s->peak = s->used > s->peak ? s->used : s->peak;
-    s->live++;
-    s->allocations++;
-    s->hits += hit;
-    p->tenant_used[piece->tenant] += piece->size;
 }
 
 /* Range and offset as the source knows them. */
@@ -291,8 +292,15 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     }
     piece.asked = ask->size;
     piece.tenant = (uint16_t)ask->tenant;
+    bool hit = calls == p->stats.driver_calls;
+    p->stats.hits += hit;
+    stats_taken(p, &piece);
+    event_add(p, hit ? POOL_EVENT_HIT : POOL_EVENT_ALLOC,
+              (struct pool_event){.at = piece.offset,
+                                  .size = piece.size,
+                                  .tenant = piece.tenant,
+                                  .stream = (uint8_t)ask->stream});
     locate(p, &piece);
-    count(p, &piece, calls == p->stats.driver_calls);
     *ret_piece = piece;
     return 0;
 }
@@ -309,6 +317,13 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
     if (b->state == BLOCK_SLAB) {
         return slab_free(p, piece, stream, seq, e);
     }
+    event_add(p, POOL_EVENT_FREE,
+              (struct pool_event){.at = b->at,
+                                  .size = b->size,
+                                  .tenant = piece->tenant,
+                                  .stream = (uint8_t)stream,
+                                  .value = (uint32_t)seq});
+    stats_given(p, piece);
     (void)space_release(p, piece->block, stream, seq);
     return 0;
 }
@@ -325,11 +340,6 @@ int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_
         p->stats.refused_frees++;
         return rc;
     }
-    p->stats.used -= piece->size;
-    p->stats.asked -= piece->asked;
-    p->stats.live--;
-    p->stats.frees++;
-    p->tenant_used[piece->tenant] -= piece->size;
     *piece = (struct pool_piece){.range = NULL};
     if (p->stats.size > p->stats.limit && p->whole_bytes > 0) {
         uint64_t over = p->stats.size - p->stats.limit;
@@ -338,17 +348,20 @@ int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_
     return 0;
 }
 
-/* ---- limits, statistics -----------------------------------------------------------------------*/
+/* ---- limits -----------------------------------------------------------------------------------*/
 
 uint64_t pool_trim(struct pool *p, uint64_t keep)
 {
     (void)slab_reclaim(p);
-    return backing_trim(p, keep);
+    uint64_t given = backing_trim(p, keep);
+    event_add(p, POOL_EVENT_TRIM, (struct pool_event){.size = given});
+    return given;
 }
 
 void pool_set_limit(struct pool *p, uint64_t limit)
 {
     p->stats.limit = limit;
+    event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = limit});
     if (p->stats.size > limit) {
         uint64_t over = p->stats.size - limit;
         (void)pool_trim(p, p->whole_bytes > over ? p->whole_bytes - over : 0);
@@ -360,16 +373,4 @@ void pool_set_tenant_limit(struct pool *p, unsigned tenant, uint64_t bytes)
     if (tenant < POOL_TENANTS) {
         p->tenant_limit[tenant] = bytes;
     }
-}
-
-uint64_t pool_tenant_used(const struct pool *p, unsigned tenant)
-{
-    return tenant < POOL_TENANTS ? p->tenant_used[tenant] : 0;
-}
-
-void pool_stats(const struct pool *p, struct pool_stats *ret_stats)
-{
-    *ret_stats = p->stats;
-    ret_stats->cached = p->whole_bytes;
-    ret_stats->largest_free = largest_free(p);
 }

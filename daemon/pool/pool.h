@@ -36,6 +36,7 @@ struct pool_options {
     uint64_t limit;         /* bytes the pool may take from its source */
     uint64_t address_bytes; /* pages: reserved; 0: 8 times the limit, at least 1 GiB */
     uint32_t max_blocks;    /* records; 0: 4 million (64 bytes each, touched as needed) */
+    uint32_t events;        /* of the log; 0: 16384 (24 bytes each); rounded up to a power of two */
     unsigned streams;       /* 1 … POOL_STREAMS */
 };
 
@@ -58,6 +59,26 @@ struct pool_ask {
     unsigned tenant;
 };
 
+/* What some pieces come to. Bytes are as handed out, but for `asked`. */
+struct pool_meter {
+    uint64_t live; /* pieces */
+    uint64_t used;
+    uint64_t asked;
+    uint64_t peak;        /* most of `used` so far */
+    uint64_t allocations; /* since the pool was made */
+    uint64_t total;       /* bytes of these */
+};
+
+enum pool_tier {
+    POOL_TIER_SLAB,  /* objects in slabs */
+    POOL_TIER_BLOCK, /* less than POOL_TIER_LARGE_MIN, and small ones that no slab had room for */
+    POOL_TIER_LARGE,
+    POOL_TIERS,
+};
+
+#define POOL_TIER_LARGE_MIN (UINT64_C(2) << 20) /* bytes */
+#define POOL_CLASSES        48u                 /* sizes of objects in slabs */
+
 struct pool_stats {
     uint64_t limit;        /* bytes the pool may take from its source */
     uint64_t size;         /* bytes taken from the source */
@@ -77,6 +98,10 @@ struct pool_stats {
     uint64_t failures;      /* allocations refused */
     uint64_t refused_frees; /* pieces given back that were not live */
     uint64_t driver_calls;  /* of the source */
+    uint64_t internal;      /* bytes handed out that nobody asked for: used - asked */
+    uint64_t external;      /* bytes taken that only small requests can use: free objects, and free
+                               parts of pages; 0 in `cached`, `pending` and `used` */
+    struct pool_meter tier[POOL_TIERS];
 };
 
 struct pool;
@@ -110,6 +135,84 @@ uint64_t pool_tenant_used(const struct pool *p, unsigned tenant); /* bytes as ch
 /* Gives memory back until at most `keep` bytes of what is free stay. Returns bytes given back. */
 uint64_t pool_trim(struct pool *p, uint64_t keep);
 void pool_stats(const struct pool *p, struct pool_stats *ret_stats);
+/* Objects of one class (0 … POOL_CLASSES - 1) and what their tenants hold. *ret_bytes: of an
+ * object. A class or tenant that is none has zeros. */
+void pool_class_stats(const struct pool *p, unsigned class, uint64_t *ret_bytes,
+                      struct pool_meter *ret_meter);
+void pool_tenant_stats(const struct pool *p, unsigned tenant, struct pool_meter *ret_meter);
+
+/* ---- the log: the last events, in fixed memory. No clock is read for an event; the owner stamps
+ * the time now and then, once a job. */
+
+enum pool_event_kind {
+    POOL_EVENT_ALLOC,   /* at, size, tenant, stream; something was asked of the source */
+    POOL_EVENT_HIT,     /* the same; nothing was */
+    POOL_EVENT_FREE,    /* at, size, tenant, stream, value: its point */
+    POOL_EVENT_REFUSE,  /* size wanted, tenant, stream, value: minus the ERR_* code */
+    POOL_EVENT_MAP,     /* at, size: new memory */
+    POOL_EVENT_REMAP,   /* at, size: free pages from elsewhere */
+    POOL_EVENT_UNMAP,   /* at, size: given back to the source */
+    POOL_EVENT_WAIT,    /* stream waits for `tenant` (a stream, here), value: its point */
+    POOL_EVENT_ADVANCE, /* stream, value: its point */
+    POOL_EVENT_SLAB,    /* at, size, tenant, stream: a block was cut into objects */
+    POOL_EVENT_UNSLAB,  /* at, size: and is a block again */
+    POOL_EVENT_TRIM,    /* size: given back */
+    POOL_EVENT_LIMIT,   /* size: the pool's limit from now on */
+    POOL_EVENT_STAMP,   /* at: nanoseconds, as pool_stamp() was told */
+    POOL_EVENT_KINDS,
+};
+
+struct pool_event {
+    uint64_t at;    /* bytes from the start of the pool's address space */
+    uint64_t size;  /* bytes */
+    uint32_t value; /* its low 32 bits */
+    uint16_t tenant;
+    uint8_t kind; /* enum pool_event_kind */
+    uint8_t stream;
+};
+
+/* All events since the last stamp happened before this time. */
+void pool_stamp(struct pool *p, uint64_t ns);
+/* Copies events from number `from` (counted from 0 since the pool was made) on, at most `max`.
+ * Returns how many; *ret_first is the first one's number: more than `from` if older ones are gone.
+ */
+uint32_t pool_events(const struct pool *p, uint64_t from, struct pool_event *ret_events,
+                     uint32_t max, uint64_t *ret_first);
+
+/* ---- snapshot: what lies where. Taking one copies tables and nothing else: about 1 ms for 100,000
+ * pieces, if the buffer's memory was touched before. It is read later, the pool going on. */
+
+#define POOL_TENANT_UNKNOWN UINT16_MAX
+
+enum pool_extent_state {
+    POOL_EXTENT_VOID, /* addresses without memory */
+    POOL_EXTENT_FREE,
+    POOL_EXTENT_PENDING, /* free for its stream, for others at its point */
+    POOL_EXTENT_LIVE,
+    POOL_EXTENT_LOST, /* what the source would not take back */
+};
+
+struct pool_extent {
+    uint64_t at, size; /* bytes, as in struct pool_event */
+    uint64_t seq;      /* PENDING blocks: the point */
+    uint16_t tenant;   /* LIVE; UNKNOWN: of a slab that several tenants share */
+    uint8_t state;     /* enum pool_extent_state */
+    uint8_t stream;    /* PENDING, and objects */
+    bool object;       /* of a slab */
+};
+
+struct pool_cursor {
+    uint32_t block, object;
+};
+
+uint64_t pool_snapshot_bytes(const struct pool *p); /* of a buffer for a snapshot taken now */
+/* ERR_LIMIT if the buffer (aligned to 8) is too small. */
+int pool_snapshot(const struct pool *p, void *buffer, uint64_t bytes, struct err *e);
+/* The next extent by address, the cursor zeroed at first; false: there are no more. Neighbouring
+ * objects that are free come as one. */
+bool pool_snapshot_next(const void *snapshot, struct pool_cursor *cursor,
+                        struct pool_extent *ret_extent);
+
 /* Walks all metadata; ERR_INTERNAL says what contradicts what. For tests and diagnosis. */
 int pool_check(const struct pool *p, struct err *e);
 

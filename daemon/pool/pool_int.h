@@ -9,7 +9,7 @@
 #define LL(bytes) ((unsigned long long)(bytes))
 
 #define SLAB_OBJECTS 64u
-#define SLAB_CLASSES 48u /* classes up to POOL_SLAB_MAX */
+#define SLAB_CLASSES POOL_CLASSES /* classes up to POOL_SLAB_MAX */
 #define WHOLE_LISTS  7u
 
 /* Objects of one class in a block. */
@@ -74,10 +74,23 @@ struct pool {
     uint64_t whole_bytes;        /* in all of them */
     uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
 
-    uint64_t tenant_used[POOL_TENANTS];
+    struct pool_meter tenant[POOL_TENANTS];
+    struct pool_meter class[SLAB_CLASSES];
     uint64_t tenant_limit[POOL_TENANTS];
     struct pool_stats stats;
+
+    struct pool_event *event; /* number n is at n & event_mask */
+    uint32_t event_mask;
+    uint64_t event_count;
 };
+
+/* ---- the log: an event is a few stores */
+
+static inline void event_add(struct pool *p, enum pool_event_kind kind, struct pool_event event)
+{
+    event.kind = (uint8_t)kind;
+    p->event[p->event_count++ & p->event_mask] = event;
+}
 
 /* ---- space.c: blocks between their states. A block is either indexed (found by the fits and
  * lists its state names) or held by the caller. */
@@ -108,6 +121,13 @@ uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
 void backing_finish(struct pool *p); /* all of it, whatever its state */
 void backing_pages_finish(struct pool *p);
 void backing_blocks_finish(struct pool *p);
+
+/* ---- stats.c */
+
+/* A piece was handed out (its block LIVE or SLAB) or is about to come back. */
+void stats_taken(struct pool *p, const struct pool_piece *piece);
+void stats_given(struct pool *p, const struct pool_piece *piece);
+uint64_t stats_largest_free(const struct pool *p);
 
 /* ---- pool.c */
 

@@ -87,6 +87,9 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
     b->state = BLOCK_SLAB;
     b->owner = i;
     list_enter(p, i);
+    event_add(p, POOL_EVENT_SLAB,
+              (struct pool_event){
+                  .at = b->at, .size = b->size, .tenant = s->tenant, .stream = s->stream});
     *ret_slab = i;
     return 0;
 }
@@ -95,7 +98,9 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
 static void slab_destroy(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
+    const struct block *b = block_at(&p->blocks, s->block);
     list_leave(p, i);
+    event_add(p, POOL_EVENT_UNSLAB, (struct pool_event){.at = b->at, .size = b->size});
     (void)space_release(p, s->block, s->stream, s->seq);
     records_give(&p->slabs, i);
 }
@@ -277,15 +282,22 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
         return err_set(e, ERR_BAD_HANDLE, "a piece of %llu bytes at %#llx was freed before",
                        LL(piece->size), LL(piece->offset));
     }
-    if (stream != s->stream && seq > p->done[stream]) {
-        int rc = defer(p, i, piece->object, stream, seq, e);
-        if (rc != 0) {
-            return rc;
-        }
-        s->live &= ~bit;
-        return 0;
+    bool later = stream != s->stream && seq > p->done[stream];
+    int rc = later ? defer(p, i, piece->object, stream, seq, e) : 0;
+    if (rc != 0) {
+        return rc;
     }
     s->live &= ~bit;
-    put(p, i, piece->object, stream == s->stream ? seq : 0);
+    stats_given(p, piece);
+    event_add(p, POOL_EVENT_FREE,
+              (struct pool_event){.at = block_at(&p->blocks, piece->block)->at +
+                                        piece->object * class_bytes(s->class),
+                                  .size = piece->size,
+                                  .tenant = piece->tenant,
+                                  .stream = (uint8_t)stream,
+                                  .value = (uint32_t)seq});
+    if (!later) {
+        put(p, i, piece->object, stream == s->stream ? seq : 0);
+    }
     return 0;
 }

@@ -1,0 +1,113 @@
+/*
+ * A snapshot is a copy of the tables of blocks and slabs as they are; it is walked by address when
+ * it is read.
+ */
+#include <string.h>
+
+#include "daemon/pool/pool_int.h"
+
+struct snapshot {
+    uint32_t blocks, slabs; /* records */
+    /* struct block[blocks], struct slab[slabs] */
+};
+
+static const struct block *blocks_of(const struct snapshot *s)
+{
+    return (const struct block *)(s + 1);
+}
+
+static const struct slab *slabs_of(const struct snapshot *s)
+{
+    return (const struct slab *)(blocks_of(s) + s->blocks);
+}
+
+uint64_t pool_snapshot_bytes(const struct pool *p)
+{
+    return sizeof(struct snapshot) + (uint64_t)p->blocks.made * sizeof(struct block) +
+           (uint64_t)p->slabs.made * sizeof(struct slab);
+}
+
+int pool_snapshot(const struct pool *p, void *buffer, uint64_t bytes, struct err *e)
+{
+    struct snapshot *s = buffer;
+    if (bytes < pool_snapshot_bytes(p)) {
+        return err_set(e, ERR_LIMIT, "a snapshot of %llu bytes does not fit into %llu",
+                       LL(pool_snapshot_bytes(p)), LL(bytes));
+    }
+    *s = (struct snapshot){p->blocks.made, p->slabs.made};
+    uint8_t *to = (uint8_t *)(s + 1);
+    size_t size = (size_t)s->blocks * sizeof(struct block);
+    memcpy(to, p->blocks.base, size);
+    memcpy(to + size, p->slabs.base, (size_t)s->slabs * sizeof(struct slab));
+    return 0;
+}
+
+static enum pool_extent_state state_of(const struct block *b)
+{
+    switch ((enum block_state)b->state) {
+    case BLOCK_VOID:
+        return POOL_EXTENT_VOID;
+    case BLOCK_READY:
+        return POOL_EXTENT_FREE;
+    case BLOCK_PENDING:
+        return POOL_EXTENT_PENDING;
+    case BLOCK_LIVE:
+    case BLOCK_SLAB:
+    case BLOCK_HELD:
+        return POOL_EXTENT_LIVE;
+    case BLOCK_LOST:
+        break;
+    }
+    return POOL_EXTENT_LOST;
+}
+
+static enum pool_extent_state object_state(const struct slab *s, unsigned object)
+{
+    return (s->live >> object & 1) != 0   ? POOL_EXTENT_LIVE
+           : (s->free >> object & 1) != 0 ? POOL_EXTENT_FREE
+                                          : POOL_EXTENT_PENDING;
+}
+
+static void object_extent(const struct block *b, const struct slab *s, struct pool_cursor *cursor,
+                          struct pool_extent *ret_extent)
+{
+    unsigned first = cursor->object;
+    unsigned end = first + 1;
+    enum pool_extent_state state = object_state(s, first);
+    while (state == POOL_EXTENT_FREE && end < s->capacity && object_state(s, end) == state) {
+        end++;
+    }
+    bool own = (s->own >> first & 1) != 0;
+    *ret_extent = (struct pool_extent){.at = b->at + first * class_bytes(s->class),
+                                       .size = (end - first) * class_bytes(s->class),
+                                       .tenant = own ? s->tenant : POOL_TENANT_UNKNOWN,
+                                       .state = (uint8_t)state,
+                                       .stream = s->stream,
+                                       .object = true};
+    cursor->object = end;
+    if (end == s->capacity) {
+        *cursor = (struct pool_cursor){.block = b->after};
+    }
+}
+
+bool pool_snapshot_next(const void *snapshot, struct pool_cursor *cursor,
+                        struct pool_extent *ret_extent)
+{
+    const struct snapshot *s = snapshot;
+    if (cursor->block >= s->blocks) {
+        return false;
+    }
+    const struct block *b = &blocks_of(s)[cursor->block];
+    if (b->state == BLOCK_SLAB) {
+        object_extent(b, &slabs_of(s)[b->owner], cursor, ret_extent);
+        return true;
+    }
+    *ret_extent = (struct pool_extent){.at = b->at,
+                                       .size = b->size,
+                                       .seq = b->state == BLOCK_PENDING ? b->seq : 0,
+                                       .tenant = b->tenant,
+                                       .state = (uint8_t)state_of(b),
+                                       .stream = b->stream};
+    *cursor = (struct pool_cursor){.block = b->after};
+    return true;
+}
