@@ -12,10 +12,8 @@ static const struct part {
     const char *name;
     void (*run)(const struct settings *s, struct report *r);
 } parts[] = {
-    {"latency", part_latency},
-    {"pairs", part_pairs},
-    {"tight", part_tight},
-    {"oom", part_oom},
+    {"latency", part_latency}, {"pairs", part_pairs},     {"tight", part_tight},
+    {"oom", part_oom},         {"telling", part_telling},
 };
 
 #define PARTS (sizeof parts / sizeof parts[0])
@@ -24,7 +22,8 @@ static void usage(FILE *to)
 {
     (void)fputs("usage: bench_pool [--json] [--smoke] [--only PART] [--traces FOLDER] [--gib N]\n"
                 "                  [--live N] [--samples N] [--pairs N] [--churn N]\n"
-                "parts: latency pairs tight oom\n"
+                "       bench_pool [--json] --soak N\n"
+                "parts: latency pairs tight oom telling\n"
                 "  --json           one JSON object instead of a table\n"
                 "  --smoke          a second or two: shows that it runs, measures nothing\n"
                 "  --traces FOLDER  also replays its *.csv (id,lower,upper,size)\n"
@@ -32,7 +31,8 @@ static void usage(FILE *to)
                 "  --live N         most pieces alive in the latency curve (1000000)\n"
                 "  --samples N      operations timed for each point of the curve (200000)\n"
                 "  --pairs N        allocations and frees in a row (2000000)\n"
-                "  --churn N        operations of a churn (2000000)\n",
+                "  --churn N        operations of a churn (2000000)\n"
+                "  --soak N         only this: N operations; fails if memory creeps up\n",
                 to);
 }
 
@@ -50,22 +50,19 @@ static uint64_t number(const char *text)
 struct choice {
     struct settings settings;
     const char *only;
+    uint64_t soak; /* operations; 0: no */
     bool json;
 };
 
 static void choose(int argc, char **argv, struct choice *c)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"smoke", no_argument, NULL, 'q'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"traces", required_argument, NULL, 't'},
-                                            {"gib", required_argument, NULL, 'g'},
-                                            {"live", required_argument, NULL, 'l'},
-                                            {"samples", required_argument, NULL, 's'},
-                                            {"pairs", required_argument, NULL, 'p'},
-                                            {"churn", required_argument, NULL, 'c'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},          {"smoke", no_argument, NULL, 'q'},
+        {"only", required_argument, NULL, 'o'},    {"traces", required_argument, NULL, 't'},
+        {"gib", required_argument, NULL, 'g'},     {"live", required_argument, NULL, 'l'},
+        {"samples", required_argument, NULL, 's'}, {"pairs", required_argument, NULL, 'p'},
+        {"churn", required_argument, NULL, 'c'},   {"help", no_argument, NULL, 'h'},
+        {"soak", required_argument, NULL, 'k'},    {NULL, 0, NULL, 0}};
     struct settings *s = &c->settings;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (o) {
@@ -93,6 +90,9 @@ static void choose(int argc, char **argv, struct choice *c)
         case 'p':
             s->pairs = number(optarg);
             break;
+        case 'k':
+            c->soak = number(optarg);
+            break;
         case 'c':
             s->churn = number(optarg);
             break;
@@ -109,6 +109,11 @@ int main(int argc, char **argv)
     struct choice c = {.settings = {1000000, 200000, 2000000, 2000000, 16, NULL}};
     bool any = false;
     choose(argc, argv, &c);
+    if (c.soak != 0) {
+        bool good = soak(c.soak, &report);
+        (c.json ? report_json : report_table)(&report);
+        return good ? 0 : 1;
+    }
     for (size_t i = 0; i < PARTS; i++) {
         if (c.only == NULL || strcmp(c.only, parts[i].name) == 0) {
             parts[i].run(&c.settings, &report);

@@ -2,6 +2,7 @@
 #ifndef BENCH_PARTS_H
 #define BENCH_PARTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bench/report.h"
@@ -19,5 +20,10 @@ void part_latency(const struct settings *s, struct report *r);
 void part_pairs(const struct settings *s, struct report *r);
 void part_tight(const struct settings *s, struct report *r); /* mapped over live, driver calls */
 void part_oom(const struct settings *s, struct report *r);
+void part_telling(const struct settings *s, struct report *r);
+
+/* False if over 1% more memory (5% below 10^7 operations) was taken after the first tenth, a
+ * request was refused, or the pool contradicts itself. */
+bool soak(uint64_t operations, struct report *r);
 
 #endif

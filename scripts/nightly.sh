@@ -1,7 +1,8 @@
 #!/bin/bash
-# What takes too long for every change: storms of 20 s, all mutants, longer fuzzing. Ends with a table.
+# What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
+# 10^8 operations of the pool. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms mutants fuzz
+#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak
 # GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600): how long.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -9,14 +10,14 @@ cd "$(dirname "$0")/.." || exit 1
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | mutants | fuzz) parts+=("$arg") ;;
+    storms | mutants | fuzz | soak) parts+=("$arg") ;;
     *)
-        sed -n '2,5s/^# //p' "$0" >&2
+        sed -n '2,6s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz)
+[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -34,10 +35,17 @@ storms() {
     return "$failed"
 }
 
+# Memory taken by the pool must not creep up (bench/soak.c).
+soak() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev --target bench_pool >/dev/null || return 1
+    build/dev/bin/bench_pool --soak 100000000
+}
+
 run_part() {
     case $1 in
     storms) storms ;;
     mutants) scripts/mutants.sh ;;
+    soak) soak ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac
 }

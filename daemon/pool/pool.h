@@ -180,7 +180,7 @@ uint32_t pool_events(const struct pool *p, uint64_t from, struct pool_event *ret
                      uint32_t max, uint64_t *ret_first);
 
 /* ---- snapshot: what lies where. Taking one copies tables and nothing else: about 1 ms for 100,000
- * pieces, if the buffer's memory was touched before. It is read later, the pool going on. */
+ * blocks, if the buffer's memory was touched before. It is read later, the pool going on. */
 
 #define POOL_TENANT_UNKNOWN UINT16_MAX
 

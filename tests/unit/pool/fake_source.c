@@ -6,7 +6,8 @@
 
 static int fails(struct fake_source *f, struct err *e)
 {
-    return ++f->calls == f->fail_at
+    f->calls++;
+    return f->calls == f->fail_at || f->calls == f->fail_again
                ? err_set(e, f->fail_code, "call %llu fails", (unsigned long long)f->calls)
                : 0;
 }
@@ -17,7 +18,7 @@ static int reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)
     int rc = fails(f, e);
     if (rc == 0) {
         ck_assert(!f->reserved);
-        ck_assert_uint_le(bytes, FAKE_SLOTS * FAKE_PAGE);
+        ck_assert_uint_le(bytes, FAKE_SLOTS * f->pages.page_bytes);
         f->reserved = true;
         f->space = bytes;
         *ret_range = f;
@@ -29,7 +30,7 @@ static void release(void *user, void *range, uint64_t bytes)
 {
     struct fake_source *f = user;
     ck_assert(range == f && f->reserved && bytes == f->space);
-    for (uint64_t i = 0; i < bytes / FAKE_PAGE; i++) {
+    for (uint64_t i = 0; i < bytes / f->pages.page_bytes; i++) {
         ck_assert_uint_eq(f->slot[i], 0);
     }
     f->reserved = false;
@@ -39,7 +40,7 @@ static int create(void *user, uint64_t *ret_page, struct err *e)
 {
     struct fake_source *f = user;
     int rc = fails(f, e);
-    if (rc == 0 && f->taken + FAKE_PAGE > f->capacity) {
+    if (rc == 0 && f->taken + f->pages.page_bytes > f->capacity) {
         rc = err_set(e, ERR_DEVICE_MEMORY, "the device is full");
     }
     if (rc != 0) {
@@ -49,7 +50,7 @@ static int create(void *user, uint64_t *ret_page, struct err *e)
         f->next_page = (f->next_page + 1) % FAKE_PAGES;
     } while (f->page_live[f->next_page]);
     f->page_live[f->next_page] = true;
-    f->taken += FAKE_PAGE;
+    f->taken += f->pages.page_bytes;
     *ret_page = f->next_page + 1;
     return 0;
 }
@@ -59,19 +60,19 @@ static void destroy(void *user, uint64_t page)
     struct fake_source *f = user;
     ck_assert(page >= 1 && page <= FAKE_PAGES && f->page_live[page - 1]);
     f->page_live[page - 1] = false;
-    f->taken -= FAKE_PAGE;
+    f->taken -= f->pages.page_bytes;
 }
 
 static int map(void *user, void *range, uint64_t at, uint64_t page, struct err *e)
 {
     struct fake_source *f = user;
-    ck_assert(range == f && at % FAKE_PAGE == 0 && at < f->space);
+    ck_assert(range == f && at % f->pages.page_bytes == 0 && at < f->space);
     ck_assert(f->page_live[page - 1]);
-    ck_assert_uint_eq(f->slot[at / FAKE_PAGE], 0);
+    ck_assert_uint_eq(f->slot[at / f->pages.page_bytes], 0);
     int rc = fails(f, e);
     if (rc == 0) {
-        f->slot[at / FAKE_PAGE] = (uint32_t)page;
-        f->accessible[at / FAKE_PAGE] = false;
+        f->slot[at / f->pages.page_bytes] = (uint32_t)page;
+        f->accessible[at / f->pages.page_bytes] = false;
     }
     return rc;
 }
@@ -79,12 +80,12 @@ static int map(void *user, void *range, uint64_t at, uint64_t page, struct err *
 static int unmap(void *user, void *range, uint64_t at, struct err *e)
 {
     struct fake_source *f = user;
-    ck_assert(range == f && at % FAKE_PAGE == 0);
-    ck_assert_uint_ne(f->slot[at / FAKE_PAGE], 0);
+    ck_assert(range == f && at % f->pages.page_bytes == 0);
+    ck_assert_uint_ne(f->slot[at / f->pages.page_bytes], 0);
     int rc = fails(f, e);
     if (rc == 0) {
-        f->slot[at / FAKE_PAGE] = 0;
-        f->accessible[at / FAKE_PAGE] = false;
+        f->slot[at / f->pages.page_bytes] = 0;
+        f->accessible[at / f->pages.page_bytes] = false;
     }
     return rc;
 }
@@ -92,9 +93,10 @@ static int unmap(void *user, void *range, uint64_t at, struct err *e)
 static int access_range(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct fake_source *f = user;
-    ck_assert(range == f && at % FAKE_PAGE == 0 && bytes % FAKE_PAGE == 0);
+    ck_assert(range == f && at % f->pages.page_bytes == 0 && bytes % f->pages.page_bytes == 0);
     int rc = fails(f, e);
-    for (uint64_t i = at / FAKE_PAGE; rc == 0 && i < (at + bytes) / FAKE_PAGE; i++) {
+    for (uint64_t i = at / f->pages.page_bytes; rc == 0 && i < (at + bytes) / f->pages.page_bytes;
+         i++) {
         ck_assert_uint_ne(f->slot[i], 0);
         f->accessible[i] = true;
     }
@@ -200,8 +202,8 @@ bool fake_usable(const struct fake_source *f, const struct pool_piece *piece)
         const struct fake_block *b = piece->range;
         return b->live && piece->offset <= b->bytes && piece->size <= b->bytes - piece->offset;
     }
-    uint64_t last = (piece->offset + piece->size - 1) / FAKE_PAGE;
-    for (uint64_t i = piece->offset / FAKE_PAGE; i <= last; i++) {
+    uint64_t last = (piece->offset + piece->size - 1) / f->pages.page_bytes;
+    for (uint64_t i = piece->offset / f->pages.page_bytes; i <= last; i++) {
         if (!f->accessible[i]) {
             return false;
         }

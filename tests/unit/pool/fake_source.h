@@ -11,8 +11,8 @@
 
 #include "daemon/pool/pool.h"
 
-#define FAKE_PAGE    (UINT64_C(2) << 20)
-#define FAKE_PAGES   65536u /* of memory, at most */
+#define FAKE_PAGE    (UINT64_C(2) << 20) /* bytes, unless pages.page_bytes is changed */
+#define FAKE_PAGES   65536u              /* of memory, at most */
 #define FAKE_SLOTS   (8u * FAKE_PAGES)
 #define FAKE_STREAMS POOL_STREAMS
 
@@ -29,7 +29,8 @@ struct fake_source {
     uint64_t taken;    /* bytes */
     uint64_t cleared;  /* bytes */
     uint64_t calls;
-    uint64_t fail_at; /* this call fails, counted from 1; 0: none */
+    uint64_t fail_at;    /* this call fails, counted from 1; 0: none */
+    uint64_t fail_again; /* and this one */
     int fail_code;
     bool reserved;
     uint64_t space;

@@ -491,6 +491,27 @@ START_TEST(any_call_of_the_source_may_fail_once)
 }
 END_TEST
 
+START_TEST(two_calls_in_a_row_may_fail)
+{
+    start(_i % 2 == 0, 40 * MIB);
+    scenario();
+    uint64_t calls = source.calls;
+    stop();
+    for (uint64_t n = 2; n <= calls; n++) {
+        for (uint64_t again = 1; again <= 3; again++) {
+            start(_i % 2 == 0, 40 * MIB);
+            source.fail_at = n;
+            source.fail_again = n + again;
+            scenario();
+            source.fail_at = source.fail_again = 0;
+            struct pool_piece piece = take(MIB, 0);
+            give(&piece, 0, 0);
+            stop();
+        }
+    }
+}
+END_TEST
+
 START_TEST(no_pool_without_a_range)
 {
     struct pool_options o = {.limit = 64 * MIB, .streams = 1};
@@ -555,6 +576,7 @@ int main(void)
     tcase_add_test(t, a_page_of_two_tenants_is_foreign_to_both_until_one_has_all_of_it);
     tcase_add_test(t, a_page_takes_its_tenant_along);
     tcase_add_loop_test(t, any_call_of_the_source_may_fail_once, 0, 4);
+    tcase_add_loop_test(t, two_calls_in_a_row_may_fail, 0, 2);
     tcase_add_test(t, no_pool_without_a_range);
     tcase_add_test(t, the_check_sees_damage);
     suite_add_tcase(s, t);

@@ -9,7 +9,7 @@
 
 #include "tests/unit/pool/fake_source.h"
 
-#define STREAMS 4u
+#define STREAMS POOL_STREAMS /* at most */
 #define TENANTS 3u
 #define LIVE    400u
 #define PAST    2000u
@@ -23,7 +23,20 @@ struct used {
     unsigned tenant;
 };
 
+/* What a run varies. Bytes; 0: as usual. */
+struct settings {
+    bool pages;
+    bool failing;
+    unsigned streams;
+    uint64_t page;
+    uint64_t limit;
+    uint64_t capacity;
+    uint64_t address;
+    unsigned bits; /* the largest request is 2^bits */
+};
+
 struct model {
+    struct settings settings;
     struct fake_source source;
     struct pool *pool;
     struct pool_piece piece[LIVE];
@@ -47,7 +60,7 @@ static uint64_t rnd(uint64_t below)
 
 static uint64_t some_size(void)
 {
-    uint64_t bits = 1 + rnd(25); /* 1 byte … 64 MiB, as many of each magnitude */
+    uint64_t bits = 1 + rnd(m.settings.bits); /* as many of each magnitude */
     return 1 + rnd(UINT64_C(1) << bits);
 }
 
@@ -116,8 +129,9 @@ static void step_alloc(void)
 {
     struct err e = ERR_INIT;
     struct pool_piece piece;
-    struct pool_ask ask = {
-        .size = some_size(), .stream = (unsigned)rnd(STREAMS), .tenant = (unsigned)rnd(TENANTS)};
+    struct pool_ask ask = {.size = some_size(),
+                           .stream = (unsigned)rnd(m.settings.streams),
+                           .tenant = (unsigned)rnd(TENANTS)};
     int rc = pool_alloc(m.pool, &ask, &piece, &e);
     if (rc == 0) {
         check_piece(&piece, ask.stream, ask.size);
@@ -132,7 +146,7 @@ static void step_free(void)
 {
     struct err e = ERR_INIT;
     unsigned i = (unsigned)rnd(m.count);
-    unsigned stream = (unsigned)rnd(STREAMS);
+    unsigned stream = (unsigned)rnd(m.settings.streams);
     struct pool_piece copy = m.piece[i];
     struct pool_piece again = copy;
     uint64_t seq = rnd(4) == 0 ? m.done[stream] : ++m.issued[stream];
@@ -148,7 +162,7 @@ static void step_free(void)
 
 static void step_advance(void)
 {
-    unsigned stream = (unsigned)rnd(STREAMS);
+    unsigned stream = (unsigned)rnd(m.settings.streams);
     m.done[stream] += rnd(m.issued[stream] - m.done[stream] + 1);
     pool_advance(m.pool, stream, m.done[stream]);
     forget_past();
@@ -168,17 +182,28 @@ static void step(void)
     }
 }
 
-static void run(uint64_t seed, bool pages, bool failing, unsigned steps)
+static void start(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
-    struct pool_options options = {.limit = UINT64_C(512) << 20, .streams = STREAMS};
+    struct pool_options options = {
+        .limit = settings->limit, .address_bytes = settings->address, .streams = settings->streams};
     memset(&m, 0, sizeof m);
+    m.settings = *settings;
     m.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    (pages ? fake_pages_init : fake_blocks_init)(&m.source, UINT64_C(448) << 20);
+    (settings->pages ? fake_pages_init : fake_blocks_init)(&m.source, settings->capacity);
+    m.source.pages.page_bytes = settings->page;
     ck_assert_msg(pool_create(&m.source.source, &options, &m.pool, &e) == 0, "%s", e.text);
+}
+
+static void run(uint64_t seed, const struct settings *settings, unsigned steps)
+{
+    struct err e = ERR_INIT;
+    bool failing = settings->failing;
+    start(seed, settings);
     for (unsigned i = 0; i < steps; i++) {
         if (failing && rnd(4) == 0) {
             m.source.fail_at = m.source.calls + 1 + rnd(8);
+            m.source.fail_again = m.source.fail_at + 1 + rnd(3);
         }
         step();
         if (i % 16 == 0) {
@@ -186,11 +211,12 @@ static void run(uint64_t seed, bool pages, bool failing, unsigned steps)
                           (unsigned long long)seed, i, e.text);
         }
     }
+    m.source.fail_again = 0;
     m.source.fail_at = 0;
     while (m.count > 0) {
         ck_assert_int_eq(pool_free(m.pool, &m.piece[--m.count], 0, 0, &e), 0);
     }
-    for (unsigned s = 0; s < STREAMS; s++) {
+    for (unsigned s = 0; s < settings->streams; s++) {
         pool_advance(m.pool, s, m.issued[s]);
     }
     ck_assert_msg(pool_check(m.pool, &e) == 0, "seed %llu: %s", (unsigned long long)seed, e.text);
@@ -207,27 +233,66 @@ static void run(uint64_t seed, bool pages, bool failing, unsigned steps)
     fake_finish(&m.source);
 }
 
+#define MIB UINT64_C(1048576)
+
+static const struct settings usual = {
+    .streams = 4, .page = FAKE_PAGE, .limit = 512 * MIB, .capacity = 448 * MIB, .bits = 25};
+
 START_TEST(pages_behave)
 {
-    run((uint64_t)_i + 1, true, false, 3000);
-}
-END_TEST
-
-START_TEST(pages_behave_while_the_source_fails)
-{
-    run((uint64_t)_i + 1, true, true, 3000);
+    struct settings s = usual;
+    s.pages = true;
+    s.failing = _i % 2 == 1;
+    run((uint64_t)_i / 2 + 1, &s, 3000);
 }
 END_TEST
 
 START_TEST(blocks_behave)
 {
-    run((uint64_t)_i + 1, false, false, 3000);
+    struct settings s = usual;
+    s.failing = _i % 2 == 1;
+    run((uint64_t)_i / 2 + 1, &s, 3000);
 }
 END_TEST
 
-START_TEST(blocks_behave_while_the_source_fails)
+START_TEST(unusual_pools_behave)
 {
-    run((uint64_t)_i + 1, false, true, 3000);
+    struct settings s = usual;
+    s.pages = true;
+    s.failing = _i % 2 == 1;
+    switch (_i / 2) {
+    case 0: /* so few addresses that they are the shortage */
+        s.address = s.limit + s.limit / 5;
+        break;
+    case 1:
+        s.page = 4096;
+        s.limit = s.capacity = 16 * MIB;
+        s.address = 64 * MIB;
+        s.bits = 20;
+        break;
+    case 2:
+        s.page = 64 * 1024;
+        s.limit = s.capacity = 64 * MIB;
+        s.bits = 22;
+        break;
+    case 3: /* one request may be more than all */
+        s.limit = 8 * MIB;
+        s.address = 10 * MIB;
+        s.bits = 24;
+        break;
+    case 4:
+        s.streams = 1;
+        break;
+    case 5:
+        s.streams = POOL_STREAMS;
+        break;
+    default: /* small ones only: slabs of all streams and classes in little memory */
+        s.streams = POOL_STREAMS;
+        s.limit = 32 * MIB;
+        s.bits = 16;
+        break;
+    }
+    run((uint64_t)_i + 100, &s, 1500);
 }
 END_TEST
 
@@ -236,10 +301,9 @@ int main(void)
     Suite *s = suite_create("pool against a model");
     TCase *t = tcase_create("random");
     tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, pages_behave, 0, 12);
-    tcase_add_loop_test(t, pages_behave_while_the_source_fails, 0, 12);
-    tcase_add_loop_test(t, blocks_behave, 0, 6);
-    tcase_add_loop_test(t, blocks_behave_while_the_source_fails, 0, 6);
+    tcase_add_loop_test(t, pages_behave, 0, 16);
+    tcase_add_loop_test(t, blocks_behave, 0, 10);
+    tcase_add_loop_test(t, unusual_pools_behave, 0, 14);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
