@@ -122,10 +122,10 @@ cp "$dir/edges.png" "$root/build/demo.png"
 echo "  the picture is build/demo.png"
 
 say "a kernel from source"
-source=$root/examples/kernels/saxpy.cl
+source=$root/examples/kernels/saxpy.gk
 printf '  %s\n' "${source#"$root"/}"
 gpuctl run saxpy --source "$source" --arg a=f32:2.5 --arg x=in:f32=1,2,3,4 \
-    --arg y=inout:f32=10,20,30,40 --arg n=u32:4 --global 4 --save "y=raw:$dir/y.f32"
+    --arg y=inout:f32=10,20,30,40 --save "y=raw:$dir/y.f32"
 result=$(od -An -v -tf4 -w16 "$dir/y.f32" | tr -s ' ')
 echo "  y =$result"
 if [ "$result" != " 12.5 25 37.5 50" ]; then
