@@ -68,6 +68,9 @@ rm "$out/rpath.cmake"
 
 cp "$build/gpu/kernels.fatbin" "$out/"
 cp "$root/tests/gpu/run.sh" "$out/run.sh"
+# what `gpuctl demo` looks for by itself (python-matplotlib-data)
+photograph=/usr/share/matplotlib/mpl-data/sample_data/grace_hopper.jpg
+[ ! -f "$photograph" ] || cp "$photograph" "$out/photograph.jpg"
 cp "$root/docs/gpu/README.md" "$root/LICENSE" "$out/"
 {
     echo "gpud GPU suite, made $(date -u +%Y-%m-%dT%H:%M:%SZ)"

@@ -61,6 +61,7 @@ fi
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
 rm -f "$out"/results.*
 export GPU_RECORD=$out GPU_KERNELS=$here/kernels.fatbin
+[ ! -f "$here/photograph.jpg" ] || export GPU_PICTURE=$here/photograph.jpg
 : >"$out/results.jsonl"
 : >"$out/results.rows"
 scratch=$(mktemp -d /tmp/gpud-gpu-XXXXXX) || exit 1
