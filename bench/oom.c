@@ -15,8 +15,6 @@
 #define MIB (KIB * KIB)
 #define GIB (KIB * MIB)
 
-#define PIECES_MAX 1000000u
-
 struct oom {
     struct pool *pool;
     struct load load;
@@ -50,7 +48,7 @@ static void free_one(struct oom *o)
 static void take(struct oom *o, uint64_t size, bool charged)
 {
     const struct pool_ask ask = {.size = size};
-    while (o->count > 0 && (o->count == PIECES_MAX || !fits(o, size, charged))) {
+    while (o->count > 0 && !fits(o, size, charged)) {
         free_one(o);
     }
     o->requests++;
@@ -79,7 +77,7 @@ struct kind {
 static void run(struct report *r, const struct kind *kind, bool charged, uint64_t requests)
 {
     struct pool_options options = {.limit = kind->limit, .streams = 1};
-    struct oom o = {.piece = bench_calloc(PIECES_MAX, sizeof *o.piece),
+    struct oom o = {.piece = bench_calloc(requests, sizeof *o.piece),
                     .limit = kind->limit,
                     .least = kind->limit};
     load_seed(&o.load, 7);

@@ -1,6 +1,5 @@
 #include "bench/policy.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -71,29 +70,14 @@ static void policy_pool(uint64_t limit, struct policy *ret_policy)
 
 /* ---- malloc -----------------------------------------------------------------------------------*/
 
-#define SAMPLE 64u /* allocations between two looks at what it holds */
-
 struct library {
     uint64_t divide;
-    uint64_t base;
-    uint64_t peak;
-    unsigned count;
 };
-
-static uint64_t library_holds(void)
-{
-    struct mallinfo2 i = mallinfo2();
-    return (uint64_t)i.arena + (uint64_t)i.hblkhd;
-}
 
 static bool library_alloc(void *self, uint64_t size, struct pool_piece *ret_piece)
 {
-    struct library *l = self;
+    const struct library *l = self;
     ret_piece->range = malloc(size / l->divide + 1);
-    if (l->divide == 1 && l->count++ % SAMPLE == 0) {
-        uint64_t holds = library_holds();
-        l->peak = holds > l->peak ? holds : l->peak;
-    }
     return ret_piece->range != NULL;
 }
 
@@ -104,23 +88,12 @@ static void library_free(void *self, struct pool_piece *piece)
     piece->range = NULL;
 }
 
-static uint64_t library_peak(void *self)
-{
-    const struct library *l = self;
-    return l->peak > l->base ? l->peak - l->base : 0;
-}
-
 static void policy_library(uint64_t divide, struct policy *ret_policy)
 {
     struct library *l = bench_calloc(1, sizeof *l);
     l->divide = divide;
-    l->base = library_holds();
-    *ret_policy = (struct policy){.name = "malloc",
-                                  .self = l,
-                                  .alloc = library_alloc,
-                                  .free = library_free,
-                                  .peak = library_peak,
-                                  .destroy = free};
+    *ret_policy = (struct policy){
+        .name = "malloc", .self = l, .alloc = library_alloc, .free = library_free, .destroy = free};
 }
 
 void policy_create(unsigned number, uint64_t limit, uint64_t divide, struct policy *ret_policy)

@@ -4,7 +4,8 @@
  * - best_fit: one range that grows; the smallest free block that holds the request, the lowest of
  *   equals; neighbours are joined. Nothing moves.
  * - bins: each size is rounded up to a power of two; a list of free blocks for each.
- * - malloc: the C library's, with all sizes divided by `divide` where it has to touch memory.
+ * - malloc: the C library's, with all sizes divided by `divide`, as it touches memory. Its peak is
+ *   not told: large blocks it maps one by one, which measures the kernel's pages.
  */
 #ifndef BENCH_POLICY_H
 #define BENCH_POLICY_H
@@ -20,12 +21,14 @@ struct policy {
     void *self;
     bool (*alloc)(void *self, uint64_t size, struct pool_piece *ret_piece); /* false: refused */
     void (*free)(void *self, struct pool_piece *piece);
-    uint64_t (*peak)(void *self);  /* bytes: the most that was taken from the source */
+    uint64_t (*peak)(
+        void *self); /* bytes: the most that was taken from the source; NULL: not known */
     uint64_t (*calls)(void *self); /* of the driver; NULL: does not apply */
     void (*destroy)(void *self);
 };
 
-#define POLICIES 4u
+#define POLICIES        4u
+#define POLICIES_PLACED 3u /* the first of them: those whose peak is known */
 
 /* Policy 0 is the pool. Ends the program if there is no memory. */
 void policy_create(unsigned number, uint64_t limit, uint64_t divide, struct policy *ret_policy);

@@ -19,8 +19,6 @@ static void tell(struct report *r, const char *name, const struct policy *p, uin
 
 /* ---- churn ------------------------------------------------------------------------------------*/
 
-#define PIECES_MAX 4000000u
-
 struct held {
     struct pool_piece piece;
     uint64_t size;
@@ -32,7 +30,7 @@ static void churn(struct report *r, const char *name, const struct policy *p, ui
                   uint64_t high, uint64_t most, uint64_t operations)
 {
     struct load l;
-    struct held *held = bench_calloc(PIECES_MAX, sizeof *held);
+    struct held *held = bench_calloc(operations, sizeof *held);
     uint64_t count = 0;
     uint64_t live = 0;
     uint64_t peak = 0;
@@ -40,7 +38,7 @@ static void churn(struct report *r, const char *name, const struct policy *p, ui
     load_seed(&l, 1);
     for (uint64_t i = 0; i < operations; i++) {
         uint64_t size = load_log_uniform(&l, low, high);
-        while (count > 0 && (live + size > most || count == PIECES_MAX)) {
+        while (count > 0 && live + size > most) {
             uint64_t k = load_random(&l, count);
             p->free(p->self, &held[k].piece);
             live -= held[k].size;
@@ -69,7 +67,7 @@ static void churn(struct report *r, const char *name, const struct policy *p, ui
 static void churn_all(struct report *r, const char *name, uint64_t low, uint64_t high,
                       uint64_t most, uint64_t operations)
 {
-    for (unsigned number = 0; number < POLICIES; number++) {
+    for (unsigned number = 0; number < POLICIES_PLACED; number++) {
         struct policy p;
         policy_create(number, most + most / 8, 1, &p);
         churn(r, name, &p, low, high, most, operations);
@@ -111,7 +109,7 @@ static void replay_all(const struct settings *s, struct report *r, const char *n
                        struct trace *t)
 {
     trace_scale(t, s->gib * GIB);
-    for (unsigned number = 0; number < POLICIES; number++) {
+    for (unsigned number = 0; number < POLICIES_PLACED; number++) {
         struct policy p;
         policy_create(number, 2 * s->gib * GIB, 1, &p);
         replay(r, name, &p, t);
