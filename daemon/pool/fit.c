@@ -127,13 +127,15 @@ unsigned fit_least(const struct fit *f, const struct records *blocks, uint64_t s
                    uint32_t *ret_least, unsigned max)
 {
     unsigned n = 0;
+    unsigned looked = 0;
     struct bin bin = bin_of((size + FIT_UNIT - 1) / FIT_UNIT);
     for (unsigned row = bin.row; row < FIT_ROWS && n < max; row++) {
         uint32_t columns = f->columns[row];
         columns &= row == bin.row ? ~UINT32_C(0) << bin.column : ~UINT32_C(0);
         for (; columns != 0 && n < max; columns &= columns - 1) {
             uint32_t i = f->head[row][__builtin_ctz(columns)];
-            for (; i != BLOCK_NONE && n < max; i = block_at(blocks, i)->next) {
+            for (; i != BLOCK_NONE && n < max && looked < max + LOOK_MAX;
+                 i = block_at(blocks, i)->next, looked++) {
                 if (block_at(blocks, i)->size >= size) {
                     ret_least[n++] = i;
                 }

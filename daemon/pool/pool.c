@@ -180,6 +180,9 @@ int pool_take(struct pool *p, uint64_t size, unsigned stream, unsigned flags, ui
     } else if ((flags & TAKE_GROW) != 0 && wasteful(p, i, size) &&
                backing_grow(p, size, &i, NULL) != 0) {
         i = find_now(p, size, stream); /* what was free may have gone back to the source */
+        if (i == BLOCK_NONE && (flags & TAKE_WAIT) != 0) {
+            i = find_waiting(p, size, stream);
+        }
         rc = i == BLOCK_NONE ? err_set(e, ERR_DEVICE_MEMORY, "the device is full") : 0;
     }
     if (rc != 0) {

@@ -12,6 +12,8 @@
  * Order. A stream's work is counted by its owner: a piece is freed at a point `seq` of a stream
  * and may be used by later work of the same stream at once, by others once pool_advance() told that
  * the stream has come to `seq`. Points of a stream never go back. `seq` 0 is always past.
+ * A piece is freed at a point that was counted after it was given, or, if it was not used, at one
+ * that is past: then whoever had the memory before may still use it, and the pool remembers that.
  *
  * Preference: same stream, then what is past, then a wait between streams, then whole free pages
  * mapped elsewhere, then new memory; then ERR_DEVICE_MEMORY. Nothing here waits on the host.
@@ -50,6 +52,7 @@ struct pool_piece {
     uint64_t asked;  /* bytes asked for */
     uint16_t tenant; /* who pays */
     uint8_t object;
+    uint8_t turn;
     bool foreign; /* may hold another tenant's bytes: clear it before its tenant can read it */
 };
 

@@ -26,6 +26,7 @@ struct slab {
     uint8_t class;
     uint8_t stream; /* which may use free objects at once */
     uint8_t after;
+    uint8_t turn[SLAB_OBJECTS]; /* counts uses of each object: tells a stale piece */
     uint8_t capacity;
 };
 

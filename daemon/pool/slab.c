@@ -198,6 +198,7 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     unsigned object = (unsigned)__builtin_ctzll(s->free);
     s->free &= s->free - 1;
     s->live |= UINT64_C(1) << object;
+    s->turn[object]++;
     if (s->free == 0) {
         list_leave(p, i);
     }
@@ -207,6 +208,7 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
                                      .block = s->block,
                                      .generation = b->generation,
                                      .object = (uint8_t)object,
+                                     .turn = s->turn[object],
                                      .foreign = claim(p, s, object, ask->tenant)};
     return 0;
 }
@@ -233,8 +235,14 @@ static int defer(struct pool *p, uint32_t slab, unsigned object, unsigned stream
 {
     uint32_t i = records_take(&p->deferred);
     if (i == RECORD_NONE) { /* as good, at the price of an order nobody asked for */
-        int rc = pool_wait(p, slab_at(p, slab)->stream, stream, seq, e);
+        struct slab *s = slab_at(p, slab);
+        if (bound(p, s) && s->after != stream) {
+            return err_set(e, ERR_NOMEM, "the pool's records are used up");
+        }
+        int rc = pool_wait(p, s->stream, stream, seq, e);
         if (rc == 0) {
+            s->after = (uint8_t)stream;
+            s->after_seq = s->after_seq > seq && bound(p, s) ? s->after_seq : seq;
             put(p, slab, object, 0);
         }
         return rc;
@@ -278,7 +286,7 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
     uint32_t i = block_at(&p->blocks, piece->block)->owner;
     struct slab *s = slab_at(p, i);
     uint64_t bit = UINT64_C(1) << (piece->object % SLAB_OBJECTS);
-    if ((s->live & bit) == 0) {
+    if ((s->live & bit) == 0 || s->turn[piece->object % SLAB_OBJECTS] != piece->turn) {
         return err_set(e, ERR_BAD_HANDLE, "a piece of %llu bytes at %#llx was freed before",
                        LL(piece->size), LL(piece->offset));
     }

@@ -205,10 +205,18 @@ uint32_t space_merge(struct pool *p, uint32_t i)
 uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq)
 {
     struct block *b = block_at(&p->blocks, i);
+    if (b->seq > p->done[b->stream]) { /* it was taken before the earlier use was past */
+        if (b->stream == stream) {
+            seq = seq > b->seq ? seq : b->seq;
+        } else if (seq <= p->done[stream]) {
+            stream = b->stream;
+            seq = b->seq;
+        }
+    }
     bool past = seq <= p->done[stream];
     b->state = past ? BLOCK_READY : BLOCK_PENDING;
-    b->stream = (uint8_t)stream;
-    b->seq = seq;
+    b->stream = past ? 0 : (uint8_t)stream;
+    b->seq = past ? 0 : seq;
     b->generation++;
     i = space_merge(p, i);
     space_enter(p, i);
@@ -218,8 +226,11 @@ uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq
 /* What was free for one stream is free for all. */
 static void settle(struct pool *p, uint32_t i)
 {
+    struct block *b = block_at(&p->blocks, i);
     space_leave(p, i);
-    block_at(&p->blocks, i)->state = BLOCK_READY;
+    b->state = BLOCK_READY;
+    b->stream = 0;
+    b->seq = 0;
     space_enter(p, space_merge(p, i));
 }
 

@@ -245,6 +245,43 @@ START_TEST(freed_memory_serves_its_stream_at_once_and_others_when_it_is_past)
 }
 END_TEST
 
+/* Stream 1 may still use what stream 2 was given and never used. */
+START_TEST(freed_unused_it_is_still_the_earlier_streams)
+{
+    uint64_t size = _i == 0 ? 1000 : 3 * MIB;
+    start(true, 256 * MIB);
+    struct pool_piece a = take(size, 1);
+    uint64_t where = a.offset;
+    give(&a, 1, 10);
+    a = take(size, 1);
+    ck_assert_uint_eq(a.offset, where);
+    give(&a, 0, 0);
+    ck_assert(_i == 0 || stats().pending > 0); /* a slab counts as handed out */
+    source.waited[2][1] = 0;
+    a = take(size, 2);
+    ck_assert(a.offset != where || source.waited[2][1] >= 10);
+    give(&a, 0, 0);
+    pool_advance(pool, 1, 10);
+    check();
+    stop();
+}
+END_TEST
+
+START_TEST(a_piece_of_a_slab_is_not_its_successor)
+{
+    start(true, 64 * MIB);
+    struct pool_piece a = take(500, 0);
+    struct pool_piece copy = a;
+    give(&a, 0, 0);
+    struct pool_piece b = take(500, 0);
+    ck_assert_uint_eq(b.offset, copy.offset);
+    ck_assert_int_eq(pool_free(pool, &copy, 0, 0, &err), ERR_BAD_HANDLE);
+    ck_assert_uint_eq(stats().live, 1);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
 START_TEST(another_stream_waits_before_memory_is_mapped)
 {
     start(true, 256 * MIB);
@@ -565,6 +602,8 @@ int main(void)
     tcase_add_test(t, a_tenant_has_its_own_limit);
     tcase_add_test(t, records_used_up_is_an_error);
     tcase_add_loop_test(t, freed_memory_serves_its_stream_at_once_and_others_when_it_is_past, 0, 2);
+    tcase_add_loop_test(t, freed_unused_it_is_still_the_earlier_streams, 0, 2);
+    tcase_add_test(t, a_piece_of_a_slab_is_not_its_successor);
     tcase_add_test(t, another_stream_waits_before_memory_is_mapped);
     tcase_add_test(t, a_tail_shares_its_page);
     tcase_add_test(t, scattered_pages_serve_a_large_request);
