@@ -9,6 +9,12 @@
 
 #include "tests/unit/pool/fake_source.h"
 
+/* The model compares each piece with each other: instrumented, that takes ten times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STEPS 1000u
+#else
+#define STEPS 3000u
+#endif
 #define STREAMS POOL_STREAMS /* at most */
 #define TENANTS 3u
 #define LIVE    400u
@@ -243,7 +249,7 @@ START_TEST(pages_behave)
     struct settings s = usual;
     s.pages = true;
     s.failing = _i % 2 == 1;
-    run((uint64_t)_i / 2 + 1, &s, 3000);
+    run((uint64_t)_i / 2 + 1, &s, STEPS);
 }
 END_TEST
 
@@ -251,7 +257,7 @@ START_TEST(blocks_behave)
 {
     struct settings s = usual;
     s.failing = _i % 2 == 1;
-    run((uint64_t)_i / 2 + 1, &s, 3000);
+    run((uint64_t)_i / 2 + 1, &s, STEPS);
 }
 END_TEST
 
@@ -292,7 +298,7 @@ START_TEST(unusual_pools_behave)
         s.bits = 16;
         break;
     }
-    run((uint64_t)_i + 100, &s, 1500);
+    run((uint64_t)_i + 100, &s, STEPS / 2);
 }
 END_TEST
 
