@@ -21,7 +21,6 @@
 #define CUDA_ENTRIES(X)                                                                            \
     X(Init, 2000, REQUIRED)                                                                        \
     X(DriverGetVersion, 2020, REQUIRED)                                                            \
-    X(GetErrorName, 6000, REQUIRED)                                                                \
     X(DeviceGetCount, 2000, REQUIRED)                                                              \
     X(DeviceGet, 2000, REQUIRED)                                                                   \
     X(DeviceGetName, 2000, REQUIRED)                                                               \

@@ -56,6 +56,17 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
     return 0;
 }
 
+/* An error that is neither a fault's nor the device's may be the question's own: what was enqueued
+ * may run on, and only the end of the process stops it. */
+static void failure_tell(const struct backend_marker *m, struct err *e)
+{
+    int rc = cuda_error(m->failure, "cuEventQuery", e);
+    if (rc != ERR_KERNEL_FAULT && e) {
+        e->code = ERR_DEVICE_LOST;
+    }
+    (void)blame(m->blamed, rc, e);
+}
+
 static enum backend_state marker_state(struct backend_marker *m, struct err *e)
 {
     const struct cuda_driver *cu = &m->device->cu;
@@ -72,7 +83,7 @@ static enum backend_state marker_state(struct backend_marker *m, struct err *e)
         }
     }
     if (m->settled == BACKEND_FAILED) {
-        (void)blame(m->blamed, cuda_error(m->failure, "cuEventQuery", e), e);
+        failure_tell(m, e);
     }
     return m->settled;
 }

@@ -194,7 +194,8 @@ static uint64_t attribute(const struct backend_module *m, const struct cuda_kern
     return rc == CUDA_SUCCESS && value > 0 ? (uint64_t)value : 0;
 }
 
-/* The driver has no count: parameters end where it knows none. */
+/* The driver has no count: parameters end where it knows none. More than can be given are counted
+ * only: the module has other kernels. */
 static int params_list(const struct backend_module *m, struct cuda_kernel *k, struct err *e)
 {
     size_t offset = 0;
@@ -203,10 +204,10 @@ static int params_list(const struct backend_module *m, struct cuda_kernel *k, st
     CUresult rc = CUDA_SUCCESS;
     while ((rc = m->device->cu.FuncGetParamInfo(k->function, count, &offset, &size)) ==
            CUDA_SUCCESS) {
-        if (count == CUDA_PARAMS_MAX) {
-            return err_set(e, ERR_LIMIT, "more than %u parameters", CUDA_PARAMS_MAX);
+        if (count < CUDA_PARAMS_MAX) {
+            k->param_size[count] = (uint32_t)size;
         }
-        k->param_size[count++] = (uint32_t)size;
+        count++;
     }
     k->param_count = count;
     return rc == CUDA_ERROR_INVALID_VALUE ? 0 : cuda_error(rc, "cuFuncGetParamInfo", e);
@@ -240,10 +241,15 @@ int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_ke
         return err_set(e, ERR_NOT_FOUND, "the module has no kernel \"%s\"", entry);
     }
     int rc = kernel_describe(m, k, e);
-    if (rc == 0) {
-        *ret_kernel = k;
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    if (k->param_count > CUDA_PARAMS_MAX) {
+        return err_set(e, ERR_LIMIT, "kernel %s takes %u parameters, %u at most can be given",
+                       entry, k->param_count, CUDA_PARAMS_MAX);
+    }
+    *ret_kernel = k;
+    return 0;
 }
 
 static unsigned module_kernel_count(struct backend_module *m)

@@ -9,9 +9,9 @@
 struct cuda_kernel {
     char *name; /* owned */
     CUfunction function;
-    struct bytes kinds; /* of its parameters, see binary.h; the module's */
-    bool described;     /* what follows is known: it is asked for at first use */
-    unsigned param_count;
+    struct bytes kinds;                   /* of its parameters, see binary.h; the module's */
+    bool described;                       /* what follows is known: it is asked for at first use */
+    unsigned param_count;                 /* above CUDA_PARAMS_MAX it cannot be launched */
     uint32_t param_size[CUDA_PARAMS_MAX]; /* bytes */
     uint64_t max_group;                   /* work items, by what the kernel uses */
     uint64_t shared;                      /* bytes of shared memory it declares */
@@ -26,7 +26,7 @@ struct backend_module {
     unsigned kernel_count;
 };
 
-/* The described kernel. ERR_NOT_FOUND. */
+/* The described kernel. ERR_NOT_FOUND; ERR_LIMIT if its parameters are too many for a launch. */
 int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
                      struct err *e);
 /* In groups of the size that suits it best, in parts of a million of what a unit holds; 0 where the

@@ -52,13 +52,14 @@ int opencl_mark(struct backend_stream *s, struct backend_marker **ret_marker, st
     return 0;
 }
 
-/* CL_COMPLETE (0), a larger number for what has not ended, or a negative error. */
+/* CL_COMPLETE (0), a larger number for what has not ended, or a negative error. An event that
+ * cannot be asked may not have ended. */
 static cl_int event_status(const struct backend_device *d, cl_event event)
 {
     cl_int status = CL_QUEUED;
     cl_int rc =
         d->cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
-    return rc == CL_SUCCESS ? status : rc;
+    return rc == CL_SUCCESS ? status : CL_QUEUED;
 }
 
 /* The last event's end says that all have ended, and a driver may run on after one that failed: so

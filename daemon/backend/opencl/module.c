@@ -145,10 +145,8 @@ static int kernel_describe(struct backend_module *m, struct opencl_kernel *k, st
     if (rc != CL_SUCCESS) {
         return opencl_error(rc, "clGetKernelInfo", e);
     }
-    if (k->arg_count > OPENCL_ARGS_MAX) {
-        return err_set(e, ERR_LIMIT, "%u arguments, %u at most", k->arg_count, OPENCL_ARGS_MAX);
-    }
-    for (cl_uint i = 0; i < k->arg_count; i++) {
+    /* one with more cannot be launched, but the module has other kernels */
+    for (cl_uint i = 0; i < k->arg_count && i < OPENCL_ARGS_MAX; i++) {
         k->kind[i] = (uint8_t)opencl_arg_kind(cl, k->kernel, i);
     }
     cl_device_id device = m->device->id.device;
@@ -193,6 +191,10 @@ int opencl_kernel_find(struct backend_module *m, const char *entry,
     if (rc != 0) {
         err_wrap(e, "kernel %s", entry);
         return rc;
+    }
+    if (k->arg_count > OPENCL_ARGS_MAX) {
+        return err_set(e, ERR_LIMIT, "kernel %s takes %u arguments, %u at most can be given", entry,
+                       k->arg_count, OPENCL_ARGS_MAX);
     }
     *ret_kernel = k;
     return 0;

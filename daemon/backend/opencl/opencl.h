@@ -154,9 +154,9 @@ enum opencl_arg_kind {
 };
 
 struct opencl_kernel {
-    const char *name; /* the module's */
-    cl_kernel kernel; /* made at first use */
-    cl_uint arg_count;
+    const char *name;              /* the module's */
+    cl_kernel kernel;              /* made at first use */
+    cl_uint arg_count;             /* above OPENCL_ARGS_MAX it cannot be launched */
     uint8_t kind[OPENCL_ARGS_MAX]; /* enum opencl_arg_kind; a driver may follow what it takes for a
                                       buffer's address */
     size_t required_local[3];      /* 0: free */

@@ -477,6 +477,22 @@ START_TEST(a_device_that_is_gone_is_lost)
 }
 END_TEST
 
+/* An error of the question itself: the kernel may run on, so only the end of the process is safe.
+ */
+START_TEST(a_marker_that_cannot_be_asked_ends_the_device)
+{
+    struct err e = ERR_INIT;
+    start("cuEventQuery@1=CUDA_ERROR_INVALID_VALUE", "");
+    struct backend_module *m = module_of(nothing);
+    ck_assert_int_eq(launch(m, "fake_nothing", 1, 1, &e), 0);
+    struct backend_marker *marker = mark();
+    ck_assert_int_eq(settle(marker, &e), BACKEND_FAILED);
+    fails(e.code, &e, ERR_DEVICE_LOST, "cuEventQuery");
+    ck_assert_int_eq(cuda->marker->state(marker, NULL), BACKEND_FAILED);
+    _exit(0);
+}
+END_TEST
+
 START_TEST(an_armed_marker_calls)
 {
     const struct timespec pause = {0, 1000000};
@@ -585,6 +601,35 @@ START_TEST(kernels_that_nobody_could_name_are_left_out)
 }
 END_TEST
 
+START_TEST(a_kernel_of_too_many_parameters_spoils_no_other)
+{
+    enum { PARAMS = 70 };
+    struct capbuf text;
+    struct backend_kernel kernel;
+    struct err e = ERR_INIT;
+    start("", "");
+    capbuf_init(&text, MIB);
+    ck_assert(capbuf_printf(&text, PTX_HEAD ".visible .entry fake_nothing_many("));
+    for (unsigned i = 0; i < PARAMS; i++) {
+        ck_assert(capbuf_printf(&text, "%s.param .u32 p%u", i > 0 ? ", " : "", i));
+    }
+    ck_assert(capbuf_printf(&text, ")\n{\nret;\n}\n.visible .entry fake_nothing()\n{\nret;\n}\n"));
+    ck_assert(capbuf_append(&text, "", 1));
+    struct backend_module *m = module_of((const char *)text.data);
+    ck_assert_uint_eq(cuda->module->kernel_count(m), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_msg(cuda->module->kernel(m, i, &kernel, &e) == 0, "%s", e.text);
+        ck_assert_uint_eq(kernel.arg_count, i == 0 ? 0 : PARAMS);
+    }
+    fails(launch(m, "fake_nothing_many", 1, 1, &e), &e, ERR_LIMIT, "70 parameters");
+    ck_assert_int_eq(launch(m, "fake_nothing", 1, 1, NULL), 0);
+    drain();
+    cuda->module->unload(m);
+    capbuf_finish(&text);
+    stop();
+}
+END_TEST
+
 /* ---- the suite ------------------------------------------------------------------------------- */
 
 int main(void)
@@ -612,11 +657,13 @@ int main(void)
     tcase_add_test(t, arguments_are_checked_before_the_launch);
     tcase_add_loop_test(t, a_fault_ends_the_device, 0, 10);
     tcase_add_test(t, a_device_that_is_gone_is_lost);
+    tcase_add_test(t, a_marker_that_cannot_be_asked_ends_the_device);
     tcase_add_test(t, an_armed_marker_calls);
     tcase_add_test(t, images_that_are_none_are_refused);
     tcase_add_test(t, a_module_of_ten_thousand_kernels);
     tcase_add_test(t, a_kernel_is_loaded_before_its_launch);
     tcase_add_test(t, kernels_that_nobody_could_name_are_left_out);
+    tcase_add_test(t, a_kernel_of_too_many_parameters_spoils_no_other);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -29,7 +29,10 @@ static const char source[] =
     "    y[get_global_id(1) * get_global_size(0) + get_global_id(0)] =\n"
     "        (uint)(get_local_size(0) * 100 + get_local_size(1) * 10 + get_local_size(2));\n"
     "}\n"
-    "__kernel void nothing(__global const uint *x, __global uint *y) { y[0] = x ? 1 : 2; }\n";
+    "__kernel void nothing(__global const uint *x, __global uint *y) { y[0] = x ? 1 : 2; }\n"
+    "#define FOUR(a) int a##0, int a##1, int a##2, int a##3\n"
+    "__kernel void many(__global uint *y, FOUR(a), FOUR(b), FOUR(c), FOUR(d), FOUR(e), FOUR(f),\n"
+    "                   FOUR(g), FOUR(h)) { y[0] = a0; }\n";
 
 static const struct backend *b;
 static struct backend_device *device;
@@ -182,6 +185,23 @@ START_TEST(required_group_sizes_are_kept)
 }
 END_TEST
 
+/* It was loaded with the others, which can be. */
+START_TEST(a_kernel_of_too_many_arguments_cannot_be_launched)
+{
+    struct err e = ERR_INIT;
+    struct backend_kernel kernel;
+    unsigned count = b->module->kernel_count(module);
+    unsigned many = 0;
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_msg(b->module->kernel(module, i, &kernel, &e) == 0, "%s", e.text);
+        many += strcmp(kernel.entry, "many") == 0 && kernel.arg_count == 33;
+    }
+    ck_assert_uint_eq(many, 1);
+    const struct backend_launch l = {.global = {1, 1, 1}};
+    ck_assert_int_eq(b->stream->launch(stream, module, "many", &l, &e), ERR_LIMIT);
+}
+END_TEST
+
 START_TEST(a_null_pointer_can_be_passed)
 {
     struct err e = ERR_INIT;
@@ -212,6 +232,7 @@ static void add(Suite *suite, const char *name, void (*setup)(void))
     tcase_add_test(t, local_memory_is_an_argument);
     tcase_add_test(t, required_group_sizes_are_kept);
     tcase_add_test(t, a_null_pointer_can_be_passed);
+    tcase_add_test(t, a_kernel_of_too_many_arguments_cannot_be_launched);
     suite_add_tcase(suite, t);
 }
 
