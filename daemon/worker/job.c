@@ -276,13 +276,17 @@ static int temps_read(struct job *j, const struct msg_f_job *msg, struct err *e)
     return 0;
 }
 
-static void after_read(struct job *j, const struct msg_f_job *msg)
+static int after_read(struct job *j, const struct msg_f_job *msg, struct err *e)
 {
     struct proto_iter it = proto_iter_of(msg->after);
     struct proto_jobref ref;
     while (j->after_count < FRAME_AFTER_MAX && proto_list_next(&it, &schema_jobref, &ref)) {
+        if (ref.job == j->id) {
+            return err_set(e, ERR_PROTOCOL, "job %" PRIu64 " is to run after itself", j->id);
+        }
         j->after[j->after_count++] = ref.job;
     }
+    return 0;
 }
 
 static uint64_t mentions(const struct msg_f_job *msg)
@@ -337,8 +341,8 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
     if (msg->meta.size > 0) {
         memcpy(j->meta, msg->meta.data, msg->meta.size);
     }
-    after_read(j, msg);
-    int rc = temps_read(j, msg, e);
+    int rc = after_read(j, msg, e);
+    rc = rc == 0 ? temps_read(j, msg, e) : rc;
     rc = rc == 0 ? steps_check(scope, j, msg, e) : rc;
     rc = rc == 0 ? temps_alloc(scope, j, e) : rc;
     if (rc != 0) {

@@ -316,10 +316,14 @@ static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *
     struct msg_f_inventory msg;
     (void)fds;
     int rc = proto_decode(&schema_msg_f_inventory, frame, &msg, e);
-    rc = rc == 0 ? answer_ready(&s->channel, &s->device, s->build, e) : rc;
-    return rc == 0
-               ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
-               : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = answer_ready(&s->channel, &s->device, s->build, e);
+    rc = rc == 0 ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
+                 : rc;
+    must_send(s, rc, e); /* half an inventory has no end that the front would wait for */
+    return 0;
 }
 
 static int on_pool(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
@@ -327,10 +331,14 @@ static int on_pool(struct server *s, struct bytes frame, struct frame_fds *fds, 
     struct msg_f_pool msg;
     (void)fds;
     int rc = proto_decode(&schema_msg_f_pool, frame, &msg, e);
-    if (rc == 0 && msg.trim != 0) {
+    if (rc != 0) {
+        return rc;
+    }
+    if (msg.trim != 0) {
         memory_trim(&s->device.memory);
     }
-    return rc == 0 ? answer_pool(&s->channel, &s->device.memory, e) : rc;
+    must_send(s, answer_pool(&s->channel, &s->device.memory, e), e);
+    return 0;
 }
 
 static int on_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)

@@ -1,5 +1,6 @@
 #include "daemon/worker/transfer.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -32,6 +33,18 @@ static int enqueue(struct device *dev, enum transfer_kind kind, const struct buf
     }
 }
 
+/* What was enqueued and has no marker is never known to be over: its memory stays where it is until
+ * the process ends. */
+static int unmarked(struct buffer *b, struct memfd *host, struct err *e)
+{
+    buffer_use(b);
+    if (host != NULL) {
+        *host = MEMFD_NONE;
+    }
+    e->code = ERR_DEVICE_LOST;
+    return err_wrap(e, "marking the end of a copy of buffer %" PRIu64, b->id);
+}
+
 int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
                    struct memfd *host, struct err *e)
 {
@@ -40,10 +53,13 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
         return err_set(e, ERR_NOMEM, "transfer");
     }
     int rc = enqueue(t->device, kind, b, host, e);
-    rc = rc == 0 ? device_mark(t->device, t->device->service, &x->marker, e) : rc;
     if (rc != 0) {
         free(x);
         return rc;
+    }
+    if (device_mark(t->device, t->device->service, &x->marker, e) != 0) {
+        free(x);
+        return unmarked(b, host, e);
     }
     x->kind = kind;
     x->buffer = b;

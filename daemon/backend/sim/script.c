@@ -4,8 +4,8 @@
 
 #include "daemon/backend/sim/script.h"
 
-static const char *const ops[SIM_OP_COUNT] = {"open", "alloc", "load", "write",
-                                              "read", "copy",  "fill", "launch"};
+static const char *const ops[SIM_OP_COUNT] = {"open", "alloc", "load",   "write", "read",
+                                              "copy", "fill",  "launch", "mark"};
 static const char *const actions[] = {"ok", "fail", "fault", "lost", "hang", "nomem", "crash"};
 
 const char *sim_op_name(enum sim_op op)

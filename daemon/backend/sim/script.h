@@ -1,7 +1,7 @@
 /*
  * Scripted faults: "write:3=fail;launch:5=hang;alloc:2+=nomem;open:1=fail". Each rule is
  * operation:N=action: the Nth call of that operation, or with N+ that one and all after it; `*` is
- * 1+. Operations: open alloc load write read copy fill launch. Actions: fail (an error, or the
+ * 1+. Operations: open alloc load write read copy fill launch mark. Actions: fail (an error, or the
  * marker fails), fault (ERR_KERNEL_FAULT, and the device with it), lost (ERR_DEVICE_LOST,
  * likewise), hang (never done), nomem (ERR_DEVICE_MEMORY), crash (the process aborts). Thread:
  * calls are counted under the device's lock.
@@ -16,8 +16,18 @@
 
 #define SCRIPT_RULES_MAX 32u
 
-enum sim_op { SIM_OPEN, SIM_ALLOC, SIM_LOAD, SIM_WRITE, SIM_READ, SIM_COPY, SIM_FILL, SIM_LAUNCH };
-#define SIM_OP_COUNT 8u
+enum sim_op {
+    SIM_OPEN,
+    SIM_ALLOC,
+    SIM_LOAD,
+    SIM_WRITE,
+    SIM_READ,
+    SIM_COPY,
+    SIM_FILL,
+    SIM_LAUNCH,
+    SIM_MARK
+};
+#define SIM_OP_COUNT 9u
 
 enum sim_action { SIM_OK, SIM_FAIL, SIM_FAULT, SIM_LOST, SIM_HANG, SIM_NOMEM, SIM_CRASH };
 

@@ -179,9 +179,21 @@ static int stream_launch(struct backend_stream *s, struct backend_module *m, con
     return 0;
 }
 
+static int mark_scripted(struct backend_device *d, struct err *e)
+{
+    pthread_mutex_lock(&d->lock);
+    enum sim_action action = script_next(&d->config.script, SIM_MARK);
+    pthread_mutex_unlock(&d->lock);
+    return sim_action_error(action, SIM_MARK, e);
+}
+
 static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
 {
     struct sim_command *c = NULL;
+    int scripted = mark_scripted(s->device, e);
+    if (scripted != 0) {
+        return scripted;
+    }
     struct backend_marker *m = calloc(1, sizeof *m);
     if (!m) {
         return err_set(e, ERR_NOMEM, "a marker");

@@ -586,6 +586,46 @@ START_TEST(a_lost_device_ends_the_worker)
 }
 END_TEST
 
+/* The first marker is that of the check while the device is opened. A copy that was begun and has
+ * no marker is never known to be over: nothing of it may be used again. */
+START_TEST(a_copy_without_a_marker_ends_the_worker)
+{
+    struct fake f;
+    struct err e = ERR_INIT;
+    struct msg_w_buffer answer;
+    struct memfd host = MEMFD_NONE;
+    start_scripted(&f, "mark:2=fail");
+    ck_assert(!f.absent);
+    if (_i == 0) {
+        ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), ERR_DEVICE_LOST);
+    } else {
+        struct msg_f_buffer_seal msg = {.id = 1, .size = 4096};
+        ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+        ck_assert_int_eq(memfd_create_sealed("host", 4096, &host, &e), 0);
+        fake_send(&f, &schema_msg_f_buffer_seal, &msg, host.fd);
+        fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+        ck_assert_int_eq(answer.code, ERR_DEVICE_LOST);
+    }
+    int status = fake_reap(&f);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 70);
+    memfd_finish(&host);
+    fake_finish(&f);
+}
+END_TEST
+
+START_TEST(a_job_after_itself_is_refused)
+{
+    struct fake f;
+    struct job_draft d;
+    start_scripted(&f, "");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_PROTOCOL);
+    fake_stop(&f);
+}
+END_TEST
+
 /* A job that takes long is told of; a worker ends when asked even so. */
 START_TEST(a_hanging_job_is_told_of)
 {
@@ -666,6 +706,8 @@ int main(void)
     tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
     tcase_add_test(process, a_missing_device_is_absent);
     tcase_add_test(faults, a_failure_is_its_own);
+    tcase_add_loop_test(faults, a_copy_without_a_marker_ends_the_worker, 0, 2);
+    tcase_add_test(faults, a_job_after_itself_is_refused);
     tcase_add_loop_test(faults, a_lost_device_ends_the_worker, 0, 2);
     tcase_add_test(faults, a_hanging_job_is_told_of);
     tcase_add_test(faults, what_cannot_be_zeroed_is_no_buffer);
