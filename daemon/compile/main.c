@@ -141,7 +141,7 @@ static int process_prepare(struct scratch *scratch, struct err *e)
         return err_errno(e, ERR_IO, "giving up new privileges");
     }
     int rc = scratch_enter(scratch, e);
-    if (rc == 0 && setenv("POCL_CACHE_DIR", scratch->path, 0) != 0) {
+    if (rc == 0 && setenv("POCL_CACHE_DIR", scratch->path, 1) != 0) {
         rc = err_errno(e, ERR_NOMEM, "setting the compiler's cache");
     }
     return rc;

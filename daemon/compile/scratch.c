@@ -1,6 +1,7 @@
 #include "daemon/compile/scratch.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdbool.h>
@@ -9,12 +10,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PREFIX     "gpud-compile."
 #define LOCK       "lock"
 #define SWEPT_MAX  16 /* a compilation has better things to do */
 #define OPEN_FILES 16
+#define NO_LOCK_S  600 /* so old without a lock: it will get none */
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -60,7 +63,7 @@ static bool abandoned(const char *dir)
     }
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        return false;
+        return errno == ENOENT && st.st_mtime < time(NULL) - NO_LOCK_S;
     }
     bool free_now = flock(fd, LOCK_EX | LOCK_NB) == 0;
     (void)close(fd);

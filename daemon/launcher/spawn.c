@@ -58,12 +58,18 @@ static bool limit_set(int resource, uint64_t value)
 #define CPU_GRACE_S 5u
 
 /* At its soft limit a process is told by SIGXCPU what ends it, and each second anew; at the hard
- * one it is just killed. LLVM has a handler that makes light of the first. */
+ * one it is just killed. LLVM has a handler that makes light of the first. A hard limit that is
+ * lower already stays: only root could raise it. */
 static bool cpu_set(uint64_t seconds)
 {
-    struct rlimit limit = {.rlim_cur = seconds, .rlim_max = seconds + CPU_GRACE_S};
-    return seconds > RLIM_INFINITY - CPU_GRACE_S ? limit_set(RLIMIT_CPU, seconds)
-                                                 : setrlimit(RLIMIT_CPU, &limit) == 0;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CPU, &limit) != 0) {
+        return false;
+    }
+    rlim_t hard = seconds < RLIM_INFINITY - CPU_GRACE_S ? seconds + CPU_GRACE_S : RLIM_INFINITY;
+    limit.rlim_max = hard < limit.rlim_max ? hard : limit.rlim_max;
+    limit.rlim_cur = limit.rlim_max > CPU_GRACE_S ? limit.rlim_max - CPU_GRACE_S : limit.rlim_max;
+    return setrlimit(RLIMIT_CPU, &limit) == 0;
 }
 
 /* NPROC counts all processes of the user, so it would limit others; the group is killed instead. */

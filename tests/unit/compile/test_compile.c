@@ -1,12 +1,15 @@
 /* gpud-compile as a process. Where there is no OpenCL only simulated devices are asked. */
 #include <check.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/shape.h"
@@ -214,6 +217,27 @@ START_TEST(what_is_unknown_is_refused)
 }
 END_TEST
 
+/* What a compiler left behind that was killed before it had a lock; a new one may be about to. */
+START_TEST(old_folders_without_a_lock_are_removed)
+{
+    static const char *const NAME[] = {"gpud-compile.older1", "gpud-compile.newer1"};
+    const struct timespec times[2] = {{.tv_sec = time(NULL) - 3600}, {.tv_sec = time(NULL) - 3600}};
+    struct compile_response r;
+    struct memfd m = MEMFD_NONE;
+    int dir = open(tmpdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_ge(dir, 0);
+    ck_assert_int_eq(mkdirat(dir, NAME[0], 0700), 0);
+    ck_assert_int_eq(mkdirat(dir, NAME[1], 0700), 0);
+    ck_assert_int_eq(utimensat(dir, NAME[0], times, 0), 0);
+    fake_compile("sim", "", LANG_PTX, "x.ptx", text("x"), &r, &m);
+    memfd_finish(&m);
+    ck_assert_int_eq(faccessat(dir, NAME[0], F_OK, 0), -1);
+    ck_assert_int_eq(faccessat(dir, NAME[1], F_OK, 0), 0);
+    ck_assert_int_eq(unlinkat(dir, NAME[1], AT_REMOVEDIR), 0);
+    (void)close(dir);
+}
+END_TEST
+
 /* A request that is no message is answered, not obeyed. */
 START_TEST(a_bad_request_is_answered)
 {
@@ -258,6 +282,7 @@ int main(void)
         fprintf(stderr, "no OpenCL device: its compiler is not tested\n");
     }
     tcase_add_test(all, what_is_unknown_is_refused);
+    tcase_add_test(all, old_folders_without_a_lock_are_removed);
     tcase_add_test(all, a_bad_request_is_answered);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

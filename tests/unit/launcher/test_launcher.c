@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -367,6 +368,24 @@ START_TEST(a_compiler_has_its_processor_time)
 }
 END_TEST
 
+/* A hard limit that the launcher has itself is not raised, whoever it runs as. */
+START_TEST(a_lower_limit_of_processor_time_stays)
+{
+    const struct rlimit lower = {.rlim_cur = 6, .rlim_max = 6};
+    struct bench b;
+    struct memfd m = memory();
+    ck_assert_int_eq(setrlimit(RLIMIT_CPU, &lower), 0);
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    compiler_start(&b, 4, "spin", m.fd, (struct msg_l_compiler){.cpu_s = 1000});
+    int status = expect_end(&b, 4, false);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(WTERMSIG(status), SIGXCPU);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
 /* The helper goes up to each limit and beyond it, and says what did not end where it should. */
 START_TEST(a_compiler_has_its_limits)
 {
@@ -607,6 +626,7 @@ int main(void)
     tcase_add_test(all, another_front_adopts);
     tcase_add_test(all, a_compiler_has_its_time);
     tcase_add_test(all, a_compiler_has_its_processor_time);
+    tcase_add_test(all, a_lower_limit_of_processor_time_stays);
     tcase_add_test(all, a_compiler_has_its_limits);
     tcase_add_test(all, quit_leaves_no_process);
     tcase_add_test(all, workers_die_with_the_launcher);
