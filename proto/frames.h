@@ -134,8 +134,9 @@ enum frame_ref_tag {
     L(temps, WTEMP, 1024)                                                                          \
     L(steps, WSTEP, 4096)                                                                          \
     B(meta, FRAME_META_MAX)
-/* The answer of this job was taken: forget it. */
-#define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
+/* The answer of this job was taken: forget it. keep: it was not, but its staging memory is needed:
+ * stay aware that it ran. */
+#define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX) U(keep, 1)
 /* Tell all that you are and hold: W_READY, W_HELD_* …, then W_HELD_END. */
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L) U(trim, 1)
@@ -192,9 +193,10 @@ enum frame_ref_tag {
 #define MSG_W_HELD_BUFFER(U, I, S, B, L)                                                           \
     U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) B(meta, FRAME_META_MAX)
 #define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
-/* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE */
+/* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE;
+ * gone: its staging memory is no longer its own */
 #define MSG_W_HELD_JOB(U, I, S, B, L)                                                              \
-    U(job, UINT64_MAX) U(stream, 255) U(finished, 1) B(meta, FRAME_META_MAX)
+    U(job, UINT64_MAX) U(stream, 255) U(finished, 1) U(gone, 1) B(meta, FRAME_META_MAX)
 #define MSG_W_HELD_END(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_POOL(U, I, S, B, L)                                                                  \
     U(size, UINT64_MAX)                                                                            \

@@ -48,20 +48,22 @@ static int check_room(struct front *f, const struct session *s, struct err *e)
     return 0;
 }
 
-/* Inputs stay in memory until their job has ended: all of them together are bounded, too. */
-static int check_bytes(struct front *f, const struct job *j, struct err *e)
+/* Requests stay in memory until their job has ended: all of them together are bounded, too. */
+static int check_bytes(struct front *f, const struct request *r, struct job *j, struct err *e)
 {
     uint64_t limit = f->config.staging_input_bytes;
+    uint64_t charged = r->size; /* inputs, names, steps: all of it is kept */
     if (j->work.input_bytes > limit) {
         return err_set(e, ERR_LIMIT, "inputs of %llu bytes, staging memory has %llu",
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
-    if (f->input_bytes + j->work.input_bytes > limit) {
+    if (f->input_bytes > 0 && f->input_bytes + charged > limit) {
         return refuse(f, e,
-                      err_set(e, ERR_BUSY, "inputs of unfinished jobs take %llu of %llu bytes",
+                      err_set(e, ERR_BUSY, "requests of unfinished jobs take %llu of %llu bytes",
                               (unsigned long long)f->input_bytes, (unsigned long long)limit),
                       RETRY_NS);
     }
+    j->charged = charged;
     return 0;
 }
 
@@ -159,7 +161,7 @@ static void enter(struct request_context *c, struct job *j)
     f->job_count++;
     f->queued_count++;
     f->count.submitted++;
-    f->input_bytes += j->work.input_bytes;
+    f->input_bytes += j->charged;
     j->tenant->jobs_submitted++;
     c->s->jobs++;
     c->o->job = j->id;
@@ -208,7 +210,7 @@ int request_submit(struct request_context *c, struct err *e)
         rc = job_frame_check(j, true, e);
     }
     if (rc == 0) {
-        rc = check_bytes(f, j, e);
+        rc = check_bytes(f, c->r, j, e);
     }
     if (rc == 0) {
         rc = bind_device(f, j, c->r->msg.submit.device, e);

@@ -283,7 +283,9 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
     j->tenant = j->session != NULL ? j->session->tenant : NULL;
     take_uses(f, j, &m);
     take_outputs(j, &m);
-    take_staging(d, j, &m);
+    if (held->gone == 0) {
+        take_staging(d, j, &m);
+    }
     if (hazard_enter(j, NULL) != 0) {
         job_destroy(j);
         return;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/front/session.h"
 #include "proto/codec.h"
 
 void buffer_set_state(struct buffer *b, enum buffer_state state)
@@ -100,10 +101,11 @@ bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq)
     *o = (struct buffer_opener){.next = b->opener, .session = s, .seq = seq};
     b->opener = o;
     b->openers++;
+    s->opens++;
     return true;
 }
 
-bool buffer_opener_remove(struct buffer *b, const struct session *s)
+bool buffer_opener_remove(struct buffer *b, struct session *s)
 {
     for (struct buffer_opener **at = &b->opener; *at != NULL; at = &(*at)->next) {
         if ((*at)->session == s) {
@@ -111,6 +113,7 @@ bool buffer_opener_remove(struct buffer *b, const struct session *s)
             *at = o->next;
             free(o);
             b->openers--;
+            s->opens--;
             return true;
         }
     }

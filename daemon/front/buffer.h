@@ -55,10 +55,11 @@ struct buffer {
     unsigned device; /* index */
     struct spans defined;
     bool sealed;
-    int host_fd;                   /* sealed: memfd with the content, owned; -1 */
-    bool freed;                    /* the handle is gone; memory goes when the last job is done */
-    struct op *pending;            /* create or seal that waits for the worker */
-    bool seal_wanted;              /* a seal that waits for writers */
+    bool sealing;       /* asked of the worker, and not answered: host_fd is not filled */
+    int host_fd;        /* sealed: memfd with the content, owned; -1 */
+    bool freed;         /* the handle is gone; memory goes when the last job is done */
+    struct op *pending; /* create or seal that waits for the worker */
+    bool seal_wanted;   /* a seal that waits for writers */
     char name[PROTO_NAME_MAX + 1]; /* published, else "" */
     unsigned rights;
     uint64_t linger_ns;
@@ -85,7 +86,7 @@ struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *te
                             const char *name);
 bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq); /* false: no memory */
 /* The newest of the session's; false: it has none. */
-bool buffer_opener_remove(struct buffer *b, const struct session *s);
+bool buffer_opener_remove(struct buffer *b, struct session *s);
 /* Frees the struct (and the host copy), which must be out of every table. */
 void buffer_destroy(struct buffer *b);
 

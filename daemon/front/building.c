@@ -139,6 +139,9 @@ static int keep_binary(struct build *b, struct bytes binary, struct hash key, st
     if (binary.size > 0) {
         memcpy(m.data, binary.data, binary.size);
     }
+    if (b->binary_fd >= 0) { /* made before, and then it could not be loaded */
+        (void)close(b->binary_fd);
+    }
     b->binary_fd = m.fd;
     b->binary_size = binary.size;
     b->hash = key;

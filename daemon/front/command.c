@@ -91,12 +91,15 @@ void command_buffer_seal(struct front *f, struct buffer *b)
         struct op *o = b->pending;
         b->pending = NULL;
         b->sealed = false;
-        f->hooks.answer_error(f, o, &e, (struct bytes){0});
+        if (o != NULL) {
+            f->hooks.answer_error(f, o, &e, (struct bytes){0});
+        }
         return;
     }
     struct frame_fds fds = {.fd = {host.fd}, .count = 1};
     struct msg_f_buffer_seal m = {.id = b->handle, .size = device_bytes(b)};
     rc = link_send(d->link, &schema_msg_f_buffer_seal, &m, &fds, &e);
+    b->sealing = true;
     b->host_fd = host.fd;
     host.fd = -1; /* the buffer keeps it; the mapping is not needed */
     memfd_finish(&host);
@@ -177,6 +180,16 @@ void command_retire(struct front *f, struct job *j)
     struct device *d = j->device;
     if (d != NULL && d->link != NULL && d->epoch == j->epoch) {
         struct msg_f_retire m = {.job = j->id};
+        (void)link_send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
+    }
+}
+
+void command_outputs_gone(struct front *f, struct job *j)
+{
+    (void)f;
+    struct device *d = j->device;
+    if (d->link != NULL) {
+        struct msg_f_retire m = {.job = j->id, .keep = 1};
         (void)link_send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
     }
 }

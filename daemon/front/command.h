@@ -15,6 +15,7 @@ int command_module_load(struct device *d, const struct build *b, struct err *e);
 void command_module_unload(struct device *d, uint64_t module);
 void command_job(struct front *f, struct job *j);
 void command_retire(struct front *f, struct job *j);
+void command_outputs_gone(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);
 int command_inventory(struct device *d, uint64_t nonce, struct err *e);
 

@@ -214,7 +214,9 @@ static int add_outputs(const struct job *j, struct capbuf *out, uint64_t *ret_co
         const struct work_output *o = &j->work.outputs[i];
         struct proto_output output = {.step = o->step, .arg = o->arg};
         if (o->size > 0 && j->output == RANGE_NONE) {
-            return err_set(e, ERR_INTERNAL, "the outputs of job %llu are gone",
+            return err_set(e, ERR_LIMIT,
+                           "job %llu has run; its outputs are gone: their memory was needed before "
+                           "the answer was taken",
                            (unsigned long long)j->id);
         }
         if (o->size > 0) {
@@ -246,7 +248,16 @@ int completion_result(const struct job *j, struct capbuf *out, struct err *e)
     uint64_t count = 0;
     capbuf_init(&outputs, PROTO_MESSAGE_MAX);
     capbuf_init(&timings, 65536);
-    int rc = add_outputs(j, &outputs, &count, e);
+    struct err why = j->error;
+    int rc = add_outputs(j, &outputs, &count, &why);
+    if (rc == ERR_LIMIT) { /* that is its answer */
+        why.effects = ERR_EFFECTS_MAYBE;
+        capbuf_reset(&outputs);
+        count = 0;
+        rc = 0;
+    } else if (rc != 0 && e != NULL) {
+        *e = why;
+    }
     if (rc == 0) {
         rc = add_timings(j, &timings, e);
     }
@@ -254,13 +265,13 @@ int completion_result(const struct job *j, struct capbuf *out, struct err *e)
         uint64_t began = j->started_ns > 0 ? j->started_ns : j->ended_ns;
         struct proto_result r = {
             .job = j->id,
-            .code = j->state == JOB_DONE ? 0 : j->error.code,
-            .vendor = j->error.vendor,
-            .step = j->error.code != 0 ? j->error.step : -1,
-            .arg = j->error.code != 0 ? j->error.arg : -1,
-            .effects = (uint64_t)j->error.effects,
-            .retry_after_ns = j->error.retry_after_ns,
-            .text = bytes_str(j->error.text),
+            .code = why.code,
+            .vendor = why.vendor,
+            .step = why.code != 0 ? why.step : -1,
+            .arg = why.code != 0 ? why.arg : -1,
+            .effects = (uint64_t)why.effects,
+            .retry_after_ns = why.retry_after_ns,
+            .text = bytes_str(why.text),
             .outputs = proto_list_of(&outputs, count),
             .device = j->device != NULL ? j->device->index + 1 : 0,
             .queued_ns = began > j->submitted_ns ? began - j->submitted_ns : 0,

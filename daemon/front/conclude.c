@@ -88,6 +88,28 @@ static void taint_readers(const struct job *j)
     }
 }
 
+/* One that ended before it ran has changed nothing. Those behind it that were to read what it would
+ * have written must not read what was there before. They are queued, as it was. */
+static void starve_readers(struct front *f, const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        const struct work_use *u = &j->work.uses[i];
+        struct spans bad = {.count = 0};
+        if ((u->access & ACCESS_OUT) != 0) {
+            spans_add(&bad, u->write_begin, u->write_end);
+        }
+        for (struct job *k = f->jobs; k != NULL && bad.count > 0; k = k->hh.next) { /* by age */
+            bool behind = k->id > j->id && k->state == JOB_QUEUED;
+            const struct work_use *v = behind ? use_of(k, u->buffer) : NULL;
+            if (v != NULL && reads_of(k, v, &bad)) {
+                k->starved = true;
+            } else if (v != NULL && (v->access & ACCESS_OUT) != 0 && v->fills) {
+                spans_remove(&bad, v->write_begin, v->write_end);
+            }
+        }
+    }
+}
+
 void buffer_settle(struct front *f, struct buffer *b)
 {
     if (!b->freed || b->users > 0) {
@@ -150,7 +172,7 @@ static void count_end(struct front *f, const struct job *j)
     }
 }
 
-void job_release(struct front *f, struct job *j)
+static void free_ranges(struct job *j)
 {
     struct device *d = j->device;
     if (d != NULL && j->input != RANGE_NONE) {
@@ -161,9 +183,38 @@ void job_release(struct front *f, struct job *j)
         (void)range_free(&d->output_range, j->output);
         j->output = RANGE_NONE;
     }
+}
+
+static bool in_ledger(const struct job *j)
+{
+    return j->retained && j->device != NULL && j->device->epoch == j->epoch;
+}
+
+void job_free_staging(struct front *f, struct job *j)
+{
+    bool had = j->input != RANGE_NONE || j->output != RANGE_NONE;
+    free_ranges(j);
+    if (had && in_ledger(j)) {
+        f->hooks.job_outputs_gone(f, j);
+    }
+}
+
+static void forget(struct front *f, struct job *j)
+{
+    HASH_DEL(f->jobs, j);
+    job_destroy(j);
+}
+
+void job_release(struct front *f, struct job *j)
+{
+    free_ranges(j);
     if (j->retained) {
         j->retained = false;
         f->hooks.job_retire(f, j);
+    }
+    if (j->kept) {
+        f->kept_count--;
+        forget(f, j);
     }
 }
 
@@ -188,9 +239,15 @@ void job_forget_history(struct front *f, unsigned keep)
             f->history_tail = NULL;
         }
         f->history_count--;
+        if (in_ledger(j) && f->kept_count < KEPT_MAX) {
+            /* Who sent it may ask again, of the next front, too: it must not run twice. */
+            job_free_staging(f, j);
+            j->kept = true;
+            f->kept_count++;
+            continue;
+        }
         job_release(f, j);
-        HASH_DEL(f->jobs, j);
-        job_destroy(j);
+        forget(f, j);
     }
 }
 
@@ -209,10 +266,12 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     mark_buffers(f, j, state == JOB_DONE, dispatched);
     if (state != JOB_DONE && dispatched) {
         taint_readers(j);
+    } else if (state != JOB_DONE) {
+        starve_readers(f, j);
     }
     release_uses(f, j);
     f->job_count--;
-    f->input_bytes -= j->adopted || j->probe ? 0 : j->work.input_bytes;
+    f->input_bytes -= j->charged;
     count_end(f, j);
     f->hooks.job_ended(f, j);
     bool awaited = j->session != NULL;

@@ -11,8 +11,12 @@
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error);
 /* Out of the device's window. Nothing happens if it is in none. */
 void job_leave_device(struct job *j);
-/* Gives staging memory and the worker's memory of the job back; then it can leave the history. */
+/* Gives staging memory and the worker's memory of the job back; then it can leave the history. One
+ * that was kept beyond that is destroyed. */
 void job_release(struct front *f, struct job *j);
+/* Its staging memory only: the worker goes on knowing that it ran. */
+void job_free_staging(struct front *f, struct job *j);
+/* Those whose answer was not taken leave the history, but are known until it is. */
 void job_forget_history(struct front *f, unsigned keep);
 /* Frees a buffer whose handle is gone once no job names it. */
 void buffer_settle(struct front *f, struct buffer *b);

@@ -282,6 +282,12 @@ static void fail_waiting(struct front *f, struct device *d)
     }
 }
 
+void discover_given_up(struct front *f, struct device *d)
+{
+    fail_waiting(f, d);
+    buffer_device_given_up(f, d);
+}
+
 /* With "auto" the first device of the next back end takes the place of one that is absent, once its
  * worker has ended. */
 static bool try_next_backend(struct front *f, struct device *d, const struct err *e)
@@ -307,6 +313,6 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
         return;
     }
     device_set_state(d, DEVICE_ABSENT, e->text);
-    fail_waiting(f, d);
+    discover_given_up(f, d);
     f->hooks.device_changed(f, d);
 }

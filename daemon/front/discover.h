@@ -12,6 +12,8 @@ void discover_start(struct front *f); /* once the launcher told which workers ru
 struct device *discover_device(struct front *f, const char *backend, unsigned number);
 /* A worker opened its device: restores what was sealed, runs the first job, then it serves. */
 void discover_ready(struct front *f, struct device *d);
+/* It is absent or stuck: jobs and buffers that wait for it end with its reason. */
+void discover_given_up(struct front *f, struct device *d);
 void discover_absent(struct front *f, struct device *d, const struct err *e);
 void discover_probed(struct front *f, struct device *d, const struct job *j);
 unsigned discover_serving(const struct front *f);

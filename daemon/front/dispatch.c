@@ -170,6 +170,10 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for its turn");
         return fail(f, j, &e);
     }
+    if (j->starved) {
+        (void)err_set(&e, ERR_UNDEFINED, "a job that was to write what this one reads did not run");
+        return fail(f, j, &e);
+    }
     if (check_defined(j, d, &e) != 0) {
         return fail(f, j, &e);
     }
@@ -200,7 +204,7 @@ static bool reclaim(struct front *f, const struct device *d)
 {
     for (struct job *j = f->history; j != NULL; j = j->history_next) {
         if (j->retained && j->device == d && (j->output != RANGE_NONE || j->input != RANGE_NONE)) {
-            job_release(f, j);
+            job_free_staging(f, j);
             return true;
         }
     }

@@ -28,6 +28,7 @@
 
 #define BUILTIN_MODULES_MAX 64u
 #define HISTORY_MAX         1024u /* ended jobs that can be asked about */
+#define KEPT_MAX            4096u /* and older ones whose answer was not taken */
 
 struct front;
 
@@ -51,10 +52,15 @@ struct front_hooks {
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
     void (*job_send)(struct front *f, struct job *j);
     void (*job_retire)(struct front *f, struct job *j);
+    /* Its staging memory goes to others: the worker knows that it ran, and has its outputs no more.
+     */
+    void (*job_outputs_gone)(struct front *f, struct job *j);
     /* End a device's worker; `culprit` (may be NULL) is the job that is to blame. */
     void (*worker_end)(struct front *f, struct device *d, struct job *culprit, const char *why);
     /* A device changed between serving and not. */
     void (*device_changed)(struct front *f, struct device *d);
+    /* It is absent or stuck: nothing waits for it any longer. */
+    void (*device_given_up)(struct front *f, struct device *d);
     /* What a worker told; the stages behind take it from there. */
     void (*worker_lost)(struct front *f, struct device *d, bool external, const char *why);
     void (*worker_done)(struct front *f, struct device *d, const struct msg_w_done *m);
@@ -104,7 +110,6 @@ struct front {
     struct device *device[DEVICES_MAX]; /* owned */
     unsigned device_count;
     uint64_t next_worker;
-    unsigned next_spread; /* round robin of buffers without a wish */
 
     struct job *jobs; /* uthash by id: unfinished, and the history */
     uint64_t next_job;
@@ -116,6 +121,7 @@ struct front {
     struct job *history; /* oldest first */
     struct job *history_tail;
     unsigned history_count;
+    unsigned kept_count; /* out of the history, but their answer was not taken yet */
 
     uv_check_t kick_check; /* runs what was kicked, once a turn */
     uv_idle_t kick_idle;   /* keeps the loop from sleeping before that */

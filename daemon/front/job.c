@@ -25,9 +25,8 @@ const char *job_state_name(enum job_state state)
 const char *job_wait_name(enum job_wait wait)
 {
     static const char *const names[] = {
-        [WAIT_NOTHING] = "",          [WAIT_HAZARD] = "buffers", [WAIT_DEVICE] = "device",
-        [WAIT_WINDOW] = "its turn",   [WAIT_MODULE] = "kernel",  [WAIT_STAGING] = "staging memory",
-        [WAIT_ALONE] = "to be alone",
+        [WAIT_NOTHING] = "",      [WAIT_HAZARD] = "buffers",         [WAIT_WINDOW] = "its turn",
+        [WAIT_MODULE] = "kernel", [WAIT_STAGING] = "staging memory", [WAIT_ALONE] = "to be alone",
     };
     return names[wait];
 }

@@ -36,7 +36,6 @@ enum job_state {
 enum job_wait {
     WAIT_NOTHING,
     WAIT_HAZARD,  /* for jobs that use the same buffers */
-    WAIT_DEVICE,  /* no device serves */
     WAIT_WINDOW,  /* its turn: the device has enough in flight */
     WAIT_MODULE,  /* a kernel is being compiled or loaded */
     WAIT_STAGING, /* staging memory is taken */
@@ -82,12 +81,15 @@ struct job {
     bool tainted;      /* what it read was undefined after all */
     bool cancelled;    /* asked for */
     bool adopted;      /* from a worker of an earlier front: no work, no replay */
-    bool retained;     /* the worker's ledger and the output range still have it */
+    bool starved;      /* what it was to read was never written: it must not run */
+    bool retained;     /* the worker's ledger still has it, its answer was not taken */
+    bool kept;         /* out of the history, and still retained */
 
     uint64_t deadline_ns; /* absolute, NS_NEVER */
     uint64_t limit_ns;    /* of execution */
     uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
-    uint64_t input; /* offsets of its staging ranges, RANGE_NONE */
+    uint64_t charged; /* bytes of memory until its end, counted in the front */
+    uint64_t input;   /* offsets of its staging ranges, RANGE_NONE */
     uint64_t output;
 
     struct job_edge *succs;
@@ -95,7 +97,6 @@ struct job {
     bool in_ready;
     struct job *ready_next;
     struct job *device_next; /* in flight on the same device */
-    struct job *module_next; /* parked for a module */
 
     struct err error;
     struct timing *timings; /* owned */

@@ -313,5 +313,5 @@ int link_fd(const struct link *l)
 
 void link_drain(struct link *l)
 {
-    (void)take_frames(l, LAST_WORDS, false);
+    (void)take_frames(l, LAST_WORDS, true);
 }

@@ -23,6 +23,7 @@ int program_create(struct proto_list params, struct proto_list temps, struct pro
         return err_set(e, ERR_NOMEM, "program of %zu bytes", size);
     }
     p->bytes = bytes;
+    p->size = size;
     p->references = 1;
     p->params = move(params, bytes);
     p->temps = move(temps, bytes + params.raw.size);

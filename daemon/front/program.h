@@ -21,6 +21,7 @@ struct program {
     struct tenant *tenant;
     struct session *owner;
     uint8_t *bytes; /* owned: what the lists below lie in */
+    size_t size;    /* of bytes */
     struct proto_list params;
     struct proto_list temps;
     struct proto_list steps;

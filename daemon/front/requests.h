@@ -42,6 +42,8 @@ int request_control(struct request_context *c, struct err *e);
 void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m);
 /* A job left a buffer that is to be sealed: once no writer is left the copy starts. */
 void buffer_seal_next(struct front *f, struct buffer *b);
+/* Nobody will open the device: what waits for it ends. */
+void buffer_device_given_up(struct front *f, struct device *d);
 void buffer_device_lost(struct front *f, struct device *d);
 void buffer_device_ready(struct front *f, struct device *d);
 bool buffer_restoring(const struct front *f, const struct device *d);

@@ -9,6 +9,7 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
 #include "daemon/front/requests.h"
+#include "daemon/front/standing.h"
 
 /* A name nobody holds goes in the end: device memory is not given away for good. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
@@ -168,20 +169,73 @@ int request_buffer_create(struct request_context *c, struct err *e)
 /* ---- what the worker answers ------------------------------------------------------------------
  */
 
+/* Its memory is there for others from now on. */
+static void discount(struct front *f, const struct buffer *b)
+{
+    f->device[b->device]->buffer_bytes -= b->bytes;
+    b->tenant->buffer_bytes -= b->bytes;
+}
+
+static void tell_sessions(struct front *f)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        standing_tell(f, s, clock_now_ns());
+    }
+}
+
+/* Is this the newest entry of a session that does not own it? One session is told once. */
+static bool tells(const struct buffer *b, const struct buffer_opener *o)
+{
+    const struct buffer_opener *first = b->opener;
+    while (first->session != o->session) {
+        first = first->next;
+    }
+    return first == o && o->session != b->owner;
+}
+
+/* Only freeing it is possible now. Who made it and who opened it are told with the next EVENTS. */
+static void buffer_lost(struct front *f, struct buffer *b)
+{
+    discount(f, b);
+    buffer_set_state(b, BUFFER_LOST);
+    b->seal_wanted = false;
+    b->sealing = false;
+    b->defined.count = 0;
+    if (b->host_fd >= 0) {
+        (void)close(b->host_fd);
+        b->host_fd = -1;
+    }
+    if (b->owner != NULL) {
+        (void)session_notice(b->owner, NOTICE_BUFFER_LOST, b->handle);
+    }
+    for (const struct buffer_opener *o = b->opener; o != NULL; o = o->next) {
+        if (tells(b, o)) {
+            (void)session_notice(o->session, NOTICE_BUFFER_LOST, b->handle);
+        }
+    }
+}
+
+static void create_failed(struct front *f, struct buffer *b, const struct err *e)
+{
+    answer_failure(f, b, e);
+    discount(f, b);
+    buffer_set_state(b, BUFFER_LOST); /* the worker has nothing to free */
+    buffer_drop(f, b);
+}
+
 static void created(struct front *f, struct buffer *b, const struct err *e)
 {
     if (e->code == 0) {
         buffer_set_state(b, BUFFER_LIVE);
         answer_buffer(f, b);
     } else {
-        answer_failure(f, b, e);
-        buffer_set_state(b, BUFFER_LOST); /* the worker has nothing to free */
-        buffer_drop(f, b);
+        create_failed(f, b, e);
     }
 }
 
 static void sealed(struct front *f, struct buffer *b, const struct err *e)
 {
+    b->sealing = false;
     if (e->code == 0) {
         answer_buffer(f, b);
         return;
@@ -210,9 +264,14 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
     if (b->state == BUFFER_CREATING) {
         created(f, b, &e);
     } else if (b->state == BUFFER_RESTORING) {
-        buffer_set_state(b, e.code == 0 ? BUFFER_LIVE : BUFFER_LOST);
+        if (e.code == 0) {
+            buffer_set_state(b, BUFFER_LIVE);
+        } else {
+            buffer_lost(f, b);
+            tell_sessions(f);
+        }
         f->hooks.worker_ready(f, d);
-    } else if (b->sealed && b->pending != NULL) {
+    } else if (b->sealing) {
         sealed(f, b, &e);
     }
 }
@@ -241,8 +300,9 @@ static int find_own(struct request_context *c, uint64_t handle, struct buffer **
 void buffer_drop(struct front *f, struct buffer *b)
 {
     (void)idmap_remove(&f->buffers, b->handle);
-    f->device[b->device]->buffer_bytes -= b->bytes;
-    b->tenant->buffer_bytes -= b->bytes;
+    if (b->state != BUFFER_LOST) {
+        discount(f, b);
+    }
     if (b->owner != NULL) {
         b->owner->buffers--;
         b->owner = NULL;
@@ -292,7 +352,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
         c->f->hooks.buffer_meta(c->f, b);
         return reply_done(c, 0, e);
     }
-    if (b->state == BUFFER_CREATING || b->pending != NULL) {
+    if (b->state == BUFFER_CREATING || b->pending != NULL || b->sealing) {
         return err_set(e, ERR_STATE, "buffer %#llx is being made or sealed",
                        (unsigned long long)handle);
     }
@@ -341,7 +401,7 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     if (b->state == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", (unsigned long long)b->handle);
     }
-    if (b->pending != NULL || b->state == BUFFER_CREATING) {
+    if (b->pending != NULL || b->sealing || b->state == BUFFER_CREATING) {
         return err_set(e, ERR_STATE, "buffer %#llx is being %s: await that answer",
                        (unsigned long long)b->handle, b->sealed ? "sealed" : "made");
     }
@@ -398,6 +458,10 @@ int request_buffer_open(struct request_context *c, struct err *e)
     if (b->state == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
     }
+    if (c->s->opens >= c->f->config.buffers_max) {
+        return err_set(e, ERR_LIMIT, "this session has opened %u times, at most %llu: free some",
+                       c->s->opens, (unsigned long long)c->f->config.buffers_max);
+    }
     if (!buffer_opener_add(b, c->s, c->r->msg.buffer_open.seq)) {
         return err_set(e, ERR_NOMEM, "opening %s", name);
     }
@@ -417,20 +481,31 @@ void buffer_device_lost(struct front *f, struct device *d)
         if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING) {
             continue; /* one that was being made is asked for again */
         }
-        if (b->sealed && b->host_fd >= 0 && b->pending == NULL) {
+        if (b->sealed && b->host_fd >= 0 && !b->sealing) {
             buffer_set_state(b, BUFFER_RESTORING);
             continue;
         }
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
         answer_failure(f, b, &e);
-        buffer_set_state(b, BUFFER_LOST);
-        b->seal_wanted = false;
-        b->defined.count = 0;
-        if (b->owner != NULL) {
-            (void)session_notice(b->owner, NOTICE_BUFFER_LOST, b->handle);
+        buffer_lost(f, b);
+    }
+}
+
+void buffer_device_given_up(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device == d->index && b->state == BUFFER_CREATING) {
+            create_failed(f, b, &e);
+        } else if (b->device == d->index && b->state == BUFFER_RESTORING) {
+            buffer_lost(f, b);
         }
     }
+    tell_sessions(f);
 }
 
 void buffer_device_ready(struct front *f, struct device *d)

@@ -5,6 +5,8 @@
 #include "daemon/front/building.h"
 #include "daemon/front/requests.h"
 
+#define MODULES_MAX 1024u /* of a session */
+
 /* Code of a user is compiled for the first device that is known, even while its worker starts anew;
  * for others when it is needed there. */
 static struct device *compile_device(struct front *f)
@@ -65,6 +67,10 @@ int request_module_load(struct request_context *c, struct err *e)
     if (msg->source.size == 0) {
         return err_set(e, ERR_INVALID, "the source is empty");
     }
+    if (c->s->modules >= MODULES_MAX) {
+        return err_set(e, ERR_LIMIT, "this session has %u modules, no more are kept: unload some",
+                       c->s->modules);
+    }
     struct device *d = compile_device(f);
     if (d == NULL) {
         return err_set(e, ERR_NO_DEVICE, "no device to compile for: see gpuctl devices");
@@ -85,6 +91,7 @@ int request_module_load(struct request_context *c, struct err *e)
     }
     m->tenant = c->s->tenant;
     m->owner = c->s;
+    c->s->modules++;
     m->pending = c->o;
     return 0;
 }
@@ -198,6 +205,9 @@ void module_answered(struct front *f, struct build *b, const struct compile_resp
 
 void module_drop(struct front *f, struct module *m)
 {
+    if (m->owner != NULL) {
+        m->owner->modules--;
+    }
     m->owner = NULL;
     m->unloaded = true;
     building_settle(f, m);

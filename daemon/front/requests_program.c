@@ -2,10 +2,33 @@
 #include "daemon/front/requests.h"
 #include "daemon/front/resolve.h"
 
+#define PROGRAMS_MAX      4096u                 /* of a session */
+#define PROGRAM_BYTES_MAX (64u * 1024u * 1024u) /* all of them together */
+
+static int check_room(const struct session *s, uint64_t more, struct err *e)
+{
+    if (s->programs >= PROGRAMS_MAX) {
+        return err_set(e, ERR_LIMIT, "this session has %u programs, no more are kept: free some",
+                       s->programs);
+    }
+    if (more > PROGRAM_BYTES_MAX - s->program_bytes) {
+        return err_set(e, ERR_LIMIT,
+                       "programs of this session take %llu of %u bytes, %llu more are wanted: free "
+                       "some",
+                       (unsigned long long)s->program_bytes, PROGRAM_BYTES_MAX,
+                       (unsigned long long)more);
+    }
+    return 0;
+}
+
 int request_program_create(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
     const struct msg_program_create *m = &c->r->msg.program_create;
+    int room = check_room(c->s, c->r->size, e);
+    if (room != 0) {
+        return room;
+    }
     struct resolve_input in = {.buffers = &f->buffers,
                                .kernels = &f->kernels,
                                .builtin = f->builtin,
@@ -38,6 +61,8 @@ int request_program_create(struct request_context *c, struct err *e)
         program_unref(p);
         return err_set(e, ERR_LIMIT, "too many programs");
     }
+    c->s->programs++;
+    c->s->program_bytes += p->size;
     struct msg_program reply = {.program = p->handle};
     return proto_encode(&schema_msg_program, &reply, c->out, e);
 }
@@ -56,6 +81,8 @@ int request_program_free(struct request_context *c, struct err *e)
         return err_set(e, ERR_PERMISSION, "program %s was made by another session", p->name);
     }
     (void)idmap_remove(&c->f->programs, handle);
+    c->s->programs--;
+    c->s->program_bytes -= p->size;
     program_unref(p);
     struct msg_done done = {0};
     return proto_encode(&schema_msg_done, &done, c->out, e);

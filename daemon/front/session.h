@@ -81,6 +81,10 @@ struct session {
     uint64_t result_bytes;        /* of both */
     unsigned jobs;                /* unfinished */
     unsigned buffers;
+    unsigned opens; /* of published buffers */
+    unsigned modules;
+    unsigned programs;
+    uint64_t program_bytes;
     uint64_t requests;
     UT_hash_handle hh; /* by key */
 };

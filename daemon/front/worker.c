@@ -19,7 +19,6 @@
 #define SILENCE_NS    (3 * NS_PER_S)       /* three heartbeats */
 #define START_NS      (60 * NS_PER_S)      /* a context in the making, cold */
 #define UNKILLABLE_NS (5 * NS_PER_S)
-#define AWAY_NS       NS_PER_S
 
 static uint64_t silent_at(const struct device *d)
 {
@@ -90,7 +89,8 @@ void worker_start(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
     int rc = 0;
-    if (d->input.data == NULL) {
+    if (d->input.data == NULL || d->output.data == NULL) {
+        device_staging_finish(d); /* one that was taken over by half */
         rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
                                    &e);
     }
@@ -199,7 +199,9 @@ void worker_end(struct front *f, struct device *d, struct job *culprit, const ch
     char doing[BLAME_MAX];
     d->killed_ns = clock_now_ns();
     due_at(f, ns_add(d->killed_ns, UNKILLABLE_NS));
-    d->culprit = culprit;
+    if (culprit != NULL) { /* else one that its last words named stays */
+        d->culprit = culprit;
+    }
     (void)snprintf(d->ending, sizeof d->ending, "%s", why);
     blame_text(d, doing);
     log_warn("device %u: ending worker %d: %s; %s", d->index, (int)d->pid, why, doing);
@@ -308,6 +310,7 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
             log_error("device %u: worker %d does not end", d->index, (int)d->pid);
             device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
             f->hooks.worker_lost(f, d, false, d->reason);
+            f->hooks.device_given_up(f, d);
             f->hooks.device_changed(f, d);
         }
         return;

@@ -10,12 +10,18 @@ void buffers_init(struct buffers *t, struct memory *memory)
     *t = (struct buffers){.memory = memory};
 }
 
+void buffer_unseal(struct buffer *b)
+{
+    if (b->sealed_fd >= 0) {
+        (void)close(b->sealed_fd);
+        b->sealed_fd = -1;
+    }
+}
+
 static void destroy(struct buffers *t, struct buffer *b)
 {
     memory_free(t->memory, &b->piece);
-    if (b->sealed_fd >= 0) {
-        (void)close(b->sealed_fd);
-    }
+    buffer_unseal(b);
     free(b);
 }
 

@@ -40,6 +40,7 @@ void buffers_finish(struct buffers *t); /* idle */
 int buffer_create(struct buffers *t, uint64_t id, uint64_t size, struct bytes meta,
                   struct buffer **ret_buffer, struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
+void buffer_unseal(struct buffer *b); /* lets go of the host copy, if there is one */
 void buffer_set_meta(struct buffer *b, struct bytes meta); /* at most FRAME_META_MAX */
 /* Takes it out of the table; memory goes with the last use. */
 void buffer_free(struct buffers *t, struct buffer *b);

@@ -28,6 +28,7 @@ struct job {
     uint64_t id;
     unsigned stream;
     bool finished;
+    bool gone;               /* finished, and its staging memory is used by others */
     struct job *prev, *next; /* running ones, in the order of arrival */
     UT_hash_handle hh;       /* the ledger's */
 

@@ -167,11 +167,15 @@ static int on_buffer_seal(struct server *s, struct bytes frame, struct frame_fds
     if (b == NULL) {
         return rc != 0 ? rc : ERR_BAD_HANDLE;
     }
-    if (b->size != msg.size || b->sealed_fd >= 0) {
+    if (b->size != msg.size) {
         return err_set(e, ERR_STATE, "buffer %" PRIu64 " of %" PRIu64 " bytes cannot be sealed",
                        b->id, b->size);
     }
     rc = host_take(fds, msg.size, true, &host, e);
+    if (rc == 0) { /* a front before this one may have asked for it: only the last copy counts */
+        transfers_supersede(&s->transfers, b);
+        buffer_unseal(b);
+    }
     rc = rc == 0 ? wait_for_users(s, b, e) : rc;
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, e) : rc;
     memfd_finish(&host);
@@ -305,7 +309,9 @@ static int on_retire(struct server *s, struct bytes frame, struct frame_fds *fds
     (void)fds;
     int rc = proto_decode(&schema_msg_f_retire, frame, &msg, e);
     struct job *j = rc == 0 ? ledger_find(&s->ledger, msg.job) : NULL;
-    if (j != NULL && j->finished) {
+    if (j != NULL && j->finished && msg.keep != 0) {
+        j->gone = true;
+    } else if (j != NULL && j->finished) {
         ledger_retire(&s->ledger, j);
     }
     return rc;

@@ -81,6 +81,13 @@ int transfers_wait(struct transfers *t, struct backend_marker *marker, struct er
     return t->device->b->stream->wait(t->device->service, marker, e);
 }
 
+void transfers_supersede(struct transfers *t, const struct buffer *b)
+{
+    for (struct transfer *x = t->first; x != NULL; x = x->next) {
+        x->superseded = x->superseded || (x->kind == TRANSFER_SEAL && x->buffer == b);
+    }
+}
+
 /* The host copy is kept by its descriptor alone. */
 static void keep_host(struct transfer *x)
 {
@@ -97,12 +104,15 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
         b->filling = NULL;
         b->broken = e->code != 0;
     }
-    if (x->kind != TRANSFER_ZERO && e->code == 0 && b->sealed_fd < 0) {
+    if (x->kind != TRANSFER_ZERO && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
         keep_host(x);
     }
+    bool quiet = x->superseded && e->code == 0;
     memfd_finish(&x->host);
     free(x);
-    t->done(t->data, b, e);
+    if (!quiet) {
+        t->done(t->data, b, e);
+    }
     buffer_unuse(t->buffers, b);
 }
 

@@ -14,6 +14,7 @@ enum transfer_kind { TRANSFER_ZERO, TRANSFER_SEAL, TRANSFER_RESTORE };
 struct transfer {
     enum transfer_kind kind;
     struct buffer *buffer; /* in use until done */
+    bool superseded;       /* a seal that was asked for again: nobody waits for this one */
     struct memfd host;     /* seal, restore */
     struct backend_marker *marker;
     struct transfer *prev, *next;
@@ -35,6 +36,8 @@ void transfers_init(struct transfers *t, struct device *device, struct buffers *
 /* Starts one; `host` is taken on success (MEMFD_NONE to zero). The buffer's size is > 0. */
 int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
                    struct memfd *host, struct err *e);
+/* What is being sealed is being sealed anew: only the transfer that follows is kept and told. */
+void transfers_supersede(struct transfers *t, const struct buffer *b);
 /* Lets transfers that are started later come after the marker of a job. */
 int transfers_wait(struct transfers *t, struct backend_marker *marker, struct err *e);
 void transfers_poll(struct transfers *t);

@@ -44,6 +44,12 @@ static void on_retire(struct front *f, struct job *j)
     fake_of(f)->retired++;
 }
 
+static void on_outputs_gone(struct front *f, struct job *j)
+{
+    (void)j;
+    fake_of(f)->gone++;
+}
+
 static void on_buffer_free(struct front *f, struct buffer *b)
 {
     ck_assert_uint_eq(b->users, 0);
@@ -60,6 +66,12 @@ static void on_buffer_create(struct front *f, struct buffer *b)
 {
     (void)b;
     fake_of(f)->created++;
+}
+
+static void on_ready(struct front *f, struct device *d)
+{
+    (void)f;
+    (void)d;
 }
 
 static void on_need(struct front *f, struct module *m, struct device *d)
@@ -100,10 +112,12 @@ struct fake *fake_create(void)
                                       .job_ended = on_ended,
                                       .job_send = on_send,
                                       .job_retire = on_retire,
+                                      .job_outputs_gone = on_outputs_gone,
                                       .buffer_free = on_buffer_free,
                                       .buffer_meta = on_buffer_meta,
                                       .buffer_create = on_buffer_create,
-                                      .module_need = on_need};
+                                      .module_need = on_need,
+                                      .worker_ready = on_ready};
     idmap_init(&k->f.buffers, 1024, 1);
     idmap_init(&k->f.programs, 64, 1);
     idmap_init(&k->f.modules, 64, 1);
@@ -128,8 +142,15 @@ void fake_destroy(struct fake *k)
     ck_assert_uint_eq(k->f.job_count, 0);
     ck_assert_uint_eq(k->f.queued_count, 0);
     ck_assert_ptr_null(k->f.ready);
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, k->f.jobs, j, next)
+    {
+        job_release(&k->f, j); /* every answer was taken */
+    }
     job_forget_history(&k->f, 0);
     ck_assert_ptr_null(k->f.jobs);
+    ck_assert_uint_eq(k->f.kept_count, 0);
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&k->f.buffers, &cursor, NULL)) != NULL) {

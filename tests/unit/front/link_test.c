@@ -262,6 +262,24 @@ START_TEST(a_peer_that_dies_unread_is_heard_to_its_last_frame)
 }
 END_TEST
 
+/* Its end is told by its parent at once: what it said is taken then, not at the next turn. */
+START_TEST(last_words_can_be_taken_when_sending_has_failed)
+{
+    struct err e = ERR_INIT;
+    open_link(1024);
+    far_send(1, NULL);
+    far_send(2, NULL);
+    (void)close(far_end);
+    far_end = -1;
+    ck_assert_int_eq(send_ping(6, NULL, &e), ERR_CLOSED);
+    link_drain(link_here);
+    ck_assert_uint_eq(frames, 2);
+    ck_assert(broken);
+    (void)uv_run(&loop, UV_RUN_NOWAIT); /* and it is told once */
+    close_link();
+}
+END_TEST
+
 START_TEST(frames_that_break_the_rules)
 {
     static uint8_t frame[FRAME_MAX_BYTES + 1];
@@ -344,6 +362,7 @@ int main(void)
     tcase_add_test(tc, queued_descriptors_may_be_closed_by_the_sender);
     tcase_add_test(tc, a_peer_that_goes_is_told_after_its_frames);
     tcase_add_test(tc, a_peer_that_dies_unread_is_heard_to_its_last_frame);
+    tcase_add_test(tc, last_words_can_be_taken_when_sending_has_failed);
     tcase_add_loop_test(tc, frames_that_break_the_rules, 0, 2);
     tcase_add_test(tc, a_message_too_long_for_a_frame);
     tcase_add_test(tc, a_link_may_be_destroyed_in_its_callback);

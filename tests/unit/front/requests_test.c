@@ -1,6 +1,8 @@
 /* Requests about buffers that come again, or come from before. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/memfd.h"
 #include "daemon/front/requests.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
@@ -93,5 +95,179 @@ START_TEST(sealing_what_is_sealed)
 }
 END_TEST
 
-SUITE_MAIN("requests", letting_go_of_what_an_earlier_daemon_gave_out,
-           letting_go_of_what_was_opened_by_name_before, sealing_what_is_sealed)
+static void worker_says(const struct buffer *b, int code)
+{
+    struct msg_w_buffer m = {.id = b->handle, .code = code, .text = bytes_str("so it is")};
+    buffer_answered(&k->f, &k->device[b->device], &m);
+}
+
+static struct buffer *counted(unsigned device)
+{
+    struct buffer *b = fake_buffer(k, device, 64, true);
+    k->device[device].buffer_bytes += b->bytes;
+    k->tenant->buffer_bytes += b->bytes;
+    return b;
+}
+
+static struct buffer *half_sealed(void)
+{
+    struct memfd host = MEMFD_NONE;
+    struct buffer *b = counted(0);
+    ck_assert_int_eq(memfd_create_sealed("test", 64, &host, NULL), 0);
+    b->sealed = true;
+    b->sealing = true; /* its maker published it and ended: nobody waits for the answer */
+    b->host_fd = host.fd;
+    host.fd = -1;
+    memfd_finish(&host);
+    return b;
+}
+
+/* The host copy counts from when the worker says that it is filled. */
+START_TEST(what_was_not_copied_is_not_restored)
+{
+    begin();
+    struct buffer *half = half_sealed();
+    struct buffer *whole = half_sealed();
+    struct buffer *failed = half_sealed();
+    worker_says(whole, 0);
+    worker_says(failed, ERR_NOMEM);
+    ck_assert(whole->sealed && !whole->sealing);
+    ck_assert(!failed->sealed && failed->host_fd < 0);
+    buffer_device_lost(&k->f, &k->device[0]);
+    ck_assert_int_eq(whole->state, BUFFER_RESTORING);
+    ck_assert_int_eq(half->state, BUFFER_LOST);
+    ck_assert_int_eq(half->host_fd, -1);
+    ck_assert_int_eq(failed->state, BUFFER_LOST);
+    ck_assert_uint_eq(k->device[0].buffer_bytes, 64);
+    end();
+}
+END_TEST
+
+static unsigned notices_of(const struct session *s, uint64_t handle)
+{
+    unsigned count = 0;
+    for (const struct notice *n = s->notices; n != NULL; n = n->next) {
+        count += n->kind == NOTICE_BUFFER_LOST && n->handle == handle;
+    }
+    return count;
+}
+
+static struct session *another(uint8_t number)
+{
+    struct session_key key;
+    memset(&key, number, sizeof key);
+    struct session *s = session_create(&key, k->tenant, number);
+    ck_assert_ptr_nonnull(s);
+    return s;
+}
+
+/* _i 0: with its worker; 1: it was sealed and could not be restored; 2: its device is given up. */
+START_TEST(a_lost_buffer_takes_no_room_and_all_are_told_once)
+{
+    begin();
+    struct session *opener = another(7);
+    struct buffer *b = counted(0);
+    struct buffer *beside = counted(1);
+    b->owner = k->session;
+    k->session->buffers++;
+    ck_assert(buffer_opener_add(b, opener, 1) && buffer_opener_add(b, k->session, 2));
+    ck_assert(buffer_opener_add(b, opener, 3));
+    if (_i > 0) {
+        buffer_set_state(b, BUFFER_RESTORING);
+    }
+    if (_i == 0) {
+        buffer_device_lost(&k->f, &k->device[0]);
+    } else if (_i == 1) {
+        worker_says(b, ERR_DEVICE_MEMORY);
+    } else {
+        buffer_device_given_up(&k->f, &k->device[0]);
+    }
+    ck_assert_int_eq(b->state, BUFFER_LOST);
+    ck_assert_int_eq(beside->state, BUFFER_LIVE);
+    ck_assert_uint_eq(k->device[0].buffer_bytes, 0);
+    ck_assert_uint_eq(k->tenant->buffer_bytes, 64);
+    ck_assert_uint_eq(notices_of(k->session, b->handle), 1);
+    ck_assert_uint_eq(notices_of(opener, b->handle), 1);
+    ck_assert(buffer_opener_remove(b, opener) && buffer_opener_remove(b, opener));
+    ck_assert(buffer_opener_remove(b, k->session));
+    ck_assert_uint_eq(opener->opens + k->session->opens, 0);
+    ck_assert_int_eq(ask(request_buffer_free, b->handle, NULL), 0);
+    ck_assert_uint_eq(k->device[0].buffer_bytes, 0);
+    ck_assert_uint_eq(k->tenant->buffer_bytes, 64);
+    ck_assert_uint_eq(k->session->buffers, 0);
+    session_destroy(opener);
+    end();
+}
+END_TEST
+
+static int told_code;
+
+static void on_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
+{
+    (void)f;
+    (void)o;
+    (void)log;
+    told_code = e->code;
+}
+
+START_TEST(what_a_given_up_device_was_to_make_is_answered)
+{
+    begin();
+    k->f.hooks.answer_error = on_error;
+    struct buffer *b = counted(0);
+    uint64_t handle = b->handle;
+    b->pending = op_create(k->session, 1, NULL);
+    b->owner = k->session;
+    k->session->buffers++;
+    buffer_set_state(b, BUFFER_CREATING);
+    buffer_device_given_up(&k->f, &k->device[1]);
+    ck_assert_int_eq(told_code, 0);
+    buffer_device_given_up(&k->f, &k->device[0]);
+    ck_assert_int_eq(told_code, ERR_NO_DEVICE);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
+    ck_assert_uint_eq(k->device[0].buffer_bytes + k->tenant->buffer_bytes, 0);
+    ck_assert_uint_eq(k->session->buffers, 0);
+    end();
+}
+END_TEST
+
+START_TEST(opening_has_an_end)
+{
+    begin();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct request r = {.slot = NULL};
+    struct request_context c = {.f = &k->f, .s = k->session, .r = &r, .out = &out};
+    (void)strcpy(b->name, "shared");
+    r.msg.buffer_open.name = bytes_str("shared");
+    k->f.config.buffers_max = 3;
+    for (int i = 0; i < 4; i++) {
+        capbuf_reset(&out);
+        ck_assert_int_eq(request_buffer_open(&c, NULL), i < 3 ? 0 : ERR_LIMIT);
+    }
+    ck_assert(buffer_opener_remove(b, k->session));
+    ck_assert_int_eq(request_buffer_open(&c, NULL), 0);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {letting_go_of_what_an_earlier_daemon_gave_out,
+                                  letting_go_of_what_was_opened_by_name_before,
+                                  sealing_what_is_sealed,
+                                  what_was_not_copied_is_not_restored,
+                                  what_a_given_up_device_was_to_make_is_answered,
+                                  opening_has_an_end};
+    Suite *suite = suite_create("requests");
+    TCase *tcase = tcase_create("requests");
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        tcase_add_test(tcase, tests[i]);
+    }
+    tcase_add_loop_test(tcase, a_lost_buffer_takes_no_room_and_all_are_told_once, 0, 3);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
