@@ -1,7 +1,7 @@
 /*
- * The back-end contract: how a worker reaches a device. Five small tables of functions (backend,
- * device, memory, stream, module). A slot is mandatory unless its comment says "optional" and what
- * NULL means; backend_check() asserts this for each entry of backend_list().
+ * The back-end contract: how a worker reaches a device. Small tables of functions: backend,
+ * device, memory, pages, stream, marker, module. A slot is mandatory unless its comment says
+ * "optional" and what NULL means; backend_check() asserts this for each entry of backend_list().
  *
  * Rules for all of it
  * - One device is opened by one process; all calls come from one thread (the worker's loop) unless
@@ -99,7 +99,7 @@ struct backend_arg {
     enum { BACKEND_ARG_MEMORY, BACKEND_ARG_VALUE, BACKEND_ARG_LOCAL } kind;
     struct backend_ref memory; /* MEMORY; block NULL passes a null pointer */
     const void *value;         /* VALUE: `size` bytes, read during the call */
-    size_t size;               /* VALUE, LOCAL: bytes */
+    size_t size; /* bytes. MEMORY: what the kernel may touch there; 0: up to the block's end */
 };
 
 struct backend_launch {

@@ -65,7 +65,8 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
             *arg = (struct backend_arg){.kind = BACKEND_ARG_LOCAL, .size = (size_t)ref.size};
         } else {
             *arg = (struct backend_arg){.kind = BACKEND_ARG_MEMORY,
-                                        .memory = job_ref(&x->scope, j, &ref)};
+                                        .memory = job_ref(&x->scope, j, &ref),
+                                        .size = (size_t)ref.size};
         }
         writes = writes || ref.tag == REF_BUFFER; /* which of them it writes is not told here */
     }

@@ -102,6 +102,45 @@ START_TEST(computes_at_an_offset)
 }
 END_TEST
 
+/* As the pool hands them out: both arrays lie in one block, at every distance from near to far. Of
+ * what lies between them nothing changes. */
+START_TEST(computes_on_pieces_of_one_block)
+{
+    enum { N = 200 };
+    const uint64_t distance = UINT64_C(1024) << _i; /* bytes */
+    const uint64_t bytes = BACKEND_ALIGN + distance + N * sizeof(float);
+    const uint64_t n = N;
+    const float factor = 2.0f;
+    const struct signature *sig = NULL;
+    struct backend_module *module = module_of("axpy", &sig);
+    struct backend_block *block = block_new(bytes);
+    float *data = malloc(bytes);
+    ck_assert_ptr_nonnull(data);
+    for (uint64_t i = 0; i < bytes / sizeof(float); i++) {
+        data[i] = (float)(i % 1000);
+    }
+    put(at(block, 0), data, bytes);
+    struct call c = {0};
+    call_value(&c, &factor, sizeof factor);
+    call_memory(&c, at(block, BACKEND_ALIGN));
+    call_memory(&c, at(block, BACKEND_ALIGN + distance));
+    call_value(&c, &n, sizeof n);
+    c.arg[1].size = c.arg[2].size = N * sizeof(float);
+    struct backend_launch l = launch_of(&c, N, 0);
+    ok(bench.b->stream->launch(bench.stream, module, "axpy_f32", &l, e));
+    get(data, at(block, 0), bytes);
+    const uint64_t x = BACKEND_ALIGN / sizeof(float);
+    const uint64_t y = x + distance / sizeof(float);
+    for (uint64_t i = 0; i < bytes / sizeof(float); i++) {
+        float want = (float)(i % 1000) + (i >= y ? factor * (float)((i - y + x) % 1000) : 0.0f);
+        ck_assert_msg(data[i] == want, "%g, not %g", (double)data[i], (double)want);
+    }
+    bench.b->module->unload(module);
+    block_free(block);
+    free(data);
+}
+END_TEST
+
 START_TEST(values_are_read_during_the_call)
 {
     struct axpy a;
@@ -215,6 +254,7 @@ void contract_launch(Suite *suite)
     tcase_add_checked_fixture(t, bench_open, bench_close);
     tcase_add_loop_test(t, computes, 0, 3);
     tcase_add_loop_test(t, computes_at_an_offset, 0, 4);
+    tcase_add_loop_test(t, computes_on_pieces_of_one_block, 0, 8);
     tcase_add_test(t, values_are_read_during_the_call);
     tcase_add_test(t, launches_follow_each_other);
     tcase_add_test(t, reduces_through_local_memory);

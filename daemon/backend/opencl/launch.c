@@ -3,23 +3,68 @@
 #define GROUP_CHOSEN 256u /* work items of a group whose size is ours to choose */
 #define GROUP_SMALL  8u   /* below this the driver may know something better */
 
-static int memory_set(struct backend_device *d, cl_kernel kernel, cl_uint index,
-                      struct backend_ref ref, struct err *e)
+/*
+ * The sub-buffers of one launch, without shared virtual memory. Each is just its argument's piece:
+ * what the spec says of sub-buffers that overlap is that nothing is defined where they are used at
+ * once. They are released when the launch is enqueued, which keeps them as long as it needs.
+ */
+struct subs {
+    struct {
+        const struct backend_block *block;
+        uint64_t offset;
+        uint64_t size;
+        cl_mem mem;
+    } item[OPENCL_ARGS_MAX];
+    unsigned count;
+};
+
+static void subs_release(struct backend_device *d, struct subs *subs)
 {
+    while (subs->count > 0) {
+        d->cl.ReleaseMemObject(subs->item[--subs->count].mem);
+    }
+}
+
+/* One for arguments that are the same piece. */
+static int subs_find(struct backend_device *d, struct subs *subs, struct backend_ref ref,
+                     uint64_t size, cl_mem *ret_mem, struct err *e)
+{
+    for (unsigned i = 0; i < subs->count; i++) {
+        if (subs->item[i].block == ref.block && subs->item[i].offset == ref.offset &&
+            subs->item[i].size == size) {
+            *ret_mem = subs->item[i].mem;
+            return 0;
+        }
+    }
+    int rc = opencl_sub_buffer(d, ref.block, ref.offset, size, ret_mem, e);
+    if (rc == 0) {
+        subs->item[subs->count].block = ref.block;
+        subs->item[subs->count].offset = ref.offset;
+        subs->item[subs->count].size = size;
+        subs->item[subs->count++].mem = *ret_mem;
+    }
+    return rc;
+}
+
+static int memory_set(struct backend_device *d, cl_kernel kernel, cl_uint index,
+                      const struct backend_arg *arg, struct subs *subs, struct err *e)
+{
+    struct backend_ref ref = arg->memory;
     if (!ref.block) {
         cl_int rc = d->cl.SetKernelArg(kernel, index, sizeof(cl_mem), NULL);
         return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clSetKernelArg", e);
     }
-    if (ref.offset >= ref.block->size) {
-        return err_set(e, ERR_RANGE, "offset %llu in a block of %llu bytes",
+    if (ref.offset >= ref.block->size || arg->size > ref.block->size - ref.offset) {
+        return err_set(e, ERR_RANGE, "%zu bytes at %llu of a block of %llu bytes", arg->size,
                        (unsigned long long)ref.offset, (unsigned long long)ref.block->size);
     }
     if (ref.block->svm) {
         cl_int rc = d->cl.SetKernelArgSVMPointer(kernel, index, ref.block->svm + ref.offset);
         return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clSetKernelArgSVMPointer", e);
     }
-    cl_mem mem = NULL;
-    int rc = opencl_sub_buffer(d, ref.block, ref.offset, &mem, e);
+    cl_mem mem = ref.block->mem;
+    uint64_t size = arg->size != 0 ? arg->size : ref.block->size - ref.offset;
+    int rc = size == ref.block->size ? 0 : subs_find(d, subs, ref, size, &mem, e);
     if (rc != 0) {
         return rc;
     }
@@ -43,7 +88,7 @@ static bool kind_fits(uint8_t kind, const struct backend_arg *arg)
 }
 
 static int arg_set(struct backend_device *d, const struct opencl_kernel *k, cl_uint index,
-                   const struct backend_arg *arg, struct err *e)
+                   const struct backend_arg *arg, struct subs *subs, struct err *e)
 {
     static const char *const names[] = {"memory", "a value", "local memory"};
     if (!kind_fits(k->kind[index], arg)) {
@@ -51,7 +96,7 @@ static int arg_set(struct backend_device *d, const struct opencl_kernel *k, cl_u
                        names[arg->kind]);
     }
     if (arg->kind == BACKEND_ARG_MEMORY) {
-        return memory_set(d, k->kernel, index, arg->memory, e);
+        return memory_set(d, k->kernel, index, arg, subs, e);
     }
     cl_int rc = d->cl.SetKernelArg(k->kernel, index, arg->size,
                                    arg->kind == BACKEND_ARG_VALUE ? arg->value : NULL);
@@ -59,14 +104,14 @@ static int arg_set(struct backend_device *d, const struct opencl_kernel *k, cl_u
 }
 
 static int args_set(struct backend_device *d, const struct opencl_kernel *k,
-                    const struct backend_launch *launch, struct err *e)
+                    const struct backend_launch *launch, struct subs *subs, struct err *e)
 {
     if (launch->arg_count != k->arg_count) {
         return err_set(e, ERR_ARG_COUNT, "kernel %s: %u arguments given, %u taken", k->name,
                        launch->arg_count, k->arg_count);
     }
     for (unsigned i = 0; i < launch->arg_count; i++) {
-        int rc = arg_set(d, k, i, &launch->args[i], e);
+        int rc = arg_set(d, k, i, &launch->args[i], subs, e);
         if (rc != 0) {
             err_wrap(e, "kernel %s: argument %u", k->name, i);
             if (e) {
@@ -141,23 +186,14 @@ static int launch_error(cl_int status, const char *entry, struct err *e)
     return code;
 }
 
-int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backend_module *m,
-                  const char *entry, const struct backend_launch *launch, cl_event *ret_event,
-                  struct err *e)
+static int enqueue(struct backend_device *d, cl_command_queue queue, const struct opencl_kernel *k,
+                   const struct backend_launch *launch, cl_event *ret_event, struct err *e)
 {
-    struct opencl_kernel *k = NULL;
-    int rc = opencl_kernel_find(m, entry, &k, e);
-    if (rc == 0) {
-        rc = args_set(d, k, launch, e);
-    }
-    if (rc != 0) {
-        return rc;
-    }
     size_t global[3];
     size_t local[3];
     for (unsigned i = 0; i < 3; i++) {
         if (launch->global[i] == 0) {
-            return err_set(e, ERR_LAUNCH, "kernel %s: no work items in dimension %u", entry, i);
+            return err_set(e, ERR_LAUNCH, "kernel %s: no work items in dimension %u", k->name, i);
         }
         global[i] = launch->global[i];
     }
@@ -167,8 +203,21 @@ int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backe
     dims = chosen && (chosen[1] > 1 || chosen[2] > 1) ? 3 : dims;
     cl_int status = d->cl.EnqueueNDRangeKernel(queue, k->kernel, dims, NULL, global, chosen, 0,
                                                NULL, ret_event);
-    if (status != CL_SUCCESS) {
-        return launch_error(status, entry, e);
+    return status == CL_SUCCESS ? 0 : launch_error(status, k->name, e);
+}
+
+int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backend_module *m,
+                  const char *entry, const struct backend_launch *launch, cl_event *ret_event,
+                  struct err *e)
+{
+    struct opencl_kernel *k = NULL;
+    struct subs subs = {.count = 0};
+    int rc = opencl_kernel_find(m, entry, &k, e);
+    if (rc != 0) {
+        return rc;
     }
-    return 0;
+    rc = args_set(d, k, launch, &subs, e);
+    rc = rc == 0 ? enqueue(d, queue, k, launch, ret_event, e) : rc;
+    subs_release(d, &subs);
+    return rc;
 }

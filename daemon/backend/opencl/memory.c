@@ -47,22 +47,11 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     return 0;
 }
 
-static void sub_release(struct backend_device *d, struct backend_block *b)
-{
-    for (unsigned i = 0; b->sub && i < OPENCL_SUB_CACHE; i++) {
-        if (b->sub[i].mem) {
-            d->cl.ReleaseMemObject(b->sub[i].mem);
-        }
-    }
-    free(b->sub);
-}
-
 static void memory_free(struct backend_device *d, struct backend_block *b)
 {
     if (!b) {
         return;
     }
-    sub_release(d, b);
     if (b->svm) {
         d->cl.SVMFree(d->context, b->base);
     } else {
@@ -72,39 +61,22 @@ static void memory_free(struct backend_device *d, struct backend_block *b)
     free(b);
 }
 
-int opencl_sub_buffer(struct backend_device *d, struct backend_block *b, uint64_t offset,
-                      cl_mem *ret_mem, struct err *e)
+int opencl_sub_buffer(struct backend_device *d, const struct backend_block *b, uint64_t offset,
+                      uint64_t size, cl_mem *ret_mem, struct err *e)
 {
-    if (offset == 0) {
-        *ret_mem = b->mem;
-        return 0;
-    }
+    const cl_buffer_region region = {offset, size};
+    cl_int rc = CL_SUCCESS;
     if (offset % d->base_align != 0) {
         return err_set(e, ERR_UNSUPPORTED,
                        "offset %llu: arguments on this device start at multiples of %llu bytes",
                        (unsigned long long)offset, (unsigned long long)d->base_align);
     }
-    if (!b->sub) {
-        b->sub = calloc(OPENCL_SUB_CACHE, sizeof *b->sub);
-        if (!b->sub) {
-            return err_set(e, ERR_NOMEM, "sub-buffers");
-        }
+    cl_mem mem = d->cl.CreateSubBuffer(b->mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                       &region, &rc);
+    if (rc != CL_SUCCESS) {
+        return opencl_error(rc, "clCreateSubBuffer", e);
     }
-    struct opencl_sub *sub = &b->sub[offset / d->base_align % OPENCL_SUB_CACHE];
-    if (!sub->mem || sub->offset != offset) {
-        cl_buffer_region region = {offset, b->size - offset};
-        cl_int rc = CL_SUCCESS;
-        cl_mem mem = d->cl.CreateSubBuffer(b->mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
-                                           &region, &rc);
-        if (rc != CL_SUCCESS) {
-            return opencl_error(rc, "clCreateSubBuffer", e);
-        }
-        if (sub->mem) {
-            d->cl.ReleaseMemObject(sub->mem);
-        }
-        *sub = (struct opencl_sub){offset, mem};
-    }
-    *ret_mem = sub->mem;
+    *ret_mem = mem;
     return 0;
 }
 

@@ -121,25 +121,17 @@ void opencl_describe(const struct opencl_api *cl, struct opencl_choice id,
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-#define OPENCL_SUB_CACHE 64u
-
-struct opencl_sub {
-    uint64_t offset;
-    cl_mem mem; /* NULL: empty */
-};
-
 struct backend_block {
     uint64_t size;
-    uint8_t *base;          /* what clSVMAlloc gave, or NULL */
-    uint8_t *svm;           /* the aligned place in it, or NULL */
-    cl_mem mem;             /* where svm is NULL */
-    struct opencl_sub *sub; /* OPENCL_SUB_CACHE entries, made with the first one; NULL before */
+    uint8_t *base; /* what clSVMAlloc gave, or NULL */
+    uint8_t *svm;  /* the aligned place in it, or NULL */
+    cl_mem mem;    /* where svm is NULL */
 };
 
-/* The buffer that starts at `offset` of a block without svm: the block's own at 0, else a cached
- * sub-buffer, which stays the block's. */
-int opencl_sub_buffer(struct backend_device *d, struct backend_block *b, uint64_t offset,
-                      cl_mem *ret_mem, struct err *e);
+/* A new sub-buffer of just that piece of a block without svm; the caller's to release, which the
+ * commands that use it outlive. ERR_UNSUPPORTED where the device takes no such offset. */
+int opencl_sub_buffer(struct backend_device *d, const struct backend_block *b, uint64_t offset,
+                      uint64_t size, cl_mem *ret_mem, struct err *e);
 
 /* ---- module -------------------------------------------------------------------------------- */
 
