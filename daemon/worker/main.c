@@ -114,6 +114,17 @@ static int tell_absent(const struct err *why)
     return EXIT_ABSENT;
 }
 
+static int side_register(struct server *s, struct memfd *side, struct err *e)
+{
+    const struct backend_memory_ops *ops = s->device.b->memory;
+    int rc = ops->register_host(s->device.d, side->data, side->size, e);
+    if (rc == 0 || side != &s->staging.input || device_is_lost(rc)) {
+        return rc;
+    }
+    rc = staging_input_writable(&s->staging, e);
+    return rc == 0 ? ops->register_host(s->device.d, side->data, side->size, e) : rc;
+}
+
 /* Helps the device to copy; where it refuses, copies are slower. */
 static void staging_register(struct server *s, bool on)
 {
@@ -123,7 +134,11 @@ static void staging_register(struct server *s, bool on)
     for (int i = 0; i < 2 && ops->register_host != NULL; i++) {
         if (on) {
             struct err e = ERR_INIT;
-            registered[i] = ops->register_host(s->device.d, side[i]->data, side[i]->size, &e) == 0;
+            registered[i] = side_register(s, side[i], &e) == 0;
+            if (!registered[i]) {
+                log_warn("%s staging memory is not known to the device, so copies are slower: %s",
+                         i == 0 ? "input" : "output", e.text);
+            }
         } else if (registered[i]) {
             ops->unregister_host(s->device.d, side[i]->data);
         }

@@ -1,6 +1,7 @@
 #include "daemon/worker/staging.h"
 
 #include <inttypes.h>
+#include <sys/mman.h>
 
 int staging_init(struct staging *s, int input_fd, int output_fd, struct err *e)
 {
@@ -15,6 +16,17 @@ int staging_init(struct staging *s, int input_fd, int output_fd, struct err *e)
         return err_wrap(e, "output staging memory");
     }
     return 0;
+}
+
+int staging_input_writable(struct staging *s, struct err *e)
+{
+    struct memfd m = MEMFD_NONE;
+    int rc = memfd_adopt(s->input.fd, s->input.size, true, &m, e);
+    if (rc == 0) {
+        (void)munmap(s->input.data, s->input.size);
+        s->input = m;
+    }
+    return rc;
 }
 
 void staging_finish(struct staging *s)

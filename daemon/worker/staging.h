@@ -10,12 +10,14 @@
 #include "common/memfd.h"
 
 struct staging {
-    struct memfd input; /* mapped for reading */
+    struct memfd input; /* mapped for reading, unless the device wants more */
     struct memfd output;
 };
 
 /* Maps both descriptors and owns them from then on. */
 int staging_init(struct staging *s, int input_fd, int output_fd, struct err *e);
+/* Maps the input for writing too, at another address: some drivers register no other memory. */
+int staging_input_writable(struct staging *s, struct err *e);
 void staging_finish(struct staging *s);
 /* Does [offset, offset + size) lie inside? Names the kind in the error. */
 int staging_check(const struct memfd *m, const char *kind, uint64_t offset, uint64_t size,
