@@ -80,7 +80,7 @@ void job_result(struct gpud_client *c, const struct proto_result *result, struct
 /* Sends again what was refused as busy and is due; returns when to be called again. */
 uint64_t jobs_retry_tick(struct gpud_client *c, uint64_t now_ns);
 void jobs_retry_fail(struct gpud_client *c, const struct err *why);
-/* Another daemon, which does not know the session: its numbers are others. */
+/* Another daemon: its numbers are others, or are told again. */
 void jobs_forget_ids(struct gpud_client *c);
 /* The client goes: jobs stay for their owners. */
 void jobs_finish(struct gpud_client *c);

@@ -17,6 +17,7 @@
 #define WAIT_NS          (30 * NS_PER_S)
 #define WAIT_RETRY_NS    (1 * NS_PER_S)
 #define TAKEN_SPANS      1024
+#define TAKEN_MAX        16384 /* numbers from the lowest unanswered one that a daemon is told of */
 #define INFLIGHT_DEFAULT 64
 
 int session_init(struct session *s, const char *name, const void *token, size_t token_size,
@@ -321,11 +322,8 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     } else if (same && w.resumed != 0) {
         ready(c, expect, GPUD_EVENT_RECONNECTED);
     } else {
-        s->taken = 0; /* another daemon counts its events anew */
-        if (w.resumed == 0) {
-            jobs_forget_ids(c);
-        }
-        s->told_to = w.resumed != 0 ? expect : s->told_to;
+        s->taken = 0;       /* another daemon counts its events anew */
+        jobs_forget_ids(c); /* what is sent again tells them anew */
         s->state = SESSION_RESTORE;
         s->restore_stage = 0;
         session_restored(c);
@@ -357,7 +355,9 @@ static int spans_add(const struct requests *t, struct capbuf *out, uint64_t *ret
         }
     }
     *ret_count = count;
+    uint64_t most = requests_lowest(t) + TAKEN_MAX;
     *ret_told_to = at < t->next_seq ? at : t->next_seq;
+    *ret_told_to = *ret_told_to < most ? *ret_told_to : most;
     return 0;
 }
 
@@ -467,6 +467,9 @@ void session_lost(struct gpud_client *c, const struct err *why)
     struct session *s = &c->session;
     bool was_ready = s->state == SESSION_READY;
     uint64_t now = clock_now_ns();
+    if (s->state == SESSION_RESTORE) { /* all of it is done again, be it the same daemon */
+        memset(s->daemon_id, 0, sizeof s->daemon_id);
+    }
     s->state = SESSION_DOWN;
     conn_drop(&c->conn);
     end_own(c, why);

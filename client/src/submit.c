@@ -45,6 +45,9 @@ static int program_start(struct gpud_client *c, const struct gpud_program *p, co
         return err_set(e, ERR_ARG_COUNT, "%u arguments, the program has %u parameters", count,
                        p->param_count);
     }
+    if (count > 0 && args == NULL) {
+        return err_set(e, ERR_INVALID, "no arguments given, the program has %u parameters", count);
+    }
     struct capbuf list;
     capbuf_init(&list, PROTO_MESSAGE_MAX);
     int rc = job_room(c, options, e);

@@ -28,8 +28,8 @@ void adopt_worker(struct front *f, uint64_t id, pid_t pid, struct bytes meta, in
         bytes_to_str(m.backend, backend, sizeof backend)) {
         d = discover_device(f, backend, (unsigned)m.index);
     }
-    if (d == NULL || d->worker != 0) {
-        log_warn("worker %d is not known: it is ended", (int)pid);
+    if (d == NULL || d->worker != 0 || f->listener != NULL) {
+        log_warn("worker %d is not known, or came too late: it is ended", (int)pid);
         (void)close(channel);
         (void)close(input);
         (void)close(output);
@@ -49,12 +49,13 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
     }
     memcpy(key.client_id, client_id.data, sizeof key.client_id);
     key.uid = (uint32_t)uid;
-    unsigned before = f->session_count;
-    struct session *s = standing_obtain(f, &key);
-    if (s != NULL && f->session_count > before) {
-        s->adopted = true;
-    }
-    return s;
+    return standing_obtain(f, &key);
+}
+
+/* One that is being ended is not believed any more: its clients were or will be told otherwise. */
+static bool tells(const struct device *d)
+{
+    return d->state == DEVICE_ADOPTING && d->killed_ns == 0;
 }
 
 /* ---- buffers -----------------------------------------------------------------------------------
@@ -133,8 +134,7 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
     struct msg_meta_buffer meta;
     struct err e = ERR_INIT;
     struct buffer *b = NULL;
-    if (d->state == DEVICE_ADOPTING &&
-        proto_decode(&schema_msg_meta_buffer, m->meta, &meta, &e) == 0) {
+    if (tells(d) && proto_decode(&schema_msg_meta_buffer, m->meta, &meta, &e) == 0) {
         b = buffer_from(f, d, &meta);
     }
     if (b == NULL || !idmap_restore(&f->buffers, m->id, b)) {
@@ -239,6 +239,11 @@ static void tie_op(struct job *j)
     if (o == NULL) {
         return;
     }
+    if (o->job != 0 || o->answered) {
+        j->session->jobs--;
+        j->session = NULL; /* the number is another's: runs on, nobody asks for its answer */
+        return;
+    }
     o->job = j->id;
     if (!j->async) {
         j->op = o;
@@ -247,7 +252,7 @@ static void tie_op(struct job *j)
     struct msg_accepted m = {.job = j->id};
     struct capbuf out;
     capbuf_init(&out, 64);
-    if (!o->answered && proto_encode(&schema_msg_accepted, &m, &out, NULL) == 0) {
+    if (proto_encode(&schema_msg_accepted, &m, &out, NULL) == 0) {
         (void)op_answer(o, capbuf_view(&out));
     }
     capbuf_finish(&out);
@@ -258,7 +263,7 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
     struct msg_meta_job m;
     struct job *j = NULL;
     HASH_FIND(hh, f->jobs, &held->job, sizeof held->job, j);
-    if (j != NULL || proto_decode(&schema_msg_meta_job, held->meta, &m, NULL) != 0) {
+    if (j != NULL || !tells(d) || proto_decode(&schema_msg_meta_job, held->meta, &m, NULL) != 0) {
         return;
     }
     j = calloc(1, sizeof *j);
@@ -290,13 +295,13 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
         job_destroy(j);
         return;
     }
-    tie_op(j);
     enter(f, d, j, (unsigned)held->stream);
+    tie_op(j);
 }
 
 void adopt_end(struct front *f, struct device *d)
 {
-    if (d->state != DEVICE_ADOPTING) {
+    if (!tells(d)) {
         return;
     }
     device_set_state(d, DEVICE_STARTING, "taken over");

@@ -6,8 +6,6 @@
 #include "daemon/front/standing.h"
 #include "proto/codec.h"
 
-#define OPS_MAX 16384u /* requests of a session whose answers it has not acknowledged */
-
 struct route {
     request_fn handler;
     bool sequenced;
@@ -101,7 +99,14 @@ static void admit(struct front *f, struct session *s, struct request *r)
 static void again(struct front *f, struct op *o, struct request *r)
 {
     f->count.deduplicated++;
-    if (o->answered && o->reply != NULL) {
+    if (o->answered && o->reply == NULL) {
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer was not kept",
+                      (unsigned long long)o->seq);
+        reply_error(f, r, &e);
+        return;
+    }
+    if (o->answered) {
         listener_reply(f->listener, r->slot, bytes_of(o->reply, o->reply_size));
     } else {
         if (o->slot != NULL) {
@@ -156,6 +161,7 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
     uint64_t seq = r->msg.ping.seq;
     struct err e = ERR_INIT;
     struct op *o = op_find(s, seq);
+    s->fresh = false;
     if (o != NULL) {
         again(f, o, r);
         go_on(f, s);

@@ -29,6 +29,7 @@
 
 #define CONTEXTS         2048u /* requests unanswered at once, over all sessions */
 #define DRAIN_NS         (30 * NS_PER_S)
+#define ADOPTION_NS      (5 * NS_PER_S)
 #define LAST_ANSWERS_NS  NS_PER_S
 #define REPLACE_TRIES    50u
 #define REPLACE_PAUSE_NS (20 * NS_PER_MS)
@@ -52,16 +53,42 @@ static void on_closed(void *data, uint32_t pipe)
 /* ---- jobs ---------------------------------------------------------------------------------------
  */
 
+/* Keeps a completion for EVENTS; what went wrong in its place if that cannot be. */
+static void keep_result(struct job *j, int rc, struct bytes result, const struct err *why)
+{
+    if (rc == 0 && session_result(j->session, j->id, result)) {
+        return;
+    }
+    struct err e = *why;
+    if (rc == 0) {
+        (void)err_set(&e, ERR_NOMEM, "the result of %zu bytes could not be kept", result.size);
+    }
+    struct proto_result r = {.job = j->id,
+                             .code = e.code,
+                             .step = -1,
+                             .arg = -1,
+                             .effects = ERR_EFFECTS_MAYBE,
+                             .text = bytes_str(e.text)};
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    rc = proto_list_add(&schema_result, &r, &out, NULL);
+    if (rc != 0 || !session_result(j->session, j->id, capbuf_view(&out))) {
+        log_error("job %llu: nobody can be told its end: out of memory", (unsigned long long)j->id);
+    }
+    capbuf_finish(&out);
+}
+
 static void answer_job(struct front *f, struct job *j)
 {
+    bool passed = j->op != NULL && op_passed(j->op);
     struct capbuf record;
     struct capbuf out;
     struct err e = ERR_INIT;
     capbuf_init(&record, PROTO_MESSAGE_MAX);
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     int rc = completion_result(j, &record, &e);
-    if (rc == 0 && j->async) {
-        rc = session_result(j->session, j->id, capbuf_view(&record)) ? 0 : ERR_NOMEM;
+    if (j->async) {
+        keep_result(j, rc, capbuf_view(&record), &e);
         standing_tell(f, j->session, clock_now_ns());
     } else if (rc == 0) {
         struct msg_results m = {.results = proto_list_of(&record, 1)};
@@ -72,6 +99,9 @@ static void answer_job(struct front *f, struct job *j)
     }
     if (rc != 0 && !j->async) {
         reply_answer_error(f, j->op, &e, (struct bytes){0});
+    }
+    if (passed) {
+        job_release(f, j); /* no ack will come for it */
     }
     capbuf_finish(&record);
     capbuf_finish(&out);
@@ -231,7 +261,9 @@ static void on_started(void *data, uint64_t id, pid_t pid, int fd, int code, con
 {
     struct front *f = data;
     if (!compiler_started(f->compiler, id, code, text)) {
-        (void)worker_started(f, id, pid, fd, code, text);
+        if (!worker_started(f, id, pid, fd, code, text) && fd >= 0) {
+            (void)close(fd);
+        }
     }
 }
 
@@ -394,7 +426,8 @@ static int start_listener(struct front *f, struct err *e)
     return rc;
 }
 
-/* Until workers from before have told what they hold, nobody can be answered rightly. */
+/* Until workers from before have told what they hold, nobody can be answered rightly. One that does
+ * not is ended: else what it holds would run a second time. */
 static bool adopting(const struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -407,10 +440,15 @@ static bool adopting(const struct front *f)
 
 static void await_adoption(struct front *f)
 {
-    uint64_t until = clock_now_ns() + 5 * NS_PER_S;
+    uint64_t until = clock_now_ns() + ADOPTION_NS;
     while (adopting(f) && clock_now_ns() < until && !f->stopping) {
         due_at(f, until);
         (void)uv_run(f->loop, UV_RUN_ONCE);
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->state == DEVICE_ADOPTING) {
+            worker_end(f, f->device[i], NULL, "it did not tell in time what it holds");
+        }
     }
 }
 

@@ -12,7 +12,7 @@ void reply_answer(struct front *f, struct op *o, struct bytes reply)
         listener_reply(f->listener, o->slot, reply);
         o->slot = NULL;
     }
-    if (o->loose) {
+    if (o->loose || op_passed(o)) {
         op_destroy(o);
     } else if (!op_answer(o, reply)) {
         log_error("an answer of %zu bytes could not be kept", reply.size);

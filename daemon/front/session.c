@@ -21,6 +21,7 @@ struct session *session_create(const struct session_key *key, struct tenant *ten
     s->id = id;
     s->pidfd = -1;
     s->expect = 1;
+    s->fresh = true;
     s->lingers_until_ns = NS_NEVER;
     return s;
 }
@@ -94,6 +95,16 @@ struct op *op_create_loose(struct session *s, struct listener_slot *slot)
         o->loose = true;
     }
     return o;
+}
+
+void op_taken(struct op *o)
+{
+    o->answered = true;
+}
+
+bool op_passed(const struct op *o)
+{
+    return !o->loose && o->seq <= o->session->acked;
 }
 
 bool op_answer(struct op *o, struct bytes reply)

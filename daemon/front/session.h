@@ -15,7 +15,8 @@
 #include "common/err.h"
 #include "proto/messages.h"
 
-#define REORDER_MAX 256u /* requests that may come before their turn */
+#define REORDER_MAX 256u   /* requests that may come before their turn */
+#define OPS_MAX     16384u /* requests of a session whose answers it has not acknowledged */
 
 struct listener_slot;
 struct request;
@@ -58,8 +59,7 @@ struct session {
     int pidfd;                 /* -1 unknown; owned */
     uint64_t lingers_until_ns; /* NS_NEVER while connected */
     uint64_t look_ns;          /* without a connection: how long until its process is looked at */
-    bool
-        adopted; /* made from what workers held: the client has not said hello to this daemon yet */
+    bool fresh; /* no numbered request came yet: HELLO says what the client has taken already */
     uint64_t expect; /* sequence number that is admitted next */
     uint64_t acked;  /* answers up to here were taken */
     struct op *ops;  /* uthash by seq: pending, or answered and not acknowledged */
@@ -106,6 +106,10 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
 struct op *op_create_loose(struct session *s, struct listener_slot *slot);
 /* Keeps a copy of the answer. false: memory was out; the op is answered all the same. */
 bool op_answer(struct op *o, struct bytes reply);
+/* The client has the answer from a daemon before this one: none is kept. */
+void op_taken(struct op *o);
+/* An ack has passed it: nobody will ask for its answer again. */
+bool op_passed(const struct op *o);
 void op_destroy(struct op *o);
 /* Forgets answers up to `ack`; calls `each` (may be NULL) with every op before it goes. */
 void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),

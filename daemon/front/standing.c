@@ -14,7 +14,7 @@
 
 #define REMOTE_UID UINT32_MAX       /* who comes over tcp: nobody in particular */
 #define LOOK_NS    (10 * NS_PER_MS) /* at its process, first; twice as long each time */
-#define TAKEN_MAX  4096u /* how far behind its first unanswered request a client may be */
+#define TAKEN_MAX  OPS_MAX /* how far ahead of its first unanswered request a client may be */
 
 struct session *standing_find(struct front *f, uint32_t pipe)
 {
@@ -62,8 +62,25 @@ static bool process_ended(const struct session *s)
     return s->pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
+/* The client has its answer: nobody waits for its job any more. What is left of it goes. */
+static void leave_job(struct front *f, struct op *o)
+{
+    struct job *j = NULL;
+    HASH_FIND(hh, f->jobs, &o->job, sizeof o->job, j);
+    if (j == NULL || j->async) {
+        return; /* its result is told by EVENTS */
+    }
+    if (job_ended(j)) {
+        job_release(f, j);
+    } else if (j->op == o) {
+        j->op = NULL;
+        j->session = NULL; /* runs on */
+        o->session->jobs--;
+    }
+}
+
 /* What the client has taken already was answered by a front before this one. */
-static void skip_taken(struct session *s, const struct msg_hello *m)
+static void skip_taken(struct front *f, struct session *s, const struct msg_hello *m)
 {
     struct proto_iter it = proto_iter_of(m->taken);
     struct proto_span span;
@@ -75,12 +92,27 @@ static void skip_taken(struct session *s, const struct msg_hello *m)
                 o = op_create(s, span.first + i, NULL);
             }
             if (o != NULL) {
-                o->answered = true;
+                leave_job(f, o);
+                op_taken(o);
             }
         }
     }
     while (op_find(s, s->expect) != NULL && op_find(s, s->expect)->answered) {
         s->expect++;
+    }
+}
+
+/* Workers hold what was asked for by numbers below, too: no ack will name them again. */
+static void drop_passed(struct front *f, struct session *s)
+{
+    struct op *o;
+    struct op *next;
+    HASH_ITER(hh, s->ops, o, next)
+    {
+        if (op_passed(o)) {
+            leave_job(f, o);
+            op_destroy(o);
+        }
     }
 }
 
@@ -182,11 +214,11 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     if (s == NULL) {
         return err_set(e, ERR_NOMEM, "session");
     }
-    if (!known || s->adopted) {
+    if (s->fresh) {
         s->expect = m->resume > 0 ? m->resume : 1;
         s->acked = s->expect - 1;
-        s->adopted = false;
-        skip_taken(s, m);
+        drop_passed(f, s);
+        skip_taken(f, s, m);
     }
     tie(f, s, r);
     *ret_session = s;
@@ -302,6 +334,9 @@ static void end_recipes(struct front *f, struct session *s)
     while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
         if (m->owner == s) {
             if (m->pending != NULL && m->pending->loose) {
+                if (m->pending->slot != NULL) {
+                    listener_drop(f->listener, m->pending->slot);
+                }
                 op_destroy(m->pending);
             }
             m->pending = NULL;

@@ -27,42 +27,53 @@ static void forget_told(struct front *f, struct session *s)
     s->event.size = 0;
 }
 
-static uint64_t take_results(struct session *s, struct capbuf *records)
+static uint64_t list_results(const struct session *s, struct capbuf *records)
 {
     uint64_t count = 0;
-    struct async_result **tail = &s->told;
-    while (s->results != NULL && count < PROTO_EVENTS_MAX) {
-        struct async_result *r = s->results;
+    const struct async_result *r = s->results;
+    for (; r != NULL && count < PROTO_EVENTS_MAX; r = r->next) {
         if (!capbuf_append(records, r->record, r->size)) {
             records->failed = false; /* the rest comes with the next EVENTS */
             break;
         }
-        s->results = r->next;
-        r->next = NULL;
-        *tail = r;
-        tail = &r->next;
         count++;
     }
     return count;
 }
 
-static uint64_t take_notices(struct session *s, struct capbuf *records)
+static uint64_t list_notices(const struct session *s, struct capbuf *records)
 {
     uint64_t count = 0;
-    while (s->notices != NULL && count < PROTO_EVENTS_MAX) {
-        struct notice *n = s->notices;
+    for (const struct notice *n = s->notices; n != NULL && count < PROTO_EVENTS_MAX; n = n->next) {
         struct proto_notice record = {.kind = n->kind, .handle = n->handle};
         if (proto_list_add(&schema_notice, &record, records, NULL) != 0) {
             break;
         }
-        s->notices = n->next;
-        free(n);
         count++;
     }
     return count;
 }
 
-/* Writes the next EVENTS into the session, where it stays until it is taken. */
+/* The first of both lists are in `event` now. */
+static void move_told(struct session *s, uint64_t results, uint64_t notices)
+{
+    struct async_result **tail = &s->told;
+    for (; results > 0; results--) {
+        struct async_result *r = s->results;
+        s->results = r->next;
+        r->next = NULL;
+        *tail = r;
+        tail = &r->next;
+    }
+    for (; notices > 0; notices--) {
+        struct notice *n = s->notices;
+        s->notices = n->next;
+        free(n);
+    }
+}
+
+/* Writes the next EVENTS into the session, where it stays until it is taken. Without memory nothing
+ * has changed: it is tried again. */
 static void compose(struct session *s)
 {
     struct capbuf results;
@@ -71,15 +82,17 @@ static void compose(struct session *s)
     capbuf_init(&results, PROTO_INLINE_MAX + 65536);
     capbuf_init(&notices, 65536);
     capbuf_init(&out, PROTO_MESSAGE_MAX);
-    uint64_t result_count = take_results(s, &results);
-    uint64_t notice_count = take_notices(s, &notices);
-    struct msg_events m = {.number = ++s->event_number,
+    uint64_t result_count = list_results(s, &results);
+    uint64_t notice_count = list_notices(s, &notices);
+    struct msg_events m = {.number = s->event_number + 1,
                            .results = proto_list_of(&results, result_count),
                            .notices = proto_list_of(&notices, notice_count)};
     if (proto_encode(&schema_msg_events, &m, &out, NULL) == 0) {
         s->event.data = out.data;
         s->event.size = out.size;
         out.data = NULL;
+        s->event_number++;
+        move_told(s, result_count, notice_count);
     }
     capbuf_finish(&results);
     capbuf_finish(&notices);

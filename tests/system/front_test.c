@@ -147,6 +147,37 @@ START_TEST(adopted_writer)
 }
 END_TEST
 
+/* One that does not tell the next front what it holds is ended before anybody is served: its job is
+ * run by another. */
+START_TEST(silent_worker)
+{
+    struct daemon d;
+    float x[1000];
+    float y[1000];
+    for (unsigned i = 0; i < 1000; i++) {
+        x[i] = y[i] = (float)i;
+    }
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    gpud_arg args[] = {gpud_f32(1), gpud_host(x, 1000, GPUD_F32), gpud_host(y, 1000, GPUD_F32)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, axpy, args, 3, NULL, NULL, &job));
+    job_await_dispatch(c, job);
+    pid_t worker = daemon_worker(&d, 0);
+    daemon_kill(&d);
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0);
+    daemon_spawn(&d);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    for (unsigned i = 0; i < 1000; i++) {
+        ck_assert_float_eq(y[i], 2 * (float)i);
+    }
+    ck_assert_int_ne(daemon_worker(&d, 0), worker);
+    ck_assert(daemon_logged(&d, "did not tell in time"));
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* Workers end with it; everything is started anew and clients are told what is lost. */
 START_TEST(launcher_killed)
 {
@@ -422,6 +453,7 @@ int main(void)
     suite_add(suite, front_restarted_under_load);
     suite_add(suite, jobs_outlive_a_restart);
     suite_add(suite, adopted_writer);
+    suite_add(suite, silent_worker);
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);
     suite_add(suite, draining);

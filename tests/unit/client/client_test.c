@@ -477,6 +477,7 @@ START_TEST(restores_after_a_restart)
     jobs[1] = launch(mine, &data[1], GPUD_SUBMIT_HELD);
     gpud_arg args[] = {gpud_host_in(image, 4, GPUD_F32), gpud_f32(1)};
     gpud_submit_options held = {.size = sizeof held, .flags = GPUD_SUBMIT_HELD};
+    FAILS(gpud_submit(client, p, NULL, 2, &held, &jobs[2]), GPUD_ERR_INVALID);
     OK(gpud_submit(client, p, args, 2, &held, &jobs[2]));
     fake_wait_held(fake, 3);
     for (unsigned round = 0; round < 3; round++) {
@@ -689,8 +690,8 @@ static void *hammer(void *arg)
         float y[16] = {0};
         if (gpud_buffer_create(client, gpud_shape_1d(GPUD_F32, 16), 0, NULL, &b) != 0 ||
             gpud_write(client, b, GPUD_F32, 0, 0, x, NULL) != 0 ||
-            gpud_read(client, b, GPUD_F32, 0, 0, y, NULL) != 0 || memcmp(x, y, sizeof x) != 0 ||
-            gpud_buffer_free(client, b) != 0) {
+            gpud_read(client, b, GPUD_F32, 0, 0, y, NULL) != 0 ||
+            memcmp((void *)x, (void *)y, sizeof x) != 0 || gpud_buffer_free(client, b) != 0) {
             return "buffer";
         }
         if (gpud_buffer_free(client, b) != GPUD_ERR_STALE_HANDLE ||

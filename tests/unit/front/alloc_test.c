@@ -5,10 +5,14 @@
 #include "daemon/front/building.h"
 #include "daemon/front/completion.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/listener.h"
 #include "daemon/front/program.h"
+#include "daemon/front/standing.h"
+#include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/recipe.h"
 
+void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *data, size_t size);
@@ -235,5 +239,66 @@ START_TEST(sessions_live_through_each)
 }
 END_TEST
 
+void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
+{
+    (void)l;
+    (void)slot;
+    (void)message;
+}
+
+static unsigned results_of(const struct async_result *r)
+{
+    unsigned count = 0;
+    for (; r != NULL; r = r->next) {
+        count++;
+    }
+    return count;
+}
+
+/* Nothing is lost when EVENTS cannot be written, or not with all in it: the next ones tell it. */
+static bool tell_once(void *data)
+{
+    struct fake *k = data;
+    struct session *s = k->session;
+    uint64_t number = s->event_number;
+    s->wait = (struct listener_slot *)k;
+    standing_tell(&k->f, s, 0);
+    long kept = left;
+    left = -1;
+    bool told = s->wait == NULL;
+    unsigned count = results_of(s->told);
+    ck_assert_uint_eq(count + results_of(s->results), 2);
+    ck_assert(told || count == 0);
+    ck_assert_uint_eq(s->event_number, told ? number + 1 : number);
+    struct async_result **end = &s->told; /* as if nothing had been told */
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = s->results;
+    s->results = s->told;
+    s->told = NULL;
+    s->wait = NULL;
+    free(s->event.data);
+    s->event.data = NULL;
+    left = kept;
+    return count == 2;
+}
+
+START_TEST(events_live_through_each)
+{
+    struct fake *k = fake_create();
+    struct proto_result r = {.job = 4, .step = -1, .arg = -1};
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(proto_list_add(&schema_result, &r, &out, NULL), 0);
+    ck_assert(session_result(k->session, 4, capbuf_view(&out)));
+    ck_assert(session_result(k->session, 5, capbuf_view(&out)));
+    ck_assert_uint_ge(each_failure(tell_once, k), 2);
+    capbuf_finish(&out);
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
-           programs_and_results_live_through_each, sessions_live_through_each)
+           programs_and_results_live_through_each, sessions_live_through_each,
+           events_live_through_each)

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/front/adopt.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/intake.h"
+#include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
 #include "proto/codec.h"
@@ -115,6 +118,15 @@ static struct session *hello(struct caller c, struct msg_welcome *ret_welcome)
     return s;
 }
 
+static struct request *early(uint64_t seq, struct listener_slot *slot)
+{
+    struct request *r = calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    r->slot = slot;
+    r->msg.ping.seq = seq;
+    return r;
+}
+
 START_TEST(a_session_is_made_once_and_found_again)
 {
     struct msg_welcome w;
@@ -126,6 +138,7 @@ START_TEST(a_session_is_made_once_and_found_again)
     ck_assert_ptr_eq(s->tenant, k->tenant);
     ck_assert_ptr_eq(standing_find(&k->f, 11), s);
     s->expect = 7;
+    s->fresh = false;
     standing_disconnected(&k->f, 11);
     ck_assert_ptr_null(standing_find(&k->f, 11));
     ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 12, .resume = 3}, &w), s);
@@ -177,7 +190,149 @@ START_TEST(a_daemon_that_does_not_know_skips_what_was_taken)
                               .resume = 5,
                               .taken = {{0, UINT64_MAX}, {UINT64_MAX - 1, UINT64_MAX}}},
               &w);
-    ck_assert_uint_le(s->op_count, 10000); /* what nobody can have asked for is not believed */
+    ck_assert_uint_le(s->op_count, OPS_MAX); /* what nobody can have asked for is not believed */
+    s = hello((struct caller){.id = 4, .pipe = 14, .resume = 5, .taken = {{6, 10000}}}, &w);
+    ck_assert_ptr_nonnull(op_find(s, 10005));
+}
+END_TEST
+
+/* ---- after another front ----------------------------------------------------------------------
+ */
+
+static struct session *left_by(uint8_t id)
+{
+    struct session_key key;
+    memset(&key, 0, sizeof key);
+    key.client_id[0] = id;
+    key.uid = 1000;
+    struct session *s = standing_obtain(&k->f, &key);
+    ck_assert_ptr_nonnull(s);
+    return s;
+}
+
+static struct job *held(struct session *s, uint64_t id, uint64_t seq, bool async)
+{
+    struct msg_meta_job m = {.client_id = bytes_of(s->key.client_id, sizeof s->key.client_id),
+                             .uid = s->key.uid,
+                             .seq = seq,
+                             .async = async,
+                             .limit_ns = NS_PER_S};
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(proto_encode(&schema_msg_meta_job, &m, &out, &e), 0);
+    struct msg_w_held_job h = {.job = id, .meta = capbuf_view(&out)};
+    adopt_job(&k->f, &k->device[0], &h);
+    capbuf_finish(&out);
+    return fake_find(k, id);
+}
+
+START_TEST(a_job_is_taken_over_once_and_in_its_time)
+{
+    struct session *s = left_by(1);
+    ck_assert_ptr_null(held(s, 1, 6, false)); /* the device serves: it is too late */
+    k->device[0].state = DEVICE_ADOPTING;
+    k->device[0].killed_ns = 1;
+    ck_assert_ptr_null(held(s, 1, 6, false));
+    k->device[0].killed_ns = 0;
+    struct job *first = held(s, 1, 6, false);
+    struct job *second = held(s, 2, 6, false);
+    struct job *third = held(s, 3, 6, true);
+    ck_assert_ptr_eq(first->op, op_find(s, 6));
+    ck_assert_ptr_null(second->op);
+    ck_assert_ptr_null(second->session);
+    ck_assert_ptr_null(third->session);
+    ck_assert_uint_eq(op_find(s, 6)->job, 1);
+    ck_assert_uint_eq(s->jobs, 1);
+    fake_done(k, third, 0);
+    fake_done(k, second, 0);
+    fake_done(k, first, 0);
+    ck_assert_uint_eq(s->jobs, 0);
+}
+END_TEST
+
+/* _i 0: `taken` names it; 1: it lies below `resume`. */
+START_TEST(a_job_whose_answer_was_taken_has_nobody_to_answer)
+{
+    struct session *s = left_by(1);
+    k->device[0].state = DEVICE_ADOPTING;
+    struct job *j = held(s, 1, 6, false);
+    struct caller c = {.id = 1, .pipe = 11, .resume = 6, .taken = {{6, 1}}};
+    c.resume += (uint64_t)_i;
+    ck_assert_ptr_eq(hello(c, NULL), s);
+    ck_assert_uint_eq(s->expect, 7);
+    ck_assert_ptr_null(j->op);
+    ck_assert_uint_eq(s->jobs, 0);
+    session_ack(s, 6, NULL, NULL);
+    fake_done(k, j, 0);
+    ck_assert_uint_eq(k->ends[1], 1);
+    ck_assert_uint_eq(k->retired, 1);
+}
+END_TEST
+
+START_TEST(answers_below_the_first_open_number_are_not_kept)
+{
+    struct session *s = left_by(1);
+    for (uint64_t seq = 1; seq <= 3; seq++) {
+        ck_assert(op_answer(op_create(s, seq, NULL), bytes_str("an answer")));
+    }
+    (void)hello((struct caller){.id = 1, .pipe = 11, .resume = 3}, NULL);
+    ck_assert_uint_eq(s->op_count, 1);
+    ck_assert_uint_eq(s->kept_bytes, 9);
+    ck_assert_ptr_nonnull(op_find(s, 3));
+}
+END_TEST
+
+START_TEST(an_answer_that_an_ack_passed_is_not_kept)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct op *o = op_create(s, 1, slot_at(1));
+    s->expect = 3;
+    session_ack(s, 1, NULL, NULL);
+    reply_answer(&k->f, o, bytes_str("late"));
+    ck_assert_uint_eq(replies, 1);
+    ck_assert_uint_eq(s->op_count, 0);
+    ck_assert_uint_eq(s->kept_bytes, 0);
+}
+END_TEST
+
+START_TEST(what_was_taken_is_not_waited_for_again)
+{
+    struct session *s =
+        hello((struct caller){.id = 1, .pipe = 11, .resume = 5, .taken = {{6, 1}}}, NULL);
+    struct request *r = early(6, slot_at(1));
+    r->kind = MSG_KIND_BUFFER_INFO;
+    r->peer.pipe = 11;
+    intake_request(&k->f, r);
+    struct msg_error m;
+    ck_assert_uint_eq(replies, 1);
+    ck_assert_int_eq(proto_decode(&schema_msg_error, capbuf_view(&last), &m, NULL), 0);
+    ck_assert_int_eq((int)m.code, ERR_STATE);
+    ck_assert_ptr_null(op_find(s, 6)->slot);
+}
+END_TEST
+
+/* The first HELLO's answer did not come, and meanwhile more was given up. */
+START_TEST(hello_may_be_said_again_until_something_was_asked)
+{
+    struct msg_welcome w;
+    (void)hello((struct caller){.id = 1, .pipe = 11, .resume = 5, .taken = {{6, 1}}}, &w);
+    (void)hello((struct caller){.id = 1, .pipe = 12, .resume = 5, .taken = {{5, 3}}}, &w);
+    ck_assert_uint_eq(w.resumed, 1);
+    ck_assert_uint_eq(w.expect, 8);
+}
+END_TEST
+
+START_TEST(an_ended_session_drops_what_it_restored)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct module *m = calloc(1, sizeof *m);
+    m->tenant = k->tenant;
+    m->owner = s;
+    m->id = idmap_add(&k->f.modules, m);
+    m->pending = op_create_loose(s, slot_at(1));
+    standing_end(&k->f, s);
+    ck_assert_uint_eq(drops, 1);
 }
 END_TEST
 
@@ -200,15 +355,6 @@ START_TEST(hello_is_checked)
     ck_assert_uint_eq(w.resumed, 1);
 }
 END_TEST
-
-static struct request *early(uint64_t seq, struct listener_slot *slot)
-{
-    struct request *r = calloc(1, sizeof *r);
-    ck_assert_ptr_nonnull(r);
-    r->slot = slot;
-    r->msg.ping.seq = seq;
-    return r;
-}
 
 /* What the broken connection left unanswered is dropped: the client sends it again.
  * _i 0: the end of the old connection is told first; 1: the client is back before it. */
@@ -457,7 +603,13 @@ int main(void)
                                   a_published_buffer_outlives_its_maker,
                                   events_are_told_until_they_are_taken,
                                   many_events_come_in_portions,
-                                  who_may_load_kernels_is_told};
+                                  who_may_load_kernels_is_told,
+                                  a_job_is_taken_over_once_and_in_its_time,
+                                  answers_below_the_first_open_number_are_not_kept,
+                                  an_answer_that_an_ack_passed_is_not_kept,
+                                  what_was_taken_is_not_waited_for_again,
+                                  hello_may_be_said_again_until_something_was_asked,
+                                  an_ended_session_drops_what_it_restored};
     Suite *suite = suite_create("standing");
     TCase *tcase = tcase_create("standing");
     tcase_set_timeout(tcase, 60);
@@ -466,6 +618,7 @@ int main(void)
         tcase_add_test(tcase, tests[i]);
     }
     tcase_add_loop_test(tcase, a_broken_connection_leaves_nothing_in_the_way, 0, 2);
+    tcase_add_loop_test(tcase, a_job_whose_answer_was_taken_has_nobody_to_answer, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
