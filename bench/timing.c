@@ -78,9 +78,11 @@ static void samples_add(struct samples *s, uint64_t from, uint64_t to)
 static void samples_tell(struct samples *s, struct report *r, const char *name, const char *policy,
                          const char *p50, const char *p99)
 {
+    size_t half = s->count / 2;
+    size_t last = s->count * 99 / 100;
     qsort(s->value, s->count, sizeof *s->value, by_value);
-    report_add(r, "latency", name, policy, p50, (double)s->value[s->count / 2] * s->ns);
-    report_add(r, "latency", name, policy, p99, (double)s->value[s->count * 99 / 100] * s->ns);
+    report_add(r, "latency", name, policy, p50, (double)s->value[half] * s->ns);
+    report_add(r, "latency", name, policy, p99, (double)s->value[last] * s->ns);
     s->count = 0;
 }
 

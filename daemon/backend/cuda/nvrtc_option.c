@@ -202,7 +202,7 @@ static char *join(char *word, char *text, char *value)
 {
     size_t size = strlen(word);
     bool macro = word[1] == 'D' || word[1] == 'U';
-    memcpy(text, word, size);
+    memmove(text, word, size + 1);
     text[size] = '=';
     memmove(text + size + !macro, value, strlen(value) + 1);
     return text;
