@@ -164,7 +164,8 @@ enum frame_ref_tag {
     S(pin, 64)                                                                                     \
     U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */
 /* The device cannot be used; the worker ends after this. */
-#define MSG_W_ABSENT(U, I, S, B, L) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+#define MSG_W_ABSENT(U, I, S, B, L)                                                                \
+    I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */
 /* Once a second from a thread of its own. patience_ns: how long the next one may take (a compile,
  * pinning or a context in the making). */
 #define MSG_W_BEAT(U, I, S, B, L) U(count, UINT64_MAX) U(patience_ns, UINT64_MAX)
@@ -215,7 +216,9 @@ enum frame_ref_tag {
 
 #define REC_MOUT(U, I, S, B, L)                                                                    \
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
-#define REC_MUSE(U, I, S, B, L) U(handle, UINT64_MAX) U(access, 3)
+/* what it writes of a buffer: all of [begin, end) if it fills, else something there */
+#define REC_MUSE(U, I, S, B, L)                                                                    \
+    U(handle, UINT64_MAX) U(access, 3) U(fills, 1) U(begin, UINT64_MAX) U(end, UINT64_MAX)
 
 /* who opened a buffer by name, and with which request */
 #define META_OPENERS_MAX 256

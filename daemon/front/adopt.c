@@ -170,8 +170,11 @@ static void take_uses(struct front *f, struct job *j, const struct msg_meta_job 
         struct work_use *u = b != NULL ? work_use_of(&j->work, b) : NULL;
         if (u != NULL) {
             u->access = (int)use.access;
-            u->write_end = (use.access & ACCESS_OUT) != 0 ? b->bytes : 0;
-            u->fills = spans_cover(&b->defined, 0, b->bytes);
+            bool writes = (use.access & ACCESS_OUT) != 0;
+            bool inside = use.begin <= use.end && use.end <= b->bytes;
+            u->write_begin = writes && inside ? use.begin : 0;
+            u->write_end = writes && inside ? use.end : writes ? b->bytes : 0;
+            u->fills = writes && inside && use.fills != 0;
         }
     }
 }

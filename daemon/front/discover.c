@@ -96,8 +96,7 @@ unsigned discover_serving(const struct front *f)
     return count;
 }
 
-/* The others of its back end: those that are there, and those that are asked for by number. */
-static void open_others(struct front *f, const struct device *d)
+void discover_siblings(struct front *f, struct device *d)
 {
     for (unsigned n = first_wanted(f, 0); n < DEVICES_MAX; n = first_wanted(f, n + 1)) {
         if (n < d->siblings || named(f, n)) {
@@ -120,7 +119,7 @@ static void serve(struct front *f, struct device *d)
     due_pool(f, d);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
-    open_others(f, d);
+    discover_siblings(f, d);
 }
 
 /* ---- the first job --------------------------------------------------------------------------- */
@@ -191,7 +190,8 @@ static void probe(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     struct job *j = calloc(1, sizeof *j);
     if (j == NULL) {
-        return; /* tried again when the worker is silent for too long */
+        worker_end(f, d, NULL, "no memory for its first job"); /* another one after a pause */
+        return;
     }
     j->error = ERR_INIT;
     j->probe = true;
@@ -205,7 +205,11 @@ static void probe(struct front *f, struct device *d)
     work_init(&j->work);
     if (probe_resolve(f, j, &e) != 0) {
         job_destroy(j);
-        discover_absent(f, d, &e);
+        if (e.code == ERR_NOMEM) {
+            worker_end(f, d, NULL, e.text);
+        } else {
+            discover_absent(f, d, &e);
+        }
         return;
     }
     j->work.device = (int)d->index;
@@ -292,7 +296,8 @@ void discover_given_up(struct front *f, struct device *d)
  * worker has ended. */
 static bool try_next_backend(struct front *f, struct device *d, const struct err *e)
 {
-    if (strcmp(f->config.backend, "auto") != 0 || d->proven || d->number != first_wanted(f, 0)) {
+    if (strcmp(f->config.backend, "auto") != 0 || d->proven || d->siblings > 1 ||
+        d->number != first_wanted(f, 0)) {
         return false;
     }
     for (unsigned i = 0; i + 1 < sizeof automatic / sizeof automatic[0]; i++) {

@@ -16,6 +16,9 @@ void discover_ready(struct front *f, struct device *d);
 void discover_given_up(struct front *f, struct device *d);
 void discover_absent(struct front *f, struct device *d, const struct err *e);
 void discover_probed(struct front *f, struct device *d, const struct job *j);
+/* Opens the others of its back end: those that are there, and those that are asked for by number.
+ */
+void discover_siblings(struct front *f, struct device *d);
 unsigned discover_serving(const struct front *f);
 
 #endif

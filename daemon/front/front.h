@@ -67,6 +67,8 @@ struct front_hooks {
     void (*worker_buffer)(struct front *f, struct device *d, const struct msg_w_buffer *m);
     void (*worker_module)(struct front *f, struct device *d, const struct msg_w_module *m);
     void (*worker_ready)(struct front *f, struct device *d);
+    /* How many devices its back end has was told, and that this one does not open now. */
+    void (*worker_siblings)(struct front *f, struct device *d);
     void (*worker_absent)(struct front *f, struct device *d, const struct err *e);
     /* What an adopted worker holds. The descriptor (-1 or a host copy) is the receiver's. */
     void (*held_buffer)(struct front *f, struct device *d, const struct msg_w_held_buffer *m,

@@ -54,7 +54,10 @@ static int add_uses(const struct work *w, struct capbuf *out, struct err *e)
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < w->use_count; i++) {
         struct proto_muse use = {.handle = w->uses[i].buffer->handle,
-                                 .access = (uint64_t)w->uses[i].access};
+                                 .access = (uint64_t)w->uses[i].access,
+                                 .fills = w->uses[i].fills,
+                                 .begin = w->uses[i].write_begin,
+                                 .end = w->uses[i].write_end};
         rc = proto_list_add(&schema_muse, &use, out, e);
     }
     return rc;

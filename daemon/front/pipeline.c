@@ -339,6 +339,7 @@ static void set_hooks(struct front *f)
         .worker_buffer = buffer_answered,
         .worker_module = building_loaded,
         .worker_ready = discover_ready,
+        .worker_siblings = discover_siblings,
         .worker_absent = discover_absent,
         .held_buffer = adopt_buffer,
         .held_module = building_held,

@@ -81,6 +81,10 @@ static int absent(struct front *f, struct device *d, struct bytes bytes, struct 
     struct err why = ERR_INIT;
     (void)err_set_vendor(&why, m.code < 0 ? (int)m.code : ERR_NO_DEVICE, (int)m.vendor, "%.*s",
                          (int)m.text.size, (const char *)m.text.data);
+    d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
+    if (d->siblings > 0) { /* there are some, whatever becomes of this one */
+        f->hooks.worker_siblings(f, d);
+    }
     if (may_open_later(why.code)) {
         (void)snprintf(d->unopened, sizeof d->unopened, "%s", why.text);
         return 0; /* its end follows, and another worker after a pause */

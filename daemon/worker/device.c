@@ -111,10 +111,6 @@ static int open_parts(struct device *dev, const struct device_options *options, 
 {
     dev->b->device->info(dev->d, &dev->info);
     dev->wakes = dev->b->device->wakes(dev->d);
-    struct err ignored = ERR_INIT;
-    if (dev->b->enumerate(options->options, &dev->count, &ignored) != 0) {
-        dev->count = 0;
-    }
     uint64_t limit = options->memory_limit != 0 ? options->memory_limit
                                                 : dev->info.memory - dev->info.memory / 16;
     int rc = memory_init(&dev->memory, dev->b, dev->d, limit, dev->info.max_alloc, e);
@@ -127,6 +123,10 @@ int device_open(struct device *dev, const struct device_options *options, struct
     *dev = (struct device){.b = backend_find(options->backend)};
     if (dev->b == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", options->backend);
+    }
+    struct err ignored = ERR_INIT; /* the others may open even if this one does not */
+    if (dev->b->enumerate(options->options, &dev->count, &ignored) != 0) {
+        dev->count = 0;
     }
     int rc = dev->b->device->open(options->index, options->options, options->wake,
                                   options->wake_data, &dev->d, e);

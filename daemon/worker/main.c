@@ -100,11 +100,11 @@ static void process_prepare(void)
     }
 }
 
-static int tell_absent(const struct err *why)
+static int tell_absent(const struct err *why, unsigned devices)
 {
     struct capbuf out;
     struct msg_w_absent msg = {
-        .code = why->code, .vendor = why->vendor, .text = bytes_str(why->text)};
+        .code = why->code, .vendor = why->vendor, .text = bytes_str(why->text), .devices = devices};
     log_error("%s", why->text);
     capbuf_init(&out, FRAME_MAX_BYTES);
     if (proto_encode(&schema_msg_w_absent, &msg, &out, NULL) == 0) {
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
     }
     if (open_all(&server, &loop, &o, &e) != 0) {
         /* a driver's threads may still run: no tidying */
-        _exit(tell_absent(&e));
+        _exit(tell_absent(&e, server.device.count));
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     return close_all(&server, &loop);

@@ -178,6 +178,29 @@ START_TEST(silent_worker)
 }
 END_TEST
 
+/* The same with content that was never there before: the next front knows what the job writes. */
+START_TEST(adopted_first_writer)
+{
+    struct daemon d;
+    float values[1000];
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_buffer y = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1000), 0, NULL, &y));
+    gpud_arg args[] = {gpud_f32(7), gpud_out(y)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job));
+    job_await_dispatch(c, job);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    ck_gpud_ok(gpud_read(c, y, GPUD_F32, 0, 0, values, NULL));
+    ck_assert_float_eq(values[999], 7);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* Workers end with it; everything is started anew and clients are told what is lost. */
 START_TEST(launcher_killed)
 {
@@ -365,6 +388,20 @@ START_TEST(stale_socket)
 }
 END_TEST
 
+/* The first device does not open; that keeps no other one away. (Here none does.) */
+START_TEST(first_device_does_not_open)
+{
+    struct daemon d;
+    daemon_prepare(&d, "--backend", "sim", "--backend-options", "devices=3,script=open:1=fail",
+                   NULL);
+    daemon_spawn(&d);
+    gpud_client *c = client_open(d.url);
+    ck_until(query_value(c, "devices", "2", "restarts") != UINT64_MAX);
+    ck_assert_uint_eq(query_value(c, "devices", "3", "restarts"), UINT64_MAX);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* No OpenCL at all: alive, not ready, and told what to install. */
 START_TEST(no_driver)
 {
@@ -454,6 +491,7 @@ int main(void)
     suite_add(suite, jobs_outlive_a_restart);
     suite_add(suite, adopted_writer);
     suite_add(suite, silent_worker);
+    suite_add(suite, adopted_first_writer);
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);
     suite_add(suite, draining);
@@ -461,6 +499,7 @@ int main(void)
     suite_add(suite, reload);
     suite_add(suite, second_daemon);
     suite_add(suite, stale_socket);
+    suite_add(suite, first_device_does_not_open);
     suite_add(suite, no_driver);
     suite_add(suite, client_killed);
     return system_main(suite);

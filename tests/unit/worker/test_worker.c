@@ -384,7 +384,10 @@ START_TEST(inventory_tells_all_until_retired)
         return;
     }
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    struct memfd before = MEMFD_NONE;
+    seal(&f, 1, 4096, &before); /* asked for by a front that did not hear the answer */
     seal(&f, 1, 4096, &host);
+    memfd_finish(&before);
     draft_init(&d, 31, 0);
     draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
     draft_send(&d, &f);
@@ -402,13 +405,24 @@ START_TEST(inventory_tells_all_until_retired)
     fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &job);
     ck_assert_uint_eq(job.job, 31);
     ck_assert_uint_eq(job.finished, 1);
+    ck_assert_uint_eq(job.gone, 0);
     ck_assert(bytes_equal_str(job.meta, "meta of a job"));
     ck_assert_int_eq(fake_done(&f, 31, NULL), 0);
     fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
     ck_assert_uint_eq(end.nonce, 99);
 
-    struct msg_f_retire retire = {.job = 31};
+    struct msg_f_retire retire = {.job = 31,
+                                  .keep = 1}; /* its outputs are gone, it ran all the same */
     struct msg_f_buffer_free gone = {.id = 1};
+    fake_send(&f, &schema_msg_f_retire, &retire, -1);
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
+    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
+    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &job);
+    ck_assert_uint_eq(job.gone, 1);
+    ck_assert_int_eq(fake_done(&f, 31, NULL), 0);
+    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    retire.keep = 0;
     fake_send(&f, &schema_msg_f_retire, &retire, -1);
     fake_send(&f, &schema_msg_f_buffer_free, &gone, -1);
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
