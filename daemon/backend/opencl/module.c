@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/backend/opencl/module.h"
+#include "daemon/backend/opencl/report.h"
 
 #define NAMES_MAX 65536u /* bytes */
 
@@ -200,15 +201,6 @@ int opencl_kernel_find(struct backend_module *m, const char *entry,
     return 0;
 }
 
-static uint64_t group_number(struct backend_module *m, const struct opencl_kernel *k,
-                             cl_kernel_work_group_info what)
-{
-    uint64_t value = 0;
-    cl_int rc = m->device->cl.GetKernelWorkGroupInfo(k->kernel, m->device->id.device, what,
-                                                     sizeof value, &value, NULL);
-    return rc == CL_SUCCESS ? value : 0;
-}
-
 static int module_kernel(struct backend_module *m, unsigned index,
                          struct backend_kernel *ret_kernel, struct err *e)
 {
@@ -221,12 +213,15 @@ static int module_kernel(struct backend_module *m, unsigned index,
         err_wrap(e, "kernel %s", k->name);
         return rc;
     }
+    const struct opencl_api *cl = &m->device->cl;
+    cl_device_id device = m->device->id.device;
     struct backend_kernel out = {.arg_count = k->arg_count};
     snprintf(out.entry, sizeof out.entry, "%s", k->name);
-    out.local_bytes = group_number(m, k, CL_KERNEL_PRIVATE_MEM_SIZE);
-    out.shared_bytes = group_number(m, k, CL_KERNEL_LOCAL_MEM_SIZE);
-    out.max_group = group_number(m, k, CL_KERNEL_WORK_GROUP_SIZE);
-    out.preferred_multiple = group_number(m, k, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
+    out.local_bytes = opencl_group_number(cl, k->kernel, device, CL_KERNEL_PRIVATE_MEM_SIZE);
+    out.shared_bytes = opencl_group_number(cl, k->kernel, device, CL_KERNEL_LOCAL_MEM_SIZE);
+    out.max_group = opencl_group_number(cl, k->kernel, device, CL_KERNEL_WORK_GROUP_SIZE);
+    out.preferred_multiple =
+        opencl_group_number(cl, k->kernel, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
     *ret_kernel = out;
     return 0;
 }

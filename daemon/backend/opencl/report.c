@@ -151,7 +151,7 @@ static int kernel_args(const struct opencl_api *cl, cl_kernel kernel,
     return 0;
 }
 
-static uint64_t group_number(const struct opencl_api *cl, cl_kernel kernel, cl_device_id device,
+uint64_t opencl_group_number(const struct opencl_api *cl, cl_kernel kernel, cl_device_id device,
                              cl_kernel_work_group_info what)
 {
     uint64_t value = 0; /* a size_t or a ulong */
@@ -168,11 +168,11 @@ static void kernel_needs(const struct opencl_api *cl, cl_kernel kernel, cl_devic
     for (unsigned i = 0; i < 3; i++) {
         out->required_local[i] = local[i];
     }
-    out->local_bytes = group_number(cl, kernel, device, CL_KERNEL_PRIVATE_MEM_SIZE);
-    out->shared_bytes = group_number(cl, kernel, device, CL_KERNEL_LOCAL_MEM_SIZE);
-    out->max_group = group_number(cl, kernel, device, CL_KERNEL_WORK_GROUP_SIZE);
+    out->local_bytes = opencl_group_number(cl, kernel, device, CL_KERNEL_PRIVATE_MEM_SIZE);
+    out->shared_bytes = opencl_group_number(cl, kernel, device, CL_KERNEL_LOCAL_MEM_SIZE);
+    out->max_group = opencl_group_number(cl, kernel, device, CL_KERNEL_WORK_GROUP_SIZE);
     out->preferred_multiple =
-        group_number(cl, kernel, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
+        opencl_group_number(cl, kernel, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
 }
 
 static int kernel_report(const struct opencl_api *cl, cl_program program, cl_device_id device,

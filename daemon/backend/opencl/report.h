@@ -10,6 +10,9 @@
  * the log. */
 int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_device_id device,
                           struct backend_compiled *out, struct capbuf *log, struct err *e);
+/* What the driver tells of a kernel in one number; 0 where it does not. */
+uint64_t opencl_group_number(const struct opencl_api *cl, cl_kernel kernel, cl_device_id device,
+                             cl_kernel_work_group_info what);
 /* Appends the driver's log as "file:line:column: error: text". */
 int opencl_report_log(const struct opencl_api *cl, cl_program program, cl_device_id device,
                       struct capbuf *log, struct err *e);
