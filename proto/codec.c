@@ -176,8 +176,7 @@ static bool record_read(struct decoder *d, const struct schema *s, uint8_t *ret_
     return fields_read(d, s, count, ret_value);
 }
 
-/* ---- what went wrong, in words ----------------------------------------------------------------
- */
+/* ---- what went wrong, in words ------------------------------------------------------------ */
 
 static const char *const type_names[] = {
     [SCHEMA_U] = "unsigned integer",
@@ -264,8 +263,7 @@ static __attribute__((cold, noinline)) int decode_error(const struct schema *s,
     return err_set(e, ERR_PROTOCOL, "%s: %s: %s", s->name, path, problem);
 }
 
-/* ---- decoding ---------------------------------------------------------------------------------
- */
+/* ---- decoding ----------------------------------------------------------------------------- */
 
 /* The header of a message: how many elements follow the kind. */
 static bool head_read(struct cursor *c, uint64_t *ret_kind, uint64_t *ret_fields)
@@ -350,8 +348,7 @@ bool proto_list_next(struct proto_iter *it, const struct schema *record, void *r
     return true;
 }
 
-/* ---- encoding ---------------------------------------------------------------------------------
- */
+/* ---- encoding ----------------------------------------------------------------------------- */
 
 /* A field of a struct that is encoded. */
 union value {

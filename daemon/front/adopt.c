@@ -58,8 +58,7 @@ static bool tells(const struct device *d)
     return d->state == DEVICE_ADOPTING && d->killed_ns == 0;
 }
 
-/* ---- buffers -----------------------------------------------------------------------------------
- */
+/* ---- buffers ------------------------------------------------------------------------------ */
 
 static struct buffer *buffer_from(struct front *f, struct device *d,
                                   const struct msg_meta_buffer *m)
@@ -158,8 +157,7 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
     take_openers(f, b, &meta);
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------
- */
+/* ---- jobs --------------------------------------------------------------------------------- */
 
 static void take_uses(struct front *f, struct job *j, const struct msg_meta_job *m)
 {

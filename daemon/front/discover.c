@@ -263,8 +263,7 @@ void discover_ready(struct front *f, struct device *d)
     }
 }
 
-/* ---- no device ----------------------------------------------------------------------------------
- */
+/* ---- no device ---------------------------------------------------------------------------- */
 
 /* Jobs that wait for this device, or for any where no other one may come. */
 static void fail_waiting(struct front *f, struct device *d)

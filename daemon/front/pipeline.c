@@ -50,8 +50,7 @@ static void on_closed(void *data, uint32_t pipe)
     standing_disconnected(data, pipe);
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------
- */
+/* ---- jobs --------------------------------------------------------------------------------- */
 
 /* Keeps a completion for EVENTS; what went wrong in its place if that cannot be. */
 static void keep_result(struct job *j, int rc, struct bytes result, const struct err *why)
@@ -132,8 +131,7 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
     }
 }
 
-/* ---- the end of a turn --------------------------------------------------------------------------
- */
+/* ---- the end of a turn -------------------------------------------------------------------- */
 
 static void on_idle(uv_idle_t *idle)
 {

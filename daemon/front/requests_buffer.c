@@ -166,8 +166,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
     return 0;
 }
 
-/* ---- what the worker answers ------------------------------------------------------------------
- */
+/* ---- what the worker answers -------------------------------------------------------------- */
 
 /* Its memory is there for others from now on. */
 static void discount(struct front *f, const struct buffer *b)
@@ -276,8 +275,7 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
     }
 }
 
-/* ---- free, info, seal, publish, open ----------------------------------------------------------
- */
+/* ---- free, info, seal, publish, open ------------------------------------------------------ */
 
 static int find(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
                 struct err *e)
@@ -470,8 +468,7 @@ int request_buffer_open(struct request_context *c, struct err *e)
     return buffer_encode(b, c->out, e);
 }
 
-/* ---- workers come and go ----------------------------------------------------------------------
- */
+/* ---- workers come and go ------------------------------------------------------------------ */
 
 void buffer_device_lost(struct front *f, struct device *d)
 {

@@ -85,8 +85,7 @@ int request_job_info(struct request_context *c, struct err *e)
     return rc;
 }
 
-/* ---- explain ------------------------------------------------------------------------------------
- */
+/* ---- explain ------------------------------------------------------------------------------ */
 
 static void explain_hazard(const struct job *j, char *out, size_t size)
 {

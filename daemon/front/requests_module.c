@@ -96,8 +96,7 @@ int request_module_load(struct request_context *c, struct err *e)
     return 0;
 }
 
-/* ---- what the compiler made -------------------------------------------------------------------
- */
+/* ---- what the compiler made --------------------------------------------------------------- */
 
 /* b: the build that tells what it takes, NULL if there is none. */
 static int add_kernel(const struct kernel *k, const struct build *b, struct capbuf *out,

@@ -255,8 +255,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     }
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end ------------------------------------------------------------------------------ */
 
 static void end_jobs(struct front *f, struct session *s)
 {

@@ -34,8 +34,7 @@ static void end_lost(struct server *s, const char *text)
     _exit(EXIT_LOST);
 }
 
-/* ---- what happens on the device ----------------------------------------------------------------
- */
+/* ---- what happens on the device ----------------------------------------------------------- */
 
 static void on_job_done(void *data, struct job *j)
 {

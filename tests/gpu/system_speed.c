@@ -275,8 +275,7 @@ START_TEST(cuda_source)
 }
 END_TEST
 
-/* ---- a user's first look -----------------------------------------------------------------------
- */
+/* ---- a user's first look ------------------------------------------------------------------ */
 
 /* A photograph through several kernels, which the command itself compares with the processor's. */
 START_TEST(demo)

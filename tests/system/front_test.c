@@ -430,8 +430,7 @@ START_TEST(no_driver)
 }
 END_TEST
 
-/* ---- clients that vanish ----------------------------------------------------------------------
- */
+/* ---- clients that vanish ------------------------------------------------------------------ */
 
 struct doomed {
     const char *url;

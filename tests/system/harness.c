@@ -37,8 +37,7 @@ void pause_ms(unsigned ms)
     (void)nanosleep(&t, NULL);
 }
 
-/* ---- processes --------------------------------------------------------------------------------
- */
+/* ---- processes ---------------------------------------------------------------------------- */
 
 static int status_of(int status)
 {
@@ -186,8 +185,7 @@ static void end_all(void)
     }
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------------------------- */
 
 void file_read(const char *path, char *out, size_t size)
 {
@@ -206,8 +204,7 @@ void file_write(const char *path, const void *data, size_t size)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-/* ---- daemon ------------------------------------------------------------------------------------
- */
+/* ---- daemon ------------------------------------------------------------------------------- */
 
 static void prepare(struct daemon *d, const char *option, va_list list)
 {
@@ -403,8 +400,7 @@ void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before)
     daemon_wait_ready(d);
 }
 
-/* ---- clients -----------------------------------------------------------------------------------
- */
+/* ---- clients ------------------------------------------------------------------------------ */
 
 gpud_client *client_open(const char *url)
 {
@@ -491,8 +487,7 @@ int gpuctl(const struct daemon *d, char *out, char *err, const char *argument, .
     return status;
 }
 
-/* ---- the program -------------------------------------------------------------------------------
- */
+/* ---- the program -------------------------------------------------------------------------- */
 
 static void finish_program(const char *const *argv)
 {

@@ -225,8 +225,7 @@ START_TEST(compiler_crash)
 }
 END_TEST
 
-/* ---- the cache and the log --------------------------------------------------------------------
- */
+/* ---- the cache and the log ---------------------------------------------------------------- */
 
 static void prepare_cache(char *dir, char *set, size_t size)
 {

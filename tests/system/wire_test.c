@@ -78,8 +78,7 @@ static void end(gpud_client *c)
     daemon_end(&daemon_of_test, c);
 }
 
-/* ---- a bare connection ------------------------------------------------------------------------
- */
+/* ---- a bare connection -------------------------------------------------------------------- */
 
 static int connect_bare(void)
 {
@@ -251,8 +250,7 @@ static uint32_t send_create(int fd, uint64_t seq, uint64_t count)
     return send_frame(fd, &m);
 }
 
-/* ---- broken messages --------------------------------------------------------------------------
- */
+/* ---- broken messages ---------------------------------------------------------------------- */
 
 /* An error or the end of the connection; never an answer as if it were good. */
 static void expect_refusal(int fd, const char *what)
@@ -410,8 +408,7 @@ START_TEST(random_bytes)
 }
 END_TEST
 
-/* ---- order -------------------------------------------------------------------------------------
- */
+/* ---- order -------------------------------------------------------------------------------- */
 
 static void answers(int fd, unsigned count, const uint32_t *sent, struct message *ret_answers)
 {
@@ -487,8 +484,7 @@ START_TEST(huge_buffer)
 }
 END_TEST
 
-/* ---- those who say or hear nothing ------------------------------------------------------------
- */
+/* ---- those who say or hear nothing -------------------------------------------------------- */
 
 static void fill_works(gpud_client *c)
 {

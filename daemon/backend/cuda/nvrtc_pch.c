@@ -81,8 +81,7 @@ static bool verified(const struct paths *p)
     return read && file_hash(p->file, &is) && hash_equal(told, is);
 }
 
-/* ---- making one -------------------------------------------------------------------------------
- */
+/* ---- making one --------------------------------------------------------------------------- */
 
 /* What other versions left, and what was never finished. */
 static void folder_clear(const struct paths *p)

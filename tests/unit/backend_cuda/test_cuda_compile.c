@@ -40,8 +40,7 @@ static const struct backend_compiled_kernel *find(const struct backend_compiled 
     return NULL;
 }
 
-/* ---- what comes out ---------------------------------------------------------------------------
- */
+/* ---- what comes out ----------------------------------------------------------------------- */
 
 START_TEST(reports_arguments)
 {
@@ -236,8 +235,7 @@ START_TEST(an_architecture_too_new_gets_ptx)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------
- */
+/* ---- what is refused ---------------------------------------------------------------------- */
 
 static const struct {
     const char *text, *first, *also;
@@ -343,8 +341,7 @@ START_TEST(absence_names_the_package)
 }
 END_TEST
 
-/* ---- what is built in -------------------------------------------------------------------------
- */
+/* ---- what is built in --------------------------------------------------------------------- */
 
 START_TEST(every_builtin_module_compiles)
 {

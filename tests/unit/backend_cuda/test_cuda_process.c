@@ -104,8 +104,7 @@ START_TEST(a_bomb_ends_at_its_limit)
 }
 END_TEST
 
-/* ---- the precompiled header of CUB ------------------------------------------------------------
- */
+/* ---- the precompiled header of CUB -------------------------------------------------------- */
 
 static const char cub_source[] =
     "#include <cub/block/block_reduce.cuh>\n"

@@ -192,8 +192,7 @@ START_TEST(a_module_is_asked_for_and_its_failure_told)
 }
 END_TEST
 
-/* ---- content ----------------------------------------------------------------------------------
- */
+/* ---- content ------------------------------------------------------------------------------ */
 
 START_TEST(undefined_content_is_not_read)
 {
@@ -363,8 +362,7 @@ START_TEST(a_writer_of_another_part_defines_nothing)
 }
 END_TEST
 
-/* ---- the worker ends --------------------------------------------------------------------------
- */
+/* ---- the worker ends ---------------------------------------------------------------------- */
 
 static struct job *reader_of(struct buffer *b)
 {
@@ -557,8 +555,7 @@ START_TEST(a_result_carries_outputs_and_timings)
 }
 END_TEST
 
-/* ---- everything at once -----------------------------------------------------------------------
- */
+/* ---- everything at once ------------------------------------------------------------------- */
 
 #define WORLD_BUFFERS 6
 

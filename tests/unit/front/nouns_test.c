@@ -14,8 +14,7 @@
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 
-/* ---- spans ------------------------------------------------------------------------------------
- */
+/* ---- spans -------------------------------------------------------------------------------- */
 
 START_TEST(spans_join_and_split)
 {
@@ -83,8 +82,7 @@ START_TEST(spans_forget_the_smallest)
 }
 END_TEST
 
-/* ---- tenants ----------------------------------------------------------------------------------
- */
+/* ---- tenants ------------------------------------------------------------------------------ */
 
 START_TEST(tenants_are_found_again_and_strikes_count)
 {
@@ -109,8 +107,7 @@ START_TEST(tenants_are_found_again_and_strikes_count)
 }
 END_TEST
 
-/* ---- buffers ----------------------------------------------------------------------------------
- */
+/* ---- buffers ------------------------------------------------------------------------------ */
 
 START_TEST(buffers_are_found_by_their_tenant_only)
 {
@@ -160,8 +157,7 @@ START_TEST(buffer_states_have_names_and_wire_values)
 }
 END_TEST
 
-/* ---- sessions ---------------------------------------------------------------------------------
- */
+/* ---- sessions ----------------------------------------------------------------------------- */
 
 static struct session *session_new(void)
 {
@@ -300,8 +296,7 @@ START_TEST(openers_are_counted_each_time)
 }
 END_TEST
 
-/* ---- jobs -------------------------------------------------------------------------------------
- */
+/* ---- jobs --------------------------------------------------------------------------------- */
 
 static const bool possible[JOB_LOST + 1][JOB_LOST + 1] = {
     [JOB_QUEUED] =
@@ -387,8 +382,7 @@ START_TEST(only_what_writes_nothing_is_repeatable)
 }
 END_TEST
 
-/* ---- work -------------------------------------------------------------------------------------
- */
+/* ---- work --------------------------------------------------------------------------------- */
 
 START_TEST(work_has_limits)
 {
@@ -463,8 +457,7 @@ START_TEST(an_output_of_all_bytes_there_are_is_over_the_limit)
 }
 END_TEST
 
-/* ---- tables and meta --------------------------------------------------------------------------
- */
+/* ---- tables and meta ---------------------------------------------------------------------- */
 
 START_TEST(tables_are_what_was_put_in)
 {

@@ -333,8 +333,7 @@ START_TEST(nothing_to_do_gives_no_steps)
 }
 END_TEST
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* ---- launches ----------------------------------------------------------------------------- */
 
 START_TEST(scalars_go_as_values_of_their_size)
 {
@@ -485,8 +484,7 @@ START_TEST(kernels_of_other_tenants_are_not_run)
 }
 END_TEST
 
-/* ---- code without a signature -----------------------------------------------------------------
- */
+/* ---- code without a signature ------------------------------------------------------------- */
 
 static void karg(uint64_t kind, int access, int dtype, uint64_t size)
 {
@@ -600,8 +598,7 @@ START_TEST(sizes_are_given_and_fit)
 }
 END_TEST
 
-/* ---- parameters -------------------------------------------------------------------------------
- */
+/* ---- parameters --------------------------------------------------------------------------- */
 
 static void parameter(enum proto_param_kind kind, int dtype, uint64_t count)
 {

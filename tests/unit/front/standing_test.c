@@ -196,8 +196,7 @@ START_TEST(a_daemon_that_does_not_know_skips_what_was_taken)
 }
 END_TEST
 
-/* ---- after another front ----------------------------------------------------------------------
- */
+/* ---- after another front ------------------------------------------------------------------ */
 
 static struct session *left_by(uint8_t id)
 {
@@ -429,8 +428,7 @@ START_TEST(an_ended_process_does_not_linger)
 }
 END_TEST
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- the end ------------------------------------------------------------------------------ */
 
 static struct buffer *buffer_of(struct session *s)
 {
@@ -515,8 +513,7 @@ START_TEST(a_published_buffer_outlives_its_maker)
 }
 END_TEST
 
-/* ---- WAIT -------------------------------------------------------------------------------------
- */
+/* ---- WAIT --------------------------------------------------------------------------------- */
 
 static void wait_for(struct session *s, unsigned slot, uint64_t timeout_ns, uint64_t taken)
 {

@@ -4,8 +4,7 @@
 
 #include "tests/unit/proto/sample.h"
 
-/* ---- allocations made by what is linked here, counted by the linker's --wrap --------------------
- */
+/* ---- allocations made by what is linked here, counted by the linker's --wrap -------------- */
 
 static size_t allocations;
 
@@ -34,8 +33,7 @@ void *__wrap_realloc(void *data, size_t size)
     return __real_realloc(data, size);
 }
 
-/* ---- helpers ----------------------------------------------------------------------------------
- */
+/* ---- helpers ------------------------------------------------------------------------------ */
 
 static struct capbuf encoded(const struct schema *schema, const void *value)
 {
@@ -73,8 +71,7 @@ static void expect_text(const struct schema *schema, struct bytes message, const
     ck_assert_str_eq(e.text, text);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests -------------------------------------------------------------------------------- */
 
 START_TEST(random_messages_round_trip)
 {

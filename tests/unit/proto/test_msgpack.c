@@ -95,8 +95,7 @@ START_TEST(msgpack_c_reads_what_we_write)
 }
 END_TEST
 
-/* ---- the widest form of each value --------------------------------------------------------------
- */
+/* ---- the widest form of each value -------------------------------------------------------- */
 
 static int write_to_capbuf(void *data, const char *bytes, size_t size)
 {
