@@ -169,7 +169,7 @@ START_TEST(a_bomb_ends_at_its_limit)
     struct capbuf bomb;
     struct memfd in = MEMFD_NONE;
     struct memfd out = MEMFD_NONE;
-    struct rlimit limit = {.rlim_cur = 2, .rlim_max = 2};
+    struct rlimit before;
     const char *args[] = {"--backend", "opencl", "--device", "0", NULL};
     int status = 0;
     capbuf_init(&bomb, 1 << 16);
@@ -187,6 +187,8 @@ START_TEST(a_bomb_ends_at_its_limit)
     ck_assert_int_eq(compile_request_write(&request, &in, &e), 0);
     ck_assert_int_eq(compile_response_create(&out, &e), 0);
     const int fds[] = {in.fd, out.fd};
+    ck_assert_int_eq(getrlimit(RLIMIT_CPU, &before), 0);
+    const struct rlimit limit = {.rlim_cur = 2, .rlim_max = before.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_CPU, &limit), 0); /* the child inherits it */
     pid_t pid = fake_spawn("gpud-compile", args, fds, 2);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -197,6 +199,7 @@ START_TEST(a_bomb_ends_at_its_limit)
     memfd_finish(&out);
     capbuf_finish(&bomb);
 
+    ck_assert_int_eq(setrlimit(RLIMIT_CPU, &before), 0);
     fake_compile("opencl", "", LANG_DIALECT, "twice.gk", text(DIALECT), &r, &out);
     ck_assert_int_eq(r.code, 0);
     ck_assert_uint_eq(entries_left(), 0);
