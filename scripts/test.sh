@@ -1,8 +1,8 @@
 #!/bin/bash
 # Installs what is missing, builds and tests. Ends with ctest's summary of every stage.
 #   scripts/test.sh              preset dev, every test, and the checks of the source
-#   scripts/test.sh --all        also asan, tsan and 60 s of fuzzing (what CI runs)
-#   scripts/test.sh STAGE...     only these: dev asan tsan fuzz
+#   scripts/test.sh --all        also the demo, asan, tsan and 60 s of fuzzing (what CI runs)
+#   scripts/test.sh STAGE...     only these: demo dev asan tsan fuzz
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -12,8 +12,8 @@ jobs=$(nproc)
 stages=()
 for arg in "$@"; do
     case $arg in
-    --all) stages+=(asan tsan fuzz dev) ;;
-    dev | asan | tsan | fuzz) stages+=("$arg") ;;
+    --all) stages+=(demo asan tsan fuzz dev) ;;
+    demo | dev | asan | tsan | fuzz) stages+=("$arg") ;;
     *)
         sed -n '2,5s/^# //p' "$0" >&2
         exit 2
@@ -46,8 +46,20 @@ stage_target() {
     esac
 }
 
+# What a newcomer does first, and the only stage that builds what is installed: all of preset release.
+run_demo() {
+    echo "== demo"
+    cmake --preset release && cmake --build --preset release --parallel "$jobs" || return 1
+    scripts/demo.sh || return 1
+    echo "100% tests passed: the demo" >"$logs/demo"
+}
+
 run_stage() {
     local stage=$1
+    if [ "$stage" = demo ]; then
+        run_demo
+        return
+    fi
     echo "== $stage: configure"
     cmake --preset "$stage" || return 1
     echo "== $stage: build"

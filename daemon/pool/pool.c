@@ -200,7 +200,7 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
                        struct err *e)
 {
     uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
-    uint32_t i;
+    uint32_t i = BLOCK_NONE;
     int rc = pool_take(p, size, ask->stream, TAKE_WAIT | TAKE_GROW, &i, e);
     if (rc != 0) {
         return rc;
