@@ -92,6 +92,9 @@ static void taint_readers(const struct job *j)
  * have written must not read what was there before. They are queued, as it was. */
 static void starve_readers(struct front *f, const struct job *j)
 {
+    if (j->succs == NULL) {
+        return; /* who reads what it was to write waits for it, or for one that waits for it */
+    }
     for (unsigned i = 0; i < j->work.use_count; i++) {
         const struct work_use *u = &j->work.uses[i];
         struct spans bad = {.count = 0};

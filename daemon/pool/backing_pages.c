@@ -12,6 +12,11 @@ static const struct pool_pages *ops(const struct pool *p)
     return p->source.pages;
 }
 
+static uint64_t in_pages(const struct pool *p, uint64_t bytes)
+{
+    return (bytes + p->page - 1) & ~(p->page - 1);
+}
+
 static int page_create(struct pool *p, uint64_t *ret_page, struct err *e)
 {
     p->stats.driver_calls++;
@@ -129,10 +134,9 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
     if (!space_has_records(p, 2)) {
         return 0;
     }
-    most = (most + p->page - 1) & ~(p->page - 1);
     uint64_t at;
     (void)space_whole(p, block_at(&p->blocks, i), &at);
-    uint64_t gone = pages_take(p, i, most, use_destroy, 0, NULL);
+    uint64_t gone = pages_take(p, i, in_pages(p, most), use_destroy, 0, NULL);
     event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = gone});
     return gone;
 }
@@ -312,11 +316,6 @@ static uint64_t room(const struct pool *p)
 {
     uint64_t left = p->stats.limit > p->stats.size ? p->stats.limit - p->stats.size : 0;
     return left & ~(p->page - 1);
-}
-
-static uint64_t in_pages(const struct pool *p, uint64_t bytes)
-{
-    return (bytes + p->page - 1) & ~(p->page - 1);
 }
 
 /* ---- where to grow ----------------------------------------------------------------------------*/

@@ -170,21 +170,15 @@ int pool_take(struct pool *p, uint64_t size, unsigned stream, unsigned flags, ui
     if (!space_has_records(p, 1)) {
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
-    int rc = 0;
+    bool grows = (flags & TAKE_GROW) != 0;
     uint32_t i = find_now(p, size, stream);
+    if (i != BLOCK_NONE && grows && wasteful(p, i, size) && backing_grow(p, size, &i, NULL) != 0) {
+        i = find_now(p, size, stream); /* what was free may have gone back to the source */
+    }
     if (i == BLOCK_NONE && (flags & TAKE_WAIT) != 0) {
         i = find_waiting(p, size, stream);
     }
-    if (i == BLOCK_NONE) {
-        rc = (flags & TAKE_GROW) != 0 ? backing_grow(p, size, &i, e) : ERR_DEVICE_MEMORY;
-    } else if ((flags & TAKE_GROW) != 0 && wasteful(p, i, size) &&
-               backing_grow(p, size, &i, NULL) != 0) {
-        i = find_now(p, size, stream); /* what was free may have gone back to the source */
-        if (i == BLOCK_NONE && (flags & TAKE_WAIT) != 0) {
-            i = find_waiting(p, size, stream);
-        }
-        rc = i == BLOCK_NONE ? err_set(e, ERR_DEVICE_MEMORY, "the device is full") : 0;
-    }
+    int rc = i != BLOCK_NONE ? 0 : grows ? backing_grow(p, size, &i, e) : ERR_DEVICE_MEMORY;
     if (rc != 0) {
         return rc;
     }
@@ -263,8 +257,8 @@ static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_pi
     if (rc != ERR_DEVICE_MEMORY) {
         return rc;
     }
-    return block_alloc(p, ask, ret_piece,
-                       e); /* a small one, too, where no slab has room any more */
+    /* a small one, too, where no slab has room any more */
+    return block_alloc(p, ask, ret_piece, e);
 }
 
 /* Range and offset as the source knows them. */

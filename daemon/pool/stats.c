@@ -82,10 +82,10 @@ void pool_class_stats(const struct pool *p, unsigned class, uint64_t *ret_bytes,
                       struct pool_meter *ret_meter)
 {
     *ret_bytes = class < SLAB_CLASSES ? class_bytes(class) : 0;
-    *ret_meter = class < SLAB_CLASSES ? p->class[class] : (struct pool_meter)
-    {
-        0
-    };
+    *ret_meter = (struct pool_meter){.live = 0};
+    if (class < SLAB_CLASSES) {
+        *ret_meter = p->class[class];
+    }
 }
 
 void pool_tenant_stats(const struct pool *p, unsigned tenant, struct pool_meter *ret_meter)

@@ -2,24 +2,10 @@
 
 #include <string.h>
 
-#include "common/hash.h"
+#include "daemon/backend/wrapped.h"
 
+#define MAGIC     "gpudcu2"
 #define TABLE_MAX (16u * 1024u * 1024u) /* bytes: 65,536 kernels with the longest of names */
-
-struct binary_head {
-    char magic[8];
-    struct hash arch;
-    uint64_t kinds;   /* bytes */
-    struct hash rest; /* of `kinds` and all that follows the head */
-};
-
-static const char magic[8] = "gpudcu1";
-
-static struct hash rest_hash(uint64_t kinds, struct bytes rest)
-{
-    const struct hash_part part[] = {{&kinds, sizeof kinds}, {rest.data, rest.size}};
-    return hash_parts(part, 2);
-}
 
 static char kind_letter(unsigned kind)
 {
@@ -46,49 +32,45 @@ static void kinds_write(struct capbuf *out, const struct backend_compiled *c)
     }
 }
 
+/* Behind the head: the bytes of the lines as a number, the lines, the payload. */
 int cuda_binary_wrap(const char *arch, struct bytes payload, struct backend_compiled *ret,
                      struct err *e)
 {
-    struct binary_head head = {.arch = hash_of(arch, strlen(arch))};
-    struct capbuf out;
-    memcpy(head.magic, magic, sizeof magic);
-    capbuf_init(&out, sizeof head + TABLE_MAX + payload.size);
-    (void)capbuf_append(&out, &head, sizeof head);
-    kinds_write(&out, ret);
-    head.kinds = out.size - sizeof head;
-    (void)capbuf_append(&out, payload.data, payload.size);
-    if (out.failed) {
-        capbuf_finish(&out);
-        return err_set(e, ERR_NOMEM, "a module of %zu bytes", payload.size);
+    uint64_t size = 0;
+    struct capbuf lines;
+    capbuf_init(&lines, sizeof size + TABLE_MAX);
+    (void)capbuf_append(&lines, &size, sizeof size);
+    kinds_write(&lines, ret);
+    int rc = lines.failed ? err_set(e, ERR_NOMEM, "a table of %u kernels", ret->kernel_count) : 0;
+    if (rc == 0) {
+        size = lines.size - sizeof size;
+        memcpy(lines.data, &size, sizeof size);
+        rc = backend_wrap(MAGIC, arch, capbuf_view(&lines), payload, ret, e);
     }
-    head.rest = rest_hash(head.kinds, bytes_of(out.data + sizeof head, out.size - sizeof head));
-    memcpy(out.data, &head, sizeof head);
-    ret->binary = out.data;
-    ret->binary_size = out.size;
-    return 0;
+    capbuf_finish(&lines);
+    return rc;
 }
 
 int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary *ret_parts,
                        struct err *e)
 {
-    struct binary_head head;
-    if (binary.size <= sizeof head) {
-        return err_set(e, ERR_INVALID, "not a module: %zu bytes", binary.size);
+    uint64_t size;
+    struct bytes rest;
+    int rc = backend_unwrap(MAGIC, "CUDA", arch, binary, &rest, e);
+    if (rc != 0) {
+        return rc;
     }
-    memcpy(&head, binary.data, sizeof head);
-    struct bytes rest = {binary.data + sizeof head, binary.size - sizeof head};
-    if (memcmp(head.magic, magic, sizeof magic) != 0) {
-        return err_set(e, ERR_INVALID, "not a module of the CUDA back end");
+    if (rest.size < sizeof size) {
+        return err_set(e, ERR_INVALID, "the module is damaged");
     }
-    if (!hash_equal(head.arch, hash_of(arch, strlen(arch)))) {
-        return err_set(e, ERR_INVALID, "the module was compiled for another device than %s", arch);
-    }
-    if (head.kinds >= rest.size || !hash_equal(head.rest, rest_hash(head.kinds, rest))) {
+    memcpy(&size, rest.data, sizeof size);
+    rest = bytes_of(rest.data + sizeof size, rest.size - sizeof size);
+    if (size >= rest.size) {
         return err_set(e, ERR_INVALID, "the module is damaged");
     }
     *ret_parts = (struct cuda_binary){
-        .kinds = {rest.data, (size_t)head.kinds},
-        .payload = {rest.data + head.kinds, rest.size - (size_t)head.kinds},
+        .kinds = bytes_of(rest.data, (size_t)size),
+        .payload = bytes_of(rest.data + size, rest.size - (size_t)size),
     };
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * A module as gpud keeps it: a header with the checksum, the device's architecture and what is
- * known of the kernels' parameters, then the driver's bytes: cubin, fatbin or PTX. Pure.
+ * A module of CUDA's as gpud keeps it (wrapped.h): what is known of the kernels' parameters, then
+ * the driver's bytes: cubin, fatbin or PTX. Pure.
  *
  * The parameters are text, a line a kernel: "entry kinds\n" with a letter for each parameter. The
  * driver knows no more of a parameter than its size, so without them a number would pass for an

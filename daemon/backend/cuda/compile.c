@@ -1,7 +1,5 @@
 #include "daemon/backend/cuda/compile.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,22 +7,10 @@
 #include "daemon/backend/cuda/compile_cuda.h"
 #include "daemon/backend/cuda/compile_lex.h"
 #include "daemon/backend/cuda/compile_report.h"
+#include "daemon/backend/telling.h"
 #include "kernels/builtin_fatbin.h"
 
-#define FILE_MAX 256u
-#define LOG_MAX  (1024u * 1024u) /* bytes */
-
-/* The user's name, fit for a #line directive and for terminals. */
-static void file_name(const char *file, int lang, char out[FILE_MAX])
-{
-    const char *fallback = lang == BACKEND_LANG_CUDA ? "source.cu" : "module";
-    snprintf(out, FILE_MAX, "%s", file != NULL && file[0] != '\0' ? file : fallback);
-    for (char *at = out; *at != '\0'; at++) {
-        if (!isprint((unsigned char)*at) || *at == '"' || *at == '\\') {
-            *at = '_';
-        }
-    }
-}
+#define LOG_MAX (1024u * 1024u) /* bytes */
 
 static int output_copy(struct bytes data, struct compile_output *out, struct err *e)
 {
@@ -128,17 +114,6 @@ static int output_make(const struct backend_source *source, const char *file,
     }
 }
 
-/* The log as text, or the error where the compiler was not asked; NULL if there is neither or
- * memory is out. */
-static char *log_text(const struct capbuf *log, int rc, const struct err *e)
-{
-    struct bytes b = capbuf_view(log);
-    if (b.size > 0) {
-        return strndup((const char *)b.data, b.size);
-    }
-    return rc != 0 && e != NULL ? strdup(e->text) : NULL;
-}
-
 int cuda_compile(unsigned index, const struct backend_source *source,
                  struct backend_compiled *ret_compiled, struct err *e)
 {
@@ -147,10 +122,11 @@ int cuda_compile(unsigned index, const struct backend_source *source,
     struct compile_output output = {.size = 0};
     struct backend_compiled out = {.binary = NULL};
     struct capbuf log;
-    char file[FILE_MAX];
+    char file[BACKEND_FILE_MAX];
     (void)index; /* the architecture says all that a compiler needs of a device */
     capbuf_init(&log, LOG_MAX);
-    file_name(source->file, source->lang, file);
+    backend_file_name(source->file, source->lang == BACKEND_LANG_CUDA ? "source.cu" : "module",
+                      file);
     int rc = output_make(source, file, &output, &log, why);
     if (rc == 0) {
         out.kernels = output.image.kernels;
@@ -164,7 +140,7 @@ int cuda_compile(unsigned index, const struct backend_source *source,
     }
     free(output.data);
     if (rc == 0 || rc == ERR_COMPILE) {
-        out.log = log_text(&log, rc, why);
+        out.log = backend_log_text(&log, rc, why);
         *ret_compiled = out;
     }
     capbuf_finish(&log);

@@ -1,12 +1,11 @@
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/backend/opencl/report.h"
 #include "daemon/backend/opencl/sizes.h"
+#include "daemon/backend/telling.h"
 
-#define FILE_MAX   256u
 #define BINARY_MAX (256u * 1024u * 1024u) /* bytes */
 
 /* One compilation from choosing the device to its binary. */
@@ -16,20 +15,10 @@ struct compiler {
     struct backend_info info;
     cl_context context;
     cl_program program;
-    char file[FILE_MAX];      /* fit for a #line directive */
-    char line[FILE_MAX + 32]; /* that directive */
+    char file[BACKEND_FILE_MAX];      /* fit for a #line directive */
+    char line[BACKEND_FILE_MAX + 32]; /* that directive */
     struct capbuf log;
 };
-
-static void file_name(const char *file, char out[FILE_MAX])
-{
-    snprintf(out, FILE_MAX, "%s", file[0] ? file : "source.cl");
-    for (char *at = out; *at; at++) {
-        if (!isprint((unsigned char)*at) || *at == '"' || *at == '\\') {
-            *at = '_';
-        }
-    }
-}
 
 /* The device with the wanted arch; the index decides where several or none are told apart. */
 static int device_choose(struct compiler *c, unsigned index, const char *arch, struct err *e)
@@ -59,7 +48,7 @@ static int compiler_init(struct compiler *c, unsigned index, const struct backen
                          struct err *e)
 {
     capbuf_init(&c->log, OPENCL_LOG_MAX);
-    file_name(source->file ? source->file : "", c->file);
+    backend_file_name(source->file, "source.cl", c->file);
     int rc = opencl_load(&c->cl, e);
     if (rc == 0) {
         rc = device_choose(c, index, source->arch, e);
@@ -158,17 +147,6 @@ static int binary_take(struct compiler *c, struct backend_compiled *out, struct 
     return result;
 }
 
-/* The log as text, or the error where the compiler was not asked; NULL if there is neither or
- * memory is out. */
-static char *log_take(const struct compiler *c, int rc, const struct err *e)
-{
-    struct bytes log = capbuf_view(&c->log);
-    if (log.size > 0) {
-        return strndup((const char *)log.data, log.size);
-    }
-    return rc != 0 && e ? strdup(e->text) : NULL;
-}
-
 static int source_accept(const struct backend_source *source, const struct compiler *c,
                          struct err *e)
 {
@@ -213,7 +191,7 @@ int opencl_compile(unsigned index, const struct backend_source *source,
         rc = compile_all(&c, source, &out, e);
     }
     if (rc == 0 || rc == ERR_COMPILE) {
-        char *log = log_take(&c, rc, e);
+        char *log = backend_log_text(&c.log, rc, e);
         if (rc == ERR_COMPILE) {
             backend_compiled_finish(&out);
         }

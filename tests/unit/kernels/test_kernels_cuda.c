@@ -42,7 +42,8 @@ START_TEST(test_nvcc)
     snprintf(source, sizeof(source), "%s/all.cu", folder);
     snprintf(binary, sizeof(binary), "%s/all.ptx", folder);
     write_all(source);
-    char *argv[] = {(char[]){"nvcc"},
+    // nvcc looks for its headers beside its argv[0], in PATH where that has no folder
+    char *argv[] = {(char[]){NVCC},
                     (char[]){"-ptx"},
                     (char[]){"-Werror"},
                     (char[]){"all-warnings"},
