@@ -4,27 +4,33 @@
 
 static uint32_t slot_of(uint64_t handle)
 {
-    return (uint32_t)(handle & UINT32_MAX);
+    return (uint32_t)(handle & (IDMAP_MAX - 1));
 }
 
-static uint32_t generation_of(uint64_t handle)
+uint64_t idmap_generation(uint64_t handle)
 {
-    return (uint32_t)(handle >> 32);
+    return handle >> IDMAP_SLOT_BITS;
 }
 
-static uint64_t handle_of(uint32_t slot, uint32_t generation)
+uint64_t idmap_handle(uint64_t generation, uint32_t slot)
 {
-    return (uint64_t)generation << 32 | slot;
+    return generation << IDMAP_SLOT_BITS | slot;
 }
 
-static uint32_t generation_after(uint32_t generation)
+static uint64_t generation_after(uint64_t generation)
 {
-    return generation == UINT32_MAX ? 1 : generation + 1;
+    return generation >= IDMAP_GENERATION_MAX ? 1 : generation + 1;
 }
 
-void idmap_init(struct idmap *m, uint32_t limit, uint32_t first_generation)
+uint64_t idmap_generation_at(uint64_t wall_ns)
 {
-    *m = (struct idmap){.limit = limit,
+    uint64_t generation = wall_ns >> 12 & IDMAP_GENERATION_MAX;
+    return generation > 0 ? generation : 1;
+}
+
+void idmap_init(struct idmap *m, uint32_t limit, uint64_t first_generation)
+{
+    *m = (struct idmap){.limit = limit < IDMAP_MAX ? limit : IDMAP_MAX,
                         .first_generation = first_generation > 0 ? first_generation : 1};
 }
 
@@ -77,7 +83,7 @@ uint64_t idmap_add(struct idmap *m, void *value)
     s->value = value;
     s->next_free = 0;
     m->live++;
-    return handle_of(slot, s->generation);
+    return idmap_handle(s->generation, slot);
 }
 
 static void unlink_free(struct idmap *m, uint32_t slot)
@@ -94,7 +100,7 @@ static void unlink_free(struct idmap *m, uint32_t slot)
 bool idmap_restore(struct idmap *m, uint64_t handle, void *value)
 {
     uint32_t slot = slot_of(handle);
-    if (generation_of(handle) == 0 || m->live >= m->limit || slot >= m->limit ||
+    if (idmap_generation(handle) == 0 || m->live >= m->limit || slot >= m->limit ||
         !grow(m, slot + 1)) {
         return false;
     }
@@ -106,7 +112,7 @@ bool idmap_restore(struct idmap *m, uint64_t handle, void *value)
         return false;
     }
     unlink_free(m, slot);
-    *s = (struct idmap_slot){.value = value, .generation = generation_of(handle)};
+    *s = (struct idmap_slot){.value = value, .generation = idmap_generation(handle)};
     m->live++;
     return true;
 }
@@ -114,7 +120,7 @@ bool idmap_restore(struct idmap *m, uint64_t handle, void *value)
 void *idmap_get(const struct idmap *m, uint64_t handle)
 {
     uint32_t slot = slot_of(handle);
-    if (slot >= m->used || m->slots[slot].generation != generation_of(handle)) {
+    if (slot >= m->used || m->slots[slot].generation != idmap_generation(handle)) {
         return NULL;
     }
     return m->slots[slot].value;
@@ -126,12 +132,12 @@ enum idmap_state idmap_state(const struct idmap *m, uint64_t handle)
         return IDMAP_LIVE;
     }
     uint32_t slot = slot_of(handle);
-    uint32_t generation = generation_of(handle);
+    uint64_t generation = idmap_generation(handle);
     if (generation == 0 || slot >= m->limit) {
         return IDMAP_UNKNOWN;
     }
     /* A handle from an earlier start of the daemon has a smaller generation than new slots get. */
-    uint32_t current = slot < m->used ? m->slots[slot].generation : m->first_generation;
+    uint64_t current = slot < m->used ? m->slots[slot].generation : m->first_generation;
     return generation < current ? IDMAP_STALE : IDMAP_UNKNOWN;
 }
 
@@ -161,7 +167,7 @@ void *idmap_next(const struct idmap *m, uint32_t *cursor, uint64_t *ret_handle)
         uint32_t slot = (*cursor)++;
         if (m->slots[slot].value != NULL) {
             if (ret_handle != NULL) {
-                *ret_handle = handle_of(slot, m->slots[slot].generation);
+                *ret_handle = idmap_handle(m->slots[slot].generation, slot);
             }
             return m->slots[slot].value;
         }

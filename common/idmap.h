@@ -1,6 +1,6 @@
 /*
- * Handles with generations. A handle is (generation << 32 | slot); a freed slot's generation grows,
- * so an old handle is told apart from an unknown one. 0 is never a handle.
+ * Handles with generations. A handle is 44 bits of generation and 20 of slot; a freed slot's
+ * generation grows, so an old handle is told apart from an unknown one. 0 is never a handle.
  * Thread: one owner. O(1) for every operation but growth. Never holds more than `limit` entries.
  */
 #ifndef COMMON_IDMAP_H
@@ -10,9 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define IDMAP_SLOT_BITS      20u
+#define IDMAP_MAX            (1u << IDMAP_SLOT_BITS) /* entries of a map at most */
+#define IDMAP_GENERATION_MAX ((UINT64_C(1) << 44) - 1)
+
 struct idmap_slot {
     void *value; /* not owned; NULL if free */
-    uint32_t generation;
+    uint64_t generation;
     uint32_t next_free; /* slot + 1; 0 = none */
 };
 
@@ -23,20 +27,26 @@ struct idmap {
     uint32_t limit;
     uint32_t live;
     uint32_t first_free; /* slot + 1 */
-    uint32_t first_generation;
+    uint64_t first_generation;
 };
 
 enum idmap_state { IDMAP_LIVE, IDMAP_STALE, IDMAP_UNKNOWN };
 
-/* first_generation (≥ 1) is what new slots start with: give each start of a daemon another one, so
- * that handles from before are stale and not somebody else's. */
-void idmap_init(struct idmap *m, uint32_t limit, uint32_t first_generation);
+/* limit: at most IDMAP_MAX. first_generation (1 … IDMAP_GENERATION_MAX) is what new slots start
+ * with: give each start of a process a greater one than any that an earlier start can have come to,
+ * so that handles from before are stale and not somebody else's. */
+void idmap_init(struct idmap *m, uint32_t limit, uint64_t first_generation);
+/* Such a first generation: the wall clock in units of 4096 ns. A slot would have to be given and
+ * freed more often than once in 4 us all the time to outrun it; it comes round after 2.2 years. */
+uint64_t idmap_generation_at(uint64_t wall_ns);
 void idmap_finish(struct idmap *m); /* values are not touched */
 /* 0 when the limit is reached or memory is out. value must not be NULL. */
 uint64_t idmap_add(struct idmap *m, void *value);
 /* Puts a value back under a handle it had before (adoption); false if the slot is taken. */
 bool idmap_restore(struct idmap *m, uint64_t handle, void *value);
 void *idmap_get(const struct idmap *m, uint64_t handle); /* NULL if not live */
+uint64_t idmap_generation(uint64_t handle);
+uint64_t idmap_handle(uint64_t generation, uint32_t slot);
 enum idmap_state idmap_state(const struct idmap *m, uint64_t handle);
 void *idmap_remove(struct idmap *m, uint64_t handle); /* the value, NULL if not live */
 /* Iterates over live entries: start with *cursor = 0; NULL at the end. Removing the one just

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#define HANDLES_MAX (1u << 20)
+#define HANDLES_MAX IDMAP_MAX
 
-void handles_init(struct gpud_client *c, uint32_t first_generation)
+void handles_init(struct gpud_client *c, uint64_t first_generation)
 {
     idmap_init(&c->buffers, HANDLES_MAX, first_generation);
     idmap_init(&c->kernels, HANDLES_MAX, first_generation);

@@ -38,7 +38,7 @@ int kernel_get(struct gpud_client *c, gpud_kernel kernel, struct kernel **ret_ke
 int module_get(struct gpud_client *c, gpud_module module, struct module **ret_module,
                struct err *e);
 
-void handles_init(struct gpud_client *c, uint32_t first_generation);
+void handles_init(struct gpud_client *c, uint64_t first_generation);
 void handles_finish(struct gpud_client *c);
 
 /* id 0 if this client does not know it */

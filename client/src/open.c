@@ -108,10 +108,10 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
         free(c);
         return err_set(e, ERR_NOMEM, "lock");
     }
-    uint32_t generation;
+    uint64_t generation; /* any that another client of this process hardly has */
     memcpy(&generation, c->session.client_id, sizeof generation);
     requests_init(&c->requests);
-    handles_init(c, generation >> 1 | 1);
+    handles_init(c, (generation & IDMAP_GENERATION_MAX) >> 1 | 1);
     c->pid = getpid();
     c->timeout_ns = o->timeout_ns;
     c->reconnect_ns = o->reconnect_ns;

@@ -56,7 +56,7 @@ int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e)
                            .state = buffer_wire_state(b),
                            .device = b->device + 1,
                            .name = bytes_str(b->name),
-                           .generation = b->handle >> 32};
+                           .generation = idmap_generation(b->handle)};
     return proto_encode(&schema_msg_buffer, &m, out, e);
 }
 

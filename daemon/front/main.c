@@ -241,7 +241,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
 {
     /* Later starts have greater generations: what an earlier daemon gave out is then stale, not
      * somebody else's. */
-    uint32_t generation = (uint32_t)(clock_wall_ns() / NS_PER_S & 0x7fffffff) | 1;
+    uint64_t generation = idmap_generation_at(clock_wall_ns());
     f->loop = loop;
     f->config = *config;
     f->build = GPUD_BUILD;
@@ -252,7 +252,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     f->supervised = a->supervised;
     f->read_settings = read_settings;
     f->settings_data = a;
-    idmap_init(&f->buffers, 1u << 20, generation);
+    idmap_init(&f->buffers, IDMAP_MAX, generation);
     idmap_init(&f->programs, 65536, generation);
     idmap_init(&f->modules, 16384, generation);
     idmap_init(&f->kernels, 65536, generation);

@@ -321,7 +321,8 @@ static int reply_done(struct request_context *c, uint64_t value, struct err *e)
  */
 static bool from_before(const struct front *f, uint64_t handle)
 {
-    return handle >> 32 != 0 && handle >> 32 < f->buffers.first_generation;
+    uint64_t generation = idmap_generation(handle);
+    return generation != 0 && generation < f->buffers.first_generation;
 }
 
 int request_buffer_free(struct request_context *c, struct err *e)

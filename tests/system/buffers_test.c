@@ -86,7 +86,7 @@ START_TEST(refusals)
     gpud_client *c = begin();
     float v[16] = {0};
     gpud_buffer a = make(c, 16);
-    gpud_buffer none = {UINT64_C(0x123456789)};
+    gpud_buffer none = {UINT64_C(0xfedcba9876543210)};
     gpud_buffer made = {0};
     ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_UNDEFINED);
     ck_gpud_ok(gpud_write(c, a, GPUD_F32, 0, 8, v, NULL));

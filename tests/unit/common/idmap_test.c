@@ -39,8 +39,8 @@ START_TEST(freed_handles_are_stale_and_strange_ones_unknown)
     ck_assert_ptr_null(idmap_get(&m, a));
 
     ck_assert_int_eq(idmap_state(&m, 0), IDMAP_UNKNOWN);
-    ck_assert_int_eq(idmap_state(&m, b + (UINT64_C(1) << 32)), IDMAP_UNKNOWN);
-    ck_assert_int_eq(idmap_state(&m, (UINT64_C(5) << 32) | 10), IDMAP_UNKNOWN);
+    ck_assert_int_eq(idmap_state(&m, b + idmap_handle(1, 0)), IDMAP_UNKNOWN);
+    ck_assert_int_eq(idmap_state(&m, idmap_handle(5, 10)), IDMAP_UNKNOWN);
     ck_assert_int_eq(idmap_state(&m, UINT64_MAX), IDMAP_UNKNOWN);
     ck_assert_ptr_null(idmap_get(&m, UINT64_MAX));
     idmap_finish(&m);
@@ -63,23 +63,48 @@ START_TEST(handles_from_before_a_restart_are_stale)
 }
 END_TEST
 
+/* A daemon that made and freed one buffer for a second, as fast as its clients can, is followed by
+ * another: no handle of the first may be one of the second's. */
+START_TEST(a_later_start_is_never_outrun)
+{
+    enum { FREED = 200000 }; /* 5 us for each of a second */
+    struct idmap before;
+    struct idmap after;
+    uint64_t start = UINT64_C(1700000000) * 1000000000;
+    idmap_init(&before, IDMAP_MAX, idmap_generation_at(start));
+    idmap_init(&after, IDMAP_MAX, idmap_generation_at(start + 1000000000));
+    uint64_t last = 0;
+    for (int i = 0; i < FREED; i++) {
+        last = idmap_add(&before, &things[0]);
+        ck_assert_ptr_eq(idmap_remove(&before, last), &things[0]);
+    }
+    uint64_t first = idmap_add(&after, &things[1]);
+    ck_assert_uint_lt(idmap_generation(last), idmap_generation(first));
+    ck_assert_int_eq(idmap_state(&after, last), IDMAP_STALE);
+    ck_assert_uint_ge(idmap_generation_at(0), 1);
+    ck_assert_uint_le(idmap_generation_at(UINT64_MAX), IDMAP_GENERATION_MAX);
+    idmap_finish(&before);
+    idmap_finish(&after);
+}
+END_TEST
+
 START_TEST(restored_handles_live_again)
 {
     struct idmap m;
     idmap_init(&m, 100, 7);
-    uint64_t old = (UINT64_C(3) << 32) | 42;
+    uint64_t old = idmap_handle(3, 42);
     ck_assert(idmap_restore(&m, old, &things[0]));
     ck_assert_ptr_eq(idmap_get(&m, old), &things[0]);
     ck_assert_msg(!idmap_restore(&m, old, &things[1]), "a live slot was taken");
-    ck_assert(!idmap_restore(&m, (UINT64_C(4) << 32) | 42, &things[1]));
-    ck_assert(!idmap_restore(&m, (UINT64_C(3) << 32) | 100, &things[1]));
+    ck_assert(!idmap_restore(&m, idmap_handle(4, 42), &things[1]));
+    ck_assert(!idmap_restore(&m, idmap_handle(3, 100), &things[1]));
     ck_assert(!idmap_restore(&m, 42, &things[1]));
 
     uint64_t seen[99];
     for (int i = 0; i < 99; i++) {
         seen[i] = idmap_add(&m, &things[i + 1]);
         ck_assert_uint_ne(seen[i], 0);
-        ck_assert_uint_ne(seen[i] & UINT32_MAX, 42);
+        ck_assert_uint_ne(seen[i] & (IDMAP_MAX - 1), 42);
         for (int j = 0; j < i; j++) {
             ck_assert_uint_ne(seen[i], seen[j]);
         }
@@ -89,8 +114,8 @@ START_TEST(restored_handles_live_again)
 
     ck_assert_ptr_eq(idmap_remove(&m, old), &things[0]);
     uint64_t next = idmap_add(&m, &things[0]);
-    ck_assert_uint_eq(next & UINT32_MAX, 42);
-    ck_assert_uint_eq(next >> 32, 7);
+    ck_assert_uint_eq(next & (IDMAP_MAX - 1), 42);
+    ck_assert_uint_eq(idmap_generation(next), 7);
     ck_assert_int_eq(idmap_state(&m, old), IDMAP_STALE);
     idmap_finish(&m);
 }
@@ -130,12 +155,12 @@ END_TEST
 START_TEST(generations_never_come_to_zero)
 {
     struct idmap m;
-    idmap_init(&m, 1, UINT32_MAX);
+    idmap_init(&m, 1, IDMAP_GENERATION_MAX);
     uint64_t a = idmap_add(&m, &things[0]);
-    ck_assert_uint_eq(a >> 32, UINT32_MAX);
+    ck_assert_uint_eq(idmap_generation(a), IDMAP_GENERATION_MAX);
     ck_assert_ptr_nonnull(idmap_remove(&m, a));
     uint64_t b = idmap_add(&m, &things[0]);
-    ck_assert_uint_ne(b >> 32, 0);
+    ck_assert_uint_ne(idmap_generation(b), 0);
     idmap_finish(&m);
 
     idmap_init(&m, 1, 0);
@@ -145,5 +170,6 @@ START_TEST(generations_never_come_to_zero)
 END_TEST
 
 SUITE_MAIN("idmap", a_handle_finds_its_value, freed_handles_are_stale_and_strange_ones_unknown,
-           handles_from_before_a_restart_are_stale, restored_handles_live_again,
-           iteration_sees_each_once_and_allows_removal, generations_never_come_to_zero)
+           handles_from_before_a_restart_are_stale, a_later_start_is_never_outrun,
+           restored_handles_live_again, iteration_sees_each_once_and_allows_removal,
+           generations_never_come_to_zero)
