@@ -38,10 +38,10 @@ static int ask(request_fn handler, uint64_t handle, struct op *o)
 START_TEST(letting_go_of_what_an_earlier_daemon_gave_out)
 {
     begin();
-    uint64_t before = UINT64_C(99) << 32 | 7;
+    uint64_t before = idmap_handle(99, 7);
     ck_assert_int_eq(ask(request_buffer_free, before, NULL), 0);
     ck_assert_uint_eq(proto_kind(capbuf_view(&out)), MSG_KIND_DONE);
-    ck_assert_int_eq(ask(request_buffer_free, UINT64_C(100) << 32 | 7, NULL), ERR_BAD_HANDLE);
+    ck_assert_int_eq(ask(request_buffer_free, idmap_handle(100, 7), NULL), ERR_BAD_HANDLE);
     struct buffer *b = fake_buffer(k, 0, 64, true);
     uint64_t freed = b->handle;
     fake_drop(k, b);
@@ -59,7 +59,7 @@ START_TEST(letting_go_of_what_was_opened_by_name_before)
     ck_assert_int_eq(ask(request_buffer_free, mine->handle, NULL), ERR_PERMISSION);
     struct buffer *old = fake_buffer(k, 0, 64, true);
     (void)idmap_remove(&k->f.buffers, old->handle);
-    old->handle = UINT64_C(99) << 32 | 9;
+    old->handle = idmap_handle(99, 9);
     ck_assert(idmap_restore(&k->f.buffers, old->handle, old));
     ck_assert_int_eq(ask(request_buffer_free, old->handle, NULL), 0);
     ck_assert_ptr_eq(idmap_get(&k->f.buffers, old->handle), old);
