@@ -19,6 +19,7 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
         .bandwidth = UINT64_C(16) << 30,
         .items = UINT64_C(1) << 30,
         .launch_ns = 5000,
+        .kernels = SIM_SLOTS_MAX,
         .pages = true,
     };
     const struct {
@@ -32,10 +33,11 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
         {"bandwidth", 1, UINT64_C(1) << 50, &c.bandwidth},
         {"items", 1, UINT64_C(1) << 60, &c.items},
         {"launch_ns", 0, UINT64_C(1000000000), &c.launch_ns},
+        {"kernels", 1, SIM_SLOTS_MAX, &c.kernels},
     };
     char script[SCRIPT_MAX] = "";
     int rc = options_check(
-        options, "devices memory streams speed bandwidth items launch_ns pages script", e);
+        options, "devices memory streams speed bandwidth items launch_ns kernels pages script", e);
     for (unsigned i = 0; rc == 0 && i < sizeof numbers / sizeof numbers[0]; i++) {
         rc = option_u64(options, numbers[i].key, numbers[i].min, numbers[i].max, numbers[i].value,
                         e);
@@ -91,6 +93,8 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     }
     d->config = c;
     d->index = index;
+    d->compute.slots = (unsigned)c.kernels;
+    d->to_device.slots = d->from_device.slots = 1;
     d->wake = wake;
     d->wake_data = wake_data;
     pthread_mutex_init(&d->lock, NULL);

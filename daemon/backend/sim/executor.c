@@ -117,6 +117,42 @@ static void hang(struct backend_stream *s)
     }
 }
 
+static struct sim_engine *engine_of(struct backend_device *d, enum sim_op op)
+{
+    return op == SIM_WRITE ? &d->to_device : op == SIM_READ ? &d->from_device : &d->compute;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Lock held; given up while the command works. */
+static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint64_t *ret_begin_ns,
+                          struct err *e)
+{
+    struct backend_device *d = s->device;
+    struct sim_engine *engine = engine_of(d, c->op);
+    uint64_t begin = 0;
+    int slot =
+        sim_engine_take(engine, s->priority, &s->stop, &d->changed, &d->lock, s->ready_ns, &begin);
+    if (slot < 0) {
+        return 0; /* the stream is no more */
+    }
+    uint64_t end = begin + cost_ns(&d->config, c);
+    pthread_mutex_unlock(&d->lock);
+    int rc = work_do(c, e);
+    sleep_until(end);
+    if (d->config.speed <= 0.0) {
+        end = later(end, clock_now_ns());
+    }
+    pthread_mutex_lock(&d->lock);
+    sim_engine_give(engine, slot, end, &d->changed);
+    s->ready_ns = end;
+    *ret_begin_ns = begin;
+    return rc;
+}
+
 /* Lock held; given up while the command works. */
 static void work_run(struct backend_stream *s, struct sim_command *c)
 {
@@ -126,29 +162,25 @@ static void work_run(struct backend_stream *s, struct sim_command *c)
         hang(s);
         return;
     }
+    uint64_t begin = s->ready_ns;
     int rc = d->dead ? err_set(&e, d->dead, "%s: the device failed before", sim_op_name(c->op))
                      : sim_action_error(c->action, c->op, &e);
-    uint64_t begin = clock_now_ns();
     if (rc == 0) {
-        pthread_mutex_unlock(&d->lock);
-        rc = work_do(c, &e);
-        sleep_until(begin + cost_ns(&d->config, c));
-        pthread_mutex_lock(&d->lock);
+        rc = work_on_engine(s, c, &begin, &e);
     }
     if (rc != 0) {
         interval_fail(s, &e);
     }
     s->begin_ns = s->begin_ns ? s->begin_ns : begin;
-    s->end_ns = clock_now_ns();
+    s->end_ns = s->ready_ns;
 }
 
 /* Lock held. */
 static void mark_run(struct backend_stream *s, struct backend_marker *m)
 {
     struct backend_device *d = s->device;
-    uint64_t now = clock_now_ns();
-    m->begin_ns = s->begin_ns ? s->begin_ns : now;
-    m->end_ns = s->begin_ns ? s->end_ns : now;
+    m->begin_ns = s->begin_ns ? s->begin_ns : s->ready_ns;
+    m->end_ns = s->begin_ns ? s->end_ns : s->ready_ns;
     m->why = s->why;
     m->settled = s->failed ? BACKEND_FAILED : BACKEND_DONE;
     s->begin_ns = 0;
@@ -165,6 +197,7 @@ static void mark_run(struct backend_stream *s, struct backend_marker *m)
 static void command_run(struct backend_stream *s, struct sim_command *c)
 {
     s->started++;
+    s->ready_ns = later(s->ready_ns, c->enqueued_ns);
     switch (c->kind) {
     case SIM_COMMAND_WORK:
         work_run(s, c);
@@ -176,6 +209,7 @@ static void command_run(struct backend_stream *s, struct sim_command *c)
         while (c->marker->settled == BACKEND_PENDING && !s->stop) {
             pthread_cond_wait(&s->device->changed, &s->device->lock);
         }
+        s->ready_ns = later(s->ready_ns, c->marker->end_ns);
         break;
     }
     if (c->marker) {

@@ -1,6 +1,7 @@
 /*
  * Simulated devices: real results in host memory, modelled time. Each stream has a thread that
- * executes its commands in order and sleeps out what the cost model says is left.
+ * executes its commands in order on the device's engines and sleeps out what the cost model says is
+ * left.
  *
  * Thread: the worker's loop enqueues; a stream's thread executes. The device's lock guards queues,
  * markers and the script; what a command touches in memory is ordered by the lock too, since a
@@ -12,6 +13,7 @@
 #include <pthread.h>
 
 #include "daemon/backend/backend.h"
+#include "daemon/backend/sim/engine.h"
 #include "daemon/backend/sim/script.h"
 
 struct signature;
@@ -27,6 +29,7 @@ struct sim_config {
     uint64_t bandwidth; /* bytes per second */
     uint64_t items;     /* work items per second */
     uint64_t launch_ns; /* of each command */
+    uint64_t kernels;   /* that run at once */
     bool pages;         /* memory is mapped in pages: see pages.c */
     struct script script;
 };
@@ -45,6 +48,7 @@ struct backend_device {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a marker settled */
     int dead;               /* ERR_* after a fault: every later command fails with it */
+    struct sim_engine compute, to_device, from_device;
 };
 
 struct backend_block {
@@ -85,6 +89,7 @@ struct sim_command {
     enum sim_command_kind kind;
     enum sim_op op;
     enum sim_action action; /* scripted */
+    uint64_t enqueued_ns;
     uint8_t *dst;
     const uint8_t *src;
     uint64_t size;
@@ -107,13 +112,15 @@ struct backend_marker {
 
 struct backend_stream {
     struct backend_device *device;
+    int priority;
     pthread_t thread;
     pthread_cond_t work;
     struct sim_command *queue;
     bool stop;
     uint64_t enqueued; /* commands so far */
     uint64_t started;
-    uint64_t marked; /* number of the first command after the last marker */
+    uint64_t marked;   /* number of the first command after the last marker */
+    uint64_t ready_ns; /* when the next command may begin, by the model */
     /* the interval in execution */
     uint64_t begin_ns; /* 0: nothing yet */
     uint64_t end_ns;

@@ -2,18 +2,19 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "common/clock.h"
 #include "daemon/backend/ranges.h"
 #include "daemon/backend/sim/sim.h"
 
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
                          struct err *e)
 {
-    (void)priority; /* streams of a simulated device do not compete */
     struct backend_stream *s = calloc(1, sizeof *s);
     if (!s) {
         return err_set(e, ERR_NOMEM, "a stream");
     }
     s->device = d;
+    s->priority = priority;
     pthread_cond_init(&s->work, NULL);
     int rc = pthread_create(&s->thread, NULL, sim_stream_main, s);
     if (rc != 0) {
@@ -66,6 +67,7 @@ static int command_new(enum sim_command_kind kind, enum sim_op op, struct sim_co
 static void enqueue(struct backend_stream *s, struct sim_command *c)
 {
     struct backend_device *d = s->device;
+    c->enqueued_ns = clock_now_ns();
     pthread_mutex_lock(&d->lock);
     if (c->kind == SIM_COMMAND_WORK) {
         c->action = script_next(&d->config.script, c->op);

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "daemon/backend/backend.h"
+#include "daemon/backend/sim/engine.h"
 #include "daemon/backend/sim/script.h"
 #include "kernels/builtin.h"
 
@@ -203,6 +204,124 @@ START_TEST(time_follows_the_cost_model)
 }
 END_TEST
 
+static struct backend_marker *mark_of(struct backend_stream *s)
+{
+    struct err e = ERR_INIT;
+    struct backend_marker *m = NULL;
+    ck_assert_int_eq(sim->stream->mark(s, &m, &e), 0);
+    return m;
+}
+
+static void times_of(struct backend_marker *m, uint64_t *ret_begin, uint64_t *ret_end)
+{
+    const struct timespec pause = {0, 50000};
+    while (sim->marker->state(m, NULL) != BACKEND_DONE) {
+        nanosleep(&pause, NULL);
+    }
+    sim->marker->times(m, ret_begin, ret_end);
+    sim->marker->release(m);
+}
+
+/* Copies to the device share one engine, whichever streams they come from; copies from it have one
+ * of their own. */
+START_TEST(copies_share_an_engine_for_each_direction)
+{
+    enum { BYTES = 16 << 20 };
+    static uint8_t host[3][BYTES];
+    struct err e = ERR_INIT;
+    struct backend_stream *other[2];
+    uint64_t begin[3];
+    uint64_t end[3];
+    start("bandwidth=1G,launch_ns=0");
+    struct backend_block *b = block_new(3 * (uint64_t)BYTES);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(sim->stream->create(device, 0, &other[i], &e), 0);
+    }
+    struct backend_ref at[3] = {{b, 0}, {b, BYTES}, {b, 2 * (uint64_t)BYTES}};
+    ck_assert_int_eq(sim->stream->write(stream, at[0], host[0], BYTES, &e), 0);
+    ck_assert_int_eq(sim->stream->write(other[0], at[1], host[1], BYTES, &e), 0);
+    ck_assert_int_eq(sim->stream->read(other[1], host[2], at[2], BYTES, &e), 0);
+    struct backend_marker *m[3] = {mark_of(stream), mark_of(other[0]), mark_of(other[1])};
+    for (int i = 0; i < 3; i++) {
+        times_of(m[i], &begin[i], &end[i]);
+    }
+    uint64_t first = begin[0] < begin[1] ? begin[0] : begin[1];
+    uint64_t last = end[0] > end[1] ? end[0] : end[1];
+    ck_assert_uint_ge(last - first, 31250000); /* one after the other */
+    ck_assert(end[0] <= begin[1] || end[1] <= begin[0]);
+    ck_assert_uint_eq(end[2] - begin[2], 15625000); /* held up by nobody */
+    sim->stream->destroy(other[0]);
+    sim->stream->destroy(other[1]);
+    sim->memory->free(device, b);
+    stop();
+}
+END_TEST
+
+static struct {
+    struct sim_engine engine;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int order[3]; /* priorities, as they had their turn */
+    int turns;
+} race = {
+    .engine = {.slots = 1}, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void *racer(void *priority)
+{
+    const bool stop = false;
+    uint64_t begin = 0;
+    pthread_mutex_lock(&race.lock);
+    int slot = sim_engine_take(&race.engine, *(int *)priority, &stop, &race.changed, &race.lock, 0,
+                               &begin);
+    race.order[race.turns++] = *(int *)priority;
+    sim_engine_give(&race.engine, slot, begin + 5, &race.changed);
+    pthread_mutex_unlock(&race.lock);
+    return NULL;
+}
+
+static void await_waiting(unsigned count)
+{
+    const struct timespec pause = {0, 50000};
+    for (unsigned there = 0; there < count;) {
+        nanosleep(&pause, NULL);
+        there = 0;
+        pthread_mutex_lock(&race.lock);
+        for (const struct sim_turn *t = race.engine.waiting; t != NULL; t = t->next) {
+            there++;
+        }
+        pthread_mutex_unlock(&race.lock);
+    }
+}
+
+/* Of those that wait for an engine, the ones of the higher priority are next. */
+START_TEST(a_higher_priority_goes_first)
+{
+    const bool stop = false;
+    int priority[3] = {0, 2, 1};
+    pthread_t thread[3];
+    uint64_t begin = 0;
+    pthread_mutex_lock(&race.lock);
+    int slot = sim_engine_take(&race.engine, 0, &stop, &race.changed, &race.lock, 100, &begin);
+    ck_assert_int_eq(slot, 0);
+    ck_assert_uint_eq(begin, 100);
+    pthread_mutex_unlock(&race.lock);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, racer, &priority[i]), 0);
+        await_waiting(i + 1);
+    }
+    pthread_mutex_lock(&race.lock);
+    sim_engine_give(&race.engine, slot, 200, &race.changed);
+    pthread_mutex_unlock(&race.lock);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    }
+    ck_assert_int_eq(race.order[0], 2);
+    ck_assert_int_eq(race.order[1], 1);
+    ck_assert_int_eq(race.order[2], 0);
+    ck_assert_uint_eq(race.engine.free_ns[0], 215); /* one after the other, by the model */
+}
+END_TEST
+
 START_TEST(a_users_kernel_is_unsupported)
 {
     struct err e = ERR_INIT;
@@ -258,6 +377,8 @@ int main(void)
     tcase_add_test(t, memory_and_open_fail_on_cue);
     tcase_add_test_raise_signal(t, a_crash_ends_the_process, SIGABRT);
     tcase_add_test(t, time_follows_the_cost_model);
+    tcase_add_test(t, copies_share_an_engine_for_each_direction);
+    tcase_add_test(t, a_higher_priority_goes_first);
     tcase_add_test(t, a_users_kernel_is_unsupported);
     tcase_add_test(t, every_builtin_module_compiles);
     suite_add_tcase(suite, t);
