@@ -162,7 +162,8 @@ enum frame_ref_tag {
     U(f64, 1)                                                                                      \
     S(arch, 128)                                                                                   \
     S(pin, 64)                                                                                     \
-    U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */
+    U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */                     \
+    U(urgent, 255)         /* the last so many of the streams go first, where the device can */
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L)                                                                \
     I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */

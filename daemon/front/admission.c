@@ -142,6 +142,8 @@ static void take_options(const struct front *f, struct job *j, const struct msg_
     uint64_t ceiling = f->config.time_limit_ms * NS_PER_MS;
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
     j->priority = m->priority;
+    j->rank = job_rank(j);
+    j->urgent = j->priority > 0;
     j->trace_id = m->trace_id;
     j->limit_ns = m->limit_ns > 0 && m->limit_ns < ceiling ? m->limit_ns : ceiling;
     j->deadline_ns = m->deadline_ns > 0 ? ns_add(j->submitted_ns, m->deadline_ns) : NS_NEVER;
@@ -174,6 +176,7 @@ static void enter(struct request_context *c, struct job *j)
         j->program->runs++;
     }
     queue_offer(f, j);
+    queue_raise(f, j);
 }
 
 static int accepted(struct request_context *c, const struct job *j, struct err *e)

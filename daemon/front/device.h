@@ -61,6 +61,7 @@ struct device {
     uint64_t max_group;
     uint64_t local_bytes;
     unsigned streams;
+    unsigned urgent;   /* the last so many of them are for urgent jobs */
     unsigned siblings; /* devices of its back end, itself among them */
 
     /* the worker */

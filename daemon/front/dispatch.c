@@ -99,16 +99,21 @@ static void staging_fill(const struct job *j, struct device *d)
     }
 }
 
-/* The stream of a predecessor saves a wait between streams; else the one with the least to do. */
+/* The stream of a predecessor saves a wait between streams; else the one with the least to do. What
+ * is urgent and what is not do not share streams. */
 static unsigned choose_stream(const struct job *j, const struct device *d)
 {
+    unsigned usual = d->streams - d->urgent;
+    unsigned first = j->urgent && d->urgent > 0 ? usual : 0;
+    unsigned end = first == 0 ? usual : d->streams;
     for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
-        if (x->pred->device == d && x->pred->state != JOB_QUEUED) {
+        bool there = x->pred->device == d && x->pred->state != JOB_QUEUED;
+        if (there && x->pred->stream >= first && x->pred->stream < end) {
             return x->pred->stream;
         }
     }
-    unsigned best = 0;
-    for (unsigned i = 1; i < d->streams && i < STREAMS_MAX; i++) {
+    unsigned best = first;
+    for (unsigned i = first + 1; i < end && i < STREAMS_MAX; i++) {
         if (d->stream_load[i] < d->stream_load[best]) {
             best = i;
         }

@@ -80,6 +80,13 @@ uint64_t job_overdue_ns(const struct job *j)
                : ns_add(j->dispatched_ns, ns_add(j->limit_ns, ns_add(j->limit_ns, NS_PER_S)));
 }
 
+int64_t job_rank(const struct job *j)
+{
+    int64_t level = j->priority;
+    level = level > PRIORITY_MAX ? PRIORITY_MAX : level < -PRIORITY_MAX ? -PRIORITY_MAX : level;
+    return (int64_t)j->submitted_ns - level * PRIORITY_LEVEL_NS;
+}
+
 bool job_repeatable(const struct job *j)
 {
     if (j->adopted) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "common/clock.h"
 #include "common/err.h"
 #include "daemon/front/work.h"
 #include "proto/messages.h"
@@ -50,6 +51,9 @@ struct job_edge {
     struct job_edge *next_pred; /* of succ */
 };
 
+#define PRIORITY_MAX      16
+#define PRIORITY_LEVEL_NS ((int64_t)NS_PER_S)
+
 struct timing {
     uint64_t step, begin_ns, end_ns;
 };
@@ -65,7 +69,9 @@ struct job {
     bool async;
     bool probe; /* the first job of a device */
     char label[PROTO_LABEL_MAX + 1];
-    int64_t priority;
+    int64_t priority; /* as asked for */
+    int64_t rank;     /* its place among those that are ready: smaller ones first, then by id */
+    bool urgent;      /* of more than the usual priority, or somebody urgent waits for it */
     uint64_t trace_id;
 
     struct program *program;
@@ -96,6 +102,7 @@ struct job {
     struct job_edge *preds;
     bool in_ready;
     struct job *ready_next;
+    struct job *raise_next;  /* while ranks are handed down */
     struct job *device_next; /* in flight on the same device */
 
     struct err error;
@@ -113,6 +120,10 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
 /* When it has run too long: from when the worker saw it run. Without that word: from when it was
  * sent, which counts for the first one of a stream only, twice as long and a second. */
 uint64_t job_overdue_ns(const struct job *j);
+/* Its rank by when it came and by its priority: each level is worth PRIORITY_LEVEL_NS of waiting,
+ * up to PRIORITY_MAX levels. So whoever waits is overtaken by later jobs that are p levels above it
+ * for p x PRIORITY_LEVEL_NS and no longer. */
+int64_t job_rank(const struct job *j);
 /* Does it write nothing outside itself, so that it can be run again? */
 bool job_repeatable(const struct job *j);
 /* Frees the struct and what it owns; it must be out of every list. */

@@ -13,11 +13,16 @@ static struct ends ends_of(struct front *f, struct job *j)
                              : (struct ends){&f->ready, &f->ready_tail};
 }
 
-/* By id, which is the order of admission: a job that comes back takes its old place. */
+static bool before(const struct job *a, const struct job *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->id < b->id;
+}
+
+/* A job that comes back takes its old place. */
 static void insert(struct front *f, struct job *j)
 {
     struct ends q = ends_of(f, j);
-    if (*q.tail != NULL && (*q.tail)->id < j->id) {
+    if (*q.tail != NULL && before(*q.tail, j)) {
         (*q.tail)->ready_next = j;
         *q.tail = j;
         j->ready_next = NULL;
@@ -25,7 +30,7 @@ static void insert(struct front *f, struct job *j)
         return;
     }
     struct job **at = q.head;
-    while (*at != NULL && (*at)->id < j->id) {
+    while (*at != NULL && before(*at, j)) {
         at = &(*at)->ready_next;
     }
     j->ready_next = *at;
@@ -56,15 +61,15 @@ void queue_remove(struct front *f, struct job *j)
         return;
     }
     struct ends q = ends_of(f, j);
-    struct job *before = NULL;
+    struct job *previous = NULL;
     struct job **at = q.head;
     while (*at != j) {
-        before = *at;
-        at = &before->ready_next;
+        previous = *at;
+        at = &previous->ready_next;
     }
     *at = j->ready_next;
     if (*q.tail == j) {
-        *q.tail = before;
+        *q.tail = previous;
     }
     j->ready_next = NULL;
     j->in_ready = false;
@@ -83,9 +88,37 @@ void queue_successors(struct front *f, struct job *j)
     }
 }
 
+static void raise_one(struct front *f, struct job *j, const struct job *waiter)
+{
+    bool ready = j->in_ready;
+    queue_remove(f, j);
+    j->rank = waiter->rank;
+    j->urgent = j->urgent || waiter->urgent;
+    if (ready) {
+        insert(f, j);
+    }
+}
+
+void queue_raise(struct front *f, struct job *j)
+{
+    struct job *todo = j;
+    j->raise_next = NULL;
+    while (todo != NULL) {
+        const struct job *waiter = todo;
+        todo = todo->raise_next;
+        for (struct job_edge *x = waiter->preds; x != NULL; x = x->next_pred) {
+            if (x->pred->state == JOB_QUEUED && x->pred->rank > waiter->rank) {
+                raise_one(f, x->pred, waiter);
+                x->pred->raise_next = todo;
+                todo = x->pred;
+            }
+        }
+    }
+}
+
 struct job *queue_head(const struct front *f, const struct device *d)
 {
-    if (f->ready == NULL || (d->ready != NULL && d->ready->id < f->ready->id)) {
+    if (f->ready == NULL || (d->ready != NULL && before(d->ready, f->ready))) {
         return d->ready;
     }
     return f->ready;

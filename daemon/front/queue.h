@@ -1,5 +1,6 @@
 /*
- * The ready queues: jobs whose predecessors allow them to run, in order of admission; one queue for
+ * The ready queues: jobs whose predecessors allow them to run, by rank (that is by priority,
+ * bounded by how long somebody waits: see job_rank) and then in order of admission; one queue for
  * each device (jobs bound to it) and one for jobs that any device may take. Thread: the loop's.
  */
 #ifndef FRONT_QUEUE_H
@@ -12,7 +13,11 @@ void queue_offer(struct front *f, struct job *j);
 void queue_remove(struct front *f, struct job *j); /* not in one: nothing happens */
 /* After `j` was dispatched or ended: its successors may be ready now (or no more). */
 void queue_successors(struct front *f, struct job *j);
-/* The first job that `d` may take: the older one of the two heads. NULL: none. */
+/* What `j` waits for is as urgent as itself: queued jobs before it get its rank where theirs is
+ * behind. */
+void queue_raise(struct front *f, struct job *j);
+/* The first job that `d` may take: the one of the two heads that is before the other. NULL: none.
+ */
 struct job *queue_head(const struct front *f, const struct device *d);
 
 #endif

@@ -55,6 +55,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->max_group = m.max_group;
     d->local_bytes = m.local_bytes;
     d->streams = m.streams < 1 ? 1 : m.streams > STREAMS_MAX ? STREAMS_MAX : (unsigned)m.streams;
+    d->urgent = m.urgent < d->streams ? (unsigned)m.urgent : 0;
     d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
     d->patience_ns = 0;
     d->up = true;

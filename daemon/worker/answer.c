@@ -21,7 +21,8 @@ int answer_ready(struct channel *c, const struct device *dev, const char *build,
                               .f64 = i->f64,
                               .arch = bytes_str(i->arch),
                               .pin = bytes_str(i->pin),
-                              .devices = dev->count};
+                              .devices = dev->count,
+                              .urgent = dev->urgent};
     return channel_send(c, &schema_msg_w_ready, &msg, NULL, e);
 }
 

@@ -94,14 +94,18 @@ static int self_check(struct device *dev, struct err *e)
     return err_wrap(e, "copying to the device and back");
 }
 
+/* What is urgent has a stream of its own, so that it neither waits in line nor shares the device's
+ * attention with the others. */
 static int streams_open(struct device *dev, unsigned wanted, struct err *e)
 {
     unsigned count = wanted != 0 ? wanted : dev->info.streams;
     count = count < 1 ? 1 : count;
-    count = count > DEVICE_STREAMS_MAX ? DEVICE_STREAMS_MAX : count;
+    count = count >= DEVICE_STREAMS_MAX ? DEVICE_STREAMS_MAX - 1 : count;
+    dev->urgent = 1;
     int rc = dev->b->stream->create(dev->d, 0, &dev->service, e);
-    while (rc == 0 && dev->stream_count < count) {
-        rc = dev->b->stream->create(dev->d, 0, &dev->stream[dev->stream_count], e);
+    while (rc == 0 && dev->stream_count < count + dev->urgent) {
+        int priority = dev->stream_count < count ? 0 : 1;
+        rc = dev->b->stream->create(dev->d, priority, &dev->stream[dev->stream_count], e);
         dev->stream_count += rc == 0;
     }
     return rc == 0 ? 0 : err_wrap(e, "stream %u", dev->stream_count);

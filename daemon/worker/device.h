@@ -32,6 +32,7 @@ struct device {
     struct memory memory;
     struct backend_stream *stream[DEVICE_STREAMS_MAX]; /* for jobs */
     unsigned stream_count;
+    unsigned urgent;                /* the last so many of them are of a higher priority */
     struct backend_stream *service; /* for zeroing, sealing and restoring buffers */
     bool wakes;
 };

@@ -519,8 +519,11 @@ typedef void (*gpud_done_cb)(gpud_job *job, int code, void *user);
 
 typedef struct gpud_submit_options {
     size_t size;
-    uint32_t flags;         /* enum gpud_submit_flag */
-    int32_t priority;       /* higher runs earlier; 0 = normal */
+    uint32_t flags; /* enum gpud_submit_flag */
+    /* higher runs earlier, and > 0 on streams that the device prefers where it can; 0 = normal.
+     * Each level, up to 16 either way, is worth one second of waiting: nobody is overtaken for
+     * longer. */
+    int32_t priority;
     uint64_t deadline_ns;   /* from now; 0 = none; DEADLINE when it passed */
     uint64_t time_limit_ns; /* of execution; 0 = the daemon's default; TIME_LIMIT */
     uint64_t device;        /* id + 1; 0 = the daemon chooses */

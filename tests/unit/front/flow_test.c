@@ -55,6 +55,29 @@ START_TEST(no_more_than_the_window_is_in_flight)
 }
 END_TEST
 
+START_TEST(urgent_jobs_have_a_stream_of_their_own)
+{
+    k = fake_create();
+    struct job *j[4];
+    k->device[0].streams = 3;
+    k->device[0].urgent = 1;
+    for (unsigned i = 0; i < 4; i++) {
+        j[i] = fake_job(k, 0);
+        j[i]->urgent = i == 1 || i == 3;
+        (void)fake_submit(k, j[i]);
+    }
+    fake_turn(k);
+    ck_assert_uint_eq(j[0]->stream, 0);
+    ck_assert_uint_eq(j[1]->stream, 2);
+    ck_assert_uint_eq(j[2]->stream, 1);
+    ck_assert_uint_eq(j[3]->stream, 2);
+    for (int i = 0; i < 4; i++) {
+        finish(j[i]);
+    }
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(jobs_of_no_device_go_to_any)
 {
     k = fake_create();
@@ -799,6 +822,7 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {no_more_than_the_window_is_in_flight,
+                                  urgent_jobs_have_a_stream_of_their_own,
                                   jobs_of_no_device_go_to_any,
                                   a_device_that_does_not_serve_gets_nothing,
                                   one_that_is_to_be_alone_is_alone,

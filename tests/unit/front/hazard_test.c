@@ -268,6 +268,65 @@ START_TEST(queues_are_in_order_of_admission)
 }
 END_TEST
 
+static struct job *with_priority(int64_t priority, uint64_t submitted_ns)
+{
+    struct job *j = fake_job(k, 0);
+    j->priority = priority;
+    j->submitted_ns = submitted_ns;
+    j->rank = job_rank(j);
+    (void)fake_submit(k, j);
+    return j;
+}
+
+static void expect_order(struct job *const *order, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_msg(queue_head(&k->f, &k->device[0]) == order[i], "place %u", i);
+        end(order[i]);
+    }
+}
+
+/* Higher priorities first, each in order of admission; but whoever has waited long enough is not
+ * overtaken any more, whatever priority comes. */
+START_TEST(priorities_go_first_within_bounds)
+{
+    k = fake_create();
+    struct job *low = with_priority(-1, 1);
+    struct job *usual = with_priority(0, 2);
+    struct job *high1 = with_priority(3, 3);
+    struct job *high2 = with_priority(3, 4);
+    struct job *top = with_priority(INT32_MAX, 5);
+    struct job *late = with_priority(3, 2 + 3 * NS_PER_S);
+    struct job *latest = with_priority(INT32_MAX, 5 + 40 * NS_PER_S);
+    struct job *const order[] = {top, high1, high2, usual, late, low, latest};
+    expect_order(order, 7);
+    fake_destroy(k);
+}
+END_TEST
+
+/* An urgent reader takes the writers that it waits for with it. */
+START_TEST(whom_the_urgent_wait_for_goes_first)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *other = with_priority(0, 0);
+    struct job *writer = user(b, ACCESS_OUT);
+    struct job *second = user(b, ACCESS_INOUT);
+    struct job *reader = fake_job(k, 0);
+    fake_reads(reader, b, 0, 64);
+    reader->priority = 2;
+    reader->rank = job_rank(reader);
+    reader->urgent = true;
+    (void)fake_submit(k, reader);
+    ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), other);
+    queue_raise(&k->f, reader);
+    ck_assert(writer->urgent && second->urgent && !other->urgent);
+    struct job *const order[] = {writer, second, reader, other};
+    expect_order(order, 4);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(successors_follow_their_predecessor)
 {
     k = fake_create();
@@ -293,4 +352,5 @@ SUITE_MAIN("hazard", readers_together_writers_alone, two_buffers_make_one_edge,
            no_more_predecessors_than_a_worker_waits_for, more_successors_than_fit_are_all_offered,
            one_that_ends_early_leaves_its_place_to_those_before,
            one_that_is_handed_back_twice_leaves_once, forgetting_frees_edges_only,
-           queues_are_in_order_of_admission, successors_follow_their_predecessor)
+           queues_are_in_order_of_admission, priorities_go_first_within_bounds,
+           whom_the_urgent_wait_for_goes_first, successors_follow_their_predecessor)
