@@ -3,12 +3,14 @@
 #define PROTO_LIMITS_H
 
 #define PROTO_MAJOR 0
-#define PROTO_MINOR 1
+#define PROTO_MINOR 2
 
 #define PROTO_INLINE_MAX (16u * 1024u * 1024u) /* bytes of one inline value */
 #define PROTO_MESSAGE_MAX                                                                          \
     (PROTO_INLINE_MAX + 256u * 1024u) /* bytes of a message without SP header */
 #define PROTO_CLIENT_ID_BYTES 16u
+#define PROTO_NONCE_BYTES     16u
+#define PROTO_SOCKET_MAX      107u   /* bytes of a local socket's path */
 #define PROTO_NAME_MAX        64u    /* bytes: kernels, modules, published buffers, parameters */
 #define PROTO_LABEL_MAX       64u    /* bytes */
 #define PROTO_TOKEN_MAX       256u   /* bytes */

@@ -5,12 +5,12 @@
  * A message or record is one X-macro over its fields, in wire order:
  *   U(name, max)          unsigned integer, at most `max`           uint64_t
  *   I(name)               signed integer                            int64_t
- *   S(name, max)          text of at most `max` bytes, no NUL       struct bytes (UTF-8 by convention)
- *   B(name, max)          bytes, at most `max`                      struct bytes
- *   L(name, record, max)  list of records, at most `max`            struct proto_list
- * On the wire a message is one msgpack array whose first element is its kind, followed by its
- * fields; a record is an array of its fields. Trailing fields that are 0 or empty may be left out,
- * and a reader ignores fields behind those that it knows: so both sides can grow.
+ *   S(name, max)          text of at most `max` bytes, no NUL       struct bytes (UTF-8 by
+ * convention) B(name, max)          bytes, at most `max`                      struct bytes L(name,
+ * record, max)  list of records, at most `max`            struct proto_list On the wire a message
+ * is one msgpack array whose first element is its kind, followed by its fields; a record is an
+ * array of its fields. Trailing fields that are 0 or empty may be left out, and a reader ignores
+ * fields behind those that it knows: so both sides can grow.
  */
 #ifndef PROTO_MESSAGES_H
 #define PROTO_MESSAGES_H
@@ -29,7 +29,8 @@ struct proto_list {
 
 /* tag of an argument: what stands in it */
 enum proto_arg_tag {
-    ARG_BUFFER = 1, /* handle, first, count: a resident buffer or a slice of it (count 0 = the rest) */
+    ARG_BUFFER =
+        1, /* handle, first, count: a resident buffer or a slice of it (count 0 = the rest) */
     ARG_SCALAR = 2, /* dtype, bits: the value's bits, little endian, in the low bytes */
     ARG_INLINE = 3, /* access, dtype, shape, data: an array that travels with the job */
     ARG_TEMP = 4,   /* handle = index of the program's temporary, first, count */
@@ -54,11 +55,12 @@ enum proto_arg_tag {
     U(d3, UINT64_MAX)
 
 enum proto_op {
-    OP_WRITE = 1,  /* args: destination, source (ARG_INLINE in, or ARG_PARAM of kind data) */
-    OP_FILL = 2,   /* args: destination, ARG_SCALAR or ARG_PARAM of kind scalar */
-    OP_COPY = 3,   /* args: destination, source */
-    OP_LAUNCH = 4, /* kernel, args in the kernel's order, sizes if the kernel's signature has none */
-    OP_READ = 5,   /* args: source; its bytes become an output of the job */
+    OP_WRITE = 1, /* args: destination, source (ARG_INLINE in, or ARG_PARAM of kind data) */
+    OP_FILL = 2,  /* args: destination, ARG_SCALAR or ARG_PARAM of kind scalar */
+    OP_COPY = 3,  /* args: destination, source */
+    OP_LAUNCH =
+        4,       /* kernel, args in the kernel's order, sizes if the kernel's signature has none */
+    OP_READ = 5, /* args: source; its bytes become an output of the job */
 };
 
 /* gx…gz: global size in work items, lx…lz: local size; 0 = let the daemon choose.
@@ -118,8 +120,8 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     U(bytes, UINT64_MAX)
 
 /* signature: the source line, empty if the code had none. auto_grid: sizes follow from the data.
- * From `registers` on what it takes on the device kind it was made for, 0 = unknown; of a family the
- * member that takes most. */
+ * From `registers` on what it takes on the device kind it was made for, 0 = unknown; of a family
+ * the member that takes most. */
 #define REC_KERNEL(U, I, S, B, L)                                                                  \
     U(handle, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
@@ -181,7 +183,7 @@ enum proto_column_kind {
     S(text, PROTO_TEXT_MAX)
 
 #define REC_SPAN(U, I, S, B, L) U(first, UINT64_MAX) U(count, UINT64_MAX)
-#define REC_ROW(U, I, S, B, L) L(cells, CELL, PROTO_COLUMNS_MAX)
+#define REC_ROW(U, I, S, B, L)  L(cells, CELL, PROTO_COLUMNS_MAX)
 
 /* RECORD(NAME, name) */
 #define PROTO_RECORDS(RECORD)                                                                      \
@@ -206,8 +208,8 @@ enum proto_column_kind {
  * ack: the client has taken all answers up to this number; the daemon may forget them. */
 #define HEAD(U) U(seq, UINT64_MAX) U(ack, UINT64_MAX)
 
-/* resume: the lowest sequence number that the client will send next or again. taken: numbers above it
- * whose answers it has already, so that a daemon that does not know the session skips them. */
+/* resume: the lowest sequence number that the client will send next or again. taken: numbers above
+ * it whose answers it has already, so that a daemon that does not know the session skips them. */
 #define MSG_HELLO(U, I, S, B, L)                                                                   \
     HEAD(U)                                                                                        \
     U(major, UINT64_MAX)                                                                           \
@@ -310,15 +312,19 @@ enum proto_submit_flag {
  * that this client received; one that was not received is sent again. */
 #define MSG_WAIT(U, I, S, B, L) HEAD(U) U(timeout_ns, UINT64_MAX) U(taken, UINT64_MAX)
 
-#define MSG_CANCEL(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
+#define MSG_CANCEL(U, I, S, B, L)   HEAD(U) U(job, UINT64_MAX)
 #define MSG_JOB_INFO(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
-#define MSG_EXPLAIN(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
+#define MSG_EXPLAIN(U, I, S, B, L)  HEAD(U) U(job, UINT64_MAX)
 
 /* what: status, devices, pool, kernels, jobs, sessions, tenants, config, timeline */
 #define MSG_QUERY(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(filter, PROTO_TEXT_MAX)
 
 /* what: drain, resume, log-level, session-kill, pool-trim, reload */
 #define MSG_CONTROL(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(value, PROTO_TEXT_MAX)
+
+/* Only over the socket that WELCOME names in `shm`, with the descriptors that the nonce's giver
+ * asks for. Answered by GRANTED or ERROR. */
+#define MSG_CLAIM(U, I, S, B, L) HEAD(U) B(nonce, PROTO_NONCE_BYTES)
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
@@ -335,7 +341,8 @@ enum proto_submit_flag {
 #define MSG_DONE(U, I, S, B, L) U(value, UINT64_MAX)
 
 /* daemon_id: another one after each start. resumed: the daemon knew this session.
- * expect: the sequence number that it admits next. */
+ * expect: the sequence number that it admits next. shm: path of the local socket for CLAIM, empty:
+ * none. */
 #define MSG_WELCOME(U, I, S, B, L)                                                                 \
     U(major, UINT64_MAX)                                                                           \
     U(minor, UINT64_MAX)                                                                           \
@@ -349,7 +356,8 @@ enum proto_submit_flag {
     S(build, PROTO_NAME_MAX)                                                                       \
     S(tenant, PROTO_NAME_MAX)                                                                      \
     U(may_load, 1)                                                                                 \
-    U(session, UINT64_MAX)
+    U(session, UINT64_MAX)                                                                         \
+    S(shm, PROTO_SOCKET_MAX)
 
 #define MSG_PONG(U, I, S, B, L) U(value, UINT64_MAX) U(now_ns, UINT64_MAX)
 
@@ -376,9 +384,9 @@ enum proto_submit_flag {
 
 #define MSG_KERNEL_FOUND(U, I, S, B, L) L(kernels, KERNEL, 1)
 
-#define MSG_PROGRAM(U, I, S, B, L) U(program, UINT64_MAX)
+#define MSG_PROGRAM(U, I, S, B, L)  U(program, UINT64_MAX)
 #define MSG_ACCEPTED(U, I, S, B, L) U(job, UINT64_MAX)
-#define MSG_RESULTS(U, I, S, B, L) L(results, RESULT, 1)
+#define MSG_RESULTS(U, I, S, B, L)  L(results, RESULT, 1)
 
 #define MSG_EVENTS(U, I, S, B, L)                                                                  \
     U(number, UINT64_MAX)                                                                          \
@@ -409,6 +417,9 @@ enum proto_submit_flag {
     L(columns, COLUMN, PROTO_COLUMNS_MAX)                                                          \
     L(rows, ROW, PROTO_ROWS_MAX)
 
+/* fds: how many descriptors come with it */
+#define MSG_GRANTED(U, I, S, B, L) U(fds, 8)
+
 /* MESSAGE(NAME, name, kind): kinds are never reused */
 /* Requests have kinds below 64, also those that are still to come. */
 #define PROTO_REQUEST_KINDS 64
@@ -433,7 +444,8 @@ enum proto_submit_flag {
     MESSAGE(JOB_INFO, job_info, 18)                                                                \
     MESSAGE(EXPLAIN, explain, 19)                                                                  \
     MESSAGE(QUERY, query, 20)                                                                      \
-    MESSAGE(CONTROL, control, 21)
+    MESSAGE(CONTROL, control, 21)                                                                  \
+    MESSAGE(CLAIM, claim, 24)
 
 #define PROTO_REPLIES(MESSAGE)                                                                     \
     MESSAGE(ERROR, error, 64)                                                                      \
@@ -449,16 +461,18 @@ enum proto_submit_flag {
     MESSAGE(EVENTS, events, 74)                                                                    \
     MESSAGE(JOB, job, 75)                                                                          \
     MESSAGE(EXPLANATION, explanation, 76)                                                          \
-    MESSAGE(TABLE, table, 77)
+    MESSAGE(TABLE, table, 77)                                                                      \
+    MESSAGE(GRANTED, granted, 79)
 
 #define PROTO_MESSAGES(MESSAGE) PROTO_REQUESTS(MESSAGE) PROTO_REPLIES(MESSAGE)
 
-/* ---- the structs: struct proto_<name> for records, struct msg_<name> for messages ------------- */
+/* ---- the structs: struct proto_<name> for records, struct msg_<name> for messages -------------
+ */
 
-#define FIELD_U(name, max) uint64_t name;
-#define FIELD_I(name) int64_t name;
-#define FIELD_S(name, max) struct bytes name;
-#define FIELD_B(name, max) struct bytes name;
+#define FIELD_U(name, max)         uint64_t name;
+#define FIELD_I(name)              int64_t name;
+#define FIELD_S(name, max)         struct bytes name;
+#define FIELD_B(name, max)         struct bytes name;
 #define FIELD_L(name, record, max) struct proto_list name;
 
 #define X(NAME, name)                                                                              \

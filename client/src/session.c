@@ -281,6 +281,7 @@ static void welcome_take(struct session *s, const struct msg_welcome *w)
     s->may_load = w->may_load != 0;
     text_copy(s->build, sizeof s->build, w->build);
     text_copy(s->tenant, sizeof s->tenant, w->tenant);
+    text_copy(s->shm, sizeof s->shm, w->shm);
     memcpy(s->daemon_id, w->daemon_id.data, sizeof s->daemon_id);
 }
 

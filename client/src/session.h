@@ -30,6 +30,7 @@ struct session {
     bool may_load;
     char build[PROTO_NAME_MAX + 1];
     char tenant[PROTO_NAME_MAX + 1];
+    char shm[PROTO_SOCKET_MAX + 1]; /* the socket for descriptors, "": none */
 
     struct request hello;
     struct request wait;

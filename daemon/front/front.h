@@ -23,6 +23,7 @@
 #include "daemon/front/program.h"
 #include "daemon/front/rights.h"
 #include "daemon/front/session.h"
+#include "daemon/front/shm.h"
 #include "daemon/front/tenant.h"
 #include "proto/frames.h"
 
@@ -95,6 +96,7 @@ struct front {
     struct front_hooks hooks;
 
     struct listener *listener;
+    struct shm *shm; /* NULL: not listening */
     struct launcher_link *launcher;
     struct compiler *compiler;
 

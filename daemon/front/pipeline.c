@@ -425,6 +425,13 @@ static int start_listener(struct front *f, struct err *e)
     return rc;
 }
 
+static int start_shm(struct front *f, struct err *e)
+{
+    char path[CONFIG_PATH + 16];
+    (void)snprintf(path, sizeof path, "%s/shm.sock", f->config.runtime_dir);
+    return shm_create(f->loop, path, &shm_defaults, &f->shm, e);
+}
+
 /* Until workers from before have told what they hold, nobody can be answered rightly. One that does
  * not is ended: else what it holds would run a second time. */
 static bool adopting(const struct front *f)
@@ -477,6 +484,9 @@ int pipeline_start(struct front *f, struct err *e)
     }
     if (rc == 0) {
         await_adoption(f);
+        rc = start_shm(f, e);
+    }
+    if (rc == 0) {
         rc = start_listener(f, e);
     }
     return rc;
@@ -552,6 +562,8 @@ void pipeline_stop(struct front *f)
     close_handle((uv_handle_t *)&f->sigint);
     close_handle((uv_handle_t *)&f->sighup);
     close_handle((uv_handle_t *)&f->sigusr1);
+    shm_destroy(f->shm);
+    f->shm = NULL;
     compiler_destroy(f->compiler);
     f->compiler = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {

@@ -133,6 +133,7 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
         .tenant = bytes_str(s->tenant->name),
         .may_load = rights_loads(&f->rights, s),
         .session = s->id,
+        .shm = bytes_str(s->local && f->shm != NULL ? shm_path(f->shm) : ""),
     };
     return proto_encode(&schema_msg_welcome, &w, out, e);
 }

@@ -31,7 +31,7 @@ static void add(const struct schema *record, const void *value, struct capbuf *o
 static void hello(struct capbuf *out)
 {
     struct msg_hello m = {.major = 0,
-                          .minor = 1,
+                          .minor = 2,
                           .client_id = bytes_of(client_id, sizeof client_id),
                           .resume = 1,
                           .name = bytes_str("demo")};
@@ -40,7 +40,7 @@ static void hello(struct capbuf *out)
 
 static void welcome(struct capbuf *out)
 {
-    struct msg_welcome m = {.minor = 1,
+    struct msg_welcome m = {.minor = 2,
                             .daemon_id = bytes_of(daemon_id, sizeof daemon_id),
                             .expect = 1,
                             .max_message = PROTO_MESSAGE_MAX,
@@ -50,7 +50,8 @@ static void welcome(struct capbuf *out)
                             .build = bytes_str("0.1.0"),
                             .tenant = bytes_str("uid-1000"),
                             .may_load = 1,
-                            .session = 7};
+                            .session = 7,
+                            .shm = bytes_str("/run/gpud/shm.sock")};
     put(&schema_msg_welcome, &m, out);
 }
 
@@ -188,6 +189,21 @@ static void events(struct capbuf *out)
     capbuf_finish(&notices);
 }
 
+static const uint8_t nonce[] = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7,
+                                0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf};
+
+static void claim(struct capbuf *out)
+{
+    struct msg_claim m = {.nonce = bytes_of(nonce, sizeof nonce)};
+    put(&schema_msg_claim, &m, out);
+}
+
+static void granted(struct capbuf *out)
+{
+    struct msg_granted m = {.fds = 1};
+    put(&schema_msg_granted, &m, out);
+}
+
 static void bye(struct capbuf *out)
 {
     struct msg_bye m = {.seq = 4, .ack = 3};
@@ -211,6 +227,8 @@ static const struct {
     {"wait", wait},
     {"events", events},
     {"bye", bye},
+    {"claim", claim},
+    {"granted", granted},
 };
 
 const char *example_make(unsigned i, struct capbuf *out)
