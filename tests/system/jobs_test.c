@@ -43,6 +43,33 @@ static gpud_job *slow(gpud_client *c, gpud_buffer b, uint64_t ms, uint64_t deadl
     return job;
 }
 
+/* A program without steps goes to the worker and back: behind what came before it, and nothing
+ * else. */
+START_TEST(no_steps)
+{
+    gpud_client *c = begin("speed=0", "jobs.window", "4");
+    const gpud_submit_options held = {.size = sizeof held, .flags = GPUD_SUBMIT_HELD};
+    gpud_program *p = NULL;
+    ck_gpud_ok(gpud_program_create(c, "null", &p));
+    ck_gpud_ok(gpud_program_seal(p));
+    for (unsigned i = 0; i < 8; i++) {
+        gpud_job *job = NULL;
+        gpud_job_times times = {.size = sizeof times};
+        const void *data = NULL;
+        size_t bytes = 0;
+        ck_gpud_ok(gpud_submit(c, p, NULL, 0, i % 2 == 0 ? &held : NULL, &job));
+        ck_gpud_ok(gpud_wait(job, PATIENCE));
+        ck_gpud_ok(gpud_job_timing(job, &times));
+        ck_assert_uint_le(times.step_count, 1);
+        ck_gpud_err(gpud_job_output(job, 0, 0, &data, &bytes), GPUD_ERR_NOT_FOUND);
+        gpud_job_free(job);
+    }
+    ck_assert_uint_eq(query_value(c, "devices", "0", "restarts"), 0);
+    gpud_program_free(p);
+    end(c);
+}
+END_TEST
+
 /* Many sorts of many passes each: more than a worker takes at once. Refused when its steps are
  * told, or when parameters have their values, and nothing has changed. */
 START_TEST(too_many_steps)
@@ -363,6 +390,7 @@ int main(void)
 {
     Suite *suite = suite_create("jobs");
     suite_add(suite, programs);
+    suite_add(suite, no_steps);
     suite_add(suite, too_many_steps);
     suite_add(suite, clients_on_one_buffer);
     suite_add(suite, overlap);

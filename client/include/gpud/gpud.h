@@ -500,7 +500,8 @@ GPUD_API int gpud_program_fill(gpud_program *program, gpud_arg to, gpud_arg scal
 /* What is read is kept by the job: gpud_job_output(job, step, 0, …). */
 GPUD_API int gpud_program_read(gpud_program *program, gpud_arg from);
 /* Sends it to the daemon, which checks it; from then on it is immutable and may be used by many
- * threads. Blocks. The first error of the building, or what the daemon found wrong. */
+ * threads. One without steps goes to the worker and back: what a trip costs. Blocks. The first
+ * error of the building, or what the daemon found wrong. */
 GPUD_API int gpud_program_seal(gpud_program *program);
 /* Jobs of it that were submitted are not touched. NULL is allowed. Does not block. Also needed, and
  * allowed, after gpud_close. */

@@ -1,0 +1,36 @@
+/*
+ * The machine that is measured on: its processors, what runs where, and times of processes.
+ * Thread: one. Nothing blocks.
+ */
+#ifndef BENCH_MACHINE_H
+#define BENCH_MACHINE_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Where the processes of a measurement run. */
+enum placement {
+    PLACE_ONE,   /* all on one CPU: what the software costs */
+    PLACE_APART, /* the client on one, everything else on the others */
+    PLACE_ANY,   /* wherever the kernel likes */
+    PLACEMENTS
+};
+
+const char *placement_name(enum placement p); /* "one cpu" */
+unsigned machine_cpus(void);                  /* that this process may use */
+/* Pins all threads that a process has, and those they start; what is gone meanwhile is no error. */
+void machine_pin_client(enum placement p, pid_t pid);
+void machine_pin_server(enum placement p, pid_t pid);
+void machine_unpin(pid_t pid);
+
+uint64_t process_cpu_ns(pid_t pid);       /* of all its threads; 0: it is gone */
+uint64_t process_switches(pid_t pid);     /* voluntary context switches of its living threads */
+uint64_t process_memory_bytes(pid_t pid); /* resident, private to it; 0: it is gone */
+pid_t process_parent(pid_t pid);
+
+/* "Intel(R) …, 2 CPUs, Linux 6.1", for reports; static. */
+const char *machine_name(void);
+double machine_load(void); /* processes that wanted to run, over the last minute */
+
+#endif

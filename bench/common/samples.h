@@ -1,0 +1,22 @@
+/* Measured times and what is said of them. Thread: one. Ends the process if memory is out. */
+#ifndef BENCH_SAMPLES_H
+#define BENCH_SAMPLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct samples {
+    double *value; /* owned */
+    unsigned count;
+    unsigned room;
+    bool sorted;
+};
+
+void samples_init(struct samples *s);
+void samples_finish(struct samples *s);
+void samples_add(struct samples *s, double value);
+/* The value below which this share (0 to 1) lies; 0 if there is none. Sorts. */
+double samples_at(struct samples *s, double share);
+double samples_median(struct samples *s);
+
+#endif
