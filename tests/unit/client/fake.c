@@ -47,6 +47,22 @@ static void hold(struct slot *s, nng_msg *m)
     (void)pthread_cond_broadcast(&s->fake->changed);
 }
 
+static void greet(struct fake *f, int pipe)
+{
+    f->greeted[f->greeted_count++ % GREETED] = (struct greeted){pipe, f->life};
+}
+
+/* What an earlier life's connection still carries never comes to the daemon after it. */
+static bool of_this_life(const struct fake *f, int pipe)
+{
+    for (unsigned i = 0; i < GREETED; i++) {
+        if (f->greeted[i].pipe == pipe && f->greeted[i].life == f->life) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Takes one request. */
 static void request(struct slot *s, nng_msg *m)
 {
@@ -55,8 +71,12 @@ static void request(struct slot *s, nng_msg *m)
     const struct schema *schema = schema_find(kind);
     union any msg;
     struct err e = ERR_INIT;
+    int pipe = nng_pipe_id(nng_msg_get_pipe(m));
     if (kind == MSG_KIND_HELLO) {
+        greet(f, pipe);
         fake_hello(s, view(m));
+    } else if (!of_this_life(f, pipe)) {
+        receive(s);
     } else if (schema == NULL || schema->size > sizeof msg ||
                proto_decode(schema, view(m), &msg, &e) != 0) {
         fake_answer_error(s, ERR_PROTOCOL, e.text);

@@ -14,6 +14,7 @@
 #define BUFFERS     256
 #define SEQS        (1u << 20)
 #define BUFFER_SIZE (48u << 20)
+#define GREETED     64
 
 enum slot_state { SLOT_RECV, SLOT_SEND, SLOT_HELD };
 
@@ -32,6 +33,12 @@ struct fake_buffer {
     uint8_t *data;
     size_t size;
 };
+/* A connection that said hello, and in which life. */
+struct greeted {
+    int pipe;
+    uint64_t life;
+};
+
 struct fake {
     char dir[64], url[128];
     nng_socket socket;
@@ -43,6 +50,8 @@ struct fake {
     uint64_t seed; /* of the next garbled answer */
     uint64_t max_inflight, order;
     uint64_t life; /* grows with each restart; part of handles and of the daemon's id */
+    struct greeted greeted[GREETED]; /* the last ones, as a ring */
+    unsigned greeted_count;
     bool knows_session, results_first;
     struct slot *waiting; /* a held WAIT */
     uint64_t event_number;
