@@ -279,6 +279,8 @@ enum frame_ref_tag {
     U(cpu_s, UINT64_MAX)                                                                           \
     U(memory, UINT64_MAX)                                                                          \
     U(wall_ns, UINT64_MAX)
+/* fd: the page of proto/health.h that gpud-monitor writes. Answered by L_STARTED. */
+#define MSG_L_MONITOR(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd for a worker: the front's end of its channel. code < 0: it could not be started. */
 #define MSG_L_STARTED(U, I, S, B, L) U(id, UINT64_MAX) U(pid, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 /* status: as waitpid gives it. timed_out: the launcher ended it at its wall time. */
@@ -355,6 +357,7 @@ enum frame_ref_tag {
     MESSAGE(L_HELD, l_held, 199)                                                                   \
     MESSAGE(L_LISTED, l_listed, 200)                                                               \
     MESSAGE(L_QUIT, l_quit, 201)                                                                   \
+    MESSAGE(L_MONITOR, l_monitor, 202)                                                             \
     MESSAGE(C_REQUEST, c_request, 224)                                                             \
     MESSAGE(C_RESPONSE, c_response, 225)
 

@@ -20,6 +20,7 @@
 #include "daemon/front/launcher_link.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/module.h"
+#include "daemon/front/monitor.h"
 #include "daemon/front/program.h"
 #include "daemon/front/rights.h"
 #include "daemon/front/session.h"
@@ -99,6 +100,7 @@ struct front {
     struct shm *shm; /* NULL: not listening */
     struct launcher_link *launcher;
     struct compiler *compiler;
+    struct monitor monitor;
 
     struct tenant *tenants;   /* uthash by uid */
     struct session *sessions; /* uthash by key */

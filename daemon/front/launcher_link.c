@@ -406,6 +406,13 @@ int launcher_compiler(struct launcher_link *l, uint64_t id, const char *const *a
     return rc;
 }
 
+int launcher_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e)
+{
+    struct msg_l_monitor m = {.id = id};
+    struct frame_fds fds = {.fd = {page}, .count = 1};
+    return send_frame(l, &schema_msg_l_monitor, &m, &fds, e);
+}
+
 int launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
 {
     struct msg_l_kill m = {.id = id, .signal = (uint64_t)signal};

@@ -55,6 +55,8 @@ struct launcher_limits {
 int launcher_compiler(struct launcher_link *l, uint64_t id, const char *const *args,
                       const struct launcher_limits *limits, int request, int response,
                       struct err *e);
+/* gpud-monitor, with its page (proto/health.h); told as started and ended like a compiler. */
+int launcher_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e);
 int launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
 int launcher_list(struct launcher_link *l, struct err *e);
 int launcher_quit(struct launcher_link *l, struct err *e); /* ends all children and the launcher */

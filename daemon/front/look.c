@@ -6,6 +6,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/discover.h"
+#include "daemon/front/look_health.h"
+#include "daemon/front/monitor.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/table.h"
 #include "daemon/front/trouble.h"
@@ -125,6 +127,7 @@ static void device_row(const struct look *l, const struct device *d)
     table_value(t, (uint64_t)d->pid);
     table_value(t, d->busy_ns);
     table_value(t, d->fault_ns != 0 ? now - d->fault_ns : 0);
+    look_health_cells(l->f, d, t);
     table_row_end(t);
 }
 
@@ -141,6 +144,8 @@ static void look_devices(struct look *l)
                                 COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT, COLUMN_BYTES, COLUMN_BOOL,
                                 COLUMN_UINT,  COLUMN_NS,    COLUMN_NS};
     COLUMNS(l->t, 11, names, kinds);
+    look_health_columns(l->t);
+    monitor_tend(l->f);
     for (unsigned i = 0; i < l->f->device_count; i++) {
         device_row(l, l->f->device[i]);
     }

@@ -20,6 +20,7 @@
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/intake.h"
+#include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/reply.h"
@@ -163,6 +164,7 @@ static void kick(struct front *f)
 static void on_device_changed(struct front *f, struct device *d)
 {
     (void)d;
+    monitor_tend(f);
     unsigned serving = discover_serving(f);
     bool ready = serving >= f->config.min_devices;
     if (ready && !f->ready_told) {
@@ -258,7 +260,7 @@ static void on_arm(uv_prepare_t *prepare)
 static void on_started(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text)
 {
     struct front *f = data;
-    if (!compiler_started(f->compiler, id, code, text)) {
+    if (!compiler_started(f->compiler, id, code, text) && !monitor_started(f, id, code, text)) {
         if (!worker_started(f, id, pid, fd, code, text) && fd >= 0) {
             (void)close(fd);
         }
@@ -268,7 +270,7 @@ static void on_started(void *data, uint64_t id, pid_t pid, int fd, int code, con
 static void on_ended(void *data, uint64_t id, int status, bool timed_out)
 {
     struct front *f = data;
-    if (!compiler_ended(f->compiler, id, status, timed_out)) {
+    if (!compiler_ended(f->compiler, id, status, timed_out) && !monitor_ended(f, id)) {
         (void)worker_ended(f, id, status);
     }
 }
@@ -371,6 +373,7 @@ static void start_anew(struct front *f)
 {
     struct err e = ERR_INIT;
     f->launcher_lost = false;
+    monitor_orphaned(f);
     compiler_relink(f->compiler, NULL);
     launcher_link_close(f->launcher);
     f->launcher = NULL;
@@ -478,6 +481,7 @@ int pipeline_start(struct front *f, struct err *e)
 {
     set_hooks(f);
     init_handles(f);
+    monitor_init(&f->monitor);
     int rc = building_init(f, e);
     if (rc == 0) {
         rc = start_launcher(f, e);
@@ -617,6 +621,7 @@ void pipeline_finish(struct front *f)
         program_unref(p);
     }
     building_finish(f);
+    monitor_finish(&f->monitor);
     for (unsigned i = 0; i < f->device_count; i++) {
         device_staging_finish(f->device[i]);
         free(f->device[i]);

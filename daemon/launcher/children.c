@@ -130,7 +130,7 @@ void children_orphan(struct children *c)
         child->owed = 0;
         if (child->kind != CHILD_FREE && child->pid <= 0) {
             child_remove(child);
-        } else if (child->kind == CHILD_COMPILER) {
+        } else if (child->kind != CHILD_WORKER) {
             child_signal(child, SIGKILL);
         }
     }

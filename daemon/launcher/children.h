@@ -15,7 +15,7 @@
 
 #define CHILDREN_MAX 256u
 
-enum child_kind { CHILD_FREE = 0, CHILD_WORKER, CHILD_COMPILER };
+enum child_kind { CHILD_FREE = 0, CHILD_WORKER, CHILD_COMPILER, CHILD_MONITOR };
 
 /* frames that the front is to get, in this order */
 enum child_owed { OWED_STARTED = 1, OWED_ENDED = 2, OWED_HELD = 4 };
@@ -54,7 +54,7 @@ unsigned children_running(const struct children *c);
 
 /* Kills what is over its wall time; when to come back, NS_NEVER if there is nothing to wait for. */
 uint64_t children_expire(struct children *c, uint64_t now);
-/* The front is gone: nothing is owed any more, compilers are ended, workers go on. */
+/* The front is gone: nothing is owed any more, workers go on, the others are ended. */
 void children_orphan(struct children *c);
 
 #endif

@@ -287,6 +287,27 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
     return 0;
 }
 
+/* Nothing waits for it: it may hang in the driver, and outlive its SIGKILL. */
+static int on_monitor(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_l_monitor msg;
+    int rc = proto_decode(&schema_msg_l_monitor, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (f->programs.monitor < 0) {
+        return refuse(f, msg.id, ERR_NOT_FOUND, "gpud-monitor is not installed", e);
+    }
+    struct child *child = child_for(f, CHILD_MONITOR, msg.id, &rc, e);
+    if (child == NULL) {
+        return rc;
+    }
+    struct spawn s = {
+        .program = f->programs.monitor, .name = "gpud-monitor", .fd = {fds->fd[0]}, .fd_count = 1};
+    start(child, s, (struct proto_list){0});
+    return 0;
+}
+
 static int on_hello(struct front *f, struct bytes frame, struct err *e)
 {
     struct msg_l_hello msg;
@@ -331,11 +352,23 @@ static int on_list(struct front *f, struct bytes frame, struct err *e)
     return 0;
 }
 
+static int descriptors_of(unsigned kind)
+{
+    switch (kind) {
+    case FRAME_KIND_L_WORKER:
+    case FRAME_KIND_L_COMPILER:
+        return 2;
+    case FRAME_KIND_L_MONITOR:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 static int on_frame(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     unsigned kind = proto_kind(frame);
-    int wanted = kind == FRAME_KIND_L_WORKER || kind == FRAME_KIND_L_COMPILER ? 2 : 0;
-    if (fds->count != wanted) {
+    if (fds->count != descriptors_of(kind)) {
         return err_set(e, ERR_PROTOCOL, "frame %u with %d descriptors", kind, fds->count);
     }
     if (!f->greeted && kind != FRAME_KIND_L_HELLO) {
@@ -348,6 +381,8 @@ static int on_frame(struct front *f, struct bytes frame, struct frame_fds *fds, 
         return on_worker(f, frame, fds, e);
     case FRAME_KIND_L_COMPILER:
         return on_compiler(f, frame, fds, e);
+    case FRAME_KIND_L_MONITOR:
+        return on_monitor(f, frame, fds, e);
     case FRAME_KIND_L_KILL:
         return on_kill(f, frame, e);
     case FRAME_KIND_L_LIST:

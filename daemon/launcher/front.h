@@ -13,6 +13,7 @@
 struct programs {
     int worker; /* descriptors of the executables, opened at start */
     int compiler;
+    int monitor; /* -1: it is not installed */
 };
 
 struct front {

@@ -1,4 +1,5 @@
-/* gpud-launcher: starts workers and compilers, keeps their ends, tells the front when they end. */
+/* gpud-launcher: starts workers, compilers and the monitor, keeps their ends, tells the front when
+ * they end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -32,6 +33,7 @@ struct options {
     const char *runtime_dir;
     const char *worker;
     const char *compiler;
+    const char *monitor;
     uint64_t linger_ns; /* NS_NEVER: stays without a front */
 };
 
@@ -52,8 +54,10 @@ struct launcher {
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: gpud-launcher --runtime-dir DIR [--worker PATH] [--compiler PATH]\n"
-                    "                     [--linger SECONDS] [--supervised] [--version]\n");
+    fprintf(
+        stderr,
+        "usage: gpud-launcher --runtime-dir DIR [--worker PATH] [--compiler PATH]\n"
+        "                     [--monitor PATH] [--linger SECONDS] [--supervised] [--version]\n");
     return 2;
 }
 
@@ -72,13 +76,11 @@ static bool seconds_parse(const char *text, uint64_t *ret_ns)
 /* 0 to go on, else the exit code + 1 */
 static int options_parse(int argc, char **argv, struct options *o)
 {
-    static const struct option LONG[] = {{"runtime-dir", required_argument, NULL, 'd'},
-                                         {"worker", required_argument, NULL, 'w'},
-                                         {"compiler", required_argument, NULL, 'c'},
-                                         {"linger", required_argument, NULL, 'l'},
-                                         {"supervised", no_argument, NULL, 's'},
-                                         {"version", no_argument, NULL, 'V'},
-                                         {NULL, 0, NULL, 0}};
+    static const struct option LONG[] = {
+        {"runtime-dir", required_argument, NULL, 'd'}, {"worker", required_argument, NULL, 'w'},
+        {"compiler", required_argument, NULL, 'c'},    {"monitor", required_argument, NULL, 'm'},
+        {"linger", required_argument, NULL, 'l'},      {"supervised", no_argument, NULL, 's'},
+        {"version", no_argument, NULL, 'V'},           {NULL, 0, NULL, 0}};
     int c;
     bool supervised = false;
     while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -91,6 +93,9 @@ static int options_parse(int argc, char **argv, struct options *o)
             break;
         case 'c':
             o->compiler = optarg;
+            break;
+        case 'm':
+            o->monitor = optarg;
             break;
         case 'l':
             if (!seconds_parse(optarg, &o->linger_ns)) {
@@ -356,7 +361,8 @@ int main(int argc, char **argv)
     l.linger_ns = o.linger_ns;
     children_init(&l.children);
     struct programs programs = {.worker = program_open(o.worker, "gpud-worker"),
-                                .compiler = program_open(o.compiler, "gpud-compile")};
+                                .compiler = program_open(o.compiler, "gpud-compile"),
+                                .monitor = program_open(o.monitor, "gpud-monitor")};
     if (programs.worker < 0 || programs.compiler < 0) {
         return 1;
     }

@@ -25,7 +25,7 @@ etc/gpud/gpud.conf
 LIST
 
 # What is built is installed.
-for program in gpud gpud-launcher gpud-worker gpud-compile gpuctl; do
+for program in gpud gpud-launcher gpud-worker gpud-compile gpud-monitor gpuctl; do
     if [ -x "$build/bin/$program" ] && [ ! -x "$prefix/bin/$program" ]; then
         missing "bin/$program"
     fi

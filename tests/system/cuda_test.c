@@ -440,6 +440,88 @@ START_TEST(lost_device_of_two)
 }
 END_TEST
 
+/* ---- how the hardware is --------------------------------------------------------------------- */
+
+static gpud_client *begin_watched(const char *management)
+{
+    prepare("", "--set", "jobs.window=4");
+    (void)setenv("CUDA_FAKE_NVML", management, 1);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    return client_open(daemon_of_test.url);
+}
+
+static void end_watched(gpud_client *c)
+{
+    end(c);
+    (void)unsetenv("CUDA_FAKE_NVML");
+}
+
+static bool told(gpud_client *c, const char *column, const char *want)
+{
+    char text[512];
+    query_text(c, "devices", "0", column, text, sizeof text);
+    return strstr(text, want) != NULL;
+}
+
+START_TEST(health_is_told)
+{
+    char out[DAEMON_OUTPUT];
+    char err[DAEMON_OUTPUT];
+    gpud_client *c = begin_watched("throttle=0x24;recovery=4;ecc=3;DeviceGetPowerUsage=3");
+    ck_until(told(c, "health", "known") && !told(c, "health", "not known"));
+    ck_assert_uint_eq(query_value(c, "devices", "0", "temperature"), 41);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "power_limit"), 700);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "gpu_busy"), 370000);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "gpu_memory"), UINT64_C(1) << 30);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "ecc_errors"), 3);
+    ck_assert(told(c, "throttled", "power cap, heat"));
+    ck_assert(told(c, "recovery", "drain and reset the GPU"));
+    ck_assert(told(c, "processes", "2: 1234 512 MiB, 5678"));
+    ck_assert(told(c, "power", "unsupported"));
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "wide", NULL), 0);
+    ck_assert_msg(strstr(out, "drain and reset") != NULL, "%s", out);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "json", NULL), 0);
+    ck_assert_msg(strstr(out, "\"power\": null") != NULL, "%s", out);
+    end_watched(c);
+}
+END_TEST
+
+/* Row 12: the library hangs. Jobs go on, the value is "not known" with the reason; its process is
+ * ended, and where that is not possible either, nothing waits for it. */
+START_TEST(management_library_hangs)
+{
+    gpud_client *c = begin_watched("DeviceGetTemperature=hang");
+    ck_until(told(c, "health", "it is being asked"));
+    unharmed(c);
+    pid_t launcher = daemon_launcher(&daemon_of_test);
+    ck_assert_int_eq(kill(launcher, SIGSTOP),
+                     0); /* nobody reaps: as if the kernel did not end it */
+    ck_until(told(c, "health", "not known: the driver did not answer within 5 s"));
+    ck_until(told(c, "health", "cannot be ended"));
+    ck_assert(told(c, "temperature", "-"));
+    unharmed(c);
+    ck_assert_int_eq(kill(launcher, SIGCONT), 0);
+    ck_until(told(c, "health", "within 5 s") && !told(c, "health", "cannot be ended"));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end_watched(c);
+}
+END_TEST
+
+START_TEST(no_management_library)
+{
+    static const struct {
+        const char *management, *reason;
+    } reasons[] = {{"Init=9", "not known: nvmlInit: Driver Not Loaded (9)"},
+                   {"DeviceGetUUID=exit", "not known: gpud-monitor ended unexpectedly"},
+                   {"devices=0", "not known: the management library does not list this device"}};
+    gpud_client *c = begin_watched(reasons[_i].management);
+    ck_until(told(c, "health", reasons[_i].reason));
+    unharmed(c);
+    end_watched(c);
+}
+END_TEST
+
 static void absent_with(const char *script, const char *library_path, const char *reason)
 {
     char text[64];
@@ -576,6 +658,9 @@ int main(void)
     suite_add(suite, no_context_ever);
     suite_add(suite, lost_device);
     suite_add(suite, lost_device_of_two);
+    suite_add(suite, health_is_told);
+    suite_add(suite, management_library_hangs);
+    suite_add_loop(suite, no_management_library, 3);
     suite_add_loop(suite, no_or_older_driver, 3);
     suite_add(suite, no_driver);
     suite_add(suite, eight_devices);

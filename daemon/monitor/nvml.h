@@ -1,0 +1,86 @@
+/*
+ * NVIDIA's management library as a table of functions, opened at run time. Its prototypes stand
+ * here because its header comes with no toolkit that gpud is built with. Any call may take for
+ * ever where the driver hangs: only gpud-monitor calls it.
+ */
+#ifndef MONITOR_NVML_H
+#define MONITOR_NVML_H
+
+#include "common/err.h"
+
+typedef struct nvml_device_s *nvml_device;
+
+enum nvml_result {
+    NVML_SUCCESS = 0,
+    NVML_NOT_SUPPORTED = 3,
+    NVML_NO_PERMISSION = 4,
+    NVML_INSUFFICIENT_SIZE = 7,
+    NVML_NOT_FOUND = 6,
+};
+
+struct nvml_utilisation {
+    unsigned gpu, memory; /* percent */
+};
+
+struct nvml_memory {
+    unsigned long long total, free, used; /* bytes */
+};
+
+struct nvml_process {
+    unsigned pid;
+    unsigned long long bytes; /* all ones: not known */
+    unsigned gpu_instance, compute_instance;
+};
+
+union nvml_number {
+    double real;
+    unsigned word;
+    unsigned long long wide;
+};
+
+struct nvml_field {
+    unsigned id, scope;
+    long long timestamp, latency;
+    int type; /* of the value: 1 is an unsigned int */
+    int result;
+    union nvml_number value;
+};
+
+#define NVML_FIELD_RECOVERY 230u /* what the driver wants done */
+
+/* X(name, required, parameters); all return an enum nvml_result. A call that the library lacks and
+ * is not required stays NULL: what it would tell is not supported. */
+#define NVML_ENTRIES(X)                                                                            \
+    X(Init_v2, true, (void))                                                                       \
+    X(DeviceGetCount_v2, true, (unsigned *count))                                                  \
+    X(DeviceGetHandleByIndex_v2, true, (unsigned index, nvml_device *device))                      \
+    X(DeviceGetUUID, true, (nvml_device device, char *text, unsigned size))                        \
+    X(DeviceGetTemperature, false, (nvml_device device, int sensor, unsigned *celsius))            \
+    X(DeviceGetPowerUsage, false, (nvml_device device, unsigned *milliwatts))                      \
+    X(DeviceGetEnforcedPowerLimit, false, (nvml_device device, unsigned *milliwatts))              \
+    X(DeviceGetUtilizationRates, false, (nvml_device device, struct nvml_utilisation * rates))     \
+    X(DeviceGetMemoryInfo, false, (nvml_device device, struct nvml_memory * memory))               \
+    X(DeviceGetTotalEccErrors, false,                                                              \
+      (nvml_device device, int type, int since, unsigned long long *count))                        \
+    X(DeviceGetCurrentClocksEventReasons, false, (nvml_device device, unsigned long long *bits))   \
+    X(DeviceGetCurrentClocksThrottleReasons, false,                                                \
+      (nvml_device device, unsigned long long *bits))                                              \
+    X(DeviceGetFieldValues, false, (nvml_device device, int count, struct nvml_field *fields))     \
+    X(DeviceGetComputeRunningProcesses_v3, false,                                                  \
+      (nvml_device device, unsigned *count, struct nvml_process *processes))                       \
+    X(DeviceGetMaxMigDeviceCount, false, (nvml_device device, unsigned *count))                    \
+    X(DeviceGetMigDeviceHandleByIndex, false,                                                      \
+      (nvml_device device, unsigned index, nvml_device *instance))
+
+struct nvml {
+#define X(name, required, parameters) int(*name) parameters;
+    NVML_ENTRIES(X)
+#undef X
+    const char *(*ErrorString)(int result);
+};
+
+/* Opens libnvidia-ml.so.1 and starts it. ERR_UNSUPPORTED with what to install; ERR_NO_DEVICE where
+ * it finds no driver. Blocks. */
+int nvml_load(struct nvml *ret_nvml, struct err *e);
+
+#endif
