@@ -10,9 +10,9 @@
 #include "kernels/plan_int.h"
 
 static const struct plan_operation *const operations[] = {
-    &plan_reduce_sum,     &plan_reduce_min, &plan_reduce_max, &plan_dot, &plan_scan_inclusive,
-    &plan_scan_exclusive, &plan_histogram,  &plan_sort,       &plan_fft, &plan_ifft,
-    &plan_gaussian,
+    &plan_reduce_sum,     &plan_reduce_min,   &plan_reduce_max, &plan_dot,     &plan_scan_inclusive,
+    &plan_scan_exclusive, &plan_histogram,    &plan_sort,       &plan_fft,     &plan_ifft,
+    &plan_fft_batched,    &plan_ifft_batched, &plan_fft_2d,     &plan_ifft_2d, &plan_gaussian,
 };
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 

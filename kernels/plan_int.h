@@ -23,7 +23,9 @@ struct plan_operation {
 
 extern const struct plan_operation plan_reduce_sum, plan_reduce_min, plan_reduce_max, plan_dot;
 extern const struct plan_operation plan_scan_inclusive, plan_scan_exclusive;
-extern const struct plan_operation plan_histogram, plan_sort, plan_fft, plan_ifft, plan_gaussian;
+extern const struct plan_operation plan_histogram, plan_sort, plan_gaussian;
+extern const struct plan_operation plan_fft, plan_fft_batched, plan_fft_2d;
+extern const struct plan_operation plan_ifft, plan_ifft_batched, plan_ifft_2d;
 
 void plan_fail(struct plan_build *b, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

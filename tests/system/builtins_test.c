@@ -136,6 +136,10 @@ static void matrices(void)
     SAME("gemm", out, 5, 11, 14, 23);
     CALL("gemm_add", gpud_f32(2), matrix(a, 2, 3), matrix(b, 3, 2), gpud_f32(10), matrix(c, 2, 2));
     SAME("gemm_add", c, 20, 32, 38, 56);
+    CALL("gemm_batched", gpud_host_shaped(a, gpud_shape_3d(GPUD_F32, 3, 1, 2), GPUD_AS_KERNEL),
+         gpud_host_shaped(b, gpud_shape_3d(GPUD_F32, 3, 2, 1), GPUD_AS_KERNEL),
+         gpud_host_shaped(out, gpud_shape_3d(GPUD_F32, 3, 1, 1), GPUD_AS_KERNEL));
+    SAME("gemm_batched", out, 1, 10, 18);
 }
 
 static void images(void)
@@ -171,6 +175,24 @@ static void science(void)
     SAME("fft", out, 0, 0, 2, 0, 0, 0, 2, 0);
     CALL("ifft", matrix(out, 4, 2), matrix(back, 4, 2));
     SAME("ifft", back, 1, 0, 0, 0, -1, 0, 0, 0);
+    float flat[] = {1, 0, 1, 0, 1, 0, 1, 0};
+    gpud_shape square = gpud_shape_3d(GPUD_F32, 2, 2, 2);
+    CALL("fft_2d", gpud_host_shaped(flat, square, GPUD_AS_KERNEL),
+         gpud_host_shaped(out, square, GPUD_AS_KERNEL));
+    SAME("fft_2d", out, 4, 0, 0, 0, 0, 0, 0, 0);
+    CALL("ifft_2d", gpud_host_shaped(out, square, GPUD_AS_KERNEL),
+         gpud_host_shaped(back, square, GPUD_AS_KERNEL));
+    SAME("ifft_2d", back, 1, 0, 1, 0, 1, 0, 1, 0);
+    CALL("fft_batched", gpud_host_shaped(flat, square, GPUD_AS_KERNEL),
+         gpud_host_shaped(out, square, GPUD_AS_KERNEL));
+    SAME("fft_batched", out, 2, 0, 0, 0, 2, 0, 0, 0);
+    CALL("ifft_batched", gpud_host_shaped(out, square, GPUD_AS_KERNEL),
+         gpud_host_shaped(back, square, GPUD_AS_KERNEL));
+    SAME("ifft_batched", back, 1, 0, 1, 0, 1, 0, 1, 0);
+    CALL("random_uniform", gpud_u64(0), F(out, 2));
+    SAME("random_uniform", out, 0x6627e8 / 16777216.0, 0xbc57ac / 16777216.0);
+    CALL("random_normal", gpud_u64(0), gpud_f32(5), gpud_f32(0), F(out, 3));
+    SAME("random_normal", out, 5, 5, 5);
     float pos[] = {0, 0, 0, 1, 2, 0, 0, 4}; /* masses 1 and 4, two apart */
     float vel[8] = {0};
     CALL("nbody", gpud_f32(0.5f), gpud_f32(0), matrix(pos, 2, 4), matrix(vel, 2, 4),

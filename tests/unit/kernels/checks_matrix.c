@@ -117,10 +117,49 @@ START_TEST(test_gemm)
 }
 END_TEST
 
+/* Each product is what gemm makes of its part. */
+static void check_gemm_batched(int dtype, uint64_t l, const uint64_t size[3])
+{
+    struct product all;
+    product_init(&all, dtype, (const uint64_t[]){l * size[0], size[1], size[2]});
+    void *b = array_random(dtype, l * size[1] * size[2], -1, 1);
+    const uint64_t a_dims[] = {l, size[0], size[1]}, b_dims[] = {l, size[1], size[2]},
+                   c_dims[] = {l, size[0], size[2]};
+    const struct operand operands[] = {op_array(dtype, all.a, 3, a_dims),
+                                       op_array(dtype, b, 3, b_dims),
+                                       op_array(dtype, all.c, 3, c_dims)};
+    run_operation("gemm_batched", operands, 3);
+    size_t element = dtype_size(dtype);
+    for (uint64_t i = 0; i < l; i++) {
+        struct product part = {.dtype = dtype, .m = size[0], .k = size[1], .n = size[2]};
+        part.a = (char *)all.a + i * size[0] * size[1] * element;
+        part.b = (char *)b + i * size[1] * size[2] * element;
+        part.c = (char *)all.c + i * size[0] * size[2] * element;
+        product_check(&part, 1, 0, NULL);
+    }
+    free(b);
+    product_finish(&all);
+}
+
+START_TEST(test_gemm_batched)
+{
+    static const uint64_t sizes[][3] = {{0, 3, 4}, {3, 0, 4},    {1, 1, 1},
+                                        {5, 7, 3}, {16, 16, 16}, {17, 33, 19}};
+    int dtype = _i == 0 ? DTYPE_F32 : DTYPE_F64;
+    random_seed(43);
+    for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        for (uint64_t l = 0; l < 6; l += l + 1) {
+            check_gemm_batched(dtype, l, sizes[s]);
+        }
+    }
+}
+END_TEST
+
 TCase *checks_matrix(void)
 {
     TCase *t = tcase_create("matrix");
     tcase_add_loop_test(t, test_transpose, 0, 4);
     tcase_add_loop_test(t, test_gemm, 0, 2);
+    tcase_add_loop_test(t, test_gemm_batched, 0, 2);
     return t;
 }

@@ -196,11 +196,86 @@ START_TEST(test_fft)
 }
 END_TEST
 
+/* Transforms of n numbers of a larger array, `step` apart, by the reference. */
+static void reference_strided(double complex *x, uint64_t n, uint64_t step, double sign)
+{
+    double complex *line = calloc(n, sizeof(*line)), *room = calloc(n, sizeof(*room));
+    ck_assert(line != NULL && room != NULL);
+    for (uint64_t i = 0; i < n; i++) {
+        line[i] = x[i * step];
+    }
+    reference_fft(line, room, n, sign);
+    for (uint64_t i = 0; i < n; i++) {
+        x[i * step] = line[i];
+    }
+    free(line);
+    free(room);
+}
+
+/* m rows of n numbers; over the columns too if it is 2-dimensional. */
+static void check_rows(int dtype, uint64_t m, uint64_t n, bool plane)
+{
+    void *x = array_random(dtype, 2 * m * n, -1, 1), *y = array_new(dtype, 2 * m * n);
+    void *back = array_new(dtype, 2 * m * n);
+    double complex *reference = calloc(m * n, sizeof(*reference));
+    const uint64_t dims[] = {m, n, 2};
+    const struct operand forward[] = {op_array(dtype, x, 3, dims), op_array(dtype, y, 3, dims)};
+    const struct operand inverse[] = {op_array(dtype, y, 3, dims), op_array(dtype, back, 3, dims)};
+    ck_assert_ptr_nonnull(reference);
+    for (uint64_t i = 0; i < m * n; i++) {
+        reference[i] =
+            (double)value_at(dtype, x, 2 * i) + I * (double)value_at(dtype, x, 2 * i + 1);
+    }
+    for (uint64_t r = 0; r < m; r++) {
+        reference_strided(reference + r * n, n, 1, -1);
+    }
+    for (uint64_t c = 0; plane && c < n; c++) {
+        reference_strided(reference + c, m, n, -1);
+    }
+    run_operation(plane ? "fft_2d" : "fft_batched", forward, 2);
+    fft_check(dtype, y, reference, m * n);
+    run_operation(plane ? "ifft_2d" : "ifft_batched", inverse, 2);
+    for (uint64_t i = 0; i < 2 * m * n; i++) { /* there and back */
+        check_close("ifft", i, value_at(dtype, back, i), value_at(dtype, x, i),
+                    2000 * (long double)unit_roundoff(dtype));
+    }
+    free(x);
+    free(y);
+    free(back);
+    free(reference);
+}
+
+START_TEST(test_fft_rows)
+{
+    static const uint64_t sizes[][2] = {{1, 1},  {1, 8},  {8, 1},    {3, 2},
+                                        {5, 64}, {7, 16}, {1000, 4}, {3, 1024}};
+    int dtype = _i == 0 ? DTYPE_F32 : DTYPE_F64;
+    random_seed(64);
+    for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        check_rows(dtype, sizes[s][0], sizes[s][1], false);
+    }
+}
+END_TEST
+
+START_TEST(test_fft_plane)
+{
+    static const uint64_t sizes[][2] = {{1, 1},  {1, 16}, {16, 1}, {2, 2},
+                                        {4, 32}, {64, 8}, {64, 64}};
+    int dtype = _i == 0 ? DTYPE_F32 : DTYPE_F64;
+    random_seed(65);
+    for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        check_rows(dtype, sizes[s][0], sizes[s][1], true);
+    }
+}
+END_TEST
+
 TCase *checks_physics(void)
 {
     TCase *t = tcase_create("physics");
     tcase_add_loop_test(t, test_nbody, 0, 2);
     tcase_add_test(t, test_reference);
     tcase_add_loop_test(t, test_fft, 0, 2);
+    tcase_add_loop_test(t, test_fft_rows, 0, 2);
+    tcase_add_loop_test(t, test_fft_plane, 0, 2);
     return t;
 }

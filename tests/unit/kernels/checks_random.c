@@ -1,0 +1,113 @@
+/* Random numbers: the generator's published answers, then what is made of its words. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "checks.h"
+#include "runner.h"
+
+#define COUNT 100003u
+
+/* Philox 4x32-10 by its definition, with a counter of 64 bits. */
+static void philox(uint64_t counter, uint64_t key, uint32_t out[4])
+{
+    uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
+    uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
+    for (int round = 0; round < 10; round++) {
+        uint64_t left = UINT64_C(0xD2511F53) * c[0], right = UINT64_C(0xCD9E8D57) * c[2];
+        uint32_t next[4] = {(uint32_t)(right >> 32) ^ c[1] ^ k[0], (uint32_t)right,
+                            (uint32_t)(left >> 32) ^ c[3] ^ k[1], (uint32_t)left};
+        for (int i = 0; i < 4; i++) {
+            c[i] = next[i];
+        }
+        k[0] += UINT32_C(0x9E3779B9);
+        k[1] += UINT32_C(0xBB67AE85);
+    }
+    for (int i = 0; i < 4; i++) {
+        out[i] = c[i];
+    }
+}
+
+/* The first of the known answers that come with the generator's paper. */
+START_TEST(test_philox_reference)
+{
+    uint32_t out[4];
+    philox(0, 0, out);
+    ck_assert_uint_eq(out[0], UINT32_C(0x6627e8d5));
+    ck_assert_uint_eq(out[1], UINT32_C(0xe169c58d));
+    ck_assert_uint_eq(out[2], UINT32_C(0xbc57ac4c));
+    ck_assert_uint_eq(out[3], UINT32_C(0x9b00dbd8));
+}
+END_TEST
+
+/* The two words of element i. */
+static void words_of(uint64_t i, uint64_t seed, uint32_t word[2])
+{
+    uint32_t block[4];
+    philox(i / 2, seed, block);
+    word[0] = block[i % 2 * 2];
+    word[1] = block[i % 2 * 2 + 1];
+}
+
+static long double uniform_of(int dtype, uint64_t i, uint64_t seed)
+{
+    uint32_t word[2];
+    words_of(i, seed, word);
+    uint64_t bits = (uint64_t)word[0] << 32 | word[1];
+    return dtype == DTYPE_F32 ? ldexpl(word[0] >> 8, -24) : ldexpl((long double)(bits >> 11), -53);
+}
+
+static void draw(const char *name, int dtype, uint64_t seed, void *x, uint64_t n)
+{
+    const struct operand uniform[] = {{.dtype = DTYPE_U64, .bits = seed}, op_vector(dtype, x, n)};
+    const struct operand normal[] = {uniform[0], op_scalar(dtype, 3), op_scalar(dtype, 0.5),
+                                     uniform[1]};
+    bool is_uniform = name[7] == 'u';
+    run_operation(name, is_uniform ? uniform : normal, is_uniform ? 2 : 4);
+}
+
+START_TEST(test_uniform)
+{
+    static const uint64_t counts[] = {0, 1, 2, 3, 4, 5, 1023, COUNT};
+    int dtype = _i == 0 ? DTYPE_F32 : DTYPE_F64;
+    uint64_t seed = UINT64_C(0x123456789abcdef0);
+    for (unsigned c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        void *x = array_new(dtype, counts[c]);
+        draw("random_uniform", dtype, seed, x, counts[c]);
+        for (uint64_t i = 0; i < counts[c]; i++) {
+            check_close("random_uniform", i, value_at(dtype, x, i), uniform_of(dtype, i, seed), 0);
+        }
+        free(x);
+    }
+}
+END_TEST
+
+/* sqrt and log of 3 ulp, cos and sin of 4 ulp and of an angle that is off by 2 u 2 pi. */
+START_TEST(test_normal)
+{
+    int dtype = _i == 0 ? DTYPE_F32 : DTYPE_F64;
+    long double u = unit_roundoff(dtype);
+    void *x = array_new(dtype, COUNT);
+    long double sum = 0, squares = 0;
+    draw("random_normal", dtype, 7, x, COUNT);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        long double length = sqrtl(-2 * logl(1 - uniform_of(dtype, i / 2 * 2, 7)));
+        long double angle = 2 * (long double)M_PI * uniform_of(dtype, i / 2 * 2 + 1, 7);
+        long double want = 3 + 0.5L * length * (i % 2 == 0 ? cosl(angle) : sinl(angle));
+        check_close("random_normal", i, value_at(dtype, x, i), want, 60 * u * (3 + length));
+        sum += value_at(dtype, x, i);
+        squares += powl(value_at(dtype, x, i) - 3, 2);
+    }
+    check_close("mean", 0, sum / COUNT, 3, 6 * 0.5L / sqrtl(COUNT));
+    check_close("variance", 0, squares / COUNT, 0.25L, 6 * 0.25L * sqrtl(2.0L / COUNT));
+    free(x);
+}
+END_TEST
+
+TCase *checks_random(void)
+{
+    TCase *t = tcase_create("random");
+    tcase_add_test(t, test_philox_reference);
+    tcase_add_loop_test(t, test_uniform, 0, 2);
+    tcase_add_loop_test(t, test_normal, 0, 2);
+    return t;
+}
