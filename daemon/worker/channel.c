@@ -21,7 +21,8 @@ static void on_poll(uv_poll_t *poll, int status, int events);
 static void watch(struct channel *c)
 {
     int events = (c->queued < QUEUE_LONG ? UV_READABLE : 0) | (c->queued > 0 ? UV_WRITABLE : 0);
-    if (!c->closed) {
+    if (!c->closed && events != c->events) { /* each start is a system call */
+        c->events = events;
         (void)uv_poll_start(&c->poll, events, on_poll);
     }
 }

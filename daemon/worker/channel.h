@@ -32,6 +32,7 @@ struct channel {
     struct channel_out *first;
     struct channel_out *last;
     size_t queued;
+    int events; /* what the poll watches for */
     bool closed;
 };
 

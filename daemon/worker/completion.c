@@ -36,13 +36,13 @@ static struct proto_list timings(const struct backend *b, const struct job *j, s
                                  struct times *ret_times)
 {
     uint64_t count = 0;
-    struct times t = {0, 0};
+    struct times t = {j->added_ns, j->added_ns}; /* of one that had nothing to do */
     for (unsigned i = 0; i < j->mark_count; i++) {
         uint64_t begin = 0;
         uint64_t end = 0;
         b->marker->times(j->mark[i].marker, &begin, &end);
         if (i == 0) {
-            t.started_ns = begin;
+            t = (struct times){begin, 0};
         }
         t.ended_ns = end > t.ended_ns ? end : t.ended_ns;
         struct proto_timing timing = {.step = j->mark[i].step,
@@ -125,6 +125,15 @@ static bool predecessors_finished(const struct completion *c, const struct job *
         }
     }
     return true;
+}
+
+bool completion_at_once(struct completion *c, struct job *j)
+{
+    bool over = predecessors_finished(c, j);
+    if (over) {
+        finish(c, j);
+    }
+    return over;
 }
 
 /* A device may give up the commands that wait for one that failed: then that one is the reason. */

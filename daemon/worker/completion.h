@@ -30,6 +30,9 @@ void completion_init(struct completion *c, struct executor *x,
 void completion_add(struct completion *c, struct job *j);
 /* Finishes what is over, in the order of arrival where one waited for another. */
 void completion_poll(struct completion *c, uint64_t now);
+/* Ends a job that was added and has nothing to do, unless one that it waits for is not over: false.
+ * The device is not asked. Calls done. */
+bool completion_at_once(struct completion *c, struct job *j);
 /* Ends a job by its j->e, whatever its markers say; for the device's end. Calls done. */
 void completion_fail(struct completion *c, struct job *j);
 

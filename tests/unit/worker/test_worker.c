@@ -656,6 +656,46 @@ START_TEST(a_hanging_job_is_told_of)
 }
 END_TEST
 
+/* What has nothing to do is over at once, even where the device answers no more. */
+START_TEST(a_job_without_steps_needs_no_device)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    start_scripted(&f, "fill:1=hang");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 2, &done), 0);
+    ck_assert_uint_eq(done.timings.count, 0);
+    ck_assert_uint_ne(done.started_ns, 0);
+    ck_assert_uint_eq(done.started_ns, done.ended_ns);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+    fake_stop(&f);
+}
+END_TEST
+
+/* It still comes behind what it waits for. */
+START_TEST(a_job_without_steps_keeps_its_place)
+{
+    struct fake f;
+    struct job_draft d;
+    const char *const args[] = {"--options", "items=40000", NULL};
+    fake_start(&f, "sim", args);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1);
+    draft_after(&d, 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
+    ck_assert_int_eq(fake_done(&f, 2, NULL), 0);
+    fake_stop(&f);
+}
+END_TEST
+
 START_TEST(what_cannot_be_zeroed_is_no_buffer)
 {
     struct fake f;
@@ -724,6 +764,8 @@ int main(void)
     tcase_add_test(faults, a_job_after_itself_is_refused);
     tcase_add_loop_test(faults, a_lost_device_ends_the_worker, 0, 2);
     tcase_add_test(faults, a_hanging_job_is_told_of);
+    tcase_add_test(faults, a_job_without_steps_needs_no_device);
+    tcase_add_test(faults, a_job_without_steps_keeps_its_place);
     tcase_add_test(faults, what_cannot_be_zeroed_is_no_buffer);
     tcase_add_test(faults, a_device_that_does_not_open_is_absent);
     suite_add_tcase(suite, faults);
