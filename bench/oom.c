@@ -10,6 +10,7 @@
 #include "bench/parts.h"
 #include "bench/policy.h"
 #include "bench/source.h"
+#include "daemon/pool/move.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
@@ -18,7 +19,8 @@
 struct oom {
     struct pool *pool;
     struct load load;
-    struct pool_piece *piece;
+    struct pool_piece *piece; /* by tag - 1 */
+    uint32_t *tag;            /* of what is alive: the first `count` */
     uint64_t count;
     uint64_t limit;
     uint64_t requests, refused;
@@ -41,18 +43,29 @@ static bool fits(const struct oom *o, uint64_t size, bool charged)
 static void free_one(struct oom *o)
 {
     uint64_t k = load_random(&o->load, o->count);
-    (void)pool_free(o->pool, &o->piece[k], 0, 0, NULL);
-    o->piece[k] = o->piece[--o->count];
+    uint32_t tag = o->tag[k];
+    (void)pool_free(o->pool, &o->piece[tag - 1], 0, 0, NULL);
+    o->tag[k] = o->tag[--o->count];
+    o->tag[o->count] = tag;
+}
+
+/* Nobody uses the pieces, and there is nothing to copy. */
+static int move(void *user, struct pool_move *move, struct err *e)
+{
+    struct oom *o = user;
+    (void)e;
+    pool_piece_moved(&o->piece[move->tag - 1], move->to);
+    return 0;
 }
 
 static void take(struct oom *o, uint64_t size, bool charged)
 {
-    const struct pool_ask ask = {.size = size};
     while (o->count > 0 && !fits(o, size, charged)) {
         free_one(o);
     }
     o->requests++;
-    if (pool_alloc(o->pool, &ask, &o->piece[o->count], NULL) == 0) {
+    const struct pool_ask ask = {.size = size, .tag = o->tag[o->count]};
+    if (pool_alloc(o->pool, &ask, &o->piece[ask.tag - 1], NULL) == 0) {
         o->count++;
     } else {
         uint64_t wanted = alive(o, charged) + size;
@@ -74,15 +87,23 @@ struct kind {
 /* Between phases most of what is alive goes, so that the next finds memory in pieces. */
 #define PHASES 10u
 
-static void run(struct report *r, const struct kind *kind, bool charged, uint64_t requests)
+static void run(struct report *r, const struct kind *kind, bool charged, bool moves,
+                uint64_t requests)
 {
     struct pool_options options = {.limit = kind->limit, .streams = 1};
     struct oom o = {.piece = bench_calloc(requests, sizeof *o.piece),
+                    .tag = bench_calloc(requests, sizeof *o.tag),
                     .limit = kind->limit,
                     .least = kind->limit};
+    const struct pool_mover mover = {.user = &o, .move = move};
+    struct pool_stats stats;
     load_seed(&o.load, 7);
     if (pool_create(&bench_source, &options, &o.pool, NULL) != 0) {
         abort();
+    }
+    pool_set_mover(o.pool, moves ? &mover : NULL);
+    for (uint64_t i = 0; i < requests; i++) {
+        o.tag[i] = (uint32_t)i + 1;
     }
     for (uint64_t i = 0; i < requests; i++) {
         bool second = kind->high2 != 0 && i * PHASES / requests % 2 == 1;
@@ -96,12 +117,17 @@ static void run(struct report *r, const struct kind *kind, bool charged, uint64_
                     : load_log_uniform(&o.load, kind->low, kind->high),
              charged);
     }
-    const char *by = charged ? "charged" : "asked";
+    const char *by = moves ? (charged ? "charged" : "asked") : "nothing moves";
+    pool_stats(o.pool, &stats);
     report_add(r, "oom", kind->name, by, "requests", (double)o.requests);
     report_add(r, "oom", kind->name, by, "refused_with_room", (double)o.refused);
     report_add(r, "oom", kind->name, by, "room_for_sure", (double)o.least / (double)kind->limit);
+    report_add(r, "oom", kind->name, by, "bytes_moved_for_a_byte",
+               (double)stats.moved /
+                   (double)(stats.tier[0].total + stats.tier[1].total + stats.tier[2].total));
     pool_destroy(o.pool);
     free(o.piece);
+    free(o.tag);
 }
 
 void part_oom(const struct settings *s, struct report *r)
@@ -118,7 +144,8 @@ void part_oom(const struct settings *s, struct report *r)
         {"large, then small", 16 * GIB, 64 * MIB, 2 * GIB, 64 * KIB, 4 * MIB},
     };
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        run(r, &kinds[i], false, s->churn / 10);
-        run(r, &kinds[i], true, s->churn / 10);
+        run(r, &kinds[i], true, false, s->churn / 10);
+        run(r, &kinds[i], true, true, s->churn / 10);
+        run(r, &kinds[i], false, true, s->churn / 10);
     }
 }

@@ -143,6 +143,20 @@ int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, stru
     return grow(p, size, ret_block, e);
 }
 
+int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e)
+{
+    uint64_t chunk = p->source.blocks->chunk;
+    uint64_t most = p->source.blocks->max_block;
+    uint32_t block;
+    int rc = 0;
+    chunk = chunk == 0 ? bytes : chunk;
+    chunk = most != 0 && chunk > most ? most : chunk;
+    for (uint64_t got = 0; rc == 0 && got < bytes && chunk <= pool_room(p); got += chunk) {
+        rc = grow(p, chunk, &block, e);
+    }
+    return rc;
+}
+
 void backing_blocks_finish(struct pool *p)
 {
     for (uint32_t i = 0; i < p->homes.made; i++) {

@@ -205,12 +205,12 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
     return got;
 }
 
-/* Maps `need` bytes of pages at `to`: free ones from elsewhere first, then new ones. Returns the
- * bytes mapped; fewer than `need` with e set. */
-static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
+/* Maps `need` bytes of pages at `to`: free ones from elsewhere first (unless `fresh`), then new
+ * ones. Returns the bytes mapped; fewer than `need` with e set. */
+static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
 {
-    uint64_t moved = fill_moved(p, to, need, e);
-    if (p->whole_bytes > 0 && moved < need) {
+    uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
+    if (p->whole_bytes > 0 && moved < need && !fresh) {
         return moved; /* a page of theirs could not be moved */
     }
     uint64_t got = fill_new(p, to, moved, need, e);
@@ -270,11 +270,12 @@ static void clear_unknown(struct pool *p, const struct block *b)
 /* Gives the held block u pages from its start on, and makes VOID again what got none. 0 if there
  * are `need` bytes of them; in any case u holds (as HELD) what was got, or is gone if that is
  * nothing. */
-static int populate(struct pool *p, uint32_t u, uint64_t need, bool *ret_any, struct err *e)
+static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, bool *ret_any,
+                    struct err *e)
 {
     struct block *b = block_at(&p->blocks, u);
     struct err why = ERR_INIT;
-    uint64_t got = fill(p, b->at, need, &why);
+    uint64_t got = fill(p, b->at, need, fresh, &why);
     uint32_t rest = got == 0 ? u : got < b->size ? space_cut(p, u, got) : BLOCK_NONE;
     if (rest != BLOCK_NONE) {
         block_at(&p->blocks, rest)->state = BLOCK_VOID;
@@ -314,8 +315,7 @@ static uint32_t make_ready(struct pool *p, uint32_t i)
 
 static uint64_t room(const struct pool *p)
 {
-    uint64_t left = p->stats.limit > p->stats.size ? p->stats.limit - p->stats.size : 0;
-    return left & ~(p->page - 1);
+    return pool_room(p) & ~(p->page - 1);
 }
 
 /* ---- where to grow ----------------------------------------------------------------------------*/
@@ -432,7 +432,7 @@ static int grow_at(struct pool *p, const struct place *at, uint32_t *ret_block, 
         space_enter(p, space_merge(p, u));
         u = rest;
     }
-    int rc = populate(p, u, at->need, &any, e);
+    int rc = populate(p, u, at->need, false, &any, e);
     uint32_t made = at->free != BLOCK_NONE ? make_ready(p, at->free) : BLOCK_NONE;
     if (any) {
         made = make_ready(p, u);
@@ -465,6 +465,25 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
     return grow_at(p, &at, ret_block, e);
+}
+
+int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e)
+{
+    bool any = false;
+    uint64_t need = in_pages(p, bytes) < room(p) ? in_pages(p, bytes) : room(p);
+    if (need == 0) {
+        return 0;
+    }
+    uint32_t u = fit_find(&p->void_fit, &p->blocks, need);
+    if (u == BLOCK_NONE || !space_has_records(p, 2)) {
+        return err_set(e, ERR_NOMEM, "no %llu bytes of addresses in a row", LL(need));
+    }
+    hold(p, u);
+    int rc = populate(p, u, need, true, &any, e);
+    if (any) {
+        (void)make_ready(p, u);
+    }
+    return rc;
 }
 
 void backing_pages_finish(struct pool *p)

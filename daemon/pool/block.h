@@ -20,24 +20,30 @@ enum block_state {
     BLOCK_LIVE,     /* handed out */
     BLOCK_SLAB,     /* cut into objects by slab.c */
     BLOCK_HELD,     /* in the hands of a function of the pool that is not over */
+    BLOCK_AWAY,     /* with the owner, to be cleared */
     BLOCK_LOST,     /* what the source would not take back in order: never used again */
 };
 
 struct block {
     uint32_t prev, next;    /* in a bin of its fit */
     uint32_t before, after; /* neighbours by address */
-    uint32_t older, newer;  /* PENDING: by seq; READY with whole pages: list of those */
-    uint64_t at;            /* bytes from the start of the address space */
-    uint64_t size;          /* bytes */
-    uint64_t seq;           /* PENDING: see above */
-    uint32_t owner;         /* SLAB: its slab */
-    uint32_t home;          /* sources of blocks: the source's block, not VOID */
-    uint32_t generation;    /* counts uses of the record: a stale piece is told by it */
-    uint16_t tenant;        /* LIVE: who pays */
-    uint8_t stream;         /* PENDING */
-    uint8_t state : 4;      /* enum block_state */
-    uint8_t edge : 1;       /* never merged with the one before: a source's block begins */
-    uint8_t whole : 3;      /* in which list of whole pages + 1; 0: in none */
+    union {
+        struct {
+            uint32_t older, newer; /* PENDING: by seq; READY with whole pages: list of those */
+        };
+        uint64_t tag; /* LIVE: the owner's name for it, see move.h */
+    };
+    uint64_t at;         /* bytes from the start of the address space */
+    uint64_t size;       /* bytes */
+    uint64_t seq;        /* PENDING: see above */
+    uint32_t owner;      /* SLAB: its slab */
+    uint32_t home;       /* sources of blocks: the source's block, not VOID */
+    uint32_t generation; /* counts uses of the record: a stale piece is told by it */
+    uint16_t tenant;     /* LIVE: who pays */
+    uint8_t stream;      /* PENDING */
+    uint8_t state : 4;   /* enum block_state */
+    uint8_t edge : 1;    /* never merged with the one before: a source's block begins */
+    uint8_t whole : 3;   /* in which list of whole pages + 1; 0: in none */
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");

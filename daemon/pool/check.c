@@ -6,6 +6,7 @@ struct sums {
     uint64_t taken; /* bytes of the source's memory, sources of blocks */
     uint64_t used;
     uint64_t live;
+    uint64_t charged; /* bytes of blocks that are handed out or cut into objects */
     uint64_t objects; /* bytes of live ones */
     uint64_t pending;
     uint64_t whole;
@@ -81,11 +82,14 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
     case BLOCK_LIVE:
         sums->live++;
         sums->used += b->size;
+        sums->charged += b->size;
         break;
     case BLOCK_SLAB:
+        sums->charged += b->size;
         return slab_check(p, b, sums, e);
     case BLOCK_HELD:
         return wrong(e, b, "was left in nobody's hands");
+    case BLOCK_AWAY:
     case BLOCK_LOST:
         break;
     }
@@ -182,10 +186,12 @@ static uint64_t mapped(const struct pool *p)
 static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t used = 0;
+    uint64_t charged = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
     for (unsigned t = 0; t < POOL_TENANTS; t++) {
-        used += p->tenant[t].used;
+        used += p->account[t].meter.used;
+        charged = sat_add(charged, p->account[t].mapped);
     }
     for (unsigned c = 0; c < SLAB_CLASSES; c++) {
         objects += p->class[c].used;
@@ -197,6 +203,10 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
         tiers != p->stats.used) {
         return err_set(e, ERR_INTERNAL, "pool: tiers hold %llu bytes, objects %llu, not %llu, %llu",
                        LL(tiers), LL(objects), LL(p->stats.used), LL(sums->objects));
+    }
+    if (charged != p->mapped || charged != sums->charged || quota_due(p) != p->due) {
+        return err_set(e, ERR_INTERNAL, "pool: tenants are charged %llu bytes, not %llu, %llu",
+                       LL(charged), LL(p->mapped), LL(sums->charged));
     }
     return used == p->stats.used ? 0
                                  : err_set(e, ERR_INTERNAL,

@@ -9,6 +9,8 @@
 #define SPACE_FACTOR 8u
 #define SPACE_MIN    (UINT64_C(1) << 30)
 #define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
+#define TRIM_RATE    (UINT64_C(1) << 30) /* bytes a second */
+#define MOVE_MOST    (UINT64_C(1) << 30) /* bytes */
 
 /* ---- create, destroy --------------------------------------------------------------------------*/
 
@@ -17,6 +19,7 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     uint32_t blocks = o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX;
     int rc = records_init(&p->blocks, sizeof(struct block), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->slabs, sizeof(struct slab), blocks, e);
+    rc = rc != 0 ? rc : records_init(&p->tags, SLAB_OBJECTS * sizeof(uint64_t), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
     fit_init(&p->void_fit);
@@ -31,7 +34,9 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     for (unsigned i = 0; i < WHOLE_LISTS; i++) {
         p->whole[i] = BLOCK_NONE;
     }
-    memset(p->tenant_limit, 0xff, sizeof p->tenant_limit);
+    for (unsigned t = 0; t < POOL_TENANTS; t++) {
+        p->account[t].quota = POOL_QUOTA_NONE;
+    }
     return rc;
 }
 
@@ -87,6 +92,12 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
     p->source = *source;
     p->streams = options->streams;
     p->stats.limit = options->limit;
+    p->trimming =
+        (struct trimming){.age_ns = options->trim_age_ns,
+                          .rate = options->trim_rate != 0 ? options->trim_rate : TRIM_RATE,
+                          .keep = options->keep,
+                          .budget = UINT64_MAX};
+    p->moving.most = options->move_most != 0 ? options->move_most : MOVE_MOST;
     int rc = tables_init(p, options, e);
     rc = rc != 0 ? rc : events_init(p, options, e);
     rc = rc != 0 ? rc : space_init(p, options, e);
@@ -107,6 +118,7 @@ void pool_destroy(struct pool *p)
     backing_finish(p);
     records_finish(&p->blocks);
     records_finish(&p->slabs);
+    records_finish(&p->tags);
     records_finish(&p->deferred);
     records_finish(&p->homes);
     free(p->slot);
@@ -164,11 +176,21 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
            b->size - size > size / 8 && space_whole(p, b, &at) != 0;
 }
 
-int pool_take(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
-              struct err *e)
+/* Of what is left once a block is taken, others get what is kept for them. */
+static bool leaves_enough(const struct pool *p, unsigned tenant)
 {
-    if (!space_has_records(p, 1)) {
-        return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    uint64_t kept = quota_kept(p, tenant);
+    return kept == 0 || sat_add(p->whole_bytes + p->stats.pending, pool_room(p)) >= kept;
+}
+
+static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
+                struct err *e)
+{
+    if ((flags & TAKE_PAST) != 0) {
+        *ret_block = fit_find(&p->ready, &p->blocks, size);
+        return *ret_block != BLOCK_NONE  ? 0
+               : p->source.pages != NULL ? backing_grow(p, size, ret_block, e)
+                                         : ERR_DEVICE_MEMORY;
     }
     bool grows = (flags & TAKE_GROW) != 0;
     uint32_t i = find_now(p, size, stream);
@@ -179,12 +201,31 @@ int pool_take(struct pool *p, uint64_t size, unsigned stream, unsigned flags, ui
         i = find_waiting(p, size, stream);
     }
     int rc = i != BLOCK_NONE ? 0 : grows ? backing_grow(p, size, &i, e) : ERR_DEVICE_MEMORY;
+    if (rc == 0) {
+        *ret_block = i;
+    }
+    return rc;
+}
+
+int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
+              uint32_t *ret_block, struct err *e)
+{
+    uint32_t i = BLOCK_NONE;
+    if (!space_has_records(p, 1)) {
+        return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    }
+    int rc = find(p, size, ask->stream, flags, &i, e);
     if (rc != 0) {
         return rc;
     }
     space_leave(p, i);
     if (block_at(&p->blocks, i)->size > size) {
         space_enter(p, space_cut(p, i, size));
+    }
+    if (!leaves_enough(p, ask->tenant)) {
+        space_enter(p, space_merge(p, i));
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants",
+                       LL(quota_kept(p, ask->tenant)));
     }
     *ret_block = i;
     return 0;
@@ -195,17 +236,20 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
 {
     uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
     uint32_t i = BLOCK_NONE;
-    int rc = pool_take(p, size, ask->stream, TAKE_WAIT | TAKE_GROW, &i, e);
+    int rc = quota_admit(p, ask, size, e);
+    rc = rc != 0 ? rc : pool_take(p, size, ask, TAKE_WAIT | TAKE_GROW, &i, e);
     if (rc != 0) {
         return rc;
     }
+    quota_charge(p, ask, size);
     struct block *b = block_at(&p->blocks, i);
     *ret_piece = (struct pool_piece){.offset = b->at,
                                      .size = size,
                                      .block = i,
                                      .generation = b->generation,
-                                     .foreign = tenancy_claim(p, b, ask->tenant)};
+                                     .foreign = tenancy_claim(p, b, ask->tenant, true)};
     b->state = BLOCK_LIVE;
+    b->tag = ask->tag;
     b->tenant = (uint16_t)ask->tenant;
     return 0;
 }
@@ -218,32 +262,12 @@ static int ask_check(const struct pool *p, const struct pool_ask *ask, struct er
         return err_set(e, ERR_INVALID, "%llu bytes for stream %u of %u, tenant %u of %u",
                        LL(ask->size), ask->stream, p->streams, ask->tenant, POOL_TENANTS);
     }
-    uint64_t used = p->tenant[ask->tenant].used;
-    uint64_t limit = p->tenant_limit[ask->tenant];
-    if (limit != UINT64_MAX && (used > limit || ask->size > limit - used)) {
-        return err_set(e, ERR_LIMIT, "tenant %u holds %llu of its %llu bytes, %llu more wanted",
-                       ask->tenant, LL(used), LL(limit), LL(ask->size));
+    const struct pool_account *a = &p->account[ask->tenant];
+    if (sat_add(a->meter.used, ask->size) > a->quota.hard) {
+        return err_set(e, ERR_LIMIT, "tenant %u holds %llu of its %llu bytes", ask->tenant,
+                       LL(a->meter.used), LL(a->quota.hard));
     }
     return 0;
-}
-
-static int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
-{
-    p->stats.failures++;
-    event_add(p, POOL_EVENT_REFUSE,
-              (struct pool_event){.size = ask->size,
-                                  .tenant = (uint16_t)ask->tenant,
-                                  .stream = (uint8_t)ask->stream,
-                                  .value = (uint32_t)-rc});
-    if (rc != ERR_DEVICE_MEMORY || e == NULL) {
-        return rc;
-    }
-    return err_wrap(e,
-                    "%llu bytes wanted by tenant %u (holds %llu); largest free %llu; pool has %llu "
-                    "of %llu, %llu wait for streams",
-                    LL(ask->size), ask->tenant, LL(pool_tenant_used(p, ask->tenant)),
-                    LL(stats_largest_free(p)), LL(p->stats.size), LL(p->stats.limit),
-                    LL(p->stats.pending));
 }
 
 static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
@@ -254,15 +278,15 @@ static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_pi
                        LL(p->space));
     }
     int rc = ask->size <= POOL_SLAB_MAX ? slab_alloc(p, ask, ret_piece, e) : ERR_DEVICE_MEMORY;
-    if (rc != ERR_DEVICE_MEMORY) {
+    if (rc != ERR_DEVICE_MEMORY && rc != ERR_LIMIT) {
         return rc;
     }
-    /* a small one, too, where no slab has room any more */
+    /* a small one, too, where no slab has room any more, or a slab would be too much */
     return block_alloc(p, ask, ret_piece, e);
 }
 
 /* Range and offset as the source knows them. */
-static void locate(const struct pool *p, struct pool_piece *piece)
+void pool_locate(const struct pool *p, struct pool_piece *piece)
 {
     piece->range = p->range;
     if (p->source.blocks != NULL) {
@@ -272,6 +296,31 @@ static void locate(const struct pool *p, struct pool_piece *piece)
     }
 }
 
+struct pool_piece pool_piece_of(const struct pool *p, uint32_t block)
+{
+    const struct block *b = block_at(&p->blocks, block);
+    struct pool_piece piece = {.offset = b->at,
+                               .size = b->size,
+                               .block = block,
+                               .generation = b->generation,
+                               .tenant = b->tenant};
+    pool_locate(p, &piece);
+    return piece;
+}
+
+/* What is left when nothing fits: empty slabs, then pieces that may be moved. */
+static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
+                      struct pool_piece *ret_piece, struct err *e)
+{
+    if ((rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && slab_reclaim(p) > 0) {
+        rc = tier_alloc(p, ask, ret_piece, e);
+    }
+    if (rc == ERR_DEVICE_MEMORY && compact_for(p, ask->size)) {
+        rc = tier_alloc(p, ask, ret_piece, e);
+    }
+    return rc;
+}
+
 int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                struct err *e)
 {
@@ -279,10 +328,9 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     uint64_t calls = p->stats.driver_calls;
     int rc = ask_check(p, ask, e);
     if (rc == 0) {
+        compact_ahead(p);
         rc = tier_alloc(p, ask, &piece, e);
-        if (rc == ERR_DEVICE_MEMORY && slab_reclaim(p) > 0) {
-            rc = tier_alloc(p, ask, &piece, e);
-        }
+        rc = rc != 0 ? alloc_hard(p, ask, rc, &piece, e) : 0;
     }
     if (rc != 0) {
         return refuse(p, ask, rc, e);
@@ -297,7 +345,8 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
                                   .size = piece.size,
                                   .tenant = piece.tenant,
                                   .stream = (uint8_t)ask->stream});
-    locate(p, &piece);
+    pool_locate(p, &piece);
+    guard_check(p, piece.block);
     *ret_piece = piece;
     return 0;
 }
@@ -321,7 +370,11 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
                                   .stream = (uint8_t)stream,
                                   .value = (uint32_t)seq});
     stats_given(p, piece);
-    (void)space_release(p, piece->block, stream, seq);
+    quota_discharge(p, b->tenant, b->size);
+    if (piece->foreign) {
+        tenancy_spoil(p, b);
+    }
+    guard_check(p, space_release(p, piece->block, stream, seq));
     return 0;
 }
 
@@ -365,9 +418,8 @@ void pool_set_limit(struct pool *p, uint64_t limit)
     }
 }
 
-void pool_set_tenant_limit(struct pool *p, unsigned tenant, uint64_t bytes)
+int pool_warm(struct pool *p, uint64_t bytes, struct err *e)
 {
-    if (tenant < POOL_TENANTS) {
-        p->tenant_limit[tenant] = bytes;
-    }
+    bytes = bytes < p->stats.limit ? bytes : p->stats.limit;
+    return bytes > p->stats.size ? backing_warm(p, bytes - p->stats.size, e) : 0;
 }

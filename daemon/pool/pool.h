@@ -16,7 +16,12 @@
  * that is past: then whoever had the memory before may still use it, and the pool remembers that.
  *
  * Preference: same stream, then what is past, then a wait between streams, then whole free pages
- * mapped elsewhere, then new memory; then ERR_DEVICE_MEMORY. Nothing here waits on the host.
+ * mapped elsewhere, then new memory, then moving pieces; then ERR_DEVICE_MEMORY, with the one
+ * useful thing to do (pool_refusal). Nothing here waits on the host.
+ *
+ * Beside this header: quota.h (what a tenant may hold), pressure.h (how short memory is, giving
+ * back what is not needed), move.h (moving live pieces), clean.h (clearing ahead), host.h (a
+ * source).
  *
  * Thread: one owner. All sizes are bytes. Every address is a multiple of POOL_ALIGN.
  */
@@ -40,6 +45,10 @@ struct pool_options {
     uint32_t max_blocks;    /* records; 0: 4 million (64 bytes each, touched as needed) */
     uint32_t events;        /* of the log; 0: 16384 (24 bytes each); rounded up to a power of two */
     unsigned streams;       /* 1 … POOL_STREAMS */
+    uint64_t keep;          /* bytes that are never given back for their age */
+    uint64_t trim_age_ns;   /* given back when free so long: pool_tick; 0: never */
+    uint64_t trim_rate;     /* bytes a second given back for their age at most; 0: 1 GiB */
+    uint64_t move_most;     /* bytes moved for one request at most; 0: 1 GiB */
 };
 
 /* A piece of memory. The caller keeps it and gives it back; a copy of it is the same piece. */
@@ -53,13 +62,16 @@ struct pool_piece {
     uint16_t tenant; /* who pays */
     uint8_t object;
     uint8_t turn;
-    bool foreign; /* may hold another tenant's bytes: clear it before its tenant can read it */
+    bool foreign; /* may hold another tenant's bytes: clear all of `size` before its tenant can read
+                     it, then set this to false; memory given back with it set stays foreign */
 };
 
 struct pool_ask {
     uint64_t size;   /* bytes, > 0 */
     unsigned stream; /* that will use it first */
     unsigned tenant;
+    uint64_t tag;  /* the owner's name for it: the piece may be moved (move.h); 0: it stays */
+    bool reserved; /* draws on what the tenant has reserved (quota.h), as far as there is any */
 };
 
 /* What some pieces come to. Bytes are as handed out, but for `asked`. */
@@ -102,6 +114,10 @@ struct pool_stats {
     uint64_t refused_frees; /* pieces given back that were not live */
     uint64_t driver_calls;  /* of the source */
     uint64_t internal;      /* bytes handed out that nobody asked for: used - asked */
+    uint64_t moves;         /* pieces that were moved */
+    uint64_t moved;         /* bytes of these */
+    uint64_t trimmed;       /* bytes given back for their age */
+    uint64_t cleared;       /* bytes cleared ahead */
     uint64_t external;      /* bytes taken that only small requests can use: free objects, and free
                                parts of pages; 0 in `cached`, `pending` and `used` */
     struct pool_meter tier[POOL_TIERS];
@@ -115,9 +131,9 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
 /* Gives everything back to the source; pieces still live are void. NULL is fine. */
 void pool_destroy(struct pool *p);
 
-/* ERR_INVALID for 0 bytes, a stream or tenant that is none; ERR_LIMIT over the tenant's limit;
- * ERR_DEVICE_MEMORY names what was wanted, what is free and what waits for streams; ERR_NOMEM if
- * the records are used up. */
+/* ERR_INVALID for 0 bytes, a stream or tenant that is none; ERR_LIMIT over the tenant's hard limit;
+ * ERR_DEVICE_MEMORY names what was wanted, what is free, what waits for streams and what to do;
+ * ERR_NOMEM if the records are used up. */
 int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                struct err *e);
 /* Takes the piece back at point `seq` of the stream that used it last, and clears it; a cleared one
@@ -131,10 +147,10 @@ void pool_advance(struct pool *p, unsigned stream, uint64_t seq);
 /* A lower limit takes effect as memory becomes free; what is free above it is given back at once.
  */
 void pool_set_limit(struct pool *p, uint64_t limit);
-/* Most bytes (as charged: rounded up) that the tenant may hold; UINT64_MAX, the default: no limit.
- */
-void pool_set_tenant_limit(struct pool *p, unsigned tenant, uint64_t bytes);
-uint64_t pool_tenant_used(const struct pool *p, unsigned tenant); /* bytes as charged */
+uint64_t pool_tenant_used(const struct pool *p, unsigned tenant); /* bytes handed out */
+/* Takes memory from the source until it has `bytes` (at most the limit), before anybody asks. What
+ * was got on the way to an error stays. */
+int pool_warm(struct pool *p, uint64_t bytes, struct err *e);
 /* Gives memory back until at most `keep` bytes of what is free stay. Returns bytes given back. */
 uint64_t pool_trim(struct pool *p, uint64_t keep);
 void pool_stats(const struct pool *p, struct pool_stats *ret_stats);
@@ -143,6 +159,30 @@ void pool_stats(const struct pool *p, struct pool_stats *ret_stats);
 void pool_class_stats(const struct pool *p, unsigned class, uint64_t *ret_bytes,
                       struct pool_meter *ret_meter);
 void pool_tenant_stats(const struct pool *p, unsigned tenant, struct pool_meter *ret_meter);
+
+/* ---- why the last request was refused, and what helps ---- */
+
+enum pool_advice {
+    POOL_ADVICE_NONE,
+    POOL_ADVICE_SMALLER, /* more than the pool can ever have: ask for less, or raise the limit */
+    POOL_ADVICE_OWN,     /* the tenant is at its hard limit: it frees something of its own */
+    POOL_ADVICE_WAIT,    /* streams will give back enough: again when they have come on */
+    POOL_ADVICE_SPILL,   /* move pieces of `victim` to the host */
+    POOL_ADVICE_QUEUE,   /* what is free is others' by right: wait until somebody frees */
+};
+
+struct pool_refusal {
+    int code; /* ERR_*; 0: none was refused yet */
+    uint16_t tenant;
+    uint16_t victim; /* SPILL: who to take from first (pool_victim) */
+    uint64_t wanted;
+    uint64_t largest_free; /* bytes of a request that would surely have succeeded */
+    uint64_t pending;      /* bytes that wait for streams */
+    enum pool_advice advice;
+};
+
+void pool_refusal(const struct pool *p, struct pool_refusal *ret_refusal);
+const char *pool_advice_text(enum pool_advice advice); /* a sentence without its end; static */
 
 /* ---- the log: the last events, in fixed memory. No clock is read for an event; the owner stamps
  * the time now and then, once a job. */
@@ -162,6 +202,8 @@ enum pool_event_kind {
     POOL_EVENT_TRIM,    /* size: given back */
     POOL_EVENT_LIMIT,   /* size: the pool's limit from now on */
     POOL_EVENT_STAMP,   /* at: nanoseconds, as pool_stamp() was told */
+    POOL_EVENT_MOVE,  /* at: where it was, size, tenant; an ALLOC of the same size tells where to */
+    POOL_EVENT_CLEAR, /* at, size: cleared ahead, stream, value: its point */
     POOL_EVENT_KINDS,
 };
 
@@ -216,7 +258,8 @@ int pool_snapshot(const struct pool *p, void *buffer, uint64_t bytes, struct err
 bool pool_snapshot_next(const void *snapshot, struct pool_cursor *cursor,
                         struct pool_extent *ret_extent);
 
-/* Walks all metadata; ERR_INTERNAL says what contradicts what. For tests and diagnosis. */
+/* Walks all metadata; ERR_INTERNAL says what contradicts what. Builds other than Release check what
+ * each call touches, walk everything now and then (check.c), and end the process if it is wrong. */
 int pool_check(const struct pool *p, struct err *e);
 
 #endif

@@ -4,7 +4,9 @@
 
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
+#include "daemon/pool/move.h"
 #include "daemon/pool/pool.h"
+#include "daemon/pool/quota.h"
 
 #define LL(bytes) ((unsigned long long)(bytes))
 
@@ -53,6 +55,33 @@ struct line {
     uint32_t oldest_deferred, newest_deferred; /* objects */
 };
 
+/* See compact.c. */
+struct moving {
+    uint64_t most;  /* bytes moved for one request */
+    uint64_t tried; /* stats.frees when pieces were moved ahead last */
+    uint64_t calm;  /* frees until that is tried again */
+};
+
+#define TRIM_WINDOWS 16u
+
+/* What pool_tick knows from the last time. */
+struct trimming {
+    uint64_t age_ns, rate, keep;  /* as in the options */
+    uint64_t now_ns;              /* of the last tick */
+    uint64_t window_ns;           /* when the current window began */
+    uint64_t least[TRIM_WINDOWS]; /* of whole_bytes in each window; [window]: so far */
+    unsigned window;
+    uint64_t budget;    /* bytes the source can still give; UINT64_MAX: not known */
+    uint64_t budget_ns; /* when it was asked */
+    uint64_t allowance; /* bytes that may be given back now */
+    bool refused;       /* since the last tick, for want of memory */
+};
+
+/* Debug builds: see check.c. */
+struct guard {
+    uint64_t until_walk; /* calls */
+};
+
 struct pool {
     struct pool_source source;
     unsigned streams;
@@ -63,6 +92,8 @@ struct pool {
     uint16_t *slot_tenant; /* see tenancy.c */
     struct records blocks;
     struct records slabs;
+    struct records
+        tags; /* uint64_t[SLAB_OBJECTS] for each slab: see move.h; never taken or given */
     struct records deferred;
     struct records homes;
 
@@ -75,10 +106,17 @@ struct pool {
     uint64_t whole_bytes;        /* in all of them */
     uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
 
-    struct pool_meter tenant[POOL_TENANTS];
+    struct pool_account account[POOL_TENANTS]; /* see quota.c */
+    uint64_t mapped;                           /* bytes that all tenants are charged for */
+    uint64_t due;                              /* bytes kept for tenants: guaranteed, reserved */
     struct pool_meter class[SLAB_CLASSES];
-    uint64_t tenant_limit[POOL_TENANTS];
     struct pool_stats stats;
+    struct pool_refusal refusal;
+    struct trimming trimming;
+    struct pool_mover mover; /* move NULL: nothing moves */
+    struct moving moving;
+    bool tagged; /* some piece has, or had, a tag */
+    struct guard guard;
 
     struct pool_event *event; /* number n is at n & event_mask */
     uint32_t event_mask;
@@ -116,6 +154,9 @@ uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_
 int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
+int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so much, free for all */
+int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
+int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
 uint64_t backing_trim(struct pool *p, uint64_t keep); /* bytes given back */
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
 uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
@@ -130,13 +171,73 @@ void stats_taken(struct pool *p, const struct pool_piece *piece);
 void stats_given(struct pool *p, const struct pool_piece *piece);
 uint64_t stats_largest_free(const struct pool *p);
 
+static inline uint64_t sat_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t sat_sub(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static inline uint64_t pool_room(const struct pool *p) /* bytes that may still be taken */
+{
+    return sat_sub(p->stats.limit, p->stats.size);
+}
+
+/* ---- quota.c */
+
+/* Is so much more within the tenant's hard limit? */
+int quota_within(const struct pool *p, const struct pool_ask *ask, uint64_t bytes, struct err *e);
+/* The same, and what is kept for others. */
+int quota_admit(const struct pool *p, const struct pool_ask *ask, uint64_t bytes, struct err *e);
+void quota_charge(struct pool *p, const struct pool_ask *ask, uint64_t bytes);
+void quota_discharge(struct pool *p, unsigned tenant, uint64_t bytes);
+void quota_transfer(struct pool *p, unsigned from, unsigned to, uint64_t bytes);
+/* Bytes that the tenant has to leave for others. */
+uint64_t quota_due(const struct pool *p); /* p->due, added up anew */
+uint64_t quota_kept(const struct pool *p, unsigned tenant);
+
+/* ---- compact.c */
+
+/* Moves pieces until a request of so many bytes may have its whole pages. True: try again. */
+bool compact_for(struct pool *p, uint64_t size);
+/* Keeps some whole pages, without which pieces that are larger than any free part cannot move. */
+void compact_ahead(struct pool *p);
+
+/* ---- refusal.c */
+
+/* Counts, logs and remembers it, and says all that helps. Returns rc. */
+int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e);
+
+/* ---- check.c: debug builds end the process when a call has left something wrong behind */
+
+#ifdef POOL_GUARD
+void guard_check(struct pool *p, uint32_t block); /* that was touched last */
+#else
+static inline void guard_check(struct pool *p, uint32_t block)
+{
+    (void)p;
+    (void)block;
+}
+#endif
+
 /* ---- pool.c */
 
-enum take_flags { TAKE_NOW = 0, TAKE_WAIT = 1, TAKE_GROW = 2 };
+enum take_flags {
+    TAKE_NOW = 0,
+    TAKE_WAIT = 1,
+    TAKE_GROW = 2,
+    TAKE_PAST = 4, /* only what no stream uses any more */
+};
 
 /* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), in the state it was found in. */
-int pool_take(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
-              struct err *e);
+int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
+              uint32_t *ret_block, struct err *e);
+/* Its range and offset as the source knows them, from those in the pool's address space. */
+void pool_locate(const struct pool *p, struct pool_piece *piece);
+struct pool_piece pool_piece_of(const struct pool *p, uint32_t block); /* all of a block */
 int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct err *e);
 
 /* ---- tenancy.c: whose bytes a page (or a block of the source) holds: one tenant's, nobody's, or
@@ -145,8 +246,10 @@ int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct
 #define TENANCY_CLEAN (UINT16_MAX - 1) /* zeros */
 #define TENANCY_MIXED UINT16_MAX
 
-/* The tenant gets this part of a block. Returns whether it may hold bytes of another. */
-bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant);
+/* The tenant gets this block. Returns whether it may hold bytes of another. `clears`: in that case
+ * all of it is cleared before it is used. */
+bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant, bool clears);
+void tenancy_spoil(struct pool *p, const struct block *b); /* what was not cleared comes back */
 void tenancy_clean(struct pool *p, const struct block *b); /* whole pages that are zeros now */
 
 /* ---- slab.c */
@@ -156,7 +259,11 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
 /* ERR_BAD_HANDLE if the object is not live. */
 int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
               struct err *e);
-void slab_advance(struct pool *p, unsigned stream); /* done[stream] has moved */
-uint64_t slab_reclaim(struct pool *p);              /* empty slabs' bytes become free blocks */
+void slab_advance(struct pool *p, unsigned stream);  /* done[stream] has moved */
+uint64_t slab_reclaim(struct pool *p);               /* empty slabs' bytes become free blocks */
+bool slab_movable(const struct pool *p, uint32_t i); /* each object in use has a tag; all past */
+uint64_t slab_live_bytes(const struct pool *p, uint32_t i);
+/* Moves its objects into other slabs of their class, until the owner refuses one. */
+int slab_move(struct pool *p, uint32_t i);
 
 #endif

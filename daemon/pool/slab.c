@@ -1,10 +1,16 @@
 #include "daemon/pool/pool_int.h"
 
-#define SLAB_BYTES (512u * 1024u) /* at most */
+#define SLAB_BYTES    (512u * 1024u) /* at most */
+#define OTHERS_LOOKED 16u            /* slabs that an object may move to */
 
 static struct slab *slab_at(const struct pool *p, uint32_t i)
 {
     return records_at(&p->slabs, i);
+}
+
+static uint64_t *tag_of(const struct pool *p, uint32_t slab, unsigned object)
+{
+    return (uint64_t *)records_at(&p->tags, slab) + object;
 }
 
 static uint64_t all_free(const struct slab *s)
@@ -64,7 +70,8 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
     if (i == RECORD_NONE) {
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
-    int rc = pool_take(p, object * capacity, ask->stream, flags, &block, e);
+    int rc = quota_admit(p, ask, object * capacity, e);
+    rc = rc != 0 ? rc : pool_take(p, object * capacity, ask, flags, &block, e);
     if (rc != 0) {
         records_give(&p->slabs, i);
         return rc;
@@ -77,13 +84,14 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
                        .stream = (uint8_t)ask->stream,
                        .capacity = (uint8_t)capacity};
     s->free = all_free(s);
-    s->own = tenancy_claim(p, b, ask->tenant) ? 0 : s->free;
+    s->own = tenancy_claim(p, b, ask->tenant, false) ? 0 : s->free;
     if (b->state == BLOCK_PENDING && b->stream == ask->stream) {
         s->seq = b->seq;
     } else if (b->state == BLOCK_PENDING) {
         s->after = b->stream;
         s->after_seq = b->seq;
     }
+    quota_charge(p, ask, b->size);
     b->state = BLOCK_SLAB;
     b->owner = i;
     list_enter(p, i);
@@ -101,6 +109,7 @@ static void slab_destroy(struct pool *p, uint32_t i)
     const struct block *b = block_at(&p->blocks, s->block);
     list_leave(p, i);
     event_add(p, POOL_EVENT_UNSLAB, (struct pool_event){.at = b->at, .size = b->size});
+    quota_discharge(p, s->tenant, b->size);
     (void)space_release(p, s->block, s->stream, s->seq);
     records_give(&p->slabs, i);
 }
@@ -176,7 +185,7 @@ static bool claim(struct pool *p, struct slab *s, unsigned object, unsigned tena
 {
     uint64_t bit = UINT64_C(1) << object;
     if (s->tenant != tenant) {
-        (void)tenancy_claim(p, block_at(&p->blocks, s->block), tenant);
+        (void)tenancy_claim(p, block_at(&p->blocks, s->block), tenant, false);
         s->tenant = (uint16_t)tenant;
         s->own = 0;
     }
@@ -185,12 +194,28 @@ static bool claim(struct pool *p, struct slab *s, unsigned object, unsigned tena
     return foreign;
 }
 
+/* Who takes from a slab last is charged for what is free in it. */
+static int charge_slack(struct pool *p, const struct slab *s, const struct pool_ask *ask,
+                        struct err *e)
+{
+    uint64_t objects = s->capacity - (unsigned)__builtin_popcountll(s->live);
+    uint64_t slack = objects * class_bytes(s->class);
+    int rc = quota_within(p, ask, slack, e);
+    if (rc == 0) {
+        quota_transfer(p, s->tenant, ask->tenant, slack);
+    }
+    return rc;
+}
+
 int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                struct err *e)
 {
     uint32_t i;
     unsigned class = class_of(ask->size);
     int rc = find_slab(p, class, ask, &i, e);
+    if (rc == 0 && slab_at(p, i)->tenant != ask->tenant) {
+        rc = charge_slack(p, slab_at(p, i), ask, e);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -201,6 +226,10 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     s->turn[object]++;
     if (s->free == 0) {
         list_leave(p, i);
+    }
+    p->tagged = p->tagged || ask->tag != 0;
+    if (p->tagged) {
+        *tag_of(p, i, object) = ask->tag;
     }
     const struct block *b = block_at(&p->blocks, s->block);
     *ret_piece = (struct pool_piece){.offset = b->at + object * class_bytes(class),
@@ -296,7 +325,11 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
         return rc;
     }
     s->live &= ~bit;
+    s->own &= piece->foreign ? ~bit : UINT64_MAX;
     stats_given(p, piece);
+    if (piece->tenant != s->tenant) { /* a free object is slack */
+        quota_transfer(p, piece->tenant, s->tenant, class_bytes(s->class));
+    }
     event_add(p, POOL_EVENT_FREE,
               (struct pool_event){.at = block_at(&p->blocks, piece->block)->at +
                                         piece->object * class_bytes(s->class),
@@ -307,5 +340,119 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
     if (!later) {
         put(p, i, piece->object, stream == s->stream ? seq : 0);
     }
+    guard_check(p, BLOCK_NONE);
     return 0;
+}
+
+/* ---- moving -----------------------------------------------------------------------------------*/
+
+bool slab_movable(const struct pool *p, uint32_t i)
+{
+    const struct slab *s = slab_at(p, i);
+    bool movable = !bound(p, s) && s->seq <= p->done[s->stream] &&
+                   (s->free | s->live) == all_free(s); /* or others may use an object yet */
+    for (uint64_t live = s->live; live != 0 && movable; live &= live - 1) {
+        movable = *tag_of(p, i, (unsigned)__builtin_ctzll(live)) != 0;
+    }
+    return movable;
+}
+
+uint64_t slab_live_bytes(const struct pool *p, uint32_t i)
+{
+    const struct slab *s = slab_at(p, i);
+    return (unsigned)__builtin_popcountll(s->live) * class_bytes(s->class);
+}
+
+static struct pool_piece object_piece(const struct pool *p, uint32_t i, unsigned object)
+{
+    const struct slab *s = slab_at(p, i);
+    const struct block *b = block_at(&p->blocks, s->block);
+    struct pool_piece piece = {.offset = b->at + object * class_bytes(s->class),
+                               .size = class_bytes(s->class),
+                               .block = s->block,
+                               .generation = b->generation,
+                               .object = (uint8_t)object,
+                               .turn = s->turn[object]};
+    pool_locate(p, &piece);
+    return piece;
+}
+
+/* A slab of the same class, stream and payer with a free object that no stream uses, or a new one.
+ */
+static uint32_t find_other(struct pool *p, const struct slab *s)
+{
+    const struct pool_ask ask = {.stream = s->stream, .tenant = s->tenant};
+    uint32_t to = p->partial[s->stream][s->class];
+    for (unsigned n = 0; to != RECORD_NONE && n < OTHERS_LOOKED; n++) {
+        const struct slab *t = slab_at(p, to);
+        if (t->tenant == s->tenant && t->seq <= p->done[t->stream] && !bound(p, t)) {
+            return to;
+        }
+        to = t->next;
+    }
+    to = RECORD_NONE;
+    (void)slab_create(p, s->class, &ask, TAKE_PAST, &to, NULL);
+    return to;
+}
+
+/* Its slab is in no list. */
+static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object)
+{
+    struct slab *s = slab_at(p, i);
+    struct slab *t = slab_at(p, to);
+    unsigned other = (unsigned)__builtin_ctzll(t->free);
+    uint64_t from_bit = UINT64_C(1) << object;
+    uint64_t to_bit = UINT64_C(1) << other;
+    t->turn[other]++;
+    struct pool_piece from_piece = object_piece(p, i, object);
+    struct pool_piece to_piece = object_piece(p, to, other);
+    struct pool_move move = {.tag = *tag_of(p, i, object), .from = &from_piece, .to = &to_piece};
+    int rc = p->mover.move(p->mover.user, &move, NULL);
+    if (rc != 0) {
+        return rc;
+    }
+    t->free &= ~to_bit;
+    t->live |= to_bit;
+    *tag_of(p, to, other) = move.tag;
+    if ((s->own & from_bit) != 0) {
+        t->own |= to_bit;
+    } else { /* of whom is not known here */
+        t->own &= ~to_bit;
+        tenancy_spoil(p, block_at(&p->blocks, t->block));
+    }
+    if (t->free == 0) {
+        list_leave(p, to);
+    }
+    s->live &= ~from_bit;
+    p->stats.moves++;
+    p->stats.moved += from_piece.size;
+    bool past = move.stream >= p->streams || move.seq <= p->done[move.stream];
+    if (!past && move.stream != s->stream) {
+        return defer(p, i, object, move.stream, move.seq, NULL);
+    }
+    s->free |= from_bit;
+    s->seq = past || s->seq > move.seq ? s->seq : move.seq;
+    return 0;
+}
+
+int slab_move(struct pool *p, uint32_t i)
+{
+    struct slab *s = slab_at(p, i);
+    int rc = 0;
+    if (s->free != 0) { /* or its objects would move within it */
+        list_leave(p, i);
+    }
+    for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
+        bool can = p->deferred.live < p->deferred.max && space_has_records(p, 8);
+        uint32_t to = can ? find_other(p, s) : RECORD_NONE;
+        rc = to != RECORD_NONE ? move_object(p, i, to, (unsigned)__builtin_ctzll(live))
+                               : ERR_DEVICE_MEMORY;
+    }
+    if (s->free != 0) {
+        list_enter(p, i);
+    }
+    if (s->free == all_free(s) && !bound(p, s)) {
+        slab_destroy(p, i);
+    }
+    return rc;
 }

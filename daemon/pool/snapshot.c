@@ -50,6 +50,7 @@ static enum pool_extent_state state_of(const struct block *b)
     case BLOCK_READY:
         return POOL_EXTENT_FREE;
     case BLOCK_PENDING:
+    case BLOCK_AWAY:
         return POOL_EXTENT_PENDING;
     case BLOCK_LIVE:
     case BLOCK_SLAB:

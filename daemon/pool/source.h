@@ -49,6 +49,9 @@ struct pool_source {
     /* Optional (NULL: memory of one stream is not given to another before it is free): later
      * commands of `stream` run after the point `seq` of stream `on`. */
     int (*wait)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
+    /* Optional (NULL: as much as the pool's limit says): bytes that the device could still give.
+     * Called from pool_tick only. */
+    int (*budget)(void *user, uint64_t *ret_free, struct err *e);
 };
 
 #endif

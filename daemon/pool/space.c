@@ -59,6 +59,8 @@ static void whole_leave(struct pool *p, uint32_t i)
     }
     p->whole_bytes -= space_whole(p, b, &at);
     b->whole = 0;
+    uint64_t *least = &p->trimming.least[p->trimming.window];
+    *least = p->whole_bytes < *least ? p->whole_bytes : *least;
 }
 
 /* ---- what waits for a stream ------------------------------------------------------------------*/
@@ -111,6 +113,7 @@ void space_enter(struct pool *p, uint32_t i)
     case BLOCK_LIVE:
     case BLOCK_SLAB:
     case BLOCK_HELD:
+    case BLOCK_AWAY:
     case BLOCK_LOST:
         break;
     }
@@ -134,6 +137,7 @@ void space_leave(struct pool *p, uint32_t i)
     case BLOCK_LIVE:
     case BLOCK_SLAB:
     case BLOCK_HELD:
+    case BLOCK_AWAY:
     case BLOCK_LOST:
         break;
     }

@@ -35,7 +35,7 @@ void stats_taken(struct pool *p, const struct pool_piece *piece)
     s->live++;
     s->allocations++;
     meter_taken(&s->tier[tier], piece);
-    meter_taken(&p->tenant[piece->tenant], piece);
+    meter_taken(&p->account[piece->tenant].meter, piece);
     if (tier == POOL_TIER_SLAB) {
         meter_taken(&p->class[class_of(piece->size)], piece);
     }
@@ -50,7 +50,7 @@ void stats_given(struct pool *p, const struct pool_piece *piece)
     s->live--;
     s->frees++;
     meter_given(&s->tier[tier], piece);
-    meter_given(&p->tenant[piece->tenant], piece);
+    meter_given(&p->account[piece->tenant].meter, piece);
     if (tier == POOL_TIER_SLAB) {
         meter_given(&p->class[class_of(piece->size)], piece);
     }
@@ -90,10 +90,10 @@ void pool_class_stats(const struct pool *p, unsigned class, uint64_t *ret_bytes,
 
 void pool_tenant_stats(const struct pool *p, unsigned tenant, struct pool_meter *ret_meter)
 {
-    *ret_meter = tenant < POOL_TENANTS ? p->tenant[tenant] : (struct pool_meter){0};
+    *ret_meter = tenant < POOL_TENANTS ? p->account[tenant].meter : (struct pool_meter){0};
 }
 
 uint64_t pool_tenant_used(const struct pool *p, unsigned tenant)
 {
-    return tenant < POOL_TENANTS ? p->tenant[tenant].used : 0;
+    return tenant < POOL_TENANTS ? p->account[tenant].meter.used : 0;
 }

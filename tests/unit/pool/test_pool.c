@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/pool/pool_int.h"
+#include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
 
 #define KIB UINT64_C(1024)
@@ -179,7 +180,8 @@ START_TEST(a_tenant_has_its_own_limit)
     struct pool_piece a;
     struct pool_piece b;
     start(true, 64 * MIB);
-    pool_set_tenant_limit(pool, 7, 3 * MIB);
+    struct pool_quota quota = {.hard = 3 * MIB, .soft = UINT64_MAX};
+    ck_assert_int_eq(pool_set_quota(pool, 7, &quota, &err), 0);
     ck_assert_int_eq(try_take(4 * MIB, 0, 7, &a), ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(err.text, "tenant 7"));
     ck_assert_int_eq(try_take(2 * MIB, 0, 7, &a), 0);
@@ -403,6 +405,7 @@ static bool foreign(uint64_t size, unsigned tenant)
     struct pool_piece piece;
     ck_assert_msg(try_take(size, 0, tenant, &piece) == 0, "%s", err.text);
     bool is = piece.foreign;
+    piece.foreign = false; /* cleared */
     give(&piece, 0, 0);
     return is;
 }

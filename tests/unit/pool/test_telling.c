@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pool/clean.h"
+#include "daemon/pool/move.h"
 #include "tests/unit/pool/fake_source.h"
 
 #define KIB UINT64_C(1024)
@@ -113,6 +115,34 @@ static unsigned kinds(const struct pool_event *event, uint32_t count)
     return seen;
 }
 
+static struct pool_piece movable[8];
+
+static int move(void *user, struct pool_move *m, struct err *e)
+{
+    (void)user;
+    (void)e;
+    pool_piece_moved(&movable[m->tag - 1], m->to);
+    return 0;
+}
+
+/* Every other half of a page is free: the pieces can be put together. */
+static void move_one(void)
+{
+    const struct pool_mover mover = {.move = move};
+    pool_set_mover(pool, &mover);
+    for (unsigned i = 0; i < 8; i++) {
+        const struct pool_ask ask = {.size = MIB, .tag = i + 1};
+        ck_assert_int_eq(pool_alloc(pool, &ask, &movable[i], NULL), 0);
+    }
+    for (unsigned i = 0; i < 8; i += 2) {
+        give(&movable[i], 0);
+    }
+    ck_assert_uint_gt(pool_defragment(pool, 16 * MIB), 0);
+    for (unsigned i = 1; i < 8; i += 2) {
+        give(&movable[i], 0);
+    }
+}
+
 static void some_of_everything(void)
 {
     struct pool_piece piece[16];
@@ -137,6 +167,10 @@ static void some_of_everything(void)
     piece[1] = take(100, 0);
     give(&piece[0], 0);
     give(&piece[1], 0);
+    struct pool_piece unclean;
+    ck_assert(pool_unclean(pool, MIB, &unclean));
+    pool_cleared(pool, &unclean, true, 0, 0);
+    move_one();
     (void)pool_trim(pool, 0);
     pool_set_limit(pool, 64 * MIB);
     pool_stamp(pool, 123);

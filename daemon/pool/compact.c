@@ -1,0 +1,279 @@
+/*
+ * Whole pages out of free parts, by moving live pieces (move.h). A stretch is a row of neighbouring
+ * blocks that are free or may be moved: when all of it has moved away, its pages are whole. Of all
+ * stretches those go first that gain most for what is copied. Where the pieces land is where any
+ * request would, but never in what streams may still use. On sources of blocks a stretch is one
+ * block of the source, and its pieces go into the free parts of others.
+ */
+#include "daemon/pool/pool_int.h"
+
+#define STRETCH_BLOCKS 64u      /* of one stretch at most */
+#define LOOK_STEPS     1000000u /* blocks looked at for one answer */
+#define ROUGH          4u /* passes: the last takes stretches that gain 1/32 of what is copied */
+
+struct stretch {
+    uint32_t first;   /* block */
+    unsigned count;   /* blocks */
+    uint64_t begin;   /* bytes: where the first one begins */
+    uint64_t end;     /* bytes: where the last one ends */
+    uint64_t live;    /* bytes to be copied */
+    uint64_t whole;   /* bytes of whole pages that are free already */
+    unsigned movable; /* blocks with something to move */
+};
+
+/* What a call of compact() may still do. */
+struct effort {
+    uint64_t target; /* bytes of whole pages that are wanted */
+    uint64_t most;   /* bytes that may yet be moved */
+    uint64_t steps;
+    uint64_t moved;
+    bool refused; /* a piece could not be moved, or there was no place for it */
+};
+
+void pool_set_mover(struct pool *p, const struct pool_mover *mover)
+{
+    p->mover = mover != NULL ? *mover : (struct pool_mover){.move = NULL};
+}
+
+/* What is whole, what can yet be taken, and what streams will give back. */
+static uint64_t reach(const struct pool *p)
+{
+    return sat_add(p->whole_bytes + p->stats.pending, pool_room(p));
+}
+
+/* ---- finding ----------------------------------------------------------------------------------*/
+
+static bool joins(const struct pool *p, const struct block *b)
+{
+    switch ((enum block_state)b->state) {
+    case BLOCK_READY:
+        return true;
+    case BLOCK_LIVE:
+        return b->tag != 0;
+    case BLOCK_SLAB:
+        return slab_movable(p, b->owner);
+    default:
+        return false;
+    }
+}
+
+static void extend(const struct pool *p, struct stretch *s, const struct block *b)
+{
+    uint64_t at;
+    s->end = b->at + b->size;
+    s->count++;
+    if (b->state == BLOCK_READY) {
+        s->whole += space_whole(p, b, &at);
+    } else {
+        s->live += b->state == BLOCK_SLAB ? slab_live_bytes(p, b->owner) : b->size;
+        s->movable++;
+    }
+}
+
+/* Bytes of whole pages more when the stretch is empty and its pieces lie elsewhere, close together;
+ * 0: none. */
+static uint64_t gain_of(const struct pool *p, const struct stretch *s)
+{
+    uint64_t begin = (s->begin + p->page - 1) & ~(p->page - 1);
+    uint64_t end = s->end & ~(p->page - 1);
+    uint64_t pages = end > begin ? end - begin : 0;
+    return sat_sub(pages, sat_add(s->whole, s->live));
+}
+
+/* The stretch from a block on that gains most for each byte, among its beginnings. */
+static struct stretch best_from(const struct pool *p, uint32_t first, struct effort *effort)
+{
+    struct stretch s = {.first = first, .begin = block_at(&p->blocks, first)->at};
+    struct stretch best = {.count = 0};
+    uint64_t best_gain = 0;
+    for (uint32_t i = first; i != BLOCK_NONE && s.count < STRETCH_BLOCKS;) {
+        const struct block *b = block_at(&p->blocks, i);
+        bool edge = p->source.blocks != NULL && i != first && b->edge;
+        if (edge || !joins(p, b) || s.live > effort->most) {
+            break;
+        }
+        extend(p, &s, b);
+        effort->steps++;
+        uint64_t gain = gain_of(p, &s);
+        if (gain > 0 &&
+            (double)gain * (double)(best.live + 1) > (double)best_gain * (double)(s.live + 1)) {
+            best = s;
+            best_gain = gain;
+        }
+        i = b->after;
+    }
+    return best;
+}
+
+/* A home is emptied as a whole or not at all: its free parts are no use for a larger request. */
+static struct stretch home_from(const struct pool *p, uint32_t first, struct effort *effort)
+{
+    const struct block *b = block_at(&p->blocks, first);
+    const struct home *h = records_at(&p->homes, b->home);
+    struct stretch s = {.first = first, .begin = b->at};
+    for (uint32_t i = first; i != BLOCK_NONE && s.end < h->at + h->bytes; i = b->after) {
+        b = block_at(&p->blocks, i);
+        if (!joins(p, b) || s.count == STRETCH_BLOCKS) {
+            return (struct stretch){.count = 0};
+        }
+        extend(p, &s, b);
+        effort->steps++;
+    }
+    return s;
+}
+
+/* ---- moving -----------------------------------------------------------------------------------*/
+
+/* A LIVE block goes elsewhere; what it held is free at the point that the owner names. */
+static int move_block(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    uint32_t to = BLOCK_NONE;
+    const struct pool_ask ask = {.tenant = b->tenant};
+    if (!space_has_records(p, 12) || pool_take(p, b->size, &ask, TAKE_PAST, &to, NULL) != 0) {
+        return ERR_DEVICE_MEMORY;
+    }
+    struct block *t = block_at(&p->blocks, to);
+    struct pool_piece from_piece = pool_piece_of(p, i);
+    struct pool_piece to_piece = pool_piece_of(p, to);
+    struct pool_move move = {.tag = b->tag, .from = &from_piece, .to = &to_piece};
+    int rc = p->mover.move(p->mover.user, &move, NULL);
+    if (rc != 0) {
+        space_enter(p, space_merge(p, to));
+        return rc;
+    }
+    (void)tenancy_claim(p, t, b->tenant, true);
+    t->state = BLOCK_LIVE;
+    t->tag = b->tag;
+    t->tenant = b->tenant;
+    p->stats.moves++;
+    p->stats.moved += b->size;
+    event_add(p, POOL_EVENT_MOVE,
+              (struct pool_event){.at = b->at, .size = b->size, .tenant = b->tenant});
+    (void)space_release(p, i, move.stream < p->streams ? move.stream : 0, move.seq);
+    return 0;
+}
+
+static void empty(struct pool *p, const struct stretch *s, struct effort *effort)
+{
+    uint32_t gap[STRETCH_BLOCKS];
+    uint32_t live[STRETCH_BLOCKS];
+    unsigned gaps = 0;
+    unsigned lives = 0;
+    uint64_t before = p->stats.moved;
+    uint32_t i = s->first;
+    for (unsigned n = 0; n < s->count; n++, i = block_at(&p->blocks, i)->after) {
+        bool ready = block_at(&p->blocks, i)->state == BLOCK_READY;
+        *(ready ? &gap[gaps++] : &live[lives++]) = i;
+    }
+    for (unsigned n = 0; n < gaps; n++) { /* or the pieces would move into them */
+        space_leave(p, gap[n]);
+        block_at(&p->blocks, gap[n])->state = BLOCK_HELD;
+    }
+    int rc = 0;
+    for (unsigned n = 0; n < lives && rc == 0; n++) {
+        const struct block *b = block_at(&p->blocks, live[n]);
+        rc = b->state == BLOCK_LIVE ? move_block(p, live[n]) : slab_move(p, b->owner);
+    }
+    for (unsigned n = 0; n < gaps; n++) {
+        block_at(&p->blocks, gap[n])->state = BLOCK_READY;
+        space_enter(p, space_merge(p, gap[n]));
+    }
+    uint64_t moved = p->stats.moved - before;
+    effort->refused = effort->refused || rc != 0;
+    effort->moved += moved;
+    effort->most = sat_sub(effort->most, moved);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------*/
+
+/* A block of the row that nothing here changes: not free, not in the stretch. */
+static uint32_t beyond(const struct pool *p, const struct stretch *s)
+{
+    uint32_t i = s->first;
+    for (unsigned n = 0; n < s->count; n++) {
+        i = block_at(&p->blocks, i)->after;
+    }
+    while (i != BLOCK_NONE && block_at(&p->blocks, i)->state != BLOCK_LIVE &&
+           block_at(&p->blocks, i)->state != BLOCK_SLAB) {
+        i = block_at(&p->blocks, i)->after;
+    }
+    return i;
+}
+
+static bool worth(const struct pool *p, const struct stretch *s, unsigned pass)
+{
+    uint64_t gain = p->source.pages != NULL ? gain_of(p, s) : s->end - s->begin - s->live;
+    return s->movable > 0 && gain > 0 && gain >= s->live * 4 >> (2 * pass + 1);
+}
+
+static bool done(const struct pool *p, const struct effort *effort)
+{
+    return reach(p) >= effort->target || effort->most == 0 || effort->steps >= LOOK_STEPS;
+}
+
+static void pass(struct pool *p, unsigned number, struct effort *effort)
+{
+    uint32_t i = 0; /* the block at the lowest address never goes away */
+    while (i != BLOCK_NONE && !done(p, effort)) {
+        const struct block *b = block_at(&p->blocks, i);
+        bool start = p->source.pages != NULL ? b->state == BLOCK_READY || joins(p, b)
+                                             : b->edge && b->state != BLOCK_VOID;
+        effort->steps++;
+        struct stretch s = {.count = 0};
+        if (start) {
+            s = p->source.pages != NULL ? best_from(p, i, effort) : home_from(p, i, effort);
+        }
+        if (s.count > 0 && worth(p, &s, number)) {
+            uint32_t next = beyond(p, &s);
+            empty(p, &s, effort);
+            i = next;
+        } else {
+            i = b->after;
+        }
+    }
+}
+
+static uint64_t compact(struct pool *p, uint64_t target, uint64_t most)
+{
+    struct effort effort = {.target = target, .most = most};
+    for (unsigned n = 0; n < ROUGH && p->mover.move != NULL && !done(p, &effort); n++) {
+        pass(p, n, &effort);
+    }
+    return effort.moved;
+}
+
+bool compact_for(struct pool *p, uint64_t size)
+{
+    uint64_t unused = sat_add(sat_sub(p->stats.size, p->mapped), pool_room(p));
+    if (p->mover.move == NULL || unused < size) {
+        return false;
+    }
+    return compact(p, sat_add(size, 2 * p->page), p->moving.most) > 0;
+}
+
+#define AHEAD_SHARE 128u /* of the limit: so much is kept in whole pages */
+#define AHEAD_PAGES 8u   /* at least */
+#define AHEAD_CALM  65536u
+
+void compact_ahead(struct pool *p)
+{
+    struct moving *m = &p->moving;
+    uint64_t least = p->stats.limit / AHEAD_SHARE;
+    least = least > AHEAD_PAGES * p->page ? least : AHEAD_PAGES * p->page;
+    uint64_t unused = sat_add(sat_sub(p->stats.size, p->mapped), pool_room(p));
+    if (p->mover.move == NULL || reach(p) >= least || unused < least + least / 2 ||
+        p->stats.frees - m->tried < m->calm) {
+        return;
+    }
+    (void)compact(p, 2 * least, m->most);
+    m->tried = p->stats.frees;
+    m->calm = reach(p) >= least ? 0 : m->calm < AHEAD_CALM ? 2 * m->calm + 64 : m->calm;
+}
+
+uint64_t pool_defragment(struct pool *p, uint64_t most)
+{
+    uint64_t moved = compact(p, UINT64_MAX, most);
+    guard_check(p, BLOCK_NONE);
+    return moved;
+}

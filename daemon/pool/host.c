@@ -1,0 +1,63 @@
+#include "daemon/pool/host.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define CHUNK_MIN (UINT64_C(64) << 10)
+
+/* Mapped and touched at once: what cannot be had is told here, not by a signal later. */
+static int chunk_alloc(void *user, uint64_t bytes, void **ret_block, struct err *e)
+{
+    struct pool_host *h = user;
+    const struct pool_host_options *o = &h->options;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return err_errno(e, ERR_DEVICE_MEMORY, "%llu bytes of host memory",
+                         (unsigned long long)bytes);
+    }
+    int rc = o->pin != NULL ? o->pin(o->user, memory, bytes, e) : 0;
+    if (rc != 0) {
+        (void)munmap(memory, bytes);
+        return rc;
+    }
+    h->bytes += bytes;
+    *ret_block = memory;
+    return 0;
+}
+
+static void chunk_free(void *user, void *block, uint64_t bytes)
+{
+    struct pool_host *h = user;
+    if (h->options.unpin != NULL) {
+        h->options.unpin(h->options.user, block, bytes);
+    }
+    (void)munmap(block, bytes);
+    h->bytes -= bytes;
+}
+
+/* New chunks are zeros already. */
+static int chunk_clear(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
+{
+    (void)user;
+    (void)range;
+    (void)at;
+    (void)bytes;
+    (void)e;
+    return 0;
+}
+
+int pool_host_init(struct pool_host *h, const struct pool_host_options *options, struct err *e)
+{
+    uint64_t chunk = options->chunk;
+    if (chunk < CHUNK_MIN || (chunk & (chunk - 1)) != 0 ||
+        (options->pin == NULL) != (options->unpin == NULL)) {
+        return err_set(e, ERR_INVALID, "host memory in chunks of %llu bytes, %s",
+                       (unsigned long long)chunk,
+                       (options->pin == NULL) != (options->unpin == NULL) ? "half pinned" : "ok");
+    }
+    *h = (struct pool_host){.options = *options};
+    h->blocks = (struct pool_blocks){.alloc = chunk_alloc, .free = chunk_free, .chunk = chunk};
+    h->source = (struct pool_source){.user = h, .blocks = &h->blocks, .clear = chunk_clear};
+    return 0;
+}

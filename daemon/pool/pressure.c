@@ -1,0 +1,122 @@
+/*
+ * Trimming by age without a time in each block: what the pool had as whole free pages at the least
+ * during a time was needed by nobody in that time. The least of each fourteenth of the age is kept,
+ * of the one that is running, and of the one that had begun before the time.
+ */
+#include "daemon/pool/pressure.h"
+#include "daemon/pool/pool_int.h"
+
+#define PERCENT_LOW   80u
+#define PERCENT_HIGH  92u
+#define PERCENT_FULL  98u
+#define BUDGET_NS     UINT64_C(100000000) /* the source is asked no more often */
+#define SECOND_NS     UINT64_C(1000000000)
+#define SCARCE_SHARE  20u /* of the limit */
+#define SCARCE_FASTER 4u
+
+/* What the pool can come to have. */
+static uint64_t reach(const struct pool *p)
+{
+    uint64_t all = sat_add(p->stats.size, p->trimming.budget);
+    return all < p->stats.limit ? all : p->stats.limit;
+}
+
+static bool share(uint64_t part, unsigned percent, uint64_t all)
+{
+    return part / percent >= all / 100 && part >= all / 100 * percent;
+}
+
+enum pool_pressure pool_pressure(const struct pool *p)
+{
+    uint64_t all = reach(p);
+    uint64_t in_use = sat_sub(p->stats.size, p->whole_bytes);
+    if (p->trimming.refused || share(in_use, PERCENT_FULL, all)) {
+        return POOL_PRESSURE_FULL;
+    }
+    return share(in_use, PERCENT_HIGH, all)  ? POOL_PRESSURE_HIGH
+           : share(in_use, PERCENT_LOW, all) ? POOL_PRESSURE_LOW
+                                             : POOL_PRESSURE_NONE;
+}
+
+const char *pool_pressure_name(enum pool_pressure level)
+{
+    static const char *const name[] = {"none", "low", "high", "full"};
+    return (unsigned)level < sizeof name / sizeof name[0] ? name[level] : "unknown";
+}
+
+static void ask_budget(struct pool *p, uint64_t now_ns)
+{
+    struct trimming *t = &p->trimming;
+    if (p->source.budget == NULL || now_ns - t->budget_ns < BUDGET_NS) {
+        return;
+    }
+    uint64_t free_bytes;
+    t->budget_ns = now_ns;
+    p->stats.driver_calls++;
+    bool known = p->source.budget(p->source.user, &free_bytes, NULL) == 0;
+    t->budget = known ? free_bytes : UINT64_MAX;
+}
+
+/* A new window for each part of the age that has passed. What was the least since the last tick
+ * may have been so at any time between. */
+static void turn_windows(struct pool *p, uint64_t now_ns, uint64_t age_ns)
+{
+    struct trimming *t = &p->trimming;
+    uint64_t width = age_ns / (TRIM_WINDOWS - 2) + 1;
+    uint64_t turns = (now_ns - t->window_ns) / width;
+    uint64_t least = t->least[t->window];
+    if (turns == 0) {
+        return;
+    }
+    for (uint64_t n = 0; n < turns && n < TRIM_WINDOWS; n++) {
+        t->window = (t->window + 1) % TRIM_WINDOWS;
+        t->least[t->window] = least;
+    }
+    t->least[t->window] = p->whole_bytes;
+    t->window_ns += turns * width;
+}
+
+static uint64_t idle_bytes(const struct pool *p)
+{
+    uint64_t least = p->whole_bytes;
+    for (unsigned i = 0; i < TRIM_WINDOWS; i++) {
+        least = p->trimming.least[i] < least ? p->trimming.least[i] : least;
+    }
+    uint64_t above = sat_sub(p->stats.size, p->trimming.keep);
+    return least < above ? least : above;
+}
+
+/* At most what a second allows: a pause saves nothing up. */
+static void save_up(struct trimming *t, uint64_t passed_ns)
+{
+    passed_ns = passed_ns < SECOND_NS ? passed_ns : SECOND_NS;
+    double more = (double)t->rate * (double)passed_ns / (double)SECOND_NS;
+    t->allowance = sat_add(t->allowance, (uint64_t)more);
+    t->allowance = t->allowance < t->rate ? t->allowance : t->rate;
+}
+
+uint64_t pool_tick(struct pool *p, uint64_t now_ns)
+{
+    struct trimming *t = &p->trimming;
+    save_up(t, now_ns - t->now_ns);
+    t->now_ns = now_ns;
+    t->refused = false;
+    ask_budget(p, now_ns);
+    if (t->age_ns == 0) {
+        return 0;
+    }
+    bool scarce = t->budget < p->stats.limit / SCARCE_SHARE;
+    turn_windows(p, now_ns, scarce ? t->age_ns / SCARCE_FASTER : t->age_ns);
+    uint64_t idle = idle_bytes(p);
+    idle = idle < t->allowance ? idle : t->allowance;
+    if (idle < p->page) {
+        return 0;
+    }
+    uint64_t given = backing_trim(p, p->whole_bytes - idle);
+    p->stats.trimmed += given;
+    t->allowance = sat_sub(t->allowance, given);
+    if (given > 0) {
+        event_add(p, POOL_EVENT_TRIM, (struct pool_event){.size = given});
+    }
+    return given;
+}

@@ -1,0 +1,176 @@
+/*
+ * The ledger of tenants. `mapped` is what a tenant keeps from others now; `due` is what others have
+ * to leave for it beyond that: the rest of its guarantee, or of what it has reserved.
+ */
+#include "daemon/pool/quota.h"
+#include "daemon/pool/pool_int.h"
+
+static uint64_t charged(const struct pool_account *a)
+{
+    return sat_add(a->mapped, a->reserved);
+}
+
+static uint64_t due(const struct pool_account *a)
+{
+    uint64_t all = charged(a) > a->quota.guaranteed ? charged(a) : a->quota.guaranteed;
+    return all - a->mapped;
+}
+
+uint64_t quota_kept(const struct pool *p, unsigned tenant)
+{
+    return sat_sub(p->due, due(&p->account[tenant]));
+}
+
+uint64_t quota_due(const struct pool *p)
+{
+    uint64_t all = 0;
+    for (unsigned t = 0; t < POOL_TENANTS; t++) {
+        all = sat_add(all, due(&p->account[t]));
+    }
+    return all;
+}
+
+/* What of `bytes` the tenant has not reserved. */
+static uint64_t beyond_reserved(const struct pool_account *a, const struct pool_ask *ask,
+                                uint64_t bytes)
+{
+    return ask->reserved ? sat_sub(bytes, a->reserved) : bytes;
+}
+
+int quota_within(const struct pool *p, const struct pool_ask *ask, uint64_t bytes, struct err *e)
+{
+    const struct pool_account *a = &p->account[ask->tenant];
+    uint64_t more = beyond_reserved(a, ask, bytes);
+    if (sat_add(charged(a), more) > a->quota.hard) {
+        return err_set(e, ERR_LIMIT,
+                       "tenant %u is charged %llu of its %llu bytes, %llu more wanted", ask->tenant,
+                       LL(charged(a)), LL(a->quota.hard), LL(bytes));
+    }
+    return 0;
+}
+
+int quota_admit(const struct pool *p, const struct pool_ask *ask, uint64_t bytes, struct err *e)
+{
+    int rc = quota_within(p, ask, bytes, e);
+    uint64_t kept = quota_kept(p, ask->tenant);
+    if (rc != 0) {
+        return rc;
+    }
+    if (kept > 0 && sat_add(sat_add(p->mapped, bytes), kept) > p->stats.limit) {
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants", LL(kept));
+    }
+    return 0;
+}
+
+/* The tenant's account has changed: so has what is kept for it. */
+static void settle_due(struct pool *p, const struct pool_account *a, uint64_t due_before)
+{
+    p->due = sat_add(sat_sub(p->due, due_before), due(a));
+}
+
+void quota_charge(struct pool *p, const struct pool_ask *ask, uint64_t bytes)
+{
+    struct pool_account *a = &p->account[ask->tenant];
+    uint64_t before = due(a);
+    a->mapped += bytes;
+    p->mapped += bytes;
+    a->reserved = ask->reserved ? sat_sub(a->reserved, bytes) : a->reserved;
+    settle_due(p, a, before);
+}
+
+void quota_discharge(struct pool *p, unsigned tenant, uint64_t bytes)
+{
+    struct pool_account *a = &p->account[tenant];
+    uint64_t before = due(a);
+    a->mapped -= bytes;
+    p->mapped -= bytes;
+    settle_due(p, a, before);
+}
+
+void quota_transfer(struct pool *p, unsigned from, unsigned to, uint64_t bytes)
+{
+    const struct pool_ask ask = {.tenant = to};
+    quota_discharge(p, from, bytes);
+    quota_charge(p, &ask, bytes);
+}
+
+/* ---- for the owner ----------------------------------------------------------------------------*/
+
+int pool_set_quota(struct pool *p, unsigned tenant, const struct pool_quota *quota, struct err *e)
+{
+    if (tenant >= POOL_TENANTS || quota->guaranteed > quota->hard) {
+        return err_set(e, ERR_INVALID, "tenant %u of %u: %llu bytes guaranteed, %llu at most",
+                       tenant, POOL_TENANTS, LL(quota->guaranteed), LL(quota->hard));
+    }
+    uint64_t all = quota->guaranteed;
+    for (unsigned t = 0; t < POOL_TENANTS; t++) {
+        all = t == tenant ? all : sat_add(all, p->account[t].quota.guaranteed);
+    }
+    if (all > p->stats.limit) {
+        return err_set(e, ERR_LIMIT, "%llu bytes would be guaranteed of %llu in all", LL(all),
+                       LL(p->stats.limit));
+    }
+    struct pool_account *a = &p->account[tenant];
+    uint64_t before = due(a);
+    a->quota = *quota;
+    settle_due(p, a, before);
+    return 0;
+}
+
+void pool_account(const struct pool *p, unsigned tenant, struct pool_account *ret_account)
+{
+    *ret_account = tenant < POOL_TENANTS ? p->account[tenant] : (struct pool_account){.mapped = 0};
+}
+
+int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
+{
+    const struct pool_ask ask = {.size = bytes, .tenant = tenant};
+    if (tenant >= POOL_TENANTS) {
+        return err_set(e, ERR_INVALID, "tenant %u of %u", tenant, POOL_TENANTS);
+    }
+    int rc = quota_admit(p, &ask, bytes, e);
+    uint64_t taken = sat_add(p->mapped, quota_kept(p, tenant));
+    struct pool_account *a = &p->account[tenant];
+    if (rc == 0 && sat_add(taken, sat_add(a->reserved, bytes)) > p->stats.limit) {
+        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu of %llu bytes are in use or kept for others",
+                     LL(taken), LL(p->stats.limit));
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    uint64_t before = due(a);
+    a->reserved = sat_add(a->reserved, bytes);
+    settle_due(p, a, before);
+    return 0;
+}
+
+void pool_unreserve(struct pool *p, unsigned tenant, uint64_t bytes)
+{
+    if (tenant < POOL_TENANTS) {
+        struct pool_account *a = &p->account[tenant];
+        uint64_t before = due(a);
+        a->reserved = sat_sub(a->reserved, bytes);
+        settle_due(p, a, before);
+    }
+}
+
+/* The tenant furthest above what `floor_of` says. */
+static bool furthest(const struct pool *p, bool soft, unsigned *ret_tenant, uint64_t *ret_over)
+{
+    uint64_t most = 0;
+    for (unsigned t = 0; t < POOL_TENANTS; t++) {
+        const struct pool_account *a = &p->account[t];
+        uint64_t over = sat_sub(a->mapped, soft ? a->quota.soft : a->quota.guaranteed);
+        if (over > most) {
+            most = over;
+            *ret_tenant = t;
+            *ret_over = over;
+        }
+    }
+    return most > 0;
+}
+
+bool pool_victim(const struct pool *p, unsigned *ret_tenant, uint64_t *ret_over)
+{
+    return furthest(p, true, ret_tenant, ret_over) || furthest(p, false, ret_tenant, ret_over);
+}

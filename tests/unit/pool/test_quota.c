@@ -1,0 +1,439 @@
+/* Tenants' accounts, reservations, pressure, trimming by age, and what a refusal says. */
+#include <check.h>
+#include <string.h>
+
+#include "daemon/pool/pressure.h"
+#include "daemon/pool/quota.h"
+#include "tests/unit/pool/fake_source.h"
+
+#define KIB    UINT64_C(1024)
+#define MIB    (KIB * KIB)
+#define SECOND UINT64_C(1000000000)
+
+static struct fake_source source;
+static struct pool *pool;
+static struct err err;
+
+static void start_with(bool pages, const struct pool_options *o)
+{
+    (pages ? fake_pages_init : fake_blocks_init)(&source, UINT64_C(1) << 36);
+    ck_assert_msg(pool_create(&source.source, o, &pool, &err) == 0, "%s", err.text);
+}
+
+static void start(bool pages, uint64_t limit)
+{
+    struct pool_options o = {.limit = limit, .streams = 3};
+    start_with(pages, &o);
+}
+
+static void stop(void)
+{
+    ck_assert_msg(pool_check(pool, &err) == 0, "%s", err.text);
+    pool_destroy(pool);
+    fake_finish(&source);
+}
+
+static int take(uint64_t size, unsigned tenant, bool reserved, struct pool_piece *ret)
+{
+    struct pool_ask ask = {.size = size, .tenant = tenant, .reserved = reserved};
+    err = ERR_INIT;
+    int rc = pool_alloc(pool, &ask, ret, &err);
+    struct err e = ERR_INIT;
+    ck_assert_msg(pool_check(pool, &e) == 0, "%s", e.text);
+    return rc;
+}
+
+static void give(struct pool_piece *piece, unsigned stream, uint64_t seq)
+{
+    ck_assert_int_eq(pool_free(pool, piece, stream, seq, &err), 0);
+    struct err e = ERR_INIT;
+    ck_assert_msg(pool_check(pool, &e) == 0, "%s", e.text);
+}
+
+static void set(unsigned tenant, uint64_t hard, uint64_t soft, uint64_t guaranteed)
+{
+    const struct pool_quota q = {hard, soft, guaranteed};
+    ck_assert_int_eq(pool_set_quota(pool, tenant, &q, &err), 0);
+}
+
+static struct pool_account account(unsigned tenant)
+{
+    struct pool_account a;
+    pool_account(pool, tenant, &a);
+    return a;
+}
+
+static struct pool_refusal refusal(void)
+{
+    struct pool_refusal r;
+    pool_refusal(pool, &r);
+    return r;
+}
+
+/* ---- accounts ---------------------------------------------------------------------------------*/
+
+START_TEST(a_tenant_is_charged_what_it_keeps_from_others)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    start(_i == 0, 64 * MIB);
+    ck_assert_int_eq(take(3 * MIB, 1, false, &a), 0);
+    ck_assert_uint_eq(account(1).mapped, 3 * MIB);
+    ck_assert_int_eq(take(1000, 1, false, &b), 0);
+    ck_assert_uint_eq(account(1).meter.used, 3 * MIB + KIB);
+    ck_assert_uint_eq(account(1).meter.asked, 3 * MIB + 1000);
+    ck_assert_uint_eq(account(1).mapped, 3 * MIB + 64 * KIB); /* all of the slab */
+    give(&a, 0, 0);
+    give(&b, 0, 0);
+    ck_assert_uint_eq(account(1).mapped, 64 * KIB); /* the slab is kept */
+    stop();
+}
+END_TEST
+
+START_TEST(who_takes_from_a_slab_last_is_charged_for_its_slack)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    start(true, 64 * MIB);
+    ck_assert_int_eq(take(KIB, 1, false, &a), 0);
+    ck_assert_int_eq(take(KIB, 2, false, &b), 0);
+    ck_assert_uint_eq(account(1).mapped, KIB);
+    ck_assert_uint_eq(account(2).mapped, 63 * KIB);
+    give(&a, 0, 0);
+    ck_assert_uint_eq(account(1).mapped, 0);
+    ck_assert_uint_eq(account(2).mapped, 64 * KIB);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(the_hard_limit_counts_slabs_and_a_small_piece_fits_below_it)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    start(true, 64 * MIB);
+    set(1, 100 * KIB, UINT64_MAX, 0);
+    ck_assert_int_eq(take(80 * KIB, 1, false, &a), 0);
+    ck_assert_int_eq(take(1000, 1, false, &b), 0); /* a slab would be too much */
+    ck_assert_uint_eq(account(1).mapped, 81 * KIB);
+    give(&b, 0, 0);
+    ck_assert_int_eq(take(21 * KIB, 1, false, &b), ERR_LIMIT);
+    ck_assert_int_eq((int)refusal().advice, POOL_ADVICE_OWN);
+    ck_assert_ptr_nonnull(strstr(err.text, "tenant 1"));
+    ck_assert_ptr_nonnull(strstr(err.text, pool_advice_text(POOL_ADVICE_OWN)));
+    give(&a, 0, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(what_is_guaranteed_others_cannot_take)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    struct pool_piece c;
+    start(_i == 0, 64 * MIB);
+    set(1, UINT64_MAX, UINT64_MAX, 24 * MIB);
+    ck_assert_int_eq(take(40 * MIB, 2, false, &a), 0);
+    ck_assert_int_eq(take(2 * MIB, 2, false, &b), ERR_DEVICE_MEMORY);
+    ck_assert_ptr_nonnull(strstr(err.text, "kept for other tenants"));
+    ck_assert_int_eq((int)refusal().advice, POOL_ADVICE_SPILL);
+    ck_assert_uint_eq(refusal().victim, 2);
+    ck_assert_int_eq(take(100, 3, false, &b), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(take(8 * MIB, 1, false, &b), 0);
+    ck_assert_int_eq(take(16 * MIB, 1, false, &c), 0);
+    give(&b, 0, 0);
+    give(&c, 0, 0);
+    ck_assert_int_eq(take(2 * MIB, 2, false, &b), ERR_DEVICE_MEMORY); /* it is kept again */
+    set(1, UINT64_MAX, UINT64_MAX, 0);
+    ck_assert_int_eq(take(2 * MIB, 2, false, &b), 0);
+    give(&a, 0, 0);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
+/* Small pieces all over the pages would leave free bytes, but no free pages. */
+START_TEST(what_is_guaranteed_is_kept_in_pages)
+{
+    struct pool_piece piece[64];
+    struct pool_piece mine;
+    unsigned n = 0;
+    start(true, 64 * MIB);
+    set(1, UINT64_MAX, UINT64_MAX, 32 * MIB);
+    while (n < 64 && take(1200 * KIB, 2, false, &piece[n]) == 0) {
+        n++;
+    }
+    ck_assert_uint_gt(n, 10);
+    ck_assert_int_eq(take(32 * MIB, 1, false, &mine), 0);
+    give(&mine, 0, 0);
+    while (n > 0) {
+        give(&piece[--n], 0, 0);
+    }
+    stop();
+}
+END_TEST
+
+START_TEST(what_is_reserved_is_charged_before_it_is_there)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    start(true, 64 * MIB);
+    set(1, 50 * MIB, UINT64_MAX, 0);
+    ck_assert_int_eq(pool_reserve(pool, 1, 51 * MIB, &err), ERR_LIMIT);
+    ck_assert_int_eq(pool_reserve(pool, 1, 40 * MIB, &err), 0);
+    ck_assert_int_eq(pool_reserve(pool, 2, 30 * MIB, &err), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(pool_reserve(pool, 2, UINT64_MAX, &err), ERR_DEVICE_MEMORY);
+    ck_assert_uint_eq(source.taken, 0);
+    ck_assert_int_eq(take(30 * MIB, 2, false, &a), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(take(24 * MIB, 2, false, &a), 0);
+    ck_assert_int_eq(take(20 * MIB, 1, false, &b), ERR_LIMIT); /* 40 are charged */
+    ck_assert_int_eq(take(30 * MIB, 1, true, &b), 0);
+    ck_assert_uint_eq(account(1).reserved, 10 * MIB);
+    pool_unreserve(pool, 1, UINT64_MAX);
+    ck_assert_uint_eq(account(1).reserved, 0);
+    give(&a, 0, 0);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(what_is_no_quota_is_refused)
+{
+    const struct pool_quota odd = {.hard = 1, .soft = 1, .guaranteed = 2};
+    const struct pool_quota most = {UINT64_MAX, UINT64_MAX, 40 * MIB};
+    start(true, 64 * MIB);
+    ck_assert_int_eq(pool_set_quota(pool, 1, &odd, &err), ERR_INVALID);
+    ck_assert_int_eq(pool_set_quota(pool, POOL_TENANTS, &most, &err), ERR_INVALID);
+    ck_assert_int_eq(pool_set_quota(pool, 1, &most, &err), 0);
+    ck_assert_int_eq(pool_set_quota(pool, 1, &most, &err), 0); /* the same again */
+    ck_assert_int_eq(pool_set_quota(pool, 2, &most, &err), ERR_LIMIT);
+    ck_assert_int_eq(pool_reserve(pool, POOL_TENANTS, 1, &err), ERR_INVALID);
+    ck_assert_uint_eq(account(POOL_TENANTS).mapped, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(who_is_above_its_soft_limit_goes_first)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    unsigned tenant = 99;
+    uint64_t over = 0;
+    start(true, 64 * MIB);
+    ck_assert(!pool_victim(pool, &tenant, &over));
+    set(1, UINT64_MAX, 8 * MIB, 0);
+    set(2, UINT64_MAX, UINT64_MAX, 20 * MIB);
+    ck_assert_int_eq(take(24 * MIB, 2, false, &a), 0);
+    ck_assert(pool_victim(pool, &tenant, &over));
+    ck_assert_uint_eq(tenant, 2);
+    ck_assert_uint_eq(over, 4 * MIB);
+    ck_assert_int_eq(take(10 * MIB, 1, false, &b), 0); /* while memory is free */
+    ck_assert(pool_victim(pool, &tenant, &over));
+    ck_assert_uint_eq(tenant, 1);
+    ck_assert_uint_eq(over, 2 * MIB);
+    give(&a, 0, 0);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
+/* ---- refusals ---------------------------------------------------------------------------------*/
+
+START_TEST(a_refusal_says_what_helps)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    start(true, 64 * MIB);
+    source.source.wait = NULL;
+    pool_destroy(pool);
+    struct pool_options o = {.limit = 64 * MIB, .streams = 3};
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    ck_assert_int_eq(refusal().code, 0);
+    ck_assert_int_eq(take(65 * MIB, 4, false, &a), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq((int)refusal().advice, POOL_ADVICE_SMALLER);
+    ck_assert_int_eq((int)pool_pressure(pool), POOL_PRESSURE_NONE);
+    ck_assert_int_eq(take(60 * MIB, 4, false, &a), 0);
+    ck_assert_int_eq(take(8 * MIB, 5, false, &b), ERR_DEVICE_MEMORY);
+    struct pool_refusal r = refusal();
+    ck_assert_int_eq((int)r.advice, POOL_ADVICE_SPILL);
+    ck_assert_uint_eq(r.tenant, 5);
+    ck_assert_uint_eq(r.victim, 4);
+    ck_assert_uint_eq(r.wanted, 8 * MIB);
+    ck_assert_uint_eq(r.largest_free, 4 * MIB);
+    ck_assert_int_eq((int)pool_pressure(pool), POOL_PRESSURE_FULL);
+    give(&a, 1, 10);
+    ck_assert_int_eq(take(8 * MIB, 5, false, &b), ERR_DEVICE_MEMORY);
+    r = refusal();
+    ck_assert_int_eq((int)r.advice, POOL_ADVICE_WAIT);
+    ck_assert_uint_eq(r.pending, 60 * MIB);
+    ck_assert_ptr_nonnull(strstr(err.text, "62914560 wait for streams"));
+    ck_assert_ptr_nonnull(strstr(err.text, pool_advice_text(POOL_ADVICE_WAIT)));
+    pool_advance(pool, 1, 10);
+    ck_assert_int_eq(take(8 * MIB, 5, false, &b), 0);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
+/* ---- pressure and trimming --------------------------------------------------------------------*/
+
+START_TEST(pressure_rises_with_what_is_in_use)
+{
+    static const struct {
+        uint64_t mib;
+        enum pool_pressure level;
+    } step[] = {{70, POOL_PRESSURE_NONE},
+                {12, POOL_PRESSURE_LOW},
+                {12, POOL_PRESSURE_HIGH},
+                {4, POOL_PRESSURE_FULL}};
+    struct pool_piece piece[4];
+    start(true, 100 * MIB);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(take(step[i].mib * MIB, 0, false, &piece[i]), 0);
+        ck_assert_int_eq((int)pool_pressure(pool), (int)step[i].level);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        give(&piece[i], 0, 0);
+    }
+    ck_assert_int_eq((int)pool_pressure(pool), POOL_PRESSURE_NONE); /* cached is not in use */
+    stop();
+}
+END_TEST
+
+static uint64_t device_free;
+
+static int budget(void *user, uint64_t *ret_free, struct err *e)
+{
+    (void)user;
+    (void)e;
+    *ret_free = device_free;
+    return 0;
+}
+
+START_TEST(the_devices_budget_counts)
+{
+    struct pool_piece a;
+    struct pool_options o = {.limit = 100 * MIB, .streams = 1};
+    fake_pages_init(&source, UINT64_C(1) << 36);
+    source.source.budget = budget;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    ck_assert_int_eq(take(40 * MIB, 0, false, &a), 0);
+    device_free = 2 * MIB;
+    ck_assert_int_eq((int)pool_pressure(pool), POOL_PRESSURE_NONE);
+    (void)pool_tick(pool, SECOND);
+    ck_assert_int_eq((int)pool_pressure(pool), POOL_PRESSURE_HIGH);
+    device_free = 60 * MIB;
+    (void)pool_tick(pool, SECOND + 1); /* too soon to ask again */
+    ck_assert_int_eq((int)pool_pressure(pool), POOL_PRESSURE_HIGH);
+    (void)pool_tick(pool, 2 * SECOND);
+    ck_assert_int_eq((int)pool_pressure(pool), POOL_PRESSURE_NONE);
+    give(&a, 0, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(what_nobody_needed_for_a_while_goes_back)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    struct pool_options o = {
+        .limit = 256 * MIB, .streams = 1, .trim_age_ns = 8 * SECOND, .keep = 10 * MIB};
+    start_with(_i == 0, &o);
+    uint64_t now = 1000 * SECOND;
+    ck_assert_int_eq(take(60 * MIB, 0, false, &a), 0);
+    ck_assert_int_eq(take(20 * MIB, 0, false, &b), 0);
+    give(&b, 0, 0);
+    ck_assert_uint_eq(pool_tick(pool, now), 0); /* since when it is free is not known */
+    for (unsigned i = 1; i < 8; i++) {
+        ck_assert_uint_eq(pool_tick(pool, now + i * SECOND), 0);
+    }
+    ck_assert_int_eq(take(20 * MIB, 0, false, &b), 0); /* needed once: the time begins anew */
+    give(&b, 0, 0);
+    for (unsigned i = 8; i < 15; i++) {
+        ck_assert_uint_eq(pool_tick(pool, now + i * SECOND), 0);
+    }
+    for (unsigned i = 15; i < 19; i++) {
+        (void)pool_tick(pool, now + i * SECOND);
+    }
+    struct pool_stats s;
+    pool_stats(pool, &s);
+    ck_assert_uint_eq(s.size, 60 * MIB);
+    ck_assert_uint_eq(s.trimmed, 20 * MIB);
+    give(&a, 0, 0);
+    for (unsigned i = 19; i < 40; i++) {
+        (void)pool_tick(pool, now + i * SECOND);
+    }
+    pool_stats(pool, &s);
+    ck_assert_uint_eq(s.size, _i == 0 ? 10 * MIB : 0); /* a block goes as a whole */
+    stop();
+}
+END_TEST
+
+START_TEST(trimming_is_slow)
+{
+    struct pool_piece a;
+    struct pool_stats s;
+    struct pool_options o = {
+        .limit = 256 * MIB, .streams = 1, .trim_age_ns = SECOND, .trim_rate = 20 * MIB};
+    start_with(true, &o);
+    ck_assert_int_eq(take(200 * MIB, 0, false, &a), 0);
+    give(&a, 0, 0);
+    (void)pool_tick(pool, SECOND);
+    uint64_t at_once = 0;
+    for (unsigned i = 0; i < 20; i++) { /* two seconds in steps of a tenth */
+        uint64_t given = pool_tick(pool, 3 * SECOND + i * SECOND / 10);
+        at_once = given > at_once ? given : at_once;
+    }
+    pool_stats(pool, &s);
+    ck_assert_uint_le(at_once, 20 * MIB);
+    ck_assert_uint_ge(s.trimmed, 30 * MIB);
+    ck_assert_uint_le(s.trimmed, 60 * MIB);
+    stop();
+}
+END_TEST
+
+START_TEST(memory_is_taken_ahead)
+{
+    struct pool_piece a;
+    struct pool_stats s;
+    start(_i == 0, 64 * MIB);
+    ck_assert_int_eq(pool_warm(pool, 30 * MIB, &err), 0);
+    pool_stats(pool, &s);
+    ck_assert_uint_ge(s.size, 30 * MIB);
+    uint64_t calls = s.driver_calls;
+    ck_assert_int_eq(take(_i == 0 ? 30 * MIB : 2 * MIB, 0, false, &a), 0);
+    pool_stats(pool, &s);
+    ck_assert_uint_eq(s.driver_calls, calls);
+    ck_assert_int_eq(pool_warm(pool, UINT64_MAX, &err), 0); /* as much as it may have */
+    pool_stats(pool, &s);
+    ck_assert_uint_eq(s.size, 64 * MIB);
+    give(&a, 0, 0);
+    stop();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("pool's accounts");
+    TCase *t = tcase_create("quota");
+    tcase_add_loop_test(t, a_tenant_is_charged_what_it_keeps_from_others, 0, 2);
+    tcase_add_test(t, who_takes_from_a_slab_last_is_charged_for_its_slack);
+    tcase_add_test(t, the_hard_limit_counts_slabs_and_a_small_piece_fits_below_it);
+    tcase_add_loop_test(t, what_is_guaranteed_others_cannot_take, 0, 2);
+    tcase_add_test(t, what_is_guaranteed_is_kept_in_pages);
+    tcase_add_test(t, what_is_reserved_is_charged_before_it_is_there);
+    tcase_add_test(t, what_is_no_quota_is_refused);
+    tcase_add_test(t, who_is_above_its_soft_limit_goes_first);
+    tcase_add_test(t, a_refusal_says_what_helps);
+    tcase_add_test(t, pressure_rises_with_what_is_in_use);
+    tcase_add_test(t, the_devices_budget_counts);
+    tcase_add_loop_test(t, what_nobody_needed_for_a_while_goes_back, 0, 2);
+    tcase_add_test(t, trimming_is_slow);
+    tcase_add_loop_test(t, memory_is_taken_ahead, 0, 2);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
