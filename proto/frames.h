@@ -108,9 +108,15 @@ enum frame_ref_tag {
 
 /* ---- front to worker ------------------------------------------------------------------------ */
 
+/* tenant, here and below: the same number for the same tenant whatever front asks; 0: the daemon's
+ * own. What tenants leave in memory is kept apart by it. */
 /* Answered by W_BUFFER. zero: start as zeros. */
 #define MSG_F_BUFFER_CREATE(U, I, S, B, L)                                                         \
-    U(id, UINT64_MAX) U(size, UINT64_MAX) U(zero, 1) B(meta, FRAME_META_MAX)
+    U(id, UINT64_MAX)                                                                              \
+    U(size, UINT64_MAX)                                                                            \
+    U(zero, 1)                                                                                     \
+    B(meta, FRAME_META_MAX)                                                                        \
+    U(tenant, UINT64_MAX)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* Replaces what is attached; not answered. */
@@ -120,7 +126,7 @@ enum frame_ref_tag {
 #define MSG_F_BUFFER_SEAL(U, I, S, B, L) U(id, UINT64_MAX) U(size, UINT64_MAX)
 /* fd: memfd with the content. Creates, copies, keeps the descriptor, answers W_BUFFER. */
 #define MSG_F_BUFFER_RESTORE(U, I, S, B, L)                                                        \
-    U(id, UINT64_MAX) U(size, UINT64_MAX) B(meta, FRAME_META_MAX)
+    U(id, UINT64_MAX) U(size, UINT64_MAX) B(meta, FRAME_META_MAX) U(tenant, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
 #define MSG_F_MODULE_LOAD(U, I, S, B, L)                                                           \
     U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
@@ -133,7 +139,8 @@ enum frame_ref_tag {
     L(after, JOBREF, FRAME_AFTER_MAX)                                                              \
     L(temps, WTEMP, 1024)                                                                          \
     L(steps, WSTEP, 4096)                                                                          \
-    B(meta, FRAME_META_MAX)
+    B(meta, FRAME_META_MAX)                                                                        \
+    U(tenant, UINT64_MAX)
 /* The answer of this job was taken: forget it. keep: it was not, but its staging memory is needed:
  * stay aware that it ran. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX) U(keep, 1)

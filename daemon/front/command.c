@@ -41,7 +41,8 @@ void command_buffer_create(struct front *f, struct buffer *b)
         struct msg_f_buffer_create m = {.id = b->handle,
                                         .size = device_bytes(b),
                                         .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
-                                        .meta = capbuf_view(&meta)};
+                                        .meta = capbuf_view(&meta),
+                                        .tenant = tenant_key(b->tenant)};
         rc = link_send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e);
     }
     capbuf_finish(&meta);
@@ -118,8 +119,10 @@ void command_buffer_restore(struct front *f, struct buffer *b)
     int rc = meta_of_buffer(b, &meta, &e);
     if (rc == 0) {
         struct frame_fds fds = {.fd = {b->host_fd}, .count = 1};
-        struct msg_f_buffer_restore m = {
-            .id = b->handle, .size = device_bytes(b), .meta = capbuf_view(&meta)};
+        struct msg_f_buffer_restore m = {.id = b->handle,
+                                         .size = device_bytes(b),
+                                         .meta = capbuf_view(&meta),
+                                         .tenant = tenant_key(b->tenant)};
         rc = link_send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e);
     }
     capbuf_finish(&meta);

@@ -2,6 +2,7 @@
 
 #include "daemon/front/hazard.h"
 #include "daemon/front/meta.h"
+#include "daemon/front/tenant.h"
 
 #define MEASURED_MAX (16u * 1024u * 1024u) /* beyond it the size is not told */
 #define AFTER_BYTES  (3u + 10u * HAZARD_AFTER_MAX)
@@ -94,6 +95,7 @@ int job_frame_build(const struct job *j, struct job_frame *b, struct msg_f_job *
             .temps = proto_list_of(&b->temps, j->work.temp_count),
             .steps = proto_list_of(&b->steps, j->work.step_count),
             .meta = capbuf_view(&b->meta),
+            .tenant = tenant_key(j->tenant),
         };
     }
     return rc;

@@ -43,6 +43,11 @@ void tenant_destroy_all(struct tenant **table)
     }
 }
 
+uint64_t tenant_key(const struct tenant *t)
+{
+    return t != NULL ? (uint64_t)t->uid + 1 : 0;
+}
+
 unsigned tenant_strike(struct tenant *t, struct hash kernel)
 {
     struct strike *s = NULL;

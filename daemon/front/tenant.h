@@ -35,6 +35,9 @@ struct tenant {
 struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
 void tenant_destroy_all(struct tenant **table);
 
+/* What workers know it by: the same in every front. NULL, the daemon's own: 0. */
+uint64_t tenant_key(const struct tenant *t);
+
 unsigned tenant_strike(struct tenant *t, struct hash kernel); /* how many it has now */
 bool tenant_quarantined(const struct tenant *t, struct hash kernel);
 

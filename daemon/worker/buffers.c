@@ -36,28 +36,30 @@ void buffers_finish(struct buffers *t)
     }
 }
 
-int buffer_create(struct buffers *t, uint64_t id, uint64_t size, struct bytes meta,
-                  struct buffer **ret_buffer, struct err *e)
+int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
+                  struct err *e)
 {
     struct buffer *b = NULL;
-    HASH_FIND(hh, t->by_id, &id, sizeof id, b);
+    HASH_FIND(hh, t->by_id, &ask->id, sizeof ask->id, b);
     if (b != NULL) {
-        return err_set(e, ERR_EXISTS, "buffer %" PRIu64, id);
+        return err_set(e, ERR_EXISTS, "buffer %" PRIu64, ask->id);
     }
     if (HASH_COUNT(t->by_id) >= BUFFERS_MAX) {
         return err_set(e, ERR_LIMIT, "a worker holds at most %u buffers", BUFFERS_MAX);
     }
     b = calloc(1, sizeof *b);
     if (b == NULL) {
-        return err_set(e, ERR_NOMEM, "buffer %" PRIu64, id);
+        return err_set(e, ERR_NOMEM, "buffer %" PRIu64, ask->id);
     }
-    *b = (struct buffer){.id = id, .size = size, .sealed_fd = -1};
-    int rc = size > 0 ? memory_alloc(t->memory, size, &b->piece, e) : 0;
+    *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
+    const struct memory_ask wanted = {
+        .size = ask->size, .tenant = ask->tenant, .stream = memory_service(t->memory)};
+    int rc = ask->size > 0 ? memory_alloc(t->memory, &wanted, &b->piece, e) : 0;
     if (rc != 0) {
         free(b);
-        return err_wrap(e, "buffer of %" PRIu64 " bytes", size);
+        return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
     }
-    buffer_set_meta(b, meta);
+    buffer_set_meta(b, ask->meta);
     HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
     *ret_buffer = b;
     return 0;

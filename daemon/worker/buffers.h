@@ -19,6 +19,7 @@
 struct buffer {
     uint64_t id;
     uint64_t size;                  /* bytes */
+    uint64_t tenant;                /* as the front names it */
     struct memory_piece piece;      /* none when size is 0 */
     int sealed_fd;                  /* owned: its host copy, -1 if it is not sealed */
     unsigned uses;                  /* jobs and transfers that refer to it */
@@ -37,8 +38,16 @@ struct buffers {
 
 void buffers_init(struct buffers *t, struct memory *memory);
 void buffers_finish(struct buffers *t); /* idle */
-int buffer_create(struct buffers *t, uint64_t id, uint64_t size, struct bytes meta,
-                  struct buffer **ret_buffer, struct err *e);
+struct buffer_ask {
+    uint64_t id;
+    uint64_t size; /* bytes */
+    uint64_t tenant;
+    struct bytes meta;
+};
+
+/* Its memory may be dirty: transfer_start clears it. */
+int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
+                  struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
 void buffer_unseal(struct buffer *b); /* lets go of the host copy, if there is one */
 void buffer_set_meta(struct buffer *b, struct bytes meta); /* at most FRAME_META_MAX */

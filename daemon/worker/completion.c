@@ -106,6 +106,10 @@ static void finish(struct completion *c, struct job *j)
     DL_DELETE(c->first, j);
     c->count--;
     j->finished = true;
+    memory_passed(&c->x->scope.device->memory, &j->end);
+    if (j->e.code == 0 && j->mark_count > 0) {
+        job_temps_cleaned(j);
+    }
     job_release(&c->x->scope, j);
     c->callbacks.done(c->data, j);
 }

@@ -80,10 +80,13 @@ static int self_check(struct device *dev, struct err *e)
     if (host == NULL) {
         return err_set(e, ERR_NOMEM, "%u bytes for the check of the device", 2 * CHECK_BYTES);
     }
-    int rc = memory_alloc(&dev->memory, CHECK_BYTES, &piece, e);
+    const struct memory_ask ask = {.size = CHECK_BYTES, .stream = memory_service(&dev->memory)};
+    int rc = memory_alloc(&dev->memory, &ask, &piece, e);
     if (rc == 0) {
         rc = copy_round(dev, piece.ref, host, host + CHECK_BYTES, e);
         if (rc == 0) { /* else a copy may still run: the process ends with its memory in place */
+            /* the check's own bytes are in it */
+            memory_cleaned(&piece);
             memory_free(&dev->memory, &piece);
         }
     }
@@ -103,6 +106,7 @@ static int streams_open(struct device *dev, unsigned wanted, struct err *e)
     count = count >= DEVICE_STREAMS_MAX ? DEVICE_STREAMS_MAX - 1 : count;
     dev->urgent = 1;
     int rc = dev->b->stream->create(dev->d, 0, &dev->service, e);
+    rc = rc == 0 ? dev->b->stream->create(dev->d, 0, &dev->scrub, e) : rc;
     while (rc == 0 && dev->stream_count < count + dev->urgent) {
         int priority = dev->stream_count < count ? 0 : 1;
         rc = dev->b->stream->create(dev->d, priority, &dev->stream[dev->stream_count], e);
@@ -117,8 +121,18 @@ static int open_parts(struct device *dev, const struct device_options *options, 
     dev->wakes = dev->b->device->wakes(dev->d);
     uint64_t limit = options->memory_limit != 0 ? options->memory_limit
                                                 : dev->info.memory - dev->info.memory / 16;
-    int rc = memory_init(&dev->memory, dev->b, dev->d, limit, dev->info.max_alloc, e);
-    rc = rc == 0 ? streams_open(dev, options->streams, e) : rc;
+    struct backend_stream *all[DEVICE_STREAMS_MAX + 1];
+    int rc = streams_open(dev, options->streams, e);
+    if (rc == 0) {
+        memcpy(all, dev->stream, dev->stream_count * sizeof all[0]);
+        all[dev->stream_count] = dev->service;
+        const struct memory_device on = {.b = dev->b,
+                                         .d = dev->d,
+                                         .stream = all,
+                                         .streams = dev->stream_count + 1,
+                                         .scrub = dev->scrub};
+        rc = memory_init(&dev->memory, &on, limit, dev->info.max_alloc, e);
+    }
     return rc == 0 ? self_check(dev, e) : rc;
 }
 
@@ -146,13 +160,16 @@ void device_close(struct device *dev)
     if (dev->d == NULL) {
         return;
     }
+    memory_finish(&dev->memory);
     while (dev->stream_count > 0) {
         dev->b->stream->destroy(dev->stream[--dev->stream_count]);
     }
     if (dev->service != NULL) {
         dev->b->stream->destroy(dev->service);
     }
-    memory_finish(&dev->memory);
+    if (dev->scrub != NULL) {
+        dev->b->stream->destroy(dev->scrub);
+    }
     dev->b->device->close(dev->d);
     dev->d = NULL;
 }

@@ -12,7 +12,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/worker/memory.h"
 
-#define DEVICE_STREAMS_MAX 16u
+#define DEVICE_STREAMS_MAX (POOL_STREAMS - 1) /* for jobs; the pool knows that for service, too */
 
 struct device_options {
     const char *backend;
@@ -34,6 +34,7 @@ struct device {
     unsigned stream_count;
     unsigned urgent;                /* the last so many of them are of a higher priority */
     struct backend_stream *service; /* for zeroing, sealing and restoring buffers */
+    struct backend_stream *scrub;   /* for zeroing new memory */
     bool wakes;
 };
 

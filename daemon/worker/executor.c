@@ -156,6 +156,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
     struct device *dev = x->scope.device;
     unsigned step = 0;
     int rc = wait_all(x, j, &j->e);
+    rc = rc == 0 ? job_temps_clear(&x->scope, j, &j->e) : rc;
     rc = rc == 0 ? enqueue_steps(x, j, msg, &step, &j->e) : rc;
     if (device_is_lost(rc)) {
         *e = j->e;
@@ -167,5 +168,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
         e->code = ERR_DEVICE_LOST;
         return err_wrap(e, "marking the end of job %" PRIu64, j->id);
     }
+    memory_mark(&dev->memory, j->stream, j->mark[j->mark_count - 1].marker, &j->end);
+    job_temps_leave(&x->scope, j);
     return 0;
 }

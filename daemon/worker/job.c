@@ -312,14 +312,40 @@ static bool room_make(struct job *j, const struct msg_f_job *msg)
 static int temps_alloc(const struct job_scope *scope, struct job *j, struct err *e)
 {
     for (unsigned i = 0; i < j->temp_count; i++) {
-        int rc = j->temp_sizes[i] == 0
-                     ? 0
-                     : memory_alloc(&scope->device->memory, j->temp_sizes[i], &j->temps[i], e);
+        const struct memory_ask ask = {
+            .size = j->temp_sizes[i], .tenant = j->tenant, .stream = j->stream};
+        int rc = ask.size == 0 ? 0 : memory_alloc(&scope->device->memory, &ask, &j->temps[i], e);
         if (rc != 0) {
             return err_wrap(e, "temporary %u of %" PRIu64 " bytes", i, j->temp_sizes[i]);
         }
     }
     return 0;
+}
+
+int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < j->temp_count; i++) {
+        rc = memory_clear(&scope->device->memory, &j->temps[i], j->stream, e);
+    }
+    return rc == 0 ? 0 : err_wrap(e, "zeroing temporaries");
+}
+
+/* What is being zeroed stays: whether it was, the job's end tells. */
+void job_temps_leave(const struct job_scope *scope, struct job *j)
+{
+    for (unsigned i = 0; i < j->temp_count; i++) {
+        if (j->temps[i].ref.block != NULL && !j->temps[i].dirty) {
+            memory_free_at(&scope->device->memory, &j->temps[i], &j->end);
+        }
+    }
+}
+
+void job_temps_cleaned(struct job *j)
+{
+    for (unsigned i = 0; i < j->temp_count; i++) {
+        memory_cleaned(&j->temps[i]);
+    }
 }
 
 int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struct job **ret_job,
@@ -336,6 +362,7 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
     }
     j->id = msg->job;
     j->stream = (unsigned)msg->stream;
+    j->tenant = msg->tenant;
     j->e = ERR_INIT;
     j->meta_size = (uint16_t)msg->meta.size;
     if (msg->meta.size > 0) {

@@ -26,6 +26,7 @@ struct job_mark {
 
 struct job {
     uint64_t id;
+    uint64_t tenant; /* as the front names it */
     unsigned stream;
     bool finished;
     bool gone;               /* finished, and its staging memory is used by others */
@@ -44,6 +45,7 @@ struct job {
 
     struct job_mark mark[JOB_MARKERS]; /* the last one is the end */
     unsigned mark_count;
+    struct timeline_point end;
     bool writes;              /* something that changes a resident buffer was enqueued */
     uint64_t added_ns;        /* when completion began to ask for it */
     bool armed;               /* the device was told to call at its end */
@@ -69,6 +71,12 @@ struct job_scope {
  * nothing is held and e names step and argument. */
 int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struct job **ret_job,
                struct err *e);
+/* Zeros on their way into temporaries that may hold another tenant's bytes, before its steps. */
+int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e);
+/* It is enqueued, its end marked: what follows on the device may have its temporaries. */
+void job_temps_leave(const struct job_scope *scope, struct job *j);
+/* All of it was done. */
+void job_temps_cleaned(struct job *j);
 /* Gives back temporaries, buffers, modules and markers; what the ledger keeps stays. */
 void job_release(const struct job_scope *scope, struct job *j);
 void job_destroy(struct job *j); /* released; NULL is accepted */

@@ -1,8 +1,17 @@
 #include "daemon/worker/memory.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
 #include "proto/frames.h"
 
-#define CHUNK_BYTES (2u << 20) /* what smaller requests share */
+#define CHUNK_BYTES (2u << 20)           /* what smaller requests share */
+#define SCRUB_BYTES (UINT64_C(16) << 20) /* more new memory than that is not waited for */
+#define SCRUB_NS    (2 * NS_PER_S)
+/* The number of all who came when the others were given out: they have no memory of their own. */
+#define TENANT_REST (POOL_TENANTS - 1)
 
 static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *e)
 {
@@ -70,11 +79,127 @@ static int pages_access(void *user, void *range, uint64_t at, uint64_t bytes, st
     return m->b->pages->access(m->d, range, at, bytes, e);
 }
 
+/* ---- zeroing ---------------------------------------------------------------------------------*/
+
+int memory_clear(struct memory *m, const struct memory_piece *piece, unsigned stream, struct err *e)
+{
+    static const uint8_t ZEROS[16];
+    return !piece->dirty ? 0
+                         : m->b->stream->fill(m->stream[stream], piece->ref, ZEROS, sizeof ZEROS,
+                                              piece->pool.size, e);
+}
+
+/* The end of a command on the stream that only new memory is zeroed on. */
+static int scrub_wait(struct memory *m, struct backend_marker *marker, struct err *e)
+{
+    const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
+    uint64_t until = clock_now_ns() + SCRUB_NS;
+    enum backend_state state = m->b->marker->state(marker, e);
+    while (state != BACKEND_DONE && state != BACKEND_FAILED && clock_now_ns() < until) {
+        (void)nanosleep(&pause, NULL);
+        state = m->b->marker->state(marker, e);
+    }
+    if (state == BACKEND_DONE || state == BACKEND_FAILED) {
+        return state == BACKEND_DONE ? 0 : e->code;
+    }
+    m->hung = true; /* it may still run, wherever the memory goes */
+    return err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end");
+}
+
+/* What is new may hold anybody's bytes. A source may take it back at any time, so this waits: some
+ * microseconds, on a stream with nothing else on it. Where it fails, or is much, the memory is
+ * given out as dirty and zeroed in the order of streams. */
+static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
+{
+    struct memory *m = user;
+    static const uint8_t ZEROS[16];
+    struct backend_marker *marker = NULL;
+    const struct backend_ref ref = {.block = range, .offset = at};
+    struct err why = ERR_INIT;
+    if (bytes > SCRUB_BYTES) {
+        return ERR_LIMIT;
+    }
+    int rc = m->b->stream->fill(m->scrub, ref, ZEROS, sizeof ZEROS, bytes, &why);
+    if (rc == 0) {
+        rc = m->b->stream->mark(m->scrub, &marker, &why);
+        m->hung = m->hung || rc != 0;
+    }
+    rc = rc == 0 ? m->b->stream->flush(m->scrub, &why) : rc;
+    rc = rc == 0 ? scrub_wait(m, marker, &why) : rc;
+    if (marker != NULL) {
+        m->b->marker->release(marker);
+    }
+    if (rc != 0 && e != NULL) {
+        *e = why;
+    }
+    return rc;
+}
+
+int memory_hung(const struct memory *m, struct err *e)
+{
+    return m->hung ? err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end") : 0;
+}
+
+/* ---- streams and tenants ---------------------------------------------------------------------*/
+
+unsigned memory_service(const struct memory *m)
+{
+    return m->streams - 1;
+}
+
+void memory_mark(struct memory *m, unsigned stream, struct backend_marker *marker,
+                 struct timeline_point *point)
+{
+    timeline_add(&m->timeline, stream, marker, point);
+}
+
+void memory_passed(struct memory *m, struct timeline_point *point)
+{
+    uint64_t done = timeline_pass(&m->timeline, point);
+    if (done != 0) {
+        pool_advance(m->pool, point->stream, done);
+    }
+}
+
+static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e)
+{
+    struct memory *m = user;
+    struct backend_marker *marker = timeline_marker(&m->timeline, on, seq);
+    return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
+}
+
+/* Numbers are not given twice: pages remember them. The daemon's own jobs show nobody anything and
+ * leave no secrets: they share a number with the first tenant. */
+static unsigned tenant_number(struct memory *m, uint64_t key)
+{
+    struct memory_tenant *t = NULL;
+    if (key == 0) {
+        return 0;
+    }
+    HASH_FIND(hh, m->tenants, &key, sizeof key, t);
+    if (t != NULL) {
+        return t->number;
+    }
+    unsigned number = HASH_COUNT(m->tenants);
+    t = number < TENANT_REST ? calloc(1, sizeof *t) : NULL;
+    if (t == NULL) {
+        return TENANT_REST;
+    }
+    *t = (struct memory_tenant){.key = key, .number = number};
+    HASH_ADD(hh, m->tenants, key, sizeof t->key, t);
+    return number;
+}
+
+/* ---- pieces ----------------------------------------------------------------------------------*/
+
 /* Pages where the device has them: then no request fails for want of memory in one piece. */
-int memory_init(struct memory *m, const struct backend *b, struct backend_device *d, uint64_t limit,
+int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit,
                 uint64_t max_alloc, struct err *e)
 {
-    *m = (struct memory){.b = b, .d = d};
+    const struct backend *b = on->b;
+    struct backend_device *d = on->d;
+    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .scrub = on->scrub};
+    memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
     uint64_t page = b->pages != NULL ? b->pages->page_bytes(d) : 0;
     m->pages = (struct pool_pages){.page_bytes = page,
                                    .reserve = range_reserve,
@@ -86,36 +211,68 @@ int memory_init(struct memory *m, const struct backend *b, struct backend_device
                                    .access = pages_access};
     m->blocks = (struct pool_blocks){
         .alloc = block_alloc, .free = block_free, .max_block = max_alloc, .chunk = CHUNK_BYTES};
-    const struct pool_source source = {
-        .user = m, .pages = page != 0 ? &m->pages : NULL, .blocks = page != 0 ? NULL : &m->blocks};
-    const struct pool_options options = {.limit = limit, .streams = 1};
+    const struct pool_source source = {.user = m,
+                                       .clear = clear_new,
+                                       .pages = page != 0 ? &m->pages : NULL,
+                                       .blocks = page != 0 ? NULL : &m->blocks,
+                                       .wait = stream_wait};
+    const struct pool_options options = {.limit = limit, .streams = on->streams};
     return pool_create(&source, &options, &m->pool, e);
+}
+
+static void tenants_finish(struct memory *m)
+{
+    struct memory_tenant *t;
+    struct memory_tenant *next;
+    HASH_ITER(hh, m->tenants, t, next)
+    {
+        HASH_DEL(m->tenants, t);
+        free(t);
+    }
 }
 
 void memory_finish(struct memory *m)
 {
     pool_destroy(m->pool);
     m->pool = NULL;
+    tenants_finish(m);
 }
 
-int memory_alloc(struct memory *m, uint64_t size, struct memory_piece *ret_piece, struct err *e)
+int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
+                 struct err *e)
 {
     struct memory_piece piece = {.ref = {.block = NULL}};
-    const struct pool_ask ask = {.size = size};
-    int rc = pool_alloc(m->pool, &ask, &piece.pool, e);
+    const struct pool_ask wanted = {
+        .size = ask->size, .stream = ask->stream, .tenant = tenant_number(m, ask->tenant)};
+    int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
     if (rc == 0) {
         piece.ref = (struct backend_ref){.block = piece.pool.range, .offset = piece.pool.offset};
+        piece.dirty = piece.pool.foreign || wanted.tenant == TENANT_REST;
         *ret_piece = piece;
     }
     return rc;
 }
 
+void memory_cleaned(struct memory_piece *piece)
+{
+    piece->dirty = false;
+    piece->pool.foreign = false;
+}
+
+/* What was not cleaned stays what it was: the pool remembers. */
 void memory_free(struct memory *m, struct memory_piece *piece)
 {
     if (piece->ref.block != NULL) {
         (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
-        piece->ref.block = NULL;
     }
+    piece->ref.block = NULL;
+}
+
+void memory_free_at(struct memory *m, struct memory_piece *piece,
+                    const struct timeline_point *point)
+{
+    (void)pool_free(m->pool, &piece->pool, point->stream, point->seq, NULL);
+    piece->ref.block = NULL;
 }
 
 void memory_trim(struct memory *m)

@@ -1,37 +1,99 @@
 /*
- * Device memory of this worker: the pool over the back end's pages or blocks. Thread: the loop's.
+ * Device memory of this worker: the pool over the back end's pages or blocks, with the device's
+ * streams and the tenants whose bytes may lie in it. Thread: the loop's.
+ *
+ * Streams are numbered as the pool knows them: those for jobs from 0 on, then the service stream.
+ * Memory is freed at a point of a stream and used by later commands of it at once; those of others
+ * wait for that point on the device, not here.
+ *
+ * No tenant reads what another left, nor what was in memory that is new: that is zeroed when it
+ * comes. A piece that may hold others' bytes comes `dirty`: who takes it has it zeroed, as a whole,
+ * before its tenant's commands, and says so when that is done (memory_cleaned). What was not
+ * cleaned is dirty for the next one, too. Host memory needs none of this: staging and host copies
+ * are written from end to end before anybody reads them.
  */
 #ifndef WORKER_MEMORY_H
 #define WORKER_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <uthash.h>
 
 #include "common/err.h"
 #include "daemon/backend/backend.h"
 #include "daemon/pool/pool.h"
+#include "daemon/worker/timeline.h"
+
+/* The front's name for a tenant (0: its own work) and the pool's number for it. */
+struct memory_tenant {
+    uint64_t key;
+    unsigned number;
+    UT_hash_handle hh;
+};
 
 struct memory {
     struct pool *pool;       /* owned */
     struct pool_pages pages; /* what the pool draws on: one of the two */
     struct pool_blocks blocks;
     const struct backend *b;
-    struct backend_device *d; /* not owned */
+    struct backend_device *d;                    /* not owned */
+    struct backend_stream *stream[POOL_STREAMS]; /* not owned; the last one is for service */
+    unsigned streams;
+    struct backend_stream *scrub; /* not owned */
+    bool hung;                    /* zeroing new memory did not end */
+    struct timeline timeline;
+    struct memory_tenant *tenants; /* owned, uthash */
 };
 
 struct memory_piece {
     struct backend_ref ref; /* block NULL: none */
     struct pool_piece pool;
+    bool dirty; /* may hold another tenant's bytes */
+};
+
+struct memory_ask {
+    uint64_t size;   /* bytes, > 0 */
+    uint64_t tenant; /* as the front names it */
+    unsigned stream; /* that uses it first */
 };
 
 struct msg_w_pool;
 
-int memory_init(struct memory *m, const struct backend *b, struct backend_device *d, uint64_t limit,
+/* What it works on; copied, the streams must live longer. */
+struct memory_device {
+    const struct backend *b;
+    struct backend_device *d;
+    struct backend_stream *const *stream; /* of jobs, then that for service */
+    unsigned streams;                     /* 2 … POOL_STREAMS */
+    struct backend_stream *scrub;         /* for new memory alone */
+};
+
+int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit,
                 uint64_t max_alloc, struct err *e);
-void memory_finish(struct memory *m); /* all pieces are free; may be called before init */
-/* size > 0. ERR_DEVICE_MEMORY with what was wanted and what is free. */
-int memory_alloc(struct memory *m, uint64_t size, struct memory_piece *ret_piece, struct err *e);
+void memory_finish(struct memory *m); /* idle, all pieces are free; may be called before init */
+unsigned memory_service(const struct memory *m); /* the number of the service stream */
+
+/* ERR_DEVICE_MEMORY with what was wanted and what is free. */
+int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
+                 struct err *e);
+/* Puts zeros into all of a dirty piece, in the order of a stream. */
+int memory_clear(struct memory *m, const struct memory_piece *piece, unsigned stream,
+                 struct err *e);
+void memory_cleaned(struct memory_piece *piece); /* nothing of others is left in it */
 /* All commands on it have completed. A piece that is none is allowed. */
 void memory_free(struct memory *m, struct memory_piece *piece);
+/* Its last command is before a point that is on the timeline. A dirty piece cannot go so. */
+void memory_free_at(struct memory *m, struct memory_piece *piece,
+                    const struct timeline_point *point);
+
+/* The end of what was enqueued on a stream. */
+void memory_mark(struct memory *m, unsigned stream, struct backend_marker *marker,
+                 struct timeline_point *point);
+void memory_passed(struct memory *m, struct timeline_point *point); /* its marker is settled */
+
+/* < 0: what was to zero new memory hangs: the worker is to end. */
+int memory_hung(const struct memory *m, struct err *e);
+
 void memory_trim(struct memory *m); /* gives cached blocks back to the device */
 void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats);
 

@@ -72,6 +72,10 @@ static bool ask_device(void *data)
     struct server *s = data;
     transfers_poll(&s->transfers);
     completion_poll(&s->completion, clock_now_ns());
+    struct err e = ERR_INIT;
+    if (memory_hung(&s->device.memory, &e) != 0) {
+        end_lost(s, e.text);
+    }
     return !server_idle(s);
 }
 
@@ -85,11 +89,13 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
     struct buffer *b = NULL;
     (void)fds;
     int rc = proto_decode(&schema_msg_f_buffer_create, frame, &msg, e);
-    rc = rc == 0 ? buffer_create(&s->buffers, msg.id, msg.size, msg.meta, &b, e) : rc;
+    const struct buffer_ask ask = {
+        .id = msg.id, .size = msg.size, .tenant = msg.tenant, .meta = msg.meta};
+    rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
     if (rc != 0) {
         return rc;
     }
-    if (msg.zero == 0 || msg.size == 0) {
+    if ((msg.zero == 0 && !b->piece.dirty) || msg.size == 0) {
         struct err ok = ERR_INIT;
         return answer_buffer(&s->channel, msg.id, &ok, e);
     }
@@ -189,7 +195,9 @@ static int on_buffer_restore(struct server *s, struct bytes frame, struct frame_
     struct buffer *b = NULL;
     int rc = proto_decode(&schema_msg_f_buffer_restore, frame, &msg, e);
     rc = rc == 0 ? host_take(fds, msg.size, false, &host, e) : rc;
-    rc = rc == 0 ? buffer_create(&s->buffers, msg.id, msg.size, msg.meta, &b, e) : rc;
+    const struct buffer_ask ask = {
+        .id = msg.id, .size = msg.size, .tenant = msg.tenant, .meta = msg.meta};
+    rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, e) : rc;
     if (rc != 0 && b != NULL) {
         buffer_free(&s->buffers, b);

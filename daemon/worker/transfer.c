@@ -10,14 +10,19 @@ void transfers_init(struct transfers *t, struct device *device, struct buffers *
     *t = (struct transfers){.device = device, .buffers = buffers, .done = done, .data = data};
 }
 
+/* All of the piece, so that the pattern fits. */
 static int zero(struct device *dev, const struct buffer *b, struct err *e)
 {
     static const uint8_t ZEROS[16];
-    size_t pattern = sizeof ZEROS;
-    while (b->size % pattern != 0) {
-        pattern /= 2;
-    }
-    return dev->b->stream->fill(dev->service, b->piece.ref, ZEROS, pattern, b->size, e);
+    return dev->b->stream->fill(dev->service, b->piece.ref, ZEROS, sizeof ZEROS, b->piece.pool.size,
+                                e);
+}
+
+static int restore(struct device *dev, const struct buffer *b, const struct memfd *host,
+                   struct err *e)
+{
+    int rc = memory_clear(&dev->memory, &b->piece, memory_service(&dev->memory), e);
+    return rc == 0 ? dev->b->stream->write(dev->service, b->piece.ref, host->data, b->size, e) : rc;
 }
 
 static int enqueue(struct device *dev, enum transfer_kind kind, const struct buffer *b,
@@ -29,7 +34,7 @@ static int enqueue(struct device *dev, enum transfer_kind kind, const struct buf
     case TRANSFER_SEAL:
         return dev->b->stream->read(dev->service, host->data, b->piece.ref, b->size, e);
     default:
-        return dev->b->stream->write(dev->service, b->piece.ref, host->data, b->size, e);
+        return restore(dev, b, host, e);
     }
 }
 
@@ -68,6 +73,7 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
         x->host = *host;
         *host = MEMFD_NONE;
     }
+    memory_mark(&t->device->memory, memory_service(&t->device->memory), x->marker, &x->point);
     buffer_use(b);
     if (kind != TRANSFER_SEAL) {
         b->filling = x->marker;
@@ -99,10 +105,14 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
 {
     struct buffer *b = x->buffer;
     DL_DELETE(t->first, x);
+    memory_passed(&t->device->memory, &x->point);
     t->device->b->marker->release(x->marker);
     if (x->kind != TRANSFER_SEAL) {
         b->filling = NULL;
         b->broken = e->code != 0;
+        if (!b->broken) {
+            memory_cleaned(&b->piece);
+        }
     }
     if (x->kind != TRANSFER_ZERO && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
         keep_host(x);

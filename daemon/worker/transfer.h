@@ -17,6 +17,7 @@ struct transfer {
     bool superseded;       /* a seal that was asked for again: nobody waits for this one */
     struct memfd host;     /* seal, restore */
     struct backend_marker *marker;
+    struct timeline_point point;
     struct transfer *prev, *next;
 };
 

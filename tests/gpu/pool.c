@@ -28,7 +28,9 @@ struct way {
 
 static void ours_alloc(struct way *w, unsigned slot, uint64_t bytes)
 {
-    must_ok(memory_alloc(w->memory, bytes, &w->piece[slot], e));
+    const struct memory_ask ask = {.size = bytes};
+    must_ok(memory_alloc(w->memory, &ask, &w->piece[slot], e));
+    memory_cleaned(&w->piece[slot]); /* there is one tenant */
 }
 
 static void ours_free(struct way *w, unsigned slot)
@@ -135,7 +137,13 @@ void item_pool(void)
     direct_open(&d);
     bench_open(&b, "");
     uint64_t limit = b.info.memory / 2 < BUDGET ? b.info.memory / 2 : BUDGET;
-    must_ok(memory_init(&memory, b.b, b.device, limit, b.info.max_alloc, e));
+    struct backend_stream *stream[3]; /* a job's, for service, for new memory */
+    for (unsigned i = 0; i < 3; i++) {
+        must_ok(b.b->stream->create(b.device, 0, &stream[i], e));
+    }
+    const struct memory_device on = {
+        .b = b.b, .d = b.device, .stream = stream, .streams = 2, .scrub = stream[2]};
+    must_ok(memory_init(&memory, &on, limit, b.info.max_alloc, e));
     ours.d = driver.d = &d;
     ours.memory = &memory;
     record_begin(&r, "pool");
@@ -156,6 +164,9 @@ void item_pool(void)
     (void)record_end(&r);
     driver_keeps(&d, 0);
     memory_finish(&memory);
+    for (unsigned i = 0; i < 3; i++) {
+        b.b->stream->destroy(stream[i]);
+    }
     bench_close(&b);
     direct_close(&d);
 }

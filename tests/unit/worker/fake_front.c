@@ -161,8 +161,11 @@ void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, voi
 
 int fake_buffer(struct fake *f, uint64_t id, uint64_t size, bool zero)
 {
-    struct msg_f_buffer_create msg = {
-        .id = id, .size = size, .zero = zero, .meta = bytes_str("meta of a buffer")};
+    struct msg_f_buffer_create msg = {.id = id,
+                                      .size = size,
+                                      .zero = zero,
+                                      .meta = bytes_str("meta of a buffer"),
+                                      .tenant = f->tenant};
     struct msg_w_buffer answer;
     fake_send(f, &schema_msg_f_buffer_create, &msg, -1);
     fake_expect(f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
@@ -246,6 +249,7 @@ void draft_send(struct job_draft *d, struct fake *f)
     d->msg.after = proto_list_of(&d->after, d->after_count);
     d->msg.temps = proto_list_of(&d->temps, d->temp_count);
     d->msg.steps = proto_list_of(&d->steps, d->step_count);
+    d->msg.tenant = f->tenant;
     fake_send(f, &schema_msg_f_job, &d->msg, -1);
     capbuf_finish(&d->after);
     capbuf_finish(&d->temps);

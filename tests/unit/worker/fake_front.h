@@ -22,6 +22,7 @@ struct fake {
     bool absent; /* it sent W_ABSENT instead of W_READY */
     char arch[129];
     uint64_t streams;
+    uint64_t tenant;                /* whose buffers and jobs are sent */
     uint8_t frame[FRAME_MAX_BYTES]; /* the last one received */
     size_t size;
     struct frame_fds fds;

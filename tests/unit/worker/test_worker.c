@@ -560,7 +560,7 @@ START_TEST(a_failure_is_its_own)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    start_scripted(&f, "fill:2=fail");
+    start_scripted(&f, "fill:3=fail");
     ck_assert(!f.absent);
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
     for (unsigned i = 1; i <= 4; i++) {
@@ -583,7 +583,7 @@ END_TEST
 static const struct {
     const char *script;
     int code;
-} LOST[] = {{"fill:1=fault", ERR_KERNEL_FAULT}, {"fill:1=lost", ERR_DEVICE_LOST}};
+} LOST[] = {{"fill:2=fault", ERR_KERNEL_FAULT}, {"fill:2=lost", ERR_DEVICE_LOST}};
 
 START_TEST(a_lost_device_ends_the_worker)
 {
@@ -600,15 +600,15 @@ START_TEST(a_lost_device_ends_the_worker)
 }
 END_TEST
 
-/* The first marker is that of the check while the device is opened. A copy that was begun and has
- * no marker is never known to be over: nothing of it may be used again. */
+/* The first two markers are of zeroing and of the check while the device is opened. A copy that was
+ * begun and has no marker is never known to be over: nothing of it may be used again. */
 START_TEST(a_copy_without_a_marker_ends_the_worker)
 {
     struct fake f;
     struct err e = ERR_INIT;
     struct msg_w_buffer answer;
     struct memfd host = MEMFD_NONE;
-    start_scripted(&f, "mark:2=fail");
+    start_scripted(&f, "mark:3=fail");
     ck_assert(!f.absent);
     if (_i == 0) {
         ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), ERR_DEVICE_LOST);
@@ -646,7 +646,7 @@ START_TEST(a_hanging_job_is_told_of)
     struct fake f;
     struct job_draft d;
     struct msg_w_started started;
-    start_scripted(&f, "fill:1=hang");
+    start_scripted(&f, "fill:2=hang");
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
     draft_fill_zero(&d, 1, 0, 0);
     draft_send(&d, &f);
@@ -662,7 +662,7 @@ START_TEST(a_job_without_steps_needs_no_device)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    start_scripted(&f, "fill:1=hang");
+    start_scripted(&f, "fill:2=hang");
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
     draft_fill_zero(&d, 1, 0, 0);
     draft_send(&d, &f);
@@ -700,12 +700,76 @@ START_TEST(what_cannot_be_zeroed_is_no_buffer)
 {
     struct fake f;
     struct job_draft d;
-    start_scripted(&f, "fill:1=fail");
+    start_scripted(&f, "fill:2=fail");
     ck_assert_int_lt(fake_buffer(&f, 1, 4096, true), 0);
     draft_fill_zero(&d, 1, 0, 0);
     draft_send(&d, &f);
     ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_BAD_HANDLE);
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+#define CANARY_BYTES 900000u
+#define CANARY_KEPT  16u
+
+static const char *const SOURCES[] = {"speed=0,pages=on", "speed=0,pages=off"};
+static const unsigned CANARY_ROUNDS[] = {10000, 2000};
+
+/* A tenant's byte or zero, nothing else. */
+static void check_canary(const struct fake *f, uint64_t from, uint64_t bytes, unsigned round)
+{
+    const uint8_t *at = f->output.data + from;
+    uint64_t i = 0;
+    while (i < bytes && (at[i] == 0 || at[i] == f->tenant)) {
+        i++;
+    }
+    ck_assert_msg(i == bytes, "round %u: tenant %u reads %u at %u of %u", round,
+                  (unsigned)f->tenant, at[i], (unsigned)i, (unsigned)bytes);
+}
+
+/* Looks at a new buffer and a new temporary, then leaves the tenant's mark in all of them. */
+static void canary_job(struct fake *f, unsigned round, uint64_t bytes, uint64_t temp)
+{
+    struct job_draft d;
+    const uint8_t mark = (uint8_t)f->tenant;
+    draft_init(&d, round, round % 2);
+    uint64_t t = draft_temp(&d, temp);
+    draft_move(&d, OP_READ, ref_buffer(round, 0, bytes), 0);
+    draft_move(&d, OP_READ, ref_temp(t, temp), CANARY_BYTES);
+    draft_fill(&d, ref_buffer(round, 0, bytes), &mark, 1);
+    draft_fill(&d, ref_temp(t, temp), &mark, 1);
+    draft_send(&d, f);
+    ck_assert_int_eq(fake_done(f, round, NULL), 0);
+    struct msg_f_retire msg = {.job = round};
+    fake_send(f, &schema_msg_f_retire, &msg, -1);
+    check_canary(f, 0, bytes, round);
+    check_canary(f, CANARY_BYTES, temp, round);
+}
+
+/* Tenants take turns on a device with little memory, so that each gets what others left: it sees
+ * zeros or bytes of its own. */
+START_TEST(nothing_crosses_tenants)
+{
+    static const uint64_t BYTES[] = {64, 70000, 1000, 5000, 200000, 40000, 130, 300000};
+    struct fake f;
+    const char *args[] = {"--options", SOURCES[_i], "--memory-limit", "12582912", NULL};
+    unsigned seed = 7;
+    fake_start(&f, "sim", args);
+    ck_assert(!f.absent);
+    for (unsigned round = 1; round <= CANARY_ROUNDS[_i]; round++) {
+        seed = seed * 1103515245u + 12345u;
+        uint64_t bytes =
+            round % 500 == 0 ? CANARY_BYTES : BYTES[seed >> 16 & 7] + (seed >> 20 & 63);
+        f.tenant = 1 + round % 3;
+        memset(f.output.data, 0xa5, (size_t)bytes);
+        ck_assert_int_eq(fake_buffer(&f, round, bytes, false), 0);
+        canary_job(&f, round, bytes, 1 + (seed >> 8 & 0xffff));
+        if (round > CANARY_KEPT) {
+            struct msg_f_buffer_free msg = {.id = round - CANARY_KEPT};
+            fake_send(&f, &schema_msg_f_buffer_free, &msg, -1);
+        }
+    }
     fake_stop(&f);
 }
 END_TEST
@@ -739,7 +803,9 @@ int main(void)
     Suite *suite = suite_create("worker");
     TCase *jobs = tcase_create("jobs");
     TCase *process = tcase_create("process");
+    TCase *tenants = tcase_create("tenants");
     tcase_set_timeout(jobs, 90);
+    tcase_set_timeout(tenants, 300);
     TCase *faults = tcase_create("faults");
     tcase_set_timeout(process, 90);
     tcase_set_timeout(faults, 90);
@@ -756,6 +822,7 @@ int main(void)
     tcase_add_loop_test(jobs, a_job_given_twice_runs_once, 0, BACKENDS);
     tcase_add_loop_test(jobs, answers_wait_for_their_reader, 0, BACKENDS);
     tcase_add_loop_test(jobs, pool_is_told, 0, BACKENDS);
+    tcase_add_loop_test(tenants, nothing_crosses_tenants, 0, 2);
     tcase_add_loop_test(process, a_stopped_worker_does_not_beat, 0, BACKENDS);
     tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
     tcase_add_test(process, a_missing_device_is_absent);
@@ -770,6 +837,7 @@ int main(void)
     tcase_add_test(faults, a_device_that_does_not_open_is_absent);
     suite_add_tcase(suite, faults);
     suite_add_tcase(suite, jobs);
+    suite_add_tcase(suite, tenants);
     suite_add_tcase(suite, process);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
