@@ -44,7 +44,8 @@ static int memory_check(const struct job_scope *scope, struct job *j, const stru
     if (ref->id >= j->temp_count) {
         return err_set(e, ERR_BAD_HANDLE, "temporary %" PRIu64 " of %u", ref->id, j->temp_count);
     }
-    return range_check("temporary", ref->id, ref, j->temp_sizes[ref->id], e);
+    lifetime_mention(&j->temps[ref->id], j->checked);
+    return range_check("temporary", ref->id, ref, j->temps[ref->id].size, e);
 }
 
 static int launch_arg_check(const struct job_scope *scope, struct job *j,
@@ -253,6 +254,7 @@ static int steps_check(const struct job_scope *scope, struct job *j, const struc
     struct proto_wstep s;
     while (proto_list_next(&it, &schema_wstep, &s)) {
         int rc = step_check(scope, j, &s, e);
+        j->checked++;
         if (rc != 0) {
             e->step = (int)s.step;
             return err_wrap(e, "step %" PRIu64, s.step);
@@ -271,7 +273,7 @@ static int temps_read(struct job *j, const struct msg_f_job *msg, struct err *e)
         if (temp.size > INT64_MAX) {
             return err_set(e, ERR_DEVICE_MEMORY, "temporary of %" PRIu64 " bytes", temp.size);
         }
-        j->temp_sizes[j->temp_count++] = temp.size;
+        lifetime_init(&j->temps[j->temp_count++], temp.size);
     }
     return 0;
 }
@@ -305,18 +307,38 @@ static bool room_make(struct job *j, const struct msg_f_job *msg)
     j->buffers = calloc(mentions(msg) + 1, sizeof(struct buffer *));
     j->modules = calloc(msg->steps.count + 1, sizeof(struct module *));
     j->temps = calloc(msg->temps.count + 1, sizeof *j->temps);
-    j->temp_sizes = calloc(msg->temps.count + 1, sizeof *j->temp_sizes);
-    return j->buffers != NULL && j->modules != NULL && j->temps != NULL && j->temp_sizes != NULL;
+    j->pieces = calloc(msg->temps.count + 1, sizeof *j->pieces);
+    return j->buffers != NULL && j->modules != NULL && j->temps != NULL && j->pieces != NULL;
 }
 
+static int piece_alloc(const struct job_scope *scope, struct job *j, uint64_t size, struct err *e)
+{
+    const struct memory_ask ask = {.size = size, .tenant = j->tenant, .stream = j->stream};
+    struct memory_piece *piece = &j->pieces[j->piece_count];
+    int rc = size == 0 ? 0 : memory_alloc(&scope->device->memory, &ask, piece, e);
+    j->piece_count += rc == 0;
+    return rc;
+}
+
+/* One piece in which those lie that steps mention, sharing what is not needed at once; where the
+ * device gives no block so large, each has its own. */
 static int temps_alloc(const struct job_scope *scope, struct job *j, struct err *e)
 {
+    uint64_t total = 0;
+    uint64_t most = scope->device->info.max_alloc;
+    int rc = lifetime_plan(j->temps, j->temp_count, &total, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (total <= most || most == 0) {
+        rc = total == 0 ? 0 : piece_alloc(scope, j, total, e);
+        return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", total);
+    }
     for (unsigned i = 0; i < j->temp_count; i++) {
-        const struct memory_ask ask = {
-            .size = j->temp_sizes[i], .tenant = j->tenant, .stream = j->stream};
-        int rc = ask.size == 0 ? 0 : memory_alloc(&scope->device->memory, &ask, &j->temps[i], e);
+        j->temps[i].offset = 0;
+        rc = piece_alloc(scope, j, j->temps[i].size, e);
         if (rc != 0) {
-            return err_wrap(e, "temporary %u of %" PRIu64 " bytes", i, j->temp_sizes[i]);
+            return err_wrap(e, "temporary %u of %" PRIu64 " bytes", i, j->temps[i].size);
         }
     }
     return 0;
@@ -325,8 +347,8 @@ static int temps_alloc(const struct job_scope *scope, struct job *j, struct err 
 int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
 {
     int rc = 0;
-    for (unsigned i = 0; rc == 0 && i < j->temp_count; i++) {
-        rc = memory_clear(&scope->device->memory, &j->temps[i], j->stream, e);
+    for (unsigned i = 0; rc == 0 && i < j->piece_count; i++) {
+        rc = memory_clear(&scope->device->memory, &j->pieces[i], j->stream, e);
     }
     return rc == 0 ? 0 : err_wrap(e, "zeroing temporaries");
 }
@@ -334,17 +356,17 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
 /* What is being zeroed stays: whether it was, the job's end tells. */
 void job_temps_leave(const struct job_scope *scope, struct job *j)
 {
-    for (unsigned i = 0; i < j->temp_count; i++) {
-        if (j->temps[i].ref.block != NULL && !j->temps[i].dirty) {
-            memory_free_at(&scope->device->memory, &j->temps[i], &j->end);
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        if (j->pieces[i].ref.block != NULL && !j->pieces[i].dirty) {
+            memory_free_at(&scope->device->memory, &j->pieces[i], &j->end);
         }
     }
 }
 
 void job_temps_cleaned(struct job *j)
 {
-    for (unsigned i = 0; i < j->temp_count; i++) {
-        memory_cleaned(&j->temps[i]);
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        memory_cleaned(&j->pieces[i]);
     }
 }
 
@@ -386,8 +408,8 @@ void job_release(const struct job_scope *scope, struct job *j)
     for (unsigned i = 0; i < j->mark_count; i++) {
         scope->device->b->marker->release(j->mark[i].marker);
     }
-    for (unsigned i = 0; i < j->temp_count; i++) {
-        memory_free(&scope->device->memory, &j->temps[i]);
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        memory_free(&scope->device->memory, &j->pieces[i]);
     }
     for (unsigned i = 0; i < j->buffer_count; i++) {
         buffer_unuse(scope->buffers, j->buffers[i]);
@@ -398,12 +420,12 @@ void job_release(const struct job_scope *scope, struct job *j)
     free(j->buffers);
     free(j->modules);
     free(j->temps);
-    free(j->temp_sizes);
+    free(j->pieces);
     j->buffers = NULL;
     j->modules = NULL;
     j->temps = NULL;
-    j->temp_sizes = NULL;
-    j->mark_count = j->temp_count = j->buffer_count = j->module_count = 0;
+    j->pieces = NULL;
+    j->mark_count = j->temp_count = j->piece_count = j->buffer_count = j->module_count = 0;
 }
 
 void job_destroy(struct job *j)
@@ -414,7 +436,7 @@ void job_destroy(struct job *j)
     free(j->buffers);
     free(j->modules);
     free(j->temps);
-    free(j->temp_sizes);
+    free(j->pieces);
     free(j->done);
     free(j);
 }
@@ -425,8 +447,10 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
     struct backend_ref r;
     uint64_t size;
     if (ref->tag == REF_TEMP) {
-        r = j->temps[ref->id].ref;
-        size = j->temp_sizes[ref->id];
+        const struct lifetime *temp = &j->temps[ref->id];
+        r = j->pieces[j->piece_count == 1 ? 0 : ref->id].ref;
+        r.offset += temp->offset;
+        size = temp->size;
     } else {
         const struct buffer *b = buffer_find(scope->buffers, ref->id, NULL);
         r = b->piece.ref;

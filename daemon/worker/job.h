@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "common/err.h"
+#include "common/lifetime.h"
 #include "daemon/worker/buffers.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/module_cache.h"
@@ -39,9 +40,11 @@ struct job {
     unsigned buffer_count;
     struct module **modules;
     unsigned module_count;
-    struct memory_piece *temps;
-    uint64_t *temp_sizes;
+    struct lifetime *temps;      /* owned array */
+    struct memory_piece *pieces; /* owned array: one that serves all of them, or one for each */
     unsigned temp_count;
+    unsigned piece_count;
+    uint32_t checked; /* steps */
 
     struct job_mark mark[JOB_MARKERS]; /* the last one is the end */
     unsigned mark_count;

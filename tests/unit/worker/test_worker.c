@@ -153,6 +153,36 @@ START_TEST(temporaries_copies_and_fills)
 }
 END_TEST
 
+/* Twelve MiB of temporaries, two of them needed at once, on a device with six. */
+START_TEST(temporaries_share_memory)
+{
+    struct fake f;
+    struct job_draft d;
+    const uint64_t size = 1 << 20;
+    const uint32_t pattern = 0x89abcdef;
+    const char *args[] = {"--options", "speed=0", "--memory-limit", "6291456", NULL};
+    fake_start(&f, "sim", args);
+    ck_assert(!f.absent);
+    draft_init(&d, 1, 0);
+    uint64_t t = draft_temp(&d, size);
+    draft_fill(&d, ref_temp(t, size), &pattern, sizeof pattern);
+    for (unsigned i = 1; i < 12; i++) {
+        uint64_t u = draft_temp(&d, size);
+        draft_copy(&d, ref_temp(u, size), ref_temp(t, size));
+        t = u;
+    }
+    draft_move(&d, OP_READ, ref_temp(t, size), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
+    for (unsigned i = 0; i < size / 4; i += 4099) {
+        uint32_t value;
+        memcpy(&value, f.output.data + i * 4, 4);
+        ck_assert_uint_eq(value, pattern);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 /* Each is refused with its own error, nothing is done, and the worker goes on. */
 START_TEST(bad_references_are_refused)
 {
@@ -826,6 +856,7 @@ int main(void)
     tcase_add_loop_test(process, a_stopped_worker_does_not_beat, 0, BACKENDS);
     tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
     tcase_add_test(process, a_missing_device_is_absent);
+    tcase_add_test(jobs, temporaries_share_memory);
     tcase_add_test(faults, a_failure_is_its_own);
     tcase_add_loop_test(faults, a_copy_without_a_marker_ends_the_worker, 0, 2);
     tcase_add_test(faults, a_job_after_itself_is_refused);
