@@ -326,6 +326,13 @@ enum proto_submit_flag {
  * asks for. Answered by GRANTED or ERROR. */
 #define MSG_CLAIM(U, I, S, B, L) HEAD(U) B(nonce, PROTO_NONCE_BYTES)
 
+/* A ring lane for this session: see PROTOCOL.md, "Rings". version: LANE_VERSION. Answered by RING.
+ */
+#define MSG_RING_OPEN(U, I, S, B, L) HEAD(U) U(version, UINT64_MAX)
+
+/* Which job did that SUBMIT become? Answered by ACCEPTED, or NOT_FOUND if its answer was taken. */
+#define MSG_JOB_FIND(U, I, S, B, L) HEAD(U) U(number, UINT64_MAX)
+
 /* ---- replies ------------------------------------------------------------------------------- */
 
 #define MSG_ERROR(U, I, S, B, L)                                                                   \
@@ -420,6 +427,16 @@ enum proto_submit_flag {
 /* fds: how many descriptors come with it */
 #define MSG_GRANTED(U, I, S, B, L) U(fds, 8)
 
+/* nonce: for CLAIM. The others: bytes of the memory, of the rings in it. */
+#define MSG_RING(U, I, S, B, L)                                                                    \
+    B(nonce, PROTO_NONCE_BYTES)                                                                    \
+    U(memory, UINT64_MAX)                                                                          \
+    U(submit, UINT64_MAX)                                                                          \
+    U(complete, UINT64_MAX)
+
+/* In a ring: the answer is there, and too long for it. */
+#define MSG_ELSEWHERE(U, I, S, B, L) U(value, UINT64_MAX)
+
 /* MESSAGE(NAME, name, kind): kinds are never reused */
 /* Requests have kinds below 64, also those that are still to come. */
 #define PROTO_REQUEST_KINDS 64
@@ -445,7 +462,9 @@ enum proto_submit_flag {
     MESSAGE(EXPLAIN, explain, 19)                                                                  \
     MESSAGE(QUERY, query, 20)                                                                      \
     MESSAGE(CONTROL, control, 21)                                                                  \
-    MESSAGE(CLAIM, claim, 24)
+    MESSAGE(CLAIM, claim, 24)                                                                      \
+    MESSAGE(RING_OPEN, ring_open, 26)                                                              \
+    MESSAGE(JOB_FIND, job_find, 27)
 
 #define PROTO_REPLIES(MESSAGE)                                                                     \
     MESSAGE(ERROR, error, 64)                                                                      \
@@ -462,7 +481,9 @@ enum proto_submit_flag {
     MESSAGE(JOB, job, 75)                                                                          \
     MESSAGE(EXPLANATION, explanation, 76)                                                          \
     MESSAGE(TABLE, table, 77)                                                                      \
-    MESSAGE(GRANTED, granted, 79)
+    MESSAGE(GRANTED, granted, 79)                                                                  \
+    MESSAGE(RING, ring, 81)                                                                        \
+    MESSAGE(ELSEWHERE, elsewhere, 82)
 
 #define PROTO_MESSAGES(MESSAGE) PROTO_REQUESTS(MESSAGE) PROTO_REPLIES(MESSAGE)
 

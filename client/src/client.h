@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "client/include/gpud/gpud.h"
+#include "client/src/lane.h"
 #include "client/src/request.h"
 #include "client/src/session.h"
 #include "common/idmap.h"
@@ -44,10 +45,13 @@ struct gpud_client {
     struct conn conn;
     struct requests requests;
     struct session session;
+    struct lane lane;
 
     /* waiting: one thread at a time watches the connection, the others wait for it */
     struct waiter *waiters;
     bool leading;
+    struct waiter *leader; /* who does; NULL: nobody */
+    unsigned glances;
     bool closing;
 
     /* objects: public handle → struct; see handles.h */
@@ -89,10 +93,12 @@ void error_fill(gpud_error *ret_error, const struct err *e);
  */
 int client_wait(struct gpud_client *c, bool (*ready)(void *arg), void *arg, uint64_t deadline_ns,
                 struct err *e);
-/* Takes what has arrived, without blocking. */
-void client_process(struct gpud_client *c);
+/* Takes what has arrived, without blocking; from the socket only if it is ready. */
+void client_process(struct gpud_client *c, bool socket);
 /* The same, and wakes those whose wait is over by it. */
 void client_poll(struct gpud_client *c);
+/* The same for one who is about to wait: at times only what costs no system call. */
+void client_glance(struct gpud_client *c);
 /* Runs the callbacks that are due; gives the lock up while they run. */
 void client_callbacks(struct gpud_client *c);
 /* Notes an event for the user's callback. */

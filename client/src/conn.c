@@ -16,6 +16,7 @@
 
 #define INPUT_BYTES (64u * 1024u)
 #define IOV_MAX_OUT 32
+#define WAIT_EVENTS 4 /* socket, timer, bell, claim */
 
 static int watch(int epoll, int op, int fd, uint32_t events)
 {
@@ -44,6 +45,19 @@ int conn_init(struct conn *c, const struct address *address, size_t limit, struc
         conn_finish(c);
     }
     return rc;
+}
+
+int conn_watch(struct conn *c, int fd, bool edge, struct err *e)
+{
+    uint32_t events = edge ? EPOLLIN | EPOLLET : EPOLLIN;
+    return watch(c->wait_fd, EPOLL_CTL_ADD, fd, events) == 0
+               ? 0
+               : err_errno(e, ERR_IO, "watching a descriptor");
+}
+
+void conn_unwatch(struct conn *c, int fd)
+{
+    (void)watch(c->wait_fd, EPOLL_CTL_DEL, fd, 0);
 }
 
 static void fd_close(int *fd)
@@ -298,6 +312,17 @@ int conn_step(struct conn *c, struct message **ret_message, struct err *e)
     }
     int rc = c->want_write ? write_out(c, e) : 0;
     return rc != 0 ? rc : read_in(c, ret_message, e);
+}
+
+bool conn_wait(const struct conn *c, int fd, int timeout_ms)
+{
+    struct epoll_event event[WAIT_EVENTS];
+    bool socket = false;
+    int count = epoll_wait(c->wait_fd, event, WAIT_EVENTS, timeout_ms);
+    for (int i = 0; i < count; i++) {
+        socket = socket || event[i].data.fd == fd;
+    }
+    return socket;
 }
 
 void conn_timer_set(struct conn *c, uint64_t at_ns)

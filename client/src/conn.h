@@ -84,6 +84,13 @@ int conn_send(struct conn *c, struct out *out, struct err *e);
  */
 int conn_step(struct conn *c, struct message **ret_message, struct err *e);
 
+/* Another descriptor that wait_fd stands for: by its level, or by its edges. */
+int conn_watch(struct conn *c, int fd, bool edge, struct err *e);
+void conn_unwatch(struct conn *c, int fd); /* one that is not watched is fine */
+/* Waits for so many ms (-1: for ever) until something is to be done. Is the socket, which was `fd`
+ * when the lock was held, ready? Needs no lock. */
+bool conn_wait(const struct conn *c, int fd, int timeout_ms);
+
 /* The time (monotonic, ns; NS_NEVER: none) at which both descriptors become readable. */
 void conn_timer_set(struct conn *c, uint64_t at_ns);
 void conn_timer_clear(struct conn *c); /* reads an expired timer */

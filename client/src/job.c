@@ -17,6 +17,12 @@ struct early {
     struct proto_result result;
 };
 
+/* A question for the id of a quiet job. */
+struct find {
+    struct request req;   /* first */
+    struct gpud_job *job; /* NULL: it is gone */
+};
+
 /* ---- lists --------------------------------------------------------------------------------- */
 
 static void queue_push(struct job_list *l, struct gpud_job *job)
@@ -166,6 +172,9 @@ static struct message *early_take(struct gpud_client *c, uint64_t id,
 
 static void job_destroy(struct gpud_job *job)
 {
+    if (job->find != NULL) {
+        job->find->job = NULL;
+    }
     message_unref(job->reply);
     request_finish(&job->req);
     free(job->early);
@@ -380,6 +389,53 @@ static void job_answered(struct gpud_client *c, struct request *r, struct messag
     }
 }
 
+/* ---- its id -------------------------------------------------------------------------------- */
+
+static void find_answered(struct gpud_client *c, struct request *r, struct message *m,
+                          const struct err *e)
+{
+    struct find *find = (struct find *)r;
+    struct gpud_job *job = find->job;
+    struct msg_accepted msg;
+    struct err failed = ERR_INIT;
+    (void)e;
+    requests_end(&c->requests, r);
+    if (job != NULL) {
+        job->find = NULL;
+        if (m != NULL && !job->ended && reply_decode(m, &schema_msg_accepted, &msg, &failed) == 0) {
+            job->id = msg.job; /* in no bucket: no EVENTS tells of it */
+        }
+    }
+    request_finish(r);
+    free(find);
+}
+
+int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e)
+{
+    if (job->ended || job->id != 0 || job->find != NULL || job->req.id == 0) {
+        return 0;
+    }
+    struct msg_job_find msg = {.number = job->req.seq};
+    struct find *find = calloc(1, sizeof *find);
+    if (find == NULL) {
+        return err_set(e, ERR_NOMEM, "asking for a job's id");
+    }
+    find->req.answered = find_answered;
+    find->job = job;
+    int rc = request_encode(&find->req, &schema_msg_job_find, &msg, e);
+    if (rc == 0) {
+        rc = requests_add(&c->requests, &find->req, true, e);
+    }
+    if (rc != 0) {
+        request_finish(&find->req);
+        free(find);
+        return rc;
+    }
+    job->find = find;
+    session_send(c, &find->req);
+    return 0;
+}
+
 /* ---- start --------------------------------------------------------------------------------- */
 
 static bool room(void *arg)
@@ -428,9 +484,10 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
 }
 
 static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sink_count,
-                    const gpud_submit_options *o, struct gpud_job **ret_job, struct err *e)
+                    const gpud_submit_options *o, bool quiet, struct gpud_job **ret_job,
+                    struct err *e)
 {
-    msg->flags = (o->flags & GPUD_SUBMIT_HELD) != 0 ? 0 : SUBMIT_ASYNC;
+    msg->flags = quiet ? 0 : SUBMIT_ASYNC;
     msg->deadline_ns = o->deadline_ns;
     msg->limit_ns = o->time_limit_ns;
     msg->priority = o->priority;
@@ -463,6 +520,7 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
         return rc;
     }
     job->req.answered = job_answered;
+    job->quiet = quiet;
     job->held = (o->flags & GPUD_SUBMIT_HELD) != 0;
     job->block = (o->flags & GPUD_SUBMIT_BLOCK) != 0;
     job->error = ERR_INIT;
@@ -480,7 +538,9 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
     struct gpud_job *job = NULL;
     int rc = submit_options_read(options, &o, e);
     if (rc == 0) {
-        rc = job_make(msg, sinks, sink_count, &o, &job, e);
+        /* one answer instead of two; by a ring it holds up nothing while it is out */
+        bool quiet = (o.flags & GPUD_SUBMIT_HELD) != 0 || lane_is_up(c);
+        rc = job_make(msg, sinks, sink_count, &o, quiet, &job, e);
     }
     if (rc == 0 && job->req.msg.size > c->session.max_message) {
         rc = err_set(e, ERR_LIMIT, "job of %zu bytes, the daemon takes %llu: use buffers",

@@ -38,6 +38,8 @@ struct gpud_job {
     uint64_t retry_ns;
     uint64_t order; /* counts the client's jobs */
     bool held;
+    bool quiet;        /* answered when it has ended only: its id is asked for */
+    struct find *find; /* that question, not answered yet */
     bool block;
     bool ended;
     bool released; /* the user has given it up */
@@ -73,6 +75,9 @@ int job_output_aligned(struct gpud_job *job, uint32_t step, uint32_t arg, struct
                        struct err *e);
 /* The bytes of an output where they lie in the message; false if there is none. */
 bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data);
+
+/* Asks for the id of one that is quiet and on its way; job->id is set when the answer is there. */
+int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e);
 
 /* From EVENTS. `m` holds the result. */
 void job_result(struct gpud_client *c, const struct proto_result *result, struct message *m);

@@ -79,6 +79,7 @@ static void client_destroy(struct gpud_client *c)
         free(event);
     }
     session_finish(c);
+    request_finish(&c->lane.open);
     requests_finish(&c->requests);
     handles_finish(c);
     conn_finish(&c->conn);
@@ -93,6 +94,9 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
         return err_set(e, ERR_NOMEM, "client");
     }
     int rc = address_parse(url, &c->address, e);
+    if (rc == 0) {
+        rc = lane_init(&c->lane, e);
+    }
     if (rc == 0) {
         rc = session_init(&c->session, o->name, o->token, o->token_size, e);
     }
@@ -123,17 +127,23 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
 static bool opened(void *arg)
 {
     const struct gpud_client *c = arg;
+    if (c->session.state == SESSION_READY && c->lane.mode == LANE_ALWAYS) {
+        return c->lane.state == LANE_UP || c->lane.state == LANE_REFUSED;
+    }
     return c->session.state == SESSION_READY || session_gave_up(c);
 }
 
 static int open_wait(struct gpud_client *c, uint64_t timeout_ns, struct err *e)
 {
     (void)pthread_mutex_lock(&c->lock);
-    client_process(c);
+    client_process(c, true);
     int rc = client_wait(c, opened, c, ns_add(clock_now_ns(), timeout_ns), e);
     if (rc == 0 && c->session.state != SESSION_READY) {
         *e = c->session.failure;
         rc = e->code;
+    } else if (rc == 0 && c->lane.mode == LANE_ALWAYS && c->lane.state != LANE_UP) {
+        *e = c->lane.failure;
+        rc = err_wrap(e, "no ring");
     } else if (rc != 0) {
         rc = err_set(e, ERR_CONNECT, "the daemon does not answer");
     }
@@ -200,6 +210,7 @@ static void close_forked(struct gpud_client *c)
     (void)err_set(&why, ERR_FORKED, "client was opened before fork");
     c->closing = true;
     c->event_cb = NULL;
+    lane_drop(c);
     conn_drop(&c->conn);
     session_fail(c, &why);
     programs_finish(c);

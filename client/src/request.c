@@ -134,19 +134,39 @@ uint64_t requests_lowest(const struct requests *t)
     return t->sequenced.first != NULL ? t->sequenced.first->seq : t->next_seq;
 }
 
-void requests_head(const struct requests *t, struct request *r, enum sp_transport transport)
+/* Array header, kind, seq, ack: only the last two change their size. */
+static void head_write(const struct requests *t, struct request *r, struct capbuf *head)
 {
-    /* array header, kind, seq, ack: only the last two change their size */
     const uint8_t *msg = r->msg.data;
     size_t fixed = (msg[0] & 0xf0) == 0x90 ? 2 : 4;
     size_t skip = fixed + 2;
+    (void)capbuf_append(head, msg, fixed);
+    (void)pack_uint(head, r->seq);
+    (void)pack_uint(head, requests_lowest(t) - 1);
+    r->out.body = bytes_of(msg + skip, r->msg.size - skip);
+}
+
+void requests_head(const struct requests *t, struct request *r, enum sp_transport transport)
+{
     uint8_t room[32];
     struct capbuf head = {.data = room, .capacity = sizeof room, .limit = sizeof room};
-    (void)capbuf_append(&head, msg, fixed);
-    (void)pack_uint(&head, r->seq);
-    (void)pack_uint(&head, requests_lowest(t) - 1);
-    r->out.body = bytes_of(msg + skip, r->msg.size - skip);
+    head_write(t, r, &head);
     size_t size = sp_head(transport, r->id, head.size + r->out.body.size, r->out.head);
     memcpy(r->out.head + size, head.data, head.size);
     r->out.head_size = size + head.size;
+}
+
+void requests_ring_head(const struct requests *t, struct request *r)
+{
+    struct capbuf head = {
+        .data = r->out.head, .capacity = sizeof r->out.head, .limit = sizeof r->out.head};
+    head_write(t, r, &head);
+    r->out.head_size = head.size;
+}
+
+void requests_answered(struct requests *t, const struct request *r)
+{
+    if (r->seq > t->admitted) {
+        t->admitted = r->seq;
+    }
 }

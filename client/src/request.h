@@ -33,6 +33,7 @@ struct request {
     uint64_t seq; /* 0: not sequenced */
     uint32_t id;  /* of the SP request, 0: not in the table */
     unsigned kind;
+    bool by_ring;              /* sent by the ring lane; not to be answered by the socket alone */
     bool own;                  /* of this connection: not sent again on the next */
     struct request_list *list; /* the one it is in */
 };
@@ -59,6 +60,7 @@ struct requests {
     struct request_list sequenced; /* ascending */
     struct request_list plain;
     uint64_t next_seq;
+    uint64_t admitted; /* the daemon has admitted all up to here */
 };
 
 void requests_init(struct requests *t);
@@ -77,5 +79,9 @@ struct request *requests_find(const struct requests *t, uint32_t id); /* NULL if
 uint64_t requests_lowest(const struct requests *t);
 /* Writes the head for sending it (again) now. */
 void requests_head(const struct requests *t, struct request *r, enum sp_transport transport);
+/* The same for a ring. */
+void requests_ring_head(const struct requests *t, struct request *r);
+/* It was answered: what came before it was admitted. */
+void requests_answered(struct requests *t, const struct request *r);
 
 #endif

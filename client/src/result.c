@@ -28,6 +28,16 @@ static int own_error(const gpud_job *job, struct err *e)
     return job->error.code;
 }
 
+/* At what has arrived: at all of it, if there will be no waiting. */
+static void look(struct gpud_client *c, uint64_t timeout_ns)
+{
+    if (timeout_ns == 0) {
+        client_poll(c);
+    } else {
+        client_glance(c);
+    }
+}
+
 int gpud_wait(gpud_job *job, uint64_t timeout_ns)
 {
     struct err e = ERR_INIT;
@@ -40,7 +50,7 @@ int gpud_wait(gpud_job *job, uint64_t timeout_ns)
         return error_report(own_error(job, &e), &e);
     }
     if (!job->ended) {
-        client_poll(c);
+        look(c, timeout_ns);
     }
     rc = job_wait(c, job, ns_add(clock_now_ns(), timeout_ns), &e);
     client_callbacks(c); /* one of them may free the job */
@@ -94,7 +104,7 @@ int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns, ui
         (void)any_ended(&any);
     } else if (rc == 0) {
         if (!any_ended(&any)) {
-            client_poll(c);
+            look(c, timeout_ns);
         }
         rc = client_wait(c, any_ended, &any, ns_add(clock_now_ns(), timeout_ns), &e);
         client_callbacks(c);
@@ -137,6 +147,10 @@ uint64_t gpud_job_id(const gpud_job *job)
     struct err e = ERR_INIT;
     if (job_enter(job, &e) != 0) {
         return 0;
+    }
+    if (job->client != NULL && job->quiet && !job->held) {
+        /* it is there when it is asked for again, or the job has ended */
+        (void)job_find(job->client, (gpud_job *)(uintptr_t)job, &e);
     }
     uint64_t id = job->id;
     job_leave(job);
@@ -222,7 +236,19 @@ int gpud_job_step_time(const gpud_job *job, uint32_t index, uint32_t *ret_step,
 static bool id_known(void *arg)
 {
     const struct gpud_job *job = arg;
-    return job->ended || job->id != 0;
+    return job->ended || job->id != 0 || (job->quiet && job->find == NULL && job->req.id != 0);
+}
+
+/* Until it has an id, or has ended. */
+static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
+{
+    struct gpud_client *c = job->client;
+    int rc = 0;
+    while (rc == 0 && !job->ended && job->id == 0) {
+        rc = job->quiet ? job_find(c, job, e) : 0;
+        rc = rc == 0 ? client_wait(c, id_known, job, deadline_ns, e) : rc;
+    }
+    return rc;
 }
 
 static int cancel(struct gpud_job *job, struct err *e)
@@ -234,7 +260,7 @@ static int cancel(struct gpud_job *job, struct err *e)
     if (job->held) {
         return err_set(e, ERR_STATE, "a job submitted with GPUD_SUBMIT_HELD has no id yet");
     }
-    int rc = client_wait(c, id_known, job, client_deadline(c), e);
+    int rc = wait_for_id(job, client_deadline(c), e);
     if (rc != 0 || job->ended) {
         return rc;
     }

@@ -59,8 +59,26 @@ static void send_now(struct gpud_client *c, struct request *r)
 
 void session_send(struct gpud_client *c, struct request *r)
 {
-    if (c->session.state == SESSION_READY) {
-        send_now(c, r);
+    if (c->session.state != SESSION_READY) {
+        return;
+    }
+    if (r->seq != 0) {
+        lane_wish(c);
+        if (lane_send(c, r)) {
+            return;
+        }
+        r->by_ring = false;
+    }
+    send_now(c, r);
+}
+
+void session_resend_ring(struct gpud_client *c)
+{
+    for (struct request *r = c->requests.sequenced.first; r != NULL; r = r->next) {
+        if (r->by_ring && c->session.state == SESSION_READY) {
+            r->by_ring = false;
+            send_now(c, r);
+        }
     }
 }
 
@@ -69,8 +87,7 @@ void session_send_own(struct gpud_client *c, struct request *r)
     send_now(c, r);
 }
 
-/* Adds a request of this connection and sends it ahead of all that waits for the session. */
-static int send_own(struct gpud_client *c, struct request *r, request_fn answered, struct err *e)
+int session_ask(struct gpud_client *c, struct request *r, request_fn answered, struct err *e)
 {
     r->answered = answered;
     r->own = true;
@@ -152,7 +169,7 @@ static void wait_send(struct gpud_client *c)
     }
     if (request_encode(&s->wait, &schema_msg_wait, &msg, &e) != 0) {
         s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
-    } else if (send_own(c, &s->wait, wait_answered, &e) != 0) {
+    } else if (session_ask(c, &s->wait, wait_answered, &e) != 0) {
         request_finish(&s->wait);
         s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
     }
@@ -246,6 +263,9 @@ static void ready(struct gpud_client *c, uint64_t fill, int event)
     }
     if (s->state == SESSION_READY) {
         wait_send(c);
+    }
+    if (s->state == SESSION_READY && c->lane.mode == LANE_ALWAYS) {
+        lane_ask(c);
     }
     if (event != 0) {
         client_event(c, event, (gpud_buffer){0}, "");
@@ -386,7 +406,7 @@ static int hello_send(struct gpud_client *c, struct err *e)
         return rc;
     }
     s->state = SESSION_HELLO;
-    rc = send_own(c, &s->hello, hello_answered, e);
+    rc = session_ask(c, &s->hello, hello_answered, e);
     if (rc != 0) {
         request_finish(&s->hello);
     }
@@ -472,6 +492,7 @@ void session_lost(struct gpud_client *c, const struct err *why)
         memset(s->daemon_id, 0, sizeof s->daemon_id);
     }
     s->state = SESSION_DOWN;
+    lane_drop(c);
     conn_drop(&c->conn);
     end_own(c, why);
     s->attempt_ns = NS_NEVER;
@@ -502,6 +523,12 @@ int session_message(struct gpud_client *c, struct message *m, struct err *e)
     }
     if (r->out.queued) {
         return err_set(e, ERR_PROTOCOL, "answer to a request that was not sent");
+    }
+    requests_answered(&c->requests, r);
+    if (proto_kind(message_view(m)) == MSG_KIND_ELSEWHERE && r->by_ring) {
+        r->by_ring = false;
+        send_now(c, r); /* the same number: the same answer */
+        return 0;
     }
     r->answered(c, r, m, NULL);
     return 0;

@@ -67,6 +67,10 @@ int session_message(struct gpud_client *c, struct message *m, struct err *e);
 void session_lost(struct gpud_client *c, const struct err *why);
 /* Sends a request that is in the table, at once or when the session is ready. */
 void session_send(struct gpud_client *c, struct request *r);
+/* Adds a request of this connection and sends it ahead of all that waits for the session. */
+int session_ask(struct gpud_client *c, struct request *r, request_fn answered, struct err *e);
+/* What went by the ring and was not answered goes over the socket. */
+void session_resend_ring(struct gpud_client *c);
 /* For restore.c: sends one that is in the table ahead of all that waits for the session. */
 void session_send_own(struct gpud_client *c, struct request *r);
 /* The answers of a stage of restoring are there. */

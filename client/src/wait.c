@@ -4,12 +4,13 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <time.h>
 
 #include "client/src/client.h"
 #include "client/src/job.h"
 #include "common/clock.h"
+
+#define FULL_LOOK 64 /* of so many glances one is at everything */
 
 struct waiter {
     struct waiter *next;
@@ -23,9 +24,9 @@ void client_arm(struct gpud_client *c)
     conn_ready_set(&c->conn, c->ended.first != NULL || c->event_first != NULL);
 }
 
-void client_process(struct gpud_client *c)
+/* Takes all that the socket has. */
+static void read_socket(struct gpud_client *c)
 {
-    conn_timer_clear(&c->conn);
     for (;;) {
         struct message *m = NULL;
         struct err e = ERR_INIT;
@@ -42,6 +43,16 @@ void client_process(struct gpud_client *c)
         }
         break;
     }
+}
+
+void client_process(struct gpud_client *c, bool socket)
+{
+    conn_timer_clear(&c->conn);
+    if (socket) {
+        read_socket(c);
+    }
+    lane_claimed(c);
+    (void)lane_take(c);
     uint64_t now = clock_now_ns();
     uint64_t jobs = jobs_retry_tick(c, now);
     uint64_t session = session_tick(c, now);
@@ -60,6 +71,9 @@ static void wake(struct gpud_client *c)
             heir = w;
         }
     }
+    if (c->leader != NULL && c->leader->ready(c->leader->arg)) {
+        conn_timer_set(&c->conn, 0); /* it watches for an answer that was taken by another way */
+    }
     if (!c->leading && heir != NULL) {
         (void)pthread_cond_signal(&heir->wake);
     }
@@ -67,8 +81,22 @@ static void wake(struct gpud_client *c)
 
 void client_poll(struct gpud_client *c)
 {
-    client_process(c);
+    bool socket = true;
+    if (c->lane.state >= LANE_CLAIMING && c->lane.state <= LANE_UP) {
+        socket = conn_wait(&c->conn, c->conn.fd, 0); /* takes the bell's edge, too */
+    }
+    client_process(c, socket);
     wake(c);
+}
+
+void client_glance(struct gpud_client *c)
+{
+    if (!lane_is_up(c) || ++c->glances % FULL_LOOK == 0) {
+        client_poll(c);
+    } else if (lane_take(c)) {
+        client_arm(c);
+        wake(c);
+    }
 }
 
 /* Rounded up, so that a wait is never cut short; -1: for ever. */
@@ -82,15 +110,16 @@ static int timeout_ms(uint64_t deadline_ns)
     return ms < 3600000 ? (int)ms : 3600000;
 }
 
-static void lead(struct gpud_client *c, uint64_t deadline_ns)
+static void lead(struct gpud_client *c, struct waiter *w, uint64_t deadline_ns)
 {
-    struct epoll_event event;
-    int fd = c->conn.wait_fd;
+    int fd = c->conn.fd;
     c->leading = true;
+    c->leader = w;
     (void)pthread_mutex_unlock(&c->lock);
-    (void)epoll_wait(fd, &event, 1, timeout_ms(deadline_ns));
+    bool socket = conn_wait(&c->conn, fd, timeout_ms(deadline_ns));
     (void)pthread_mutex_lock(&c->lock);
-    client_process(c);
+    c->leader = NULL;
+    client_process(c, socket || c->conn.fd != fd);
     c->leading = false;
     wake(c);
 }
@@ -149,7 +178,7 @@ int client_wait(struct gpud_client *c, bool (*ready)(void *arg), void *arg, uint
         if (c->leading) {
             follow(c, &w, deadline_ns);
         } else {
-            lead(c, deadline_ns);
+            lead(c, &w, deadline_ns);
         }
     }
     waiter_remove(c, &w);

@@ -79,6 +79,7 @@ static const struct setting settings[] = {
     NUMBER("jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
     NUMBER("jobs", "window", window, 1, 256, 8),
     BYTES("jobs", "keep_results_bytes", keep_results_bytes, 0, 64 * GIB, 64 * MIB),
+    NUMBER("jobs", "ring_spin_us", ring_spin_us, 0, 10000, 20),
     NUMBER("jobs", "session_linger_ms", session_linger_ms, 0, DAY_MS, 10000),
     NUMBER("jobs", "buffers_max", buffers_max, 1, 16777216, 65536),
     BYTES("jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),

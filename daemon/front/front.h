@@ -98,6 +98,7 @@ struct front {
 
     struct listener *listener;
     struct shm *shm; /* NULL: not listening */
+    struct lanes *lanes;
     struct launcher_link *launcher;
     struct compiler *compiler;
     struct monitor monitor;

@@ -27,6 +27,8 @@ static const struct route routes[] = {
     [MSG_KIND_PROGRAM_CREATE] = {request_program_create, .sequenced = true, .restores = true},
     [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true},
     [MSG_KIND_SUBMIT] = {request_submit, .sequenced = true},
+    [MSG_KIND_JOB_FIND] = {request_job_find, .sequenced = true},
+    [MSG_KIND_RING_OPEN] = {request_ring_open},
     [MSG_KIND_CANCEL] = {request_cancel},
     [MSG_KIND_JOB_INFO] = {request_job_info},
     [MSG_KIND_EXPLAIN] = {request_explain},
@@ -91,6 +93,7 @@ static void admit(struct front *f, struct session *s, struct request *r)
         reply_error(f, r, &e); /* its number stays open: it may come again */
         return;
     }
+    o->ring_id = r->ring_id;
     s->expect = seq + 1;
     handle_with_op(f, s, o, r);
 }
@@ -107,12 +110,9 @@ static void again(struct front *f, struct op *o, struct request *r)
         return;
     }
     if (o->answered) {
-        listener_reply(f->listener, r->slot, bytes_of(o->reply, o->reply_size));
+        reply_plain(f, r, bytes_of(o->reply, o->reply_size));
     } else {
-        if (o->slot != NULL) {
-            listener_drop(f->listener, o->slot);
-        }
-        o->slot = r->slot;
+        reply_redirect(f, o, r);
     }
     request_destroy(r);
 }
@@ -151,8 +151,7 @@ static void early(struct front *f, struct session *s, struct request *r)
         reply_error(f, r, &e);
     } else if (older != NULL) {
         f->count.deduplicated++;
-        listener_drop(f->listener, older->slot);
-        request_destroy(older);
+        reply_none(f, older);
     }
 }
 
@@ -234,6 +233,25 @@ static void of_session(struct front *f, struct session *s, const struct route *r
         (void)err_set(&e, ERR_PROTOCOL, "a request of kind %u needs a sequence number", r->kind);
         reply_error(f, r, &e);
     }
+}
+
+void intake_ring(struct front *f, struct session *s, struct request *r)
+{
+    const struct route *route = route_of(r->kind);
+    if (route != NULL && route->sequenced && r->msg.ping.seq > 0) {
+        session_ack(s, r->msg.ping.ack, acknowledged, f);
+        sequenced(f, s, r);
+        return;
+    }
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_UNSUPPORTED, "only requests with a sequence number come by a ring");
+    reply_error(f, r, &e);
+}
+
+void intake_taken(struct front *f, struct op *o)
+{
+    acknowledged(f, o);
+    op_destroy(o);
 }
 
 void intake_request(struct front *f, struct request *r)

@@ -9,5 +9,9 @@
 
 /* Takes the request; sees to it that its slot is answered or dropped once. */
 void intake_request(struct front *f, struct request *r);
+/* The same for one that the session's ring brought. */
+void intake_ring(struct front *f, struct session *s, struct request *r);
+/* The client has taken the op's answer out of its ring: it is forgotten. */
+void intake_taken(struct front *f, struct op *o);
 
 #endif

@@ -28,10 +28,14 @@ struct peer {
     int32_t pid;
 };
 
-/* A request as the loop takes it. Views in `msg` lie in `body`. */
+struct session;
+
+/* A request as the loop takes it. Views in `msg` lie in `body`, or behind the struct. */
 struct request {
     struct request *next;
-    struct listener_slot *slot;
+    struct listener_slot *slot; /* NULL: it came by a ring */
+    struct session *session;    /* whose ring that was, else NULL */
+    uint32_t ring_id;           /* its id there */
     struct peer peer;
     uint64_t received_ns;
     unsigned kind; /* enum msg_kind, a request */
@@ -40,7 +44,7 @@ struct request {
         PROTO_REQUESTS(X)
 #undef X
     } msg;
-    void *body;  /* the transport's message, owned */
+    void *body;  /* the transport's message, owned; NULL: the struct has the bytes behind it */
     size_t size; /* of it, bytes */
 };
 

@@ -179,7 +179,9 @@ int slot_init(struct listener_slot *slot, struct listener *l, struct err *e)
 void request_destroy(struct request *r)
 {
     if (r != NULL) {
-        nng_msg_free(r->body);
+        if (r->body != NULL) {
+            nng_msg_free(r->body);
+        }
         free(r);
     }
 }

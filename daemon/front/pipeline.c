@@ -20,6 +20,7 @@
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/intake.h"
+#include "daemon/front/lane.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/queue.h"
@@ -29,6 +30,7 @@
 #include "daemon/front/worker.h"
 
 #define CONTEXTS         2048u /* requests unanswered at once, over all sessions */
+#define LANE_BATCH       32u   /* requests of one ring before others get their turn */
 #define DRAIN_NS         (30 * NS_PER_S)
 #define ADOPTION_NS      (5 * NS_PER_S)
 #define LAST_ANSWERS_NS  NS_PER_S
@@ -44,6 +46,24 @@
 static void on_request(void *data, struct request *r)
 {
     intake_request(data, r);
+}
+
+static void on_ring_request(void *data, struct session *s, struct request *r)
+{
+    intake_ring(data, s, r);
+}
+
+static void on_taken(void *data, struct op *o)
+{
+    intake_taken(data, o);
+}
+
+static void on_lane_closed(void *data, struct lane *lane)
+{
+    struct front *f = data;
+    if (f->shm != NULL) {
+        shm_withdraw(f->shm, lane);
+    }
 }
 
 static void on_closed(void *data, uint32_t pipe)
@@ -142,12 +162,14 @@ static void on_idle(uv_idle_t *idle)
 static void on_check(uv_check_t *check)
 {
     struct front *f = check->data;
+    lanes_turn(f->lanes);
     if (f->kicked) {
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);
         dispatch_all(f);
     }
+    lanes_flush(f->lanes);
 }
 
 static void kick(struct front *f)
@@ -240,6 +262,7 @@ static void on_due(uv_timer_t *timer)
 static void on_arm(uv_prepare_t *prepare)
 {
     struct front *f = prepare->data;
+    lanes_flush(f->lanes); /* timers answer, too */
     if (f->due_ns == f->armed_ns || f->stopping) {
         return;
     }
@@ -435,6 +458,24 @@ static int start_shm(struct front *f, struct err *e)
     return shm_create(f->loop, path, &shm_defaults, &f->shm, e);
 }
 
+static int start_lanes(struct front *f, struct err *e)
+{
+    static const struct lanes_callbacks callbacks = {
+        .request = on_ring_request, .taken = on_taken, .closed = on_lane_closed};
+    struct lanes_options options = {.batch = LANE_BATCH,
+                                    .spin_ns = f->config.ring_spin_us * NS_PER_US};
+    return lanes_create(f->loop, &options, &callbacks, f, &f->lanes, e);
+}
+
+static void stop_lanes(struct front *f)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        lane_close(s->lane);
+    }
+    lanes_destroy(f->lanes);
+    f->lanes = NULL;
+}
+
 /* Until workers from before have told what they hold, nobody can be answered rightly. One that does
  * not is ended: else what it holds would run a second time. */
 static bool adopting(const struct front *f)
@@ -482,7 +523,10 @@ int pipeline_start(struct front *f, struct err *e)
     set_hooks(f);
     init_handles(f);
     monitor_init(&f->monitor);
-    int rc = building_init(f, e);
+    int rc = start_lanes(f, e);
+    if (rc == 0) {
+        rc = building_init(f, e);
+    }
     if (rc == 0) {
         rc = start_launcher(f, e);
     }
@@ -566,6 +610,7 @@ void pipeline_stop(struct front *f)
     close_handle((uv_handle_t *)&f->sigint);
     close_handle((uv_handle_t *)&f->sighup);
     close_handle((uv_handle_t *)&f->sigusr1);
+    stop_lanes(f);
     shm_destroy(f->shm);
     f->shm = NULL;
     compiler_destroy(f->compiler);

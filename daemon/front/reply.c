@@ -1,7 +1,15 @@
 #include "daemon/front/reply.h"
 
 #include "common/log.h"
+#include "daemon/front/lane.h"
 #include "proto/codec.h"
+
+static void keep(struct op *o, struct bytes reply)
+{
+    if (!op_answer(o, reply)) {
+        log_error("an answer of %zu bytes could not be kept", reply.size);
+    }
+}
 
 void reply_answer(struct front *f, struct op *o, struct bytes reply)
 {
@@ -13,10 +21,46 @@ void reply_answer(struct front *f, struct op *o, struct bytes reply)
         o->slot = NULL;
     }
     if (o->loose || op_passed(o)) {
-        op_destroy(o);
-    } else if (!op_answer(o, reply)) {
-        log_error("an answer of %zu bytes could not be kept", reply.size);
+        op_destroy(o); /* by a ring nothing loose comes, and nobody asks for what was passed */
+        return;
     }
+    keep(o, reply);
+    if (o->ring_id != 0) {
+        lane_answer(o->session->lane, o, reply);
+    }
+}
+
+void reply_plain(struct front *f, const struct request *r, struct bytes reply)
+{
+    if (r->slot != NULL) {
+        listener_reply(f->listener, r->slot, reply);
+    } else if (r->session != NULL && r->session->lane != NULL) {
+        lane_reply(r->session->lane, r->ring_id, reply);
+    }
+}
+
+void reply_none(struct front *f, struct request *r)
+{
+    if (r->slot != NULL) {
+        listener_drop(f->listener, r->slot);
+    }
+    request_destroy(r);
+}
+
+void reply_forget(struct front *f, struct op *o)
+{
+    if (o->slot != NULL) {
+        listener_drop(f->listener, o->slot);
+    }
+    o->slot = NULL;
+    o->ring_id = 0;
+}
+
+void reply_redirect(struct front *f, struct op *o, const struct request *r)
+{
+    reply_forget(f, o);
+    o->slot = r->slot;
+    o->ring_id = r->ring_id;
 }
 
 static void encode_error(const struct err *e, struct bytes log, struct capbuf *out)
@@ -45,7 +89,7 @@ void reply_error(struct front *f, struct request *r, const struct err *e)
     struct capbuf out;
     capbuf_init(&out, 8192);
     encode_error(e, (struct bytes){0}, &out);
-    listener_reply(f->listener, r->slot, capbuf_view(&out));
+    reply_plain(f, r, capbuf_view(&out));
     capbuf_finish(&out);
     request_destroy(r);
 }

@@ -32,6 +32,8 @@ int request_kernel_find(struct request_context *c, struct err *e);
 int request_program_create(struct request_context *c, struct err *e);
 int request_program_free(struct request_context *c, struct err *e);
 int request_submit(struct request_context *c, struct err *e);
+int request_job_find(struct request_context *c, struct err *e);
+int request_ring_open(struct request_context *c, struct err *e);
 int request_cancel(struct request_context *c, struct err *e);
 int request_job_info(struct request_context *c, struct err *e);
 int request_explain(struct request_context *c, struct err *e);

@@ -28,6 +28,18 @@ static int find_job(struct request_context *c, uint64_t id, struct job **ret_job
     return 0;
 }
 
+int request_job_find(struct request_context *c, struct err *e)
+{
+    uint64_t number = c->r->msg.job_find.number;
+    const struct op *o = op_find(c->s, number);
+    if (o == NULL || o->job == 0) {
+        return err_set(e, ERR_NOT_FOUND, "request %" PRIu64 " started no job that is known still",
+                       number);
+    }
+    struct msg_accepted m = {.job = o->job};
+    return proto_encode(&schema_msg_accepted, &m, c->out, e);
+}
+
 int request_cancel(struct request_context *c, struct err *e)
 {
     struct job *j = NULL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/clock.h"
 #include "daemon/front/listener.h"
@@ -120,9 +121,29 @@ bool op_answer(struct op *o, struct bytes reply)
     return true;
 }
 
+static void leave_ring(struct op *o)
+{
+    if (o->in_ring) {
+        o->in_ring = false;
+        DL_DELETE2(o->session->in_ring, o, ring_prev, ring_next);
+    }
+}
+
+void session_lane_gone(struct session *s)
+{
+    s->lane = NULL;
+    while (s->in_ring != NULL) {
+        leave_ring(s->in_ring);
+    }
+    for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
+        o->ring_id = 0;
+    }
+}
+
 void op_destroy(struct op *o)
 {
     struct session *s = o->session;
+    leave_ring(o);
     if (!o->loose) {
         HASH_DEL(s->ops, o);
         s->op_count--;

@@ -18,6 +18,7 @@
 #define REORDER_MAX 256u   /* requests that may come before their turn */
 #define OPS_MAX     16384u /* requests of a session whose answers it has not acknowledged */
 
+struct lane;
 struct listener_slot;
 struct request;
 struct session;
@@ -28,6 +29,10 @@ struct op {
     uint64_t seq; /* key */
     struct session *session;
     struct listener_slot *slot; /* where the answer goes; NULL: the connection broke, or answered */
+    uint32_t ring_id;           /* or there: the request's id in the session's ring, 0: not */
+    bool in_ring;               /* its answer is in the ring, up to lane_end, and not taken yet */
+    uint32_t lane_end;
+    struct op *ring_prev, *ring_next; /* in session->in_ring */
     bool answered;
     uint8_t *reply; /* owned */
     size_t reply_size;
@@ -68,6 +73,9 @@ struct session {
     struct request *early; /* requests that came before their turn, sorted by seq */
     unsigned early_count;
     size_t early_bytes;
+    struct lane *lane;          /* its ring lane, NULL: none */
+    struct op *in_ring;         /* whose answers are in it, oldest first */
+    int lane_error;             /* why it gets no other lane, 0: it may */
     struct listener_slot *wait; /* a held WAIT */
     uint64_t wait_until_ns;
     uint64_t event_number;
@@ -120,6 +128,9 @@ void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struc
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
                       struct request **ret_older, struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
+
+/* Its lane is gone: answers that were on their way there are asked for again. */
+void session_lane_gone(struct session *s);
 
 bool session_notice(struct session *s, unsigned kind, uint64_t handle);
 bool session_result(struct session *s, uint64_t job, struct bytes record);

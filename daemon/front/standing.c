@@ -10,6 +10,8 @@
 #include "common/log.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
+#include "daemon/front/lane.h"
+#include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 
 #define REMOTE_UID UINT32_MAX       /* who comes over tcp: nobody in particular */
@@ -233,6 +235,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
         return;
     }
     s->pipe = 0;
+    lane_close(s->lane);
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
     s->look_ns = LOOK_NS;
     due_at(f, clock_now_ns()); /* from there on, it is watched */
@@ -243,16 +246,12 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     while (s->early != NULL) { /* the client sends them again */
         struct request *r = s->early;
         s->early = r->next;
-        listener_drop(f->listener, r->slot);
-        request_destroy(r);
+        reply_none(f, r);
     }
     s->early_count = 0;
     s->early_bytes = 0;
     for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
-        if (o->slot != NULL) {
-            listener_drop(f->listener, o->slot);
-            o->slot = NULL;
-        }
+        reply_forget(f, o);
     }
 }
 

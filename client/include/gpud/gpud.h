@@ -569,7 +569,8 @@ GPUD_API bool gpud_job_done(const gpud_job *job); /* has it ended? */
 GPUD_API int gpud_cancel(gpud_job *job);
 /* Its error; code 0 while it runs and after success. */
 GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
-/* The daemon's number for it, 0 while not known. */
+/* The daemon's number for it, 0 while not known: where jobs travel in rings it is asked for by the
+ * first call, and there in a later one. */
 GPUD_API uint64_t gpud_job_id(const gpud_job *job);
 /* What a step gave back, aligned to 64 bytes; the memory belongs to the job and lives until
  * gpud_job_free. arg is 0 for read steps, the argument's index for host arrays a launch wrote.

@@ -4,6 +4,7 @@
 
 #include "common/shape.h"
 #include "proto/codec.h"
+#include "proto/lane.h"
 
 static const uint8_t client_id[] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
                                     0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
@@ -192,6 +193,33 @@ static void events(struct capbuf *out)
 static const uint8_t nonce[] = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7,
                                 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf};
 
+static void ring_open(struct capbuf *out)
+{
+    struct msg_ring_open m = {.version = LANE_VERSION};
+    put(&schema_msg_ring_open, &m, out);
+}
+
+static void job_find(struct capbuf *out)
+{
+    struct msg_job_find m = {.seq = 9, .ack = 6, .number = 8};
+    put(&schema_msg_job_find, &m, out);
+}
+
+static void ring(struct capbuf *out)
+{
+    struct msg_ring m = {.nonce = bytes_of(nonce, sizeof nonce),
+                         .memory = LANE_BYTES,
+                         .submit = LANE_SUBMIT_BYTES,
+                         .complete = LANE_COMPLETE_BYTES};
+    put(&schema_msg_ring, &m, out);
+}
+
+static void elsewhere(struct capbuf *out)
+{
+    struct msg_elsewhere m = {0};
+    put(&schema_msg_elsewhere, &m, out);
+}
+
 static void claim(struct capbuf *out)
 {
     struct msg_claim m = {.nonce = bytes_of(nonce, sizeof nonce)};
@@ -229,6 +257,10 @@ static const struct {
     {"bye", bye},
     {"claim", claim},
     {"granted", granted},
+    {"ring_open", ring_open},
+    {"job_find", job_find},
+    {"ring", ring},
+    {"elsewhere", elsewhere},
 };
 
 const char *example_make(unsigned i, struct capbuf *out)

@@ -1,0 +1,362 @@
+#include "client/src/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/src/client.h"
+#include "common/seqpacket.h"
+
+#define AGAIN_AFTER  256u /* sequenced requests until a lane that could not be had is asked for */
+#define FIRST_AFTER  8u   /* who sends a job or two has no use for a lane */
+#define REORDER_KEPT 16u  /* of the daemon's window, for what is on other ways */
+#define REORDER_MIN  256u /* what every daemon that has rings takes */
+#define PAGE         4096u
+#define ANSWER_BYTES 4096u
+
+int lane_init(struct lane *l, struct err *e)
+{
+    const char *mode = getenv("GPUD_LANE");
+    *l = (struct lane){.claim_fd = -1, .daemon_bell = -1, .bell = -1, .pause = FIRST_AFTER};
+    l->memory = MEMFD_NONE;
+    if (mode == NULL || strcmp(mode, "auto") == 0) {
+        l->mode = LANE_AUTO;
+    } else if (strcmp(mode, "nng") == 0) {
+        l->mode = LANE_NEVER;
+    } else if (strcmp(mode, "ring") == 0) {
+        l->mode = LANE_ALWAYS;
+    } else {
+        return err_set(e, ERR_INVALID, "GPUD_LANE is '%.32s', not auto, nng or ring", mode);
+    }
+    return 0;
+}
+
+bool lane_is_up(const struct gpud_client *c)
+{
+    return c->lane.state == LANE_UP;
+}
+
+static void fd_close(struct gpud_client *c, int *fd)
+{
+    if (*fd >= 0) {
+        if (c->pid == getpid()) { /* a child of fork shares the set of descriptors */
+            conn_unwatch(&c->conn, *fd);
+        }
+        (void)close(*fd);
+        *fd = -1;
+    }
+}
+
+static void release(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    fd_close(c, &l->claim_fd);
+    fd_close(c, &l->daemon_bell);
+    fd_close(c, &l->bell);
+    memfd_finish(&l->memory);
+}
+
+void lane_drop(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    release(c);
+    l->state = LANE_OFF;
+    l->pause = FIRST_AFTER;
+    for (struct request *r = c->requests.sequenced.first; r != NULL; r = r->next) {
+        r->by_ring = false;
+    }
+}
+
+/* It cannot be had, or not any more: all goes over the socket. */
+static void give_up(struct gpud_client *c, const struct err *why)
+{
+    struct lane *l = &c->lane;
+    bool was_up = l->state == LANE_UP;
+    bool again = err_retriable(why->code);
+    release(c);
+    l->failure = *why;
+    l->state = again && l->mode == LANE_AUTO ? LANE_OFF : LANE_REFUSED;
+    l->pause = AGAIN_AFTER;
+    if (was_up) {
+        session_resend_ring(c);
+    }
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int show_nonce(struct lane *l, struct bytes nonce, struct err *e)
+{
+    struct msg_claim claim = {.nonce = nonce};
+    struct capbuf out;
+    capbuf_init(&out, 64);
+    int rc = proto_encode(&schema_msg_claim, &claim, &out, e);
+    if (rc == 0) {
+        rc = seqpacket_send(l->claim_fd, out.data, out.size, NULL, e);
+        rc = rc > 0 ? err_set(e, ERR_BUSY, "no room for a claim") : rc;
+    }
+    capbuf_finish(&out);
+    return rc;
+}
+
+static int claim(struct gpud_client *c, const struct msg_ring *ring, struct err *e)
+{
+    struct lane *l = &c->lane;
+    if (ring->memory != LANE_BYTES || ring->submit != LANE_SUBMIT_BYTES ||
+        ring->complete != LANE_COMPLETE_BYTES) {
+        return err_set(e, ERR_PROTOCOL, "the daemon's rings have other sizes");
+    }
+    int rc = seqpacket_connect(c->session.shm, &l->claim_fd, e);
+    rc = rc == 0 ? show_nonce(l, ring->nonce, e) : rc;
+    return rc == 0 ? conn_watch(&c->conn, l->claim_fd, false, e) : rc;
+}
+
+static void open_answered(struct gpud_client *c, struct request *r, struct message *m,
+                          const struct err *e)
+{
+    struct lane *l = &c->lane;
+    struct msg_ring ring;
+    struct err failed = ERR_INIT;
+    (void)e;
+    requests_end(&c->requests, r);
+    request_finish(r);
+    if (m == NULL) { /* the connection went: lane_drop was there */
+        l->state = LANE_OFF;
+        return;
+    }
+    int rc = reply_decode(m, &schema_msg_ring, &ring, &failed);
+    if (rc == 0) {
+        rc = claim(c, &ring, &failed);
+    }
+    if (rc != 0) {
+        give_up(c, &failed);
+    } else {
+        l->state = LANE_CLAIMING;
+    }
+}
+
+void lane_ask(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    struct msg_ring_open msg = {.version = LANE_VERSION};
+    struct err e = ERR_INIT;
+    if (l->mode == LANE_NEVER || l->state != LANE_OFF || l->open.id != 0) {
+        return;
+    }
+    if (c->session.shm[0] == '\0') {
+        (void)err_set(&e, ERR_UNSUPPORTED, "the daemon has no rings for this connection");
+        give_up(c, &e);
+        return;
+    }
+    int rc = request_encode(&l->open, &schema_msg_ring_open, &msg, &e);
+    if (rc == 0) {
+        l->state = LANE_ASKING;
+        rc = session_ask(c, &l->open, open_answered, &e);
+        if (rc != 0) {
+            request_finish(&l->open);
+        }
+    }
+    if (rc != 0) {
+        give_up(c, &e);
+    }
+}
+
+void lane_wish(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    if (l->state == LANE_OFF && l->mode != LANE_NEVER && --l->pause == 0) {
+        l->pause = AGAIN_AFTER;
+        lane_ask(c);
+    }
+}
+
+static void ring_daemon(struct lane *l)
+{
+    const uint64_t one = 1;
+    ssize_t n;
+    do {
+        n = write(l->daemon_bell, &one, sizeof one);
+    } while (n < 0 && errno == EINTR);
+}
+
+/* The pages are touched here first: they are ours to pay for. */
+static int map(struct gpud_client *c, struct frame_fds *fds, struct err *e)
+{
+    struct lane *l = &c->lane;
+    int rc = memfd_adopt(fds->fd[LANE_FD_MEMORY], LANE_BYTES, true, &l->memory, e);
+    if (rc != 0) {
+        return rc;
+    }
+    (void)close(l->memory.fd);
+    l->memory.fd = -1;
+    l->daemon_bell = fds->fd[LANE_FD_DAEMON_BELL];
+    l->bell = fds->fd[LANE_FD_CLIENT_BELL];
+    fds->count = 0;
+    for (size_t at = 0; at < LANE_BYTES; at += PAGE) {
+        *(volatile uint8_t *)(l->memory.data + at) = 0;
+    }
+    return conn_watch(&c->conn, l->bell, true, e);
+}
+
+static int answer_check(struct bytes frame, const struct frame_fds *fds, struct err *e)
+{
+    struct msg_granted granted;
+    struct msg_error refused;
+    if (proto_kind(frame) == MSG_KIND_ERROR &&
+        proto_decode(&schema_msg_error, frame, &refused, e) == 0) {
+        proto_error_to(&refused, e);
+        return e->code;
+    }
+    int rc = proto_decode(&schema_msg_granted, frame, &granted, e);
+    if (rc == 0 && fds->count != LANE_FDS) {
+        rc = err_set(e, ERR_PROTOCOL, "%d descriptors came with a ring", fds->count);
+    }
+    return rc;
+}
+
+void lane_claimed(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    uint8_t frame[ANSWER_BYTES];
+    struct frame_fds fds = {.count = 0};
+    struct err e = ERR_INIT;
+    size_t size = 0;
+    if (l->state != LANE_CLAIMING) {
+        return;
+    }
+    int rc = seqpacket_recv(l->claim_fd, frame, sizeof frame, &size, &fds, &e);
+    if (rc == SEQPACKET_AGAIN) {
+        return;
+    }
+    rc = rc > 0 ? err_set(&e, ERR_BUSY, "the daemon hands out no descriptors now") : rc;
+    rc = rc == 0 ? answer_check(bytes_of(frame, size), &fds, &e) : rc;
+    rc = rc == 0 ? map(c, &fds, &e) : rc;
+    frame_fds_close(&fds);
+    if (rc != 0) {
+        give_up(c, &e);
+        return;
+    }
+    fd_close(c, &l->claim_fd);
+    struct lane_shared *shared = (struct lane_shared *)(void *)l->memory.data;
+    uint8_t *data = l->memory.data + LANE_DATA_OFFSET;
+    ring_producer_init(&l->out, &shared->submit, data, LANE_SUBMIT_BYTES);
+    ring_consumer_init(&l->in, &shared->complete, data + LANE_SUBMIT_BYTES, LANE_COMPLETE_BYTES);
+    (void)ring_sleep(&l->in);
+    l->unread = 0;
+    l->state = LANE_UP;
+    ring_daemon(l); /* it looks at nothing before */
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+/* What comes by the ring may overtake what went over the socket, but only so far. Up to `admitted`
+ * all was admitted, since some of it was answered. */
+static bool too_early(const struct gpud_client *c, uint64_t seq)
+{
+    return seq > c->requests.admitted + REORDER_MIN - REORDER_KEPT;
+}
+
+bool lane_send(struct gpud_client *c, struct request *r)
+{
+    struct lane *l = &c->lane;
+    struct err e = ERR_INIT;
+    if (l->state != LANE_UP || r->kind == MSG_KIND_BYE || too_early(c, r->seq)) {
+        return false;
+    }
+    requests_ring_head(&c->requests, r);
+    int rc = ring_put(&l->out, r->id, bytes_of(r->out.head, r->out.head_size), r->out.body, &e);
+    if (rc < 0 && rc != ERR_LIMIT) {
+        give_up(c, &e);
+    }
+    if (rc != 1) {
+        return false;
+    }
+    r->by_ring = true;
+    if (ring_publish(&l->out)) {
+        ring_daemon(l);
+    }
+    return true;
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* One answer. False: the lane is gone. */
+static bool take_one(struct gpud_client *c, uint32_t id, uint32_t size)
+{
+    struct lane *l = &c->lane;
+    struct err e = ERR_INIT;
+    struct message *m = message_create(size);
+    if (m == NULL) {
+        (void)err_set(&e, ERR_NOMEM, "answer of %u bytes", size);
+        give_up(c, &e);
+        return false;
+    }
+    ring_take(&l->in, size, m->data);
+    m->id = id;
+    if (session_message(c, m, &e) != 0) {
+        give_up(c, &e);
+    }
+    message_unref(m);
+    return l->state == LANE_UP;
+}
+
+static bool take_all(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    struct err e = ERR_INIT;
+    uint32_t id = 0;
+    uint32_t size = 0;
+    int rc;
+    ring_wake(&l->in);
+    while ((rc = ring_next(&l->in, &id, &size, &e)) == 1) {
+        if (!take_one(c, id, size)) {
+            return false;
+        }
+    }
+    if (rc < 0) {
+        give_up(c, &e);
+        return false;
+    }
+    if (ring_release(&l->in)) {
+        ring_daemon(l);
+    }
+    return true;
+}
+
+/* The pipe need not be read for us to be woken, but it must not run full. */
+static void empty_bell(struct lane *l)
+{
+    uint8_t bytes[LANE_BELL_UNREAD];
+    if (++l->unread >= LANE_BELL_UNREAD) {
+        (void)!read(l->bell, bytes, sizeof bytes);
+        l->unread = 0;
+    }
+}
+
+static bool closed(struct gpud_client *c)
+{
+    const struct lane_shared *shared = (const struct lane_shared *)(void *)c->lane.memory.data;
+    unsigned code = atomic_load_explicit(&shared->closed, memory_order_relaxed);
+    if (code == 0) {
+        return false;
+    }
+    struct err e = ERR_INIT;
+    (void)err_set(&e, -(int)code, "the daemon closed the ring: %s", err_text(-(int)code));
+    give_up(c, &e);
+    return true;
+}
+
+bool lane_take(struct gpud_client *c)
+{
+    struct lane *l = &c->lane;
+    if (l->state != LANE_UP || closed(c) || !ring_ready(&l->in)) {
+        return false;
+    }
+    do {
+        if (!take_all(c)) {
+            return true;
+        }
+        empty_bell(l);
+    } while (!ring_sleep(&l->in));
+    return true;
+}
