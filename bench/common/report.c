@@ -72,18 +72,25 @@ void report_against(struct report *r, const char *part, const char *what, const 
 {
     struct figure *f = find(r, part, what, figure);
     const struct figure *g = find(r, part, floor, figure);
-    if (f == NULL || g == NULL) {
+    if (f == NULL || g == NULL || f->value.count == 0) {
         return; /* one of them was left out */
     }
     if (f->value.count != g->value.count || f->value.sorted || g->value.sorted) {
         bench_die("%s and %s: %u and %u repetitions", what, floor, f->value.count, g->value.count);
     }
     copy(f->against, sizeof f->against, floor);
+    bool rate = strstr(f->unit, "/s") != NULL; /* more is better */
+    double best[2] = {f->value.value[0], g->value.value[0]};
     for (unsigned i = 0; i < f->value.count; i++) {
-        if (g->value.value[i] > 0) {
-            samples_add(&f->ratio, f->value.value[i] / g->value.value[i]);
+        const double value[2] = {f->value.value[i], g->value.value[i]};
+        for (unsigned k = 0; k < 2; k++) {
+            best[k] = (value[k] < best[k]) != rate ? value[k] : best[k];
+        }
+        if (value[1] > 0) {
+            samples_add(&f->ratio, value[0] / value[1]);
         }
     }
+    f->quiet = best[1] > 0 ? best[0] / best[1] : 0;
 }
 
 double report_median(struct report *r, const char *part, const char *what, const char *figure)
@@ -117,13 +124,13 @@ static void write_table(struct report *r)
         struct figure *f = &r->figure[i];
         if (i == 0 || strcmp(f->part, r->figure[i - 1].part) != 0) {
             (void)printf("\n%-38s %-14s %12s %-6s %12s   %s\n", f->part, "figure", "median", "",
-                         "spread", "ratio");
+                         "spread", "ratio (at best)");
         }
         (void)printf("  %-36s %-14s %12.4g %-6s %5.3g..%-6.4g", f->what, f->figure,
                      samples_median(&f->value), f->unit, samples_at(&f->value, 0.1),
                      samples_at(&f->value, 0.9));
         if (f->ratio.count > 0) {
-            (void)printf("  %.2f of %s", samples_median(&f->ratio), f->against);
+            (void)printf("  %.2f (%.2f) of %s", samples_median(&f->ratio), f->quiet, f->against);
         }
         (void)printf("\n");
     }
@@ -153,9 +160,9 @@ static void write_row(struct figure *f)
                  samples_at(&f->value, 0.1), samples_at(&f->value, 0.9));
     if (f->ratio.count > 0) {
         (void)printf(", \"against\": \"%s\", \"ratio\": %.9g, \"ratio_low\": %.9g, "
-                     "\"ratio_high\": %.9g",
+                     "\"ratio_high\": %.9g, \"ratio_best\": %.9g",
                      f->against, samples_median(&f->ratio), samples_at(&f->ratio, 0.1),
-                     samples_at(&f->ratio, 0.9));
+                     samples_at(&f->ratio, 0.9), f->quiet);
     }
     (void)printf("}");
 }

@@ -23,6 +23,7 @@ struct figure {
     char unit[16];            /* "us"; "" for counts and ratios */
     struct samples value;     /* of each repetition, in order until the report is written */
     struct samples ratio;     /* of each repetition; empty: no floor */
+    double quiet;             /* the ratio of the least values: of what nothing disturbed */
     char against[FIGURE_TEXT];
 };
 

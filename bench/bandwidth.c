@@ -1,0 +1,137 @@
+/*
+ * bench_bandwidth: copies between this process' memory and a device, 4 KiB to 256 MiB: gpud_write
+ * and gpud_read against the vendor's API in this process.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/common/bench.h"
+#include "bench/common/echo.h"
+#include "bench/common/plan.h"
+#include "common/clock.h"
+
+struct side {
+    const struct engine_kind *kind;
+    struct engine *engine;
+    struct engine_memory *memory;
+    const char *name;
+};
+
+static uint8_t *host_memory(size_t bytes, uint8_t seed)
+{
+    uint8_t *data = malloc(bytes);
+    if (data == NULL) {
+        bench_die("no memory for %zu bytes", bytes);
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        data[i] =
+            (uint8_t)(seed + i + (i >> 12)); /* touched: a first touch costs more than a copy */
+    }
+    return data;
+}
+
+/* GB/s of so many copies in a row. */
+static double rate_of(const struct side *s, bool in, uint8_t *data, size_t bytes, unsigned count)
+{
+    uint64_t begin_ns = clock_now_ns();
+    for (unsigned i = 0; i < count; i++) {
+        if (in) {
+            s->kind->write(s->memory, data, bytes);
+        } else {
+            s->kind->read(s->memory, data, bytes);
+        }
+    }
+    return (double)bytes * count / (double)(clock_now_ns() - begin_ns);
+}
+
+static void size_name(char *out, size_t size, size_t bytes)
+{
+    (void)snprintf(out, size, bytes >= 1048576 ? "%zu MiB" : "%zu KiB",
+                   bytes >= 1048576 ? bytes >> 20 : bytes >> 10);
+}
+
+static void measure(struct bench *b, struct side *sides, unsigned count, const char *part,
+                    size_t bytes)
+{
+    char what[2][FIGURE_TEXT];
+    char size[16];
+    size_t budget = (size_t)bench_scale(b, 128u, 1u) << 20;
+    unsigned times = bytes >= budget ? 1 : budget / bytes > 200 ? 200 : (unsigned)(budget / bytes);
+    uint8_t *from = host_memory(bytes, 1);
+    uint8_t *to = host_memory(bytes, 2);
+    size_name(size, sizeof size, bytes);
+    for (unsigned i = 0; i < count; i++) {
+        (void)snprintf(what[i], sizeof what[i], "%s, %s", size, sides[i].name);
+        sides[i].memory = sides[i].kind->alloc(sides[i].engine, bytes);
+        sides[i].kind->write(sides[i].memory, from, bytes);
+        memset(to, 0, bytes);
+        sides[i].kind->read(sides[i].memory, to, bytes);
+        if (memcmp(from, to, bytes) != 0) {
+            bench_die("%s: %s came back changed", sides[i].name, size);
+        }
+    }
+    for (unsigned k = 0; k < b->repeat; k++) {
+        for (unsigned i = 0; i < count; i++) {
+            report_add(&b->report, part, what[i], "in", "GB/s",
+                       rate_of(&sides[i], true, from, bytes, times));
+            report_add(&b->report, part, what[i], "out", "GB/s",
+                       rate_of(&sides[i], false, to, bytes, times));
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        sides[i].kind->free(sides[i].memory);
+    }
+    if (count == 2) {
+        report_against(&b->report, part, what[0], "in", what[1]);
+        report_against(&b->report, part, what[0], "out", what[1]);
+    }
+    free(from);
+    free(to);
+}
+
+static void measure_all(struct bench *b, struct side *sides, unsigned count, const struct gpud *g,
+                        enum placement place)
+{
+    size_t last = bench_scale(b, (size_t)256 << 20, (size_t)1 << 20);
+    if (!bench_wants(b, placement_name(place))) {
+        return;
+    }
+    machine_pin_client(place, getpid());
+    gpud_place(g, place);
+    for (size_t bytes = 4096; bytes <= last; bytes *= 4) {
+        measure(b, sides, count, placement_name(place), bytes);
+    }
+    machine_unpin(getpid());
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b;
+    struct gpud g;
+    const char *why = "the API of gpud's back end is not built into the benchmark";
+    bench_begin(
+        &b, "bandwidth",
+        "Copies of 4 KiB to 256 MiB to a device and back: gpud_write and gpud_read against\n"
+        "the vendor's API in this process.",
+        5, argc, argv);
+    bench_gpud(&b, &g, NULL);
+    struct side sides[2] = {{.kind = &engine_gpud, .name = "gpud"},
+                            {.kind = engine_direct(g.backend), .name = g.backend}};
+    sides[0].engine = engine_gpud.open(g.url, &why);
+    if (sides[1].kind != NULL) {
+        sides[1].engine = sides[1].kind->open(NULL, &why);
+    }
+    unsigned count = sides[1].engine != NULL ? 2 : 1;
+    if (count == 1) {
+        report_left_out(&b.report, "in process", why);
+    }
+    measure_all(&b, sides, count, &g, PLACE_ONE);
+    measure_all(&b, sides, count, &g, PLACE_ANY);
+    for (unsigned i = 0; i < count; i++) {
+        sides[i].kind->close(sides[i].engine);
+    }
+    gpud_stop(&g);
+    return bench_end(&b);
+}

@@ -1,0 +1,147 @@
+/*
+ * bench_inprocess: the same kernels, buffers and steps through gpud and directly through the
+ * vendor's API in this process, taken in turns.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "bench/common/bench.h"
+#include "bench/common/echo.h"
+#include "bench/common/plans.h"
+#include "common/clock.h"
+
+struct side {
+    const struct engine_kind *kind;
+    struct engine *engine;
+    const char *name; /* "gpud, nng lane" */
+};
+
+struct load {
+    const char *name;
+    enum plans which;
+    uint32_t n;
+    uint32_t small; /* in a smoke test */
+    unsigned runs;
+};
+
+static const struct load loads[] = {
+    {"empty kernel", PLANS_EMPTY, 1, 1, 1000},
+    {"saxpy 1M", PLANS_SAXPY, 1u << 20, 4096, 60},
+    {"sum 1M", PLANS_SUM, 1u << 20, 5000, 60},
+    {"gemm 256", PLANS_GEMM, 256, 32, 10},
+    {"five steps 256K", PLANS_PIPELINE, 1u << 18, 4096, 40},
+};
+
+/* Microseconds of a run with so many at once. */
+static double timed(const struct side *s, struct work *w, unsigned runs, unsigned outstanding)
+{
+    uint64_t begin_ns = clock_now_ns();
+    for (unsigned i = 0; i < runs + outstanding; i++) {
+        if (i >= outstanding) {
+            s->kind->take(w, i % outstanding);
+        }
+        if (i < runs) {
+            s->kind->begin(w, i % outstanding);
+        }
+    }
+    return (double)(clock_now_ns() - begin_ns) / 1e3 / runs;
+}
+
+static void verify(const struct side *s, struct work *w, const struct planned *p, uint64_t runs)
+{
+    float *result = s->kind->look(w);
+    if (!planned_right(p, result, runs)) {
+        bench_die("%s: %s gave a wrong result", s->name, p->plan.name);
+    }
+    free(result);
+}
+
+static void measure(struct bench *b, struct side *sides, unsigned count, const char *part,
+                    const struct load *l)
+{
+    struct planned p;
+    struct work *work[2];
+    char what[2][FIGURE_TEXT];
+    double alone[2] = {0, 0};
+    uint64_t runs = 0;
+    unsigned each = bench_scale(b, l->runs, 4u);
+    planned_init(&p, l->which, bench_scale(b, l->n, l->small));
+    for (unsigned i = 0; i < count; i++) {
+        work[i] = sides[i].kind->prepare(sides[i].engine, &p.plan);
+        (void)timed(&sides[i], work[i], 4, 2);
+        (void)snprintf(what[i], sizeof what[i], "%s, %s", l->name, sides[i].name);
+    }
+    runs += 4;
+    for (unsigned k = 0; k < b->repeat; k++) {
+        for (unsigned i = 0; i < count; i++) {
+            double one = timed(&sides[i], work[i], each, 1);
+            double eight = timed(&sides[i], work[i], each, 8);
+            report_add(&b->report, part, what[i], "one at a time", "us", one);
+            report_add(&b->report, part, what[i], "8 at once", "us", eight);
+            alone[i] = one;
+        }
+        if (count == 2) {
+            report_add(&b->report, part, what[0], "added", "us", alone[0] - alone[1]);
+        }
+        runs += 2 * (uint64_t)each;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        verify(&sides[i], work[i], &p, runs);
+        sides[i].kind->release(work[i]);
+    }
+    if (count == 2) {
+        report_against(&b->report, part, what[0], "one at a time", what[1]);
+        report_against(&b->report, part, what[0], "8 at once", what[1]);
+    }
+    planned_finish(&p);
+}
+
+static void measure_all(struct bench *b, struct side *sides, unsigned count, const struct gpud *g,
+                        enum placement place)
+{
+    char part[FIGURE_TEXT];
+    (void)snprintf(part, sizeof part, "%s", placement_name(place));
+    if (!bench_wants(b, part)) {
+        return;
+    }
+    machine_pin_client(place, getpid());
+    gpud_place(g, place);
+    for (unsigned i = 0; i < sizeof loads / sizeof loads[0]; i++) {
+        measure(b, sides, count, part, &loads[i]);
+    }
+    machine_unpin(getpid());
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b;
+    struct gpud g;
+    const char *why = "the API of gpud's back end is not built into the benchmark";
+    bench_begin(&b, "inprocess",
+                "The same kernels, buffers and steps through gpud and directly in one process.", 9,
+                argc, argv);
+    bench_gpud(&b, &g, NULL);
+    for (const char *const *lane = bench_lanes; *lane != NULL; lane++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "gpud, %s lane", *lane);
+        (void)setenv("GPUD_LANE", *lane, 1);
+        struct side sides[2] = {{.kind = &engine_gpud, .name = name},
+                                {.kind = engine_direct(g.backend), .name = g.backend}};
+        sides[0].engine = engine_gpud.open(g.url, &why);
+        if (sides[1].kind != NULL) {
+            sides[1].engine = sides[1].kind->open(NULL, &why);
+        }
+        unsigned count = sides[1].engine != NULL ? 2 : 1;
+        if (count == 1) {
+            report_left_out(&b.report, "in process", why);
+        }
+        measure_all(&b, sides, count, &g, PLACE_ONE);
+        measure_all(&b, sides, count, &g, PLACE_ANY);
+        for (unsigned i = 0; i < count; i++) {
+            sides[i].kind->close(sides[i].engine);
+        }
+    }
+    gpud_stop(&g);
+    return bench_end(&b);
+}

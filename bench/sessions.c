@@ -1,0 +1,138 @@
+/*
+ * bench_sessions: what a session costs that does nothing: memory of the daemon and of its client,
+ * and whether thousands are held.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/common/bench.h"
+#include "bench/common/echo.h"
+
+#define HOLDERS 10u
+
+/* A process that holds sessions until it is told. */
+struct holder {
+    pid_t pid;
+    int to;
+    int from;
+};
+
+static _Noreturn void hold(const char *url, unsigned count, int in, int out)
+{
+    gpud_client **clients = calloc(count, sizeof(gpud_client *));
+    char byte = 0;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (clients == NULL) {
+        bench_die("no memory");
+    }
+    uint64_t before = process_memory_bytes(getpid());
+    for (unsigned i = 0; i < count; i++) {
+        if (gpud_open(url, NULL, &clients[i]) != 0 || gpud_ping(clients[i], NULL) != 0) {
+            bench_die("session %u of this process: %s", i, gpud_last_error()->text);
+        }
+    }
+    uint64_t bytes = process_memory_bytes(getpid()) - before;
+    if (write(out, &bytes, sizeof bytes) != (ssize_t)sizeof bytes) {
+        _Exit(EXIT_FAILURE);
+    }
+    (void)!read(in, &byte, 1);
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t ns = 0;
+        if (gpud_ping(clients[i], &ns) != 0) {
+            bench_die("session %u of this process was not held: %s", i, gpud_last_error()->text);
+        }
+        gpud_close(clients[i]);
+    }
+    _Exit(EXIT_SUCCESS);
+}
+
+static void holder_start(struct holder *h, const char *url, unsigned count)
+{
+    int to[2];
+    int from[2];
+    if (pipe(to) != 0 || pipe(from) != 0) {
+        bench_die("pipes: %s", strerror(errno));
+    }
+    h->pid = fork();
+    if (h->pid == 0) {
+        (void)close(to[1]);
+        (void)close(from[0]);
+        hold(url, count, to[0], from[1]);
+    }
+    if (h->pid < 0) {
+        bench_die("fork: %s", strerror(errno));
+    }
+    (void)close(to[0]);
+    (void)close(from[1]);
+    h->to = to[1];
+    h->from = from[0];
+}
+
+static void holder_end(struct holder *h)
+{
+    int status = 0;
+    char byte = 0;
+    if (write(h->to, &byte, 1) != 1) { /* its end is no sign: others hold the pipe, too */
+        bench_die("a holder of sessions is gone");
+    }
+    (void)close(h->to);
+    (void)close(h->from);
+    if (waitpid(h->pid, &status, 0) != h->pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        bench_die("a holder of sessions ended with status %#x", (unsigned)status);
+    }
+}
+
+static void repetition(struct bench *b, const struct gpud *g, unsigned count)
+{
+    struct holder holder[HOLDERS];
+    uint64_t client = 0;
+    uint64_t before = process_memory_bytes(g->front);
+    for (unsigned i = 0; i < HOLDERS; i++) {
+        holder_start(&holder[i], g->url, count / HOLDERS);
+    }
+    for (unsigned i = 0; i < HOLDERS; i++) {
+        uint64_t bytes = 0;
+        if (read(holder[i].from, &bytes, sizeof bytes) != (ssize_t)sizeof bytes) {
+            bench_die("not all sessions were opened");
+        }
+        client += bytes;
+    }
+    uint64_t bytes = process_memory_bytes(g->front) - before;
+    report_add(&b->report, "idle sessions", "gpud", "held", "", count);
+    report_add(&b->report, "idle sessions", "gpud", "daemon's memory", "KiB",
+               (double)bytes / 1024 / count);
+    report_add(&b->report, "idle sessions", "client", "library's memory", "KiB",
+               (double)client / 1024 / count);
+    for (unsigned i = 0; i < HOLDERS; i++) {
+        holder_end(&holder[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const settings[] = {"--set", "jobs.sessions_max=6000", "--set",
+                                           "daemon.connections_max=6000", NULL};
+    struct bench b;
+    struct rlimit files;
+    bench_begin(&b, "sessions", "Memory of sessions that do nothing, and how many are held.", 1,
+                argc, argv);
+    unsigned count = bench_scale(&b, 5000u, 40u);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_max < 16000) {
+        count = files.rlim_max < 2000 ? 40 : (unsigned)files.rlim_max / 4;
+        report_left_out(&b.report, "more sessions", "this machine allows too few descriptors");
+    }
+    for (unsigned i = 0; i < b.repeat; i++) {
+        struct gpud g; /* a new one each time: what was freed before would be used again */
+        bench_gpud(&b, &g, settings);
+        repetition(&b, &g, count);
+        gpud_stop(&g);
+    }
+    return bench_end(&b);
+}
