@@ -54,7 +54,7 @@ static int move(void *user, struct pool_move *move, struct err *e)
 {
     struct oom *o = user;
     (void)e;
-    pool_piece_moved(&o->piece[move->tag - 1], move->to);
+    pool_piece_moved(&o->piece[move->tag - 1], move);
     return 0;
 }
 

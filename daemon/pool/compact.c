@@ -8,8 +8,8 @@
 #include "daemon/pool/pool_int.h"
 
 #define STRETCH_BLOCKS 64u      /* of one stretch at most */
-#define LOOK_STEPS     1000000u /* blocks looked at for one answer */
-#define ROUGH          4u /* passes: the last takes stretches that gain 1/32 of what is copied */
+#define LOOK_STEPS     4000000u /* blocks looked at for one answer */
+#define ROUGH          5u /* passes: the last takes stretches that gain 1/128 of what is copied */
 
 struct stretch {
     uint32_t first;   /* block */
@@ -23,7 +23,8 @@ struct stretch {
 
 /* What a call of compact() may still do. */
 struct effort {
-    uint64_t target; /* bytes of whole pages that are wanted */
+    uint64_t target; /* bytes of whole pages that are wanted; 0: see block */
+    uint64_t block;  /* bytes wanted in a row, less than a page */
     uint64_t most;   /* bytes that may yet be moved */
     uint64_t steps;
     uint64_t moved;
@@ -71,9 +72,12 @@ static void extend(const struct pool *p, struct stretch *s, const struct block *
 }
 
 /* Bytes of whole pages more when the stretch is empty and its pieces lie elsewhere, close together;
- * 0: none. */
-static uint64_t gain_of(const struct pool *p, const struct stretch *s)
+ * 0: none. For less than a page all that is in a row counts, if it is enough. */
+static uint64_t gain_of(const struct pool *p, const struct stretch *s, const struct effort *effort)
 {
+    if (effort->target == 0) {
+        return s->end - s->begin >= effort->block ? s->end - s->begin - s->live : 0;
+    }
     uint64_t begin = (s->begin + p->page - 1) & ~(p->page - 1);
     uint64_t end = s->end & ~(p->page - 1);
     uint64_t pages = end > begin ? end - begin : 0;
@@ -94,7 +98,7 @@ static struct stretch best_from(const struct pool *p, uint32_t first, struct eff
         }
         extend(p, &s, b);
         effort->steps++;
-        uint64_t gain = gain_of(p, &s);
+        uint64_t gain = gain_of(p, &s, effort);
         if (gain > 0 &&
             (double)gain * (double)(best.live + 1) > (double)best_gain * (double)(s.live + 1)) {
             best = s;
@@ -143,6 +147,10 @@ static int move_block(struct pool *p, uint32_t i)
         return rc;
     }
     (void)tenancy_claim(p, t, b->tenant, true);
+    if (move.foreign) { /* neither place is its tenant's alone */
+        tenancy_spoil(p, b);
+        tenancy_spoil(p, t);
+    }
     t->state = BLOCK_LIVE;
     t->tag = b->tag;
     t->tenant = b->tenant;
@@ -201,15 +209,27 @@ static uint32_t beyond(const struct pool *p, const struct stretch *s)
     return i;
 }
 
-static bool worth(const struct pool *p, const struct stretch *s, unsigned pass)
+static bool worth(const struct pool *p, const struct stretch *s, unsigned pass,
+                  const struct effort *effort)
 {
-    uint64_t gain = p->source.pages != NULL ? gain_of(p, s) : s->end - s->begin - s->live;
+    uint64_t gain = p->source.pages != NULL ? gain_of(p, s, effort) : s->end - s->begin - s->live;
     return s->movable > 0 && gain > 0 && gain >= s->live * 4 >> (2 * pass + 1);
 }
 
 static bool done(const struct pool *p, const struct effort *effort)
 {
-    return reach(p) >= effort->target || effort->most == 0 || effort->steps >= LOOK_STEPS;
+    bool enough = effort->target != 0
+                      ? reach(p) >= effort->target
+                      : fit_find(&p->ready, &p->blocks, effort->block) != BLOCK_NONE;
+    return enough || effort->most == 0 || effort->steps >= LOOK_STEPS;
+}
+
+/* With a free part in front a stretch is better than without. */
+static bool begins(const struct pool *p, const struct block *b)
+{
+    bool roomy = b->state == BLOCK_SLAB && slab_live_bytes(p, b->owner) < b->size;
+    bool alone = b->before == BLOCK_NONE || !joins(p, block_at(&p->blocks, b->before));
+    return b->state == BLOCK_READY || ((alone || roomy) && joins(p, b));
 }
 
 static void pass(struct pool *p, unsigned number, struct effort *effort)
@@ -217,14 +237,13 @@ static void pass(struct pool *p, unsigned number, struct effort *effort)
     uint32_t i = 0; /* the block at the lowest address never goes away */
     while (i != BLOCK_NONE && !done(p, effort)) {
         const struct block *b = block_at(&p->blocks, i);
-        bool start = p->source.pages != NULL ? b->state == BLOCK_READY || joins(p, b)
-                                             : b->edge && b->state != BLOCK_VOID;
+        bool start = p->source.pages != NULL ? begins(p, b) : b->edge && b->state != BLOCK_VOID;
         effort->steps++;
         struct stretch s = {.count = 0};
         if (start) {
             s = p->source.pages != NULL ? best_from(p, i, effort) : home_from(p, i, effort);
         }
-        if (s.count > 0 && worth(p, &s, number)) {
+        if (s.count > 0 && worth(p, &s, number, effort)) {
             uint32_t next = beyond(p, &s);
             empty(p, &s, effort);
             i = next;
@@ -234,9 +253,9 @@ static void pass(struct pool *p, unsigned number, struct effort *effort)
     }
 }
 
-static uint64_t compact(struct pool *p, uint64_t target, uint64_t most)
+static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_t most)
 {
-    struct effort effort = {.target = target, .most = most};
+    struct effort effort = {.target = target, .block = block, .most = most};
     for (unsigned n = 0; n < ROUGH && p->mover.move != NULL && !done(p, &effort); n++) {
         pass(p, n, &effort);
     }
@@ -249,7 +268,8 @@ bool compact_for(struct pool *p, uint64_t size)
     if (p->mover.move == NULL || unused < size) {
         return false;
     }
-    return compact(p, sat_add(size, 2 * p->page), p->moving.most) > 0;
+    bool pages = p->source.blocks != NULL || size > p->page / 2;
+    return compact(p, pages ? sat_add(size, 2 * p->page) : 0, size, p->moving.most) > 0;
 }
 
 #define AHEAD_SHARE 128u /* of the limit: so much is kept in whole pages */
@@ -266,14 +286,14 @@ void compact_ahead(struct pool *p)
         p->stats.frees - m->tried < m->calm) {
         return;
     }
-    (void)compact(p, 2 * least, m->most);
+    (void)compact(p, 2 * least, 0, m->most);
     m->tried = p->stats.frees;
     m->calm = reach(p) >= least ? 0 : m->calm < AHEAD_CALM ? 2 * m->calm + 64 : m->calm;
 }
 
 uint64_t pool_defragment(struct pool *p, uint64_t most)
 {
-    uint64_t moved = compact(p, UINT64_MAX, most);
+    uint64_t moved = compact(p, UINT64_MAX, 0, most);
     guard_check(p, BLOCK_NONE);
     return moved;
 }

@@ -19,13 +19,14 @@ struct pool_move {
     const struct pool_piece *to;   /* as large; no stream has any use of it left */
     unsigned stream;               /* OUT: the copy is done, and no use of `from` left, … */
     uint64_t seq;                  /* OUT: … at this point of that stream; 0: they are past */
+    bool foreign;                  /* OUT, by pool_piece_moved: it was not cleared yet */
 };
 
 struct pool_mover {
     void *user;
     /* Copies `to->size` bytes (all of them: what `to` held may be another tenant's) after whatever
      * writes to `from`, in the order of streams, sets stream and seq, and from now on uses `to`:
-     *     pool_piece_moved(&own_piece, move->to);
+     *     pool_piece_moved(&own_piece, move);
      * From then on `from` is not live. Any error: nothing was done, and `from` stays what it was.
      * ERR_BUSY is for a piece that may not move now: addresses of it are bound, or it was exported.
      * Must not wait. */
@@ -35,15 +36,15 @@ struct pool_mover {
 /* NULL: nothing moves, as at first. The struct is copied. */
 void pool_set_mover(struct pool *p, const struct pool_mover *mover);
 
-static inline void pool_piece_moved(struct pool_piece *own, const struct pool_piece *to)
+static inline void pool_piece_moved(struct pool_piece *own, struct pool_move *move)
 {
     uint64_t asked = own->asked;
     uint16_t tenant = own->tenant;
-    bool foreign = own->foreign; /* what was not cleared has come along */
-    *own = *to;
+    move->foreign = own->foreign; /* what was not cleared has come along */
+    *own = *move->to;
     own->asked = asked;
     own->tenant = tenant;
-    own->foreign = foreign;
+    own->foreign = move->foreign;
 }
 
 /* Moves at most `most` bytes so that there are more whole pages. Returns the bytes moved; 0: there

@@ -1,6 +1,6 @@
 #include "daemon/pool/pool_int.h"
 
-#define SLAB_BYTES    (512u * 1024u) /* at most */
+#define SLAB_BYTES    (256u * 1024u) /* at most */
 #define OTHERS_LOOKED 16u            /* slabs that an object may move to */
 
 static struct slab *slab_at(const struct pool *p, uint32_t i)
@@ -414,6 +414,9 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object)
     t->free &= ~to_bit;
     t->live |= to_bit;
     *tag_of(p, to, other) = move.tag;
+    if (move.foreign) {
+        s->own &= ~from_bit;
+    }
     if ((s->own & from_bit) != 0) {
         t->own |= to_bit;
     } else { /* of whom is not known here */

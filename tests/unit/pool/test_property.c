@@ -1,12 +1,17 @@
 /*
  * The pool against a model: random requests of several streams and tenants over a source that fails
- * now and then. After every step: pieces do not overlap, lie in memory that is there, are aligned;
- * memory that another stream may still use was given only after a wait; the pool's own check holds.
+ * now and then, an owner that moves pieces or refuses to, limits and reservations that change.
+ * After every step: pieces do not overlap, lie in memory that is there, are aligned; memory that
+ * another stream may still use was given only after a wait; the pool's own check holds.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/pool/clean.h"
+#include "daemon/pool/move.h"
+#include "daemon/pool/pressure.h"
+#include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
 
 /* The model compares each piece with each other: instrumented, that takes ten times as long. */
@@ -33,6 +38,7 @@ struct used {
 struct settings {
     bool pages;
     bool failing;
+    bool moving;
     unsigned streams;
     uint64_t page;
     uint64_t limit;
@@ -46,7 +52,10 @@ struct model {
     struct fake_source source;
     struct pool *pool;
     struct pool_piece piece[LIVE];
+    uint64_t tag[LIVE]; /* of these; 0: does not move */
     unsigned count;
+    uint64_t tags;
+    uint64_t now_ns;
     struct used freed[PAST]; /* what was freed and may not be past */
     unsigned freed_count;
     uint64_t issued[STREAMS];
@@ -91,7 +100,7 @@ static void check_piece(const struct pool_piece *piece, unsigned stream, uint64_
         const struct used *u = &m.freed[i];
         if (u->stream != stream && u->seq > m.done[u->stream] &&
             overlap(u->range, u->at, u->size, piece->range, piece->offset, piece->size)) {
-            ck_assert_msg(m.source.waited[stream][u->stream] >= u->seq,
+            ck_assert_msg(stream < STREAMS && m.source.waited[stream][u->stream] >= u->seq,
                           "stream %u may still use what stream %u got", u->stream, stream);
         }
     }
@@ -137,14 +146,18 @@ static void step_alloc(void)
     struct pool_piece piece;
     struct pool_ask ask = {.size = some_size(),
                            .stream = (unsigned)rnd(m.settings.streams),
-                           .tenant = (unsigned)rnd(TENANTS)};
+                           .tenant = (unsigned)rnd(TENANTS),
+                           .tag = m.settings.moving && rnd(8) != 0 ? ++m.tags : 0,
+                           .reserved = rnd(4) == 0};
     int rc = pool_alloc(m.pool, &ask, &piece, &e);
     if (rc == 0) {
         check_piece(&piece, ask.stream, ask.size);
         forget_range(&piece);
+        m.tag[m.count] = ask.tag;
         m.piece[m.count++] = piece;
     } else {
-        ck_assert_msg(rc == ERR_DEVICE_MEMORY, "%s", e.text);
+        bool expected = rc == ERR_DEVICE_MEMORY || (rc == ERR_LIMIT && m.settings.moving);
+        ck_assert_msg(expected, "%s", e.text);
     }
 }
 
@@ -159,6 +172,7 @@ static void step_free(void)
     ck_assert_msg(pool_free(m.pool, &m.piece[i], stream, seq, &e) == 0, "%s", e.text);
     ck_assert(m.piece[i].range == NULL);
     m.piece[i] = m.piece[--m.count];
+    m.tag[i] = m.tag[m.count];
     m.freed[m.freed_count++] =
         (struct used){copy.range, copy.offset, copy.size, stream, seq, copy.tenant};
     if (rnd(8) == 0) {
@@ -174,8 +188,72 @@ static void step_advance(void)
     forget_past();
 }
 
+/* The owner of the pieces: some may not move, the others are copied now or on some stream. */
+static int move(void *user, struct pool_move *move, struct err *e)
+{
+    unsigned i = 0;
+    (void)user;
+    while (i < m.count && m.tag[i] != move->tag) {
+        i++;
+    }
+    ck_assert_uint_lt(i, m.count);
+    ck_assert(m.piece[i].range == move->from->range && m.piece[i].offset == move->from->offset);
+    ck_assert_uint_eq(m.piece[i].size, move->to->size);
+    if (rnd(8) == 0) {
+        return err_set(e, ERR_BUSY, "not now");
+    }
+    const struct pool_piece *to = move->to;
+    check_piece(to, STREAMS, 1); /* of no stream: all of it has to be past */
+    move->stream = (unsigned)rnd(m.settings.streams);
+    move->seq = rnd(2) == 0 ? 0 : ++m.issued[move->stream];
+    ck_assert_uint_lt(m.freed_count, PAST);
+    m.freed[m.freed_count++] =
+        (struct used){m.piece[i].range, m.piece[i].offset, m.piece[i].size,
+                      move->stream,     move->seq,         m.piece[i].tenant};
+    pool_piece_moved(&m.piece[i], move);
+    return 0;
+}
+
+/* What else an owner does. */
+static void step_other(void)
+{
+    unsigned tenant = (unsigned)rnd(TENANTS);
+    uint64_t some = m.settings.limit / (2 + rnd(8));
+    struct pool_quota quota = {some * 4, some, rnd(4) == 0 ? some / 4 : 0};
+    const struct pool_quota none = POOL_QUOTA_NONE;
+    struct pool_piece unclean;
+    switch (rnd(6)) {
+    case 0:
+        (void)pool_defragment(m.pool, some);
+        break;
+    case 1:
+        (void)pool_set_quota(m.pool, tenant, rnd(2) == 0 ? &quota : &none, NULL);
+        break;
+    case 2:
+        (void)pool_reserve(m.pool, tenant, some / 8, NULL);
+        break;
+    case 3:
+        pool_unreserve(m.pool, tenant, rnd(2) == 0 ? some : UINT64_MAX);
+        break;
+    case 4:
+        m.now_ns += rnd(UINT64_C(1000000000));
+        (void)pool_tick(m.pool, m.now_ns);
+        break;
+    default:
+        if (pool_unclean(m.pool, some, &unclean)) {
+            check_piece(&unclean, STREAMS, 1);
+            pool_cleared(m.pool, &unclean, rnd(2) == 0, 0, 0);
+        }
+        break;
+    }
+}
+
 static void step(void)
 {
+    if (m.settings.moving && rnd(16) == 0 && m.freed_count < PAST - 2 * LIVE) {
+        step_other();
+        return;
+    }
     uint64_t dice = rnd(100);
     if (dice < 48 && m.count < LIVE) {
         step_alloc();
@@ -191,14 +269,18 @@ static void step(void)
 static void start(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
-    struct pool_options options = {
-        .limit = settings->limit, .address_bytes = settings->address, .streams = settings->streams};
+    struct pool_options options = {.limit = settings->limit,
+                                   .address_bytes = settings->address,
+                                   .streams = settings->streams,
+                                   .trim_age_ns = UINT64_C(1000000000)};
+    const struct pool_mover mover = {.move = move};
     memset(&m, 0, sizeof m);
     m.settings = *settings;
     m.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     (settings->pages ? fake_pages_init : fake_blocks_init)(&m.source, settings->capacity);
     m.source.pages.page_bytes = settings->page;
     ck_assert_msg(pool_create(&m.source.source, &options, &m.pool, &e) == 0, "%s", e.text);
+    pool_set_mover(m.pool, settings->moving ? &mover : NULL);
 }
 
 static void run(uint64_t seed, const struct settings *settings, unsigned steps)
@@ -261,6 +343,20 @@ START_TEST(blocks_behave)
 }
 END_TEST
 
+/* So little memory that pieces have to move all the time. */
+START_TEST(moving_pools_behave)
+{
+    struct settings s = usual;
+    s.pages = _i % 3 != 0;
+    s.failing = _i % 2 == 1;
+    s.moving = true;
+    s.limit = s.capacity = 48 * MIB;
+    s.bits = 22 + (unsigned)_i % 3;
+    s.streams = 1 + (unsigned)_i % 4;
+    run((uint64_t)_i + 200, &s, STEPS);
+}
+END_TEST
+
 START_TEST(unusual_pools_behave)
 {
     struct settings s = usual;
@@ -309,6 +405,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, pages_behave, 0, 16);
     tcase_add_loop_test(t, blocks_behave, 0, 10);
+    tcase_add_loop_test(t, moving_pools_behave, 0, 24);
     tcase_add_loop_test(t, unusual_pools_behave, 0, 14);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

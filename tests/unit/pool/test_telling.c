@@ -121,7 +121,7 @@ static int move(void *user, struct pool_move *m, struct err *e)
 {
     (void)user;
     (void)e;
-    pool_piece_moved(&movable[m->tag - 1], m->to);
+    pool_piece_moved(&movable[m->tag - 1], m);
     return 0;
 }
 
