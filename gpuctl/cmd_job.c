@@ -33,12 +33,13 @@ int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
         return ctl_err_lib(e, rc, "job %llu", (unsigned long long)job);
     }
     const struct sheet_column columns[] = {
-        {"job", GPUD_COLUMN_HANDLE, false},  {"state", GPUD_COLUMN_TEXT, false},
-        {"label", GPUD_COLUMN_TEXT, false},  {"device", GPUD_COLUMN_UINT, false},
-        {"stream", GPUD_COLUMN_UINT, true},  {"waited", GPUD_COLUMN_NS, false},
-        {"executed", GPUD_COLUMN_NS, false}, {"total", GPUD_COLUMN_NS, false},
-        {"replays", GPUD_COLUMN_UINT, true}, {"trace_id", GPUD_COLUMN_HANDLE, true},
-        {"error", GPUD_COLUMN_TEXT, false},  {"text", GPUD_COLUMN_TEXT, false},
+        {"job", GPUD_COLUMN_HANDLE, false},         {"state", GPUD_COLUMN_TEXT, false},
+        {"label", GPUD_COLUMN_TEXT, false},         {"device", GPUD_COLUMN_UINT, false},
+        {"stream", GPUD_COLUMN_UINT, true},         {"waited", GPUD_COLUMN_NS, false},
+        {"executed", GPUD_COLUMN_NS, false},        {"total", GPUD_COLUMN_NS, false},
+        {"replays", GPUD_COLUMN_UINT, true},        {"trace_id", GPUD_COLUMN_HANDLE, true},
+        {"error", GPUD_COLUMN_TEXT, false},         {"text", GPUD_COLUMN_TEXT, false},
+        {"implementation", GPUD_COLUMN_TEXT, true},
     };
     const struct sheet_cell cells[] = {
         {.value = d.id},
@@ -53,9 +54,10 @@ int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
         {.value = d.trace_id},
         {.text = d.code != 0 ? gpud_err_name(d.code) : ""},
         {.text = d.text},
+        {.text = d.implementation},
     };
     struct sheet sheet = {
-        .name = "job", .columns = columns, .column_count = 12, .cells = cells, .row_count = 1};
+        .name = "job", .columns = columns, .column_count = 13, .cells = cells, .row_count = 1};
     return ctl_write(ctl, &sheet, e);
 }
 

@@ -98,9 +98,10 @@ static void say_times(uint64_t *executed, uint64_t count)
 static void say_time(const gpud_job_times *times)
 {
     char waited[32], executed[32];
-    ctl_say("device %llu, waited %s, executed %s%s", (unsigned long long)times->device,
+    ctl_say("device %llu, waited %s, executed %s%s%s%s", (unsigned long long)times->device,
             sheet_text(GPUD_COLUMN_NS, times->queued_ns, waited, sizeof waited),
             sheet_text(GPUD_COLUMN_NS, times->executed_ns, executed, sizeof executed),
+            times->implementation[0] != '\0' ? " by " : "", times->implementation,
             times->replays > 0 ? ", run again after its worker ended" : "");
 }
 

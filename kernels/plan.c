@@ -192,6 +192,18 @@ void plan_fill(struct plan_build *b, struct plan_ref dst, struct plan_ref value)
     }
 }
 
+bool plan_library(const char *kernel)
+{
+    static const char *const names[] = {"gemm", "gemm_add", "gemm_batched", "random_uniform",
+                                        "random_normal"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(kernel, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A primitive kernel called by its own name. */
 static void make_single(struct plan_build *b)
 {
@@ -219,6 +231,8 @@ int plan_make(const char *operation, const struct sig_value *values, unsigned co
     }
     ret_plan->step_count = 0;
     ret_plan->temp_count = 0;
+    ret_plan->library = false;
+    ret_plan->after = 0;
     if (o >= 0) {
         operations[o]->make(&b);
     } else {

@@ -39,9 +39,13 @@ struct plan_step {
     unsigned arg_count;
 };
 
+/* A library of the device's vendor may run the whole operation, called by its name and with its
+ * arguments: then only the first `after` steps run, behind it; else only the others. */
 struct plan {
     struct plan_step step[PLAN_STEPS];
     unsigned step_count;
+    bool library;
+    unsigned after;
     uint64_t temp[PLAN_TEMPS]; /* bytes */
     unsigned temp_count;
 };
@@ -51,6 +55,9 @@ struct plan {
 const struct signature *plan_signature(const char *operation);
 unsigned plan_operation_count(void);
 const char *plan_operation_name(unsigned index);
+
+/* May a library run this primitive kernel as it is? */
+bool plan_library(const char *kernel);
 
 /* `values` have been checked by signature_bind against plan_signature(operation). */
 int plan_make(const char *operation, const struct sig_value *values, unsigned count,

@@ -54,6 +54,19 @@ static bool axis_fits(struct plan_build *b, const char *name, uint64_t n)
     return b->code == 0;
 }
 
+/* A library leaves the scaling to us. */
+static void library_offer(struct plan_build *b, const struct passes *p, uint64_t numbers)
+{
+    const uint64_t flat[] = {numbers * 2};
+    b->plan->library = true;
+    if (p->scale < 1.0) {
+        struct plan_ref y = plan_array(p->dst, 1, flat);
+        const struct plan_ref args[] = {plan_real(b->binding->dtype, p->scale), y, y};
+        plan_launch(b, "scale", args, 3);
+        b->plan->after = 1;
+    }
+}
+
 /* All axes of the caller's array; `batch` transforms altogether of n[0] x n[1]. */
 static void transform(struct plan_build *b, const struct axis *axis, unsigned axes, double sign,
                       double scale)
@@ -71,6 +84,7 @@ static void transform(struct plan_build *b, const struct axis *axis, unsigned ax
         plan_copy(b, p.dst, p.src);
         return;
     }
+    library_offer(b, &p, numbers);
     const uint64_t dims[] = {numbers, 2};
     for (unsigned t = 0; t < 2 && t + 1 < p.count; t++) {
         p.room[t] = plan_array(plan_temp(b, b->binding->dtype, numbers * 2), 2, dims);

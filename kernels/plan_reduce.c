@@ -30,6 +30,7 @@ static void reduce(struct plan_build *b, const char *kernel, uint64_t identity)
         plan_fill(b, dst, plan_scalar(b->binding->dtype, identity));
         return;
     }
+    b->plan->library = true;
     plan_reduce_steps(b, kernel, src, dst);
 }
 

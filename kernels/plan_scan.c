@@ -42,6 +42,7 @@ static void scan(struct plan_build *b, bool inclusive)
     if (count == 0) {
         return;
     }
+    b->plan->library = true;
     plan_scan_space_make(b, b->binding->dtype, count, &space);
     plan_scan_steps(b, &space, inclusive, src, dst);
 }

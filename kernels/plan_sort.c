@@ -18,6 +18,7 @@ static void make_sort(struct plan_build *b)
         plan_fail(b, ERR_LIMIT, "at most 2^32 - 1 keys");
         return;
     }
+    b->plan->library = true;
     struct plan_scan_space space;
     struct plan_ref other = plan_temp(b, DTYPE_U32, count);
     struct plan_ref counts = plan_temp(b, DTYPE_U32, blocks * DIGITS);

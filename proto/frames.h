@@ -37,9 +37,13 @@ enum frame_ref_tag {
  * OP_READ:  args[0] = source; stage = offset in the output staging memory
  * OP_FILL:  args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated
  * OP_COPY:  args[0] = destination, args[1] = source, of the same size
- * OP_LAUNCH: module, entry, args, sizes in work items (local all 0 = the back end chooses) */
+ * OP_LAUNCH: module, entry, args, sizes in work items (local all 0 = the back end chooses)
+ * FRAME_OP_LIBRARY: one of the vendor's libraries may run a whole operation: entry = its name, dtype
+ * = its T, args in the order of its signature, then the sizes that this names. If it did, the
+ * `after` steps that follow run and the `covers` behind them do not; else the other way round. */
+#define FRAME_OP_LIBRARY 6
 #define REC_WSTEP(U, I, S, B, L)                                                                   \
-    U(op, 5)                                                                                       \
+    U(op, 6)                                                                                       \
     U(step, PROTO_STEPS_MAX)                                                                       \
     L(args, REF, 64)                                                                               \
     U(stage, UINT64_MAX)                                                                           \
@@ -52,7 +56,10 @@ enum frame_ref_tag {
     U(lx, UINT64_MAX)                                                                              \
     U(ly, UINT64_MAX)                                                                              \
     U(lz, UINT64_MAX)                                                                              \
-    U(shared, UINT64_MAX)
+    U(shared, UINT64_MAX)                                                                          \
+    U(dtype, 255)                                                                                  \
+    U(after, PROTO_STEPS_MAX)                                                                      \
+    U(covers, UINT16_MAX)
 
 #define REC_WTEMP(U, I, S, B, L) U(size, UINT64_MAX)
 #define REC_JOBREF(U, I, S, B, L) U(job, UINT64_MAX)

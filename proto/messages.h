@@ -104,11 +104,13 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     U(arg, PROTO_ARGS_MAX)                                                                         \
     B(data, PROTO_INLINE_MAX)
 
-/* when a step ran, relative to the start of the job's execution */
+/* when a step ran, relative to the start of the job's execution. by: what served an operation that
+ * several could serve ("cublas", "portable"), empty where there was no choice */
 #define REC_TIMING(U, I, S, B, L)                                                                  \
     U(step, UINT64_MAX)                                                                            \
     U(begin_ns, UINT64_MAX)                                                                        \
-    U(end_ns, UINT64_MAX)
+    U(end_ns, UINT64_MAX)                                                                          \
+    S(by, PROTO_NAME_MAX)
 
 /* kind: 1 scalar, 2 array, 3 struct, 4 local memory, 0 array or value: the code does not tell;
  * dtype 0 = unknown */

@@ -58,6 +58,7 @@ fi
 ldd "$out"/bin/* | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u | while read -r library; do
     of_the_system "$library" || cp -L "$library" "$out/lib/"
 done
+[ ! -f "$build/lib/libgpud-cub.so" ] || cp "$build/lib/libgpud-cub.so" "$out/lib/"
 strip "$out"/bin/* "$out"/lib/*
 # Where it was built is of no use elsewhere: run.sh names the folder of libraries.
 for file in "$out"/bin/* "$out"/lib/*; do

@@ -129,6 +129,8 @@ int reply_decode(const struct message *m, const struct schema *reply, void *ret_
 
 /* Copies text into out[size], cut where it does not fit. */
 void text_copy(char *out, size_t size, struct bytes text);
+/* What served a job's operations, of its TIMING records; see gpud_job_times. */
+void timings_served_by(struct proto_list timings, char *out, size_t size);
 /* Copies the caller's struct back as far as the caller knows it: its `size` member stays. */
 int desc_return(void *ret_desc, const void *desc, size_t size, struct err *e);
 

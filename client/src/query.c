@@ -74,6 +74,7 @@ static void job_desc_fill(const struct msg_job *told, gpud_job_desc *desc)
     text_copy(desc->state, sizeof desc->state, told->state);
     text_copy(desc->label, sizeof desc->label, told->label);
     text_copy(desc->text, sizeof desc->text, told->text);
+    timings_served_by(told->timings, desc->implementation, sizeof desc->implementation);
 }
 
 int gpud_job_info(gpud_client *client, uint64_t job, gpud_job_desc *ret_desc)

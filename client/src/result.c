@@ -1,4 +1,6 @@
 /* The user's view of a job. */
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/src/job.h"
@@ -185,6 +187,23 @@ int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void
     return error_report(rc, &e);
 }
 
+/* "cublas, portable": each once, in the order of the steps. */
+void timings_served_by(struct proto_list timings, char *out, size_t size)
+{
+    struct proto_timing timing;
+    size_t used = 0;
+    out[0] = '\0';
+    for (struct proto_iter it = proto_iter_of(timings);
+         proto_list_next(&it, &schema_timing, &timing);) {
+        char name[GPUD_NAME];
+        text_copy(name, sizeof name, timing.by);
+        if (name[0] == '\0' || strstr(out, name) != NULL || used + strlen(name) + 3 > size) {
+            continue;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", name);
+    }
+}
+
 int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times)
 {
     struct err e = ERR_INIT;
@@ -202,6 +221,7 @@ int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times)
             .replays = job->result.replays,
             .step_count = (uint32_t)job->result.timings.count,
         };
+        timings_served_by(job->result.timings, times.implementation, sizeof times.implementation);
         rc = desc_return(ret_times, &times, sizeof times, &e);
     }
     job_leave(job);

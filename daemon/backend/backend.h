@@ -136,6 +136,27 @@ struct backend_stream_ops {
     int (*flush)(struct backend_stream *s, struct err *e);
 };
 
+/* A whole operation with the arguments of its signature in order, then the sizes that it names as
+ * values of 8 bytes. */
+struct backend_call {
+    const char *operation; /* "gemm" */
+    int dtype;             /* enum dtype: its T */
+    const struct backend_arg *args;
+    unsigned arg_count;
+};
+
+/* Optional table (NULL: there are none): the vendor's libraries, opened when first needed (which
+ * blocks). Both give ERR_UNSUPPORTED where none serves the call; then nothing was enqueued. */
+struct backend_library_ops {
+    /* Bytes of device memory that the call works in, 0: none. Addresses are not looked at. */
+    int (*workspace)(struct backend_stream *s, const struct backend_call *call, uint64_t *ret_bytes,
+                     struct err *e);
+    /* A command. workspace: of at least so many bytes, block NULL where it needs none. ret_by: what
+     * serves it ("cublas"), static. */
+    int (*run)(struct backend_stream *s, const struct backend_call *call,
+               struct backend_ref workspace, const char **ret_by, struct err *e);
+};
+
 enum backend_state {
     BACKEND_PENDING = 0,
     BACKEND_RUNNING = 1,
@@ -278,7 +299,8 @@ struct backend {
     const struct backend_stream_ops *stream;
     const struct backend_marker_ops *marker;
     const struct backend_module_ops *module;
-    backend_compile_fn compile; /* optional: NULL = no compiler, ERR_UNSUPPORTED */
+    const struct backend_library_ops *library; /* optional */
+    backend_compile_fn compile;                /* optional: NULL = no compiler, ERR_UNSUPPORTED */
 };
 
 /* In order of preference; NULL-terminated; what was not built in is absent. */

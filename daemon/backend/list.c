@@ -62,6 +62,11 @@ static bool module_complete(const struct backend_module_ops *o)
     return o && o->load && o->unload && o->kernel_count && o->kernel;
 }
 
+static bool library_complete(const struct backend_library_ops *o)
+{
+    return !o || (o->workspace && o->run);
+}
+
 int backend_check(const struct backend *b, struct err *e)
 {
     if (!b->name || !b->name[0] || !b->enumerate) {
@@ -75,9 +80,10 @@ int backend_check(const struct backend *b, struct err *e)
         const char *table;
         bool complete;
     } tables[] = {
-        {"device", device_complete(b->device)}, {"memory", memory_complete(b->memory)},
-        {"page", pages_complete(b->pages)},     {"stream", stream_complete(b->stream)},
-        {"marker", marker_complete(b->marker)}, {"module", module_complete(b->module)},
+        {"device", device_complete(b->device)},    {"memory", memory_complete(b->memory)},
+        {"page", pages_complete(b->pages)},        {"stream", stream_complete(b->stream)},
+        {"marker", marker_complete(b->marker)},    {"module", module_complete(b->module)},
+        {"library", library_complete(b->library)},
     };
     for (unsigned i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (!tables[i].complete) {

@@ -24,7 +24,9 @@ static void take_timings(struct job *j, const struct msg_w_done *m)
     struct proto_iter it = proto_iter_of(m->timings);
     struct proto_timing t;
     while (j->timing_count < m->timings.count && proto_list_next(&it, &schema_timing, &t)) {
-        j->timings[j->timing_count++] = (struct timing){t.step, t.begin_ns, t.end_ns};
+        struct timing *to = &j->timings[j->timing_count++];
+        *to = (struct timing){.step = t.step, .begin_ns = t.begin_ns, .end_ns = t.end_ns};
+        (void)bytes_to_str(t.by, to->by, sizeof to->by);
     }
 }
 
@@ -231,16 +233,6 @@ static int add_outputs(const struct job *j, struct capbuf *out, uint64_t *ret_co
     return 0;
 }
 
-static int add_timings(const struct job *j, struct capbuf *out, struct err *e)
-{
-    int rc = 0;
-    for (unsigned i = 0; rc == 0 && i < j->timing_count; i++) {
-        struct proto_timing t = {j->timings[i].step, j->timings[i].begin_ns, j->timings[i].end_ns};
-        rc = proto_list_add(&schema_timing, &t, out, e);
-    }
-    return rc;
-}
-
 int completion_result(const struct job *j, struct capbuf *out, struct err *e)
 {
     struct capbuf outputs;
@@ -259,7 +251,7 @@ int completion_result(const struct job *j, struct capbuf *out, struct err *e)
         *e = why;
     }
     if (rc == 0) {
-        rc = add_timings(j, &timings, e);
+        rc = job_timings(j, &timings, e);
     }
     if (rc == 0) {
         uint64_t began = j->started_ns > 0 ? j->started_ns : j->ended_ns;

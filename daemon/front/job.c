@@ -6,6 +6,7 @@
 #include "common/shape.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/program.h"
+#include "proto/codec.h"
 
 bool job_ended(const struct job *j)
 {
@@ -110,4 +111,15 @@ void job_destroy(struct job *j)
     request_destroy(j->request);
     free(j->timings);
     free(j);
+}
+
+int job_timings(const struct job *j, struct capbuf *out, struct err *e)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < j->timing_count; i++) {
+        const struct timing *from = &j->timings[i];
+        struct proto_timing t = {from->step, from->begin_ns, from->end_ns, bytes_str(from->by)};
+        rc = proto_list_add(&schema_timing, &t, out, e);
+    }
+    return rc;
 }

@@ -56,6 +56,7 @@ struct job_edge {
 
 struct timing {
     uint64_t step, begin_ns, end_ns;
+    char by[16]; /* what served the operation, "" where there was no choice */
 };
 
 struct job {
@@ -128,5 +129,8 @@ int64_t job_rank(const struct job *j);
 bool job_repeatable(const struct job *j);
 /* Frees the struct and what it owns; it must be out of every list. */
 void job_destroy(struct job *j);
+
+/* Its steps' times as TIMING records. */
+int job_timings(const struct job *j, struct capbuf *out, struct err *e);
 
 #endif

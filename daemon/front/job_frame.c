@@ -39,6 +39,9 @@ static int add_step(const struct job *j, const struct work_step *s, struct capbu
         .ly = s->local[1],
         .lz = s->local[2],
         .shared = s->shared,
+        .dtype = (uint64_t)s->dtype,
+        .after = s->after,
+        .covers = s->covers,
     };
     return proto_list_add(&schema_wstep, &step, steps, e);
 }
@@ -106,7 +109,7 @@ static size_t bound(const struct work *w)
 {
     size_t bytes = 64 + AFTER_BYTES + FRAME_META_MAX + (size_t)w->temp_count * 10;
     for (unsigned i = 0; i < w->step_count; i++) {
-        bytes += 110 + FRAME_PATTERN_MAX + sizeof w->steps[i].entry;
+        bytes += 120 + FRAME_PATTERN_MAX + sizeof w->steps[i].entry;
     }
     for (unsigned i = 0; i < w->ref_count; i++) {
         bytes += 36 + (w->refs[i].tag == REF_VALUE ? w->refs[i].size : 0);

@@ -70,10 +70,7 @@ int request_job_info(struct request_context *c, struct err *e)
     }
     struct capbuf timings;
     capbuf_init(&timings, 65536);
-    for (unsigned i = 0; rc == 0 && i < j->timing_count; i++) {
-        struct proto_timing t = {j->timings[i].step, j->timings[i].begin_ns, j->timings[i].end_ns};
-        rc = proto_list_add(&schema_timing, &t, &timings, e);
-    }
+    rc = job_timings(j, &timings, e);
     if (rc == 0) {
         struct msg_job m = {
             .job = j->id,

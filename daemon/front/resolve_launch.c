@@ -193,6 +193,47 @@ static int emit(struct resolver *r, struct module *m, const struct signature *si
     return rc;
 }
 
+/* A library of the device's vendor may take the place of the steps that follow; the worker decides.
+ * ret_index: of this step in the work, to be told what it covers. */
+static int emit_library(struct resolver *r, const char *name, const struct signature *sig,
+                        const struct sig_binding *b, const struct operand *args,
+                        unsigned *ret_index, struct err *e)
+{
+    struct work_step *s = work_add_step(r->work, FRAME_OP_LIBRARY, r->step);
+    if (s == NULL) {
+        return err_set(e, ERR_LIMIT, "too many steps");
+    }
+    s->dtype = b->dtype;
+    memcpy(s->entry, name, strlen(name) < sizeof s->entry ? strlen(name) : 0);
+    *ret_index = r->work->step_count - 1;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < sig->arg_count; i++) {
+        const struct sig_arg *a = &sig->arg[i];
+        int dtype = a->dtype != DTYPE_NONE ? a->dtype : b->dtype;
+        rc = a->kind == SIG_ARRAY ? operand_ref(r, &args[i], e)
+                                  : add_value(r, &b->scalar[i], dtype_size(dtype), e);
+    }
+    for (unsigned i = 0; rc == 0 && i < sig->dim_count; i++) {
+        rc = add_value(r, &b->dim[i], sizeof b->dim[i], e);
+    }
+    return rc;
+}
+
+/* A built-in kernel by its own name. */
+static int emit_builtin(struct resolver *r, const struct launch *l, const struct sig_binding *b,
+                        struct err *e)
+{
+    const struct kernel *k = l->kernel;
+    bool offered = k->module->tenant == NULL && b->global[0] != 0 && plan_library(k->name);
+    unsigned library = 0;
+    int rc = offered ? emit_library(r, k->name, k->signature, b, l->device, &library, e) : 0;
+    rc = rc == 0 ? emit(r, k->module, k->signature, b, l->device, e) : rc;
+    if (offered) {
+        r->work->steps[library].covers = 1;
+    }
+    return rc;
+}
+
 /* How a step of a plan sees its argument. */
 static int plan_operand(const struct launch *l, const struct plan_ref *ref, unsigned first_temp,
                         struct operand *ret_operand, struct err *e)
@@ -300,8 +341,20 @@ static int run_plan(struct resolver *r, const struct launch *l, const struct sig
     if (rc == 0) {
         rc = plan_temps(r, plan, e);
     }
+    unsigned library = 0;
+    if (rc == 0 && plan->library) {
+        rc = emit_library(r, l->kernel->name, l->kernel->signature, b, l->device, &library, e);
+    }
+    unsigned first = r->work->step_count;
     for (unsigned i = 0; rc == 0 && i < plan->step_count; i++) {
+        if (i == plan->after && plan->library) {
+            r->work->steps[library].after = r->work->step_count - first;
+        }
         rc = plan_step(r, l, &plan->step[i], first_temp, e);
+    }
+    if (rc == 0 && plan->library) {
+        struct work_step *s = &r->work->steps[library];
+        s->covers = r->work->step_count - first - s->after;
     }
     free(plan);
     return rc;
@@ -367,8 +420,7 @@ static int launch_signed(struct resolver *r, struct launch *l, struct err *e)
             }
         }
     }
-    rc = l->kernel->module == NULL ? run_plan(r, l, values, &b, e)
-                                   : emit(r, l->kernel->module, sig, &b, l->device, e);
+    rc = l->kernel->module == NULL ? run_plan(r, l, values, &b, e) : emit_builtin(r, l, &b, e);
     for (unsigned i = 0; rc == 0 && i < l->arg_count; i++) {
         rc = stage_out(r, l, i, sig->arg[i].access, e);
     }

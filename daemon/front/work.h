@@ -27,7 +27,7 @@ struct work_ref {
 };
 
 struct work_step {
-    unsigned op;   /* enum proto_op */
+    unsigned op;   /* enum proto_op, FRAME_OP_LIBRARY */
     unsigned step; /* of the user's program */
     unsigned first_ref;
     unsigned ref_count;
@@ -39,6 +39,8 @@ struct work_step {
     uint64_t global[3];
     uint64_t local[3];
     uint64_t shared;
+    int dtype;              /* FRAME_OP_LIBRARY, as the next two */
+    unsigned after, covers; /* steps behind it */
 };
 
 /* Bytes that travel in, and where they go in the job's input range. */

@@ -47,7 +47,8 @@ static struct proto_list timings(const struct backend *b, const struct job *j, s
         t.ended_ns = end > t.ended_ns ? end : t.ended_ns;
         struct proto_timing timing = {.step = j->mark[i].step,
                                       .begin_ns = begin > t.started_ns ? begin - t.started_ns : 0,
-                                      .end_ns = end > t.started_ns ? end - t.started_ns : 0};
+                                      .end_ns = end > t.started_ns ? end - t.started_ns : 0,
+                                      .by = bytes_str(j->mark[i].by)};
         count += proto_list_add(&schema_timing, &timing, out, NULL) == 0;
     }
     *ret_times = t;

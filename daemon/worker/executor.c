@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "daemon/worker/library.h"
+
 #define ARGS_MAX 64
 
 /* The steps' errors carry the index of the user's step. */
@@ -112,38 +114,89 @@ static int move(struct executor *x, struct job *j, const struct proto_wstep *s, 
     return rc;
 }
 
-static int mark(struct executor *x, struct job *j, unsigned step, struct err *e)
+/* What a job's steps come to, one after the other. */
+struct progress {
+    unsigned step;    /* the user's */
+    const char *by;   /* what served its operation */
+    uint64_t run;     /* steps that follow a library's call and run */
+    uint64_t skipped; /* and those behind them, which do not */
+};
+
+/* An operation that a library runs, or the steps that follow do. */
+static int operation(struct executor *x, struct job *j, const struct proto_wstep *s,
+                     struct progress *p, struct err *e)
+{
+    int rc = library_run(&x->scope, j, s, &p->by, e);
+    if (rc == ERR_UNSUPPORTED) {
+        p->by = "portable";
+        p->run = 0;
+        p->skipped = s->after;
+        return 0;
+    }
+    p->run = s->after;
+    p->skipped = s->covers;
+    return rc == 0 ? 0 : step_failed(e, s, p->by);
+}
+
+/* Is it one that a library's call stands for, or that belongs to a call that was not made? */
+static bool left_out(struct progress *p)
+{
+    if (p->run > 0) {
+        p->run--;
+        return false;
+    }
+    bool out = p->skipped > 0;
+    p->skipped -= out;
+    return out;
+}
+
+static int mark(struct executor *x, struct job *j, const struct progress *p, struct err *e)
 {
     struct device *dev = x->scope.device;
     struct job_mark *at = &j->mark[j->mark_count];
     int rc = dev->b->stream->mark(dev->stream[j->stream], &at->marker, e);
     if (rc == 0) {
-        at->step = step;
+        at->step = p->step;
+        at->by = p->by;
         j->mark_count++;
     }
     return rc;
 }
 
-static int enqueue_steps(struct executor *x, struct job *j, const struct msg_f_job *msg,
-                         unsigned *step, struct err *e)
+static int enqueue_step(struct executor *x, struct job *j, const struct proto_wstep *s,
+                        struct progress *p, struct err *e)
 {
     static const char *const NAME[] = {"", "write", "fill", "copy", "launch", "read"};
+    if (s->op == FRAME_OP_LIBRARY) {
+        return operation(x, j, s, p, e);
+    }
+    if (left_out(p)) {
+        return 0;
+    }
+    if (s->op == OP_LAUNCH) {
+        return launch(x, j, s, e);
+    }
+    int rc = move(x, j, s, e);
+    return rc == 0 ? 0 : step_failed(e, s, NAME[s->op]);
+}
+
+static int enqueue_steps(struct executor *x, struct job *j, const struct msg_f_job *msg,
+                         struct progress *p, struct err *e)
+{
     struct proto_iter it = proto_iter_of(msg->steps);
     struct proto_wstep s;
     bool first = true;
     while (proto_list_next(&it, &schema_wstep, &s)) {
         int rc = 0;
-        if (!first && s.step != *step && j->mark_count < JOB_MARKERS - 1) {
-            rc = mark(x, j, *step, e);
+        if (!first && s.step != p->step) {
+            if (j->mark_count < JOB_MARKERS - 1) {
+                rc = mark(x, j, p, e);
+            }
+            p->by = "";
         }
         first = false;
-        *step = (unsigned)s.step;
-        if (rc == 0 && s.op == OP_LAUNCH) {
-            rc = launch(x, j, &s, e);
-        } else if (rc == 0) {
-            rc = move(x, j, &s, e);
-            rc = rc == 0 ? 0 : step_failed(e, &s, NAME[s.op]);
-        }
+        p->step = (unsigned)s.step;
+        rc = rc == 0 ? enqueue_step(x, j, &s, p, e) : rc;
         if (rc != 0) {
             return rc;
         }
@@ -154,15 +207,15 @@ static int enqueue_steps(struct executor *x, struct job *j, const struct msg_f_j
 int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *msg, struct err *e)
 {
     struct device *dev = x->scope.device;
-    unsigned step = 0;
+    struct progress p = {.by = ""};
     int rc = wait_all(x, j, &j->e);
     rc = rc == 0 ? job_temps_clear(&x->scope, j, &j->e) : rc;
-    rc = rc == 0 ? enqueue_steps(x, j, msg, &step, &j->e) : rc;
+    rc = rc == 0 ? enqueue_steps(x, j, msg, &p, &j->e) : rc;
     if (device_is_lost(rc)) {
         *e = j->e;
         return rc;
     }
-    rc = mark(x, j, step, e);
+    rc = mark(x, j, &p, e);
     rc = rc == 0 ? dev->b->stream->flush(dev->stream[j->stream], e) : rc;
     if (rc != 0) {
         e->code = ERR_DEVICE_LOST;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/worker/library.h"
+
 /* ---- references ----------------------------------------------------------------------------- */
 
 static int range_check(const char *what, uint64_t id, const struct proto_ref *ref, uint64_t size,
@@ -218,6 +220,24 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
     return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
 }
 
+/* The steps that it stands for are checked as well: whether a library serves it is seen later. */
+static int library_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
+                         struct err *e)
+{
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref ref;
+    for (int i = 0; proto_list_next(&it, &schema_ref, &ref); i++) {
+        int rc = launch_arg_check(scope, j, &ref, e);
+        if (rc != 0) {
+            e->arg = i;
+            return err_wrap(e, "argument %d", i);
+        }
+    }
+    uint64_t size = library_workspace(scope->device, j->stream, s);
+    j->workspace_size = size > j->workspace_size ? size : j->workspace_size;
+    return 0;
+}
+
 static int step_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                       struct err *e)
 {
@@ -242,6 +262,8 @@ static int step_check(const struct job_scope *scope, struct job *j, const struct
         return rc != 0 ? rc : copy_check(&refs, e);
     case OP_LAUNCH:
         return launch_check(scope, j, s, e);
+    case FRAME_OP_LIBRARY:
+        return library_check(scope, j, s, e);
     default:
         return err_set(e, ERR_PROTOCOL, "operation %" PRIu64, s->op);
     }
@@ -344,6 +366,16 @@ static int temps_alloc(const struct job_scope *scope, struct job *j, struct err 
     return 0;
 }
 
+/* Without room for it no library serves, and the job runs all the same. */
+static void workspace_alloc(const struct job_scope *scope, struct job *j)
+{
+    const struct memory_ask ask = {
+        .size = j->workspace_size, .tenant = j->tenant, .stream = j->stream};
+    if (ask.size > 0 && memory_alloc(&scope->device->memory, &ask, &j->workspace, NULL) != 0) {
+        j->workspace_size = 0;
+    }
+}
+
 int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
 {
     int rc = 0;
@@ -399,6 +431,7 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
         job_destroy(j);
         return rc;
     }
+    workspace_alloc(scope, j);
     *ret_job = j;
     return 0;
 }
@@ -411,6 +444,7 @@ void job_release(const struct job_scope *scope, struct job *j)
     for (unsigned i = 0; i < j->piece_count; i++) {
         memory_free(&scope->device->memory, &j->pieces[i]);
     }
+    memory_free(&scope->device->memory, &j->workspace);
     for (unsigned i = 0; i < j->buffer_count; i++) {
         buffer_unuse(scope->buffers, j->buffers[i]);
     }

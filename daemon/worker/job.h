@@ -22,7 +22,8 @@
 /* A point in the stream behind the commands of one of the user's steps. */
 struct job_mark {
     struct backend_marker *marker;
-    unsigned step; /* the user's */
+    unsigned step;  /* the user's */
+    const char *by; /* what served its operation, "" where there was no choice; static */
 };
 
 struct job {
@@ -44,7 +45,9 @@ struct job {
     struct memory_piece *pieces; /* owned array: one that serves all of them, or one for each */
     unsigned temp_count;
     unsigned piece_count;
-    uint32_t checked; /* steps */
+    uint32_t checked;              /* steps */
+    struct memory_piece workspace; /* of libraries; of one at a time: they share a stream */
+    uint64_t workspace_size;       /* 0: none is needed */
 
     struct job_mark mark[JOB_MARKERS]; /* the last one is the end */
     unsigned mark_count;

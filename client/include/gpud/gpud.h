@@ -585,6 +585,8 @@ typedef struct gpud_job_times {
     uint64_t executed_ns; /* on the device */
     uint64_t replays;     /* times it was run again after a worker's death */
     uint32_t step_count;  /* timings that gpud_job_step_time can tell */
+    /* what served its operations where several could: "cublas", "cufft, portable"; "" else */
+    char implementation[GPUD_NAME];
 } gpud_job_times;
 /* STATE before it has ended. */
 GPUD_API int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times);
@@ -612,6 +614,7 @@ typedef struct gpud_job_desc {
     char state[GPUD_NAME]; /* "queued", "dispatched", "running", "done", "failed", … */
     char label[GPUD_NAME];
     char text[GPUD_ERROR_TEXT];
+    char implementation[GPUD_NAME]; /* as in gpud_job_times */
 } gpud_job_desc;
 
 /* By the daemon's number of a job, of any session the caller may see. All block. NOT_FOUND. */

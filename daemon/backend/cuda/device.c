@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "daemon/backend/cuda/compile.h"
+#include "daemon/backend/cuda/library.h"
 #include "daemon/backend/options.h"
 
-#define KNOWN_OPTIONS "uuid vmm nvrtc"
+#define KNOWN_OPTIONS "uuid vmm nvrtc libraries"
 #define PAGE          (UINT64_C(2) << 20)
 
 /* ---- which devices there are ----------------------------------------------------------------- */
@@ -153,8 +154,8 @@ static int describe(struct backend_device *d, struct err *e)
     d->info.memory = d->info.max_alloc = memory;
     (void)snprintf(d->info.driver, sizeof d->info.driver, "CUDA %d.%d", version / 1000,
                    version % 1000 / 10);
-    (void)snprintf(d->info.arch, sizeof d->info.arch, "sm_%u%u",
-                   (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+    d->major = (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    (void)snprintf(d->info.arch, sizeof d->info.arch, "sm_%u%u", d->major,
                    (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
     char uuid[40];
     uuid_text(&d->cu, d->id, uuid);
@@ -239,6 +240,7 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     }
     d->wake = wake;
     d->wake_data = wake_data;
+    (void)option_text(options, "libraries", d->libraries, sizeof d->libraries);
     int rc = choose(d, index, options, e);
     rc = rc == 0 ? describe(d, e) : rc;
     rc = rc == 0 ? page_choose(d, options, e) : rc;
@@ -284,5 +286,6 @@ const struct backend backend_cuda = {
     .stream = &cuda_stream_ops,
     .marker = &cuda_marker_ops,
     .module = &cuda_module_ops,
+    .library = &cuda_library_ops,
     .compile = cuda_compile,
 };

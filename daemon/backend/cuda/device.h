@@ -21,6 +21,8 @@ struct backend_device {
     CUcontext context; /* the primary one, retained; NULL before */
     struct backend_info info;
     uint64_t max_grid[3]; /* groups by dimension */
+    unsigned major;       /* of its compute capability */
+    char libraries[64];   /* those that may serve, joined by '+'; "" all */
     uint64_t warp;        /* work items that run in step */
     uint64_t unit_items;  /* work items that a compute unit holds at most */
     uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */

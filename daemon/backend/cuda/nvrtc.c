@@ -6,62 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef GPUD_CUDA_TOOLKIT
-#define GPUD_CUDA_TOOLKIT "/usr/local/cuda" /* where configure found none */
-#endif
+#include "daemon/backend/cuda/toolkit.h"
 
-static const char *const file_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-static const char *const lib_folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "."};
+static const char *const file_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
-
-static void *open_library(const char *path)
-{
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
-
-/* Of a folder, or of a toolkit with its libraries in one of the usual folders. */
-static void *open_in(const char *folder)
-{
-    char path[PATH_MAX];
-    if (folder == NULL || folder[0] != '/') {
-        return NULL; /* never relative: the working folder is anyone's */
-    }
-    for (size_t f = 0; f < COUNT(lib_folders); f++) {
-        for (size_t i = 0; i < COUNT(file_names); i++) {
-            int n = snprintf(path, sizeof path, "%s/%s/%s", folder, lib_folders[f], file_names[i]);
-            if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK) != 0) {
-                continue;
-            }
-            void *lib = open_library(path);
-            if (lib != NULL) {
-                return lib;
-            }
-        }
-    }
-    return NULL;
-}
-
-static void *open_default(void)
-{
-    void *lib = NULL;
-    for (size_t i = 0; lib == NULL && i < COUNT(file_names); i++) {
-        lib = open_library(file_names[i]);
-    }
-    lib = lib != NULL ? lib : open_in(getenv("CUDA_PATH"));
-    lib = lib != NULL ? lib : open_in(getenv("CUDA_HOME"));
-    lib = lib != NULL ? lib : open_in(GPUD_CUDA_TOOLKIT);
-    return lib != NULL ? lib : open_in("/usr/local/cuda");
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 /* Wherever links lead. */
 static bool file_find(void *lib, char out[PATH_MAX])
@@ -91,23 +42,17 @@ static void include_find(const char *file, char out[PATH_MAX])
 
 static int entries_resolve(void *lib, struct nvrtc *n, struct err *e)
 {
-    const struct {
-        const char *name;
-        void *slot;
-    } entries[] = {
-#define X(name, parameters) {"nvrtc" #name, &n->name},
+    static const struct toolkit_entry entries[] = {
+#define X(name, parameters) {"nvrtc" #name, offsetof(struct nvrtc, name)},
         NVRTC_ENTRIES(X)
 #undef X
-            {"nvrtcGetErrorString", &n->GetErrorString},
+            {"nvrtcGetErrorString", offsetof(struct nvrtc, GetErrorString)},
     };
-    for (size_t i = 0; i < COUNT(entries); i++) {
-        void *fn = dlsym(lib, entries[i].name);
-        if (fn == NULL) {
-            return err_set(e, ERR_UNSUPPORTED,
-                           "NVRTC is too old: it lacks %s; install the one of CUDA 12.4 or later",
-                           entries[i].name);
-        }
-        memcpy(entries[i].slot, &fn, sizeof fn);
+    const char *missing = "";
+    if (!toolkit_resolve(lib, entries, COUNT(entries), n, &missing)) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "NVRTC is too old: it lacks %s; install the one of CUDA 12.4 or later",
+                       missing);
     }
     void *pch = dlsym(lib, "nvrtcGetPCHCreateStatus");
     memcpy(&n->GetPCHCreateStatus, &pch, sizeof pch);
@@ -118,7 +63,7 @@ int nvrtc_load(const char *path, struct nvrtc *ret_nvrtc, struct err *e)
 {
     struct nvrtc n = {.major = 0};
     bool given = path != NULL && path[0] != '\0';
-    void *lib = !given ? open_default() : is_folder(path) ? open_in(path) : open_library(path);
+    void *lib = toolkit_open(file_names, path);
     if (lib == NULL && given) {
         return err_set(e, ERR_UNSUPPORTED, "no NVRTC in %s, which the option nvrtc names", path);
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/cuda/library.h"
 #include "daemon/backend/ranges.h"
 
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
@@ -33,6 +34,7 @@ static void stream_destroy(struct backend_stream *s)
         return;
     }
     cuda_event_give(s->device, s->begin);
+    cuda_library_finish(s);
     if (s->bell) { /* its last callback may be under way */
         s->device->cu.StreamSynchronize(s->bell);
         s->device->cu.StreamDestroy(s->bell);

@@ -12,6 +12,10 @@ struct backend_stream {
     CUstream bell;                /* for callbacks, so that none holds up `stream`; NULL before */
     CUevent begin;                /* before the first command since the last marker, or NULL */
     char blamed[CUDA_BLAMED_MAX]; /* the kernel launched last since then, or "" */
+    /* what libraries keep for it (library_….c); NULL before they are used */
+    void *blas;
+    void *random;
+    struct cuda_fft *fft;
 };
 
 struct backend_marker {

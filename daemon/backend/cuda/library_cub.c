@@ -1,0 +1,79 @@
+/* Sorting, prefix sums and reductions by CUB, which nvcc made into a library of gpud's own where
+ * there was one (kernels/cub.cu). */
+#include <stddef.h>
+#include <string.h>
+
+#include "common/shape.h"
+#include "daemon/backend/cuda/library.h"
+#include "kernels/cub.h"
+
+struct cub {
+    int (*run)(const struct gpud_cub_call *call, void *workspace, size_t *bytes, void *stream);
+};
+
+static const struct toolkit_entry entries[] = {{"gpud_cub_run", offsetof(struct cub, run)}};
+static const char *const files[] = {"libgpud-cub.so", NULL};
+static struct cub cub;
+static struct cuda_library library = {
+    .name = "cub", .files = files, .advice = "build gpud with nvcc and GPUD_CUB=ON"};
+
+static const struct {
+    const char *operation;
+    int what; /* enum gpud_cub_operation */
+} operations[] = {{"sort", GPUD_CUB_SORT},
+                  {"reduce_sum", GPUD_CUB_SUM},
+                  {"reduce_min", GPUD_CUB_MIN},
+                  {"reduce_max", GPUD_CUB_MAX},
+                  {"scan_inclusive", GPUD_CUB_SCAN_INCLUSIVE},
+                  {"scan_exclusive", GPUD_CUB_SCAN_EXCLUSIVE}};
+
+/* sort(inout keys[n]); the others (in x[n], out y). */
+static struct gpud_cub_call call_of(const struct backend_call *c)
+{
+    struct gpud_cub_call call = {.dtype = c->dtype};
+    for (unsigned i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+        if (strcmp(operations[i].operation, c->operation) == 0) {
+            call.operation = operations[i].what;
+        }
+    }
+    bool sort = call.operation == GPUD_CUB_SORT;
+    call.dtype = sort ? DTYPE_U32 : c->dtype;
+    call.in = cuda_call_address(c, 0);
+    call.out = cuda_call_address(c, sort ? 0 : 1);
+    call.count = cuda_call_u64(c, sort ? 1 : 2);
+    return call;
+}
+
+static int workspace(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
+                     struct err *e)
+{
+    struct gpud_cub_call call = call_of(c);
+    size_t bytes = 0;
+    if (call.count == 0 ||
+        !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &cub)) {
+        return err_set(e, ERR_UNSUPPORTED, "no CUB, or nothing to do");
+    }
+    int rc = cuda_library_check(&library, cub.run(&call, NULL, &bytes, s->stream), c->operation, e);
+    if (rc == 0) {
+        *ret_bytes = bytes;
+    }
+    return rc;
+}
+
+static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
+               uint64_t bytes, struct err *e)
+{
+    struct gpud_cub_call call = call_of(c);
+    size_t size = (size_t)bytes;
+    int status = cub.run(&call, (void *)(uintptr_t)workspace_at, &size, s->stream);
+    return cuda_library_check(&library, status, c->operation, e);
+}
+
+static const struct cuda_served served[] = {{"sort", workspace, run},
+                                            {"reduce_sum", workspace, run},
+                                            {"reduce_min", workspace, run},
+                                            {"reduce_max", workspace, run},
+                                            {"scan_inclusive", workspace, run},
+                                            {"scan_exclusive", workspace, run},
+                                            {NULL, NULL, NULL}};
+const struct cuda_library_part cuda_cub = {.by = "cub", .served = served, .finish = NULL};

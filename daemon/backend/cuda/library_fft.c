@@ -1,0 +1,193 @@
+/* Fourier transforms by cuFFT. A plan is made once for each stream, shape and type and kept, the
+ * least recently used one making room; it works in memory of the pool. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/shape.h"
+#include "daemon/backend/cuda/library.h"
+
+#define PLANS   8
+#define C2C     0x29
+#define Z2Z     0x69
+#define FORWARD (-1)
+#define INVERSE 1
+
+#define ENTRIES(X)                                                                                 \
+    X(Create, (int *plan))                                                                         \
+    X(Destroy, (int plan))                                                                         \
+    X(SetAutoAllocation, (int plan, int automatic))                                                \
+    X(MakePlanMany64, (int plan, int rank, long long *n, long long *in_embed, long long in_stride, \
+                       long long in_distance, long long *out_embed, long long out_stride,          \
+                       long long out_distance, int type, long long batch, size_t *bytes))          \
+    X(SetStream, (int plan, CUstream stream))                                                      \
+    X(SetWorkArea, (int plan, void *memory))                                                       \
+    X(ExecC2C, (int plan, void *in, void *out, int direction))                                     \
+    X(ExecZ2Z, (int plan, void *in, void *out, int direction))
+
+struct fft {
+#define X(name, parameters) int(*name) parameters;
+    ENTRIES(X)
+#undef X
+};
+
+static const struct toolkit_entry entries[] = {
+#define X(name, parameters) {"cufft" #name, offsetof(struct fft, name)},
+    ENTRIES(X)
+#undef X
+};
+static const char *const files[] = {"libcufft.so.12", "libcufft.so.11", NULL};
+static struct fft fft;
+static struct cuda_library library = {
+    .name = "cufft", .files = files, .advice = "install cuFFT (Debian: libcufft11)"};
+
+struct shape_of_fft {
+    int rank, type;
+    long long n[2], batch;
+};
+
+struct plan {
+    struct shape_of_fft shape;
+    int plan;
+    size_t bytes;
+    uint64_t used; /* 0: no plan */
+};
+
+struct cuda_fft {
+    struct plan plan[PLANS];
+    uint64_t clock;
+};
+
+/* false: nothing to do. Sizes stand behind x and y. */
+static bool shape_read(const struct backend_call *c, struct shape_of_fft *ret_shape)
+{
+    struct shape_of_fft f = {.rank = 1, .type = c->dtype == DTYPE_F64 ? Z2Z : C2C, .batch = 1};
+    f.n[0] = (long long)cuda_call_u64(c, 2);
+    if (strstr(c->operation, "_batched")) {
+        f.batch = f.n[0];
+        f.n[0] = (long long)cuda_call_u64(c, 3);
+    } else if (strstr(c->operation, "_2d")) {
+        f.rank = 2;
+        f.n[1] = (long long)cuda_call_u64(c, 3);
+    }
+    *ret_shape = f;
+    return f.batch > 0 && f.n[0] > 0 && (f.rank == 1 || f.n[1] > 0);
+}
+
+/* The plan of that shape, or the one to be given up for it. */
+static struct plan *place_of(struct cuda_fft *f, const struct shape_of_fft *shape)
+{
+    struct plan *oldest = &f->plan[0];
+    for (unsigned i = 0; i < PLANS; i++) {
+        struct plan *p = &f->plan[i];
+        if (p->used > 0 && memcmp(&p->shape, shape, sizeof *shape) == 0) {
+            return p;
+        }
+        oldest = p->used < oldest->used ? p : oldest;
+    }
+    return oldest;
+}
+
+static int plan_make(struct backend_stream *s, const struct shape_of_fft *shape, struct plan *p,
+                     struct err *e)
+{
+    struct shape_of_fft f = *shape;
+    long long distance = f.rank == 2 ? f.n[0] * f.n[1] : f.n[0];
+    int rc = cuda_library_check(&library, fft.Create(&p->plan), "cufftCreate", e);
+    if (rc != 0) {
+        return rc;
+    }
+    int status = fft.SetAutoAllocation(p->plan, 0);
+    status = status == 0 ? fft.SetStream(p->plan, s->stream) : status;
+    status = status == 0 ? fft.MakePlanMany64(p->plan, f.rank, f.n, NULL, 1, distance, NULL, 1,
+                                              distance, f.type, f.batch, &p->bytes)
+                         : status;
+    rc = cuda_library_check(&library, status, "cufftMakePlanMany64", e);
+    if (rc != 0) {
+        fft.Destroy(p->plan);
+        return rc;
+    }
+    p->shape = *shape;
+    return 0;
+}
+
+static int plan_obtain(struct backend_stream *s, const struct shape_of_fft *shape,
+                       struct plan **ret_plan, struct err *e)
+{
+    s->fft = s->fft ? s->fft : calloc(1, sizeof *s->fft);
+    if (!s->fft) {
+        return err_set(e, ERR_UNSUPPORTED, "no memory for plans");
+    }
+    struct plan *p = place_of(s->fft, shape);
+    if (p->used == 0 || memcmp(&p->shape, shape, sizeof *shape) != 0) {
+        struct plan fresh = {.used = 0};
+        int rc = plan_make(s, shape, &fresh, e);
+        if (rc != 0) {
+            return rc;
+        }
+        if (p->used > 0) {
+            fft.Destroy(p->plan); /* waits for what it runs */
+        }
+        *p = fresh;
+    }
+    p->used = ++s->fft->clock;
+    *ret_plan = p;
+    return 0;
+}
+
+static int workspace(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
+                     struct err *e)
+{
+    struct shape_of_fft shape;
+    struct plan *p = NULL;
+    memset(&shape, 0, sizeof shape);
+    if (!shape_read(c, &shape) ||
+        !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &fft)) {
+        return err_set(e, ERR_UNSUPPORTED, "no cuFFT, or nothing to do");
+    }
+    int rc = plan_obtain(s, &shape, &p, e);
+    if (rc == 0) {
+        *ret_bytes = p->bytes;
+    }
+    return rc;
+}
+
+static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
+               uint64_t bytes, struct err *e)
+{
+    struct shape_of_fft shape;
+    struct plan *p = NULL;
+    int direction = c->operation[0] == 'i' ? INVERSE : FORWARD;
+    void *x = cuda_call_address(c, 0);
+    void *y = cuda_call_address(c, 1);
+    int rc = shape_read(c, &shape) ? plan_obtain(s, &shape, &p, e) : ERR_UNSUPPORTED;
+    if (rc != 0) {
+        return rc;
+    }
+    int status = bytes > 0 ? fft.SetWorkArea(p->plan, (void *)(uintptr_t)workspace_at) : 0;
+    if (status == 0) {
+        status = c->dtype == DTYPE_F64 ? fft.ExecZ2Z(p->plan, x, y, direction)
+                                       : fft.ExecC2C(p->plan, x, y, direction);
+    }
+    return cuda_library_check(&library, status, c->operation, e);
+}
+
+static void finish(struct backend_stream *s)
+{
+    for (unsigned i = 0; s->fft && i < PLANS; i++) {
+        if (s->fft->plan[i].used > 0) {
+            fft.Destroy(s->fft->plan[i].plan);
+        }
+    }
+    free(s->fft);
+}
+
+static const struct cuda_served served[] = {{"fft", workspace, run},
+                                            {"ifft", workspace, run},
+                                            {"fft_batched", workspace, run},
+                                            {"ifft_batched", workspace, run},
+                                            {"fft_2d", workspace, run},
+                                            {"ifft_2d", workspace, run},
+                                            {NULL, NULL, NULL}};
+const struct cuda_library_part cuda_fft = {.by = "cufft", .served = served, .finish = finish};

@@ -1,0 +1,74 @@
+// CUB's device-wide algorithms behind one C function: libgpud-cub.so. See cub.h.
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
+
+#include "common/shape.h"
+#include "kernels/cub.h"
+
+namespace {
+
+template <class T>
+cudaError_t run_typed(const gpud_cub_call *c, void *workspace, size_t &bytes, cudaStream_t s)
+{
+    const T *in = static_cast<const T *>(c->in);
+    T *out = static_cast<T *>(c->out);
+    const long long n = static_cast<long long>(c->count);
+    switch (c->operation) {
+    case GPUD_CUB_SUM:
+        return cub::DeviceReduce::Sum(workspace, bytes, in, out, n, s);
+    case GPUD_CUB_MIN:
+        return cub::DeviceReduce::Min(workspace, bytes, in, out, n, s);
+    case GPUD_CUB_MAX:
+        return cub::DeviceReduce::Max(workspace, bytes, in, out, n, s);
+    case GPUD_CUB_SCAN_INCLUSIVE:
+        return cub::DeviceScan::InclusiveSum(workspace, bytes, in, out, n, s);
+    case GPUD_CUB_SCAN_EXCLUSIVE:
+        return cub::DeviceScan::ExclusiveSum(workspace, bytes, in, out, n, s);
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
+// In place: the other half of the double buffer lies in front of CUB's own workspace.
+cudaError_t sort(const gpud_cub_call *c, void *workspace, size_t &bytes, cudaStream_t s)
+{
+    const size_t room = (c->count * sizeof(uint32_t) + 255) / 256 * 256;
+    uint32_t *keys = static_cast<uint32_t *>(c->out);
+    uint32_t *other = static_cast<uint32_t *>(workspace);
+    void *own = workspace != nullptr ? static_cast<char *>(workspace) + room : nullptr;
+    size_t needed = bytes - (workspace != nullptr ? room : 0);
+    cub::DoubleBuffer<uint32_t> buffer(keys, other);
+    const long long n = static_cast<long long>(c->count);
+    cudaError_t rc = cub::DeviceRadixSort::SortKeys(own, needed, buffer, n, 0, 32, s);
+    if (workspace == nullptr) {
+        bytes = needed + room;
+    } else if (rc == cudaSuccess && buffer.Current() != keys) {
+        rc = cudaMemcpyAsync(keys, buffer.Current(), c->count * sizeof(uint32_t),
+                             cudaMemcpyDeviceToDevice, s);
+    }
+    return rc;
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) int
+gpud_cub_run(const gpud_cub_call *call, void *workspace, size_t *bytes, void *stream)
+{
+    cudaStream_t s = static_cast<cudaStream_t>(stream);
+    if (call->operation == GPUD_CUB_SORT) {
+        return sort(call, workspace, *bytes, s);
+    }
+    switch (call->dtype) {
+    case DTYPE_F32:
+        return run_typed<float>(call, workspace, *bytes, s);
+    case DTYPE_F64:
+        return run_typed<double>(call, workspace, *bytes, s);
+    case DTYPE_I32:
+        return run_typed<int32_t>(call, workspace, *bytes, s);
+    case DTYPE_U32:
+        return run_typed<uint32_t>(call, workspace, *bytes, s);
+    default:
+        return cudaErrorInvalidValue;
+    }
+}

@@ -1,0 +1,58 @@
+/*
+ * Doubles of the few functions of cuBLAS, cuFFT, cuRAND and of gpud's CUB that the CUDA back end
+ * uses, on top of the driver's double: work is done in the order of its stream, on the host, and in
+ * another order of operations than the portable kernels.
+ *
+ * CUDA_FAKE_LIBS = NAME=CODE[;…]: each call of a library ("cublas") that would enqueue work, or
+ * make a handle or plan, gives the code instead.
+ */
+#ifndef FAKELIBS_H
+#define FAKELIBS_H
+
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static inline int scripted(const char *name)
+{
+    const char *at = getenv("CUDA_FAKE_LIBS");
+    size_t length = strlen(name);
+    while (at && *at) {
+        if (strncmp(at, name, length) == 0 && at[length] == '=') {
+            return atoi(at + length + 1);
+        }
+        at += strcspn(at, ";");
+        at += *at == ';';
+    }
+    return 0;
+}
+
+/* Runs fn(work) on the stream; `work` is copied and freed. 0, or 13 ("execution failed"). */
+struct fakelibs_work {
+    void (*fn)(const void *work);
+    char data[];
+};
+
+static void CUDA_CB fakelibs_run(void *data)
+{
+    struct fakelibs_work *w = data;
+    w->fn(w->data);
+    free(w);
+}
+
+static inline int on_stream(CUstream stream, void (*fn)(const void *work), const void *work,
+                            size_t size)
+{
+    struct fakelibs_work *w = malloc(sizeof *w + size);
+    if (!w) {
+        return 13;
+    }
+    w->fn = fn;
+    memcpy(w->data, work, size);
+    return cuLaunchHostFunc(stream, fakelibs_run, w) == CUDA_SUCCESS ? 0 : 13;
+}
+
+#endif

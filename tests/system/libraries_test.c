@@ -1,0 +1,272 @@
+/*
+ * Operations that a library of the vendor's may serve: the same results whoever does, and who did
+ * is told. On the doubles of the driver and of the libraries (tests/fakelibs).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/system/harness.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct daemon daemon_of_test;
+static char served_by[GPUD_NAME];
+
+static gpud_client *begin(const char *libraries, const char *scripted)
+{
+    char path[DAEMON_PATH + 16];
+    char options[64];
+    (void)snprintf(options, sizeof options, "libraries=%s", libraries);
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", "--backend-options", options, NULL);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_write(path, "", 0);
+    (void)setenv("CUDA_FAKE_REPORT", path, 1);
+    (void)setenv("CUDA_FAKE", "", 1);
+    (void)setenv("CUDA_FAKE_LIBS", scripted, 1);
+    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    return client_open(daemon_of_test.url);
+}
+
+static void end(gpud_client *c)
+{
+    static char report[DAEMON_OUTPUT];
+    char path[DAEMON_PATH + 16];
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_read(path, report, sizeof report);
+    ck_assert_msg(strstr(report, " misuse: ") == NULL && strstr(report, " leak: ") == NULL, "%s",
+                  report);
+}
+
+static void call(gpud_client *c, const char *name, const gpud_arg *args, uint32_t count)
+{
+    gpud_job *job = NULL;
+    gpud_job_times times = {.size = sizeof times};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, name), args, count, NULL, NULL, &job));
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    ck_gpud_ok(gpud_job_timing(job, &times));
+    (void)snprintf(served_by, sizeof served_by, "%s", times.implementation);
+    gpud_job_desc d = {.size = sizeof d};
+    ck_gpud_ok(gpud_job_info(c, gpud_job_id(job), &d));
+    ck_assert_str_eq(d.implementation, times.implementation);
+    gpud_job_free(job);
+}
+
+#define CALL(c, name, ...)                                                                         \
+    do {                                                                                           \
+        const gpud_arg call_args[] = {__VA_ARGS__};                                                \
+        call(c, name, call_args, COUNT(call_args));                                                \
+    } while (0)
+
+static gpud_arg array(float *data, uint64_t a, uint64_t b, uint64_t c)
+{
+    gpud_shape shape = c != 0   ? gpud_shape_3d(GPUD_F32, a, b, c)
+                       : b != 0 ? gpud_shape_2d(GPUD_F32, a, b)
+                                : gpud_shape_1d(GPUD_F32, a);
+    return gpud_host_shaped(data, shape, GPUD_AS_KERNEL);
+}
+
+static void same(const char *what, const float *got, const float *want, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_msg(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])),
+                      "%s by %s: element %u is %g, not %g", what, served_by, i, (double)got[i],
+                      (double)want[i]);
+    }
+}
+
+#define SAME(what, got, ...)                                                                       \
+    do {                                                                                           \
+        const float want[] = {__VA_ARGS__};                                                        \
+        same(what, got, want, COUNT(want));                                                        \
+    } while (0)
+
+/* Every operation that has a library, with results that do not depend on who computes them. */
+static void products(gpud_client *c, const char *by)
+{
+    float a[] = {1, 2, 3, 4, 5, 6};
+    float b[] = {1, 0, 2, 1, 0, 3};
+    float sum[] = {1, 1, 1, 1};
+    float out[8];
+    double wide_a[] = {2, 3};
+    double wide_b[] = {5, 7};
+    double wide_c[1];
+    CALL(c, "gemm", array(a, 2, 3, 0), array(b, 3, 2, 0), array(out, 2, 2, 0));
+    SAME("gemm", out, 5, 11, 14, 23);
+    ck_assert_str_eq(served_by, by);
+    CALL(c, "gemm_add", gpud_f32(2), array(a, 2, 3, 0), array(b, 3, 2, 0), gpud_f32(10),
+         array(sum, 2, 2, 0));
+    SAME("gemm_add", sum, 20, 32, 38, 56);
+    ck_assert_str_eq(served_by, by);
+    CALL(c, "gemm_batched", array(a, 3, 1, 2), array(b, 3, 2, 1), array(out, 3, 1, 1));
+    SAME("gemm_batched", out, 1, 10, 18);
+    ck_assert_str_eq(served_by, by);
+    CALL(c, "gemm", gpud_host_shaped(wide_a, gpud_shape_2d(GPUD_F64, 1, 2), GPUD_AS_KERNEL),
+         gpud_host_shaped(wide_b, gpud_shape_2d(GPUD_F64, 2, 1), GPUD_AS_KERNEL),
+         gpud_host_shaped(wide_c, gpud_shape_2d(GPUD_F64, 1, 1), GPUD_AS_KERNEL));
+    ck_assert_double_eq(wide_c[0], 31);
+    ck_assert_str_eq(served_by, by);
+}
+
+static void transforms(gpud_client *c, const char *by)
+{
+    float x[] = {1, 0, 2, 0, 3, 0, 4, 0};
+    float y[8];
+    float back[8];
+    CALL(c, "fft", array(x, 4, 2, 0), array(y, 4, 2, 0));
+    SAME("fft", y, 10, 0, -2, 2, -2, 0, -2, -2);
+    ck_assert_str_eq(served_by, by);
+    CALL(c, "ifft", array(y, 4, 2, 0), array(back, 4, 2, 0));
+    same("ifft", back, x, 8);
+    ck_assert_str_eq(served_by, by);
+    CALL(c, "fft_batched", array(x, 2, 2, 2), array(y, 2, 2, 2));
+    SAME("fft_batched", y, 3, 0, -1, 0, 7, 0, -1, 0);
+    CALL(c, "ifft_batched", array(y, 2, 2, 2), array(back, 2, 2, 2));
+    same("ifft_batched", back, x, 8);
+    CALL(c, "fft_2d", array(x, 2, 2, 2), array(y, 2, 2, 2));
+    SAME("fft_2d", y, 10, 0, -2, 0, -4, 0, 0, 0);
+    CALL(c, "ifft_2d", array(y, 2, 2, 2), array(back, 2, 2, 2));
+    same("ifft_2d", back, x, 8);
+    ck_assert_str_eq(served_by, by);
+}
+
+static void lists(gpud_client *c, const char *by)
+{
+    float x[] = {3, -1, 4, 1, -5};
+    float y[5];
+    uint32_t keys[] = {5, 1, 4000000000u, 2, 0};
+    CALL(c, "reduce_sum", array(x, 5, 0, 0), array(y, 1, 0, 0));
+    SAME("reduce_sum", y, 2);
+    CALL(c, "reduce_min", array(x, 5, 0, 0), array(y, 1, 0, 0));
+    SAME("reduce_min", y, -5);
+    CALL(c, "reduce_max", array(x, 5, 0, 0), array(y, 1, 0, 0));
+    SAME("reduce_max", y, 4);
+    ck_assert_str_eq(served_by, by);
+    CALL(c, "scan_inclusive", array(x, 5, 0, 0), array(y, 5, 0, 0));
+    SAME("scan_inclusive", y, 3, 2, 6, 7, 2);
+    CALL(c, "scan_exclusive", array(x, 5, 0, 0), array(y, 5, 0, 0));
+    SAME("scan_exclusive", y, 0, 3, 2, 6, 7);
+    ck_assert_str_eq(served_by, by);
+    CALL(c, "sort", gpud_host(keys, 5, GPUD_U32));
+    ck_assert(keys[0] == 0 && keys[1] == 1 && keys[2] == 2 && keys[3] == 5 &&
+              keys[4] == 4000000000u);
+    ck_assert_str_eq(served_by, by);
+}
+
+static void numbers(gpud_client *c, const char *by)
+{
+    float x[4];
+    CALL(c, "random_uniform", gpud_u64(1), array(x, 4, 0, 0));
+    ck_assert_str_eq(served_by, by);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_msg(x[i] >= 0 && x[i] <= 1, "%g", (double)x[i]);
+    }
+    CALL(c, "random_normal", gpud_u64(1), gpud_f32(7), gpud_f32(0), array(x, 4, 0, 0));
+    SAME("random_normal", x, 7, 7, 7, 7);
+    ck_assert_str_eq(served_by, by);
+}
+
+START_TEST(libraries_serve)
+{
+    gpud_client *c = begin("", "");
+    products(c, "cublas");
+    transforms(c, "cufft");
+    lists(c, "cub");
+    numbers(c, "curand");
+    float odd[3]; /* cuRAND makes normal numbers in pairs only */
+    CALL(c, "random_normal", gpud_u64(1), gpud_f32(7), gpud_f32(0), array(odd, 3, 0, 0));
+    SAME("random_normal", odd, 7, 7, 7);
+    ck_assert_str_eq(served_by, "portable");
+    float none[1] = {0};
+    CALL(c, "scale", gpud_f32(2), array(none, 1, 0, 0), array(none, 1, 0, 0));
+    ck_assert_str_eq(served_by, "");
+    end(c);
+}
+END_TEST
+
+/* Switched off, and libraries that fail in their handles and plans, or when work is enqueued. */
+START_TEST(portable_kernels_take_over)
+{
+    static const struct {
+        const char *libraries, *scripted;
+    } ways[] = {{"off", ""}, {"", "cublas=1;cufft=5;curand=203;cub=101"}};
+    gpud_client *c = begin(ways[_i].libraries, ways[_i].scripted);
+    products(c, "portable");
+    transforms(c, "portable");
+    lists(c, "portable");
+    numbers(c, "portable");
+    end(c);
+}
+END_TEST
+
+START_TEST(some_libraries_only)
+{
+    gpud_client *c = begin("cufft+cub", "");
+    products(c, "portable");
+    transforms(c, "cufft");
+    lists(c, "cub");
+    end(c);
+}
+END_TEST
+
+/* The steps of a program tell each their own, and a library's part is in order with the rest. */
+START_TEST(steps_in_order)
+{
+    char out[DAEMON_OUTPUT];
+    char err[DAEMON_OUTPUT];
+    char number[32];
+    gpud_client *c = begin("", "");
+    gpud_buffer x = {0};
+    gpud_buffer y = {0};
+    gpud_program *p = NULL;
+    gpud_job *job = NULL;
+    const float a[] = {1, 2, 3, 4};
+    float got[4];
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_2d(GPUD_F32, 2, 2), 0, "x", &x));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_2d(GPUD_F32, 2, 2), 0, "y", &y));
+    ck_gpud_ok(gpud_write(c, x, GPUD_F32, 0, 4, a, NULL));
+    ck_gpud_ok(gpud_program_create(c, "steps", &p));
+    for (unsigned i = 0; i < 3; i++) {
+        const gpud_arg product[] = {gpud_in(x), gpud_in(x), gpud_out(y)};
+        const gpud_arg scale[] = {gpud_f32(0.5f), gpud_in(y), gpud_out(x)};
+        (void)gpud_program_launch(p, kernel_find(c, "gemm"), product, 3, NULL);
+        (void)gpud_program_launch(p, kernel_find(c, "scale"), scale, 3, NULL);
+    }
+    ck_gpud_ok(gpud_program_seal(p));
+    ck_gpud_ok(gpud_submit(c, p, NULL, 0, NULL, &job));
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    ck_gpud_ok(gpud_read(c, x, GPUD_F32, 0, 4, got, NULL));
+    float want[] = {1, 2, 3, 4};
+    for (unsigned i = 0; i < 3; i++) {
+        const float w[] = {want[0], want[1], want[2], want[3]};
+        want[0] = (w[0] * w[0] + w[1] * w[2]) / 2;
+        want[1] = (w[0] * w[1] + w[1] * w[3]) / 2;
+        want[2] = (w[2] * w[0] + w[3] * w[2]) / 2;
+        want[3] = (w[2] * w[1] + w[3] * w[3]) / 2;
+    }
+    same("steps", got, want, 4);
+    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)gpud_job_id(job));
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "job", "show", number, "-o", "json", NULL),
+                     0);
+    ck_assert_msg(strstr(out, "\"implementation\": \"cublas\"") != NULL, "%s%s", out, err);
+    gpud_job_free(job);
+    gpud_program_free(p);
+    end(c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("libraries");
+    suite_add(suite, libraries_serve);
+    suite_add_loop(suite, portable_kernels_take_over, 2);
+    suite_add(suite, some_libraries_only);
+    suite_add(suite, steps_in_order);
+    return system_main(suite);
+}
