@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "kernels/builtin.h"
@@ -55,16 +53,10 @@ const char *plan_operation_name(unsigned index)
     return index < OPERATIONS ? signatures[index].name : NULL;
 }
 
-void plan_fail(struct plan_build *b, int code, const char *fmt, ...)
+void plan_failed(struct plan_build *b, int code)
 {
-    char text[192];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    if (b->code == 0) {
-        b->code = err_set(b->e, code, "%s: %s", b->sig->name, text);
-    }
+    b->code = code;
+    (void)err_wrap(b->e, "%s", b->sig->name);
 }
 
 struct plan_ref plan_user(const struct plan_build *b, unsigned arg)

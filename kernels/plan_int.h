@@ -27,8 +27,10 @@ extern const struct plan_operation plan_histogram, plan_sort, plan_gaussian;
 extern const struct plan_operation plan_fft, plan_fft_batched, plan_fft_2d;
 extern const struct plan_operation plan_ifft, plan_ifft_batched, plan_ifft_2d;
 
-void plan_fail(struct plan_build *b, int code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* plan_fail(b, ERR_…, "format", …) */
+#define plan_fail(build, error, ...)                                                               \
+    ((build)->code == 0 ? plan_failed((build), err_set((build)->e, (error), __VA_ARGS__)) : (void)0)
+void plan_failed(struct plan_build *b, int code);
 
 /* What a step may refer to. */
 struct plan_ref plan_user(const struct plan_build *b, unsigned arg); /* as the caller gave it */
