@@ -21,6 +21,7 @@ enum block_state {
     BLOCK_SLAB,     /* cut into objects by slab.c */
     BLOCK_HELD,     /* in the hands of a function of the pool that is not over */
     BLOCK_AWAY,     /* with the owner, to be cleared */
+    BLOCK_WARM,     /* freed last, as it is: see warm.c */
     BLOCK_LOST,     /* what the source would not take back in order: never used again */
 };
 

@@ -9,6 +9,7 @@ struct sums {
     uint64_t charged; /* bytes of blocks that are handed out or cut into objects */
     uint64_t objects; /* bytes of live ones */
     uint64_t pending;
+    uint64_t warm;
     uint64_t whole;
     uint64_t blocks;
     uint64_t indexed[3]; /* VOID, READY, PENDING */
@@ -89,6 +90,9 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
         return slab_check(p, b, sums, e);
     case BLOCK_HELD:
         return wrong(e, b, "was left in nobody's hands");
+    case BLOCK_WARM:
+        sums->warm += b->size;
+        break;
     case BLOCK_AWAY:
     case BLOCK_LOST:
         break;
@@ -226,7 +230,8 @@ int pool_check(const struct pool *p, struct err *e)
     uint64_t size = p->slot != NULL ? mapped(p) : sums.taken;
     if (sums.at != p->space || sums.blocks != p->blocks.live || size != s->size ||
         sums.used != s->used || sums.live != s->live || sums.pending != s->pending ||
-        sums.whole != p->whole_bytes || s->live != s->allocations - s->frees) {
+        sums.whole != p->whole_bytes || sums.warm != p->warm_bytes ||
+        s->live != s->allocations - s->frees) {
         return err_set(e, ERR_INTERNAL,
                        "pool: blocks add up to %llu bytes taken, %llu used in %llu, %llu pending, "
                        "%llu whole; counted: %llu, %llu in %llu, %llu, %llu",

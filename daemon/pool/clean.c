@@ -48,6 +48,7 @@ bool pool_unclean(struct pool *p, uint64_t most, struct pool_piece *ret_piece)
 {
     uint64_t at;
     uint64_t bytes;
+    (void)warm_flush(p);
     uint32_t i = space_has_records(p, 2) ? find(p, &at, &bytes) : BLOCK_NONE;
     if (i == BLOCK_NONE) {
         return false;

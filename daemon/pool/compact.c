@@ -255,6 +255,7 @@ static void pass(struct pool *p, unsigned number, struct effort *effort)
 
 static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_t most)
 {
+    (void)warm_flush(p);
     struct effort effort = {.target = target, .block = block, .most = most};
     for (unsigned n = 0; n < ROUGH && p->mover.move != NULL && !done(p, &effort); n++) {
         pass(p, n, &effort);
@@ -282,7 +283,7 @@ void compact_ahead(struct pool *p)
     uint64_t least = p->stats.limit / AHEAD_SHARE;
     least = least > AHEAD_PAGES * p->page ? least : AHEAD_PAGES * p->page;
     uint64_t unused = sat_add(sat_sub(p->stats.size, p->mapped), pool_room(p));
-    if (p->mover.move == NULL || reach(p) >= least || unused < least + least / 2 ||
+    if (reach(p) + p->warm_bytes >= least || unused < least + least / 2 ||
         p->stats.frees - m->tried < m->calm) {
         return;
     }

@@ -37,7 +37,7 @@ static const char *sums_wrong(const struct pool *p)
     if (s->asked > s->used || s->used > p->mapped || p->mapped > s->size) {
         return "asked, handed out, charged and taken do not agree";
     }
-    if (p->whole_bytes > s->size - p->mapped || s->pending > s->size - p->mapped) {
+    if (p->whole_bytes + s->pending + p->warm_bytes > s->size - p->mapped) {
         return "free and charged are more than was taken";
     }
     return s->live != s->allocations - s->frees ? "pieces do not add up" : NULL;

@@ -34,6 +34,9 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     for (unsigned i = 0; i < WHOLE_LISTS; i++) {
         p->whole[i] = BLOCK_NONE;
     }
+    for (unsigned i = 0; i < WARM_BLOCKS; i++) {
+        p->warm[i] = BLOCK_NONE;
+    }
     for (unsigned t = 0; t < POOL_TENANTS; t++) {
         p->account[t].quota = POOL_QUOTA_NONE;
     }
@@ -180,13 +183,15 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
 static bool leaves_enough(const struct pool *p, unsigned tenant)
 {
     uint64_t kept = quota_kept(p, tenant);
-    return kept == 0 || sat_add(p->whole_bytes + p->stats.pending, pool_room(p)) >= kept;
+    uint64_t left = p->whole_bytes + p->stats.pending + p->warm_bytes;
+    return kept == 0 || sat_add(left, pool_room(p)) >= kept;
 }
 
 static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
                 struct err *e)
 {
     if ((flags & TAKE_PAST) != 0) {
+        (void)warm_flush(p);
         *ret_block = fit_find(&p->ready, &p->blocks, size);
         return *ret_block != BLOCK_NONE  ? 0
                : p->source.pages != NULL ? backing_grow(p, size, ret_block, e)
@@ -194,6 +199,9 @@ static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, 
     }
     bool grows = (flags & TAKE_GROW) != 0;
     uint32_t i = find_now(p, size, stream);
+    if (i == BLOCK_NONE && warm_flush(p)) {
+        i = find_now(p, size, stream);
+    }
     if (i != BLOCK_NONE && grows && wasteful(p, i, size) && backing_grow(p, size, &i, NULL) != 0) {
         i = find_now(p, size, stream); /* what was free may have gone back to the source */
     }
@@ -237,7 +245,12 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
     uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
     uint32_t i = BLOCK_NONE;
     int rc = quota_admit(p, ask, size, e);
-    rc = rc != 0 ? rc : pool_take(p, size, ask, TAKE_WAIT | TAKE_GROW, &i, e);
+    if (rc == 0 && quota_kept(p, ask->tenant) == 0) {
+        i = warm_take(p, size, ask->stream);
+    }
+    if (rc == 0 && i == BLOCK_NONE) {
+        rc = pool_take(p, size, ask, TAKE_WAIT | TAKE_GROW, &i, e);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -328,7 +341,9 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     uint64_t calls = p->stats.driver_calls;
     int rc = ask_check(p, ask, e);
     if (rc == 0) {
-        compact_ahead(p);
+        if (p->mover.move != NULL) {
+            compact_ahead(p);
+        }
         rc = tier_alloc(p, ask, &piece, e);
         rc = rc != 0 ? alloc_hard(p, ask, rc, &piece, e) : 0;
     }
@@ -374,7 +389,12 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
     if (piece->foreign) {
         tenancy_spoil(p, b);
     }
-    guard_check(p, space_release(p, piece->block, stream, seq));
+    if (p->stats.size <= p->stats.limit) {
+        warm_keep(p, piece->block, stream, seq);
+    } else {
+        (void)space_release(p, piece->block, stream, seq);
+    }
+    guard_check(p, BLOCK_NONE);
     return 0;
 }
 
@@ -402,6 +422,7 @@ int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_
 
 uint64_t pool_trim(struct pool *p, uint64_t keep)
 {
+    (void)warm_flush(p);
     (void)slab_reclaim(p);
     uint64_t given = backing_trim(p, keep);
     event_add(p, POOL_EVENT_TRIM, (struct pool_event){.size = given});
@@ -410,6 +431,7 @@ uint64_t pool_trim(struct pool *p, uint64_t keep)
 
 void pool_set_limit(struct pool *p, uint64_t limit)
 {
+    (void)warm_flush(p);
     p->stats.limit = limit;
     event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = limit});
     if (p->stats.size > limit) {

@@ -153,7 +153,7 @@ uint64_t pool_tenant_used(const struct pool *p, unsigned tenant); /* bytes hande
 int pool_warm(struct pool *p, uint64_t bytes, struct err *e);
 /* Gives memory back until at most `keep` bytes of what is free stay. Returns bytes given back. */
 uint64_t pool_trim(struct pool *p, uint64_t keep);
-void pool_stats(const struct pool *p, struct pool_stats *ret_stats);
+void pool_stats(struct pool *p, struct pool_stats *ret_stats);
 /* Objects of one class (0 … POOL_CLASSES - 1) and what their tenants hold. *ret_bytes: of an
  * object. A class or tenant that is none has zeros. */
 void pool_class_stats(const struct pool *p, unsigned class, uint64_t *ret_bytes,

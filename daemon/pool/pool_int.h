@@ -13,6 +13,7 @@
 #define SLAB_OBJECTS 64u
 #define SLAB_CLASSES POOL_CLASSES /* classes up to POOL_SLAB_MAX */
 #define WHOLE_LISTS  7u
+#define WARM_BLOCKS  16u
 
 /* Objects of one class in a block. */
 struct slab {
@@ -105,6 +106,8 @@ struct pool {
     uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages, by log2 of their number */
     uint64_t whole_bytes;        /* in all of them */
     uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
+    uint32_t warm[WARM_BLOCKS]; /* see warm.c */
+    uint64_t warm_bytes;        /* in all of them */
 
     struct pool_account account[POOL_TENANTS]; /* see quota.c */
     uint64_t mapped;                           /* bytes that all tenants are charged for */
@@ -143,9 +146,18 @@ uint32_t space_cut(struct pool *p, uint32_t i, uint64_t size);
 uint32_t space_merge(struct pool *p, uint32_t i);
 /* A held block becomes free at a point of a stream, is merged and indexed. */
 uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq);
+/* When nobody uses a block any more that is freed at (*stream, *seq): its earlier user may be the
+ * later one. seq 0: now. */
+void space_point(const struct pool *p, const struct block *b, unsigned *stream, uint64_t *seq);
 bool space_has_records(const struct pool *p, uint32_t count);
 /* [*ret_at, + return) are the whole pages (or the whole home) in a block; 0: none. */
 uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at);
+
+/* ---- warm.c */
+
+void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a LIVE block */
+uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held; BLOCK_NONE */
+bool warm_flush(struct pool *p); /* true: there were some */
 
 /* ---- backing_*.c */
 

@@ -26,8 +26,9 @@ static bool share(uint64_t part, unsigned percent, uint64_t all)
     return part / percent >= all / 100 && part >= all / 100 * percent;
 }
 
-enum pool_pressure pool_pressure(const struct pool *p)
+enum pool_pressure pool_pressure(struct pool *p)
 {
+    (void)warm_flush(p);
     uint64_t all = reach(p);
     uint64_t in_use = sat_sub(p->stats.size, p->whole_bytes);
     if (p->trimming.refused || share(in_use, PERCENT_FULL, all)) {
@@ -97,6 +98,7 @@ static void save_up(struct trimming *t, uint64_t passed_ns)
 
 uint64_t pool_tick(struct pool *p, uint64_t now_ns)
 {
+    (void)warm_flush(p);
     struct trimming *t = &p->trimming;
     save_up(t, now_ns - t->now_ns);
     t->now_ns = now_ns;

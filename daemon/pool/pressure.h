@@ -16,7 +16,7 @@ enum pool_pressure {
     POOL_PRESSURE_FULL, /* from 98%, or a request was refused since the last tick: of everybody */
 };
 
-enum pool_pressure pool_pressure(const struct pool *p); /* O(1); asks nobody */
+enum pool_pressure pool_pressure(struct pool *p); /* O(1); asks nobody */
 const char *pool_pressure_name(enum pool_pressure level);
 
 /* Call it now and then, at any distance. Asks the source for its budget (at most ten times a

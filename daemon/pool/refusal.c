@@ -51,6 +51,7 @@ static enum pool_advice advise(const struct pool *p, const struct pool_ask *ask,
 int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
 {
     struct pool_refusal *r = &p->refusal;
+    (void)warm_flush(p);
     p->stats.failures++;
     event_add(p, POOL_EVENT_REFUSE,
               (struct pool_event){.size = ask->size,

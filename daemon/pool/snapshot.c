@@ -51,6 +51,7 @@ static enum pool_extent_state state_of(const struct block *b)
         return POOL_EXTENT_FREE;
     case BLOCK_PENDING:
     case BLOCK_AWAY:
+    case BLOCK_WARM:
         return POOL_EXTENT_PENDING;
     case BLOCK_LIVE:
     case BLOCK_SLAB:

@@ -114,6 +114,7 @@ void space_enter(struct pool *p, uint32_t i)
     case BLOCK_SLAB:
     case BLOCK_HELD:
     case BLOCK_AWAY:
+    case BLOCK_WARM:
     case BLOCK_LOST:
         break;
     }
@@ -138,6 +139,7 @@ void space_leave(struct pool *p, uint32_t i)
     case BLOCK_SLAB:
     case BLOCK_HELD:
     case BLOCK_AWAY:
+    case BLOCK_WARM:
     case BLOCK_LOST:
         break;
     }
@@ -206,21 +208,26 @@ uint32_t space_merge(struct pool *p, uint32_t i)
     return i;
 }
 
+void space_point(const struct pool *p, const struct block *b, unsigned *stream, uint64_t *seq)
+{
+    if (b->seq > p->done[b->stream]) { /* it was taken before the earlier use was past */
+        if (b->stream == *stream) {
+            *seq = *seq > b->seq ? *seq : b->seq;
+        } else if (*seq <= p->done[*stream]) {
+            *stream = b->stream;
+            *seq = b->seq;
+        }
+    }
+    *seq = *seq <= p->done[*stream] ? 0 : *seq;
+}
+
 uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq)
 {
     struct block *b = block_at(&p->blocks, i);
-    if (b->seq > p->done[b->stream]) { /* it was taken before the earlier use was past */
-        if (b->stream == stream) {
-            seq = seq > b->seq ? seq : b->seq;
-        } else if (seq <= p->done[stream]) {
-            stream = b->stream;
-            seq = b->seq;
-        }
-    }
-    bool past = seq <= p->done[stream];
-    b->state = past ? BLOCK_READY : BLOCK_PENDING;
-    b->stream = past ? 0 : (uint8_t)stream;
-    b->seq = past ? 0 : seq;
+    space_point(p, b, &stream, &seq);
+    b->state = seq == 0 ? BLOCK_READY : BLOCK_PENDING;
+    b->stream = seq == 0 ? 0 : (uint8_t)stream;
+    b->seq = seq;
     b->generation++;
     i = space_merge(p, i);
     space_enter(p, i);

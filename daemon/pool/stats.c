@@ -68,8 +68,9 @@ uint64_t stats_largest_free(const struct pool *p)
     return fit > grown ? fit : grown;
 }
 
-void pool_stats(const struct pool *p, struct pool_stats *ret_stats)
+void pool_stats(struct pool *p, struct pool_stats *ret_stats)
 {
+    (void)warm_flush(p);
     *ret_stats = p->stats;
     uint64_t known = p->stats.used + p->whole_bytes + p->stats.pending;
     ret_stats->cached = p->whole_bytes;
