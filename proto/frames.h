@@ -123,7 +123,8 @@ enum frame_ref_tag {
     U(size, UINT64_MAX)                                                                            \
     U(zero, 1)                                                                                     \
     B(meta, FRAME_META_MAX)                                                                        \
-    U(tenant, UINT64_MAX)
+    U(tenant, UINT64_MAX)                                                                          \
+    U(exported, 1)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* Replaces what is attached; not answered. */
@@ -133,7 +134,13 @@ enum frame_ref_tag {
 #define MSG_F_BUFFER_SEAL(U, I, S, B, L) U(id, UINT64_MAX) U(size, UINT64_MAX)
 /* fd: memfd with the content. Creates, copies, keeps the descriptor, answers W_BUFFER. */
 #define MSG_F_BUFFER_RESTORE(U, I, S, B, L)                                                        \
-    U(id, UINT64_MAX) U(size, UINT64_MAX) B(meta, FRAME_META_MAX) U(tenant, UINT64_MAX)
+    U(id, UINT64_MAX)                                                                              \
+    U(size, UINT64_MAX)                                                                            \
+    B(meta, FRAME_META_MAX)                                                                        \
+    U(tenant, UINT64_MAX)                                                                          \
+    U(exported, 1)
+/* Answered by W_EXPORTED. */
+#define MSG_F_BUFFER_EXPORT(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
 #define MSG_F_MODULE_LOAD(U, I, S, B, L)                                                           \
     U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
@@ -199,6 +206,9 @@ enum frame_ref_tag {
     L(timings, TIMING, PROTO_STEPS_MAX)
 #define MSG_W_BUFFER(U, I, S, B, L)                                                                \
     U(id, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+/* fd where code is 0: for another process's driver; `bytes` lie behind it */
+#define MSG_W_EXPORTED(U, I, S, B, L)                                                              \
+    U(id, UINT64_MAX) U(bytes, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 #define MSG_W_MODULE(U, I, S, B, L)                                                                \
     U(module, UINT64_MAX)                                                                          \
     I(code)                                                                                        \
@@ -346,6 +356,7 @@ enum frame_ref_tag {
     MESSAGE(F_INVENTORY, f_inventory, 137)                                                         \
     MESSAGE(F_POOL, f_pool, 138)                                                                   \
     MESSAGE(F_QUIT, f_quit, 139)                                                                   \
+    MESSAGE(F_BUFFER_EXPORT, f_buffer_export, 150)                                                 \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \
@@ -358,6 +369,7 @@ enum frame_ref_tag {
     MESSAGE(W_HELD_JOB, w_held_job, 169)                                                           \
     MESSAGE(W_HELD_END, w_held_end, 170)                                                           \
     MESSAGE(W_POOL, w_pool, 171)                                                                   \
+    MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
     MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
     MESSAGE(META_JOB, meta_job, 181)                                                               \
     MESSAGE(META_WORKER, meta_worker, 182)                                                         \

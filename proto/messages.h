@@ -227,7 +227,10 @@ enum proto_column_kind {
 #define MSG_PING(U, I, S, B, L) HEAD(U) U(value, UINT64_MAX)
 
 /* flags of a buffer */
-enum proto_buffer_flag { BUFFER_FLAG_ZERO = 1 /* starts as zeros, not undefined */ };
+enum proto_buffer_flag {
+    BUFFER_FLAG_ZERO = 1,   /* starts as zeros, not undefined */
+    BUFFER_FLAG_EXPORT = 2, /* another process may map its memory: BUFFER_EXPORT */
+};
 
 /* device: 0 = the daemon chooses, else the device's id + 1 */
 #define MSG_BUFFER_CREATE(U, I, S, B, L)                                                           \
@@ -255,6 +258,7 @@ enum proto_buffer_flag { BUFFER_FLAG_ZERO = 1 /* starts as zeros, not undefined 
     U(linger_ns, UINT64_MAX)
 
 #define MSG_BUFFER_OPEN(U, I, S, B, L) HEAD(U) S(name, PROTO_NAME_MAX)
+#define MSG_BUFFER_EXPORT(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
 
 enum proto_lang {
     LANG_DIALECT = 1, /* .gk: the portable dialect */
@@ -386,6 +390,11 @@ enum proto_submit_flag {
     S(name, PROTO_NAME_MAX)                                                                        \
     U(generation, UINT64_MAX)
 
+/* nonce: shown in a CLAIM, which gets the one descriptor of `bytes` of device memory. device: the
+ * vendor's name of it ("uuid=…"), empty where it has none. */
+#define MSG_EXPORTED(U, I, S, B, L)                                                                \
+    B(nonce, PROTO_NONCE_BYTES) U(bytes, UINT64_MAX) S(device, PROTO_NAME_MAX)
+
 #define MSG_MODULE(U, I, S, B, L)                                                                  \
     U(module, UINT64_MAX)                                                                          \
     S(log, PROTO_LOG_MAX)                                                                          \
@@ -466,7 +475,8 @@ enum proto_submit_flag {
     MESSAGE(CONTROL, control, 21)                                                                  \
     MESSAGE(CLAIM, claim, 24)                                                                      \
     MESSAGE(RING_OPEN, ring_open, 26)                                                              \
-    MESSAGE(JOB_FIND, job_find, 27)
+    MESSAGE(JOB_FIND, job_find, 27)                                                                \
+    MESSAGE(BUFFER_EXPORT, buffer_export, 32)
 
 #define PROTO_REPLIES(MESSAGE)                                                                     \
     MESSAGE(ERROR, error, 64)                                                                      \
@@ -485,7 +495,8 @@ enum proto_submit_flag {
     MESSAGE(TABLE, table, 77)                                                                      \
     MESSAGE(GRANTED, granted, 79)                                                                  \
     MESSAGE(RING, ring, 81)                                                                        \
-    MESSAGE(ELSEWHERE, elsewhere, 82)
+    MESSAGE(ELSEWHERE, elsewhere, 82)                                                              \
+    MESSAGE(EXPORTED, exported, 87)
 
 #define PROTO_MESSAGES(MESSAGE) PROTO_REQUESTS(MESSAGE) PROTO_REPLIES(MESSAGE)
 

@@ -1,6 +1,8 @@
 #include <stdlib.h>
 
 #include "client/src/handles.h"
+#include "client/src/shm.h"
+#include "common/clock.h"
 #include "common/shape.h"
 
 /* Makes the public handle for a buffer of the daemon. On failure the daemon's is given up. */
@@ -180,6 +182,67 @@ int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer)
                               &schema_msg_buffer, &e);
     }
     client_leave(client);
+    return error_report(rc, &e);
+}
+
+#define CLAIM_NS (10 * NS_PER_S)
+
+/* What is needed to fetch the descriptor without the client. */
+struct export
+{
+    gpud_export_desc desc;
+    uint8_t nonce[PROTO_NONCE_BYTES];
+    char path[PROTO_SOCKET_MAX + 1];
+};
+
+static int export_ask(struct gpud_client *c, gpud_buffer buffer, struct export *ret_export,
+                      struct err *e)
+{
+    struct buffer *b = NULL;
+    struct msg_exported told;
+    struct message *m = NULL;
+    int rc = buffer_get(c, buffer, &b, e);
+    if (rc == 0) {
+        struct msg_buffer_export msg = {.handle = b->daemon};
+        rc = client_call(c, &schema_msg_buffer_export, &msg, CALL_SEQUENCED, &schema_msg_exported,
+                         &told, &m, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (told.nonce.size != PROTO_NONCE_BYTES) {
+        rc = err_set(e, ERR_PROTOCOL, "a nonce of %zu bytes", told.nonce.size);
+    } else {
+        memcpy(ret_export->nonce, told.nonce.data, PROTO_NONCE_BYTES);
+        memcpy(ret_export->path, c->session.shm, sizeof ret_export->path);
+        ret_export->desc = (gpud_export_desc){.fd = -1, .bytes = told.bytes};
+        text_copy(ret_export->desc.device, sizeof ret_export->desc.device, told.device);
+    }
+    message_unref(m);
+    return rc;
+}
+
+int gpud_buffer_export(gpud_client *client, gpud_buffer buffer, gpud_export_desc *ret_export)
+{
+    struct err e = ERR_INIT;
+    struct export x;
+    struct frame_fds fds = {.count = 0};
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        rc = export_ask(client, buffer, &x, &e);
+        client_leave(client);
+    }
+    if (rc == 0) {
+        rc = shm_claim(x.path, bytes_of(x.nonce, sizeof x.nonce), NULL, 1,
+                       ns_add(clock_now_ns(), CLAIM_NS), &fds, &e);
+    }
+    if (rc == 0) {
+        x.desc.fd = fds.fd[0];
+        rc = desc_return(ret_export, &x.desc, sizeof x.desc, &e);
+        if (rc != 0) {
+            frame_fds_close(&fds);
+        }
+    }
     return error_report(rc, &e);
 }
 

@@ -70,6 +70,14 @@ struct backend_memory_ops {
      * that copies from and to it are fast. `unregister` is then mandatory. */
     int (*register_host)(struct backend_device *d, void *data, size_t size, struct err *e);
     void (*unregister_host)(struct backend_device *d, void *data);
+    /* Optional (NULL: there is none; then the other two are NULL as well): device memory that
+     * another process can map. ERR_DEVICE_MEMORY; ERR_UNSUPPORTED where this device has none. */
+    int (*alloc_shared)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                        struct err *e);
+    void (*free_shared)(struct backend_device *d, struct backend_block *block); /* as free */
+    /* A descriptor of all of it, the caller's, and how many bytes that is: `size` rounded up. */
+    int (*share)(struct backend_device *d, struct backend_block *block, int *ret_fd,
+                 uint64_t *ret_bytes, struct err *e);
 };
 
 /* Optional table (NULL: memory comes by `alloc`): pages of device memory at addresses of the

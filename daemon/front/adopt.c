@@ -86,6 +86,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->linger_ns = m->linger_ns;
     b->linger_until_ns = NS_NEVER;
     b->host_fd = -1;
+    b->export_fd = -1;
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);

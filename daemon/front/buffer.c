@@ -133,5 +133,8 @@ void buffer_destroy(struct buffer *b)
     if (b->host_fd >= 0) {
         (void)close(b->host_fd);
     }
+    if (b->export_fd >= 0) {
+        (void)close(b->export_fd);
+    }
     free(b);
 }

@@ -55,11 +55,13 @@ struct buffer {
     unsigned device; /* index */
     struct spans defined;
     bool sealed;
-    bool sealing;       /* asked of the worker, and not answered: host_fd is not filled */
-    int host_fd;        /* sealed: memfd with the content, owned; -1 */
-    bool freed;         /* the handle is gone; memory goes when the last job is done */
-    struct op *pending; /* create or seal that waits for the worker */
-    bool seal_wanted;   /* a seal that waits for writers */
+    bool sealing;          /* asked of the worker, and not answered: host_fd is not filled */
+    int host_fd;           /* sealed: memfd with the content, owned; -1 */
+    bool freed;            /* the handle is gone; memory goes when the last job is done */
+    struct op *pending;    /* create or seal that waits for the worker */
+    bool seal_wanted;      /* a seal that waits for writers */
+    int export_fd;         /* its memory for other processes, owned; -1: not asked for yet */
+    uint64_t export_bytes; /* behind export_fd */
     char name[PROTO_NAME_MAX + 1]; /* published, else "" */
     unsigned rights;
     uint64_t linger_ns;

@@ -42,7 +42,8 @@ void command_buffer_create(struct front *f, struct buffer *b)
                                         .size = device_bytes(b),
                                         .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
                                         .meta = capbuf_view(&meta),
-                                        .tenant = tenant_key(b->tenant)};
+                                        .tenant = tenant_key(b->tenant),
+                                        .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0};
         rc = link_send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e);
     }
     capbuf_finish(&meta);
@@ -77,6 +78,16 @@ void command_buffer_meta(struct front *f, struct buffer *b)
     }
     capbuf_finish(&meta);
     sent(f, d, rc, &e);
+}
+
+void command_buffer_export(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    struct err e = ERR_INIT;
+    struct msg_f_buffer_export m = {.id = b->handle};
+    if (d != NULL) {
+        sent(f, d, link_send(d->link, &schema_msg_f_buffer_export, &m, NULL, &e), &e);
+    }
 }
 
 void command_buffer_seal(struct front *f, struct buffer *b)
@@ -122,7 +133,8 @@ void command_buffer_restore(struct front *f, struct buffer *b)
         struct msg_f_buffer_restore m = {.id = b->handle,
                                          .size = device_bytes(b),
                                          .meta = capbuf_view(&meta),
-                                         .tenant = tenant_key(b->tenant)};
+                                         .tenant = tenant_key(b->tenant),
+                                         .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0};
         rc = link_send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e);
     }
     capbuf_finish(&meta);

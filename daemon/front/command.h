@@ -10,6 +10,7 @@ void command_buffer_free(struct front *f, struct buffer *b);
 void command_buffer_meta(struct front *f, struct buffer *b);
 /* Makes the host copy's memory and asks for the copy; the pending op is answered on failure. */
 void command_buffer_seal(struct front *f, struct buffer *b);
+void command_buffer_export(struct front *f, struct buffer *b);
 void command_buffer_restore(struct front *f, struct buffer *b);
 int command_module_load(struct device *d, const struct build *b, struct err *e);
 void command_module_unload(struct device *d, uint64_t module);

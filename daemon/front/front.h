@@ -49,6 +49,7 @@ struct front_hooks {
     void (*buffer_free)(struct front *f, struct buffer *b);
     void (*buffer_meta)(struct front *f, struct buffer *b);
     void (*buffer_seal)(struct front *f, struct buffer *b);
+    void (*buffer_export)(struct front *f, struct buffer *b);
     /* The module is needed on a device: builds, loads, then kicks. */
     void (*module_need)(struct front *f, struct module *m, struct device *d);
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
@@ -67,6 +68,9 @@ struct front_hooks {
     void (*worker_lost)(struct front *f, struct device *d, bool external, const char *why);
     void (*worker_done)(struct front *f, struct device *d, const struct msg_w_done *m);
     void (*worker_buffer)(struct front *f, struct device *d, const struct msg_w_buffer *m);
+    /* The descriptor (-1: none came) is the receiver's. */
+    void (*worker_exported)(struct front *f, struct device *d, const struct msg_w_exported *m,
+                            int fd);
     void (*worker_module)(struct front *f, struct device *d, const struct msg_w_module *m);
     void (*worker_ready)(struct front *f, struct device *d);
     /* How many devices its back end has was told, and that this one does not open now. */

@@ -26,6 +26,7 @@ int request_buffer_info(struct request_context *c, struct err *e);
 int request_buffer_seal(struct request_context *c, struct err *e);
 int request_buffer_publish(struct request_context *c, struct err *e);
 int request_buffer_open(struct request_context *c, struct err *e);
+int request_buffer_export(struct request_context *c, struct err *e);
 int request_module_load(struct request_context *c, struct err *e);
 int request_module_unload(struct request_context *c, struct err *e);
 int request_kernel_find(struct request_context *c, struct err *e);
@@ -42,6 +43,10 @@ int request_control(struct request_context *c, struct err *e);
 
 /* Answers what waited for a buffer: its creation, its sealing. */
 void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m);
+/* The worker's answer to an export; takes the descriptor. */
+void buffer_exported(struct front *f, struct device *d, const struct msg_w_exported *m, int fd);
+/* Its memory is not this one any more, or it is gone: what was not fetched is not to be had. */
+void buffer_unexport(struct front *f, struct buffer *b);
 /* A job left a buffer that is to be sealed: once no writer is left the copy starts. */
 void buffer_seal_next(struct front *f, struct buffer *b);
 /* Nobody will open the device: what waits for it ends. */

@@ -106,6 +106,7 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
         return err_set(e, ERR_NOMEM, "buffer");
     }
     b->host_fd = -1;
+    b->export_fd = -1;
     b->shape = *shape;
     b->bytes = shape_bytes(shape);
     b->flags = m->flags;
@@ -138,7 +139,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if ((m->flags & ~(uint64_t)BUFFER_FLAG_ZERO) != 0) {
+    if ((m->flags & ~(uint64_t)(BUFFER_FLAG_ZERO | BUFFER_FLAG_EXPORT)) != 0) {
         return err_set(e, ERR_INVALID, "unknown flags %#llx", (unsigned long long)m->flags);
     }
     if (c->s->buffers >= f->config.buffers_max) {
@@ -197,6 +198,7 @@ static void buffer_lost(struct front *f, struct buffer *b)
 {
     discount(f, b);
     buffer_set_state(b, BUFFER_LOST);
+    buffer_unexport(f, b);
     b->seal_wanted = false;
     b->sealing = false;
     b->defined.count = 0;
@@ -298,6 +300,7 @@ static int find_own(struct request_context *c, uint64_t handle, struct buffer **
 void buffer_drop(struct front *f, struct buffer *b)
 {
     (void)idmap_remove(&f->buffers, b->handle);
+    buffer_unexport(f, b);
     if (b->state != BUFFER_LOST) {
         discount(f, b);
     }
@@ -481,6 +484,10 @@ void buffer_device_lost(struct front *f, struct device *d)
         }
         if (b->sealed && b->host_fd >= 0 && !b->sealing) {
             buffer_set_state(b, BUFFER_RESTORING);
+            buffer_unexport(f, b); /* it gets other memory */
+            struct err e = ERR_INIT;
+            (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
+            answer_failure(f, b, &e);
             continue;
         }
         struct err e = ERR_INIT;

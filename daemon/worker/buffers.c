@@ -54,7 +54,9 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
     *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
     const struct memory_ask wanted = {
         .size = ask->size, .tenant = ask->tenant, .stream = memory_service(t->memory)};
-    int rc = ask->size > 0 ? memory_alloc(t->memory, &wanted, &b->piece, e) : 0;
+    int rc = ask->size == 0  ? 0
+             : ask->exported ? memory_alloc_shared(t->memory, ask->size, &b->piece, e)
+                             : memory_alloc(t->memory, &wanted, &b->piece, e);
     if (rc != 0) {
         free(b);
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);

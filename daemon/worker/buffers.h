@@ -43,6 +43,7 @@ struct buffer_ask {
     uint64_t size; /* bytes */
     uint64_t tenant;
     struct bytes meta;
+    bool exported; /* other processes are to map it */
 };
 
 /* Its memory may be dirty: transfer_start clears it. */

@@ -253,6 +253,33 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
     return rc;
 }
 
+int memory_alloc_shared(struct memory *m, uint64_t size, struct memory_piece *ret_piece,
+                        struct err *e)
+{
+    const struct backend_memory_ops *ops = m->b->memory;
+    struct backend_block *block = NULL;
+    if (ops->alloc_shared == NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "back end %s exports no memory", m->b->name);
+    }
+    int rc = ops->alloc_shared(m->d, size, &block, e);
+    if (rc == ERR_DEVICE_MEMORY) {
+        memory_trim(m);
+        rc = ops->alloc_shared(m->d, size, &block, e);
+    }
+    if (rc == 0) {
+        *ret_piece = (struct memory_piece){
+            .ref = {.block = block}, .pool = {.size = size}, .dirty = true, .shared = true};
+    }
+    return rc;
+}
+
+int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
+                 uint64_t *ret_bytes, struct err *e)
+{
+    return piece->shared ? m->b->memory->share(m->d, piece->ref.block, ret_fd, ret_bytes, e)
+                         : err_set(e, ERR_STATE, "it was not made to be exported");
+}
+
 void memory_cleaned(struct memory_piece *piece)
 {
     piece->dirty = false;
@@ -262,7 +289,9 @@ void memory_cleaned(struct memory_piece *piece)
 /* What was not cleaned stays what it was: the pool remembers. */
 void memory_free(struct memory *m, struct memory_piece *piece)
 {
-    if (piece->ref.block != NULL) {
+    if (piece->shared && piece->ref.block != NULL) {
+        m->b->memory->free_shared(m->d, piece->ref.block);
+    } else if (piece->ref.block != NULL) {
         (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
     }
     piece->ref.block = NULL;

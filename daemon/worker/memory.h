@@ -48,7 +48,8 @@ struct memory {
 struct memory_piece {
     struct backend_ref ref; /* block NULL: none */
     struct pool_piece pool;
-    bool dirty; /* may hold another tenant's bytes */
+    bool dirty;  /* may hold another tenant's bytes */
+    bool shared; /* other processes can map it: it is none of the pool's */
 };
 
 struct memory_ask {
@@ -76,6 +77,13 @@ unsigned memory_service(const struct memory *m); /* the number of the service st
 /* ERR_DEVICE_MEMORY with what was wanted and what is free. */
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
                  struct err *e);
+/* Memory that another process can map, beside the pool; dirty. The pool gives back what it keeps
+ * where there is no other. ERR_UNSUPPORTED, ERR_DEVICE_MEMORY. */
+int memory_alloc_shared(struct memory *m, uint64_t size, struct memory_piece *ret_piece,
+                        struct err *e);
+/* A descriptor of such a piece, the caller's, and its bytes. ERR_STATE for another piece. */
+int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
+                 uint64_t *ret_bytes, struct err *e);
 /* Puts zeros into all of a dirty piece, in the order of a stream. */
 int memory_clear(struct memory *m, const struct memory_piece *piece, unsigned stream,
                  struct err *e);

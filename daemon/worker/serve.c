@@ -89,8 +89,11 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
     struct buffer *b = NULL;
     (void)fds;
     int rc = proto_decode(&schema_msg_f_buffer_create, frame, &msg, e);
-    const struct buffer_ask ask = {
-        .id = msg.id, .size = msg.size, .tenant = msg.tenant, .meta = msg.meta};
+    const struct buffer_ask ask = {.id = msg.id,
+                                   .size = msg.size,
+                                   .tenant = msg.tenant,
+                                   .meta = msg.meta,
+                                   .exported = msg.exported != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
     if (rc != 0) {
         return rc;
@@ -104,6 +107,35 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
         buffer_free(&s->buffers, b);
     }
     return rc;
+}
+
+static int on_buffer_export(struct server *s, struct bytes frame, struct frame_fds *fds,
+                            struct err *e)
+{
+    struct msg_f_buffer_export msg;
+    struct msg_w_exported answer = {0};
+    struct frame_fds out = {.count = 1};
+    struct err why = ERR_INIT;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_buffer_export, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct buffer *b = buffer_find(&s->buffers, msg.id, &why);
+    answer.id = msg.id;
+    rc = b == NULL ? ERR_BAD_HANDLE
+                   : memory_share(&s->device.memory, &b->piece, &out.fd[0], &answer.bytes, &why);
+    answer.code = rc;
+    answer.vendor = rc != 0 ? why.vendor : 0;
+    answer.text = bytes_str(rc != 0 ? why.text : "");
+    must_send(
+        s, channel_send(&s->channel, &schema_msg_w_exported, &answer, rc == 0 ? &out : NULL, e), e);
+    if (rc == 0) {
+        (void)close(out.fd[0]);
+    } else if (device_is_lost(rc)) {
+        end_lost(s, why.text);
+    }
+    return 0;
 }
 
 static int on_buffer_free(struct server *s, struct bytes frame, struct frame_fds *fds,
@@ -195,8 +227,11 @@ static int on_buffer_restore(struct server *s, struct bytes frame, struct frame_
     struct buffer *b = NULL;
     int rc = proto_decode(&schema_msg_f_buffer_restore, frame, &msg, e);
     rc = rc == 0 ? host_take(fds, msg.size, false, &host, e) : rc;
-    const struct buffer_ask ask = {
-        .id = msg.id, .size = msg.size, .tenant = msg.tenant, .meta = msg.meta};
+    const struct buffer_ask ask = {.id = msg.id,
+                                   .size = msg.size,
+                                   .tenant = msg.tenant,
+                                   .meta = msg.meta,
+                                   .exported = msg.exported != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, e) : rc;
     if (rc != 0 && b != NULL) {
@@ -375,6 +410,7 @@ static const struct {
     int (*serve)(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 } FRAMES[] = {
     {FRAME_KIND_F_BUFFER_CREATE, ANSWER_BUFFER, on_buffer_create},
+    {FRAME_KIND_F_BUFFER_EXPORT, ANSWER_NONE, on_buffer_export},
     {FRAME_KIND_F_BUFFER_FREE, ANSWER_NONE, on_buffer_free},
     {FRAME_KIND_F_BUFFER_META, ANSWER_NONE, on_buffer_meta},
     {FRAME_KIND_F_BUFFER_SEAL, ANSWER_BUFFER, on_buffer_seal},

@@ -3,10 +3,13 @@
  * is told. On the doubles of the driver and of the libraries (tests/fakelibs).
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/system/harness.h"
 
@@ -261,6 +264,102 @@ START_TEST(steps_in_order)
 }
 END_TEST
 
+/* ---- buffers that other processes map ---------------------------------------------------------
+ */
+
+START_TEST(a_buffer_is_exported)
+{
+    gpud_client *c = begin("off", "");
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_buffer plain = {0};
+    gpud_buffer b = {0};
+    gpud_export_desc x = {.size = sizeof x};
+    gpud_export_desc again = {.size = sizeof again};
+    const float a[] = {1, 2, 3, 4};
+    float got[4];
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, "plain", &plain));
+    ck_gpud_err(gpud_buffer_export(c, plain, &x), GPUD_ERR_STATE);
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), GPUD_BUFFER_EXPORT, "x", &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, 4, a, NULL));
+    ck_gpud_ok(gpud_buffer_export(c, b, &x));
+    ck_assert_uint_eq(x.bytes, 2u << 20);
+    ck_assert_msg(strncmp(x.device, "uuid=", 5) == 0, "%s", x.device);
+    ck_gpud_ok(gpud_buffer_export(c, b, &again));
+    ck_assert_int_ne(again.fd, x.fd);
+    /* the double's memory is a file */
+    float *seen = mmap(NULL, x.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, x.fd, 0);
+    ck_assert(seen != MAP_FAILED);
+    same("what was written", seen, a, 4);
+    ck_assert_float_eq(seen[4], 0); /* nothing of others lies behind it */
+    ck_assert_float_eq(seen[x.bytes / sizeof(float) - 1], 0);
+    CALL(c, "scale", gpud_f32(2), gpud_in(b), gpud_out(b));
+    SAME("what a kernel wrote", seen, 2, 4, 6, 8);
+    seen[0] = 5;
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 4, got, NULL));
+    SAME("what others wrote", got, 5, 4, 6, 8);
+    ck_gpud_ok(gpud_buffer_free(c, b));
+    ck_gpud_ok(gpud_flush(c, PATIENCE));
+    ck_assert_float_eq(seen[3], 8); /* it is there while somebody holds it */
+    (void)munmap(seen, x.bytes);
+    (void)close(x.fd);
+    (void)close(again.fd);
+    gpud_close(other);
+    end(c);
+}
+END_TEST
+
+/* Restored, a buffer has other memory; one that is not sealed is lost as any other. */
+START_TEST(an_exported_buffer_outlives_its_worker)
+{
+    gpud_client *c = begin("off", "");
+    gpud_buffer b = {0};
+    gpud_export_desc x = {.size = sizeof x};
+    gpud_export_desc y = {.size = sizeof y};
+    const float a[] = {1, 2, 3, 4};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), GPUD_BUFFER_EXPORT, "x", &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, 4, a, NULL));
+    ck_gpud_ok(gpud_buffer_seal(c, b));
+    ck_gpud_ok(gpud_buffer_export(c, b, &x));
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    daemon_wait_worker(&daemon_of_test, 0, worker);
+    ck_gpud_ok(gpud_buffer_export(c, b, &y));
+    float *old = mmap(NULL, x.bytes, PROT_READ, MAP_SHARED, x.fd, 0);
+    float *now = mmap(NULL, y.bytes, PROT_READ, MAP_SHARED, y.fd, 0);
+    ck_assert(old != MAP_FAILED && now != MAP_FAILED);
+    same("what was", old, a, 4);
+    same("what is", now, a, 4);
+    struct stat one, two;
+    ck_assert(fstat(x.fd, &one) == 0 && fstat(y.fd, &two) == 0 && one.st_ino != two.st_ino);
+    (void)munmap(old, x.bytes);
+    (void)munmap(now, y.bytes);
+    (void)close(x.fd);
+    (void)close(y.fd);
+    gpud_close(c);
+    daemon_stop(&daemon_of_test); /* the worker that was killed had leaks */
+}
+END_TEST
+
+START_TEST(the_example_maps_a_buffer)
+{
+    gpud_client *c = begin("off", "");
+    const char *argv[] = {SYSTEM_BIN "/example_export", NULL};
+    (void)setenv("GPUD_URL", daemon_of_test.url, 1);
+    ck_assert_int_eq(run_program(argv, "/dev/null", "/dev/null"), 0);
+    end(c);
+}
+END_TEST
+
+START_TEST(others_export_nothing)
+{
+    gpud_client *c = daemon_begin(&daemon_of_test, "--backend", "sim", NULL);
+    gpud_buffer b = {0};
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), GPUD_BUFFER_EXPORT, NULL, &b),
+                GPUD_ERR_UNSUPPORTED);
+    daemon_end(&daemon_of_test, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("libraries");
@@ -268,5 +367,9 @@ int main(void)
     suite_add_loop(suite, portable_kernels_take_over, 2);
     suite_add(suite, some_libraries_only);
     suite_add(suite, steps_in_order);
+    suite_add(suite, a_buffer_is_exported);
+    suite_add(suite, an_exported_buffer_outlives_its_worker);
+    suite_add(suite, the_example_maps_a_buffer);
+    suite_add(suite, others_export_nothing);
     return system_main(suite);
 }

@@ -274,7 +274,10 @@ GPUD_API int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_d
 
 /* ---- buffers ------------------------------------------------------------------------------- */
 
-enum gpud_buffer_flag { GPUD_BUFFER_ZERO = 1 /* starts as zeros; otherwise undefined */ };
+enum gpud_buffer_flag {
+    GPUD_BUFFER_ZERO = 1,  /* starts as zeros; otherwise undefined */
+    GPUD_BUFFER_EXPORT = 2 /* memory of its own, which gpud_buffer_export hands out */
+};
 enum gpud_buffer_state {
     GPUD_BUFFER_DEFINED = 1,
     GPUD_BUFFER_UNDEFINED = 2, /* not written yet, or a writer failed */
@@ -313,6 +316,21 @@ GPUD_API int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const 
                                  int rights, uint64_t linger_ns);
 /* Opens a published buffer; free the handle like one's own. Blocks. NOT_FOUND, PERMISSION. */
 GPUD_API int gpud_buffer_open(gpud_client *client, const char *name, gpud_buffer *ret_buffer);
+
+typedef struct gpud_export_desc {
+    size_t size;
+    int fd;                 /* the caller's, close-on-exec */
+    uint64_t bytes;         /* that lie behind it, from the buffer's first element on */
+    char device[GPUD_NAME]; /* "uuid=…": the GPU that it is on */
+} gpud_export_desc;
+/* A descriptor by which another process's CUDA (or this one's) maps the buffer's memory as it is:
+ * cuMemImportFromShareableHandle with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, then cuMemMap of
+ * all of `bytes`. The buffer was created with GPUD_BUFFER_EXPORT, by this session. What jobs write
+ * is there when they are done; gpud does not see what others write. The memory is freed when the
+ * buffer is and all who mapped it have let go; after its worker's end it is no longer the buffer's.
+ * Blocks. STATE without the flag, UNSUPPORTED by this back end or daemon, BUFFER_LOST, TIMEOUT. */
+GPUD_API int gpud_buffer_export(gpud_client *client, gpud_buffer buffer,
+                                gpud_export_desc *ret_export);
 
 typedef struct gpud_transfer {
     size_t size;

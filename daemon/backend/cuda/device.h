@@ -39,7 +39,8 @@ struct backend_device {
 
 struct backend_block {
     CUdeviceptr address;
-    uint64_t size; /* bytes */
+    uint64_t size;                       /* bytes */
+    CUmemGenericAllocationHandle shared; /* of one that other processes can map */
 };
 
 /* Devices by place on the PCI bus, those named by the option "uuid" only. ERR_NO_DEVICE. */
@@ -52,5 +53,12 @@ extern const struct backend_page_ops cuda_page_ops;
 extern const struct backend_stream_ops cuda_stream_ops;
 extern const struct backend_marker_ops cuda_marker_ops;
 extern const struct backend_module_ops cuda_module_ops;
+
+/* Memory that other processes can map; as backend_memory_ops says. */
+int cuda_alloc_shared(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                      struct err *e);
+void cuda_free_shared(struct backend_device *d, struct backend_block *b);
+int cuda_share(struct backend_device *d, struct backend_block *b, int *ret_fd, uint64_t *ret_bytes,
+               struct err *e);
 
 #endif

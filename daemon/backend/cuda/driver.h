@@ -53,6 +53,7 @@
     X(MemMap, 10020, REQUIRED)                                                                     \
     X(MemUnmap, 10020, REQUIRED)                                                                   \
     X(MemSetAccess, 10020, REQUIRED)                                                               \
+    X(MemExportToShareableHandle, 10020, REQUIRED)                                                 \
     X(MemHostRegister, 6050, REQUIRED)                                                             \
     X(MemHostUnregister, 4000, REQUIRED)                                                           \
     X(MemcpyHtoDAsync, 3020, REQUIRED)                                                             \

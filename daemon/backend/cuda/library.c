@@ -27,12 +27,15 @@ bool cuda_library_open(struct cuda_library *l, const struct toolkit_entry *entri
     return l->open;
 }
 
-int cuda_library_check(const struct cuda_library *l, int status, const char *call, struct err *e)
+int cuda_library_check(struct cuda_library *l, int status, const char *call, struct err *e)
 {
     if (status == 0) {
         return 0;
     }
-    log_warn("%s: %s gave %d: the portable kernel does it", l->name, call, status);
+    if (!l->told) {
+        log_warn("%s: %s gave %d: the portable kernel does it", l->name, call, status);
+        l->told = true;
+    }
     return err_set_vendor(e, ERR_UNSUPPORTED, status, "%s: %s gave %d", l->name, call, status);
 }
 

@@ -16,13 +16,14 @@ struct cuda_library {
     const char *const *files; /* the last one NULL */
     const char *advice;       /* what to install */
     bool tried, open;
+    bool told; /* a failure stands in the log */
 };
 
 /* Opens it the first time; tells the log once where it is not there or lacks something. */
 bool cuda_library_open(struct cuda_library *l, const struct toolkit_entry *entries, size_t count,
                        void *table);
-/* 0, or ERR_UNSUPPORTED with the library's own number; told to the log. */
-int cuda_library_check(const struct cuda_library *l, int status, const char *call, struct err *e);
+/* 0, or ERR_UNSUPPORTED with the library's own number; the first one is told to the log. */
+int cuda_library_check(struct cuda_library *l, int status, const char *call, struct err *e);
 
 /* Arguments of a call; a size is one of the values behind its arguments. */
 void *cuda_call_address(const struct backend_call *c, unsigned arg);

@@ -73,4 +73,7 @@ const struct backend_memory_ops cuda_memory_ops = {
     .free = memory_free,
     .register_host = register_host,
     .unregister_host = unregister_host,
+    .alloc_shared = cuda_alloc_shared,
+    .free_shared = cuda_free_shared,
+    .share = cuda_share,
 };

@@ -1,0 +1,60 @@
+/* A result goes on to somebody else's CUDA and does not leave the device: the descriptor that gpud
+ * hands out is mapped with the driver API, as another process, PyTorch or CuPy would do it. */
+#include <cudaTypedefs.h>
+#include <dlfcn.h>
+
+#include "example.h"
+
+#define N 1024u
+static void *cuda;
+#define CALL(name, abi, ...)                                                                       \
+    do {                                                                                           \
+        PFN_cu##name##_v##abi call;                                                                \
+        *(void **)&call =                                                                          \
+            dlsym(cuda, abi == 3020 || abi == 11000 ? "cu" #name "_v2" : "cu" #name);              \
+        if (call == NULL || call(__VA_ARGS__) != CUDA_SUCCESS) {                                   \
+            (void)fprintf(stderr, "cu%s failed\n", #name);                                         \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static float last_of(const gpud_export_desc *x)
+{
+    CUcontext context;
+    float value = 0;
+    CUmemGenericAllocationHandle memory;
+    CUdeviceptr at = 0;
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+    CALL(Init, 2000, 0);
+    CALL(DevicePrimaryCtxRetain, 7000, &context,
+         0); /* x->device names the GPU; here there is one */
+    CALL(CtxSetCurrent, 4000, context);
+    CALL(MemImportFromShareableHandle, 10020, &memory, (void *)(intptr_t)x->fd,
+         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CALL(MemAddressReserve, 10020, &at, x->bytes, 0, 0, 0);
+    CALL(MemMap, 10020, at, x->bytes, 0, memory, 0);
+    CALL(MemSetAccess, 10020, at, x->bytes, &access, 1);
+    CALL(MemcpyDtoH, 3020, &value, at + (N - 1) * sizeof value, sizeof value);
+    CALL(MemUnmap, 10020, at, x->bytes);
+    CALL(MemAddressFree, 10020, at, x->bytes);
+    CALL(MemRelease, 10020, memory);
+    CALL(DevicePrimaryCtxRelease, 11000, 0);
+    return value;
+}
+
+int main(void)
+{
+    gpud_client *c;
+    gpud_buffer b;
+    gpud_export_desc x = {.size = sizeof x};
+    must(gpud_open(NULL, NULL, &c));
+    cuda = dlopen("libcuda.so.1", RTLD_NOW);
+    int rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, N), GPUD_BUFFER_EXPORT, "shared", &b);
+    if (cuda == NULL || rc == GPUD_ERR_UNSUPPORTED) {
+        return 0; /* no CUDA here */
+    }
+    must(rc != 0 ? rc : gpud_fill(c, gpud_out(b), gpud_f32(42)));
+    must(gpud_buffer_export(c, b, &x));
+    return last_of(&x) == 42 ? 0 : 1;
+}
