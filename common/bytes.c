@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CAPACITY_FIRST 256u /* most messages and frames are shorter */
+
 struct bytes bytes_of(const void *data, size_t size)
 {
     return (struct bytes){.data = data, .size = size};
@@ -57,7 +59,7 @@ void capbuf_reset(struct capbuf *b)
 
 static bool grow(struct capbuf *b, size_t need)
 {
-    size_t capacity = b->capacity > 0 ? b->capacity : 64;
+    size_t capacity = b->capacity > 0 ? b->capacity : CAPACITY_FIRST;
     while (capacity < need) {
         capacity = capacity > b->limit / 2 ? b->limit : capacity * 2;
     }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/packet.h"
+
 #define BATCH      64   /* frames of one link before others get their turn */
 #define LAST_WORDS 4096 /* frames taken from a link that can no longer be written */
 
@@ -31,6 +33,8 @@ struct link {
     size_t queued;
     size_t queue_max;
     struct capbuf out;
+    struct packet *gathered; /* owned; NULL: each frame goes at once */
+    uv_prepare_t before_sleep;
     uint8_t in[FRAME_MAX_BYTES];
 };
 
@@ -51,6 +55,7 @@ static void handle_closed(uv_handle_t *handle)
     struct link *l = handle->data;
     if (--l->handles_open == 0) {
         capbuf_finish(&l->out);
+        free(l->gathered);
         free(l);
     }
 }
@@ -69,7 +74,26 @@ static void report(struct link *l)
     l->callbacks.broken(l->data, &e);
 }
 
-/* Hands on one frame; false: nothing more to take now. */
+/* Hands on what is in a packet. */
+static int take_packet(struct link *l, struct bytes packet, struct frame_fds *fds, struct err *e)
+{
+    struct bytes frame;
+    bool first = true;
+    int rc;
+    while (!l->closing && (rc = packet_next(&packet, &first, &frame, e)) != 0) {
+        unsigned kind = rc == 1 ? proto_kind(frame) : MSG_KIND_NONE;
+        if (rc == 1 && kind == MSG_KIND_NONE) {
+            rc = err_set(e, ERR_PROTOCOL, "a frame of %zu bytes has no kind", frame.size);
+        }
+        if (rc < 0) {
+            return rc;
+        }
+        l->callbacks.frame(l->data, kind, frame, fds);
+    }
+    return 0;
+}
+
+/* Hands on one packet; false: nothing more to take now. */
 static bool take_frame(struct link *l)
 {
     struct frame_fds fds = {.count = 0};
@@ -89,16 +113,13 @@ static bool take_frame(struct link *l)
         report(l);
         return false;
     }
-    struct bytes frame = bytes_of(l->in, size);
-    unsigned kind = proto_kind(frame);
-    if (kind == MSG_KIND_NONE) {
-        frame_fds_close(&fds);
-        (void)err_set(&l->error, ERR_PROTOCOL, "a frame of %zu bytes has no kind", size);
+    rc = take_packet(l, bytes_of(l->in, size), &fds, &e);
+    frame_fds_close(&fds);
+    if (rc != 0) {
+        l->error = e;
         report(l);
         return false;
     }
-    l->callbacks.frame(l->data, kind, frame, &fds);
-    frame_fds_close(&fds);
     return !l->closing;
 }
 
@@ -174,7 +195,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         flush(l);
     }
     if (!l->broken && (events & UV_READABLE) != 0) {
-        (void)take_frames(l, BATCH, false);
+        /* who gathers has said all in one packet: a look for another would find none */
+        (void)take_frames(l, l->gathered != NULL ? 1 : BATCH, false);
     }
 }
 
@@ -212,8 +234,10 @@ int link_create(uv_loop_t *loop, int fd, size_t queue_max, const struct link_cal
     }
     (void)uv_timer_init(loop, &l->last);
     l->poll.data = l;
+    (void)uv_prepare_init(loop, &l->before_sleep);
     l->last.data = l;
-    l->handles_open = 2;
+    l->before_sleep.data = l;
+    l->handles_open = 3;
     set_events(l);
     *ret_link = l;
     return 0;
@@ -224,11 +248,13 @@ void link_destroy(struct link *l)
     if (l == NULL || l->closing) {
         return;
     }
+    link_flush(l);
     l->closing = true;
     l->broken = true;
     queue_drop(l);
     uv_close((uv_handle_t *)&l->poll, handle_closed);
     uv_close((uv_handle_t *)&l->last, handle_closed);
+    uv_close((uv_handle_t *)&l->before_sleep, handle_closed);
     (void)close(l->fd);
     l->fd = -1;
 }
@@ -248,16 +274,16 @@ static int duplicate(const struct frame_fds *fds, struct frame_fds *ret_fds, str
     return 0;
 }
 
-static int enqueue(struct link *l, const struct frame_fds *fds, struct err *e)
+static int enqueue(struct link *l, struct bytes packet, const struct frame_fds *fds, struct err *e)
 {
-    if (l->out.size > l->queue_max - l->queued) {
+    if (packet.size > l->queue_max - l->queued) {
         struct err full = ERR_INIT;
         (void)err_set(&full, ERR_LIMIT, "over %zu bytes wait for a peer that does not read",
                       l->queue_max);
         sending_failed(l, &full);
         return err_set(e, full.code, "%s", full.text);
     }
-    struct outgoing *o = malloc(sizeof *o + l->out.size);
+    struct outgoing *o = malloc(sizeof *o + packet.size);
     if (o == NULL) {
         return err_set(e, ERR_NOMEM, "a queued frame");
     }
@@ -267,12 +293,55 @@ static int enqueue(struct link *l, const struct frame_fds *fds, struct err *e)
         return rc;
     }
     o->next = NULL;
-    o->size = l->out.size;
-    memcpy(o->data, l->out.data, o->size);
+    o->size = packet.size;
+    memcpy(o->data, packet.data, o->size);
     *l->tail = o;
     l->tail = &o->next;
     l->queued += o->size;
     set_events(l);
+    return 0;
+}
+
+static int send_bytes(struct link *l, struct bytes packet, const struct frame_fds *fds,
+                      struct err *e)
+{
+    if (l->head != NULL) {
+        return enqueue(l, packet, fds, e);
+    }
+    struct err failed = ERR_INIT;
+    int rc = seqpacket_send(l->fd, packet.data, packet.size, fds, &failed);
+    if (rc == SEQPACKET_AGAIN) {
+        return enqueue(l, packet, fds, e);
+    }
+    if (rc < 0) {
+        sending_failed(l, &failed);
+        return err_set(e, ERR_CLOSED, "sending: %s", failed.text);
+    }
+    return 0;
+}
+
+void link_flush(struct link *l)
+{
+    if (l == NULL || l->gathered == NULL || l->gathered->frames == 0) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    int rc = l->broken ? 0 : send_bytes(l, packet_view(l->gathered), NULL, &e);
+    packet_reset(l->gathered);
+    if (rc != 0) { /* frames were promised to be sent */
+        sending_failed(l, &e);
+    }
+}
+
+static int gather(struct link *l, struct err *e)
+{
+    if (!packet_add(l->gathered, capbuf_view(&l->out))) {
+        link_flush(l);
+        if (l->broken) {
+            return err_set(e, ERR_CLOSED, "the channel is broken");
+        }
+        (void)packet_add(l->gathered, capbuf_view(&l->out));
+    }
     return 0;
 }
 
@@ -291,18 +360,27 @@ int link_send(struct link *l, const struct schema *schema, const void *msg,
     if (rc != 0) {
         return rc;
     }
-    if (l->head != NULL) {
-        return enqueue(l, fds, e);
+    if (l->gathered != NULL && (fds == NULL || fds->count == 0)) {
+        return gather(l, e);
     }
-    struct err failed = ERR_INIT;
-    rc = seqpacket_send(l->fd, l->out.data, l->out.size, fds, &failed);
-    if (rc == SEQPACKET_AGAIN) {
-        return enqueue(l, fds, e);
+    link_flush(l); /* nothing overtakes what was said before */
+    return l->broken ? err_set(e, ERR_CLOSED, "the channel is broken")
+                     : send_bytes(l, capbuf_view(&l->out), fds, e);
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    link_flush(prepare->data);
+}
+
+int link_gather(struct link *l, struct err *e)
+{
+    l->gathered = malloc(sizeof *l->gathered);
+    if (l->gathered == NULL) {
+        return err_set(e, ERR_NOMEM, "a channel's memory");
     }
-    if (rc < 0) {
-        sending_failed(l, &failed);
-        return err_set(e, ERR_CLOSED, "%s: %s", schema->name, failed.text);
-    }
+    packet_reset(l->gathered);
+    (void)uv_prepare_start(&l->before_sleep, on_prepare);
     return 0;
 }
 

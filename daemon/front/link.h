@@ -33,6 +33,10 @@ void link_destroy(struct link *l);
 /* Encodes and sends or queues; descriptors in `fds` (may be NULL) are duplicated when queued. */
 int link_send(struct link *l, const struct schema *schema, const void *msg,
               const struct frame_fds *fds, struct err *e);
+/* From now on frames without descriptors are gathered and go out together: when the loop is about
+ * to sleep, or sooner by link_flush. The other side unpacks them (common/packet.h). */
+int link_gather(struct link *l, struct err *e);
+void link_flush(struct link *l); /* NULL is accepted */
 /* Takes all frames that have arrived, calling back from within; `broken` may come as well. For when
  * the other side is known to have ended. */
 void link_drain(struct link *l);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #include "daemon/front/reload.h"
 
 #define EXIT_USAGE 2
+#define HEAP_KEPT  (16 * 1024 * 1024) /* bytes */
+#define HEAP_STEP  (256 * 1024)       /* bytes */
 
 static const char usage[] =
     "usage: gpud [OPTION]...\n"
@@ -322,12 +325,20 @@ static int run(const struct config *config, struct arguments *a)
     return status;
 }
 
+/* Memory of jobs comes and goes: what was freed is not given back to the system at once. */
+static void heap_prepare(void)
+{
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
+    (void)mallopt(M_TOP_PAD, HEAP_STEP);
+}
+
 int main(int argc, char **argv)
 {
     struct arguments a = {0};
     struct config config;
     struct err e = ERR_INIT;
     log_open("gpud", LOG_LEVEL_INFO);
+    heap_prepare();
     int status = parse(&a, argc, argv);
     if (status >= 0) {
         return status;

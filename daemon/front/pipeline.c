@@ -21,6 +21,7 @@
 #include "daemon/front/hazard.h"
 #include "daemon/front/intake.h"
 #include "daemon/front/lane.h"
+#include "daemon/front/link.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/queue.h"
@@ -168,6 +169,9 @@ static void on_check(uv_check_t *check)
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);
         dispatch_all(f);
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        link_flush(f->device[i]->link); /* workers first: they are what is waited for */
     }
     lanes_flush(f->lanes);
 }

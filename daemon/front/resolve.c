@@ -198,6 +198,7 @@ static int take_params(struct resolver *r, struct err *e)
                            (int)p->name.size, (const char *)p->name.data,
                            (unsigned long long)p->kind, (unsigned long long)p->dtype);
         }
+        r->bindings[i] = (struct proto_arg){0};
         (void)proto_list_next(&bindings, &schema_arg, &r->bindings[i]);
     }
     return 0;
@@ -209,6 +210,7 @@ static int take_temps(struct resolver *r, struct err *e)
     struct proto_temp t;
     while (proto_list_next(&it, &schema_temp, &t)) {
         struct temp_info *info = &r->temps[r->temp_count];
+        *info = (struct temp_info){0};
         uint64_t dims[] = {t.d0, t.d1, t.d2, t.d3};
         int rc = shape_make((int)t.dtype, (unsigned)t.ndim, dims, &info->shape, e);
         if (rc == 0) {
@@ -253,7 +255,11 @@ static int resolve_steps(struct resolver *r, struct err *e)
 int resolve(const struct resolve_input *in, struct work *ret_work, struct err *e)
 {
     work_init(ret_work);
-    struct resolver r = {.in = in, .work = ret_work};
+    struct resolver r; /* its lists are long, and filled as far as they are used */
+    r.in = in;
+    r.work = ret_work;
+    r.temp_count = 0;
+    r.step = 0;
     int rc = take_params(&r, e);
     if (rc == 0) {
         rc = take_temps(&r, e);

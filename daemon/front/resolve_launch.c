@@ -54,8 +54,7 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
                        RESOLVE_TEMPS_MAX);
     }
     struct temp_info *t = &r->temps[r->temp_count];
-    t->shape = o->shape;
-    t->written = true;
+    *t = (struct temp_info){.shape = o->shape, .written = true};
     int rc = work_add_temp(r->work, o->bytes, &t->index, e);
     if (rc != 0) {
         return rc;
@@ -319,7 +318,7 @@ static int plan_temps(struct resolver *r, const struct plan *plan, struct err *e
             return err_set(e, ERR_LIMIT, "more than %u temporaries", RESOLVE_TEMPS_MAX);
         }
         struct temp_info *t = &r->temps[r->temp_count];
-        t->written = true;
+        *t = (struct temp_info){.written = true};
         int rc = work_add_temp(r->work, plan->temp[i], &t->index, e);
         if (rc != 0) {
             return rc;

@@ -131,7 +131,8 @@ static int attach(struct front *f, struct device *d, int fd, struct err *e)
 {
     d->epoch++;
     memset(d->stream_load, 0, sizeof d->stream_load);
-    return link_create(f->loop, fd, QUEUE_BYTES, &link_callbacks, d, &d->link, e);
+    int rc = link_create(f->loop, fd, QUEUE_BYTES, &link_callbacks, d, &d->link, e);
+    return rc == 0 ? link_gather(d->link, e) : rc;
 }
 
 bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text)

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FRAMES_A_TURN 32
-#define QUEUE_LONG    256 /* frames: read no more until it is shorter */
+#define QUEUE_LONG 256 /* frames: read no more until it is shorter */
 
 struct channel_out {
     struct channel_out *next;
@@ -54,22 +53,35 @@ static int flush(struct channel *c, struct err *e)
     return 0;
 }
 
+/* What cannot be taken apart is handed on as a frame that is none: it is refused as such. */
+static void take_packet(struct channel *c, struct bytes packet, struct frame_fds *fds)
+{
+    struct bytes frame;
+    bool first = true;
+    int rc = 1;
+    while (!c->closed && (rc = packet_next(&packet, &first, &frame, NULL)) == 1) {
+        c->callbacks.frame(c->data, frame, fds);
+    }
+    if (rc < 0) {
+        c->callbacks.frame(c->data, (struct bytes){0}, fds);
+    }
+}
+
+/* One packet: the front says all that it has in one, and a look for another would find none. */
 static int receive(struct channel *c, struct err *e)
 {
-    static uint8_t frame[FRAME_MAX_BYTES];
-    for (int i = 0; i < FRAMES_A_TURN && c->queued < QUEUE_LONG && !c->closed; i++) {
-        size_t size = 0;
-        struct frame_fds fds = {.count = 0};
-        int rc = seqpacket_recv(c->fd, frame, sizeof frame, &size, &fds, e);
-        if (rc == SEQPACKET_EOF) {
-            return err_set(e, ERR_CLOSED, "the channel was closed");
-        }
-        if (rc != 0) {
-            return rc == SEQPACKET_AGAIN ? 0 : rc;
-        }
-        c->callbacks.frame(c->data, bytes_of(frame, size), &fds);
-        frame_fds_close(&fds);
+    static uint8_t packet[FRAME_MAX_BYTES];
+    size_t size = 0;
+    struct frame_fds fds = {.count = 0};
+    int rc = seqpacket_recv(c->fd, packet, sizeof packet, &size, &fds, e);
+    if (rc == SEQPACKET_EOF) {
+        return err_set(e, ERR_CLOSED, "the channel was closed");
     }
+    if (rc != 0) {
+        return rc == SEQPACKET_AGAIN ? 0 : rc;
+    }
+    take_packet(c, bytes_of(packet, size), &fds);
+    frame_fds_close(&fds);
     return 0;
 }
 
@@ -89,6 +101,11 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     watch(c);
 }
 
+static void on_prepare(uv_prepare_t *prepare)
+{
+    channel_flush(prepare->data);
+}
+
 int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,
                  void *data, struct err *e)
 {
@@ -97,7 +114,10 @@ int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_call
     if (rc != 0) {
         return err_set(e, ERR_IO, "watching the channel: %s", uv_strerror(rc));
     }
+    (void)uv_prepare_init(loop, &c->before_sleep);
     c->poll.data = c;
+    c->before_sleep.data = c;
+    (void)uv_prepare_start(&c->before_sleep, on_prepare);
     watch(c);
     return 0;
 }
@@ -128,14 +148,50 @@ static int enqueue(struct channel *c, struct bytes frame, const struct frame_fds
     return 0;
 }
 
-int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame_fds *fds,
+static int send_packet(struct channel *c, struct bytes packet, const struct frame_fds *fds,
                        struct err *e)
 {
     int rc = SEQPACKET_AGAIN;
     if (c->first == NULL) {
-        rc = seqpacket_send(c->fd, frame.data, frame.size, fds, e);
+        rc = seqpacket_send(c->fd, packet.data, packet.size, fds, e);
     }
-    return rc == SEQPACKET_AGAIN ? enqueue(c, frame, fds, e) : rc;
+    return rc == SEQPACKET_AGAIN ? enqueue(c, packet, fds, e) : rc;
+}
+
+static int send_gathered(struct channel *c, struct err *e)
+{
+    int rc = 0;
+    if (c->gathered.frames > 0) {
+        rc = send_packet(c, packet_view(&c->gathered), NULL, e);
+        packet_reset(&c->gathered);
+    }
+    return rc;
+}
+
+void channel_flush(struct channel *c)
+{
+    struct err e = ERR_INIT;
+    if (send_gathered(c, &e) != 0) {
+        close_with(c, &e);
+    }
+}
+
+int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame_fds *fds,
+                       struct err *e)
+{
+    bool plain = fds == NULL || fds->count == 0;
+    if (plain && packet_add(&c->gathered, frame)) {
+        return 0;
+    }
+    int rc = send_gathered(c, e); /* nothing overtakes what was said before */
+    if (rc != 0) {
+        return rc;
+    }
+    if (plain) {
+        (void)packet_add(&c->gathered, frame);
+        return 0;
+    }
+    return send_packet(c, frame, fds, e);
 }
 
 int channel_send(struct channel *c, const struct schema *schema, const void *msg,
@@ -154,6 +210,7 @@ int channel_send(struct channel *c, const struct schema *schema, const void *msg
 void channel_drain(struct channel *c, int timeout_ms)
 {
     struct pollfd fd = {.fd = c->fd, .events = POLLOUT};
+    (void)send_gathered(c, NULL);
     while (flush(c, NULL) == SEQPACKET_AGAIN && poll(&fd, 1, timeout_ms) > 0) {
     }
 }
@@ -163,6 +220,7 @@ void channel_finish(struct channel *c)
     c->closed = true;
     (void)uv_poll_stop(&c->poll);
     uv_close((uv_handle_t *)&c->poll, NULL);
+    uv_close((uv_handle_t *)&c->before_sleep, NULL);
     while (c->first != NULL) {
         struct channel_out *out = c->first;
         c->first = out->next;

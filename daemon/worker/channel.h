@@ -1,7 +1,8 @@
 /*
- * The worker's end of its channel: frames in and out on the loop. What cannot be sent at once is
- * queued; while the queue is long no frames are read, so it is bounded by the jobs in flight and
- * one inventory. Thread: the loop's.
+ * The worker's end of its channel: frames in and out on the loop. Frames without descriptors are
+ * gathered and go out together when the loop is about to sleep. What cannot be sent then is queued;
+ * while the queue is long no frames are read, so it is bounded by the jobs in flight and one
+ * inventory. Thread: the loop's.
  */
 #ifndef WORKER_CHANNEL_H
 #define WORKER_CHANNEL_H
@@ -12,7 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
-#include "common/seqpacket.h"
+#include "common/packet.h"
 #include "proto/codec.h"
 
 struct channel_out; /* a queued frame */
@@ -27,6 +28,8 @@ struct channel_callbacks {
 struct channel {
     int fd; /* owned by the caller */
     uv_poll_t poll;
+    uv_prepare_t before_sleep;
+    struct packet gathered;
     struct channel_callbacks callbacks;
     void *data;
     struct channel_out *first;
@@ -38,12 +41,15 @@ struct channel {
 
 int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,
                  void *data, struct err *e);
-/* Encodes and sends or queues; descriptors in `fds` (may be NULL) are duplicated when queued. */
+/* Encodes and gathers, sends or queues; descriptors in `fds` (may be NULL) are duplicated when
+ * queued. */
 int channel_send(struct channel *c, const struct schema *schema, const void *msg,
                  const struct frame_fds *fds, struct err *e);
 /* As channel_send for an encoded frame; the bytes are copied when queued. */
 int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame_fds *fds,
                        struct err *e);
+/* Sends what was gathered: for who is about to hold the loop up. A failure is told by `closed`. */
+void channel_flush(struct channel *c);
 /* Blocks for at most `timeout_ms` until the queue is out. For a process that is about to end. */
 void channel_drain(struct channel *c, int timeout_ms);
 /* Stops; memory may go when the loop has turned. */

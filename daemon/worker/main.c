@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,9 @@
 #define INPUT_FD         4
 #define OUTPUT_FD        5
 #define EXIT_ABSENT      69
-#define OPEN_PATIENCE_NS (60 * NS_PER_S) /* a context in the making */
+#define HEAP_KEPT        (16 * 1024 * 1024) /* bytes */
+#define HEAP_STEP        (256 * 1024)       /* bytes */
+#define OPEN_PATIENCE_NS (60 * NS_PER_S)    /* a context in the making */
 
 static int usage(void)
 {
@@ -89,6 +92,9 @@ static void process_prepare(void)
 {
     struct rlimit files;
     (void)signal(SIGPIPE, SIG_IGN);
+    /* memory of jobs comes and goes: what was freed is not given back to the system at once */
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
+    (void)mallopt(M_TOP_PAD, HEAP_STEP);
     (void)prctl(PR_SET_NAME, "gpud-worker");
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     /* kernels' printf and the drivers' words belong into the log, not on somebody's data */

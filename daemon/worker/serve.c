@@ -457,6 +457,9 @@ static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
     for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
         if (FRAMES[i].kind == kind) {
             struct err e = ERR_INIT;
+            if (kind != FRAME_KIND_F_JOB && kind != FRAME_KIND_F_RETIRE) {
+                channel_flush(&s->channel); /* it may take long */
+            }
             if (FRAMES[i].serve(s, frame, fds, &e) != 0) {
                 answer_error(s, FRAMES[i].answer, frame, &e);
             }

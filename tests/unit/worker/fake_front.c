@@ -127,19 +127,48 @@ void fake_send(struct fake *f, const struct schema *schema, const void *msg, int
     capbuf_finish(&out);
 }
 
+static bool next_of_packet(struct fake *f)
+{
+    struct err e = ERR_INIT;
+    struct bytes frame = {0};
+    int rc = packet_next(&f->rest, &f->first, &frame, &e);
+    no_error(rc < 0 ? rc : 0, &e);
+    f->size = rc == 1 ? frame.size : 0;
+    if (rc == 1) {
+        memcpy(f->frame, frame.data, f->size);
+    }
+    return rc == 1;
+}
+
+/* False at the channel's end. */
+static bool next_packet(struct fake *f)
+{
+    struct err e = ERR_INIT;
+    size_t size = 0;
+    struct pollfd p = {.fd = f->fd, .events = POLLIN};
+    frame_fds_close(&f->fds);
+    ck_assert_msg(poll(&p, 1, WAIT_MS) > 0, "no frame came");
+    int rc = seqpacket_recv(f->fd, f->packet, sizeof f->packet, &size, &f->fds, &e);
+    if (rc == SEQPACKET_EOF) {
+        return false;
+    }
+    no_error(rc < 0 ? rc : 0, &e);
+    f->rest = bytes_of(f->packet, rc == 0 ? size : 0);
+    f->first = true;
+    (void)next_of_packet(f);
+    return true;
+}
+
 unsigned fake_next(struct fake *f)
 {
     for (;;) {
-        struct err e = ERR_INIT;
-        struct pollfd p = {.fd = f->fd, .events = POLLIN};
-        frame_fds_close(&f->fds);
-        ck_assert_msg(poll(&p, 1, WAIT_MS) > 0, "no frame came");
-        int rc = seqpacket_recv(f->fd, f->frame, sizeof f->frame, &f->size, &f->fds, &e);
-        if (rc == SEQPACKET_EOF) {
+        unsigned kind = 0;
+        if (!next_of_packet(f) && !next_packet(f)) {
             return 0;
         }
-        no_error(rc < 0 ? rc : 0, &e);
-        unsigned kind = rc == 0 ? proto_kind(bytes_of(f->frame, f->size)) : 0;
+        if (f->size > 0) {
+            kind = proto_kind(bytes_of(f->frame, f->size));
+        }
         if (kind == FRAME_KIND_W_BEAT) {
             f->beats++;
         } else if (kind != 0) {

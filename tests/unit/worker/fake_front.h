@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "common/memfd.h"
-#include "common/seqpacket.h"
+#include "common/packet.h"
 #include "proto/codec.h"
 #include "proto/compile.h"
 
@@ -26,6 +26,9 @@ struct fake {
     uint8_t frame[FRAME_MAX_BYTES]; /* the last one received */
     size_t size;
     struct frame_fds fds;
+    uint8_t packet[FRAME_MAX_BYTES]; /* what it came in */
+    struct bytes rest;               /* frames of it that are still to come */
+    bool first;
     unsigned beats; /* seen so far */
 };
 
