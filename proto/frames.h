@@ -22,10 +22,11 @@ enum frame_ref_tag {
     REF_TEMP = 2,   /* id = index of the job's temporary, offset, size */
     REF_VALUE = 3,  /* value: scalar or struct, its bytes as the kernel takes them */
     REF_LOCAL = 4,  /* size: bytes of local memory */
+    REF_ARENA = 5,  /* id, offset, size */
 };
 
 #define REC_REF(U, I, S, B, L)                                                                     \
-    U(tag, 4)                                                                                      \
+    U(tag, 5)                                                                                      \
     U(id, UINT64_MAX)                                                                              \
     U(offset, UINT64_MAX)                                                                          \
     U(size, UINT64_MAX)                                                                            \
@@ -33,8 +34,8 @@ enum frame_ref_tag {
 
 /* One primitive step. `step` is the user's step it came from (an operation of several launches
  * gives several of these).
- * OP_WRITE: args[0] = destination; stage = offset in the input staging memory
- * OP_READ:  args[0] = source; stage = offset in the output staging memory
+ * OP_WRITE: args[0] = destination; stage = offset in the input staging memory, or args[1] = an arena
+ * OP_READ:  args[0] = source; stage = offset in the output staging memory, or args[1] = an arena
  * OP_FILL:  args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated
  * OP_COPY:  args[0] = destination, args[1] = source, of the same size
  * OP_LAUNCH: module, entry, args, sizes in work items (local all 0 = the back end chooses)
@@ -162,6 +163,10 @@ enum frame_ref_tag {
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L) U(trim, 1)
 #define MSG_F_QUIT(U, I, S, B, L) U(unused, 0)
+/* fd: its memfd of at least `size` bytes. Not answered: jobs that name it are. */
+#define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
+/* After all jobs that use it ended; not answered. */
+#define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
 
 /* ---- worker to front ------------------------------------------------------------------------ */
 
@@ -184,7 +189,8 @@ enum frame_ref_tag {
     S(arch, 128)                                                                                   \
     S(pin, 64)                                                                                     \
     U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */                     \
-    U(urgent, 255)         /* the last so many of the streams go first, where the device can */
+    U(urgent, 255)         /* the last so many of the streams go first, where the device can */    \
+    U(map_align, 4096)     /* kernels can work on arenas, on arrays aligned so; 0: they cannot */
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L)                                                                \
     I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */
@@ -284,7 +290,8 @@ enum frame_ref_tag {
     U(output, UINT64_MAX)                                                                          \
     U(output_size, UINT64_MAX)                                                                     \
     L(uses, MUSE, 512)                                                                             \
-    L(outputs, MOUT, PROTO_OUTPUTS_MAX)
+    L(outputs, MOUT, PROTO_OUTPUTS_MAX)                                                            \
+    U(arenas, 1) /* it uses some */
 
 #define MSG_META_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)
 
@@ -357,6 +364,8 @@ enum frame_ref_tag {
     MESSAGE(F_POOL, f_pool, 138)                                                                   \
     MESSAGE(F_QUIT, f_quit, 139)                                                                   \
     MESSAGE(F_BUFFER_EXPORT, f_buffer_export, 150)                                                 \
+    MESSAGE(F_ARENA, f_arena, 144)                                                                 \
+    MESSAGE(F_ARENA_FREE, f_arena_free, 145)                                                       \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \

@@ -37,10 +37,16 @@ enum proto_arg_tag {
     ARG_PARAM = 5,  /* handle = index of the program's parameter, first, count */
     ARG_STRUCT = 6, /* data: a struct by value */
     ARG_LOCAL = 7,  /* count: bytes of local (shared) memory */
+    ARG_ARENA = 8,  /* handle, first = offset in bytes, access, dtype, shape: an array that lies in
+                       an arena; bits: enum proto_arena_wish */
+};
+
+enum proto_arena_wish {
+    ARENA_DIRECT = 1, /* kernels may work on the arena itself, over the bus, instead of on a copy */
 };
 
 #define REC_ARG(U, I, S, B, L)                                                                     \
-    U(tag, 7)                                                                                      \
+    U(tag, 8)                                                                                      \
     U(access, 3)                                                                                   \
     U(handle, UINT64_MAX)                                                                          \
     U(first, UINT64_MAX)                                                                           \
@@ -328,6 +334,11 @@ enum proto_submit_flag {
 /* what: drain, resume, log-level, session-kill, pool-trim, reload */
 #define MSG_CONTROL(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(value, PROTO_TEXT_MAX)
 
+/* bytes > 0. import: of a memfd that the client brings along with CLAIM, else the daemon makes one.
+ */
+#define MSG_ARENA_CREATE(U, I, S, B, L) HEAD(U) U(bytes, UINT64_MAX) U(import, 1)
+#define MSG_ARENA_FREE(U, I, S, B, L)   HEAD(U) U(arena, UINT64_MAX)
+
 /* Only over the socket that WELCOME names in `shm`, with the descriptors that the nonce's giver
  * asks for. Answered by GRANTED or ERROR. */
 #define MSG_CLAIM(U, I, S, B, L) HEAD(U) B(nonce, PROTO_NONCE_BYTES)
@@ -355,7 +366,7 @@ enum proto_submit_flag {
 
 /* daemon_id: another one after each start. resumed: the daemon knew this session.
  * expect: the sequence number that it admits next. shm: path of the local socket for CLAIM, empty:
- * none. */
+ * none. max_arena: bytes of all arenas of the session. */
 #define MSG_WELCOME(U, I, S, B, L)                                                                 \
     U(major, UINT64_MAX)                                                                           \
     U(minor, UINT64_MAX)                                                                           \
@@ -370,7 +381,8 @@ enum proto_submit_flag {
     S(tenant, PROTO_NAME_MAX)                                                                      \
     U(may_load, 1)                                                                                 \
     U(session, UINT64_MAX)                                                                         \
-    S(shm, PROTO_SOCKET_MAX)
+    S(shm, PROTO_SOCKET_MAX)                                                                       \
+    U(max_arena, UINT64_MAX)
 
 #define MSG_PONG(U, I, S, B, L) U(value, UINT64_MAX) U(now_ns, UINT64_MAX)
 
@@ -435,6 +447,10 @@ enum proto_submit_flag {
     L(columns, COLUMN, PROTO_COLUMNS_MAX)                                                          \
     L(rows, ROW, PROTO_ROWS_MAX)
 
+/* nonce: for CLAIM, which brings or takes the memfd */
+#define MSG_ARENA(U, I, S, B, L)                                                                   \
+    U(arena, UINT64_MAX) U(bytes, UINT64_MAX) B(nonce, PROTO_NONCE_BYTES)
+
 /* fds: how many descriptors come with it */
 #define MSG_GRANTED(U, I, S, B, L) U(fds, 8)
 
@@ -473,6 +489,8 @@ enum proto_submit_flag {
     MESSAGE(EXPLAIN, explain, 19)                                                                  \
     MESSAGE(QUERY, query, 20)                                                                      \
     MESSAGE(CONTROL, control, 21)                                                                  \
+    MESSAGE(ARENA_CREATE, arena_create, 22)                                                        \
+    MESSAGE(ARENA_FREE, arena_free, 23)                                                            \
     MESSAGE(CLAIM, claim, 24)                                                                      \
     MESSAGE(RING_OPEN, ring_open, 26)                                                              \
     MESSAGE(JOB_FIND, job_find, 27)                                                                \
@@ -493,6 +511,7 @@ enum proto_submit_flag {
     MESSAGE(JOB, job, 75)                                                                          \
     MESSAGE(EXPLANATION, explanation, 76)                                                          \
     MESSAGE(TABLE, table, 77)                                                                      \
+    MESSAGE(ARENA, arena, 78)                                                                      \
     MESSAGE(GRANTED, granted, 79)                                                                  \
     MESSAGE(RING, ring, 81)                                                                        \
     MESSAGE(ELSEWHERE, elsewhere, 82)                                                              \

@@ -4,7 +4,36 @@
 
 #include "common/shape.h"
 
-static int encode_inline(const gpud_arg *arg, struct proto_arg *out, struct err *e)
+static void encode_arena(const struct arena *a, const void *data, const gpud_arg *arg,
+                         struct proto_arg *out)
+{
+    out->tag = ARG_ARENA;
+    out->handle = a->object.daemon;
+    out->first = (uint64_t)((uintptr_t)data - (uintptr_t)a->base);
+    out->bits = arg->bits;
+}
+
+/* Through an arena, if it lies in one or can go through one. */
+static bool shared(struct gpud_client *c, const gpud_arg *arg, uint64_t bytes,
+                   struct host_uses *uses, uint32_t index, struct proto_arg *out)
+{
+    struct arena *a = arena_at(c, arg->data, bytes);
+    size_t element = gpud_dtype_size((int)arg->dtype);
+    if (a != NULL && ((uintptr_t)arg->data - (uintptr_t)a->base) % element == 0 &&
+        arena_use_add(uses, a, arg->data, bytes, index)) {
+        encode_arena(a, arg->data, arg, out);
+        return true;
+    }
+    if (a == NULL && arena_stage(c, uses, arg->data, bytes, (uint32_t)out->access, index)) {
+        const struct host_use *u = &uses->use[uses->count - 1];
+        encode_arena(u->arena, u->arena->base + u->offset, arg, out);
+        return true;
+    }
+    return false;
+}
+
+static int encode_inline(struct gpud_client *c, const gpud_arg *arg, struct host_uses *uses,
+                         uint32_t index, struct proto_arg *out, struct err *e)
 {
     struct shape shape;
     if (arg->dtype > INT8_MAX) {
@@ -15,10 +44,6 @@ static int encode_inline(const gpud_arg *arg, struct proto_arg *out, struct err 
         return rc;
     }
     uint64_t bytes = shape_bytes(&shape);
-    if (bytes > PROTO_INLINE_MAX) {
-        return err_set(e, ERR_LIMIT, "%llu bytes do not fit into a job, at most %u: use a buffer",
-                       (unsigned long long)bytes, PROTO_INLINE_MAX);
-    }
     if (arg->data == NULL && bytes > 0) {
         return err_set(e, ERR_INVALID, "host array without memory");
     }
@@ -28,6 +53,13 @@ static int encode_inline(const gpud_arg *arg, struct proto_arg *out, struct err 
     out->d1 = shape.dim[1];
     out->d2 = shape.dim[2];
     out->d3 = shape.dim[3];
+    if (uses != NULL && shared(c, arg, bytes, uses, index, out)) {
+        return 0;
+    }
+    if (bytes > PROTO_INLINE_MAX) {
+        return err_set(e, ERR_LIMIT, "%llu bytes do not fit into a job, at most %u: use a buffer",
+                       (unsigned long long)bytes, PROTO_INLINE_MAX);
+    }
     if ((out->access & GPUD_IN) != 0) {
         out->data = bytes_of(arg->data, (size_t)bytes);
     }
@@ -55,8 +87,25 @@ static int encode_struct(const gpud_arg *arg, struct proto_arg *out, struct err 
     return 0;
 }
 
-int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access,
-               struct proto_arg *ret_arg, struct err *e)
+int arg_encode_arena(struct gpud_client *c, const gpud_arg *arg, uint32_t access,
+                     struct proto_arg *ret_arg, struct err *e)
+{
+    struct host_uses uses = {.count = 0};
+    struct arena *a = arg->kind == ARG_INLINE ? arena_at(c, arg->data, arg->bytes) : NULL;
+    struct proto_arg out = {0};
+    if (a == NULL || a->kind == ARENA_STAGING) {
+        return err_set(e, ERR_ARG_TYPE,
+                       "memory of gpud_host_alloc is needed, or a parameter that is bound to some");
+    }
+    int rc = arg_encode(c, arg, access, &uses, 0, &out, e);
+    if (rc == 0) {
+        *ret_arg = out;
+    }
+    return rc;
+}
+
+int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access, struct host_uses *uses,
+               uint32_t index, struct proto_arg *ret_arg, struct err *e)
 {
     if (arg->access > GPUD_INOUT) {
         return err_set(e, ERR_INVALID, "access %u is none", arg->access);
@@ -74,7 +123,7 @@ int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access,
         rc = encode_buffer(c, arg, &out, e);
         break;
     case ARG_INLINE:
-        rc = encode_inline(arg, &out, e);
+        rc = encode_inline(c, arg, uses, index, &out, e);
         break;
     case ARG_STRUCT:
         rc = encode_struct(arg, &out, e);
@@ -136,15 +185,16 @@ static void step_grid(const gpud_grid *grid, struct proto_step *step)
 }
 
 static int launch_arg(struct gpud_client *c, const struct kernel *kernel, const gpud_arg *arg,
-                      uint32_t index, bool host_out, struct proto_arg *ret_arg, struct err *e)
+                      uint32_t index, struct host_uses *uses, struct proto_arg *ret_arg,
+                      struct err *e)
 {
     uint32_t wanted = index < kernel->desc.arg_count ? kernel->args[index].access : 0;
     bool array = arg->kind == ARG_INLINE || arg->kind == ARG_BUFFER || arg->kind == ARG_TEMP ||
                  arg->kind == ARG_PARAM;
     /* a parameter may stand for a scalar: what it is bound to is the daemon's to check */
     uint32_t access = arg->kind == ARG_INLINE ? arg_access(kernel, index) : wanted;
-    int rc = arg_encode(c, arg, array ? access : 0, ret_arg, e);
-    if (rc == 0 && arg->kind == ARG_INLINE && !host_out && ret_arg->access != GPUD_IN) {
+    int rc = arg_encode(c, arg, array ? access : 0, uses, index, ret_arg, e);
+    if (rc == 0 && arg->kind == ARG_INLINE && uses == NULL && ret_arg->access != GPUD_IN) {
         rc = err_set(e, ERR_ARG_ACCESS, "a program cannot write to host memory: read a buffer");
     }
     if (rc != 0) {
@@ -157,7 +207,8 @@ static int launch_arg(struct gpud_client *c, const struct kernel *kernel, const 
 }
 
 int step_add_launch(struct gpud_client *c, gpud_kernel kernel, const gpud_arg *args, uint32_t count,
-                    const gpud_grid *grid, bool host_out, struct capbuf *steps, struct err *e)
+                    const gpud_grid *grid, struct host_uses *uses, struct capbuf *steps,
+                    struct err *e)
 {
     struct kernel *k = NULL;
     struct proto_arg wire[PROTO_ARGS_MAX];
@@ -173,7 +224,7 @@ int step_add_launch(struct gpud_client *c, gpud_kernel kernel, const gpud_arg *a
         return err_set(e, ERR_INVALID, "gpud_grid.size is %zu", grid->size);
     }
     for (uint32_t i = 0; i < count; i++) {
-        rc = launch_arg(c, k, &args[i], i, host_out, &wire[i], e);
+        rc = launch_arg(c, k, &args[i], i, uses, &wire[i], e);
         if (rc != 0) {
             return rc;
         }

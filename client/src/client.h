@@ -59,6 +59,10 @@ struct gpud_client {
     struct idmap kernels;
     struct idmap modules;
     struct object *objects; /* all that is restored after a restart */
+    struct arena **arenas;  /* owned array; not owned: objects. By address. */
+    unsigned arena_count;
+    unsigned arena_room;
+    uint64_t stage_after_ns; /* staging memory was refused: not asked for before */
 
     struct gpud_program *programs; /* all that exist */
     struct gpud_job *jobs;         /* all that exist */

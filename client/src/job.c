@@ -179,6 +179,7 @@ static void job_destroy(struct gpud_job *job)
     request_finish(&job->req);
     free(job->early);
     free(job->sinks);
+    free(job->uses);
     while (job->aligned != NULL) {
         struct aligned *a = job->aligned;
         job->aligned = a->next;
@@ -266,6 +267,8 @@ static void job_end(struct gpud_client *c, struct gpud_job *job)
     objects_reap(c);
     job->ended = true;
     c->jobs_live--;
+    arena_uses_end(c, job->uses, job->use_count, job->error.code == 0 && !job->released,
+                   job->unsure);
     if (job->released) {
         jobs_unlink(c, job);
         job_destroy(job);
@@ -373,6 +376,7 @@ static void job_answered(struct gpud_client *c, struct request *r, struct messag
     if (m == NULL) {
         job->error = *e;
         job->error.effects = ERR_EFFECTS_MAYBE;
+        job->unsure = true;
         job_end(c, job);
         return;
     }
@@ -483,9 +487,22 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
     return 0;
 }
 
+static bool uses_take(struct gpud_job *job, const struct host_uses *uses)
+{
+    if (uses == NULL || uses->count == 0) {
+        return true;
+    }
+    job->uses = malloc(uses->count * sizeof *job->uses);
+    if (job->uses != NULL) {
+        memcpy(job->uses, uses->use, uses->count * sizeof *job->uses);
+        job->use_count = uses->count;
+    }
+    return job->uses != NULL;
+}
+
 static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sink_count,
-                    const gpud_submit_options *o, bool quiet, struct gpud_job **ret_job,
-                    struct err *e)
+                    const struct host_uses *uses, const gpud_submit_options *o, bool quiet,
+                    struct gpud_job **ret_job, struct err *e)
 {
     msg->flags = quiet ? 0 : SUBMIT_ASYNC;
     msg->deadline_ns = o->deadline_ns;
@@ -495,7 +512,8 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
     msg->trace_id = o->trace_id;
     msg->label = bytes_str(o->label);
     struct gpud_job *job = calloc(1, sizeof *job);
-    if (job == NULL) {
+    if (job == NULL || !uses_take(job, uses)) {
+        free(job);
         return err_set(e, ERR_NOMEM, "job");
     }
     if (sink_count > 0) {
@@ -531,8 +549,8 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
 }
 
 int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *sinks,
-              size_t sink_count, const gpud_submit_options *options, struct gpud_job **ret_job,
-              struct err *e)
+              size_t sink_count, const struct host_uses *uses, const gpud_submit_options *options,
+              struct gpud_job **ret_job, struct err *e)
 {
     gpud_submit_options o = {0};
     struct gpud_job *job = NULL;
@@ -540,7 +558,7 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
     if (rc == 0) {
         /* one answer instead of two; by a ring it holds up nothing while it is out */
         bool quiet = (o.flags & GPUD_SUBMIT_HELD) != 0 || lane_is_up(c);
-        rc = job_make(msg, sinks, sink_count, &o, quiet, &job, e);
+        rc = job_make(msg, sinks, sink_count, uses, &o, quiet, &job, e);
     }
     if (rc == 0 && job->req.msg.size > c->session.max_message) {
         rc = err_set(e, ERR_LIMIT, "job of %zu bytes, the daemon takes %llu: use buffers",
@@ -552,6 +570,9 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
     if (rc != 0) {
         if (job != NULL) {
             job_destroy(job);
+        }
+        if (uses != NULL) {
+            arena_uses_end(c, uses->use, uses->count, false, false);
         }
         return rc;
     }

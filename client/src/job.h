@@ -7,7 +7,7 @@
 #ifndef CLIENT_JOB_H
 #define CLIENT_JOB_H
 
-#include "client/src/client.h"
+#include "client/src/arena.h"
 
 /* Host memory that a job's output is copied to. */
 struct sink {
@@ -50,6 +50,9 @@ struct gpud_job {
     struct proto_result result;
     struct sink *sinks; /* owned */
     size_t sink_count;
+    struct host_use *uses; /* owned */
+    unsigned use_count;
+    bool unsure;             /* it ended without the daemon's word */
     struct aligned *aligned; /* owned */
     gpud_done_cb done;
     void *user;
@@ -62,10 +65,11 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
  * handles may change while it waits. */
 int job_room(struct gpud_client *c, const gpud_submit_options *options, struct err *e);
 /* Sends a job. msg: complete but for flags and the options' fields; its lists may go when this
- * returns. sinks: copied. Does not block. */
+ * returns. sinks: copied. uses: the job's from then on, also on failure; NULL: none. Does not
+ * block. */
 int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *sinks,
-              size_t sink_count, const gpud_submit_options *options, struct gpud_job **ret_job,
-              struct err *e);
+              size_t sink_count, const struct host_uses *uses, const gpud_submit_options *options,
+              struct gpud_job **ret_job, struct err *e);
 /* Waits for its end; its error. */
 int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e);
 void job_release(struct gpud_client *c, struct gpud_job *job);

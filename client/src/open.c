@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "client/src/arena.h"
 #include "client/src/handles.h"
 #include "client/src/job.h"
 #include "client/src/program.h"
@@ -81,6 +82,7 @@ static void client_destroy(struct gpud_client *c)
     session_finish(c);
     request_finish(&c->lane.open);
     requests_finish(&c->requests);
+    arenas_finish(c);
     handles_finish(c);
     conn_finish(&c->conn);
     free(c);

@@ -206,8 +206,7 @@ int gpud_program_launch(gpud_program *program, gpud_kernel kernel, const gpud_ar
     }
     rc = step_room(program, &e);
     if (rc == 0) {
-        rc =
-            step_add_launch(program->client, kernel, args, count, grid, false, &program->steps, &e);
+        rc = step_add_launch(program->client, kernel, args, count, grid, NULL, &program->steps, &e);
     }
     return step_result(program, rc, &e);
 }
@@ -220,11 +219,11 @@ static int step_add_two(struct gpud_program *p, int op, const gpud_arg *to, cons
     uint32_t count = 0;
     int rc = step_room(p, e);
     if (rc == 0 && to != NULL) {
-        rc = arg_encode(p->client, to, GPUD_OUT, &wire[count++], e);
+        rc = arg_encode(p->client, to, GPUD_OUT, NULL, 0, &wire[count++], e);
     }
     if (rc == 0 && from != NULL) {
         bool array = from->kind != ARG_SCALAR;
-        rc = arg_encode(p->client, from, array ? GPUD_IN : 0, &wire[count++], e);
+        rc = arg_encode(p->client, from, array ? GPUD_IN : 0, NULL, 0, &wire[count++], e);
     }
     return rc == 0 ? step_add(&step, wire, count, &p->steps, e) : rc;
 }
@@ -257,6 +256,32 @@ int gpud_program_fill(gpud_program *program, gpud_arg to, gpud_arg scalar)
 int gpud_program_read(gpud_program *program, gpud_arg from)
 {
     return step_two(program, OP_READ, NULL, &from);
+}
+
+static int step_add_read_to(struct gpud_program *p, const gpud_arg *to, const gpud_arg *from,
+                            struct err *e)
+{
+    struct proto_step step = {.op = OP_READ};
+    struct proto_arg wire[2];
+    int rc = step_room(p, e);
+    if (rc == 0) {
+        rc = arg_encode(p->client, from, GPUD_IN, NULL, 0, &wire[0], e);
+    }
+    if (rc == 0) {
+        rc = to->kind == ARG_PARAM ? arg_encode(p->client, to, GPUD_OUT, NULL, 0, &wire[1], e)
+                                   : arg_encode_arena(p->client, to, GPUD_OUT, &wire[1], e);
+    }
+    return rc == 0 ? step_add(&step, wire, 2, &p->steps, e) : rc;
+}
+
+int gpud_program_read_to(gpud_program *program, gpud_arg to, gpud_arg from)
+{
+    struct err e = ERR_INIT;
+    int rc = build_enter(program, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    return step_result(program, step_add_read_to(program, &to, &from, &e), &e);
 }
 
 /* ---- sealing ------------------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits)
             .session = s->number,
             .may_load = s->may_load,
             .connected = s->state == SESSION_READY,
+            .max_arena = s->max_arena,
         };
         text_copy(desc.build, sizeof desc.build, bytes_str(s->build));
         text_copy(desc.tenant, sizeof desc.tenant, bytes_str(s->tenant));

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "client/src/client.h"
+#include "client/src/arena.h"
 
 void object_link(struct gpud_client *c, struct object *o)
 {
@@ -50,14 +50,19 @@ struct restoring {
     struct object *object;
 };
 
-static uint64_t made_handle(const struct object *o, const struct message *m, struct err *e)
+static uint64_t made_handle(struct gpud_client *c, struct object *o, const struct message *m,
+                            struct err *e)
 {
+    struct msg_arena arena;
     struct msg_module module;
     struct msg_kernel_found found;
     struct msg_program program;
     struct proto_kernel kernel = {0};
     struct proto_iter it;
     switch (o->kind) {
+    case OBJECT_ARENA:
+        return reply_decode(m, &schema_msg_arena, &arena, e) == 0 ? arena_restored(c, o, &arena, e)
+                                                                  : 0;
     case OBJECT_MODULE:
         return reply_decode(m, &schema_msg_module, &module, e) == 0 ? module.module : 0;
     case OBJECT_PROGRAM:
@@ -89,7 +94,7 @@ static void restore_answered(struct gpud_client *c, struct request *r, struct me
         return;
     }
     struct err failed = ERR_INIT;
-    o->pending = made_handle(o, m, &failed);
+    o->pending = made_handle(c, o, m, &failed);
     if (o->pending == 0) {
         client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, failed.text);
     }
@@ -131,7 +136,7 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
 bool restore_begin(struct gpud_client *c, int stage)
 {
     for (struct object *o = c->objects; o != NULL; o = o->next) {
-        if ((int)o->kind != stage) {
+        if ((int)o->kind != stage || (stage == OBJECT_ARENA && !arena_restorable(o))) {
             continue;
         }
         struct err e = ERR_INIT;
@@ -158,15 +163,38 @@ static uint64_t translated(const struct gpud_client *c, enum object_kind kind, u
     return handle;
 }
 
+static int translate_args(const struct gpud_client *c, struct proto_list *io_args,
+                          struct capbuf *out, struct err *e)
+{
+    struct proto_arg arg;
+    uint64_t count = 0;
+    for (struct proto_iter it = proto_iter_of(*io_args); proto_list_next(&it, &schema_arg, &arg);) {
+        if (arg.tag == ARG_ARENA) {
+            arg.handle = translated(c, OBJECT_ARENA, arg.handle);
+        }
+        int rc = proto_list_add(&schema_arg, &arg, out, e);
+        if (rc != 0) {
+            return rc;
+        }
+        count++;
+    }
+    *io_args = proto_list_of(out, count);
+    return 0;
+}
+
 static int translate_steps(const struct gpud_client *c, struct proto_list *io_steps,
                            struct capbuf *out, struct err *e)
 {
     struct proto_step step;
+    struct capbuf args;
     uint64_t count = 0;
     for (struct proto_iter it = proto_iter_of(*io_steps);
          proto_list_next(&it, &schema_step, &step);) {
         step.kernel = translated(c, OBJECT_KERNEL, step.kernel);
-        int rc = proto_list_add(&schema_step, &step, out, e);
+        capbuf_init(&args, PROTO_MESSAGE_MAX);
+        int rc = translate_args(c, &step.args, &args, e);
+        rc = rc == 0 ? proto_list_add(&schema_step, &step, out, e) : rc;
+        capbuf_finish(&args);
         if (rc != 0) {
             return rc;
         }
@@ -182,15 +210,21 @@ union any_request {
     struct msg_program_free program_free;
     struct msg_module_unload module_unload;
     struct msg_kernel_find kernel_find;
+    struct msg_arena_free arena_free;
 };
 
 static int translate_fields(const struct gpud_client *c, unsigned kind, union any_request *msg,
-                            struct capbuf *steps, struct err *e)
+                            struct capbuf *steps, struct capbuf *bindings, struct err *e)
 {
+    int rc;
     switch (kind) {
     case MSG_KIND_SUBMIT:
         msg->submit.program = translated(c, OBJECT_PROGRAM, msg->submit.program);
-        return translate_steps(c, &msg->submit.steps, steps, e);
+        rc = translate_args(c, &msg->submit.bindings, bindings, e);
+        return rc == 0 ? translate_steps(c, &msg->submit.steps, steps, e) : rc;
+    case MSG_KIND_ARENA_FREE:
+        msg->arena_free.arena = translated(c, OBJECT_ARENA, msg->arena_free.arena);
+        return 0;
     case MSG_KIND_PROGRAM_CREATE:
         return translate_steps(c, &msg->program_create.steps, steps, e);
     case MSG_KIND_PROGRAM_FREE:
@@ -209,7 +243,7 @@ static bool names_objects(unsigned kind)
 {
     return kind == MSG_KIND_SUBMIT || kind == MSG_KIND_PROGRAM_CREATE ||
            kind == MSG_KIND_PROGRAM_FREE || kind == MSG_KIND_MODULE_UNLOAD ||
-           kind == MSG_KIND_KERNEL_FIND;
+           kind == MSG_KIND_KERNEL_FIND || kind == MSG_KIND_ARENA_FREE;
 }
 
 int restore_translate(struct gpud_client *c, unsigned kind, struct capbuf *io_msg, struct err *e)
@@ -220,17 +254,20 @@ int restore_translate(struct gpud_client *c, unsigned kind, struct capbuf *io_ms
     const struct schema *schema = schema_find(kind);
     union any_request msg;
     struct capbuf steps;
+    struct capbuf bindings;
     struct capbuf out;
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
+    capbuf_init(&bindings, PROTO_MESSAGE_MAX);
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     int rc = proto_decode(schema, capbuf_view(io_msg), &msg, e);
     if (rc == 0) {
-        rc = translate_fields(c, kind, &msg, &steps, e);
+        rc = translate_fields(c, kind, &msg, &steps, &bindings, e);
     }
     if (rc == 0) {
         rc = proto_encode(schema, &msg, &out, e);
     }
     capbuf_finish(&steps);
+    capbuf_finish(&bindings);
     if (rc != 0) {
         capbuf_finish(&out);
         return rc;
@@ -260,6 +297,8 @@ void restore_commit(struct gpud_client *c)
         if (o->pending != 0) {
             o->daemon = o->pending;
             o->pending = 0;
+        } else if (o->kind == OBJECT_ARENA) {
+            o->daemon = 0; /* plain memory from now on */
         }
     }
     c->session.epoch++;

@@ -1,6 +1,7 @@
 /*
- * What the daemon forgets when it restarts and libgpud puts back: modules, kernels, programs. Each
- * keeps the message that makes it; the daemon's handle changes, the public one does not.
+ * What the daemon forgets when it restarts and libgpud puts back: arenas, modules, kernels,
+ * programs. Each keeps the message that makes it; the daemon's handle changes, the public one does
+ * not.
  *
  * Thread: under the client's lock.
  */
@@ -9,7 +10,7 @@
 
 #include "client/src/request.h"
 
-enum object_kind { OBJECT_MODULE, OBJECT_KERNEL, OBJECT_PROGRAM, OBJECT_KINDS };
+enum object_kind { OBJECT_ARENA, OBJECT_MODULE, OBJECT_KERNEL, OBJECT_PROGRAM, OBJECT_KINDS };
 
 /* First member of what is restored. */
 struct object {

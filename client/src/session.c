@@ -297,6 +297,7 @@ static void welcome_take(struct session *s, const struct msg_welcome *w)
                                                                               : PROTO_MESSAGE_MAX;
     s->max_inflight = w->max_inflight > 0 ? w->max_inflight : INFLIGHT_DEFAULT;
     s->linger_ns = w->linger_ns;
+    s->max_arena = w->max_arena;
     s->number = w->session;
     s->may_load = w->may_load != 0;
     text_copy(s->build, sizeof s->build, w->build);

@@ -25,6 +25,7 @@ struct session {
     uint64_t major, minor;
     uint64_t max_message;
     uint64_t max_inflight;
+    uint64_t max_arena;
     uint64_t linger_ns;
     uint64_t number;
     bool may_load;

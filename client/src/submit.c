@@ -7,7 +7,8 @@
 #include "client/src/program.h"
 
 static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
-                           const gpud_arg *args, struct capbuf *out, struct err *e)
+                           const gpud_arg *args, struct host_uses *uses, struct capbuf *out,
+                           struct err *e)
 {
     int rc = 0;
     for (uint32_t i = 0; i < p->param_count && rc == 0; i++) {
@@ -19,8 +20,12 @@ static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
         struct proto_arg wire;
         if (args[i].kind != kinds[p->param_kind[i]]) {
             rc = err_set(e, ERR_ARG_TYPE, "not of the kind that the program declares");
+        } else if (args[i].kind == ARG_INLINE && (args[i].access & GPUD_OUT) != 0 &&
+                   arena_at(c, args[i].data, args[i].bytes) == NULL) {
+            rc = err_set(e, ERR_ARG_ACCESS, "a program writes to memory of gpud_host_alloc only");
         } else {
-            rc = arg_encode(c, &args[i], args[i].kind == ARG_INLINE ? GPUD_IN : 0, &wire, e);
+            rc = arg_encode(c, &args[i], args[i].kind == ARG_INLINE ? GPUD_IN : 0, uses, i, &wire,
+                            e);
         }
         if (rc == 0) {
             rc = proto_list_add(&schema_arg, &wire, out, e);
@@ -48,18 +53,21 @@ static int program_start(struct gpud_client *c, const struct gpud_program *p, co
     if (count > 0 && args == NULL) {
         return err_set(e, ERR_INVALID, "no arguments given, the program has %u parameters", count);
     }
+    struct host_uses uses = {.count = 0};
     struct capbuf list;
     capbuf_init(&list, PROTO_MESSAGE_MAX);
     int rc = job_room(c, options, e);
     if (rc == 0) {
-        rc = bindings_encode(c, p, args, &list, e);
+        rc = bindings_encode(c, p, args, &uses, &list, e);
     }
     if (rc == 0) {
         struct msg_submit msg = {
             .program = p->object.daemon,
             .bindings = proto_list_of(&list, count),
         };
-        rc = job_start(c, &msg, NULL, 0, options, ret_job, e);
+        rc = job_start(c, &msg, NULL, 0, &uses, options, ret_job, e);
+    } else {
+        arena_uses_end(c, uses.use, uses.count, false, false);
     }
     capbuf_finish(&list);
     return rc;
@@ -76,6 +84,20 @@ int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg
         client_leave(client);
     }
     return error_report(rc, &e);
+}
+
+/* Has staging memory made for what will go through it. May block. */
+static void stage_for(struct gpud_client *c, const gpud_arg *args, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool large = args[i].kind == ARG_INLINE && args[i].bytes >= STAGE_MIN &&
+                     args[i].bytes <= PROTO_INLINE_MAX;
+        sum += large && arena_at(c, args[i].data, args[i].bytes) == NULL ? args[i].bytes : 0;
+    }
+    if (sum > 0) {
+        arena_stage_prepare(c, sum);
+    }
 }
 
 /* The same options, answered by the result itself: for jobs that are waited for at once. */
@@ -104,6 +126,7 @@ int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *a
     }
     rc = held(options, &o, &e);
     if (rc == 0) {
+        stage_for(client, args, args != NULL ? count : 0);
         rc = program_start(client, program, args, count, &o, &job, &e);
     }
     if (rc == 0) {
@@ -120,8 +143,18 @@ int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *a
 
 /* ---- one step ------------------------------------------------------------------------------ */
 
+static bool is_shared(const struct host_uses *uses, uint32_t arg)
+{
+    unsigned i = 0;
+    while (i < uses->count && uses->use[i].arg != arg) {
+        i++;
+    }
+    return i < uses->count;
+}
+
 static size_t sinks_collect(struct gpud_client *c, gpud_kernel kernel, const gpud_arg *args,
-                            uint32_t count, struct sink sinks[PROTO_ARGS_MAX])
+                            uint32_t count, const struct host_uses *uses,
+                            struct sink sinks[PROTO_ARGS_MAX])
 {
     struct kernel *k = NULL;
     size_t n = 0;
@@ -130,7 +163,7 @@ static size_t sinks_collect(struct gpud_client *c, gpud_kernel kernel, const gpu
     }
     for (uint32_t i = 0; i < count && i < PROTO_ARGS_MAX; i++) {
         uint32_t access = args[i].access != 0 ? args[i].access : arg_access(k, i);
-        if (args[i].kind == ARG_INLINE && (access & GPUD_OUT) != 0) {
+        if (args[i].kind == ARG_INLINE && (access & GPUD_OUT) != 0 && !is_shared(uses, i)) {
             sinks[n++] = (struct sink){
                 .arg = i,
                 .data = args[i].data,
@@ -146,17 +179,20 @@ static int launch_start(struct gpud_client *c, gpud_kernel kernel, const gpud_ar
                         struct gpud_job **ret_job, struct err *e)
 {
     struct sink sinks[PROTO_ARGS_MAX];
+    struct host_uses uses = {.count = 0};
     struct capbuf steps;
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
     int rc = count == 0 || args != NULL ? job_room(c, options, e)
                                         : err_set(e, ERR_INVALID, "no arguments");
     if (rc == 0) {
-        rc = step_add_launch(c, kernel, args, count, grid, true, &steps, e);
+        rc = step_add_launch(c, kernel, args, count, grid, &uses, &steps, e);
     }
     if (rc == 0) {
-        size_t sink_count = sinks_collect(c, kernel, args, count, sinks);
+        size_t sink_count = sinks_collect(c, kernel, args, count, &uses, sinks);
         struct msg_submit msg = {.steps = proto_list_of(&steps, 1)};
-        rc = job_start(c, &msg, sinks, sink_count, options, ret_job, e);
+        rc = job_start(c, &msg, sinks, sink_count, &uses, options, ret_job, e);
+    } else {
+        arena_uses_end(c, uses.use, uses.count, false, false);
     }
     capbuf_finish(&steps);
     return rc;
@@ -183,6 +219,7 @@ static int launch_wait(struct gpud_client *c, gpud_kernel kernel, const gpud_arg
     int rc = held(NULL, &o, e);
     o.flags |= GPUD_SUBMIT_BLOCK;
     if (rc == 0) {
+        stage_for(c, args, args != NULL ? count : 0);
         rc = launch_start(c, kernel, args, count, grid, &o, &job, e);
     }
     if (rc == 0) {
@@ -196,12 +233,12 @@ static int launch_wait(struct gpud_client *c, gpud_kernel kernel, const gpud_arg
 
 #define CALL_SMALL (64u * 1024u) /* bytes: arrays up to here always travel with the job */
 
-/* Do all arrays fit into one message each way? */
+/* Do all arrays that do not lie in arenas fit into one message each way? */
 static bool fits(struct gpud_client *c, const gpud_arg *args, uint32_t count)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (args[i].kind == ARG_INLINE) {
+        if (args[i].kind == ARG_INLINE && arena_at(c, args[i].data, args[i].bytes) == NULL) {
             sum += args[i].bytes;
         }
     }
@@ -215,6 +252,7 @@ struct big_call {
     gpud_arg host[PROTO_ARGS_MAX];      /* what stood there */
     gpud_buffer buffer[PROTO_ARGS_MAX]; /* id 0: none */
     uint32_t access[PROTO_ARGS_MAX];
+    bool shared[PROTO_ARGS_MAX]; /* lies in an arena */
     uint32_t count;
 };
 
@@ -222,7 +260,7 @@ static int big_prepare(struct big_call *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
         gpud_arg *arg = &b->args[i];
-        if (arg->kind != ARG_INLINE || arg->bytes <= CALL_SMALL) {
+        if (arg->kind != ARG_INLINE || arg->bytes <= CALL_SMALL || b->shared[i]) {
             continue;
         }
         gpud_shape shape = {.dtype = arg->dtype, .ndim = arg->ndim};
@@ -294,6 +332,7 @@ static int big_init(struct big_call *b, gpud_client *c, gpud_kernel kernel, cons
     *b = (struct big_call){.client = c, .kernel = kernel, .count = count};
     for (uint32_t i = 0; i < count; i++) {
         b->args[i] = args[i];
+        b->shared[i] = arena_at(c, args[i].data, args[i].bytes) != NULL;
         b->access[i] = args[i].access != 0 ? args[i].access : arg_access(k, i);
     }
     return 0;
@@ -341,17 +380,17 @@ static int one_step(struct gpud_client *c, int op, const gpud_arg *to, const gpu
         rc = job_room(c, &o, e);
     }
     if (rc == 0) {
-        rc = arg_encode(c, to, GPUD_OUT, &wire[0], e);
+        rc = arg_encode(c, to, GPUD_OUT, NULL, 0, &wire[0], e);
     }
     if (rc == 0) {
-        rc = arg_encode(c, from, from->kind != ARG_SCALAR ? GPUD_IN : 0, &wire[1], e);
+        rc = arg_encode(c, from, from->kind != ARG_SCALAR ? GPUD_IN : 0, NULL, 0, &wire[1], e);
     }
     if (rc == 0) {
         rc = step_add(&step, wire, 2, &steps, e);
     }
     if (rc == 0) {
         struct msg_submit msg = {.steps = proto_list_of(&steps, 1)};
-        rc = job_start(c, &msg, NULL, 0, &o, &job, e);
+        rc = job_start(c, &msg, NULL, 0, NULL, &o, &job, e);
     }
     capbuf_finish(&steps);
     if (rc == 0) {

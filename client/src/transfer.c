@@ -5,8 +5,10 @@
 #include "client/src/job.h"
 #include "common/shape.h"
 
-#define PART_BYTES (4u * 1024u * 1024u)
-#define WINDOW     3
+#define PART_BYTES   (4u * 1024u * 1024u)
+#define STAGE_BYTES  (2u * 1024u * 1024u)  /* of a part that goes through staging memory */
+#define SHARED_BYTES (16u * 1024u * 1024u) /* of a part that lies in an arena */
+#define WINDOW       3
 
 struct transfer {
     struct gpud_client *client;
@@ -17,6 +19,8 @@ struct transfer {
     uint8_t *host;
     uint64_t first;
     uint64_t count;
+    bool shared;    /* host memory lies in an arena */
+    bool staged;    /* parts go through staging memory while there is some */
     uint64_t part;  /* elements */
     uint64_t sent;  /* elements */
     uint64_t ended; /* elements */
@@ -33,21 +37,18 @@ static int part_start(struct transfer *t, uint64_t count, struct gpud_job **ret_
 {
     uint8_t *host = t->host + t->sent * t->element;
     size_t bytes = (size_t)(count * t->element);
+    struct host_uses uses = {.count = 0};
     struct proto_arg args[2] = {
         {.tag = ARG_BUFFER,
          .access = t->write ? ACCESS_OUT : ACCESS_IN,
          .handle = t->daemon,
          .first = t->first + t->sent,
          .count = count},
-        {.tag = ARG_INLINE,
-         .access = ACCESS_IN,
-         .dtype = t->dtype,
-         .ndim = 1,
-         .d0 = count,
-         .data = bytes_of(host, bytes)},
     };
     struct proto_step step = {.op = t->write ? OP_WRITE : OP_READ};
     struct sink sink = {.data = host, .bytes = bytes};
+    gpud_arg from = t->write ? gpud_host_in(host, count, (int)t->dtype)
+                             : gpud_host_out(host, count, (int)t->dtype);
     gpud_submit_options options = {
         .size = sizeof options,
         .flags = GPUD_SUBMIT_HELD | GPUD_SUBMIT_BLOCK,
@@ -56,11 +57,17 @@ static int part_start(struct transfer *t, uint64_t count, struct gpud_job **ret_
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
     int rc = job_room(t->client, &options, e);
     if (rc == 0) {
-        rc = step_add(&step, args, t->write ? 2 : 1, &steps, e);
+        rc = arg_encode(t->client, &from, 0, &uses, 1, &args[1], e);
+    }
+    bool inlined = !t->write && uses.count == 0;
+    if (rc == 0) {
+        rc = step_add(&step, args, inlined ? 1 : 2, &steps, e);
     }
     if (rc == 0) {
         struct msg_submit msg = {.steps = proto_list_of(&steps, 1)};
-        rc = job_start(t->client, &msg, &sink, t->write ? 0 : 1, &options, ret_job, e);
+        rc = job_start(t->client, &msg, &sink, inlined ? 1 : 0, &uses, &options, ret_job, e);
+    } else {
+        arena_uses_end(t->client, uses.use, uses.count, false, false);
     }
     capbuf_finish(&steps);
     return rc;
@@ -120,9 +127,22 @@ static int transfer_run(struct transfer *t, struct err *e)
     return rc;
 }
 
+/* Bytes of a part that suit the way on which it travels. */
+static uint64_t part_usual(const struct transfer *t)
+{
+    uint64_t total = t->count * t->element;
+    if (t->shared) {
+        return SHARED_BYTES;
+    }
+    if (t->staged && total > STAGE_BYTES) {
+        return STAGE_BYTES;
+    }
+    return total <= PROTO_INLINE_MAX ? PROTO_INLINE_MAX : PART_BYTES;
+}
+
 static int options_check(struct transfer *t, const gpud_transfer *options, struct err *e)
 {
-    uint64_t part = t->count * t->element <= PROTO_INLINE_MAX ? PROTO_INLINE_MAX : PART_BYTES;
+    uint64_t part = part_usual(t);
     if (options != NULL) {
         if (options->size < sizeof options->size || options->size > 4096) {
             return err_set(e, ERR_INVALID, "gpud_transfer.size is %zu", options->size);
@@ -131,17 +151,29 @@ static int options_check(struct transfer *t, const gpud_transfer *options, struc
                options->size < sizeof t->options ? options->size : sizeof t->options);
     }
     if (t->options.progress != NULL) {
-        part = PART_BYTES;
+        part = part < PART_BYTES ? part : PART_BYTES;
     }
     if (t->options.part_bytes > 0) {
         part = t->options.part_bytes < PROTO_INLINE_MAX ? t->options.part_bytes : PROTO_INLINE_MAX;
     }
     /* a message has other things in it, too */
-    if (t->client->session.max_message / 2 < part && part != PROTO_INLINE_MAX) {
+    if (!t->shared && t->client->session.max_message / 2 < part && part != PROTO_INLINE_MAX) {
         part = t->client->session.max_message / 2;
     }
     t->part = part / t->element > 0 ? part / t->element : 1;
     return 0;
+}
+
+/* Finds out how the bytes will travel; has staging memory made, which may block. */
+static void stage(struct transfer *t)
+{
+    uint64_t bytes = t->count * t->element;
+    t->shared = arena_at(t->client, t->host, bytes) != NULL;
+    if (!t->shared && bytes >= STAGE_MIN) {
+        uint64_t window = (uint64_t)WINDOW * STAGE_BYTES;
+        arena_stage_prepare(t->client, bytes < window ? bytes : window);
+        t->staged = arena_has_staging(t->client);
+    }
 }
 
 static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64_t first,
@@ -178,6 +210,12 @@ static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64
     if (host == NULL) {
         return err_set(e, ERR_INVALID, "no host memory");
     }
+    stage(&t);
+    rc = buffer_get(c, buffer, &b, e); /* it may have been freed, or have another name now */
+    if (rc != 0) {
+        return rc;
+    }
+    t.daemon = b->daemon;
     rc = options_check(&t, options, e);
     return rc != 0 ? rc : transfer_run(&t, e);
 }

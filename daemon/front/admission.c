@@ -97,15 +97,19 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
     const struct msg_submit *m = &c->r->msg.submit;
     const struct program *p = j->program;
     static const struct proto_list none;
-    struct resolve_input in = {.buffers = &c->f->buffers,
-                               .kernels = &c->f->kernels,
-                               .builtin = c->f->builtin,
-                               .session = c->s,
-                               .tenant = c->s->tenant,
-                               .params = p != NULL ? p->params : none,
-                               .temps = p != NULL ? p->temps : m->temps,
-                               .steps = p != NULL ? p->steps : m->steps,
-                               .bindings = m->bindings};
+    struct resolve_input in = {
+        .buffers = &c->f->buffers,
+        .kernels = &c->f->kernels,
+        .arenas = &c->f->arenas,
+        .direct = {.always = device_direct(c->f->device, c->f->device_count, false),
+                   .wished = device_direct(c->f->device, c->f->device_count, true)},
+        .builtin = c->f->builtin,
+        .session = c->s,
+        .tenant = c->s->tenant,
+        .params = p != NULL ? p->params : none,
+        .temps = p != NULL ? p->temps : m->temps,
+        .steps = p != NULL ? p->steps : m->steps,
+        .bindings = m->bindings};
     return resolve(&in, &j->work, e);
 }
 
@@ -188,6 +192,24 @@ static int accepted(struct request_context *c, const struct job *j, struct err *
     return proto_encode(&schema_msg_accepted, &m, c->out, e);
 }
 
+/* What a worker does in arenas for an earlier front has to be over: a front does not know whose
+ * part of which memory it was. */
+static int after_adopted(struct request_context *c, struct job *j, struct err *e)
+{
+    if (j->work.arena_count == 0 || c->f->adopted_arenas == 0) {
+        return 0;
+    }
+    for (struct job *before = c->f->jobs; before != NULL; before = before->hh.next) {
+        bool own = before->session == c->s || before->session == NULL;
+        bool waits = own && before->touches_arenas && !job_ended(before);
+        if (waits && !hazard_after(before, j)) {
+            hazard_leave(j);
+            return err_set(e, ERR_NOMEM, "order of jobs");
+        }
+    }
+    return 0;
+}
+
 int request_submit(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
@@ -220,6 +242,7 @@ int request_submit(struct request_context *c, struct err *e)
     }
     if (rc == 0) {
         rc = hazard_enter(j, e);
+        rc = rc == 0 ? after_adopted(c, j, e) : rc;
     }
     if (rc != 0) {
         job_destroy(j);

@@ -276,6 +276,7 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
     j->id = held->job;
     j->error = ERR_INIT;
     j->adopted = true;
+    j->touches_arenas = m.arenas != 0;
     j->device = d;
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
@@ -298,6 +299,7 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
         return;
     }
     enter(f, d, j, (unsigned)held->stream);
+    f->adopted_arenas += j->touches_arenas;
     tie_op(j);
 }
 

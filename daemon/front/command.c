@@ -141,6 +141,35 @@ void command_buffer_restore(struct front *f, struct buffer *b)
     sent(f, d, rc, &e);
 }
 
+/* Its worker hears of it before the first job that names it; nobody else does. */
+static int tell_arenas(struct device *d, const struct work *w, struct err *e)
+{
+    int rc = 0;
+    uint64_t bit = UINT64_C(1) << d->index;
+    for (unsigned i = 0; rc == 0 && i < w->arena_count; i++) {
+        struct arena *a = w->arenas[i].arena;
+        if ((a->told & bit) != 0) {
+            continue;
+        }
+        struct frame_fds fds = {.fd = {a->fd}, .count = 1};
+        struct msg_f_arena m = {.arena = a->handle, .size = a->bytes};
+        rc = link_send(d->link, &schema_msg_f_arena, &m, &fds, e);
+        a->told |= rc == 0 ? bit : 0;
+    }
+    return rc;
+}
+
+void command_arena_free(struct front *f, struct arena *a)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if ((a->told >> i & 1) != 0 && d->link != NULL) {
+            struct msg_f_arena_free m = {.arena = a->handle};
+            (void)link_send(d->link, &schema_msg_f_arena_free, &m, NULL, NULL);
+        }
+    }
+}
+
 int command_module_load(struct device *d, const struct build *b, struct err *e)
 {
     struct frame_fds fds = {.fd = {b->binary_fd}, .count = 1};
@@ -177,6 +206,9 @@ void command_job(struct front *f, struct job *j)
     struct msg_f_job m;
     job_frame_init(&frame, FRAME_MAX_BYTES);
     int rc = job_frame_build(j, &frame, &m, &e);
+    if (rc == 0) {
+        rc = tell_arenas(d, &j->work, &e);
+    }
     if (rc == 0) {
         rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &e);
     }

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
+#include "daemon/front/requests.h"
 
 void job_leave_device(struct job *j)
 {
@@ -158,6 +159,16 @@ static void settle_buffers(struct front *f, struct job *j)
     for (unsigned i = 0; i < j->work.use_count; i++) {
         buffer_settle(f, j->work.uses[i].buffer);
     }
+    for (unsigned i = 0; i < j->work.arena_count; i++) {
+        struct arena *a = j->work.arenas[i].arena;
+        bool again = false; /* an arena is settled once: it may be gone then */
+        for (unsigned k = i + 1; k < j->work.arena_count && !again; k++) {
+            again = j->work.arenas[k].arena == a;
+        }
+        if (!again) {
+            arena_settle(f, a);
+        }
+    }
 }
 
 static void count_end(struct front *f, const struct job *j)
@@ -274,6 +285,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     }
     release_uses(f, j);
     f->job_count--;
+    f->adopted_arenas -= j->touches_arenas;
     f->input_bytes -= j->charged;
     count_end(f, j);
     f->hooks.job_ended(f, j);

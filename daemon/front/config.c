@@ -73,6 +73,7 @@ static const struct setting settings[] = {
     NUMBER("daemon", "connections_max", connections_max, 1, 65536, 1024),
     NUMBER("daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
     TEXT("tenants", load_group, SETTING_GROUP, ""),
+    BYTES("tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
     NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
     NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
     NUMBER("jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
@@ -82,6 +83,8 @@ static const struct setting settings[] = {
     NUMBER("jobs", "ring_spin_us", ring_spin_us, 0, 10000, 20),
     NUMBER("jobs", "session_linger_ms", session_linger_ms, 0, DAY_MS, 10000),
     NUMBER("jobs", "buffers_max", buffers_max, 1, 16777216, 65536),
+    NUMBER("jobs", "arenas_max", arenas_max, 0, 4096, 64),
+    BYTES("jobs", "arena_bytes_max", session_arena_bytes, 0, TIB, 2 * GIB),
     BYTES("jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
     BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
     BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
@@ -376,11 +379,22 @@ bool config_at(const struct config *config, unsigned index, const char **ret_sec
 /* ---- what may change while the daemon runs -------------------------------------------------- */
 
 static const char *const live[] = {
-    "daemon.log_level",   "daemon.min_devices",     "daemon.admin_group",
-    "daemon.look",        "jobs.sessions_max",      "jobs.queue_max",
-    "jobs.window",        "jobs.time_limit_ms",     "jobs.session_inflight_max",
-    "jobs.buffers_max",   "jobs.session_linger_ms", "jobs.keep_results_bytes",
+    "daemon.log_level",
+    "daemon.min_devices",
+    "daemon.admin_group",
+    "daemon.look",
+    "jobs.sessions_max",
+    "jobs.queue_max",
+    "jobs.window",
+    "jobs.time_limit_ms",
+    "jobs.session_inflight_max",
+    "jobs.buffers_max",
+    "jobs.session_linger_ms",
+    "jobs.keep_results_bytes",
     "tenants.load_group",
+    "jobs.arenas_max",
+    "jobs.arena_bytes_max",
+    "tenants.arena_bytes_max",
 };
 
 static bool is_live(const char *name)

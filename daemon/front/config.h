@@ -39,6 +39,9 @@ struct config {
     uint64_t ring_spin_us;         /* how long the loop looks at rings before it sleeps */
     uint64_t session_linger_ms;    /* a session without a connection lives so long */
     uint64_t buffers_max;          /* of one session */
+    uint64_t arenas_max;           /* of one session */
+    uint64_t session_arena_bytes;  /* of all arenas of one session */
+    uint64_t tenant_arena_bytes;   /* of all arenas of one tenant */
     uint64_t device_memory_max;    /* bytes one device's pool may take; 0 = what it has */
     uint64_t staging_input_bytes;
     uint64_t staging_output_bytes;

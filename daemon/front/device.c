@@ -67,6 +67,22 @@ int device_staging_create(struct device *d, uint64_t input, uint64_t output, str
     return 0;
 }
 
+uint64_t device_direct(struct device *const *devices, unsigned count, bool wished)
+{
+    uint64_t align = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct device *d = devices[i];
+        if (!device_hopeful(d)) {
+            continue;
+        }
+        if (d->map_align == 0 || (!d->cpu && !wished)) {
+            return 0;
+        }
+        align = d->map_align > align ? d->map_align : align;
+    }
+    return align;
+}
+
 void device_staging_finish(struct device *d)
 {
     range_finish(&d->input_range);

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "common/idmap.h"
+#include "daemon/front/arena.h"
 #include "daemon/front/buffer.h"
 #include "daemon/front/compiler.h"
 #include "daemon/front/config.h"
@@ -50,6 +51,7 @@ struct front_hooks {
     void (*buffer_meta)(struct front *f, struct buffer *b);
     void (*buffer_seal)(struct front *f, struct buffer *b);
     void (*buffer_export)(struct front *f, struct buffer *b);
+    void (*arena_free)(struct front *f, struct arena *a); /* to all that were told of it */
     /* The module is needed on a device: builds, loads, then kicks. */
     void (*module_need)(struct front *f, struct module *m, struct device *d);
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
@@ -112,6 +114,7 @@ struct front {
     unsigned session_count;
     uint64_t next_session;
     struct idmap buffers;
+    struct idmap arenas;
     struct idmap programs;
     struct idmap modules;
     struct idmap kernels;
@@ -124,10 +127,11 @@ struct front {
 
     struct job *jobs; /* uthash by id: unfinished, and the history */
     uint64_t next_job;
-    uint64_t input_bytes;  /* of unfinished jobs */
-    unsigned job_count;    /* unfinished */
-    unsigned queued_count; /* of them, not given to a worker */
-    struct job *ready;     /* not bound to a device, in order of admission */
+    uint64_t input_bytes;    /* of unfinished jobs */
+    unsigned job_count;      /* unfinished */
+    unsigned adopted_arenas; /* of them, adopted ones that use arenas */
+    unsigned queued_count;   /* of them, not given to a worker */
+    struct job *ready;       /* not bound to a device, in order of admission */
     struct job *ready_tail;
     struct job *history; /* oldest first */
     struct job *history_tail;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/shape.h"
+#include "daemon/front/arena.h"
 #include "daemon/front/buffer.h"
 #include "daemon/front/job.h"
 
@@ -104,6 +105,46 @@ static bool edges_for(struct job *j, const struct work_use *use)
     return ok;
 }
 
+/* Parts of arenas are many and small, so they are compared as they are; there is no last writer. */
+static bool edges_for_part(struct job *j, const struct work_arena *part)
+{
+    bool ok = true;
+    for (const struct work_arena *p = part->arena->parts; ok && p != NULL; p = p->next_part) {
+        bool clash = ((p->access | part->access) & ACCESS_OUT) != 0;
+        if (clash && p->begin < part->end && part->begin < p->end) {
+            ok = edge_add(p->job, j);
+        }
+    }
+    return ok;
+}
+
+static void parts_enter(struct job *j)
+{
+    for (unsigned i = 0; i < j->work.arena_count; i++) {
+        struct work_arena *part = &j->work.arenas[i];
+        part->job = j;
+        part->next_part = part->arena->parts;
+        part->arena->parts = part;
+        part->arena->users++;
+    }
+}
+
+static void parts_leave(struct job *j)
+{
+    for (unsigned i = 0; i < j->work.arena_count; i++) {
+        struct work_arena *part = &j->work.arenas[i];
+        struct work_arena **at = &part->arena->parts;
+        while (part->job != NULL && *at != part) {
+            at = &(*at)->next_part;
+        }
+        if (part->job != NULL) {
+            *at = part->next_part;
+            part->job = NULL;
+            part->arena->users--;
+        }
+    }
+}
+
 static bool reader_add(struct job *j, struct buffer *b)
 {
     struct buffer_use *u = malloc(sizeof *u);
@@ -121,6 +162,9 @@ int hazard_enter(struct job *j, struct err *e)
     for (unsigned i = 0; ok && i < j->work.use_count; i++) {
         ok = edges_for(j, &j->work.uses[i]);
     }
+    for (unsigned i = 0; ok && i < j->work.arena_count; i++) {
+        ok = edges_for_part(j, &j->work.arenas[i]);
+    }
     unsigned entered = 0;
     for (; ok && entered < j->work.use_count; entered++) {
         const struct work_use *use = &j->work.uses[entered];
@@ -133,6 +177,7 @@ int hazard_enter(struct job *j, struct err *e)
         }
         return err_set(e, ERR_NOMEM, "order of %u buffers", j->work.use_count);
     }
+    parts_enter(j);
     for (unsigned i = 0; i < j->work.use_count; i++) {
         struct buffer *b = j->work.uses[i].buffer;
         b->users++;
@@ -190,6 +235,7 @@ static bool bequeath(struct job *j)
 void hazard_leave(struct job *j)
 {
     bool ok = bequeath(j);
+    parts_leave(j);
     for (unsigned i = 0; i < j->work.use_count; i++) {
         struct buffer *b = j->work.uses[i].buffer;
         b->users--;
@@ -211,8 +257,14 @@ void hazard_forget(struct job *j)
     for (unsigned i = 0; i < j->work.use_count; i++) {
         reader_remove(j->work.uses[i].buffer, j);
     }
+    parts_leave(j);
     drop_preds(j);
     drop_succs(j);
+}
+
+bool hazard_after(struct job *pred, struct job *succ)
+{
+    return edge_add(pred, succ);
 }
 
 bool hazard_clear(const struct job *j)

@@ -1,6 +1,8 @@
 /*
  * Hazards between jobs, inferred from declared access: readers of a buffer run together, a writer
- * runs alone, in the order of admission. Pure: touches jobs and buffers only. Thread: the loop's.
+ * runs alone, in the order of admission. Of arenas the same holds for parts that overlap, seen by
+ * their offsets: memory that is mapped into two arenas is the client's business.
+ * Pure: touches jobs, buffers and arenas only. Thread: the loop's.
  */
 #ifndef FRONT_HAZARD_H
 #define FRONT_HAZARD_H
@@ -16,6 +18,8 @@ struct job;
 
 /* Enters a new job behind those that use the same buffers. Nothing is changed on failure. */
 int hazard_enter(struct job *j, struct err *e);
+/* Lets an entered job wait for one more. false: no memory. */
+bool hazard_after(struct job *pred, struct job *succ);
 /* Takes an ended job out: its buffers and successors forget it. */
 void hazard_leave(struct job *j);
 /* Frees the job's edges only, at the end of everything. */

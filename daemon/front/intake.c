@@ -22,6 +22,8 @@ static const struct route routes[] = {
     [MSG_KIND_BUFFER_PUBLISH] = {request_buffer_publish, .sequenced = true},
     [MSG_KIND_BUFFER_OPEN] = {request_buffer_open, .sequenced = true},
     [MSG_KIND_BUFFER_EXPORT] = {request_buffer_export, .sequenced = true},
+    [MSG_KIND_ARENA_CREATE] = {request_arena_create, .sequenced = true, .restores = true},
+    [MSG_KIND_ARENA_FREE] = {request_arena_free, .sequenced = true},
     [MSG_KIND_MODULE_LOAD] = {request_module_load, .sequenced = true, .restores = true},
     [MSG_KIND_MODULE_UNLOAD] = {request_module_unload, .sequenced = true},
     [MSG_KIND_KERNEL_FIND] = {request_kernel_find, .sequenced = true, .restores = true},

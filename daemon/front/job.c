@@ -98,7 +98,7 @@ bool job_repeatable(const struct job *j)
             return false;
         }
     }
-    return true;
+    return !work_changes_arena(&j->work);
 }
 
 void job_destroy(struct job *j)

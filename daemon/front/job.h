@@ -83,14 +83,15 @@ struct job {
     uint64_t epoch;        /* of the device's worker that has it */
     unsigned stream;
     unsigned replays;
-    unsigned external; /* ends of its worker that were not its fault */
-    bool alone;        /* runs with nothing beside it */
-    bool tainted;      /* what it read was undefined after all */
-    bool cancelled;    /* asked for */
-    bool adopted;      /* from a worker of an earlier front: no work, no replay */
-    bool starved;      /* what it was to read was never written: it must not run */
-    bool retained;     /* the worker's ledger still has it, its answer was not taken */
-    bool kept;         /* out of the history, and still retained */
+    unsigned external;   /* ends of its worker that were not its fault */
+    bool alone;          /* runs with nothing beside it */
+    bool tainted;        /* what it read was undefined after all */
+    bool cancelled;      /* asked for */
+    bool adopted;        /* from a worker of an earlier front: no work, no replay */
+    bool touches_arenas; /* adopted, and used arenas: which parts was not told */
+    bool starved;        /* what it was to read was never written: it must not run */
+    bool retained;       /* the worker's ledger still has it, its answer was not taken */
+    bool kept;           /* out of the history, and still retained */
 
     uint64_t deadline_ns; /* absolute, NS_NEVER */
     uint64_t limit_ns;    /* of execution */

@@ -256,6 +256,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     f->read_settings = read_settings;
     f->settings_data = a;
     idmap_init(&f->buffers, IDMAP_MAX, generation);
+    idmap_init(&f->arenas, 65536, generation);
     idmap_init(&f->programs, 65536, generation);
     idmap_init(&f->modules, 16384, generation);
     idmap_init(&f->kernels, 65536, generation);

@@ -102,6 +102,7 @@ int meta_of_job(const struct job *j, struct capbuf *out, struct err *e)
             .output_size = j->work.output_bytes,
             .uses = proto_list_of(&uses, j->work.use_count),
             .outputs = proto_list_of(&outputs, j->work.output_count),
+            .arenas = j->work.arena_count > 0,
         };
         rc = proto_encode(&schema_msg_meta_job, &m, out, e);
     }

@@ -148,6 +148,7 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
     building_device_lost(f, d);
     completion_lost(f, d, external, why);
     buffer_device_lost(f, d);
+    arena_device_lost(f, d);
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         standing_tell(f, s, clock_now_ns());
     }
@@ -354,6 +355,7 @@ static void set_hooks(struct front *f)
         .buffer_meta = command_buffer_meta,
         .buffer_seal = command_buffer_seal,
         .buffer_export = command_buffer_export,
+        .arena_free = command_arena_free,
         .module_need = building_need,
         .module_build_done = module_answered,
         .job_send = command_job,
@@ -667,6 +669,11 @@ void pipeline_finish(struct front *f)
         buffer_destroy(b);
     }
     cursor = 0;
+    struct arena *a;
+    while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
+        arena_destroy(a);
+    }
+    cursor = 0;
     struct program *p;
     while ((p = idmap_next(&f->programs, &cursor, NULL)) != NULL) {
         program_unref(p);
@@ -679,6 +686,7 @@ void pipeline_finish(struct front *f)
     }
     tenant_destroy_all(&f->tenants);
     idmap_finish(&f->buffers);
+    idmap_finish(&f->arenas);
     idmap_finish(&f->programs);
     idmap_finish(&f->modules);
     idmap_finish(&f->kernels);

@@ -27,6 +27,8 @@ int request_buffer_seal(struct request_context *c, struct err *e);
 int request_buffer_publish(struct request_context *c, struct err *e);
 int request_buffer_open(struct request_context *c, struct err *e);
 int request_buffer_export(struct request_context *c, struct err *e);
+int request_arena_create(struct request_context *c, struct err *e);
+int request_arena_free(struct request_context *c, struct err *e);
 int request_module_load(struct request_context *c, struct err *e);
 int request_module_unload(struct request_context *c, struct err *e);
 int request_kernel_find(struct request_context *c, struct err *e);
@@ -56,6 +58,14 @@ void buffer_device_ready(struct front *f, struct device *d);
 bool buffer_restoring(const struct front *f, const struct device *d);
 /* Takes the handle away; memory goes when no job names it. */
 void buffer_drop(struct front *f, struct buffer *b);
+
+/* Takes the handle away; memory goes when no job names it. */
+void arena_drop(struct front *f, struct arena *a);
+/* A job that named it has ended. */
+void arena_settle(struct front *f, struct arena *a);
+void arena_session_ended(struct front *f, const struct session *s);
+/* The next worker of the device knows no arenas. */
+void arena_device_lost(struct front *f, const struct device *d);
 
 void module_answered(struct front *f, struct build *b, const struct compile_response *response);
 void module_drop(struct front *f, struct module *m);

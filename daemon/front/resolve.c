@@ -12,18 +12,20 @@ static int step_write(struct resolver *r, const struct operand *dst, const struc
     if (src->kind == OPERAND_UNBOUND) {
         return 0;
     }
-    if (src->kind != OPERAND_INLINE) {
-        return err_set(e, ERR_ARG_TYPE, "the source of a write is an inline array");
+    if (!operand_is_host(src)) {
+        return err_set(e, ERR_ARG_TYPE, "the source of a write is an inline array or an arena");
     }
-    if (src->data.size != dst->bytes) {
-        return err_set(e, ERR_ARG_SHAPE, "%zu bytes for a destination of %llu", src->data.size,
-                       (unsigned long long)dst->bytes);
+    uint64_t bytes = src->kind == OPERAND_INLINE ? src->data.size : src->bytes;
+    if (bytes != dst->bytes) {
+        return err_set(e, ERR_ARG_SHAPE, "%llu bytes for a destination of %llu",
+                       (unsigned long long)bytes, (unsigned long long)dst->bytes);
     }
     if (src->shape.dtype != dst->shape.dtype) {
         return err_set(e, ERR_ARG_TYPE, "%s for a destination of %s", dtype_name(src->shape.dtype),
                        dtype_name(dst->shape.dtype));
     }
-    int rc = operand_writes(r, dst, e);
+    int rc = operand_reads(r, src, e);
+    rc = rc == 0 ? operand_writes(r, dst, e) : rc;
     if (rc != 0 || dst->bytes == 0) {
         return rc;
     }
@@ -31,8 +33,12 @@ static int step_write(struct resolver *r, const struct operand *dst, const struc
     if (s == NULL) {
         return err_set(e, ERR_LIMIT, "too many steps");
     }
-    rc = work_add_input(r->work, src->data, &s->stage, e);
-    return rc != 0 ? rc : operand_ref(r, dst, e);
+    rc = operand_ref(r, dst, e);
+    if (rc == 0) {
+        rc = src->kind == OPERAND_ARENA ? operand_ref(r, src, e)
+                                        : work_add_input(r->work, src->data, &s->stage, e);
+    }
+    return rc;
 }
 
 static int step_fill(struct resolver *r, const struct operand *dst, const struct operand *value,
@@ -64,7 +70,7 @@ static int step_fill(struct resolver *r, const struct operand *dst, const struct
 static int step_copy(struct resolver *r, const struct operand *dst, const struct operand *src,
                      struct err *e)
 {
-    if (!operand_is_array(src) || src->kind == OPERAND_INLINE) {
+    if (!operand_is_array(src) || operand_is_host(src)) {
         return err_set(e, ERR_ARG_TYPE, "the source of a copy is a buffer");
     }
     if (src->bytes != dst->bytes || src->shape.dtype != dst->shape.dtype) {
@@ -90,11 +96,43 @@ static int step_copy(struct resolver *r, const struct operand *dst, const struct
     return rc != 0 ? rc : operand_ref(r, src, e);
 }
 
-static int step_read(struct resolver *r, const struct operand *src, struct err *e)
+/* Into an arena, instead of being sent back. */
+static int read_to(struct resolver *r, const struct operand *src, const struct operand *dst,
+                   struct err *e)
+{
+    if (dst->kind != OPERAND_ARENA) {
+        return err_set(e, ERR_ARG_TYPE, "the destination of a read is an arena");
+    }
+    if (src->bytes != dst->bytes || src->shape.dtype != dst->shape.dtype) {
+        return err_set(e, ERR_ARG_SHAPE, "%llu bytes of %s for %llu bytes of %s in an arena",
+                       (unsigned long long)src->bytes, dtype_name(src->shape.dtype),
+                       (unsigned long long)dst->bytes, dtype_name(dst->shape.dtype));
+    }
+    int rc = operand_writes(r, dst, e);
+    if (rc != 0 || src->bytes == 0) {
+        return rc;
+    }
+    if (work_add_step(r->work, OP_READ, r->step) == NULL) {
+        return err_set(e, ERR_LIMIT, "too many steps");
+    }
+    rc = operand_ref(r, src, e);
+    return rc != 0 ? rc : operand_ref(r, dst, e);
+}
+
+static int step_read(struct resolver *r, const struct operand *src, const struct operand *dst,
+                     struct err *e)
 {
     int rc = operand_reads(r, src, e);
     if (rc != 0) {
         return rc;
+    }
+    if (dst != NULL && dst->kind == OPERAND_UNBOUND) {
+        return dst->param_kind == PARAM_DATA
+                   ? 0
+                   : err_set(e, ERR_ARG_TYPE, "the parameter is no host memory");
+    }
+    if (dst != NULL) {
+        return read_to(r, src, dst, e);
     }
     uint64_t stage = 0;
     rc = work_add_output(r->work, r->step, 0, src->bytes, &stage, e);
@@ -109,11 +147,27 @@ static int step_read(struct resolver *r, const struct operand *src, struct err *
     return operand_ref(r, src, e);
 }
 
+static int step_of(struct resolver *r, const struct proto_step *step,
+                   const struct operand operand[2], struct err *e)
+{
+    switch (step->op) {
+    case OP_WRITE:
+        return step_write(r, &operand[0], &operand[1], e);
+    case OP_FILL:
+        return step_fill(r, &operand[0], &operand[1], e);
+    case OP_COPY:
+        return operand[1].kind == OPERAND_UNBOUND ? 0 : step_copy(r, &operand[0], &operand[1], e);
+    default:
+        return step_read(r, &operand[0], step->args.count == 2 ? &operand[1] : NULL, e);
+    }
+}
+
 /* Copies and the like: one or two operands, the first an array on the device. */
 static int resolve_simple(struct resolver *r, const struct proto_step *step, struct err *e)
 {
     static const unsigned wanted[] = {[OP_WRITE] = 2, [OP_FILL] = 2, [OP_COPY] = 2, [OP_READ] = 1};
-    if (step->args.count != wanted[step->op]) {
+    bool to = step->op == OP_READ && step->args.count == 2;
+    if (step->args.count != wanted[step->op] && !to) {
         return err_set(e, ERR_ARG_COUNT, "%llu arguments, %u are needed",
                        (unsigned long long)step->args.count, wanted[step->op]);
     }
@@ -137,16 +191,7 @@ static int resolve_simple(struct resolver *r, const struct proto_step *step, str
     if (operand[0].kind != OPERAND_BUFFER && operand[0].kind != OPERAND_TEMP) {
         return err_set(e, ERR_ARG_TYPE, "a buffer or temporary is needed");
     }
-    switch (step->op) {
-    case OP_WRITE:
-        return step_write(r, &operand[0], &operand[1], e);
-    case OP_FILL:
-        return step_fill(r, &operand[0], &operand[1], e);
-    case OP_COPY:
-        return operand[1].kind == OPERAND_UNBOUND ? 0 : step_copy(r, &operand[0], &operand[1], e);
-    default:
-        return step_read(r, &operand[0], e);
-    }
+    return step_of(r, step, operand, e);
 }
 
 static const char *op_name(uint64_t op)

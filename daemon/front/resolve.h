@@ -16,6 +16,12 @@ struct tenant;
 struct resolve_input {
     const struct idmap *buffers;
     const struct idmap *kernels;
+    const struct idmap *arenas; /* NULL: none */
+    struct resolve_direct {
+        /* Bytes that an array in an arena must be aligned to for kernels to work on it; 0: never.
+         * always: on every device it is the best way. wished: where the client asks for it. */
+        uint64_t always, wished;
+    } direct;
     struct module *const *builtin; /* by builtin module index */
     const struct session *session; /* NULL: the daemon's own */
     const struct tenant *tenant;   /* NULL: the daemon's own */

@@ -5,6 +5,7 @@
 #include "common/shape.h"
 #include "daemon/front/resolve.h"
 
+struct arena;
 struct buffer;
 
 #define RESOLVE_TEMPS_MAX 512u /* the program's, inline arrays and those of operations */
@@ -32,6 +33,7 @@ enum operand_kind {
     OPERAND_INLINE,
     OPERAND_STRUCT,
     OPERAND_LOCAL,
+    OPERAND_ARENA,
     OPERAND_UNBOUND, /* a parameter without a value yet */
 };
 
@@ -39,6 +41,9 @@ enum operand_kind {
 struct operand {
     enum operand_kind kind;
     struct buffer *buffer;
+    struct arena *arena;
+    bool direct;        /* of an arena: asked for by the client */
+    int limit;          /* of an arena: the access that it was bound with, ACCESS_NONE = any */
     unsigned temp;      /* in the resolver's list */
     uint64_t offset;    /* bytes */
     struct shape shape; /* arrays: of the slice */
@@ -53,6 +58,8 @@ struct operand {
 int operand_of(struct resolver *r, const struct proto_arg *arg, struct operand *ret_operand,
                struct err *e);
 bool operand_is_array(const struct operand *o);
+/* Is it host memory that the device has no copy of? */
+bool operand_is_host(const struct operand *o);
 /* Notes that the step reads or writes an array; checks sealed, rights and undefined temporaries. */
 int operand_reads(struct resolver *r, const struct operand *o, struct err *e);
 int operand_writes(struct resolver *r, const struct operand *o, struct err *e);

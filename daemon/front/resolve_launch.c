@@ -45,9 +45,10 @@ static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, st
 
 /* ---- arrays: what is read, written, sent along and sent back --------------------------------- */
 
-/* An array that travels with the job gets a temporary on the device, written before the launch. */
+/* An array of the host gets a temporary on the device, written before the launch. */
 static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
+    const struct operand *from = &l->arg[i];
     struct operand *o = &l->device[i];
     if (r->temp_count == RESOLVE_TEMPS_MAX) {
         return err_set(e, ERR_LIMIT, "more than %u temporaries and inline arrays",
@@ -65,37 +66,67 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
     if ((access & ACCESS_IN) == 0 || o->bytes == 0) {
         return 0;
     }
-    if (o->data.size != o->bytes) {
+    if (from->kind == OPERAND_INLINE && o->data.size != o->bytes) {
         return err_set(e, ERR_ARG_ACCESS, "the kernel reads it, but no data came with it");
     }
     struct work_step *s = work_add_step(r->work, OP_WRITE, r->step);
     if (s == NULL) {
         return err_set(e, ERR_LIMIT, "too many steps");
     }
-    rc = work_add_input(r->work, o->data, &s->stage, e);
-    return rc != 0 ? rc : operand_ref(r, o, e);
+    rc = operand_ref(r, o, e);
+    if (rc == 0) {
+        rc = from->kind == OPERAND_ARENA ? operand_ref(r, from, e)
+                                         : work_add_input(r->work, o->data, &s->stage, e);
+    }
+    return rc;
+}
+
+/* Operations that read an array in one launch, and never use what they read as an index. Of others
+ * a client that writes meanwhile would let one launch see what another did not. */
+static bool touches_once(const struct kernel *k)
+{
+    static const char *const once[] = {"dot", "reduce_sum", "reduce_min", "reduce_max"};
+    bool found = k->module != NULL && strncmp(k->name, "histogram", strlen("histogram")) != 0;
+    for (size_t i = 0; i < sizeof once / sizeof once[0] && !found; i++) {
+        found = k->module == NULL && strcmp(k->name, once[i]) == 0;
+    }
+    return found;
+}
+
+/* May the kernel work on the arena itself? */
+static bool works_on(const struct resolver *r, const struct launch *l, const struct operand *o,
+                     int access)
+{
+    const struct resolve_direct *d = &r->in->direct;
+    uint64_t align = o->direct ? d->wished : d->always;
+    bool plan = l->kernel->module == NULL; /* may fill and copy what it writes */
+    return (!plan || access == ACCESS_IN) && align != 0 && o->offset % align == 0 && o->bytes > 0 &&
+           touches_once(l->kernel);
 }
 
 static int use_array(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     const struct operand *o = &l->arg[i];
     l->device[i] = *o;
-    if (o->kind == OPERAND_INLINE) {
-        return stage_in(r, l, i, access, e);
-    }
     int rc = (access & ACCESS_IN) != 0 ? operand_reads(r, o, e) : 0;
-    return rc == 0 && (access & ACCESS_OUT) != 0 ? operand_writes(r, o, e) : rc;
+    rc = rc == 0 && (access & ACCESS_OUT) != 0 ? operand_writes(r, o, e) : rc;
+    if (rc == 0 && operand_is_host(o) && !(o->kind == OPERAND_ARENA && works_on(r, l, o, access))) {
+        rc = stage_in(r, l, i, access, e);
+    }
+    return rc;
 }
 
 /* What the kernel wrote into inline arrays goes back. */
 static int stage_out(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     const struct operand *o = &l->device[i];
-    if (l->arg[i].kind != OPERAND_INLINE || (access & ACCESS_OUT) == 0) {
+    const struct operand *to = &l->arg[i];
+    if (!operand_is_host(to) || o->kind != OPERAND_TEMP || (access & ACCESS_OUT) == 0) {
         return 0;
     }
     uint64_t stage = 0;
-    int rc = work_add_output(r->work, r->step, i, o->bytes, &stage, e);
+    int rc =
+        to->kind == OPERAND_INLINE ? work_add_output(r->work, r->step, i, o->bytes, &stage, e) : 0;
     if (rc != 0 || o->bytes == 0) {
         return rc;
     }
@@ -104,7 +135,8 @@ static int stage_out(struct resolver *r, struct launch *l, unsigned i, int acces
         return err_set(e, ERR_LIMIT, "too many steps");
     }
     s->stage = stage;
-    return operand_ref(r, o, e);
+    rc = operand_ref(r, o, e);
+    return rc == 0 && to->kind == OPERAND_ARENA ? operand_ref(r, to, e) : rc;
 }
 
 static int add_value(struct resolver *r, const void *data, size_t size, struct err *e)
@@ -255,6 +287,7 @@ static int plan_operand(const struct launch *l, const struct plan_ref *ref, unsi
         }
         o.kind = user->kind;
         o.buffer = user->buffer;
+        o.arena = user->arena;
         o.temp = user->temp;
         o.offset += user->offset;
     }

@@ -1,5 +1,6 @@
 #include "daemon/front/resolve_int.h"
 
+#include "daemon/front/arena.h"
 #include "daemon/front/buffer.h"
 #include "daemon/front/session.h"
 
@@ -77,13 +78,42 @@ static int of_inline(const struct proto_arg *arg, struct operand *o, struct err 
     return 0;
 }
 
+/* An array in an arena. Its place is a byte offset, which must suit its elements. */
+static int of_arena(struct resolver *r, const struct proto_arg *arg, struct operand *o,
+                    struct err *e)
+{
+    uint64_t dims[] = {arg->d0, arg->d1, arg->d2, arg->d3};
+    int rc = arena_find(r->in->arenas, arg->handle, r->in->session, &o->arena, e);
+    if (rc == 0) {
+        rc = shape_make((int)arg->dtype, (unsigned)arg->ndim, dims, &o->shape, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    o->kind = OPERAND_ARENA;
+    o->bytes = shape_bytes(&o->shape);
+    o->offset = arg->first;
+    o->limit = (int)arg->access;
+    o->direct = (arg->bits & ARENA_DIRECT) != 0;
+    if (arg->first > o->arena->bytes || o->bytes > o->arena->bytes - arg->first) {
+        return err_set(e, ERR_RANGE, "%llu bytes at %llu of an arena of %llu",
+                       (unsigned long long)o->bytes, (unsigned long long)arg->first,
+                       (unsigned long long)o->arena->bytes);
+    }
+    if (arg->first % dtype_size(o->shape.dtype) != 0) {
+        return err_set(e, ERR_RANGE, "%s at byte %llu of an arena", dtype_name(o->shape.dtype),
+                       (unsigned long long)arg->first);
+    }
+    return 0;
+}
+
 /* Is the value bound to a parameter of the kind, type and shape that the program declared? */
 static int check_binding(const struct proto_param *p, const struct operand *o, struct err *e)
 {
     static const char *const kinds[] = {"", "a buffer", "a scalar", "an inline array"};
     bool fits = (p->kind == PARAM_BUFFER && o->kind == OPERAND_BUFFER) ||
                 (p->kind == PARAM_SCALAR && o->kind == OPERAND_SCALAR) ||
-                (p->kind == PARAM_DATA && o->kind == OPERAND_INLINE);
+                (p->kind == PARAM_DATA && operand_is_host(o));
     if (!fits) {
         return err_set(e, ERR_ARG_TYPE, "%s is to be bound to it", kinds[p->kind]);
     }
@@ -122,7 +152,8 @@ static int of_param(struct resolver *r, const struct proto_arg *arg, struct oper
     }
     struct proto_arg bound = r->bindings[arg->handle];
     if (bound.tag == ARG_PARAM || bound.tag == ARG_TEMP) {
-        return err_set(e, ERR_ARG_TYPE, "a parameter is bound to a buffer, scalar or inline array");
+        return err_set(e, ERR_ARG_TYPE,
+                       "a parameter is bound to a buffer, scalar, inline array or arena");
     }
     int rc = operand_of(r, &bound, o, e);
     if (rc == 0) {
@@ -154,6 +185,9 @@ int operand_of(struct resolver *r, const struct proto_arg *arg, struct operand *
         break;
     case ARG_INLINE:
         rc = of_inline(arg, &o, e);
+        break;
+    case ARG_ARENA:
+        rc = of_arena(r, arg, &o, e);
         break;
     case ARG_PARAM:
         rc = of_param(r, arg, &o, e);
@@ -188,7 +222,38 @@ int operand_of(struct resolver *r, const struct proto_arg *arg, struct operand *
 
 bool operand_is_array(const struct operand *o)
 {
-    return o->kind == OPERAND_BUFFER || o->kind == OPERAND_TEMP || o->kind == OPERAND_INLINE;
+    return o->kind == OPERAND_BUFFER || o->kind == OPERAND_TEMP || operand_is_host(o);
+}
+
+bool operand_is_host(const struct operand *o)
+{
+    return o->kind == OPERAND_INLINE || o->kind == OPERAND_ARENA;
+}
+
+/* Parts are noted as they come; few are named twice. */
+static int arena_use(struct resolver *r, const struct operand *o, int access, struct err *e)
+{
+    if (o->limit != ACCESS_NONE && (o->limit & access) == 0) {
+        return err_set(e, ERR_ARG_ACCESS, "declared %s, but it is %s", access_name(o->limit),
+                       access == ACCESS_IN ? "read" : "written");
+    }
+    struct work *w = r->work;
+    uint64_t end = o->offset + o->bytes;
+    for (unsigned i = 0; i < w->arena_count; i++) {
+        struct work_arena *u = &w->arenas[i];
+        if (u->arena == o->arena && u->begin == o->offset && u->end == end) {
+            u->access |= access;
+            return 0;
+        }
+    }
+    struct work_arena *u = work_add_arena(w, o->arena);
+    if (u == NULL) {
+        return err_set(e, ERR_LIMIT, "more than %u parts of arenas in a job", WORK_USES_MAX);
+    }
+    u->access = access;
+    u->begin = o->offset;
+    u->end = end;
+    return 0;
 }
 
 static bool covered(const struct work_use *u, const struct operand *o)
@@ -204,6 +269,9 @@ int operand_reads(struct resolver *r, const struct operand *o, struct err *e)
                    ? 0
                    : err_set(e, ERR_UNDEFINED, "temporary %u is read before it was written",
                              o->temp);
+    }
+    if (o->kind == OPERAND_ARENA) {
+        return arena_use(r, o, ACCESS_IN, e);
     }
     if (o->kind != OPERAND_BUFFER) {
         return 0;
@@ -256,6 +324,9 @@ int operand_writes(struct resolver *r, const struct operand *o, struct err *e)
         r->temps[o->temp].written = true;
         return 0;
     }
+    if (o->kind == OPERAND_ARENA) {
+        return arena_use(r, o, ACCESS_OUT, e);
+    }
     if (o->kind != OPERAND_BUFFER) {
         return 0;
     }
@@ -278,9 +349,16 @@ int operand_ref(struct resolver *r, const struct operand *o, struct err *e)
     if (ref == NULL) {
         return err_set(e, ERR_LIMIT, "too many arguments");
     }
-    bool buffer = o->kind == OPERAND_BUFFER;
-    ref->tag = buffer ? REF_BUFFER : REF_TEMP;
-    ref->id = buffer ? o->buffer->handle : r->temps[o->temp].index;
+    if (o->kind == OPERAND_ARENA) {
+        ref->tag = REF_ARENA;
+        ref->id = o->arena->handle;
+    } else if (o->kind == OPERAND_BUFFER) {
+        ref->tag = REF_BUFFER;
+        ref->id = o->buffer->handle;
+    } else {
+        ref->tag = REF_TEMP;
+        ref->id = r->temps[o->temp].index;
+    }
     ref->offset = o->offset;
     ref->size = o->bytes;
     return 0;

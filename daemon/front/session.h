@@ -90,6 +90,8 @@ struct session {
     unsigned jobs;                /* unfinished */
     unsigned buffers;
     unsigned opens; /* of published buffers */
+    unsigned arenas;
+    uint64_t arena_bytes;
     unsigned modules;
     unsigned programs;
     uint64_t program_bytes;

@@ -136,6 +136,7 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
         .may_load = rights_loads(&f->rights, s),
         .session = s->id,
         .shm = bytes_str(s->local && f->shm != NULL ? shm_path(f->shm) : ""),
+        .max_arena = s->local && f->shm != NULL ? f->config.session_arena_bytes : 0,
     };
     return proto_encode(&schema_msg_welcome, &w, out, e);
 }
@@ -375,6 +376,7 @@ void standing_end(struct front *f, struct session *s)
     end_jobs(f, s);
     end_recipes(f, s);
     end_buffers(f, s);
+    arena_session_ended(f, s);
     release_answers(f, s);
     HASH_DEL(f->sessions, s);
     f->session_count--;

@@ -25,6 +25,7 @@ struct tenant {
     bool may_load; /* kernels of its own; told of its newest session (rights.h decides) */
     unsigned sessions;
     uint64_t buffer_bytes;
+    uint64_t arena_bytes; /* those that only jobs use still, too */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     struct strike *strikes; /* uthash */

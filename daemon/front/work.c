@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/shape.h"
 #include "daemon/front/buffer.h"
 #include "daemon/front/device.h"
 
@@ -22,6 +23,7 @@ void work_finish(struct work *w)
     free(w->inputs);
     free(w->outputs);
     free(w->uses);
+    free(w->arenas);
     free(w->modules);
     work_init(w);
 }
@@ -85,6 +87,31 @@ struct work_use *work_use_of(struct work *w, struct buffer *b)
     struct work_use *u = &w->uses[w->use_count++];
     *u = (struct work_use){.buffer = b};
     return u;
+}
+
+struct work_arena *work_add_arena(struct work *w, struct arena *a)
+{
+    if (!RESERVE(w, arena, arena_room, WORK_USES_MAX)) {
+        return NULL;
+    }
+    struct work_arena *u = &w->arenas[w->arena_count++];
+    *u = (struct work_arena){.arena = a};
+    return u;
+}
+
+bool work_changes_arena(const struct work *w)
+{
+    for (unsigned i = 0; i < w->arena_count; i++) {
+        const struct work_arena *a = &w->arenas[i];
+        for (unsigned k = 0; k < w->arena_count; k++) {
+            const struct work_arena *b = &w->arenas[k];
+            bool both = (a->access & ACCESS_IN) != 0 && (b->access & ACCESS_OUT) != 0;
+            if (both && a->arena == b->arena && a->begin < b->end && b->begin < a->end) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e)

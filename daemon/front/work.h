@@ -13,13 +13,15 @@
 #include "common/err.h"
 #include "proto/frames.h"
 
+struct arena;
 struct buffer;
+struct job;
 struct kernel;
 struct module;
 
 struct work_ref {
     unsigned tag; /* enum frame_ref_tag */
-    uint64_t id;  /* REF_BUFFER: handle; REF_TEMP: index */
+    uint64_t id;  /* REF_BUFFER, REF_ARENA: handle; REF_TEMP: index */
     uint64_t offset;
     uint64_t size;
     uint8_t value[64]; /* REF_VALUE up to 64 bytes */
@@ -66,6 +68,16 @@ struct work_use {
     bool fills; /* the whole hull is written, so that it is defined afterwards */
 };
 
+/* A part of an arena that the job reads or writes. Parts that overlap are kept apart. */
+struct work_arena {
+    struct arena *arena;
+    int access;
+    uint64_t begin, end; /* bytes */
+    /* hazards: in the arena's list while the job is unfinished */
+    struct job *job; /* NULL: is not */
+    struct work_arena *next_part;
+};
+
 #define WORK_STEPS_MAX 4096u
 #define WORK_USES_MAX  256u
 
@@ -84,6 +96,8 @@ struct work {
     uint64_t output_bytes;
     struct work_use *uses; /* owned */
     unsigned use_count, use_room;
+    struct work_arena *arenas; /* owned; stay where they are once the job is entered */
+    unsigned arena_count, arena_room;
     struct module **modules; /* owned array: those that must be loaded */
     unsigned module_count, module_room;
     int device;     /* index; -1: any */
@@ -96,6 +110,9 @@ void work_finish(struct work *w);
 struct work_step *work_add_step(struct work *w, unsigned op, unsigned step);
 struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
 struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds */
+struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit as for buffers */
+/* Does it write where it reads in an arena? Then it cannot be done twice. */
+bool work_changes_arena(const struct work *w);
 int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e);
 int work_add_input(struct work *w, struct bytes data, uint64_t *ret_offset, struct err *e);
 int work_add_output(struct work *w, unsigned step, unsigned arg, uint64_t size,

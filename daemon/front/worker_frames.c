@@ -51,6 +51,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->f64 = m.f64 != 0;
     d->memory = m.memory;
     d->max_alloc = m.max_alloc;
+    d->map_align = m.map_align;
     d->units = m.units;
     d->max_group = m.max_group;
     d->local_bytes = m.local_bytes;

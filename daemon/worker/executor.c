@@ -86,9 +86,9 @@ static int move_enqueue(struct executor *x, struct job *j, const struct proto_ws
     struct backend_ref at = job_ref(&x->scope, j, first);
     switch (s->op) {
     case OP_READ:
-        return ops->read(stream, x->scope.staging->output.data + s->stage, at, first->size, e);
+        return ops->read(stream, job_host(&x->scope, j, s, second), at, first->size, e);
     case OP_WRITE:
-        return ops->write(stream, at, x->scope.staging->input.data + s->stage, first->size, e);
+        return ops->write(stream, at, job_host(&x->scope, j, s, second), first->size, e);
     case OP_FILL:
         return ops->fill(stream, at, s->pattern.data, s->pattern.size, first->size, e);
     default:
@@ -104,13 +104,12 @@ static int move(struct executor *x, struct job *j, const struct proto_wstep *s, 
     if (!proto_list_next(&it, &schema_ref, &first) || first.size == 0) {
         return 0;
     }
-    if (s->op == OP_COPY && !proto_list_next(&it, &schema_ref, &second)) {
+    if (!proto_list_next(&it, &schema_ref, &second) && s->op == OP_COPY) {
         return err_set(e, ERR_INTERNAL, "copy was checked and has no source");
     }
     int rc = move_enqueue(x, j, s, &first, &second, e);
-    if (rc == 0 && s->op != OP_READ && first.tag == REF_BUFFER) {
-        j->writes = true;
-    }
+    bool outside = s->op == OP_READ ? second.tag == REF_ARENA : first.tag == REF_BUFFER;
+    j->writes = j->writes || (rc == 0 && outside);
     return rc;
 }
 

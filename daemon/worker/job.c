@@ -34,6 +34,15 @@ static int buffer_check(const struct job_scope *scope, struct job *j, const stru
     return rc;
 }
 
+static int arena_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
+                       struct err *e)
+{
+    int rc = arena_range_use(scope->arenas, ref->id, ref->offset, ref->size,
+                             &j->arenas[j->arena_count], e);
+    j->arena_count += rc == 0;
+    return rc;
+}
+
 static int memory_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
                         struct err *e)
 {
@@ -98,6 +107,32 @@ static bool overlap(const struct proto_ref *a, const struct proto_ref *b)
 {
     return a->tag == b->tag && a->id == b->id && a->offset < b->offset + b->size &&
            b->offset < a->offset + a->size;
+}
+
+/* A write or a read: device memory, and staging memory or the same number of bytes in an arena. */
+static int transfer_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
+                          struct err *e)
+{
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref ref = {0};
+    struct proto_ref arena = {0};
+    if (s->args.count < 1 || s->args.count > 2 || !proto_list_next(&it, &schema_ref, &ref)) {
+        return err_set(e, ERR_ARG_COUNT, "%" PRIu64 " arguments of a transfer", s->args.count);
+    }
+    int rc = memory_check(scope, j, &ref, e);
+    if (rc != 0) {
+        e->arg = 0;
+        return rc;
+    }
+    if (!proto_list_next(&it, &schema_ref, &arena)) {
+        return s->op == OP_WRITE
+                   ? staging_check(&scope->staging->input, "input", s->stage, ref.size, e)
+                   : staging_check(&scope->staging->output, "output", s->stage, ref.size, e);
+    }
+    if (arena.tag != REF_ARENA || arena.size != ref.size) {
+        return err_set(e, ERR_ARG_SHAPE, "%" PRIu64 " bytes for %" PRIu64, arena.size, ref.size);
+    }
+    return arena_check(scope, j, &arena, e);
 }
 
 static int copy_check(const struct refs *refs, struct err *e)
@@ -245,15 +280,8 @@ static int step_check(const struct job_scope *scope, struct job *j, const struct
     int rc;
     switch (s->op) {
     case OP_WRITE:
-        rc = memory_args(scope, j, s, 1, &refs, e);
-        return rc != 0
-                   ? rc
-                   : staging_check(&scope->staging->input, "input", s->stage, refs.ref[0].size, e);
     case OP_READ:
-        rc = memory_args(scope, j, s, 1, &refs, e);
-        return rc != 0 ? rc
-                       : staging_check(&scope->staging->output, "output", s->stage,
-                                       refs.ref[0].size, e);
+        return transfer_check(scope, j, s, e);
     case OP_FILL:
         rc = memory_args(scope, j, s, 1, &refs, e);
         return rc != 0 ? rc : fill_check(&refs, s->pattern, e);
@@ -327,10 +355,12 @@ static uint64_t mentions(const struct msg_f_job *msg)
 static bool room_make(struct job *j, const struct msg_f_job *msg)
 {
     j->buffers = calloc(mentions(msg) + 1, sizeof(struct buffer *));
+    j->arenas = calloc(mentions(msg) + 1, sizeof(struct arena *));
     j->modules = calloc(msg->steps.count + 1, sizeof(struct module *));
     j->temps = calloc(msg->temps.count + 1, sizeof *j->temps);
     j->pieces = calloc(msg->temps.count + 1, sizeof *j->pieces);
-    return j->buffers != NULL && j->modules != NULL && j->temps != NULL && j->pieces != NULL;
+    return j->buffers != NULL && j->arenas != NULL && j->modules != NULL && j->temps != NULL &&
+           j->pieces != NULL;
 }
 
 static int piece_alloc(const struct job_scope *scope, struct job *j, uint64_t size, struct err *e)
@@ -448,18 +478,24 @@ void job_release(const struct job_scope *scope, struct job *j)
     for (unsigned i = 0; i < j->buffer_count; i++) {
         buffer_unuse(scope->buffers, j->buffers[i]);
     }
+    for (unsigned i = 0; i < j->arena_count; i++) {
+        arena_unuse(scope->arenas, j->arenas[i]);
+    }
     for (unsigned i = 0; i < j->module_count; i++) {
         module_unuse(scope->modules, j->modules[i]);
     }
     free(j->buffers);
+    free(j->arenas);
     free(j->modules);
     free(j->temps);
     free(j->pieces);
     j->buffers = NULL;
+    j->arenas = NULL;
     j->modules = NULL;
     j->temps = NULL;
     j->pieces = NULL;
     j->mark_count = j->temp_count = j->piece_count = j->buffer_count = j->module_count = 0;
+    j->arena_count = 0;
 }
 
 void job_destroy(struct job *j)
@@ -468,6 +504,7 @@ void job_destroy(struct job *j)
         return;
     }
     free(j->buffers);
+    free(j->arenas);
     free(j->modules);
     free(j->temps);
     free(j->pieces);
@@ -495,4 +532,16 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
     }
     r.offset += ref->offset;
     return r;
+}
+
+uint8_t *job_host(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
+                  const struct proto_ref *arena)
+{
+    for (unsigned i = 0; arena->tag == REF_ARENA && i < j->arena_count; i++) {
+        if (j->arenas[i]->id == arena->id) {
+            return j->arenas[i]->map.data + arena->offset;
+        }
+    }
+    return s->op == OP_WRITE ? scope->staging->input.data + s->stage
+                             : scope->staging->output.data + s->stage;
 }

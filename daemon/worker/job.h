@@ -11,6 +11,7 @@
 
 #include "common/err.h"
 #include "common/lifetime.h"
+#include "daemon/worker/arenas.h"
 #include "daemon/worker/buffers.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/module_cache.h"
@@ -39,6 +40,8 @@ struct job {
     unsigned after_count;
     struct buffer **buffers; /* owned array; one entry for each mention */
     unsigned buffer_count;
+    struct arena **arenas; /* likewise */
+    unsigned arena_count;
     struct module **modules;
     unsigned module_count;
     struct lifetime *temps;      /* owned array */
@@ -69,6 +72,7 @@ struct job {
 struct job_scope {
     struct device *device;
     struct buffers *buffers;
+    struct arenas *arenas;
     struct modules *modules;
     struct staging *staging;
 };
@@ -90,6 +94,10 @@ void job_destroy(struct job *j); /* released; NULL is accepted */
 /* The piece of device memory that a REF names; checked before. block NULL where there is none. */
 struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
                            const struct proto_ref *ref);
+/* Where the bytes of a write come from, or those of a read go: an arena, if the step names one,
+ * else staging memory. */
+uint8_t *job_host(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
+                  const struct proto_ref *arena);
 /* Sizes with what was left out (0) put in: 1 for an extent. */
 void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret_local[3]);
 

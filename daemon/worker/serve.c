@@ -362,6 +362,36 @@ static int on_retire(struct server *s, struct bytes frame, struct frame_fds *fds
     return rc;
 }
 
+static int on_arena(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_arena msg;
+    int rc = proto_decode(&schema_msg_f_arena, frame, &msg, e);
+    if (rc == 0 && fds->count != 1) {
+        rc = err_set(e, ERR_PROTOCOL, "arena with %d descriptors", fds->count);
+    }
+    if (rc == 0) {
+        fds->count = 0;
+        rc = arena_add(&s->arenas, msg.arena, msg.size, fds->fd[0], e);
+    }
+    return rc;
+}
+
+static int on_arena_free(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_arena_free msg;
+    struct arena *a = NULL;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_arena_free, frame, &msg, e);
+    if (rc == 0) {
+        HASH_FIND(hh, s->arenas.by_id, &msg.arena, sizeof msg.arena, a);
+        rc = a != NULL ? 0 : err_set(e, ERR_BAD_HANDLE, "worker holds no such arena");
+    }
+    if (rc == 0) {
+        arena_free(&s->arenas, a);
+    }
+    return rc;
+}
+
 static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_inventory msg;
@@ -370,6 +400,7 @@ static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *
     if (rc != 0) {
         return rc;
     }
+    arenas_forget(&s->arenas);
     rc = answer_ready(&s->channel, &s->device, s->build, e);
     rc = rc == 0 ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
                  : rc;
@@ -418,6 +449,8 @@ static const struct {
     {FRAME_KIND_F_MODULE_LOAD, ANSWER_MODULE, on_module_load},
     {FRAME_KIND_F_MODULE_UNLOAD, ANSWER_NONE, on_module_unload},
     {FRAME_KIND_F_JOB, ANSWER_JOB, on_job},
+    {FRAME_KIND_F_ARENA, ANSWER_NONE, on_arena},
+    {FRAME_KIND_F_ARENA_FREE, ANSWER_NONE, on_arena_free},
     {FRAME_KIND_F_RETIRE, ANSWER_NONE, on_retire},
     {FRAME_KIND_F_INVENTORY, ANSWER_NONE, on_inventory},
     {FRAME_KIND_F_POOL, ANSWER_NONE, on_pool},
@@ -487,9 +520,11 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     s->loop = loop;
     s->build = build;
     buffers_init(&s->buffers, &dev->memory);
+    arenas_init(&s->arenas);
     modules_init(&s->modules, dev->b, dev->d);
     s->executor = (struct executor){.scope = {.device = dev,
                                               .buffers = &s->buffers,
+                                              .arenas = &s->arenas,
                                               .modules = &s->modules,
                                               .staging = &s->staging},
                                     .ledger = &s->ledger};
@@ -509,4 +544,5 @@ void server_finish(struct server *s)
     ledger_finish(&s->ledger);
     modules_finish(&s->modules);
     buffers_finish(&s->buffers);
+    arenas_finish(&s->arenas);
 }

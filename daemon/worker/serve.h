@@ -23,6 +23,7 @@ struct server {
     struct device device;
     struct staging staging;
     struct buffers buffers;
+    struct arenas arenas;
     struct modules modules;
     struct ledger ledger;
     struct executor executor;

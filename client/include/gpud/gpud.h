@@ -255,6 +255,7 @@ typedef struct gpud_limits_desc {
     bool connected;
     char build[GPUD_NAME];
     char tenant[GPUD_NAME];
+    uint64_t max_arena; /* bytes of memory shared with the daemon; 0: none can be */
 } gpud_limits_desc;
 GPUD_API int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits);
 
@@ -350,6 +351,37 @@ GPUD_API int gpud_write(gpud_client *client, gpud_buffer buffer, int dtype, uint
 GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
                        uint64_t count, void *data, const gpud_transfer *options);
 
+/* ---- host memory shared with the daemon ------------------------------------------------------ */
+
+/*
+ * Arrays of 64 KiB and more pass through memory that library and daemon share, if they are on one
+ * host: one copy on the client's side instead of the way through the socket. Memory that is
+ * allocated here is that memory: jobs name it by itself (gpud_host…, gpud_write, gpud_read see by
+ * the address that it is shared) and nothing is copied but to and from the device.
+ *
+ * It is the caller's until it submits a job that names it; then until that job has ended: what is
+ * read must stay as it is, what is written is the job's. Jobs of one client that name overlapping
+ * parts run in the order in which they were submitted if one of them writes. A job that failed may
+ * have written any part of what it was to write. The memory is shared with children of fork(), too.
+ * It outlives workers and restarts of the daemon and goes with the client.
+ */
+
+/* `bytes` of memory, aligned to 256, of undefined content. Its pages are taken at once and belong
+ * to the calling process's account. Where no memory can be shared (tcp, a daemon in another
+ * container) it is plain memory, and jobs that name it carry its bytes, up to
+ * gpud_limits.max_inline an array. Blocks when more memory is asked of the daemon. LIMIT
+ * (gpud_limits.max_arena), NOMEM. */
+GPUD_API int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memory);
+/* Maps a memfd of one's own, whole, to share it the same way. It must be writable and sealed
+ * against shrinking (F_SEAL_SHRINK); huge pages are refused. The descriptor stays the caller's and
+ * may be closed. The same memory imported twice counts as two. Blocks. ret_bytes may be NULL.
+ * INVALID (not sealed, no memfd), UNSUPPORTED (huge pages, tcp), LIMIT. */
+GPUD_API int gpud_host_import(gpud_client *client, int memfd, void **ret_memory, size_t *ret_bytes);
+/* Gives back what one of the two returned; waits until the jobs that name it have ended. NULL is
+ * allowed. Programs must not be submitted with it afterwards. INVALID: it was not handed out, or is
+ * free already. */
+GPUD_API int gpud_host_free(gpud_client *client, void *memory);
+
 /* ---- arguments ----------------------------------------------------------------------------- */
 
 /* Made by the functions below; the members are for them and for bindings of other languages. */
@@ -379,7 +411,8 @@ GPUD_API gpud_arg gpud_arg_with(gpud_arg arg, int access);
 
 /* n elements of host memory that travel with the job. `gpud_host` takes the access from the
  * kernel. What is read is copied before the call returns; what a job writes is stored there
- * when it completes, so that memory must live until then or until gpud_job_free. */
+ * when it completes, so that memory must live until then or until gpud_job_free. Memory of
+ * gpud_host_alloc and gpud_host_import is not copied: see there. */
 GPUD_API gpud_arg gpud_host(void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_in(const void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_out(void *data, uint64_t n, int dtype);
@@ -496,7 +529,9 @@ typedef struct gpud_grid {
 enum gpud_param_kind {
     GPUD_PARAM_BUFFER = 1, /* bound to a buffer or slice */
     GPUD_PARAM_SCALAR = 2, /* bound to a scalar */
-    GPUD_PARAM_DATA = 3    /* bound to host memory, source of a write */
+    /* bound to host memory, source of a write; if that is memory of gpud_host_alloc and bound with
+     * gpud_host_out or gpud_host_inout, kernels and gpud_program_read_to may write there */
+    GPUD_PARAM_DATA = 3
 };
 
 /* Starts a program: steps that run in order as one job. Errors while building stick to it and are
@@ -517,6 +552,9 @@ GPUD_API int gpud_program_copy(gpud_program *program, gpud_arg to, gpud_arg from
 GPUD_API int gpud_program_fill(gpud_program *program, gpud_arg to, gpud_arg scalar);
 /* What is read is kept by the job: gpud_job_output(job, step, 0, …). */
 GPUD_API int gpud_program_read(gpud_program *program, gpud_arg from);
+/* What is read is stored in `to` instead: a parameter of kind GPUD_PARAM_DATA, or memory of
+ * gpud_host_alloc itself (gpud_host_out). ARG_TYPE. */
+GPUD_API int gpud_program_read_to(gpud_program *program, gpud_arg to, gpud_arg from);
 /* Sends it to the daemon, which checks it; from then on it is immutable and may be used by many
  * threads. One without steps goes to the worker and back: what a trip costs. Blocks. The first
  * error of the building, or what the daemon found wrong. */
@@ -567,7 +605,9 @@ GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gp
 GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                          uint32_t count, const gpud_grid *grid, const gpud_submit_options *options,
                          gpud_job **ret_job);
-/* One kernel, blocking, with host arrays of any size. grid may be NULL. */
+/* One kernel, blocking, with host arrays of any size. grid may be NULL. Memory of gpud_host_alloc
+ * is used where it lies; other arrays of 64 KiB and more are copied into and out of shared memory.
+ */
 GPUD_API int gpud_call(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                        uint32_t count, const gpud_grid *grid);
 /* One copy or fill between buffers or slices; blocking. */

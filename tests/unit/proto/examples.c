@@ -52,7 +52,8 @@ static void welcome(struct capbuf *out)
                             .tenant = bytes_str("uid-1000"),
                             .may_load = 1,
                             .session = 7,
-                            .shm = bytes_str("/run/gpud/shm.sock")};
+                            .shm = bytes_str("/run/gpud/shm.sock"),
+                            .max_arena = 2147483648};
     put(&schema_msg_welcome, &m, out);
 }
 
@@ -220,6 +221,46 @@ static void elsewhere(struct capbuf *out)
     put(&schema_msg_elsewhere, &m, out);
 }
 
+static void arena_create(struct capbuf *out)
+{
+    struct msg_arena_create m = {.seq = 4, .ack = 3, .bytes = 1048576};
+    put(&schema_msg_arena_create, &m, out);
+}
+
+static void arena(struct capbuf *out)
+{
+    struct msg_arena m = {
+        .arena = 0x100000002, .bytes = 1048576, .nonce = bytes_of(nonce, sizeof nonce)};
+    put(&schema_msg_arena, &m, out);
+}
+
+static void submit_arena(struct capbuf *out)
+{
+    struct capbuf args;
+    struct capbuf steps;
+    capbuf_init(&args, 4096);
+    capbuf_init(&steps, 4096);
+    struct proto_arg a = {.tag = ARG_SCALAR, .dtype = DTYPE_F32, .bits = 0x40000000};
+    struct proto_arg x = {.tag = ARG_ARENA,
+                          .access = ACCESS_IN,
+                          .handle = 0x100000002,
+                          .dtype = DTYPE_F32,
+                          .ndim = 1,
+                          .d0 = 1000};
+    struct proto_arg y = x;
+    y.access = ACCESS_INOUT;
+    y.first = 4096;
+    add(&schema_arg, &a, &args);
+    add(&schema_arg, &x, &args);
+    add(&schema_arg, &y, &args);
+    struct proto_step step = {.op = OP_LAUNCH, .kernel = 5, .args = proto_list_of(&args, 3)};
+    add(&schema_step, &step, &steps);
+    struct msg_submit m = {.seq = 5, .ack = 4, .steps = proto_list_of(&steps, 1)};
+    put(&schema_msg_submit, &m, out);
+    capbuf_finish(&args);
+    capbuf_finish(&steps);
+}
+
 static void claim(struct capbuf *out)
 {
     struct msg_claim m = {.nonce = bytes_of(nonce, sizeof nonce)};
@@ -255,6 +296,9 @@ static const struct {
     {"wait", wait},
     {"events", events},
     {"bye", bye},
+    {"arena_create", arena_create},
+    {"arena", arena},
+    {"submit_arena", submit_arena},
     {"claim", claim},
     {"granted", granted},
     {"ring_open", ring_open},

@@ -279,9 +279,9 @@ START_TEST(limits_are_named)
     head[2] = 32;
     uint8_t *tag = memmem(out.data, out.size, "\x93\x01\x00\x07", 4);
     ck_assert_ptr_nonnull(tag);
-    tag[1] = 8;
+    tag[1] = 9;
     expect_text(&schema_msg_submit, capbuf_view(&out),
-                "submit: steps[3].args[0].tag: 8, at most 7");
+                "submit: steps[3].args[0].tag: 9, at most 8");
     capbuf_finish(&out);
 
     /* the encoder holds to the same limits and leaves nothing behind */

@@ -1,0 +1,51 @@
+/*
+ * An arena: a memfd that a session shares with the workers that run its jobs. The front never maps
+ * it: it hands the descriptor on, and knows sizes and who uses which part. Nothing in it is
+ * believed.
+ *
+ * It belongs to its session; one that was freed stays until the last job that names it has ended.
+ * It outlives workers (the next one gets the descriptor again) and is nothing to another front: the
+ * client brings its descriptor to that one.
+ *
+ * Thread: the loop's.
+ */
+#ifndef FRONT_ARENA_H
+#define FRONT_ARENA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/idmap.h"
+#include "daemon/front/work.h"
+
+struct front;
+struct session;
+struct tenant;
+
+struct arena {
+    uint64_t handle;
+    uint64_t bytes;
+    struct front *front;   /* for its ticket */
+    struct session *owner; /* NULL: freed, only jobs use it */
+    struct tenant *tenant;
+    int fd;                   /* owned; -1: its owner has not brought it yet */
+    uint64_t told;            /* a bit for each device whose worker has it */
+    unsigned users;           /* unfinished jobs that name it */
+    struct work_arena *parts; /* what they use, by next_part */
+};
+
+/* Without descriptor. It is in no table and not charged. */
+struct arena *arena_create(uint64_t bytes);
+void arena_destroy(struct arena *a); /* NULL is accepted */
+/* A sealed memfd of its size; no page of it is taken. ERR_LIMIT without descriptors to spare. */
+int arena_make_memory(struct arena *a, struct err *e);
+/* May a client's descriptor be its memory? It must be a memfd of pages that are there or come as
+ * zeros (no huge ones, which may be missing), writable, sealed against shrinking, large enough. */
+int arena_check_memory(const struct arena *a, int fd, struct err *e);
+
+/* Finds one that the session may use in a job; typed errors otherwise. */
+int arena_find(const struct idmap *arenas, uint64_t handle, const struct session *s,
+               struct arena **ret_arena, struct err *e);
+
+#endif
