@@ -30,7 +30,8 @@ enum frame_ref_tag {
     U(id, UINT64_MAX)                                                                              \
     U(offset, UINT64_MAX)                                                                          \
     U(size, UINT64_MAX)                                                                            \
-    B(value, PROTO_TEXT_MAX)
+    B(value, PROTO_TEXT_MAX)                                                                       \
+    U(access, 3) /* of a launch's memory; 0: not known, so it may be written */
 
 /* One primitive step. `step` is the user's step it came from (an operation of several launches
  * gives several of these).

@@ -118,6 +118,13 @@ struct backend_launch {
     unsigned arg_count;
 };
 
+/* A copy to the device as one of several. */
+struct backend_write {
+    struct backend_ref dst;
+    const void *host;
+    uint64_t size;
+};
+
 struct backend_stream_ops {
     /* priority: 0 is the usual one, larger ones go first where the device can. */
     int (*create)(struct backend_device *d, int priority, struct backend_stream **ret_stream,
@@ -142,6 +149,11 @@ struct backend_stream_ops {
     int (*wait)(struct backend_stream *s, struct backend_marker *marker, struct err *e);
     /* Starts what was enqueued; called after each batch. */
     int (*flush)(struct backend_stream *s, struct err *e);
+    /* Optional (NULL: one `write` each): `count` ≥ 1 writes as one command, in any order among
+     * themselves; `host` as for `write`, the array is read during the call. On failure some of them
+     * may have been enqueued. */
+    int (*write_batch)(struct backend_stream *s, const struct backend_write *writes, unsigned count,
+                       struct err *e);
 };
 
 /* A whole operation with the arguments of its signature in order, then the sizes that it names as

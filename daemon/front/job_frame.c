@@ -14,7 +14,11 @@ static int add_step(const struct job *j, const struct work_step *s, struct capbu
     capbuf_reset(refs);
     for (unsigned i = 0; i < s->ref_count; i++) {
         const struct work_ref *r = &j->work.refs[s->first_ref + i];
-        struct proto_ref ref = {.tag = r->tag, .id = r->id, .offset = r->offset, .size = r->size};
+        struct proto_ref ref = {.tag = r->tag,
+                                .id = r->id,
+                                .offset = r->offset,
+                                .size = r->size,
+                                .access = (uint64_t)r->access};
         if (r->tag == REF_VALUE) {
             ref.value = bytes_of(r->large != NULL ? r->large : r->value, r->size);
         }
@@ -112,7 +116,7 @@ static size_t bound(const struct work *w)
         bytes += 120 + FRAME_PATTERN_MAX + sizeof w->steps[i].entry;
     }
     for (unsigned i = 0; i < w->ref_count; i++) {
-        bytes += 36 + (w->refs[i].tag == REF_VALUE ? w->refs[i].size : 0);
+        bytes += 37 + (w->refs[i].tag == REF_VALUE ? w->refs[i].size : 0);
     }
     return bytes;
 }

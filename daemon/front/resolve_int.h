@@ -63,8 +63,10 @@ bool operand_is_host(const struct operand *o);
 /* Notes that the step reads or writes an array; checks sealed, rights and undefined temporaries. */
 int operand_reads(struct resolver *r, const struct operand *o, struct err *e);
 int operand_writes(struct resolver *r, const struct operand *o, struct err *e);
-/* Adds the array as an argument of the step added last. */
+/* Adds the array as an argument of the step added last; access: ACCESS_NONE where the operation
+ * says what it does to it. */
 int operand_ref(struct resolver *r, const struct operand *o, struct err *e);
+int operand_ref_as(struct resolver *r, const struct operand *o, int access, struct err *e);
 
 int resolve_launch(struct resolver *r, const struct proto_step *step, struct err *e);
 

@@ -215,7 +215,7 @@ static int emit(struct resolver *r, struct module *m, const struct signature *si
     for (unsigned i = 0; rc == 0 && i < sig->arg_count; i++) {
         const struct sig_arg *a = &sig->arg[i];
         int dtype = a->dtype != DTYPE_NONE ? a->dtype : b->dtype;
-        rc = a->kind == SIG_ARRAY ? operand_ref(r, &args[i], e)
+        rc = a->kind == SIG_ARRAY ? operand_ref_as(r, &args[i], a->access, e)
                                   : add_value(r, &b->scalar[i], dtype_size(dtype), e);
     }
     for (unsigned i = 0; rc == 0 && i < sig->dim_count; i++) {
@@ -560,7 +560,7 @@ static int sizes_of(const struct proto_step *step, struct work_step *s, struct e
     return 0;
 }
 
-static int emit_reported(struct resolver *r, struct launch *l, struct err *e)
+static int emit_reported(struct resolver *r, struct launch *l, const int *access, struct err *e)
 {
     struct work_step *s = add_launch(r, l->kernel->module, l->kernel->entry, e);
     if (s == NULL) {
@@ -580,7 +580,7 @@ static int emit_reported(struct resolver *r, struct launch *l, struct err *e)
         } else if (o->kind == OPERAND_STRUCT) {
             rc = add_value(r, o->data.data, o->data.size, e);
         } else {
-            rc = operand_ref(r, o, e);
+            rc = operand_ref_as(r, o, access[i], e);
         }
     }
     return rc;
@@ -591,7 +591,7 @@ static int launch_reported(struct resolver *r, struct launch *l, struct err *e)
     int access[PROTO_ARGS_MAX] = {0};
     int rc = check_reported(r, l, access, e);
     if (rc == 0) {
-        rc = emit_reported(r, l, e);
+        rc = emit_reported(r, l, access, e);
     }
     for (unsigned i = 0; rc == 0 && i < l->arg_count; i++) {
         rc = stage_out(r, l, i, access[i], e);

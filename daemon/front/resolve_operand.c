@@ -345,6 +345,11 @@ int operand_writes(struct resolver *r, const struct operand *o, struct err *e)
 
 int operand_ref(struct resolver *r, const struct operand *o, struct err *e)
 {
+    return operand_ref_as(r, o, ACCESS_NONE, e);
+}
+
+int operand_ref_as(struct resolver *r, const struct operand *o, int access, struct err *e)
+{
     struct work_ref *ref = work_add_ref(r->work);
     if (ref == NULL) {
         return err_set(e, ERR_LIMIT, "too many arguments");
@@ -361,5 +366,6 @@ int operand_ref(struct resolver *r, const struct operand *o, struct err *e)
     }
     ref->offset = o->offset;
     ref->size = o->bytes;
+    ref->access = access;
     return 0;
 }

@@ -24,6 +24,7 @@ struct work_ref {
     uint64_t id;  /* REF_BUFFER, REF_ARENA: handle; REF_TEMP: index */
     uint64_t offset;
     uint64_t size;
+    int access;        /* of a launch's array; ACCESS_NONE: not known */
     uint8_t value[64]; /* REF_VALUE up to 64 bytes */
     uint8_t *large;    /* REF_VALUE above: owned */
 };

@@ -24,6 +24,7 @@ struct buffer {
     int sealed_fd;                  /* owned: its host copy, -1 if it is not sealed */
     unsigned uses;                  /* jobs and transfers that refer to it */
     bool freed;                     /* no longer in the table */
+    bool arriving;                  /* its content is being copied: jobs wait */
     bool broken;                    /* its content did not arrive */
     struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done */
     uint16_t meta_size;

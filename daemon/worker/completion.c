@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/seqpacket.h"
+#include "daemon/worker/graph.h"
 #include "daemon/worker/pump.h"
 
 #define LONG_NS (20 * NS_PER_MS) /* a job that runs longer is told of while it runs */
@@ -20,6 +21,7 @@ void completion_init(struct completion *c, struct executor *x,
 void completion_add(struct completion *c, struct job *j)
 {
     j->added_ns = clock_now_ns();
+    j->arrival = ++c->arrivals;
     DL_APPEND(c->first, j);
     c->count++;
 }
@@ -31,25 +33,93 @@ struct times {
     uint64_t ended_ns;
 };
 
+/* The times of a user's steps from `first` to `step`, on the host's clock. */
+struct span {
+    unsigned first, step;
+    const char *by; /* what served its operation */
+    uint64_t begin_ns, end_ns;
+};
+
+struct spans {
+    struct span at[2 * JOB_MARKERS];
+    unsigned count;
+};
+
+/* In the order of steps; parts of one step become one. */
+static void span_add(struct spans *all, struct span s)
+{
+    unsigned i = all->count;
+    while (i > 0 && all->at[i - 1].first > s.first) {
+        i--;
+    }
+    struct span *same = i > 0 ? &all->at[i - 1] : NULL;
+    if (same != NULL && same->first == s.first && same->step == s.step) {
+        same->begin_ns = s.begin_ns < same->begin_ns ? s.begin_ns : same->begin_ns;
+        same->end_ns = s.end_ns > same->end_ns ? s.end_ns : same->end_ns;
+        same->by = same->by[0] != '\0' ? same->by : s.by;
+    } else if (all->count < sizeof all->at / sizeof all->at[0]) {
+        memmove(&all->at[i + 1], &all->at[i], (all->count - i) * sizeof s);
+        all->at[i] = s;
+        all->count++;
+    }
+}
+
+static void spans_of(const struct backend *b, const struct job *j, struct spans *ret_spans)
+{
+    struct span s = {0};
+    unsigned at = 0;
+    ret_spans->count = 0;
+    for (unsigned i = 0; i < j->mark_count; i++) {
+        if (!j->mark[i].silent) {
+            s = (struct span){
+                .first = j->mark[i].first, .step = j->mark[i].step, .by = j->mark[i].by};
+            b->marker->times(j->mark[i].marker, &s.begin_ns, &s.end_ns);
+            span_add(ret_spans, s);
+        }
+    }
+    while (graph_copy_times(j->graph, &at, &s.step, &s.begin_ns, &s.end_ns)) {
+        s.first = s.step;
+        s.by = "";
+        span_add(ret_spans, s);
+    }
+}
+
+/* Steps that were enqueued together have the same times. */
+static uint64_t span_write(const struct span *s, uint64_t started_ns, uint64_t room,
+                           struct capbuf *out)
+{
+    uint64_t count = 0;
+    unsigned first = s->step - s->first < EXECUTOR_GATHER ? s->first : s->step;
+    for (unsigned step = first; step <= s->step && count < room; step++) {
+        struct proto_timing timing = {.step = step,
+                                      .begin_ns =
+                                          s->begin_ns > started_ns ? s->begin_ns - started_ns : 0,
+                                      .end_ns = s->end_ns > started_ns ? s->end_ns - started_ns : 0,
+                                      .by = bytes_str(s->by)};
+        count += proto_list_add(&schema_timing, &timing, out, NULL) == 0;
+    }
+    return count;
+}
+
 /* Writes the steps' times as records; without markers or where one failed there are none. */
 static struct proto_list timings(const struct backend *b, const struct job *j, struct capbuf *out,
                                  struct times *ret_times)
 {
     uint64_t count = 0;
     struct times t = {j->added_ns, j->added_ns}; /* of one that had nothing to do */
-    for (unsigned i = 0; i < j->mark_count; i++) {
-        uint64_t begin = 0;
-        uint64_t end = 0;
-        b->marker->times(j->mark[i].marker, &begin, &end);
-        if (i == 0) {
-            t = (struct times){begin, 0};
-        }
-        t.ended_ns = end > t.ended_ns ? end : t.ended_ns;
-        struct proto_timing timing = {.step = j->mark[i].step,
-                                      .begin_ns = begin > t.started_ns ? begin - t.started_ns : 0,
-                                      .end_ns = end > t.started_ns ? end - t.started_ns : 0,
-                                      .by = bytes_str(j->mark[i].by)};
-        count += proto_list_add(&schema_timing, &timing, out, NULL) == 0;
+    struct spans spans;
+    spans_of(b, j, &spans);
+    if (spans.count > 0) {
+        t = (struct times){0, 0};
+    }
+    for (unsigned i = 0; i < spans.count; i++) {
+        const struct span *s = &spans.at[i];
+        bool earlier = t.started_ns == 0 || s->begin_ns < t.started_ns;
+        t.started_ns = earlier && s->begin_ns != 0 ? s->begin_ns : t.started_ns;
+        t.ended_ns = s->end_ns > t.ended_ns ? s->end_ns : t.ended_ns;
+    }
+    for (unsigned i = 0; i < spans.count; i++) {
+        count += span_write(&spans.at[i], t.started_ns, PROTO_STEPS_MAX - count, out);
     }
     *ret_times = t;
     return proto_list_of(out, count);
@@ -107,11 +177,13 @@ static void finish(struct completion *c, struct job *j)
     DL_DELETE(c->first, j);
     c->count--;
     j->finished = true;
-    memory_passed(&c->x->scope.device->memory, &j->end);
-    if (j->e.code == 0 && j->mark_count > 0) {
-        job_temps_cleaned(j);
+    if (!device_is_lost(j->e.code)) { /* else commands may still run, until the process ends */
+        memory_passed(&c->x->scope.device->memory, &j->end);
+        if (j->e.code == 0 && j->mark_count > 0) {
+            job_temps_cleaned(j);
+        }
+        job_release(&c->x->scope, j);
     }
-    job_release(&c->x->scope, j);
     c->callbacks.done(c->data, j);
 }
 
@@ -154,6 +226,16 @@ static void name_predecessor(const struct completion *c, struct job *j)
     }
 }
 
+static void blame_mark(const struct job_mark *m, struct err *e)
+{
+    e->step = (int)m->first;
+    if (m->first == m->step) {
+        (void)err_wrap(e, "step %u", m->step);
+    } else {
+        (void)err_wrap(e, "one of steps %u to %u", m->first, m->step);
+    }
+}
+
 static void take_markers_error(const struct completion *c, struct job *j)
 {
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
@@ -161,8 +243,7 @@ static void take_markers_error(const struct completion *c, struct job *j)
         struct err e = ERR_INIT;
         if (ops->state(j->mark[i].marker, &e) == BACKEND_FAILED) {
             j->e = e;
-            j->e.step = (int)j->mark[i].step;
-            (void)err_wrap(&j->e, "step %u", j->mark[i].step);
+            blame_mark(&j->mark[i], &j->e);
             name_predecessor(c, j);
             return;
         }
@@ -191,10 +272,22 @@ static void settle(struct completion *c, struct job *j)
     finish(c, j);
 }
 
+/* The time limit is one of kernels: where copies have a mark of their own they do not count. */
+static const struct job_mark *first_launch(const struct job *j)
+{
+    for (unsigned i = 0; i < j->mark_count; i++) {
+        if (j->mark[i].launches) {
+            return &j->mark[i];
+        }
+    }
+    return j->enqueued && j->mark_count > 0 ? &j->mark[0] : NULL;
+}
+
 static void watch_running(struct completion *c, struct job *j, uint64_t now)
 {
-    enum backend_state state = c->x->scope.device->b->marker->state(j->mark[0].marker, NULL);
-    if (j->told_started || state == BACKEND_PENDING) {
+    const struct job_mark *mark = j->told_started ? NULL : first_launch(j);
+    if (mark == NULL ||
+        c->x->scope.device->b->marker->state(mark->marker, NULL) == BACKEND_PENDING) {
         return;
     }
     if (j->seen_running_ns == 0) {
@@ -210,19 +303,41 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
 static void arm(const struct completion *c, struct job *j, uint64_t now)
 {
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
-    if (ops->arm != NULL && !j->armed && now - j->added_ns > PUMP_SPIN_NS) {
+    if (ops->arm != NULL && j->enqueued && j->mark_count > 0 && !j->armed &&
+        now - j->added_ns > PUMP_SPIN_NS) {
         j->armed = true;
         (void)ops->arm(j->mark[j->mark_count - 1].marker, NULL);
     }
+}
+
+static bool over(const struct completion *c, const struct job *j)
+{
+    if (!j->enqueued || graph_busy(j->graph)) {
+        return false;
+    }
+    if (j->mark_count == 0) {
+        return true; /* copies only */
+    }
+    struct err e = ERR_INIT;
+    enum backend_state state =
+        c->x->scope.device->b->marker->state(j->mark[j->mark_count - 1].marker, &e);
+    return state == BACKEND_DONE || state == BACKEND_FAILED;
 }
 
 /* Is it over and reported? */
 static bool advance(struct completion *c, struct job *j, uint64_t now)
 {
     struct err e = ERR_INIT;
-    enum backend_state state =
-        c->x->scope.device->b->marker->state(j->mark[j->mark_count - 1].marker, &e);
-    if (state != BACKEND_DONE && state != BACKEND_FAILED) {
+    if (!j->enqueued && executor_resume(c->x, j, &e) != 0) {
+        j->e = e;
+        finish(c, j); /* the device is lost */
+        return true;
+    }
+    if (device_is_lost(j->e.code) && graph_busy(j->graph)) {
+        finish(c, j);
+        return true;
+    }
+    if (!over(c, j)) {
         watch_running(c, j, now);
         arm(c, j, now);
         return false;

@@ -21,6 +21,7 @@ struct completion {
     struct executor *x; /* not owned */
     struct job *first;  /* running, in the order of arrival */
     unsigned count;
+    uint64_t arrivals; /* jobs so far */
     struct completion_callbacks callbacks;
     void *data;
 };

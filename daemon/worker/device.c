@@ -14,6 +14,11 @@ bool device_is_lost(int code)
     return code == ERR_DEVICE_LOST || code == ERR_KERNEL_FAULT;
 }
 
+int device_is_urgent(const struct device *dev, unsigned stream)
+{
+    return stream + dev->urgent >= dev->stream_count;
+}
+
 int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
                 struct err *e)
 {
@@ -107,6 +112,9 @@ static int streams_open(struct device *dev, unsigned wanted, struct err *e)
     dev->urgent = 1;
     int rc = dev->b->stream->create(dev->d, 0, &dev->service, e);
     rc = rc == 0 ? dev->b->stream->create(dev->d, 0, &dev->scrub, e) : rc;
+    for (int i = 0; rc == 0 && i < 2; i++) {
+        rc = dev->b->stream->create(dev->d, 0, &dev->lane[i], e);
+    }
     while (rc == 0 && dev->stream_count < count + dev->urgent) {
         int priority = dev->stream_count < count ? 0 : 1;
         rc = dev->b->stream->create(dev->d, priority, &dev->stream[dev->stream_count], e);
@@ -121,15 +129,16 @@ static int open_parts(struct device *dev, const struct device_options *options, 
     dev->wakes = dev->b->device->wakes(dev->d);
     uint64_t limit = options->memory_limit != 0 ? options->memory_limit
                                                 : dev->info.memory - dev->info.memory / 16;
-    struct backend_stream *all[DEVICE_STREAMS_MAX + 1];
+    struct backend_stream *all[DEVICE_STREAMS_MAX + 2];
     int rc = streams_open(dev, options->streams, e);
     if (rc == 0) {
         memcpy(all, dev->stream, dev->stream_count * sizeof all[0]);
-        all[dev->stream_count] = dev->service;
+        all[dev->stream_count] = dev->lane[0];
+        all[dev->stream_count + 1] = dev->service;
         const struct memory_device on = {.b = dev->b,
                                          .d = dev->d,
                                          .stream = all,
-                                         .streams = dev->stream_count + 1,
+                                         .streams = dev->stream_count + 2,
                                          .scrub = dev->scrub};
         rc = memory_init(&dev->memory, &on, limit, dev->info.max_alloc, e);
     }
@@ -169,6 +178,11 @@ void device_close(struct device *dev)
     }
     if (dev->scrub != NULL) {
         dev->b->stream->destroy(dev->scrub);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (dev->lane[i] != NULL) {
+            dev->b->stream->destroy(dev->lane[i]);
+        }
     }
     dev->b->device->close(dev->d);
     dev->d = NULL;

@@ -12,7 +12,8 @@
 #include "daemon/backend/backend.h"
 #include "daemon/worker/memory.h"
 
-#define DEVICE_STREAMS_MAX (POOL_STREAMS - 1) /* for jobs; the pool knows that for service, too */
+/* for jobs; the pool knows those for service and for copies, too */
+#define DEVICE_STREAMS_MAX (POOL_STREAMS - 2)
 
 struct device_options {
     const char *backend;
@@ -35,6 +36,7 @@ struct device {
     unsigned urgent;                /* the last so many of them are of a higher priority */
     struct backend_stream *service; /* for zeroing, sealing and restoring buffers */
     struct backend_stream *scrub;   /* for zeroing new memory */
+    struct backend_stream *lane[2]; /* for large copies to the device and from it */
     bool wakes;
 };
 
@@ -45,6 +47,8 @@ void device_close(struct device *dev); /* idle; closing one that is not open is 
 /* Enqueues a marker at the end of a stream and starts what was enqueued. */
 int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
                 struct err *e);
+/* Is the stream one for what is urgent? As a priority: 1 or 0. */
+int device_is_urgent(const struct device *dev, unsigned stream);
 /* Is nothing more to be expected of this process after such an error? */
 bool device_is_lost(int code);
 

@@ -1,16 +1,48 @@
 #include "daemon/worker/executor.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "common/shape.h"
+#include "daemon/worker/graph.h"
 #include "daemon/worker/library.h"
 
 #define ARGS_MAX 64
 
 /* The steps' errors carry the index of the user's step. */
-static int step_failed(struct err *e, const struct proto_wstep *s, const char *what)
+int executor_step_failed(struct err *e, const struct proto_wstep *s, const char *what)
 {
     e->step = (int)s->step;
     return err_wrap(e, "step %" PRIu64 ": %s", s->step, what);
+}
+
+/* ---- what comes before ---------------------------------------------------------------------- */
+
+bool executor_ready(const struct executor *x, const struct job *j)
+{
+    for (unsigned i = 0; i < j->after_count; i++) {
+        const struct job *before = ledger_find(x->ledger, j->after[i]);
+        if (before != NULL && !before->finished && !before->enqueued) {
+            return false;
+        }
+    }
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        if (j->buffers[i]->arriving) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool executor_predecessors_over(const struct executor *x, const struct job *j)
+{
+    for (unsigned i = 0; i < j->after_count; i++) {
+        const struct job *before = ledger_find(x->ledger, j->after[i]);
+        if (before != NULL && !before->finished) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *e)
@@ -25,7 +57,7 @@ static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *
                                 e);
 }
 
-static int wait_all(struct executor *x, struct job *j, struct err *e)
+int executor_wait_all(struct executor *x, struct job *j, struct err *e)
 {
     struct device *dev = x->scope.device;
     for (unsigned i = 0; i < j->after_count; i++) {
@@ -43,6 +75,8 @@ static int wait_all(struct executor *x, struct job *j, struct err *e)
     }
     return 0;
 }
+
+/* ---- steps ---------------------------------------------------------------------------------- */
 
 static int launch(struct executor *x, struct job *j, const struct proto_wstep *s, struct err *e)
 {
@@ -70,11 +104,11 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
                                         .memory = job_ref(&x->scope, j, &ref),
                                         .size = (size_t)ref.size};
         }
-        writes = writes || ref.tag == REF_BUFFER; /* which of them it writes is not told here */
+        writes = writes || (ref.tag == REF_BUFFER && ref.access != ACCESS_IN);
     }
     int rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
     j->writes = j->writes || (rc == 0 && writes);
-    return rc == 0 ? 0 : step_failed(e, s, entry);
+    return rc == 0 ? 0 : executor_step_failed(e, s, entry);
 }
 
 static int move_enqueue(struct executor *x, struct job *j, const struct proto_wstep *s,
@@ -113,17 +147,11 @@ static int move(struct executor *x, struct job *j, const struct proto_wstep *s, 
     return rc;
 }
 
-/* What a job's steps come to, one after the other. */
-struct progress {
-    unsigned step;    /* the user's */
-    const char *by;   /* what served its operation */
-    uint64_t run;     /* steps that follow a library's call and run */
-    uint64_t skipped; /* and those behind them, which do not */
-};
+/* ---- what libraries run ---------------------------------------------------------------------- */
 
 /* An operation that a library runs, or the steps that follow do. */
 static int operation(struct executor *x, struct job *j, const struct proto_wstep *s,
-                     struct progress *p, struct err *e)
+                     struct executor_progress *p, struct err *e)
 {
     int rc = library_run(&x->scope, j, s, &p->by, e);
     if (rc == ERR_UNSUPPORTED) {
@@ -134,11 +162,11 @@ static int operation(struct executor *x, struct job *j, const struct proto_wstep
     }
     p->run = s->after;
     p->skipped = s->covers;
-    return rc == 0 ? 0 : step_failed(e, s, p->by);
+    return rc == 0 ? 0 : executor_step_failed(e, s, p->by);
 }
 
 /* Is it one that a library's call stands for, or that belongs to a call that was not made? */
-static bool left_out(struct progress *p)
+static bool left_out(struct executor_progress *p)
 {
     if (p->run > 0) {
         p->run--;
@@ -149,21 +177,8 @@ static bool left_out(struct progress *p)
     return out;
 }
 
-static int mark(struct executor *x, struct job *j, const struct progress *p, struct err *e)
-{
-    struct device *dev = x->scope.device;
-    struct job_mark *at = &j->mark[j->mark_count];
-    int rc = dev->b->stream->mark(dev->stream[j->stream], &at->marker, e);
-    if (rc == 0) {
-        at->step = p->step;
-        at->by = p->by;
-        j->mark_count++;
-    }
-    return rc;
-}
-
-static int enqueue_step(struct executor *x, struct job *j, const struct proto_wstep *s,
-                        struct progress *p, struct err *e)
+int executor_step(struct executor *x, struct job *j, const struct proto_wstep *s,
+                  struct executor_progress *p, struct err *e)
 {
     static const char *const NAME[] = {"", "write", "fill", "copy", "launch", "read"};
     if (s->op == FRAME_OP_LIBRARY) {
@@ -176,51 +191,220 @@ static int enqueue_step(struct executor *x, struct job *j, const struct proto_ws
         return launch(x, j, s, e);
     }
     int rc = move(x, j, s, e);
-    return rc == 0 ? 0 : step_failed(e, s, NAME[s->op]);
+    return rc == 0 ? 0 : executor_step_failed(e, s, NAME[s->op]);
 }
 
-static int enqueue_steps(struct executor *x, struct job *j, const struct msg_f_job *msg,
-                         struct progress *p, struct err *e)
-{
-    struct proto_iter it = proto_iter_of(msg->steps);
-    struct proto_wstep s;
-    bool first = true;
-    while (proto_list_next(&it, &schema_wstep, &s)) {
-        int rc = 0;
-        if (!first && s.step != p->step) {
-            if (j->mark_count < JOB_MARKERS - 1) {
-                rc = mark(x, j, p, e);
-            }
-            p->by = "";
-        }
-        first = false;
-        p->step = (unsigned)s.step;
-        rc = rc == 0 ? enqueue_step(x, j, &s, p, e) : rc;
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
-int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *msg, struct err *e)
+int executor_mark(struct executor *x, struct job *j, struct job_mark mark, struct err *e)
 {
     struct device *dev = x->scope.device;
-    struct progress p = {.by = ""};
-    int rc = wait_all(x, j, &j->e);
-    rc = rc == 0 ? job_temps_clear(&x->scope, j, &j->e) : rc;
-    rc = rc == 0 ? enqueue_steps(x, j, msg, &p, &j->e) : rc;
-    if (device_is_lost(rc)) {
-        *e = j->e;
-        return rc;
+    struct job_mark *at = &j->mark[j->mark_count];
+    int rc = dev->b->stream->mark(dev->stream[j->stream], &mark.marker, e);
+    if (rc == 0) {
+        *at = mark;
+        j->mark_count++;
     }
-    rc = mark(x, j, &p, e);
+    return rc;
+}
+
+int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct err *e)
+{
+    struct device *dev = x->scope.device;
+    int rc = executor_mark(x, j, mark, e);
     rc = rc == 0 ? dev->b->stream->flush(dev->stream[j->stream], e) : rc;
     if (rc != 0) {
         e->code = ERR_DEVICE_LOST;
         return err_wrap(e, "marking the end of job %" PRIu64, j->id);
     }
     memory_mark(&dev->memory, j->stream, j->mark[j->mark_count - 1].marker, &j->end);
-    job_temps_leave(&x->scope, j);
+    if (j->graph == NULL && !j->large) { /* large copies are not in the order of its stream */
+        job_temps_leave(&x->scope, j);
+    }
+    j->enqueued = true;
     return 0;
+}
+
+/* ---- small writes -------------------------------------------------------------------------- */
+
+/* Writes that follow each other, not enqueued yet. */
+struct gather {
+    struct proto_wstep step[EXECUTOR_GATHER];
+    struct backend_write write[EXECUTOR_GATHER];
+    unsigned count;
+};
+
+static bool gathers(const struct gather *g, const struct proto_wstep *s, struct proto_ref *ret_ref,
+                    struct proto_ref *ret_arena)
+{
+    struct proto_iter it = proto_iter_of(s->args);
+    bool small = s->op == OP_WRITE && g->count < EXECUTOR_GATHER &&
+                 proto_list_next(&it, &schema_ref, ret_ref) && ret_ref->size > 0 &&
+                 ret_ref->size <= EXECUTOR_SMALL_WRITE;
+    if (small && s->args.count > 1) {
+        (void)proto_list_next(&it, &schema_ref, ret_arena);
+    }
+    return small;
+}
+
+static void gather_add(struct executor *x, struct job *j, struct gather *g,
+                       const struct proto_wstep *s, const struct proto_ref *ref,
+                       const struct proto_ref *arena)
+{
+    g->step[g->count] = *s;
+    g->write[g->count++] = (struct backend_write){.dst = job_ref(&x->scope, j, ref),
+                                                  .host = job_host(&x->scope, j, s, arena),
+                                                  .size = ref->size};
+    j->writes = j->writes || ref->tag == REF_BUFFER;
+}
+
+/* Neighbours on both sides become one. The number that is left. */
+static unsigned merge(const struct backend_write *from, unsigned count, struct backend_write *to)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct backend_write *last = n > 0 ? &to[n - 1] : NULL;
+        if (last != NULL && last->dst.block == from[i].dst.block &&
+            last->dst.offset + last->size == from[i].dst.offset &&
+            (const uint8_t *)last->host + last->size == from[i].host) {
+            last->size += from[i].size;
+        } else {
+            to[n++] = from[i];
+        }
+    }
+    return n;
+}
+
+static int write_all(struct executor *x, struct job *j, const struct backend_write *w,
+                     unsigned count, struct err *e)
+{
+    const struct backend_stream_ops *ops = x->scope.device->b->stream;
+    struct backend_stream *stream = x->scope.device->stream[j->stream];
+    if (count > 1 && ops->write_batch != NULL) {
+        return ops->write_batch(stream, w, count, e);
+    }
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < count; i++) {
+        rc = ops->write(stream, w[i].dst, w[i].host, w[i].size, e);
+    }
+    return rc;
+}
+
+/* Together; if that fails one by one, to see which it is. */
+static int gather_flush(struct executor *x, struct job *j, struct gather *g, struct err *e)
+{
+    struct backend_write merged[EXECUTOR_GATHER];
+    struct err ignored = ERR_INIT;
+    unsigned count = merge(g->write, g->count, merged);
+    unsigned all = g->count;
+    g->count = 0;
+    int rc = all > 0 ? write_all(x, j, merged, count, all > 1 ? &ignored : e) : 0;
+    if (all == 1 && rc != 0) {
+        return executor_step_failed(e, &g->step[0], "write");
+    }
+    if (rc == 0 || device_is_lost(rc)) {
+        return rc == 0 ? 0 : (*e = ignored, rc);
+    }
+    for (unsigned i = 0; i < all; i++) {
+        rc = write_all(x, j, &g->write[i], 1, e);
+        if (rc != 0) {
+            return executor_step_failed(e, &g->step[i], "write");
+        }
+    }
+    return 0;
+}
+
+/* ---- a job in its stream -------------------------------------------------------------------- */
+
+/* What was enqueued since the last mark, of which user's steps. */
+struct open_mark {
+    struct job_mark mark;
+    bool any;
+    struct gather gather;
+    struct executor_progress progress;
+};
+
+void executor_note(struct job_mark *mark, bool any, const struct proto_wstep *s,
+                   struct executor_progress *p)
+{
+    if (!any) {
+        *mark = (struct job_mark){.first = (unsigned)s->step};
+        p->by = "";
+    }
+    mark->step = (unsigned)s->step;
+    mark->launches = mark->launches || s->op == OP_LAUNCH || s->op == FRAME_OP_LIBRARY;
+}
+
+static int close_mark(struct executor *x, struct job *j, struct open_mark *open, struct err *e)
+{
+    if (!open->any || j->mark_count >= JOB_MARKERS - 1) {
+        return 0;
+    }
+    open->any = false;
+    open->mark.by = open->progress.by;
+    return executor_mark(x, j, open->mark, e);
+}
+
+static int enqueue_one(struct executor *x, struct job *j, struct open_mark *open,
+                       const struct proto_wstep *s, struct err *e)
+{
+    struct gather *g = &open->gather;
+    struct proto_ref ref = {0};
+    struct proto_ref arena = {0};
+    bool small = gathers(g, s, &ref, &arena);
+    int rc = 0;
+    if (g->count > 0 && !small) {
+        rc = gather_flush(x, j, g, e);
+    }
+    if (rc == 0 && open->any && s->step != open->mark.step && g->count == 0) {
+        rc = close_mark(x, j, open, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    executor_note(&open->mark, open->any, s, &open->progress);
+    open->any = true;
+    if (small) {
+        gather_add(x, j, g, s, &ref, &arena);
+        return 0;
+    }
+    return executor_step(x, j, s, &open->progress, e);
+}
+
+static int enqueue_steps(struct executor *x, struct job *j, const struct msg_f_job *msg,
+                         struct open_mark *open, struct err *e)
+{
+    struct proto_iter it = proto_iter_of(msg->steps);
+    struct proto_wstep s;
+    int rc = 0;
+    while (rc == 0 && proto_list_next(&it, &schema_wstep, &s)) {
+        rc = enqueue_one(x, j, open, &s, e);
+    }
+    return rc == 0 ? gather_flush(x, j, &open->gather, e) : rc;
+}
+
+int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *msg,
+                     struct bytes frame, struct err *e)
+{
+    struct open_mark open;
+    open.any = false;
+    open.mark = (struct job_mark){.by = ""};
+    open.gather.count = 0;
+    open.progress = (struct executor_progress){.by = ""};
+    if (j->large || !executor_ready(x, j)) {
+        int made = graph_create(j, frame, &j->graph, &j->e);
+        return made == 0 ? executor_resume(x, j, e) : executor_end(x, j, open.mark, e);
+    }
+    int rc = executor_wait_all(x, j, &j->e);
+    rc = rc == 0 ? job_temps_clear(&x->scope, j, &j->e) : rc;
+    rc = rc == 0 ? enqueue_steps(x, j, msg, &open, &j->e) : rc;
+    if (device_is_lost(rc)) {
+        *e = j->e;
+        return rc;
+    }
+    open.mark.by = open.progress.by;
+    return executor_end(x, j, open.mark, e);
+}
+
+int executor_resume(struct executor *x, struct job *j, struct err *e)
+{
+    return graph_advance(j->graph, x, j, e);
 }

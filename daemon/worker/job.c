@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/worker/graph.h"
 #include "daemon/worker/library.h"
 
 /* ---- references ----------------------------------------------------------------------------- */
@@ -309,6 +310,7 @@ static int steps_check(const struct job_scope *scope, struct job *j, const struc
             e->step = (int)s.step;
             return err_wrap(e, "step %" PRIu64, s.step);
         }
+        j->large = j->large || job_step_large(&s);
     }
     return 0;
 }
@@ -341,7 +343,7 @@ static int after_read(struct job *j, const struct msg_f_job *msg, struct err *e)
     return 0;
 }
 
-static uint64_t mentions(const struct msg_f_job *msg)
+uint64_t job_mentions(const struct msg_f_job *msg)
 {
     struct proto_iter it = proto_iter_of(msg->steps);
     struct proto_wstep s;
@@ -354,8 +356,8 @@ static uint64_t mentions(const struct msg_f_job *msg)
 
 static bool room_make(struct job *j, const struct msg_f_job *msg)
 {
-    j->buffers = calloc(mentions(msg) + 1, sizeof(struct buffer *));
-    j->arenas = calloc(mentions(msg) + 1, sizeof(struct arena *));
+    j->buffers = calloc(job_mentions(msg) + 1, sizeof(struct buffer *));
+    j->arenas = calloc(job_mentions(msg) + 1, sizeof(struct arena *));
     j->modules = calloc(msg->steps.count + 1, sizeof(struct module *));
     j->temps = calloc(msg->temps.count + 1, sizeof *j->temps);
     j->pieces = calloc(msg->temps.count + 1, sizeof *j->pieces);
@@ -363,9 +365,19 @@ static bool room_make(struct job *j, const struct msg_f_job *msg)
            j->pieces != NULL;
 }
 
+bool job_step_large(const struct proto_wstep *s)
+{
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref ref;
+    return (s->op == OP_WRITE || s->op == OP_READ) && proto_list_next(&it, &schema_ref, &ref) &&
+           ref.size > JOB_LARGE_COPY;
+}
+
 static int piece_alloc(const struct job_scope *scope, struct job *j, uint64_t size, struct err *e)
 {
-    const struct memory_ask ask = {.size = size, .tenant = j->tenant, .stream = j->stream};
+    /* large copies are in the order of their own stream, and wait for no kernel there */
+    unsigned stream = j->large ? memory_copies(&scope->device->memory) : j->stream;
+    const struct memory_ask ask = {.size = size, .tenant = j->tenant, .stream = stream};
     struct memory_piece *piece = &j->pieces[j->piece_count];
     int rc = size == 0 ? 0 : memory_alloc(&scope->device->memory, &ask, piece, e);
     j->piece_count += rc == 0;
@@ -484,11 +496,13 @@ void job_release(const struct job_scope *scope, struct job *j)
     for (unsigned i = 0; i < j->module_count; i++) {
         module_unuse(scope->modules, j->modules[i]);
     }
+    graph_destroy(j->graph);
     free(j->buffers);
     free(j->arenas);
     free(j->modules);
     free(j->temps);
     free(j->pieces);
+    j->graph = NULL;
     j->buffers = NULL;
     j->arenas = NULL;
     j->modules = NULL;

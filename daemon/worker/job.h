@@ -20,17 +20,26 @@
 
 #define JOB_MARKERS 64u
 
-/* A point in the stream behind the commands of one of the user's steps. */
+/* A point in the stream behind the commands of one of the user's steps, or of several that were
+ * enqueued as one. */
 struct job_mark {
     struct backend_marker *marker;
-    unsigned step;  /* the user's */
-    const char *by; /* what served its operation, "" where there was no choice; static */
+    unsigned first, step; /* the user's: from, to */
+    const char *by;       /* what served its operation, "" where there was no choice; static */
+    bool launches;        /* a kernel is among the commands */
+    bool silent;          /* no commands: it orders only */
 };
+
+struct graph;
 
 struct job {
     uint64_t id;
-    uint64_t tenant; /* as the front names it */
+    uint64_t tenant;  /* as the front names it */
+    uint64_t arrival; /* counts the jobs of this worker */
     unsigned stream;
+    bool large;          /* some of its copies are: see graph.h */
+    bool enqueued;       /* all commands are, and the end is marked: others may wait for it */
+    struct graph *graph; /* owned: steps that are not, NULL: there were none to wait */
     bool finished;
     bool gone;               /* finished, and its staging memory is used by others */
     struct job *prev, *next; /* running ones, in the order of arrival */
@@ -52,7 +61,7 @@ struct job {
     struct memory_piece workspace; /* of libraries; of one at a time: they share a stream */
     uint64_t workspace_size;       /* 0: none is needed */
 
-    struct job_mark mark[JOB_MARKERS]; /* the last one is the end */
+    struct job_mark mark[JOB_MARKERS]; /* the last one is the end, once enqueued */
     unsigned mark_count;
     struct timeline_point end;
     bool writes;              /* something that changes a resident buffer was enqueued */
@@ -91,6 +100,12 @@ void job_temps_cleaned(struct job *j);
 void job_release(const struct job_scope *scope, struct job *j);
 void job_destroy(struct job *j); /* released; NULL is accepted */
 
+/* Copies of more bytes go through the queues of copies: what is smaller is there before a wait of
+ * streams for each other would have paid. */
+#define JOB_LARGE_COPY ((uint64_t)1 << 20)
+bool job_step_large(const struct proto_wstep *s);
+/* How often the steps mention something. */
+uint64_t job_mentions(const struct msg_f_job *msg);
 /* The piece of device memory that a REF names; checked before. block NULL where there is none. */
 struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
                            const struct proto_ref *ref);

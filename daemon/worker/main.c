@@ -136,11 +136,15 @@ static void staging_register(struct server *s, bool on)
 {
     const struct backend_memory_ops *ops = s->device.b->memory;
     static bool registered[2];
+    bool *known[2] = {&s->staging.input_known, &s->staging.output_known};
     struct memfd *side[2] = {&s->staging.input, &s->staging.output};
+    for (int i = 0; i < 2; i++) {
+        *known[i] = ops->register_host == NULL;
+    }
     for (int i = 0; i < 2 && ops->register_host != NULL; i++) {
         if (on) {
             struct err e = ERR_INIT;
-            registered[i] = side_register(s, side[i], &e) == 0;
+            *known[i] = registered[i] = side_register(s, side[i], &e) == 0;
             if (!registered[i]) {
                 log_warn("%s staging memory is not known to the device, so copies are slower: %s",
                          i == 0 ? "input" : "output", e.text);
@@ -177,6 +181,7 @@ static int close_all(struct server *s, uv_loop_t *loop)
     pump_finish(&s->pump);
     (void)uv_run(loop, UV_RUN_DEFAULT);
     beat_stop(&s->beat);
+    copies_finish(&s->copies);
     staging_register(s, false);
     device_close(&s->device);
     staging_finish(&s->staging);

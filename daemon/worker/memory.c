@@ -147,6 +147,11 @@ unsigned memory_service(const struct memory *m)
     return m->streams - 1;
 }
 
+unsigned memory_copies(const struct memory *m)
+{
+    return m->streams - 2;
+}
+
 void memory_mark(struct memory *m, unsigned stream, struct backend_marker *marker,
                  struct timeline_point *point)
 {
@@ -165,6 +170,7 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
 {
     struct memory *m = user;
     struct backend_marker *marker = timeline_marker(&m->timeline, on, seq);
+    m->waited = m->waited || marker != NULL;
     return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
 }
 
@@ -244,8 +250,10 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
     struct memory_piece piece = {.ref = {.block = NULL}};
     const struct pool_ask wanted = {
         .size = ask->size, .stream = ask->stream, .tenant = tenant_number(m, ask->tenant)};
+    m->waited = false;
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
     if (rc == 0) {
+        piece.waits = m->waited;
         piece.ref = (struct backend_ref){.block = piece.pool.range, .offset = piece.pool.offset};
         piece.dirty = piece.pool.foreign || wanted.tenant == TENANT_REST;
         *ret_piece = piece;

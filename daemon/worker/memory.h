@@ -2,7 +2,8 @@
  * Device memory of this worker: the pool over the back end's pages or blocks, with the device's
  * streams and the tenants whose bytes may lie in it. Thread: the loop's.
  *
- * Streams are numbered as the pool knows them: those for jobs from 0 on, then the service stream.
+ * Streams are numbered as the pool knows them: those for jobs from 0 on, then that of copies to the
+ * device, then the service stream.
  * Memory is freed at a point of a stream and used by later commands of it at once; those of others
  * wait for that point on the device, not here.
  *
@@ -41,6 +42,7 @@ struct memory {
     unsigned streams;
     struct backend_stream *scrub; /* not owned */
     bool hung;                    /* zeroing new memory did not end */
+    bool waited;                  /* the pool has let a stream wait */
     struct timeline timeline;
     struct memory_tenant *tenants; /* owned, uthash */
 };
@@ -49,6 +51,7 @@ struct memory_piece {
     struct backend_ref ref; /* block NULL: none */
     struct pool_piece pool;
     bool dirty;  /* may hold another tenant's bytes */
+    bool waits;  /* its stream waits until others are done with it: other streams must, too */
     bool shared; /* other processes can map it: it is none of the pool's */
 };
 
@@ -64,8 +67,8 @@ struct msg_w_pool;
 struct memory_device {
     const struct backend *b;
     struct backend_device *d;
-    struct backend_stream *const *stream; /* of jobs, then that for service */
-    unsigned streams;                     /* 2 … POOL_STREAMS */
+    struct backend_stream *const *stream; /* of jobs, then those for copies and for service */
+    unsigned streams;                     /* 3 … POOL_STREAMS */
     struct backend_stream *scrub;         /* for new memory alone */
 };
 
@@ -73,6 +76,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                 uint64_t max_alloc, struct err *e);
 void memory_finish(struct memory *m); /* idle, all pieces are free; may be called before init */
 unsigned memory_service(const struct memory *m); /* the number of the service stream */
+unsigned memory_copies(const struct memory *m);  /* and of that for copies to the device */
 
 /* ERR_DEVICE_MEMORY with what was wanted and what is free. */
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,

@@ -67,11 +67,29 @@ static void on_transfer_done(void *data, struct buffer *b, const struct err *why
     }
 }
 
+static bool buffer_used(void *data, const struct buffer *b, uint64_t behind)
+{
+    const struct server *s = data;
+    for (const struct job *j = s->completion.first; j != NULL && j->arrival <= behind;
+         j = j->next) {
+        for (unsigned i = 0; i < j->buffer_count; i++) {
+            if (j->buffers[i] == b) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool ask_device(void *data)
 {
     struct server *s = data;
-    transfers_poll(&s->transfers);
-    completion_poll(&s->completion, clock_now_ns());
+    do { /* what ends lets other things begin */
+        transfers_poll(&s->transfers);
+        copies_poll(&s->copies);
+        completion_poll(&s->completion, clock_now_ns());
+        transfers_poll(&s->transfers);
+    } while (s->copies.fresh);
     struct err e = ERR_INIT;
     if (memory_hung(&s->device.memory, &e) != 0) {
         end_lost(s, e.text);
@@ -98,11 +116,13 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
     if (rc != 0) {
         return rc;
     }
-    if ((msg.zero == 0 && !b->piece.dirty) || msg.size == 0) {
+    bool clean = msg.zero == 0 && !b->piece.dirty && !b->piece.waits;
+    if (clean || msg.size == 0) {
         struct err ok = ERR_INIT;
         return answer_buffer(&s->channel, msg.id, &ok, e);
     }
-    rc = transfer_start(&s->transfers, TRANSFER_ZERO, b, NULL, e);
+    bool zero = msg.zero != 0 || b->piece.dirty;
+    rc = transfer_start(&s->transfers, zero ? TRANSFER_ZERO : TRANSFER_SETTLE, b, NULL, 0, e);
     if (rc != 0) {
         buffer_free(&s->buffers, b);
     }
@@ -166,22 +186,6 @@ static int on_buffer_meta(struct server *s, struct bytes frame, struct frame_fds
     return 0;
 }
 
-/* The copy is of what the jobs that were given before leave in the buffer. */
-static int wait_for_users(struct server *s, const struct buffer *b, struct err *e)
-{
-    for (const struct job *j = s->completion.first; j != NULL; j = j->next) {
-        bool uses = false;
-        for (unsigned i = 0; i < j->buffer_count && !uses; i++) {
-            uses = j->buffers[i] == b;
-        }
-        int rc = uses ? transfers_wait(&s->transfers, j->mark[j->mark_count - 1].marker, e) : 0;
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
 static int host_take(struct frame_fds *fds, uint64_t size, bool writable, struct memfd *ret_m,
                      struct err *e)
 {
@@ -213,8 +217,9 @@ static int on_buffer_seal(struct server *s, struct bytes frame, struct frame_fds
         transfers_supersede(&s->transfers, b);
         buffer_unseal(b);
     }
-    rc = rc == 0 ? wait_for_users(s, b, e) : rc;
-    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, e) : rc;
+    /* the copy is of what the jobs that were given before leave in the buffer */
+    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, s->completion.arrivals, e)
+                 : rc;
     memfd_finish(&host);
     return rc;
 }
@@ -233,7 +238,7 @@ static int on_buffer_restore(struct server *s, struct bytes frame, struct frame_
                                    .meta = msg.meta,
                                    .exported = msg.exported != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
-    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, e) : rc;
+    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, 0, e) : rc;
     if (rc != 0 && b != NULL) {
         buffer_free(&s->buffers, b);
     }
@@ -339,7 +344,7 @@ static int on_job(struct server *s, struct bytes frame, struct frame_fds *fds, s
     if (msg.steps.count == 0 && completion_at_once(&s->completion, j)) {
         return 0;
     }
-    rc = executor_enqueue(&s->executor, j, &msg, e);
+    rc = executor_enqueue(&s->executor, j, &msg, frame, e);
     if (rc != 0) {
         j->e = *e;
         completion_fail(&s->completion, j); /* does not return: the device is lost */
@@ -496,6 +501,9 @@ static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
             if (FRAMES[i].serve(s, frame, fds, &e) != 0) {
                 answer_error(s, FRAMES[i].answer, frame, &e);
             }
+            if (s->copies.count > 0 || s->transfers.first != NULL) {
+                (void)ask_device(s); /* something may begin at once */
+            }
             if (!server_idle(s)) {
                 pump_kick(&s->pump);
             }
@@ -527,12 +535,14 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                                               .arenas = &s->arenas,
                                               .modules = &s->modules,
                                               .staging = &s->staging},
-                                    .ledger = &s->ledger};
+                                    .ledger = &s->ledger,
+                                    .copies = &s->copies};
     completion_init(&s->completion, &s->executor,
                     (struct completion_callbacks){.done = on_job_done, .started = on_job_started},
                     s);
-    transfers_init(&s->transfers, dev, &s->buffers, on_transfer_done, s);
+    transfers_init(&s->transfers, dev, &s->copies, &s->buffers, on_transfer_done, buffer_used, s);
     pump_start(&s->pump, dev->wakes, ask_device, s);
+    copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
     int rc = channel_init(&s->channel, loop, channel_fd,
                           (struct channel_callbacks){.frame = on_frame, .closed = on_closed}, s, e);
     return rc == 0 ? answer_ready(&s->channel, dev, build, e) : rc;

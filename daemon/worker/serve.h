@@ -28,6 +28,7 @@ struct server {
     struct ledger ledger;
     struct executor executor;
     struct completion completion;
+    struct copies copies;
     struct transfers transfers;
     uv_loop_t *loop;
     const char *build;

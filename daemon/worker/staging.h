@@ -12,6 +12,8 @@
 struct staging {
     struct memfd input; /* mapped for reading, unless the device wants more */
     struct memfd output;
+    bool input_known; /* the device copies from and to it without help */
+    bool output_known;
 };
 
 /* Maps both descriptors and owns them from then on. */

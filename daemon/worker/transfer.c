@@ -4,95 +4,21 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-void transfers_init(struct transfers *t, struct device *device, struct buffers *buffers,
-                    transfer_done_fn done, void *data)
+#define PRIORITY (-1) /* behind what jobs copy */
+
+void transfers_init(struct transfers *t, struct device *device, struct copies *copies,
+                    struct buffers *buffers, transfer_done_fn done, transfer_used_fn used,
+                    void *data)
 {
-    *t = (struct transfers){.device = device, .buffers = buffers, .done = done, .data = data};
+    *t = (struct transfers){.device = device,
+                            .copies = copies,
+                            .buffers = buffers,
+                            .done = done,
+                            .used = used,
+                            .data = data};
 }
 
-/* All of the piece, so that the pattern fits. */
-static int zero(struct device *dev, const struct buffer *b, struct err *e)
-{
-    static const uint8_t ZEROS[16];
-    return dev->b->stream->fill(dev->service, b->piece.ref, ZEROS, sizeof ZEROS, b->piece.pool.size,
-                                e);
-}
-
-static int restore(struct device *dev, const struct buffer *b, const struct memfd *host,
-                   struct err *e)
-{
-    int rc = memory_clear(&dev->memory, &b->piece, memory_service(&dev->memory), e);
-    return rc == 0 ? dev->b->stream->write(dev->service, b->piece.ref, host->data, b->size, e) : rc;
-}
-
-static int enqueue(struct device *dev, enum transfer_kind kind, const struct buffer *b,
-                   const struct memfd *host, struct err *e)
-{
-    switch (kind) {
-    case TRANSFER_ZERO:
-        return zero(dev, b, e);
-    case TRANSFER_SEAL:
-        return dev->b->stream->read(dev->service, host->data, b->piece.ref, b->size, e);
-    default:
-        return restore(dev, b, host, e);
-    }
-}
-
-/* What was enqueued and has no marker is never known to be over: its memory stays where it is until
- * the process ends. */
-static int unmarked(struct buffer *b, struct memfd *host, struct err *e)
-{
-    buffer_use(b);
-    if (host != NULL) {
-        *host = MEMFD_NONE;
-    }
-    e->code = ERR_DEVICE_LOST;
-    return err_wrap(e, "marking the end of a copy of buffer %" PRIu64, b->id);
-}
-
-int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
-                   struct memfd *host, struct err *e)
-{
-    struct transfer *x = calloc(1, sizeof *x);
-    if (x == NULL) {
-        return err_set(e, ERR_NOMEM, "transfer");
-    }
-    int rc = enqueue(t->device, kind, b, host, e);
-    if (rc != 0) {
-        free(x);
-        return rc;
-    }
-    if (device_mark(t->device, t->device->service, &x->marker, e) != 0) {
-        free(x);
-        return unmarked(b, host, e);
-    }
-    x->kind = kind;
-    x->buffer = b;
-    x->host = MEMFD_NONE;
-    if (host != NULL) {
-        x->host = *host;
-        *host = MEMFD_NONE;
-    }
-    memory_mark(&t->device->memory, memory_service(&t->device->memory), x->marker, &x->point);
-    buffer_use(b);
-    if (kind != TRANSFER_SEAL) {
-        b->filling = x->marker;
-    }
-    DL_APPEND(t->first, x);
-    return 0;
-}
-
-int transfers_wait(struct transfers *t, struct backend_marker *marker, struct err *e)
-{
-    return t->device->b->stream->wait(t->device->service, marker, e);
-}
-
-void transfers_supersede(struct transfers *t, const struct buffer *b)
-{
-    for (struct transfer *x = t->first; x != NULL; x = x->next) {
-        x->superseded = x->superseded || (x->kind == TRANSFER_SEAL && x->buffer == b);
-    }
-}
+/* ---- the end ------------------------------------------------------------------------------- */
 
 /* The host copy is kept by its descriptor alone. */
 static void keep_host(struct transfer *x)
@@ -101,20 +27,35 @@ static void keep_host(struct transfer *x)
     x->host.fd = -1;
 }
 
+/* What the service stream does for it is over. */
+static void marker_passed(struct transfer *x)
+{
+    if (x->marker != NULL) {
+        memory_passed(&x->t->device->memory, &x->point);
+        x->t->device->b->marker->release(x->marker);
+        x->marker = NULL;
+        x->buffer->filling = NULL;
+    }
+}
+
 static void finish(struct transfers *t, struct transfer *x, const struct err *e)
 {
     struct buffer *b = x->buffer;
-    DL_DELETE(t->first, x);
-    memory_passed(&t->device->memory, &x->point);
-    t->device->b->marker->release(x->marker);
-    if (x->kind != TRANSFER_SEAL) {
-        b->filling = NULL;
-        b->broken = e->code != 0;
-        if (!b->broken) {
-            memory_cleaned(&b->piece);
-        }
+    if (device_is_lost(e->code)) {
+        t->done(t->data, b,
+                e); /* ends the process: until then nothing is where no command writes */
+        return;
     }
-    if (x->kind != TRANSFER_ZERO && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
+    DL_DELETE(t->first, x);
+    if (x->kind != TRANSFER_SEAL) {
+        b->arriving = false;
+        b->broken = e->code != 0;
+    }
+    if ((x->kind == TRANSFER_ZERO || x->kind == TRANSFER_RESTORE) && e->code == 0) {
+        memory_cleaned(&b->piece);
+    }
+    bool has_host = x->kind == TRANSFER_SEAL || x->kind == TRANSFER_RESTORE;
+    if (has_host && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
         keep_host(x);
     }
     bool quiet = x->superseded && e->code == 0;
@@ -126,16 +67,152 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     buffer_unuse(t->buffers, b);
 }
 
+static void on_copied(struct copy *copy, const struct err *e)
+{
+    struct transfer *x = copy->data;
+    finish(x->t, x, e);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------- */
+
+/* All of the piece, so that the pattern fits. */
+static int zero(struct device *dev, const struct buffer *b, struct err *e)
+{
+    static const uint8_t ZEROS[16];
+    return dev->b->stream->fill(dev->service, b->piece.ref, ZEROS, sizeof ZEROS, b->piece.pool.size,
+                                e);
+}
+
+/* What the service stream has to do first. What was enqueued and has no marker is never known to be
+ * over: its memory stays where it is until the process ends. */
+static int serve(struct transfer *x, struct err *e)
+{
+    struct device *dev = x->t->device;
+    struct buffer *b = x->buffer;
+    int rc = 0;
+    if (x->kind == TRANSFER_ZERO) {
+        rc = zero(dev, b, e);
+    } else if (x->kind == TRANSFER_RESTORE) {
+        rc = memory_clear(&dev->memory, &b->piece, memory_service(&dev->memory), e);
+    }
+    bool any = x->kind == TRANSFER_ZERO || b->piece.dirty || b->piece.waits;
+    if (rc != 0 || x->kind == TRANSFER_SEAL || !any) {
+        return rc;
+    }
+    if (device_mark(dev, dev->service, &x->marker, e) != 0) {
+        buffer_use(b);
+        e->code = ERR_DEVICE_LOST;
+        return err_wrap(e, "marking the end of a copy of buffer %" PRIu64, b->id);
+    }
+    memory_mark(&dev->memory, memory_service(&dev->memory), x->marker, &x->point);
+    b->filling = x->marker;
+    return 0;
+}
+
+static void copy_start(struct transfer *x)
+{
+    bool seal = x->kind == TRANSFER_SEAL;
+    x->waits = false;
+    x->copy = (struct copy){.direction = seal ? COPY_FROM_DEVICE : COPY_TO_DEVICE,
+                            .ref = x->buffer->piece.ref,
+                            .host = x->host.data,
+                            .size = x->buffer->size,
+                            .priority = PRIORITY,
+                            .done = on_copied,
+                            .data = x};
+    copies_add(x->t->copies, &x->copy);
+}
+
+int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
+                   struct memfd *host, uint64_t behind, struct err *e)
+{
+    struct transfer *x = calloc(1, sizeof *x);
+    if (x == NULL) {
+        return err_set(e, ERR_NOMEM, "transfer");
+    }
+    *x = (struct transfer){.kind = kind, .buffer = b, .behind = behind, .host = MEMFD_NONE, .t = t};
+    int rc = serve(x, e);
+    if (rc != 0) {
+        free(x);
+        return rc;
+    }
+    if (host != NULL) {
+        x->host = *host;
+        *host = MEMFD_NONE;
+    }
+    buffer_use(b);
+    DL_APPEND(t->first, x);
+    b->arriving = b->arriving || kind == TRANSFER_RESTORE;
+    x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;
+    return 0;
+}
+
+void transfers_supersede(struct transfers *t, const struct buffer *b)
+{
+    for (struct transfer *x = t->first; x != NULL; x = x->next) {
+        x->superseded = x->superseded || (x->kind == TRANSFER_SEAL && x->buffer == b);
+    }
+}
+
+/* ---- on the way ---------------------------------------------------------------------------- */
+
+/* Has the service stream done its part? False, too, when that failed: then the transfer is no more.
+ */
+static bool served(struct transfers *t, struct transfer *x)
+{
+    struct err e = ERR_INIT;
+    enum backend_state state = BACKEND_DONE;
+    if (x->marker != NULL) {
+        state = t->device->b->marker->state(x->marker, &e);
+    }
+    if (state != BACKEND_DONE && state != BACKEND_FAILED) {
+        return false;
+    }
+    marker_passed(x);
+    if (state == BACKEND_FAILED) {
+        finish(t, x, &e);
+    }
+    return state == BACKEND_DONE;
+}
+
+/* What fills the buffer comes before what copies it. */
+static void seal_poll(struct transfers *t, struct transfer *x)
+{
+    const struct buffer *b = x->buffer;
+    struct err e = ERR_INIT;
+    if (b->filling != NULL || b->arriving || t->used(t->data, b, x->behind)) {
+        return;
+    }
+    if (b->broken) {
+        (void)err_set(&e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
+        finish(t, x, &e);
+        return;
+    }
+    copy_start(x);
+}
+
+static void poll_one(struct transfers *t, struct transfer *x)
+{
+    struct err ok = ERR_INIT;
+    if (x->kind == TRANSFER_SEAL) {
+        if (x->waits) {
+            seal_poll(t, x);
+        }
+    } else if (x->kind == TRANSFER_RESTORE) {
+        if (x->waits && served(t, x)) {
+            copy_start(x);
+        }
+    } else if (served(t, x)) {
+        finish(t, x, &ok);
+    }
+}
+
 void transfers_poll(struct transfers *t)
 {
     struct transfer *x;
     struct transfer *next;
     DL_FOREACH_SAFE(t->first, x, next)
     {
-        struct err e = ERR_INIT;
-        enum backend_state state = t->device->b->marker->state(x->marker, &e);
-        if (state == BACKEND_DONE || state == BACKEND_FAILED) {
-            finish(t, x, &e);
-        }
+        poll_one(t, x);
     }
 }

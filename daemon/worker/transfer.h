@@ -1,46 +1,62 @@
 /*
- * What moves whole buffers outside jobs: zeroing a new one, copying one to its host copy (seal),
- * and from it (restore). All on a stream of their own. Thread: the loop's. Never blocks.
+ * What moves whole buffers outside jobs: zeroing a new one on a stream for that, copying one to its
+ * host copy (seal) and from it (restore) by the queues of copies, behind what jobs copy. Thread:
+ * the loop's. Never blocks.
  */
 #ifndef WORKER_TRANSFER_H
 #define WORKER_TRANSFER_H
 
 #include "common/memfd.h"
 #include "daemon/worker/buffers.h"
+#include "daemon/worker/copies.h"
 #include "daemon/worker/device.h"
 
-enum transfer_kind { TRANSFER_ZERO, TRANSFER_SEAL, TRANSFER_RESTORE };
+enum transfer_kind {
+    TRANSFER_ZERO,
+    TRANSFER_SETTLE, /* nothing, but in the order of the service stream */
+    TRANSFER_SEAL,
+    TRANSFER_RESTORE
+};
 
 struct transfer {
     enum transfer_kind kind;
     struct buffer *buffer; /* in use until done */
     bool superseded;       /* a seal that was asked for again: nobody waits for this one */
+    bool waits;            /* its copy has not begun */
+    uint64_t behind;       /* a seal: the jobs up to this one that use the buffer come before it */
     struct memfd host;     /* seal, restore */
-    struct backend_marker *marker;
+    struct copy copy;      /* seal, restore */
+    struct backend_marker *marker; /* of what the service stream does for it; NULL: nothing */
     struct timeline_point point;
+    struct transfers *t;
     struct transfer *prev, *next;
 };
 
 /* e->code 0: all is well. The buffer may be freed in the callback. */
 typedef void (*transfer_done_fn)(void *data, struct buffer *b, const struct err *e);
 
+/* Are there jobs that use the buffer, and arrived up to `behind`, which have not ended? */
+typedef bool (*transfer_used_fn)(void *data, const struct buffer *b, uint64_t behind);
+
 struct transfers {
     struct transfer *first;
     struct device *device;   /* not owned */
+    struct copies *copies;   /* not owned */
     struct buffers *buffers; /* not owned */
     transfer_done_fn done;
+    transfer_used_fn used;
     void *data;
 };
 
-void transfers_init(struct transfers *t, struct device *device, struct buffers *buffers,
-                    transfer_done_fn done, void *data);
-/* Starts one; `host` is taken on success (MEMFD_NONE to zero). The buffer's size is > 0. */
+void transfers_init(struct transfers *t, struct device *device, struct copies *copies,
+                    struct buffers *buffers, transfer_done_fn done, transfer_used_fn used,
+                    void *data);
+/* Starts one; `host` is taken on success (NULL to zero or settle). The buffer's size is > 0. A seal
+ * begins when the jobs up to `behind` that use the buffer have ended. */
 int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
-                   struct memfd *host, struct err *e);
+                   struct memfd *host, uint64_t behind, struct err *e);
 /* What is being sealed is being sealed anew: only the transfer that follows is kept and told. */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
-/* Lets transfers that are started later come after the marker of a job. */
-int transfers_wait(struct transfers *t, struct backend_marker *marker, struct err *e);
 void transfers_poll(struct transfers *t);
 
 #endif

@@ -45,7 +45,36 @@ static void memory_free(struct backend_device *d, struct backend_block *b)
     free(b);
 }
 
+static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
+{
+    void **free_slot = NULL;
+    for (unsigned i = 0; i < SIM_HOST_MAX; i++) {
+        if (d->host[i] == data && data != NULL) {
+            return err_set(e, ERR_EXISTS, "%zu bytes of host memory are registered already", size);
+        }
+        free_slot = free_slot == NULL && d->host[i] == NULL ? &d->host[i] : free_slot;
+    }
+    if (data == NULL || size == 0 || free_slot == NULL) {
+        return err_set(e, ERR_LIMIT, "%zu bytes of host memory cannot be registered", size);
+    }
+    *free_slot = data;
+    return 0;
+}
+
+static void unregister_host(struct backend_device *d, void *data)
+{
+    for (unsigned i = 0; i < SIM_HOST_MAX; i++) {
+        if (d->host[i] == data) {
+            d->host[i] = NULL;
+            return;
+        }
+    }
+    abort(); /* it was never registered: the caller has lost count */
+}
+
 const struct backend_memory_ops sim_memory_ops = {
     .alloc = memory_alloc,
     .free = memory_free,
+    .register_host = register_host,
+    .unregister_host = unregister_host,
 };

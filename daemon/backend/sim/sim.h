@@ -20,6 +20,7 @@ struct signature;
 struct host_kernel;
 
 #define SIM_ARGS_MAX 32u
+#define SIM_HOST_MAX 4096u /* pieces of host memory that can be registered */
 
 struct sim_config {
     uint64_t devices;
@@ -49,6 +50,7 @@ struct backend_device {
     pthread_cond_t changed; /* a marker settled */
     int dead;               /* ERR_* after a fault: every later command fails with it */
     struct sim_engine compute, to_device, from_device;
+    void *host[SIM_HOST_MAX]; /* registered memory; it makes no difference to the model */
 };
 
 struct backend_block {

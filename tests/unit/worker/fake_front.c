@@ -306,6 +306,12 @@ struct proto_ref ref_temp(uint64_t index, uint64_t size)
     return (struct proto_ref){.tag = REF_TEMP, .id = index, .size = size};
 }
 
+struct proto_ref ref_as(struct proto_ref ref, int access)
+{
+    ref.access = (uint64_t)access;
+    return ref;
+}
+
 struct proto_ref ref_value(const void *value, size_t size)
 {
     return (struct proto_ref){.tag = REF_VALUE, .value = bytes_of(value, size)};

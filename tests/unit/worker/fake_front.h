@@ -12,7 +12,7 @@
 #include "proto/codec.h"
 #include "proto/compile.h"
 
-#define FAKE_STAGING (1u << 20)
+#define FAKE_STAGING (64u << 20)
 
 struct fake {
     pid_t pid; /* 0: reaped */
@@ -71,6 +71,8 @@ int fake_done(struct fake *f, uint64_t job, struct msg_w_done *ret_done);
 
 struct proto_ref ref_buffer(uint64_t id, uint64_t offset, uint64_t size);
 struct proto_ref ref_temp(uint64_t index, uint64_t size);
+/* As an argument of a launch that does no more to it. */
+struct proto_ref ref_as(struct proto_ref ref, int access);
 struct proto_ref ref_value(const void *value, size_t size);
 
 /* ---- modules ---- */

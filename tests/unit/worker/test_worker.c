@@ -42,7 +42,7 @@ static void fill_inputs(struct fake *f)
         x[i] = (float)i;
         x[N + i] = 0.5f * (float)(N - i);
     }
-    memset(f->output.data, 0xa5, FAKE_STAGING);
+    memset(f->output.data, 0xa5, 1u << 20);
 }
 
 static void draft_axpy(struct job_draft *d, uint64_t module, float *a, uint64_t *n)

@@ -1,0 +1,459 @@
+/* Large copies of jobs: in chunks, beside kernels and other jobs. gpud-worker as a process. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/shape.h"
+#include "daemon/backend/backend.h"
+#include "tests/unit/worker/fake_front.h"
+
+#define BYTES ((uint64_t)5 << 20) /* two chunks and a half */
+#define COUNT (BYTES / 4)
+
+static const char *const BACKEND[] = {"sim", "opencl"};
+
+static bool start(struct fake *f, const char *backend, const char *options)
+{
+    const char *const args[] = {"--options", options, NULL};
+    if (backend_find(backend) == NULL) {
+        return false;
+    }
+    fake_start(f, backend, options[0] != '\0' ? args : NULL);
+    if (f->absent) {
+        fake_finish(f);
+    }
+    return !f->absent;
+}
+
+static void fill_input(struct fake *f, uint64_t floats)
+{
+    float *x = (float *)(void *)f->input.data;
+    for (uint64_t i = 0; i < floats; i++) {
+        x[i] = (float)(i % 1000);
+    }
+}
+
+/* y = y + x */
+static void draft_add(struct job_draft *d, uint64_t module, struct proto_ref x, struct proto_ref y)
+{
+    static const float one = 1.0f;
+    static uint64_t n;
+    n = y.size / 4;
+    const struct proto_ref args[] = {ref_value(&one, sizeof one), ref_as(x, ACCESS_IN),
+                                     ref_as(y, ACCESS_INOUT), ref_value(&n, sizeof n)};
+    draft_launch(d, module, "axpy_f32", n, args, 4);
+}
+
+static void check_sum(const struct fake *f, uint64_t stage, float factor)
+{
+    const float *y = (const float *)(const void *)(f->output.data + stage);
+    uint64_t i = 0;
+    while (i < COUNT && y[i] == factor * (float)(i % 1000)) {
+        i++;
+    }
+    ck_assert_msg(i == COUNT, "y[%llu] = %g", (unsigned long long)i, (double)y[i % COUNT]);
+}
+
+static void make_buffers(struct fake *f, unsigned count)
+{
+    for (unsigned i = 1; i <= count; i++) {
+        ck_assert_int_eq(fake_buffer(f, i, BYTES, false), 0);
+    }
+}
+
+static void must(int code, const struct msg_w_done *done)
+{
+    ck_assert_msg(code == 0, "step %lld: %.*s", (long long)done->step, (int)done->text.size,
+                  done->text.data);
+}
+
+/* Small and large steps in one job, over and over on the same memory: each sees what the ones
+ * before it left. */
+START_TEST(steps_see_each_other)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    if (!start(&f, BACKEND[_i], "")) {
+        return;
+    }
+    fill_input(&f, COUNT);
+    fake_builtin(&f, BACKEND[_i], "axpy", 7);
+    make_buffers(&f, 2);
+    struct proto_ref x = ref_buffer(1, 0, BYTES);
+    struct proto_ref y = ref_buffer(2, 0, BYTES);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, x, 0);
+    draft_move(&d, OP_WRITE, y, 0);
+    draft_add(&d, 7, x, y);            /* 2 */
+    draft_move(&d, OP_READ, y, 0);     /* of 2 */
+    draft_add(&d, 7, x, y);            /* 3, when 2 was read */
+    draft_move(&d, OP_READ, y, BYTES); /* of 3 */
+    draft_move(&d, OP_WRITE, x, 4);    /* shifted, when 3 was added */
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, 8), 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 8), 2 * BYTES);
+    draft_move(&d, OP_READ, ref_buffer(1, 8, BYTES - 8), 2 * BYTES + 8);
+    fill_input(&f, COUNT + 1);
+    draft_send(&d, &f);
+    must(fake_done(&f, 1, &done), &done);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_YES);
+    ck_assert_uint_eq(done.timings.count, 10);
+    check_sum(&f, 0, 2);
+    check_sum(&f, BYTES, 3);
+    ck_assert_int_eq(memcmp(f.output.data + 2 * BYTES, f.input.data, 8), 0);
+    ck_assert_int_eq(memcmp(f.output.data + 2 * BYTES + 8, f.input.data + 12, BYTES - 8), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* Jobs with large copies after each other on two streams, and small ones between: their order is
+ * that of `after`. */
+START_TEST(jobs_see_each_other)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    if (!start(&f, BACKEND[_i], "")) {
+        return;
+    }
+    fill_input(&f, COUNT);
+    fake_builtin(&f, BACKEND[_i], "axpy", 7);
+    make_buffers(&f, 2);
+    struct proto_ref x = ref_buffer(1, 0, BYTES);
+    struct proto_ref y = ref_buffer(2, 0, BYTES);
+    for (unsigned job = 1; job <= 8; job++) {
+        draft_init(&d, job, job % 2);
+        if (job > 1) {
+            draft_after(&d, job - 1);
+        }
+        if (job == 1) {
+            draft_move(&d, OP_WRITE, x, 0);
+            draft_move(&d, OP_WRITE, y, 0);
+        } else if (job % 2 == 0) {
+            draft_add(&d, 7, x, y);
+        } else { /* there and back by way of a temporary */
+            uint64_t temp = draft_temp(&d, BYTES);
+            draft_copy(&d, ref_temp(temp, BYTES), y);
+            draft_move(&d, OP_READ, ref_temp(temp, BYTES), (job - 3) / 2 * BYTES);
+        }
+        draft_send(&d, &f);
+    }
+    for (unsigned job = 1; job <= 8; job++) {
+        must(fake_done(&f, job, &done), &done);
+    }
+    check_sum(&f, 0, 2);
+    check_sum(&f, BYTES, 3);
+    check_sum(&f, 2 * BYTES, 4);
+    fake_stop(&f);
+}
+END_TEST
+
+struct times {
+    uint64_t begin[8], end[8];
+};
+
+static struct times times_of(const struct msg_w_done *done)
+{
+    struct times t = {{0}, {0}};
+    struct proto_iter it = proto_iter_of(done->timings);
+    struct proto_timing timing;
+    while (proto_list_next(&it, &schema_timing, &timing)) {
+        ck_assert_uint_lt(timing.step, 8);
+        t.begin[timing.step] = timing.begin_ns;
+        t.end[timing.step] = timing.end_ns;
+    }
+    return t;
+}
+
+static bool overlap(const struct times *t, unsigned a, unsigned b)
+{
+    return t->begin[a] < t->end[b] && t->begin[b] < t->end[a];
+}
+
+/* The device takes a quarter of a second for each copy and each kernel, by its model. In one job
+ * the second copy runs beside the first kernel, and the first result's way back beside the second
+ * one. */
+START_TEST(copies_and_kernels_of_one_job_overlap)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    ck_assert(start(&f, "sim", "bandwidth=20M,items=5242880,launch_ns=0,kernels=1"));
+    fill_input(&f, COUNT);
+    fake_builtin(&f, "sim", "axpy", 7);
+    make_buffers(&f, 2);
+    draft_init(&d, 1, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct proto_ref b = ref_buffer(i + 1, 0, BYTES);
+        draft_move(&d, OP_WRITE, b, 0);
+        draft_add(&d, 7, b, b);
+        draft_move(&d, OP_READ, b, i * BYTES);
+    }
+    draft_send(&d, &f);
+    must(fake_done(&f, 1, &done), &done);
+    struct times t = times_of(&done);
+    enum { WRITE1, KERNEL1, READ1, WRITE2, KERNEL2, READ2 };
+    ck_assert(overlap(&t, KERNEL1, WRITE2));
+    ck_assert(overlap(&t, READ1, KERNEL2));
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_le(t.end[3 * i], t.begin[3 * i + KERNEL1]);
+        ck_assert_uint_le(t.end[3 * i + KERNEL1], t.begin[3 * i + READ1]);
+    }
+    ck_assert_uint_lt(done.ended_ns - done.started_ns, 6 * 250000000ull); /* one after the other */
+    fake_stop(&f);
+}
+END_TEST
+
+/* Upload, two kernels, download; several jobs on streams of their own, given at once. While one's
+ * kernels run, the next one's copy does. How much that brings is for bench/ to say. */
+START_TEST(successive_jobs_overlap)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    enum { JOBS = 6 };
+    uint64_t ended = 0;
+    unsigned overlaps = 0;
+    ck_assert(start(&f, "sim", "bandwidth=50M,items=26214400,launch_ns=0,kernels=1"));
+    fill_input(&f, COUNT);
+    fake_builtin(&f, "sim", "axpy", 7);
+    make_buffers(&f, JOBS);
+    for (unsigned job = 1; job <= JOBS; job++) {
+        struct proto_ref b = ref_buffer(job, 0, BYTES);
+        draft_init(&d, job, job % 3);
+        draft_move(&d, OP_WRITE, b, 0);
+        draft_add(&d, 7, b, b);
+        draft_add(&d, 7, b, b);
+        draft_move(&d, OP_READ, b, (job - 1) * BYTES);
+        draft_send(&d, &f);
+    }
+    for (unsigned job = 1; job <= JOBS; job++) {
+        must(fake_done(&f, job, &done), &done);
+        overlaps += done.started_ns < ended;
+        ended = done.ended_ns;
+    }
+    ck_assert_uint_gt(overlaps, 0);
+    fake_stop(&f);
+}
+END_TEST
+
+static struct memfd seal_start(struct fake *f, uint64_t id, uint64_t size)
+{
+    struct err e = ERR_INIT;
+    struct memfd host = MEMFD_NONE;
+    struct msg_f_buffer_seal msg = {.id = id, .size = size};
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, &host, &e), 0);
+    fake_send(f, &schema_msg_f_buffer_seal, &msg, host.fd);
+    return host;
+}
+
+/* A second of bulk copies in both directions, and a small job of each kind is not held up by them.
+ */
+START_TEST(small_jobs_pass_bulk_copies)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    const uint64_t size = 32 << 20;
+    ck_assert(start(&f, "sim", "bandwidth=32M,launch_ns=0"));
+    ck_assert_int_eq(fake_buffer(&f, 1, size, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, 4096, false), 0);
+    struct memfd host = seal_start(&f, 1, size);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(2, 0, 4096), 0);
+    draft_move(&d, OP_READ, ref_buffer(2, 0, 4096), 0);
+    draft_send(&d, &f);
+    must(fake_done(&f, 1, &done), &done); /* W_BUFFER would have failed this, had it come first */
+    struct msg_w_buffer sealed;
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &sealed);
+    ck_assert_int_eq((int)sealed.code, 0);
+    memfd_finish(&host);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A job may be given before the content of what it reads is there: it waits for it. */
+START_TEST(a_job_waits_for_what_is_restored)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct err e = ERR_INIT;
+    struct memfd host = MEMFD_NONE;
+    struct msg_w_buffer answer;
+    if (!start(&f, BACKEND[_i], "")) {
+        return;
+    }
+    ck_assert_int_eq(memfd_create_sealed("host", BYTES, &host, &e), 0);
+    memset(host.data, 0x5a, BYTES);
+    struct msg_f_buffer_restore msg = {.id = 5, .size = BYTES, .meta = bytes_str("restored")};
+    fake_send(&f, &schema_msg_f_buffer_restore, &msg, host.fd);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_READ, ref_buffer(5, BYTES - 64, 64), 0);
+    draft_move(&d, OP_READ, ref_buffer(5, 0, BYTES), 64);
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+    ck_assert_int_eq((int)answer.code, 0);
+    must(fake_done(&f, 1, &done), &done);
+    ck_assert_int_eq(memcmp(f.output.data, host.data, 64), 0);
+    ck_assert_int_eq(memcmp(f.output.data + 64, host.data, BYTES), 0);
+    fake_stop(&f);
+    memfd_finish(&host);
+}
+END_TEST
+
+/* Each write in turn fails: the step is named, nothing after it is done, and other jobs go on. The
+ * device's own check is the first write; then there are three chunks each. */
+START_TEST(a_failing_chunk_names_its_step)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    char options[64];
+    (void)snprintf(options, sizeof options, "speed=0,script=write:%d=fail", _i + 2);
+    ck_assert(start(&f, "sim", options));
+    make_buffers(&f, 2);
+    memset(f.input.data, 1, BYTES);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, BYTES), 0);
+    draft_copy(&d, ref_buffer(2, 0, BYTES), ref_buffer(1, 0, BYTES));
+    draft_move(&d, OP_READ, ref_buffer(2, 0, BYTES), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, &done), ERR_IO);
+    ck_assert_int_eq((int)done.step, 0);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_MAYBE);
+    ck_assert_uint_eq(f.output.data[0], 0);
+    draft_init(&d, 2, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, BYTES), 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, BYTES), 0);
+    draft_send(&d, &f);
+    must(fake_done(&f, 2, &done), &done);
+    ck_assert_int_eq(memcmp(f.output.data, f.input.data, BYTES), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A small step fails between two large ones: the second is not begun. */
+START_TEST(a_failing_step_stops_what_comes_after)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    const uint32_t zero = 0;
+    ck_assert(start(&f, "sim", "speed=0,script=fill:3=fail"));
+    make_buffers(&f, 1);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, BYTES), 0);
+    draft_fill(&d, ref_buffer(1, 0, BYTES), &zero, sizeof zero);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, BYTES), 0);
+    memset(f.input.data, 1, BYTES);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, &done), ERR_IO);
+    ck_assert_int_eq((int)done.step, 1);
+    ck_assert_uint_eq(f.output.data[0], 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* Its device lost amid chunks, the worker tells so and ends; asked to end, it ends at once. */
+START_TEST(the_end_comes_amid_chunks)
+{
+    struct fake f;
+    struct job_draft d;
+    ck_assert(start(&f, "sim", _i == 0 ? "speed=0,script=write:3=lost" : "bandwidth=8M"));
+    make_buffers(&f, 1);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, BYTES), 0);
+    draft_send(&d, &f);
+    if (_i == 0) {
+        ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_DEVICE_LOST);
+        int status = fake_reap(&f);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 70);
+        fake_finish(&f);
+    } else {
+        fake_stop(&f);
+    }
+}
+END_TEST
+
+/* Many small writes are enqueued together: all arrive, and the one that fails is named. */
+START_TEST(small_writes_are_gathered)
+{
+    enum { WRITES = 200, EACH = 4096 };
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    if (!start(&f, BACKEND[_i], "")) {
+        return;
+    }
+    make_buffers(&f, 1);
+    for (unsigned i = 0; i < WRITES * EACH; i++) {
+        f.input.data[i] = (uint8_t)(i >> 5);
+    }
+    draft_init(&d, 1, 0);
+    for (uint64_t i = 0; i < WRITES; i++) { /* every third one is no neighbour of the one before */
+        uint64_t at = i % 3 == 0 ? WRITES + i : i;
+        draft_move(&d, OP_WRITE, ref_buffer(1, at * EACH, EACH), i * EACH);
+    }
+    for (uint64_t i = 0; i < 2; i++) {
+        draft_move(&d, OP_READ, ref_buffer(1, i * WRITES * EACH, WRITES * EACH), i * WRITES * EACH);
+    }
+    draft_send(&d, &f);
+    must(fake_done(&f, 1, &done), &done);
+    ck_assert_uint_eq(done.timings.count, WRITES + 2);
+    for (uint64_t i = 0; i < WRITES; i++) {
+        uint64_t at = i % 3 == 0 ? WRITES + i : i;
+        ck_assert_int_eq(memcmp(f.output.data + at * EACH, f.input.data + i * EACH, EACH), 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* One of those fails that were enqueued together. The first write is the device's own check. */
+START_TEST(of_gathered_writes_all_are_named)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    ck_assert(start(&f, "sim", "speed=0,script=write:5=fail"));
+    make_buffers(&f, 1);
+    draft_init(&d, 1, 0);
+    for (uint64_t i = 0; i < 8; i++) {
+        draft_move(&d, OP_WRITE, ref_buffer(1, i * 512, 256), i * 256);
+    }
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, &done), ERR_IO);
+    ck_assert_int_eq((int)done.step, 0); /* one of 0 to 7: the device tells no more */
+    char text[512];
+    (void)snprintf(text, sizeof text, "%.*s", (int)done.text.size, (const char *)done.text.data);
+    ck_assert_msg(strstr(text, "one of steps 0 to 7") != NULL, "%s", text);
+    fake_stop(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bulk");
+    TCase *tcase = tcase_create("bulk");
+    tcase_set_timeout(tcase, 90);
+    tcase_add_loop_test(tcase, steps_see_each_other, 0, 2);
+    tcase_add_loop_test(tcase, jobs_see_each_other, 0, 2);
+    tcase_add_test(tcase, copies_and_kernels_of_one_job_overlap);
+    tcase_add_test(tcase, successive_jobs_overlap);
+    tcase_add_test(tcase, small_jobs_pass_bulk_copies);
+    tcase_add_loop_test(tcase, a_job_waits_for_what_is_restored, 0, 2);
+    tcase_add_loop_test(tcase, a_failing_chunk_names_its_step, 0, 3);
+    tcase_add_test(tcase, a_failing_step_stops_what_comes_after);
+    tcase_add_loop_test(tcase, the_end_comes_amid_chunks, 0, 2);
+    tcase_add_loop_test(tcase, small_writes_are_gathered, 0, 2);
+    tcase_add_test(tcase, of_gathered_writes_all_are_named);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
