@@ -21,7 +21,7 @@ build=$(cd "$GPUD_BUILD" && pwd)
 
 programs=(
     bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpud-monitor bin/gpuctl
-    gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels
+    gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels gpu/gpu-libraries
     tests/contract_cuda tests/contract_cuda_plain
 )
 for file in "${programs[@]}" gpu/kernels.fatbin; do

@@ -4,7 +4,7 @@
 #   --quick     fewer repetitions
 #   --out DIR   where results.json, results.md and the logs go; default: results-DATE beside here,
 #               or below /tmp where that cannot be written
-#   ITEM        only these: contract kernels faults direct speed demo
+#   ITEM        only these: contract kernels libraries faults direct speed demo
 # Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU.
 # docs/gpu/README.md says what each line means. Only what ran is reported.
 set -uo pipefail
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
         usage
         exit 0
         ;;
-    contract | kernels | faults | direct | speed | demo) items+=("$1") ;;
+    contract | kernels | libraries | faults | direct | speed | demo) items+=("$1") ;;
     *)
         usage >&2
         exit 2
@@ -39,7 +39,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#items[@]} -gt 0 ] || items=(contract kernels faults direct speed demo)
+[ ${#items[@]} -gt 0 ] || items=(contract kernels libraries faults direct speed demo)
 
 # ---- what there is -------------------------------------------------------------------------------
 
@@ -125,6 +125,15 @@ run_contract() {
 }
 
 run_kernels() { check "kernels" 900 "$here/bin/gpu-kernels"; }
+
+# What no library serves runs as in "kernels"; how many calls were served stands in the log.
+run_libraries() {
+    if [ "$(told double)" = 1 ]; then
+        record "libraries" skipped "there are none that compute on the double"
+    else
+        check "libraries" 900 "$here/bin/gpu-libraries"
+    fi
+}
 
 run_faults() { part faults 900 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" faults; }
 

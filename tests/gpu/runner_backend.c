@@ -46,8 +46,15 @@ static int init(void)
     return 0;
 }
 
+#ifdef GPU_LIBRARIES
+static unsigned served;
+#endif
+
 static void finish(void)
 {
+#ifdef GPU_LIBRARIES
+    (void)printf("%u operations were served by libraries\n", served);
+#endif
     for (unsigned m = 0; m < MODULES_MAX; m++) {
         if (module_of[m] != NULL) {
             b->module->unload(module_of[m]);
@@ -144,6 +151,39 @@ static void launch(unsigned module, const char *entry, const struct sig_binding 
     drain(entry);
 }
 
+#ifdef GPU_LIBRARIES
+/* Served by a library of the vendor's, with workspace of its own; how many were is told at the end.
+ */
+static bool library(const char *operation, int dtype, const struct runner_arg *args, unsigned count)
+{
+    struct backend_arg arg[SIG_ARGS + SIG_DIMS];
+    const struct backend_call call = {operation, dtype, arg, count};
+    struct backend_ref workspace = {NULL, 0};
+    const char *by = NULL;
+    uint64_t bytes = 0;
+    for (unsigned a = 0; a < count; a++) {
+        arg[a] = args[a].array ? (struct backend_arg){.kind = BACKEND_ARG_MEMORY,
+                                                      .memory = {args[a].memory, 0}}
+                               : (struct backend_arg){.kind = BACKEND_ARG_VALUE,
+                                                      .value = args[a].value,
+                                                      .size = dtype_size(args[a].dtype)};
+    }
+    if (b->library->workspace(stream, &call, &bytes, NULL) != 0) {
+        return false;
+    }
+    if (bytes > 0) {
+        ok(b->memory->alloc(device, bytes, &workspace.block, e));
+    }
+    ok(b->library->run(stream, &call, workspace, &by, e));
+    drain(operation);
+    if (bytes > 0) {
+        b->memory->free(device, workspace.block);
+    }
+    served++;
+    return true;
+}
+#endif
+
 const struct runner_target runner_target = {
     .name = "cuda",
     .size_max = 3000017, /* a prime */
@@ -154,4 +194,7 @@ const struct runner_target runner_target = {
     .mem_write = mem_write,
     .mem_free = mem_free,
     .launch = launch,
+#ifdef GPU_LIBRARIES
+    .library = library,
+#endif
 };

@@ -247,8 +247,40 @@ static void execute_write(const struct execution *x, const struct plan_step *s)
     free(room);
 }
 
+/* Did a library do it? Then only the steps behind its call are left. */
+static bool execute_library(const struct execution *x, const struct plan *plan,
+                            const struct signature *sig, const struct sig_binding *b)
+{
+    struct runner_arg args[SIG_ARGS + SIG_DIMS] = {0};
+    bool offered = plan->library || plan_library(sig->name);
+    for (unsigned a = 0; a < sig->arg_count; a++) {
+        args[a] = (struct runner_arg){.array = x->user[a] != NULL,
+                                      .value = &b->scalar[a],
+                                      .dtype = sig->arg[a].dtype == DTYPE_NONE ? b->dtype
+                                                                               : sig->arg[a].dtype,
+                                      .memory = x->user[a]};
+    }
+    for (unsigned d = 0; d < sig->dim_count; d++) {
+        args[sig->arg_count + d] = (struct runner_arg){.value = &b->dim[d], .dtype = DTYPE_U64};
+    }
+    return offered && runner_target.library != NULL &&
+           runner_target.library(sig->name, b->dtype, args, sig->arg_count + sig->dim_count);
+}
+
+static void execute_steps(const struct execution *x, const struct plan *plan, unsigned from,
+                          unsigned to)
+{
+    for (unsigned s = from; s < to; s++) {
+        if (plan->step[s].op == PLAN_LAUNCH) {
+            execute_launch(x, &plan->step[s]);
+        } else {
+            execute_write(x, &plan->step[s]);
+        }
+    }
+}
+
 static void execute(const struct plan *plan, const struct signature *sig,
-                    const struct operand *operands)
+                    const struct sig_binding *b, const struct operand *operands)
 {
     struct execution x = {0};
     for (unsigned a = 0; a < sig->arg_count; a++) {
@@ -261,13 +293,8 @@ static void execute(const struct plan *plan, const struct signature *sig,
     for (unsigned t = 0; t < plan->temp_count; t++) {
         x.temp[t] = mem_make(NULL, plan->temp[t]);
     }
-    for (unsigned s = 0; s < plan->step_count; s++) {
-        if (plan->step[s].op == PLAN_LAUNCH) {
-            execute_launch(&x, &plan->step[s]);
-        } else {
-            execute_write(&x, &plan->step[s]);
-        }
-    }
+    bool done = execute_library(&x, plan, sig, b);
+    execute_steps(&x, plan, done ? 0 : plan->after, done ? plan->after : plan->step_count);
     for (unsigned t = 0; t < plan->temp_count; t++) {
         mem_end(x.temp[t], NULL, plan->temp[t], "a temporary");
     }
@@ -300,6 +327,6 @@ void run_operation(const char *name, const struct operand *operands, unsigned co
     }
     ck_assert_msg(signature_bind(sig, values, count, &b, &e) == 0, "%s: %s", name, e.text);
     ck_assert_msg(plan_make(name, values, count, &b, plan, &e) == 0, "%s: %s", name, e.text);
-    execute(plan, sig, operands);
+    execute(plan, sig, &b, operands);
     free(plan);
 }

@@ -5,6 +5,7 @@
 #ifndef TEST_KERNELS_RUNNER_H
 #define TEST_KERNELS_RUNNER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ struct runner_target {
     void (*mem_free)(void *memory);
     void (*launch)(unsigned module, const char *entry, const struct sig_binding *binding,
                    const struct runner_arg *args, unsigned count);
+    /* NULL: there are none. Runs a whole operation by a library; false: none serves it. */
+    bool (*library)(const char *operation, int dtype, const struct runner_arg *args,
+                    unsigned count);
 };
 
 extern const struct runner_target runner_target; /* the program's */
