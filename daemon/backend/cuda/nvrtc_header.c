@@ -70,6 +70,11 @@ static const char cuda_text[] =
 static const char none[] = "\n";
 
 /* Where the toolkit's headers are installed, its own definitions: others would clash with them. */
+/* Of the C++ library what the toolkit has for devices, under the names that hosts know. */
+static const char toolkit_numeric[] = "#pragma once\n#include <cuda/std/limits>\nnamespace std { "
+                                      "using cuda::std::numeric_limits; }\n";
+static const char toolkit_traits[] = "#pragma once\n#include <cuda/std/type_traits>\n"
+                                     "namespace std { using namespace cuda::std; }\n";
 static const char toolkit_stdint[] = "#include <cuda/std/cstdint>\n";
 static const char toolkit_limits[] = "#include <cuda/std/climits>\n";
 
@@ -117,6 +122,8 @@ static const struct {
     {"limits.h", toolkit_limits, TOOLKIT},
     {"climits", toolkit_limits, TOOLKIT},
     {"cub/cub.cuh", cub_text, TOOLKIT},
+    {"limits", toolkit_numeric, TOOLKIT},
+    {"type_traits", toolkit_traits, TOOLKIT},
     {"float.h", float_text, LIBRARY},
     {"cfloat", float_text, LIBRARY},
     {"math.h", math_text, LIBRARY},
