@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/src/args.h"
+#include "client/src/copy.h"
 #include "client/src/job.h"
 #include "client/src/program.h"
 
@@ -407,6 +408,10 @@ int gpud_copy(gpud_client *client, gpud_arg to, gpud_arg from)
     if (rc == 0) {
         rc = one_step(client, OP_COPY, &to, &from, &e);
         client_leave(client);
+    }
+    int other = 0;
+    if (rc == ERR_STATE && copy_between_devices(client, &to, &from, &other)) {
+        return other;
     }
     return error_report(rc, &e);
 }

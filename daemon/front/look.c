@@ -127,6 +127,7 @@ static void device_row(const struct look *l, const struct device *d)
     table_value(t, (uint64_t)d->pid);
     table_value(t, d->busy_ns);
     table_value(t, d->fault_ns != 0 ? now - d->fault_ns : 0);
+    table_text(t, d->pin);
     look_health_cells(l->f, d, t);
     table_row_end(t);
 }
@@ -134,15 +135,15 @@ static void device_row(const struct look *l, const struct device *d)
 static void look_devices(struct look *l)
 {
     static const char *const names[] = {
-        "device",       "backend",   "state",  "kind",     "name",     "memory",
-        "buffers",      "in_flight", "jobs",   "restarts", "note",     "reason",
-        "last_fault",   "vendor",    "driver", "units",    "streams",  "max_group",
-        "local_memory", "f64",       "worker", "busy",     "fault_age"};
+        "device",       "backend",   "state",  "kind",     "name",      "memory",
+        "buffers",      "in_flight", "jobs",   "restarts", "note",      "reason",
+        "last_fault",   "vendor",    "driver", "units",    "streams",   "max_group",
+        "local_memory", "f64",       "worker", "busy",     "fault_age", "pin"};
     static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
                                 COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
                                 COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
                                 COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT, COLUMN_BYTES, COLUMN_BOOL,
-                                COLUMN_UINT,  COLUMN_NS,    COLUMN_NS};
+                                COLUMN_UINT,  COLUMN_NS,    COLUMN_NS,   COLUMN_TEXT};
     COLUMNS(l->t, 11, names, kinds);
     look_health_columns(l->t);
     monitor_tend(l->f);

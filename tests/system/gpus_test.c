@@ -1,0 +1,152 @@
+/* Many GPUs, on the double of the driver: which are opened, by which name, and what crosses them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/system/harness.h"
+
+#define GPUS 8u
+#define UUID "fa4ec0da-0000-4000-8000-0000000000"
+
+static struct daemon daemon_of_test;
+
+static gpud_client *begin(const char *script, const char *option, const char *value)
+{
+    char path[DAEMON_PATH + 16];
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", option, value, NULL);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_write(path, "", 0);
+    (void)setenv("CUDA_FAKE_REPORT", path, 1);
+    (void)setenv("CUDA_FAKE", script, 1);
+    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    return client_open(daemon_of_test.url);
+}
+
+static void end(gpud_client *c)
+{
+    static char report[DAEMON_OUTPUT];
+    char path[DAEMON_PATH + 16];
+    gpud_close(c);
+    daemon_stop(&daemon_of_test);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_read(path, report, sizeof report);
+    ck_assert_msg(strstr(report, " misuse: ") == NULL && strstr(report, " leak: ") == NULL, "%s",
+                  report);
+}
+
+static void pin_of(gpud_client *c, unsigned device, char *out, size_t size)
+{
+    char row[16];
+    (void)snprintf(row, sizeof row, "%u", device);
+    query_text(c, "devices", row, "pin", out, size);
+}
+
+/* Jobs run on each; a device's number is its place on the bus, whatever order the driver has. */
+START_TEST(all_eight_serve)
+{
+    static const char *const orders[] = {"FASTEST_FIRST", "PCI_BUS_ID"};
+    char pin[96];
+    char want[96];
+    (void)setenv("CUDA_DEVICE_ORDER", orders[_i], 1);
+    gpud_client *c = begin("devices=8", "--set", "daemon.min_devices=8");
+    for (unsigned i = 0; i < GPUS; i++) {
+        gpud_job *job = NULL;
+        float x[] = {1, 2};
+        const gpud_arg args[] = {gpud_f32(3), gpud_host(x, 2, GPUD_F32), gpud_host(x, 2, GPUD_F32)};
+        gpud_submit_options o = {.size = sizeof o, .device = i + 1};
+        pin_of(c, i, pin, sizeof pin);
+        (void)snprintf(want, sizeof want, "uuid=" UUID "%02x", i);
+        ck_assert_str_eq(pin, want);
+        ck_gpud_ok(gpud_launch(c, kernel_find(c, "scale"), args, 3, NULL, &o, &job));
+        ck_gpud_ok(gpud_wait(job, PATIENCE));
+        gpud_job_times times = {.size = sizeof times};
+        ck_gpud_ok(gpud_job_timing(job, &times));
+        ck_assert_uint_eq(times.device, i);
+        gpud_job_free(job);
+    }
+    end(c);
+    (void)unsetenv("CUDA_DEVICE_ORDER");
+}
+END_TEST
+
+START_TEST(some_are_chosen_by_index)
+{
+    gpud_client *c = begin("devices=8", "--devices", "2,5");
+    char pin[96];
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    pin_of(c, 0, pin, sizeof pin);
+    ck_assert_str_eq(pin, "uuid=" UUID "02");
+    pin_of(c, 1, pin, sizeof pin);
+    ck_assert_str_eq(pin, "uuid=" UUID "05");
+    end(c);
+}
+END_TEST
+
+/* As nvidia-smi writes it, several joined by '+'. Instances stay in the driver's order, which is
+ * the double's reverse one. */
+START_TEST(some_are_chosen_by_uuid)
+{
+    static const struct {
+        const char *script, *option, *pin[2];
+    } ways[] = {{"devices=8", "uuid=GPU-" UUID "06+" UUID "03", {UUID "03", UUID "06"}},
+                {"devices=7;mig=1", "uuid=MIG-" UUID "06+MIG-" UUID "03", {UUID "06", UUID "03"}}};
+    gpud_client *c = begin(ways[_i].script, "--backend-options", ways[_i].option);
+    char pin[96];
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    for (unsigned i = 0; i < 2; i++) {
+        pin_of(c, i, pin, sizeof pin);
+        ck_assert_str_eq(pin + strlen("uuid="), ways[_i].pin[i]);
+    }
+    end(c);
+}
+END_TEST
+
+/* More than one piece; a part of one buffer to a part of the other. */
+START_TEST(a_copy_crosses_devices)
+{
+    enum { N = 3000000, FIRST = 1000, COUNT = 2500000 };
+    gpud_client *c = begin("devices=2", "--set", "daemon.min_devices=2");
+    gpud_buffer a = {0};
+    gpud_buffer b = {0};
+    float *x = malloc(N * sizeof *x);
+    float *y = malloc(N * sizeof *y);
+    ck_assert(x != NULL && y != NULL);
+    for (unsigned i = 0; i < N; i++) {
+        x[i] = (float)i;
+    }
+    ck_gpud_ok(gpud_buffer_create_on(c, 0, gpud_shape_1d(GPUD_F32, N), 0, "a", &a));
+    ck_gpud_ok(gpud_buffer_create_on(c, 1, gpud_shape_1d(GPUD_F32, N), GPUD_BUFFER_ZERO, "b", &b));
+    ck_gpud_ok(gpud_write(c, a, GPUD_F32, 0, N, x, NULL));
+    ck_gpud_ok(gpud_copy(c, gpud_slice(b, FIRST, COUNT), gpud_slice(a, 7, COUNT)));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, N, y, NULL));
+    ck_assert_float_eq(y[FIRST - 1], 0);
+    for (unsigned i = 0; i < COUNT; i++) {
+        if (y[FIRST + i] != x[7 + i]) {
+            ck_abort_msg("element %u is %g", i, (double)y[FIRST + i]);
+        }
+    }
+    ck_assert_float_eq(y[FIRST + COUNT], 0);
+    ck_gpud_ok(gpud_copy(c, gpud_out(b), gpud_in(a)));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, N - 1, 1, y, NULL));
+    ck_assert_float_eq(y[0], N - 1);
+    ck_gpud_ok(gpud_buffer_seal(c, b)); /* nobody writes it any more, from nowhere */
+    ck_gpud_err(gpud_copy(c, gpud_out(b), gpud_in(a)), GPUD_ERR_SEALED);
+    free(x);
+    free(y);
+    end(c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gpus");
+    suite_add_loop(suite, all_eight_serve, 2);
+    suite_add(suite, some_are_chosen_by_index);
+    suite_add_loop(suite, some_are_chosen_by_uuid, 2);
+    suite_add(suite, a_copy_crosses_devices);
+    return system_main(suite);
+}
