@@ -137,10 +137,10 @@ int main(int argc, char **argv)
         5, argc, argv);
     bench_gpud(&b, &g, NULL);
     for (const char *const *lane = bench_lanes; *lane != NULL; lane++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "gpud, %s lane", *lane);
+        char part[FIGURE_TEXT];
+        (void)snprintf(part, sizeof part, "%s, %s lane", placement_name(PLACE_ANY), *lane);
         (void)setenv("GPUD_LANE", *lane, 1);
-        struct side sides[2] = {{.kind = &engine_gpud, .name = name},
+        struct side sides[2] = {{.kind = &engine_gpud, .name = "gpud"},
                                 {.kind = engine_direct(g.backend), .name = g.backend}};
         sides[0].engine = engine_gpud.open(g.url, &why);
         if (sides[1].kind != NULL) {
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
         if (count == 1) {
             report_left_out(&b.report, "in process", why);
         }
-        measure(&b, sides, count, placement_name(PLACE_ANY));
+        measure(&b, sides, count, part);
         for (unsigned i = 0; i < count; i++) {
             sides[i].kind->close(sides[i].engine);
         }

@@ -14,7 +14,7 @@
 struct side {
     const struct engine_kind *kind;
     struct engine *engine;
-    const char *name; /* "gpud, nng lane" */
+    const char *name;
 };
 
 struct load {
@@ -98,10 +98,10 @@ static void measure(struct bench *b, struct side *sides, unsigned count, const c
 }
 
 static void measure_all(struct bench *b, struct side *sides, unsigned count, const struct gpud *g,
-                        enum placement place)
+                        enum placement place, const char *lane)
 {
     char part[FIGURE_TEXT];
-    (void)snprintf(part, sizeof part, "%s", placement_name(place));
+    (void)snprintf(part, sizeof part, "%s, %s lane", placement_name(place), lane);
     if (!bench_wants(b, part)) {
         return;
     }
@@ -123,10 +123,8 @@ int main(int argc, char **argv)
                 argc, argv);
     bench_gpud(&b, &g, NULL);
     for (const char *const *lane = bench_lanes; *lane != NULL; lane++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "gpud, %s lane", *lane);
         (void)setenv("GPUD_LANE", *lane, 1);
-        struct side sides[2] = {{.kind = &engine_gpud, .name = name},
+        struct side sides[2] = {{.kind = &engine_gpud, .name = "gpud"},
                                 {.kind = engine_direct(g.backend), .name = g.backend}};
         sides[0].engine = engine_gpud.open(g.url, &why);
         if (sides[1].kind != NULL) {
@@ -136,8 +134,8 @@ int main(int argc, char **argv)
         if (count == 1) {
             report_left_out(&b.report, "in process", why);
         }
-        measure_all(&b, sides, count, &g, PLACE_ONE);
-        measure_all(&b, sides, count, &g, PLACE_ANY);
+        measure_all(&b, sides, count, &g, PLACE_ONE, *lane);
+        measure_all(&b, sides, count, &g, PLACE_ANY, *lane);
         for (unsigned i = 0; i < count; i++) {
             sides[i].kind->close(sides[i].engine);
         }

@@ -117,7 +117,7 @@ static void repetition(struct bench *b, const struct gpud *g, unsigned count)
 
 int main(int argc, char **argv)
 {
-    static const char *const settings[] = {"--set", "jobs.sessions_max=6000", "--set",
+    static const char *const settings[] = {"--set", "jobs.sessions_max=8000", "--set",
                                            "daemon.connections_max=6000", NULL};
     struct bench b;
     struct rlimit files;

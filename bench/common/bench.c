@@ -7,7 +7,7 @@
 
 #include "bench/common/echo.h"
 
-const char *const bench_lanes[] = {"nng", NULL};
+const char *const bench_lanes[] = {"nng", "ring", NULL};
 
 static _Noreturn void help(const char *name, const char *what, int status)
 {

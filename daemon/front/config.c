@@ -75,6 +75,7 @@ static const struct setting settings[] = {
     TEXT("tenants", load_group, SETTING_GROUP, ""),
     BYTES("tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
     NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
+    NUMBER("jobs", "user_sessions_max", user_sessions_max, 0, 65536, 0),
     NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
     NUMBER("jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
     NUMBER("jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
@@ -395,6 +396,7 @@ static const char *const live[] = {
     "jobs.arenas_max",
     "jobs.arena_bytes_max",
     "tenants.arena_bytes_max",
+    "jobs.user_sessions_max",
 };
 
 static bool is_live(const char *name)

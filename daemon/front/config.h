@@ -31,6 +31,7 @@ struct config {
     uint64_t connections_max;
     uint64_t handshake_timeout_ms;
     uint64_t sessions_max;
+    uint64_t user_sessions_max;    /* of one user; 0: three quarters of sessions_max */
     uint64_t queue_max;            /* jobs admitted and not ended */
     uint64_t session_inflight_max; /* unanswered requests of one session */
     uint64_t time_limit_ms;        /* default and ceiling of a job's */

@@ -62,6 +62,8 @@ struct front_hooks {
     void (*job_outputs_gone)(struct front *f, struct job *j);
     /* End a device's worker; `culprit` (may be NULL) is the job that is to blame. */
     void (*worker_end)(struct front *f, struct device *d, struct job *culprit, const char *why);
+    /* The settings were read again. */
+    void (*settings_changed)(struct front *f);
     /* A device changed between serving and not. */
     void (*device_changed)(struct front *f, struct device *d);
     /* It is absent or stuck: nothing waits for it any longer. */
@@ -111,6 +113,7 @@ struct front {
 
     struct tenant *tenants;   /* uthash by uid */
     struct session *sessions; /* uthash by key */
+    struct session *by_pipe;  /* uthash of those with a connection */
     unsigned session_count;
     uint64_t next_session;
     struct idmap buffers;

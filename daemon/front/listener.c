@@ -35,6 +35,44 @@ static void deliver(struct listener *l, struct request *first, struct connection
     }
 }
 
+static struct listener_slot *slot_at(const struct listener *l, unsigned index)
+{
+    return &l->block[index / SLOT_BLOCK][index % SLOT_BLOCK];
+}
+
+/* Makes the slots of one more block, at most as many as the options say. */
+static int add_block(struct listener *l, struct err *e)
+{
+    unsigned left = l->options.contexts - l->slots_made;
+    unsigned end = l->slots_made + (left < SLOT_BLOCK ? left : SLOT_BLOCK);
+    struct listener_slot **block = &l->block[l->slots_made / SLOT_BLOCK];
+    if (*block == NULL) { /* else the last try had no memory for all of them */
+        *block = calloc(SLOT_BLOCK, sizeof **block);
+    }
+    if (*block == NULL) {
+        return err_set(e, ERR_NOMEM, "%u contexts", SLOT_BLOCK);
+    }
+    while (l->slots_made < end) {
+        struct listener_slot *slot = slot_at(l, l->slots_made);
+        int rc = slot_init(slot, l, e);
+        if (rc != 0) {
+            return rc;
+        }
+        l->slots_made++;
+        slot_receive(slot);
+    }
+    return 0;
+}
+
+/* Keeps as many slots free as a burst of requests needs. Without memory it goes on with those that
+ * are there; what comes meanwhile waits in its connection. */
+static void grow(struct listener *l, unsigned busy)
+{
+    if (busy + SLOT_BLOCK / 2 > l->slots_made && l->slots_made < l->options.contexts) {
+        (void)add_block(l, NULL);
+    }
+}
+
 static void drain(struct listener *l)
 {
     struct connection *c;
@@ -45,11 +83,17 @@ static void drain(struct listener *l)
     l->last = &l->first;
     l->closed_list = NULL;
     l->waked = false;
+    unsigned busy = l->busy;
     DL_FOREACH(gone, c)
     {
         HASH_DELETE(hh, l->connections, c);
+        c->user->connections--;
+        user_release(l, c->user);
     }
     pthread_mutex_unlock(&l->lock);
+    if (!l->closing) {
+        grow(l, busy);
+    }
     deliver(l, first, gone);
 }
 
@@ -60,22 +104,6 @@ static void on_wake(uv_async_t *wake)
     if (!l->closing) {
         handshake_arm(l);
     }
-}
-
-static int open_slots(struct listener *l, struct err *e)
-{
-    l->slots = calloc(l->options.contexts, sizeof *l->slots);
-    if (l->slots == NULL) {
-        return err_set(e, ERR_NOMEM, "%u contexts", l->options.contexts);
-    }
-    for (unsigned i = 0; i < l->options.contexts; i++) {
-        int rc = slot_init(&l->slots[i], l, e);
-        if (rc != 0) {
-            return rc;
-        }
-        l->slots_made++;
-    }
-    return 0;
 }
 
 static int open_socket(struct listener *l, struct err *e)
@@ -100,8 +128,8 @@ static void close_socket(struct listener *l)
 {
     (void)nng_close(l->socket);
     for (unsigned i = 0; i < l->slots_made; i++) {
-        nng_aio_stop(l->slots[i].aio);
-        nng_aio_free(l->slots[i].aio);
+        nng_aio_stop(slot_at(l, i)->aio);
+        nng_aio_free(slot_at(l, i)->aio);
     }
     l->slots_made = 0;
 }
@@ -110,7 +138,7 @@ static int start(struct listener *l, struct err *e)
 {
     int rc = open_socket(l, e);
     if (rc == 0) {
-        rc = open_slots(l, e);
+        rc = add_block(l, e);
     }
     if (rc != 0) {
         return rc;
@@ -123,9 +151,6 @@ static int start(struct listener *l, struct err *e)
     l->wake.data = l;
     l->handshake.data = l;
     l->handles_open = 2;
-    for (unsigned i = 0; i < l->slots_made; i++) {
-        slot_receive(&l->slots[i]);
-    }
     return 0;
 }
 
@@ -134,8 +159,10 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
                     struct listener **ret_listener, struct err *e)
 {
     nng_guard();
-    if (options->contexts == 0 || options->connections_max == 0) {
-        return err_set(e, ERR_INVALID, "a listener without contexts or connections");
+    if (options->contexts == 0 || options->contexts > SLOT_BLOCK * SLOT_BLOCKS ||
+        options->connections_max == 0) {
+        return err_set(e, ERR_INVALID, "a listener with %u contexts and %u connections",
+                       options->contexts, options->connections_max);
     }
     struct listener *l = calloc(1, sizeof *l);
     if (l == NULL) {
@@ -145,6 +172,9 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
     l->options = *options;
     if (l->options.pipe_requests_max == 0) {
         l->options.pipe_requests_max = (options->contexts + 1) / 2;
+    }
+    if (l->options.user_requests_max == 0) {
+        l->options.user_requests_max = options->contexts - options->contexts / 4;
     }
     l->callbacks = *callbacks;
     l->data = data;
@@ -167,7 +197,9 @@ void listener_destroy(struct listener *l)
     }
     connections_free(l);
     (void)pthread_mutex_destroy(&l->lock);
-    free(l->slots);
+    for (unsigned i = 0; i < SLOT_BLOCKS; i++) {
+        free(l->block[i]);
+    }
     free(l);
 }
 
@@ -262,6 +294,15 @@ void listener_close_pipe(struct listener *l, uint32_t pipe)
     if (!l->closing) {
         connection_close(l, pipe);
     }
+}
+
+void listener_set_contexts(struct listener *l, unsigned contexts, unsigned pipe_requests_max)
+{
+    pthread_mutex_lock(&l->lock);
+    l->options.contexts = contexts > l->slots_made ? contexts : l->slots_made;
+    l->options.pipe_requests_max = pipe_requests_max;
+    l->options.user_requests_max = contexts - contexts / 4;
+    pthread_mutex_unlock(&l->lock);
 }
 
 void listener_stats(struct listener *l, struct listener_stats *ret_stats)

@@ -48,6 +48,8 @@ struct request {
     size_t size; /* of it, bytes */
 };
 
+#define LISTENER_CONTEXTS_MAX 131072u
+
 struct listener_callbacks {
     /* The receiver owns the request: it answers it once by listener_reply (or drops its slot by
      * listener_drop) and frees it by request_destroy, in any order. */
@@ -56,19 +58,21 @@ struct listener_callbacks {
 };
 
 struct listener_options {
-    unsigned contexts;          /* requests that may be unanswered at once */
+    unsigned contexts;          /* requests that may be unanswered at once; made as needed */
     unsigned connections_max;   /* more are closed at once */
     uint64_t handshake_ns;      /* a connection without HELLO for so long is closed */
     uint32_t ipc_mode;          /* permissions of an ipc socket, 0660 */
     unsigned pipe_requests_max; /* unanswered requests of one connection, more close it; 0: half of
                                    the contexts */
+    unsigned user_requests_max; /* of all connections of one user, more close the one that sends;
+                                   0: three quarters of the contexts */
 };
 
 struct listener_stats {
     uint64_t connections;     /* open now */
     uint64_t refused;         /* over the cap */
     uint64_t silent;          /* closed by the handshake's time-out */
-    uint64_t crowded;         /* closed for too many unanswered requests */
+    uint64_t crowded;         /* closed for too many unanswered requests, of it or its user */
     uint64_t protocol_errors; /* messages that could not be decoded */
     uint64_t requests;
 };
@@ -88,6 +92,10 @@ void listener_destroy(struct listener *l); /* after done; NULL is accepted */
  */
 void listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
 void listener_drop(struct listener *l, struct listener_slot *slot); /* never answered */
+
+/* New limits (see listener_options); contexts that were made stay. At most LISTENER_CONTEXTS_MAX.
+ */
+void listener_set_contexts(struct listener *l, unsigned contexts, unsigned pipe_requests_max);
 
 void listener_identified(struct listener *l, uint32_t pipe); /* it said HELLO: no time-out */
 void listener_close_pipe(struct listener *l, uint32_t pipe);

@@ -25,17 +25,27 @@ enum slot_state {
     SLOT_DEAD,    /* its socket is closed */
 };
 
+/* All connections of one; who comes over tcp is one, too. Lives as long as one of the two is > 0.
+ */
+struct user {
+    uint32_t uid;
+    unsigned connections; /* in the table, those that are gone as well */
+    unsigned outstanding; /* slots that hold requests or answers of theirs */
+    UT_hash_handle hh;    /* by uid */
+};
+
 struct listener_slot {
     struct listener *listener;
     nng_ctx ctx;
     nng_aio *aio;
-    atomic_int state; /* enum slot_state */
-    uint32_t pipe;    /* whose request it holds, 0 = none */
-    bool counted;     /* in that connection's `outstanding` */
+    atomic_int state;  /* enum slot_state */
+    uint32_t pipe;     /* whose request it holds, 0 = none */
+    struct user *user; /* in whose, and that connection's, `outstanding` it is counted; NULL */
 };
 
 struct connection {
     struct peer peer;
+    struct user *user;
     unsigned outstanding;           /* slots that hold a request or an answer of it */
     bool said_hello;                /* a HELLO was handed to the loop */
     bool identified;                /* no time-out any more: not in `silent` */
@@ -46,6 +56,10 @@ struct connection {
     struct connection *prev, *next; /* in `silent`, oldest first, in `doomed` or in `closed` */
     UT_hash_handle hh;              /* by peer.pipe */
 };
+
+/* Slots are made as they are needed, so many at a time. */
+#define SLOT_BLOCK  64u
+#define SLOT_BLOCKS (LISTENER_CONTEXTS_MAX / SLOT_BLOCK)
 
 struct listener {
     uv_loop_t *loop;
@@ -61,18 +75,20 @@ struct listener {
     bool closing; /* (loop) */
 
     nng_socket socket;
-    struct listener_slot *slots;
+    struct listener_slot *block[SLOT_BLOCKS]; /* owned; slots do not move */
     unsigned slots_made;
 
     pthread_mutex_t lock; /* guards all below */
     struct connection *connections;
+    struct user *users;
     unsigned connected; /* in `connections` and not gone */
     struct connection *silent;
     struct connection *doomed;
     struct connection *closed_list;
     struct request *first;
     struct request **last;
-    bool waked; /* a wake-up of the loop is under way */
+    bool waked;    /* a wake-up of the loop is under way */
+    unsigned busy; /* slots that do not receive */
     struct listener_stats stats;
 };
 
@@ -86,8 +102,10 @@ void slot_release(struct listener_slot *slot); /* receives again */
 /* listener_pipe.c */
 void connection_event(nng_pipe pipe, nng_pipe_ev event, void *data); /* (nng) */
 /* (nng) Counts the slot to its connection and hands its request, if any, to the loop. false: the
- * connection is gone or takes too many slots; the request is the caller's still. */
+ * connection is gone, or it or its user takes too many slots; the request is the caller's still. */
 bool connection_take(struct listener_slot *slot, struct request *r);
+/* To be called with the lock, once it has a connection or a slot less. */
+void user_release(struct listener *l, struct user *u);
 void connection_answered(struct listener_slot *slot);
 /* Closes it as soon as nothing has come from it for a while: NNG 1.5.2 never ends a connection, nor
  * any other after it, that is closed between a message's header and its body. */

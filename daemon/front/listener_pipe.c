@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/listener_int.h"
 
 #define QUIET_NS (20 * NS_PER_MS) /* nothing came for so long: nothing is half read */
@@ -68,17 +69,61 @@ static struct peer peer_of(nng_pipe pipe)
     return peer;
 }
 
+/* To be called with the lock; NULL: no memory. The caller counts a connection to it. */
+static struct user *user_of(struct listener *l, const struct peer *peer)
+{
+    uint32_t uid = peer->local ? peer->uid : UINT32_MAX;
+    struct user *u = NULL;
+    HASH_FIND(hh, l->users, &uid, sizeof uid, u);
+    if (u != NULL) {
+        return u;
+    }
+    u = calloc(1, sizeof *u);
+    if (u != NULL) {
+        u->uid = uid;
+        HASH_ADD(hh, l->users, uid, sizeof u->uid, u);
+    }
+    if (u != NULL && u->hh.tbl == NULL) {
+        free(u);
+        u = NULL;
+    }
+    return u;
+}
+
+void user_release(struct listener *l, struct user *u)
+{
+    if (u->connections == 0 && u->outstanding == 0) {
+        HASH_DELETE(hh, l->users, u);
+        free(u);
+    }
+}
+
+/* To be called with the lock. */
+static bool enter(struct listener *l, struct connection *c)
+{
+    if (l->connected >= l->options.connections_max) {
+        return false;
+    }
+    c->user = user_of(l, &c->peer);
+    if (c->user == NULL) {
+        return false;
+    }
+    HASH_ADD(hh, l->connections, peer.pipe, sizeof c->peer.pipe, c);
+    if (c->hh.tbl == NULL) { /* memory is out */
+        user_release(l, c->user);
+        return false;
+    }
+    c->user->connections++;
+    l->connected++;
+    return true;
+}
+
 static bool admit(struct listener *l, struct connection *c)
 {
-    pthread_mutex_lock(&l->lock);
-    bool room = l->connected < l->options.connections_max;
     bool wake = false;
+    pthread_mutex_lock(&l->lock);
+    bool room = enter(l, c);
     if (room) {
-        HASH_ADD(hh, l->connections, peer.pipe, sizeof c->peer.pipe, c);
-        room = c->hh.tbl != NULL; /* memory is out otherwise */
-    }
-    if (room) {
-        l->connected++;
         wake = l->silent == NULL && must_wake(l);
         DL_APPEND(l->silent, c);
     } else {
@@ -135,35 +180,55 @@ void connection_event(nng_pipe pipe, nng_pipe_ev event, void *data)
     }
 }
 
+/* To be called with the lock. */
+static bool room_for(struct listener *l, struct connection *c, bool *ret_wake)
+{
+    if (c == NULL || c->gone) {
+        return false;
+    }
+    if (c->doomed) {
+        c->deadline_ns = ns_add(clock_now_ns(), QUIET_NS);
+        return false;
+    }
+    bool user = c->user->outstanding >= l->options.user_requests_max;
+    if (!user && c->outstanding < l->options.pipe_requests_max) {
+        return true;
+    }
+    l->stats.crowded++;
+    doom(l, c);
+    *ret_wake = must_wake(l);
+    log_warn("a connection of user %u is closed: %u requests of %s are unanswered, at most %u",
+             c->user->uid, user ? c->user->outstanding : c->outstanding, user ? "the user" : "it",
+             user ? l->options.user_requests_max : l->options.pipe_requests_max);
+    return false;
+}
+
+/* To be called with the lock. */
+static void hand_over(struct listener *l, struct connection *c, struct request *r)
+{
+    c->said_hello = c->said_hello || r->kind == MSG_KIND_HELLO;
+    r->peer = c->peer;
+    *l->last = r;
+    l->last = &r->next;
+    l->stats.requests++;
+}
+
 bool connection_take(struct listener_slot *slot, struct request *r)
 {
     struct listener *l = slot->listener;
-    uint32_t pipe = slot->pipe;
     bool wake = false;
     pthread_mutex_lock(&l->lock);
     /* Under one lock with `departed`, so that the loop hears of a connection's end last. */
-    struct connection *c = find(l, pipe);
-    bool here = c != NULL && !c->gone;
-    if (here && c->doomed) {
-        here = false;
-        c->deadline_ns = ns_add(clock_now_ns(), QUIET_NS);
-    }
-    bool crowded = here && c->outstanding >= l->options.pipe_requests_max;
-    if (crowded) {
-        l->stats.crowded++;
-        doom(l, c);
-        wake = must_wake(l);
-    } else if (here) {
+    struct connection *c = find(l, slot->pipe);
+    bool taken = room_for(l, c, &wake);
+    if (taken) {
         c->outstanding++;
-        slot->counted = true;
+        c->user->outstanding++;
+        l->busy++;
+        slot->user = c->user;
     }
-    bool taken = here && !crowded;
     if (taken && r != NULL) {
-        c->said_hello = c->said_hello || r->kind == MSG_KIND_HELLO;
-        r->peer = c->peer;
-        *l->last = r;
-        l->last = &r->next;
-        l->stats.requests++;
+        hand_over(l, c, r);
         wake = must_wake(l);
     }
     pthread_mutex_unlock(&l->lock);
@@ -176,15 +241,19 @@ bool connection_take(struct listener_slot *slot, struct request *r)
 void connection_answered(struct listener_slot *slot)
 {
     struct listener *l = slot->listener;
-    if (!slot->counted) {
+    struct user *u = slot->user;
+    if (u == NULL) {
         return;
     }
-    slot->counted = false;
+    slot->user = NULL;
     pthread_mutex_lock(&l->lock);
     struct connection *c = find(l, slot->pipe);
     if (c != NULL) {
         c->outstanding--;
     }
+    l->busy--;
+    u->outstanding--;
+    user_release(l, u);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -260,10 +329,17 @@ void connections_free(struct listener *l)
 {
     struct connection *c;
     struct connection *next;
+    struct user *u;
+    struct user *after;
     HASH_ITER(hh, l->connections, c, next)
     {
         HASH_DELETE(hh, l->connections, c);
         free(c);
+    }
+    HASH_ITER(hh, l->users, u, after)
+    {
+        HASH_DELETE(hh, l->users, u);
+        free(u);
     }
     l->silent = NULL;
     l->doomed = NULL;

@@ -30,7 +30,8 @@
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
 
-#define CONTEXTS         2048u /* requests unanswered at once, over all sessions */
+#define CONTEXTS_SPARE   512u  /* requests that are no jobs and no WAITs */
+#define PIPE_REQUESTS    1024u /* unanswered ones of a connection, at least */
 #define LANE_BATCH       32u   /* requests of one ring before others get their turn */
 #define DRAIN_NS         (30 * NS_PER_S)
 #define ADOPTION_NS      (5 * NS_PER_S)
@@ -340,6 +341,25 @@ static const struct launcher_callbacks launcher_callbacks = {.started = on_start
                                                              .listed = on_listed,
                                                              .lost = on_launcher_lost};
 
+/* Each session has a WAIT that is not answered, each job its request: what is admitted finds a
+ * context. */
+static unsigned contexts(const struct config *c, unsigned *ret_pipe_requests)
+{
+    uint64_t all = c->sessions_max + c->queue_max + CONTEXTS_SPARE;
+    uint64_t pipe = c->session_inflight_max + CONTEXTS_SPARE;
+    *ret_pipe_requests = (unsigned)(pipe > PIPE_REQUESTS ? pipe : PIPE_REQUESTS);
+    return (unsigned)(all < LISTENER_CONTEXTS_MAX ? all : LISTENER_CONTEXTS_MAX);
+}
+
+static void on_settings(struct front *f)
+{
+    unsigned pipe_requests = 0;
+    unsigned all = contexts(&f->config, &pipe_requests);
+    if (f->listener != NULL) {
+        listener_set_contexts(f->listener, all, pipe_requests);
+    }
+}
+
 /* ---- start and stop
  * -------------------------------------------------------------------------------- */
 
@@ -363,6 +383,7 @@ static void set_hooks(struct front *f)
         .job_outputs_gone = command_outputs_gone,
         .worker_end = worker_end,
         .device_changed = on_device_changed,
+        .settings_changed = on_settings,
         .device_given_up = discover_given_up,
         .worker_lost = on_worker_lost,
         .worker_done = completion_done,
@@ -448,10 +469,12 @@ static int start_launcher(struct front *f, struct err *e)
 static int start_listener(struct front *f, struct err *e)
 {
     static const struct listener_callbacks callbacks = {.request = on_request, .closed = on_closed};
-    struct listener_options options = {.contexts = CONTEXTS,
+    unsigned pipe_requests = 0;
+    struct listener_options options = {.contexts = contexts(&f->config, &pipe_requests),
                                        .connections_max = (unsigned)f->config.connections_max,
                                        .handshake_ns = f->config.handshake_timeout_ms * NS_PER_MS,
                                        .ipc_mode = 0660};
+    options.pipe_requests_max = pipe_requests;
     int rc = listener_create(f->loop, &options, &callbacks, f, &f->listener, e);
     for (unsigned i = 0; rc == 0 && i < f->config.listen_count; i++) {
         rc = listener_add(f->listener, f->config.listen[i], e);
@@ -657,6 +680,7 @@ void pipeline_finish(struct front *f)
 {
     struct session *s;
     struct session *next;
+    HASH_CLEAR(hh_pipe, f->by_pipe);
     HASH_ITER(hh, f->sessions, s, next)
     {
         HASH_DEL(f->sessions, s);

@@ -21,6 +21,7 @@ static int read_again(struct front *f, struct err *e)
         s->tenant->may_load = rights_loads(&f->rights, s);
     }
     log_set_level(f->config.log_level);
+    f->hooks.settings_changed(f);
     log_info("settings were read again");
     if (waiting[0] != '\0') {
         log_warn("these settings differ and count from the next start: %s", waiting);

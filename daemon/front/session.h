@@ -96,7 +96,8 @@ struct session {
     unsigned programs;
     uint64_t program_bytes;
     uint64_t requests;
-    UT_hash_handle hh; /* by key */
+    UT_hash_handle hh;      /* by key */
+    UT_hash_handle hh_pipe; /* by pipe, while it is not 0 */
 };
 
 /* A completion that waits for the session's WAIT. */

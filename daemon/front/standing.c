@@ -20,12 +20,20 @@
 
 struct session *standing_find(struct front *f, uint32_t pipe)
 {
-    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        if (s->pipe == pipe) {
-            return s;
-        }
+    struct session *s = NULL;
+    HASH_FIND(hh_pipe, f->by_pipe, &pipe, sizeof pipe, s);
+    return s;
+}
+
+static void set_pipe(struct front *f, struct session *s, uint32_t pipe)
+{
+    if (s->pipe != 0) {
+        HASH_DELETE(hh_pipe, f->by_pipe, s);
     }
-    return NULL;
+    s->pipe = pipe;
+    if (pipe != 0) {
+        HASH_ADD(hh_pipe, f->by_pipe, pipe, sizeof s->pipe, s);
+    }
 }
 
 struct session *standing_obtain(struct front *f, const struct session_key *key)
@@ -156,14 +164,27 @@ static int check_hello(const struct request *r, struct err *e)
     return 0;
 }
 
-static int check_room(const struct front *f, struct err *e)
+/* Nobody takes the room of all others. */
+static uint64_t user_room(const struct config *c)
 {
-    if (f->session_count < f->config.sessions_max) {
-        return 0;
-    }
-    int rc = err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
+    uint64_t room = c->sessions_max - c->sessions_max / 4;
+    return c->user_sessions_max > 0 ? c->user_sessions_max : room;
+}
+
+static int check_room(const struct front *f, uint32_t uid, struct err *e)
+{
+    const struct tenant *t = NULL;
+    int rc = 0;
+    HASH_FIND(hh, f->tenants, &uid, sizeof uid, t);
+    if (f->session_count >= f->config.sessions_max) {
+        rc = err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
                      (unsigned long long)f->config.sessions_max);
-    if (e != NULL) {
+    } else if (t != NULL && t->sessions >= user_room(&f->config)) {
+        rc = err_set(e, ERR_BUSY,
+                     "%u sessions of this user are open, at most %llu (user_sessions_max)",
+                     t->sessions, (unsigned long long)user_room(&f->config));
+    }
+    if (rc != 0 && e != NULL) {
         e->retry_after_ns = NS_PER_S;
     }
     return rc;
@@ -184,7 +205,7 @@ static void tie(struct front *f, struct session *s, const struct request *r)
         listener_drop(f->listener, s->wait);
         s->wait = NULL;
     }
-    s->pipe = r->peer.pipe;
+    set_pipe(f, s, r->peer.pipe);
     s->local = r->peer.local;
     s->gid = r->peer.gid;
     s->lingers_until_ns = NS_NEVER;
@@ -210,7 +231,7 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     struct session *s = NULL;
     HASH_FIND(hh, f->sessions, &key, sizeof key, s);
     bool known = s != NULL;
-    rc = known ? 0 : check_room(f, e); /* one that comes back has its room */
+    rc = known ? 0 : check_room(f, key.uid, e); /* one that comes back has its room */
     if (rc != 0) {
         return rc;
     }
@@ -235,7 +256,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     if (s == NULL) {
         return;
     }
-    s->pipe = 0;
+    set_pipe(f, s, 0);
     lane_close(s->lane);
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
     s->look_ns = LOOK_NS;

@@ -628,6 +628,37 @@ START_TEST(one_connection_cannot_take_all_slots)
 }
 END_TEST
 
+#define MANY 200u /* more than the first slots */
+
+static void client_holds_many(struct world *world)
+{
+    uint8_t out[512];
+    struct msg_ping ping = {.value = DO_HOLD};
+    size_t size = encode(&schema_msg_ping, &ping, out);
+    int fd = bare(world, true);
+    for (unsigned i = 0; i < MANY; i++) {
+        bare_send(fd, out, size, 4 + size);
+    }
+    nng_socket s = dial(world->url);
+    while (ask(s, DO_COUNT_HELD) < MANY) {
+    }
+    ck_assert_uint_eq(ask(s, DO_RELEASE), DO_RELEASE);
+    nng_close(s);
+    (void)close(fd);
+}
+
+START_TEST(slots_are_made_as_they_are_needed)
+{
+    struct listener_options options = usual;
+    options.contexts = 300;
+    options.pipe_requests_max = MANY;
+    start(&options);
+    serve(client_holds_many);
+    ck_assert_uint_eq(w.stats.crowded, 0);
+    ck_assert_uint_ge(w.stats.requests, MANY + 2);
+}
+END_TEST
+
 static void client_leaves_requests(struct world *world)
 {
     nng_socket a = dial(world->url);
@@ -661,6 +692,47 @@ static uint64_t bare_ask(int fd, const struct schema *schema, const void *msg)
     ck_assert_int_eq(recv(fd, in, size, MSG_WAITALL), (ssize_t)size);
     return pong_of(in + 4, size - 4);
 }
+
+static void client_crowds_by_several(struct world *world)
+{
+    uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
+    struct msg_hello hello = {.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id)};
+    struct msg_ping count = {.value = DO_COUNT_HELD};
+    struct msg_ping ping = {.value = DO_HOLD};
+    uint8_t out[512];
+    size_t size = encode(&schema_msg_ping, &ping, out);
+    nng_socket a = dial(world->url);
+    int b = bare(world, true);
+    ck_assert_uint_ne(bare_ask(b, &schema_msg_hello, &hello), 0);
+    post_ping(a, DO_HOLD);
+    while (bare_ask(b, &schema_msg_ping, &count) == 0) {
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        bare_send(b, out, size, 4 + size);
+    }
+    await_end(b); /* of the one that went on, not of the other */
+    ck_assert_uint_eq(take_pong(a), DO_HOLD);
+    nng_close(a);
+    size = encode(&schema_msg_ping, &count, out);
+    for (bool served = false; !served;) { /* what was held is answered: soon there is room again */
+        int c = bare(world, true);
+        bare_send(c, out, size, 4 + size);
+        served = recv(c, id, 1, 0) == 1;
+        (void)close(c);
+    }
+}
+
+START_TEST(one_user_cannot_take_all_slots)
+{
+    struct listener_options options = usual;
+    options.contexts = 16;
+    options.pipe_requests_max = 8;
+    options.user_requests_max = 5;
+    start(&options);
+    serve(client_crowds_by_several);
+    ck_assert_uint_ge(w.stats.crowded, 1);
+}
+END_TEST
 
 /* Bare sockets: closing many sockets of NNG's at once may hang inside NNG 1.5.2. */
 static void *come_and_go(void *data)
@@ -701,6 +773,7 @@ START_TEST(clients_come_and_go_at_once)
     struct listener_options options = usual;
     options.contexts = 4;
     options.pipe_requests_max = 4;
+    options.user_requests_max = 4;
     start(&options);
     serve(client_crowd);
     ck_assert_uint_ge(w.stats.requests, 4 * 20 * 11 + 50);
@@ -808,6 +881,8 @@ int main(void)
     tcase_add_test(tc, a_dropped_slot_serves_again);
     tcase_add_test(tc, a_connection_can_be_closed);
     tcase_add_test(tc, one_connection_cannot_take_all_slots);
+    tcase_add_test(tc, slots_are_made_as_they_are_needed);
+    tcase_add_test(tc, one_user_cannot_take_all_slots);
     tcase_add_test(tc, closes_with_requests_unanswered);
     tcase_add_test(tc, addresses_that_are_refused);
     tcase_add_test(tc, a_stale_socket_is_taken_over_and_a_live_one_is_not);

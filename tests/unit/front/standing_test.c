@@ -355,6 +355,48 @@ START_TEST(hello_is_checked)
 }
 END_TEST
 
+/* Three quarters are the most for one user, unless the settings say otherwise. */
+START_TEST(a_user_leaves_room_for_others)
+{
+    struct session *s = NULL;
+    struct msg_welcome w;
+    struct err e = ERR_INIT;
+    k->f.config.sessions_max = 4;
+    for (uint32_t i = 1; i <= 3; i++) {
+        (void)hello((struct caller){.id = (uint8_t)i, .pipe = i}, &w);
+    }
+    ck_assert_int_eq(try_hello(&(struct caller){.id = 4, .pipe = 4}, &w, &s, &e), ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(e.text, "user_sessions_max"));
+    ck_assert_uint_gt(e.retry_after_ns, 0);
+    (void)hello((struct caller){.id = 4, .pipe = 4, .uid = 1001}, &w);
+    k->f.config.sessions_max = 8;
+    k->f.config.user_sessions_max = 3;
+    ck_assert_int_eq(try_hello(&(struct caller){.id = 5, .pipe = 5}, &w, &s, &e), ERR_BUSY);
+    k->f.config.user_sessions_max = 4;
+    (void)hello((struct caller){.id = 5, .pipe = 5}, &w);
+}
+END_TEST
+
+/* Requests find their session by the connection, whichever comes and goes. */
+START_TEST(sessions_are_found_by_their_connection)
+{
+    struct session *a = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct session *b = hello((struct caller){.id = 2, .pipe = 12}, NULL);
+    ck_assert_ptr_eq(standing_find(&k->f, 11), a);
+    ck_assert_ptr_eq(standing_find(&k->f, 12), b);
+    ck_assert_ptr_null(standing_find(&k->f, 13));
+    standing_disconnected(&k->f, 11);
+    ck_assert_ptr_null(standing_find(&k->f, 11));
+    ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 13}, NULL), a);
+    ck_assert_ptr_eq(standing_find(&k->f, 13), a);
+    ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 14}, NULL), a); /* before 13's end */
+    ck_assert_ptr_null(standing_find(&k->f, 13));
+    ck_assert_ptr_eq(standing_find(&k->f, 14), a);
+    standing_end(&k->f, b);
+    ck_assert_ptr_null(standing_find(&k->f, 12));
+}
+END_TEST
+
 /* What the broken connection left unanswered is dropped: the client sends it again.
  * _i 0: the end of the old connection is told first; 1: the client is back before it. */
 START_TEST(a_broken_connection_leaves_nothing_in_the_way)
@@ -593,6 +635,8 @@ int main(void)
     const TTest *const tests[] = {a_session_is_made_once_and_found_again,
                                   a_daemon_that_does_not_know_skips_what_was_taken,
                                   hello_is_checked,
+                                  a_user_leaves_room_for_others,
+                                  sessions_are_found_by_their_connection,
                                   a_connection_with_a_new_standing_leaves_the_old_one,
                                   a_session_lingers_for_its_time,
                                   an_ended_process_does_not_linger,
