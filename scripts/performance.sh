@@ -1,0 +1,42 @@
+#!/bin/sh
+# Runs the benchmarks and writes docs/performance.md: what was to be reached, what was measured, on
+# which machine and by which command. Figures that need a GPU are told as not measured without one.
+# Takes about ten minutes. usage: scripts/performance.sh [--build DIR] [--keep DIR] [--from DIR]
+#   --build DIR   where the benchmarks are (build/release, else build/dev)
+#   --keep DIR    leave the benchmarks' own JSON there
+#   --from DIR    write the page from such JSON, run nothing
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=
+keep=
+from=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --build) build=$2; shift 2 ;;
+    --keep) keep=$2; shift 2 ;;
+    --from) from=$2; shift 2 ;;
+    *)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+done
+if [ -z "$build" ]; then
+    build=$root/build/release
+    [ -x "$build/bin/bench_latency" ] || build=$root/build/dev
+fi
+
+if [ -z "$from" ]; then
+    from=${keep:-$(mktemp -d)}
+    mkdir -p "$from"
+    for name in latency throughput inprocess bandwidth overlap coldstart breakeven frames interactive \
+        sessions; do
+        echo "performance: bench_$name" >&2
+        "$build/bin/bench_$name" --json >"$from/$name.json"
+    done
+    "$root/scripts/count-switches" "$build" >"$from/switches.json"
+fi
+"$root/scripts/performance-page" "$from" >"$root/docs/performance.md.new"
+mv "$root/docs/performance.md.new" "$root/docs/performance.md"
+echo "performance: docs/performance.md" >&2
