@@ -78,10 +78,9 @@ static bool grow(struct capbuf *b, size_t need)
     return true;
 }
 
-uint8_t *capbuf_extend(struct capbuf *b, size_t size)
+uint8_t *capbuf_grow(struct capbuf *b, size_t size)
 {
-    if (b->failed || size > b->limit - b->size ||
-        ((b->data == NULL || b->size + size > b->capacity) && !grow(b, b->size + size))) {
+    if (b->failed || size > b->limit - b->size || !grow(b, b->size + size)) {
         b->failed = true;
         return NULL;
     }

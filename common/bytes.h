@@ -31,9 +31,20 @@ void capbuf_init(struct capbuf *b, size_t limit);
 void capbuf_finish(struct capbuf *b);
 void capbuf_reset(struct capbuf *b); /* size 0, failed false; memory kept */
 bool capbuf_append(struct capbuf *b, const void *data, size_t size);
-uint8_t *capbuf_extend(struct capbuf *b, size_t size); /* room for `size` more, NULL if it failed */
+uint8_t *capbuf_grow(struct capbuf *b, size_t size); /* capbuf_extend where room is short */
 /* Without the NUL, for which the limit must leave a byte all the same. */
 bool capbuf_printf(struct capbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct bytes capbuf_view(const struct capbuf *b);
+
+/* Room for `size` more, NULL if it failed. */
+static inline uint8_t *capbuf_extend(struct capbuf *b, size_t size)
+{
+    if (b->failed || b->data == NULL || size > b->capacity - b->size) {
+        return capbuf_grow(b, size);
+    }
+    uint8_t *at = b->data + b->size;
+    b->size += size;
+    return at;
+}
 
 #endif

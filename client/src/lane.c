@@ -1,11 +1,13 @@
 #include "client/src/lane.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/src/client.h"
+#include "common/clock.h"
 #include "common/seqpacket.h"
 
 #define AGAIN_AFTER  256u /* sequenced requests until a lane that could not be had is asked for */
@@ -14,12 +16,32 @@
 #define REORDER_MIN  256u /* what every daemon that has rings takes */
 #define PAGE         4096u
 #define ANSWER_BYTES 4096u
+#define SPIN_US      30u /* longer than an answer takes where nobody has to be waken */
+#define SPIN_US_MAX  1000u
+#define MISSES_MAX   10u /* then one wait in 1024 looks */
+#define LOOKS        32u /* between two looks at the clock */
+
+static int spin_init(struct lane *l, struct err *e)
+{
+    const char *text = getenv("GPUD_SPIN_US");
+    char *end = NULL;
+    cpu_set_t set;
+    unsigned long us = text != NULL ? strtoul(text, &end, 10) : SPIN_US;
+    if (text != NULL && (end == text || *end != '\0' || us > SPIN_US_MAX)) {
+        return err_set(e, ERR_INVALID, "GPUD_SPIN_US is '%.32s', not a number up to %u", text,
+                       SPIN_US_MAX);
+    }
+    /* on the only processor, who looks keeps away what it looks for */
+    bool spare = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+    l->spin_ns = spare ? us * NS_PER_US : 0;
+    return 0;
+}
 
 int lane_init(struct lane *l, struct err *e)
 {
     const char *mode = getenv("GPUD_LANE");
     *l = (struct lane){.claim_fd = -1, .daemon_bell = -1, .bell = -1, .pause = FIRST_AFTER};
-    l->memory = MEMFD_NONE;
+    l->memory = l->retired = MEMFD_NONE;
     if (mode == NULL || strcmp(mode, "auto") == 0) {
         l->mode = LANE_AUTO;
     } else if (strcmp(mode, "nng") == 0) {
@@ -29,7 +51,7 @@ int lane_init(struct lane *l, struct err *e)
     } else {
         return err_set(e, ERR_INVALID, "GPUD_LANE is '%.32s', not auto, nng or ring", mode);
     }
-    return 0;
+    return spin_init(l, e);
 }
 
 bool lane_is_up(const struct gpud_client *c)
@@ -54,6 +76,10 @@ static void release(struct gpud_client *c)
     fd_close(c, &l->claim_fd);
     fd_close(c, &l->daemon_bell);
     fd_close(c, &l->bell);
+    if (l->spinning && l->retired.data == NULL) {
+        l->retired = l->memory; /* somebody looks at it just now */
+        l->memory = MEMFD_NONE;
+    }
     memfd_finish(&l->memory);
 }
 
@@ -359,4 +385,57 @@ bool lane_take(struct gpud_client *c)
         empty_bell(l);
     } while (!ring_sleep(&l->in));
     return true;
+}
+
+/* ---- looking before sleeping --------------------------------------------------------------- */
+
+bool lane_look_begin(struct gpud_client *c, uint64_t deadline_ns, struct lane_look *ret_look)
+{
+    struct lane *l = &c->lane;
+    if (l->state != LANE_UP || l->spin_ns == 0 || c->requests.sequenced.first == NULL) {
+        return false;
+    }
+    if (l->skip > 0) {
+        l->skip--;
+        return false;
+    }
+    uint64_t until = ns_add(clock_now_ns(), l->spin_ns);
+    *ret_look = (struct lane_look){.control = l->in.shared,
+                                   .tail = l->in.tail,
+                                   .until_ns = until < deadline_ns ? until : deadline_ns};
+    l->spinning = true;
+    ring_wake(&l->in); /* nobody has to ring for us */
+    return true;
+}
+
+bool lane_look(const struct lane_look *look)
+{
+    do {
+        for (unsigned i = 0; i < LOOKS; i++) {
+            if (atomic_load_explicit(&look->control->head, memory_order_relaxed) != look->tail) {
+                return true;
+            }
+#if defined(__x86_64__) || defined(__i386__)
+            __builtin_ia32_pause();
+#endif
+        }
+    } while (clock_now_ns() < look->until_ns);
+    return false;
+}
+
+bool lane_look_end(struct gpud_client *c, bool found)
+{
+    struct lane *l = &c->lane;
+    l->spinning = false;
+    memfd_finish(&l->retired);
+    if (l->state == LANE_UP && !found) {
+        found = !ring_sleep(&l->in);
+    }
+    if (found) {
+        l->misses = 0;
+    } else {
+        l->misses += l->misses < MISSES_MAX;
+        l->skip = 1u << l->misses;
+    }
+    return found;
 }

@@ -4,6 +4,10 @@
  * there is none, or what does not fit, goes over the socket. A request has one number wherever it
  * goes, so one that was sent by a ring that broke is simply sent again by the socket.
  *
+ * Who waits looks at the ring for a while before it sleeps, where there is a second processor;
+ * while that does not pay it is done ever more rarely. GPUD_SPIN_US in the environment: how long at
+ * most, 0: not at all.
+ *
  * GPUD_LANE in the environment: "auto", "nng" (never), "ring" (gpud_open fails where there is
  * none).
  *
@@ -29,13 +33,18 @@ enum lane_state {
 struct lane {
     enum lane_mode mode;
     enum lane_state state;
-    struct request open; /* RING_OPEN */
-    unsigned pause;      /* sequenced requests until it is asked for (again) */
-    int claim_fd;        /* owned: where the descriptors come, -1 */
-    struct memfd memory; /* owned; its descriptor is closed */
-    int daemon_bell;     /* owned: eventfd */
-    int bell;            /* owned: pipe; watched by its edges */
-    unsigned unread;     /* bytes that may be in the pipe */
+    struct request open;  /* RING_OPEN */
+    unsigned pause;       /* sequenced requests until it is asked for (again) */
+    int claim_fd;         /* owned: where the descriptors come, -1 */
+    struct memfd memory;  /* owned; its descriptor is closed */
+    int daemon_bell;      /* owned: eventfd */
+    int bell;             /* owned: pipe; watched by its edges */
+    unsigned unread;      /* bytes that may be in the pipe */
+    uint64_t spin_ns;     /* how long to look at most, 0: not */
+    unsigned misses;      /* looks in a row that found nothing */
+    unsigned skip;        /* waits until the next look */
+    bool spinning;        /* somebody looks, without the lock */
+    struct memfd retired; /* owned: what is looked at was given up meanwhile */
     struct ring_producer out;
     struct ring_consumer in;
     struct err failure; /* why it was refused */
@@ -55,6 +64,19 @@ bool lane_send(struct gpud_client *c, struct request *r);
 void lane_claimed(struct gpud_client *c);
 /* Takes every answer that is there; true: there was one. */
 bool lane_take(struct gpud_client *c);
+/* What is looked at without the lock. */
+struct lane_look {
+    const struct ring_control *control;
+    uint32_t tail;
+    uint64_t until_ns;
+};
+/* Is it worth while to look for an answer before sleeping? Then lane_look without the lock, then
+ * lane_look_end. One thread at a time. */
+bool lane_look_begin(struct gpud_client *c, uint64_t deadline_ns, struct lane_look *ret_look);
+bool lane_look(const struct lane_look *look); /* there is something */
+/* Whether there is something after all. */
+bool lane_look_end(struct gpud_client *c, bool found);
+
 /* The connection is gone, or the client goes. What was sent by the ring is unanswered. */
 void lane_drop(struct gpud_client *c);
 

@@ -110,14 +110,30 @@ static int timeout_ms(uint64_t deadline_ns)
     return ms < 3600000 ? (int)ms : 3600000;
 }
 
+/* Looks at the ring for a while; true: there is something. */
+static bool look(struct gpud_client *c, uint64_t deadline_ns)
+{
+    struct lane_look ring;
+    if (!lane_look_begin(c, deadline_ns, &ring)) {
+        return false;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    bool found = lane_look(&ring);
+    (void)pthread_mutex_lock(&c->lock);
+    return lane_look_end(c, found);
+}
+
 static void lead(struct gpud_client *c, struct waiter *w, uint64_t deadline_ns)
 {
     int fd = c->conn.fd;
+    bool socket = false;
     c->leading = true;
     c->leader = w;
-    (void)pthread_mutex_unlock(&c->lock);
-    bool socket = conn_wait(&c->conn, fd, timeout_ms(deadline_ns));
-    (void)pthread_mutex_lock(&c->lock);
+    if (!look(c, deadline_ns) && !w->ready(w->arg)) {
+        (void)pthread_mutex_unlock(&c->lock);
+        socket = conn_wait(&c->conn, fd, timeout_ms(deadline_ns));
+        (void)pthread_mutex_lock(&c->lock);
+    }
     c->leader = NULL;
     client_process(c, socket || c->conn.fd != fd);
     c->leading = false;
