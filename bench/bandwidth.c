@@ -12,16 +12,21 @@
 #include "bench/common/plan.h"
 #include "common/clock.h"
 
+#define SIDES 3u
+
 struct side {
     const struct engine_kind *kind;
     struct engine *engine;
+    bool shared; /* from and to memory of host_alloc, else plain memory */
     struct engine_memory *memory;
+    uint8_t *from;
+    uint8_t *to;
     const char *name;
 };
 
-static uint8_t *host_memory(size_t bytes, uint8_t seed)
+static uint8_t *host_memory(const struct side *s, size_t bytes, uint8_t seed)
 {
-    uint8_t *data = malloc(bytes);
+    uint8_t *data = s->shared ? s->kind->host_alloc(s->engine, bytes) : malloc(bytes);
     if (data == NULL) {
         bench_die("no memory for %zu bytes", bytes);
     }
@@ -33,14 +38,14 @@ static uint8_t *host_memory(size_t bytes, uint8_t seed)
 }
 
 /* GB/s of so many copies in a row. */
-static double rate_of(const struct side *s, bool in, uint8_t *data, size_t bytes, unsigned count)
+static double rate_of(const struct side *s, bool in, size_t bytes, unsigned count)
 {
     uint64_t begin_ns = clock_now_ns();
     for (unsigned i = 0; i < count; i++) {
         if (in) {
-            s->kind->write(s->memory, data, bytes);
+            s->kind->write(s->memory, s->from, bytes);
         } else {
-            s->kind->read(s->memory, data, bytes);
+            s->kind->read(s->memory, s->to, bytes);
         }
     }
     return (double)bytes * count / (double)(clock_now_ns() - begin_ns);
@@ -52,43 +57,58 @@ static void size_name(char *out, size_t size, size_t bytes)
                    bytes >= 1048576 ? bytes >> 20 : bytes >> 10);
 }
 
+static void side_begin(struct side *s, size_t bytes)
+{
+    s->from = host_memory(s, bytes, 1);
+    s->to = host_memory(s, bytes, 2);
+    s->memory = s->kind->alloc(s->engine, bytes);
+    s->kind->write(s->memory, s->from, bytes);
+    memset(s->to, 0, bytes);
+    s->kind->read(s->memory, s->to, bytes);
+    if (memcmp(s->from, s->to, bytes) != 0) {
+        bench_die("%s: %zu bytes came back changed", s->name, bytes);
+    }
+}
+
+static void side_end(struct side *s)
+{
+    s->kind->free(s->memory);
+    if (s->shared) {
+        s->kind->host_free(s->engine, s->from);
+        s->kind->host_free(s->engine, s->to);
+    } else {
+        free(s->from);
+        free(s->to);
+    }
+}
+
 static void measure(struct bench *b, struct side *sides, unsigned count, const char *part,
                     size_t bytes)
 {
-    char what[2][FIGURE_TEXT];
+    char what[SIDES][FIGURE_TEXT];
     char size[16];
     size_t budget = (size_t)bench_scale(b, 128u, 1u) << 20;
     unsigned times = bytes >= budget ? 1 : budget / bytes > 200 ? 200 : (unsigned)(budget / bytes);
-    uint8_t *from = host_memory(bytes, 1);
-    uint8_t *to = host_memory(bytes, 2);
     size_name(size, sizeof size, bytes);
     for (unsigned i = 0; i < count; i++) {
         (void)snprintf(what[i], sizeof what[i], "%s, %s", size, sides[i].name);
-        sides[i].memory = sides[i].kind->alloc(sides[i].engine, bytes);
-        sides[i].kind->write(sides[i].memory, from, bytes);
-        memset(to, 0, bytes);
-        sides[i].kind->read(sides[i].memory, to, bytes);
-        if (memcmp(from, to, bytes) != 0) {
-            bench_die("%s: %s came back changed", sides[i].name, size);
-        }
+        side_begin(&sides[i], bytes);
     }
     for (unsigned k = 0; k < b->repeat; k++) {
         for (unsigned i = 0; i < count; i++) {
             report_add(&b->report, part, what[i], "in", "GB/s",
-                       rate_of(&sides[i], true, from, bytes, times));
+                       rate_of(&sides[i], true, bytes, times));
             report_add(&b->report, part, what[i], "out", "GB/s",
-                       rate_of(&sides[i], false, to, bytes, times));
+                       rate_of(&sides[i], false, bytes, times));
         }
     }
     for (unsigned i = 0; i < count; i++) {
-        sides[i].kind->free(sides[i].memory);
+        side_end(&sides[i]);
     }
-    if (count == 2) {
-        report_against(&b->report, part, what[0], "in", what[1]);
-        report_against(&b->report, part, what[0], "out", what[1]);
+    for (unsigned i = 0; count == SIDES && i + 1 < count; i++) {
+        report_against(&b->report, part, what[i], "in", what[count - 1]);
+        report_against(&b->report, part, what[i], "out", what[count - 1]);
     }
-    free(from);
-    free(to);
 }
 
 static void measure_all(struct bench *b, struct side *sides, unsigned count, const struct gpud *g,
@@ -117,20 +137,23 @@ int main(int argc, char **argv)
         "the vendor's API in this process.",
         5, argc, argv);
     bench_gpud(&b, &g, NULL);
-    struct side sides[2] = {{.kind = &engine_gpud, .name = "gpud"},
-                            {.kind = engine_direct(g.backend), .name = g.backend}};
+    struct side sides[SIDES] = {{.kind = &engine_gpud, .name = "gpud"},
+                                {.kind = &engine_gpud, .shared = true, .name = "gpud, arena"},
+                                {.kind = engine_direct(g.backend), .name = g.backend}};
     sides[0].engine = engine_gpud.open(g.url, &why);
-    if (sides[1].kind != NULL) {
-        sides[1].engine = sides[1].kind->open(NULL, &why);
+    sides[1].engine = sides[0].engine;
+    if (sides[2].kind != NULL) {
+        sides[2].engine = sides[2].kind->open(NULL, &why);
     }
-    unsigned count = sides[1].engine != NULL ? 2 : 1;
-    if (count == 1) {
+    unsigned count = sides[2].engine != NULL ? SIDES : SIDES - 1;
+    if (count < SIDES) {
         report_left_out(&b.report, "in process", why);
     }
     measure_all(&b, sides, count, &g, PLACE_ONE);
     measure_all(&b, sides, count, &g, PLACE_ANY);
-    for (unsigned i = 0; i < count; i++) {
-        sides[i].kind->close(sides[i].engine);
+    engine_gpud.close(sides[0].engine);
+    if (count == SIDES) {
+        sides[2].kind->close(sides[2].engine);
     }
     gpud_stop(&g);
     return bench_end(&b);

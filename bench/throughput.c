@@ -35,7 +35,7 @@ static void repetition(struct bench *b, const struct server *nng, const struct s
                        const struct gpud *g, struct trial t)
 {
     const struct server *const floors[] = {nng, grpc};
-    unsigned all = bench_scale(b, 20000, 64);
+    unsigned all = bench_scale(b, 8000, 64);
     t.count = all / t.sessions / (t.outstanding == 1 ? 4 : 1);
     t.warm = bench_scale(b, 200, 4) / t.sessions + t.outstanding;
     t.served_cpu_ns = server_cpu;

@@ -41,6 +41,13 @@ static const char demo_help[] =
     "Finds the edges of a photograph in one program of several kernels and compares\n"
     "the result with a reference computed here; exit code 1 if they differ.\n";
 
+static const char bench_help[] =
+    "  --device ID|auto  where to run (auto: the daemon chooses)\n"
+    "  --quick           a tenth of it\n"
+    "Null jobs (programs without steps) one at a time, 8 and 64 at once; copies of 4 KiB\n"
+    "to 16 MiB to the device and back, compared with what was sent. Nothing is said of the\n"
+    "device's own speed. GPUD_LANE=nng or ring chooses the way; see gpuctl(1).\n";
+
 const struct command commands[] = {
     {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping},
     {"status", "", "What is served, and what is wrong (exit code 5: degraded)", "", NULL,
@@ -61,6 +68,8 @@ const struct command commands[] = {
      run_option_list, cmd_run},
     {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, demo_option_list,
      cmd_demo},
+    {"bench", "[OPTION...]", "How long a trip to the daemon takes, and copies", bench_help,
+     bench_option_list, cmd_bench},
     {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
      "  --lang LANG, --define N[=V], --build-option OPTION as for run\n", kernel_check_option_list,
      cmd_kernel_check},

@@ -38,6 +38,7 @@ struct command {
 };
 
 extern const struct option run_option_list[];
+extern const struct option bench_option_list[];
 extern const struct option demo_option_list[];
 extern const struct option kernel_check_option_list[];
 
@@ -88,6 +89,7 @@ COMMAND(cmd_job_show);
 COMMAND(cmd_job_cancel);
 COMMAND(cmd_explain);
 COMMAND(cmd_run);
+COMMAND(cmd_bench);
 COMMAND(cmd_demo);
 COMMAND(cmd_kernel_check);
 COMMAND(cmd_config_show);

@@ -19,6 +19,7 @@ struct work {
     gpud_program *program;
     gpud_arg given[PLAN_STEPS]; /* what is written, a parameter each */
     uint32_t given_count;
+    void *shared[PLAN_BUFFERS]; /* what is written, in shared memory; owned */
     gpud_job *job[PLAN_SLOTS];
 };
 
@@ -88,8 +89,11 @@ static void add_write(struct work *w, const struct plan_step *s)
     size_t bytes = w->plan->bytes[s->buffer];
     gpud_arg data = gpud_program_param(w->program, "data", GPUD_PARAM_DATA, shape_of(bytes));
     must(gpud_program_write(w->program, gpud_out(w->buffer[s->buffer]), data), "a write");
-    w->given[w->given_count++] =
-        gpud_host_in(w->plan->content[s->buffer], bytes / sizeof(float), GPUD_F32);
+    void *memory = NULL;
+    must(gpud_host_alloc(w->e->client, bytes, &memory), "shared memory");
+    memcpy(memory, w->plan->content[s->buffer], bytes);
+    w->shared[s->buffer] = memory;
+    w->given[w->given_count++] = gpud_host_in(memory, bytes / sizeof(float), GPUD_F32);
 }
 
 static void add_step(struct work *w, const struct plan_step *s)
@@ -162,10 +166,25 @@ static void release(struct work *w)
         must(gpud_buffer_free(w->e->client, w->buffer[i]), "a buffer");
     }
     must(gpud_flush(w->e->client, GPUD_FOREVER), "flushing");
+    for (unsigned i = 0; i < PLAN_BUFFERS; i++) {
+        must(gpud_host_free(w->e->client, w->shared[i]), "shared memory");
+    }
     free(w);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
+
+static void *host_alloc(struct engine *e, size_t bytes)
+{
+    void *memory = NULL;
+    must(gpud_host_alloc(e->client, bytes, &memory), "shared memory");
+    return memory;
+}
+
+static void host_free(struct engine *e, void *memory)
+{
+    must(gpud_host_free(e->client, memory), "shared memory");
+}
 
 static struct engine_memory *alloc(struct engine *e, size_t bytes)
 {
@@ -204,6 +223,8 @@ const struct engine_kind engine_gpud = {
     .take = take,
     .look = look,
     .release = release,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
     .alloc = alloc,
     .write = write_memory,
     .read = read_memory,

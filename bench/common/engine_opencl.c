@@ -199,6 +199,22 @@ static void release(struct work *w)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
+static void *host_alloc(struct engine *e, size_t bytes)
+{
+    void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    (void)e; /* on this processor every memory is as good */
+    if (memory == NULL) {
+        bench_die("no memory for %zu bytes", bytes);
+    }
+    return memory;
+}
+
+static void host_free(struct engine *e, void *memory)
+{
+    (void)e;
+    free(memory);
+}
+
 static struct engine_memory *alloc(struct engine *e, size_t bytes)
 {
     struct engine_memory *m = calloc(1, sizeof *m);
@@ -239,6 +255,8 @@ const struct engine_kind engine_opencl = {
     .take = take,
     .look = look,
     .release = release,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
     .alloc = alloc,
     .write = write_memory,
     .read = read_memory,

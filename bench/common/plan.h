@@ -85,6 +85,9 @@ struct engine_kind {
     float *(*look)(struct work *w);
     void (*release)(struct work *w);
 
+    /* Memory of this process that copies go fastest from and to. */
+    void *(*host_alloc)(struct engine *e, size_t bytes);
+    void (*host_free)(struct engine *e, void *memory);
     /* Plain memory of the device and copies of it, blocking. */
     struct engine_memory *(*alloc)(struct engine *e, size_t bytes);
     void (*write)(struct engine_memory *m, const void *data, size_t bytes);

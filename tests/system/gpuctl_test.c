@@ -96,6 +96,37 @@ START_TEST(json)
 }
 END_TEST
 
+/* What it measures is another matter: here it is whole, and each time is one. */
+START_TEST(bench)
+{
+    struct daemon d;
+    json_error_t why;
+    size_t i;
+    json_t *row;
+    daemon_start(&d, "--backend", "sim", "--backend-options", "speed=0", NULL);
+    int status = gpuctl(&d, out, err, "bench", "--quick", "--device", "0", "-o", "json", NULL);
+    ck_assert_msg(status == 0, "%d: %s", status, err);
+    json_t *value = json_loads(out, 0, &why);
+    ck_assert_msg(value != NULL, "%s: %s", why.text, out);
+    const json_t *rows = json_object_get(value, "bench");
+    ck_assert_uint_eq(json_array_size(rows), 9);
+    json_array_foreach(rows, i, row)
+    {
+        bool trip = strcmp(json_string_value(json_object_get(row, "what")), "null job") == 0;
+        ck_assert_int_eq(json_is_null(json_object_get(row, "size")), trip);
+        ck_assert_int_eq(json_is_null(json_object_get(row, "at_once")), !trip);
+        ck_assert_int_gt(json_integer_value(json_object_get(row, "p50")), 0);
+        ck_assert_int_ge(json_integer_value(json_object_get(row, "p99")),
+                         json_integer_value(json_object_get(row, "p50")));
+        ck_assert_int_gt(json_integer_value(json_object_get(row, "per_second")), 0);
+    }
+    json_decref(value);
+    ck_assert_int_eq(gpuctl(&d, out, err, "bench", "--quick", "--device", "7", NULL), 1);
+    ck_assert_int_eq(gpuctl(&d, out, err, "bench", "more", NULL), 2);
+    daemon_stop(&d);
+}
+END_TEST
+
 /* What cannot be read or saved is told before anything is computed. */
 START_TEST(files_come_first)
 {
@@ -198,6 +229,7 @@ int main(void)
     suite_add(suite, run_with_files);
     suite_add(suite, exit_codes);
     suite_add(suite, json);
+    suite_add(suite, bench);
     suite_add(suite, files_come_first);
     suite_add(suite, sizes_that_mean_nothing_are_refused);
     suite_add(suite, devices_are_told);
