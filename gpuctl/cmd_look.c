@@ -14,11 +14,6 @@ int cmd_devices(struct ctl *ctl, struct options *options, struct ctl_err *e)
     return show(ctl, options, "devices", false, e);
 }
 
-int cmd_pool(struct ctl *ctl, struct options *options, struct ctl_err *e)
-{
-    return show(ctl, options, "pool", false, e);
-}
-
 int cmd_kernels(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     return show(ctl, options, "kernels", true, e);

@@ -48,13 +48,37 @@ static const char bench_help[] =
     "to 16 MiB to the device and back, compared with what was sent. Nothing is said of the\n"
     "device's own speed. GPUD_LANE=nng or ring chooses the way; see gpuctl(1).\n";
 
+static const char pool_help[] =
+    "  --device ID     this device alone\n"
+    "  --meters        tiers, classes and tenants alone (for -o csv)\n"
+    "  --timeout MS    how long the devices' workers may take to tell (2000)\n"
+    "A device that does not tell in time has a note; exit code 1 if none does.\n"
+    "-o wide and json show every size class and every counter.\n";
+
+static const char pool_snapshot_help[] =
+    "  -f, --file FILE  as JSON (-o json: to standard output)\n"
+    "  --html FILE      as one page: addresses over time, the largest buffers; open it in a "
+    "browser\n"
+    "  --csv FILE       the log in RMM's format: Thread,Time,Action,Pointer,Size,Stream\n"
+    "  --pytorch FILE   a pickle for PyTorch's viewer: drop it on https://pytorch.org/memory_viz\n"
+    "  --device ID      this device alone\n"
+    "  --timeout MS     how long the devices' workers may take to tell (2000)\n"
+    "Without a file the largest pieces are listed; -o wide and csv list all.\n"
+    "You see your own pieces; what belongs to others has no name.\n"
+    "Example:\n"
+    "  gpuctl pool snapshot --html pool.html && xdg-open pool.html\n";
+
 const struct command commands[] = {
     {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping},
     {"status", "", "What is served, and what is wrong (exit code 5: degraded)", "", NULL,
      cmd_status},
     {"devices", "", "Devices, their back ends and memory", "", NULL, cmd_devices},
-    {"pool", "", "Device memory (also: pool stats)", "", NULL, cmd_pool},
-    {"pool stats", "", "Device memory", "", NULL, cmd_pool},
+    {"pool", "[OPTION...]", "Device memory (also: pool stats)", pool_help, pool_option_list,
+     cmd_pool},
+    {"pool stats", "[OPTION...]", "What device memory is used for", pool_help, pool_option_list,
+     cmd_pool},
+    {"pool snapshot", "[OPTION...]", "Every piece of device memory, and the pool's log",
+     pool_snapshot_help, pool_snapshot_option_list, cmd_pool_snapshot},
     {"pool trim", "", "Give unused device memory back", "", NULL, cmd_pool_trim},
     {"kernels", "[FILTER]", "Built-in kernels and what they take", "", NULL, cmd_kernels},
     {"jobs", "[FILTER]", "Jobs: waiting, running and lately ended", "", NULL, cmd_jobs},

@@ -41,6 +41,8 @@ extern const struct option run_option_list[];
 extern const struct option bench_option_list[];
 extern const struct option demo_option_list[];
 extern const struct option kernel_check_option_list[];
+extern const struct option pool_option_list[];
+extern const struct option pool_snapshot_option_list[];
 
 extern const struct command commands[]; /* ends with a NULL name */
 /* The command of one or two words, NULL if there is none; second may be NULL. */
@@ -80,6 +82,7 @@ COMMAND(cmd_ping);
 COMMAND(cmd_status);
 COMMAND(cmd_devices);
 COMMAND(cmd_pool);
+COMMAND(cmd_pool_snapshot);
 COMMAND(cmd_pool_trim);
 COMMAND(cmd_kernels);
 COMMAND(cmd_jobs);

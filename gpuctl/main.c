@@ -38,11 +38,34 @@ static int finish(const struct command *command, int rc, const struct ctl_err *e
     return ctl_exit_code(rc);
 }
 
+/* The second word of a group's command; *ret_second NULL where there is none. CTL_HELP with the
+ * command found. */
+static int find_second(struct ctl *ctl, struct options *options, const char *first,
+                       const struct command **ret_command, const char **ret_second,
+                       struct ctl_err *e)
+{
+    const struct options before = *options;
+    const char *second = NULL;
+    int id = ctl_option(ctl, options, NULL, &second, e);
+    if (id != OPTION_BAD) {
+        *ret_second = id == OPTION_WORD ? second : NULL;
+        return 0;
+    }
+    const struct command *alone = command_find(first, NULL);
+    if (alone != NULL && e->code == CTL_USAGE) {
+        *options = before; /* an option of its own: it reads it */
+        return 0;
+    }
+    *ret_command = alone;
+    return e->code;
+}
+
 /* Reads up to the command's name. */
 static int find(struct ctl *ctl, struct options *options, const struct command **ret_command,
                 struct ctl_err *e)
 {
     const char *first = NULL;
+    const char *second = NULL;
     int id = ctl_option(ctl, options, NULL, &first, e);
     if (id == OPTION_END) {
         return ctl_err_usage(e, "a command is missing");
@@ -50,17 +73,10 @@ static int find(struct ctl *ctl, struct options *options, const struct command *
     if (id != OPTION_WORD) {
         return e->code;
     }
-    const char *second = NULL;
-    if (command_is_group(first)) {
-        id = ctl_option(ctl, options, NULL, &second, e);
-        if (id == OPTION_BAD && (e->code != CTL_HELP || command_find(first, NULL) == NULL)) {
-            return e->code;
-        }
-        if (id == OPTION_BAD) {
-            *ret_command = command_find(first, NULL);
-            return CTL_HELP;
-        }
-        second = id == OPTION_WORD ? second : NULL;
+    int rc =
+        command_is_group(first) ? find_second(ctl, options, first, ret_command, &second, e) : 0;
+    if (rc != 0) {
+        return rc;
     }
     *ret_command = command_find(first, second);
     if (*ret_command != NULL) {

@@ -164,6 +164,8 @@ enum frame_ref_tag {
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L) U(trim, 1)
 #define MSG_F_QUIT(U, I, S, B, L) U(unused, 0)
+/* Answered by W_PICTURE. detail: with pieces and events. */
+#define MSG_F_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: its memfd of at least `size` bytes. Not answered: jobs that name it are. */
 #define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
 /* After all jobs that use it ended; not answered. */
@@ -243,6 +245,9 @@ enum frame_ref_tag {
     U(failures, UINT64_MAX)                                                                        \
     U(driver_calls, UINT64_MAX)                                                                    \
     U(live, UINT64_MAX)
+/* fd if code is 0: memfd with the picture (picture.h). */
+#define MSG_W_PICTURE(U, I, S, B, L)                                                               \
+    U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
 /* ---- what the front attaches to buffers and jobs, so that another front can go on with them -------- */
 
@@ -367,6 +372,7 @@ enum frame_ref_tag {
     MESSAGE(F_BUFFER_EXPORT, f_buffer_export, 150)                                                 \
     MESSAGE(F_ARENA, f_arena, 144)                                                                 \
     MESSAGE(F_ARENA_FREE, f_arena_free, 145)                                                       \
+    MESSAGE(F_PICTURE, f_picture, 158)                                                             \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \
@@ -380,6 +386,7 @@ enum frame_ref_tag {
     MESSAGE(W_HELD_END, w_held_end, 170)                                                           \
     MESSAGE(W_POOL, w_pool, 171)                                                                   \
     MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
+    MESSAGE(W_PICTURE, w_picture, 179)                                                             \
     MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
     MESSAGE(META_JOB, meta_job, 181)                                                               \
     MESSAGE(META_WORKER, meta_worker, 182)                                                         \

@@ -27,5 +27,6 @@
 #define PROTO_EVENTS_MAX      256u            /* completions and notices of one EVENTS */
 #define PROTO_COLUMNS_MAX     64u             /* of a table */
 #define PROTO_ROWS_MAX        65536u          /* of a table */
+#define PROTO_POOL_ROWS_MAX   4096u           /* of one POOL_READ */
 
 #endif

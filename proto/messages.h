@@ -350,6 +350,23 @@ enum proto_submit_flag {
 /* Which job did that SUBMIT become? Answered by ACCEPTED, or NOT_FOUND if its answer was taken. */
 #define MSG_JOB_FIND(U, I, S, B, L) HEAD(U) U(number, UINT64_MAX)
 
+/* A picture of the devices' memory pools, answered by TABLE when all of them told, or the time is
+ * over. device: 0 = all, else the device's id + 1. detail: with pieces and events, to be read with
+ * POOL_READ. */
+#define MSG_POOL_TAKE(U, I, S, B, L)                                                               \
+    HEAD(U) U(device, UINT64_MAX) U(detail, 1) U(timeout_ns, UINT64_MAX)
+
+enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
+
+/* A part of it, answered by TABLE: at most `count` rows from number `first` on. device: its id. */
+#define MSG_POOL_READ(U, I, S, B, L)                                                               \
+    HEAD(U)                                                                                        \
+    U(picture, UINT64_MAX)                                                                         \
+    U(part, 3)                                                                                     \
+    U(device, UINT64_MAX)                                                                          \
+    U(first, UINT64_MAX)                                                                           \
+    U(count, UINT64_MAX)
+
 /* ---- replies ------------------------------------------------------------------------------- */
 
 #define MSG_ERROR(U, I, S, B, L)                                                                   \
@@ -494,6 +511,8 @@ enum proto_submit_flag {
     MESSAGE(CLAIM, claim, 24)                                                                      \
     MESSAGE(RING_OPEN, ring_open, 26)                                                              \
     MESSAGE(JOB_FIND, job_find, 27)                                                                \
+    MESSAGE(POOL_TAKE, pool_take, 29)                                                              \
+    MESSAGE(POOL_READ, pool_read, 30)                                                              \
     MESSAGE(BUFFER_EXPORT, buffer_export, 32)
 
 #define PROTO_REPLIES(MESSAGE)                                                                     \

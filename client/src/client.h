@@ -131,6 +131,10 @@ int client_exchange(struct gpud_client *c, const struct schema *request, void *m
 int reply_decode(const struct message *m, const struct schema *reply, void *ret_reply,
                  struct err *e);
 
+/* A request that is answered by TABLE. */
+int table_call(struct gpud_client *c, const struct schema *request, void *msg,
+               gpud_table **ret_table, struct err *e);
+
 /* Copies text into out[size], cut where it does not fit. */
 void text_copy(char *out, size_t size, struct bytes text);
 /* What served a job's operations, of its TIMING records; see gpud_job_times. */

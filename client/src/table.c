@@ -104,21 +104,27 @@ static int table_make(const struct msg_table *told, size_t message_size, gpud_ta
     return 0;
 }
 
-static int query(struct gpud_client *c, const char *what, const char *filter,
-                 gpud_table **ret_table, struct err *e)
+int table_call(struct gpud_client *c, const struct schema *request, void *msg,
+               gpud_table **ret_table, struct err *e)
 {
-    struct msg_query msg = {.what = bytes_str(what), .filter = bytes_str(filter)};
     struct msg_table told;
     struct message *m = NULL;
-    if (what == NULL || ret_table == NULL) {
-        return err_set(e, ERR_INVALID, "no name, or no place for the table");
-    }
-    int rc = client_call(c, &schema_msg_query, &msg, CALL_PLAIN, &schema_msg_table, &told, &m, e);
+    int rc = client_call(c, request, msg, CALL_PLAIN, &schema_msg_table, &told, &m, e);
     if (rc == 0) {
         rc = table_make(&told, m->size, ret_table, e);
         message_unref(m);
     }
     return rc;
+}
+
+static int query(struct gpud_client *c, const char *what, const char *filter,
+                 gpud_table **ret_table, struct err *e)
+{
+    struct msg_query msg = {.what = bytes_str(what), .filter = bytes_str(filter)};
+    if (what == NULL || ret_table == NULL) {
+        return err_set(e, ERR_INVALID, "no name, or no place for the table");
+    }
+    return table_call(c, &schema_msg_query, &msg, ret_table, e);
 }
 
 int gpud_query(gpud_client *client, const char *what, const char *filter, gpud_table **ret_table)

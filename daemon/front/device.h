@@ -100,10 +100,11 @@ struct device {
     struct job *ready_tail;
     bool exclusive; /* a job runs alone */
 
-    uint64_t buffer_bytes;  /* of live buffers */
-    uint64_t memory_limit;  /* bytes, 0: its own memory */
-    struct msg_w_pool pool; /* as its worker told last */
-    bool pool_changed;      /* since it was asked for */
+    uint64_t buffer_bytes;   /* of live buffers */
+    uint64_t memory_limit;   /* bytes, 0: its own memory */
+    struct msg_w_pool pool;  /* as its worker told last */
+    bool pool_changed;       /* since it was asked for */
+    unsigned pictures_asked; /* and not answered */
     uint64_t jobs_done;
     uint64_t busy_ns;
 };

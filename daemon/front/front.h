@@ -86,6 +86,8 @@ struct front_hooks {
     void (*held_module)(struct front *f, struct device *d, const struct msg_w_held_module *m);
     void (*held_job)(struct front *f, struct device *d, const struct msg_w_held_job *m);
     void (*held_end)(struct front *f, struct device *d);
+    /* A picture of its pool. The descriptor (-1: none) is the receiver's. */
+    void (*picture)(struct front *f, struct device *d, const struct msg_w_picture *m, int fd);
 };
 
 struct front_counters {
@@ -127,6 +129,10 @@ struct front {
     struct device *device[DEVICES_MAX]; /* owned */
     unsigned device_count;
     uint64_t next_worker;
+
+    struct picture_set *pictures; /* newest first */
+    unsigned picture_count;
+    uint64_t next_picture;
 
     struct job *jobs; /* uthash by id: unfinished, and the history */
     uint64_t next_job;

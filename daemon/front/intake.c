@@ -1,6 +1,7 @@
 #include "daemon/front/intake.h"
 
 #include "daemon/front/conclude.h"
+#include "daemon/front/picture.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
@@ -37,6 +38,7 @@ static const struct route routes[] = {
     [MSG_KIND_EXPLAIN] = {request_explain},
     [MSG_KIND_QUERY] = {request_query, .anybody = true},
     [MSG_KIND_CONTROL] = {request_control},
+    [MSG_KIND_POOL_READ] = {request_pool_read},
 };
 
 static const struct route *route_of(unsigned kind)
@@ -274,6 +276,9 @@ void intake_request(struct front *f, struct request *r)
     } else if (r->kind == MSG_KIND_WAIT) {
         session_ack(s, r->msg.wait.ack, acknowledged, f);
         standing_wait(f, s, r);
+    } else if (r->kind == MSG_KIND_POOL_TAKE) {
+        session_ack(s, r->msg.pool_take.ack, acknowledged, f);
+        picture_take(f, s, r);
     } else if (r->kind == MSG_KIND_BYE) {
         bye(f, s, r);
     } else if (route == NULL) {

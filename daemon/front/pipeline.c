@@ -24,6 +24,7 @@
 #include "daemon/front/link.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
+#include "daemon/front/picture.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
@@ -150,6 +151,7 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
     completion_lost(f, d, external, why);
     buffer_device_lost(f, d);
     arena_device_lost(f, d);
+    picture_device_lost(f, d);
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         standing_tell(f, s, clock_now_ns());
     }
@@ -259,6 +261,7 @@ static void on_due(uv_timer_t *timer)
     worker_watch(f, now, away);
     due_expire(f, now);
     standing_watch(f, now);
+    picture_watch(f, now);
     due_housekeeping(f, now);
     watch_dog(f, now);
     watch_drain(f, now);
@@ -397,6 +400,7 @@ static void set_hooks(struct front *f)
         .held_module = building_held,
         .held_job = adopt_job,
         .held_end = adopt_end,
+        .picture = picture_told,
     };
 }
 
@@ -687,6 +691,7 @@ void pipeline_finish(struct front *f)
         session_destroy(s);
     }
     free_jobs(f);
+    picture_finish_all(f);
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {

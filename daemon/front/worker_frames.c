@@ -166,6 +166,23 @@ static int exported(struct front *f, struct device *d, struct bytes bytes, struc
     return 0;
 }
 
+static int picture(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
+                   struct err *e)
+{
+    struct msg_w_picture m;
+    int rc = proto_decode(&schema_msg_w_picture, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    int fd = -1;
+    if (fds->count == 1) {
+        fd = fds->fd[0];
+        fds->count = 0;
+    }
+    f->hooks.picture(f, d, &m, fd);
+    return 0;
+}
+
 #define HAND_ON(type, hook)                                                                        \
     do {                                                                                           \
         struct msg_##type m;                                                                       \
@@ -213,6 +230,8 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return held_buffer(f, d, bytes, fds, e);
     case FRAME_KIND_W_EXPORTED:
         return exported(f, d, bytes, fds, e);
+    case FRAME_KIND_W_PICTURE:
+        return picture(f, d, bytes, fds, e);
     case FRAME_KIND_W_HELD_END:
         f->hooks.held_end(f, d);
         return 0;

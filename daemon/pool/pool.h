@@ -244,6 +244,8 @@ struct pool_extent {
     uint8_t state;     /* enum pool_extent_state */
     uint8_t stream;    /* PENDING, and objects */
     bool object;       /* of a slab */
+    uint8_t number;    /* of its struct pool_piece: object, and */
+    uint32_t block;    /* its block */
 };
 
 struct pool_cursor {

@@ -85,7 +85,9 @@ static void object_extent(const struct block *b, const struct slab *s, struct po
                                        .tenant = own ? s->tenant : POOL_TENANT_UNKNOWN,
                                        .state = (uint8_t)state,
                                        .stream = s->stream,
-                                       .object = true};
+                                       .object = true,
+                                       .number = (uint8_t)first,
+                                       .block = cursor->block};
     cursor->object = end;
     if (end == s->capacity) {
         *cursor = (struct pool_cursor){.block = b->after};
@@ -109,7 +111,8 @@ bool pool_snapshot_next(const void *snapshot, struct pool_cursor *cursor,
                                        .seq = b->state == BLOCK_PENDING ? b->seq : 0,
                                        .tenant = b->tenant,
                                        .state = (uint8_t)state_of(b),
-                                       .stream = b->stream};
+                                       .stream = b->stream,
+                                       .block = cursor->block};
     *cursor = (struct pool_cursor){.block = b->after};
     return true;
 }

@@ -317,6 +317,14 @@ void memory_trim(struct memory *m)
     (void)pool_trim(m->pool, 0);
 }
 
+void memory_stamp(struct memory *m, uint64_t now_ns)
+{
+    if (now_ns - m->stamped_ns >= NS_PER_MS) {
+        m->stamped_ns = now_ns;
+        pool_stamp(m->pool, now_ns);
+    }
+}
+
 void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats)
 {
     struct pool_stats s;

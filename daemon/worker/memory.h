@@ -45,6 +45,7 @@ struct memory {
     bool waited;                  /* the pool has let a stream wait */
     struct timeline timeline;
     struct memory_tenant *tenants; /* owned, uthash */
+    uint64_t stamped_ns;           /* when the pool's log was told the time last */
 };
 
 struct memory_piece {
@@ -107,6 +108,8 @@ void memory_passed(struct memory *m, struct timeline_point *point); /* its marke
 int memory_hung(const struct memory *m, struct err *e);
 
 void memory_trim(struct memory *m); /* gives cached blocks back to the device */
+/* Tells the pool's log the time, if it is a millisecond later than last. */
+void memory_stamp(struct memory *m, uint64_t now_ns);
 void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats);
 
 #endif

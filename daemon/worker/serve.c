@@ -40,6 +40,7 @@ static void on_job_done(void *data, struct job *j)
 {
     struct server *s = data;
     struct err e = ERR_INIT;
+    memory_stamp(&s->device.memory, clock_now_ns());
     must_send(s, channel_send_bytes(&s->channel, bytes_of(j->done, j->done_size), NULL, &e), &e);
     if (device_is_lost(j->e.code)) {
         end_lost(s, j->e.text);
@@ -116,6 +117,7 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
     if (rc != 0) {
         return rc;
     }
+    memory_stamp(&s->device.memory, clock_now_ns());
     bool clean = msg.zero == 0 && !b->piece.dirty && !b->piece.waits;
     if (clean || msg.size == 0) {
         struct err ok = ERR_INIT;
@@ -169,6 +171,7 @@ static int on_buffer_free(struct server *s, struct bytes frame, struct frame_fds
         return ERR_BAD_HANDLE;
     }
     buffer_free(&s->buffers, b);
+    memory_stamp(&s->device.memory, clock_now_ns());
     return 0;
 }
 
@@ -428,6 +431,17 @@ static int on_pool(struct server *s, struct bytes frame, struct frame_fds *fds, 
     return 0;
 }
 
+static int on_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_picture msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_picture, frame, &msg, e);
+    if (rc == 0) {
+        must_send(s, picture_ask(&s->picture, msg.nonce, msg.detail != 0, e), e);
+    }
+    return rc;
+}
+
 static int on_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     (void)frame;
@@ -460,6 +474,7 @@ static const struct {
     {FRAME_KIND_F_INVENTORY, ANSWER_NONE, on_inventory},
     {FRAME_KIND_F_POOL, ANSWER_NONE, on_pool},
     {FRAME_KIND_F_QUIT, ANSWER_NONE, on_quit},
+    {FRAME_KIND_F_PICTURE, ANSWER_NONE, on_picture},
 };
 
 static void answer_error(struct server *s, enum answer answer, struct bytes frame,
@@ -541,6 +556,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                     (struct completion_callbacks){.done = on_job_done, .started = on_job_started},
                     s);
     transfers_init(&s->transfers, dev, &s->copies, &s->buffers, on_transfer_done, buffer_used, s);
+    picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion);
     pump_start(&s->pump, dev->wakes, ask_device, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
     int rc = channel_init(&s->channel, loop, channel_fd,
@@ -550,6 +566,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
 
 void server_finish(struct server *s)
 {
+    picture_finish(&s->picture);
     channel_finish(&s->channel);
     ledger_finish(&s->ledger);
     modules_finish(&s->modules);

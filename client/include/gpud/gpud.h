@@ -690,6 +690,38 @@ GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filte
  * Blocks. PERMISSION, NOT_FOUND. */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
+/* Pictures of the devices' memory pools. The daemon asks every device's worker and answers when all
+ * have told or the time is over; a device that did not tell has a row whose `note` says why, and
+ * "-" for its numbers. */
+enum gpud_pool_flag { GPUD_POOL_DETAIL = 1 /* with pieces and events */ };
+
+typedef struct gpud_pool_options {
+    size_t size;
+    uint64_t device;     /* 0: all, else the device's id + 1 */
+    uint64_t flags;      /* GPUD_POOL_* */
+    uint64_t timeout_ns; /* 0: 2 s; at most 30 s */
+} gpud_pool_options;
+
+/* Takes a picture; options may be NULL. The table `pool` has a row for each device; its column
+ * `picture` is the number for gpud_pool_read, `pieces` and `events` say how many there are. Blocks.
+ * NOT_FOUND for an unknown device, BUSY when too many are being taken. Free the table. */
+GPUD_API int gpud_pool_take(gpud_client *client, const gpud_pool_options *options,
+                            gpud_table **ret_table);
+
+enum gpud_pool_part {
+    GPUD_POOL_METERS =
+        1, /* what tiers, classes and tenants come to; first and count are not used */
+    GPUD_POOL_PIECES = 2, /* by address */
+    GPUD_POOL_EVENTS = 3  /* in order */
+};
+
+/* Reads entries first … first + count - 1 of a part of a device's pool, at most 4096 at once;
+ * device: its id. Other tenants' pieces come as one without a name, their events not at all, unless
+ * the caller may see them. Blocks. NOT_FOUND a minute after the picture was last read. Free the
+ * table. */
+GPUD_API int gpud_pool_read(gpud_client *client, uint64_t picture, uint64_t device, int part,
+                            uint64_t first, uint64_t count, gpud_table **ret_table);
+
 enum gpud_column_kind {
     GPUD_COLUMN_TEXT = 1,
     GPUD_COLUMN_UINT = 2,

@@ -1,0 +1,53 @@
+/*
+ * Pictures of the pool for the front (proto/picture.h). Numbers alone are answered at once. With
+ * pieces and events it is done in small steps of the loop, so that jobs go on meanwhile: memory for
+ * the copy is touched, the pool's tables are copied (the one moment when it stands still), then the
+ * copy is read piece by piece. Thread: the loop's.
+ */
+#ifndef WORKER_PICTURE_H
+#define WORKER_PICTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/memfd.h"
+#include "daemon/worker/channel.h"
+#include "daemon/worker/completion.h"
+#include "proto/picture.h"
+
+#define PICTURE_ASKS 16u /* that wait; more are refused */
+
+enum picture_step { PICTURE_IDLE, PICTURE_TOUCH, PICTURE_WALK };
+
+struct picture_place; /* which buffer or job has a piece */
+
+struct picture_maker {
+    uv_idle_t idle;
+    struct channel *channel; /* not owned, as the next three */
+    const struct memory *memory;
+    const struct buffers *buffers;
+    const struct completion *completion;
+    uint64_t ask[PICTURE_ASKS]; /* nonces, the first one is in the making */
+    unsigned asks;
+    enum picture_step step;
+    struct memfd out; /* where it is written */
+    struct picture_room room;
+    uint8_t *copy; /* owned: the pool's snapshot */
+    uint64_t copy_bytes, touched;
+    struct pool_cursor cursor;
+    struct picture_place *place; /* owned: open addressing, a power of two of them */
+    uint64_t places;
+    bool failed; /* the channel would not take an answer */
+};
+
+void picture_init(struct picture_maker *m, uv_loop_t *loop, struct channel *channel,
+                  const struct memory *memory, const struct buffers *buffers,
+                  const struct completion *completion);
+/* Answers with a W_PICTURE now or later, an error in it if need be. ERR_* only if the channel does
+ * not take it. */
+int picture_ask(struct picture_maker *m, uint64_t nonce, bool detail, struct err *e);
+/* Stops; memory may go when the loop has turned. */
+void picture_finish(struct picture_maker *m);
+
+#endif

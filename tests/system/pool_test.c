@@ -1,0 +1,249 @@
+/* What device memory is used for, as `gpuctl pool` tells it. */
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/system/harness.h"
+
+static char out[DAEMON_OUTPUT];
+static char err[DAEMON_OUTPUT];
+
+static const char *const BACKEND[] = {"sim", "opencl"};
+
+static json_t *parse(void)
+{
+    json_error_t why;
+    json_t *value = json_loads(out, 0, &why);
+    ck_assert_msg(value != NULL, "%s: %s", why.text, out);
+    return value;
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    ck_assert_msg(json_is_integer(value), "%s", key);
+    return (uint64_t)json_integer_value(value);
+}
+
+static void buffers_make(gpud_client *c, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char label[32];
+        gpud_buffer b = {0};
+        (void)snprintf(label, sizeof label, "layer %u", i);
+        ck_gpud_ok(
+            gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 100 + (300u << i % 12)), 0, label, &b));
+    }
+}
+
+/* The sums of the meters are those of the pool. */
+START_TEST(numbers_add_up)
+{
+    struct daemon d;
+    gpud_client *c = daemon_begin(&d, "--backend", BACKEND[_i], NULL);
+    buffers_make(c, 40);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "stats", "-o", "json", NULL), 0);
+    json_t *root = parse();
+    const json_t *pool = json_array_get(json_object_get(root, "pool"), 0);
+    ck_assert_uint_eq(number(pool, "live"), 40);
+    ck_assert_uint_eq(number(pool, "internal"), number(pool, "used") - number(pool, "asked"));
+    ck_assert_uint_ge(number(pool, "size"), number(pool, "used") + number(pool, "pending"));
+    ck_assert_uint_gt(number(pool, "driver_calls"), 0);
+    ck_assert_uint_le(number(pool, "hit_rate"), 1000000);
+    uint64_t used[2] = {0};
+    uint64_t classes = 0;
+    size_t i;
+    const json_t *meter;
+    json_array_foreach(json_object_get(root, "meters"), i, meter)
+    {
+        const char *scope = json_string_value(json_object_get(meter, "scope"));
+        ck_assert_uint_le(number(meter, "asked"), number(meter, "used"));
+        ck_assert_uint_le(number(meter, "used"), number(meter, "peak"));
+        ck_assert_uint_le(number(meter, "used"), number(meter, "total"));
+        used[0] += strcmp(scope, "tier") == 0 ? number(meter, "used") : 0;
+        used[1] += strcmp(scope, "tenant") == 0 ? number(meter, "used") : 0;
+        classes += strcmp(scope, "class") == 0;
+    }
+    ck_assert_uint_eq(used[0], number(pool, "used"));
+    ck_assert_uint_eq(used[1], number(pool, "used"));
+    ck_assert_uint_gt(classes, 3);
+    json_decref(root);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", NULL), 0);
+    ck_assert_msg(strstr(out, "LARGEST FREE") != NULL && strstr(out, "slab") != NULL, "%s", out);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "--meters", "-o", "csv", NULL), 0);
+    ck_assert_msg(strstr(out, "0,class,64 KiB,") != NULL, "%s", out);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* One device's worker stands still: the other one is told of, and the daemon goes on meanwhile. */
+START_TEST(a_stopped_worker_is_named)
+{
+    struct daemon d;
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "devices=2,speed=0", NULL);
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    pid_t worker = daemon_worker(&d, 1);
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "--timeout", "300", "-o", "json", NULL), 0);
+    ck_assert_msg(strstr(err, "device 1 is not in it: its worker did not answer within 300 ms") !=
+                      NULL,
+                  "%s", err);
+    json_t *root = parse();
+    json_t *pool = json_object_get(root, "pool");
+    ck_assert_uint_eq(json_array_size(pool), 2);
+    ck_assert(json_is_integer(json_object_get(json_array_get(pool, 0), "size")));
+    ck_assert(json_is_null(json_object_get(json_array_get(pool, 1), "size")));
+    json_decref(root);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "--device", "1", "--timeout", "200", NULL), 1);
+    ck_assert_msg(strstr(err, "device 1 did not tell of its pool") != NULL, "%s", err);
+    ck_assert_int_eq(kill(worker, SIGCONT), 0);
+    daemon_end(&d, c);
+}
+END_TEST
+
+START_TEST(bad_input)
+{
+    static const char *const bad[][3] = {{"--device", "1", "there is no device 1"},
+                                         {"--device", "x", "--device"},
+                                         {"--device", "-1", "--device"},
+                                         {"--timeout", "0", "--timeout"},
+                                         {"--timeout", "99999999", "--timeout"},
+                                         {"--nonsense", "1", "--nonsense"}};
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        int status = gpuctl(&d, out, err, "pool", bad[i][0], bad[i][1], NULL);
+        ck_assert_msg(status == (i == 0 ? 1 : 2), "%u: %d %s", i, status, err);
+        ck_assert_msg(strstr(err, bad[i][2]) != NULL, "%s", err);
+        ck_assert_str_eq(out, "");
+    }
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "what", NULL), 2);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* The three files of one picture tell the same. */
+static void files_agree(const struct daemon *d)
+{
+    char path[4][160];
+    char script[256];
+    static const char *const names[] = {"p.json", "p.csv", "p.pickle", "p.log"};
+    for (unsigned i = 0; i < 4; i++) {
+        (void)snprintf(path[i], sizeof path[i], "%s/%s", d->dir, names[i]);
+    }
+    (void)snprintf(script, sizeof script, "%s/pool_files.py", SYSTEM_SOURCE);
+    int status = gpuctl(d, out, err, "pool", "snapshot", "-f", path[0], "--csv", path[1],
+                        "--pytorch", path[2], NULL);
+    ck_assert_msg(status == 0, "%d: %s", status, err);
+    ck_assert_str_eq(out, "");
+    const char *const argv[] = {"/usr/bin/env", "python3", script, path[0], path[1], path[2], NULL};
+    status = run_program(argv, "/dev/null", path[3]);
+    file_read(path[3], err, sizeof err);
+    ck_assert_msg(status == 0, "%d: %s", status, err);
+}
+
+/* More than goes into one answer, and into the pool's log. */
+START_TEST(a_snapshot_of_many)
+{
+    const unsigned many = 9000;
+    struct daemon d;
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "speed=0", NULL);
+    gpud_buffer *buffers = calloc(many, sizeof *buffers);
+    ck_assert_ptr_nonnull(buffers);
+    for (unsigned i = 0; i < many; i++) {
+        ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 200 + i % 700), 0, "one of many",
+                                      &buffers[i]));
+    }
+    for (unsigned i = 0; i < many; i += 3) {
+        ck_gpud_ok(gpud_buffer_free(c, buffers[i]));
+        if (i % 50 == 0) { /* frees are not waited for, and go only so far ahead of their answers */
+            gpud_buffer b = {0};
+            ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 1), 0, NULL, &b));
+            ck_gpud_ok(gpud_buffer_free(c, b));
+        }
+    }
+    gpud_buffer last = {0}; /* what was asked for before has been done when this one is made */
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 1), 0, NULL, &last));
+    files_agree(&d);
+    json_error_t why;
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/p.json", d.dir);
+    json_t *root = json_load_file(path, 0, &why);
+    ck_assert_msg(root != NULL, "%s", why.text);
+    const json_t *device = json_array_get(json_object_get(root, "devices"), 0);
+    const json_t *piece;
+    unsigned named = 0;
+    size_t i;
+    json_array_foreach(json_object_get(device, "pieces"), i, piece)
+    {
+        const char *label = json_string_value(json_object_get(piece, "label"));
+        named += label != NULL && strcmp(label, "one of many") == 0;
+        ck_assert(label == NULL || json_is_string(json_object_get(piece, "id")));
+    }
+    ck_assert_uint_eq(named, many - (many + 2) / 3);
+    ck_assert_uint_gt(json_array_size(json_object_get(device, "events")), 4096);
+    json_decref(root);
+    free(buffers);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "snapshot", NULL), 0);
+    ck_assert_msg(strstr(err, "these are the largest of") != NULL, "%s", err);
+    daemon_end(&d, c);
+}
+END_TEST
+
+START_TEST(files_of_real_work)
+{
+    struct daemon d;
+    gpud_client *c = daemon_begin(&d, "--backend", BACKEND[_i], NULL);
+    buffers_make(c, 30);
+    char image[160];
+    (void)snprintf(image, sizeof image, "%s/demo.png", d.dir);
+    if (_i == 1) { /* simulated devices run no kernels from source */
+        ck_assert_int_eq(gpuctl(&d, out, err, "demo", "-f", image, NULL), 0);
+    }
+    files_agree(&d);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "snapshot", "-o", "csv", NULL), 0);
+    ck_assert_msg(strstr(out, ",buffer,layer 29") != NULL, "%s", out);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* What cannot be written is told before anything is asked; without a picture no file stays. */
+START_TEST(files_that_cannot_be)
+{
+    static const char *const bad[] = {"/nowhere/p", "/proc/p", "/dev/null", "/"};
+    static const char *const options[] = {"--html", "--csv", "--pytorch", "--file"};
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        int status = gpuctl(&d, out, err, "pool", "snapshot", options[i], bad[i], NULL);
+        ck_assert_msg(status == 1, "%s %s: %d", options[i], bad[i], status);
+        ck_assert_msg(strstr(err, bad[i]) != NULL, "%s", err);
+    }
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/p.html", d.dir);
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0);
+    ck_assert_int_eq(
+        gpuctl(&d, out, err, "pool", "snapshot", "--html", path, "--timeout", "200", NULL), 1);
+    ck_assert_msg(strstr(err, "did not answer within 200 ms") != NULL, "%s", err);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(kill(worker, SIGCONT), 0);
+    daemon_stop(&d);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pool");
+    suite_add_loop(suite, numbers_add_up, 2);
+    suite_add(suite, a_stopped_worker_is_named);
+    suite_add(suite, bad_input);
+    suite_add(suite, a_snapshot_of_many);
+    suite_add_loop(suite, files_of_real_work, 2);
+    suite_add(suite, files_that_cannot_be);
+    return system_main(suite);
+}

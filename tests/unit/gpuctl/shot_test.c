@@ -1,0 +1,235 @@
+/* Pictures of pools in files: JSON, the page, RMM's log, the pickle. */
+#include <check.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpuctl/json_out.h"
+#include "gpuctl/pickle.h"
+#include "gpuctl/shot.h"
+
+/* Bytes that a writer gave; freed by the caller. */
+static char *written(void (*write)(const struct shot *shot, FILE *out), const struct shot *shot,
+                     size_t *ret_size)
+{
+    char *data = NULL;
+    FILE *memory = open_memstream(&data, ret_size);
+    ck_assert_ptr_nonnull(memory);
+    write(shot, memory);
+    ck_assert_int_eq(ferror(memory), 0);
+    ck_assert_int_eq(fclose(memory), 0);
+    return data;
+}
+
+static char *texts[] = {"",
+                        "alice",
+                        "buffer",
+                        "</script><script>alert(1)</script>",
+                        "quote \" back \\ tab \t bell \a",
+                        "no \xff utf \xc0\xaf \xed\xa0\x80 8",
+                        "größe 数 🚀"};
+
+/* 0: a, stays; 256: b, came in the log; 1024: lived before and went; 512: came and went. */
+static struct shot_piece pieces[] = {
+    {.at = 0, .size = 256, .state = SHOT_LIVE, .tenant = 1, .kind = 2, .label = 3, .id = 7},
+    {.at = 256, .size = 256, .state = SHOT_LIVE, .tenant = 1, .kind = 2, .label = 5, .id = 8},
+    {.at = 512, .size = 2048, .state = SHOT_FREE},
+    {.at = 2560, .size = 1 << 20, .state = SHOT_VOID},
+};
+static struct shot_event events[] = {
+    {.number = 10, .kind = SHOT_ALLOC, .at = 512, .size = 256, .tenant = 1, .name = 4},
+    {.number = 11, .kind = SHOT_RELEASE, .at = 1024, .size = 512, .name = 4},
+    {.number = 12, .kind = SHOT_STAMP, .at = 900, .name = 6},
+    {.number = 13, .kind = SHOT_RELEASE, .at = 512, .size = 256, .tenant = 1, .name = 4},
+    {.number = 14, .kind = SHOT_HIT, .at = 256, .size = 256, .tenant = 1, .name = 4},
+    {.number = 15, .kind = SHOT_REFUSE, .size = 1 << 30, .name = 4},
+};
+static struct shot_device device = {.id = 0,
+                                    .told = true,
+                                    .taken_ns = 1000,
+                                    .wall_ns = UINT64_C(1700000000123456789),
+                                    .pieces = pieces,
+                                    .events = events,
+                                    .piece_count = 4,
+                                    .event_count = 6};
+static const struct shot shot = {
+    .devices = &device, .device_count = 1, .texts = texts, .text_count = 7};
+
+START_TEST(json_is_json)
+{
+    size_t size;
+    json_error_t why;
+    char *data = written(shot_write_json, &shot, &size);
+    json_t *root = json_loadb(data, size, 0, &why);
+    ck_assert_msg(root != NULL, "%s: %s", why.text, data);
+    const json_t *d = json_array_get(json_object_get(root, "devices"), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(d, "pieces")), 4);
+    const json_t *a = json_array_get(json_object_get(d, "pieces"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(a, "label")), texts[3]);
+    const json_t *b = json_array_get(json_object_get(d, "pieces"), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(b, "label")), "no ? utf ?? ??? 8");
+    const json_t *e = json_array_get(json_object_get(d, "events"), 2);
+    ck_assert_str_eq(json_string_value(json_object_get(e, "kind")), texts[6]);
+    json_decref(root);
+    free(data);
+}
+END_TEST
+
+/* A label cannot end the script that the data stands in. */
+START_TEST(labels_stay_within_the_page)
+{
+    size_t size;
+    char *data = written(shot_write_page, &shot, &size);
+    ck_assert_ptr_eq(strstr(data, "<!doctype html>"), data);
+    ck_assert_ptr_null(strstr(data, "alert(1)</script>"));
+    ck_assert_ptr_null(strstr(data, "@DATA@"));
+    ck_assert_ptr_nonnull(strstr(data, "alert(1)"));
+    const char *begin = strstr(data, "id=\"data\">");
+    ck_assert_ptr_nonnull(begin);
+    const char *end = strstr(begin, "</script>");
+    json_t *root = json_loadb(begin + 10, (size_t)(end - begin - 10), 0, NULL);
+    ck_assert_ptr_nonnull(root);
+    json_decref(root);
+    free(data);
+}
+END_TEST
+
+START_TEST(the_log_goes_backwards)
+{
+    uint32_t count = 0;
+    uint32_t made[6];
+    struct shot_piece *live = shot_live(&device, &count);
+    ck_assert_uint_eq(count, 2);
+    count = shot_rewind(&device, live, count, made);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(live[0].at, 0);
+    ck_assert_uint_eq(live[1].at, 1024);
+    ck_assert_uint_eq(live[1].size, 512);
+    ck_assert_uint_eq(made[4], 1);
+    ck_assert_uint_eq(made[0], SHOT_NO_PIECE);
+    free(live);
+}
+END_TEST
+
+/* What contradicts itself ends all the same, within the memory that is there. */
+START_TEST(a_log_that_contradicts_itself)
+{
+    struct shot_event odd[64];
+    struct shot_device d = device;
+    for (unsigned i = 0; i < 64; i++) {
+        odd[i] = (struct shot_event){.kind = (uint8_t)(i * 7 % 3), .at = i % 5 * 256, .size = i};
+    }
+    d.events = odd;
+    d.event_count = 64;
+    uint32_t count = 0;
+    struct shot_piece *live = shot_live(&d, &count);
+    ck_assert_uint_le(shot_rewind(&d, live, count, NULL), 66);
+    free(live);
+    struct shot s = shot;
+    s.devices = &d;
+    void (*const writers[])(const struct shot *, FILE *) = {shot_write_json, shot_write_page,
+                                                            shot_write_rmm, shot_write_pytorch};
+    for (unsigned i = 0; i < 4; i++) {
+        size_t size;
+        char *data = written(writers[i], &s, &size);
+        ck_assert_uint_gt(size, 100);
+        free(data);
+    }
+}
+END_TEST
+
+START_TEST(rmm_lines)
+{
+    static const char *const lines[] = {"Thread,Time,Action,Pointer,Size,Stream",
+                                        ",allocate,0x100,256,0x0",
+                                        ",allocate,0x500,512,0x0",
+                                        ",allocate,0x300,256,0x0",
+                                        ",free,0x500,512,0x0",
+                                        ",free,0x300,256,0x0",
+                                        ",allocate,0x200,256,0x0",
+                                        ",allocate failure,0x0,1073741824,0x0"};
+    size_t size;
+    char *data = written(shot_write_rmm, &shot, &size);
+    char *at = data;
+    for (unsigned i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char *end = strchr(at, '\n');
+        ck_assert_ptr_nonnull(end);
+        *end = '\0';
+        ck_assert_msg(strstr(at, lines[i]) != NULL, "%s instead of %s", at, lines[i]);
+        at = end + 1;
+    }
+    ck_assert_str_eq(at, "");
+    free(data);
+}
+END_TEST
+
+/* As Python's pickletools has them. */
+START_TEST(pickled_numbers)
+{
+    static const struct {
+        uint64_t value;
+        const char *bytes;
+        size_t size;
+    } numbers[] = {{0, "K\x00", 2},
+                   {255, "K\xff", 2},
+                   {256, "M\x00\x01", 3},
+                   {65535, "M\xff\xff", 3},
+                   {65536, "\x8a\x03\x00\x00\x01", 5},
+                   {0x7fffff, "\x8a\x03\xff\xff\x7f", 5},
+                   {0x800000, "\x8a\x04\x00\x00\x80\x00", 6},
+                   {UINT64_C(1) << 62, "\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40", 10},
+                   {UINT64_MAX, "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00", 11}};
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char *data = NULL;
+        size_t size = 0;
+        struct pickle p;
+        FILE *memory = open_memstream(&data, &size);
+        pickle_begin(&p, memory);
+        pickle_uint(&p, numbers[i].value);
+        pickle_end(&p);
+        ck_assert_int_eq(fclose(memory), 0);
+        ck_assert_uint_eq(size, numbers[i].size + 3);
+        ck_assert_mem_eq(data, "\x80\x02", 2);
+        ck_assert_mem_eq(data + 2, numbers[i].bytes, numbers[i].size);
+        ck_assert_int_eq(data[size - 1], '.');
+        free(data);
+    }
+}
+END_TEST
+
+START_TEST(characters)
+{
+    ck_assert_uint_eq(jout_character("a"), 1);
+    ck_assert_uint_eq(jout_character("\xc3\xa9"), 2);
+    ck_assert_uint_eq(jout_character("\xe2\x82\xac"), 3);
+    ck_assert_uint_eq(jout_character("\xf0\x9f\x9a\x80"), 4);
+    static const char *const none[] = {"\x80",         "\xc1\x80",         "\xe0\x80\x80",
+                                       "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
+                                       "\xf5\x80",     "\xe2\x82",         "\xc3"};
+    for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++) {
+        ck_assert_uint_eq(jout_character(none[i]), 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {json_is_json,
+                                  labels_stay_within_the_page,
+                                  the_log_goes_backwards,
+                                  a_log_that_contradicts_itself,
+                                  rmm_lines,
+                                  pickled_numbers,
+                                  characters};
+    Suite *suite = suite_create("shot");
+    TCase *tcase = tcase_create("shot");
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        tcase_add_test(tcase, tests[i]);
+    }
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

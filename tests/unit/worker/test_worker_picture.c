@@ -1,0 +1,141 @@
+/* Pictures of the pool, asked of gpud-worker as a process: on simulated devices and on OpenCL. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "daemon/backend/backend.h"
+#include "proto/picture.h"
+#include "tests/unit/worker/fake_front.h"
+
+static const char *const BACKEND[] = {"opencl", "sim"};
+#define BACKENDS ((int)(sizeof BACKEND / sizeof BACKEND[0]))
+
+/* false: this back end was not built in, or has no device here. */
+static bool start(struct fake *f, int which)
+{
+    if (backend_find(BACKEND[which]) == NULL) {
+        return false;
+    }
+    fake_start(f, BACKEND[which], NULL);
+    if (f->absent) {
+        fake_finish(f);
+        return false;
+    }
+    return true;
+}
+
+static void picture_get(struct fake *f, uint64_t nonce, bool detail, struct memfd *ret_memory,
+                        struct picture_view *ret_view)
+{
+    struct msg_f_picture ask = {.nonce = nonce, .detail = detail};
+    struct msg_w_picture told;
+    struct err e = ERR_INIT;
+    fake_send(f, &schema_msg_f_picture, &ask, -1);
+    fake_expect(f, FRAME_KIND_W_PICTURE, &schema_msg_w_picture, &told);
+    ck_assert_int_eq(told.code, 0);
+    ck_assert_uint_eq(told.nonce, nonce);
+    ck_assert_int_eq(f->fds.count, 1);
+    int rc = memfd_adopt(f->fds.fd[0], sizeof(struct picture_head), false, ret_memory, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    f->fds.count = 0;
+    rc = picture_open(ret_memory->data, ret_memory->size, ret_view, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+}
+
+/* Every buffer is in it, with its id; pieces cover the addresses without gap. */
+START_TEST(a_picture_shows_every_buffer)
+{
+    struct fake f;
+    struct memfd m = MEMFD_NONE;
+    struct picture_view v;
+    unsigned seen[41] = {0};
+    if (!start(&f, _i)) {
+        return;
+    }
+    for (unsigned i = 1; i <= 40; i++) {
+        ck_assert_int_eq(fake_buffer(&f, i, i % 2 != 0 ? 300 * i : i << 17, true), 0);
+    }
+    picture_get(&f, 5, true, &m, &v);
+    ck_assert_uint_eq(v.head.numbers.live, 40);
+    ck_assert_uint_eq(v.head.pieces, v.head.pieces_all);
+    uint64_t end = 0;
+    uint64_t used = 0;
+    for (uint32_t i = 0; i < v.head.pieces; i++) {
+        struct picture_piece p = picture_piece(&v, i);
+        ck_assert_uint_eq(p.at, end);
+        end = p.at + p.size;
+        used += p.state == 3 ? p.size : 0;
+        if (p.kind == PICTURE_BUFFER) {
+            ck_assert(p.owner >= 1 && p.owner <= 40 && p.state == 3);
+            ck_assert_uint_ge(p.size, p.owner % 2 != 0 ? 300 * p.owner : p.owner << 17);
+            seen[p.owner]++;
+        }
+    }
+    ck_assert_uint_eq(used, v.head.numbers.used);
+    for (unsigned i = 1; i <= 40; i++) {
+        ck_assert_uint_eq(seen[i], 1);
+    }
+    unsigned allocations = 0;
+    for (uint32_t i = 0; i < v.head.events; i++) {
+        allocations += picture_event(&v, i).kind <= 1;
+    }
+    ck_assert_uint_ge(allocations, 40);
+    ck_assert_uint_eq(picture_event(&v, v.head.events - 1).kind, 13); /* the last one is a stamp */
+    memfd_finish(&m);
+    picture_get(&f, 6, false, &m, &v);
+    ck_assert_uint_eq(v.head.pieces + v.head.events, 0);
+    ck_assert_uint_eq(v.head.numbers.live, 40);
+    ck_assert_uint_ge(v.head.meters, 4);
+    memfd_finish(&m);
+    fake_stop(&f);
+}
+END_TEST
+
+/* Many at once: each is answered, the ones beyond the limit by a refusal. */
+START_TEST(pictures_come_one_after_the_other)
+{
+    struct fake f;
+    struct msg_w_picture told;
+    unsigned made = 0;
+    unsigned refused = 0;
+    if (!start(&f, _i)) {
+        return;
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 1000, false), 0);
+    for (unsigned i = 0; i < 24; i++) {
+        struct msg_f_picture ask = {.nonce = 100 + i, .detail = 1};
+        fake_send(&f, &schema_msg_f_picture, &ask, -1);
+    }
+    for (unsigned i = 0; i < 24; i++) {
+        fake_expect(&f, FRAME_KIND_W_PICTURE, &schema_msg_w_picture, &told);
+        ck_assert_uint_lt(told.nonce - 100, 24);
+        ck_assert(told.code == 0 || told.code == ERR_BUSY);
+        ck_assert_int_eq(f.fds.count, told.code == 0 ? 1 : 0);
+        made += told.code == 0;
+        refused += told.code != 0;
+        frame_fds_close(&f.fds);
+    }
+    ck_assert_uint_eq(made + refused, 24);
+    ck_assert_uint_ge(made, 16);
+    struct msg_f_picture ask = {.nonce = 1, .detail = 1};
+    fake_send(&f, &schema_msg_f_picture, &ask, -1); /* the worker ends in the middle of it */
+    struct msg_f_quit quit = {0};
+    fake_send(&f, &schema_msg_f_quit, &quit, -1);
+    ck_assert_int_eq(fake_reap(&f), 0);
+    fake_finish(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("picture");
+    TCase *tcase = tcase_create("picture");
+    tcase_set_timeout(tcase, 90);
+    tcase_add_loop_test(tcase, a_picture_shows_every_buffer, 0, BACKENDS);
+    tcase_add_loop_test(tcase, pictures_come_one_after_the_other, 0, BACKENDS);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
