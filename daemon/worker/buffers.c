@@ -62,6 +62,7 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
     }
     buffer_set_meta(b, ask->meta);
+    b->serial = ++t->made;
     HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
     *ret_buffer = b;
     return 0;
@@ -87,6 +88,9 @@ void buffer_set_meta(struct buffer *b, struct bytes meta)
 
 void buffer_free(struct buffers *t, struct buffer *b)
 {
+    if (t->walk == b) {
+        t->walk = b->hh.next;
+    }
     HASH_DEL(t->by_id, b);
     b->freed = true;
     if (b->uses == 0) {

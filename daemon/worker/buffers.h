@@ -29,11 +29,15 @@ struct buffer {
     struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done */
     uint16_t meta_size;
     uint8_t meta[FRAME_META_MAX];
+    uint64_t serial; /* counts buffers as they are made */
     UT_hash_handle hh;
 };
 
 struct buffers {
     struct buffer *by_id;
+    struct buffer
+        *walk; /* of who goes through them in steps: the next one; freed, the one behind */
+    uint64_t made;
     struct memory *memory; /* not owned */
 };
 

@@ -9,6 +9,7 @@
 
 #define TOUCH_BYTES (1u << 20) /* a step */
 #define WALK_PIECES 2048u      /* a step */
+#define NAMES       256u       /* a step: each lies in memory of its own */
 #define PAGE_BYTES  4096u
 #define TELLS_MAX   64u /* events copied at once */
 
@@ -179,6 +180,21 @@ static void place_add(struct picture_maker *m, const struct memory_piece *piece,
     }
 }
 
+/* false: that was the last one */
+static bool add_names(struct picture_maker *m)
+{
+    struct buffers *t = m->buffers;
+    for (unsigned i = 0; i < NAMES && t->walk != NULL; i++) {
+        const struct buffer *b = t->walk;
+        t->walk =
+            b->serial <= m->last_serial ? b->hh.next : NULL; /* in the order of their making */
+        if (b->serial <= m->last_serial) {
+            place_add(m, &b->piece, b->id, PICTURE_BUFFER);
+        }
+    }
+    return t->walk != NULL;
+}
+
 static int list_places(struct picture_maker *m, struct err *e)
 {
     uint64_t count = HASH_COUNT(m->buffers->by_id);
@@ -193,9 +209,8 @@ static int list_places(struct picture_maker *m, struct err *e)
     if (m->place == NULL) {
         return err_set(e, ERR_NOMEM, "a picture with %llu buffers", (unsigned long long)count);
     }
-    for (const struct buffer *b = m->buffers->by_id; b != NULL; b = b->hh.next) {
-        place_add(m, &b->piece, b->id, PICTURE_BUFFER);
-    }
+    m->buffers->walk = m->buffers->by_id;
+    m->last_serial = m->buffers->made;
     for (const struct job *j = m->completion->first; j != NULL; j = j->next) {
         for (unsigned i = 0; i < j->piece_count; i++) {
             place_add(m, &j->pieces[i], j->id, PICTURE_TEMPORARY);
@@ -212,6 +227,7 @@ static void release(struct picture_maker *m)
     free(m->place);
     m->copy = NULL;
     m->place = NULL;
+    m->buffers->walk = NULL;
     memfd_finish(&m->out);
     m->step = PICTURE_IDLE;
 }
@@ -250,7 +266,7 @@ static int take(struct picture_maker *m, struct err *e)
     room.head->events = list_events(m->memory->pool, room.events, &room.head->first_event);
     m->room = picture_room(m->out.data, room.head->meters, room.head->events);
     m->cursor = (struct pool_cursor){.block = 0};
-    m->step = PICTURE_WALK;
+    m->step = PICTURE_NAMES;
     return 0;
 }
 
@@ -325,6 +341,10 @@ static void on_step(uv_idle_t *idle)
 {
     struct picture_maker *m = idle->data;
     struct err e = ERR_INIT;
+    if (m->step == PICTURE_NAMES) {
+        m->step = add_names(m) ? PICTURE_NAMES : PICTURE_WALK;
+        return;
+    }
     if (m->step == PICTURE_WALK) {
         if (!walk(m)) {
             end(m, &e);
@@ -343,7 +363,7 @@ static void on_step(uv_idle_t *idle)
 /* ---- */
 
 void picture_init(struct picture_maker *m, uv_loop_t *loop, struct channel *channel,
-                  const struct memory *memory, const struct buffers *buffers,
+                  const struct memory *memory, struct buffers *buffers,
                   const struct completion *completion)
 {
     *m = (struct picture_maker){.channel = channel,

@@ -1,8 +1,9 @@
 /*
  * Pictures of the pool for the front (proto/picture.h). Numbers alone are answered at once. With
  * pieces and events it is done in small steps of the loop, so that jobs go on meanwhile: memory for
- * the copy is touched, the pool's tables are copied (the one moment when it stands still), then the
- * copy is read piece by piece. Thread: the loop's.
+ * the copy is touched, the pool's tables are copied (the one moment when it stands still), buffers
+ * are gone through for who has what, then the copy is read piece by piece. A buffer that is freed
+ * before its turn comes has no name. Thread: the loop's.
  */
 #ifndef WORKER_PICTURE_H
 #define WORKER_PICTURE_H
@@ -18,7 +19,7 @@
 
 #define PICTURE_ASKS 16u /* that wait; more are refused */
 
-enum picture_step { PICTURE_IDLE, PICTURE_TOUCH, PICTURE_WALK };
+enum picture_step { PICTURE_IDLE, PICTURE_TOUCH, PICTURE_NAMES, PICTURE_WALK };
 
 struct picture_place; /* which buffer or job has a piece */
 
@@ -26,7 +27,7 @@ struct picture_maker {
     uv_idle_t idle;
     struct channel *channel; /* not owned, as the next three */
     const struct memory *memory;
-    const struct buffers *buffers;
+    struct buffers *buffers;
     const struct completion *completion;
     uint64_t ask[PICTURE_ASKS]; /* nonces, the first one is in the making */
     unsigned asks;
@@ -38,11 +39,12 @@ struct picture_maker {
     struct pool_cursor cursor;
     struct picture_place *place; /* owned: open addressing, a power of two of them */
     uint64_t places;
-    bool failed; /* the channel would not take an answer */
+    uint64_t last_serial; /* of the buffers that were there when the copy was made */
+    bool failed;          /* the channel would not take an answer */
 };
 
 void picture_init(struct picture_maker *m, uv_loop_t *loop, struct channel *channel,
-                  const struct memory *memory, const struct buffers *buffers,
+                  const struct memory *memory, struct buffers *buffers,
                   const struct completion *completion);
 /* Answers with a W_PICTURE now or later, an error in it if need be. ERR_* only if the channel does
  * not take it. */

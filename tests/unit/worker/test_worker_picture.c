@@ -125,6 +125,62 @@ START_TEST(pictures_come_one_after_the_other)
 }
 END_TEST
 
+/* Buffers go and come while the picture is made: it shows what was there when it was begun, with
+ * names of those that stayed at most, and never that of a new one. */
+START_TEST(buffers_go_while_it_is_made)
+{
+    const uint64_t many = 3000;
+    struct fake f;
+    struct msg_w_picture told;
+    struct memfd m = MEMFD_NONE;
+    struct picture_view v;
+    struct err e = ERR_INIT;
+    unsigned made = 0;
+    if (!start(&f, _i)) {
+        return;
+    }
+    for (uint64_t i = 1; i <= many; i++) {
+        ck_assert_int_eq(fake_buffer(&f, i, 300, false), 0);
+    }
+    struct msg_f_picture ask = {.nonce = 3, .detail = 1};
+    fake_send(&f, &schema_msg_f_picture, &ask, -1);
+    for (uint64_t i = 1; i <= many; i++) {
+        struct msg_f_buffer_free go = {.id = i};
+        struct msg_f_buffer_create come = {.id = many + i, .size = 300};
+        fake_send(&f, &schema_msg_f_buffer_free, &go, -1);
+        if (i % 30 == 0) {
+            fake_send(&f, &schema_msg_f_buffer_create, &come, -1);
+            made++;
+        }
+    }
+    bool seen = false;
+    while (made > 0 || !seen) {
+        unsigned kind = fake_next(&f);
+        if (kind == FRAME_KIND_W_BUFFER) {
+            made--;
+            continue;
+        }
+        ck_assert_uint_eq(kind, FRAME_KIND_W_PICTURE);
+        ck_assert_int_eq(proto_decode(&schema_msg_w_picture, bytes_of(f.frame, f.size), &told, &e),
+                         0);
+        ck_assert_int_eq(told.code, 0);
+        ck_assert_int_eq(memfd_adopt(f.fds.fd[0], 8, false, &m, &e), 0);
+        f.fds.count = 0;
+        seen = true;
+    }
+    ck_assert_int_eq(picture_open(m.data, m.size, &v, &e), 0);
+    unsigned live = 0;
+    for (uint32_t i = 0; i < v.head.pieces; i++) {
+        struct picture_piece p = picture_piece(&v, i);
+        live += p.state == 3;
+        ck_assert(p.kind == PICTURE_NOBODY || p.state == 3);
+    }
+    ck_assert_uint_eq(live, v.head.numbers.live);
+    memfd_finish(&m);
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("picture");
@@ -132,6 +188,7 @@ int main(void)
     tcase_set_timeout(tcase, 90);
     tcase_add_loop_test(tcase, a_picture_shows_every_buffer, 0, BACKENDS);
     tcase_add_loop_test(tcase, pictures_come_one_after_the_other, 0, BACKENDS);
+    tcase_add_loop_test(tcase, buffers_go_while_it_is_made, 0, BACKENDS);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
