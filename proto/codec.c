@@ -6,7 +6,8 @@
 
 #include "proto/pack.h"
 
-#define PATH_MAX_LEVELS 8 /* deeper than any schema nests */
+#define SMALL           0x80 /* an unsigned integer below is one byte, itself */
+#define PATH_MAX_LEVELS 8    /* deeper than any schema nests */
 
 /* what is wrong with a field; the first ones are enum pack_problem */
 enum problem {
@@ -152,7 +153,16 @@ static bool fields_read(struct decoder *d, const struct schema *s, uint64_t coun
 {
     uint64_t known = count < s->count ? count : s->count;
     for (uint64_t i = 0; i < known; i++) {
-        if (!field_read(d, &s->fields[i], value)) {
+        const struct schema_field *f = &s->fields[i];
+        if (f->type == SCHEMA_U && d->in.at < d->in.end && *d->in.at < SMALL &&
+            *d->in.at <= f->max) { /* most are */
+            uint64_t small = *d->in.at++;
+            if (value != NULL) {
+                memcpy(value + f->offset, &small, sizeof small);
+            }
+            continue;
+        }
+        if (!field_read(d, f, value)) {
             return false;
         }
     }
@@ -425,6 +435,13 @@ static int fields_write(const struct schema *s, const void *from, size_t count, 
     for (size_t i = 0; i < count; i++) {
         const struct schema_field *f = &s->fields[i];
         union value v = value_of(f, from);
+        if (f->type == SCHEMA_U && *v.u < SMALL && *v.u <= f->max) { /* most are */
+            uint8_t *at = capbuf_extend(out, 1);
+            if (at != NULL) {
+                *at = (uint8_t)*v.u;
+                continue;
+            }
+        }
         int rc = field_check(f, v, e);
         if (rc != 0) {
             (void)err_wrap(e, "%s", s->name);
