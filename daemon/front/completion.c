@@ -72,6 +72,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     d->productive = true;
     due_pool(f, d);
+    window_done(&d->window, f->ready != NULL || d->ready != NULL, clock_now_ns());
     if (m->code < 0) {
         error_of(m, &e);
         job_conclude(f, j, JOB_FAILED, &e);

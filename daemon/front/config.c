@@ -79,7 +79,7 @@ static const struct setting settings[] = {
     NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
     NUMBER("jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
     NUMBER("jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
-    NUMBER("jobs", "window", window, 1, 256, 8),
+    NUMBER("jobs", "window", window, 0, 256, 0),
     BYTES("jobs", "keep_results_bytes", keep_results_bytes, 0, 64 * GIB, 64 * MIB),
     NUMBER("jobs", "ring_spin_us", ring_spin_us, 0, 10000, 20),
     NUMBER("jobs", "session_linger_ms", session_linger_ms, 0, DAY_MS, 10000),

@@ -25,6 +25,11 @@ const char *device_state_name(enum device_state state)
     return names[state];
 }
 
+uint64_t device_window(const struct device *d, uint64_t setting)
+{
+    return setting != 0 ? setting : window_size(&d->window);
+}
+
 bool device_serves(const struct device *d)
 {
     /* one whose worker is being ended stays in its state until the launcher has reaped it */

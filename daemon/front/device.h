@@ -13,6 +13,7 @@
 #include "common/err.h"
 #include "common/memfd.h"
 #include "common/range.h"
+#include "daemon/front/window.h"
 #include "proto/frames.h"
 
 struct front;
@@ -95,6 +96,7 @@ struct device {
     /* jobs */
     struct job *inflight; /* list by device_next, in order of dispatch */
     unsigned inflight_count;
+    struct window window; /* how many that may be, unless the settings say */
     unsigned stream_load[STREAMS_MAX];
     struct job *ready; /* bound here, waiting to be dispatched, in order of admission */
     struct job *ready_tail;
@@ -112,6 +114,8 @@ struct device {
 void device_set_state(struct device *d, enum device_state state, const char *reason);
 const char *device_state_name(enum device_state state);
 bool device_serves(const struct device *d);
+/* Jobs that it may have in flight: as set, or (0) as found. */
+uint64_t device_window(const struct device *d, uint64_t setting);
 /* Could it serve soon (so that jobs wait instead of failing)? */
 bool device_hopeful(const struct device *d);
 /* A worker has ended. Some ends (blameless: from outside, a job's time limit) say nothing against a

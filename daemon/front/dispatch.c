@@ -219,7 +219,8 @@ static bool reclaim(struct front *f, const struct device *d)
 /* One job for this device; false: it can take none now. */
 static bool serve(struct front *f, struct device *d)
 {
-    while (device_serves(d) && !d->exclusive && d->inflight_count < f->config.window) {
+    while (device_serves(d) && !d->exclusive &&
+           d->inflight_count < device_window(d, f->config.window)) {
         struct job *j = queue_head(f, d);
         if (j == NULL) {
             return false;

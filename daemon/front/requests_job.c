@@ -130,12 +130,13 @@ static void explain_turn(const struct front *f, const struct job *j, char *out, 
         return;
     }
     unsigned ahead = 0;
-    for (const struct job *x = j->device != NULL ? j->device->ready : f->ready;
-         x != NULL && x->id < j->id; x = x->ready_next) {
+    for (const struct job *x = j->device != NULL ? j->device->ready : f->ready; x != NULL && x != j;
+         x = x->ready_next) {
         ahead++;
     }
+    const struct device *d = j->device != NULL ? j->device : f->device[0];
     (void)snprintf(out, size, "waits for its turn: %u ready before it, %llu may be in flight",
-                   ahead, (unsigned long long)f->config.window);
+                   ahead, (unsigned long long)device_window(d, f->config.window));
 }
 
 static void explain_queued(const struct front *f, const struct job *j, char *out, size_t size)

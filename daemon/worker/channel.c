@@ -60,8 +60,10 @@ static void take_packet(struct channel *c, struct bytes packet, struct frame_fds
     bool first = true;
     int rc = 1;
     while (!c->closed && (rc = packet_next(&packet, &first, &frame, NULL)) == 1) {
+        c->more = packet.size > 0;
         c->callbacks.frame(c->data, frame, fds);
     }
+    c->more = false;
     if (rc < 0) {
         c->callbacks.frame(c->data, (struct bytes){0}, fds);
     }

@@ -37,6 +37,7 @@ struct channel {
     size_t queued;
     int events; /* what the poll watches for */
     bool closed;
+    bool more; /* frames of the packet that is being taken apart */
 };
 
 int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,

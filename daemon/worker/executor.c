@@ -210,7 +210,11 @@ int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct
 {
     struct device *dev = x->scope.device;
     int rc = executor_mark(x, j, mark, e);
-    rc = rc == 0 ? dev->b->stream->flush(dev->stream[j->stream], e) : rc;
+    if (rc == 0 && x->together) {
+        x->unstarted[j->stream] = true;
+    } else if (rc == 0) {
+        rc = dev->b->stream->flush(dev->stream[j->stream], e);
+    }
     if (rc != 0) {
         e->code = ERR_DEVICE_LOST;
         return err_wrap(e, "marking the end of job %" PRIu64, j->id);
@@ -318,6 +322,7 @@ static int gather_flush(struct executor *x, struct job *j, struct gather *g, str
 struct open_mark {
     struct job_mark mark;
     bool any;
+    bool one; /* for the whole job */
     struct gather gather;
     struct executor_progress progress;
 };
@@ -335,7 +340,7 @@ void executor_note(struct job_mark *mark, bool any, const struct proto_wstep *s,
 
 static int close_mark(struct executor *x, struct job *j, struct open_mark *open, struct err *e)
 {
-    if (!open->any || j->mark_count >= JOB_MARKERS - 1) {
+    if (!open->any || open->one || j->mark_count >= JOB_MARKERS - 1) {
         return 0;
     }
     open->any = false;
@@ -386,6 +391,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
 {
     struct open_mark open;
     open.any = false;
+    open.one = x->together && msg->steps.count <= EXECUTOR_TINY;
     open.mark = (struct job_mark){.by = ""};
     open.gather.count = 0;
     open.progress = (struct executor_progress){.by = ""};
@@ -402,6 +408,21 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
     }
     open.mark.by = open.progress.by;
     return executor_end(x, j, open.mark, e);
+}
+
+int executor_start(struct executor *x, struct err *e)
+{
+    struct device *dev = x->scope.device;
+    int rc = 0;
+    for (unsigned i = 0; x->together && rc == 0 && i < dev->stream_count; i++) {
+        rc = x->unstarted[i] ? dev->b->stream->flush(dev->stream[i], e) : 0;
+        x->unstarted[i] = false;
+    }
+    if (rc != 0) {
+        e->code = ERR_DEVICE_LOST;
+        return err_wrap(e, "starting jobs");
+    }
+    return 0;
 }
 
 int executor_resume(struct executor *x, struct job *j, struct err *e)

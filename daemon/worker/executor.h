@@ -19,7 +19,16 @@ struct executor {
     struct job_scope scope;
     struct ledger *ledger; /* not owned */
     struct copies *copies; /* not owned */
+    /* Jobs that came together: what is small has one mark each, and streams are started once. */
+    bool together;
+    bool unstarted[DEVICE_STREAMS_MAX];
 };
+
+/* Jobs of up to this many steps are enqueued with one mark when they come together with others. */
+#define EXECUTOR_TINY 8u
+
+/* Starts the streams of jobs that came together. ERR_DEVICE_LOST if that fails. */
+int executor_start(struct executor *x, struct err *e);
 
 /* Enqueues a job that was checked; `frame` holds the bytes of msg. What goes wrong on the way is
  * kept in j->e, and the job is over when that which was enqueued before has completed. < 0 only if

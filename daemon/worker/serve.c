@@ -503,15 +503,24 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
     }
 }
 
-static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
+/* Jobs that came in one packet start together. */
+static void start_jobs(struct server *s)
 {
-    struct server *s = data;
+    struct err e = ERR_INIT;
+    if (executor_start(&s->executor, &e) != 0) {
+        end_lost(s, e.text);
+    }
+}
+
+static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *fds)
+{
     unsigned kind = proto_kind(frame);
     for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
         if (FRAMES[i].kind == kind) {
             struct err e = ERR_INIT;
             if (kind != FRAME_KIND_F_JOB && kind != FRAME_KIND_F_RETIRE) {
                 channel_flush(&s->channel); /* it may take long */
+                start_jobs(s);
             }
             if (FRAMES[i].serve(s, frame, fds, &e) != 0) {
                 answer_error(s, FRAMES[i].answer, frame, &e);
@@ -526,6 +535,17 @@ static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
         }
     }
     log_warn("a frame of unknown kind %u was refused", kind);
+}
+
+static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
+{
+    struct server *s = data;
+    s->executor.together = s->executor.together || s->channel.more;
+    serve_frame(s, frame, fds);
+    if (!s->channel.more) {
+        start_jobs(s);
+        s->executor.together = false;
+    }
 }
 
 static void on_closed(void *data, const struct err *e)

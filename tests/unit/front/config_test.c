@@ -105,7 +105,7 @@ static const struct bad bad_files[] = {
     {"[daemon]\n\nbackends = sim\n", ERR_NOT_FOUND, ":3: unknown setting daemon.backends"},
     {"[demon]\nbackend = sim\n", ERR_NOT_FOUND, ":1: unknown section [demon]"},
     {"[daemon]\nbackend = rocm\n", ERR_INVALID, ":2: backend = rocm: not one of"},
-    {"[jobs]\n# x\nwindow = 0\n", ERR_RANGE, ":3: window = 0: not within 1 and 256"},
+    {"[jobs]\n# x\nwindow = 257\n", ERR_RANGE, ":3: window = 257: not within 0 and 256"},
     {"[jobs]\nwindow = -1\n", ERR_INVALID, ":2: window = -1: not a number"},
     {"[jobs]\nwindow = 8 jobs\n", ERR_INVALID, ":2: window = 8 jobs: not a number"},
     {"[jobs]\nwindow =\n", ERR_INVALID, ":2: window = : not a number"},

@@ -434,6 +434,52 @@ START_TEST(of_gathered_writes_all_are_named)
 }
 END_TEST
 
+/* Small jobs that come in one packet are enqueued with a mark each and started together. Each has
+ * its result; of one that fails (on sim: launch 7) the others know nothing. */
+START_TEST(small_jobs_go_together)
+{
+    enum { JOBS = 24, FAILS = 7, FLOATS = 64 };
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    static const float one = 1.0f;
+    const uint64_t n = FLOATS;
+    bool fails = _i == 0;
+    if (!start(&f, BACKEND[_i], fails ? "speed=0,script=launch:7=fail" : "")) {
+        return;
+    }
+    fill_input(&f, JOBS * FLOATS);
+    fake_builtin(&f, BACKEND[_i], "axpy", 7);
+    fake_packet_begin(&f);
+    for (unsigned job = 1; job <= JOBS; job++) {
+        uint64_t at = (job - 1) * FLOATS * 4;
+        draft_init(&d, job, job % 2);
+        struct proto_ref x = ref_temp(draft_temp(&d, FLOATS * 4), FLOATS * 4);
+        const struct proto_ref args[] = {ref_value(&one, 4), ref_as(x, ACCESS_IN),
+                                         ref_as(x, ACCESS_INOUT), ref_value(&n, 8)};
+        draft_move(&d, OP_WRITE, x, at);
+        draft_launch(&d, 7, "axpy_f32", FLOATS, args, 4);
+        draft_move(&d, OP_READ, x, at);
+        draft_send(&d, &f);
+    }
+    fake_packet_end(&f);
+    for (unsigned left = JOBS; left > 0; left--) {
+        fake_expect(&f, FRAME_KIND_W_DONE, &schema_msg_w_done, &done);
+        bool failed = fails && done.job == FAILS;
+        ck_assert_msg(done.code == (failed ? ERR_IO : 0), "job %llu: %.*s",
+                      (unsigned long long)done.job, (int)done.text.size, done.text.data);
+        ck_assert_uint_eq(done.timings.count, failed ? 0 : 3);
+        uint64_t at = (done.job - 1) * FLOATS;
+        const float *from = (const float *)(const void *)f.input.data + at;
+        const float *to = (const float *)(const void *)f.output.data + at;
+        for (unsigned i = 0; !failed && i < FLOATS; i++) {
+            ck_assert(to[i] == 2 * from[i]);
+        }
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bulk");
@@ -449,6 +495,7 @@ int main(void)
     tcase_add_test(tcase, a_failing_step_stops_what_comes_after);
     tcase_add_loop_test(tcase, the_end_comes_amid_chunks, 0, 2);
     tcase_add_loop_test(tcase, small_writes_are_gathered, 0, 2);
+    tcase_add_loop_test(tcase, small_jobs_go_together, 0, 2);
     tcase_add_test(tcase, of_gathered_writes_all_are_named);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

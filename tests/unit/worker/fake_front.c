@@ -111,19 +111,43 @@ void fake_finish(struct fake *f)
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd)
+static void send_bytes(struct fake *f, struct bytes out, const struct frame_fds *fds)
 {
     struct err e = ERR_INIT;
-    struct capbuf out;
-    struct frame_fds fds = {.fd = {fd}, .count = fd >= 0};
-    capbuf_init(&out, FRAME_MAX_BYTES);
-    no_error(proto_encode(schema, msg, &out, &e), &e);
     int rc;
-    while ((rc = seqpacket_send(f->fd, out.data, out.size, &fds, &e)) == SEQPACKET_AGAIN) {
+    while ((rc = seqpacket_send(f->fd, out.data, out.size, fds, &e)) == SEQPACKET_AGAIN) {
         struct pollfd p = {.fd = f->fd, .events = POLLOUT};
         ck_assert_int_gt(poll(&p, 1, WAIT_MS), 0);
     }
     no_error(rc, &e);
+}
+
+void fake_packet_begin(struct fake *f)
+{
+    f->gathered = malloc(sizeof *f->gathered);
+    ck_assert_ptr_nonnull(f->gathered);
+    packet_reset(f->gathered);
+}
+
+void fake_packet_end(struct fake *f)
+{
+    send_bytes(f, packet_view(f->gathered), NULL);
+    free(f->gathered);
+    f->gathered = NULL;
+}
+
+void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    const struct frame_fds fds = {.fd = {fd}, .count = fd >= 0};
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    no_error(proto_encode(schema, msg, &out, &e), &e);
+    if (f->gathered != NULL) {
+        ck_assert(fd < 0 && packet_add(f->gathered, capbuf_view(&out)));
+    } else {
+        send_bytes(f, capbuf_view(&out), &fds);
+    }
     capbuf_finish(&out);
 }
 

@@ -29,7 +29,8 @@ struct fake {
     uint8_t packet[FRAME_MAX_BYTES]; /* what it came in */
     struct bytes rest;               /* frames of it that are still to come */
     bool first;
-    unsigned beats; /* seen so far */
+    unsigned beats;          /* seen so far */
+    struct packet *gathered; /* what is sent at the end; owned */
 };
 
 /* args: behind the usual ones, NULL-terminated or NULL. Waits for W_READY or W_ABSENT. */
@@ -40,6 +41,9 @@ int fake_reap(struct fake *f);  /* waits for its end; the wait status */
 void fake_stop(struct fake *f); /* F_QUIT, and it must end with 0 */
 void fake_finish(struct fake *f);
 
+/* What is sent until the end goes in one packet; no descriptors. */
+void fake_packet_begin(struct fake *f);
+void fake_packet_end(struct fake *f);
 void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd);
 /* The next frame of `kind`; beats and notes of jobs that started are stepped over, others fail. */
 void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg);
