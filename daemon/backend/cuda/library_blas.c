@@ -49,17 +49,29 @@ static struct cuda_library library = {
 struct product {
     void *a, *b, *c;
     uint64_t count, m, k, n;
-    const void *alpha, *beta;
+    union number {
+        float f32;
+        double f64;
+    } alpha, beta; /* of the call's type */
 };
 
-static const float one_f32 = 1, zero_f32 = 0;
-static const double one_f64 = 1, zero_f64 = 0;
+static union number number_of(int dtype, double value)
+{
+    return dtype == DTYPE_F64 ? (union number){.f64 = value} : (union number){.f32 = (float)value};
+}
+
+/* A value of the call, wherever it lies. */
+static union number number_at(const struct backend_call *c, unsigned arg)
+{
+    union number n = {.f64 = 0};
+    memcpy(&n, cuda_call_value(c, arg), dtype_size(c->dtype));
+    return n;
+}
 
 /* first_size: where the sizes begin, m first. */
 static struct product product_of(const struct backend_call *c, unsigned first_array,
                                  unsigned step_c, unsigned first_size)
 {
-    bool wide = c->dtype == DTYPE_F64;
     return (struct product){.a = cuda_call_address(c, first_array),
                             .b = cuda_call_address(c, first_array + 1),
                             .c = cuda_call_address(c, first_array + step_c),
@@ -67,16 +79,16 @@ static struct product product_of(const struct backend_call *c, unsigned first_ar
                             .m = cuda_call_u64(c, first_size),
                             .k = cuda_call_u64(c, first_size + 1),
                             .n = cuda_call_u64(c, first_size + 2),
-                            .alpha = wide ? (const void *)&one_f64 : &one_f32,
-                            .beta = wide ? (const void *)&zero_f64 : &zero_f32};
+                            .alpha = number_of(c->dtype, 1),
+                            .beta = number_of(c->dtype, 0)};
 }
 
 static struct product product_read(const struct backend_call *c)
 {
     if (strcmp(c->operation, "gemm_add") == 0) {
         struct product p = product_of(c, 1, 3, 5);
-        p.alpha = cuda_call_value(c, 0);
-        p.beta = cuda_call_value(c, 3);
+        p.alpha = number_at(c, 0);
+        p.beta = number_at(c, 3);
         return p;
     }
     bool batched = strcmp(c->operation, "gemm_batched") == 0;
@@ -112,11 +124,11 @@ static int multiply_f32(void *h, const struct product *p)
 {
     int64_t m = (int64_t)p->m, k = (int64_t)p->k, n = (int64_t)p->n;
     if (p->count == 1) {
-        return blas.Sgemm_v2_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, p->alpha, p->b, n, p->a, k,
-                                p->beta, p->c, n);
+        return blas.Sgemm_v2_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, &p->alpha.f32, p->b, n,
+                                p->a, k, &p->beta.f32, p->c, n);
     }
-    return blas.SgemmStridedBatched_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, p->alpha, p->b, n,
-                                       k * n, p->a, k, m * k, p->beta, p->c, n, m * n,
+    return blas.SgemmStridedBatched_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, &p->alpha.f32, p->b,
+                                       n, k * n, p->a, k, m * k, &p->beta.f32, p->c, n, m * n,
                                        (int64_t)p->count);
 }
 
@@ -124,11 +136,11 @@ static int multiply_f64(void *h, const struct product *p)
 {
     int64_t m = (int64_t)p->m, k = (int64_t)p->k, n = (int64_t)p->n;
     if (p->count == 1) {
-        return blas.Dgemm_v2_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, p->alpha, p->b, n, p->a, k,
-                                p->beta, p->c, n);
+        return blas.Dgemm_v2_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, &p->alpha.f64, p->b, n,
+                                p->a, k, &p->beta.f64, p->c, n);
     }
-    return blas.DgemmStridedBatched_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, p->alpha, p->b, n,
-                                       k * n, p->a, k, m * k, p->beta, p->c, n, m * n,
+    return blas.DgemmStridedBatched_64(h, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k, &p->alpha.f64, p->b,
+                                       n, k * n, p->a, k, m * k, &p->beta.f64, p->c, n, m * n,
                                        (int64_t)p->count);
 }
 
