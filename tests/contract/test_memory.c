@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "contract.h"
 
@@ -86,6 +87,36 @@ START_TEST(registered_host_memory_works)
 }
 END_TEST
 
+/* A block as any other for commands, whose descriptor is that of all of it. */
+START_TEST(shared_memory_is_memory)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    struct backend_block *b = NULL;
+    struct err why = ERR_INIT;
+    uint8_t data[] = {1, 2, 3, 4, 5};
+    uint8_t back[sizeof data];
+    uint64_t bytes = 0;
+    int fd = -1;
+    int again = -1;
+    int rc =
+        m->alloc_shared == NULL ? ERR_UNSUPPORTED : m->alloc_shared(bench.device, 100000, &b, &why);
+    if (rc == ERR_UNSUPPORTED) {
+        return;
+    }
+    ck_assert_msg(rc == 0, "%s", why.text);
+    put(at(b, 99990), data, sizeof data);
+    get(back, at(b, 99990), sizeof data);
+    ck_assert_mem_eq(back, data, sizeof data);
+    ok(m->share(bench.device, b, &fd, &bytes, e));
+    ok(m->share(bench.device, b, &again, &bytes, e));
+    ck_assert_uint_ge(bytes, 100000);
+    ck_assert(fd >= 0 && again >= 0 && fd != again);
+    m->free_shared(bench.device, b);
+    ck_assert(close(fd) == 0 && close(again) == 0);
+    fails(ERR_DEVICE_MEMORY, m->alloc_shared(bench.device, UINT64_C(1) << 50, &b, e));
+}
+END_TEST
+
 void contract_memory(Suite *suite)
 {
     TCase *t = tcase_create("memory");
@@ -95,5 +126,6 @@ void contract_memory(Suite *suite)
     tcase_add_test(t, runs_out_and_recovers);
     tcase_add_test(t, blocks_are_apart);
     tcase_add_test(t, registered_host_memory_works);
+    tcase_add_test(t, shared_memory_is_memory);
     suite_add_tcase(suite, t);
 }

@@ -296,6 +296,40 @@ START_TEST(times_follow_the_host_clock)
 }
 END_TEST
 
+/* More pieces than one call of a driver takes, of odd sizes at odd places, in the stream's order.
+ */
+START_TEST(writes_a_batch)
+{
+    enum { PIECES = 150, EACH = 37 };
+    const struct backend_stream_ops *ops = bench.b->stream;
+    struct backend_write w[PIECES];
+    uint8_t model[PIECES * EACH];
+    uint8_t back[PIECES * EACH];
+    uint8_t host[PIECES * EACH];
+    if (ops->write_batch == NULL) {
+        return;
+    }
+    struct backend_block *b = block_new(sizeof model);
+    memset(model, 7, sizeof model);
+    count_up(host, sizeof host, 3);
+    ok(ops->fill(bench.stream, at(b, 0), model, 1, sizeof model, e));
+    for (unsigned i = 0; i < PIECES; i++) {
+        uint64_t offset = (uint64_t)(PIECES - 1 - i) * EACH; /* the last one first */
+        w[i] = (struct backend_write){at(b, offset), host + offset, 1 + i % EACH};
+        memcpy(model + offset, host + offset, w[i].size);
+    }
+    ok(ops->write_batch(bench.stream, w, PIECES, e));
+    get(back, at(b, 0), sizeof back);
+    ck_assert_mem_eq(back, model, sizeof model);
+    ok(ops->write_batch(bench.stream, w, 1, e));
+    w[PIECES - 1].dst.offset = sizeof model - 1;
+    w[PIECES - 1].size = 2;
+    fails(ERR_RANGE, ops->write_batch(bench.stream, w, PIECES, e));
+    drain(bench.stream);
+    block_free(b);
+}
+END_TEST
+
 void contract_stream(Suite *suite)
 {
     TCase *t = tcase_create("stream");
@@ -313,5 +347,6 @@ void contract_stream(Suite *suite)
     tcase_add_test(t, a_marker_wakes_once);
     tcase_add_test(t, an_armed_marker_wakes_once);
     tcase_add_test(t, times_follow_the_host_clock);
+    tcase_add_test(t, writes_a_batch);
     suite_add_tcase(suite, t);
 }

@@ -18,6 +18,13 @@
 #error "the CUDA back end needs the headers of CUDA 12.4 or later"
 #endif
 
+/* What the oldest headers do not have. */
+#if CUDA_VERSION >= 12080
+#define CUDA_ENTRIES_YOUNG(X) X(MemcpyBatchAsync, 12080, OPTIONAL)
+#else
+#define CUDA_ENTRIES_YOUNG(X)
+#endif
+
 #define CUDA_ENTRIES(X)                                                                            \
     X(Init, 2000, REQUIRED)                                                                        \
     X(DriverGetVersion, 2020, REQUIRED)                                                            \
@@ -74,7 +81,8 @@
     X(FuncGetParamInfo, 12040, REQUIRED)                                                           \
     X(OccupancyMaxPotentialBlockSize, 6050, REQUIRED)                                              \
     X(OccupancyMaxActiveBlocksPerMultiprocessor, 6050, REQUIRED)                                   \
-    X(LaunchKernel, 4000, REQUIRED)
+    X(LaunchKernel, 4000, REQUIRED)                                                                \
+    CUDA_ENTRIES_YOUNG(X)
 
 struct cuda_driver {
 #define X(name, abi, need) PFN_cu##name##_v##abi name;

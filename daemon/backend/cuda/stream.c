@@ -79,6 +79,58 @@ static int stream_write(struct backend_stream *s, struct backend_ref dst, const 
                    : rc;
 }
 
+#define BATCH 64u /* writes in a call of the driver's */
+
+/* One call for all; false: the driver has none, or does not take these. Writing them again one by
+ * one does no harm. */
+static bool batch_enqueue(struct backend_stream *s, const struct backend_write *w, unsigned count,
+                          int *ret_rc, struct err *e)
+{
+#if CUDA_VERSION >= 12080
+    CUdeviceptr dst[BATCH];
+    CUdeviceptr src[BATCH];
+    size_t size[BATCH];
+    size_t first = 0;
+    size_t failed = 0;
+    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    if (!s->device->cu.MemcpyBatchAsync) {
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        dst[i] = address_of(w[i].dst);
+        src[i] = (CUdeviceptr)(uintptr_t)w[i].host;
+        size[i] = w[i].size;
+    }
+    CUresult rc =
+        s->device->cu.MemcpyBatchAsync(dst, src, size, count, &how, &first, 1, &failed, s->stream);
+    *ret_rc = cuda_check(rc, "cuMemcpyBatchAsync", e);
+    return rc != CUDA_ERROR_NOT_SUPPORTED && rc != CUDA_ERROR_INVALID_VALUE;
+#else
+    (void)s, (void)w, (void)count, (void)ret_rc, (void)e;
+    return false;
+#endif
+}
+
+static int stream_write_batch(struct backend_stream *s, const struct backend_write *writes,
+                              unsigned count, struct err *e)
+{
+    int rc = 0;
+    for (unsigned i = 0; i < count && rc == 0; i++) {
+        rc = backend_range_check("write", range_of(writes[i].dst, writes[i].size), e);
+    }
+    rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
+    for (unsigned at = 0; at < count && rc == 0;) {
+        unsigned n = count - at < BATCH ? count - at : BATCH;
+        bool done = n > 1 && batch_enqueue(s, writes + at, n, &rc, e);
+        rc = done ? rc : 0;
+        for (unsigned i = at; i < at + n && !done && rc == 0; i++) {
+            rc = stream_write(s, writes[i].dst, writes[i].host, writes[i].size, e);
+        }
+        at += n;
+    }
+    return rc;
+}
+
 static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
                        struct err *e)
 {
@@ -167,4 +219,5 @@ const struct backend_stream_ops cuda_stream_ops = {
     .mark = cuda_mark,
     .wait = stream_wait,
     .flush = stream_flush,
+    .write_batch = stream_write_batch,
 };

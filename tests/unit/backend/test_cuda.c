@@ -322,6 +322,61 @@ START_TEST(streams_have_priorities)
 }
 END_TEST
 
+/* What the driver does not take together is written piece by piece; a fault is one, however. */
+START_TEST(a_batch_that_is_refused_is_written_in_pieces)
+{
+    static const struct {
+        const char *script;
+        int rc;
+    } ways[] = {{"", 0},
+                {"cuMemcpyBatchAsync@1+=801", 0},
+                {"cuMemcpyBatchAsync@1+=1", 0},
+                {"cuMemcpyBatchAsync@1=700", ERR_KERNEL_FAULT}};
+    struct backend_block *block = NULL;
+    struct err e = ERR_INIT;
+    const uint8_t data[] = {1, 2, 3, 4};
+    uint8_t back[8] = {0};
+    start(ways[_i].script, "");
+    ck_assert_int_eq(cuda->memory->alloc(b.device, 4096, &block, &e), 0);
+    const struct backend_write w[] = {{{block, 1}, data, 2}, {{block, 5}, data + 2, 2}};
+    int rc = cuda->stream->write_batch(b.stream, w, 2, &e);
+    ck_assert_msg(rc == ways[_i].rc, "%s", e.text);
+    if (rc != 0) {
+        _exit(0); /* nothing else is promised */
+    }
+    ck_assert_int_eq(cuda->stream->read(b.stream, back, (struct backend_ref){block, 0}, 8, &e), 0);
+    drain();
+    ck_assert(back[1] == 1 && back[2] == 2 && back[5] == 3 && back[6] == 4);
+    cuda->memory->free(b.device, block);
+    stop();
+}
+END_TEST
+
+/* Memory for others is made of pages; a device without them, or without descriptors, says so. */
+START_TEST(shared_memory_needs_pages)
+{
+    struct backend_block *block = NULL;
+    struct err e = ERR_INIT;
+    start("", "vmm=off");
+    fails(cuda->memory->alloc_shared(b.device, 4096, &block, &e), &e, ERR_UNSUPPORTED, "vmm=off");
+    stop();
+}
+END_TEST
+
+/* Each call that may fail on the way leaves nothing behind: the double counts. */
+START_TEST(shared_memory_that_fails_leaves_nothing)
+{
+    static const char *const calls[] = {"cuMemCreate@1=2", "cuMemAddressReserve@1=2",
+                                        "cuMemMap@1=2", "cuMemSetAccess@1=2"};
+    struct backend_block *block = NULL;
+    struct err e = ERR_INIT;
+    start(calls[_i], "");
+    fails(cuda->memory->alloc_shared(b.device, 4096, &block, &e), &e, ERR_DEVICE_MEMORY,
+          "CUDA_ERROR_OUT_OF_MEMORY");
+    stop();
+}
+END_TEST
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 START_TEST(free_sizes_are_met_exactly)
@@ -651,6 +706,9 @@ int main(void)
     tcase_add_test(t, places_beyond_four_gib);
     tcase_add_test(t, memory_that_may_only_be_read_is_registered);
     tcase_add_test(t, streams_have_priorities);
+    tcase_add_loop_test(t, a_batch_that_is_refused_is_written_in_pieces, 0, 4);
+    tcase_add_test(t, shared_memory_needs_pages);
+    tcase_add_loop_test(t, shared_memory_that_fails_leaves_nothing, 0, 4);
     tcase_add_test(t, free_sizes_are_met_exactly);
     tcase_add_test(t, sizes_the_device_has_not_are_refused);
     tcase_add_test(t, much_shared_memory_is_asked_for);
