@@ -20,7 +20,7 @@ fi
 build=$(cd "$GPUD_BUILD" && pwd)
 
 programs=(
-    bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpud-monitor bin/gpuctl
+    bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpud-monitor bin/gpuctl bin/example_export
     gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels gpu/gpu-libraries
     tests/contract_cuda tests/contract_cuda_plain
 )

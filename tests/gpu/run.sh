@@ -4,7 +4,7 @@
 #   --quick     fewer repetitions
 #   --out DIR   where results.json, results.md and the logs go; default: results-DATE beside here,
 #               or below /tmp where that cannot be written
-#   ITEM        only these: contract kernels libraries faults direct speed demo
+#   ITEM        only these: contract kernels libraries faults direct speed parts demo
 # Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU.
 # docs/gpu/README.md says what each line means. Only what ran is reported.
 set -uo pipefail
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
         usage
         exit 0
         ;;
-    contract | kernels | libraries | faults | direct | speed | demo) items+=("$1") ;;
+    contract | kernels | libraries | faults | direct | speed | parts | demo) items+=("$1") ;;
     *)
         usage >&2
         exit 2
@@ -39,7 +39,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#items[@]} -gt 0 ] || items=(contract kernels libraries faults direct speed demo)
+[ ${#items[@]} -gt 0 ] || items=(contract kernels libraries faults direct speed parts demo)
 
 # ---- what there is -------------------------------------------------------------------------------
 
@@ -145,6 +145,8 @@ run_direct() {
 }
 
 run_speed() { part speed 600 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" speed; }
+
+run_parts() { part parts 300 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" parts; }
 
 run_demo() { part demo 300 "$here/bin/gpu-system" demo; }
 

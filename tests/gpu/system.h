@@ -17,5 +17,6 @@ gpud_job *gpu_launch(gpud_client *c, gpud_kernel k, const gpud_arg *args, uint32
 Suite *faults_suite(void);
 Suite *speed_suite(void);
 Suite *demo_suite(void);
+Suite *parts_suite(void);
 
 #endif
