@@ -103,6 +103,9 @@ static void device_row(const struct look *l, const struct device *d)
     uint64_t now = clock_now_ns();
     fault_text(l, d, fault, sizeof fault);
     trouble_note(d, now, note, sizeof note);
+    if (note[0] == '\0') {
+        look_health_note(l->f, d, note, sizeof note);
+    }
     table_value(t, d->index);
     table_text(t, d->backend);
     table_text(t, device_state_name(d->state));

@@ -133,6 +133,20 @@ static void remarks(struct table *t, const struct health_device *h)
     table_text(t, used > 0 ? text : "known");
 }
 
+void look_health_note(struct front *f, const struct device *d, char *out, size_t size)
+{
+    struct health_device h;
+    char why[256];
+    uint64_t age = 0;
+    const struct health_value *v = &h.value[HEALTH_recovery];
+    if (monitor_read(f, d, &h, &age, why, sizeof why) && v->state == HEALTH_KNOWN &&
+        v->value != HEALTH_RECOVERY_NONE) {
+        bool named = v->value < sizeof recoveries / sizeof recoveries[0];
+        (void)snprintf(out, size, "the driver asks: %s",
+                       named ? recoveries[v->value] : "see nvidia-smi -q");
+    }
+}
+
 void look_health_cells(struct front *f, const struct device *d, struct table *t)
 {
     struct health_device h;

@@ -477,6 +477,7 @@ START_TEST(health_is_told)
     ck_assert_uint_eq(query_value(c, "devices", "0", "ecc_errors"), 3);
     ck_assert(told(c, "throttled", "power cap, heat"));
     ck_assert(told(c, "recovery", "drain and reset the GPU"));
+    ck_assert(told(c, "note", "the driver asks: drain and reset the GPU"));
     ck_assert(told(c, "processes", "2: 1234 512 MiB, 5678"));
     ck_assert(told(c, "power", "unsupported"));
     ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "wide", NULL), 0);
