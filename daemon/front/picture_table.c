@@ -214,7 +214,7 @@ static void meter_name(const struct picture_meter *m, const struct tenant *tenan
     } else if (m->what == 0) {
         (void)snprintf(out, size, "gpud");
     } else {
-        (void)snprintf(out, size, "number %u", m->index);
+        (void)snprintf(out, size, "others"); /* more than a pool has numbers for, or forgotten */
     }
 }
 

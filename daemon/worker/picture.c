@@ -71,14 +71,14 @@ static struct picture_meter meter_of(unsigned scope, unsigned index, uint64_t wh
                                   .total = m->total};
 }
 
-/* As the front names it. */
+/* As the front names it: 0 for its own work, which shares a number with the first tenant. */
 static uint64_t tenant_key(const struct memory *memory, unsigned number)
 {
     const struct memory_tenant *t = memory->tenants;
     while (t != NULL && t->number != number) {
         t = t->hh.next;
     }
-    return t != NULL ? t->key : PICTURE_TENANT_UNKNOWN;
+    return t != NULL ? t->key : number == 0 ? 0 : PICTURE_TENANT_UNKNOWN;
 }
 
 /* All tiers, and the classes and tenants that ever had something. */
