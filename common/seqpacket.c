@@ -52,7 +52,7 @@ int seqpacket_listen(const char *path, int *ret_fd, struct err *e)
     }
     /* The file gets the socket's mode; the umask belongs to the whole process. */
     bool bound = fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
-    if (!bound || listen(fd, 8) != 0) {
+    if (!bound || listen(fd, SOMAXCONN) != 0) {
         rc = err_errno(e, ERR_IO, "listening on %s", path);
         (void)close(fd);
         return rc;

@@ -261,6 +261,30 @@ START_TEST(a_listener_is_reached_by_its_path_and_closed_to_others)
 }
 END_TEST
 
+/* Many may come before the listener's process has its turn. */
+START_TEST(a_crowd_gets_in)
+{
+    char dir[] = "/tmp/gpud-seqpacket-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    char path[64];
+    (void)snprintf(path, sizeof path, "%s/s", dir);
+    struct err e = ERR_INIT;
+    int listener = -1;
+    int client[64];
+    ck_assert_int_eq(seqpacket_listen(path, &listener, &e), 0);
+    for (unsigned i = 0; i < 64; i++) {
+        client[i] = -1;
+        ck_assert_msg(seqpacket_connect(path, &client[i], &e) == 0, "%u: %s", i, e.text);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert_int_eq(close(client[i]), 0);
+    }
+    ck_assert_int_eq(close(listener), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 START_TEST(a_path_that_does_not_fit_is_refused)
 {
     char path[300];
@@ -280,5 +304,5 @@ SUITE_MAIN("seqpacket", frames_arrive_whole_and_in_order, the_largest_frame_pass
            descriptors_come_with_their_frame, descriptors_nobody_asked_for_are_closed,
            a_flood_of_descriptors_is_refused_and_closed, a_frame_that_is_too_long_is_refused,
            the_end_comes_after_what_was_sent,
-           a_listener_is_reached_by_its_path_and_closed_to_others,
+           a_listener_is_reached_by_its_path_and_closed_to_others, a_crowd_gets_in,
            a_path_that_does_not_fit_is_refused)
