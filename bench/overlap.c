@@ -148,13 +148,13 @@ static void measure(struct bench *b, const char *part, const char *const *args, 
 
 int main(int argc, char **argv)
 {
-    /* 1 MiB at 100 MiB/s: 10 ms each way; twice 256 Ki items at 50 Mi/s: 10 ms */
+    /* 64 KiB at 6.25 MiB/s: 10 ms each way; twice 16 Ki items at 3.1 Mi/s: 10 ms */
     static const char *const simulated[] = {
         "--backend", "sim", "--backend-options",
-        "bandwidth=104857600,items=52428800,launch_ns=0,kernels=1", NULL};
+        "bandwidth=6553600,items=3276800,launch_ns=0,kernels=1", NULL};
     static const char *const quick[] = {
         "--backend", "sim", "--backend-options",
-        "bandwidth=1048576000,items=524288000,launch_ns=0,kernels=1", NULL};
+        "bandwidth=65536000,items=32768000,launch_ns=0,kernels=1", NULL};
     struct bench b;
     bench_begin(&b, "overlap",
                 "Upload, two kernels, download: step by step against jobs that are under way at\n"
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     const char *backend = b.backend;
     if (bench_wants(&b, "simulated")) {
         b.backend = NULL;
-        measure(&b, "simulated device", bench_scale(&b, simulated, quick), 1u << 18);
+        measure(&b, "simulated device", bench_scale(&b, simulated, quick), 1u << 14);
         b.backend = backend;
     }
     if (bench_wants(&b, "device")) {
