@@ -149,12 +149,12 @@ static void measure(struct bench *b, const char *part, const char *const *args, 
 int main(int argc, char **argv)
 {
     /* 64 KiB at 6.25 MiB/s: 10 ms each way; twice 16 Ki items at 3.1 Mi/s: 10 ms */
-    static const char *const simulated[] = {
-        "--backend", "sim", "--backend-options",
-        "bandwidth=6553600,items=3276800,launch_ns=0,kernels=1", NULL};
-    static const char *const quick[] = {
-        "--backend", "sim", "--backend-options",
-        "bandwidth=65536000,items=32768000,launch_ns=0,kernels=1", NULL};
+    static const char *const simulated[] = {"--backend", "sim", "--backend-options",
+                                            "bandwidth=6553600,items=3276800,launch_ns=0,kernels=1",
+                                            NULL};
+    static const char *const quick[] = {"--backend", "sim", "--backend-options",
+                                        "bandwidth=65536000,items=32768000,launch_ns=0,kernels=1",
+                                        NULL};
     struct bench b;
     bench_begin(&b, "overlap",
                 "Upload, two kernels, download: step by step against jobs that are under way at\n"
