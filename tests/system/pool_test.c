@@ -79,6 +79,36 @@ START_TEST(numbers_add_up)
 }
 END_TEST
 
+START_TEST(the_library_checks_what_it_is_asked)
+{
+    struct daemon d;
+    gpud_table *t = NULL;
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
+    gpud_client *other = client_open(d.url);
+    const gpud_pool_options bad[] = {{.size = 0},
+                                     {.size = sizeof(gpud_pool_options), .flags = 64},
+                                     {.size = sizeof(gpud_pool_options), .device = 2}};
+    ck_gpud_err(gpud_pool_take(c, &bad[0], &t), GPUD_ERR_INVALID);
+    ck_gpud_err(gpud_pool_take(c, &bad[1], &t), GPUD_ERR_INVALID);
+    ck_gpud_err(gpud_pool_take(c, &bad[2], &t), GPUD_ERR_NOT_FOUND);
+    ck_gpud_err(gpud_pool_take(c, NULL, NULL), GPUD_ERR_INVALID);
+    const gpud_pool_options good = {.size = sizeof good, .flags = GPUD_POOL_DETAIL};
+    ck_gpud_ok(gpud_pool_take(c, &good, &t));
+    uint64_t picture = gpud_table_value(t, 0, (uint32_t)gpud_table_find(t, "picture"));
+    gpud_table_free(t);
+    ck_gpud_err(gpud_pool_read(c, picture, 0, 0, 0, 1, &t), GPUD_ERR_INVALID);
+    ck_gpud_err(gpud_pool_read(c, picture, 0, 4, 0, 1, &t), GPUD_ERR_INVALID);
+    ck_gpud_err(gpud_pool_read(c, picture, 1, GPUD_POOL_PIECES, 0, 1, &t), GPUD_ERR_NOT_FOUND);
+    ck_gpud_err(gpud_pool_read(c, picture + 1, 0, GPUD_POOL_PIECES, 0, 1, &t), GPUD_ERR_NOT_FOUND);
+    ck_gpud_err(gpud_pool_read(other, picture, 0, GPUD_POOL_PIECES, 0, 1, &t), GPUD_ERR_NOT_FOUND);
+    ck_gpud_ok(gpud_pool_read(c, picture, 0, GPUD_POOL_PIECES, 0, 1, &t));
+    ck_assert_uint_eq(gpud_table_rows(t), 1);
+    gpud_table_free(t);
+    gpud_close(other);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* One device's worker stands still: the other one is told of, and the daemon goes on meanwhile. */
 START_TEST(a_stopped_worker_is_named)
 {
@@ -240,6 +270,7 @@ int main(void)
 {
     Suite *suite = suite_create("pool");
     suite_add_loop(suite, numbers_add_up, 2);
+    suite_add(suite, the_library_checks_what_it_is_asked);
     suite_add(suite, a_stopped_worker_is_named);
     suite_add(suite, bad_input);
     suite_add(suite, a_snapshot_of_many);
