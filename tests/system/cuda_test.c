@@ -225,7 +225,7 @@ END_TEST
 START_TEST(a_single_fault_is_replayed)
 {
     static const char *const scripts[] = {"cuLaunchKernel@5=fault:700", "cuLaunchKernel@5=719",
-                                          "cuMemcpyHtoDAsync@5=fault:719", "cuEventRecord@13=715"};
+                                          "cuMemcpyBatchAsync@5=fault:719", "cuEventRecord@13=715"};
     struct axpy a[12];
     gpud_client *c = begin(scripts[_i], "--set", "jobs.window=4");
     for (unsigned i = 0; i < 12; i++) {
