@@ -70,6 +70,7 @@ static const struct pool_pages pages = {.page_bytes = BENCH_PAGE,
                                         .destroy = destroy,
                                         .map = map,
                                         .unmap = unmap,
-                                        .access = access_range};
+                                        .access = access_range,
+                                        .aliases = true};
 
 const struct pool_source bench_source = {.pages = &pages};

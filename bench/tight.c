@@ -77,7 +77,7 @@ static void churn_all(struct report *r, const char *name, uint64_t low, uint64_t
 
 /* ---- traces -----------------------------------------------------------------------------------*/
 
-#define ROUNDS 4u
+#define ROUNDS 8u
 
 static void replay(struct report *r, const char *name, const struct policy *p,
                    const struct trace *t)

@@ -35,7 +35,7 @@ uint64_t backing_trim(struct pool *p, uint64_t keep)
 void backing_finish(struct pool *p)
 {
     if (p->source.pages != NULL) {
-        backing_pages_finish(p);
+        page_table_finish(p);
     } else {
         backing_blocks_finish(p);
     }

@@ -23,6 +23,7 @@ uint64_t backing_blocks_drop(struct pool *p, uint32_t i)
     records_give(&p->homes, b->home);
     b->state = BLOCK_VOID;
     b->edge = 0;
+    b->home = 0;
     space_enter(p, space_merge(p, i));
     return bytes;
 }

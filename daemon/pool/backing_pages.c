@@ -5,56 +5,12 @@
  */
 #include "daemon/pool/pool_int.h"
 
-#define LOOK_MAX 32u /* free blocks that are looked at */
-
-static const struct pool_pages *ops(const struct pool *p)
-{
-    return p->source.pages;
-}
+#define LOOK_MAX   32u /* free blocks that are looked at */
+#define PAGES_GONE UINT64_MAX
 
 static uint64_t in_pages(const struct pool *p, uint64_t bytes)
 {
     return (bytes + p->page - 1) & ~(p->page - 1);
-}
-
-static int page_create(struct pool *p, uint64_t *ret_page, struct err *e)
-{
-    p->stats.driver_calls++;
-    int rc = ops(p)->create(p->source.user, ret_page, e);
-    if (rc == 0) {
-        p->stats.size += p->page;
-        p->stats.size_peak =
-            p->stats.size > p->stats.size_peak ? p->stats.size : p->stats.size_peak;
-    }
-    return rc;
-}
-
-static void page_destroy(struct pool *p, uint64_t page)
-{
-    p->stats.driver_calls++;
-    ops(p)->destroy(p->source.user, page);
-    p->stats.size -= p->page;
-}
-
-static int page_map(struct pool *p, uint64_t at, uint64_t page, struct err *e)
-{
-    p->stats.driver_calls++;
-    int rc = ops(p)->map(p->source.user, p->range, at, page, e);
-    if (rc == 0) {
-        p->slot[at / p->page] = page;
-    }
-    return rc;
-}
-
-static int page_unmap(struct pool *p, uint64_t at, uint64_t *ret_page, struct err *e)
-{
-    p->stats.driver_calls++;
-    int rc = ops(p)->unmap(p->source.user, p->range, at, e);
-    if (rc == 0) {
-        *ret_page = p->slot[at / p->page];
-        p->slot[at / p->page] = 0;
-    }
-    return rc;
 }
 
 /* ---- pages out of a free block ----------------------------------------------------------------*/
@@ -76,29 +32,21 @@ static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
     space_enter(p, space_merge(p, i));
 }
 
-/* What to do with a page that was taken out of its place; < 0: it was destroyed. */
-typedef int (*page_fn)(struct pool *p, uint64_t page, uint64_t from, uint64_t to, struct err *e);
-
-/* Takes up to `most` bytes of whole pages from the front of a READY block and hands each to `use`
- * with its place counted from `to`. Returns the bytes that were used. */
-static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, page_fn use, uint64_t to,
-                           struct err *e)
+/* Takes up to `most` bytes of whole pages from the front of a READY block: moves them to `to`, or
+ * (PAGES_GONE) destroys them. Returns the bytes that were moved or destroyed. */
+static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t to, struct err *e)
 {
     uint64_t at;
     uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
     uint64_t gone = 0;
     uint64_t used = 0;
+    int rc = 0;
     bytes = bytes < most ? bytes : most;
     space_leave(p, i);
-    bool go_on = true;
-    while (gone < bytes && go_on) {
-        uint64_t page;
-        if (page_unmap(p, at + gone, &page, e) != 0) {
-            break;
-        }
-        go_on = use(p, page, at + gone, to + used, e) == 0;
-        gone += p->page;
-        used += go_on ? p->page : 0;
+    while (gone < bytes && rc == 0) {
+        rc = to == PAGES_GONE ? page_drop(p, at + gone, e) : page_move(p, at + gone, to + used, e);
+        gone += p->slot[(at + gone) / p->page] == 0 ? p->page : 0;
+        used += rc == 0 ? p->page : 0;
     }
     if (gone > 0) {
         make_void(p, i, at, gone);
@@ -108,27 +56,6 @@ static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, page_fn us
     return used;
 }
 
-static int use_map(struct pool *p, uint64_t page, uint64_t from, uint64_t to, struct err *e)
-{
-    int rc = page_map(p, to, page, e);
-    if (rc == 0) {
-        p->stats.remaps++;
-        p->slot_tenant[to / p->page] = p->slot_tenant[from / p->page];
-    } else {
-        page_destroy(p, page);
-    }
-    return rc;
-}
-
-static int use_destroy(struct pool *p, uint64_t page, uint64_t from, uint64_t to, struct err *e)
-{
-    (void)from;
-    (void)to;
-    (void)e;
-    page_destroy(p, page);
-    return 0;
-}
-
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
 {
     if (!space_has_records(p, 2)) {
@@ -136,7 +63,7 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
     }
     uint64_t at;
     (void)space_whole(p, block_at(&p->blocks, i), &at);
-    uint64_t gone = pages_take(p, i, in_pages(p, most), use_destroy, 0, NULL);
+    uint64_t gone = pages_take(p, i, in_pages(p, most), PAGES_GONE, NULL);
     event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = gone});
     return gone;
 }
@@ -177,7 +104,7 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
             (void)err_set(e, ERR_NOMEM, "the pool's records are used up");
             return got;
         }
-        uint64_t taken = pages_take(p, i, need - got, use_map, to + got, e);
+        uint64_t taken = pages_take(p, i, need - got, to + got, e);
         if (taken == 0) {
             return got;
         }
@@ -191,7 +118,7 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
 static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t need, struct err *e)
 {
     while (got < need) {
-        uint64_t page;
+        uint32_t page;
         if (page_create(p, &page, e) != 0) {
             return got;
         }
@@ -205,46 +132,95 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
     return got;
 }
 
-/* Maps `need` bytes of pages at `to`: free ones from elsewhere first (unless `fresh`), then new
- * ones. Returns the bytes mapped; fewer than `need` with e set. */
-static uint64_t fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
+/* Does this page have a view in [to, to + need) that waits for it? */
+static bool views_into(const struct pool *p, uint32_t page, uint64_t to, uint64_t need,
+                       uint64_t *ret_at)
 {
-    uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
-    if (p->whole_bytes > 0 && moved < need && !fresh) {
-        return moved; /* a page of theirs could not be moved */
+    const struct page *g = records_at(&p->pages, page - 1);
+    for (uint32_t v = g->views; v != 0; v = p->view[v - 1].next) {
+        uint64_t at = (v - UINT64_C(1)) * p->page;
+        if (at >= to && at - to < need && p->slot[v - 1] == 0) {
+            *ret_at = at;
+            return true;
+        }
     }
-    uint64_t got = fill_new(p, to, moved, need, e);
-    if (got > moved) {
-        event_add(p, POOL_EVENT_MAP, (struct pool_event){.at = to + moved, .size = got - moved});
+    return false;
+}
+
+/* Takes the first run of pages in a READY block that have views in [to, to + need). Returns its
+ * bytes; *ret_rest is what is left of the block behind the run. */
+static uint64_t take_run(struct pool *p, uint32_t i, uint64_t to, uint64_t need, uint32_t *ret_rest)
+{
+    uint64_t at;
+    uint64_t there;
+    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    uint64_t end = at + bytes;
+    *ret_rest = BLOCK_NONE;
+    while (at < end && !views_into(p, p->slot[at / p->page], to, need, &there)) {
+        at += p->page;
+    }
+    uint64_t begin = at;
+    if (begin == end) {
+        return 0;
+    }
+    space_leave(p, i);
+    while (at < end && views_into(p, p->slot[at / p->page], to, need, &there) &&
+           page_move(p, at, there, NULL) == 0) {
+        at += p->page;
+    }
+    if (at == begin) {
+        space_enter(p, i);
+        return 0;
+    }
+    uint32_t after = block_at(&p->blocks, i)->after;
+    make_void(p, i, begin, at - begin);
+    uint32_t rest = after != BLOCK_NONE ? block_at(&p->blocks, after)->before : BLOCK_NONE;
+    bool more = rest != BLOCK_NONE && block_at(&p->blocks, rest)->state == BLOCK_READY &&
+                block_at(&p->blocks, rest)->at == at;
+    *ret_rest = more ? rest : BLOCK_NONE;
+    return at - begin;
+}
+
+/* Free pages that are mapped in [to, to + need) already come back there. */
+static uint64_t fill_viewed(struct pool *p, uint64_t to, uint64_t need)
+{
+    uint64_t got = 0;
+    for (unsigned list = 0; list < WHOLE_LISTS; list++) {
+        for (uint32_t i = p->whole[list]; i != BLOCK_NONE && got < need;) {
+            uint32_t next = block_at(&p->blocks, i)->newer;
+            while (i != BLOCK_NONE && got < need && space_has_records(p, 8)) {
+                got += take_run(p, i, to, need, &i);
+            }
+            i = next;
+        }
     }
     return got;
 }
 
-/* Pages that were mapped and did not become accessible. What cannot be unmapped is lost. */
-static void unfill(struct pool *p, uint32_t i)
+/* Maps pages where there are none in [to, to + need): free ones from elsewhere first (unless
+ * `fresh`), then new ones. On failure some are there. */
+static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
 {
-    struct block *b = block_at(&p->blocks, i);
-    uint64_t gone = 0;
-    uint64_t page;
-    while (gone < b->size && page_unmap(p, b->at + gone, &page, NULL) == 0) {
-        page_destroy(p, page);
-        gone += p->page;
+    uint64_t end = to + need;
+    bool viewed = p->source.pages->aliases && !fresh && fill_viewed(p, to, need) == need;
+    for (uint64_t at = to; at < end && !viewed;) {
+        uint64_t hole = 0;
+        while (at + hole < end && p->slot[(at + hole) / p->page] == 0) {
+            hole += p->page;
+        }
+        uint64_t moved = fresh || hole == 0 ? 0 : fill_moved(p, at, hole, e);
+        bool stuck = p->whole_bytes > 0 && moved < hole && !fresh; /* a page could not be moved */
+        uint64_t got = stuck || moved == hole ? moved : fill_new(p, at, moved, hole, e);
+        if (got > moved) {
+            event_add(p, POOL_EVENT_MAP,
+                      (struct pool_event){.at = at + moved, .size = got - moved});
+        }
+        if (got < hole) {
+            return e->code;
+        }
+        at += hole == 0 ? p->page : hole;
     }
-    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = b->at, .size = gone});
-    if (gone < b->size) {
-        uint32_t rest = gone > 0 ? space_cut(p, i, gone) : i;
-        block_at(&p->blocks, rest)->state = BLOCK_LOST;
-    }
-    if (gone > 0) {
-        b->state = BLOCK_VOID;
-        space_enter(p, space_merge(p, i));
-    }
-}
-
-static int access_all(struct pool *p, const struct block *b, struct err *e)
-{
-    p->stats.driver_calls++;
-    return ops(p)->access(p->source.user, p->range, b->at, b->size, e);
+    return 0;
 }
 
 /* What nobody has a claim to is made clean now, or each piece of it would be cleared on its own. */
@@ -267,35 +243,86 @@ static void clear_unknown(struct pool *p, const struct block *b)
     }
 }
 
-/* Gives the held block u pages from its start on, and makes VOID again what got none. 0 if there
- * are `need` bytes of them; in any case u holds (as HELD) what was got, or is gone if that is
- * nothing. */
-static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, bool *ret_any,
-                    struct err *e)
+/* Pages that were mapped and did not become accessible. What cannot be unmapped is lost. */
+static void unfill(struct pool *p, uint32_t i)
 {
-    struct block *b = block_at(&p->blocks, u);
+    struct block *b = block_at(&p->blocks, i);
+    uint64_t gone = 0;
+    while (gone < b->size && page_drop(p, b->at + gone, NULL) == 0) {
+        gone += p->page;
+    }
+    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = b->at, .size = gone});
+    if (gone < b->size) {
+        uint32_t rest = gone > 0 ? space_cut(p, i, gone) : i;
+        block_at(&p->blocks, rest)->state = BLOCK_LOST;
+    }
+    if (gone > 0) {
+        b->state = BLOCK_VOID;
+        space_enter(p, space_merge(p, i));
+    }
+}
+
+/* Slots from the block's start on that are all with or all without a page. */
+static uint64_t run_of(const struct pool *p, const struct block *b)
+{
+    bool there = p->slot[b->at / p->page] != 0;
+    uint64_t bytes = p->page;
+    while (bytes < b->size && (p->slot[(b->at + bytes) / p->page] != 0) == there) {
+        bytes += p->page;
+    }
+    return bytes;
+}
+
+void backing_pages_unwind(struct pool *p, uint32_t i)
+{
+    while (i != BLOCK_NONE) {
+        struct block *b = block_at(&p->blocks, i);
+        bool there = p->slot[b->at / p->page] != 0;
+        uint64_t run = run_of(p, b);
+        uint32_t rest = run < b->size ? space_cut(p, i, run) : BLOCK_NONE;
+        if (there && page_access(p, b->at, b->size, NULL) != 0) {
+            unfill(p, i);
+        } else {
+            b->state = there ? BLOCK_READY : BLOCK_VOID;
+            space_enter(p, space_merge(p, i));
+        }
+        i = rest;
+    }
+}
+
+static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
+{
+    const struct block *b = block_at(&p->blocks, i);
     struct err why = ERR_INIT;
-    uint64_t got = fill(p, b->at, need, fresh, &why);
-    uint32_t rest = got == 0 ? u : got < b->size ? space_cut(p, u, got) : BLOCK_NONE;
-    if (rest != BLOCK_NONE) {
+    int rc = fill(p, b->at, b->size, fresh, &why);
+    rc = rc != 0 ? rc : page_access(p, b->at, b->size, &why);
+    if (rc == 0) {
+        clear_unknown(p, b);
+    } else if (e != NULL) {
+        *e = why;
+    }
+    return rc;
+}
+
+int backing_pages_fill(struct pool *p, uint32_t i, struct err *e)
+{
+    return fill_block(p, i, false, e);
+}
+
+/* Gives the held block u `need` bytes of pages from its start on, and makes VOID again what is
+ * behind. It is held then; on failure it is READY and VOID blocks. */
+static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struct err *e)
+{
+    if (block_at(&p->blocks, u)->size > need) {
+        uint32_t rest = space_cut(p, u, need);
         block_at(&p->blocks, rest)->state = BLOCK_VOID;
         space_enter(p, space_merge(p, rest));
     }
-    *ret_any = got > 0;
-    if (got > 0 && access_all(p, b, &why) != 0) {
-        unfill(p, u);
-        *ret_any = false;
+    int rc = fill_block(p, u, fresh, e);
+    if (rc != 0) {
+        backing_pages_unwind(p, u);
     }
-    if (*ret_any) {
-        clear_unknown(p, b);
-    }
-    if (got < need || !*ret_any) {
-        if (e != NULL) {
-            *e = why;
-        }
-        return why.code;
-    }
-    return 0;
+    return rc;
 }
 
 static void hold(struct pool *p, uint32_t i)
@@ -321,7 +348,7 @@ static uint64_t room(const struct pool *p)
 /* ---- where to grow ----------------------------------------------------------------------------*/
 
 /* A void to be filled, at its start, or at its end if the free block that saves pages is behind. */
-struct place {
+struct spot {
     uint32_t u;
     uint32_t free;  /* a READY neighbour, or BLOCK_NONE */
     uint64_t gap;   /* bytes of the void that are left in front */
@@ -337,24 +364,25 @@ static bool is(const struct pool *p, uint32_t i, enum block_state state)
 }
 
 static void consider(const struct pool *p, uint64_t size, uint32_t free, uint32_t u, bool behind,
-                     struct place *best)
+                     struct spot *best)
 {
     uint64_t at;
     const struct block *b = block_at(&p->blocks, free);
     uint64_t need = b->size < size ? in_pages(p, size - b->size) : 0;
     uint64_t whole = space_whole(p, b, &at);
-    if (is(p, u, BLOCK_VOID) && block_at(&p->blocks, u)->size >= need &&
+    bool placed = b->home != 0 || (u != BLOCK_NONE && block_at(&p->blocks, u)->home != 0);
+    if (!placed && is(p, u, BLOCK_VOID) && block_at(&p->blocks, u)->size >= need &&
         (need + whole < best->cost || (need + whole == best->cost && need < best->need))) {
-        *best = (struct place){.u = u,
-                               .free = free,
-                               .behind = behind,
-                               .need = need,
-                               .cost = need + whole,
-                               .there = p->whole_bytes - whole + room(p)};
+        *best = (struct spot){.u = u,
+                              .free = free,
+                              .behind = behind,
+                              .need = need,
+                              .cost = need + whole,
+                              .there = p->whole_bytes - whole + room(p)};
     }
 }
 
-static void consider_both(const struct pool *p, uint64_t size, uint32_t free, struct place *best)
+static void consider_both(const struct pool *p, uint64_t size, uint32_t free, struct spot *best)
 {
     consider(p, size, free, block_at(&p->blocks, free)->after, false, best);
     consider(p, size, free, block_at(&p->blocks, free)->before, true, best);
@@ -375,17 +403,17 @@ static uint64_t gap_for(const struct pool *p, uint64_t size, uint32_t *ret_void)
     return gap;
 }
 
-static void consider_void(const struct pool *p, uint64_t size, struct place *best)
+static void consider_void(const struct pool *p, uint64_t size, struct spot *best)
 {
     uint32_t u = fit_find(&p->void_fit, &p->blocks, in_pages(p, size));
     if (u == BLOCK_NONE) {
         return;
     }
-    *best = (struct place){.free = BLOCK_NONE,
-                           .gap = gap_for(p, size, &u),
-                           .need = in_pages(p, size),
-                           .cost = in_pages(p, size),
-                           .there = p->whole_bytes + room(p)};
+    *best = (struct spot){.free = BLOCK_NONE,
+                          .gap = gap_for(p, size, &u),
+                          .need = in_pages(p, size),
+                          .cost = in_pages(p, size),
+                          .there = p->whole_bytes + room(p)};
     best->u = u;
     uint32_t before = block_at(&p->blocks, u)->before;
     if (is(p, before, BLOCK_READY)) {
@@ -396,10 +424,10 @@ static void consider_void(const struct pool *p, uint64_t size, struct place *bes
 /* Next to a free block only what it lacks has to be mapped. A large one saves calls of the driver;
  * a small one just as large as what the request has above whole pages saves a page that nothing
  * but small requests could use. */
-static int choose(const struct pool *p, uint64_t size, struct place *ret_place, struct err *e)
+static int choose(const struct pool *p, uint64_t size, struct spot *ret_spot, struct err *e)
 {
     uint32_t top[LOOK_MAX];
-    struct place best = {.need = UINT64_MAX, .cost = UINT64_MAX};
+    struct spot best = {.need = UINT64_MAX, .cost = UINT64_MAX};
     consider_void(p, size, &best);
     unsigned n = fit_top(&p->ready, &p->blocks, top, LOOK_MAX);
     for (unsigned i = 0; i < n && block_at(&p->blocks, top[i])->size >= p->page; i++) {
@@ -413,13 +441,12 @@ static int choose(const struct pool *p, uint64_t size, struct place *ret_place, 
     if (best.need == UINT64_MAX) {
         return err_set(e, ERR_DEVICE_MEMORY, "no %llu bytes of addresses in a row", LL(size));
     }
-    *ret_place = best;
+    *ret_spot = best;
     return 0;
 }
 
-static int grow_at(struct pool *p, const struct place *at, uint32_t *ret_block, struct err *e)
+static int grow_at(struct pool *p, const struct spot *at, uint32_t *ret_block, struct err *e)
 {
-    bool any = false;
     uint32_t u = at->u;
     hold(p, u);
     if (at->free != BLOCK_NONE) { /* or its own pages might be taken for u */
@@ -432,9 +459,9 @@ static int grow_at(struct pool *p, const struct place *at, uint32_t *ret_block, 
         space_enter(p, space_merge(p, u));
         u = rest;
     }
-    int rc = populate(p, u, at->need, false, &any, e);
+    int rc = populate(p, u, at->need, false, e);
     uint32_t made = at->free != BLOCK_NONE ? make_ready(p, at->free) : BLOCK_NONE;
-    if (any) {
+    if (rc == 0) {
         made = make_ready(p, u);
     }
     if (rc == 0) {
@@ -445,9 +472,10 @@ static int grow_at(struct pool *p, const struct place *at, uint32_t *ret_block, 
 
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e)
 {
-    struct place at = {.u = BLOCK_NONE};
+    struct spot at = {.u = BLOCK_NONE};
     int rc = choose(p, size, &at, e);
-    if (rc != 0 && backing_trim(p, 0) > 0) { /* places without pages are one place */
+    if (rc != 0 && (place_dissolve(p) || backing_trim(p, 0) > 0)) { /* voids are one void then */
+        (void)place_dissolve(p);
         rc = choose(p, size, &at, e);
     }
     if (rc != 0) {
@@ -469,7 +497,6 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
 
 int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e)
 {
-    bool any = false;
     uint64_t need = in_pages(p, bytes) < room(p) ? in_pages(p, bytes) : room(p);
     if (need == 0) {
         return 0;
@@ -479,23 +506,9 @@ int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e)
         return err_set(e, ERR_NOMEM, "no %llu bytes of addresses in a row", LL(need));
     }
     hold(p, u);
-    int rc = populate(p, u, need, true, &any, e);
-    if (any) {
+    int rc = populate(p, u, need, true, e);
+    if (rc == 0) {
         (void)make_ready(p, u);
     }
     return rc;
-}
-
-void backing_pages_finish(struct pool *p)
-{
-    uint64_t page;
-    if (p->range == NULL) {
-        return;
-    }
-    for (uint64_t at = 0; at < p->space; at += p->page) {
-        if (p->slot[at / p->page] != 0 && page_unmap(p, at, &page, NULL) == 0) {
-            page_destroy(p, page);
-        }
-    }
-    ops(p)->release(p->source.user, p->range, p->space);
 }

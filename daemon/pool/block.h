@@ -34,11 +34,12 @@ struct block {
         };
         uint64_t tag; /* LIVE: the owner's name for it, see move.h */
     };
-    uint64_t at;         /* bytes from the start of the address space */
-    uint64_t size;       /* bytes */
-    uint64_t seq;        /* PENDING: see above */
-    uint32_t owner;      /* SLAB: its slab */
-    uint32_t home;       /* sources of blocks: the source's block, not VOID */
+    uint64_t at;    /* bytes from the start of the address space */
+    uint64_t size;  /* bytes */
+    uint64_t seq;   /* PENDING: see above */
+    uint32_t owner; /* SLAB: its slab */
+    /* sources of blocks: the source's block, 0 if VOID; of pages: the place + 1, 0 if in none */
+    uint32_t home;
     uint32_t generation; /* counts uses of the record: a stale piece is told by it */
     uint16_t tenant;     /* LIVE: who pays */
     uint8_t stream;      /* PENDING */

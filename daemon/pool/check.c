@@ -25,7 +25,7 @@ static bool mergeable(const struct block *a, const struct block *b)
 {
     bool free = a->state == BLOCK_VOID || a->state == BLOCK_READY ||
                 (a->state == BLOCK_PENDING && a->stream == b->stream);
-    return a->state == b->state && free && !b->edge;
+    return a->state == b->state && free && !b->edge && a->home == b->home;
 }
 
 static int slab_check(const struct pool *p, const struct block *b, struct sums *sums, struct err *e)
@@ -52,6 +52,9 @@ static int pages_check(const struct pool *p, const struct block *b, struct err *
         if ((p->slot[i] != 0) != (b->state != BLOCK_VOID)) {
             return wrong(e, b, "pages are not as its state says");
         }
+        if (p->slot[i] != 0 && (p->view[i].page != p->slot[i] || !p->view[i].accessible)) {
+            return wrong(e, b, "pages are not mapped where they are used");
+        }
     }
     return 0;
 }
@@ -64,7 +67,7 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
     sums->taken += b->state == BLOCK_VOID ? 0 : b->size;
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-        sums->indexed[0]++;
+        sums->indexed[0] += b->home == 0;
         break;
     case BLOCK_READY:
         sums->indexed[1]++;

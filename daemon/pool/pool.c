@@ -7,6 +7,7 @@
 #define EVENTS       16384u
 #define EVENTS_MAX   (1u << 24)
 #define SPACE_FACTOR 8u
+#define SPACE_PLACES 4u /* times as much where pieces have places of their own (place.c) */
 #define SPACE_MIN    (UINT64_C(1) << 30)
 #define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
 #define TRIM_RATE    (UINT64_C(1) << 30) /* bytes a second */
@@ -22,6 +23,7 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     rc = rc != 0 ? rc : records_init(&p->tags, SLAB_OBJECTS * sizeof(uint64_t), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
+    rc = rc != 0 ? rc : records_init(&p->places, sizeof(struct place), blocks, e);
     fit_init(&p->void_fit);
     fit_init(&p->ready);
     for (unsigned s = 0; s < POOL_STREAMS; s++) {
@@ -33,6 +35,10 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     }
     for (unsigned i = 0; i < WHOLE_LISTS; i++) {
         p->whole[i] = BLOCK_NONE;
+    }
+    p->place_credit = PLACE_CREDIT;
+    for (unsigned i = 0; i < PLACE_LISTS; i++) {
+        p->place_list[i] = (struct place_list){RECORD_NONE, RECORD_NONE};
     }
     for (unsigned i = 0; i < WARM_BLOCKS; i++) {
         p->warm[i] = BLOCK_NONE;
@@ -62,14 +68,13 @@ static int space_init(struct pool *p, const struct pool_options *o, struct err *
     p->space = SPACE_BLOCKS;
     if (p->source.pages != NULL) {
         uint64_t wanted = o->limit > UINT64_MAX / 16 ? UINT64_MAX / 2 : o->limit * SPACE_FACTOR;
+        wanted =
+            p->source.pages->aliases && wanted < UINT64_MAX / 8 ? wanted * SPACE_PLACES : wanted;
         wanted = wanted < SPACE_MIN ? SPACE_MIN : wanted;
         wanted = o->address_bytes != 0 ? o->address_bytes : wanted;
         p->space = wanted & ~(p->page - 1);
-        p->slot = calloc(p->space / p->page, sizeof *p->slot);
-        p->slot_tenant = calloc(p->space / p->page, sizeof *p->slot_tenant);
-        rc = p->slot == NULL || p->slot_tenant == NULL
-                 ? err_set(e, ERR_NOMEM, "a table of pages")
-                 : p->source.pages->reserve(p->source.user, p->space, &p->range, e);
+        rc = page_table_init(p, o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX, e);
+        rc = rc != 0 ? rc : p->source.pages->reserve(p->source.user, p->space, &p->range, e);
     }
     if (rc == 0) {
         uint32_t all = records_take(&p->blocks);
@@ -124,8 +129,7 @@ void pool_destroy(struct pool *p)
     records_finish(&p->tags);
     records_finish(&p->deferred);
     records_finish(&p->homes);
-    free(p->slot);
-    free(p->slot_tenant);
+    records_finish(&p->places);
     free(p->event);
     free(p);
 }
@@ -198,7 +202,14 @@ static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, 
                                          : ERR_DEVICE_MEMORY;
     }
     bool grows = (flags & TAKE_GROW) != 0;
-    uint32_t i = find_now(p, size, stream);
+    uint32_t i = BLOCK_NONE;
+    if (grows && place_serves(p, size) && place_repeats(p, size)) {
+        i = place_again(p, size);
+        if (i == BLOCK_NONE && place_new(p, size, true, &i, NULL) != 0) {
+            i = BLOCK_NONE;
+        }
+    }
+    i = i != BLOCK_NONE ? i : find_now(p, size, stream);
     if (i == BLOCK_NONE && warm_flush(p)) {
         i = find_now(p, size, stream);
     }

@@ -50,6 +50,42 @@ struct home {
     uint16_t tenant; /* see tenancy.c */
 };
 
+#define PLACE_LISTS   1024u
+#define PLACE_GUESSES 4096u
+#define PLACE_CREDIT  2048u /* at first */
+
+/* Addresses for large pieces of one size: see place.c. */
+struct place {
+    uint32_t first; /* its block at the lowest address: a record that stays */
+    uint32_t older, newer;
+    uint64_t at, bytes;
+};
+
+/* What a request got that came after two others. */
+struct place_guess {
+    uint64_t key;   /* of the three sizes */
+    uint32_t place; /* + 1; 0: none */
+};
+
+struct place_list {
+    uint32_t oldest, newest; /* used last */
+};
+
+/* A page of a source of pages. */
+struct page {
+    uint32_t unused; /* records.h's while not in use */
+    uint32_t views;  /* slots + 1 where it is mapped: head of a list */
+    uint32_t mark;   /* see place.c */
+    uint64_t name;   /* the source's; 0: not in use */
+};
+
+/* What the device has mapped at a slot. */
+struct view {
+    uint32_t page;       /* index + 1; 0: nothing */
+    uint32_t next, prev; /* slots + 1: other views of the page */
+    bool accessible;
+};
+
 /* What waits for a stream, oldest first. */
 struct line {
     uint32_t oldest, newest;                   /* blocks */
@@ -89,8 +125,17 @@ struct pool {
     uint64_t page;         /* bytes; what VOID consists of; POOL_ALIGN for sources of blocks */
     uint64_t space;        /* bytes of addresses */
     void *range;           /* sources of pages */
-    uint64_t *slot;        /* sources of pages: the page at i * page */
+    uint32_t *slot;        /* sources of pages: whose memory is used at i * page */
+    struct view *view;     /* what is mapped there: see page_table.c */
     uint16_t *slot_tenant; /* see tenancy.c */
+    struct records pages;
+    struct records places;
+    struct place_list place_list[PLACE_LISTS]; /* by size */
+    uint32_t place_mark;
+    uint64_t place_last[2]; /* sizes of the last large requests */
+    struct place_guess place_guess[PLACE_GUESSES];
+    struct place_guess *place_now; /* of the request that is served */
+    uint32_t place_credit;         /* 0: places have not paid */
     struct records blocks;
     struct records slabs;
     struct records
@@ -159,6 +204,30 @@ void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a 
 uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held; BLOCK_NONE */
 bool warm_flush(struct pool *p); /* true: there were some */
 
+/* ---- page_table.c: each leaves a page where it was, or in the state that is said, when it fails.
+ * Addresses in bytes; pages by their index + 1. */
+
+int page_table_init(struct pool *p, uint32_t max, struct err *e);
+void page_table_finish(struct pool *p); /* all pages and the range go back */
+int page_create(struct pool *p, uint32_t *ret_page, struct err *e);
+void page_destroy(struct pool *p, uint32_t page);                        /* it is mapped nowhere */
+int page_map(struct pool *p, uint64_t at, uint32_t page, struct err *e); /* to a VOID slot */
+int page_drop(struct pool *p, uint64_t at, struct err *e);               /* unmaps, destroys */
+/* To a VOID slot; from is VOID then. On failure it stays, or is gone: from is VOID. */
+int page_move(struct pool *p, uint64_t from, uint64_t to, struct err *e);
+int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e); /* all mapped */
+
+/* ---- place.c */
+
+bool place_serves(const struct pool *p, uint64_t size);
+/* Notes the request; true: it came before, after the same two. */
+bool place_repeats(struct pool *p, uint64_t size);
+/* A READY block at a place that had such a piece before; BLOCK_NONE: there is none. */
+uint32_t place_again(struct pool *p, uint64_t size);
+/* The same at a new one; `dissolve`: others end if there are no addresses left. */
+int place_new(struct pool *p, uint64_t size, bool dissolve, uint32_t *ret_block, struct err *e);
+bool place_dissolve(struct pool *p); /* those without memory; true: there were some */
+
 /* ---- backing_*.c */
 
 /* Makes an indexed READY block of at least `size` bytes. What was got on the way to a failure stays
@@ -167,13 +236,16 @@ int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err 
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so much, free for all */
+/* A held block of whole pages gets all the pages it lacks, and stays held. On failure some. */
+int backing_pages_fill(struct pool *p, uint32_t i, struct err *e);
+/* And then it falls into READY and VOID blocks. */
+void backing_pages_unwind(struct pool *p, uint32_t i);
 int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
 int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
 uint64_t backing_trim(struct pool *p, uint64_t keep); /* bytes given back */
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
 uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
 void backing_finish(struct pool *p); /* all of it, whatever its state */
-void backing_pages_finish(struct pool *p);
 void backing_blocks_finish(struct pool *p);
 
 /* ---- stats.c */

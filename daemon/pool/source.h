@@ -12,6 +12,7 @@
 #ifndef POOL_SOURCE_H
 #define POOL_SOURCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -28,6 +29,10 @@ struct pool_pages {
     /* slow; a page with no use left. A page that cannot be unmapped stays where it is. */
     int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
     int (*access)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e); /* slow */
+    /* A page may be mapped at several places at once: a page that moves stays mapped where it was,
+     * and what comes again where it was needs no call. It is used at one of them only. Destroying
+     * it comes after the last unmap. */
+    bool aliases;
 };
 
 struct pool_blocks {

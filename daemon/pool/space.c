@@ -100,7 +100,9 @@ void space_enter(struct pool *p, uint32_t i)
     const struct block *b = block_at(&p->blocks, i);
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-        fit_insert(&p->void_fit, &p->blocks, i);
+        if (b->home == 0) { /* or it is a place's */
+            fit_insert(&p->void_fit, &p->blocks, i);
+        }
         break;
     case BLOCK_READY:
         fit_insert(&p->ready, &p->blocks, i);
@@ -125,7 +127,9 @@ void space_leave(struct pool *p, uint32_t i)
     const struct block *b = block_at(&p->blocks, i);
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-        fit_remove(&p->void_fit, &p->blocks, i);
+        if (b->home == 0) {
+            fit_remove(&p->void_fit, &p->blocks, i);
+        }
         break;
     case BLOCK_READY:
         fit_remove(&p->ready, &p->blocks, i);
@@ -172,7 +176,7 @@ uint32_t space_cut(struct pool *p, uint32_t i, uint64_t size)
 
 static bool alike(const struct block *a, const struct block *b)
 {
-    return a->state == b->state && !b->edge &&
+    return a->state == b->state && !b->edge && a->home == b->home &&
            (a->state == BLOCK_VOID || a->state == BLOCK_READY ||
             (a->state == BLOCK_PENDING && a->stream == b->stream));
 }

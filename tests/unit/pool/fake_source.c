@@ -59,6 +59,7 @@ static void destroy(void *user, uint64_t page)
 {
     struct fake_source *f = user;
     ck_assert(page >= 1 && page <= FAKE_PAGES && f->page_live[page - 1]);
+    ck_assert_uint_eq(f->mapped[page - 1], 0);
     f->page_live[page - 1] = false;
     f->taken -= f->pages.page_bytes;
 }
@@ -69,8 +70,10 @@ static int map(void *user, void *range, uint64_t at, uint64_t page, struct err *
     ck_assert(range == f && at % f->pages.page_bytes == 0 && at < f->space);
     ck_assert(f->page_live[page - 1]);
     ck_assert_uint_eq(f->slot[at / f->pages.page_bytes], 0);
+    ck_assert(f->pages.aliases || f->mapped[page - 1] == 0);
     int rc = fails(f, e);
     if (rc == 0) {
+        f->mapped[page - 1]++;
         f->slot[at / f->pages.page_bytes] = (uint32_t)page;
         f->accessible[at / f->pages.page_bytes] = false;
     }
@@ -84,6 +87,7 @@ static int unmap(void *user, void *range, uint64_t at, struct err *e)
     ck_assert_uint_ne(f->slot[at / f->pages.page_bytes], 0);
     int rc = fails(f, e);
     if (rc == 0) {
+        f->mapped[f->slot[at / f->pages.page_bytes] - 1]--;
         f->slot[at / f->pages.page_bytes] = 0;
         f->accessible[at / f->pages.page_bytes] = false;
     }
@@ -154,10 +158,12 @@ static void init(struct fake_source *f, uint64_t capacity)
     f->capacity = capacity;
     f->fail_code = ERR_DEVICE_MEMORY;
     f->page_live = calloc(FAKE_PAGES, sizeof *f->page_live);
+    f->mapped = calloc(FAKE_PAGES, sizeof *f->mapped);
     f->slot = calloc(FAKE_SLOTS, sizeof *f->slot);
     f->accessible = calloc(FAKE_SLOTS, sizeof *f->accessible);
     f->block = calloc(FAKE_PAGES, sizeof *f->block);
-    ck_assert(f->page_live != NULL && f->slot != NULL && f->accessible != NULL && f->block != NULL);
+    ck_assert(f->page_live != NULL && f->mapped != NULL && f->slot != NULL &&
+              f->accessible != NULL && f->block != NULL);
     f->pages = (struct pool_pages){.page_bytes = FAKE_PAGE,
                                    .reserve = reserve,
                                    .release = release,
@@ -188,6 +194,7 @@ void fake_finish(struct fake_source *f)
     ck_assert_uint_eq(f->taken, 0);
     ck_assert(!f->reserved);
     free(f->page_live);
+    free(f->mapped);
     free(f->slot);
     free(f->accessible);
     free(f->block);

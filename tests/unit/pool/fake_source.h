@@ -35,6 +35,7 @@ struct fake_source {
     bool reserved;
     uint64_t space;
     bool *page_live;          /* by page - 1 */
+    uint32_t *mapped;         /* at so many places, by page - 1 */
     uint32_t *slot;           /* page mapped there, 0: none */
     bool *accessible;         /* by slot */
     struct fake_block *block; /* by number */

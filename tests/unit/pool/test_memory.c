@@ -134,13 +134,14 @@ static void clear_ahead(void)
 
 static uint64_t some_size(void)
 {
-    return 1 + rnd(UINT64_C(256) << rnd(12));
+    return rnd(3) == 0 ? (1 + rnd(3)) * 300 * KIB : 1 + rnd(UINT64_C(256) << rnd(14));
 }
 
 START_TEST(nobody_sees_bytes_of_another)
 {
     unsigned tenant = 0;
     real_init(&source);
+    source.pages.aliases = _i % 2 == 1;
     start(&source.source, 12 * MIB);
     random_state += (uint64_t)_i * 7919;
     for (unsigned i = 0; i < SWITCHES; i++) {
@@ -351,7 +352,7 @@ int main(void)
     Suite *s = suite_create("what the pool's memory holds");
     TCase *t = tcase_create("memory");
     tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, nobody_sees_bytes_of_another, 0, 4);
+    tcase_add_loop_test(t, nobody_sees_bytes_of_another, 0, 6);
     tcase_add_test(t, what_is_cleared_ahead_is_nobodys);
     tcase_add_loop_test(t, a_piece_that_was_not_cleared_stays_foreign, 0, 2);
     tcase_add_test(t, free_halves_become_whole_pages);

@@ -39,6 +39,7 @@ struct settings {
     bool pages;
     bool failing;
     bool moving;
+    bool aliases;
     unsigned streams;
     uint64_t page;
     uint64_t limit;
@@ -75,6 +76,9 @@ static uint64_t rnd(uint64_t below)
 
 static uint64_t some_size(void)
 {
+    if (m.settings.aliases && rnd(2) == 0) { /* so few that their order repeats itself */
+        return (1 + rnd(3)) * 700 * 1024;
+    }
     uint64_t bits = 1 + rnd(m.settings.bits); /* as many of each magnitude */
     return 1 + rnd(UINT64_C(1) << bits);
 }
@@ -279,6 +283,7 @@ static void start(uint64_t seed, const struct settings *settings)
     m.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     (settings->pages ? fake_pages_init : fake_blocks_init)(&m.source, settings->capacity);
     m.source.pages.page_bytes = settings->page;
+    m.source.pages.aliases = settings->aliases;
     ck_assert_msg(pool_create(&m.source.source, &options, &m.pool, &e) == 0, "%s", e.text);
     pool_set_mover(m.pool, settings->moving ? &mover : NULL);
 }
@@ -340,6 +345,22 @@ START_TEST(blocks_behave)
     struct settings s = usual;
     s.failing = _i % 2 == 1;
     run((uint64_t)_i / 2 + 1, &s, STEPS);
+}
+END_TEST
+
+/* Pages are mapped at several places; large pieces come back to where they were. */
+START_TEST(pools_with_places_behave)
+{
+    struct settings s = usual;
+    s.pages = s.aliases = true;
+    s.failing = _i % 2 == 1;
+    s.moving = _i % 4 >= 2;
+    s.page = 64 * 1024;
+    s.limit = s.capacity = (_i % 3 == 0 ? 48 : 24) * MIB;
+    s.address = _i % 5 == 4 ? 3 * s.limit : 0; /* so few addresses that places end */
+    s.bits = 22 + (unsigned)_i % 2;
+    s.streams = 1 + (unsigned)_i % 3;
+    run((uint64_t)_i + 300, &s, STEPS);
 }
 END_TEST
 
@@ -405,6 +426,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, pages_behave, 0, 16);
     tcase_add_loop_test(t, blocks_behave, 0, 10);
+    tcase_add_loop_test(t, pools_with_places_behave, 0, 24);
     tcase_add_loop_test(t, moving_pools_behave, 0, 24);
     tcase_add_loop_test(t, unusual_pools_behave, 0, 14);
     suite_add_tcase(s, t);
