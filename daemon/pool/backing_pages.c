@@ -197,30 +197,45 @@ static uint64_t fill_viewed(struct pool *p, uint64_t to, uint64_t need)
     return got;
 }
 
-/* Maps pages where there are none in [to, to + need): free ones from elsewhere first (unless
- * `fresh`), then new ones. On failure some are there. */
+/* Slots from `at` on that have no page. */
+static uint64_t hole_at(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t bytes = 0;
+    while (at + bytes < end && p->slot[(at + bytes) / p->page] == 0) {
+        bytes += p->page;
+    }
+    return bytes;
+}
+
+/* Free pages from elsewhere (unless `fresh`), then new ones. On failure some are there. */
+static int fill_hole(struct pool *p, uint64_t at, uint64_t hole, bool fresh, struct err *e)
+{
+    uint64_t moved = fresh ? 0 : fill_moved(p, at, hole, e);
+    if (!fresh && moved < hole && p->whole_bytes > 0) {
+        return e->code; /* a page of theirs could not be moved */
+    }
+    uint64_t got = fill_new(p, at, moved, hole, e);
+    if (got > moved) {
+        event_add(p, POOL_EVENT_MAP, (struct pool_event){.at = at + moved, .size = got - moved});
+    }
+    return got == hole ? 0 : e->code;
+}
+
+/* Maps pages where there are none in [to, to + need). On failure some are there. */
 static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
 {
-    uint64_t end = to + need;
-    bool viewed = p->source.pages->aliases && !fresh && fill_viewed(p, to, need) == need;
-    for (uint64_t at = to; at < end && !viewed;) {
-        uint64_t hole = 0;
-        while (at + hole < end && p->slot[(at + hole) / p->page] == 0) {
-            hole += p->page;
-        }
-        uint64_t moved = fresh || hole == 0 ? 0 : fill_moved(p, at, hole, e);
-        bool stuck = p->whole_bytes > 0 && moved < hole && !fresh; /* a page could not be moved */
-        uint64_t got = stuck || moved == hole ? moved : fill_new(p, at, moved, hole, e);
-        if (got > moved) {
-            event_add(p, POOL_EVENT_MAP,
-                      (struct pool_event){.at = at + moved, .size = got - moved});
-        }
-        if (got < hole) {
-            return e->code;
-        }
-        at += hole == 0 ? p->page : hole;
+    int rc = 0;
+    if (p->source.pages->aliases && !fresh && fill_viewed(p, to, need) == need) {
+        return 0;
     }
-    return 0;
+    for (uint64_t at = to; at < to + need && rc == 0; at += p->page) {
+        uint64_t hole = hole_at(p, at, to + need);
+        if (hole > 0) {
+            rc = fill_hole(p, at, hole, fresh, e);
+            at += hole - p->page;
+        }
+    }
+    return rc;
 }
 
 /* What nobody has a claim to is made clean now, or each piece of it would be cleared on its own. */

@@ -191,24 +191,33 @@ static bool leaves_enough(const struct pool *p, unsigned tenant)
     return kept == 0 || sat_add(left, pool_room(p)) >= kept;
 }
 
+/* Where a job that repeats itself had such a piece before. */
+static uint32_t find_place(struct pool *p, uint64_t size)
+{
+    uint32_t i = BLOCK_NONE;
+    if (!place_serves(p, size) || !place_repeats(p, size)) {
+        return BLOCK_NONE;
+    }
+    i = place_again(p, size);
+    return i != BLOCK_NONE || place_new(p, size, true, &i, NULL) == 0 ? i : BLOCK_NONE;
+}
+
+/* Only what no stream uses any more. */
+static int find_past(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e)
+{
+    (void)warm_flush(p);
+    *ret_block = fit_find(&p->ready, &p->blocks, size);
+    if (*ret_block != BLOCK_NONE) {
+        return 0;
+    }
+    return p->source.pages != NULL ? backing_grow(p, size, ret_block, e) : ERR_DEVICE_MEMORY;
+}
+
 static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
                 struct err *e)
 {
-    if ((flags & TAKE_PAST) != 0) {
-        (void)warm_flush(p);
-        *ret_block = fit_find(&p->ready, &p->blocks, size);
-        return *ret_block != BLOCK_NONE  ? 0
-               : p->source.pages != NULL ? backing_grow(p, size, ret_block, e)
-                                         : ERR_DEVICE_MEMORY;
-    }
     bool grows = (flags & TAKE_GROW) != 0;
-    uint32_t i = BLOCK_NONE;
-    if (grows && place_serves(p, size) && place_repeats(p, size)) {
-        i = place_again(p, size);
-        if (i == BLOCK_NONE && place_new(p, size, true, &i, NULL) != 0) {
-            i = BLOCK_NONE;
-        }
-    }
+    uint32_t i = grows ? find_place(p, size) : BLOCK_NONE;
     i = i != BLOCK_NONE ? i : find_now(p, size, stream);
     if (i == BLOCK_NONE && warm_flush(p)) {
         i = find_now(p, size, stream);
@@ -233,7 +242,8 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     if (!space_has_records(p, 1)) {
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
-    int rc = find(p, size, ask->stream, flags, &i, e);
+    int rc = (flags & TAKE_PAST) != 0 ? find_past(p, size, &i, e)
+                                      : find(p, size, ask->stream, flags, &i, e);
     if (rc != 0) {
         return rc;
     }
