@@ -166,7 +166,8 @@ enum frame_ref_tag {
 #define MSG_F_QUIT(U, I, S, B, L) U(unused, 0)
 /* Answered by W_PICTURE. detail: with pieces and events. */
 #define MSG_F_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
-/* fd: its memfd of at least `size` bytes. Not answered: jobs that name it are. */
+/* fd: its memfd of at least `size` bytes. Answered by W_ARENA once kernels can work on it as it is,
+ * perhaps never; otherwise the jobs that name it are answered. */
 #define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
@@ -192,8 +193,7 @@ enum frame_ref_tag {
     S(arch, 128)                                                                                   \
     S(pin, 64)                                                                                     \
     U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */                     \
-    U(urgent, 255)         /* the last so many of the streams go first, where the device can */    \
-    U(map_align, 4096)     /* kernels can work on arenas, on arrays aligned so; 0: they cannot */
+    U(urgent, 255)         /* the last so many of the streams go first, where the device can */
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L)                                                                \
     I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */
@@ -218,6 +218,8 @@ enum frame_ref_tag {
 /* fd where code is 0: for another process's driver; `bytes` lie behind it */
 #define MSG_W_EXPORTED(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX) U(bytes, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+/* Launches may name the arena, arrays in it that begin at multiples of `align` bytes. */
+#define MSG_W_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(align, 4096)
 #define MSG_W_MODULE(U, I, S, B, L)                                                                \
     U(module, UINT64_MAX)                                                                          \
     I(code)                                                                                        \
@@ -385,6 +387,7 @@ enum frame_ref_tag {
     MESSAGE(W_HELD_JOB, w_held_job, 169)                                                           \
     MESSAGE(W_HELD_END, w_held_end, 170)                                                           \
     MESSAGE(W_POOL, w_pool, 171)                                                                   \
+    MESSAGE(W_ARENA, w_arena, 174)                                                                 \
     MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
     MESSAGE(W_PICTURE, w_picture, 179)                                                             \
     MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \

@@ -131,6 +131,14 @@ gpud_arg gpud_host(void *data, uint64_t n, int dtype)
     return gpud_host_shaped(data, gpud_shape_1d(dtype, n), GPUD_AS_KERNEL);
 }
 
+gpud_arg gpud_arg_direct(gpud_arg arg)
+{
+    if (arg.kind == ARG_INLINE) {
+        arg.bits = ARENA_DIRECT;
+    }
+    return arg;
+}
+
 gpud_arg gpud_host_in(const void *data, uint64_t n, int dtype)
 {
     return gpud_host_shaped((void *)(uintptr_t)data, gpud_shape_1d(dtype, n), GPUD_IN);

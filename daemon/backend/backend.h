@@ -70,6 +70,15 @@ struct backend_memory_ops {
      * that copies from and to it are fast. `unregister` is then mandatory. */
     int (*register_host)(struct backend_device *d, void *data, size_t size, struct err *e);
     void (*unregister_host)(struct backend_device *d, void *data);
+    /* Optional (NULL: kernels work on copies): host memory of whole pages as a block, so that
+     * commands and kernels work on it as it is, and copies from and to it are as fast as they get.
+     * Its owner may write there at any time; it stays until the block was released. ret_align:
+     * bytes, a power of two; arguments begin at multiples of it. May take long, and may be called
+     * from another thread than the rest, one call at a time. ERR_UNSUPPORTED where this device
+     * cannot. */
+    int (*import_host)(struct backend_device *d, void *data, size_t size,
+                       struct backend_block **ret_block, uint64_t *ret_align, struct err *e);
+    void (*release_host)(struct backend_device *d, struct backend_block *block); /* as free */
     /* Optional (NULL: there is none; then the other two are NULL as well): device memory that
      * another process can map. ERR_DEVICE_MEMORY; ERR_UNSUPPORTED where this device has none. */
     int (*alloc_shared)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,

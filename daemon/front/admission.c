@@ -97,19 +97,18 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
     const struct msg_submit *m = &c->r->msg.submit;
     const struct program *p = j->program;
     static const struct proto_list none;
-    struct resolve_input in = {
-        .buffers = &c->f->buffers,
-        .kernels = &c->f->kernels,
-        .arenas = &c->f->arenas,
-        .direct = {.always = device_direct(c->f->device, c->f->device_count, false),
-                   .wished = device_direct(c->f->device, c->f->device_count, true)},
-        .builtin = c->f->builtin,
-        .session = c->s,
-        .tenant = c->s->tenant,
-        .params = p != NULL ? p->params : none,
-        .temps = p != NULL ? p->temps : m->temps,
-        .steps = p != NULL ? p->steps : m->steps,
-        .bindings = m->bindings};
+    struct resolve_input in = {.buffers = &c->f->buffers,
+                               .kernels = &c->f->kernels,
+                               .arenas = &c->f->arenas,
+                               .devices = device_bits(c->f->device, c->f->device_count, false),
+                               .processors = device_bits(c->f->device, c->f->device_count, true),
+                               .builtin = c->f->builtin,
+                               .session = c->s,
+                               .tenant = c->s->tenant,
+                               .params = p != NULL ? p->params : none,
+                               .temps = p != NULL ? p->temps : m->temps,
+                               .steps = p != NULL ? p->steps : m->steps,
+                               .bindings = m->bindings};
     return resolve(&in, &j->work, e);
 }
 

@@ -31,6 +31,8 @@ struct arena {
     struct tenant *tenant;
     int fd;                   /* owned; -1: its owner has not brought it yet */
     uint64_t told;            /* a bit for each device whose worker has it */
+    uint64_t mapped;          /* and for those whose kernels can work on it, … */
+    uint64_t align;           /* … on arrays that begin at multiples of so many bytes */
     unsigned users;           /* unfinished jobs that name it */
     struct work_arena *parts; /* what they use, by next_part */
 };

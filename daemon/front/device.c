@@ -72,20 +72,14 @@ int device_staging_create(struct device *d, uint64_t input, uint64_t output, str
     return 0;
 }
 
-uint64_t device_direct(struct device *const *devices, unsigned count, bool wished)
+uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu)
 {
-    uint64_t align = 0;
+    uint64_t bits = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct device *d = devices[i];
-        if (!device_hopeful(d)) {
-            continue;
-        }
-        if (d->map_align == 0 || (!d->cpu && !wished)) {
-            return 0;
-        }
-        align = d->map_align > align ? d->map_align : align;
+        bool meant = device_hopeful(devices[i]) && (devices[i]->cpu || !cpu);
+        bits |= meant ? UINT64_C(1) << devices[i]->index : 0;
     }
-    return align;
+    return bits;
 }
 
 void device_staging_finish(struct device *d)

@@ -58,7 +58,6 @@ struct device {
     bool f64;
     uint64_t memory;
     uint64_t max_alloc;
-    uint64_t map_align; /* bytes: where in an arena a kernel's array may begin; 0: nowhere */
     uint64_t units;
     uint64_t max_group;
     uint64_t local_bytes;
@@ -125,9 +124,8 @@ void device_ended(struct device *d, bool blameless);
  * to do nothing; up to 0.5 s while workers come up, up to 30 s while they do not. */
 uint64_t device_pause_ns(const struct device *d);
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
-/* How an array in an arena must be aligned so that kernels can work on it wherever they run; 0:
- * they cannot, or, unless that was wished, should not: over a bus a copy is faster. */
-uint64_t device_direct(struct device *const *devices, unsigned count, bool wished);
+/* A bit for each that may serve; of those that compute on the host's processor only, if asked. */
+uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu);
 void device_staging_finish(struct device *d);
 
 #endif

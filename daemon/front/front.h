@@ -75,6 +75,7 @@ struct front_hooks {
     /* The descriptor (-1: none came) is the receiver's. */
     void (*worker_exported)(struct front *f, struct device *d, const struct msg_w_exported *m,
                             int fd);
+    void (*worker_arena)(struct front *f, const struct device *d, const struct msg_w_arena *m);
     void (*worker_module)(struct front *f, struct device *d, const struct msg_w_module *m);
     void (*worker_ready)(struct front *f, struct device *d);
     /* How many devices its back end has was told, and that this one does not open now. */

@@ -392,6 +392,7 @@ static void set_hooks(struct front *f)
         .worker_done = completion_done,
         .worker_buffer = buffer_answered,
         .worker_exported = buffer_exported,
+        .worker_arena = arena_mapped,
         .worker_module = building_loaded,
         .worker_ready = discover_ready,
         .worker_siblings = discover_siblings,

@@ -76,17 +76,33 @@ void arena_session_ended(struct front *f, const struct session *s)
     }
 }
 
+static void forget(struct arena *a, const struct device *d)
+{
+    a->told &= ~(UINT64_C(1) << d->index);
+    a->mapped &= ~(UINT64_C(1) << d->index);
+}
+
 void arena_device_lost(struct front *f, const struct device *d)
 {
     uint32_t cursor = 0;
     struct arena *a;
     while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
-        a->told &= ~(UINT64_C(1) << d->index);
+        forget(a, d);
     }
     for (struct job *j = f->jobs; j != NULL; j = j->hh.next) { /* those that were freed already */
         for (unsigned i = 0; i < j->work.arena_count; i++) {
-            j->work.arenas[i].arena->told &= ~(UINT64_C(1) << d->index);
+            forget(j->work.arenas[i].arena, d);
         }
+    }
+}
+
+void arena_mapped(struct front *f, const struct device *d, const struct msg_w_arena *m)
+{
+    struct arena *a = idmap_get(&f->arenas, m->arena);
+    uint64_t bit = UINT64_C(1) << d->index;
+    if (a != NULL && (a->told & bit) != 0 && m->align > 0) {
+        a->mapped |= bit;
+        a->align = m->align > a->align ? m->align : a->align;
     }
 }
 

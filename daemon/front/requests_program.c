@@ -29,19 +29,18 @@ int request_program_create(struct request_context *c, struct err *e)
     if (room != 0) {
         return room;
     }
-    struct resolve_input in = {
-        .buffers = &f->buffers,
-        .kernels = &f->kernels,
-        .arenas = &f->arenas,
-        .direct = {.always = device_direct(f->device, f->device_count, false),
-                   .wished = device_direct(f->device, f->device_count, true)},
-        .builtin = f->builtin,
-        .session = c->s,
-        .tenant = c->s->tenant,
-        .params = m->params,
-        .temps = m->temps,
-        .steps = m->steps,
-        .unbound = true};
+    struct resolve_input in = {.buffers = &f->buffers,
+                               .kernels = &f->kernels,
+                               .arenas = &f->arenas,
+                               .devices = device_bits(f->device, f->device_count, false),
+                               .processors = device_bits(f->device, f->device_count, true),
+                               .builtin = f->builtin,
+                               .session = c->s,
+                               .tenant = c->s->tenant,
+                               .params = m->params,
+                               .temps = m->temps,
+                               .steps = m->steps,
+                               .unbound = true};
     struct job one = {.session = c->s, .tenant = c->s->tenant}; /* as it would be submitted */
     int rc = resolve(&in, &one.work, e);
     if (rc != 0) {

@@ -17,11 +17,8 @@ struct resolve_input {
     const struct idmap *buffers;
     const struct idmap *kernels;
     const struct idmap *arenas; /* NULL: none */
-    struct resolve_direct {
-        /* Bytes that an array in an arena must be aligned to for kernels to work on it; 0: never.
-         * always: on every device it is the best way. wished: where the client asks for it. */
-        uint64_t always, wished;
-    } direct;
+    uint64_t devices;           /* a bit for each that may run the job: all must be able to */
+    uint64_t processors; /* of them, those to which the host's memory is as near as their own */
     struct module *const *builtin; /* by builtin module index */
     const struct session *session; /* NULL: the daemon's own */
     const struct tenant *tenant;   /* NULL: the daemon's own */

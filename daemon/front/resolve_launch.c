@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/arena.h"
 #include "daemon/front/module.h"
 #include "daemon/front/resolve_int.h"
 #include "daemon/front/tenant.h"
@@ -97,10 +98,11 @@ static bool touches_once(const struct kernel *k)
 static bool works_on(const struct resolver *r, const struct launch *l, const struct operand *o,
                      int access)
 {
-    const struct resolve_direct *d = &r->in->direct;
-    uint64_t align = o->direct ? d->wished : d->always;
+    uint64_t all = r->in->devices;
+    bool near = o->direct || r->in->processors == all;
+    bool able = all != 0 && (o->arena->mapped & all) == all && o->offset % o->arena->align == 0;
     bool plan = l->kernel->module == NULL; /* may fill and copy what it writes */
-    return (!plan || access == ACCESS_IN) && align != 0 && o->offset % align == 0 && o->bytes > 0 &&
+    return (!plan || access == ACCESS_IN) && near && able && o->bytes > 0 &&
            touches_once(l->kernel);
 }
 

@@ -51,7 +51,6 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->f64 = m.f64 != 0;
     d->memory = m.memory;
     d->max_alloc = m.max_alloc;
-    d->map_align = m.map_align;
     d->units = m.units;
     d->max_group = m.max_group;
     d->local_bytes = m.local_bytes;
@@ -128,6 +127,16 @@ static int pool(struct device *d, struct bytes bytes, struct err *e)
     int rc = proto_decode(&schema_msg_w_pool, bytes, &m, e);
     if (rc == 0) {
         d->pool = m;
+    }
+    return rc;
+}
+
+static int arena(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_arena m;
+    int rc = proto_decode(&schema_msg_w_arena, bytes, &m, e);
+    if (rc == 0) {
+        f->hooks.worker_arena(f, d, &m);
     }
     return rc;
 }
@@ -226,6 +235,8 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return started(f, d, bytes, e);
     case FRAME_KIND_W_POOL:
         return pool(d, bytes, e);
+    case FRAME_KIND_W_ARENA:
+        return arena(f, d, bytes, e);
     case FRAME_KIND_W_HELD_BUFFER:
         return held_buffer(f, d, bytes, fds, e);
     case FRAME_KIND_W_EXPORTED:

@@ -7,20 +7,24 @@
 
 #include "common/log.h"
 
-void arenas_init(struct arenas *t)
+void arenas_init(struct arenas *t, struct device *device, uv_loop_t *loop, arena_ready_fn ready,
+                 void *data)
 {
-    *t = (struct arenas){.by_id = NULL};
+    *t = (struct arenas){.device = device, .loop = loop, .ready = ready, .data = data};
 }
 
 static void destroy(struct arenas *t, struct arena *a)
 {
-    (void)t;
+    if (a->block != NULL) {
+        t->device->b->memory->release_host(t->device->d, a->block);
+    }
     memfd_finish(&a->map);
     free(a);
 }
 
 void arenas_finish(struct arenas *t)
 {
+    t->ready = NULL;
     arenas_forget(t);
 }
 
@@ -53,6 +57,65 @@ static int map(struct arena *a, int fd, struct err *e)
     return 0;
 }
 
+/* ---- the device's view ---------------------------------------------------------------------- */
+
+/* In either thread: touches nothing but the arena's block and error. */
+static void import(struct arenas *t, struct arena *a)
+{
+    const struct device *dev = t->device;
+    struct err e = ERR_INIT;
+    int rc =
+        dev->b->memory->import_host(dev->d, a->map.data, a->map.size, &a->block, &a->align, &e);
+    if (rc != 0 && rc != ERR_UNSUPPORTED) {
+        log_warn("arena %" PRIu64 " is not known to the device, so copies are slower: %s", a->id,
+                 e.text);
+    }
+}
+
+static void tell(const struct arenas *t, const struct arena *a)
+{
+    if (a->block != NULL && !a->freed && t->ready != NULL) {
+        t->ready(t->data, a);
+    }
+}
+
+static void on_work(uv_work_t *work)
+{
+    struct arena *a = work->data;
+    import(a->table, a);
+}
+
+static void on_work_done(uv_work_t *work, int status)
+{
+    struct arena *a = work->data;
+    struct arenas *t = a->table;
+    (void)status;
+    a->table = NULL;
+    tell(t, a);
+    arena_unuse(t, a);
+}
+
+/* A device that memory has to be registered with pins it, which takes long. */
+static void make_known(struct arenas *t, struct arena *a)
+{
+    const struct backend_memory_ops *ops = t->device->b->memory;
+    if (ops->import_host == NULL || a->e.code != 0) {
+        return;
+    }
+    if (ops->register_host == NULL) {
+        import(t, a);
+        tell(t, a);
+        return;
+    }
+    a->work.data = a;
+    a->table = t;
+    arena_use(a);
+    if (uv_queue_work(t->loop, &a->work, on_work, on_work_done) != 0) {
+        a->table = NULL;
+        arena_unuse(t, a);
+    }
+}
+
 int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *e)
 {
     struct arena *a = NULL;
@@ -74,6 +137,7 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *
             log_warn("arena %" PRIu64 ": %s", id, a->e.text);
         }
         HASH_ADD(hh, t->by_id, id, sizeof a->id, a);
+        make_known(t, a);
     }
     (void)close(fd);
     return rc;

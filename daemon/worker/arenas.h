@@ -6,6 +6,10 @@
  * arena is copied or given to a kernel, and nothing here looks at it. Reading cannot fail: the
  * front has seen to it that the memory cannot shrink and is of ordinary pages.
  *
+ * An arena is made known to the device when it comes, so that kernels can work on it as it is and
+ * copies are fast. Where that takes long (memory that has to be pinned) a thread of libuv's does
+ * it, and jobs copy meanwhile as well as they can.
+ *
  * Thread: the loop's.
  */
 #ifndef WORKER_ARENAS_H
@@ -14,28 +18,43 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uthash.h>
+#include <uv.h>
 
 #include "common/err.h"
 #include "common/memfd.h"
+#include "daemon/worker/device.h"
 
 #define ARENAS_MAX 65536u
 
 struct arena {
     uint64_t id;
-    uint64_t size;    /* bytes that jobs may name; its file may have more */
-    struct memfd map; /* owned; the descriptor is closed once it is mapped */
-    struct err e;     /* why there is no memory; code 0: there is */
-    unsigned uses;    /* jobs that name it */
-    bool freed;       /* no longer in the table */
+    uint64_t size;               /* bytes that jobs may name; its file may have more */
+    struct memfd map;            /* owned; the descriptor is closed once it is mapped */
+    struct err e;                /* why there is no memory; code 0: there is */
+    unsigned uses;               /* jobs that name it */
+    bool freed;                  /* no longer in the table */
+    struct backend_block *block; /* owned: what kernels work on, NULL: nothing (yet) */
+    uint64_t align;              /* bytes: where arguments in it may begin */
+    struct arenas *table;        /* while a thread makes it known: then it is in use, too */
+    uv_work_t work;
     UT_hash_handle hh;
 };
 
+/* Kernels can work on it from now on. */
+typedef void (*arena_ready_fn)(void *data, const struct arena *a);
+
 struct arenas {
     struct arena *by_id;
+    struct device *device; /* not owned */
+    uv_loop_t *loop;
+    arena_ready_fn ready; /* NULL: nobody is to be told any more */
+    void *data;
 };
 
-void arenas_init(struct arenas *t);
-void arenas_finish(struct arenas *t); /* idle */
+void arenas_init(struct arenas *t, struct device *device, uv_loop_t *loop, arena_ready_fn ready,
+                 void *data);
+/* Idle. What a thread is at ends when the loop turns. */
+void arenas_finish(struct arenas *t);
 /* Takes `fd` in any case. What goes wrong is told to the jobs that name it. */
 int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *e);
 /* Checks a range of one and uses it. */

@@ -104,7 +104,8 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
                                         .memory = job_ref(&x->scope, j, &ref),
                                         .size = (size_t)ref.size};
         }
-        writes = writes || (ref.tag == REF_BUFFER && ref.access != ACCESS_IN);
+        bool outside = ref.tag == REF_BUFFER || ref.tag == REF_ARENA;
+        writes = writes || (outside && ref.access != ACCESS_IN);
     }
     int rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
     j->writes = j->writes || (rc == 0 && writes);

@@ -307,14 +307,16 @@ static void copy_begin(struct graph *g, struct graph_step *t)
     struct proto_ref ref = {0};
     bool in = t->s.op == OP_WRITE;
     (void)proto_list_next(&it, &schema_ref, &ref);
-    bool outside = proto_list_next(&it, &schema_ref, &arena); /* of an arena no device knows yet */
-    bool known = in ? staging->input_known : staging->output_known;
+    bool outside = proto_list_next(&it, &schema_ref, &arena);
+    bool known = outside ? job_arena_known(g->job, &arena)
+                 : in    ? staging->input_known
+                         : staging->output_known;
     t->copy = (struct copy){.direction = direction_of(t),
                             .ref = job_ref(&x->scope, g->job, &ref),
                             .host = job_host(&x->scope, g->job, &t->s, &arena),
                             .size = ref.size,
                             .priority = device_is_urgent(x->scope.device, g->job->stream),
-                            .registered = known && !outside,
+                            .registered = known,
                             .done = on_copied,
                             .data = t};
     g->job->writes = g->job->writes || (in ? ref.tag == REF_BUFFER : outside);

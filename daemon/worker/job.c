@@ -44,11 +44,30 @@ static int arena_check(const struct job_scope *scope, struct job *j, const struc
     return rc;
 }
 
+/* An arena that kernels work on. The front was told that they can. */
+static int block_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
+                       struct err *e)
+{
+    int rc = arena_check(scope, j, ref, e);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct arena *a = j->arenas[j->arena_count - 1];
+    return a->block != NULL && ref->offset % a->align == 0
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED,
+                         "kernels cannot reach byte %" PRIu64 " of arena %" PRIu64, ref->offset,
+                         ref->id);
+}
+
 static int memory_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
                         struct err *e)
 {
     if (ref->tag == REF_BUFFER) {
         return buffer_check(scope, j, ref, e);
+    }
+    if (ref->tag == REF_ARENA) {
+        return block_check(scope, j, ref, e);
     }
     if (ref->tag != REF_TEMP) {
         return err_set(e, ERR_ARG_TYPE, "no piece of device memory");
@@ -90,7 +109,9 @@ static int memory_args(const struct job_scope *scope, struct job *j, const struc
                        want);
     }
     while (refs.count < want && proto_list_next(&it, &schema_ref, &refs.ref[refs.count])) {
-        int rc = memory_check(scope, j, &refs.ref[refs.count], e);
+        int rc = refs.ref[refs.count].tag == REF_ARENA
+                     ? err_set(e, ERR_ARG_TYPE, "an arena is neither filled nor copied to")
+                     : memory_check(scope, j, &refs.ref[refs.count], e);
         if (rc != 0) {
             e->arg = (int)refs.count;
             return rc;
@@ -120,7 +141,8 @@ static int transfer_check(const struct job_scope *scope, struct job *j, const st
     if (s->args.count < 1 || s->args.count > 2 || !proto_list_next(&it, &schema_ref, &ref)) {
         return err_set(e, ERR_ARG_COUNT, "%" PRIu64 " arguments of a transfer", s->args.count);
     }
-    int rc = memory_check(scope, j, &ref, e);
+    int rc = ref.tag == REF_ARENA ? err_set(e, ERR_ARG_TYPE, "no piece of device memory")
+                                  : memory_check(scope, j, &ref, e);
     if (rc != 0) {
         e->arg = 0;
         return rc;
@@ -526,6 +548,16 @@ void job_destroy(struct job *j)
     free(j);
 }
 
+/* One that the job's check has found. */
+static const struct arena *arena_of(const struct job *j, const struct proto_ref *ref)
+{
+    unsigned i = 0;
+    while (i + 1 < j->arena_count && j->arenas[i]->id != ref->id) {
+        i++;
+    }
+    return j->arenas[i];
+}
+
 struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
                            const struct proto_ref *ref)
 {
@@ -536,6 +568,10 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
         r = j->pieces[j->piece_count == 1 ? 0 : ref->id].ref;
         r.offset += temp->offset;
         size = temp->size;
+    } else if (ref->tag == REF_ARENA) {
+        const struct arena *a = arena_of(j, ref);
+        r = (struct backend_ref){.block = a->block};
+        size = a->size;
     } else {
         const struct buffer *b = buffer_find(scope->buffers, ref->id, NULL);
         r = b->piece.ref;
@@ -551,11 +587,14 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
 uint8_t *job_host(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
                   const struct proto_ref *arena)
 {
-    for (unsigned i = 0; arena->tag == REF_ARENA && i < j->arena_count; i++) {
-        if (j->arenas[i]->id == arena->id) {
-            return j->arenas[i]->map.data + arena->offset;
-        }
+    if (arena->tag == REF_ARENA) {
+        return arena_of(j, arena)->map.data + arena->offset;
     }
     return s->op == OP_WRITE ? scope->staging->input.data + s->stage
                              : scope->staging->output.data + s->stage;
+}
+
+bool job_arena_known(const struct job *j, const struct proto_ref *arena)
+{
+    return arena_of(j, arena)->block != NULL;
 }

@@ -113,6 +113,8 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
  * else staging memory. */
 uint8_t *job_host(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
                   const struct proto_ref *arena);
+/* Does the device know the memory, so that copies need no other on their way? */
+bool job_arena_known(const struct job *j, const struct proto_ref *arena);
 /* Sizes with what was left out (0) put in: 1 for an extent. */
 void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret_local[3]);
 

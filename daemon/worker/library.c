@@ -55,7 +55,7 @@ static bool touches_buffers(const struct proto_wstep *s)
     struct proto_ref ref;
     bool any = false;
     while (proto_list_next(&it, &schema_ref, &ref)) {
-        any = any || ref.tag == REF_BUFFER;
+        any = any || ref.tag == REF_BUFFER || ref.tag == REF_ARENA;
     }
     return any;
 }

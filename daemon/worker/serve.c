@@ -82,6 +82,14 @@ static bool buffer_used(void *data, const struct buffer *b, uint64_t behind)
     return false;
 }
 
+static void on_arena_ready(void *data, const struct arena *a)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    struct msg_w_arena msg = {.arena = a->id, .align = a->align};
+    must_send(s, channel_send(&s->channel, &schema_msg_w_arena, &msg, NULL, &e), &e);
+}
+
 static bool ask_device(void *data)
 {
     struct server *s = data;
@@ -563,7 +571,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     s->loop = loop;
     s->build = build;
     buffers_init(&s->buffers, &dev->memory);
-    arenas_init(&s->arenas);
+    arenas_init(&s->arenas, dev, loop, on_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d);
     s->executor = (struct executor){.scope = {.device = dev,
                                               .buffers = &s->buffers,
@@ -587,9 +595,9 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
 void server_finish(struct server *s)
 {
     picture_finish(&s->picture);
+    arenas_finish(&s->arenas);
     channel_finish(&s->channel);
     ledger_finish(&s->ledger);
     modules_finish(&s->modules);
     buffers_finish(&s->buffers);
-    arenas_finish(&s->arenas);
 }

@@ -117,6 +117,85 @@ START_TEST(shared_memory_is_memory)
 }
 END_TEST
 
+/* Host memory as a block: commands and kernels see what the host writes, and the other way round.
+ */
+START_TEST(imported_host_memory_is_worked_on)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    size_t size = 1u << 16;
+    uint64_t align = 0;
+    uint8_t *host = aligned_alloc(4096, size);
+    uint8_t *back = malloc(size);
+    struct backend_block *own = NULL;
+    struct err why = ERR_INIT;
+    ck_assert(host && back);
+    for (size_t i = 0; i < size; i++) {
+        host[i] = (uint8_t)(i * 7);
+    }
+    int rc = m->import_host ? m->import_host(bench.device, host, size, &own, &align, &why)
+                            : ERR_UNSUPPORTED;
+    if (rc == 0) {
+        ck_assert(align > 0 && (align & (align - 1)) == 0 && align <= 4096);
+        get(back, at(own, 0), size);
+        ck_assert_mem_eq(back, host, size);
+        struct backend_block *other = block_new(size);
+        ok(bench.b->stream->copy(bench.stream, at(other, 100), at(own, 0), 1000, e));
+        ok(bench.b->stream->copy(bench.stream, at(own, 5000), at(other, 100), 1000, e));
+        ok(bench.b->stream->fill(bench.stream, at(own, 8192), "\x5a", 1, 100, e));
+        drain(bench.stream);
+        ck_assert_mem_eq(host + 5000, host, 1000);
+        ck_assert_uint_eq(host[8192 + 99], 0x5a);
+        host[0] = 99;
+        get(back, at(own, 0), 1);
+        ck_assert_uint_eq(back[0], 99);
+        block_free(other);
+        m->release_host(bench.device, own);
+        host[1] = 1; /* it is still the host's */
+    } else {
+        ck_assert_int_eq(rc, ERR_UNSUPPORTED);
+    }
+    free(host);
+    free(back);
+}
+END_TEST
+
+START_TEST(kernels_write_into_imported_memory)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    const struct signature *sig = NULL;
+    size_t size = 1u << 14;
+    uint64_t align = 0;
+    struct backend_block *own = NULL;
+    float *host = aligned_alloc(4096, size);
+    ck_assert_ptr_nonnull(host);
+    if (!m->import_host || m->import_host(bench.device, host, size, &own, &align, NULL) != 0) {
+        free(host);
+        return;
+    }
+    uint64_t n = 500;
+    float two = 2;
+    struct backend_module *module = module_of("scale", &sig);
+    struct call c = {.count = 0};
+    for (unsigned i = 0; i < n; i++) {
+        host[i] = (float)i;
+    }
+    call_value(&c, &two, sizeof two);
+    call_memory(&c, at(own, 0));
+    call_memory(&c, at(own, 8192));
+    call_value(&c, &n, sizeof n);
+    c.arg[1].size = c.arg[2].size = n * sizeof *host;
+    struct backend_launch l = launch_of(&c, n, 0);
+    ok(bench.b->stream->launch(bench.stream, module, "scale_f32", &l, e));
+    drain(bench.stream);
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_float_eq(host[8192 / sizeof *host + i], 2 * (float)i);
+    }
+    bench.b->module->unload(module);
+    m->release_host(bench.device, own);
+    free(host);
+}
+END_TEST
+
 void contract_memory(Suite *suite)
 {
     TCase *t = tcase_create("memory");
@@ -127,5 +206,7 @@ void contract_memory(Suite *suite)
     tcase_add_test(t, blocks_are_apart);
     tcase_add_test(t, registered_host_memory_works);
     tcase_add_test(t, shared_memory_is_memory);
+    tcase_add_test(t, imported_host_memory_is_worked_on);
+    tcase_add_test(t, kernels_write_into_imported_memory);
     suite_add_tcase(suite, t);
 }

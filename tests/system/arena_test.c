@@ -23,7 +23,8 @@ static gpud_client *begin(int backend, const char *setting, const char *other)
     struct daemon *d = &daemon_of_test;
     return daemon_begin(d, "--backend", backends[backend], "--backend-options", options, "--set",
                         setting != NULL ? setting : "jobs.window=8", "--set",
-                        other != NULL ? other : "jobs.queue_max=4096", NULL);
+                        other != NULL ? other : "jobs.queue_max=4096", "--set",
+                        "compile.wall_ms=120000", NULL);
 }
 
 static void end(gpud_client *c)
@@ -118,6 +119,37 @@ START_TEST(kernels_work_on_shared_memory)
     check_sum(x + 77, y + 77, 1001, 5);
     check_sum(x + 1078, y + 1078, N - 1078, 3);
     ck_assert_uint_eq(mappings(daemon_worker(&daemon_of_test, 0)), 1);
+    ck_gpud_ok(gpud_host_free(c, x));
+    ck_gpud_ok(gpud_host_free(c, y));
+    end(c);
+}
+END_TEST
+
+/* The first job has a copy; then workers have told that kernels can do without. */
+START_TEST(kernels_work_without_a_copy)
+{
+    gpud_client *c = begin(_i, NULL, NULL);
+    float *x = alloc(c, N * sizeof *x);
+    float *y = alloc(c, N * sizeof *y);
+    count_up(x, N, 1);
+    for (unsigned round = 0; round < 20; round++) {
+        count_up(y, N, 1);
+        gpud_arg args[] = {gpud_f32(2), gpud_arg_direct(gpud_host_in(x, N, GPUD_F32)),
+                           gpud_arg_direct(gpud_host_inout(y, N, GPUD_F32))};
+        ck_gpud_ok(gpud_call(c, kernel_find(c, "axpy"), args, 3, NULL));
+        check_sum(x, y, N, 3);
+        ck_gpud_ok(axpy(c, x + 1, y + 1, N - 1)); /* where no driver would begin */
+        check_sum(x, y, 1, 3);
+        check_sum(x + 1, y + 1, N - 1, 5);
+    }
+    float sum[64] = {0};
+    float expected = 0;
+    gpud_arg args[] = {gpud_host_in(x, 1000, GPUD_F32), gpud_host_out(sum, 1, GPUD_F32)};
+    for (unsigned i = 0; i < 1000; i++) {
+        expected += x[i];
+    }
+    ck_gpud_ok(gpud_call(c, kernel_find(c, "reduce_sum"), args, 2, NULL));
+    ck_assert_float_eq(sum[0], expected);
     ck_gpud_ok(gpud_host_free(c, x));
     ck_gpud_ok(gpud_host_free(c, y));
     end(c);
@@ -581,6 +613,7 @@ int main(void)
 {
     Suite *suite = suite_create("arenas");
     suite_add_loop(suite, kernels_work_on_shared_memory, 2);
+    suite_add_loop(suite, kernels_work_without_a_copy, 2);
     suite_add_loop(suite, buffers_are_filled_from_shared_memory, 2);
     suite_add_loop(suite, plain_memory_goes_through_staging, 2);
     suite_add_loop(suite, programs_read_and_write_there, 2);

@@ -417,6 +417,11 @@ GPUD_API gpud_arg gpud_host(void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_in(const void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_out(void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_inout(void *data, uint64_t n, int dtype);
+/* The same, and kernels may work on memory of gpud_host_alloc itself instead of on a copy on the
+ * device, where they can: over a GPU's bus that is faster for data that is touched once. On a
+ * device that is the host's processor they do so anyway. Nothing else changes; for other arguments
+ * it has no meaning. */
+GPUD_API gpud_arg gpud_arg_direct(gpud_arg arg);
 /* With a shape of several dimensions. */
 GPUD_API gpud_arg gpud_host_shaped(void *data, gpud_shape shape, int access);
 

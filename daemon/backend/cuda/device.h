@@ -41,6 +41,7 @@ struct backend_block {
     CUdeviceptr address;
     uint64_t size;                       /* bytes */
     CUmemGenericAllocationHandle shared; /* of one that other processes can map */
+    void *host;                          /* not owned: imported memory, else NULL */
 };
 
 /* Devices by place on the PCI bus, those named by the option "uuid" only. ERR_NO_DEVICE. */

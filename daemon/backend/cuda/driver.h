@@ -63,6 +63,7 @@
     X(MemExportToShareableHandle, 10020, REQUIRED)                                                 \
     X(MemHostRegister, 6050, REQUIRED)                                                             \
     X(MemHostUnregister, 4000, REQUIRED)                                                           \
+    X(MemHostGetDevicePointer, 3020, REQUIRED)                                                     \
     X(MemcpyHtoDAsync, 3020, REQUIRED)                                                             \
     X(MemcpyDtoHAsync, 3020, REQUIRED)                                                             \
     X(MemcpyDtoDAsync, 3020, REQUIRED)                                                             \

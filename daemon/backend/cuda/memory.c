@@ -68,11 +68,49 @@ static void unregister_host(struct backend_device *d, void *data)
     d->cu.MemHostUnregister(data);
 }
 
+/* Registered, and at an address of the device's: kernels reach it over the bus. */
+static int import_host(struct backend_device *d, void *data, size_t size,
+                       struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
+{
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of host memory");
+    }
+    b->size = size;
+    b->host = data;
+    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this may be another thread */
+    rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemHostRegister, data, size, CU_MEMHOSTREGISTER_DEVICEMAP)
+                 : rc;
+    if (rc != 0) {
+        free(b);
+        return rc;
+    }
+    rc = CUDA_CALL(&d->cu, e, MemHostGetDevicePointer, &b->address, data, 0);
+    if (rc != 0) {
+        unregister_host(d, data);
+        free(b);
+        return rc;
+    }
+    *ret_block = b;
+    *ret_align = 16; /* the widest access of a kernel */
+    return 0;
+}
+
+static void release_host(struct backend_device *d, struct backend_block *b)
+{
+    if (b) {
+        unregister_host(d, b->host);
+        free(b);
+    }
+}
+
 const struct backend_memory_ops cuda_memory_ops = {
     .alloc = memory_alloc,
     .free = memory_free,
     .register_host = register_host,
     .unregister_host = unregister_host,
+    .import_host = import_host,
+    .release_host = release_host,
     .alloc_shared = cuda_alloc_shared,
     .free_shared = cuda_free_shared,
     .share = cuda_share,

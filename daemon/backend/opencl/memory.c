@@ -80,9 +80,45 @@ int opencl_sub_buffer(struct backend_device *d, const struct backend_block *b, u
     return 0;
 }
 
+/* On a processor of the host a buffer over its memory is that memory. Elsewhere the driver keeps a
+ * copy, and the host would have to map it to see anything. */
+static int import_host(struct backend_device *d, void *data, size_t size,
+                       struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
+{
+    if (!d->info.cpu) {
+        return err_set(e, ERR_UNSUPPORTED, "the device keeps copies of host memory");
+    }
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of host memory");
+    }
+    cl_int rc = CL_SUCCESS;
+    b->size = size;
+    b->host = data;
+    b->mem =
+        d->cl.CreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, size, data, &rc);
+    if (rc != CL_SUCCESS) {
+        free(b);
+        return opencl_error(rc, "clCreateBuffer", e);
+    }
+    *ret_block = b;
+    *ret_align = d->base_align;
+    return 0;
+}
+
+static void release_host(struct backend_device *d, struct backend_block *b)
+{
+    if (b) {
+        d->cl.ReleaseMemObject(b->mem);
+        free(b);
+    }
+}
+
 /* Host memory that was not registered is copied at full speed on the devices that shared virtual
  * memory serves; so there is no registration. */
 const struct backend_memory_ops opencl_memory_ops = {
     .alloc = memory_alloc,
     .free = memory_free,
+    .import_host = import_host,
+    .release_host = release_host,
 };

@@ -126,6 +126,7 @@ struct backend_block {
     uint8_t *base; /* what clSVMAlloc gave, or NULL */
     uint8_t *svm;  /* the aligned place in it, or NULL */
     cl_mem mem;    /* where svm is NULL */
+    uint8_t *host; /* not owned: imported memory, behind mem; else NULL */
 };
 
 /* A new sub-buffer of just that piece of a block without svm; the caller's to release, which the

@@ -140,9 +140,11 @@ static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct 
         return rc;
     }
     cl_event event = NULL;
-    if (dst.block->svm) {
-        cl_int status = cl->EnqueueSVMMemcpy(s->queue, CL_FALSE, dst.block->svm + dst.offset,
-                                             src.block->svm + src.offset, size, 0, NULL, &event);
+    if (dst.block->svm || src.block->svm) { /* what is not shared virtual memory is the host's */
+        uint8_t *to = dst.block->svm ? dst.block->svm : dst.block->host;
+        const uint8_t *from = src.block->svm ? src.block->svm : src.block->host;
+        cl_int status = cl->EnqueueSVMMemcpy(s->queue, CL_FALSE, to + dst.offset, from + src.offset,
+                                             size, 0, NULL, &event);
         return command_end(s, status, "clEnqueueSVMMemcpy", event, false, e);
     }
     cl_int status = cl->EnqueueCopyBuffer(s->queue, src.block->mem, dst.block->mem, src.offset,

@@ -55,7 +55,7 @@ struct backend_device {
 
 struct backend_block {
     uint64_t size;
-    uint8_t *data; /* owned */
+    uint8_t *data; /* owned but for imported memory */
 };
 
 /* One kernel of a module. */

@@ -119,6 +119,7 @@ struct fake *fake_create(void)
                                       .module_need = on_need,
                                       .worker_ready = on_ready};
     idmap_init(&k->f.buffers, 1024, 1);
+    idmap_init(&k->f.arenas, 64, 1);
     idmap_init(&k->f.programs, 64, 1);
     idmap_init(&k->f.modules, 64, 1);
     idmap_init(&k->f.kernels, 256, 1);
@@ -176,6 +177,7 @@ void fake_destroy(struct fake *k)
     ck_assert_uint_eq(k->module->users, 0);
     module_destroy(k->module);
     idmap_finish(&k->f.buffers);
+    idmap_finish(&k->f.arenas);
     idmap_finish(&k->f.programs);
     idmap_finish(&k->f.modules);
     idmap_finish(&k->f.kernels);

@@ -11,6 +11,8 @@ struct recipe {
     struct capbuf params, temps, steps, bindings, args;
     uint64_t param_count, temp_count, step_count, binding_count, arg_count;
     bool unbound;
+    const struct idmap *arenas; /* stay through recipe_reset, as the next two */
+    uint64_t devices, processors;
     struct work work; /* of the last recipe_resolve */
     struct err e;
 };
