@@ -20,6 +20,7 @@ struct work {
     gpud_arg given[PLAN_STEPS]; /* what is written, a parameter each */
     uint32_t given_count;
     void *shared[PLAN_BUFFERS]; /* what is written, in shared memory; owned */
+    void *read[PLAN_BUFFERS];   /* where reads go; owned */
     gpud_job *job[PLAN_SLOTS];
 };
 
@@ -96,6 +97,18 @@ static void add_write(struct work *w, const struct plan_step *s)
     w->given[w->given_count++] = gpud_host_in(memory, bytes / sizeof(float), GPUD_F32);
 }
 
+/* Into shared memory as well: one place for all runs, which are in order by their buffers. */
+static void add_read(struct work *w, const struct plan_step *s)
+{
+    size_t bytes = w->plan->bytes[s->buffer];
+    void *memory = NULL;
+    must(gpud_host_alloc(w->e->client, bytes, &memory), "shared memory");
+    w->read[s->buffer] = memory;
+    must(gpud_program_read_to(w->program, gpud_host_out(memory, bytes / sizeof(float), GPUD_F32),
+                              gpud_in(w->buffer[s->buffer])),
+         "a read");
+}
+
 static void add_step(struct work *w, const struct plan_step *s)
 {
     if (s->op == PLAN_LAUNCH) {
@@ -103,7 +116,7 @@ static void add_step(struct work *w, const struct plan_step *s)
     } else if (s->op == PLAN_WRITE) {
         add_write(w, s);
     } else {
-        must(gpud_program_read(w->program, gpud_in(w->buffer[s->buffer])), "a read");
+        add_read(w, s);
     }
 }
 
@@ -168,6 +181,7 @@ static void release(struct work *w)
     must(gpud_flush(w->e->client, GPUD_FOREVER), "flushing");
     for (unsigned i = 0; i < PLAN_BUFFERS; i++) {
         must(gpud_host_free(w->e->client, w->shared[i]), "shared memory");
+        must(gpud_host_free(w->e->client, w->read[i]), "shared memory");
     }
     free(w);
 }

@@ -612,7 +612,9 @@ GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg
                          gpud_job **ret_job);
 /* One kernel, blocking, with host arrays of any size. grid may be NULL. Memory of gpud_host_alloc
  * is used where it lies; other arrays of 64 KiB and more are copied into and out of shared memory.
- */
+ * The trip has its price: a sum or a simple map of less than some hundred thousand elements is done
+ * sooner by a loop in place, and of many more where arrays must be copied first
+ * (docs/performance.md has figures). */
 GPUD_API int gpud_call(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                        uint32_t count, const gpud_grid *grid);
 /* One copy or fill between buffers or slices; blocking. A copy between buffers on different devices
