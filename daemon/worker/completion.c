@@ -353,12 +353,20 @@ void completion_poll(struct completion *c, uint64_t now)
 {
     bool again = true;
     while (again) {
+        bool behind[DEVICE_STREAMS_MAX] = {false}; /* one that is not over: nor are later ones */
         struct job *j;
         struct job *next;
         again = false;
         DL_FOREACH_SAFE(c->first, j, next)
         {
-            again = advance(c, j, now) || again;
+            unsigned stream = j->stream;
+            bool in_line = j->graph == NULL;
+            if (in_line && behind[stream]) {
+                continue;
+            }
+            bool ended = advance(c, j, now);
+            behind[stream] = behind[stream] || (in_line && !ended);
+            again = ended || again;
         }
     }
 }

@@ -452,6 +452,13 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
 /* What is being zeroed stays: whether it was, the job's end tells. */
 void job_temps_leave(const struct job_scope *scope, struct job *j)
 {
+    uint64_t total = 0;
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        total += j->pieces[i].pool.size;
+    }
+    if (total <= scope->device->memory.limit / JOB_TEMPS_SHARE) {
+        return;
+    }
     for (unsigned i = 0; i < j->piece_count; i++) {
         if (j->pieces[i].ref.block != NULL && !j->pieces[i].dirty) {
             memory_free_at(&scope->device->memory, &j->pieces[i], &j->end);

@@ -92,7 +92,10 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
                struct err *e);
 /* Zeros on their way into temporaries that may hold another tenant's bytes, before its steps. */
 int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e);
-/* It is enqueued, its end marked: what follows on the device may have its temporaries. */
+/* It is enqueued, its end marked: what follows on the device may have its temporaries, if they are
+ * much of the device's memory. Else they stay until it is over: whoever had them on another stream
+ * would wait for it, and jobs would not overlap. */
+#define JOB_TEMPS_SHARE 128u /* of the memory: a window of jobs keeps half of it at most */
 void job_temps_leave(const struct job_scope *scope, struct job *j);
 /* All of it was done. */
 void job_temps_cleaned(struct job *j);

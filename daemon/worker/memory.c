@@ -204,7 +204,8 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
 {
     const struct backend *b = on->b;
     struct backend_device *d = on->d;
-    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .scrub = on->scrub};
+    *m =
+        (struct memory){.b = b, .d = d, .streams = on->streams, .scrub = on->scrub, .limit = limit};
     memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
     uint64_t page = b->pages != NULL ? b->pages->page_bytes(d) : 0;
     m->pages = (struct pool_pages){.page_bytes = page,

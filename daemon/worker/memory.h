@@ -41,6 +41,7 @@ struct memory {
     struct backend_stream *stream[POOL_STREAMS]; /* not owned; the last one is for service */
     unsigned streams;
     struct backend_stream *scrub; /* not owned */
+    uint64_t limit;               /* bytes that the pool may take */
     bool hung;                    /* zeroing new memory did not end */
     bool waited;                  /* the pool has let a stream wait */
     struct timeline timeline;
