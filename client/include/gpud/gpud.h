@@ -213,8 +213,9 @@ GPUD_API int gpud_flush(gpud_client *client, uint64_t timeout_ns);
  * through reconnections and belongs to the client: only wait for it, never read or close it.
  * -1 in a forked child. */
 GPUD_API int gpud_fd(const gpud_client *client);
-/* Reads what has arrived, goes on with connecting, runs callbacks. Never blocks. CONNECT while the
- * connection is down is no failure here: 0. */
+/* Reads what has arrived, goes on with connecting, runs callbacks. Never blocks, but for an instant
+ * (250 ms at most) while a restarted daemon is given the memory of gpud_host_alloc again. CONNECT
+ * while the connection is down is no failure here: 0. */
 GPUD_API int gpud_dispatch(gpud_client *client);
 
 enum gpud_event_kind {
