@@ -147,6 +147,8 @@ enum frame_ref_tag {
 #define MSG_F_MODULE_LOAD(U, I, S, B, L)                                                           \
     U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
 #define MSG_F_MODULE_UNLOAD(U, I, S, B, L) U(module, UINT64_MAX)
+/* rank, deadline_ns: among jobs that wait for device memory the smaller rank comes first, and until
+ * when one waits (CLOCK_MONOTONIC). */
 /* Steps run in order on `stream`, after the jobs in `after` (all given to this worker before).
  * Answered by W_DONE; kept in the worker's ledger until F_RETIRE. */
 #define MSG_F_JOB(U, I, S, B, L)                                                                   \
@@ -156,7 +158,9 @@ enum frame_ref_tag {
     L(temps, WTEMP, 1024)                                                                          \
     L(steps, WSTEP, 4096)                                                                          \
     B(meta, FRAME_META_MAX)                                                                        \
-    U(tenant, UINT64_MAX)
+    U(tenant, UINT64_MAX)                                                                          \
+    I(rank)                                                                                        \
+    U(deadline_ns, UINT64_MAX)
 /* The answer of this job was taken: forget it. keep: it was not, but its staging memory is needed:
  * stay aware that it ran. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX) U(keep, 1)
@@ -193,7 +197,9 @@ enum frame_ref_tag {
     S(arch, 128)                                                                                   \
     S(pin, 64)                                                                                     \
     U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */                     \
-    U(urgent, 255)         /* the last so many of the streams go first, where the device can */
+    U(urgent, 255)         /* the last so many of the streams go first, where the device can */    \
+    U(pool_limit, UINT64_MAX)                                                                      \
+    U(spill_limit, UINT64_MAX)
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L)                                                                \
     I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */
@@ -246,7 +252,13 @@ enum frame_ref_tag {
     U(hits, UINT64_MAX)                                                                            \
     U(failures, UINT64_MAX)                                                                        \
     U(driver_calls, UINT64_MAX)                                                                    \
-    U(live, UINT64_MAX)
+    U(live, UINT64_MAX)                                                                            \
+    U(spilled, UINT64_MAX)                                                                         \
+    U(spill_limit, UINT64_MAX)                                                                     \
+    U(spills, UINT64_MAX)                                                                          \
+    U(returns, UINT64_MAX)
+/* A job waits for device memory, or does not any more. */
+#define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
 /* fd if code is 0: memfd with the picture (picture.h). */
 #define MSG_W_PICTURE(U, I, S, B, L)                                                               \
     U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
@@ -389,6 +401,7 @@ enum frame_ref_tag {
     MESSAGE(W_POOL, w_pool, 171)                                                                   \
     MESSAGE(W_ARENA, w_arena, 174)                                                                 \
     MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
+    MESSAGE(W_WAITING, w_waiting, 172)                                                             \
     MESSAGE(W_PICTURE, w_picture, 179)                                                             \
     MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
     MESSAGE(META_JOB, meta_job, 181)                                                               \

@@ -87,6 +87,7 @@ static const struct setting settings[] = {
     NUMBER("jobs", "arenas_max", arenas_max, 0, 4096, 64),
     BYTES("jobs", "arena_bytes_max", session_arena_bytes, 0, TIB, 2 * GIB),
     BYTES("jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
+    BYTES("memory", "spill_limit", spill_limit, 0, 1024 * TIB, 0),
     BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
     BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
     NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 20000),

@@ -1,9 +1,11 @@
 #include "daemon/front/device.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "common/clock.h"
 
-#include <stdio.h>
-
+#define SPILL_MIN       (UINT64_C(1) << 20) /* bytes */
 #define PAUSE_NS        (100 * NS_PER_MS)
 #define PAUSE_UP_MAX_NS (500 * NS_PER_MS)
 #define PAUSE_MAX_NS    (30 * NS_PER_S)
@@ -44,6 +46,21 @@ bool device_hopeful(const struct device *d)
 void device_ended(struct device *d, bool blameless)
 {
     d->failures = d->productive || (d->up && blameless) ? 0 : d->failures + 1;
+}
+
+uint64_t device_pool_limit(const struct device *d)
+{
+    uint64_t set = d->memory_limit > 0 && d->memory_limit < d->memory ? d->memory_limit : d->memory;
+    return d->pool_limit > 0 ? d->pool_limit : set;
+}
+
+uint64_t device_spill_limit(uint64_t set, unsigned devices)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long bytes = sysconf(_SC_PAGESIZE);
+    uint64_t quarter = pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes / 4 : 0;
+    uint64_t part = (set > 0 ? set : quarter) / (devices > 0 ? devices : 1);
+    return part >= SPILL_MIN ? part : 0;
 }
 
 uint64_t device_pause_ns(const struct device *d)

@@ -58,6 +58,8 @@ struct device {
     bool f64;
     uint64_t memory;
     uint64_t max_alloc;
+    uint64_t pool_limit;  /* bytes its pool may take */
+    uint64_t spill_limit; /* bytes of host memory for buffers that find no room there */
     uint64_t units;
     uint64_t max_group;
     uint64_t local_bytes;
@@ -115,6 +117,11 @@ const char *device_state_name(enum device_state state);
 bool device_serves(const struct device *d);
 /* Jobs that it may have in flight: as set, or (0) as found. */
 uint64_t device_window(const struct device *d, uint64_t setting);
+/* Bytes that its worker's pool takes at most; a guess before that has told. */
+uint64_t device_pool_limit(const struct device *d);
+/* Bytes of host memory for one of `devices`, of what is set for all; 0 set: a quarter of the
+ * host's. 0: none. */
+uint64_t device_spill_limit(uint64_t set, unsigned devices);
 /* Could it serve soon (so that jobs wait instead of failing)? */
 bool device_hopeful(const struct device *d);
 /* A worker has ended. Some ends (blameless: from outside, a job's time limit) say nothing against a

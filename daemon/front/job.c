@@ -26,8 +26,13 @@ const char *job_state_name(enum job_state state)
 const char *job_wait_name(enum job_wait wait)
 {
     static const char *const names[] = {
-        [WAIT_NOTHING] = "",      [WAIT_HAZARD] = "buffers",         [WAIT_WINDOW] = "its turn",
-        [WAIT_MODULE] = "kernel", [WAIT_STAGING] = "staging memory", [WAIT_ALONE] = "to be alone",
+        [WAIT_NOTHING] = "",
+        [WAIT_HAZARD] = "buffers",
+        [WAIT_WINDOW] = "its turn",
+        [WAIT_MODULE] = "kernel",
+        [WAIT_STAGING] = "staging memory",
+        [WAIT_ALONE] = "to be alone",
+        [WAIT_MEMORY] = "device memory",
     };
     return names[wait];
 }
@@ -76,6 +81,9 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
 
 uint64_t job_overdue_ns(const struct job *j)
 {
+    if (j->wait == WAIT_MEMORY) {
+        return NS_NEVER;
+    }
     return j->started_ns != 0
                ? ns_add(j->started_ns, j->limit_ns)
                : ns_add(j->dispatched_ns, ns_add(j->limit_ns, ns_add(j->limit_ns, NS_PER_S)));

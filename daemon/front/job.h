@@ -41,6 +41,7 @@ enum job_wait {
     WAIT_MODULE,  /* a kernel is being compiled or loaded */
     WAIT_STAGING, /* staging memory is taken */
     WAIT_ALONE,   /* it is to run alone and others still run */
+    WAIT_MEMORY,  /* its worker has it, and the device no room for what it needs */
 };
 
 /* `succ` runs after `pred`. In both jobs' lists. */

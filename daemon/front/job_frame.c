@@ -103,6 +103,8 @@ int job_frame_build(const struct job *j, struct job_frame *b, struct msg_f_job *
             .steps = proto_list_of(&b->steps, j->work.step_count),
             .meta = capbuf_view(&b->meta),
             .tenant = tenant_key(j->tenant),
+            .rank = j->rank,
+            .deadline_ns = j->deadline_ns,
         };
     }
     return rc;

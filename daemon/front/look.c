@@ -131,6 +131,7 @@ static void device_row(const struct look *l, const struct device *d)
     table_value(t, d->busy_ns);
     table_value(t, d->fault_ns != 0 ? now - d->fault_ns : 0);
     table_text(t, d->pin);
+    table_value(t, d->pool.spilled);
     look_health_cells(l->f, d, t);
     table_row_end(t);
 }
@@ -138,15 +139,16 @@ static void device_row(const struct look *l, const struct device *d)
 static void look_devices(struct look *l)
 {
     static const char *const names[] = {
-        "device",       "backend",   "state",  "kind",     "name",      "memory",
-        "buffers",      "in_flight", "jobs",   "restarts", "note",      "reason",
-        "last_fault",   "vendor",    "driver", "units",    "streams",   "max_group",
-        "local_memory", "f64",       "worker", "busy",     "fault_age", "pin"};
-    static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
-                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
-                                COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
-                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT, COLUMN_BYTES, COLUMN_BOOL,
-                                COLUMN_UINT,  COLUMN_NS,    COLUMN_NS,   COLUMN_TEXT};
+        "device",    "backend",   "state",    "kind",      "name",         "memory",     "buffers",
+        "in_flight", "jobs",      "restarts", "note",      "reason",       "last_fault", "vendor",
+        "driver",    "units",     "streams",  "max_group", "local_memory", "f64",        "worker",
+        "busy",      "fault_age", "pin",      "spilled"};
+    static const int kinds[] = {
+        COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
+        COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
+        COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
+        COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT, COLUMN_BYTES, COLUMN_BOOL,
+        COLUMN_UINT,  COLUMN_NS,    COLUMN_NS,   COLUMN_TEXT,  COLUMN_BYTES};
     COLUMNS(l->t, 11, names, kinds);
     look_health_columns(l->t);
     monitor_tend(l->f);
@@ -158,12 +160,13 @@ static void look_devices(struct look *l)
 static void look_pool(struct look *l)
 {
     static const char *const names[] = {
-        "device",      "size",  "used", "peak",     "cached",       "largest_free", "live",
-        "allocations", "frees", "hits", "failures", "driver_calls", "staging_in",   "staging_out"};
-    static const int kinds[] = {COLUMN_UINT,  COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES,
-                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT,  COLUMN_UINT,
-                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,
-                                COLUMN_BYTES, COLUMN_BYTES};
+        "device",     "size",        "used",    "peak",        "cached",   "largest_free",
+        "live",       "allocations", "frees",   "hits",        "failures", "driver_calls",
+        "staging_in", "staging_out", "spilled", "spill_limit", "spills",   "returns"};
+    static const int kinds[] = {
+        COLUMN_UINT,  COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES,
+        COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,
+        COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT,  COLUMN_UINT};
     COLUMNS(l->t, 8, names, kinds);
     for (unsigned i = 0; i < l->f->device_count; i++) {
         const struct device *d = l->f->device[i];
@@ -181,7 +184,11 @@ static void look_pool(struct look *l)
                                 p->failures,
                                 p->driver_calls,
                                 d->input_range.used,
-                                d->output_range.used};
+                                d->output_range.used,
+                                p->spilled,
+                                p->spill_limit,
+                                p->spills,
+                                p->returns};
         for (unsigned k = 0; k < sizeof row / sizeof row[0]; k++) {
             table_value(l->t, row[k]);
         }

@@ -43,11 +43,19 @@ static void answer_failure(struct front *f, struct buffer *b, const struct err *
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
+/* What the pool of its worker takes, and what the host takes of buffers when that is full. */
 static uint64_t room(const struct device *d)
 {
-    uint64_t limit =
-        d->memory_limit > 0 && d->memory_limit < d->memory ? d->memory_limit : d->memory;
-    return limit > d->buffer_bytes ? limit - d->buffer_bytes : 0;
+    uint64_t all = device_pool_limit(d) + d->spill_limit;
+    return all > d->buffer_bytes ? all - d->buffer_bytes : 0;
+}
+
+/* Of one buffer: it has to be on the device as a whole. */
+static uint64_t largest(const struct device *d)
+{
+    uint64_t most = device_pool_limit(d);
+    most = d->max_alloc > 0 && d->max_alloc < most ? d->max_alloc : most;
+    return most < room(d) ? most : room(d);
 }
 
 static int no_device(const struct front *f, uint64_t wish, struct err *e)
@@ -87,11 +95,13 @@ static int choose_device(struct front *f, uint64_t wish, uint64_t bytes, struct 
     if (best == NULL) {
         return no_device(f, wish, e);
     }
-    if (bytes > room(best) || (best->max_alloc > 0 && bytes > best->max_alloc)) {
+    if (bytes > largest(best)) {
         return err_set(e, ERR_DEVICE_MEMORY,
-                       "%llu bytes wanted; device %u has %llu of %llu left, at most %llu at once",
-                       (unsigned long long)bytes, best->index, (unsigned long long)room(best),
-                       (unsigned long long)best->memory, (unsigned long long)best->max_alloc);
+                       "%llu bytes wanted; device %u of %llu bytes and the host have %llu free, "
+                       "at most %llu at once: free buffers",
+                       (unsigned long long)bytes, best->index,
+                       (unsigned long long)device_pool_limit(best), (unsigned long long)room(best),
+                       (unsigned long long)largest(best));
     }
     *ret_device = best;
     return 0;

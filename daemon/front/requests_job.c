@@ -175,6 +175,13 @@ int request_explain(struct request_context *c, struct err *e)
     uint64_t now = clock_now_ns();
     if (j->state == JOB_QUEUED) {
         explain_queued(c->f, j, why, sizeof why);
+    } else if (j->wait == WAIT_MEMORY) {
+        const struct msg_w_pool *p = &j->device->pool;
+        (void)snprintf(why, sizeof why,
+                       "waits for memory of device %u, since %.3f ms: %" PRIu64 " of %" PRIu64
+                       " bytes in use, %" PRIu64 " moved to the host",
+                       j->device->index, (double)(now - j->dispatched_ns) / 1e6, p->used,
+                       device_pool_limit(j->device), p->spilled);
     } else if (!job_ended(j)) {
         (void)snprintf(why, sizeof why, "on device %u, stream %u, since %.3f ms%s",
                        j->device->index, j->stream, (double)(now - j->dispatched_ns) / 1e6,

@@ -58,14 +58,18 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
 {
     char number[16];
     char limit[32];
+    char spill[32];
     char options[sizeof f->config.backend_options + sizeof d->pin + 1];
     bool pinned = d->pin[0] != '\0'; /* numbers shift when another device is lost */
     (void)snprintf(number, sizeof number, "%u", pinned ? 0 : d->number);
     (void)snprintf(options, sizeof options, "%s%s%s", f->config.backend_options,
                    pinned && f->config.backend_options[0] != '\0' ? "," : "", pinned ? d->pin : "");
     (void)snprintf(limit, sizeof limit, "%" PRIu64, f->config.device_memory_max);
-    const char *args[] = {"--backend", d->backend,       "--device", number, "--options",
-                          options,     "--memory-limit", limit,      NULL};
+    (void)snprintf(spill, sizeof spill, "%" PRIu64,
+                   device_spill_limit(f->config.spill_limit, f->device_count));
+    const char *args[] = {"--backend", d->backend,       "--device", number,          "--options",
+                          options,     "--memory-limit", limit,      "--spill-limit", spill,
+                          NULL};
     struct capbuf meta;
     capbuf_init(&meta, FRAME_META_MAX);
     int rc = meta_of(d, &meta, e);
@@ -331,6 +335,9 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
     uint64_t seen = 0;
     for (struct job *j = d->inflight; j != NULL && d->killed_ns == 0; j = j->device_next) {
+        if (j->wait == WAIT_MEMORY) {
+            continue; /* not in its stream */
+        }
         uint64_t bit = UINT64_C(1) << j->stream;
         bool counts = j->started_ns != 0 || (seen & bit) == 0;
         uint64_t over = job_overdue_ns(j);

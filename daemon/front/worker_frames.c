@@ -51,6 +51,8 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->f64 = m.f64 != 0;
     d->memory = m.memory;
     d->max_alloc = m.max_alloc;
+    d->pool_limit = m.pool_limit;
+    d->spill_limit = m.spill_limit;
     d->units = m.units;
     d->max_group = m.max_group;
     d->local_bytes = m.local_bytes;
@@ -118,6 +120,25 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
         job_set_state(j, JOB_RUNNING, clock_now_ns());
         due_at(f, job_overdue_ns(j));
     }
+    return 0;
+}
+
+/* While it waits its time does not count. */
+static int waiting(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_waiting m;
+    struct job *j = NULL;
+    int rc = proto_decode(&schema_msg_w_waiting, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    HASH_FIND(hh, f->jobs, &m.job, sizeof m.job, j);
+    if (j == NULL || j->device != d || j->state != JOB_DISPATCHED) {
+        return 0;
+    }
+    j->wait = m.waits != 0 ? WAIT_MEMORY : WAIT_NOTHING;
+    j->dispatched_ns = clock_now_ns();
+    due_at(f, job_overdue_ns(j));
     return 0;
 }
 
@@ -233,6 +254,8 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return beat(d, bytes, e);
     case FRAME_KIND_W_STARTED:
         return started(f, d, bytes, e);
+    case FRAME_KIND_W_WAITING:
+        return waiting(f, d, bytes, e);
     case FRAME_KIND_W_POOL:
         return pool(d, bytes, e);
     case FRAME_KIND_W_ARENA:

@@ -2,8 +2,11 @@
 
 #include <stddef.h>
 
-int answer_ready(struct channel *c, const struct device *dev, const char *build, struct err *e)
+int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_limit,
+                 const char *build, struct err *e)
 {
+    struct pool_stats stats;
+    pool_stats(dev->memory.pool, &stats);
     const struct backend_info *i = &dev->info;
     struct msg_w_ready msg = {.build = bytes_str(build),
                               .backend = bytes_str(i->backend),
@@ -22,7 +25,9 @@ int answer_ready(struct channel *c, const struct device *dev, const char *build,
                               .arch = bytes_str(i->arch),
                               .pin = bytes_str(i->pin),
                               .devices = dev->count,
-                              .urgent = dev->urgent};
+                              .urgent = dev->urgent,
+                              .pool_limit = stats.limit,
+                              .spill_limit = spill_limit};
     return channel_send(c, &schema_msg_w_ready, &msg, NULL, e);
 }
 
@@ -78,10 +83,12 @@ int answer_job_error(struct channel *c, uint64_t id, const struct err *why, stru
     return channel_send(c, &schema_msg_w_done, &msg, NULL, e);
 }
 
-int answer_pool(struct channel *c, const struct memory *memory, struct err *e)
+int answer_pool(struct channel *c, const struct memory *memory, const struct spill *spill,
+                struct err *e)
 {
     struct msg_w_pool msg;
     memory_stats(memory, &msg);
+    spill_stats(spill, &msg);
     return channel_send(c, &schema_msg_w_pool, &msg, NULL, e);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 void buffers_init(struct buffers *t, struct memory *memory)
 {
@@ -18,9 +19,42 @@ void buffer_unseal(struct buffer *b)
     }
 }
 
+bool buffer_away(const struct buffer *b)
+{
+    return b->size > 0 && b->piece.ref.block == NULL;
+}
+
+static void list(struct buffers *t, struct buffer *b)
+{
+    bool fits = b->pins == 0 && b->piece.ref.block != NULL && !b->piece.shared;
+    if (fits && !b->listed) {
+        DL_APPEND2(t->cold, b, cold_prev, cold_next);
+    } else if (!fits && b->listed) {
+        DL_DELETE2(t->cold, b, cold_prev, cold_next);
+    }
+    b->listed = fits;
+}
+
+void buffer_pin(struct buffers *t, struct buffer *b)
+{
+    b->pins++;
+    list(t, b);
+}
+
+void buffer_unpin(struct buffers *t, struct buffer *b)
+{
+    b->pins--;
+    list(t, b);
+}
+
 static void destroy(struct buffers *t, struct buffer *b)
 {
+    if (b->spilled != NULL) {
+        t->forget(t->data, b);
+    }
     memory_free(t->memory, &b->piece);
+    list(t, b);
+    t->bytes -= b->size;
     buffer_unseal(b);
     free(b);
 }
@@ -34,6 +68,12 @@ void buffers_finish(struct buffers *t)
         destroy(t, b);
         b = next;
     }
+}
+
+/* It gets memory when a job needs it. */
+static bool fits(const struct buffers *t, uint64_t size)
+{
+    return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
 }
 
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
@@ -57,6 +97,9 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
     int rc = ask->size == 0  ? 0
              : ask->exported ? memory_alloc_shared(t->memory, ask->size, &b->piece, e)
                              : memory_alloc(t->memory, &wanted, &b->piece, e);
+    if (rc == ERR_DEVICE_MEMORY && !ask->exported && fits(t, ask->size)) {
+        rc = 0;
+    }
     if (rc != 0) {
         free(b);
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
@@ -64,6 +107,8 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
     buffer_set_meta(b, ask->meta);
     b->serial = ++t->made;
     HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
+    t->bytes += b->size;
+    list(t, b);
     *ret_buffer = b;
     return 0;
 }

@@ -1,6 +1,8 @@
 /*
  * The resident buffers by the front's ids. A buffer that is freed while jobs use it goes when the
- * last of them ends. Thread: the loop's.
+ * last of them ends. Where the device has no room for all of them, some have no device memory for
+ * a while (spill.h); those that could lose theirs are listed, the one not used for longest first.
+ * Thread: the loop's.
  */
 #ifndef WORKER_BUFFERS_H
 #define WORKER_BUFFERS_H
@@ -16,13 +18,28 @@
 
 #define BUFFERS_MAX 65536u
 
+/* What a buffer holds, where it has neither device memory nor a host copy. */
+enum buffer_content {
+    BUFFER_UNDEFINED,
+    BUFFER_ZEROS,
+    BUFFER_BYTES, /* they are in its memory, or in a copy */
+};
+
+struct spill_copy;
+
 struct buffer {
     uint64_t id;
-    uint64_t size;                  /* bytes */
-    uint64_t tenant;                /* as the front names it */
-    struct memory_piece piece;      /* none when size is 0 */
-    int sealed_fd;                  /* owned: its host copy, -1 if it is not sealed */
-    unsigned uses;                  /* jobs and transfers that refer to it */
+    uint64_t size;             /* bytes */
+    uint64_t tenant;           /* as the front names it */
+    struct memory_piece piece; /* none when size is 0, or while it is elsewhere */
+    enum buffer_content content;
+    struct spill_copy *spilled; /* owned by spill.c: its bytes, while it has no piece */
+    int sealed_fd;              /* owned: its host copy, -1 if it is not sealed */
+    unsigned uses;              /* jobs and transfers that refer to it */
+    unsigned pins;              /* of these, those on the device: it stays where it is */
+    bool listed;                /* in `cold` */
+    bool counted;               /* while something is added up */
+    struct buffer *cold_prev, *cold_next;
     bool freed;                     /* no longer in the table */
     bool arriving;                  /* its content is being copied: jobs wait */
     bool broken;                    /* its content did not arrive */
@@ -33,12 +50,21 @@ struct buffer {
     UT_hash_handle hh;
 };
 
+/* Frees the bytes of a buffer that has no piece. */
+typedef void (*buffer_forget_fn)(void *data, struct buffer *b);
+
 struct buffers {
     struct buffer *by_id;
     struct buffer
         *walk; /* of who goes through them in steps: the next one; freed, the one behind */
     uint64_t made;
+    struct buffer *cold;   /* with a piece, and not pinned */
     struct memory *memory; /* not owned */
+    uint64_t bytes;        /* of all */
+    uint64_t most;         /* of one: what the device gives at once */
+    uint64_t room;         /* of all, on the device and off it; 0: each has device memory */
+    buffer_forget_fn forget;
+    void *data;
 };
 
 void buffers_init(struct buffers *t, struct memory *memory);
@@ -51,7 +77,8 @@ struct buffer_ask {
     bool exported; /* other processes are to map it */
 };
 
-/* Its memory may be dirty: transfer_start clears it. */
+/* Its memory may be dirty: transfer_start clears it. Where there is `room` beside a device that is
+ * full it gets none yet. */
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
@@ -59,6 +86,9 @@ void buffer_unseal(struct buffer *b); /* lets go of the host copy, if there is o
 void buffer_set_meta(struct buffer *b, struct bytes meta); /* at most FRAME_META_MAX */
 /* Takes it out of the table; memory goes with the last use. */
 void buffer_free(struct buffers *t, struct buffer *b);
+bool buffer_away(const struct buffer *b); /* it has bytes and no device memory */
+void buffer_pin(struct buffers *t, struct buffer *b);
+void buffer_unpin(struct buffers *t, struct buffer *b);
 void buffer_use(struct buffer *b);
 void buffer_unuse(struct buffers *t, struct buffer *b);
 

@@ -20,6 +20,7 @@ struct device_options {
     unsigned index;
     const char *options;   /* the back end's own, may be "" */
     uint64_t memory_limit; /* bytes, 0 = what the device has less a reserve */
+    uint64_t spill_limit;  /* bytes of host memory for buffers that find no room; 0 = none */
     unsigned streams;      /* 0 = what the device suggests */
     backend_wake_fn wake;
     void *wake_data;

@@ -395,49 +395,48 @@ bool job_step_large(const struct proto_wstep *s)
            ref.size > JOB_LARGE_COPY;
 }
 
-static int piece_alloc(const struct job_scope *scope, struct job *j, uint64_t size, struct err *e)
-{
-    /* large copies are in the order of their own stream, and wait for no kernel there */
-    unsigned stream = j->large ? memory_copies(&scope->device->memory) : j->stream;
-    const struct memory_ask ask = {.size = size, .tenant = j->tenant, .stream = stream};
-    struct memory_piece *piece = &j->pieces[j->piece_count];
-    int rc = size == 0 ? 0 : memory_alloc(&scope->device->memory, &ask, piece, e);
-    j->piece_count += rc == 0;
-    return rc;
-}
-
 /* One piece in which those lie that steps mention, sharing what is not needed at once; where the
  * device gives no block so large, each has its own. */
-static int temps_alloc(const struct job_scope *scope, struct job *j, struct err *e)
+static int temps_plan(const struct job_scope *scope, struct job *j, struct err *e)
 {
-    uint64_t total = 0;
     uint64_t most = scope->device->info.max_alloc;
-    int rc = lifetime_plan(j->temps, j->temp_count, &total, e);
-    if (rc != 0) {
+    int rc = lifetime_plan(j->temps, j->temp_count, &j->temp_bytes, e);
+    if (rc != 0 || j->temp_bytes <= most || most == 0) {
         return rc;
     }
-    if (total <= most || most == 0) {
-        rc = total == 0 ? 0 : piece_alloc(scope, j, total, e);
-        return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", total);
-    }
+    j->apart = true;
+    j->temp_bytes = 0;
     for (unsigned i = 0; i < j->temp_count; i++) {
         j->temps[i].offset = 0;
-        rc = piece_alloc(scope, j, j->temps[i].size, e);
-        if (rc != 0) {
-            return err_wrap(e, "temporary %u of %" PRIu64 " bytes", i, j->temps[i].size);
-        }
+        j->temp_bytes += j->temps[i].size;
     }
     return 0;
 }
 
-/* Without room for it no library serves, and the job runs all the same. */
-static void workspace_alloc(const struct job_scope *scope, struct job *j)
+unsigned job_pieces(const struct job *j)
 {
-    const struct memory_ask ask = {
-        .size = j->workspace_size, .tenant = j->tenant, .stream = j->stream};
-    if (ask.size > 0 && memory_alloc(&scope->device->memory, &ask, &j->workspace, NULL) != 0) {
-        j->workspace_size = 0;
+    return j->apart ? j->temp_count : j->temp_bytes > 0;
+}
+
+uint64_t job_piece_bytes(const struct job *j, unsigned i)
+{
+    return j->apart ? j->temps[i].size : j->temp_bytes;
+}
+
+void job_pin(struct buffers *buffers, struct job *j)
+{
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        buffer_pin(buffers, j->buffers[i]);
     }
+    j->pinned = true;
+}
+
+void job_unpin(struct buffers *buffers, struct job *j)
+{
+    for (unsigned i = 0; j->pinned && i < j->buffer_count; i++) {
+        buffer_unpin(buffers, j->buffers[i]);
+    }
+    j->pinned = false;
 }
 
 int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
@@ -496,13 +495,12 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
     int rc = after_read(j, msg, e);
     rc = rc == 0 ? temps_read(j, msg, e) : rc;
     rc = rc == 0 ? steps_check(scope, j, msg, e) : rc;
-    rc = rc == 0 ? temps_alloc(scope, j, e) : rc;
+    rc = rc == 0 ? temps_plan(scope, j, e) : rc;
     if (rc != 0) {
         job_release(scope, j);
         job_destroy(j);
         return rc;
     }
-    workspace_alloc(scope, j);
     *ret_job = j;
     return 0;
 }
@@ -516,6 +514,7 @@ void job_release(const struct job_scope *scope, struct job *j)
         memory_free(&scope->device->memory, &j->pieces[i]);
     }
     memory_free(&scope->device->memory, &j->workspace);
+    job_unpin(scope->buffers, j);
     for (unsigned i = 0; i < j->buffer_count; i++) {
         buffer_unuse(scope->buffers, j->buffers[i]);
     }
@@ -572,7 +571,7 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
     uint64_t size;
     if (ref->tag == REF_TEMP) {
         const struct lifetime *temp = &j->temps[ref->id];
-        r = j->pieces[j->piece_count == 1 ? 0 : ref->id].ref;
+        r = j->pieces[j->apart ? ref->id : 0].ref;
         r.offset += temp->offset;
         size = temp->size;
     } else if (ref->tag == REF_ARENA) {

@@ -31,6 +31,7 @@ struct job_mark {
 };
 
 struct graph;
+struct waiting_job;
 
 struct job {
     uint64_t id;
@@ -53,13 +54,19 @@ struct job {
     unsigned arena_count;
     struct module **modules;
     unsigned module_count;
+    /* Temporaries that no step needs at once share bytes: what lets steps run in another order
+     * compares their offsets, not their indices. */
     struct lifetime *temps;      /* owned array */
     struct memory_piece *pieces; /* owned array: one that serves all of them, or one for each */
     unsigned temp_count;
-    unsigned piece_count;
+    unsigned piece_count;          /* got */
+    uint64_t temp_bytes;           /* in all pieces */
+    bool apart;                    /* each temporary has its own piece */
+    bool pinned;                   /* its buffers have device memory until its end */
     uint32_t checked;              /* steps */
     struct memory_piece workspace; /* of libraries; of one at a time: they share a stream */
     uint64_t workspace_size;       /* 0: none is needed */
+    struct waiting_job *waiting; /* not owned: it is not enqueued for want of memory; NULL: it is */
 
     struct job_mark mark[JOB_MARKERS]; /* the last one is the end, once enqueued */
     unsigned mark_count;
@@ -90,6 +97,10 @@ struct job_scope {
  * nothing is held and e names step and argument. */
 int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struct job **ret_job,
                struct err *e);
+unsigned job_pieces(const struct job *j); /* that its temporaries need */
+uint64_t job_piece_bytes(const struct job *j, unsigned i);
+void job_pin(struct buffers *buffers, struct job *j); /* until job_unpin or job_release */
+void job_unpin(struct buffers *buffers, struct job *j);
 /* Zeros on their way into temporaries that may hold another tenant's bytes, before its steps. */
 int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e);
 /* It is enqueued, its end marked: what follows on the device may have its temporaries, if they are

@@ -26,9 +26,10 @@
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: gpud-worker --backend NAME --device INDEX [--options TEXT]\n"
-                    "                   [--memory-limit BYTES] [--streams N]\n"
-                    "started by gpud-launcher only\n");
+    fprintf(stderr,
+            "usage: gpud-worker --backend NAME --device INDEX [--options TEXT]\n"
+            "                   [--memory-limit BYTES] [--spill-limit BYTES] [--streams N]\n"
+            "started by gpud-launcher only\n");
     return 2;
 }
 
@@ -51,6 +52,7 @@ static int options_parse(int argc, char **argv, struct device_options *o)
                                          {"device", required_argument, NULL, 'd'},
                                          {"options", required_argument, NULL, 'o'},
                                          {"memory-limit", required_argument, NULL, 'm'},
+                                         {"spill-limit", required_argument, NULL, 'p'},
                                          {"streams", required_argument, NULL, 's'},
                                          {"version", no_argument, NULL, 'V'},
                                          {NULL, 0, NULL, 0}};
@@ -72,6 +74,9 @@ static int options_parse(int argc, char **argv, struct device_options *o)
             break;
         case 'm':
             ok = ok && number_parse(optarg, UINT64_MAX, &o->memory_limit);
+            break;
+        case 'p':
+            ok = ok && number_parse(optarg, UINT64_MAX, &o->spill_limit);
             break;
         case 's':
             ok = ok && number_parse(optarg, DEVICE_STREAMS_MAX, &value);
@@ -165,7 +170,7 @@ static int open_all(struct server *s, uv_loop_t *loop, const struct device_optio
         return rc;
     }
     staging_register(s, true);
-    rc = server_start(s, loop, CHANNEL_FD, GPUD_BUILD, e);
+    rc = server_start(s, loop, CHANNEL_FD, GPUD_BUILD, o->spill_limit, e);
     beat_patience(&s->beat, 0);
     return rc;
 }
@@ -182,6 +187,7 @@ static int close_all(struct server *s, uv_loop_t *loop)
     (void)uv_run(loop, UV_RUN_DEFAULT);
     beat_stop(&s->beat);
     copies_finish(&s->copies);
+    spill_finish(&s->spill);
     staging_register(s, false);
     device_close(&s->device);
     staging_finish(&s->staging);

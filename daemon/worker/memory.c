@@ -313,6 +313,18 @@ void memory_free_at(struct memory *m, struct memory_piece *piece,
     piece->ref.block = NULL;
 }
 
+void memory_free_service(struct memory *m, struct memory_piece *piece)
+{
+    unsigned service = memory_service(m);
+    (void)pool_free(m->pool, &piece->pool, service, m->timeline.stream[service].last, NULL);
+    piece->ref.block = NULL;
+}
+
+bool memory_service_busy(const struct memory *m)
+{
+    return m->timeline.stream[memory_service(m)].first != NULL;
+}
+
 void memory_trim(struct memory *m)
 {
     (void)pool_trim(m->pool, 0);

@@ -53,8 +53,8 @@ struct memory_piece {
     struct backend_ref ref; /* block NULL: none */
     struct pool_piece pool;
     bool dirty;  /* may hold another tenant's bytes */
-    bool waits;  /* its stream waits until others are done with it: other streams must, too */
     bool shared; /* other processes can map it: it is none of the pool's */
+    bool waits;  /* its stream waits until others are done with it: other streams must, too */
 };
 
 struct memory_ask {
@@ -99,6 +99,10 @@ void memory_free(struct memory *m, struct memory_piece *piece);
 /* Its last command is before a point that is on the timeline. A dirty piece cannot go so. */
 void memory_free_at(struct memory *m, struct memory_piece *piece,
                     const struct timeline_point *point);
+
+/* Its last command is on the service stream already, or past. */
+void memory_free_service(struct memory *m, struct memory_piece *piece);
+bool memory_service_busy(const struct memory *m); /* has the service stream points to come to? */
 
 /* The end of what was enqueued on a stream. */
 void memory_mark(struct memory *m, unsigned stream, struct backend_marker *marker,

@@ -14,7 +14,8 @@
 
 bool server_idle(const struct server *s)
 {
-    return s->completion.first == NULL && s->transfers.first == NULL;
+    return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill) &&
+           s->waiting.first == NULL;
 }
 
 /* A frame that cannot be sent leaves the front with a wrong picture: end, so that it sees that. */
@@ -90,6 +91,45 @@ static void on_arena_ready(void *data, const struct arena *a)
     must_send(s, channel_send(&s->channel, &schema_msg_w_arena, &msg, NULL, &e), &e);
 }
 
+/* ---- jobs that wait for memory ----------------------------------------------------------------
+ */
+
+static void job_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    completion_add(&s->completion, j);
+    if (msg->steps.count == 0 && completion_at_once(&s->completion, j)) {
+        return;
+    }
+    if (executor_enqueue(&s->executor, j, msg, frame, &e) != 0) {
+        j->e = e;
+        completion_fail(&s->completion, j); /* does not return: the device is lost */
+    }
+}
+
+static void job_fail(void *data, struct job *j, const struct err *why)
+{
+    struct server *s = data;
+    j->e = *why;
+    completion_add(&s->completion, j);
+    completion_fail(&s->completion, j);
+}
+
+static void job_tell(void *data, const struct job *j, bool waits)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    struct msg_w_waiting msg = {.job = j->id, .waits = waits};
+    must_send(s, channel_send(&s->channel, &schema_msg_w_waiting, &msg, NULL, &e), &e);
+}
+
+static bool all_still(void *data)
+{
+    const struct server *s = data;
+    return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill);
+}
+
 static bool ask_device(void *data)
 {
     struct server *s = data;
@@ -98,6 +138,8 @@ static bool ask_device(void *data)
         copies_poll(&s->copies);
         completion_poll(&s->completion, clock_now_ns());
         transfers_poll(&s->transfers);
+        spill_poll(&s->spill);
+        waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
     struct err e = ERR_INIT;
     if (memory_hung(&s->device.memory, &e) != 0) {
@@ -126,8 +168,10 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
         return rc;
     }
     memory_stamp(&s->device.memory, clock_now_ns());
-    bool clean = msg.zero == 0 && !b->piece.dirty && !b->piece.waits;
-    if (clean || msg.size == 0) {
+    b->content = msg.zero != 0 ? BUFFER_ZEROS : BUFFER_UNDEFINED;
+    bool settled = !b->piece.waits && !memory_service_busy(&s->device.memory);
+    bool clean = msg.zero == 0 && !b->piece.dirty && settled;
+    if (clean || b->piece.ref.block == NULL) {
         struct err ok = ERR_INIT;
         return answer_buffer(&s->channel, msg.id, &ok, e);
     }
@@ -223,7 +267,9 @@ static int on_buffer_seal(struct server *s, struct bytes frame, struct frame_fds
         return err_set(e, ERR_STATE, "buffer %" PRIu64 " of %" PRIu64 " bytes cannot be sealed",
                        b->id, b->size);
     }
+    buffer_pin(&s->buffers, b);
     rc = host_take(fds, msg.size, true, &host, e);
+    rc = rc == 0 ? spill_return(&s->spill, b, e) : rc;
     if (rc == 0) { /* a front before this one may have asked for it: only the last copy counts */
         transfers_supersede(&s->transfers, b);
         buffer_unseal(b);
@@ -231,6 +277,7 @@ static int on_buffer_seal(struct server *s, struct bytes frame, struct frame_fds
     /* the copy is of what the jobs that were given before leave in the buffer */
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, s->completion.arrivals, e)
                  : rc;
+    buffer_unpin(&s->buffers, b);
     memfd_finish(&host);
     return rc;
 }
@@ -249,6 +296,16 @@ static int on_buffer_restore(struct server *s, struct bytes frame, struct frame_
                                    .meta = msg.meta,
                                    .exported = msg.exported != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
+    if (rc == 0) {
+        b->content = BUFFER_BYTES;
+    }
+    if (rc == 0 && b->piece.ref.block == NULL) { /* a job that needs it brings it */
+        struct err ok = ERR_INIT;
+        b->sealed_fd = host.fd;
+        host.fd = -1;
+        memfd_finish(&host);
+        return answer_buffer(&s->channel, b->id, &ok, e);
+    }
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, 0, e) : rc;
     if (rc != 0 && b != NULL) {
         buffer_free(&s->buffers, b);
@@ -351,14 +408,9 @@ static int on_job(struct server *s, struct bytes frame, struct frame_fds *fds, s
         return rc;
     }
     ledger_add(&s->ledger, j);
-    completion_add(&s->completion, j);
-    if (msg.steps.count == 0 && completion_at_once(&s->completion, j)) {
-        return 0;
-    }
-    rc = executor_enqueue(&s->executor, j, &msg, frame, e);
+    rc = waiting_offer(&s->waiting, j, frame, &msg, e);
     if (rc != 0) {
-        j->e = *e;
-        completion_fail(&s->completion, j); /* does not return: the device is lost */
+        job_fail(s, j, e);
     }
     pump_kick(&s->pump);
     return 0;
@@ -417,9 +469,10 @@ static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *
         return rc;
     }
     arenas_forget(&s->arenas);
-    rc = answer_ready(&s->channel, &s->device, s->build, e);
+    rc = answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e);
     rc = rc == 0 ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
                  : rc;
+    waiting_tell(&s->waiting);
     must_send(s, rc, e); /* half an inventory has no end that the front would wait for */
     return 0;
 }
@@ -435,7 +488,7 @@ static int on_pool(struct server *s, struct bytes frame, struct frame_fds *fds, 
     if (msg.trim != 0) {
         memory_trim(&s->device.memory);
     }
-    must_send(s, answer_pool(&s->channel, &s->device.memory, e), e);
+    must_send(s, answer_pool(&s->channel, &s->device.memory, &s->spill, e), e);
     return 0;
 }
 
@@ -565,7 +618,7 @@ static void on_closed(void *data, const struct err *e)
 }
 
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
-                 struct err *e)
+                 uint64_t spill_limit, struct err *e)
 {
     struct device *dev = &s->device;
     s->loop = loop;
@@ -587,9 +640,17 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion);
     pump_start(&s->pump, dev->wakes, ask_device, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
-    int rc = channel_init(&s->channel, loop, channel_fd,
-                          (struct channel_callbacks){.frame = on_frame, .closed = on_closed}, s, e);
-    return rc == 0 ? answer_ready(&s->channel, dev, build, e) : rc;
+    int rc = spill_init(&s->spill, dev, &s->buffers, spill_limit, e);
+    if (rc != 0) {
+        return rc;
+    }
+    waiting_init(&s->waiting, &s->spill, &s->ledger,
+                 (struct waiting_callbacks){
+                     .start = job_start, .fail = job_fail, .tell = job_tell, .still = all_still},
+                 s);
+    rc = channel_init(&s->channel, loop, channel_fd,
+                      (struct channel_callbacks){.frame = on_frame, .closed = on_closed}, s, e);
+    return rc == 0 ? answer_ready(&s->channel, dev, spill_limit, build, e) : rc;
 }
 
 void server_finish(struct server *s)

@@ -14,6 +14,7 @@
 #include "daemon/worker/picture.h"
 #include "daemon/worker/pump.h"
 #include "daemon/worker/transfer.h"
+#include "daemon/worker/waiting.h"
 
 #define EXIT_LOST 70 /* the device or a kernel broke this process */
 
@@ -32,6 +33,8 @@ struct server {
     struct copies copies;
     struct transfers transfers;
     struct picture_maker picture;
+    struct spill spill;
+    struct waiting waiting;
     uv_loop_t *loop;
     const char *build;
     bool ended; /* nothing more is to be served */
@@ -39,9 +42,9 @@ struct server {
 
 /* Ties the parts together; device, staging and beat are there. Sends W_READY. */
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
-                 struct err *e);
+                 uint64_t spill_limit, struct err *e);
 bool server_idle(const struct server *s); /* nothing is in flight */
-/* Idle. Frees everything but device, staging and beat. */
+/* Idle. Frees everything but device, spill, staging and beat. */
 void server_finish(struct server *s);
 
 #endif

@@ -64,6 +64,7 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     if (!quiet) {
         t->done(t->data, b, e);
     }
+    buffer_unpin(t->buffers, b);
     buffer_unuse(t->buffers, b);
 }
 
@@ -95,7 +96,8 @@ static int serve(struct transfer *x, struct err *e)
     } else if (x->kind == TRANSFER_RESTORE) {
         rc = memory_clear(&dev->memory, &b->piece, memory_service(&dev->memory), e);
     }
-    bool any = x->kind == TRANSFER_ZERO || b->piece.dirty || b->piece.waits;
+    bool any = x->kind == TRANSFER_ZERO || b->piece.dirty || b->piece.waits ||
+               memory_service_busy(&dev->memory);
     if (rc != 0 || x->kind == TRANSFER_SEAL || !any) {
         return rc;
     }
@@ -141,6 +143,7 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
         *host = MEMFD_NONE;
     }
     buffer_use(b);
+    buffer_pin(t->buffers, b);
     DL_APPEND(t->first, x);
     b->arriving = b->arriving || kind == TRANSFER_RESTORE;
     x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;

@@ -1,4 +1,5 @@
 /* Buffers: what they do, what they refuse, and that a refusal changes nothing. */
+#include <signal.h>
 #include <string.h>
 
 #include "tests/system/harness.h"
@@ -206,6 +207,88 @@ START_TEST(published)
 END_TEST
 
 /* Its maker is gone, and so is the front that knew who had opened it. */
+#define MANY       20u
+#define MANY_BYTES (UINT64_C(2) << 20)
+
+/* Forty MiB of buffers on a device of sixteen: they move to the host and come back, and are what
+ * they were, a sealed one too. More than device and host hold together is refused. */
+START_TEST(more_than_the_device_holds)
+{
+    static const char *const backends[] = {"sim", "opencl"};
+    static uint32_t values[MANY_BYTES / 4];
+    static uint32_t back[MANY_BYTES / 4];
+    gpud_buffer b[MANY];
+    gpud_buffer none = {0};
+    gpud_client *c = daemon_begin(&daemon_of_test, "--backend", backends[_i], "--backend-options",
+                                  _i == 0 ? "speed=0" : "", "--set", "jobs.device_memory_max=16M",
+                                  "--set", "memory.spill_limit=32M", NULL);
+    gpud_shape shape = gpud_shape_1d(GPUD_U32, MANY_BYTES / 4);
+    for (uint32_t i = 0; i < MANY; i++) {
+        ck_gpud_ok(gpud_buffer_create(c, shape, 0, "many", &b[i]));
+        ck_gpud_ok(gpud_fill(c, gpud_out(b[i]), gpud_u32(i)));
+    }
+    ck_gpud_ok(gpud_buffer_seal(c, b[0]));
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 1; i < MANY; i++) {
+            for (uint32_t k = 0; k < MANY_BYTES / 4; k++) {
+                values[k] = (round + 1) * 1000003u * i + k;
+            }
+            ck_gpud_ok(gpud_write(c, b[i], GPUD_U32, 0, 0, values, NULL));
+            ck_gpud_ok(gpud_copy(c, gpud_out(b[i - 1 > 0 ? i - 1 : MANY - 1]), gpud_in(b[i])));
+        }
+        for (uint32_t i = 1; i < MANY - 1; i++) {
+            ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL));
+            uint32_t wrong = 0;
+            for (uint32_t k = 0; k < MANY_BYTES / 4; k++) {
+                wrong += back[k] != (round + 1) * 1000003u * (i + 1) + k;
+            }
+            ck_assert_uint_eq(wrong, 0);
+        }
+    }
+    ck_gpud_ok(gpud_read(c, b[0], GPUD_U32, 0, 0, back, NULL));
+    ck_assert_uint_eq(back[0] + back[MANY_BYTES / 4 - 1], 0);
+    ck_until(query_value(c, "devices", "0", "spilled") > 0);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), MANY * MANY_BYTES);
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 17 << 20), 0, NULL, &none),
+                GPUD_ERR_DEVICE_MEMORY);
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 9 << 20), 0, NULL, &none),
+                GPUD_ERR_DEVICE_MEMORY);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
+/* What was on the host goes with its worker as what was on the device does; what is sealed is
+ * there again. */
+START_TEST(spilled_and_lost)
+{
+    gpud_client *c =
+        daemon_begin(&daemon_of_test, "--backend", "sim", "--backend-options", "speed=0", "--set",
+                     "jobs.device_memory_max=8M", "--set", "memory.spill_limit=32M", NULL);
+    static uint32_t back[MANY_BYTES / 4];
+    gpud_shape shape = gpud_shape_1d(GPUD_U32, MANY_BYTES / 4);
+    gpud_buffer b[10];
+    for (uint32_t i = 0; i < 10; i++) {
+        ck_gpud_ok(gpud_buffer_create(c, shape, 0, "many", &b[i]));
+        ck_gpud_ok(gpud_fill(c, gpud_out(b[i]), gpud_u32(100 + i)));
+        if (i % 2 == 0) {
+            ck_gpud_ok(gpud_buffer_seal(c, b[i]));
+        }
+    }
+    ck_assert_int_eq(kill(daemon_worker(&daemon_of_test, 0), SIGKILL), 0);
+    ck_until(query_value(c, "devices", "0", "restarts") == 1);
+    for (uint32_t i = 0; i < 10; i++) {
+        if (i % 2 != 0) {
+            ck_gpud_err(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL), GPUD_ERR_BUFFER_LOST);
+            continue;
+        }
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL));
+        ck_assert_uint_eq(back[7], 100 + i);
+    }
+    end(c);
+}
+END_TEST
+
 START_TEST(published_outlives_fronts)
 {
     struct daemon *d = &daemon_of_test;
@@ -243,5 +326,7 @@ int main(void)
     suite_add(suite, sealed);
     suite_add(suite, published);
     suite_add(suite, published_outlives_fronts);
+    suite_add_loop(suite, more_than_the_device_holds, 2);
+    suite_add(suite, spilled_and_lost);
     return system_main(suite);
 }

@@ -352,7 +352,7 @@ START_TEST(driver_has_no_memory)
 {
     gpud_buffer b = {0};
     gpud_buffer last = {0};
-    gpud_client *c = begin("cuMemCreate@40+=2", "--set", "jobs.window=4");
+    gpud_client *c = begin("cuMemCreate@40+=2", "--set", "memory.spill_limit=1");
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < 64; i++) {
         last = b;

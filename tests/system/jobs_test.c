@@ -338,13 +338,14 @@ END_TEST
  * again. Nobody's worker ends for it. */
 START_TEST(full_device)
 {
-    gpud_client *c = begin("speed=0,memory=67108864", "jobs.window", "4");
+    gpud_client *c = begin("speed=0,memory=67108864", "memory.spill_limit", "1");
     static float block[1u << 20];
     gpud_buffer b[32] = {{0}};
     unsigned count = 0;
     int rc = 0;
     while (count < 32 && rc == 0) {
         rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1u << 20), 0, "big", &b[count]);
+        rc = rc == 0 ? gpud_fill(c, gpud_out(b[count]), gpud_f32(3)) : rc;
         count += rc == 0;
     }
     ck_assert_int_eq(rc, GPUD_ERR_DEVICE_MEMORY);

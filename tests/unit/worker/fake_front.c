@@ -207,7 +207,8 @@ void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, voi
     unsigned got;
     do {
         got = fake_next(f);
-    } while (got == FRAME_KIND_W_STARTED && kind != FRAME_KIND_W_STARTED);
+    } while (got != kind && (got == FRAME_KIND_W_STARTED ||
+                             (got == FRAME_KIND_W_WAITING && kind == FRAME_KIND_W_DONE)));
     ck_assert_msg(got == kind, "frame %u instead of %u", got, kind);
     no_error(proto_decode(schema, bytes_of(f->frame, f->size), ret_msg, &e), &e);
 }
@@ -234,6 +235,7 @@ void draft_init(struct job_draft *d, uint64_t job, unsigned stream)
     d->msg.job = job;
     d->msg.stream = stream;
     d->msg.meta = bytes_str("meta of a job");
+    d->msg.deadline_ns = UINT64_MAX;
     capbuf_init(&d->after, FRAME_MAX_BYTES);
     capbuf_init(&d->temps, FRAME_MAX_BYTES);
     capbuf_init(&d->steps, FRAME_MAX_BYTES);

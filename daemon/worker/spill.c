@@ -1,0 +1,485 @@
+#include "daemon/worker/spill.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "common/log.h"
+
+#define CHUNK_BYTES (UINT64_C(16) << 20) /* the arena grows by it; no piece is larger */
+
+/* Where a buffer's bytes are in the arena. */
+struct spill_copy {
+    unsigned count;
+    struct pool_piece part[];
+};
+
+/* A copy under way. */
+struct spill_move {
+    struct buffer *buffer;   /* in use */
+    bool out;                /* from the device */
+    struct spill_copy *copy; /* owned: what it comes back from; NULL: none, or it goes there */
+    struct memfd sealed;     /* the same, of a sealed buffer */
+    struct backend_marker *marker;
+    struct timeline_point point;
+    struct spill_move *prev, *next;
+};
+
+/* ---- the arena ------------------------------------------------------------------------------*/
+
+static int pin(void *user, void *memory, uint64_t bytes, struct err *e)
+{
+    struct device *dev = user;
+    return dev->b->memory->register_host(dev->d, memory, (size_t)bytes, e);
+}
+
+static void unpin(void *user, void *memory, uint64_t bytes)
+{
+    struct device *dev = user;
+    (void)bytes;
+    dev->b->memory->unregister_host(dev->d, memory);
+}
+
+static uint64_t part_bytes(const struct buffer *b, unsigned i)
+{
+    uint64_t rest = b->size - i * CHUNK_BYTES;
+    return rest < CHUNK_BYTES ? rest : CHUNK_BYTES;
+}
+
+static void copy_free(struct spill *s, struct spill_copy *copy)
+{
+    for (unsigned i = 0; i < copy->count; i++) {
+        (void)pool_free(s->arena, &copy->part[i], 0, 0, NULL);
+    }
+    free(copy);
+}
+
+/* Whose bytes were there before does not matter: all of it is written before it is read. */
+static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy **ret_copy,
+                     struct err *e)
+{
+    unsigned count = (unsigned)((b->size + CHUNK_BYTES - 1) / CHUNK_BYTES);
+    struct spill_copy *copy = calloc(1, sizeof *copy + count * sizeof copy->part[0]);
+    if (copy == NULL) {
+        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+    }
+    int rc = 0;
+    while (rc == 0 && copy->count < count) {
+        const struct pool_ask ask = {.size = part_bytes(b, copy->count)};
+        rc = pool_alloc(s->arena, &ask, &copy->part[copy->count], e);
+        copy->count += rc == 0;
+    }
+    if (rc != 0) {
+        copy_free(s, copy);
+        return rc;
+    }
+    *ret_copy = copy;
+    return 0;
+}
+
+static void forget(void *data, struct buffer *b)
+{
+    struct spill *s = data;
+    copy_free(s, b->spilled);
+    b->spilled = NULL;
+    s->bytes -= b->size;
+}
+
+static int arena_init(struct spill *s, struct err *e)
+{
+    bool pins = s->device->b->memory->register_host != NULL;
+    const struct pool_host_options host = {.chunk = CHUNK_BYTES,
+                                           .pin = pins ? pin : NULL,
+                                           .unpin = pins ? unpin : NULL,
+                                           .user = s->device};
+    const struct pool_options options = {.limit = s->limit, .streams = 1, .max_blocks = 1u << 20};
+    int rc = pool_host_init(&s->host, &host, e);
+    rc = rc == 0 ? pool_create(&s->host.source, &options, &s->arena, e) : rc;
+    if (rc == 0) {
+        struct err why = ERR_INIT;
+        if (pool_warm(s->arena, CHUNK_BYTES < s->limit ? CHUNK_BYTES : s->limit, &why) != 0) {
+            log_warn("host memory for spilled buffers: %s", why.text); /* it may be there later */
+        }
+    }
+    return rc == 0 ? 0 : err_wrap(e, "host memory for spilled buffers");
+}
+
+int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
+               struct err *e)
+{
+    struct pool_stats stats;
+    *s = (struct spill){.device = device, .buffers = buffers, .limit = limit};
+    pool_stats(device->memory.pool, &stats);
+    buffers->most = stats.limit;
+    if (device->info.max_alloc != 0 && device->info.max_alloc < buffers->most) {
+        buffers->most = device->info.max_alloc;
+    }
+    buffers->room = limit == 0 ? 0 : stats.limit + limit;
+    buffers->forget = forget;
+    buffers->data = s;
+    return limit == 0 ? 0 : arena_init(s, e);
+}
+
+void spill_finish(struct spill *s)
+{
+    pool_destroy(s->arena);
+    s->arena = NULL;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------*/
+
+/* Parts in turn, between the buffer's memory and the arena. */
+static int copy_enqueue(const struct spill *s, const struct buffer *b,
+                        const struct spill_copy *copy, bool out, struct err *e)
+{
+    const struct backend_stream_ops *ops = s->device->b->stream;
+    struct backend_ref at = b->piece.ref;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < copy->count; i++) {
+        void *host = pool_host_at(&copy->part[i]);
+        uint64_t bytes = part_bytes(b, i);
+        rc = out ? ops->read(s->device->service, host, at, bytes, e)
+                 : ops->write(s->device->service, at, host, bytes, e);
+        at.offset += bytes;
+    }
+    return rc;
+}
+
+/* What was enqueued and has no end cannot be waited for: then the device is as good as lost. */
+static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
+{
+    int rc = device_mark(s->device, s->device->service, &m->marker, e);
+    if (rc != 0) {
+        e->code = ERR_DEVICE_LOST;
+        return err_wrap(e, "marking the end of a copy of buffer %" PRIu64, b->id);
+    }
+    m->buffer = b;
+    memory_mark(&s->device->memory, memory_service(&s->device->memory), m->marker, &m->point);
+    buffer_use(b);
+    DL_APPEND(s->first, m);
+    return 0;
+}
+
+/* Its memory is others' after what is on the service stream now. */
+static void leave(struct spill *s, struct buffer *b)
+{
+    buffer_pin(s->buffers, b); /* out of the list */
+    memory_free_service(&s->device->memory, &b->piece);
+    buffer_unpin(s->buffers, b);
+    s->outs++;
+}
+
+static bool keeps_itself(const struct buffer *b)
+{
+    return b->sealed_fd >= 0 || b->content != BUFFER_BYTES;
+}
+
+/* < 0: it stays; ERR_DEVICE_LOST: nobody knows. */
+static int move_out(struct spill *s, struct buffer *b, struct err *e)
+{
+    if (keeps_itself(b)) {
+        leave(s, b);
+        return 0;
+    }
+    struct spill_copy *copy = NULL;
+    struct spill_move *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+    }
+    *m = (struct spill_move){.out = true, .sealed = MEMFD_NONE};
+    int rc = s->arena == NULL ? ERR_LIMIT : copy_make(s, b, &copy, e);
+    if (rc != 0) {
+        free(m);
+        return rc;
+    }
+    struct err why = ERR_INIT;
+    rc = copy_enqueue(s, b, copy, true, &why);
+    int marked = move_begin(s, m, b, e); /* also behind what failed half-way */
+    if (marked != 0) {
+        return marked;
+    }
+    if (rc != 0) {
+        m->copy = copy;
+        *e = why;
+        return rc;
+    }
+    b->spilled = copy;
+    s->bytes += b->size;
+    s->leaving += b->size;
+    leave(s, b);
+    return 0;
+}
+
+/* Where the bytes come from, and the commands that bring them. */
+static int fetch(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
+{
+    struct memory *memory = &s->device->memory;
+    if (b->content == BUFFER_ZEROS) {
+        b->piece.dirty = true;
+    }
+    int rc = memory_clear(memory, &b->piece, memory_service(memory), e);
+    if (rc != 0 || b->content != BUFFER_BYTES) {
+        return rc;
+    }
+    if (b->spilled != NULL) {
+        return copy_enqueue(s, b, b->spilled, false, e);
+    }
+    int fd = dup(b->sealed_fd);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "the host copy of buffer %" PRIu64, b->id);
+    }
+    rc = memfd_adopt(fd, (size_t)b->size, false, &m->sealed, e);
+    if (rc != 0) {
+        (void)close(fd);
+        return rc;
+    }
+    return s->device->b->stream->write(s->device->service, b->piece.ref, m->sealed.data, b->size,
+                                       e);
+}
+
+/* Has what used its memory before done so, for all streams? */
+static bool settled(const struct spill *s, const struct buffer *b)
+{
+    return !b->piece.waits && !memory_service_busy(&s->device->memory);
+}
+
+/* It has its piece. What cannot be brought is as before, and the piece goes. */
+static int move_back(struct spill *s, struct buffer *b, struct err *e)
+{
+    if (b->content == BUFFER_UNDEFINED && !b->piece.dirty && settled(s, b)) {
+        return 0;
+    }
+    struct spill_move *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        memory_free(&s->device->memory, &b->piece);
+        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+    }
+    m->sealed = MEMFD_NONE;
+    struct err why = ERR_INIT;
+    int rc = fetch(s, m, b, &why);
+    int marked = move_begin(s, m, b, e);
+    if (marked != 0) {
+        return marked;
+    }
+    if (rc != 0) {
+        memory_free_service(&s->device->memory, &b->piece);
+        *e = why;
+        return rc;
+    }
+    b->filling = m->marker;
+    if (b->spilled != NULL) {
+        m->copy = b->spilled;
+        b->spilled = NULL;
+        s->bytes -= b->size;
+    }
+    s->backs++;
+    return 0;
+}
+
+static void move_end(struct spill *s, struct spill_move *m, const struct err *why)
+{
+    struct buffer *b = m->buffer;
+    DL_DELETE(s->first, m);
+    memory_passed(&s->device->memory, &m->point);
+    if (m->out) {
+        s->leaving -= m->copy == NULL ? b->size : 0;
+    } else if (b->filling == m->marker) {
+        b->filling = NULL;
+        if (why->code == 0) {
+            memory_cleaned(&b->piece);
+        }
+    }
+    if (why->code != 0) {
+        log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", b->id,
+                 m->out ? "from" : "to", why->text);
+        b->broken = true;
+    }
+    s->device->b->marker->release(m->marker);
+    if (m->copy != NULL) {
+        copy_free(s, m->copy);
+    }
+    memfd_finish(&m->sealed);
+    free(m);
+    buffer_unuse(s->buffers, b);
+}
+
+bool spill_busy(const struct spill *s)
+{
+    return s->first != NULL;
+}
+
+void spill_poll(struct spill *s)
+{
+    struct spill_move *m;
+    struct spill_move *next;
+    DL_FOREACH_SAFE(s->first, m, next)
+    {
+        struct err e = ERR_INIT;
+        enum backend_state state = s->device->b->marker->state(m->marker, &e);
+        if (state == BACKEND_DONE || state == BACKEND_FAILED) {
+            move_end(s, m, &e);
+        }
+    }
+}
+
+/* ---- room -----------------------------------------------------------------------------------*/
+
+/* What is free without moving anything. */
+static uint64_t vacant(const struct spill *s)
+{
+    struct pool_stats stats;
+    pool_stats(s->device->memory.pool, &stats);
+    return stats.limit > stats.used ? stats.limit - stats.used : 0;
+}
+
+/* What could be had if all that may go went. */
+static uint64_t obtainable(const struct spill *s)
+{
+    uint64_t room = s->limit - s->bytes;
+    uint64_t bytes = 0;
+    for (const struct buffer *b = s->buffers->cold; b != NULL; b = b->cold_next) {
+        if (keeps_itself(b)) {
+            bytes += b->piece.pool.size;
+        } else if (b->size <= room) {
+            bytes += b->piece.pool.size;
+            room -= b->size;
+        }
+    }
+    return bytes + vacant(s);
+}
+
+/* Those not used for longest, until `wanted` bytes are on their way. Returns how many bytes. */
+static uint64_t evict(struct spill *s, uint64_t wanted, struct err *e)
+{
+    uint64_t bytes = 0;
+    struct buffer *b = s->buffers->cold;
+    while (b != NULL && bytes < wanted) {
+        struct buffer *next = b->cold_next;
+        uint64_t size = b->piece.pool.size;
+        struct err why = ERR_INIT;
+        int rc = b->broken ? ERR_STATE : move_out(s, b, &why);
+        if (rc == ERR_DEVICE_LOST) {
+            *e = why;
+            return 0;
+        }
+        bytes += rc == 0 ? size : 0;
+        b = next;
+    }
+    return bytes;
+}
+
+/* Asks until it is there, nothing can go any more, or what goes has to be gone first. */
+static int piece_get(struct spill *s, const struct memory_ask *ask, struct memory_piece *ret_piece,
+                     struct err *e)
+{
+    uint64_t gone = s->leaving;
+    for (;;) {
+        struct err why = ERR_INIT;
+        int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
+        bool enough = memory_service_busy(&s->device->memory) && gone > ask->size + ask->size / 8;
+        uint64_t more = rc == ERR_DEVICE_MEMORY && !enough ? evict(s, ask->size, &why) : 0;
+        gone += more;
+        if (more == 0) {
+            if (rc != 0) {
+                *e = why;
+            }
+            return rc != 0 ? why.code : 0;
+        }
+    }
+}
+
+int spill_return(struct spill *s, struct buffer *b, struct err *e)
+{
+    if (!buffer_away(b)) {
+        return 0;
+    }
+    const struct memory_ask ask = {
+        .size = b->size, .tenant = b->tenant, .stream = memory_service(&s->device->memory)};
+    int rc = piece_get(s, &ask, &b->piece, e);
+    rc = rc == 0 ? move_back(s, b, e) : rc;
+    return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
+}
+
+/* Bytes that are not on the device yet. */
+static uint64_t lacks(const struct job *j)
+{
+    uint64_t bytes = j->temp_bytes;
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        struct buffer *b = j->buffers[i];
+        if (buffer_away(b) && !b->counted) {
+            b->counted = true;
+            bytes += b->size;
+        }
+    }
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        j->buffers[i]->counted = false;
+    }
+    return bytes;
+}
+
+static int bring(struct spill *s, struct job *j, struct err *e)
+{
+    uint64_t wanted = lacks(j);
+    if (wanted > vacant(s) && wanted > obtainable(s)) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%" PRIu64 " bytes more wanted, %" PRIu64
+                       " can be had: jobs that run use the rest, or the host has no room for it: "
+                       "free buffers, or split the job",
+                       wanted, obtainable(s));
+    }
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < j->buffer_count; i++) {
+        rc = spill_return(s, j->buffers[i], e);
+    }
+    while (rc == 0 && j->piece_count < job_pieces(j)) {
+        /* large copies are in the order of their own stream, and wait for no kernel there */
+        const struct memory_ask ask = {.size = job_piece_bytes(j, j->piece_count),
+                                       .tenant = j->tenant,
+                                       .stream = j->large ? memory_copies(&s->device->memory)
+                                                          : j->stream};
+        rc = ask.size == 0 ? 0 : piece_get(s, &ask, &j->pieces[j->piece_count], e);
+        if (rc != 0) {
+            return err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
+        }
+        j->piece_count++;
+    }
+    return rc;
+}
+
+/* Without room for it no library serves, and the job runs all the same. */
+static void workspace_get(struct spill *s, struct job *j)
+{
+    const struct memory_ask ask = {
+        .size = j->workspace_size, .tenant = j->tenant, .stream = j->stream};
+    if (ask.size > 0 && memory_alloc(&s->device->memory, &ask, &j->workspace, NULL) != 0) {
+        j->workspace_size = 0;
+    }
+}
+
+int spill_acquire(struct spill *s, struct job *j, struct err *e)
+{
+    job_pin(s->buffers, j);
+    int rc = bring(s, j, e);
+    if (rc != 0) {
+        job_unpin(s->buffers, j);
+        for (unsigned i = 0; i < j->piece_count; i++) {
+            memory_free(&s->device->memory, &j->pieces[i]);
+        }
+        j->piece_count = 0;
+        return rc;
+    }
+    workspace_get(s, j);
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        j->buffers[i]->content = BUFFER_BYTES; /* from now on it may be written */
+    }
+    return 0;
+}
+
+void spill_stats(const struct spill *s, struct msg_w_pool *stats)
+{
+    stats->spilled = s->bytes;
+    stats->spill_limit = s->limit;
+    stats->spills = s->outs;
+    stats->returns = s->backs;
+}

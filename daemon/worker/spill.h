@@ -1,0 +1,52 @@
+/*
+ * Room on a device that is full: buffers that no job on the device uses, the one not used for
+ * longest first, move to host memory, and come back when a job needs them, wherever there is room
+ * then: nobody holds their addresses. Of a sealed buffer the host copy is there already, and what
+ * was never written is not copied.
+ *
+ * Copies run on the service stream. What a buffer leaves is used by others at once, after the copy,
+ * in the order of streams; nothing here waits. Where that is not enough, memory comes when copies
+ * that are under way, or jobs, end: ERR_DEVICE_MEMORY now, and another try then (waiting.h).
+ *
+ * Host memory is an arena that grows in chunks, registered with the device where the back end does
+ * that, and stays. Thread: the loop's.
+ */
+#ifndef WORKER_SPILL_H
+#define WORKER_SPILL_H
+
+#include "daemon/pool/host.h"
+#include "daemon/worker/buffers.h"
+#include "daemon/worker/device.h"
+#include "daemon/worker/job.h"
+
+struct msg_w_pool;
+struct spill_move;
+
+struct spill {
+    struct device *device;    /* not owned */
+    struct buffers *buffers;  /* not owned */
+    struct pool_host host;    /* what the arena draws on */
+    struct pool *arena;       /* owned; NULL: nothing moves to the host */
+    uint64_t limit;           /* bytes of the arena at most */
+    uint64_t bytes;           /* of buffers that are in it */
+    uint64_t outs, backs;     /* buffers that moved, so far */
+    uint64_t leaving;         /* bytes of device memory that copies under way will free */
+    struct spill_move *first; /* under way */
+};
+
+/* Sets up `buffers`, too. limit 0: nothing is spilled. Some milliseconds (the first chunk). */
+int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
+               struct err *e);
+void spill_finish(struct spill *s); /* idle, after the buffers; one that was not made is allowed */
+
+/* Device memory for all that a job names, and its temporaries; its buffers stay until its end
+ * (job_release). ERR_DEVICE_MEMORY: it has nothing; e says what was wanted and what there is. */
+int spill_acquire(struct spill *s, struct job *j, struct err *e);
+/* Device memory for one buffer, which the caller has pinned. */
+int spill_return(struct spill *s, struct buffer *b, struct err *e);
+
+bool spill_busy(const struct spill *s); /* copies are under way */
+void spill_poll(struct spill *s);
+void spill_stats(const struct spill *s, struct msg_w_pool *stats); /* fills in its part */
+
+#endif

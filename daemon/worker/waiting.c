@@ -1,0 +1,195 @@
+#include "daemon/worker/waiting.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/clock.h"
+
+#define WAITING_MAX 256u /* as many as a window may have */
+
+struct waiting_job {
+    struct job *job;
+    int64_t rank;
+    uint64_t deadline; /* ns */
+    bool told;
+    bool stalled; /* nothing that runs can help: others pass */
+    struct err e; /* why it did not get what it wants */
+    struct waiting_job *prev, *next;
+    size_t size;
+    uint8_t frame[];
+};
+
+void waiting_init(struct waiting *w, struct spill *spill, const struct ledger *ledger,
+                  struct waiting_callbacks callbacks, void *data)
+{
+    *w = (struct waiting){.spill = spill, .ledger = ledger, .callbacks = callbacks, .data = data};
+}
+
+bool waiting_behind(const struct waiting *w, const struct job *j)
+{
+    for (unsigned i = 0; w->first != NULL && i < j->after_count; i++) {
+        const struct job *before = ledger_find(w->ledger, j->after[i]);
+        if (before != NULL && before->waiting != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does one wait that others must not pass? */
+static bool blocked(const struct waiting *w)
+{
+    const struct waiting_job *x = w->first;
+    while (x != NULL && x->stalled) {
+        x = x->next;
+    }
+    return x != NULL;
+}
+
+static void enter(struct waiting *w, struct waiting_job *x)
+{
+    struct waiting_job *at = w->first;
+    while (at != NULL && at->rank <= x->rank) {
+        at = at->next;
+    }
+    if (at == NULL) {
+        DL_APPEND(w->first, x);
+    } else {
+        DL_PREPEND_ELEM(w->first, at, x);
+    }
+    x->job->waiting = x;
+}
+
+static int park(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
+                struct err *e)
+{
+    const struct waiting_job *x;
+    unsigned count = 0;
+    DL_COUNT(w->first, x, count);
+    if (count >= WAITING_MAX) {
+        return err_set(e, ERR_LIMIT, "%u jobs wait for device memory already", count);
+    }
+    struct waiting_job *new = calloc(1, sizeof *new + frame.size);
+    if (new == NULL) {
+        return err_set(e, ERR_NOMEM, "job %" PRIu64 " waits for memory", j->id);
+    }
+    *new = (struct waiting_job){.job = j,
+                                .rank = msg->rank,
+                                .deadline = msg->deadline_ns,
+                                .size = frame.size,
+                                .e = ERR_INIT};
+    memcpy(new->frame, frame.data, frame.size);
+    enter(w, new);
+    return 0;
+}
+
+int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
+                  struct err *e)
+{
+    int rc = ERR_DEVICE_MEMORY;
+    if (!blocked(w) && !waiting_behind(w, j)) {
+        rc = spill_acquire(w->spill, j, e);
+    }
+    if (rc == 0) {
+        w->callbacks.start(w->data, j, msg, frame);
+        return 0;
+    }
+    if (rc != ERR_DEVICE_MEMORY) {
+        return rc;
+    }
+    rc = park(w, j, frame, msg, e);
+    if (rc == 0) {
+        waiting_poll(w, clock_now_ns());
+    }
+    return rc;
+}
+
+static void take_out(struct waiting *w, struct waiting_job *x)
+{
+    x->job->waiting = NULL;
+    DL_DELETE(w->first, x);
+    if (x->told) {
+        w->callbacks.tell(w->data, x->job, false);
+    }
+}
+
+static void fail(struct waiting *w, struct waiting_job *x, struct err *why)
+{
+    take_out(w, x);
+    w->callbacks.fail(w->data, x->job, why);
+    free(x);
+}
+
+static void start(struct waiting *w, struct waiting_job *x)
+{
+    struct msg_f_job msg;
+    struct err e = ERR_INIT;
+    take_out(w, x);
+    struct bytes frame = bytes_of(x->frame, x->size);
+    if (proto_decode(&schema_msg_f_job, frame, &msg, &e) == 0) {
+        w->callbacks.start(w->data, x->job, &msg, frame);
+    } else { /* it could be once */
+        w->callbacks.fail(w->data, x->job, &e);
+    }
+    free(x);
+}
+
+enum verdict { GONE, STAYS, BLOCKS };
+
+static enum verdict try(struct waiting *w, struct waiting_job *x, uint64_t now)
+{
+    struct err e = ERR_INIT;
+    if (now >= x->deadline) {
+        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
+                      x->e.code != 0 ? ": " : "", x->e.text);
+        fail(w, x, &e);
+        return GONE;
+    }
+    if (waiting_behind(w, x->job)) {
+        return STAYS;
+    }
+    int rc = spill_acquire(w->spill, x->job, &e);
+    if (rc == 0) {
+        start(w, x);
+        return GONE;
+    }
+    x->e = e;
+    bool hopeless = w->callbacks.still(w->data);
+    if (rc != ERR_DEVICE_MEMORY || (hopeless && x->deadline == NS_NEVER)) {
+        fail(w, x, &e);
+        return GONE;
+    }
+    x->stalled = hopeless;
+    return hopeless ? STAYS : BLOCKS;
+}
+
+void waiting_poll(struct waiting *w, uint64_t now)
+{
+    struct waiting_job *x = w->first;
+    while (x != NULL) {
+        struct waiting_job *next = x->next;
+        enum verdict v = try(w, x, now);
+        if (v == BLOCKS) {
+            break;
+        }
+        x = v == GONE ? w->first : next; /* one that is gone may let any other go */
+    }
+    DL_FOREACH(w->first, x)
+    {
+        if (!x->told) {
+            x->told = true;
+            w->callbacks.tell(w->data, x->job, true);
+        }
+    }
+}
+
+void waiting_tell(struct waiting *w)
+{
+    const struct waiting_job *x;
+    DL_FOREACH(w->first, x)
+    {
+        w->callbacks.tell(w->data, x->job, true);
+    }
+}
