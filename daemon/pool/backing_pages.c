@@ -41,10 +41,12 @@ static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t t
     uint64_t gone = 0;
     uint64_t used = 0;
     int rc = 0;
+    bool placed = block_at(&p->blocks, i)->home != 0; /* it may come again */
     bytes = bytes < most ? bytes : most;
     space_leave(p, i);
     while (gone < bytes && rc == 0) {
-        rc = to == PAGES_GONE ? page_drop(p, at + gone, e) : page_move(p, at + gone, to + used, e);
+        rc = to == PAGES_GONE ? page_drop(p, at + gone, e)
+                              : page_move(p, at + gone, to + used, placed, e);
         gone += p->slot[(at + gone) / p->page] == 0 ? p->page : 0;
         used += rc == 0 ? p->page : 0;
     }
@@ -165,7 +167,7 @@ static uint64_t take_run(struct pool *p, uint32_t i, uint64_t to, uint64_t need,
     }
     space_leave(p, i);
     while (at < end && views_into(p, p->slot[at / p->page], to, need, &there) &&
-           page_move(p, at, there, NULL) == 0) {
+           page_move(p, at, there, true, NULL) == 0) {
         at += p->page;
     }
     if (at == begin) {
@@ -225,9 +227,6 @@ static int fill_hole(struct pool *p, uint64_t at, uint64_t hole, bool fresh, str
 static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
 {
     int rc = 0;
-    if (p->source.pages->aliases && !fresh && fill_viewed(p, to, need) == need) {
-        return 0;
-    }
     for (uint64_t at = to; at < to + need && rc == 0; at += p->page) {
         uint64_t hole = hole_at(p, at, to + need);
         if (hole > 0) {
@@ -321,6 +320,7 @@ static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
 
 int backing_pages_fill(struct pool *p, uint32_t i, struct err *e)
 {
+    (void)fill_viewed(p, block_at(&p->blocks, i)->at, block_at(&p->blocks, i)->size);
     return fill_block(p, i, false, e);
 }
 

@@ -133,7 +133,7 @@ int page_drop(struct pool *p, uint64_t at, struct err *e)
     return rc;
 }
 
-int page_move(struct pool *p, uint64_t from, uint64_t to, struct err *e)
+int page_move(struct pool *p, uint64_t from, uint64_t to, bool keep, struct err *e)
 {
     uint64_t s = from / p->page;
     uint32_t page = p->slot[s];
@@ -146,6 +146,9 @@ int page_move(struct pool *p, uint64_t from, uint64_t to, struct err *e)
         p->slot[s] = 0;
         p->slot_tenant[to / p->page] = p->slot_tenant[s];
         p->stats.remaps++;
+        if (ops(p)->aliases && !keep) { /* if it fails, the view goes when the slot is wanted */
+            (void)view_unmap(p, s, NULL);
+        }
     } else if (!ops(p)->aliases) { /* it is nowhere now */
         p->slot[s] = 0;
         page_destroy(p, page);

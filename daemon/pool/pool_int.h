@@ -213,8 +213,9 @@ int page_create(struct pool *p, uint32_t *ret_page, struct err *e);
 void page_destroy(struct pool *p, uint32_t page);                        /* it is mapped nowhere */
 int page_map(struct pool *p, uint64_t at, uint32_t page, struct err *e); /* to a VOID slot */
 int page_drop(struct pool *p, uint64_t at, struct err *e);               /* unmaps, destroys */
-/* To a VOID slot; from is VOID then. On failure it stays, or is gone: from is VOID. */
-int page_move(struct pool *p, uint64_t from, uint64_t to, struct err *e);
+/* To a VOID slot; from is VOID then, and with `keep` the page stays mapped there, too, if it may.
+ * On failure it stays, or is gone: from is VOID. */
+int page_move(struct pool *p, uint64_t from, uint64_t to, bool keep, struct err *e);
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e); /* all mapped */
 
 /* ---- place.c */
