@@ -12,8 +12,6 @@
 
 #define AGAIN_AFTER  256u /* sequenced requests until a lane that could not be had is asked for */
 #define FIRST_AFTER  8u   /* who sends a job or two has no use for a lane */
-#define REORDER_KEPT 16u  /* of the daemon's window, for what is on other ways */
-#define REORDER_MIN  256u /* what every daemon that has rings takes */
 #define PAGE         4096u
 #define ANSWER_BYTES 4096u
 #define SPIN_US      30u /* longer than an answer takes where nobody has to be waken */
@@ -275,18 +273,11 @@ void lane_claimed(struct gpud_client *c)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* What comes by the ring may overtake what went over the socket, but only so far. Up to `admitted`
- * all was admitted, since some of it was answered. */
-static bool too_early(const struct gpud_client *c, uint64_t seq)
-{
-    return seq > c->requests.admitted + REORDER_MIN - REORDER_KEPT;
-}
-
 bool lane_send(struct gpud_client *c, struct request *r)
 {
     struct lane *l = &c->lane;
     struct err e = ERR_INIT;
-    if (l->state != LANE_UP || r->kind == MSG_KIND_BYE || too_early(c, r->seq)) {
+    if (l->state != LANE_UP || r->kind == MSG_KIND_BYE) {
         return false;
     }
     requests_ring_head(&c->requests, r);

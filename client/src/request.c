@@ -9,6 +9,10 @@
 #define SLOT_BITS       16
 #define GENERATION_MASK 0x7fffu
 
+/* Of the 256 that a daemon that has rings holds at least; the rest is for what the threads that
+ * receive for it mix up. */
+#define OVERTAKE_MAX 240u
+
 /* the seq and ack with which messages are encoded: one byte each on the wire */
 #define PLACEHOLDER 1
 
@@ -117,6 +121,9 @@ void requests_end(struct requests *t, struct request *r)
     s->generation = (uint16_t)((s->generation + 1u) & GENERATION_MASK);
     s->next_free = (uint16_t)t->first_free;
     t->first_free = slot + 1;
+    if (t->unsent == r) {
+        t->unsent = r->next;
+    }
     list_remove(r->list, r);
     r->id = 0;
     t->live--;
@@ -169,4 +176,25 @@ void requests_answered(struct requests *t, const struct request *r)
     if (r->seq > t->admitted) {
         t->admitted = r->seq;
     }
+}
+
+bool requests_may_go(const struct requests *t, uint64_t seq, enum way way)
+{
+    enum way other = way == WAY_RING ? WAY_SOCKET : WAY_RING;
+    return t->went[other] <= t->admitted || seq <= t->admitted + OVERTAKE_MAX;
+}
+
+void requests_went(struct requests *t, uint64_t seq, enum way way)
+{
+    if (seq > t->went[way]) {
+        t->went[way] = seq;
+    }
+}
+
+void requests_begin_again(struct requests *t)
+{
+    t->admitted = requests_lowest(t) - 1;
+    t->went[WAY_SOCKET] = 0;
+    t->went[WAY_RING] = 0;
+    t->unsent = NULL;
 }

@@ -40,6 +40,9 @@ struct request {
 
 #define REQUESTS_MAX 32768u
 
+/* Requests keep their order on each way, but those of one may overtake those of the other. */
+enum way { WAY_SOCKET, WAY_RING, WAYS };
+
 struct request_slot {
     struct request *request;
     uint16_t generation;
@@ -60,7 +63,9 @@ struct requests {
     struct request_list sequenced; /* ascending */
     struct request_list plain;
     uint64_t next_seq;
-    uint64_t admitted; /* the daemon has admitted all up to here */
+    uint64_t admitted;      /* the daemon has admitted all up to here */
+    uint64_t went[WAYS];    /* the highest number that went each way on this connection */
+    struct request *unsent; /* the first sequenced one that waits until it may be sent; NULL: none */
 };
 
 void requests_init(struct requests *t);
@@ -83,5 +88,10 @@ void requests_head(const struct requests *t, struct request *r, enum sp_transpor
 void requests_ring_head(const struct requests *t, struct request *r);
 /* It was answered: what came before it was admitted. */
 void requests_answered(struct requests *t, const struct request *r);
+/* Would the daemon take the number, though what went the other way may come later? */
+bool requests_may_go(const struct requests *t, uint64_t seq, enum way way);
+void requests_went(struct requests *t, uint64_t seq, enum way way);
+/* A new connection: of what is not answered the daemon may know nothing. */
+void requests_begin_again(struct requests *t);
 
 #endif

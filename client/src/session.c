@@ -16,6 +16,7 @@
 #define ATTEMPT_NS       (5 * NS_PER_S) /* from connecting to being ready */
 #define WAIT_NS          (30 * NS_PER_S)
 #define WAIT_RETRY_NS    (1 * NS_PER_S)
+#define UNSENT_NS        (1 * NS_PER_MS) /* the ring may have room again without an answer */
 #define TAKEN_SPANS      1024
 #define TAKEN_MAX        16384 /* numbers from the lowest unanswered one that a daemon is told of */
 #define INFLIGHT_DEFAULT 64
@@ -57,19 +58,50 @@ static void send_now(struct gpud_client *c, struct request *r)
     }
 }
 
+/* By the ring if it can be, else over the socket; false: it has to wait until the daemon has
+ * admitted more. */
+static bool send_sequenced(struct gpud_client *c, struct request *r)
+{
+    struct requests *t = &c->requests;
+    enum way way = WAY_RING;
+    lane_wish(c);
+    if (!requests_may_go(t, r->seq, WAY_RING) || !lane_send(c, r)) {
+        if (!requests_may_go(t, r->seq, WAY_SOCKET)) {
+            return false;
+        }
+        way = WAY_SOCKET;
+        r->by_ring = false;
+        send_now(c, r);
+    }
+    requests_went(t, r->seq, way);
+    return true;
+}
+
 void session_send(struct gpud_client *c, struct request *r)
 {
+    struct requests *t = &c->requests;
     if (c->session.state != SESSION_READY) {
         return;
     }
-    if (r->seq != 0) {
-        lane_wish(c);
-        if (lane_send(c, r)) {
+    if (r->seq == 0) {
+        send_now(c, r);
+    } else if (t->unsent == NULL && !send_sequenced(c, r)) {
+        t->unsent = r;
+    }
+}
+
+void session_go_on(struct gpud_client *c)
+{
+    struct requests *t = &c->requests;
+    while (t->unsent != NULL && c->session.state == SESSION_READY) {
+        struct request *r = t->unsent;
+        if (!send_sequenced(c, r)) {
             return;
         }
-        r->by_ring = false;
+        if (t->unsent == r) { /* not so if the connection broke */
+            t->unsent = r->next;
+        }
     }
-    send_now(c, r);
 }
 
 void session_resend_ring(struct gpud_client *c)
@@ -78,6 +110,7 @@ void session_resend_ring(struct gpud_client *c)
         if (r->by_ring && c->session.state == SESSION_READY) {
             r->by_ring = false;
             send_now(c, r);
+            requests_went(&c->requests, r->seq, WAY_SOCKET);
         }
     }
 }
@@ -258,6 +291,8 @@ static void ready(struct gpud_client *c, uint64_t fill, int event)
     s->backoff_ns = 0;
     s->opening = false;
     s->failure = ERR_INIT;
+    requests_begin_again(&c->requests);
+    requests_went(&c->requests, c->requests.next_seq - 1, WAY_SOCKET); /* resend does that */
     if (resend(c, fill, &e) != 0) {
         session_lost(c, &e);
     }
@@ -466,7 +501,9 @@ uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
         wait_send(c);
     }
     if (c->conn.state != CONN_DOWN) {
-        return s->attempt_ns < s->wait_ns ? s->attempt_ns : s->wait_ns;
+        uint64_t due = s->attempt_ns < s->wait_ns ? s->attempt_ns : s->wait_ns;
+        uint64_t again = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
+        return again < due ? again : due;
     }
     uint64_t give_up = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
     return s->retry_ns < give_up ? s->retry_ns : give_up;

@@ -66,8 +66,11 @@ bool session_gave_up(const struct gpud_client *c);
 int session_message(struct gpud_client *c, struct message *m, struct err *e);
 /* The connection is unusable: drops it, plans the next. */
 void session_lost(struct gpud_client *c, const struct err *why);
-/* Sends a request that is in the table, at once or when the session is ready. */
+/* Sends a request that is in the table, at once or when the session is ready; a sequenced one not
+ * before the daemon would take it, nor before those in front of it. */
 void session_send(struct gpud_client *c, struct request *r);
+/* Sends what waited for that. Called when answers came, and a millisecond after it had to wait. */
+void session_go_on(struct gpud_client *c);
 /* Adds a request of this connection and sends it ahead of all that waits for the session. */
 int session_ask(struct gpud_client *c, struct request *r, request_fn answered, struct err *e);
 /* What went by the ring and was not answered goes over the socket. */

@@ -53,6 +53,7 @@ void client_process(struct gpud_client *c, bool socket)
     }
     lane_claimed(c);
     (void)lane_take(c);
+    session_go_on(c);
     uint64_t now = clock_now_ns();
     uint64_t jobs = jobs_retry_tick(c, now);
     uint64_t session = session_tick(c, now);
@@ -94,6 +95,7 @@ void client_glance(struct gpud_client *c)
     if (!lane_is_up(c) || ++c->glances % FULL_LOOK == 0) {
         client_poll(c);
     } else if (lane_take(c)) {
+        session_go_on(c);
         client_arm(c);
         wake(c);
     }

@@ -195,6 +195,27 @@ START_TEST(more_than_the_ring_holds)
 }
 END_TEST
 
+/* Nobody looks at their answers meanwhile, so the rings are full on both sides, and what goes over
+ * the socket must not come too far ahead of what is in them. */
+START_TEST(many_frees_in_a_row)
+{
+    enum { MANY = 3000 };
+    static gpud_buffer made[MANY];
+    gpud_client *c = begin("speed=0");
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < MANY; i++) {
+            ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 64), 0, NULL, &made[i]));
+        }
+        for (unsigned i = 0; i < MANY; i++) {
+            ck_gpud_ok(gpud_buffer_free(c, made[i]));
+        }
+    }
+    ck_gpud_ok(gpud_flush(c, PATIENCE));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 64), 0, NULL, &made[0]));
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* ---- jobs under way ------------------------------------------------------------------------- */
 
 /* Its id is asked for; the queued one is cancelled, the one that runs is not. */
@@ -289,6 +310,7 @@ int main(void)
     suite_add(suite, long_ones_and_short_ones);
     suite_add(suite, long_answers);
     suite_add(suite, more_than_the_ring_holds);
+    suite_add(suite, many_frees_in_a_row);
     suite_add(suite, cancel);
     suite_add(suite, forked);
     suite_add(suite, many_come_and_go);
