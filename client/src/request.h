@@ -63,9 +63,10 @@ struct requests {
     struct request_list sequenced; /* ascending */
     struct request_list plain;
     uint64_t next_seq;
-    uint64_t admitted;      /* the daemon has admitted all up to here */
-    uint64_t went[WAYS];    /* the highest number that went each way on this connection */
-    struct request *unsent; /* the first sequenced one that waits until it may be sent; NULL: none */
+    uint64_t admitted;   /* the daemon has admitted all up to here */
+    uint64_t went[WAYS]; /* the highest number that went each way on this connection */
+    struct request
+        *unsent; /* the first sequenced one that waits until it may be sent; NULL: none */
 };
 
 void requests_init(struct requests *t);

@@ -472,6 +472,23 @@ bool session_gave_up(const struct gpud_client *c)
            (s->failure.code != ERR_CONNECT || s->attempts >= c->address.count);
 }
 
+/* When something is to be done if nothing comes. */
+static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
+{
+    const struct session *s = &c->session;
+    uint64_t a;
+    uint64_t b;
+    if (c->conn.state == CONN_DOWN) {
+        a = s->retry_ns;
+        b = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
+    } else {
+        uint64_t again = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
+        a = s->attempt_ns < again ? s->attempt_ns : again;
+        b = s->wait_ns;
+    }
+    return a < b ? a : b;
+}
+
 uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
 {
     struct session *s = &c->session;
@@ -500,13 +517,7 @@ uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
     if (now_ns >= s->wait_ns && s->state == SESSION_READY) {
         wait_send(c);
     }
-    if (c->conn.state != CONN_DOWN) {
-        uint64_t due = s->attempt_ns < s->wait_ns ? s->attempt_ns : s->wait_ns;
-        uint64_t again = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
-        return again < due ? again : due;
-    }
-    uint64_t give_up = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
-    return s->retry_ns < give_up ? s->retry_ns : give_up;
+    return next_due(c, now_ns);
 }
 
 static void end_own(struct gpud_client *c, const struct err *why)

@@ -45,6 +45,28 @@ static bool number_parse(const char *text, uint64_t max, uint64_t *ret_value)
     return true;
 }
 
+static bool number_option(int option, const char *text, struct device_options *o)
+{
+    uint64_t value = 0;
+    bool ok;
+    switch (option) {
+    case 'd':
+        ok = number_parse(text, UINT_MAX, &value);
+        o->index = (unsigned)value;
+        return ok;
+    case 's':
+        ok = number_parse(text, DEVICE_STREAMS_MAX, &value);
+        o->streams = (unsigned)value;
+        return ok;
+    case 'm':
+        return number_parse(text, UINT64_MAX, &o->memory_limit);
+    case 'p':
+        return number_parse(text, UINT64_MAX, &o->spill_limit);
+    default:
+        return false;
+    }
+}
+
 /* 0 to go on, else the exit code + 1 */
 static int options_parse(int argc, char **argv, struct device_options *o)
 {
@@ -56,7 +78,6 @@ static int options_parse(int argc, char **argv, struct device_options *o)
                                          {"streams", required_argument, NULL, 's'},
                                          {"version", no_argument, NULL, 'V'},
                                          {NULL, 0, NULL, 0}};
-    uint64_t value = 0;
     bool device = false;
     bool ok = true;
     int c;
@@ -65,28 +86,15 @@ static int options_parse(int argc, char **argv, struct device_options *o)
         case 'b':
             o->backend = optarg;
             break;
-        case 'd':
-            device = ok = ok && number_parse(optarg, UINT_MAX, &value);
-            o->index = (unsigned)value;
-            break;
         case 'o':
             o->options = optarg;
-            break;
-        case 'm':
-            ok = ok && number_parse(optarg, UINT64_MAX, &o->memory_limit);
-            break;
-        case 'p':
-            ok = ok && number_parse(optarg, UINT64_MAX, &o->spill_limit);
-            break;
-        case 's':
-            ok = ok && number_parse(optarg, DEVICE_STREAMS_MAX, &value);
-            o->streams = (unsigned)value;
             break;
         case 'V':
             printf("gpud-worker %s\n", GPUD_BUILD);
             return 1;
         default:
-            ok = false;
+            device = device || c == 'd';
+            ok = number_option(c, optarg, o) && ok;
             break;
         }
     }

@@ -1,0 +1,356 @@
+/* A worker's memory, seen by its front: what others left is not to be read, and a device that is
+ * full makes room. On simulated devices and on OpenCL. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/backend/backend.h"
+#include "tests/unit/worker/fake_front.h"
+
+#define CANARY_BYTES 900000u
+#define CANARY_KEPT  16u
+
+static const char *const SOURCES[] = {"speed=0,pages=on", "speed=0,pages=off"};
+static const unsigned CANARY_ROUNDS[] = {10000, 2000};
+
+/* A tenant's byte or zero, nothing else. */
+static void check_canary(const struct fake *f, uint64_t from, uint64_t bytes, unsigned round)
+{
+    const uint8_t *at = f->output.data + from;
+    uint64_t i = 0;
+    while (i < bytes && (at[i] == 0 || at[i] == f->tenant)) {
+        i++;
+    }
+    ck_assert_msg(i == bytes, "round %u: tenant %u reads %u at %u of %u", round,
+                  (unsigned)f->tenant, at[i], (unsigned)i, (unsigned)bytes);
+}
+
+/* Looks at a new buffer and a new temporary, then leaves the tenant's mark in all of them. */
+static void canary_job(struct fake *f, unsigned round, uint64_t bytes, uint64_t temp)
+{
+    struct job_draft d;
+    const uint8_t mark = (uint8_t)f->tenant;
+    draft_init(&d, round, round % 2);
+    uint64_t t = draft_temp(&d, temp);
+    draft_move(&d, OP_READ, ref_buffer(round, 0, bytes), 0);
+    draft_move(&d, OP_READ, ref_temp(t, temp), CANARY_BYTES);
+    draft_fill(&d, ref_buffer(round, 0, bytes), &mark, 1);
+    draft_fill(&d, ref_temp(t, temp), &mark, 1);
+    draft_send(&d, f);
+    ck_assert_int_eq(fake_done(f, round, NULL), 0);
+    struct msg_f_retire msg = {.job = round};
+    fake_send(f, &schema_msg_f_retire, &msg, -1);
+    check_canary(f, 0, bytes, round);
+    check_canary(f, CANARY_BYTES, temp, round);
+}
+
+/* Tenants take turns on a device with little memory, so that each gets what others left: it sees
+ * zeros or bytes of its own. */
+START_TEST(nothing_crosses_tenants)
+{
+    static const uint64_t BYTES[] = {64, 70000, 1000, 5000, 200000, 40000, 130, 300000};
+    struct fake f;
+    const char *args[] = {"--options", SOURCES[_i], "--memory-limit", "12582912", NULL};
+    unsigned seed = 7;
+    fake_start(&f, "sim", args);
+    ck_assert(!f.absent);
+    for (unsigned round = 1; round <= CANARY_ROUNDS[_i]; round++) {
+        seed = seed * 1103515245u + 12345u;
+        uint64_t bytes =
+            round % 500 == 0 ? CANARY_BYTES : BYTES[seed >> 16 & 7] + (seed >> 20 & 63);
+        f.tenant = 1 + round % 3;
+        memset(f.output.data, 0xa5, (size_t)bytes);
+        ck_assert_int_eq(fake_buffer(&f, round, bytes, false), 0);
+        canary_job(&f, round, bytes, 1 + (seed >> 8 & 0xffff));
+        if (round > CANARY_KEPT) {
+            struct msg_f_buffer_free msg = {.id = round - CANARY_KEPT};
+            fake_send(&f, &schema_msg_f_buffer_free, &msg, -1);
+        }
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* ---- more buffers than the device holds ------------------------------------------------------ */
+
+#define ROOM_BYTES   (1u << 20)
+#define ROOM_BUFFERS 30u
+
+static const struct {
+    const char *backend;
+    const char *options;
+} ROOMS[] = {{"sim", "speed=0,pages=on"}, {"sim", "speed=0,pages=off"}, {"opencl", ""}};
+
+/* Twelve MiB on the device, and as much as `spill` on the host. */
+static bool start_small(struct fake *f, int which, const char *spill)
+{
+    const char *args[] = {"--options", ROOMS[which].options, "--memory-limit",
+                          "12582912",  "--spill-limit",      spill,
+                          NULL};
+    if (backend_find(ROOMS[which].backend) == NULL) {
+        return false;
+    }
+    fake_start(f, ROOMS[which].backend, args);
+    if (f->absent) {
+        fake_finish(f);
+        return false;
+    }
+    return true;
+}
+
+/* Words of a buffer after `round` times of writing. */
+static void put_words(uint8_t *at, uint64_t buffer, unsigned round)
+{
+    for (uint32_t i = 0; i < ROOM_BYTES / 8; i++) {
+        uint64_t word = (buffer << 40) + ((uint64_t)round << 32) + i;
+        memcpy(at + i * 8, &word, 8);
+    }
+}
+
+static void room_write(struct fake *f, uint64_t buffer, unsigned round)
+{
+    struct job_draft d;
+    put_words(f->input.data, buffer, round);
+    draft_init(&d, (uint64_t)round << 32 | buffer, (unsigned)buffer % 2);
+    draft_move(&d, OP_WRITE, ref_buffer(buffer, 0, ROOM_BYTES), 0);
+    draft_send(&d, f);
+    ck_assert_int_eq(fake_done(f, (uint64_t)round << 32 | buffer, NULL), 0);
+}
+
+static void room_check(struct fake *f, uint64_t buffer, unsigned round)
+{
+    static uint8_t expected[ROOM_BYTES];
+    struct job_draft d;
+    struct msg_w_done done;
+    uint64_t job = UINT64_C(1) << 60 | (uint64_t)round << 32 | buffer;
+    memset(f->output.data, 0xa5, ROOM_BYTES);
+    draft_init(&d, job, (unsigned)buffer % 2);
+    draft_move(&d, OP_READ, ref_buffer(buffer, 0, ROOM_BYTES), 0);
+    draft_send(&d, f);
+    int code = fake_done(f, job, &done);
+    ck_assert_msg(code == 0, "%.*s", (int)done.text.size, done.text.data);
+    put_words(expected, buffer, round);
+    ck_assert_msg(memcmp(f->output.data, expected, ROOM_BYTES) == 0, "buffer %u, round %u",
+                  (unsigned)buffer, round);
+}
+
+static void room_pool(struct fake *f, struct msg_w_pool *ret_pool)
+{
+    struct msg_f_pool ask = {0};
+    fake_send(f, &schema_msg_f_pool, &ask, -1);
+    fake_expect(f, FRAME_KIND_W_POOL, &schema_msg_w_pool, ret_pool);
+}
+
+/* Buffers of two and a half times the device's memory are written and read in turn; a sealed one
+ * and those that were never written need no room on the host. */
+START_TEST(buffers_move_to_the_host_and_back)
+{
+    struct fake f;
+    struct msg_w_pool pool;
+    if (!start_small(&f, _i, "33554432")) {
+        return;
+    }
+    for (unsigned round = 1; round <= 3; round++) {
+        for (uint64_t b = 1; b <= ROOM_BUFFERS; b++) {
+            if (round == 1) {
+                ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, b % 2 == 0), 0);
+            }
+            room_write(&f, b, round);
+        }
+        for (uint64_t b = ROOM_BUFFERS; b > 0; b--) {
+            room_check(&f, b, round);
+        }
+    }
+    room_pool(&f, &pool);
+    ck_assert_uint_ge(pool.spilled, (ROOM_BUFFERS - 12) * ROOM_BYTES);
+    ck_assert_uint_eq(pool.spill_limit, 33554432);
+    ck_assert_uint_gt(pool.returns, ROOM_BUFFERS);
+    for (uint64_t b = 1; b <= ROOM_BUFFERS; b++) {
+        struct msg_f_buffer_free msg = {.id = b};
+        fake_send(&f, &schema_msg_f_buffer_free, &msg, -1);
+    }
+    room_pool(&f, &pool);
+    ck_assert_uint_eq(pool.spilled, 0);
+    ck_assert_uint_eq(pool.used, 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* Zeros come as zeros though the device had no room for them when they were asked for. */
+START_TEST(zeros_wait_for_room)
+{
+    struct fake f;
+    static const uint8_t zeros[ROOM_BYTES];
+    struct msg_w_done done;
+    if (!start_small(&f, _i, "33554432")) {
+        return;
+    }
+    for (uint64_t b = 1; b <= ROOM_BUFFERS; b++) {
+        ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, true), 0);
+    }
+    for (uint64_t b = 1; b <= ROOM_BUFFERS; b++) {
+        struct job_draft d;
+        memset(f.output.data, 0xa5, ROOM_BYTES);
+        draft_init(&d, b, 0);
+        draft_move(&d, OP_READ, ref_buffer(b, 0, ROOM_BYTES), 0);
+        draft_send(&d, &f);
+        int code = fake_done(&f, b, &done);
+        ck_assert_msg(code == 0, "%.*s", (int)done.text.size, done.text.data);
+        ck_assert_int_eq(memcmp(f.output.data, zeros, ROOM_BYTES), 0);
+    }
+    /* and no more than there is room for in all */
+    for (uint64_t b = ROOM_BUFFERS + 1; b <= 44; b++) {
+        ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, true), 0);
+    }
+    ck_assert_int_eq(fake_buffer(&f, 50, ROOM_BYTES, true), ERR_DEVICE_MEMORY);
+    fake_stop(&f);
+}
+END_TEST
+
+static void room_copy(struct fake *f, uint64_t job, unsigned stream, uint64_t to, uint64_t from)
+{
+    struct job_draft d;
+    draft_init(&d, job, stream);
+    draft_copy(&d, ref_buffer(to, 0, ROOM_BYTES), ref_buffer(from, 0, ROOM_BYTES));
+    draft_send(&d, f);
+}
+
+/* Many jobs at once, which need more than the device has together: each waits until it gets what it
+ * needs, and all are right. */
+START_TEST(jobs_wait_for_room)
+{
+    struct fake f;
+    if (!start_small(&f, _i, "33554432")) {
+        return;
+    }
+    for (uint64_t b = 1; b <= ROOM_BUFFERS; b++) {
+        ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, false), 0);
+        room_write(&f, b, 1);
+    }
+    unsigned count = ROOM_BUFFERS / 2;
+    for (uint64_t b = 1; b <= count; b++) { /* the second half takes over what the first has */
+        room_copy(&f, 5000 + b, (unsigned)b % 2, count + b, b);
+    }
+    for (unsigned done = 0; done < count;) {
+        struct msg_w_done msg;
+        unsigned kind = fake_next(&f);
+        if (kind == FRAME_KIND_W_DONE) {
+            ck_assert_int_eq(
+                proto_decode(&schema_msg_w_done, bytes_of(f.frame, f.size), &msg, NULL), 0);
+            ck_assert_msg(msg.code == 0, "%.*s", (int)msg.text.size, msg.text.data);
+            done++;
+        }
+    }
+    for (uint64_t b = 1; b <= count; b++) {
+        static uint8_t expected[ROOM_BYTES];
+        struct job_draft d;
+        draft_init(&d, 6000 + b, 0);
+        draft_move(&d, OP_READ, ref_buffer(count + b, 0, ROOM_BYTES), 0);
+        draft_send(&d, &f);
+        ck_assert_int_eq(fake_done(&f, 6000 + b, NULL), 0);
+        put_words(expected, b, 1);
+        ck_assert_int_eq(memcmp(f.output.data, expected, ROOM_BYTES), 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* A job that can never have what it needs fails and says why; one with a deadline waits for it,
+ * others pass, and freeing helps it. */
+START_TEST(what_finds_no_room_says_why)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct msg_w_waiting waiting;
+    if (!start_small(&f, _i, "4194304")) {
+        return;
+    }
+    for (uint64_t b = 1; b <= 14; b++) {
+        ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, false), 0);
+        room_write(&f, b, 1);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        draft_init(&d, 100 + i, 0);
+        uint64_t t = draft_temp(&d, 6 * ROOM_BYTES);
+        draft_fill(&d, ref_temp(t, 6 * ROOM_BYTES), "x", 1);
+        d.msg.deadline_ns = i == 0 ? UINT64_MAX : UINT64_MAX - 1;
+        draft_send(&d, &f);
+        if (i == 0) {
+            ck_assert_int_eq(fake_done(&f, 100, &done), ERR_DEVICE_MEMORY);
+            ck_assert_ptr_nonnull(
+                strstr((const char *)done.text.data, "6291456 bytes more wanted"));
+        }
+    }
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert(waiting.job == 101 && waiting.waits == 1);
+    room_check(&f, 3, 1);
+    for (uint64_t b = 1; b <= 8; b++) {
+        struct msg_f_buffer_free msg = {.id = b};
+        fake_send(&f, &schema_msg_f_buffer_free, &msg, -1);
+    }
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert(waiting.job == 101 && waiting.waits == 0);
+    ck_assert_int_eq(fake_done(&f, 101, NULL), 0);
+    room_check(&f, 14, 1);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(a_deadline_ends_the_wait_for_room)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct msg_w_waiting waiting;
+    if (!start_small(&f, _i, "4194304")) {
+        return;
+    }
+    for (uint64_t b = 1; b <= 14; b++) {
+        ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, false), 0);
+        room_write(&f, b, 1);
+    }
+    draft_init(&d, 100, 0);
+    uint64_t t = draft_temp(&d, 6 * ROOM_BYTES);
+    draft_fill(&d, ref_temp(t, 6 * ROOM_BYTES), "x", 1);
+    d.msg.deadline_ns = clock_now_ns() + 50 * NS_PER_MS;
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    /* what comes after it waits with it, and is none the worse */
+    draft_init(&d, 101, 1);
+    draft_after(&d, 100);
+    draft_fill(&d, ref_buffer(1, 0, ROOM_BYTES), "y", 1);
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert(waiting.job == 101 && waiting.waits == 1);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert(waiting.job == 100 && waiting.waits == 0);
+    ck_assert_int_eq(fake_done(&f, 100, &done), ERR_DEADLINE);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert_int_eq(fake_done(&f, 101, NULL), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("memory");
+    TCase *tenants = tcase_create("tenants");
+    TCase *room = tcase_create("room");
+    tcase_set_timeout(tenants, 300);
+    tcase_set_timeout(room, 90);
+    tcase_add_loop_test(tenants, nothing_crosses_tenants, 0, 2);
+    tcase_add_loop_test(room, buffers_move_to_the_host_and_back, 0, 3);
+    tcase_add_loop_test(room, zeros_wait_for_room, 0, 3);
+    tcase_add_loop_test(room, jobs_wait_for_room, 0, 3);
+    tcase_add_loop_test(room, what_finds_no_room_says_why, 0, 3);
+    tcase_add_loop_test(room, a_deadline_ends_the_wait_for_room, 0, 3);
+    suite_add_tcase(suite, tenants);
+    suite_add_tcase(suite, room);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
