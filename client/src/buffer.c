@@ -114,6 +114,7 @@ int gpud_buffer_free(gpud_client *client, gpud_buffer buffer)
     struct err e = ERR_INIT;
     int rc = client_enter(client, &e);
     if (rc == 0) {
+        client_make_room(client);
         rc = free_buffer(client, buffer, &e);
         client_leave(client);
     }

@@ -103,6 +103,9 @@ void client_process(struct gpud_client *c, bool socket);
 void client_poll(struct gpud_client *c);
 /* The same for one who is about to wait: at times only what costs no system call. */
 void client_glance(struct gpud_client *c);
+/* Before a request that nobody waits for: takes answers if many are due. They would fill the way
+ * back, and the daemon closes connections that let its answers lie. */
+void client_make_room(struct gpud_client *c);
 /* Runs the callbacks that are due; gives the lock up while they run. */
 void client_callbacks(struct gpud_client *c);
 /* Notes an event for the user's callback. */

@@ -341,6 +341,9 @@ static void accepted(struct gpud_client *c, struct gpud_job *job, uint64_t id)
 
 static void refused(struct gpud_client *c, struct gpud_job *job, const struct err *e)
 {
+    if (e->code == ERR_STATE && job->id != 0) {
+        return; /* it was accepted before, and sent again: EVENTS tells its end */
+    }
     if (e->code != ERR_BUSY || !job->block || job->released) {
         job_end_error(c, job, e);
         return;

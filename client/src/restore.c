@@ -283,8 +283,12 @@ void restore_commit(struct gpud_client *c)
     struct request *next;
     for (struct request *r = c->requests.sequenced.first; r != NULL; r = next) {
         next = r->next;
+        uint64_t seq = r->seq;
         if (restore_translate(c, r->kind, &r->msg, &e) != 0) {
             r->answered(c, r, NULL, &e);
+            if (seq < c->session.told_to) { /* the daemon was told of it, and waits for it */
+                c->session.told_to = seq;
+            }
         }
     }
     /* recipes before handles: they are found by the old ones */

@@ -52,6 +52,9 @@ void session_finish(struct gpud_client *c)
 static void send_now(struct gpud_client *c, struct request *r)
 {
     struct err e = ERR_INIT;
+    if (c->conn.state == CONN_DOWN) {
+        return; /* nothing may come before the next connection's HELLO; then it is sent again */
+    }
     requests_head(&c->requests, r, c->address.transport);
     if (conn_send(&c->conn, &r->out, &e) != 0) {
         session_lost(c, &e);
@@ -66,6 +69,9 @@ static bool send_sequenced(struct gpud_client *c, struct request *r)
     enum way way = WAY_RING;
     lane_wish(c);
     if (!requests_may_go(t, r->seq, WAY_RING) || !lane_send(c, r)) {
+        if (c->session.state != SESSION_READY) {
+            return true; /* the connection broke: the next one sends it again */
+        }
         if (!requests_may_go(t, r->seq, WAY_SOCKET)) {
             return false;
         }
@@ -253,7 +259,7 @@ static int resend(struct gpud_client *c, uint64_t fill, struct err *e)
     for (struct request *r = t->sequenced.first; r != NULL; r = r->next) {
         for (; at < r->seq; at++) {
             int rc = filler_send(c, at, e);
-            if (rc != 0) {
+            if (rc != 0 || c->session.state == SESSION_DOWN) {
                 return rc;
             }
         }

@@ -10,7 +10,8 @@
 #include "client/src/job.h"
 #include "common/clock.h"
 
-#define FULL_LOOK 64 /* of so many glances one is at everything */
+#define FULL_LOOK  64   /* of so many glances one is at everything */
+#define POSTED_MAX 128u /* unanswered requests */
 
 struct waiter {
     struct waiter *next;
@@ -98,6 +99,13 @@ void client_glance(struct gpud_client *c)
         session_go_on(c);
         client_arm(c);
         wake(c);
+    }
+}
+
+void client_make_room(struct gpud_client *c)
+{
+    if (c->requests.live >= POSTED_MAX) {
+        client_poll(c);
     }
 }
 

@@ -109,10 +109,12 @@ static bool edges_for(struct job *j, const struct work_use *use)
 static bool edges_for_part(struct job *j, const struct work_arena *part)
 {
     bool ok = true;
+    const struct job *last = NULL; /* a job's parts lie together: one edge is enough */
     for (const struct work_arena *p = part->arena->parts; ok && p != NULL; p = p->next_part) {
         bool clash = ((p->access | part->access) & ACCESS_OUT) != 0;
-        if (clash && p->begin < part->end && part->begin < p->end) {
+        if (clash && p->job != last && p->begin < part->end && part->begin < p->end) {
             ok = edge_add(p->job, j);
+            last = p->job;
         }
     }
     return ok;

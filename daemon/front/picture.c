@@ -44,12 +44,15 @@ static const struct session *session_of(const struct front *f, const struct pict
     return s;
 }
 
-/* One more fits, if need be for the tenant's oldest that was answered. */
+/* One more fits, if need be for the tenant's oldest that was answered, or, where the tenant has
+ * few, anybody's. */
 static int make_room(struct front *f, const struct tenant *t, struct err *e)
 {
     struct picture_set *oldest = NULL;
+    struct picture_set *oldest_of_all = NULL;
     unsigned count = 0;
     for (struct picture_set *set = f->pictures; set != NULL; set = set->next) {
+        oldest_of_all = set->request == NULL ? set : oldest_of_all;
         if (set->tenant == t) {
             count++;
             oldest = set->request == NULL ? set : oldest;
@@ -57,6 +60,9 @@ static int make_room(struct front *f, const struct tenant *t, struct err *e)
     }
     if (count < PICTURES_TENANT_MAX && f->picture_count < PICTURES_MAX) {
         return 0;
+    }
+    if (oldest == NULL && count < PICTURES_TENANT_MAX) {
+        oldest = oldest_of_all;
     }
     if (oldest == NULL) {
         return err_set(e, ERR_BUSY, "%u pictures of the pools are being taken",

@@ -25,7 +25,7 @@ void reply_answer(struct front *f, struct op *o, struct bytes reply)
         return;
     }
     keep(o, reply);
-    if (o->ring_id != 0) {
+    if (o->ring_id != 0 && o->session->lane != NULL) {
         lane_answer(o->session->lane, o, reply);
     }
 }

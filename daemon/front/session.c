@@ -138,6 +138,9 @@ void session_lane_gone(struct session *s)
     for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
         o->ring_id = 0;
     }
+    for (struct request *r = s->early; r != NULL; r = r->next) {
+        r->ring_id = 0; /* their answers are kept until they are asked for */
+    }
 }
 
 void op_destroy(struct op *o)

@@ -59,21 +59,22 @@ static int map(struct arena *a, int fd, struct err *e)
 
 /* ---- the device's view ---------------------------------------------------------------------- */
 
-/* In either thread: touches nothing but the arena's block and error. */
+/* In either thread: touches nothing that the other one looks at meanwhile. */
 static void import(struct arenas *t, struct arena *a)
 {
     const struct device *dev = t->device;
     struct err e = ERR_INIT;
     int rc =
-        dev->b->memory->import_host(dev->d, a->map.data, a->map.size, &a->block, &a->align, &e);
+        dev->b->memory->import_host(dev->d, a->map.data, a->map.size, &a->found, &a->align, &e);
     if (rc != 0 && rc != ERR_UNSUPPORTED) {
         log_warn("arena %" PRIu64 " is not known to the device, so copies are slower: %s", a->id,
                  e.text);
     }
 }
 
-static void tell(const struct arenas *t, const struct arena *a)
+static void tell(const struct arenas *t, struct arena *a)
 {
+    a->block = a->found;
     if (a->block != NULL && !a->freed && t->ready != NULL) {
         t->ready(t->data, a);
     }

@@ -34,6 +34,7 @@ struct arena {
     unsigned uses;               /* jobs that name it */
     bool freed;                  /* no longer in the table */
     struct backend_block *block; /* owned: what kernels work on, NULL: nothing (yet) */
+    struct backend_block *found; /* what a thread made of it, before it is `block` */
     uint64_t align;              /* bytes: where arguments in it may begin */
     struct arenas *table;        /* while a thread makes it known: then it is in use, too */
     uv_work_t work;

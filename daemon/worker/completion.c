@@ -328,6 +328,9 @@ static bool over(const struct completion *c, const struct job *j)
 static bool advance(struct completion *c, struct job *j, uint64_t now)
 {
     struct err e = ERR_INIT;
+    if (j->given_up) {
+        return completion_at_once(c, j);
+    }
     if (!j->enqueued && executor_resume(c->x, j, &e) != 0) {
         j->e = e;
         finish(c, j); /* the device is lost */
@@ -360,7 +363,7 @@ void completion_poll(struct completion *c, uint64_t now)
         DL_FOREACH_SAFE(c->first, j, next)
         {
             unsigned stream = j->stream;
-            bool in_line = j->graph == NULL;
+            bool in_line = j->graph == NULL && !j->given_up;
             if (in_line && behind[stream]) {
                 continue;
             }

@@ -244,27 +244,42 @@ static void on_copied(struct copy *copy, const struct err *e)
 /* ---- large copies -------------------------------------------------------------------------- */
 
 /* Copies may come as soon as what another tenant left is gone. */
-static bool temps_clear(const struct graph *g)
+static bool temps_clear(struct graph *g)
 {
-    const struct job *j = g->job;
+    struct job *j = g->job;
     const struct backend_marker_ops *ops = g->x->scope.device->b->marker;
     bool dirty = false;
     for (unsigned i = 0; i < j->piece_count; i++) {
         dirty = dirty || j->pieces[i].dirty;
     }
-    return !dirty || (g->clearing && ops->state(j->mark[0].marker, NULL) == BACKEND_DONE);
+    if (!dirty || !g->clearing) {
+        return !dirty;
+    }
+    struct err e = ERR_INIT;
+    enum backend_state state = ops->state(j->mark[0].marker, &e);
+    if (state == BACKEND_FAILED) {
+        (void)err_wrap(&e, "zeroing temporaries");
+        graph_stop(g, g->x, j, &e);
+    }
+    return state == BACKEND_DONE;
 }
 
-/* Temporaries are the job's own from the start; buffers are others' until those have ended. */
-static bool memory_free_for(const struct graph *g, const struct graph_step *t)
+/* Temporaries are the job's own from the start; buffers and arenas are others' until those have
+ * ended. */
+static bool memory_free_for(struct graph *g, const struct graph_step *t)
 {
     const struct touch *m = &g->touch[t->first_touch];
-    if (m->tag == REF_TEMP) {
-        return temps_clear(g);
+    bool shared = m->tag != REF_TEMP || t->touches > 1; /* the other end is an arena */
+    if (m->tag == REF_TEMP && !temps_clear(g)) {
+        return false;
     }
-    const struct buffer *b = buffer_find(g->x->scope.buffers, m->id, NULL);
-    return b != NULL && b->filling == NULL && !b->arriving &&
-           executor_predecessors_over(g->x, g->job);
+    if (m->tag == REF_BUFFER) {
+        const struct buffer *b = buffer_find(g->x->scope.buffers, m->id, NULL);
+        if (b == NULL || b->filling != NULL || b->arriving) {
+            return false;
+        }
+    }
+    return !shared || executor_predecessors_over(g->x, g->job);
 }
 
 /* Is the mark behind the small step passed? A failure stops the job: completion finds it. */
@@ -336,13 +351,20 @@ static int mark_open(struct graph *g, struct err *e)
     return executor_mark(g->x, g->job, g->open, e);
 }
 
+/* Can a stream wait for all of it? Not for what threads do after the device. */
+static bool in_stream(const struct graph_step *t)
+{
+    bool threads = t->copy.direction == COPY_FROM_DEVICE && !t->copy.registered;
+    return t->begun && (t->over || (!threads && copy_enqueued(&t->copy)));
+}
+
 static bool small_may_begin(const struct graph *g, const struct graph_step *t)
 {
     bool may = g->waited;
     for (int d = 0; d < 2; d++) {
         const struct graph_step *before =
             t->need_copy[d] == NONE ? NULL : &g->step[t->need_copy[d]];
-        may = may && (before == NULL || (before->begun && copy_enqueued(&before->copy)));
+        may = may && (before == NULL || in_stream(before));
     }
     return may;
 }
@@ -397,7 +419,8 @@ static int temps_wait(struct graph *g, struct err *e)
     struct backend_marker *marker = NULL;
     bool waits = false;
     for (unsigned i = 0; j->large && i < j->piece_count; i++) {
-        waits = waits || j->pieces[i].waits;
+        /* the second object of a slab: the wait came with the first, for the stream of copies */
+        waits = waits || j->pieces[i].waits || j->pieces[i].pool.size <= POOL_SLAB_MAX;
     }
     int rc = waits ? device_mark(dev, dev->lane[COPY_TO_DEVICE], &marker, e) : 0;
     if (marker != NULL) {
@@ -442,25 +465,41 @@ static int wait_before(struct graph *g, struct err *e)
     return rc == 0 ? temps_zero(g, e) : rc;
 }
 
+/* Small steps keep their order, and so do the copies of one direction: what is waited for is the
+ * last of them. */
+struct lines {
+    bool open[3];
+};
+
+static bool *line_of(struct lines *l, const struct graph_step *t)
+{
+    return &l->open[t->large ? direction_of(t) : 2];
+}
+
+static int begin(struct graph *g, struct graph_step *t, struct err *e)
+{
+    int rc = 0;
+    if (t->large && copy_may_begin(g, t)) {
+        copy_begin(g, t);
+        t->begun = true;
+    } else if (!t->large && small_may_begin(g, t)) {
+        rc = small_begin(g, t, e);
+        t->begun = true;
+    }
+    return rc;
+}
+
 static int begin_all(struct graph *g, struct err *e)
 {
-    bool in_line = true; /* no small step before waits */
+    struct lines lines = {{true, true, true}};
     for (unsigned i = g->first; i < g->count && !g->stopped; i++) {
         struct graph_step *t = &g->step[i];
-        if (t->begun) {
-            continue;
+        bool *open = line_of(&lines, t);
+        int rc = t->begun || !*open ? 0 : begin(g, t, e);
+        if (rc != 0) {
+            return rc;
         }
-        if (t->large && copy_may_begin(g, t)) {
-            copy_begin(g, t);
-            t->begun = true;
-        } else if (!t->large && in_line && small_may_begin(g, t)) {
-            int rc = small_begin(g, t, e);
-            t->begun = true;
-            if (rc != 0) {
-                return rc;
-            }
-        }
-        in_line = in_line && (t->large || t->begun);
+        *open = t->begun;
     }
     while (g->first < g->count && g->step[g->first].begun) {
         g->first++;
@@ -477,14 +516,15 @@ static int finish(struct graph *g, struct err *e)
     for (unsigned i = 0; i < g->count; i++) {
         const struct graph_step *t = &g->step[i];
         if (t->large && t->begun && !t->over) {
-            if (g->stopped || g->smalls == 0 || !copy_enqueued(&t->copy)) {
+            if (g->stopped || g->smalls == 0 || !in_stream(t)) {
                 return 0;
             }
             last[direction_of(t)] = (int)i;
         }
     }
-    if (g->smalls == 0 && !g->stopped) { /* its copies are over and nothing was in the stream */
-        j->enqueued = true;
+    if (g->smalls == 0 && !g->stopped) {
+        /* its copies are over and nothing was in the stream: there is no mark to wait for */
+        j->enqueued = executor_predecessors_over(g->x, j);
         return 0;
     }
     for (int d = 0; d < 2; d++) {

@@ -71,6 +71,7 @@ struct job {
     struct job_mark mark[JOB_MARKERS]; /* the last one is the end, once enqueued */
     unsigned mark_count;
     struct timeline_point end;
+    bool given_up;            /* it failed before it was enqueued, and waits for those before it */
     bool writes;              /* something that changes a resident buffer was enqueued */
     uint64_t added_ns;        /* when completion began to ask for it */
     bool armed;               /* the device was told to call at its end */

@@ -113,7 +113,13 @@ static void job_fail(void *data, struct job *j, const struct err *why)
     struct server *s = data;
     j->e = *why;
     completion_add(&s->completion, j);
-    completion_fail(&s->completion, j);
+    if (device_is_lost(why->code)) {
+        completion_fail(&s->completion, j); /* does not return */
+        return;
+    }
+    /* those behind it wait for it alone: it ends when those before it have */
+    j->given_up = true;
+    (void)completion_at_once(&s->completion, j);
 }
 
 static void job_tell(void *data, const struct job *j, bool waits)

@@ -161,8 +161,8 @@ static enum verdict try(struct waiting *w, struct waiting_job *x, uint64_t now)
         fail(w, x, &e);
         return GONE;
     }
-    x->stalled = hopeless;
-    return hopeless ? STAYS : BLOCKS;
+    x->stalled = x->stalled || hopeless; /* it lets others pass from then on */
+    return x->stalled ? STAYS : BLOCKS;
 }
 
 void waiting_poll(struct waiting *w, uint64_t now)

@@ -15,7 +15,11 @@
 #define TENANTS 4u
 #define LIVE    200u
 
+#ifdef __SANITIZE_THREAD__
+#define SWITCHES 500u /* in one thread, and twenty times slower */
+#else
 #define SWITCHES 10000u
+#endif
 
 struct held {
     struct pool_piece piece;
