@@ -216,6 +216,30 @@ static struct request *early(uint64_t seq)
     return r;
 }
 
+/* Their answers have no lane to go by any more. */
+START_TEST(early_requests_forget_a_lane_that_is_gone)
+{
+    struct session *s = session_new();
+    struct request *r[] = {early(2), early(3)};
+    struct err e = ERR_INIT;
+    struct request *older = NULL;
+    for (int i = 0; i < 2; i++) {
+        r[i]->session = s;
+        r[i]->ring_id = 7;
+        ck_assert_int_eq(session_early_put(s, r[i], r[i]->msg.ping.seq, 4, &older, &e), 0);
+    }
+    session_lane_gone(s);
+    for (uint64_t seq = 2; seq <= 3; seq++) {
+        s->expect = seq;
+        struct request *taken = session_early_take(s);
+        ck_assert_ptr_nonnull(taken);
+        ck_assert_uint_eq(taken->ring_id, 0);
+        free(taken);
+    }
+    session_destroy(s);
+}
+END_TEST
+
 START_TEST(early_requests_wait_for_their_turn)
 {
     struct session *s = session_new();
@@ -610,6 +634,7 @@ int main(void)
                                   buffers_are_found_by_their_tenant_only,
                                   buffer_states_have_names_and_wire_values,
                                   answers_are_kept_until_acknowledged,
+                                  early_requests_forget_a_lane_that_is_gone,
                                   early_requests_wait_for_their_turn,
                                   results_and_notices_go_in_order,
                                   openers_are_counted_each_time,

@@ -151,6 +151,71 @@ START_TEST(jobs_see_each_other)
 }
 END_TEST
 
+/* The copy into a buffer that another job still uses waits, the one behind it could begin: the
+ * kernel needs both. */
+START_TEST(copies_of_a_direction_keep_their_order)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    const uint32_t zero = 0;
+    ck_assert(start(&f, "sim", "bandwidth=40M,items=5242880,launch_ns=0"));
+    fill_input(&f, COUNT);
+    fake_builtin(&f, "sim", "axpy", 7);
+    make_buffers(&f, 2);
+    struct proto_ref x = ref_buffer(1, 0, BYTES);
+    struct proto_ref y = ref_buffer(2, 0, BYTES);
+    draft_init(&d, 1, 0);
+    draft_fill(&d, x, &zero, sizeof zero);
+    draft_fill(&d, y, &zero, sizeof zero);
+    draft_add(&d, 7, y, x); /* a quarter of a second */
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1);
+    draft_after(&d, 1);
+    uint64_t temp = draft_temp(&d, BYTES);
+    draft_move(&d, OP_WRITE, x, 0);
+    draft_move(&d, OP_WRITE, ref_temp(temp, BYTES), 0);
+    draft_add(&d, 7, ref_temp(temp, BYTES), x);
+    draft_move(&d, OP_READ, x, 0);
+    draft_send(&d, &f);
+    for (unsigned job = 1; job <= 2; job++) {
+        must(fake_done(&f, job, &done), &done);
+    }
+    check_sum(&f, 0, 2);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A job without steps holds the place between two others, though it has no mark to wait for. */
+START_TEST(a_job_without_steps_hands_on_the_order)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    ck_assert(start(&f, "sim", "bandwidth=40M"));
+    fill_input(&f, COUNT);
+    fake_builtin(&f, "sim", "axpy", 7);
+    make_buffers(&f, 1);
+    struct proto_ref x = ref_buffer(1, 0, BYTES);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, x, 0); /* an eighth of a second */
+    draft_send(&d, &f);
+    draft_init(&d, 2, _i == 0 ? 0 : 1);
+    draft_after(&d, 1);
+    draft_send(&d, &f);
+    draft_init(&d, 3, 0);
+    draft_after(&d, 2);
+    draft_add(&d, 7, x, x);
+    draft_move(&d, OP_READ, x, 0);
+    draft_send(&d, &f);
+    for (unsigned job = 1; job <= 3; job++) {
+        must(fake_done(&f, job, &done), &done);
+    }
+    check_sum(&f, 0, 2);
+    fake_stop(&f);
+}
+END_TEST
+
 struct times {
     uint64_t begin[8], end[8];
 };
@@ -487,6 +552,8 @@ int main(void)
     tcase_set_timeout(tcase, 90);
     tcase_add_loop_test(tcase, steps_see_each_other, 0, 2);
     tcase_add_loop_test(tcase, jobs_see_each_other, 0, 2);
+    tcase_add_test(tcase, copies_of_a_direction_keep_their_order);
+    tcase_add_loop_test(tcase, a_job_without_steps_hands_on_the_order, 0, 2);
     tcase_add_test(tcase, copies_and_kernels_of_one_job_overlap);
     tcase_add_test(tcase, successive_jobs_overlap);
     tcase_add_test(tcase, small_jobs_pass_bulk_copies);
