@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/src/client.h"
+#include "client/src/shm.h"
 #include "common/clock.h"
 #include "common/seqpacket.h"
 
@@ -109,20 +110,6 @@ static void give_up(struct gpud_client *c, const struct err *why)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int show_nonce(struct lane *l, struct bytes nonce, struct err *e)
-{
-    struct msg_claim claim = {.nonce = nonce};
-    struct capbuf out;
-    capbuf_init(&out, 64);
-    int rc = proto_encode(&schema_msg_claim, &claim, &out, e);
-    if (rc == 0) {
-        rc = seqpacket_send(l->claim_fd, out.data, out.size, NULL, e);
-        rc = rc > 0 ? err_set(e, ERR_BUSY, "no room for a claim") : rc;
-    }
-    capbuf_finish(&out);
-    return rc;
-}
-
 static int claim(struct gpud_client *c, const struct msg_ring *ring, struct err *e)
 {
     struct lane *l = &c->lane;
@@ -131,7 +118,7 @@ static int claim(struct gpud_client *c, const struct msg_ring *ring, struct err 
         return err_set(e, ERR_PROTOCOL, "the daemon's rings have other sizes");
     }
     int rc = seqpacket_connect(c->session.shm, &l->claim_fd, e);
-    rc = rc == 0 ? show_nonce(l, ring->nonce, e) : rc;
+    rc = rc == 0 ? shm_show(l->claim_fd, ring->nonce, NULL, e) : rc;
     return rc == 0 ? conn_watch(&c->conn, l->claim_fd, false, e) : rc;
 }
 

@@ -72,7 +72,7 @@ static int connect_to(int fd, const char *path, uint64_t deadline_ns, struct err
     return 0;
 }
 
-static int send_claim(int fd, struct bytes nonce, const struct frame_fds *given, struct err *e)
+int shm_show(int fd, struct bytes nonce, const struct frame_fds *given, struct err *e)
 {
     struct msg_claim m = {.nonce = nonce};
     struct capbuf out;
@@ -82,7 +82,7 @@ static int send_claim(int fd, struct bytes nonce, const struct frame_fds *given,
         rc = seqpacket_send(fd, out.data, out.size, given, e);
     }
     capbuf_finish(&out);
-    return rc > 0 ? err_set(e, ERR_IO, "no room for a claim") : rc;
+    return rc > 0 ? err_set(e, ERR_BUSY, "no room for a claim") : rc;
 }
 
 static int decode_answer(struct bytes frame, int want, const struct frame_fds *fds, struct err *e)
@@ -141,7 +141,7 @@ int shm_claim(const char *path, struct bytes nonce, const struct frame_fds *give
         return err_errno(e, ERR_IO, "socket for shared memory");
     }
     int rc = connect_to(fd, path, deadline_ns, e);
-    rc = rc == 0 ? send_claim(fd, nonce, given, e) : rc;
+    rc = rc == 0 ? shm_show(fd, nonce, given, e) : rc;
     rc = rc == 0 ? take_answer(fd, want, deadline_ns, ret_fds, e) : rc;
     (void)close(fd);
     return rc;

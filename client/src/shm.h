@@ -16,5 +16,7 @@
  * container. CONNECT, TIMEOUT, and what the daemon refuses. */
 int shm_claim(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
               uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e);
+/* Its first half, for who has connected by itself: sends the CLAIM. Does not block. BUSY. */
+int shm_show(int fd, struct bytes nonce, const struct frame_fds *given, struct err *e);
 
 #endif

@@ -162,6 +162,16 @@ static int arena(struct front *f, struct device *d, struct bytes bytes, struct e
     return rc;
 }
 
+/* The frame's only descriptor, the caller's from then on; -1: it has none, or several. */
+static int take_one(struct frame_fds *fds)
+{
+    if (fds->count != 1) {
+        return -1;
+    }
+    fds->count = 0;
+    return fds->fd[0];
+}
+
 static int held_buffer(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
                        struct err *e)
 {
@@ -170,12 +180,7 @@ static int held_buffer(struct front *f, struct device *d, struct bytes bytes, st
     if (rc != 0) {
         return rc;
     }
-    int fd = -1;
-    if (fds->count == 1) {
-        fd = fds->fd[0];
-        fds->count = 0;
-    }
-    f->hooks.held_buffer(f, d, &m, fd);
+    f->hooks.held_buffer(f, d, &m, take_one(fds));
     return 0;
 }
 
@@ -187,12 +192,7 @@ static int exported(struct front *f, struct device *d, struct bytes bytes, struc
     if (rc != 0) {
         return rc;
     }
-    int fd = -1;
-    if (fds->count == 1) {
-        fd = fds->fd[0];
-        fds->count = 0;
-    }
-    f->hooks.worker_exported(f, d, &m, fd);
+    f->hooks.worker_exported(f, d, &m, take_one(fds));
     return 0;
 }
 
@@ -204,12 +204,7 @@ static int picture(struct front *f, struct device *d, struct bytes bytes, struct
     if (rc != 0) {
         return rc;
     }
-    int fd = -1;
-    if (fds->count == 1) {
-        fd = fds->fd[0];
-        fds->count = 0;
-    }
-    f->hooks.picture(f, d, &m, fd);
+    f->hooks.picture(f, d, &m, take_one(fds));
     return 0;
 }
 

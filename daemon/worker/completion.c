@@ -192,21 +192,9 @@ void completion_fail(struct completion *c, struct job *j)
     finish(c, j);
 }
 
-/* Jobs before this one are over as well when its marker is, but may not have been looked at. */
-static bool predecessors_finished(const struct completion *c, const struct job *j)
-{
-    for (unsigned i = 0; i < j->after_count; i++) {
-        const struct job *before = ledger_find(c->x->ledger, j->after[i]);
-        if (before != NULL && !before->finished) {
-            return false;
-        }
-    }
-    return true;
-}
-
 bool completion_at_once(struct completion *c, struct job *j)
 {
-    bool over = predecessors_finished(c, j);
+    bool over = executor_predecessors_over(c->x, j);
     if (over) {
         finish(c, j);
     }
@@ -345,7 +333,8 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
         arm(c, j, now);
         return false;
     }
-    if (!predecessors_finished(c, j)) {
+    /* they are over as well when its marker is, but may not have been looked at */
+    if (!executor_predecessors_over(c->x, j)) {
         return false;
     }
     settle(c, j);

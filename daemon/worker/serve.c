@@ -91,8 +91,7 @@ static void on_arena_ready(void *data, const struct arena *a)
     must_send(s, channel_send(&s->channel, &schema_msg_w_arena, &msg, NULL, &e), &e);
 }
 
-/* ---- jobs that wait for memory ----------------------------------------------------------------
- */
+/* ---- jobs that wait for memory --------------------------------------------------------------- */
 
 static void job_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame)
 {

@@ -46,14 +46,7 @@ static gpud_client *begin(const char *script, const char *option, const char *va
 
 static void end(gpud_client *c)
 {
-    static char report[DAEMON_OUTPUT];
-    char path[DAEMON_PATH + 16];
-    gpud_close(c);
-    daemon_stop(&daemon_of_test);
-    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
-    file_read(path, report, sizeof report);
-    ck_assert_msg(strstr(report, " misuse: ") == NULL && strstr(report, " leak: ") == NULL, "%s",
-                  report);
+    daemon_end_clean(&daemon_of_test, c);
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */

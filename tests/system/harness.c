@@ -305,6 +305,17 @@ void daemon_end(struct daemon *d, gpud_client *c)
     daemon_stop(d);
 }
 
+void daemon_end_clean(struct daemon *d, gpud_client *c)
+{
+    static char report[DAEMON_OUTPUT];
+    char path[DAEMON_PATH + 16];
+    daemon_end(d, c);
+    (void)snprintf(path, sizeof path, "%s/report", d->dir);
+    file_read(path, report, sizeof report);
+    ck_assert_msg(strstr(report, " misuse: ") == NULL && strstr(report, " leak: ") == NULL, "%s",
+                  report);
+}
+
 int daemon_wait(struct daemon *d)
 {
     int status = -1;

@@ -38,6 +38,8 @@ void daemon_start(struct daemon *d, const char *option, ...) __attribute__((sent
 /* The same with a client of it, and the end of both. */
 gpud_client *daemon_begin(struct daemon *d, const char *option, ...) __attribute__((sentinel));
 void daemon_end(struct daemon *d, gpud_client *c);
+/* The end, and the double of the CUDA driver has nothing to complain of in the file "report". */
+void daemon_end_clean(struct daemon *d, gpud_client *c);
 /* The start in two parts: a directory and the options, then the process, without waiting. */
 void daemon_prepare(struct daemon *d, const char *option, ...) __attribute__((sentinel));
 void daemon_spawn(struct daemon *d);
