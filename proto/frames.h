@@ -9,10 +9,11 @@
 
 #include "proto/messages.h"
 
-#define FRAME_META_MAX 16384u /* bytes the front attaches to a buffer or a job, opaque to workers */
-#define FRAME_AFTER_MAX 32u   /* jobs one job waits for inside a worker */
+#define FRAME_META_MAX 16384u /* bytes the front attaches to a buffer or a job, opaque to workers  \
+                               */
+#define FRAME_AFTER_MAX   32u /* jobs one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u /* bytes of a fill pattern */
-#define FRAME_BINARY_MAX (64u * 1024u * 1024u) /* bytes of what a compiler makes */
+#define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of what a compiler makes */
 
 /* ---- records ------------------------------------------------------------------------------- */
 
@@ -35,14 +36,14 @@ enum frame_ref_tag {
 
 /* One primitive step. `step` is the user's step it came from (an operation of several launches
  * gives several of these).
- * OP_WRITE: args[0] = destination; stage = offset in the input staging memory, or args[1] = an arena
- * OP_READ:  args[0] = source; stage = offset in the output staging memory, or args[1] = an arena
- * OP_FILL:  args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated
- * OP_COPY:  args[0] = destination, args[1] = source, of the same size
- * OP_LAUNCH: module, entry, args, sizes in work items (local all 0 = the back end chooses)
- * FRAME_OP_LIBRARY: one of the vendor's libraries may run a whole operation: entry = its name, dtype
- * = its T, args in the order of its signature, then the sizes that this names. If it did, the
- * `after` steps that follow run and the `covers` behind them do not; else the other way round. */
+ * OP_WRITE: args[0] = destination; stage = offset in the input staging memory, or args[1] = an
+ * arena OP_READ:  args[0] = source; stage = offset in the output staging memory, or args[1] = an
+ * arena OP_FILL:  args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated OP_COPY:
+ * args[0] = destination, args[1] = source, of the same size OP_LAUNCH: module, entry, args, sizes
+ * in work items (local all 0 = the back end chooses) FRAME_OP_LIBRARY: one of the vendor's
+ * libraries may run a whole operation: entry = its name, dtype = its T, args in the order of its
+ * signature, then the sizes that this names. If it did, the `after` steps that follow run and the
+ * `covers` behind them do not; else the other way round. */
 #define FRAME_OP_LIBRARY 6
 #define REC_WSTEP(U, I, S, B, L)                                                                   \
     U(op, 6)                                                                                       \
@@ -63,9 +64,9 @@ enum frame_ref_tag {
     U(after, PROTO_STEPS_MAX)                                                                      \
     U(covers, UINT16_MAX)
 
-#define REC_WTEMP(U, I, S, B, L) U(size, UINT64_MAX)
+#define REC_WTEMP(U, I, S, B, L)  U(size, UINT64_MAX)
 #define REC_JOBREF(U, I, S, B, L) U(job, UINT64_MAX)
-#define REC_WORD(U, I, S, B, L) S(text, PROTO_TEXT_MAX)
+#define REC_WORD(U, I, S, B, L)   S(text, PROTO_TEXT_MAX)
 
 /* What a back end or its compiler reports of a kernel in a module, 0 = unknown. local_bytes: of a
  * work item; shared_bytes: of a group; occupancy in parts of a million. */
@@ -119,14 +120,17 @@ enum frame_ref_tag {
 
 /* tenant, here and below: the same number for the same tenant whatever front asks; 0: the daemon's
  * own. What tenants leave in memory is kept apart by it. */
-/* Answered by W_BUFFER. zero: start as zeros. */
+/* Answered by W_BUFFER. zero: start as zeros. module: 0, or a loaded one that has `variable` of
+ * this size, which the buffer stands for. */
 #define MSG_F_BUFFER_CREATE(U, I, S, B, L)                                                         \
     U(id, UINT64_MAX)                                                                              \
     U(size, UINT64_MAX)                                                                            \
     U(zero, 1)                                                                                     \
     B(meta, FRAME_META_MAX)                                                                        \
     U(tenant, UINT64_MAX)                                                                          \
-    U(exported, 1)
+    U(exported, 1)                                                                                 \
+    U(module, UINT64_MAX)                                                                          \
+    S(variable, PROTO_NAME_MAX)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* Replaces what is attached; not answered. */
@@ -144,8 +148,7 @@ enum frame_ref_tag {
 /* Answered by W_EXPORTED. */
 #define MSG_F_BUFFER_EXPORT(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
-#define MSG_F_MODULE_LOAD(U, I, S, B, L)                                                           \
-    U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
+#define MSG_F_MODULE_LOAD(U, I, S, B, L)   U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
 #define MSG_F_MODULE_UNLOAD(U, I, S, B, L) U(module, UINT64_MAX)
 /* rank, deadline_ns: among jobs that wait for device memory the smaller rank comes first, and until
  * when one waits (CLOCK_MONOTONIC). */
@@ -166,8 +169,8 @@ enum frame_ref_tag {
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX) U(keep, 1)
 /* Tell all that you are and hold: W_READY, W_HELD_* …, then W_HELD_END. */
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
-#define MSG_F_POOL(U, I, S, B, L) U(trim, 1)
-#define MSG_F_QUIT(U, I, S, B, L) U(unused, 0)
+#define MSG_F_POOL(U, I, S, B, L)      U(trim, 1)
+#define MSG_F_QUIT(U, I, S, B, L)      U(unused, 0)
 /* Answered by W_PICTURE. detail: with pieces and events. */
 #define MSG_F_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: its memfd of at least `size` bytes. Answered by W_ARENA once kernels can work on it as it is,
@@ -219,8 +222,7 @@ enum frame_ref_tag {
     U(ended_ns, UINT64_MAX)                                                                        \
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(timings, TIMING, PROTO_STEPS_MAX)
-#define MSG_W_BUFFER(U, I, S, B, L)                                                                \
-    U(id, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+#define MSG_W_BUFFER(U, I, S, B, L) U(id, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 /* fd where code is 0: for another process's driver; `bytes` lie behind it */
 #define MSG_W_EXPORTED(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX) U(bytes, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
@@ -260,10 +262,10 @@ enum frame_ref_tag {
 /* A job waits for device memory, or does not any more. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
 /* fd if code is 0: memfd with the picture (picture.h). */
-#define MSG_W_PICTURE(U, I, S, B, L)                                                               \
-    U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+#define MSG_W_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
-/* ---- what the front attaches to buffers and jobs, so that another front can go on with them -------- */
+/* ---- what the front attaches to buffers and jobs, so that another front can go on with them
+ * -------- */
 
 #define REC_MOUT(U, I, S, B, L)                                                                    \
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
@@ -321,8 +323,7 @@ enum frame_ref_tag {
 #define MSG_L_HELLO(U, I, S, B, L) S(build, PROTO_NAME_MAX) U(pid, UINT64_MAX)
 /* fds: input staging, output staging. The launcher makes the worker's channel, keeps a duplicate of
  * everything and answers L_STARTED. */
-#define MSG_L_WORKER(U, I, S, B, L)                                                                \
-    U(id, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
+#define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
 /* fds: request, response (memfds). Limits: CPU seconds, address space in bytes, wall time. */
 #define MSG_L_COMPILER(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX)                                                                              \
@@ -333,21 +334,24 @@ enum frame_ref_tag {
 /* fd: the page of proto/health.h that gpud-monitor writes. Answered by L_STARTED. */
 #define MSG_L_MONITOR(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd for a worker: the front's end of its channel. code < 0: it could not be started. */
-#define MSG_L_STARTED(U, I, S, B, L) U(id, UINT64_MAX) U(pid, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
+#define MSG_L_STARTED(U, I, S, B, L)                                                               \
+    U(id, UINT64_MAX) U(pid, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 /* status: as waitpid gives it. timed_out: the launcher ended it at its wall time. */
 #define MSG_L_ENDED(U, I, S, B, L)                                                                 \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) U(status, UINT64_MAX) U(timed_out, 1)
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
 /* Answered by an L_HELD for each worker, then L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
-/* fds: the front's end of the channel, input staging, output staging. args, meta as they were given. */
+/* fds: the front's end of the channel, input staging, output staging. args, meta as they were
+ * given. */
 #define MSG_L_HELD(U, I, S, B, L)                                                                  \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
 #define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)
 /* End all children, then yourself. */
 #define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
 
-/* ---- front and compiler: not over a socket but in two memfds, see compile.h ------------------- */
+/* ---- front and compiler: not over a socket but in two memfds, see compile.h -------------------
+ */
 
 #define MSG_C_REQUEST(U, I, S, B, L)                                                               \
     U(lang, 255)                                                                                   \

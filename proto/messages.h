@@ -234,11 +234,13 @@ enum proto_column_kind {
 
 /* flags of a buffer */
 enum proto_buffer_flag {
-    BUFFER_FLAG_ZERO = 1,   /* starts as zeros, not undefined */
-    BUFFER_FLAG_EXPORT = 2, /* another process may map its memory: BUFFER_EXPORT */
+    BUFFER_FLAG_ZERO = 1,     /* starts as zeros, not undefined */
+    BUFFER_FLAG_EXPORT = 2,   /* another process may map its memory: BUFFER_EXPORT */
+    BUFFER_FLAG_VARIABLE = 4, /* only told, never asked for: its memory is a module's variable */
 };
 
-/* device: 0 = the daemon chooses, else the device's id + 1 */
+/* device: 0 = the daemon chooses, else the device's id + 1. module: 0, or that whose `variable` the
+ * buffer is; its kernels use it as `kernels` says (enum access, 0 = inout). */
 #define MSG_BUFFER_CREATE(U, I, S, B, L)                                                           \
     HEAD(U)                                                                                        \
     U(dtype, 255)                                                                                  \
@@ -249,7 +251,10 @@ enum proto_buffer_flag {
     U(d3, UINT64_MAX)                                                                              \
     U(flags, UINT64_MAX)                                                                           \
     S(label, PROTO_LABEL_MAX)                                                                      \
-    U(device, UINT64_MAX)
+    U(device, UINT64_MAX)                                                                          \
+    U(module, UINT64_MAX)                                                                          \
+    S(variable, PROTO_NAME_MAX)                                                                    \
+    U(kernels, 3)
 
 #define MSG_BUFFER_FREE(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
 #define MSG_BUFFER_INFO(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
@@ -263,7 +268,7 @@ enum proto_buffer_flag {
     U(rights, 3)                                                                                   \
     U(linger_ns, UINT64_MAX)
 
-#define MSG_BUFFER_OPEN(U, I, S, B, L) HEAD(U) S(name, PROTO_NAME_MAX)
+#define MSG_BUFFER_OPEN(U, I, S, B, L)   HEAD(U) S(name, PROTO_NAME_MAX)
 #define MSG_BUFFER_EXPORT(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
 
 enum proto_lang {

@@ -32,20 +32,16 @@ static int buffer_add(struct gpud_client *c, const struct msg_buffer *told, gpud
     return 0;
 }
 
-static int create(struct gpud_client *c, uint64_t device, gpud_shape shape, uint32_t flags,
-                  const char *label, gpud_buffer *ret_buffer, struct err *e)
+/* msg: all but the shape. */
+static int create(struct gpud_client *c, struct msg_buffer_create msg, gpud_shape shape,
+                  gpud_buffer *ret_buffer, struct err *e)
 {
-    struct msg_buffer_create msg = {
-        .dtype = shape.dtype,
-        .ndim = shape.ndim,
-        .d0 = shape.dim[0],
-        .d1 = shape.dim[1],
-        .d2 = shape.dim[2],
-        .d3 = shape.dim[3],
-        .flags = flags,
-        .label = bytes_str(label),
-        .device = device,
-    };
+    msg.dtype = shape.dtype;
+    msg.ndim = shape.ndim;
+    msg.d0 = shape.dim[0];
+    msg.d1 = shape.dim[1];
+    msg.d2 = shape.dim[2];
+    msg.d3 = shape.dim[3];
     struct shape checked;
     struct msg_buffer told;
     struct message *m = NULL;
@@ -67,10 +63,12 @@ static int create(struct gpud_client *c, uint64_t device, gpud_shape shape, uint
 static int create_reported(gpud_client *client, uint64_t device, gpud_shape shape, uint32_t flags,
                            const char *label, gpud_buffer *ret_buffer)
 {
+    const struct msg_buffer_create msg = {
+        .flags = flags, .label = bytes_str(label), .device = device};
     struct err e = ERR_INIT;
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = ret_buffer != NULL ? create(client, device, shape, flags, label, ret_buffer, &e)
+        rc = ret_buffer != NULL ? create(client, msg, shape, ret_buffer, &e)
                                 : err_set(&e, ERR_INVALID, "no place for the buffer's handle");
         if (rc != 0) {
             (void)err_wrap(&e, "create buffer%s%s", label != NULL ? " " : "",
@@ -91,6 +89,35 @@ int gpud_buffer_create_on(gpud_client *client, uint64_t device, gpud_shape shape
                           const char *label, gpud_buffer *ret_buffer)
 {
     return create_reported(client, device + 1, shape, flags, label, ret_buffer);
+}
+
+int gpud_module_variable(gpud_client *client, gpud_module module, const char *name,
+                         gpud_shape shape, int kernels, uint64_t device, gpud_buffer *ret_buffer)
+{
+    struct err e = ERR_INIT;
+    struct module *m = NULL;
+    int rc = client_enter(client, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    bool sensible = name != NULL && ret_buffer != NULL;
+    rc = !sensible ? err_set(&e, ERR_INVALID, "no name, or no place for the buffer's handle")
+         : kernels != GPUD_IN && kernels != GPUD_INOUT
+             ? err_set(&e, ERR_INVALID, "kernels use it as GPUD_IN or GPUD_INOUT, not %d", kernels)
+             : module_get(client, module, &m, &e);
+    if (rc == 0) {
+        const struct msg_buffer_create msg = {.label = bytes_str(name),
+                                              .device = device,
+                                              .module = m->object.daemon,
+                                              .variable = bytes_str(name),
+                                              .kernels = (uint64_t)kernels};
+        rc = create(client, msg, shape, ret_buffer, &e);
+    }
+    if (rc != 0) {
+        (void)err_wrap(&e, "variable '%.64s'", name != NULL ? name : "");
+    }
+    client_leave(client);
+    return error_report(rc, &e);
 }
 
 static int free_buffer(struct gpud_client *c, gpud_buffer buffer, struct err *e)

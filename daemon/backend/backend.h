@@ -230,6 +230,10 @@ struct backend_module_ops {
     unsigned (*kernel_count)(struct backend_module *m);
     int (*kernel)(struct backend_module *m, unsigned index, struct backend_kernel *ret_kernel,
                   struct err *e);
+    /* Optional (NULL: none can be reached): a variable by its name in the binary, as a block of
+     * `ret_bytes` that is the module's and goes with it. ERR_NOT_FOUND. */
+    int (*variable)(struct backend_module *m, const char *name, struct backend_block **ret_block,
+                    uint64_t *ret_bytes, struct err *e);
 };
 
 /* How a back end tells the worker that a marker may have changed. Called from any thread; must be

@@ -129,6 +129,15 @@ static void take_openers(struct front *f, struct buffer *b, const struct msg_met
     }
 }
 
+static void lost(struct front *f, struct buffer *b)
+{
+    f->hooks.buffer_free(f, b);
+    buffer_set_state(b, BUFFER_LOST);
+    if (b->owner != NULL) {
+        (void)session_notice(b->owner, NOTICE_BUFFER_LOST, b->handle);
+    }
+}
+
 void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd)
 {
     struct msg_meta_buffer meta;
@@ -151,6 +160,10 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
     buffer_set_state(b, BUFFER_LIVE);
     if (b->owner != NULL) {
         b->owner->buffers++;
+    }
+    if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) { /* its module is loaded anew when needed */
+        lost(f, b);
+        return;
     }
     d->buffer_bytes += b->bytes;
     b->tenant->buffer_bytes += b->bytes;

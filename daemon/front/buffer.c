@@ -136,5 +136,6 @@ void buffer_destroy(struct buffer *b)
     if (b->export_fd >= 0) {
         (void)close(b->export_fd);
     }
+    free(b->variable);
     free(b);
 }

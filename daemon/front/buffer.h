@@ -21,6 +21,7 @@ struct job;
 struct session;
 struct tenant;
 struct op;
+struct variable;
 
 enum buffer_state {
     BUFFER_CREATING, /* the worker allocates */
@@ -46,6 +47,7 @@ struct buffer {
     enum buffer_state state;
     struct shape shape;
     uint64_t bytes;
+    struct variable *variable; /* owned: of a module; NULL: it has memory of its own */
     uint64_t flags;
     char label[PROTO_LABEL_MAX + 1];
     struct tenant *tenant;

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "daemon/front/command.h"
 #include "daemon/front/queue.h"
+#include "daemon/front/variable.h"
 #include "kernels/builtin.h"
 #include "kernels/plan.h"
 
@@ -174,7 +175,12 @@ static void compiled(void *data, int code, const struct compile_response *respon
     if (code != 0 && b->module->tenant == NULL) {
         log_error("built-in kernels %s for %s: %s", b->module->name, b->arch, b->error.text);
     }
+    struct module *m = b->module;
+    m->users++; /* it stays until all is said */
     f->hooks.module_build_done(f, b, response);
+    variable_module_settled(f, m);
+    m->users--;
+    building_settle(f, m);
     offer_waiting(f);
 }
 
@@ -270,6 +276,10 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
         b->state = BUILD_FAILED;
         b->failed_ns = clock_now_ns();
     }
+    m->users++;
+    variable_module_settled(f, m);
+    m->users--;
+    building_settle(f, m);
     offer_waiting(f);
 }
 

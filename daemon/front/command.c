@@ -6,6 +6,7 @@
 #include "daemon/front/job_frame.h"
 #include "daemon/front/link.h"
 #include "daemon/front/meta.h"
+#include "daemon/front/variable.h"
 
 /* A worker whose channel takes no more frames is as good as hung. */
 static void sent(struct front *f, struct device *d, int rc, const struct err *e)
@@ -44,6 +45,10 @@ void command_buffer_create(struct front *f, struct buffer *b)
                                         .meta = capbuf_view(&meta),
                                         .tenant = tenant_key(b->tenant),
                                         .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0};
+        if (b->variable != NULL) {
+            m.module = b->variable->module->id;
+            m.variable = bytes_str(b->variable->name);
+        }
         rc = link_send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e);
     }
     capbuf_finish(&meta);
@@ -53,7 +58,7 @@ void command_buffer_create(struct front *f, struct buffer *b)
 void command_buffer_free(struct front *f, struct buffer *b)
 {
     struct device *d = device_of(f, b);
-    if (d == NULL || b->state == BUFFER_LOST) {
+    if (d == NULL || b->state == BUFFER_LOST || (b->variable != NULL && !b->variable->asked)) {
         return;
     }
     due_pool(f, d);

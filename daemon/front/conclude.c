@@ -6,6 +6,7 @@
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
+#include "daemon/front/variable.h"
 
 void job_leave_device(struct job *j)
 {
@@ -120,6 +121,7 @@ void buffer_settle(struct front *f, struct buffer *b)
         return;
     }
     f->hooks.buffer_free(f, b);
+    variable_detach(f, b->variable);
     buffer_destroy(b);
 }
 

@@ -191,6 +191,16 @@ int hazard_enter(struct job *j, struct err *e)
     return 0;
 }
 
+bool hazard_join(struct job *j, struct buffer *b)
+{
+    struct work_use *use = reader_add(j, b) ? work_use_of(&j->work, b) : NULL;
+    if (use != NULL) {
+        use->access = ACCESS_IN;
+        b->users++;
+    }
+    return use != NULL;
+}
+
 static bool reads(const struct job *j, const struct buffer *b)
 {
     const struct buffer_use *u = b->readers;

@@ -18,6 +18,8 @@ struct job;
 
 /* Enters a new job behind those that use the same buffers. Nothing is changed on failure. */
 int hazard_enter(struct job *j, struct err *e);
+/* An entered job reads one more buffer, which nobody used so far. false: no memory. */
+bool hazard_join(struct job *j, struct buffer *b);
 /* Lets an entered job wait for one more. false: no memory. */
 bool hazard_after(struct job *pred, struct job *succ);
 /* Takes an ended job out: its buffers and successors forget it. */

@@ -20,6 +20,7 @@
 struct tenant;
 struct session;
 struct module;
+struct variable;
 
 /* What a caller names. Of a built-in operation, of a built-in primitive, or of a user's module. */
 struct kernel {
@@ -70,8 +71,9 @@ struct module {
     struct build *builds;
     uint64_t loaded; /* bit for each device whose worker has it */
     uint64_t loading;
-    unsigned users; /* unfinished jobs and programs that name it */
-    bool unloaded;  /* by its owner: goes when the last user is done */
+    struct variable *variables; /* those that buffers stand for; not owned */
+    unsigned users;             /* unfinished jobs, programs and variables that name it */
+    bool unloaded;              /* by its owner: goes when the last user is done */
 };
 
 struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */

@@ -10,6 +10,7 @@
 #include "daemon/front/due.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/variable.h"
 
 /* A name nobody holds goes in the end: device memory is not given away for good. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
@@ -139,6 +140,36 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     return 0;
 }
 
+static int place(struct request_context *c, const struct shape *shape, struct device **ret_device,
+                 struct buffer **ret_buffer, struct err *e)
+{
+    uint64_t wish = c->r->msg.buffer_create.device;
+    struct module *m = NULL;
+    struct buffer *b = NULL;
+    int rc = variable_module(c, wish, &m, &wish, e);
+    rc =
+        rc == 0 ? choose_device(c->f, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e) : rc;
+    rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
+    if (rc == 0 && m != NULL && (rc = variable_attach(c, m, b, e)) != 0) {
+        (void)idmap_remove(&c->f->buffers, b->handle);
+        buffer_destroy(b);
+    }
+    if (rc == 0) {
+        *ret_buffer = b;
+    }
+    return rc;
+}
+
+/* What is asked of the worker again when another one has come. */
+static void create(struct front *f, struct buffer *b)
+{
+    if (b->variable != NULL) {
+        variable_ask(f, b->variable);
+    } else {
+        f->hooks.buffer_create(f, b);
+    }
+}
+
 int request_buffer_create(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
@@ -157,12 +188,8 @@ int request_buffer_create(struct request_context *c, struct err *e)
                        (unsigned long long)f->config.buffers_max);
     }
     struct device *d = NULL;
-    rc = choose_device(f, m->device, shape_bytes(&shape), &d, e);
-    if (rc != 0) {
-        return rc;
-    }
     struct buffer *b = NULL;
-    rc = make(c, &shape, d, &b, e);
+    rc = place(c, &shape, &d, &b, e);
     if (rc != 0) {
         return rc;
     }
@@ -173,7 +200,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
     if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }
-    f->hooks.buffer_create(f, b);
+    create(f, b);
     return 0;
 }
 
@@ -226,7 +253,7 @@ static void buffer_lost(struct front *f, struct buffer *b)
     }
 }
 
-static void create_failed(struct front *f, struct buffer *b, const struct err *e)
+void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e)
 {
     answer_failure(f, b, e);
     discount(f, b);
@@ -240,7 +267,7 @@ static void created(struct front *f, struct buffer *b, const struct err *e)
         buffer_set_state(b, BUFFER_LIVE);
         answer_buffer(f, b);
     } else {
-        create_failed(f, b, e);
+        buffer_create_failed(f, b, e);
     }
 }
 
@@ -407,6 +434,7 @@ int request_buffer_seal(struct request_context *c, struct err *e)
 {
     struct buffer *b = NULL;
     int rc = find_own(c, c->r->msg.buffer_seal.handle, &b, e);
+    rc = rc == 0 ? variable_refuse(b, "sealed", e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -437,6 +465,7 @@ int request_buffer_publish(struct request_context *c, struct err *e)
     char name[PROTO_NAME_MAX + 1];
     struct buffer *b = NULL;
     int rc = find_own(c, m->handle, &b, e);
+    rc = rc == 0 ? variable_refuse(b, "published", e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -515,7 +544,7 @@ void buffer_device_given_up(struct front *f, struct device *d)
     (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device == d->index && b->state == BUFFER_CREATING) {
-            create_failed(f, b, &e);
+            buffer_create_failed(f, b, &e);
         } else if (b->device == d->index && b->state == BUFFER_RESTORING) {
             buffer_lost(f, b);
         }
@@ -532,7 +561,7 @@ void buffer_device_ready(struct front *f, struct device *d)
             continue;
         }
         if (b->state == BUFFER_CREATING) {
-            f->hooks.buffer_create(f, b);
+            create(f, b);
         } else if (b->state == BUFFER_RESTORING) {
             command_buffer_restore(f, b);
         }

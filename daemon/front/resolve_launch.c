@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "daemon/front/arena.h"
+#include "daemon/front/buffer.h"
 #include "daemon/front/module.h"
 #include "daemon/front/resolve_int.h"
 #include "daemon/front/tenant.h"
+#include "daemon/front/variable.h"
 #include "kernels/builtin.h"
 #include "kernels/plan.h"
 #include "kernels/signature.h"
@@ -161,10 +163,35 @@ static int add_value(struct resolver *r, const void *data, size_t size, struct e
     return 0;
 }
 
+/* What is open of a module is used by each of its launches. One whose handle is gone counts as long
+ * as somebody is to write it. */
+static int variables_use(struct resolver *r, const struct module *m, struct err *e)
+{
+    for (const struct variable *v = m->variables; v != NULL; v = v->next) {
+        struct buffer *b = v->buffer;
+        if (b->freed && b->writer == NULL) {
+            continue;
+        }
+        if (b->state == BUFFER_LOST) {
+            return err_set(e, ERR_BUFFER_LOST,
+                           "variable %s was lost with its worker: free it, and set it anew",
+                           v->name);
+        }
+        const struct operand o = {
+            .kind = OPERAND_BUFFER, .buffer = b, .shape = b->shape, .bytes = b->bytes};
+        int rc = operand_reads(r, &o, e);
+        rc = rc == 0 && (v->access & ACCESS_OUT) != 0 ? operand_writes(r, &o, e) : rc;
+        if (rc != 0) {
+            return err_wrap(e, "variable %s", v->name);
+        }
+    }
+    return 0;
+}
+
 static struct work_step *add_launch(struct resolver *r, struct module *m, const char *entry,
                                     struct err *e)
 {
-    if (work_add_module(r->work, m, e) != 0) {
+    if (work_add_module(r->work, m, e) != 0 || variables_use(r, m, e) != 0) {
         return NULL;
     }
     if (r->in->tenant != NULL && tenant_quarantined(r->in->tenant, kernel_hash(m, entry))) {

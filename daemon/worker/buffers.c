@@ -6,9 +6,9 @@
 #include <unistd.h>
 #include <utlist.h>
 
-void buffers_init(struct buffers *t, struct memory *memory)
+void buffers_init(struct buffers *t, struct memory *memory, struct modules *modules)
 {
-    *t = (struct buffers){.memory = memory};
+    *t = (struct buffers){.memory = memory, .modules = modules};
 }
 
 void buffer_unseal(struct buffer *b)
@@ -26,7 +26,7 @@ bool buffer_away(const struct buffer *b)
 
 static void list(struct buffers *t, struct buffer *b)
 {
-    bool fits = b->pins == 0 && b->piece.ref.block != NULL && !b->piece.shared;
+    bool fits = b->pins == 0 && b->piece.ref.block != NULL && !b->piece.shared && !b->piece.fixed;
     if (fits && !b->listed) {
         DL_APPEND2(t->cold, b, cold_prev, cold_next);
     } else if (!fits && b->listed) {
@@ -54,7 +54,11 @@ static void destroy(struct buffers *t, struct buffer *b)
     }
     memory_free(t->memory, &b->piece);
     list(t, b);
-    t->bytes -= b->size;
+    if (b->module != NULL) {
+        module_unuse(t->modules, b->module);
+    } else {
+        t->bytes -= b->size;
+    }
     buffer_unseal(b);
     free(b);
 }
@@ -76,6 +80,33 @@ static bool fits(const struct buffers *t, uint64_t size)
     return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
 }
 
+static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                       struct err *e)
+{
+    const struct memory_ask wanted = {
+        .size = ask->size, .tenant = ask->tenant, .stream = memory_service(t->memory)};
+    int rc = ask->size == 0  ? 0
+             : ask->exported ? memory_alloc_shared(t->memory, ask->size, &b->piece, e)
+                             : memory_alloc(t->memory, &wanted, &b->piece, e);
+    return rc == ERR_DEVICE_MEMORY && !ask->exported && fits(t, ask->size) ? 0 : rc;
+}
+
+static int variable_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                         struct err *e)
+{
+    struct module *m = module_find(t->modules, ask->module, e);
+    if (m == NULL) {
+        return ERR_BAD_HANDLE;
+    }
+    int rc = module_variable(t->modules, m, ask->variable, ask->size, &b->piece.ref.block, e);
+    if (rc == 0) {
+        module_use(m);
+        b->module = m;
+        b->piece.fixed = true;
+    }
+    return rc;
+}
+
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
                   struct err *e)
 {
@@ -92,14 +123,7 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         return err_set(e, ERR_NOMEM, "buffer %" PRIu64, ask->id);
     }
     *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
-    const struct memory_ask wanted = {
-        .size = ask->size, .tenant = ask->tenant, .stream = memory_service(t->memory)};
-    int rc = ask->size == 0  ? 0
-             : ask->exported ? memory_alloc_shared(t->memory, ask->size, &b->piece, e)
-                             : memory_alloc(t->memory, &wanted, &b->piece, e);
-    if (rc == ERR_DEVICE_MEMORY && !ask->exported && fits(t, ask->size)) {
-        rc = 0;
-    }
+    int rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
     if (rc != 0) {
         free(b);
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
@@ -107,7 +131,7 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
     buffer_set_meta(b, ask->meta);
     b->serial = ++t->made;
     HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
-    t->bytes += b->size;
+    t->bytes += b->module == NULL ? b->size : 0;
     list(t, b);
     *ret_buffer = b;
     return 0;

@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/err.h"
 #include "daemon/worker/memory.h"
+#include "daemon/worker/module_cache.h"
 #include "proto/frames.h"
 
 #define BUFFERS_MAX 65536u
@@ -32,6 +33,7 @@ struct buffer {
     uint64_t size;             /* bytes */
     uint64_t tenant;           /* as the front names it */
     struct memory_piece piece; /* none when size is 0, or while it is elsewhere */
+    struct module *module;     /* whose variable it is, used by it; NULL: of memory of its own */
     enum buffer_content content;
     struct spill_copy *spilled; /* owned by spill.c: its bytes, while it has no piece */
     int sealed_fd;              /* owned: its host copy, -1 if it is not sealed */
@@ -58,23 +60,26 @@ struct buffers {
     struct buffer
         *walk; /* of who goes through them in steps: the next one; freed, the one behind */
     uint64_t made;
-    struct buffer *cold;   /* with a piece, and not pinned */
-    struct memory *memory; /* not owned */
-    uint64_t bytes;        /* of all */
-    uint64_t most;         /* of one: what the device gives at once */
-    uint64_t room;         /* of all, on the device and off it; 0: each has device memory */
+    struct buffer *cold;     /* with a piece, and not pinned */
+    struct memory *memory;   /* not owned */
+    struct modules *modules; /* not owned */
+    uint64_t bytes;          /* of all */
+    uint64_t most;           /* of one: what the device gives at once */
+    uint64_t room;           /* of all, on the device and off it; 0: each has device memory */
     buffer_forget_fn forget;
     void *data;
 };
 
-void buffers_init(struct buffers *t, struct memory *memory);
-void buffers_finish(struct buffers *t); /* idle */
+void buffers_init(struct buffers *t, struct memory *memory, struct modules *modules);
+void buffers_finish(struct buffers *t); /* idle, the modules are still there */
 struct buffer_ask {
     uint64_t id;
     uint64_t size; /* bytes */
     uint64_t tenant;
     struct bytes meta;
-    bool exported; /* other processes are to map it */
+    bool exported;         /* other processes are to map it */
+    uint64_t module;       /* not 0: it is `variable` of this module, of `size` bytes */
+    struct bytes variable; /* at most PROTO_NAME_MAX bytes */
 };
 
 /* Its memory may be dirty: transfer_start clears it. Where there is `room` beside a device that is

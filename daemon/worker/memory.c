@@ -300,7 +300,7 @@ void memory_free(struct memory *m, struct memory_piece *piece)
 {
     if (piece->shared && piece->ref.block != NULL) {
         m->b->memory->free_shared(m->d, piece->ref.block);
-    } else if (piece->ref.block != NULL) {
+    } else if (piece->ref.block != NULL && !piece->fixed) {
         (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
     }
     piece->ref.block = NULL;

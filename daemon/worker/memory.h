@@ -54,6 +54,7 @@ struct memory_piece {
     struct pool_piece pool;
     bool dirty;  /* may hold another tenant's bytes */
     bool shared; /* other processes can map it: it is none of the pool's */
+    bool fixed;  /* a module's variable: neither the pool's nor to be freed */
     bool waits;  /* its stream waits until others are done with it: other streams must, too */
 };
 

@@ -102,6 +102,30 @@ const struct backend_kernel *module_kernel(const struct module *m, const char *e
     return NULL;
 }
 
+int module_variable(const struct modules *t, const struct module *m, struct bytes name,
+                    uint64_t size, struct backend_block **ret_block, struct err *e)
+{
+    char text[PROTO_NAME_MAX + 1];
+    struct backend_block *block = NULL;
+    uint64_t bytes = 0;
+    if (t->b->module->variable == NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "variables of modules cannot be reached with %s",
+                       t->b->name);
+    }
+    if (!bytes_to_str(name, text, sizeof text)) {
+        return err_set(e, ERR_NOT_FOUND, "name of a variable is not a text");
+    }
+    int rc = t->b->module->variable(m->m, text, &block, &bytes, e);
+    if (rc == 0 && bytes != size) {
+        rc = err_set(e, ERR_ARG_SHAPE, "variable %s has %" PRIu64 " bytes, not %" PRIu64, text,
+                     bytes, size);
+    }
+    if (rc == 0) {
+        *ret_block = block;
+    }
+    return rc;
+}
+
 void module_unload(struct modules *t, struct module *m)
 {
     HASH_DEL(t->by_id, m);

@@ -42,6 +42,10 @@ int module_load(struct modules *t, uint64_t id, struct bytes hash, struct bytes 
 struct module *module_find(const struct modules *t, uint64_t id, struct err *e);
 const struct backend_kernel *module_kernel(const struct module *m, const char *entry,
                                            struct err *e);
+/* The variable's memory, which is there as long as the module. ERR_NOT_FOUND, ERR_ARG_SHAPE if it
+ * is not of `size` bytes, ERR_UNSUPPORTED by this back end. */
+int module_variable(const struct modules *t, const struct module *m, struct bytes name,
+                    uint64_t size, struct backend_block **ret_block, struct err *e);
 void module_unload(struct modules *t, struct module *m);
 void module_use(struct module *m);
 void module_unuse(struct modules *t, struct module *m);

@@ -167,13 +167,15 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
                                    .size = msg.size,
                                    .tenant = msg.tenant,
                                    .meta = msg.meta,
-                                   .exported = msg.exported != 0};
+                                   .exported = msg.exported != 0,
+                                   .module = msg.module,
+                                   .variable = msg.variable};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
     if (rc != 0) {
         return rc;
     }
     memory_stamp(&s->device.memory, clock_now_ns());
-    b->content = msg.zero != 0 ? BUFFER_ZEROS : BUFFER_UNDEFINED;
+    b->content = b->module != NULL ? BUFFER_BYTES : msg.zero != 0 ? BUFFER_ZEROS : BUFFER_UNDEFINED;
     bool settled = !b->piece.waits && !memory_service_busy(&s->device.memory);
     bool clean = msg.zero == 0 && !b->piece.dirty && settled;
     if (clean || b->piece.ref.block == NULL) {
@@ -628,7 +630,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     struct device *dev = &s->device;
     s->loop = loop;
     s->build = build;
-    buffers_init(&s->buffers, &dev->memory);
+    buffers_init(&s->buffers, &dev->memory, &s->modules);
     arenas_init(&s->arenas, dev, loop, on_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d);
     s->executor = (struct executor){.scope = {.device = dev,
@@ -664,6 +666,6 @@ void server_finish(struct server *s)
     arenas_finish(&s->arenas);
     channel_finish(&s->channel);
     ledger_finish(&s->ledger);
-    modules_finish(&s->modules);
     buffers_finish(&s->buffers);
+    modules_finish(&s->modules);
 }

@@ -277,8 +277,9 @@ GPUD_API int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_d
 /* ---- buffers ------------------------------------------------------------------------------- */
 
 enum gpud_buffer_flag {
-    GPUD_BUFFER_ZERO = 1,  /* starts as zeros; otherwise undefined */
-    GPUD_BUFFER_EXPORT = 2 /* memory of its own, which gpud_buffer_export hands out */
+    GPUD_BUFFER_ZERO = 1,    /* starts as zeros; otherwise undefined */
+    GPUD_BUFFER_EXPORT = 2,  /* memory of its own, which gpud_buffer_export hands out */
+    GPUD_BUFFER_VARIABLE = 4 /* only told: what gpud_module_variable made */
 };
 enum gpud_buffer_state {
     GPUD_BUFFER_DEFINED = 1,
@@ -517,6 +518,18 @@ GPUD_API int gpud_module_kernel(gpud_client *client, gpud_module module, const c
                                 gpud_kernel *ret_kernel);
 GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint32_t index,
                                    gpud_kernel *ret_kernel);
+/* A variable of a module that this client loaded (CUDA: `__constant__`, `__device__`) as a buffer:
+ * to be written, read, copied and given to kernels as any other. name: as in the binary, that is as
+ * in the source where it is in no namespace. shape: of as many bytes as the variable. kernels: what
+ * the module's kernels do with it, GPUD_IN (they run side by side) or GPUD_INOUT. device: id + 1; 0
+ * = where the module is. It begins as the module says. From then on every launch of a kernel of the
+ * module uses it, in order with writes and reads, and on that device only: for another device load
+ * the module again. It can be freed, which leaves the value, but not sealed, published or exported.
+ * When its worker dies it is lost, and so are launches until it is freed. Blocks. BAD_HANDLE,
+ * NOT_FOUND, ARG_SHAPE (its size), EXISTS (it is a buffer already), UNSUPPORTED by the back end. */
+GPUD_API int gpud_module_variable(gpud_client *client, gpud_module module, const char *name,
+                                  gpud_shape shape, int kernels, uint64_t device,
+                                  gpud_buffer *ret_buffer);
 /* Unloads it after its users finished; its handles are stale at once. Does not block.
  * BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_unload(gpud_client *client, gpud_module module);

@@ -75,6 +75,7 @@
     X(ModuleUnload, 2000, REQUIRED)                                                                \
     X(ModuleGetFunctionCount, 12040, REQUIRED)                                                     \
     X(ModuleEnumerateFunctions, 12040, REQUIRED)                                                   \
+    X(ModuleGetGlobal, 3020, REQUIRED)                                                             \
     X(FuncLoad, 12040, REQUIRED)                                                                   \
     X(FuncGetName, 12030, REQUIRED)                                                                \
     X(FuncGetAttribute, 2020, REQUIRED)                                                            \

@@ -21,6 +21,11 @@ static void module_unload(struct backend_module *m)
     if (m->module) {
         m->device->cu.ModuleUnload(m->module);
     }
+    while (m->variables) {
+        struct cuda_variable *v = m->variables;
+        m->variables = v->next;
+        free(v);
+    }
     free(m->kernels);
     free(m->kinds);
     free(m);
@@ -280,9 +285,57 @@ static int module_kernel(struct backend_module *m, unsigned index,
     return 0;
 }
 
+/* ---- variables ------------------------------------------------------------------------------- */
+
+static struct cuda_variable *variable_known(const struct backend_module *m, const char *name)
+{
+    struct cuda_variable *v = m->variables;
+    while (v && strcmp(v->name, name) != 0) {
+        v = v->next;
+    }
+    return v;
+}
+
+static int variable_ask(struct backend_module *m, const char *name,
+                        struct cuda_variable **ret_variable, struct err *e)
+{
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    CUresult rc = m->device->cu.ModuleGetGlobal(&address, &bytes, m->module, name);
+    if (rc == CUDA_ERROR_NOT_FOUND || (rc == CUDA_SUCCESS && bytes == 0)) {
+        return err_set(e, ERR_NOT_FOUND, "the module has no variable \"%s\"", name);
+    }
+    if (rc != CUDA_SUCCESS) {
+        return cuda_error(rc, "cuModuleGetGlobal", e);
+    }
+    struct cuda_variable *v = calloc(1, sizeof *v + strlen(name) + 1);
+    if (!v) {
+        return err_set(e, ERR_NOMEM, "a variable of a module");
+    }
+    v->block = (struct backend_block){.address = address, .size = bytes};
+    memcpy(v->name, name, strlen(name));
+    v->next = m->variables;
+    m->variables = v;
+    *ret_variable = v;
+    return 0;
+}
+
+static int module_variable(struct backend_module *m, const char *name,
+                           struct backend_block **ret_block, uint64_t *ret_bytes, struct err *e)
+{
+    struct cuda_variable *v = variable_known(m, name);
+    int rc = v ? 0 : variable_ask(m, name, &v, e);
+    if (rc == 0) {
+        *ret_block = &v->block;
+        *ret_bytes = v->block.size;
+    }
+    return rc;
+}
+
 const struct backend_module_ops cuda_module_ops = {
     .load = module_load,
     .unload = module_unload,
     .kernel_count = module_kernel_count,
     .kernel = module_kernel,
+    .variable = module_variable,
 };

@@ -18,11 +18,18 @@ struct cuda_kernel {
     uint64_t shared_allowed;              /* bytes of dynamic shared memory before opting in */
 };
 
+struct cuda_variable {
+    struct backend_block block;
+    struct cuda_variable *next;
+    char name[]; /* terminated */
+};
+
 struct backend_module {
     struct backend_device *device;
     CUmodule module;
-    uint8_t *kinds;              /* owned; what kernels[].kinds point into */
-    struct cuda_kernel *kernels; /* owned */
+    struct cuda_variable *variables; /* owned: those that were asked for */
+    uint8_t *kinds;                  /* owned; what kernels[].kinds point into */
+    struct cuda_kernel *kernels;     /* owned */
     unsigned kernel_count;
 };
 

@@ -1,0 +1,240 @@
+/* Modules on CUDA, with the double of the driver: their variables as buffers. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/system/harness.h"
+
+#define HEAD  ".version 8.0\n.target sm_80\n.address_size 64\n"
+#define TABLE 4u
+
+static struct daemon daemon_of_test;
+
+static gpud_client *begin(const char *script)
+{
+    char path[DAEMON_PATH + 16];
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", NULL);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_write(path, "", 0);
+    (void)setenv("CUDA_FAKE_REPORT", path, 1);
+    (void)setenv("CUDA_FAKE", script, 1);
+    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    return client_open(daemon_of_test.url);
+}
+
+static void end(gpud_client *c)
+{
+    daemon_end_clean(&daemon_of_test, c);
+}
+
+/* A table of constants, a counter, and kernels that the double knows by their names. */
+static const char source[] =
+    HEAD ".const .align 4 .u32 table[4] = {1, 2, 3, 4};\n"
+         ".global .align 4 .u32 hits;\n"
+         ".visible .entry fake_sleep(.param .u32 ms)\n{\n\tret;\n}\n"
+         ".visible .entry fake_increment(.param .u64 p, .param .u64 n)\n{\n\tret;\n}\n";
+
+static gpud_module load(gpud_client *c)
+{
+    gpud_module m = {0};
+    gpud_module_options o = {.size = sizeof o, .file = "user.ptx", .name = "user"};
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_PTX, source, strlen(source), &o, &m));
+    return m;
+}
+
+static gpud_buffer variable(gpud_client *c, gpud_module m, const char *name, uint64_t count,
+                            int kernels)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_module_variable(c, m, name, gpud_shape_1d(GPUD_U32, count), kernels, 0, &b));
+    return b;
+}
+
+static const gpud_grid one_item = {.size = sizeof(gpud_grid), .global = {1}, .local = {1}};
+
+static gpud_job *sleeper(gpud_client *c, gpud_module m, int ms)
+{
+    gpud_kernel k = {0};
+    gpud_job *job = NULL;
+    const gpud_arg args[] = {gpud_i32(ms)};
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_sleep", &k));
+    ck_gpud_ok(gpud_launch(c, k, args, 1, &one_item, NULL, &job));
+    return job;
+}
+
+static void increment(gpud_client *c, gpud_module m, gpud_buffer b)
+{
+    gpud_kernel k = {0};
+    gpud_job *job = NULL;
+    const gpud_arg args[] = {gpud_inout(b), gpud_u64(TABLE)};
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_increment", &k));
+    ck_gpud_ok(gpud_launch(c, k, args, 2, &one_item, NULL, &job));
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+}
+
+static void table_is(gpud_client *c, gpud_buffer b, uint32_t first)
+{
+    uint32_t got[TABLE] = {0};
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, got, NULL));
+    for (uint32_t i = 0; i < TABLE; i++) {
+        ck_assert_uint_eq(got[i], first + i);
+    }
+}
+
+START_TEST(a_variable_is_a_buffer)
+{
+    static const uint32_t tens[TABLE] = {10, 11, 12, 13};
+    uint32_t hits = 77;
+    gpud_client *c = begin("");
+    gpud_module m = load(c);
+    gpud_buffer table = variable(c, m, "table", TABLE, GPUD_INOUT);
+    gpud_buffer counter = variable(c, m, "hits", 1, GPUD_INOUT);
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_buffer_info(c, table, &desc));
+    ck_assert_uint_eq(desc.flags, GPUD_BUFFER_VARIABLE);
+    ck_assert_uint_eq(desc.state, GPUD_BUFFER_DEFINED);
+    table_is(c, table, 1);
+    ck_gpud_ok(gpud_read(c, counter, GPUD_U32, 0, 0, &hits, NULL));
+    ck_assert_uint_eq(hits, 0);
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    increment(c, m, table);
+    table_is(c, table, 11);
+    ck_gpud_ok(gpud_buffer_free(c, table)); /* the value stays */
+    table = variable(c, m, "table", TABLE, GPUD_IN);
+    table_is(c, table, 11);
+    ck_gpud_ok(gpud_module_unload(c, m)); /* the memory stays as long as its buffers do */
+    table_is(c, table, 11);
+    end(c);
+}
+END_TEST
+
+/* Each load has variables of its own, in one session and in several. */
+START_TEST(loads_share_nothing)
+{
+    static const uint32_t tens[TABLE] = {10, 11, 12, 13};
+    gpud_client *c = begin("");
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_buffer mine = variable(c, load(c), "table", TABLE, GPUD_IN);
+    gpud_buffer again = variable(c, load(c), "table", TABLE, GPUD_IN);
+    gpud_buffer theirs = variable(other, load(other), "table", TABLE, GPUD_IN);
+    ck_gpud_ok(gpud_write(c, mine, GPUD_U32, 0, 0, tens, NULL));
+    table_is(c, mine, 10);
+    table_is(c, again, 1);
+    table_is(other, theirs, 1);
+    gpud_close(other);
+    end(c);
+}
+END_TEST
+
+static void refuses(gpud_client *c, gpud_module m, const char *name, uint64_t count, int code)
+{
+    gpud_buffer b = {0};
+    ck_gpud_err(gpud_module_variable(c, m, name, gpud_shape_1d(GPUD_U32, count), GPUD_IN, 0, &b),
+                code);
+}
+
+START_TEST(refusals)
+{
+    gpud_client *c = begin("devices=2");
+    gpud_module m = load(c);
+    gpud_module gone = load(c);
+    gpud_buffer b = {0};
+    refuses(c, m, "table", TABLE + 1, GPUD_ERR_ARG_SHAPE);
+    refuses(c, m, "table", TABLE - 1, GPUD_ERR_ARG_SHAPE);
+    refuses(c, m, "tables", TABLE, GPUD_ERR_NOT_FOUND);
+    refuses(c, m, "fake_sleep", TABLE, GPUD_ERR_NOT_FOUND);
+    refuses(c, m, "", 1, GPUD_ERR_INVALID);
+    refuses(c, m, "caf\xe9", 1, GPUD_ERR_NOT_FOUND);
+    ck_gpud_ok(gpud_module_unload(c, gone));
+    refuses(c, gone, "table", TABLE, GPUD_ERR_STALE_HANDLE);
+    gpud_buffer table = variable(c, m, "table", TABLE, GPUD_IN);
+    refuses(c, m, "table", TABLE, GPUD_ERR_EXISTS);
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_buffer_info(c, table, &desc));
+    ck_gpud_err(gpud_module_variable(c, m, "hits", gpud_shape_1d(GPUD_U32, 1), GPUD_IN,
+                                     2 - desc.device, &b),
+                GPUD_ERR_STATE);
+    ck_gpud_err(gpud_buffer_seal(c, table), GPUD_ERR_UNSUPPORTED);
+    ck_gpud_err(gpud_buffer_publish(c, table, "t", GPUD_IN, 0), GPUD_ERR_UNSUPPORTED);
+    table_is(c, table, 1);
+    end(c);
+}
+END_TEST
+
+/* What is written comes after the launches before it, although none of them names it. */
+START_TEST(launches_are_ordered_with_it)
+{
+    static const uint32_t tens[TABLE] = {10, 11, 12, 13};
+    gpud_client *c = begin("");
+    gpud_module m = load(c);
+    gpud_job *early = sleeper(c, m, 200); /* before the variable was asked for */
+    gpud_buffer table = variable(c, m, "table", TABLE, _i == 0 ? GPUD_IN : GPUD_INOUT);
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    ck_gpud_ok(gpud_wait(early, 0));
+    gpud_job *late = sleeper(c, m, 200);
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    ck_gpud_ok(gpud_wait(late, 0));
+    late = (gpud_job_free(late), sleeper(c, m, 200));
+    table_is(c, table, 10);
+    /* reading waits for kernels that write it only */
+    ck_assert_int_eq(gpud_wait(late, 0), _i == 0 ? GPUD_ERR_TIMEOUT : 0);
+    ck_gpud_ok(gpud_wait(late, PATIENCE));
+    gpud_job_free(late);
+    gpud_job_free(early);
+    end(c);
+}
+END_TEST
+
+/* A new worker loads the module with what it begins with: nobody runs with that unawares. */
+START_TEST(lost_with_its_worker)
+{
+    static const uint32_t tens[TABLE] = {10, 11, 12, 13};
+    gpud_client *c = begin("");
+    gpud_module m = load(c);
+    gpud_kernel k = {0};
+    gpud_job *job = NULL;
+    const gpud_arg args[] = {gpud_i32(1)};
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_sleep", &k));
+    gpud_buffer table = variable(c, m, "table", TABLE, GPUD_IN);
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    if (_i == 0) {
+        pid_t worker = daemon_worker(&daemon_of_test, 0);
+        ck_assert_int_eq(kill(worker, SIGKILL), 0);
+        ck_until(daemon_worker(&daemon_of_test, 0) != worker);
+    } else {
+        daemon_hand_over(&daemon_of_test);
+        daemon_spawn(&daemon_of_test);
+        daemon_wait_ready(&daemon_of_test);
+    }
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    ck_until(gpud_buffer_info(c, table, &desc) == 0 && desc.state == GPUD_BUFFER_LOST);
+    if (_i == 0) {
+        int rc = gpud_launch(c, k, args, 1, &one_item, NULL, &job);
+        rc = rc == 0 ? gpud_wait(job, PATIENCE) : rc;
+        ck_gpud_err(rc, GPUD_ERR_BUFFER_LOST);
+        gpud_job_free(job);
+    }
+    ck_gpud_ok(gpud_buffer_free(c, table));
+    job = sleeper(c, m, 1);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    table = variable(c, m, "table", TABLE, GPUD_IN);
+    table_is(c, table, 1);
+    end(c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda modules");
+    suite_add(suite, a_variable_is_a_buffer);
+    suite_add(suite, loads_share_nothing);
+    suite_add(suite, refusals);
+    suite_add_loop(suite, launches_are_ordered_with_it, 2);
+    suite_add_loop(suite, lost_with_its_worker, 2);
+    return system_main(suite);
+}
