@@ -79,5 +79,8 @@ bool proto_list_next(struct proto_iter *it, const struct schema *record, void *r
 /* Errors on the wire. */
 void proto_error_from(const struct err *e, struct msg_error *ret_msg); /* text lies in *e */
 void proto_error_to(const struct msg_error *msg, struct err *ret_e);
+/* Writes an ERROR into `room`, which the view is of: it needs no memory. open: see MSG_ERROR. */
+#define PROTO_ERROR_BYTES (PROTO_TEXT_MAX + 128u)
+struct bytes proto_error_put(const struct err *e, bool open, uint8_t room[PROTO_ERROR_BYTES]);
 
 #endif

@@ -15,6 +15,16 @@ void proto_error_from(const struct err *e, struct msg_error *ret_msg)
     };
 }
 
+struct bytes proto_error_put(const struct err *e, bool open, uint8_t room[PROTO_ERROR_BYTES])
+{
+    struct capbuf out = {.data = room, .capacity = PROTO_ERROR_BYTES, .limit = PROTO_ERROR_BYTES};
+    struct msg_error m;
+    proto_error_from(e, &m);
+    m.open = open;
+    (void)proto_encode(&schema_msg_error, &m, &out, NULL); /* the room is enough for any */
+    return capbuf_view(&out);
+}
+
 /* The daemon's numbers fit an int; what does not was not sent by it. */
 static int narrow(int64_t value, int otherwise)
 {

@@ -374,6 +374,7 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
+/* open: 1 = the request was not admitted, and its number was not consumed. */
 #define MSG_ERROR(U, I, S, B, L)                                                                   \
     I(code)                                                                                        \
     I(vendor)                                                                                      \
@@ -382,13 +383,17 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     U(effects, 2)                                                                                  \
     U(retry_after_ns, UINT64_MAX)                                                                  \
     S(text, PROTO_TEXT_MAX)                                                                        \
-    S(log, PROTO_LOG_MAX)
+    S(log, PROTO_LOG_MAX)                                                                          \
+    U(open, 1)
 
 #define MSG_DONE(U, I, S, B, L) U(value, UINT64_MAX)
 
 /* daemon_id: another one after each start. resumed: the daemon knew this session.
  * expect: the sequence number that it admits next. shm: path of the local socket for CLAIM, empty:
- * none. max_arena: bytes of all arenas of the session. */
+ * none. max_arena: bytes of all arenas of the session. The rest are limits of one session, too:
+ * max_unacked: requests whose answers were not acknowledged. max_kept: bytes of these answers.
+ * max_early: bytes of requests that came before their turn. Then how many buffers, arenas, modules
+ * and programs it may have. */
 #define MSG_WELCOME(U, I, S, B, L)                                                                 \
     U(major, UINT64_MAX)                                                                           \
     U(minor, UINT64_MAX)                                                                           \
@@ -404,7 +409,14 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     U(may_load, 1)                                                                                 \
     U(session, UINT64_MAX)                                                                         \
     S(shm, PROTO_SOCKET_MAX)                                                                       \
-    U(max_arena, UINT64_MAX)
+    U(max_arena, UINT64_MAX)                                                                       \
+    U(max_unacked, UINT64_MAX)                                                                     \
+    U(max_kept, UINT64_MAX)                                                                        \
+    U(max_early, UINT64_MAX)                                                                       \
+    U(max_buffers, UINT64_MAX)                                                                     \
+    U(max_arenas, UINT64_MAX)                                                                      \
+    U(max_modules, UINT64_MAX)                                                                     \
+    U(max_programs, UINT64_MAX)
 
 #define MSG_PONG(U, I, S, B, L) U(value, UINT64_MAX) U(now_ns, UINT64_MAX)
 

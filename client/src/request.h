@@ -33,6 +33,7 @@ struct request {
     uint64_t seq; /* 0: not sequenced */
     uint32_t id;  /* of the SP request, 0: not in the table */
     unsigned kind;
+    uint64_t again_ns;         /* not admitted: when it is sent again, 0: it is not */
     bool by_ring;              /* sent by the ring lane; not to be answered by the socket alone */
     bool own;                  /* of this connection: not sent again on the next */
     struct request_list *list; /* the one it is in */

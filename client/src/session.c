@@ -17,6 +17,7 @@
 #define WAIT_NS          (30 * NS_PER_S)
 #define WAIT_RETRY_NS    (1 * NS_PER_S)
 #define UNSENT_NS        (1 * NS_PER_MS) /* the ring may have room again without an answer */
+#define AGAIN_NS         (5 * NS_PER_MS) /* what was not admitted, if the daemon does not say when */
 #define TAKEN_SPANS      1024
 #define TAKEN_MAX        16384 /* numbers from the lowest unanswered one that a daemon is told of */
 #define INFLIGHT_DEFAULT 64
@@ -26,6 +27,7 @@ int session_init(struct session *s, const char *name, const void *token, size_t 
 {
     *s = (struct session){.retry_ns = 0, .attempt_ns = NS_NEVER, .lost_ns = NS_NEVER};
     s->wait_ns = NS_NEVER;
+    s->again_ns = NS_NEVER;
     s->max_inflight = INFLIGHT_DEFAULT;
     s->max_message = PROTO_MESSAGE_MAX;
     if (token_size > sizeof s->token) {
@@ -266,6 +268,7 @@ static int resend(struct gpud_client *c, uint64_t fill, struct err *e)
         if (at == r->seq) {
             at++;
         }
+        r->again_ns = 0;
         send_now(c, r);
         if (c->session.state == SESSION_DOWN) {
             return 0;
@@ -297,6 +300,7 @@ static void ready(struct gpud_client *c, uint64_t fill, int event)
     s->backoff_ns = 0;
     s->opening = false;
     s->failure = ERR_INIT;
+    s->again_ns = NS_NEVER;
     requests_begin_again(&c->requests);
     requests_went(&c->requests, c->requests.next_seq - 1, WAY_SOCKET); /* resend does that */
     if (resend(c, fill, &e) != 0) {
@@ -478,6 +482,62 @@ bool session_gave_up(const struct gpud_client *c)
            (s->failure.code != ERR_CONNECT || s->attempts >= c->address.count);
 }
 
+/* ---- not admitted -------------------------------------------------------------------------- */
+
+static void list_again(struct gpud_client *c, struct request *first, uint64_t now_ns)
+{
+    struct session *s = &c->session;
+    for (struct request *r = first; r != NULL; r = r->next) {
+        if (r->again_ns != 0 && r->again_ns <= now_ns) {
+            r->again_ns = 0;
+            r->by_ring = false;
+            send_now(c, r);
+            if (s->state != SESSION_READY) {
+                return; /* r may be gone */
+            }
+        } else if (r->again_ns != 0 && r->again_ns < s->again_ns) {
+            s->again_ns = r->again_ns;
+        }
+    }
+}
+
+static void send_again(struct gpud_client *c, uint64_t now_ns)
+{
+    c->session.again_ns = NS_NEVER;
+    list_again(c, c->requests.sequenced.first, now_ns);
+    if (c->session.state == SESSION_READY) {
+        list_again(c, c->requests.plain.first, now_ns); /* fillers */
+    }
+}
+
+/* An ERROR that says that the request was not admitted: the daemon still waits for its number. What
+ * may succeed later is sent again then; else its caller is told, and the number filled. True: that
+ * was it. */
+static bool not_admitted(struct gpud_client *c, struct request *r, struct message *m)
+{
+    struct session *s = &c->session;
+    struct msg_error error;
+    struct err e = ERR_INIT;
+    uint64_t seq = r->seq;
+    if (seq == 0 || proto_kind(message_view(m)) != MSG_KIND_ERROR ||
+        proto_decode(&schema_msg_error, message_view(m), &error, NULL) != 0 || error.open == 0) {
+        return false;
+    }
+    proto_error_to(&error, &e);
+    if (err_retriable(e.code)) {
+        uint64_t pause = e.retry_after_ns > 0 ? e.retry_after_ns : AGAIN_NS;
+        r->again_ns = ns_add(clock_now_ns(), pause < BACKOFF_MAX ? pause : BACKOFF_MAX);
+        s->again_ns = r->again_ns < s->again_ns ? r->again_ns : s->again_ns;
+        return true;
+    }
+    bool filler = r->answered == filler_answered;
+    r->answered(c, r, m, NULL);
+    if (filler || (s->state == SESSION_READY && filler_send(c, seq, &e) != 0)) {
+        session_lost(c, &e); /* the next connection begins with what is missing */
+    }
+    return true;
+}
+
 /* When something is to be done if nothing comes. */
 static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
 {
@@ -488,9 +548,10 @@ static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
         a = s->retry_ns;
         b = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
     } else {
-        uint64_t again = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
-        a = s->attempt_ns < again ? s->attempt_ns : again;
-        b = s->wait_ns;
+        uint64_t unsent = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
+        uint64_t again = s->state == SESSION_READY ? s->again_ns : NS_NEVER;
+        a = s->attempt_ns < unsent ? s->attempt_ns : unsent;
+        b = s->wait_ns < again ? s->wait_ns : again;
     }
     return a < b ? a : b;
 }
@@ -522,6 +583,9 @@ uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
     }
     if (now_ns >= s->wait_ns && s->state == SESSION_READY) {
         wait_send(c);
+    }
+    if (now_ns >= s->again_ns && s->state == SESSION_READY) {
+        send_again(c, now_ns);
     }
     return next_due(c, now_ns);
 }
@@ -578,6 +642,9 @@ int session_message(struct gpud_client *c, struct message *m, struct err *e)
     }
     if (r->out.queued) {
         return err_set(e, ERR_PROTOCOL, "answer to a request that was not sent");
+    }
+    if (not_admitted(c, r, m)) {
+        return 0;
     }
     requests_answered(&c->requests, r);
     if (proto_kind(message_view(m)) == MSG_KIND_ELSEWHERE && r->by_ring) {

@@ -35,9 +35,10 @@ struct session {
 
     struct request hello;
     struct request wait;
-    uint64_t taken;   /* number of the last EVENTS */
-    uint64_t wait_ns; /* when to ask again after WAIT was refused; NS_NEVER: not */
-    uint64_t told_to; /* HELLO told the fate of all numbers below this one */
+    uint64_t taken;    /* number of the last EVENTS */
+    uint64_t wait_ns;  /* when to ask again after WAIT was refused; NS_NEVER: not */
+    uint64_t again_ns; /* when a request that was not admitted is sent again; NS_NEVER: none */
+    uint64_t told_to;  /* HELLO told the fate of all numbers below this one */
 
     int restore_stage;
     unsigned restores; /* not answered yet */

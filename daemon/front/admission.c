@@ -39,12 +39,6 @@ static int check_room(struct front *f, const struct session *s, struct err *e)
                               s->jobs, (unsigned long long)f->config.session_inflight_max),
                       RETRY_NS);
     }
-    if (s->kept_bytes + s->result_bytes > f->config.keep_results_bytes) {
-        return refuse(f, e,
-                      err_set(e, ERR_BUSY, "%llu bytes of answers were not taken yet",
-                              (unsigned long long)(s->kept_bytes + s->result_bytes)),
-                      RETRY_NS);
-    }
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/front/intake.h"
 
+#include "common/clock.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/picture.h"
 #include "daemon/front/reply.h"
@@ -7,29 +8,33 @@
 #include "daemon/front/standing.h"
 #include "proto/codec.h"
 
+#define RETRY_NS      (5 * NS_PER_MS) /* what is not admitted may come again */
+#define KEPT_RETRY_NS (20 * NS_PER_MS)
+
 struct route {
     request_fn handler;
     bool sequenced;
     bool restores; /* may come again without a number after the daemon was started anew */
     bool anybody;  /* before HELLO too */
+    bool relieves; /* gives something back: taken however many answers are kept */
 };
 
 static const struct route routes[] = {
     [MSG_KIND_PING] = {request_ping, .anybody = true},
     [MSG_KIND_BUFFER_CREATE] = {request_buffer_create, .sequenced = true},
-    [MSG_KIND_BUFFER_FREE] = {request_buffer_free, .sequenced = true},
+    [MSG_KIND_BUFFER_FREE] = {request_buffer_free, .sequenced = true, .relieves = true},
     [MSG_KIND_BUFFER_INFO] = {request_buffer_info, .sequenced = true},
     [MSG_KIND_BUFFER_SEAL] = {request_buffer_seal, .sequenced = true},
     [MSG_KIND_BUFFER_PUBLISH] = {request_buffer_publish, .sequenced = true},
     [MSG_KIND_BUFFER_OPEN] = {request_buffer_open, .sequenced = true},
     [MSG_KIND_BUFFER_EXPORT] = {request_buffer_export, .sequenced = true},
     [MSG_KIND_ARENA_CREATE] = {request_arena_create, .sequenced = true, .restores = true},
-    [MSG_KIND_ARENA_FREE] = {request_arena_free, .sequenced = true},
+    [MSG_KIND_ARENA_FREE] = {request_arena_free, .sequenced = true, .relieves = true},
     [MSG_KIND_MODULE_LOAD] = {request_module_load, .sequenced = true, .restores = true},
-    [MSG_KIND_MODULE_UNLOAD] = {request_module_unload, .sequenced = true},
+    [MSG_KIND_MODULE_UNLOAD] = {request_module_unload, .sequenced = true, .relieves = true},
     [MSG_KIND_KERNEL_FIND] = {request_kernel_find, .sequenced = true, .restores = true},
     [MSG_KIND_PROGRAM_CREATE] = {request_program_create, .sequenced = true, .restores = true},
-    [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true},
+    [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true, .relieves = true},
     [MSG_KIND_SUBMIT] = {request_submit, .sequenced = true},
     [MSG_KIND_JOB_FIND] = {request_job_find, .sequenced = true},
     [MSG_KIND_RING_OPEN] = {request_ring_open},
@@ -47,6 +52,20 @@ static const struct route *route_of(unsigned kind)
     return known ? &routes[kind] : NULL;
 }
 
+/* Who does not take its answers gets no more of them. */
+static int check_kept(struct front *f, const struct session *s, unsigned kind, struct err *e)
+{
+    uint64_t kept = s->kept_bytes + s->result_bytes;
+    if (route_of(kind)->relieves || kept <= f->config.keep_results_bytes) {
+        return 0;
+    }
+    (void)err_set(e, ERR_BUSY, "%llu bytes of answers were not taken yet",
+                  (unsigned long long)kept);
+    e->retry_after_ns = KEPT_RETRY_NS;
+    f->count.refused += kind == MSG_KIND_SUBMIT;
+    return e->code;
+}
+
 /* Runs the handler of a request that has an op; takes the request. */
 static void handle_with_op(struct front *f, struct session *s, struct op *o, struct request *r)
 {
@@ -55,7 +74,8 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
     s->requests++;
-    int rc = route_of(r->kind)->handler(&c, &e);
+    int rc = o->loose ? 0 : check_kept(f, s, r->kind, &e);
+    rc = rc == 0 ? route_of(r->kind)->handler(&c, &e) : rc;
     if (rc != 0) {
         reply_answer_error(f, o, &e, (struct bytes){0});
     } else if (out.size > 0) {
@@ -87,15 +107,16 @@ static void admit(struct front *f, struct session *s, struct request *r)
     uint64_t seq = r->msg.ping.seq;
     struct err e = ERR_INIT;
     if (s->op_count >= OPS_MAX) {
-        s->expect = seq + 1; /* refused for good: not even the refusal is kept */
         (void)err_set(&e, ERR_BUSY, "%u answers were not acknowledged", s->op_count);
-        reply_error(f, r, &e);
+        e.retry_after_ns = RETRY_NS;
+        reply_open(f, r, &e);
         return;
     }
     struct op *o = op_create(s, seq, r->slot);
     if (o == NULL) {
         (void)err_set(&e, ERR_NOMEM, "request");
-        reply_error(f, r, &e); /* its number stays open: it may come again */
+        e.retry_after_ns = RETRY_NS;
+        reply_open(f, r, &e);
         return;
     }
     o->ring_id = r->ring_id;
@@ -153,7 +174,8 @@ static void early(struct front *f, struct session *s, struct request *r)
     struct err e = ERR_INIT;
     struct request *older = NULL;
     if (session_early_put(s, r, r->msg.ping.seq, REORDER_MAX, &older, &e) != 0) {
-        reply_error(f, r, &e);
+        e.retry_after_ns = RETRY_NS;
+        reply_open(f, r, &e);
     } else if (older != NULL) {
         f->count.deduplicated++;
         reply_none(f, older);
@@ -283,7 +305,7 @@ void intake_request(struct front *f, struct request *r)
         bye(f, s, r);
     } else if (route == NULL) {
         (void)err_set(&e, ERR_UNSUPPORTED, "requests of kind %u are not known", r->kind);
-        reply_error(f, r, &e);
+        reply_open(f, r, &e);
     } else {
         of_session(f, s, route, r);
     }

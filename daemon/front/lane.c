@@ -150,15 +150,18 @@ void lane_close(struct lane *lane)
     lane_free(lane);
 }
 
-/* Told to the client by a word of the shared memory: what it sent is to be sent another way. */
-static void violated(struct lane *lane, const struct err *e)
+/* Told to the client by a word of the shared memory: what it sent is to be sent another way. It may
+ * ask for another lane if it was not to blame for the end of this one. */
+static void broken(struct lane *lane, const struct err *e)
 {
     struct lane_shared *shared = (struct lane_shared *)(void *)lane->memory.data;
     struct session *s = lane->session;
     log_warn("session %llu (%s): its ring is closed: %s", (unsigned long long)s->id, s->name,
              e->text);
-    lane->lanes->stats.violated++;
-    s->lane_error = e->code;
+    if (e->code != ERR_NOMEM) {
+        lane->lanes->stats.violated++;
+        s->lane_error = e->code;
+    }
     atomic_store(&shared->closed, (unsigned)-e->code);
     lane_ring(lane);
     lane_close(lane);
@@ -238,7 +241,7 @@ static void send_or_wait(struct lane *lane, struct op *o, uint32_t id, struct by
         rc = err_set(&e, ERR_NOMEM, "an answer could not be kept");
     }
     if (rc < 0) {
-        violated(lane, &e);
+        broken(lane, &e);
     }
 }
 
@@ -344,14 +347,8 @@ static int receive(struct lane *lane, uint32_t id, uint32_t size, struct request
 
 static void refuse(struct lane *lane, uint32_t id, const struct err *e)
 {
-    struct msg_error m;
-    struct capbuf out;
-    proto_error_from(e, &m);
-    capbuf_init(&out, 8192);
-    if (proto_encode(&schema_msg_error, &m, &out, NULL) == 0) {
-        lane_reply(lane, id, capbuf_view(&out));
-    }
-    capbuf_finish(&out);
+    uint8_t room[PROTO_ERROR_BYTES];
+    lane_reply(lane, id, proto_error_put(e, true, room));
 }
 
 /* 1: took one; 0: there is none. */
@@ -364,19 +361,24 @@ static int take_one(struct lane *lane)
     int rc = ring_next(&lane->in, &id, &size, &e);
     if (rc <= 0) {
         if (rc < 0) {
-            violated(lane, &e);
+            broken(lane, &e);
         }
         return rc;
     }
     if (id == 0) {
         (void)err_set(&e, ERR_PROTOCOL, "ring: a request has the id 0");
-        violated(lane, &e);
+        broken(lane, &e);
         return e.code;
     }
     struct request *r = NULL;
     l->stats.records++;
     lane->idle_bells = 0;
-    if (receive(lane, id, size, &r, &e) != 0) {
+    int received = receive(lane, id, size, &r, &e);
+    if (received == ERR_NOMEM) { /* who sent it has it still, and the socket is another way */
+        broken(lane, &e);
+        return received;
+    }
+    if (received != 0) {
         refuse(lane, id, &e);
     } else {
         l->callbacks.request(l->data, lane->session, r);
@@ -395,7 +397,7 @@ static bool bells_too_many(struct lane *lane, bool took)
     }
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_LIMIT, "its doorbell rang %u times for nothing", lane->idle_bells);
-    violated(lane, &e);
+    broken(lane, &e);
     return true;
 }
 
@@ -409,11 +411,18 @@ static enum lane_state settle(struct lane *lane, bool took, bool spins)
     return ring_sleep(&lane->in) ? LANE_IDLE : LANE_MORE;
 }
 
-/* The first time it rings it has all that it is to get. */
+/* The first time it rings it has all that it is to get. From then on nobody but the client has the
+ * reading end of its bell: one that closes it has given the lane up. */
 static void hand_over(struct lane *lane)
 {
+    struct epoll_event event = {.events = EPOLLET, .data.ptr = lane};
+    if (lane->client_end < 0) {
+        return;
+    }
     descriptor_close(&lane->client_end);
     descriptor_close(&lane->memory.fd);
+    /* without, the lane lasts as long as its connection */
+    (void)epoll_ctl(lane->lanes->epoll, EPOLL_CTL_ADD, lane->client_bell, &event);
 }
 
 static int begin_turn(struct lane *lane)
@@ -424,7 +433,7 @@ static int begin_turn(struct lane *lane)
     int rc = forget_taken(lane, &e);
     rc = rc == 0 ? send_all_waiting(lane, &e) : rc;
     if (rc < 0) {
-        violated(lane, &e);
+        broken(lane, &e);
     }
     return rc;
 }
@@ -433,6 +442,10 @@ static int begin_turn(struct lane *lane)
 enum lane_state lane_turn(struct lane *lane, unsigned batch, bool spins)
 {
     unsigned taken = 0;
+    if (lane->hung_up) {
+        lane_close(lane);
+        return LANE_GONE;
+    }
     int rc = begin_turn(lane);
     bool answers_go = rc == 1;
     while (rc == 1 && taken < batch && lane->session != NULL && lane->waiting == NULL) {

@@ -32,10 +32,11 @@ struct lane {
     int client_bell; /* the writing end of a pipe */
     int client_end;  /* its reading end, until the client has it */
     bool watched;
-    bool ready;  /* in lanes->ready */
-    bool polled; /* in lanes->polled: it does not sleep, so nobody rings */
-    bool dirty;  /* in lanes->dirty */
-    bool belled; /* since its last turn */
+    bool ready;   /* in lanes->ready */
+    bool polled;  /* in lanes->polled: it does not sleep, so nobody rings */
+    bool dirty;   /* in lanes->dirty */
+    bool belled;  /* since its last turn */
+    bool hung_up; /* the client has closed its end of the bell */
     unsigned idle_bells;
     struct ring_consumer in;
     struct ring_producer out;

@@ -166,8 +166,12 @@ static void on_bells(uv_poll_t *poll, int status, int events)
     int count = epoll_wait(l->epoll, event, EVENTS, 0);
     for (int i = 0; i < count; i++) {
         struct lane *lane = event[i].data.ptr;
-        lane->belled = true;
-        l->stats.bells++;
+        if ((event[i].events & EPOLLERR) != 0) {
+            lane->hung_up = true;
+        } else {
+            lane->belled = true;
+            l->stats.bells++;
+        }
         lanes_wake(lane); /* its turn comes in this turn of the loop */
     }
 }

@@ -50,17 +50,8 @@ static void refuse(struct listener_slot *slot, const struct err *e)
         slot_receive(slot);
         return;
     }
-    struct msg_error msg = {0};
-    struct capbuf out;
-    capbuf_init(&out, 8192);
-    proto_error_from(e, &msg);
-    if (proto_encode(&schema_msg_error, &msg, &out, NULL) == 0) {
-        slot_send(slot, capbuf_view(&out));
-    } else {
-        connection_close(slot->listener, slot->pipe);
-        slot_release(slot);
-    }
-    capbuf_finish(&out);
+    uint8_t room[PROTO_ERROR_BYTES];
+    slot_send(slot, proto_error_put(e, true, room));
 }
 
 static bool is_known(unsigned kind)

@@ -63,33 +63,32 @@ void reply_redirect(struct front *f, struct op *o, const struct request *r)
     o->ring_id = r->ring_id;
 }
 
-static void encode_error(const struct err *e, struct bytes log, struct capbuf *out)
-{
-    struct msg_error m;
-    proto_error_from(e, &m);
-    m.log = log.size <= PROTO_LOG_MAX ? log : bytes_of(log.data, PROTO_LOG_MAX);
-    if (proto_encode(&schema_msg_error, &m, out, NULL) != 0) {
-        m.log = (struct bytes){0};
-        capbuf_reset(out);
-        (void)proto_encode(&schema_msg_error, &m, out, NULL);
-    }
-}
-
 void reply_answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
 {
     struct capbuf out;
+    struct msg_error m;
+    uint8_t room[PROTO_ERROR_BYTES];
     capbuf_init(&out, PROTO_LOG_MAX + 8192);
-    encode_error(e, log, &out);
-    reply_answer(f, o, capbuf_view(&out));
+    proto_error_from(e, &m);
+    m.log = log.size <= PROTO_LOG_MAX ? log : bytes_of(log.data, PROTO_LOG_MAX);
+    bool whole = proto_encode(&schema_msg_error, &m, &out, NULL) == 0;
+    reply_answer(f, o, whole ? capbuf_view(&out) : proto_error_put(e, false, room));
     capbuf_finish(&out);
+}
+
+static void refuse(struct front *f, struct request *r, const struct err *e, bool open)
+{
+    uint8_t room[PROTO_ERROR_BYTES];
+    reply_plain(f, r, proto_error_put(e, open, room));
+    request_destroy(r);
 }
 
 void reply_error(struct front *f, struct request *r, const struct err *e)
 {
-    struct capbuf out;
-    capbuf_init(&out, 8192);
-    encode_error(e, (struct bytes){0}, &out);
-    reply_plain(f, r, capbuf_view(&out));
-    capbuf_finish(&out);
-    request_destroy(r);
+    refuse(f, r, e, false);
+}
+
+void reply_open(struct front *f, struct request *r, const struct err *e)
+{
+    refuse(f, r, e, true);
 }

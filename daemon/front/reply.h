@@ -15,6 +15,8 @@ void reply_answer_error(struct front *f, struct op *o, const struct err *e, stru
 void reply_plain(struct front *f, const struct request *r, struct bytes reply);
 /* The same with an error, and destroys it. */
 void reply_error(struct front *f, struct request *r, const struct err *e);
+/* Likewise for one that was not admitted: its number is as free as before. */
+void reply_open(struct front *f, struct request *r, const struct err *e);
 /* Nobody waits for the answer of that request any more; destroys it. */
 void reply_none(struct front *f, struct request *r);
 /* The op's answer goes where `r` came from; who waited for it before gets none. */

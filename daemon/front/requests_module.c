@@ -5,8 +5,6 @@
 #include "daemon/front/building.h"
 #include "daemon/front/requests.h"
 
-#define MODULES_MAX 1024u /* of a session */
-
 /* Code of a user is compiled for the first device that is known, even while its worker starts anew;
  * for others when it is needed there. */
 static struct device *compile_device(struct front *f)

@@ -2,7 +2,6 @@
 #include "daemon/front/requests.h"
 #include "daemon/front/resolve.h"
 
-#define PROGRAMS_MAX      4096u                 /* of a session */
 #define PROGRAM_BYTES_MAX (64u * 1024u * 1024u) /* all of them together */
 
 static int check_room(const struct session *s, uint64_t more, struct err *e)

@@ -8,8 +8,7 @@
 #include "common/clock.h"
 #include "daemon/front/listener.h"
 
-#define EARLY_BYTES_MAX (64u * 1024u * 1024u)
-#define NOTICES_MAX     4096u
+#define NOTICES_MAX 4096u
 
 struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id)
 {
@@ -185,11 +184,11 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
     struct request *older = *at != NULL && (*at)->msg.ping.seq == seq ? *at : NULL;
     size_t freed = older != NULL ? older->size : 0;
     if (seq - s->expect > window || (older == NULL && s->early_count >= window)) {
-        return err_set(e, ERR_LIMIT,
+        return err_set(e, ERR_BUSY,
                        "request %llu came while %llu is awaited: more than %u ahead of its turn",
                        (unsigned long long)seq, (unsigned long long)s->expect, window);
     }
-    if (s->early_bytes - freed + r->size > EARLY_BYTES_MAX) {
+    if (s->early_bytes - freed + r->size > EARLY_BYTES) {
         return err_set(e, ERR_BUSY, "%zu bytes of requests came before their turn", s->early_bytes);
     }
     r->next = older != NULL ? older->next : *at;

@@ -17,6 +17,10 @@
 
 #define REORDER_MAX 256u   /* requests that may come before their turn */
 #define OPS_MAX     16384u /* requests of a session whose answers it has not acknowledged */
+#define EARLY_BYTES (64u * 1024u * 1024u) /* of requests that came before their turn */
+
+#define MODULES_MAX  1024u
+#define PROGRAMS_MAX 4096u
 
 struct lane;
 struct listener_slot;
@@ -127,7 +131,7 @@ void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struc
                  void *data);
 
 /* Puts a request that came early in its place; takes it. One with the same number that was there
- * goes: the caller's, or NULL. ERR_LIMIT over `window`. */
+ * goes: the caller's, or NULL. ERR_BUSY over `window`. */
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
                       struct request **ret_older, struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */

@@ -145,6 +145,13 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
         .session = s->id,
         .shm = bytes_str(s->local && f->shm != NULL ? shm_path(f->shm) : ""),
         .max_arena = s->local && f->shm != NULL ? f->config.session_arena_bytes : 0,
+        .max_unacked = OPS_MAX,
+        .max_kept = f->config.keep_results_bytes,
+        .max_early = EARLY_BYTES,
+        .max_buffers = f->config.buffers_max,
+        .max_arenas = f->config.arenas_max,
+        .max_modules = MODULES_MAX,
+        .max_programs = PROGRAMS_MAX,
     };
     return proto_encode(&schema_msg_welcome, &w, out, e);
 }

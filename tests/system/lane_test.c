@@ -1,7 +1,9 @@
 /* Jobs in rings, through the real daemon: threads and loops, what is too long for a ring, ids of
  * jobs under way, fork, other ways in. */
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +28,97 @@ static gpud_program *null_program(gpud_client *c)
     ck_gpud_ok(gpud_program_seal(p));
     return p;
 }
+
+/* ---- without memory -------------------------------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static _Thread_local unsigned fail_at; /* 0: none */
+
+static bool fails(void)
+{
+    return fail_at > 0 && --fail_at == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+/* What the daemon has open. */
+static unsigned daemon_descriptors(void)
+{
+    char path[64];
+    unsigned count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)d.pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+/* Each allocation of a call fails once: it says so or does without, and what follows is served, by
+ * the ring or without one. A lane that was given up is given up by the daemon, too. */
+START_TEST(each_allocation_fails)
+{
+    gpud_client *c = begin("speed=0");
+    unsigned before = daemon_descriptors();
+    bool failed = true;
+    unsigned n = 0;
+    while (failed) {
+        gpud_options o = {.size = sizeof o, .connect_timeout_ns = PATIENCE};
+        gpud_client *other = NULL;
+        ck_gpud_ok(gpud_open(d.url, &o, &other));
+        gpud_program *p = null_program(other);
+        ck_gpud_ok(gpud_run(other, p, NULL, 0, NULL, NULL));
+        fail_at = ++n;
+        int rc = gpud_run(other, p, NULL, 0, NULL, NULL);
+        failed = fail_at == 0;
+        fail_at = 0;
+        ck_assert(rc == 0 || rc == GPUD_ERR_NOMEM);
+        ck_gpud_ok(gpud_run(other, p, NULL, 0, NULL, NULL));
+        gpud_program_free(p);
+        gpud_close(other);
+    }
+    ck_assert_uint_gt(n, 2);
+    ck_until(daemon_descriptors() <= before);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* The answer finds no memory: the call goes on over the socket, and both sides close the lane. */
+START_TEST(an_answer_without_memory)
+{
+    gpud_client *c = begin("speed=0");
+    gpud_program *p = null_program(c);
+    ck_gpud_ok(gpud_run(c, p, NULL, 0, NULL, NULL));
+    unsigned before = daemon_descriptors();
+    unsigned n = 1;
+    bool lived;
+    do { /* until an allocation is that of an answer, which the call lives through */
+        fail_at = n++;
+        int rc = gpud_run(c, p, NULL, 0, NULL, NULL);
+        ck_assert_msg(fail_at == 0, "no allocation ended the lane");
+        ck_assert(rc == 0 || rc == GPUD_ERR_NOMEM);
+        lived = rc == 0;
+    } while (!lived);
+    ck_until(daemon_descriptors() < before);
+    ck_gpud_ok(gpud_run(c, p, NULL, 0, NULL, NULL));
+    gpud_program_free(p);
+    daemon_end(&d, c);
+}
+END_TEST
 
 /* ---- threads and loops ---------------------------------------------------------------------- */
 
@@ -305,6 +398,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("lane");
+    suite_add(suite, each_allocation_fails);
+    suite_add(suite, an_answer_without_memory);
     suite_add(suite, threads);
     suite_add(suite, loop);
     suite_add(suite, long_ones_and_short_ones);

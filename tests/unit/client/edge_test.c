@@ -125,6 +125,41 @@ START_TEST(forked_child_frees)
 }
 END_TEST
 
+/* ---- not admitted --------------------------------------------------------------------------- */
+
+/* The daemon has no room for a request, and waits for its number. */
+START_TEST(not_admitted_at_first)
+{
+    static const int codes[] = {GPUD_ERR_BUSY, GPUD_ERR_NOMEM};
+    uint32_t data = 0;
+    gpud_kernel k = find();
+    fake_not_admit(fake, 3, codes[_i]);
+    gpud_buffer b = make(4);
+    fake_not_admit(fake, 3, codes[_i]);
+    gpud_job *job = launch(k, &data, GPUD_SUBMIT_HELD);
+    OK(gpud_wait(job, GPUD_FOREVER));
+    gpud_job_free(job);
+    OK(gpud_buffer_free(client, b));
+    ck_assert_uint_eq(fake_executed(fake), 1);
+    ck_assert_uint_eq(fake_twice(fake), 0);
+    ck_assert_uint_eq(fake_gaps(fake), 0);
+}
+END_TEST
+
+/* One that will never be admitted: its caller is told, and the daemon does not wait for ever. */
+START_TEST(never_admitted)
+{
+    gpud_buffer b;
+    fake_not_admit(fake, 1, GPUD_ERR_UNSUPPORTED);
+    FAILS(gpud_buffer_create(client, gpud_shape_1d(GPUD_F32, 4), 0, "b", &b), GPUD_ERR_UNSUPPORTED);
+    (void)make(4);
+    while (fake_gaps(fake) != 0) {
+        OK(gpud_ping(client, NULL));
+    }
+    ck_assert_uint_eq(fake_twice(fake), 0);
+}
+END_TEST
+
 /* ---- callbacks that go on working ----------------------------------------------------------- */
 
 struct chain {
@@ -433,6 +468,8 @@ int main(void)
     tcase_add_checked_fixture(t, start, stop);
     tcase_set_timeout(t, 100);
     tcase_add_loop_test(t, closed_with_jobs_outstanding, 0, 8);
+    tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
+    tcase_add_test(t, never_admitted);
     tcase_add_test(t, forked_child_frees);
     tcase_add_loop_test(t, callbacks_submit, 0, 2);
     tcase_add_test(t, waiting_for_any);

@@ -80,6 +80,10 @@ static void request(struct slot *s, nng_msg *m)
     } else if (schema == NULL || schema->size > sizeof msg ||
                proto_decode(schema, view(m), &msg, &e) != 0) {
         fake_answer_error(s, ERR_PROTOCOL, e.text);
+    } else if (msg.ping.seq > 0 && msg.ping.seq < SEQS && f->not_admitted > 0) {
+        f->not_admitted--;
+        f->seen[msg.ping.seq] |= 4;
+        fake_answer_open(s, f->not_admitted_code);
     } else {
         seq_note(f, msg.ping.seq);
         if (kind == MSG_KIND_WAIT) {
@@ -246,6 +250,14 @@ void fake_mode(struct fake *f, enum fake_mode mode)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+void fake_not_admit(struct fake *f, unsigned count, int code)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->not_admitted = count;
+    f->not_admitted_code = code;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_garble(struct fake *f, enum fake_garble how, uint64_t seed)
 {
     (void)pthread_mutex_lock(&f->lock);
@@ -397,7 +409,7 @@ uint64_t fake_gaps(struct fake *f)
     uint64_t gaps = 0;
     (void)pthread_mutex_lock(&f->lock);
     for (uint64_t i = 1; i <= f->highest; i++) {
-        gaps += f->seen[i] == 0 ? 1 : 0;
+        gaps += (f->seen[i] & ~4u) == 0 ? 1 : 0;
     }
     (void)pthread_mutex_unlock(&f->lock);
     return gaps;

@@ -32,6 +32,8 @@ const char *fake_url(const struct fake *f);
 
 void fake_mode(struct fake *f, enum fake_mode mode);
 void fake_limit(struct fake *f, uint64_t max_inflight); /* told in the next WELCOME */
+/* The next `count` requests with a number are not admitted, for this reason. */
+void fake_not_admit(struct fake *f, unsigned count, int code);
 /* Answers what is held: the newest first if `reverse`. */
 void fake_release(struct fake *f, bool reverse);
 /* Waits until so many submits are held. */
@@ -58,7 +60,7 @@ void fake_lose(struct fake *f, uint64_t handle);
 
 uint64_t fake_executed(struct fake *f); /* jobs that were run */
 uint64_t fake_twice(struct fake *f);    /* sequence numbers that came again */
-uint64_t fake_gaps(struct fake *f);     /* that were neither seen nor told as taken */
+uint64_t fake_gaps(struct fake *f);     /* that were neither admitted nor told as taken */
 uint64_t fake_live(struct fake *f);     /* buffers */
 uint64_t fake_stale(struct fake *f);    /* requests that named what another life of it made */
 

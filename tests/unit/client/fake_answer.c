@@ -90,6 +90,17 @@ void fake_answer_error(struct slot *s, int code, const char *text)
     fake_answer(s, &schema_msg_error, &msg);
 }
 
+void fake_answer_open(struct slot *s, int code)
+{
+    struct msg_error msg = {.code = code,
+                            .step = -1,
+                            .arg = -1,
+                            .text = bytes_str("not admitted"),
+                            .retry_after_ns = 1000000,
+                            .open = 1};
+    fake_answer(s, &schema_msg_error, &msg);
+}
+
 bool fake_fresh(struct fake *f, uint64_t handle)
 {
     bool good = handle >> 16 == f->life;

@@ -52,6 +52,8 @@ struct fake {
     uint64_t life; /* grows with each restart; part of handles and of the daemon's id */
     struct greeted greeted[GREETED]; /* the last ones, as a ring */
     unsigned greeted_count;
+    unsigned not_admitted; /* so many of the next requests, with this code */
+    int not_admitted_code;
     bool knows_session, results_first;
     struct slot *waiting; /* a held WAIT */
     uint64_t event_number;
@@ -85,6 +87,7 @@ union any {
 /* fake_answer.c: answers go out, the slot may receive when they are gone */
 void fake_answer(struct slot *s, const struct schema *schema, const void *msg);
 void fake_answer_error(struct slot *s, int code, const char *text);
+void fake_answer_open(struct slot *s, int code); /* the request was not admitted */
 /* Was the handle made in this life? Counts those that were not. */
 bool fake_fresh(struct fake *f, uint64_t handle);
 void fake_hello(struct slot *s, struct bytes message);

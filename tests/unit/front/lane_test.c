@@ -41,6 +41,18 @@ static size_t answer_bytes; /* 0: PONG */
 static unsigned turns;
 static struct err e;
 
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+static bool no_memory; /* for the next request */
+
+void *__wrap_malloc(size_t size)
+{
+    bool now = no_memory && size > sizeof(struct request);
+    no_memory = no_memory && !now;
+    return now ? NULL : __real_malloc(size);
+}
+
 static struct client *client_of(const struct session *s)
 {
     return s == client[0].session ? &client[0] : &client[1];
@@ -250,6 +262,43 @@ START_TEST(each_gets_its_turn)
     ck_assert_uint_le(client[1].turn, before + 2);
     turn_until_quiet();
     ck_assert_uint_eq(client[0].requests, 10 * BATCH);
+    teardown();
+}
+END_TEST
+
+/* A request that there is no memory for: the client hears of it, and sends it another way. */
+START_TEST(without_memory_the_lane_ends)
+{
+    setup();
+    no_memory = true;
+    ck_assert(send_one(&client[0], 1));
+    turn_until_quiet();
+    ck_assert(!no_memory);
+    ck_assert_uint_eq(client[0].requests, 0);
+    ck_assert_ptr_null(client[0].session->lane);
+    ck_assert_int_eq(client[0].session->lane_error, 0); /* it may ask for another one */
+    ck_assert_int_eq((int)atomic_load(&client[0].shared->closed), -ERR_NOMEM);
+    uint8_t byte;
+    ck_assert_int_eq(read(client[0].bell, &byte, 1), 1);
+    other_is_served();
+    teardown();
+}
+END_TEST
+
+/* A client that gives its lane up closes what it has of it; its connection goes on. */
+START_TEST(a_lane_that_was_given_up_ends)
+{
+    setup();
+    answer = true;
+    ck_assert(send_one(&client[0], 1));
+    turn_until_quiet();
+    (void)close(client[0].bell);
+    turn_until_quiet();
+    ck_assert_ptr_null(client[0].session->lane);
+    ck_assert_int_eq(client[0].session->lane_error, 0);
+    ck_assert_ptr_nonnull(client[0].session->ops->reply); /* it is asked for over the socket */
+    other_is_served();
+    client[0].bell = dup(client[1].bell);
     teardown();
 }
 END_TEST
@@ -504,7 +553,8 @@ START_TEST(an_answer_that_is_too_long)
 }
 END_TEST
 
-SUITE_MAIN("lane", requests_and_answers, each_gets_its_turn, one_bell_for_many, a_head_that_jumps,
+SUITE_MAIN("lane", without_memory_the_lane_ends, a_lane_that_was_given_up_ends,
+           requests_and_answers, each_gets_its_turn, one_bell_for_many, a_head_that_jumps,
            a_head_that_runs_backwards, a_length_beyond_the_head, a_tail_that_jumps, an_id_of_zero,
            nonsense_in_a_record, entries_that_change, one_that_takes_no_answers,
            one_that_floods_its_doorbell, one_that_is_gone_and_rings, a_bell_that_is_full,

@@ -259,8 +259,8 @@ START_TEST(early_requests_wait_for_their_turn)
     ck_assert_uint_eq(s->early_bytes, 240);
     r[2] = twice;
     twice = older;
-    ck_assert_int_eq(session_early_put(s, twice, 6, 4, &older, &e), ERR_LIMIT);
-    ck_assert_int_eq(session_early_put(s, twice, 5, 3, &older, &e), ERR_LIMIT); /* it is full */
+    ck_assert_int_eq(session_early_put(s, twice, 6, 4, &older, &e), ERR_BUSY);
+    ck_assert_int_eq(session_early_put(s, twice, 5, 3, &older, &e), ERR_BUSY); /* it is full */
     ck_assert_ptr_null(session_early_take(s));
     for (uint64_t seq = 2; seq <= 4; seq++) {
         s->expect = seq;

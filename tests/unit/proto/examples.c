@@ -53,7 +53,14 @@ static void welcome(struct capbuf *out)
                             .may_load = 1,
                             .session = 7,
                             .shm = bytes_str("/run/gpud/shm.sock"),
-                            .max_arena = 2147483648};
+                            .max_arena = 2147483648,
+                            .max_unacked = 16384,
+                            .max_kept = 67108864,
+                            .max_early = 67108864,
+                            .max_buffers = 4096,
+                            .max_arenas = 64,
+                            .max_modules = 1024,
+                            .max_programs = 4096};
     put(&schema_msg_welcome, &m, out);
 }
 

@@ -1,0 +1,177 @@
+/* Which requests take their number and which do not. The listener is not there: what it is asked
+ * for is noted (linked with --wrap). */
+#include <stdlib.h>
+
+#include "daemon/front/intake.h"
+#include "daemon/front/standing.h"
+#include "proto/codec.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+#define PIPE 11u
+
+void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
+void __wrap_listener_drop(struct listener *l, struct listener_slot *slot);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static struct fake *k;
+static struct session *s;
+static char slot;
+static unsigned replies;
+static unsigned kind;
+static struct msg_error last; /* the last answer, if it was an ERROR */
+static bool fails;            /* the next allocation */
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    bool now = fails;
+    fails = false;
+    return now ? NULL : __real_calloc(count, size);
+}
+
+void __wrap_listener_reply(struct listener *l, struct listener_slot *to, struct bytes message)
+{
+    (void)l;
+    (void)to;
+    replies++;
+    kind = proto_kind(message);
+    if (kind == MSG_KIND_ERROR) {
+        ck_assert_int_eq(proto_decode(&schema_msg_error, message, &last, NULL), 0);
+        last.text = last.log = (struct bytes){0};
+    }
+}
+
+void __wrap_listener_drop(struct listener *l, struct listener_slot *to)
+{
+    (void)l;
+    (void)to;
+}
+
+static void setup(void)
+{
+    static const uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
+    struct request hello = {.peer = {.pipe = PIPE, .local = true, .uid = 1000},
+                            .kind = MSG_KIND_HELLO};
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    k = fake_create();
+    k->f.config.keep_results_bytes = 1 << 20;
+    hello.msg.hello =
+        (struct msg_hello){.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .resume = 1};
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(standing_hello(&k->f, &hello, &out, &s, &e), 0);
+    capbuf_finish(&out);
+    replies = kind = 0;
+    fails = false;
+}
+
+static void teardown(void)
+{
+    standing_end(&k->f, s);
+    fake_destroy(k);
+}
+
+/* Asks under a number; `ack` as given. */
+static void ask(unsigned what, uint64_t seq, uint64_t ack, size_t size)
+{
+    struct request *r = __real_calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    *r = (struct request){.peer = {.pipe = PIPE},
+                          .kind = what,
+                          .slot = (struct listener_slot *)(void *)&slot,
+                          .size = size};
+    r->msg.ping.seq = seq;
+    r->msg.ping.ack = ack;
+    intake_request(&k->f, r);
+}
+
+static void is_open(int code)
+{
+    ck_assert_uint_eq(kind, MSG_KIND_ERROR);
+    ck_assert_int_eq((int)last.code, code);
+    ck_assert_uint_eq(last.open, 1);
+    ck_assert_uint_gt(last.retry_after_ns, 0);
+}
+
+/* An answer, which took the number. */
+static void is_taken(int code)
+{
+    ck_assert_uint_eq(kind, MSG_KIND_ERROR);
+    ck_assert_int_eq((int)last.code, code);
+    ck_assert_uint_eq(last.open, 0);
+}
+
+START_TEST(without_memory_the_number_stays_open)
+{
+    setup();
+    fails = true;
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    is_open(ERR_NOMEM);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 0); /* waits for it */
+    ck_assert_uint_eq(replies, 1);
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    ck_assert_uint_eq(replies, 3);
+    is_taken(ERR_BAD_HANDLE);
+    ck_assert_uint_eq(s->expect, 3);
+    teardown();
+}
+END_TEST
+
+START_TEST(without_acknowledgement_the_number_stays_open)
+{
+    setup();
+    for (uint64_t seq = 1; seq <= OPS_MAX; seq++) {
+        ask(MSG_KIND_BUFFER_INFO, seq, 0, 0);
+        is_taken(ERR_BAD_HANDLE);
+    }
+    ask(MSG_KIND_BUFFER_INFO, OPS_MAX + 1, 0, 0);
+    is_open(ERR_BUSY);
+    ck_assert_uint_eq(s->expect, OPS_MAX + 1);
+    ask(MSG_KIND_BUFFER_INFO, OPS_MAX + 1, 1, 0);
+    is_taken(ERR_BAD_HANDLE);
+    teardown();
+}
+END_TEST
+
+/* Too far ahead, or too much of it. */
+START_TEST(what_comes_too_early_may_come_again)
+{
+    setup();
+    ask(MSG_KIND_BUFFER_INFO, REORDER_MAX + 2, 0, 0);
+    is_open(ERR_BUSY);
+    ask(MSG_KIND_BUFFER_INFO, 3, 0, EARLY_BYTES);
+    ck_assert_uint_eq(replies, 1);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 1);
+    ck_assert_uint_eq(replies, 2);
+    is_open(ERR_BUSY);
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 1);
+    ck_assert_uint_eq(replies, 5);
+    ck_assert_uint_eq(s->expect, 4);
+    teardown();
+}
+END_TEST
+
+/* Whatever is asked for, but what gives something back. */
+START_TEST(answers_that_are_not_taken_are_bounded)
+{
+    setup();
+    s->kept_bytes = (1 << 20) + 1;
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    is_taken(ERR_BUSY);
+    ck_assert_uint_gt(last.retry_after_ns, 0);
+    ask(MSG_KIND_MODULE_LOAD, 2, 0, 0);
+    is_taken(ERR_BUSY);
+    ask(MSG_KIND_BUFFER_FREE, 3, 0, 0);
+    is_taken(ERR_BAD_HANDLE);
+    s->kept_bytes -= (1 << 20) + 1;
+    ask(MSG_KIND_BUFFER_INFO, 4, 0, 0);
+    is_taken(ERR_BAD_HANDLE);
+    teardown();
+}
+END_TEST
+
+SUITE_MAIN("admitted", without_memory_the_number_stays_open,
+           without_acknowledgement_the_number_stays_open, what_comes_too_early_may_come_again,
+           answers_that_are_not_taken_are_bounded)
