@@ -110,6 +110,7 @@ struct front {
     struct listener *listener;
     struct shm *shm; /* NULL: not listening */
     struct lanes *lanes;
+    struct processes *processes; /* of sessions; NULL: nobody tells when one ends */
     struct launcher_link *launcher;
     struct compiler *compiler;
     struct monitor monitor;

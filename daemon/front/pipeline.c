@@ -25,6 +25,7 @@
 #include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/picture.h"
+#include "daemon/front/processes.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
@@ -503,6 +504,11 @@ static int start_lanes(struct front *f, struct err *e)
     return lanes_create(f->loop, &options, &callbacks, f, &f->lanes, e);
 }
 
+static void on_process_ended(void *data, void *session)
+{
+    standing_process_ended(data, session);
+}
+
 static void stop_lanes(struct front *f)
 {
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
@@ -560,6 +566,9 @@ int pipeline_start(struct front *f, struct err *e)
     init_handles(f);
     monitor_init(&f->monitor);
     int rc = start_lanes(f, e);
+    if (rc == 0) {
+        rc = processes_create(f->loop, on_process_ended, f, &f->processes, e);
+    }
     if (rc == 0) {
         rc = building_init(f, e);
     }
@@ -647,6 +656,8 @@ void pipeline_stop(struct front *f)
     close_handle((uv_handle_t *)&f->sighup);
     close_handle((uv_handle_t *)&f->sigusr1);
     stop_lanes(f);
+    processes_destroy(f->processes);
+    f->processes = NULL;
     shm_destroy(f->shm);
     f->shm = NULL;
     compiler_destroy(f->compiler);

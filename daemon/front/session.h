@@ -67,7 +67,6 @@ struct session {
     pid_t pid;                 /* of an ipc client, 0 unknown */
     int pidfd;                 /* -1 unknown; owned */
     uint64_t lingers_until_ns; /* NS_NEVER while connected */
-    uint64_t look_ns;          /* without a connection: how long until its process is looked at */
     bool fresh; /* no numbered request came yet: HELLO says what the client has taken already */
     uint64_t expect; /* sequence number that is admitted next */
     uint64_t acked;  /* answers up to here were taken */

@@ -11,12 +11,12 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
 #include "daemon/front/lane.h"
+#include "daemon/front/processes.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 
-#define REMOTE_UID UINT32_MAX       /* who comes over tcp: nobody in particular */
-#define LOOK_NS    (10 * NS_PER_MS) /* at its process, first; twice as long each time */
-#define TAKEN_MAX  OPS_MAX /* how far ahead of its first unanswered request a client may be */
+#define REMOTE_UID UINT32_MAX /* who comes over tcp: nobody in particular */
+#define TAKEN_MAX  OPS_MAX    /* how far ahead of its first unanswered request a client may be */
 
 struct session *standing_find(struct front *f, uint32_t pipe)
 {
@@ -57,13 +57,17 @@ struct session *standing_obtain(struct front *f, const struct session_key *key)
     return s;
 }
 
-static void watch_process(struct session *s, pid_t pid)
+static void watch_process(struct front *f, struct session *s, pid_t pid)
 {
     if (s->pidfd >= 0) {
+        processes_forget(f->processes, s->pidfd);
         (void)close(s->pidfd);
     }
     s->pid = pid;
     s->pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    if (s->pidfd >= 0) {
+        processes_watch(f->processes, s->pidfd, s);
+    }
 }
 
 static bool process_ended(const struct session *s)
@@ -217,7 +221,7 @@ static void tie(struct front *f, struct session *s, const struct request *r)
     s->gid = r->peer.gid;
     s->lingers_until_ns = NS_NEVER;
     if (r->peer.local) {
-        watch_process(s, r->peer.pid);
+        watch_process(f, s, r->peer.pid);
     }
     (void)bytes_to_str(r->msg.hello.name, s->name, sizeof s->name);
     s->tenant->may_load = rights_loads(&f->rights, s);
@@ -266,7 +270,6 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     set_pipe(f, s, 0);
     lane_close(s->lane);
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
-    s->look_ns = LOOK_NS;
     due_at(f, clock_now_ns()); /* from there on, it is watched */
     if (s->wait != NULL) {
         listener_drop(f->listener, s->wait);
@@ -406,11 +409,22 @@ void standing_end(struct front *f, struct session *s)
     end_buffers(f, s);
     arena_session_ended(f, s);
     release_answers(f, s);
+    processes_forget(f->processes, s->pidfd);
     HASH_DEL(f->sessions, s);
     f->session_count--;
     s->tenant->sessions--;
     session_destroy(s);
     f->hooks.kick(f);
+}
+
+/* Its descriptors may live on in a child that it forked: what was its own does not. */
+void standing_process_ended(struct front *f, struct session *s)
+{
+    uint32_t pipe = s->pipe;
+    standing_end(f, s);
+    if (pipe != 0) {
+        listener_close_pipe(f->listener, pipe);
+    }
 }
 
 static void drop_lingered(struct front *f, uint64_t now)
@@ -429,7 +443,6 @@ static void drop_lingered(struct front *f, uint64_t now)
     }
 }
 
-/* A client that crashed is gone an instant after its connection; one that lives may come back. */
 static void watch_lingering(struct front *f, struct session *s, uint64_t now)
 {
     if (now >= s->lingers_until_ns || process_ended(s)) {
@@ -437,10 +450,6 @@ static void watch_lingering(struct front *f, struct session *s, uint64_t now)
         return;
     }
     due_at(f, s->lingers_until_ns);
-    if (s->pidfd >= 0) {
-        due_at(f, ns_add(now, s->look_ns));
-        s->look_ns = s->look_ns < NS_PER_S / 2 ? s->look_ns * 2 : NS_PER_S;
-    }
 }
 
 void standing_watch(struct front *f, uint64_t now)

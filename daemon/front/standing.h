@@ -16,7 +16,8 @@ struct session *standing_obtain(struct front *f, const struct session_key *key);
 void standing_disconnected(struct front *f, uint32_t pipe);
 /* Ends a session: queued jobs are cancelled, buffers, modules and programs dropped. */
 void standing_end(struct front *f, struct session *s);
-/* Ends those that lingered long enough or whose process is gone; drops published buffers. */
+/* The same when its process has ended, connected or not. */
+void standing_process_ended(struct front *f, struct session *s);
 /* Ends what lingered long enough, answers WAITs; says when the next is due. */
 void standing_watch(struct front *f, uint64_t now_ns);
 

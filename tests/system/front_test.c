@@ -435,7 +435,16 @@ END_TEST
 struct doomed {
     const char *url;
     int told;
+    bool heir; /* a child holds its descriptors after it */
 };
+
+/* Waits until somebody ends it. */
+static void stay(void)
+{
+    for (;;) {
+        (void)pause();
+    }
+}
 
 /* Buffers, one running job, many queued ones, and then nothing more. */
 static int doomed_work(void *data)
@@ -451,22 +460,26 @@ static int doomed_work(void *data)
         ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job));
     }
     ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
-    ck_assert_int_eq(write(w->told, "x", 1), 1);
-    for (;;) {
-        (void)pause();
+    pid_t heir = w->heir ? fork() : 0;
+    if (w->heir && heir == 0) {
+        stay();
     }
+    ck_assert_int_eq(write(w->told, &heir, sizeof heir), sizeof heir);
+    stay();
+    return 0;
 }
 
+/* _i 1: a child that it forked lives on, and holds its connection. */
 START_TEST(client_killed)
 {
     struct daemon d;
     int told[2];
-    char byte;
+    pid_t heir = 0;
     gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=2000", NULL);
     ck_assert_int_eq(pipe2(told, O_CLOEXEC), 0);
-    struct doomed w = {d.url, told[1]};
+    struct doomed w = {d.url, told[1], _i == 1};
     pid_t pid = process_start(doomed_work, &w);
-    ck_assert_int_eq(read(told[0], &byte, 1), 1);
+    ck_assert_int_eq(read(told[0], &heir, sizeof heir), sizeof heir);
     ck_assert_uint_eq(query_value(c, "status", NULL, "sessions"), 2);
     ck_assert_uint_gt(query_value(c, "devices", "0", "buffers"), 0);
     ck_assert_uint_gt(query_value(c, "status", NULL, "queued"), 0);
@@ -478,6 +491,9 @@ START_TEST(client_killed)
     ck_until(query_value(c, "devices", "0", "buffers") == 0);
     ck_assert_uint_gt(query_value(c, "status", NULL, "cancelled"), 0);
     ck_assert_uint_lt(query_value(c, "status", NULL, "done"), 20);
+    if (heir != 0) {
+        ck_assert_int_eq(kill(heir, SIGKILL), 0);
+    }
     daemon_end(&d, c);
 }
 END_TEST
@@ -500,6 +516,6 @@ int main(void)
     suite_add(suite, stale_socket);
     suite_add(suite, first_device_does_not_open);
     suite_add(suite, no_driver);
-    suite_add(suite, client_killed);
+    suite_add_loop(suite, client_killed, 2);
     return system_main(suite);
 }

@@ -10,6 +10,7 @@
 #include "daemon/front/adopt.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/intake.h"
+#include "daemon/front/processes.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
@@ -19,10 +20,12 @@
 
 void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
 void __wrap_listener_drop(struct listener *l, struct listener_slot *slot);
+void __wrap_listener_close_pipe(struct listener *l, uint32_t pipe);
 
 static struct fake *k;
 static unsigned replies;
 static unsigned drops;
+static uint32_t closed_pipe;
 static struct capbuf last; /* the last reply */
 
 void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
@@ -470,6 +473,52 @@ START_TEST(an_ended_process_does_not_linger)
 }
 END_TEST
 
+void __wrap_listener_close_pipe(struct listener *l, uint32_t pipe)
+{
+    (void)l;
+    closed_pipe = pipe;
+}
+
+static void on_ended(void *data, void *who)
+{
+    standing_process_ended(data, who);
+}
+
+/* A child that it forked may hold its connection still. */
+START_TEST(an_ended_process_leaves_its_connection_to_nobody)
+{
+    uv_loop_t loop;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(processes_create(&loop, on_ended, &k->f, &k->f.processes, &e), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11, .pid = pid}, NULL);
+    (void)hello((struct caller){.id = 2, .pipe = 12, .pid = pid}, NULL);
+    (void)hello((struct caller){.id = 3, .pipe = 13, .pid = getpid()}, NULL);
+    (void)hello((struct caller){.id = 1, .pipe = 14, .pid = pid}, NULL); /* it came back */
+    ck_assert_uint_eq(s->pipe, 14);
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(k->f.session_count, 3);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED), 0);
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(k->f.session_count, 1);
+    ck_assert_ptr_nonnull(standing_find(&k->f, 13));
+    ck_assert(closed_pipe == 12 || closed_pipe == 14);
+    standing_end(&k->f, k->f.sessions);
+    processes_destroy(k->f.processes);
+    k->f.processes = NULL;
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+END_TEST
+
 /* ---- the end ------------------------------------------------------------------------------ */
 
 static struct buffer *buffer_of(struct session *s)
@@ -640,6 +689,7 @@ int main(void)
                                   a_connection_with_a_new_standing_leaves_the_old_one,
                                   a_session_lingers_for_its_time,
                                   an_ended_process_does_not_linger,
+                                  an_ended_process_leaves_its_connection_to_nobody,
                                   an_ended_session_leaves_nothing_but_what_runs,
                                   a_published_buffer_outlives_its_maker,
                                   events_are_told_until_they_are_taken,

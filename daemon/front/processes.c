@@ -1,0 +1,81 @@
+#include "daemon/front/processes.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define BATCH 64 /* ends that are told before the loop turns */
+
+struct processes {
+    int epoll; /* all pidfds */
+    uv_poll_t poll;
+    process_fn ended;
+    void *data;
+};
+
+/* One at a time: what is told of may be gone before the next is looked at. */
+static void on_end(uv_poll_t *poll, int status, int events)
+{
+    struct processes *p = poll->data;
+    struct epoll_event event;
+    (void)status;
+    (void)events;
+    for (int i = 0; i < BATCH && epoll_wait(p->epoll, &event, 1, 0) == 1; i++) {
+        p->ended(p->data, event.data.ptr);
+    }
+}
+
+int processes_create(uv_loop_t *loop, process_fn ended, void *data, struct processes **ret_p,
+                     struct err *e)
+{
+    struct processes *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return err_set(e, ERR_NOMEM, "watching processes");
+    }
+    p->ended = ended;
+    p->data = data;
+    p->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (p->epoll < 0) {
+        int rc = err_errno(e, ERR_IO, "watching processes");
+        free(p);
+        return rc;
+    }
+    if (uv_poll_init(loop, &p->poll, p->epoll) != 0) {
+        (void)close(p->epoll);
+        free(p);
+        return err_set(e, ERR_IO, "watching processes");
+    }
+    p->poll.data = p;
+    (void)uv_poll_start(&p->poll, UV_READABLE, on_end);
+    *ret_p = p;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct processes *p = handle->data;
+    (void)close(p->epoll);
+    free(p);
+}
+
+void processes_destroy(struct processes *p)
+{
+    if (p != NULL) {
+        uv_close((uv_handle_t *)&p->poll, on_closed);
+    }
+}
+
+void processes_watch(struct processes *p, int pidfd, void *who)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = who};
+    if (p != NULL) {
+        (void)epoll_ctl(p->epoll, EPOLL_CTL_ADD, pidfd, &event);
+    }
+}
+
+void processes_forget(struct processes *p, int pidfd)
+{
+    if (p != NULL && pidfd >= 0) {
+        (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, pidfd, NULL);
+    }
+}
