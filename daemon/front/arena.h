@@ -34,7 +34,7 @@ struct arena {
     uint64_t mapped;          /* and for those whose kernels can work on it, … */
     uint64_t align;           /* … on arrays that begin at multiples of so many bytes */
     unsigned users;           /* unfinished jobs that name it */
-    struct work_arena *parts; /* what they use, by next_part */
+    struct work_arena *parts; /* what they use, by prev_part and next_part */
 };
 
 /* Without descriptor. It is in no table and not charged. */

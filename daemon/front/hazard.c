@@ -1,6 +1,7 @@
 #include "daemon/front/hazard.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "common/shape.h"
 #include "daemon/front/arena.h"
@@ -125,8 +126,7 @@ static void parts_enter(struct job *j)
     for (unsigned i = 0; i < j->work.arena_count; i++) {
         struct work_arena *part = &j->work.arenas[i];
         part->job = j;
-        part->next_part = part->arena->parts;
-        part->arena->parts = part;
+        DL_PREPEND2(part->arena->parts, part, prev_part, next_part);
         part->arena->users++;
     }
 }
@@ -135,12 +135,8 @@ static void parts_leave(struct job *j)
 {
     for (unsigned i = 0; i < j->work.arena_count; i++) {
         struct work_arena *part = &j->work.arenas[i];
-        struct work_arena **at = &part->arena->parts;
-        while (part->job != NULL && *at != part) {
-            at = &(*at)->next_part;
-        }
         if (part->job != NULL) {
-            *at = part->next_part;
+            DL_DELETE2(part->arena->parts, part, prev_part, next_part);
             part->job = NULL;
             part->arena->users--;
         }

@@ -76,7 +76,7 @@ struct work_arena {
     uint64_t begin, end; /* bytes */
     /* hazards: in the arena's list while the job is unfinished */
     struct job *job; /* NULL: is not */
-    struct work_arena *next_part;
+    struct work_arena *prev_part, *next_part;
 };
 
 #define WORK_STEPS_MAX 4096u

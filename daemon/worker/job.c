@@ -472,6 +472,32 @@ void job_temps_cleaned(struct job *j)
     }
 }
 
+/* Who it is and what it comes after; NULL: no memory. */
+static struct job *job_begin(const struct msg_f_job *msg)
+{
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL) {
+        return NULL;
+    }
+    j->id = msg->job;
+    j->tenant = msg->tenant;
+    j->e = ERR_INIT;
+    j->meta_size = (uint16_t)msg->meta.size;
+    if (msg->meta.size > 0) {
+        memcpy(j->meta, msg->meta.data, msg->meta.size);
+    }
+    return j;
+}
+
+struct job *job_refused(const struct msg_f_job *msg)
+{
+    struct job *j = job_begin(msg);
+    if (j != NULL) {
+        (void)after_read(j, msg, NULL);
+    }
+    return j;
+}
+
 int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struct job **ret_job,
                struct err *e)
 {
@@ -479,19 +505,12 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
         return err_set(e, ERR_RANGE, "stream %" PRIu64 " of %u", msg->stream,
                        scope->device->stream_count);
     }
-    struct job *j = calloc(1, sizeof *j);
+    struct job *j = job_begin(msg);
     if (j == NULL || !room_make(j, msg)) {
         job_destroy(j);
         return err_set(e, ERR_NOMEM, "job of %" PRIu64 " steps", msg->steps.count);
     }
-    j->id = msg->job;
     j->stream = (unsigned)msg->stream;
-    j->tenant = msg->tenant;
-    j->e = ERR_INIT;
-    j->meta_size = (uint16_t)msg->meta.size;
-    if (msg->meta.size > 0) {
-        memcpy(j->meta, msg->meta.data, msg->meta.size);
-    }
     int rc = after_read(j, msg, e);
     rc = rc == 0 ? temps_read(j, msg, e) : rc;
     rc = rc == 0 ? steps_check(scope, j, msg, e) : rc;

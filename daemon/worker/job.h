@@ -98,6 +98,9 @@ struct job_scope {
  * nothing is held and e names step and argument. */
 int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struct job **ret_job,
                struct err *e);
+/* One that job_create refused, with nothing but its name and what it comes after, so that it can
+ * keep its place. NULL: no memory. */
+struct job *job_refused(const struct msg_f_job *msg);
 unsigned job_pieces(const struct job *j); /* that its temporaries need */
 uint64_t job_piece_bytes(const struct job *j, unsigned i);
 void job_pin(struct buffers *buffers, struct job *j); /* until job_unpin or job_release */

@@ -394,6 +394,44 @@ static int job_again(struct server *s, const struct job *j, struct err *e)
                        : 0;
 }
 
+/* What a job comes after was given before it: so no two can wait for each other. Others are left
+ * out. */
+static int after_known(const struct ledger *l, struct job *j, struct err *e)
+{
+    unsigned known = 0;
+    int rc = 0;
+    for (unsigned i = 0; i < j->after_count; i++) {
+        if (ledger_find(l, j->after[i]) != NULL) {
+            j->after[known++] = j->after[i];
+        } else {
+            rc = err_set(e, ERR_PROTOCOL,
+                         "job %" PRIu64 " is to come after %" PRIu64
+                         ", which was not given before it",
+                         j->id, j->after[i]);
+        }
+    }
+    j->after_count = known;
+    return rc;
+}
+
+/* One that cannot be served keeps its place, for those that come after it. */
+static int job_admit(struct server *s, struct bytes frame, const struct msg_f_job *msg,
+                     struct job **ret_job, struct err *e)
+{
+    struct job *j = NULL;
+    int rc = ledger_full(&s->ledger)
+                 ? err_set(e, ERR_LIMIT, "a worker keeps at most %u jobs", LEDGER_MAX)
+                 : job_create(&s->executor.scope, msg, &j, e);
+    if (rc != 0 && (j = job_refused(msg)) == NULL) {
+        end_lost(s, "no memory for a job");
+    }
+    int after = after_known(&s->ledger, j, rc == 0 ? e : NULL);
+    rc = rc == 0 ? after : rc;
+    ledger_add(&s->ledger, j);
+    *ret_job = j;
+    return rc == 0 ? waiting_offer(&s->waiting, j, frame, msg, e) : rc;
+}
+
 static int on_job(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_job msg;
@@ -407,16 +445,7 @@ static int on_job(struct server *s, struct bytes frame, struct frame_fds *fds, s
     if (known != NULL) {
         return job_again(s, known, e);
     }
-    if (ledger_full(&s->ledger)) {
-        return err_set(e, ERR_LIMIT, "a worker keeps at most %u jobs", LEDGER_MAX);
-    }
-    rc = job_create(&s->executor.scope, &msg, &j, e);
-    if (rc != 0) {
-        return rc;
-    }
-    ledger_add(&s->ledger, j);
-    rc = waiting_offer(&s->waiting, j, frame, &msg, e);
-    if (rc != 0) {
+    if (job_admit(s, frame, &msg, &j, e) != 0) {
         job_fail(s, j, e);
     }
     pump_kick(&s->pump);

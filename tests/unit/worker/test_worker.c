@@ -671,6 +671,48 @@ START_TEST(a_job_after_itself_is_refused)
 }
 END_TEST
 
+/* One that is refused stands between those before it and those after it: on another stream, its
+ * successor would else run beside its predecessor. */
+START_TEST(a_refused_job_keeps_its_place)
+{
+    struct fake f;
+    struct job_draft d;
+    const char *const args[] = {"--options", "items=40000", NULL};
+    fake_start(&f, "sim", args);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 0);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1);
+    draft_after(&d, 1);
+    draft_fill(&d, ref_buffer(99, 0, 4096), "\0", 1);
+    draft_send(&d, &f);
+    draft_init(&d, 3, 1); /* without steps: it would be over at once */
+    draft_after(&d, 2);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
+    ck_assert_int_eq(fake_done(&f, 2, NULL), ERR_BAD_HANDLE);
+    ck_assert_int_eq(fake_done(&f, 3, NULL), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* Each after the other: neither would ever run. */
+START_TEST(a_job_comes_after_what_was_given_before)
+{
+    struct fake f;
+    struct job_draft d;
+    start_scripted(&f, "");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_fill_zero(&d, 1, 0, 2);
+    draft_send(&d, &f);
+    draft_fill_zero(&d, 2, 1, 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_PROTOCOL);
+    ck_assert_int_eq(fake_done(&f, 2, NULL), 0);
+    fake_stop(&f);
+}
+END_TEST
+
 /* A job that takes long is told of; a worker ends when asked even so. */
 START_TEST(a_hanging_job_is_told_of)
 {
@@ -794,6 +836,8 @@ int main(void)
     tcase_add_test(faults, a_failure_is_its_own);
     tcase_add_loop_test(faults, a_copy_without_a_marker_ends_the_worker, 0, 2);
     tcase_add_test(faults, a_job_after_itself_is_refused);
+    tcase_add_test(faults, a_refused_job_keeps_its_place);
+    tcase_add_test(faults, a_job_comes_after_what_was_given_before);
     tcase_add_loop_test(faults, a_lost_device_ends_the_worker, 0, 2);
     tcase_add_test(faults, a_hanging_job_is_told_of);
     tcase_add_test(faults, a_job_without_steps_needs_no_device);
