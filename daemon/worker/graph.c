@@ -120,11 +120,12 @@ static bool writes_arg(const struct proto_wstep *s, const struct proto_ref *ref,
     }
 }
 
-static void step_read(struct graph *g, const struct proto_wstep *s, unsigned *touches)
+static void step_read(struct graph *g, const struct job_scope *scope, const struct proto_wstep *s,
+                      unsigned *touches)
 {
     struct graph_step *t = &g->step[g->count++];
     *t = (struct graph_step){
-        .s = *s, .first_touch = *touches, .large = job_step_large(s), .graph = g};
+        .s = *s, .first_touch = *touches, .large = job_step_large(scope, g->job, s), .graph = g};
     struct proto_iter it = proto_iter_of(s->args);
     struct proto_ref ref;
     for (unsigned i = 0; proto_list_next(&it, &schema_ref, &ref); i++) {
@@ -145,7 +146,8 @@ static void step_read(struct graph *g, const struct proto_wstep *s, unsigned *to
     }
 }
 
-int graph_create(struct job *j, struct bytes frame, struct graph **ret_graph, struct err *e)
+int graph_create(const struct job_scope *scope, struct job *j, struct bytes frame,
+                 struct graph **ret_graph, struct err *e)
 {
     struct msg_f_job msg;
     struct proto_wstep s;
@@ -175,7 +177,7 @@ int graph_create(struct job *j, struct bytes frame, struct graph **ret_graph, st
     }
     struct proto_iter it = proto_iter_of(msg.steps);
     while (proto_list_next(&it, &schema_wstep, &s)) {
-        step_read(g, &s, &touches);
+        step_read(g, scope, &s, &touches);
     }
     settle_needs(g);
     *ret_graph = g;
@@ -316,22 +318,18 @@ static bool copy_may_begin(struct graph *g, const struct graph_step *t)
 static void copy_begin(struct graph *g, struct graph_step *t)
 {
     struct executor *x = g->x;
-    const struct staging *staging = x->scope.staging;
     struct proto_ref arena = {0};
     struct proto_iter it = proto_iter_of(t->s.args);
     struct proto_ref ref = {0};
     bool in = t->s.op == OP_WRITE;
     (void)proto_list_next(&it, &schema_ref, &ref);
     bool outside = proto_list_next(&it, &schema_ref, &arena);
-    bool known = outside ? job_arena_known(g->job, &arena)
-                 : in    ? staging->input_known
-                         : staging->output_known;
     t->copy = (struct copy){.direction = direction_of(t),
                             .ref = job_ref(&x->scope, g->job, &ref),
                             .host = job_host(&x->scope, g->job, &t->s, &arena),
                             .size = ref.size,
                             .priority = device_is_urgent(x->scope.device, g->job->stream),
-                            .registered = known,
+                            .registered = job_host_known(&x->scope, g->job, &t->s, &arena),
                             .done = on_copied,
                             .data = t};
     g->job->writes = g->job->writes || (in ? ref.tag == REF_BUFFER : outside);

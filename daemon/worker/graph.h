@@ -24,7 +24,8 @@
 struct graph;
 
 /* Keeps a copy of the frame. */
-int graph_create(struct job *j, struct bytes frame, struct graph **ret_graph, struct err *e);
+int graph_create(const struct job_scope *scope, struct job *j, struct bytes frame,
+                 struct graph **ret_graph, struct err *e);
 void graph_destroy(struct graph *g); /* NULL is accepted */
 /* Begins what may begin. Sets j->enqueued when all is in streams; what goes wrong is kept in j->e.
  * < 0: the device is lost. */

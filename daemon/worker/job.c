@@ -325,6 +325,7 @@ static int steps_check(const struct job_scope *scope, struct job *j, const struc
 {
     struct proto_iter it = proto_iter_of(msg->steps);
     struct proto_wstep s;
+    j->bulk = msg->steps.count == 1;
     while (proto_list_next(&it, &schema_wstep, &s)) {
         int rc = step_check(scope, j, &s, e);
         j->checked++;
@@ -332,7 +333,7 @@ static int steps_check(const struct job_scope *scope, struct job *j, const struc
             e->step = (int)s.step;
             return err_wrap(e, "step %" PRIu64, s.step);
         }
-        j->large = j->large || job_step_large(&s);
+        j->large = j->large || job_step_large(scope, j, &s);
     }
     return 0;
 }
@@ -387,12 +388,17 @@ static bool room_make(struct job *j, const struct msg_f_job *msg)
            j->pieces != NULL;
 }
 
-bool job_step_large(const struct proto_wstep *s)
+bool job_step_large(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s)
 {
     struct proto_iter it = proto_iter_of(s->args);
     struct proto_ref ref;
-    return (s->op == OP_WRITE || s->op == OP_READ) && proto_list_next(&it, &schema_ref, &ref) &&
-           ref.size > JOB_LARGE_COPY;
+    struct proto_ref arena = {0};
+    if ((s->op != OP_WRITE && s->op != OP_READ) || !proto_list_next(&it, &schema_ref, &ref) ||
+        ref.size <= JOB_LARGE_PLAIN) {
+        return false;
+    }
+    (void)proto_list_next(&it, &schema_ref, &arena);
+    return ref.size > JOB_LARGE_COPY || j->bulk || !job_host_known(scope, j, s, &arena);
 }
 
 /* One piece in which those lie that steps mention, sharing what is not needed at once; where the
@@ -619,7 +625,11 @@ uint8_t *job_host(const struct job_scope *scope, const struct job *j, const stru
                              : scope->staging->output.data + s->stage;
 }
 
-bool job_arena_known(const struct job *j, const struct proto_ref *arena)
+bool job_host_known(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
+                    const struct proto_ref *arena)
 {
-    return arena_of(j, arena)->block != NULL;
+    if (arena->tag == REF_ARENA) {
+        return arena_of(j, arena)->block != NULL;
+    }
+    return s->op == OP_WRITE ? scope->staging->input_known : scope->staging->output_known;
 }

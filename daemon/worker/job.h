@@ -13,6 +13,7 @@
 #include "common/lifetime.h"
 #include "daemon/worker/arenas.h"
 #include "daemon/worker/buffers.h"
+#include "daemon/worker/copies.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/module_cache.h"
 #include "daemon/worker/staging.h"
@@ -39,6 +40,7 @@ struct job {
     uint64_t arrival; /* counts the jobs of this worker */
     unsigned stream;
     bool large;          /* some of its copies are: see graph.h */
+    bool bulk;           /* one step */
     bool enqueued;       /* all commands are, and the end is marked: others may wait for it */
     struct graph *graph; /* owned: steps that are not, NULL: there were none to wait */
     bool finished;
@@ -118,10 +120,15 @@ void job_temps_cleaned(struct job *j);
 void job_release(const struct job_scope *scope, struct job *j);
 void job_destroy(struct job *j); /* released; NULL is accepted */
 
-/* Copies of more bytes go through the queues of copies: what is smaller is there before a wait of
- * streams for each other would have paid. */
-#define JOB_LARGE_COPY ((uint64_t)1 << 20)
-bool job_step_large(const struct proto_wstep *s);
+/* Copies of more bytes go through the queues of copies. What is smaller is no more than a chunk
+ * there, which who is urgent waits for in any case, and is over before waits of streams and of the
+ * host for each other would have paid. Less stays in the stream from and to memory that the device
+ * does not know, which holds up the loop; and of a job that only copies: it is a part of much. */
+#define JOB_LARGE_COPY  COPY_CHUNK
+#define JOB_LARGE_PLAIN ((uint64_t)1 << 20)
+/* The step was checked. */
+bool job_step_large(const struct job_scope *scope, const struct job *j,
+                    const struct proto_wstep *s);
 /* How often the steps mention something. */
 uint64_t job_mentions(const struct msg_f_job *msg);
 /* The piece of device memory that a REF names; checked before. block NULL where there is none. */
@@ -131,8 +138,9 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
  * else staging memory. */
 uint8_t *job_host(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
                   const struct proto_ref *arena);
-/* Does the device know the memory, so that copies need no other on their way? */
-bool job_arena_known(const struct job *j, const struct proto_ref *arena);
+/* Does the device know that memory, so that copies need no other on their way? */
+bool job_host_known(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
+                    const struct proto_ref *arena);
 /* Sizes with what was left out (0) put in: 1 for an extent. */
 void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret_local[3]);
 

@@ -151,6 +151,44 @@ START_TEST(jobs_see_each_other)
 }
 END_TEST
 
+/* What is as large as a chunk stays in the stream of a job with kernels, what is larger does not:
+ * jobs of both kinds after each other, on two streams. */
+START_TEST(frames_up_to_a_chunk_and_beyond)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    uint64_t chunk = (uint64_t)2 << 20;
+    if (!start(&f, BACKEND[_i], "")) {
+        return;
+    }
+    fill_input(&f, COUNT);
+    fake_builtin(&f, BACKEND[_i], "axpy", 7);
+    make_buffers(&f, 2);
+    for (unsigned job = 1; job <= 6; job++) {
+        uint64_t size = job % 2 == 0 ? chunk : chunk + 4;
+        draft_init(&d, job, job / 2 % 2);
+        if (job > 1) {
+            draft_after(&d, job - 1);
+        }
+        draft_move(&d, OP_WRITE, ref_buffer(1, 0, size), 4 * job); /* the numbers from `job` on */
+        draft_move(&d, OP_WRITE, ref_buffer(2, 0, size), 0);
+        draft_add(&d, 7, ref_buffer(1, 0, size), ref_buffer(2, 0, size));
+        draft_move(&d, OP_READ, ref_buffer(2, 0, size), (job - 1) * (chunk + 256));
+        draft_send(&d, &f);
+    }
+    for (unsigned job = 1; job <= 6; job++) {
+        must(fake_done(&f, job, &done), &done);
+        ck_assert_uint_eq(done.timings.count, 4);
+        const float *y = (const float *)(const void *)(f.output.data + (job - 1) * (chunk + 256));
+        for (uint64_t i = 0; i < chunk / 4 + job % 2; i++) {
+            ck_assert(y[i] == (float)(i % 1000) + (float)((i + job) % 1000));
+        }
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 /* The copy into a buffer that another job still uses waits, the one behind it could begin: the
  * kernel needs both. */
 START_TEST(copies_of_a_direction_keep_their_order)
@@ -551,6 +589,7 @@ int main(void)
     TCase *tcase = tcase_create("bulk");
     tcase_set_timeout(tcase, 90);
     tcase_add_loop_test(tcase, steps_see_each_other, 0, 2);
+    tcase_add_loop_test(tcase, frames_up_to_a_chunk_and_beyond, 0, 2);
     tcase_add_loop_test(tcase, jobs_see_each_other, 0, 2);
     tcase_add_test(tcase, copies_of_a_direction_keep_their_order);
     tcase_add_loop_test(tcase, a_job_without_steps_hands_on_the_order, 0, 2);
