@@ -178,6 +178,14 @@ enum frame_ref_tag {
 #define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
+/* What a tenant may have on this device, in bytes: at most (UINT64_MAX: no limit), what is above
+ * moves to the host first, what is kept for it. From the next request on; not answered. */
+#define MSG_F_TENANT(U, I, S, B, L)                                                                \
+    U(tenant, UINT64_MAX)                                                                          \
+    S(name, PROTO_NAME_MAX)                                                                        \
+    U(hard, UINT64_MAX)                                                                            \
+    U(soft, UINT64_MAX)                                                                            \
+    U(guaranteed, UINT64_MAX)
 
 /* ---- worker to front ------------------------------------------------------------------------ */
 
@@ -259,6 +267,16 @@ enum frame_ref_tag {
     U(spill_limit, UINT64_MAX)                                                                     \
     U(spills, UINT64_MAX)                                                                          \
     U(returns, UINT64_MAX)
+/* What a tenant has, in bytes; sent before W_POOL where it changed. asked: as it was asked for;
+ * mapped: what it keeps from others on the device; shared: of that, what other processes can map;
+ * spilled: on the host. */
+#define MSG_W_TENANT(U, I, S, B, L)                                                                \
+    U(tenant, UINT64_MAX)                                                                          \
+    U(asked, UINT64_MAX)                                                                           \
+    U(mapped, UINT64_MAX)                                                                          \
+    U(peak, UINT64_MAX)                                                                            \
+    U(shared, UINT64_MAX)                                                                          \
+    U(spilled, UINT64_MAX)
 /* A job waits for device memory, or does not any more. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
 /* fd if code is 0: memfd with the picture (picture.h). */
@@ -296,7 +314,8 @@ enum frame_ref_tag {
     U(linger_ns, UINT64_MAX)                                                                       \
     U(defined, 1)                                                                                  \
     U(left, 1)                                                                                     \
-    L(openers, MOPENER, META_OPENERS_MAX)
+    L(openers, MOPENER, META_OPENERS_MAX)                                                          \
+    S(tenant, PROTO_NAME_MAX)
 
 /* staging: where input and outputs lie (bytes); outputs' offsets are relative to `output` */
 #define MSG_META_JOB(U, I, S, B, L)                                                                \
@@ -313,7 +332,8 @@ enum frame_ref_tag {
     U(output_size, UINT64_MAX)                                                                     \
     L(uses, MUSE, 512)                                                                             \
     L(outputs, MOUT, PROTO_OUTPUTS_MAX)                                                            \
-    U(arenas, 1) /* it uses some */
+    U(arenas, 1)              /* it uses some */                                                   \
+    S(tenant, PROTO_NAME_MAX) /* "": the daemon's own */
 
 #define MSG_META_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)
 
@@ -390,6 +410,7 @@ enum frame_ref_tag {
     MESSAGE(F_BUFFER_EXPORT, f_buffer_export, 150)                                                 \
     MESSAGE(F_ARENA, f_arena, 144)                                                                 \
     MESSAGE(F_ARENA_FREE, f_arena_free, 145)                                                       \
+    MESSAGE(F_TENANT, f_tenant, 151)                                                               \
     MESSAGE(F_PICTURE, f_picture, 158)                                                             \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
@@ -406,6 +427,7 @@ enum frame_ref_tag {
     MESSAGE(W_ARENA, w_arena, 174)                                                                 \
     MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
     MESSAGE(W_WAITING, w_waiting, 172)                                                             \
+    MESSAGE(W_TENANT, w_tenant, 176)                                                               \
     MESSAGE(W_PICTURE, w_picture, 179)                                                             \
     MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
     MESSAGE(META_JOB, meta_job, 181)                                                               \

@@ -12,6 +12,7 @@
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/tenant_quota.h"
 #include "daemon/front/worker.h"
 
 void adopt_worker(struct front *f, uint64_t id, pid_t pid, struct bytes meta, int channel,
@@ -40,16 +41,24 @@ void adopt_worker(struct front *f, uint64_t id, pid_t pid, struct bytes meta, in
     worker_held(f, d, id, pid, channel, input, output);
 }
 
-static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid)
+/* By the name that a front before this one gave it. NULL: none, or no memory. */
+static struct tenant *tenant_of(struct front *f, struct bytes name)
+{
+    char text[PROTO_NAME_MAX + 1];
+    return name.size > 0 && bytes_to_str(name, text, sizeof text) ? quota_tenant(f, text) : NULL;
+}
+
+static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid,
+                                struct tenant *t)
 {
     struct session_key key;
     memset(&key, 0, sizeof key);
-    if (client_id.size != sizeof key.client_id) {
+    if (client_id.size != sizeof key.client_id || t == NULL) {
         return NULL;
     }
     memcpy(key.client_id, client_id.data, sizeof key.client_id);
     key.uid = (uint32_t)uid;
-    return standing_obtain(f, &key);
+    return standing_obtain(f, &key, t);
 }
 
 /* One that is being ended is not believed any more: its clients were or will be told otherwise. */
@@ -65,8 +74,8 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
 {
     uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
     struct shape shape;
-    struct session *s = m->left != 0 ? NULL : owner_of(f, m->client_id, m->uid);
-    struct tenant *t = s != NULL ? s->tenant : tenant_obtain(&f->tenants, (uint32_t)m->uid);
+    struct tenant *t = tenant_of(f, m->tenant);
+    struct session *s = m->left != 0 ? NULL : owner_of(f, m->client_id, m->uid, t);
     struct buffer *b = t != NULL && (s != NULL || m->left != 0) ? calloc(1, sizeof *b) : NULL;
     if (b == NULL || m->client_id.size != sizeof b->client_id ||
         shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, NULL) != 0 ||
@@ -118,7 +127,7 @@ static void take_openers(struct front *f, struct buffer *b, const struct msg_met
     struct proto_iter it = proto_iter_of(m->openers);
     struct proto_mopener o;
     while (proto_list_next(&it, &schema_mopener, &o)) {
-        struct session *s = owner_of(f, o.client_id, o.uid);
+        struct session *s = owner_of(f, o.client_id, o.uid, b->tenant);
         if (s != NULL && buffer_opener_add(b, s, o.seq)) {
             answer_again(b, s, o.seq);
         }
@@ -166,7 +175,7 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
         return;
     }
     d->buffer_bytes += b->bytes;
-    b->tenant->buffer_bytes += b->bytes;
+    tenant_charge(b->tenant, d->index, b->bytes);
     answer_again(b, b->owner, b->seq);
     take_openers(f, b, &meta);
 }
@@ -300,8 +309,8 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
     j->seq = m.seq;
     j->work.device = (int)d->index;
     (void)bytes_to_str(m.label, j->label, sizeof j->label);
-    j->session = m.seq != 0 || m.async != 0 ? owner_of(f, m.client_id, m.uid) : NULL;
-    j->tenant = j->session != NULL ? j->session->tenant : NULL;
+    j->tenant = tenant_of(f, m.tenant);
+    j->session = m.seq != 0 || m.async != 0 ? owner_of(f, m.client_id, m.uid, j->tenant) : NULL;
     take_uses(f, j, &m);
     take_outputs(j, &m);
     if (held->gone == 0) {

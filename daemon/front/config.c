@@ -164,28 +164,39 @@ static uint64_t unit_of(char letter)
     }
 }
 
-static int set_number(const struct setting *s, const char *value, void *out, struct err *e)
+int config_number(const char *key, const char *value, bool units, uint64_t *ret_number,
+                  struct err *e)
 {
     char *end = NULL;
     errno = 0;
     uint64_t number = isdigit((unsigned char)value[0]) ? strtoull(value, &end, 10) : 0;
     if (end == NULL || errno != 0) {
-        return err_set(e, ERR_INVALID, "%s = %s: not a number", s->key, value);
+        return err_set(e, ERR_INVALID, "%s = %s: not a number", key, value);
     }
     uint64_t unit = 1;
-    if (s->type == SETTING_BYTES && end[0] != '\0') {
+    if (units && end[0] != '\0') {
         unit = unit_of(end[0]);
         end += unit != 0 ? 1 : 0;
     }
     if (unit == 0 || end[0] != '\0') {
-        return err_set(e, ERR_INVALID, "%s = %s: not a number%s", s->key, value,
-                       s->type == SETTING_BYTES ? " with K, M, G or T at most" : "");
+        return err_set(e, ERR_INVALID, "%s = %s: not a number%s", key, value,
+                       units ? " with K, M, G or T at most" : "");
     }
-    if (number > UINT64_MAX / unit || number * unit < s->min || number * unit > s->max) {
+    *ret_number = number > UINT64_MAX / unit ? UINT64_MAX : number * unit;
+    return 0;
+}
+
+static int set_number(const struct setting *s, const char *value, void *out, struct err *e)
+{
+    uint64_t number = 0;
+    int rc = config_number(s->key, value, s->type == SETTING_BYTES, &number, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (number < s->min || number > s->max) {
         return err_set(e, ERR_RANGE, "%s = %s: not within %" PRIu64 " and %" PRIu64, s->key, value,
                        s->min, s->max);
     }
-    number *= unit;
     memcpy(out, &number, sizeof number);
     return 0;
 }

@@ -14,6 +14,9 @@
 #define CONFIG_PATH        108 /* bytes: fits a unix socket's path */
 #define CONFIG_LISTEN_MAX  8
 #define CONFIG_SYSTEM_FILE "/etc/gpud/gpud.conf"
+#define CONFIG_SYSTEM_DIR  "/etc/gpud/gpud.conf.d"
+#define CONFIG_TENANTS_DIR "/etc/gpud/tenants.d"
+#define CONFIG_TENANT      "tenant " /* how the name of a tenant's section begins */
 
 struct config {
     char listen[CONFIG_LISTEN_MAX][CONFIG_PATH + 8];
@@ -52,6 +55,7 @@ struct config {
     uint64_t compile_memory_bytes;
     bool foreground;
     char file[256]; /* what was read, "" if none */
+    bool chosen;    /* it was named on the command line: the system's files do not count */
 };
 
 void config_defaults(struct config *ret_config);
@@ -62,6 +66,11 @@ int config_load(struct config *config, const char *path, struct err *e);
 bool config_section(const char *name);
 /* One setting by "section.key", as from a file; used by the command line. */
 int config_set(struct config *config, const char *key, const char *value, struct err *e);
+
+/* A number; with `units` K, M, G or T (powers of 1024) may follow. What is too large is UINT64_MAX.
+ */
+int config_number(const char *key, const char *value, bool units, uint64_t *ret_number,
+                  struct err *e);
 
 /* Takes over what may change while devices run, and writes the names of other settings that differ,
  * separated by spaces, into ret_waiting ("": none): they count from the next start. Pure. */

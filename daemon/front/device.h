@@ -44,8 +44,9 @@ struct device {
     bool required;             /* named by the configuration */
     bool proven;               /* has run a kernel and a copy once */
     bool adopted;              /* its worker is from before this front */
-    bool replaced;             /* its worker ends because another back end takes its place */
-    struct job *probe;         /* the first job, until it has ended */
+    bool overpromised; /* its pool cannot keep what is guaranteed to tenants: it keeps nothing */
+    bool replaced;     /* its worker ends because another back end takes its place */
+    struct job *probe; /* the first job, until it has ended */
 
     /* what the worker said of it */
     char name[129];

@@ -27,6 +27,7 @@
 #include "daemon/front/session.h"
 #include "daemon/front/shm.h"
 #include "daemon/front/tenant.h"
+#include "daemon/front/tenant_rules.h"
 #include "proto/frames.h"
 
 #define BUILTIN_MODULES_MAX 64u
@@ -78,6 +79,8 @@ struct front_hooks {
     void (*worker_arena)(struct front *f, const struct device *d, const struct msg_w_arena *m);
     void (*worker_module)(struct front *f, struct device *d, const struct msg_w_module *m);
     void (*worker_ready)(struct front *f, struct device *d);
+    /* Its pool is there: it hears what tenants may have. False: the device cannot serve so. */
+    bool (*worker_opened)(struct front *f, struct device *d);
     /* How many devices its back end has was told, and that this one does not open now. */
     void (*worker_siblings)(struct front *f, struct device *d);
     void (*worker_absent)(struct front *f, struct device *d, const struct err *e);
@@ -99,6 +102,7 @@ struct front {
     uv_loop_t *loop;
     struct config config;
     struct rights rights;
+    struct tenant_rules rules; /* of tenants, as the settings have them */
     /* Reads all settings anew, as at the start: files, then the command line. */
     int (*read_settings)(void *data, struct config *ret_config, struct err *e);
     void *settings_data;
@@ -115,7 +119,7 @@ struct front {
     struct compiler *compiler;
     struct monitor monitor;
 
-    struct tenant *tenants;   /* uthash by uid */
+    struct tenant *tenants;   /* uthash by key */
     struct session *sessions; /* uthash by key */
     struct session *by_pipe;  /* uthash of those with a connection */
     unsigned session_count;

@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "daemon/front/pipeline.h"
 #include "daemon/front/reload.h"
+#include "daemon/front/tenant_quota.h"
 
 #define EXIT_USAGE 2
 #define HEAP_KEPT  (16 * 1024 * 1024) /* bytes */
@@ -202,6 +203,14 @@ static int read_settings(void *data, struct config *ret_config, struct err *e)
     return read_config(data, ret_config, e);
 }
 
+static int check_tenants(const struct config *config, struct err *e)
+{
+    struct tenant_rules rules = {.count = 0};
+    int rc = tenant_rules_read(config, &rules, e);
+    tenant_rules_finish(&rules);
+    return rc;
+}
+
 static void on_end_signal(uv_signal_t *handle, int number)
 {
     struct front *f = handle->data;
@@ -263,7 +272,10 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     if (getrandom(f->daemon_id, sizeof f->daemon_id, 0) != (ssize_t)sizeof f->daemon_id) {
         return err_errno(e, ERR_IO, "random bytes");
     }
-    return rights_read(config, &f->rights, e);
+    struct tenant_rules rules;
+    int rc = rights_read(config, &f->rights, e);
+    rc = rc == 0 ? tenant_rules_read(config, &rules, e) : rc;
+    return rc == 0 ? quota_rules(f, &rules, e) : rc;
 }
 
 /* One daemon for a runtime directory: the lock goes with the process, however it ends. */
@@ -344,7 +356,7 @@ int main(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    if (read_config(&a, &config, &e) != 0) {
+    if (read_config(&a, &config, &e) != 0 || check_tenants(&config, &e) != 0) {
         (void)fprintf(stderr, "gpud: %s\n", e.text);
         return EXIT_USAGE;
     }

@@ -27,7 +27,7 @@ int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
     int rc = add_openers(b, &openers, &opener_count, e);
     struct msg_meta_buffer m = {
         .client_id = bytes_of(b->client_id, sizeof b->client_id),
-        .uid = b->tenant->uid,
+        .uid = b->owner != NULL ? b->owner->key.uid : 0,
         .seq = b->seq,
         .dtype = b->shape.dtype,
         .ndim = b->shape.ndim,
@@ -43,6 +43,7 @@ int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
         .defined = spans_cover(&b->defined, 0, b->bytes),
         .left = b->owner == NULL,
         .openers = proto_list_of(&openers, opener_count),
+        .tenant = bytes_str(b->tenant->name),
     };
     rc = rc == 0 ? proto_encode(&schema_msg_meta_buffer, &m, out, e) : rc;
     capbuf_finish(&openers);
@@ -90,7 +91,7 @@ int meta_of_job(const struct job *j, struct capbuf *out, struct err *e)
         const uint8_t *client = j->session != NULL ? j->session->key.client_id : nobody;
         struct msg_meta_job m = {
             .client_id = bytes_of(client, PROTO_CLIENT_ID_BYTES),
-            .uid = j->tenant != NULL ? j->tenant->uid : 0,
+            .uid = j->session != NULL ? j->session->key.uid : 0,
             .seq = j->seq,
             .async = j->async,
             .limit_ns = j->limit_ns,
@@ -103,6 +104,7 @@ int meta_of_job(const struct job *j, struct capbuf *out, struct err *e)
             .uses = proto_list_of(&uses, j->work.use_count),
             .outputs = proto_list_of(&outputs, j->work.output_count),
             .arenas = j->work.arena_count > 0,
+            .tenant = bytes_str(j->tenant != NULL ? j->tenant->name : ""),
         };
         rc = proto_encode(&schema_msg_meta_job, &m, out, e);
     }

@@ -154,12 +154,7 @@ static void learn_tenants(struct part *x)
 static const struct tenant *tenant_numbered(const struct part *x, unsigned number)
 {
     uint64_t key = number < PICTURE_METERS_MAX ? x->key[number] : PICTURE_TENANT_UNKNOWN;
-    struct tenant *t = NULL;
-    if (key != 0 && key <= (uint64_t)UINT32_MAX + 1) {
-        uint32_t uid = (uint32_t)(key - 1);
-        HASH_FIND(hh, x->f->tenants, &uid, sizeof uid, t);
-    }
-    return t;
+    return key != 0 ? tenant_find(x->f->tenants, key) : NULL;
 }
 
 /* A piece, and who has it. */

@@ -30,6 +30,7 @@
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/tenant_quota.h"
 #include "daemon/front/worker.h"
 
 #define CONTEXTS_SPARE   512u  /* requests that are no jobs and no WAITs */
@@ -396,6 +397,7 @@ static void set_hooks(struct front *f)
         .worker_arena = arena_mapped,
         .worker_module = building_loaded,
         .worker_ready = discover_ready,
+        .worker_opened = quota_open,
         .worker_siblings = discover_siblings,
         .worker_absent = discover_absent,
         .held_buffer = adopt_buffer,
@@ -726,6 +728,7 @@ void pipeline_finish(struct front *f)
         free(f->device[i]);
     }
     tenant_destroy_all(&f->tenants);
+    tenant_rules_finish(&f->rules);
     idmap_finish(&f->buffers);
     idmap_finish(&f->arenas);
     idmap_finish(&f->programs);

@@ -2,21 +2,27 @@
 
 #include "common/log.h"
 #include "daemon/front/notify.h"
+#include "daemon/front/tenant_quota.h"
 
 static int read_again(struct front *f, struct err *e)
 {
     struct config fresh;
     struct rights rights;
+    struct tenant_rules rules = {.count = 0};
     char waiting[512];
     int rc = f->read_settings(f->settings_data, &fresh, e);
     if (rc == 0) {
         rc = rights_read(&fresh, &rights, e);
     }
+    rc = rc == 0 ? tenant_rules_read(&fresh, &rules, e) : rc;
+    rc = rc == 0 ? quota_rules(f, &rules, e) : rc;
     if (rc != 0) {
+        tenant_rules_finish(&rules);
         return err_wrap(e, "settings are kept as they were");
     }
     config_take_live(&f->config, &fresh, waiting, sizeof waiting);
     f->rights = rights;
+    quota_retry(f);
     for (const struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         s->tenant->may_load = rights_loads(&f->rights, s);
     }

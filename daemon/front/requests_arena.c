@@ -33,10 +33,12 @@ static int check_room(const struct front *f, const struct session *s, uint64_t b
                        (unsigned long long)c->session_arena_bytes);
     }
     uint64_t all = s->tenant->arena_bytes;
-    if (all > c->tenant_arena_bytes || bytes > c->tenant_arena_bytes - all) {
+    uint64_t most = s->tenant->limits.arena_bytes;
+    most = most == UINT64_MAX ? c->tenant_arena_bytes : most;
+    if (all > most || bytes > most - all) {
         return err_set(e, ERR_LIMIT, "%llu more bytes, arenas of tenant %s have %llu of %llu",
                        (unsigned long long)bytes, s->tenant->name, (unsigned long long)all,
-                       (unsigned long long)c->tenant_arena_bytes);
+                       (unsigned long long)most);
     }
     return 0;
 }

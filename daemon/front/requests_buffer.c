@@ -10,6 +10,7 @@
 #include "daemon/front/due.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/tenant_quota.h"
 #include "daemon/front/variable.h"
 
 /* A name nobody holds goes in the end: device memory is not given away for good. */
@@ -44,19 +45,12 @@ static void answer_failure(struct front *f, struct buffer *b, const struct err *
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* What the pool of its worker takes, and what the host takes of buffers when that is full. */
-static uint64_t room(const struct device *d)
-{
-    uint64_t all = device_pool_limit(d) + d->spill_limit;
-    return all > d->buffer_bytes ? all - d->buffer_bytes : 0;
-}
-
 /* Of one buffer: it has to be on the device as a whole. */
-static uint64_t largest(const struct device *d)
+static uint64_t largest(const struct device *d, uint64_t room)
 {
     uint64_t most = device_pool_limit(d);
     most = d->max_alloc > 0 && d->max_alloc < most ? d->max_alloc : most;
-    return most < room(d) ? most : room(d);
+    return most < room ? most : room;
 }
 
 static int no_device(const struct front *f, uint64_t wish, struct err *e)
@@ -81,28 +75,41 @@ static int no_device(const struct front *f, uint64_t wish, struct err *e)
     return why.code;
 }
 
-/* The wished device, or the serving one with the most room. */
-static int choose_device(struct front *f, uint64_t wish, uint64_t bytes, struct device **ret_device,
-                         struct err *e)
+/* The wished device, or, of those that serve and where the tenant may have so much, the one with
+ * the most room. */
+static int choose_device(struct front *f, struct tenant *t, uint64_t wish, uint64_t bytes,
+                         struct device **ret_device, struct err *e)
 {
     struct device *best = NULL;
+    struct device *over = NULL; /* over its limit there */
+    uint64_t room = 0;
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         bool asked = wish == 0 || wish == i + 1;
-        if (asked && device_serves(d) && (best == NULL || room(d) > room(best))) {
-            best = d;
+        uint64_t free_bytes = quota_room(f, d, t);
+        if (!asked || !device_serves(d)) {
+            continue;
         }
+        if (bytes > tenant_room(t, i, device_pool_limit(d))) {
+            over = over == NULL ? d : over;
+        } else if (best == NULL || free_bytes > room) {
+            best = d;
+            room = free_bytes;
+        }
+    }
+    if (best == NULL && over != NULL) {
+        return tenant_refuse(t, over->index, device_pool_limit(over), bytes, e);
     }
     if (best == NULL) {
         return no_device(f, wish, e);
     }
-    if (bytes > largest(best)) {
+    if (bytes > largest(best, room)) {
         return err_set(e, ERR_DEVICE_MEMORY,
-                       "%llu bytes wanted; device %u of %llu bytes and the host have %llu free, "
-                       "at most %llu at once: free buffers",
-                       (unsigned long long)bytes, best->index,
-                       (unsigned long long)device_pool_limit(best), (unsigned long long)room(best),
-                       (unsigned long long)largest(best));
+                       "%llu bytes wanted by tenant %s; device %u of %llu bytes and the host have "
+                       "%llu free for it, at most %llu at once: free buffers",
+                       (unsigned long long)bytes, t->name, best->index,
+                       (unsigned long long)device_pool_limit(best), (unsigned long long)room,
+                       (unsigned long long)largest(best, room));
     }
     *ret_device = best;
     return 0;
@@ -147,8 +154,9 @@ static int place(struct request_context *c, const struct shape *shape, struct de
     struct module *m = NULL;
     struct buffer *b = NULL;
     int rc = variable_module(c, wish, &m, &wish, e);
-    rc =
-        rc == 0 ? choose_device(c->f, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e) : rc;
+    rc = rc == 0 ? choose_device(c->f, c->s->tenant, wish, m != NULL ? 0 : shape_bytes(shape),
+                                 ret_device, e)
+                 : rc;
     rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
     if (rc == 0 && m != NULL && (rc = variable_attach(c, m, b, e)) != 0) {
         (void)idmap_remove(&c->f->buffers, b->handle);
@@ -195,7 +203,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
     }
     b->pending = c->o;
     d->buffer_bytes += b->bytes;
-    c->s->tenant->buffer_bytes += b->bytes;
+    tenant_charge(b->tenant, d->index, b->bytes);
     c->s->buffers++;
     if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
         spans_add(&b->defined, 0, b->bytes);
@@ -210,7 +218,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
 static void discount(struct front *f, const struct buffer *b)
 {
     f->device[b->device]->buffer_bytes -= b->bytes;
-    b->tenant->buffer_bytes -= b->bytes;
+    tenant_discharge(b->tenant, b->device, b->bytes);
 }
 
 static void tell_sessions(struct front *f)

@@ -67,9 +67,14 @@ bool rights_admin(const struct rights *a, const struct session *s)
     return belongs(&a->admins, s);
 }
 
+/* What a tenant's section says counts, but for root and the daemon's user. */
 bool rights_loads(const struct rights *a, const struct session *s)
 {
-    return belongs(&a->loaders, s);
+    static const struct members NOBODY = {.group = UINT32_MAX};
+    if (s == NULL || s->tenant->limits.load == TENANT_LOAD_BY_GROUP) {
+        return belongs(&a->loaders, s);
+    }
+    return s->local && (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
 }
 
 int rights_refuse_load(const struct config *config, const struct session *s, struct err *e)
@@ -79,6 +84,12 @@ int rights_refuse_load(const struct config *config, const struct session *s, str
     if (!s->local) {
         return err_set(e, ERR_PERMISSION,
                        "nobody may load kernels over tcp: connect to the daemon's local socket");
+    }
+    if (s->tenant->limits.load == TENANT_LOAD_NO) {
+        return err_set(e, ERR_PERMISSION,
+                       "tenant %s may not load kernels of its own: its section has load_kernels = "
+                       "no",
+                       tenant);
     }
     if (config->load_group[0] == '\0') {
         return err_set(e, ERR_PERMISSION,

@@ -14,6 +14,7 @@
 #include "daemon/front/processes.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
+#include "daemon/front/tenant_quota.h"
 
 #define REMOTE_UID UINT32_MAX /* who comes over tcp: nobody in particular */
 #define TAKEN_MAX  OPS_MAX    /* how far ahead of its first unanswered request a client may be */
@@ -36,14 +37,13 @@ static void set_pipe(struct front *f, struct session *s, uint32_t pipe)
     }
 }
 
-struct session *standing_obtain(struct front *f, const struct session_key *key)
+struct session *standing_obtain(struct front *f, const struct session_key *key, struct tenant *t)
 {
     struct session *s = NULL;
     HASH_FIND(hh, f->sessions, key, sizeof *key, s);
     if (s != NULL) {
         return s;
     }
-    struct tenant *t = tenant_obtain(&f->tenants, key->uid);
     s = t != NULL ? session_create(key, t, f->next_session) : NULL;
     if (s == NULL) {
         return NULL;
@@ -182,18 +182,19 @@ static uint64_t user_room(const struct config *c)
     return c->user_sessions_max > 0 ? c->user_sessions_max : room;
 }
 
-static int check_room(const struct front *f, uint32_t uid, struct err *e)
+static int check_room(const struct front *f, const char *tenant, struct err *e)
 {
-    const struct tenant *t = NULL;
+    const struct tenant *t = tenant_find(f->tenants, tenant_key_of(tenant));
+    uint64_t most =
+        t != NULL && t->limits.sessions > 0 ? t->limits.sessions : user_room(&f->config);
     int rc = 0;
-    HASH_FIND(hh, f->tenants, &uid, sizeof uid, t);
     if (f->session_count >= f->config.sessions_max) {
         rc = err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
                      (unsigned long long)f->config.sessions_max);
-    } else if (t != NULL && t->sessions >= user_room(&f->config)) {
-        rc = err_set(e, ERR_BUSY,
-                     "%u sessions of this user are open, at most %llu (user_sessions_max)",
-                     t->sessions, (unsigned long long)user_room(&f->config));
+    } else if (t != NULL && t->sessions >= most) {
+        rc = err_set(e, ERR_BUSY, "%u sessions of tenant %s are open, at most %llu (%s)",
+                     t->sessions, tenant, (unsigned long long)most,
+                     t->limits.sessions > 0 ? "sessions_max of its section" : "user_sessions_max");
     }
     if (rc != 0 && e != NULL) {
         e->retry_after_ns = NS_PER_S;
@@ -242,11 +243,14 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     struct session *s = NULL;
     HASH_FIND(hh, f->sessions, &key, sizeof key, s);
     bool known = s != NULL;
-    rc = known ? 0 : check_room(f, key.uid, e); /* one that comes back has its room */
+    char tenant[PROTO_NAME_MAX + 1];
+    const struct tenant_peer peer = {.uid = key.uid, .gid = r->peer.gid, .local = r->peer.local};
+    quota_name(f, &peer, tenant);
+    rc = known ? 0 : check_room(f, tenant, e); /* one that comes back has its room */
     if (rc != 0) {
         return rc;
     }
-    s = standing_obtain(f, &key);
+    s = known ? s : standing_obtain(f, &key, quota_tenant(f, tenant));
     if (s == NULL) {
         return err_set(e, ERR_NOMEM, "session");
     }

@@ -12,7 +12,7 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
                    struct session **ret_session, struct err *e);
 struct session *standing_find(struct front *f, uint32_t pipe);
 /* A session that a worker's holdings speak of; made if need be, without a connection. */
-struct session *standing_obtain(struct front *f, const struct session_key *key);
+struct session *standing_obtain(struct front *f, const struct session_key *key, struct tenant *t);
 void standing_disconnected(struct front *f, uint32_t pipe);
 /* Ends a session: queued jobs are cancelled, buffers, modules and programs dropped. */
 void standing_end(struct front *f, struct session *s);

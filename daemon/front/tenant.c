@@ -1,12 +1,57 @@
 #include "daemon/front/tenant.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct tenant *tenant_obtain(struct tenant **table, uint32_t uid)
+#include "common/saturate.h"
+
+/* Of those that are named: beyond the keys of users. */
+#define KEY_NAMED (UINT64_C(1) << 63)
+
+const struct tenant_limits TENANT_UNLIMITED = {
+    .hard = {.bytes = UINT64_MAX}, .soft = {.bytes = UINT64_MAX}, .arena_bytes = UINT64_MAX};
+
+/* uid:N, as tenant_obtain() writes it; UINT64_MAX: another name. */
+static uint64_t uid_of(const char *name)
+{
+    static const char prefix[] = "uid:";
+    char *end = NULL;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0 ||
+        !isdigit((unsigned char)name[sizeof prefix - 1])) {
+        return UINT64_MAX;
+    }
+    errno = 0;
+    unsigned long long uid = strtoull(name + sizeof prefix - 1, &end, 10);
+    return errno == 0 && *end == '\0' && uid <= UINT32_MAX ? uid : UINT64_MAX;
+}
+
+uint64_t tenant_key_of(const char *name)
+{
+    uint64_t uid = uid_of(name);
+    if (uid != UINT64_MAX) {
+        return uid + 1;
+    }
+    struct hash h = hash_of(name, strlen(name));
+    uint64_t key;
+    memcpy(&key, h.byte, sizeof key);
+    return key | KEY_NAMED;
+}
+
+struct tenant *tenant_find(struct tenant *table, uint64_t key)
 {
     struct tenant *t = NULL;
-    HASH_FIND(hh, *table, &uid, sizeof uid, t);
+    HASH_FIND(hh, table, &key, sizeof key, t);
+    return t;
+}
+
+struct tenant *tenant_named(struct tenant **table, const char *name)
+{
+    uint64_t key = tenant_key_of(name);
+    struct tenant *t = tenant_find(*table, key);
     if (t != NULL) {
         return t;
     }
@@ -14,10 +59,18 @@ struct tenant *tenant_obtain(struct tenant **table, uint32_t uid)
     if (t == NULL) {
         return NULL;
     }
-    t->uid = uid;
-    (void)snprintf(t->name, sizeof t->name, "uid:%u", (unsigned)uid);
-    HASH_ADD(hh, *table, uid, sizeof t->uid, t);
+    t->key = key;
+    t->limits = TENANT_UNLIMITED;
+    (void)snprintf(t->name, sizeof t->name, "%s", name);
+    HASH_ADD(hh, *table, key, sizeof t->key, t);
     return t;
+}
+
+struct tenant *tenant_obtain(struct tenant **table, uint32_t uid)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "uid:%u", (unsigned)uid);
+    return tenant_named(table, name);
 }
 
 static void strikes_destroy(struct tenant *t)
@@ -45,7 +98,7 @@ void tenant_destroy_all(struct tenant **table)
 
 uint64_t tenant_key(const struct tenant *t)
 {
-    return t != NULL ? (uint64_t)t->uid + 1 : 0;
+    return t != NULL ? t->key : 0;
 }
 
 unsigned tenant_strike(struct tenant *t, struct hash kernel)
@@ -68,4 +121,53 @@ bool tenant_quarantined(const struct tenant *t, struct hash kernel)
     struct strike *s = NULL;
     HASH_FIND(hh, t->strikes, &kernel, sizeof kernel, s);
     return s != NULL && s->count >= STRIKES_MAX;
+}
+
+/* ---- the ledger ------------------------------------------------------------------------------ */
+
+uint64_t amount_of(const struct amount *a, uint64_t all)
+{
+    return a->percent == 0 ? a->bytes : all / 100 * a->percent + all % 100 * a->percent / 100;
+}
+
+struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
+{
+    struct tenant_quota q = {.hard = amount_of(&t->limits.hard, all),
+                             .soft = amount_of(&t->limits.soft, all),
+                             .guaranteed = amount_of(&t->limits.guaranteed, all)};
+    q.soft = q.soft < q.hard ? q.soft : UINT64_MAX;
+    return q;
+}
+
+void tenant_charge(struct tenant *t, unsigned device, uint64_t bytes)
+{
+    t->buffer_bytes = sat_add(t->buffer_bytes, bytes);
+    t->device_bytes[device] = sat_add(t->device_bytes[device], bytes);
+}
+
+void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes)
+{
+    t->buffer_bytes = sat_sub(t->buffer_bytes, bytes);
+    t->device_bytes[device] = sat_sub(t->device_bytes[device], bytes);
+}
+
+uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all)
+{
+    return sat_sub(amount_of(&t->limits.hard, all), t->device_bytes[device]);
+}
+
+uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all)
+{
+    return sat_sub(amount_of(&t->limits.guaranteed, all), t->device_bytes[device]);
+}
+
+int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e)
+{
+    t->refusals++;
+    return err_set(e, ERR_LIMIT,
+                   "tenant %s wants %" PRIu64 " bytes on device %u and may have %" PRIu64
+                   " there, of which its buffers have %" PRIu64
+                   ": free some of them, or raise its memory_hard",
+                   t->name, wanted, device, amount_of(&t->limits.hard, all),
+                   t->device_bytes[device]);
 }

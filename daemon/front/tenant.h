@@ -1,4 +1,11 @@
-/* A tenant: who pays. One for each uid until tenants are configured. Thread: the loop's. */
+/*
+ * A tenant: who pays. One for each uid that no section of the settings names, one for each section
+ * (tenant_rules.h), and all of its sessions on all devices share what it may have. Thread: the
+ * loop's. Nothing here blocks.
+ *
+ * Its ledger counts buffers as they were asked for, on the device and off it; what they and
+ * temporaries take of the device is counted, and limited by the same numbers, in the workers.
+ */
 #ifndef FRONT_TENANT_H
 #define FRONT_TENANT_H
 
@@ -7,7 +14,9 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "common/err.h"
 #include "common/hash.h"
+#include "daemon/front/device.h"
 #include "proto/limits.h"
 
 #define STRIKES_MAX 3 /* a kernel that ended its worker so often, alone, is quarantined */
@@ -19,27 +28,83 @@ struct strike {
     UT_hash_handle hh;
 };
 
+/* Memory of one device: bytes, or a share of what its pool may take. */
+struct amount {
+    uint64_t bytes;
+    unsigned percent; /* 1 … 100; 0: bytes counts */
+};
+
+#define AMOUNT_NONE      ((struct amount){.bytes = 0})
+#define AMOUNT_UNLIMITED ((struct amount){.bytes = UINT64_MAX})
+
+enum tenant_load { TENANT_LOAD_BY_GROUP, TENANT_LOAD_YES, TENANT_LOAD_NO };
+
+struct tenant_limits {
+    struct amount hard;       /* at most, on one device */
+    struct amount soft;       /* what is above goes to the host first */
+    struct amount guaranteed; /* what is kept free for it, and not moved for others */
+    uint64_t arena_bytes;     /* UINT64_MAX: as [tenants] arena_bytes_max says */
+    uint64_t sessions;        /* 0: as [jobs] user_sessions_max says */
+    enum tenant_load load;    /* of kernels of its own */
+};
+
+extern const struct tenant_limits TENANT_UNLIMITED;
+
+/* What a device's worker said last of what it has, in bytes (proto/frames.h, W_TENANT). */
+struct tenant_use {
+    uint64_t asked, mapped, peak, shared, spilled;
+    uint64_t kept; /* guaranteed, as the worker was told */
+};
+
 struct tenant {
-    uint32_t uid; /* key */
+    uint64_t key; /* what workers know it by: the same in every front */
     char name[PROTO_NAME_MAX + 1];
+    bool ruled;    /* the settings have a section for it */
     bool may_load; /* kernels of its own; told of its newest session (rights.h decides) */
     unsigned sessions;
-    uint64_t buffer_bytes;
-    uint64_t arena_bytes; /* those that only jobs use still, too */
+    struct tenant_limits limits;
+    bool changed; /* its quota, while rules are taken over */
+    struct tenant_use use[DEVICES_MAX];
+    uint64_t buffer_bytes;              /* of its buffers on all devices */
+    uint64_t device_bytes[DEVICES_MAX]; /* and on each */
+    uint64_t refusals;                  /* of buffers, for its hard limit */
+    uint64_t arena_bytes;               /* those that only jobs use still, too */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     struct strike *strikes; /* uthash */
     UT_hash_handle hh;
 };
 
-/* Finds or makes; NULL when memory is out. */
+/* Finds or makes; NULL when memory is out. The name of a user without a section is uid:N. */
+struct tenant *tenant_named(struct tenant **table, const char *name);
 struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
+struct tenant *tenant_find(struct tenant *table, uint64_t key);
 void tenant_destroy_all(struct tenant **table);
 
-/* What workers know it by: the same in every front. NULL, the daemon's own: 0. */
+uint64_t tenant_key_of(const char *name);
+/* NULL, the daemon's own: 0. */
 uint64_t tenant_key(const struct tenant *t);
 
 unsigned tenant_strike(struct tenant *t, struct hash kernel); /* how many it has now */
 bool tenant_quarantined(const struct tenant *t, struct hash kernel);
+
+/* ---- the ledger. `all`: what the device's pool may take, in bytes. */
+
+/* What a device's worker holds it to. */
+struct tenant_quota {
+    uint64_t hard, soft, guaranteed;
+};
+
+uint64_t amount_of(const struct amount *a, uint64_t all);
+/* soft is at most hard. */
+struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all);
+void tenant_charge(struct tenant *t, unsigned device, uint64_t bytes);
+void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes);
+/* Bytes of buffers that it may have on the device beside those it has. */
+uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all);
+/* Bytes of buffers that others leave for it: the rest of its guarantee. */
+uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all);
+/* ERR_LIMIT, and counts it: who wanted what, the limit, what is used, and what helps. */
+int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e);
 
 #endif

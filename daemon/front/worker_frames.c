@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/due.h"
+#include "daemon/front/tenant_quota.h"
 #include "proto/codec.h"
 
 /* Texts are for people only: cut, never refused. */
@@ -61,7 +62,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
     d->patience_ns = 0;
     d->up = true;
-    if (d->state != DEVICE_ADOPTING) {
+    if (f->hooks.worker_opened(f, d) && d->state != DEVICE_ADOPTING) {
         f->hooks.worker_ready(f, d);
     }
     return 0;
@@ -148,6 +149,16 @@ static int pool(struct device *d, struct bytes bytes, struct err *e)
     int rc = proto_decode(&schema_msg_w_pool, bytes, &m, e);
     if (rc == 0) {
         d->pool = m;
+    }
+    return rc;
+}
+
+static int tenant(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_tenant m;
+    int rc = proto_decode(&schema_msg_w_tenant, bytes, &m, e);
+    if (rc == 0) {
+        quota_told(f, d, &m);
     }
     return rc;
 }
@@ -253,6 +264,8 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return waiting(f, d, bytes, e);
     case FRAME_KIND_W_POOL:
         return pool(d, bytes, e);
+    case FRAME_KIND_W_TENANT:
+        return tenant(f, d, bytes, e);
     case FRAME_KIND_W_ARENA:
         return arena(f, d, bytes, e);
     case FRAME_KIND_W_HELD_BUFFER:

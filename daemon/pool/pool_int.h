@@ -2,6 +2,7 @@
 #ifndef POOL_POOL_INT_H
 #define POOL_POOL_INT_H
 
+#include "common/saturate.h"
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
 #include "daemon/pool/move.h"
@@ -255,16 +256,6 @@ void backing_blocks_finish(struct pool *p);
 void stats_taken(struct pool *p, const struct pool_piece *piece);
 void stats_given(struct pool *p, const struct pool_piece *piece);
 uint64_t stats_largest_free(const struct pool *p);
-
-static inline uint64_t sat_add(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static inline uint64_t sat_sub(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
 
 static inline uint64_t pool_room(const struct pool *p) /* bytes that may still be taken */
 {

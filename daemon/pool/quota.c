@@ -122,6 +122,11 @@ void pool_account(const struct pool *p, unsigned tenant, struct pool_account *re
     *ret_account = tenant < POOL_TENANTS ? p->account[tenant] : (struct pool_account){.mapped = 0};
 }
 
+uint64_t pool_kept(const struct pool *p, unsigned tenant)
+{
+    return tenant < POOL_TENANTS ? quota_kept(p, tenant) : p->due;
+}
+
 int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
 {
     const struct pool_ask ask = {.size = bytes, .tenant = tenant};

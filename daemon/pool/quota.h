@@ -29,6 +29,8 @@ struct pool_account {
 int pool_set_quota(struct pool *p, unsigned tenant, const struct pool_quota *quota, struct err *e);
 /* Zeros for a tenant that is none. */
 void pool_account(const struct pool *p, unsigned tenant, struct pool_account *ret_account);
+/* Bytes that are kept free for the other tenants: what is guaranteed to them, or reserved. */
+uint64_t pool_kept(const struct pool *p, unsigned tenant);
 /* Charges bytes before there is memory behind them: nobody else gets what they need. Requests with
  * `reserved` set draw on them. ERR_LIMIT over the tenant's hard limit, ERR_DEVICE_MEMORY if the
  * others have, or are guaranteed, too much. */

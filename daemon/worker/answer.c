@@ -1,5 +1,7 @@
 #include "daemon/worker/answer.h"
 
+#include <string.h>
+
 #include <stddef.h>
 
 int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_limit,
@@ -83,10 +85,35 @@ int answer_job_error(struct channel *c, uint64_t id, const struct err *why, stru
     return channel_send(c, &schema_msg_w_done, &msg, NULL, e);
 }
 
-int answer_pool(struct channel *c, const struct memory *memory, const struct spill *spill,
-                struct err *e)
+/* Of those whose numbers are others than when the front heard of them. */
+static int tenants_tell(struct channel *c, struct memory *memory, struct err *e)
+{
+    int rc = 0;
+    for (struct memory_tenant *t = memory->tenants; rc == 0 && t != NULL; t = t->hh.next) {
+        struct memory_use u;
+        memory_use(memory, t, &u);
+        if (memcmp(&u, &t->told, sizeof u) == 0) {
+            continue;
+        }
+        const struct msg_w_tenant msg = {.tenant = t->key,
+                                         .asked = u.asked,
+                                         .mapped = u.mapped,
+                                         .peak = u.peak,
+                                         .shared = u.shared,
+                                         .spilled = u.spilled};
+        rc = channel_send(c, &schema_msg_w_tenant, &msg, NULL, e);
+        t->told = u;
+    }
+    return rc;
+}
+
+int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill, struct err *e)
 {
     struct msg_w_pool msg;
+    int rc = tenants_tell(c, memory, e);
+    if (rc != 0) {
+        return rc;
+    }
     memory_stats(memory, &msg);
     spill_stats(spill, &msg);
     return channel_send(c, &schema_msg_w_pool, &msg, NULL, e);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "daemon/worker/shortage.h"
+
 void buffers_init(struct buffers *t, struct memory *memory, struct modules *modules)
 {
     *t = (struct buffers){.memory = memory, .modules = modules};
@@ -86,9 +88,14 @@ static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct b
     const struct memory_ask wanted = {
         .size = ask->size, .tenant = ask->tenant, .stream = memory_service(t->memory)};
     int rc = ask->size == 0  ? 0
-             : ask->exported ? memory_alloc_shared(t->memory, ask->size, &b->piece, e)
+             : ask->exported ? memory_alloc_shared(t->memory, ask->size, ask->tenant, &b->piece, e)
                              : memory_alloc(t->memory, &wanted, &b->piece, e);
-    return rc == ERR_DEVICE_MEMORY && !ask->exported && fits(t, ask->size) ? 0 : rc;
+    bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
+    if (!room || (!ask->exported && fits(t, ask->size))) {
+        return room ? 0 : rc;
+    }
+    const struct shortage x = {.tenant = ask->tenant, .wanted = ask->size, .own = rc == ERR_LIMIT};
+    return shortage_say(t->memory, &x, e);
 }
 
 static int variable_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,

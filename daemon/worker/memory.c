@@ -1,5 +1,7 @@
 #include "daemon/worker/memory.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -175,25 +177,80 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
 }
 
 /* Numbers are not given twice: pages remember them. The daemon's own jobs show nobody anything and
- * leave no secrets: they share a number with the first tenant. */
-static unsigned tenant_number(struct memory *m, uint64_t key)
+ * leave no secrets: they share a number with the first tenant. NULL: none is left. */
+static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key)
 {
     struct memory_tenant *t = NULL;
-    if (key == 0) {
-        return 0;
-    }
     HASH_FIND(hh, m->tenants, &key, sizeof key, t);
     if (t != NULL) {
-        return t->number;
+        return t;
     }
     unsigned number = HASH_COUNT(m->tenants);
     t = number < TENANT_REST ? calloc(1, sizeof *t) : NULL;
-    if (t == NULL) {
-        return TENANT_REST;
+    if (t != NULL) {
+        *t = (struct memory_tenant){.key = key, .number = number};
+        HASH_ADD(hh, m->tenants, key, sizeof t->key, t);
+        m->numbered[number] = t;
     }
-    *t = (struct memory_tenant){.key = key, .number = number};
-    HASH_ADD(hh, m->tenants, key, sizeof t->key, t);
-    return number;
+    return t;
+}
+
+unsigned memory_number(struct memory *m, uint64_t key)
+{
+    const struct memory_tenant *t = key != 0 ? tenant_obtain(m, key) : NULL;
+    return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
+}
+
+int memory_quota(struct memory *m, uint64_t key, const char *name, const struct pool_quota *quota,
+                 struct err *e)
+{
+    struct memory_tenant *t = key != 0 ? tenant_obtain(m, key) : NULL;
+    struct pool_account was;
+    if (t == NULL) {
+        return err_set(e, ERR_LIMIT, "tenant %s is one of over %u of this worker", name,
+                       TENANT_REST);
+    }
+    pool_account(m->pool, t->number, &was);
+    int rc = pool_set_quota(m->pool, t->number, quota, e);
+    if (rc == 0) {
+        (void)snprintf(t->name, sizeof t->name, "%s", name);
+        m->softs -= was.quota.soft != UINT64_MAX;
+        m->softs += quota->soft != UINT64_MAX;
+    }
+    return rc;
+}
+
+/* Those without a section are named by their user, who is what the front's key tells. */
+const char *memory_tenant_name(const struct memory *m, uint64_t key, char out[32])
+{
+    const struct memory_tenant *t = NULL;
+    HASH_FIND(hh, m->tenants, &key, sizeof key, t);
+    if (t != NULL && t->name[0] != '\0') {
+        return t->name;
+    }
+    if (key == 0) {
+        return "gpud";
+    }
+    (void)snprintf(out, 32, "uid:%" PRIu64, key - 1);
+    return out;
+}
+
+void memory_use(const struct memory *m, const struct memory_tenant *t, struct memory_use *ret_use)
+{
+    struct pool_account a;
+    pool_account(m->pool, t->number, &a);
+    *ret_use = (struct memory_use){.asked = a.meter.asked + t->shared,
+                                   .mapped = a.mapped + a.reserved,
+                                   .peak = a.meter.peak,
+                                   .shared = t->shared,
+                                   .spilled = t->spilled};
+}
+
+void memory_untold(struct memory *m)
+{
+    for (struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
+        t->told = (struct memory_use){.asked = 0};
+    }
 }
 
 /* ---- pieces ----------------------------------------------------------------------------------*/
@@ -250,7 +307,7 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
 {
     struct memory_piece piece = {.ref = {.block = NULL}};
     const struct pool_ask wanted = {
-        .size = ask->size, .stream = ask->stream, .tenant = tenant_number(m, ask->tenant)};
+        .size = ask->size, .stream = ask->stream, .tenant = memory_number(m, ask->tenant)};
     m->waited = false;
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
     if (rc == 0) {
@@ -262,24 +319,45 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
     return rc;
 }
 
-int memory_alloc_shared(struct memory *m, uint64_t size, struct memory_piece *ret_piece,
-                        struct err *e)
+/* The pool knows of it as reserved: charged to its tenant, and no others' to map. */
+static void uncharge(struct memory *m, const struct memory_piece *piece)
+{
+    struct memory_tenant *t = m->numbered[piece->pool.tenant];
+    pool_unreserve(m->pool, piece->pool.tenant, piece->pool.size);
+    if (t != NULL) {
+        t->shared -= piece->pool.size;
+    }
+}
+
+int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
+                        struct memory_piece *ret_piece, struct err *e)
 {
     const struct backend_memory_ops *ops = m->b->memory;
-    struct backend_block *block = NULL;
+    struct memory_piece piece = {.dirty = true, .shared = true};
     if (ops->alloc_shared == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "back end %s exports no memory", m->b->name);
     }
-    int rc = ops->alloc_shared(m->d, size, &block, e);
+    piece.pool.size = size;
+    piece.pool.tenant = (uint16_t)memory_number(m, tenant);
+    int rc = pool_reserve(m->pool, piece.pool.tenant, size, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct memory_tenant *t = m->numbered[piece.pool.tenant];
+    if (t != NULL) {
+        t->shared += size;
+    }
+    rc = ops->alloc_shared(m->d, size, &piece.ref.block, e);
     if (rc == ERR_DEVICE_MEMORY) {
         memory_trim(m);
-        rc = ops->alloc_shared(m->d, size, &block, e);
+        rc = ops->alloc_shared(m->d, size, &piece.ref.block, e);
     }
-    if (rc == 0) {
-        *ret_piece = (struct memory_piece){
-            .ref = {.block = block}, .pool = {.size = size}, .dirty = true, .shared = true};
+    if (rc != 0) {
+        uncharge(m, &piece);
+        return rc;
     }
-    return rc;
+    *ret_piece = piece;
+    return 0;
 }
 
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
@@ -300,6 +378,7 @@ void memory_free(struct memory *m, struct memory_piece *piece)
 {
     if (piece->shared && piece->ref.block != NULL) {
         m->b->memory->free_shared(m->d, piece->ref.block);
+        uncharge(m, piece);
     } else if (piece->ref.block != NULL && !piece->fixed) {
         (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
     }

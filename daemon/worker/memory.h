@@ -22,13 +22,27 @@
 
 #include "common/err.h"
 #include "daemon/backend/backend.h"
-#include "daemon/pool/pool.h"
+#include "daemon/pool/quota.h"
 #include "daemon/worker/timeline.h"
+#include "proto/limits.h"
+
+/* What the front hears of a tenant, in bytes. */
+struct memory_use {
+    uint64_t asked;
+    uint64_t mapped;  /* it keeps from others */
+    uint64_t peak;    /* most of what it had of the pool */
+    uint64_t shared;  /* of what it keeps, beside the pool: other processes can map it */
+    uint64_t spilled; /* on the host */
+};
 
 /* The front's name for a tenant (0: its own work) and the pool's number for it. */
 struct memory_tenant {
     uint64_t key;
     unsigned number;
+    char name[PROTO_NAME_MAX + 1];
+    uint64_t shared;
+    uint64_t spilled;
+    struct memory_use told;
     UT_hash_handle hh;
 };
 
@@ -45,8 +59,10 @@ struct memory {
     bool hung;                    /* zeroing new memory did not end */
     bool waited;                  /* the pool has let a stream wait */
     struct timeline timeline;
-    struct memory_tenant *tenants; /* owned, uthash */
-    uint64_t stamped_ns;           /* when the pool's log was told the time last */
+    struct memory_tenant *tenants;                /* owned, uthash */
+    struct memory_tenant *numbered[POOL_TENANTS]; /* the same, where there is one */
+    unsigned softs;                               /* how many have a soft limit */
+    uint64_t stamped_ns;                          /* when the pool's log was told the time last */
 };
 
 struct memory_piece {
@@ -81,13 +97,25 @@ void memory_finish(struct memory *m); /* idle, all pieces are free; may be calle
 unsigned memory_service(const struct memory *m); /* the number of the service stream */
 unsigned memory_copies(const struct memory *m);  /* and of that for copies to the device */
 
-/* ERR_DEVICE_MEMORY with what was wanted and what is free. */
+/* What a tenant may have from the next request on; nothing is taken back. ERR_LIMIT where more
+ * would be guaranteed than there is, or no number is left to tell it from others by. */
+int memory_quota(struct memory *m, uint64_t key, const char *name, const struct pool_quota *quota,
+                 struct err *e);
+/* The pool's number for a tenant. */
+unsigned memory_number(struct memory *m, uint64_t key);
+/* What people know it by. */
+const char *memory_tenant_name(const struct memory *m, uint64_t key, char out[32]);
+void memory_use(const struct memory *m, const struct memory_tenant *t, struct memory_use *ret_use);
+void memory_untold(struct memory *m); /* another front has heard of nothing */
+
+/* ERR_DEVICE_MEMORY, ERR_LIMIT over the tenant's hard limit. */
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
                  struct err *e);
 /* Memory that another process can map, beside the pool; dirty. The pool gives back what it keeps
- * where there is no other. ERR_UNSUPPORTED, ERR_DEVICE_MEMORY. */
-int memory_alloc_shared(struct memory *m, uint64_t size, struct memory_piece *ret_piece,
-                        struct err *e);
+ * where there is no other, and has so much less for others. ERR_UNSUPPORTED, ERR_DEVICE_MEMORY,
+ * ERR_LIMIT. */
+int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
+                        struct memory_piece *ret_piece, struct err *e);
 /* A descriptor of such a piece, the caller's, and its bytes. ERR_STATE for another piece. */
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e);

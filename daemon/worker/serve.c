@@ -505,6 +505,7 @@ static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *
         return rc;
     }
     arenas_forget(&s->arenas);
+    memory_untold(&s->device.memory);
     rc = answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e);
     rc = rc == 0 ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
                  : rc;
@@ -526,6 +527,20 @@ static int on_pool(struct server *s, struct bytes frame, struct frame_fds *fds, 
     }
     must_send(s, answer_pool(&s->channel, &s->device.memory, &s->spill, e), e);
     return 0;
+}
+
+static int on_tenant(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_tenant msg;
+    char name[PROTO_NAME_MAX + 1];
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_tenant, frame, &msg, e);
+    if (rc != 0 || !bytes_to_str(msg.name, name, sizeof name)) {
+        return rc != 0 ? rc : err_set(e, ERR_INVALID, "the name of a tenant");
+    }
+    const struct pool_quota quota = {
+        .hard = msg.hard, .soft = msg.soft, .guaranteed = msg.guaranteed};
+    return memory_quota(&s->device.memory, msg.tenant, name, &quota, e);
 }
 
 static int on_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
@@ -572,6 +587,7 @@ static const struct {
     {FRAME_KIND_F_POOL, ANSWER_NONE, on_pool},
     {FRAME_KIND_F_QUIT, ANSWER_NONE, on_quit},
     {FRAME_KIND_F_PICTURE, ANSWER_NONE, on_picture},
+    {FRAME_KIND_F_TENANT, ANSWER_NONE, on_tenant},
 };
 
 static void answer_error(struct server *s, enum answer answer, struct bytes frame,

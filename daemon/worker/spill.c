@@ -2,10 +2,13 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "common/log.h"
+#include "common/saturate.h"
+#include "daemon/worker/shortage.h"
 
 #define CHUNK_BYTES (UINT64_C(16) << 20) /* the arena grows by it; no piece is larger */
 
@@ -78,12 +81,23 @@ static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy 
     return 0;
 }
 
+/* What is on the host, in all and of the buffer's tenant. */
+static void count(struct spill *s, const struct buffer *b, bool comes)
+{
+    unsigned number = memory_number(&s->device->memory, b->tenant);
+    struct memory_tenant *t = s->device->memory.numbered[number];
+    s->bytes = comes ? s->bytes + b->size : s->bytes - b->size;
+    if (t != NULL) {
+        t->spilled = comes ? t->spilled + b->size : t->spilled - b->size;
+    }
+}
+
 static void forget(void *data, struct buffer *b)
 {
     struct spill *s = data;
     copy_free(s, b->spilled);
     b->spilled = NULL;
-    s->bytes -= b->size;
+    count(s, b, false);
 }
 
 static int arena_init(struct spill *s, struct err *e)
@@ -205,7 +219,7 @@ static int move_out(struct spill *s, struct buffer *b, struct err *e)
         return rc;
     }
     b->spilled = copy;
-    s->bytes += b->size;
+    count(s, b, true);
     s->leaving += b->size;
     leave(s, b);
     return 0;
@@ -271,7 +285,7 @@ static int move_back(struct spill *s, struct buffer *b, struct err *e)
     if (b->spilled != NULL) {
         m->copy = b->spilled;
         b->spilled = NULL;
-        s->bytes -= b->size;
+        count(s, b, false);
     }
     s->backs++;
     return 0;
@@ -325,40 +339,107 @@ void spill_poll(struct spill *s)
 
 /* ---- room -----------------------------------------------------------------------------------*/
 
-/* What is free without moving anything. */
-static uint64_t vacant(const struct spill *s)
+static struct pool *pool_of(const struct spill *s)
 {
-    struct pool_stats stats;
-    pool_stats(s->device->memory.pool, &stats);
-    return stats.limit > stats.used ? stats.limit - stats.used : 0;
+    return s->device->memory.pool;
 }
 
-/* What could be had if all that may go went. */
-static uint64_t obtainable(const struct spill *s)
+/* Bytes that a tenant could be charged beside what it is. */
+static uint64_t allowance(const struct spill *s, unsigned tenant)
 {
+    struct pool_account a;
+    pool_account(pool_of(s), tenant, &a);
+    return sat_sub(a.quota.hard, sat_add(a.mapped, a.reserved));
+}
+
+/* What is free for a tenant without moving anything. */
+static uint64_t vacant(const struct spill *s, unsigned tenant)
+{
+    struct pool_stats stats;
+    pool_stats(pool_of(s), &stats);
+    uint64_t taken = sat_add(stats.used, pool_kept(pool_of(s), tenant));
+    uint64_t free_bytes = sat_sub(stats.limit, taken);
+    uint64_t allowed = allowance(s, tenant);
+    return free_bytes < allowed ? free_bytes : allowed;
+}
+
+/* May it go for a tenant, when `before` bytes of the same tenant's have gone? Its own may, and of
+ * others' what is more than is guaranteed to them. */
+static bool may_go(const struct spill *s, const struct buffer *b, unsigned tenant, bool own,
+                   uint64_t before)
+{
+    struct pool_account a;
+    if (b->piece.pool.tenant == tenant || own) {
+        return b->piece.pool.tenant == tenant;
+    }
+    pool_account(pool_of(s), b->piece.pool.tenant, &a);
+    uint64_t gone = sat_add(before, b->piece.pool.size);
+    return a.quota.guaranteed == 0 || sat_sub(a.mapped, gone) >= a.quota.guaranteed;
+}
+
+/* What could be had. */
+struct prospect {
+    uint64_t movable;    /* bytes of buffers that may go */
+    uint64_t own;        /* of these, the tenant's */
+    uint64_t obtainable; /* if they went, as far as the host has room for them */
+};
+
+static void look_ahead(struct spill *s, unsigned tenant, struct prospect *ret_prospect)
+{
+    struct prospect p = {.movable = 0};
     uint64_t room = s->limit - s->bytes;
     uint64_t bytes = 0;
+    memset(s->going, 0, sizeof s->going);
     for (const struct buffer *b = s->buffers->cold; b != NULL; b = b->cold_next) {
+        uint64_t size = b->piece.pool.size;
+        uint64_t *going = &s->going[b->piece.pool.tenant];
+        if (b->broken || !may_go(s, b, tenant, false, *going)) {
+            continue;
+        }
+        p.movable += size;
+        p.own += b->piece.pool.tenant == tenant ? size : 0;
+        *going += size;
         if (keeps_itself(b)) {
-            bytes += b->piece.pool.size;
+            bytes += size;
         } else if (b->size <= room) {
-            bytes += b->piece.pool.size;
+            bytes += size;
             room -= b->size;
         }
     }
-    return bytes + vacant(s);
+    uint64_t allowed = sat_add(allowance(s, tenant), p.own);
+    p.obtainable = sat_add(bytes, vacant(s, tenant));
+    p.obtainable = p.obtainable < allowed ? p.obtainable : allowed;
+    *ret_prospect = p;
 }
 
-/* Those not used for longest, until `wanted` bytes are on their way. Returns how many bytes. */
-static uint64_t evict(struct spill *s, uint64_t wanted, struct err *e)
+/* Is its tenant above its soft limit now? */
+static bool over_soft(const struct spill *s, const struct buffer *b)
+{
+    struct pool_account a;
+    pool_account(pool_of(s), b->piece.pool.tenant, &a);
+    return a.mapped > a.quota.soft;
+}
+
+struct hunger {
+    unsigned tenant;
+    uint64_t wanted; /* bytes */
+    bool own;        /* only what is its own helps */
+    bool soft;       /* for now, of those above their soft limit */
+};
+
+/* Those not used for longest, until `wanted` bytes are on their way. Returns how many bytes; <
+ * wanted: there are no more. */
+static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *e)
 {
     uint64_t bytes = 0;
     struct buffer *b = s->buffers->cold;
-    while (b != NULL && bytes < wanted) {
+    while (b != NULL && bytes < h->wanted) {
         struct buffer *next = b->cold_next;
         uint64_t size = b->piece.pool.size;
         struct err why = ERR_INIT;
-        int rc = b->broken ? ERR_STATE : move_out(s, b, &why);
+        bool goes =
+            !b->broken && (!h->soft || over_soft(s, b)) && may_go(s, b, h->tenant, h->own, 0);
+        int rc = goes ? move_out(s, b, &why) : ERR_STATE;
         if (rc == ERR_DEVICE_LOST) {
             *e = why;
             return 0;
@@ -369,16 +450,30 @@ static uint64_t evict(struct spill *s, uint64_t wanted, struct err *e)
     return bytes;
 }
 
+/* Who is above its soft limit gives first. */
+static uint64_t evict(struct spill *s, unsigned tenant, uint64_t wanted, bool own, struct err *e)
+{
+    struct hunger h = {.tenant = tenant, .wanted = wanted, .own = own};
+    h.soft = !own && s->device->memory.softs > 0;
+    uint64_t bytes = h.soft ? evict_some(s, &h, e) : 0;
+    h.soft = false;
+    h.wanted = sat_sub(wanted, bytes);
+    return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
+}
+
 /* Asks until it is there, nothing can go any more, or what goes has to be gone first. */
 static int piece_get(struct spill *s, const struct memory_ask *ask, struct memory_piece *ret_piece,
                      struct err *e)
 {
+    unsigned tenant = memory_number(&s->device->memory, ask->tenant);
     uint64_t gone = s->leaving;
     for (;;) {
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
+        bool own = rc == ERR_LIMIT; /* what it gives up is off its account at once */
         bool enough = memory_service_busy(&s->device->memory) && gone > ask->size + ask->size / 8;
-        uint64_t more = rc == ERR_DEVICE_MEMORY && !enough ? evict(s, ask->size, &why) : 0;
+        bool helps = own || (rc == ERR_DEVICE_MEMORY && !enough);
+        uint64_t more = helps ? evict(s, tenant, ask->size, own, &why) : 0;
         gone += more;
         if (more == 0) {
             if (rc != 0) {
@@ -387,6 +482,26 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, struct memor
             return rc != 0 ? why.code : 0;
         }
     }
+}
+
+/* For people: `code` is what the pool said. */
+static int say(struct spill *s, uint64_t key, uint64_t wanted, int code, struct err *e)
+{
+    struct prospect p;
+    look_ahead(s, memory_number(&s->device->memory, key), &p);
+    const struct shortage x = {.tenant = key,
+                               .wanted = wanted,
+                               .own = code == ERR_LIMIT,
+                               .movable = code == ERR_LIMIT ? p.own : p.movable,
+                               .obtainable = p.obtainable,
+                               .host_bytes = s->bytes,
+                               .host_limit = s->limit};
+    return shortage_say(&s->device->memory, &x, e);
+}
+
+bool spill_short(int code)
+{
+    return code == ERR_DEVICE_MEMORY || code == ERR_LIMIT;
 }
 
 int spill_return(struct spill *s, struct buffer *b, struct err *e)
@@ -418,20 +533,33 @@ static uint64_t lacks(const struct job *j)
     return bytes;
 }
 
-static int bring(struct spill *s, struct job *j, struct err *e)
+bool spill_assured(const struct spill *s, const struct job *j)
 {
-    uint64_t wanted = lacks(j);
-    if (wanted > vacant(s) && wanted > obtainable(s)) {
-        return err_set(e, ERR_DEVICE_MEMORY,
-                       "%" PRIu64 " bytes more wanted, %" PRIu64
-                       " can be had: jobs that run use the rest, or the host has no room for it: "
-                       "free buffers, or split the job",
-                       wanted, obtainable(s));
+    struct pool_account a;
+    unsigned tenant = memory_number(&s->device->memory, j->tenant);
+    pool_account(pool_of(s), tenant, &a);
+    uint64_t all = sat_add(sat_add(a.mapped, a.reserved), lacks(j));
+    return a.quota.guaranteed > 0 && all <= a.quota.guaranteed;
+}
+
+/* Is there hope for so much, if all that may go went? */
+static int check_prospect(struct spill *s, const struct job *j, uint64_t wanted, struct err *e)
+{
+    struct prospect p;
+    unsigned tenant = memory_number(&s->device->memory, j->tenant);
+    if (wanted <= vacant(s, tenant)) {
+        return 0;
     }
+    look_ahead(s, tenant, &p);
+    bool own = wanted > sat_add(allowance(s, tenant), p.own);
+    return wanted <= p.obtainable
+               ? 0
+               : say(s, j->tenant, wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
+}
+
+static int temps_get(struct spill *s, struct job *j, struct err *e)
+{
     int rc = 0;
-    for (unsigned i = 0; rc == 0 && i < j->buffer_count; i++) {
-        rc = spill_return(s, j->buffers[i], e);
-    }
     while (rc == 0 && j->piece_count < job_pieces(j)) {
         /* large copies are in the order of their own stream, and wait for no kernel there */
         const struct memory_ask ask = {.size = job_piece_bytes(j, j->piece_count),
@@ -439,10 +567,28 @@ static int bring(struct spill *s, struct job *j, struct err *e)
                                        .stream = j->large ? memory_copies(&s->device->memory)
                                                           : j->stream};
         rc = ask.size == 0 ? 0 : piece_get(s, &ask, &j->pieces[j->piece_count], e);
-        if (rc != 0) {
-            return err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
-        }
-        j->piece_count++;
+        j->piece_count += rc == 0;
+    }
+    return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
+}
+
+static int bring(struct spill *s, struct job *j, struct err *e)
+{
+    uint64_t wanted = lacks(j);
+    int rc = check_prospect(s, j, wanted, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct err why = ERR_INIT;
+    for (unsigned i = 0; rc == 0 && i < j->buffer_count; i++) {
+        rc = spill_return(s, j->buffers[i], &why);
+    }
+    rc = rc == 0 ? temps_get(s, j, &why) : rc;
+    if (spill_short(rc)) {
+        return say(s, j->tenant, lacks(j), rc, e);
+    }
+    if (rc != 0) {
+        *e = why;
     }
     return rc;
 }

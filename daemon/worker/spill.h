@@ -1,8 +1,9 @@
 /*
  * Room on a device that is full: buffers that no job on the device uses, the one not used for
  * longest first, move to host memory, and come back when a job needs them, wherever there is room
- * then: nobody holds their addresses. Of a sealed buffer the host copy is there already, and what
- * was never written is not copied.
+ * then: nobody holds their addresses. Tenants above their soft limit give first, nobody gives what
+ * is guaranteed to it, and who is at its own hard limit gives of its own. Of a sealed buffer the
+ * host copy is there already, and what was never written is not copied.
  *
  * Copies run on the service stream. What a buffer leaves is used by others at once, after the copy,
  * in the order of streams; nothing here waits. Where that is not enough, memory comes when copies
@@ -23,15 +24,16 @@ struct msg_w_pool;
 struct spill_move;
 
 struct spill {
-    struct device *device;    /* not owned */
-    struct buffers *buffers;  /* not owned */
-    struct pool_host host;    /* what the arena draws on */
-    struct pool *arena;       /* owned; NULL: nothing moves to the host */
-    uint64_t limit;           /* bytes of the arena at most */
-    uint64_t bytes;           /* of buffers that are in it */
-    uint64_t outs, backs;     /* buffers that moved, so far */
-    uint64_t leaving;         /* bytes of device memory that copies under way will free */
-    struct spill_move *first; /* under way */
+    struct device *device;        /* not owned */
+    struct buffers *buffers;      /* not owned */
+    struct pool_host host;        /* what the arena draws on */
+    struct pool *arena;           /* owned; NULL: nothing moves to the host */
+    uint64_t limit;               /* bytes of the arena at most */
+    uint64_t bytes;               /* of buffers that are in it */
+    uint64_t outs, backs;         /* buffers that moved, so far */
+    uint64_t leaving;             /* bytes of device memory that copies under way will free */
+    struct spill_move *first;     /* under way */
+    uint64_t going[POOL_TENANTS]; /* bytes, while it is thought over what could go */
 };
 
 /* Sets up `buffers`, too. limit 0: nothing is spilled. Some milliseconds (the first chunk). */
@@ -40,8 +42,13 @@ int spill_init(struct spill *s, struct device *device, struct buffers *buffers, 
 void spill_finish(struct spill *s); /* idle, after the buffers; one that was not made is allowed */
 
 /* Device memory for all that a job names, and its temporaries; its buffers stay until its end
- * (job_release). ERR_DEVICE_MEMORY: it has nothing; e says what was wanted and what there is. */
+ * (job_release). spill_short(): it has nothing, and may have it later; e says what was wanted, what
+ * there is and what helps. */
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
+/* ERR_DEVICE_MEMORY, and ERR_LIMIT: room that only its own tenant can make. */
+bool spill_short(int code);
+/* Would all that it lacks be within what is guaranteed to its tenant? */
+bool spill_assured(const struct spill *s, const struct job *j);
 /* Device memory for one buffer, which the caller has pinned. */
 int spill_return(struct spill *s, struct buffer *b, struct err *e);
 

@@ -15,6 +15,7 @@ struct waiting_job {
     uint64_t deadline; /* ns */
     bool told;
     bool stalled; /* nothing that runs can help: others pass */
+    bool own;     /* it is its tenant's hard limit that it met: others' jobs pass */
     struct err e; /* why it did not get what it wants */
     struct waiting_job *prev, *next;
     size_t size;
@@ -38,14 +39,15 @@ bool waiting_behind(const struct waiting *w, const struct job *j)
     return false;
 }
 
-/* Does one wait that others must not pass? */
-static bool blocked(const struct waiting *w)
+/* Does one before `end` (NULL: any) wait that this job must not pass? What is guaranteed to its
+ * tenant waits for nobody. */
+static bool blocked(const struct waiting *w, const struct job *j, const struct waiting_job *end)
 {
     const struct waiting_job *x = w->first;
-    while (x != NULL && x->stalled) {
+    while (x != NULL && x != end && (x->stalled || (x->own && x->job->tenant != j->tenant))) {
         x = x->next;
     }
-    return x != NULL;
+    return x != NULL && x != end && !spill_assured(w->spill, j);
 }
 
 static void enter(struct waiting *w, struct waiting_job *x)
@@ -89,14 +91,14 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
                   struct err *e)
 {
     int rc = ERR_DEVICE_MEMORY;
-    if (!blocked(w) && !waiting_behind(w, j)) {
+    if (!blocked(w, j, NULL) && !waiting_behind(w, j)) {
         rc = spill_acquire(w->spill, j, e);
     }
     if (rc == 0) {
         w->callbacks.start(w->data, j, msg, frame);
         return 0;
     }
-    if (rc != ERR_DEVICE_MEMORY) {
+    if (!spill_short(rc)) {
         return rc;
     }
     rc = park(w, j, frame, msg, e);
@@ -136,33 +138,33 @@ static void start(struct waiting *w, struct waiting_job *x)
     free(x);
 }
 
-enum verdict { GONE, STAYS, BLOCKS };
-
-static enum verdict try(struct waiting *w, struct waiting_job *x, uint64_t now)
+/* False: it is gone. */
+static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     struct err e = ERR_INIT;
     if (now >= x->deadline) {
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
                       x->e.code != 0 ? ": " : "", x->e.text);
         fail(w, x, &e);
-        return GONE;
+        return false;
     }
-    if (waiting_behind(w, x->job)) {
-        return STAYS;
+    if (waiting_behind(w, x->job) || blocked(w, x->job, x)) {
+        return true;
     }
     int rc = spill_acquire(w->spill, x->job, &e);
     if (rc == 0) {
         start(w, x);
-        return GONE;
+        return false;
     }
     x->e = e;
     bool hopeless = w->callbacks.still(w->data);
-    if (rc != ERR_DEVICE_MEMORY || (hopeless && x->deadline == NS_NEVER)) {
+    if (!spill_short(rc) || (hopeless && x->deadline == NS_NEVER)) {
         fail(w, x, &e);
-        return GONE;
+        return false;
     }
+    x->own = rc == ERR_LIMIT;
     x->stalled = x->stalled || hopeless; /* it lets others pass from then on */
-    return x->stalled ? STAYS : BLOCKS;
+    return true;
 }
 
 void waiting_poll(struct waiting *w, uint64_t now)
@@ -170,11 +172,7 @@ void waiting_poll(struct waiting *w, uint64_t now)
     struct waiting_job *x = w->first;
     while (x != NULL) {
         struct waiting_job *next = x->next;
-        enum verdict v = try(w, x, now);
-        if (v == BLOCKS) {
-            break;
-        }
-        x = v == GONE ? w->first : next; /* one that is gone may let any other go */
+        x = try(w, x, now) ? next : w->first; /* one that is gone may let any other go */
     }
     DL_FOREACH(w->first, x)
     {

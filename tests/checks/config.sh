@@ -16,6 +16,18 @@ if cmp -s "$file" "$work/all.conf"; then
 fi
 "$gpud" --config "$work/all.conf" --check-config
 
+# So is the example of a tenant.
+"$gpud" --config "${file%/*}/tenant.conf.example" --check-config
+sed -E 's/^#([a-z_]+ =)/\1/; s/^groups = .*/groups = root/; s/^#(\[tenant)/\1/' \
+    "${file%/*}/tenant.conf.example" >"$work/tenant.conf"
+"$gpud" --config "$work/tenant.conf" --check-config
+if printf '[tenant a]\nusers = no-such-user\n' >"$work/nobody.conf" &&
+    "$gpud" --config "$work/nobody.conf" --check-config 2>"$work/said"; then
+    echo "a user who is none was taken" >&2
+    exit 1
+fi
+grep -q 'nobody.conf:2' "$work/said"
+
 printf '[daemon]\nplanted_key = 1\n' >"$work/unknown.conf"
 if "$gpud" --config "$work/unknown.conf" --check-config 2>"$work/said"; then
     echo "an unknown key was taken" >&2

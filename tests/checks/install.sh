@@ -22,6 +22,8 @@ lib/systemd/system/gpud.service
 lib/systemd/system/gpud-launcher.service
 lib/sysusers.d/gpud.conf
 etc/gpud/gpud.conf
+etc/gpud/tenants.d
+share/doc/*/tenant.conf.example
 LIST
 
 # What is built is installed.

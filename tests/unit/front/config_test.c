@@ -130,6 +130,8 @@ static const struct bad bad_files[] = {
     {"[daemon]\ndevices = 64\n", ERR_INVALID, ":2: devices = 64"},
     {"window = 1\n[jobs]\n", ERR_INVALID, ": window stands in no section"},
     {"[jobs\nwindow = 1\n", ERR_INVALID, ":1: "},
+    {"[jobs]\nwindow = 1\n[daemon]\nwindow = 1\n", ERR_NOT_FOUND, ":4: unknown setting daemon.w"},
+    {"[jobs]\nwindow = 1\n\n# about\n[jobs]\nwindow = x\n", ERR_INVALID, ":6: window = x: not"},
     {"[jobs]\nwindow\n", ERR_INVALID, ":2: "},
 };
 

@@ -113,8 +113,8 @@ START_TEST(buffers_are_found_by_their_tenant_only)
 {
     struct idmap map;
     idmap_init(&map, 8, 5);
-    struct tenant mine = {.uid = 1};
-    struct tenant other = {.uid = 2};
+    struct tenant mine = {.key = 1};
+    struct tenant other = {.key = 2};
     struct buffer b = {.tenant = &mine, .host_fd = -1, .state = BUFFER_LIVE, .bytes = 16};
     b.handle = idmap_add(&map, &b);
     struct buffer *found = NULL;
@@ -161,7 +161,7 @@ END_TEST
 
 static struct session *session_new(void)
 {
-    static struct tenant tenant = {.uid = 1, .name = "uid:1"};
+    static struct tenant tenant = {.key = 2, .name = "uid:1"};
     struct session_key key;
     memset(&key, 0, sizeof key);
     struct session *s = session_create(&key, &tenant, 1);
@@ -545,8 +545,10 @@ END_TEST
 
 START_TEST(meta_of_a_buffer_comes_back)
 {
-    struct tenant tenant = {.uid = 77};
+    struct tenant tenant = {.key = 78, .name = "uid:77"};
+    struct session owner = {.key.uid = 77};
     struct buffer b = {.tenant = &tenant,
+                       .owner = &owner,
                        .shape = {.dtype = DTYPE_F32, .ndim = 2, .dim = {3, 5}},
                        .bytes = 60,
                        .seq = 12,
@@ -564,6 +566,7 @@ START_TEST(meta_of_a_buffer_comes_back)
     ck_assert_int_eq(proto_decode(&schema_msg_meta_buffer, capbuf_view(&out), &m, &e), 0);
     ck_assert_mem_eq(m.client_id.data, b.client_id, sizeof b.client_id);
     ck_assert_uint_eq(m.uid, 77);
+    ck_assert(bytes_equal_str(m.tenant, "uid:77"));
     ck_assert_uint_eq(m.seq, 12);
     ck_assert_uint_eq(m.dtype, DTYPE_F32);
     ck_assert_uint_eq(m.d1, 5);
@@ -578,7 +581,7 @@ END_TEST
 
 START_TEST(meta_of_a_job_comes_back)
 {
-    struct tenant tenant = {.uid = 77};
+    struct tenant tenant = {.key = 78, .name = "uid:77"};
     struct session *s = session_new();
     s->key.client_id[15] = 9;
     struct buffer b = {.handle = 0x500000001};

@@ -110,7 +110,7 @@ START_TEST(handles_are_checked)
     ck_assert_int_eq(r.e.step, 1);
     ck_assert_int_eq(r.e.arg, 0);
     recipe_reset(&r);
-    struct tenant other = {.uid = 2};
+    struct tenant other = {.key = 2};
     b->tenant = &other;
     read_from(arg_buffer(b, 0, 0));
     expect(ERR_PERMISSION);
@@ -476,7 +476,7 @@ END_TEST
 
 START_TEST(kernels_of_other_tenants_are_not_run)
 {
-    struct tenant other = {.uid = 3};
+    struct tenant other = {.key = 3};
     k->module->tenant = &other;
     recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = reported->handle, .gx = 1});
     expect(ERR_PERMISSION);

@@ -13,8 +13,8 @@
 
 static struct tenant *tenant_at(unsigned n)
 {
-    static char tenants[2];
-    return (struct tenant *)&tenants[n];
+    static struct tenant tenants[2];
+    return &tenants[n];
 }
 
 static struct session session_of(uint32_t uid, uint32_t gid, bool local)

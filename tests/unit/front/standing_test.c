@@ -207,7 +207,7 @@ static struct session *left_by(uint8_t id)
     memset(&key, 0, sizeof key);
     key.client_id[0] = id;
     key.uid = 1000;
-    struct session *s = standing_obtain(&k->f, &key);
+    struct session *s = standing_obtain(&k->f, &key, tenant_obtain(&k->f.tenants, 1000));
     ck_assert_ptr_nonnull(s);
     return s;
 }
@@ -218,7 +218,8 @@ static struct job *held(struct session *s, uint64_t id, uint64_t seq, bool async
                              .uid = s->key.uid,
                              .seq = seq,
                              .async = async,
-                             .limit_ns = NS_PER_S};
+                             .limit_ns = NS_PER_S,
+                             .tenant = bytes_str(s->tenant->name)};
     struct capbuf out;
     struct err e = ERR_INIT;
     capbuf_init(&out, 4096);

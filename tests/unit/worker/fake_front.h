@@ -45,7 +45,8 @@ void fake_finish(struct fake *f);
 void fake_packet_begin(struct fake *f);
 void fake_packet_end(struct fake *f);
 void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd);
-/* The next frame of `kind`; beats and notes of jobs that started are stepped over, others fail. */
+/* The next frame of `kind`; beats and notes of jobs that started and of tenants are stepped over,
+ * others fail. */
 void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg);
 /* Any next frame but beats; its kind, 0 when the channel was closed. */
 unsigned fake_next(struct fake *f);

@@ -123,7 +123,8 @@ static void room_check(struct fake *f, uint64_t buffer, unsigned round)
     static uint8_t expected[ROOM_BYTES];
     struct job_draft d;
     struct msg_w_done done;
-    uint64_t job = UINT64_C(1) << 60 | (uint64_t)round << 32 | buffer;
+    static uint64_t checks;
+    uint64_t job = UINT64_C(1) << 60 | ++checks;
     memset(f->output.data, 0xa5, ROOM_BYTES);
     draft_init(&d, job, (unsigned)buffer % 2);
     draft_move(&d, OP_READ, ref_buffer(buffer, 0, ROOM_BYTES), 0);
@@ -279,8 +280,8 @@ START_TEST(what_finds_no_room_says_why)
         draft_send(&d, &f);
         if (i == 0) {
             ck_assert_int_eq(fake_done(&f, 100, &done), ERR_DEVICE_MEMORY);
-            ck_assert_ptr_nonnull(
-                strstr((const char *)done.text.data, "6291456 bytes more wanted"));
+            ck_assert_ptr_nonnull(strstr((const char *)done.text.data,
+                                         "tenant gpud wants 6291456 bytes more of the device; "));
         }
     }
     fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
@@ -333,6 +334,152 @@ START_TEST(a_deadline_ends_the_wait_for_room)
 }
 END_TEST
 
+/* ---- what tenants may have ------------------------------------------------------------------- */
+
+#define TENANTS_MAX 8u
+
+/* As W_TENANT told last. */
+static struct msg_w_tenant uses[TENANTS_MAX];
+
+static const struct msg_w_tenant *use_of(struct fake *f, uint64_t tenant)
+{
+    const struct msg_f_pool ask = {0};
+    unsigned kind = 0;
+    fake_send(f, &schema_msg_f_pool, &ask, -1);
+    while (kind != FRAME_KIND_W_POOL) {
+        struct msg_w_tenant m;
+        kind = fake_next(f);
+        if (kind == FRAME_KIND_W_TENANT) {
+            ck_assert_int_eq(
+                proto_decode(&schema_msg_w_tenant, bytes_of(f->frame, f->size), &m, NULL), 0);
+            ck_assert_uint_lt(m.tenant, TENANTS_MAX);
+            uses[m.tenant] = m;
+        }
+    }
+    return &uses[tenant];
+}
+
+static void quota(struct fake *f, uint64_t tenant, const char *name, uint64_t hard, uint64_t soft,
+                  uint64_t guaranteed)
+{
+    const struct msg_f_tenant m = {.tenant = tenant,
+                                   .name = bytes_str(name),
+                                   .hard = hard,
+                                   .soft = soft,
+                                   .guaranteed = guaranteed};
+    fake_send(f, &schema_msg_f_tenant, &m, -1);
+}
+
+/* Buffers from `first` on, written by a tenant. */
+static void fill(struct fake *f, uint64_t tenant, uint64_t first, unsigned count)
+{
+    f->tenant = tenant;
+    for (uint64_t b = first; b < first + count; b++) {
+        ck_assert_int_eq(fake_buffer(f, b, ROOM_BYTES, false), 0);
+        room_write(f, b, 1);
+    }
+}
+
+static void check_all(struct fake *f, uint64_t tenant, uint64_t first, unsigned count)
+{
+    f->tenant = tenant;
+    for (uint64_t b = first; b < first + count; b++) {
+        room_check(f, b, 1);
+    }
+}
+
+/* A job with so much of temporaries; what its end says. */
+static int temporaries(struct fake *f, uint64_t tenant, uint64_t job, uint64_t bytes,
+                       struct msg_w_done *ret_done)
+{
+    struct job_draft d;
+    f->tenant = tenant;
+    draft_init(&d, job, 0);
+    uint64_t t = draft_temp(&d, bytes);
+    draft_fill(&d, ref_temp(t, bytes), "x", 1);
+    draft_send(&d, f);
+    return fake_done(f, job, ret_done);
+}
+
+/* Who is above its soft limit moves to the host first, though others were not used for longer. */
+START_TEST(soft_limits_give_first)
+{
+    struct fake f;
+    if (!start_small(&f, _i, "33554432")) {
+        return;
+    }
+    quota(&f, 2, "soft", UINT64_MAX, 2 * ROOM_BYTES, 0);
+    fill(&f, 1, 1, 5);
+    fill(&f, 2, 11, 6);
+    ck_assert_uint_eq(use_of(&f, 2)->spilled, 0); /* nobody is pressed */
+    fill(&f, 3, 21, 3);
+    ck_assert_uint_gt(use_of(&f, 2)->spilled, 0);
+    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
+    fill(&f, 3, 24, 6); /* and the others when that is not enough */
+    ck_assert_uint_gt(use_of(&f, 1)->spilled, 0);
+    ck_assert_uint_gt(use_of(&f, 2)->mapped, 0);
+    check_all(&f, 1, 1, 5);
+    check_all(&f, 2, 11, 6);
+    check_all(&f, 3, 21, 9);
+    fake_stop(&f);
+}
+END_TEST
+
+/* What is guaranteed stays where it is, and is there when its tenant comes late. */
+START_TEST(guarantees_are_kept)
+{
+    struct fake f;
+    if (!start_small(&f, _i, "33554432")) {
+        return;
+    }
+    quota(&f, 1, "sure", UINT64_MAX, UINT64_MAX, 4 * ROOM_BYTES);
+    quota(&f, 2, "late", UINT64_MAX, UINT64_MAX, 4 * ROOM_BYTES);
+    fill(&f, 1, 1, 3);
+    fill(&f, 3, 11, 12); /* what is left has room for four at most */
+    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
+    ck_assert_uint_ge(use_of(&f, 3)->spilled, 8 * ROOM_BYTES);
+    ck_assert_uint_le(use_of(&f, 3)->mapped, 4 * ROOM_BYTES);
+    uint64_t moved = use_of(&f, 3)->spilled;
+    fill(&f, 2, 31, 3);
+    ck_assert_uint_eq(use_of(&f, 3)->spilled, moved);
+    check_all(&f, 3, 11, 12);
+    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
+    ck_assert_uint_eq(use_of(&f, 2)->spilled, 0);
+    check_all(&f, 1, 1, 3);
+    check_all(&f, 2, 31, 3);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A tenant at its hard limit makes room of its own; more than the limit is refused by name. */
+START_TEST(hard_limits_are_a_tenants_own_matter)
+{
+    struct fake f;
+    struct msg_w_done done;
+    if (!start_small(&f, _i, "33554432")) {
+        return;
+    }
+    quota(&f, 2, "hard", 4 * ROOM_BYTES, UINT64_MAX, 0);
+    fill(&f, 1, 1, 3);
+    fill(&f, 2, 11, 4);
+    ck_assert_int_eq(temporaries(&f, 2, 100, 2 * ROOM_BYTES, &done), 0);
+    ck_assert_uint_ge(use_of(&f, 2)->spilled, 2 * ROOM_BYTES);
+    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
+    ck_assert_int_eq(temporaries(&f, 2, 101, 5 * ROOM_BYTES, &done), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "tenant hard wants 5242880 bytes"));
+    ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "its memory_hard of 4194304"));
+    ck_assert_int_eq(temporaries(&f, 1, 102, 5 * ROOM_BYTES, &done), 0);
+    check_all(&f, 2, 11, 4);
+    /* lower than what it has: nothing ends, and it lives within it from then on */
+    quota(&f, 2, "hard", 2 * ROOM_BYTES, UINT64_MAX, 0);
+    ck_assert_int_eq(temporaries(&f, 2, 103, ROOM_BYTES, &done), 0);
+    ck_assert_uint_le(use_of(&f, 2)->mapped, 2 * ROOM_BYTES);
+    check_all(&f, 2, 11, 4);
+    check_all(&f, 1, 1, 3);
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory");
@@ -341,6 +488,12 @@ int main(void)
     tcase_set_timeout(tenants, 300);
     tcase_set_timeout(room, 90);
     tcase_add_loop_test(tenants, nothing_crosses_tenants, 0, 2);
+    TCase *limits = tcase_create("limits");
+    tcase_set_timeout(limits, 90);
+    tcase_add_loop_test(limits, soft_limits_give_first, 0, 3);
+    tcase_add_loop_test(limits, guarantees_are_kept, 0, 3);
+    tcase_add_loop_test(limits, hard_limits_are_a_tenants_own_matter, 0, 3);
+    suite_add_tcase(suite, limits);
     tcase_add_loop_test(room, buffers_move_to_the_host_and_back, 0, 3);
     tcase_add_loop_test(room, zeros_wait_for_room, 0, 3);
     tcase_add_loop_test(room, jobs_wait_for_room, 0, 3);

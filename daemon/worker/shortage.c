@@ -1,0 +1,72 @@
+#include "daemon/worker/shortage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/saturate.h"
+
+struct numbers {
+    struct pool_stats stats;
+    struct pool_account account;
+    uint64_t kept; /* for others */
+};
+
+static void gather(const struct memory *m, uint64_t key, struct numbers *ret_numbers)
+{
+    const struct memory_tenant *t = NULL;
+    HASH_FIND(hh, m->tenants, &key, sizeof key, t);
+    unsigned number = t != NULL ? t->number : POOL_TENANTS;
+    pool_stats(m->pool, &ret_numbers->stats);
+    pool_account(m->pool, number, &ret_numbers->account);
+    ret_numbers->kept = pool_kept(m->pool, number);
+    if (t == NULL) {
+        ret_numbers->account.quota = POOL_QUOTA_NONE;
+    }
+}
+
+/* The one thing that helps, for the first reason that nothing else can change. */
+static void advise(const struct shortage *s, const struct numbers *n, char *out, size_t size)
+{
+    uint64_t most = sat_sub(n->stats.limit, n->kept);
+    if (s->own && s->wanted > n->account.quota.hard) {
+        (void)snprintf(out, size, "ask for less at once, or raise its memory_hard of %" PRIu64,
+                       n->account.quota.hard);
+    } else if (s->own) {
+        (void)snprintf(out, size,
+                       "it is charged %" PRIu64 " of its memory_hard of %" PRIu64
+                       ": let its jobs end, free some of its buffers, or raise the limit",
+                       sat_add(n->account.mapped, n->account.reserved), n->account.quota.hard);
+    } else if (s->wanted > most && n->kept > 0) {
+        (void)snprintf(out, size,
+                       "ask for less at once: of %" PRIu64 " bytes %" PRIu64
+                       " are kept for other tenants",
+                       n->stats.limit, n->kept);
+    } else if (s->wanted > most) {
+        (void)snprintf(out, size, "ask for less at once: the device has %" PRIu64, n->stats.limit);
+    } else if (s->obtainable >= s->wanted) {
+        (void)snprintf(out, size, "submit it again: what moves to the host makes room");
+    } else if (s->movable > 0 && s->host_limit == 0) {
+        (void)snprintf(out, size, "free buffers, or let buffers move to the host (spill_limit)");
+    } else if (s->movable > 0) {
+        (void)snprintf(out, size,
+                       "free buffers, or raise spill_limit: the host has room for %" PRIu64
+                       " of its %" PRIu64 " bytes",
+                       sat_sub(s->host_limit, s->host_bytes), s->host_limit);
+    } else {
+        (void)snprintf(out, size, "let jobs that run end, free buffers, or split the job");
+    }
+}
+
+int shortage_say(const struct memory *m, const struct shortage *s, struct err *e)
+{
+    char advice[256];
+    char name[32];
+    struct numbers n;
+    gather(m, s->tenant, &n);
+    advise(s, &n, advice, sizeof advice);
+    return err_set(e, s->own ? ERR_LIMIT : ERR_DEVICE_MEMORY,
+                   "tenant %s wants %" PRIu64 " bytes more of the device; largest free %" PRIu64
+                   ", %" PRIu64 " wait for what runs, %" PRIu64 " could move to the host; %s",
+                   memory_tenant_name(m, s->tenant, name), s->wanted, n.stats.largest_free,
+                   n.stats.pending, s->movable, advice);
+}
