@@ -85,6 +85,7 @@ static void replay(struct report *r, const char *name, const struct policy *p,
     struct pool_piece *piece = bench_calloc(t->buffers, sizeof *piece);
     uint64_t refused = 0;
     uint64_t calls = 0;
+    unsigned busy = 0; /* rounds until there were no calls any more */
     for (unsigned round = 0; round < ROUNDS; round++) {
         calls = p->calls != NULL ? p->calls(p->self) : 0;
         for (size_t i = 0; i < t->count; i++) {
@@ -95,12 +96,14 @@ static void replay(struct report *r, const char *name, const struct policy *p,
                 refused++;
             }
         }
+        busy = p->calls != NULL && p->calls(p->self) > calls ? round + 1 : busy;
     }
     tell(r, name, p, t->peak);
     report_add(r, "tight", name, p->name, "refused", (double)refused);
     if (p->calls != NULL) {
         report_add(r, "tight", name, p->name, "driver_calls_last_round",
                    (double)(p->calls(p->self) - calls));
+        report_add(r, "tight", name, p->name, "rounds_with_calls", (double)busy);
     }
     free(piece);
 }
@@ -111,7 +114,7 @@ static void replay_all(const struct settings *s, struct report *r, const char *n
     trace_scale(t, s->gib * GIB);
     for (unsigned number = 0; number < POLICIES_PLACED; number++) {
         struct policy p;
-        policy_create(number, 2 * s->gib * GIB, 1, &p);
+        policy_create(number, s->gib * GIB / 100 * 103, 1, &p);
         replay(r, name, &p, t);
         p.destroy(p.self);
     }

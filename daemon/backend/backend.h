@@ -109,6 +109,9 @@ struct backend_page_ops {
     /* What was mapped in [at, at + bytes) may be read and written from now on. */
     int (*access)(struct backend_device *d, struct backend_block *range, uint64_t at,
                   uint64_t bytes, struct err *e);
+    /* A page may be mapped at several places at once, and what commands that have completed wrote
+     * at one of them is there at all of them, for later commands. */
+    bool aliases;
 };
 
 /* One argument of a launch, in the kernel's order. */

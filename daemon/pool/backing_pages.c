@@ -13,11 +13,26 @@ static uint64_t in_pages(const struct pool *p, uint64_t bytes)
     return (bytes + p->page - 1) & ~(p->page - 1);
 }
 
+static void hold(struct pool *p, uint32_t i)
+{
+    space_leave(p, i);
+    block_at(&p->blocks, i)->state = BLOCK_HELD;
+}
+
+static uint32_t make_ready(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    b->state = BLOCK_READY;
+    i = space_merge(p, i);
+    space_enter(p, i);
+    return i;
+}
+
 /* ---- pages out of a free block ----------------------------------------------------------------*/
 
-/* The first `bytes` (whole pages, already unmapped) of a held READY block from `at` on become VOID;
- * what stays before and behind is indexed again. */
-static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
+/* The first `bytes` (whole pages, not used there any more) of a held READY block from `at` on
+ * become VOID; what stays before and behind is indexed again. */
+static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes, bool viewed)
 {
     uint64_t ragged = at - block_at(&p->blocks, i)->at;
     if (ragged > 0) {
@@ -29,6 +44,7 @@ static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
         space_enter(p, space_cut(p, i, bytes));
     }
     block_at(&p->blocks, i)->state = BLOCK_VOID;
+    block_at(&p->blocks, i)->viewed = viewed;
     space_enter(p, space_merge(p, i));
 }
 
@@ -41,17 +57,17 @@ static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t t
     uint64_t gone = 0;
     uint64_t used = 0;
     int rc = 0;
-    bool placed = block_at(&p->blocks, i)->home != 0; /* it may come again */
+    bool keep = to != PAGES_GONE && recall_keeps(p);
     bytes = bytes < most ? bytes : most;
     space_leave(p, i);
     while (gone < bytes && rc == 0) {
         rc = to == PAGES_GONE ? page_drop(p, at + gone, e)
-                              : page_move(p, at + gone, to + used, placed, e);
+                              : page_move(p, at + gone, to + used, keep, e);
         gone += p->slot[(at + gone) / p->page] == 0 ? p->page : 0;
         used += rc == 0 ? p->page : 0;
     }
     if (gone > 0) {
-        make_void(p, i, at, gone);
+        make_void(p, i, at, gone, keep);
     } else {
         space_enter(p, i);
     }
@@ -134,107 +150,19 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
     return got;
 }
 
-/* Does this page have a view in [to, to + need) that waits for it? */
-static bool views_into(const struct pool *p, uint32_t page, uint64_t to, uint64_t need,
-                       uint64_t *ret_at)
-{
-    const struct page *g = records_at(&p->pages, page - 1);
-    for (uint32_t v = g->views; v != 0; v = p->view[v - 1].next) {
-        uint64_t at = (v - UINT64_C(1)) * p->page;
-        if (at >= to && at - to < need && p->slot[v - 1] == 0) {
-            *ret_at = at;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Takes the first run of pages in a READY block that have views in [to, to + need). Returns its
- * bytes; *ret_rest is what is left of the block behind the run. */
-static uint64_t take_run(struct pool *p, uint32_t i, uint64_t to, uint64_t need, uint32_t *ret_rest)
-{
-    uint64_t at;
-    uint64_t there;
-    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
-    uint64_t end = at + bytes;
-    *ret_rest = BLOCK_NONE;
-    while (at < end && !views_into(p, p->slot[at / p->page], to, need, &there)) {
-        at += p->page;
-    }
-    uint64_t begin = at;
-    if (begin == end) {
-        return 0;
-    }
-    space_leave(p, i);
-    while (at < end && views_into(p, p->slot[at / p->page], to, need, &there) &&
-           page_move(p, at, there, true, NULL) == 0) {
-        at += p->page;
-    }
-    if (at == begin) {
-        space_enter(p, i);
-        return 0;
-    }
-    uint32_t after = block_at(&p->blocks, i)->after;
-    make_void(p, i, begin, at - begin);
-    uint32_t rest = after != BLOCK_NONE ? block_at(&p->blocks, after)->before : BLOCK_NONE;
-    bool more = rest != BLOCK_NONE && block_at(&p->blocks, rest)->state == BLOCK_READY &&
-                block_at(&p->blocks, rest)->at == at;
-    *ret_rest = more ? rest : BLOCK_NONE;
-    return at - begin;
-}
-
-/* Free pages that are mapped in [to, to + need) already come back there. */
-static uint64_t fill_viewed(struct pool *p, uint64_t to, uint64_t need)
-{
-    uint64_t got = 0;
-    for (unsigned list = 0; list < WHOLE_LISTS; list++) {
-        for (uint32_t i = p->whole[list]; i != BLOCK_NONE && got < need;) {
-            uint32_t next = block_at(&p->blocks, i)->newer;
-            while (i != BLOCK_NONE && got < need && space_has_records(p, 8)) {
-                got += take_run(p, i, to, need, &i);
-            }
-            i = next;
-        }
-    }
-    return got;
-}
-
-/* Slots from `at` on that have no page. */
-static uint64_t hole_at(const struct pool *p, uint64_t at, uint64_t end)
-{
-    uint64_t bytes = 0;
-    while (at + bytes < end && p->slot[(at + bytes) / p->page] == 0) {
-        bytes += p->page;
-    }
-    return bytes;
-}
-
-/* Free pages from elsewhere (unless `fresh`), then new ones. On failure some are there. */
-static int fill_hole(struct pool *p, uint64_t at, uint64_t hole, bool fresh, struct err *e)
-{
-    uint64_t moved = fresh ? 0 : fill_moved(p, at, hole, e);
-    if (!fresh && moved < hole && p->whole_bytes > 0) {
-        return e->code; /* a page of theirs could not be moved */
-    }
-    uint64_t got = fill_new(p, at, moved, hole, e);
-    if (got > moved) {
-        event_add(p, POOL_EVENT_MAP, (struct pool_event){.at = at + moved, .size = got - moved});
-    }
-    return got == hole ? 0 : e->code;
-}
-
-/* Maps pages where there are none in [to, to + need). On failure some are there. */
+/* Maps pages in [to, to + need): free ones from elsewhere (unless `fresh`), then new ones. On
+ * failure some are there. */
 static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
 {
-    int rc = 0;
-    for (uint64_t at = to; at < to + need && rc == 0; at += p->page) {
-        uint64_t hole = hole_at(p, at, to + need);
-        if (hole > 0) {
-            rc = fill_hole(p, at, hole, fresh, e);
-            at += hole - p->page;
-        }
+    uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
+    if (!fresh && moved < need && p->whole_bytes > 0) {
+        return e->code; /* a page of theirs could not be moved */
     }
-    return rc;
+    uint64_t got = fill_new(p, to, moved, need, e);
+    if (got > moved) {
+        event_add(p, POOL_EVENT_MAP, (struct pool_event){.at = to + moved, .size = got - moved});
+    }
+    return got == need ? 0 : e->code;
 }
 
 /* What nobody has a claim to is made clean now, or each piece of it would be cleared on its own. */
@@ -287,7 +215,7 @@ static uint64_t run_of(const struct pool *p, const struct block *b)
     return bytes;
 }
 
-void backing_pages_unwind(struct pool *p, uint32_t i)
+static void unwind(struct pool *p, uint32_t i)
 {
     while (i != BLOCK_NONE) {
         struct block *b = block_at(&p->blocks, i);
@@ -318,12 +246,6 @@ static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
     return rc;
 }
 
-int backing_pages_fill(struct pool *p, uint32_t i, struct err *e)
-{
-    (void)fill_viewed(p, block_at(&p->blocks, i)->at, block_at(&p->blocks, i)->size);
-    return fill_block(p, i, false, e);
-}
-
 /* Gives the held block u `need` bytes of pages from its start on, and makes VOID again what is
  * behind. It is held then; on failure it is READY and VOID blocks. */
 static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struct err *e)
@@ -335,24 +257,69 @@ static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struc
     }
     int rc = fill_block(p, u, fresh, e);
     if (rc != 0) {
-        backing_pages_unwind(p, u);
+        unwind(p, u);
     }
     return rc;
 }
 
-static void hold(struct pool *p, uint32_t i)
+/* ---- pages that come back ---------------------------------------------------------------------*/
+
+/* Is the page mapped at `at` free where it is used now? *ret_i: the block it is in. */
+static bool free_elsewhere(const struct pool *p, uint64_t at, uint64_t *ret_from, uint32_t *ret_i)
 {
-    space_leave(p, i);
-    block_at(&p->blocks, i)->state = BLOCK_HELD;
+    uint32_t page = p->view[at / p->page].page;
+    const struct page *g = page != 0 ? records_at(&p->pages, page - 1) : NULL;
+    if (g == NULL) {
+        return false;
+    }
+    uint64_t from = (g->used - UINT64_C(1)) * p->page;
+    uint32_t i = by_address(p, from);
+    const struct block *b = block_at(&p->blocks, i);
+    *ret_from = from;
+    *ret_i = i;
+    return b->state == BLOCK_READY && b->at <= from && b->at + b->size >= from + p->page;
 }
 
-static uint32_t make_ready(struct pool *p, uint32_t i)
+/* A VOID block has pages in [at, at + bytes): they are READY, what is before and behind is VOID. */
+static void make_used(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
 {
-    struct block *b = block_at(&p->blocks, i);
-    b->state = BLOCK_READY;
-    i = space_merge(p, i);
-    space_enter(p, i);
-    return i;
+    space_leave(p, i);
+    if (block_at(&p->blocks, i)->at < at) {
+        uint32_t rest = space_cut(p, i, at - block_at(&p->blocks, i)->at);
+        space_enter(p, i);
+        i = rest;
+    }
+    if (block_at(&p->blocks, i)->size > bytes) {
+        space_enter(p, space_cut(p, i, bytes));
+    }
+    block_at(&p->blocks, i)->viewed = 0;
+    (void)make_ready(p, i);
+}
+
+uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes)
+{
+    uint64_t from;
+    uint32_t source;
+    uint64_t got = 0;
+    if (!space_has_records(p, 4) || !free_elsewhere(p, at, &from, &source)) {
+        return 0;
+    }
+    const struct block *b = block_at(&p->blocks, source);
+    uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
+    uint64_t most = bytes < whole ? bytes : whole;
+    space_leave(p, source);
+    while (got < most && p->view[(at + got) / p->page].page == p->slot[(from + got) / p->page] &&
+           page_move(p, from + got, at + got, true, NULL) == 0) {
+        got += p->page;
+    }
+    if (got == 0) {
+        space_enter(p, source);
+        return 0;
+    }
+    event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = at, .size = got});
+    make_void(p, source, from, got, true);
+    make_used(p, by_address(p, at), at, got); /* the void may have been joined with that one */
+    return got;
 }
 
 static uint64_t room(const struct pool *p)
@@ -385,8 +352,8 @@ static void consider(const struct pool *p, uint64_t size, uint32_t free, uint32_
     const struct block *b = block_at(&p->blocks, free);
     uint64_t need = b->size < size ? in_pages(p, size - b->size) : 0;
     uint64_t whole = space_whole(p, b, &at);
-    bool placed = b->home != 0 || (u != BLOCK_NONE && block_at(&p->blocks, u)->home != 0);
-    if (!placed && is(p, u, BLOCK_VOID) && block_at(&p->blocks, u)->size >= need &&
+    bool usable = is(p, u, BLOCK_VOID) && !block_at(&p->blocks, u)->viewed;
+    if (usable && block_at(&p->blocks, u)->size >= need &&
         (need + whole < best->cost || (need + whole == best->cost && need < best->need))) {
         *best = (struct spot){.u = u,
                               .free = free,
@@ -489,8 +456,8 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
 {
     struct spot at = {.u = BLOCK_NONE};
     int rc = choose(p, size, &at, e);
-    if (rc != 0 && (place_dissolve(p) || backing_trim(p, 0) > 0)) { /* voids are one void then */
-        (void)place_dissolve(p);
+    if (rc != 0 && (recall_forget(p) || backing_trim(p, 0) > 0)) { /* voids are one void then */
+        (void)recall_forget(p);
         rc = choose(p, size, &at, e);
     }
     if (rc != 0) {

@@ -38,8 +38,11 @@ struct block {
     uint64_t size;  /* bytes */
     uint64_t seq;   /* PENDING: see above */
     uint32_t owner; /* SLAB: its slab */
-    /* sources of blocks: the source's block, 0 if VOID; of pages: the place + 1, 0 if in none */
-    uint32_t home;
+    union {
+        uint32_t home; /* sources of blocks: the source's block, 0 if VOID */
+        uint32_t
+            viewed; /* of pages: VOID with pages mapped that are used elsewhere: see recall.c */
+    };
     uint32_t generation; /* counts uses of the record: a stale piece is told by it */
     uint16_t tenant;     /* LIVE: who pays */
     uint8_t stream;      /* PENDING */

@@ -52,7 +52,9 @@ static int pages_check(const struct pool *p, const struct block *b, struct err *
         if ((p->slot[i] != 0) != (b->state != BLOCK_VOID)) {
             return wrong(e, b, "pages are not as its state says");
         }
-        if (p->slot[i] != 0 && (p->view[i].page != p->slot[i] || !p->view[i].accessible)) {
+        const struct page *g = p->slot[i] != 0 ? records_at(&p->pages, p->slot[i] - 1) : NULL;
+        if (g != NULL &&
+            (p->view[i].page != p->slot[i] || !p->view[i].accessible || g->used != i + 1)) {
             return wrong(e, b, "pages are not mapped where they are used");
         }
     }
@@ -67,7 +69,7 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
     sums->taken += b->state == BLOCK_VOID ? 0 : b->size;
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-        sums->indexed[0] += b->home == 0;
+        sums->indexed[0] += !b->viewed;
         break;
     case BLOCK_READY:
         sums->indexed[1]++;
@@ -113,6 +115,9 @@ static int walk(const struct pool *p, struct sums *sums, struct err *e)
         }
         if (before != BLOCK_NONE && mergeable(block_at(&p->blocks, before), b)) {
             return wrong(e, b, "could be one with the block before");
+        }
+        if (p->begins != NULL && by_address(p, b->at + b->size - 1) != i) {
+            return wrong(e, b, "is not found by its address");
         }
         int rc = block_check(p, b, sums, e);
         if (rc == 0 && p->slot != NULL) {

@@ -113,6 +113,7 @@ int page_map(struct pool *p, uint64_t at, uint32_t page, struct err *e)
         view_add(p, s, page);
     }
     p->slot[s] = page;
+    page_at(p, page)->used = (uint32_t)s + 1;
     return 0;
 }
 
@@ -182,9 +183,10 @@ int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
 
 void page_table_finish(struct pool *p)
 {
+    bool empty = true;
     for (uint64_t s = 0; p->range != NULL && s < p->space / p->page; s++) {
         if (p->view[s].page != 0) {
-            (void)view_unmap(p, s, NULL);
+            empty = view_unmap(p, s, NULL) == 0 && empty;
         }
     }
     for (uint32_t i = 0; p->range != NULL && i < p->pages.made; i++) {
@@ -193,7 +195,7 @@ void page_table_finish(struct pool *p)
             page_destroy(p, i + 1);
         }
     }
-    if (p->range != NULL) {
+    if (p->range != NULL && empty) {
         ops(p)->release(p->source.user, p->range, p->space);
     }
     records_finish(&p->pages);

@@ -7,7 +7,7 @@
 #define EVENTS       16384u
 #define EVENTS_MAX   (1u << 24)
 #define SPACE_FACTOR 8u
-#define SPACE_PLACES 4u /* times as much where pieces have places of their own (place.c) */
+#define SPACE_VIEWS  4u /* times as much where pages stay mapped (recall.c) */
 #define SPACE_MIN    (UINT64_C(1) << 30)
 #define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
 #define TRIM_RATE    (UINT64_C(1) << 30) /* bytes a second */
@@ -23,7 +23,6 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     rc = rc != 0 ? rc : records_init(&p->tags, SLAB_OBJECTS * sizeof(uint64_t), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
-    rc = rc != 0 ? rc : records_init(&p->places, sizeof(struct place), blocks, e);
     fit_init(&p->void_fit);
     fit_init(&p->ready);
     for (unsigned s = 0; s < POOL_STREAMS; s++) {
@@ -35,10 +34,6 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     }
     for (unsigned i = 0; i < WHOLE_LISTS; i++) {
         p->whole[i] = BLOCK_NONE;
-    }
-    p->place_credit = PLACE_CREDIT;
-    for (unsigned i = 0; i < PLACE_LISTS; i++) {
-        p->place_list[i] = (struct place_list){RECORD_NONE, RECORD_NONE};
     }
     for (unsigned i = 0; i < WARM_BLOCKS; i++) {
         p->warm[i] = BLOCK_NONE;
@@ -69,17 +64,19 @@ static int space_init(struct pool *p, const struct pool_options *o, struct err *
     if (p->source.pages != NULL) {
         uint64_t wanted = o->limit > UINT64_MAX / 16 ? UINT64_MAX / 2 : o->limit * SPACE_FACTOR;
         wanted =
-            p->source.pages->aliases && wanted < UINT64_MAX / 8 ? wanted * SPACE_PLACES : wanted;
+            p->source.pages->aliases && wanted < UINT64_MAX / 8 ? wanted * SPACE_VIEWS : wanted;
         wanted = wanted < SPACE_MIN ? SPACE_MIN : wanted;
         wanted = o->address_bytes != 0 ? o->address_bytes : wanted;
         p->space = wanted & ~(p->page - 1);
         rc = page_table_init(p, o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX, e);
+        rc = rc != 0 || !p->source.pages->aliases ? rc : recall_init(p, e);
         rc = rc != 0 ? rc : p->source.pages->reserve(p->source.user, p->space, &p->range, e);
     }
     if (rc == 0) {
         uint32_t all = records_take(&p->blocks);
         *block_at(&p->blocks, all) = (struct block){
             .size = p->space, .before = BLOCK_NONE, .after = BLOCK_NONE, .state = BLOCK_VOID};
+        by_address_add(p, all);
         space_enter(p, all);
     }
     return rc;
@@ -129,7 +126,7 @@ void pool_destroy(struct pool *p)
     records_finish(&p->tags);
     records_finish(&p->deferred);
     records_finish(&p->homes);
-    records_finish(&p->places);
+    recall_finish(p);
     free(p->event);
     free(p);
 }
@@ -191,15 +188,15 @@ static bool leaves_enough(const struct pool *p, unsigned tenant)
     return kept == 0 || sat_add(left, pool_room(p)) >= kept;
 }
 
-/* Where a job that repeats itself had such a piece before. */
-static uint32_t find_place(struct pool *p, uint64_t size)
+/* Where such a request was served before, if all of it is free. */
+static uint32_t find_again(struct pool *p, uint64_t size, unsigned stream)
 {
-    uint32_t i = BLOCK_NONE;
-    if (!place_serves(p, size) || !place_repeats(p, size)) {
+    uint64_t at = recall_expect(p, size, stream);
+    if (at == RECALL_NOWHERE) {
         return BLOCK_NONE;
     }
-    i = place_again(p, size);
-    return i != BLOCK_NONE || place_new(p, size, true, &i, NULL) == 0 ? i : BLOCK_NONE;
+    (void)warm_flush(p);
+    return recall_take(p, at, size, stream);
 }
 
 /* Only what no stream uses any more. */
@@ -217,7 +214,7 @@ static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, 
                 struct err *e)
 {
     bool grows = (flags & TAKE_GROW) != 0;
-    uint32_t i = grows ? find_place(p, size) : BLOCK_NONE;
+    uint32_t i = (flags & TAKE_RECALL) != 0 ? find_again(p, size, stream) : BLOCK_NONE;
     i = i != BLOCK_NONE ? i : find_now(p, size, stream);
     if (i == BLOCK_NONE && warm_flush(p)) {
         i = find_now(p, size, stream);
@@ -270,11 +267,12 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
         i = warm_take(p, size, ask->stream);
     }
     if (rc == 0 && i == BLOCK_NONE) {
-        rc = pool_take(p, size, ask, TAKE_WAIT | TAKE_GROW, &i, e);
+        rc = pool_take(p, size, ask, TAKE_WAIT | TAKE_GROW | TAKE_RECALL, &i, e);
     }
     if (rc != 0) {
         return rc;
     }
+    recall_note(p, size, ask->stream, block_at(&p->blocks, i)->at);
     quota_charge(p, ask, size);
     struct block *b = block_at(&p->blocks, i);
     *ret_piece = (struct pool_piece){.offset = b->at,

@@ -16,6 +16,8 @@
 #define WHOLE_LISTS  7u
 #define WARM_BLOCKS  16u
 
+#define BEGINS_LEVELS 3u
+
 /* Objects of one class in a block. */
 struct slab {
     uint32_t prev, next; /* in partial[stream][class], while an object is free */
@@ -51,32 +53,32 @@ struct home {
     uint16_t tenant; /* see tenancy.c */
 };
 
-#define PLACE_LISTS   1024u
-#define PLACE_GUESSES 4096u
-#define PLACE_CREDIT  2048u /* at first */
-
-/* Addresses for large pieces of one size: see place.c. */
-struct place {
-    uint32_t first; /* its block at the lowest address: a record that stays */
-    uint32_t older, newer;
-    uint64_t at, bytes;
+/* A request, and where it was served. */
+struct recalled {
+    uint64_t key; /* its bytes, a multiple of POOL_ALIGN, and its stream in the bits below */
+    uint64_t at;
 };
 
-/* What a request got that came after two others. */
-struct place_guess {
-    uint64_t key;   /* of the three sizes */
-    uint32_t place; /* + 1; 0: none */
-};
+#define RECALL_REQUESTS 65536u /* a power of two */
 
-struct place_list {
-    uint32_t oldest, newest; /* used last */
+/* What was asked for so far: see recall.c. */
+struct recall {
+    struct recalled *past; /* request number n is at n % RECALL_REQUESTS; NULL: not kept */
+    uint32_t *guess;       /* by hash of three requests: the number of the one behind, 32 bits */
+    uint64_t count;        /* requests so far */
+    uint64_t next;         /* number of the past request that the next one should be like */
+    unsigned alike;        /* requests in a row that were as expected */
+    unsigned credit;       /* above 0: pages stay mapped where they were */
+    uint64_t forgot;       /* `count` when addresses were used up last */
+    uint64_t resume;       /* `count` from which on there is credit again */
+    uint64_t pause;        /* requests without: longer each time */
 };
 
 /* A page of a source of pages. */
 struct page {
     uint32_t unused; /* records.h's while not in use */
     uint32_t views;  /* slots + 1 where it is mapped: head of a list */
-    uint32_t mark;   /* see place.c */
+    uint32_t used;   /* slot + 1 where it is used */
     uint64_t name;   /* the source's; 0: not in use */
 };
 
@@ -130,13 +132,9 @@ struct pool {
     struct view *view;     /* what is mapped there: see page_table.c */
     uint16_t *slot_tenant; /* see tenancy.c */
     struct records pages;
-    struct records places;
-    struct place_list place_list[PLACE_LISTS]; /* by size */
-    uint32_t place_mark;
-    uint64_t place_last[2]; /* sizes of the last large requests */
-    struct place_guess place_guess[PLACE_GUESSES];
-    struct place_guess *place_now; /* of the request that is served */
-    uint32_t place_credit;         /* 0: places have not paid */
+    struct recall recall;
+    uint32_t *begins; /* see by_address.c; NULL: not kept */
+    uint64_t *begins_map[BEGINS_LEVELS];
     struct records blocks;
     struct records slabs;
     struct records
@@ -219,16 +217,30 @@ int page_drop(struct pool *p, uint64_t at, struct err *e);               /* unma
 int page_move(struct pool *p, uint64_t from, uint64_t to, bool keep, struct err *e);
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e); /* all mapped */
 
-/* ---- place.c */
+/* ---- by_address.c: the first two do nothing where it is not kept */
 
-bool place_serves(const struct pool *p, uint64_t size);
-/* Notes the request; true: it came before, after the same two. */
-bool place_repeats(struct pool *p, uint64_t size);
-/* A READY block at a place that had such a piece before; BLOCK_NONE: there is none. */
-uint32_t place_again(struct pool *p, uint64_t size);
-/* The same at a new one; `dissolve`: others end if there are no addresses left. */
-int place_new(struct pool *p, uint64_t size, bool dissolve, uint32_t *ret_block, struct err *e);
-bool place_dissolve(struct pool *p); /* those without memory; true: there were some */
+int by_address_init(struct pool *p, struct err *e);
+void by_address_finish(struct pool *p);
+void by_address_add(struct pool *p, uint32_t block);    /* it begins there now */
+void by_address_remove(struct pool *p, uint32_t block); /* before its neighbours are told */
+uint32_t by_address(const struct pool *p, uint64_t at); /* the block that holds it */
+
+/* ---- recall.c */
+
+#define RECALL_NOWHERE UINT64_MAX
+
+int recall_init(struct pool *p, struct err *e);
+void recall_finish(struct pool *p);
+/* Where a request should be served, as it was before; NOWHERE: it is not known. */
+uint64_t recall_expect(const struct pool *p, uint64_t size, unsigned stream);
+/* It was served there. */
+void recall_note(struct pool *p, uint64_t size, unsigned stream, uint64_t at);
+/* An indexed block that begins at `at` and is at least so large, free for the stream, without a
+ * call of the source; BLOCK_NONE: there is none. */
+uint32_t recall_take(struct pool *p, uint64_t at, uint64_t size, unsigned stream);
+bool recall_keeps(const struct pool *p); /* do pages stay mapped where they were? */
+/* VOID blocks with pages mapped serve all requests again; false: there were none. */
+bool recall_forget(struct pool *p);
 
 /* ---- backing_*.c */
 
@@ -238,10 +250,9 @@ int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err 
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so much, free for all */
-/* A held block of whole pages gets all the pages it lacks, and stays held. On failure some. */
-int backing_pages_fill(struct pool *p, uint32_t i, struct err *e);
-/* And then it falls into READY and VOID blocks. */
-void backing_pages_unwind(struct pool *p, uint32_t i);
+/* Free pages of one block that are mapped from `at` on, in a VOID block, are used there again: as
+ * many in a row as may be, at most `bytes`, all in that block. Returns how many bytes. */
+uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes);
 int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
 int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
 uint64_t backing_trim(struct pool *p, uint64_t keep); /* bytes given back */
@@ -305,7 +316,8 @@ enum take_flags {
     TAKE_NOW = 0,
     TAKE_WAIT = 1,
     TAKE_GROW = 2,
-    TAKE_PAST = 4, /* only what no stream uses any more */
+    TAKE_PAST = 4,   /* only what no stream uses any more */
+    TAKE_RECALL = 8, /* first where such a request was served before */
 };
 
 /* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), in the state it was found in. */

@@ -100,7 +100,7 @@ void space_enter(struct pool *p, uint32_t i)
     const struct block *b = block_at(&p->blocks, i);
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-        if (b->home == 0) { /* or it is a place's */
+        if (!b->viewed) { /* or it is for what comes again */
             fit_insert(&p->void_fit, &p->blocks, i);
         }
         break;
@@ -127,7 +127,7 @@ void space_leave(struct pool *p, uint32_t i)
     const struct block *b = block_at(&p->blocks, i);
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-        if (b->home == 0) {
+        if (!b->viewed) {
             fit_remove(&p->void_fit, &p->blocks, i);
         }
         break;
@@ -171,6 +171,7 @@ uint32_t space_cut(struct pool *p, uint32_t i, uint64_t size)
     }
     b->after = r;
     b->size = size;
+    by_address_add(p, r);
     return r;
 }
 
@@ -186,6 +187,7 @@ static void join(struct pool *p, uint32_t ai, uint32_t bi)
 {
     struct block *a = block_at(&p->blocks, ai);
     const struct block *b = block_at(&p->blocks, bi);
+    by_address_remove(p, bi);
     a->size += b->size;
     a->seq = a->seq > b->seq ? a->seq : b->seq;
     a->after = b->after;

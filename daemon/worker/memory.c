@@ -272,7 +272,8 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                    .destroy = page_destroy,
                                    .map = page_map,
                                    .unmap = page_unmap,
-                                   .access = pages_access};
+                                   .access = pages_access,
+                                   .aliases = page != 0 && b->pages->aliases};
     m->blocks = (struct pool_blocks){
         .alloc = block_alloc, .free = block_free, .max_block = max_alloc, .chunk = CHUNK_BYTES};
     const struct pool_source source = {.user = m,

@@ -111,6 +111,38 @@ START_TEST(a_page_keeps_its_bytes_when_it_moves)
 }
 END_TEST
 
+/* Where the back end says so. What was written at one place is read at the other, both ways. */
+START_TEST(a_page_is_the_same_at_two_places)
+{
+    struct range r;
+    uint8_t out[300];
+    uint8_t in[300];
+    if (!has_pages() || !bench.b->pages->aliases) {
+        return;
+    }
+    range_open(&r);
+    for (unsigned i = 0; i < PAGES; i++) {
+        map(&r, i, i);
+        map(&r, 2 * PAGES + i, i);
+    }
+    for (unsigned i = 0; i < 2 * PAGES; i++) {
+        unsigned from = i < PAGES ? i : 2 * PAGES + i % PAGES;
+        unsigned to = i < PAGES ? 2 * PAGES + i : i % PAGES;
+        memset(out, (int)(i + 1), sizeof out);
+        put(at(r.block, from * r.page + 1000), out, sizeof out);
+        get(in, at(r.block, to * r.page + 1000), sizeof in);
+        ck_assert_mem_eq(in, out, sizeof in);
+    }
+    for (unsigned i = 0; i < PAGES; i++) {
+        unmap(&r, i);
+        get(in, at(r.block, (2 * PAGES + i) * r.page + 1000), sizeof in);
+        ck_assert_uint_eq(in[0], PAGES + i + 1);
+        unmap(&r, 2 * PAGES + i);
+    }
+    range_close(&r);
+}
+END_TEST
+
 START_TEST(pages_run_out_and_come_back)
 {
     struct range r;
@@ -147,6 +179,7 @@ void contract_pages(Suite *s)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, commands_cross_borders_of_pages);
     tcase_add_test(t, a_page_keeps_its_bytes_when_it_moves);
+    tcase_add_test(t, a_page_is_the_same_at_two_places);
     tcase_add_test(t, pages_run_out_and_come_back);
     suite_add_tcase(s, t);
 }

@@ -84,4 +84,5 @@ const struct backend_page_ops cuda_page_ops = {
     .map = map,
     .unmap = unmap,
     .access = allow,
+    .aliases = true,
 };

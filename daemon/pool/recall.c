@@ -1,0 +1,190 @@
+/*
+ * What comes again gets what it had. A job that repeats itself asks for the same sizes in the same
+ * order. All requests above slabs are noted, with the address that each got; when the last three
+ * came before, the one that followed them then is expected now, and each that is as expected leads
+ * on to the next. A request that is expected gets the addresses it had, if they are free. So a
+ * round in which each request gets what it had in the round before needs no call of the source,
+ * and the next round is the same again.
+ *
+ * For that, pages that are wanted elsewhere stay mapped where they were (page_table.c); such VOID
+ * blocks are `viewed`, and serve only what had them before. Other requests take addresses where
+ * nothing is mapped, until there are none left, and then those. A load that does not repeat itself
+ * would use up addresses for nothing: pages stay mapped only while there is credit, at first for
+ * some thousand requests.
+ */
+#include <stdlib.h>
+
+#include "daemon/pool/pool_int.h"
+
+#define GUESSES      65536u /* a power of two */
+#define ALIKE_ENOUGH 4u     /* requests as expected before the next is served so */
+#define CREDIT       4096u  /* requests; at first, and at most */
+#define PAUSE_MAX    (1u << 20)
+#define LOOK_BLOCKS  256u /* blocks in the way of one request */
+
+int recall_init(struct pool *p, struct err *e)
+{
+    struct recall *r = &p->recall;
+    r->past = calloc(RECALL_REQUESTS, sizeof *r->past);
+    r->guess = calloc(GUESSES, sizeof *r->guess);
+    r->credit = CREDIT;
+    if (r->past == NULL || r->guess == NULL) {
+        return err_set(e, ERR_NOMEM, "a record of %u requests", RECALL_REQUESTS);
+    }
+    return by_address_init(p, e);
+}
+
+void recall_finish(struct pool *p)
+{
+    free(p->recall.past);
+    free(p->recall.guess);
+    by_address_finish(p);
+}
+
+bool recall_keeps(const struct pool *p)
+{
+    return p->recall.credit > 0;
+}
+
+/* ---- what is expected -------------------------------------------------------------------------*/
+
+static struct recalled *past(const struct recall *r, uint64_t number)
+{
+    return &r->past[number % RECALL_REQUESTS];
+}
+
+static uint64_t key_of(uint64_t size, unsigned stream)
+{
+    return size | stream;
+}
+
+/* Of the last three requests. */
+static uint32_t *guess_of(const struct recall *r)
+{
+    uint64_t key = 0;
+    for (unsigned n = 1; n <= 3; n++) {
+        key = (key + past(r, r->count - n)->key) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    return &r->guess[(key >> 40) % GUESSES];
+}
+
+/* Still there, and followed by another. */
+static bool known(const struct recall *r, uint64_t number)
+{
+    return number < r->count && r->count - number < RECALL_REQUESTS;
+}
+
+uint64_t recall_expect(const struct pool *p, uint64_t size, unsigned stream)
+{
+    const struct recall *r = &p->recall;
+    bool expected = r->past != NULL && r->credit > 0 && r->alike >= ALIKE_ENOUGH &&
+                    known(r, r->next) && past(r, r->next)->key == key_of(size, stream);
+    return expected ? past(r, r->next)->at : RECALL_NOWHERE;
+}
+
+void recall_note(struct pool *p, uint64_t size, unsigned stream, uint64_t at)
+{
+    struct recall *r = &p->recall;
+    if (r->past == NULL) {
+        return;
+    }
+    uint64_t key = key_of(size, stream);
+    bool alike = known(r, r->next) && past(r, r->next)->key == key;
+    r->alike = alike ? r->alike + 1 : 0;
+    bool earns = alike && r->credit < CREDIT && r->count >= r->resume;
+    r->credit = earns ? r->credit + 1 : r->credit;
+    r->credit -= !alike && r->credit > 0;
+    *past(r, r->count++) = (struct recalled){.key = key, .at = at};
+    uint32_t *guess = guess_of(r);
+    r->next = alike ? r->next + 1 : r->count - ((uint32_t)r->count - *guess);
+    *guess = (uint32_t)r->count;
+}
+
+/* ---- taking it --------------------------------------------------------------------------------*/
+
+static bool usable(const struct block *b, unsigned stream)
+{
+    return b->state == BLOCK_READY || (b->state == BLOCK_PENDING && b->stream == stream);
+}
+
+/* Pages that are mapped there, but used elsewhere, come back. */
+static bool gather(struct pool *p, uint64_t at, uint64_t size)
+{
+    uint64_t end = at + size;
+    unsigned looked = 0;
+    while (at < end) {
+        uint32_t i = by_address(p, at);
+        const struct block *b = block_at(&p->blocks, i);
+        if (b->state == BLOCK_READY) {
+            at = b->at + b->size;
+        } else if (b->state == BLOCK_VOID && looked++ < LOOK_BLOCKS) {
+            uint64_t from = at & ~(p->page - 1);
+            uint64_t most = b->at + b->size - from;
+            uint64_t wanted = ((end + p->page - 1) & ~(p->page - 1)) - from;
+            uint64_t got = backing_pages_return(p, from, most < wanted ? most : wanted);
+            at = from + got;
+            if (got == 0) {
+                return false;
+            }
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The block that has all of it, free for the stream. */
+static uint32_t whole_at(const struct pool *p, uint64_t at, uint64_t size, unsigned stream)
+{
+    uint32_t i = by_address(p, at);
+    const struct block *b = block_at(&p->blocks, i);
+    return usable(b, stream) && b->at + b->size >= at + size ? i : BLOCK_NONE;
+}
+
+uint32_t recall_take(struct pool *p, uint64_t at, uint64_t size, unsigned stream)
+{
+    uint32_t i = whole_at(p, at, size, stream);
+    if (i == BLOCK_NONE && gather(p, at, size)) { /* a page may have been wanted at two places */
+        i = whole_at(p, at, size, stream);
+    }
+    if (i == BLOCK_NONE || !space_has_records(p, 2)) {
+        return BLOCK_NONE;
+    }
+    const struct block *b = block_at(&p->blocks, i);
+    if (b->at < at) {
+        space_leave(p, i);
+        uint32_t rest = space_cut(p, i, at - b->at);
+        space_enter(p, i);
+        space_enter(p, rest);
+        i = rest;
+    }
+    return i;
+}
+
+/* Addresses are used up. If that was so not long ago, a round needs more than there are. */
+static void relent(struct recall *r)
+{
+    bool soon = r->forgot != 0 && r->count - r->forgot < RECALL_REQUESTS;
+    r->pause = !soon ? 0 : r->pause < PAUSE_MAX / 2 ? 2 * r->pause + CREDIT : PAUSE_MAX;
+    r->resume = r->count + r->pause;
+    r->credit = soon ? 0 : r->credit;
+    r->forgot = r->count;
+}
+
+bool recall_forget(struct pool *p)
+{
+    bool any = false;
+    for (uint32_t i = 0; i != BLOCK_NONE; i = block_at(&p->blocks, i)->after) {
+        struct block *b = block_at(&p->blocks, i);
+        if (p->source.pages != NULL && b->state == BLOCK_VOID && b->viewed) {
+            b->viewed = 0;
+            i = space_merge(p, i);
+            space_enter(p, i);
+            any = true;
+        }
+    }
+    if (any) {
+        relent(&p->recall);
+    }
+    return any;
+}

@@ -1,0 +1,196 @@
+/*
+ * Each call of the source, and of the owner that moves pieces, fails once: one script is run as
+ * often as it makes such calls. After every step the pool's own check holds, pieces lie in memory
+ * that is there, and at the end everything was given back.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "daemon/pool/clean.h"
+#include "daemon/pool/move.h"
+#include "daemon/pool/quota.h"
+#include "tests/unit/pool/fake_source.h"
+
+#define KIB    UINT64_C(1024)
+#define MIB    (KIB * KIB)
+#define PAGE   (64 * KIB)
+#define LIMIT  (4 * MIB)
+#define PIECES 24u
+#define ROUNDS 3u
+
+static struct fake_source source;
+static struct pool *pool;
+static struct err err;
+static struct pool_piece piece[PIECES]; /* by tag - 1 */
+static uint64_t moves;
+static bool moves_fail; /* counted among the source's calls */
+
+static void check(void)
+{
+    ck_assert_msg(pool_check(pool, &err) == 0, "call %llu: %s", (unsigned long long)source.fail_at,
+                  err.text);
+}
+
+static int move(void *user, struct pool_move *m, struct err *e)
+{
+    (void)user;
+    if (moves_fail && ++source.calls == source.fail_at) {
+        return err_set(e, ERR_DEVICE_MEMORY, "the copy is not enqueued");
+    }
+    ck_assert(fake_usable(&source, m->to));
+    m->stream = 1;
+    m->seq = ++moves;
+    pool_piece_moved(&piece[m->tag - 1], m);
+    return 0;
+}
+
+static void take(unsigned i, uint64_t size, unsigned stream)
+{
+    const struct pool_ask ask = {
+        .size = size, .stream = stream, .tenant = i % 3, .tag = i % 4 != 0 ? i + UINT64_C(1) : 0};
+    if (piece[i].range == NULL && pool_alloc(pool, &ask, &piece[i], NULL) == 0) {
+        ck_assert(fake_usable(&source, &piece[i]));
+    }
+    check();
+}
+
+static void give(unsigned i, unsigned stream, uint64_t seq)
+{
+    ck_assert_int_eq(pool_free(pool, &piece[i], stream, seq, &err), 0);
+    check();
+}
+
+/* Small pieces stay while large ones come and go, more of them than there is memory for. */
+static void round_of(uint64_t number)
+{
+    for (unsigned i = 0; i < 6; i++) {
+        take(i, (100 + i * 37) * KIB, 0);
+    }
+    for (unsigned i = 6; i < 14; i++) {
+        take(i, (150 + i * 61) * KIB, 0);
+        if (i >= 9) {
+            give(i - 3, 0, 0);
+        }
+    }
+    for (unsigned i = 14; i < PIECES; i++) {
+        take(i, i % 2 == 0 ? 70 * KIB : 9 * KIB, i % 2);
+    }
+    for (unsigned i = 0; i < PIECES; i += 2) {
+        give(i, 0, number);
+    }
+    take(0, 2 * MIB, 1); /* has to wait, or pieces have to move */
+    pool_advance(pool, 0, number);
+    pool_advance(pool, 1, moves);
+    take(2, 2 * MIB + 300 * KIB, 0);
+    (void)pool_defragment(pool, MIB);
+    check();
+    for (unsigned i = 0; i < PIECES; i++) {
+        give(i, 0, 0);
+    }
+}
+
+static void others(void)
+{
+    struct pool_piece unclean;
+    if (pool_unclean(pool, MIB, &unclean)) {
+        pool_cleared(pool, &unclean, true, 0, 0);
+    }
+    (void)pool_trim(pool, MIB);
+    check();
+    (void)pool_warm(pool, 3 * MIB, NULL);
+    check();
+    pool_set_limit(pool, LIMIT / 2);
+    check();
+    pool_set_limit(pool, LIMIT);
+}
+
+struct kind {
+    bool pages, aliases, moving;
+    uint64_t address; /* bytes; 0: as usual */
+};
+
+static const struct kind kinds[] = {
+    {false, false, false, 0},      {false, false, true, 0},       {true, false, false, 0},
+    {true, false, true, 64 * MIB}, {true, true, false, 64 * MIB}, {true, true, true, 64 * MIB},
+    {true, true, true, 3 * LIMIT}, /* so few that they are used up */
+};
+
+/* Returns the calls that were made; call `fail` is refused. */
+static uint64_t run(const struct kind *kind, uint64_t fail, int code)
+{
+    const struct pool_options o = {
+        .limit = LIMIT, .address_bytes = kind->address, .streams = 2, .events = 64};
+    const struct pool_mover mover = {.move = move};
+    (kind->pages ? fake_pages_init : fake_blocks_init)(&source, LIMIT);
+    source.pages.page_bytes = PAGE;
+    source.pages.aliases = kind->aliases;
+    source.blocks.chunk = 256 * KIB;
+    source.fail_at = fail;
+    source.fail_code = code;
+    moves = 0;
+    moves_fail = kind->moving;
+    pool = NULL;
+    uint64_t calls = 0;
+    if (pool_create(&source.source, &o, &pool, NULL) == 0) {
+        pool_set_mover(pool, kind->moving ? &mover : NULL);
+        for (uint64_t n = 1; n <= ROUNDS; n++) {
+            round_of(n);
+        }
+        others();
+        struct pool_stats s;
+        pool_stats(pool, &s);
+        ck_assert_uint_eq(s.used, 0);
+        ck_assert_uint_eq(s.live, 0);
+        calls = source.calls;
+        source.fail_at = 0; /* what is not unmapped at the end stays with the device */
+        pool_destroy(pool);
+    }
+    fake_finish(&source); /* nothing is left */
+    return calls;
+}
+
+START_TEST(each_call_fails_once)
+{
+    const struct kind *kind = &kinds[_i];
+    uint64_t calls = run(kind, 0, ERR_INTERNAL);
+    ck_assert_uint_gt(calls, 20);
+    ck_assert(!kind->moving || moves > 0);
+    for (uint64_t fail = 1; fail <= calls; fail++) {
+        (void)run(kind, fail, fail % 2 == 0 ? ERR_DEVICE_MEMORY : ERR_INTERNAL);
+    }
+}
+END_TEST
+
+START_TEST(what_stays_mapped_at_the_end_is_not_released)
+{
+    const struct pool_options o = {.limit = LIMIT, .streams = 1};
+    fake_pages_init(&source, LIMIT);
+    source.pages.page_bytes = PAGE;
+    source.pages.aliases = _i == 1;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    take(0, 3 * PAGE, 0);
+    give(0, 0, 0);
+    source.fail_at = source.calls + 1;
+    pool_destroy(pool);
+    ck_assert(source.reserved);
+    ck_assert_uint_eq(source.taken, PAGE);
+    source.taken = 0;
+    source.reserved = false;
+    fake_finish(&source);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("the pool over a source that fails");
+    TCase *t = tcase_create("faults");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, each_call_fails_once, 0, sizeof kinds / sizeof kinds[0]);
+    tcase_add_loop_test(t, what_stays_mapped_at_the_end_is_not_released, 0, 2);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
