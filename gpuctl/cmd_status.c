@@ -20,6 +20,9 @@ static const struct advice advices[] = {
      "its worker starts again by itself; the log tells why it ended: journalctl -u gpud"},
     {"absent", "check its driver (for the CPU: apt-get install pocl-opencl-icd), then systemctl "
                "restart gpud"},
+    {"held",
+     "the driver asks for a recovery (see reason); jobs wait until it is done: drain, reset "
+     "the GPU (nvidia-smi -r) or reboot"},
     {"stuck", "its driver hangs and the worker cannot be ended: the host may need a reboot"},
 };
 

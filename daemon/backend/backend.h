@@ -226,7 +226,9 @@ struct backend_kernel {
 };
 
 struct backend_module_ops {
-    /* A binary that the back end's compiler made for this arch. Blocks (linking). */
+    /* A binary that the back end's compiler made for this arch. Blocks (linking). This and what is
+     * asked of its kernels at first may be called from another thread than the rest, for one module
+     * at a time. */
     int (*load)(struct backend_device *d, struct bytes binary, struct backend_module **ret_module,
                 struct err *e);
     void (*unload)(struct backend_module *m); /* after its last launch completed */

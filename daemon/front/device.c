@@ -16,7 +16,7 @@ void device_set_state(struct device *d, enum device_state state, const char *rea
     (void)snprintf(d->reason, sizeof d->reason, "%s", reason != NULL ? reason : "");
 }
 
-const char *device_state_name(enum device_state state)
+const char *device_state_name(const struct device *d)
 {
     static const char *const names[] = {
         [DEVICE_STARTING] = "starting",  [DEVICE_ADOPTING] = "adopting",
@@ -24,7 +24,7 @@ const char *device_state_name(enum device_state state)
         [DEVICE_WAITING] = "restarting", [DEVICE_ABSENT] = "absent",
         [DEVICE_STUCK] = "stuck",
     };
-    return names[state];
+    return d->state == DEVICE_READY && d->recovery != 0 ? "held" : names[d->state];
 }
 
 uint64_t device_window(const struct device *d, uint64_t setting)
@@ -35,7 +35,7 @@ uint64_t device_window(const struct device *d, uint64_t setting)
 bool device_serves(const struct device *d)
 {
     /* one whose worker is being ended stays in its state until the launcher has reaped it */
-    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL;
+    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL && d->recovery == 0;
 }
 
 bool device_hopeful(const struct device *d)

@@ -46,6 +46,7 @@ struct device {
     bool adopted;              /* its worker is from before this front */
     bool overpromised; /* its pool cannot keep what is guaranteed to tenants: it keeps nothing */
     bool replaced;     /* its worker ends because another back end takes its place */
+    uint32_t recovery; /* enum health_recovery: not NONE, then it gets no new jobs */
     struct job *probe; /* the first job, until it has ended */
 
     /* what the worker said of it */
@@ -114,7 +115,7 @@ struct device {
 };
 
 void device_set_state(struct device *d, enum device_state state, const char *reason);
-const char *device_state_name(enum device_state state);
+const char *device_state_name(const struct device *d); /* "held" while `recovery` says so */
 bool device_serves(const struct device *d);
 /* Jobs that it may have in flight: as set, or (0) as found. */
 uint64_t device_window(const struct device *d, uint64_t setting);

@@ -108,7 +108,7 @@ static void device_row(const struct look *l, const struct device *d)
     }
     table_value(t, d->index);
     table_text(t, d->backend);
-    table_text(t, device_state_name(d->state));
+    table_text(t, device_state_name(d));
     const char *kind = d->simulated ? "simulated" : d->cpu ? "CPU" : "GPU";
     table_text(t, d->arch[0] != '\0' ? kind : ""); /* not known before it opened once */
     table_text(t, d->name);
@@ -152,6 +152,7 @@ static void look_devices(struct look *l)
     COLUMNS(l->t, 11, names, kinds);
     look_health_columns(l->t);
     monitor_tend(l->f);
+    monitor_watch(l->f, clock_now_ns());
     for (unsigned i = 0; i < l->f->device_count; i++) {
         device_row(l, l->f->device[i]);
     }

@@ -16,14 +16,6 @@ static const struct {
                  {0x20, "heat"},     {0x40, "heat (hardware)"}, {0x80, "power brake"},
                  {0x2, "set clocks"}};
 
-static const char *const recoveries[] = {
-    [HEALTH_RECOVERY_NONE] = "none",
-    [HEALTH_RECOVERY_RESET] = "reset the GPU",
-    [HEALTH_RECOVERY_REBOOT] = "reboot the host",
-    [HEALTH_RECOVERY_DRAIN_P2P] = "drain its peers",
-    [HEALTH_RECOVERY_DRAIN_AND_RESET] = "drain and reset the GPU",
-};
-
 void look_health_columns(struct table *t)
 {
     static const struct {
@@ -84,10 +76,8 @@ static void recovery(struct table *t, const struct health_value *v)
 {
     if (v->state != HEALTH_KNOWN) {
         table_text(t, unknown_text(v));
-    } else if (v->value < sizeof recoveries / sizeof recoveries[0]) {
-        table_text(t, recoveries[v->value]);
     } else {
-        table_printf(t, "action %llu (see nvidia-smi -q)", (unsigned long long)v->value);
+        table_text(t, monitor_recovery_text(v->value));
     }
 }
 
@@ -141,9 +131,7 @@ void look_health_note(struct front *f, const struct device *d, char *out, size_t
     const struct health_value *v = &h.value[HEALTH_recovery];
     if (monitor_read(f, d, &h, &age, why, sizeof why) && v->state == HEALTH_KNOWN &&
         v->value != HEALTH_RECOVERY_NONE) {
-        bool named = v->value < sizeof recoveries / sizeof recoveries[0];
-        (void)snprintf(out, size, "the driver asks: %s",
-                       named ? recoveries[v->value] : "see nvidia-smi -q");
+        (void)snprintf(out, size, "the driver asks: %s", monitor_recovery_text(v->value));
     }
 }
 

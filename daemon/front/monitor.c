@@ -141,6 +141,62 @@ bool monitor_read(struct front *f, const struct device *d, struct health_device 
     return lookup(m, d, now, ret_health, ret_age_ns, why, why_size);
 }
 
+/* ---- devices that want recovery -------------------------------------------------------------- */
+
+const char *monitor_recovery_text(uint64_t recovery)
+{
+    static const char *const texts[] = {
+        [HEALTH_RECOVERY_NONE] = "none",
+        [HEALTH_RECOVERY_RESET] = "reset the GPU",
+        [HEALTH_RECOVERY_REBOOT] = "reboot the host",
+        [HEALTH_RECOVERY_DRAIN_P2P] = "drain its peers",
+        [HEALTH_RECOVERY_DRAIN_AND_RESET] = "drain and reset the GPU",
+    };
+    return recovery < sizeof texts / sizeof texts[0] ? texts[recovery] : "see nvidia-smi -q";
+}
+
+static void hold(struct front *f, struct device *d, uint64_t recovery)
+{
+    const char *text = monitor_recovery_text(recovery);
+    bool held = recovery != HEALTH_RECOVERY_NONE;
+    if (d->recovery == recovery) {
+        return;
+    }
+    d->recovery = (uint32_t)recovery;
+    if (held) {
+        log_warn("device %u gets no new jobs: the driver asks: %s", d->index, text);
+    } else {
+        log_info("device %u gets jobs again: the driver asks for nothing more", d->index);
+    }
+    f->hooks.device_changed(f, d);
+    f->hooks.kick(f);
+}
+
+void monitor_watch(struct front *f, uint64_t now_ns)
+{
+    struct monitor *m = &f->monitor;
+    struct health_device health;
+    uint64_t age = 0;
+    char why[256];
+    if (now_ns < m->watch_ns || m->page.data == NULL) {
+        return;
+    }
+    m->watch_ns = ns_add(now_ns, NS_PER_S);
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        const struct health_value *v = &health.value[HEALTH_recovery];
+        if (d->state == DEVICE_READY && monitor_read(f, d, &health, &age, why, sizeof why) &&
+            v->state == HEALTH_KNOWN) {
+            hold(f, d, v->value <= UINT32_MAX ? v->value : UINT32_MAX);
+        }
+        if (d->state == DEVICE_READY) {
+            (void)snprintf(d->reason, sizeof d->reason, "%s%s",
+                           d->recovery != 0 ? "the driver asks: " : "",
+                           d->recovery != 0 ? monitor_recovery_text(d->recovery) : "");
+        }
+    }
+}
+
 bool monitor_started(struct front *f, uint64_t id, int code, const char *text)
 {
     struct monitor *m = &f->monitor;

@@ -157,7 +157,7 @@ static void ask(struct picture *p, struct device *d, uint64_t nonce, bool detail
     char why[200];
     p->device = d;
     if (d->link == NULL || !d->up) {
-        (void)snprintf(why, sizeof why, "it is %s%s%s", device_state_name(d->state),
+        (void)snprintf(why, sizeof why, "it is %s%s%s", device_state_name(d),
                        d->reason[0] != '\0' ? ": " : "", d->reason);
         missing(p, why);
     } else if (d->pictures_asked >= PICTURE_ASKED_MAX) {

@@ -261,6 +261,7 @@ static void on_due(uv_timer_t *timer)
         return;
     }
     worker_watch(f, now, away);
+    monitor_watch(f, now);
     due_expire(f, now);
     standing_watch(f, now);
     picture_watch(f, now);

@@ -126,7 +126,7 @@ static void explain_turn(const struct front *f, const struct job *j, char *out, 
 {
     if (j->device != NULL && !device_serves(j->device)) {
         (void)snprintf(out, size, "waits for device %u, which is %s: %s", j->device->index,
-                       device_state_name(j->device->state), j->device->reason);
+                       device_state_name(j->device), j->device->reason);
         return;
     }
     unsigned ahead = 0;

@@ -12,11 +12,11 @@
 /* One whose worker is being ended stays in its state until that is reaped. */
 static void device_why(const struct device *d, char *out, size_t size)
 {
-    bool ending = d->state == DEVICE_READY;
+    bool ending = d->state == DEVICE_READY && d->recovery == 0;
     const char *why = ending ? d->ending : d->reason;
     (void)snprintf(out, size, "device %u is %s%s%s", d->index,
-                   ending ? "ending its worker" : device_state_name(d->state),
-                   why[0] != '\0' ? ": " : "", why);
+                   ending ? "ending its worker" : device_state_name(d), why[0] != '\0' ? ": " : "",
+                   why);
 }
 
 static void too_few(const struct front *f, char *out, size_t size)
@@ -92,7 +92,7 @@ void trouble_note(const struct device *d, uint64_t now_ns, char *out, size_t siz
 {
     out[0] = '\0';
     if (!device_serves(d)) {
-        cut(d->state == DEVICE_READY ? d->ending : d->reason, out, size);
+        cut(d->state == DEVICE_READY && d->recovery == 0 ? d->ending : d->reason, out, size);
     } else if (d->fault_ns != 0) {
         (void)snprintf(out, size, "worker ended %.0f s ago", (double)(now_ns - d->fault_ns) / 1e9);
     }

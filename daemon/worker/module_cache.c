@@ -3,10 +3,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <utlist.h>
 
-void modules_init(struct modules *t, const struct backend *b, struct backend_device *d)
+void modules_init(struct modules *t, const struct backend *b, struct backend_device *d,
+                  uv_loop_t *loop, module_loaded_fn loaded, void *data)
 {
-    *t = (struct modules){.b = b, .d = d};
+    *t = (struct modules){.b = b, .d = d, .loop = loop, .loaded = loaded, .data = data};
+    (void)uv_timer_init(loop, &t->limit);
+    t->limit.data = t;
 }
 
 static void destroy(struct modules *t, struct module *m)
@@ -21,6 +26,7 @@ static void destroy(struct modules *t, struct module *m)
 void modules_finish(struct modules *t)
 {
     struct module *m = t->by_id;
+    uv_close((uv_handle_t *)&t->limit, NULL);
     HASH_CLEAR(hh, t->by_id); /* the links from one to the next stay */
     while (m != NULL) {
         struct module *next = m->hh.next;
@@ -50,34 +56,154 @@ static int kernels_list(struct modules *t, struct module *m, struct err *e)
     return 0;
 }
 
-int module_load(struct modules *t, uint64_t id, struct bytes hash, struct bytes binary,
-                struct module **ret_module, struct err *e)
+/* ---- in the thread --------------------------------------------------------------------------- */
+
+/* Into private memory, so that nobody changes it while it is looked at. */
+static int binary_read(const struct module_load *l, uint8_t **ret_data, struct err *e)
 {
+    uint8_t *data = malloc((size_t)l->size);
+    if (data == NULL) {
+        return err_set(e, ERR_NOMEM, "module of %" PRIu64 " bytes", l->size);
+    }
+    for (size_t at = 0; at < l->size;) {
+        ssize_t n = pread(l->fd, data + at, (size_t)l->size - at, (off_t)at);
+        if (n <= 0) {
+            int rc = n < 0 ? err_errno(e, ERR_IO, "reading a module at byte %zu", at)
+                           : err_set(e, ERR_PROTOCOL, "a module of %" PRIu64 " bytes ends at %zu",
+                                     l->size, at);
+            free(data);
+            return rc;
+        }
+        at += (size_t)n;
+    }
+    *ret_data = data;
+    return 0;
+}
+
+static void on_work(uv_work_t *work)
+{
+    struct module_load *l = work->data;
+    struct modules *t = l->table;
+    uint8_t *data = NULL;
+    int rc = binary_read(l, &data, &l->e);
+    if (rc != 0) {
+        return;
+    }
+    rc = t->b->module->load(t->d, bytes_of(data, (size_t)l->size), &l->m->m, &l->e);
+    rc = rc == 0 ? kernels_list(t, l->m, &l->e) : rc;
+    if (rc != 0) {
+        (void)err_wrap(&l->e, "loading a module of %" PRIu64 " bytes", l->size);
+    }
+    free(data);
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static void load_free(struct modules *t, struct module_load *l)
+{
+    (void)close(l->fd);
+    if (l->m != NULL) {
+        destroy(t, l->m);
+    }
+    free(l);
+}
+
+static void load_next(struct modules *t);
+
+static void load_over(struct modules *t, struct module_load *l)
+{
+    struct module *m = l->m;
+    (void)uv_timer_stop(&t->limit);
+    LL_DELETE(t->loads, l);
+    if (l->e.code == 0) {
+        l->m = NULL;
+        HASH_ADD(hh, t->by_id, id, sizeof m->id, m);
+    }
+    t->loaded(t->data, m, &l->e);
+    load_free(t, l);
+    load_next(t);
+}
+
+static void on_work_done(uv_work_t *work, int status)
+{
+    struct module_load *l = work->data;
+    (void)status; /* nobody cancels it */
+    load_over(l->table, l);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    const struct modules *t = timer->data;
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_TIMEOUT, "loading a module of %" PRIu64 " bytes did not end within %u s",
+                  t->loads->size, MODULE_LOAD_MS / 1000);
+    t->loaded(t->data, t->loads->m, &e);
+}
+
+static void load_next(struct modules *t)
+{
+    struct module_load *l = t->loads;
+    if (l == NULL) {
+        return;
+    }
+    l->work.data = l;
+    (void)uv_timer_start(&t->limit, on_limit, MODULE_LOAD_MS, 0);
+    if (uv_queue_work(t->loop, &l->work, on_work, on_work_done) != 0) {
+        (void)err_set(&l->e, ERR_NOMEM, "module %" PRIu64, l->m->id);
+        load_over(t, l);
+    }
+}
+
+static bool is_loading(const struct modules *t, uint64_t id)
+{
+    const struct module_load *l = t->loads;
+    while (l != NULL && l->m->id != id) {
+        l = l->next;
+    }
+    return l != NULL;
+}
+
+static int load_check(const struct modules *t, uint64_t id, struct bytes hash, uint64_t size,
+                      struct err *e)
+{
+    const struct module_load *l;
     struct module *m = NULL;
+    unsigned count = 0;
     HASH_FIND(hh, t->by_id, &id, sizeof id, m);
-    if (m != NULL) {
+    LL_COUNT(t->loads, l, count);
+    if (m != NULL || is_loading(t, id)) {
         return err_set(e, ERR_EXISTS, "module %" PRIu64, id);
     }
-    if (HASH_COUNT(t->by_id) >= MODULES_MAX || hash.size > HASH_BYTES) {
+    if (HASH_COUNT(t->by_id) + count >= MODULES_MAX || hash.size > HASH_BYTES) {
         return err_set(e, ERR_LIMIT, "a worker holds at most %u modules", MODULES_MAX);
     }
-    m = calloc(1, sizeof *m);
+    return size == 0 || size > MODULE_BYTES_MAX
+               ? err_set(e, ERR_PROTOCOL, "module of %" PRIu64 " bytes", size)
+               : 0;
+}
+
+int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint64_t size,
+                struct err *e)
+{
+    int rc = load_check(t, id, hash, size, e);
+    struct module_load *l = rc == 0 ? calloc(1, sizeof *l) : NULL;
+    struct module *m = l != NULL ? calloc(1, sizeof *m) : NULL;
     if (m == NULL) {
-        return err_set(e, ERR_NOMEM, "module %" PRIu64, id);
+        free(l);
+        (void)close(fd);
+        return rc != 0 ? rc : err_set(e, ERR_NOMEM, "module %" PRIu64, id);
     }
     m->id = id;
     m->hash_size = hash.size;
     if (hash.size > 0) {
         memcpy(m->hash, hash.data, hash.size);
     }
-    int rc = t->b->module->load(t->d, binary, &m->m, e);
-    rc = rc == 0 ? kernels_list(t, m, e) : rc;
-    if (rc != 0) {
-        destroy(t, m);
-        return err_wrap(e, "loading a module of %zu bytes", binary.size);
+    *l = (struct module_load){.table = t, .m = m, .fd = fd, .size = size, .e = ERR_INIT};
+    bool first = t->loads == NULL;
+    LL_APPEND(t->loads, l);
+    if (first) {
+        load_next(t);
     }
-    HASH_ADD(hh, t->by_id, id, sizeof m->id, m);
-    *ret_module = m;
     return 0;
 }
 

@@ -1,11 +1,13 @@
 /* The loaded modules by the front's ids. One that is unloaded while jobs use it goes when the last
- * of them ends. Thread: the loop's; module_load blocks (linking). */
+ * of them ends. Loading reads, links and may compile, which takes long: a thread of its own does
+ * it, one module at a time, while the loop serves what needs none of them. Thread: the loop's. */
 #ifndef WORKER_MODULE_CACHE_H
 #define WORKER_MODULE_CACHE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <uthash.h>
+#include <uv.h>
 
 #include "common/bytes.h"
 #include "common/err.h"
@@ -14,6 +16,7 @@
 #include "proto/limits.h"
 
 #define MODULES_MAX      4096u
+#define MODULE_LOAD_MS   (120u * 1000u) /* until a load is given up */
 #define MODULE_BYTES_MAX (64u * 1024u * 1024u)
 
 struct module {
@@ -28,17 +31,42 @@ struct module {
     UT_hash_handle hh;
 };
 
-struct modules {
-    struct module *by_id;
-    const struct backend *b;
-    struct backend_device *d; /* not owned */
+struct modules;
+
+/* One that is to be loaded. The first in the list is in the hands of the thread, which touches
+ * nothing else. */
+struct module_load {
+    uv_work_t work;
+    struct modules *table;
+    struct module *m; /* owned */
+    int fd;           /* owned: the binary */
+    uint64_t size;    /* bytes */
+    struct err e;     /* what came of it */
+    struct module_load *next;
 };
 
-void modules_init(struct modules *t, const struct backend *b, struct backend_device *d);
-void modules_finish(struct modules *t); /* idle */
-/* The binary lies in private memory, so that nobody changes it while it is read. */
-int module_load(struct modules *t, uint64_t id, struct bytes hash, struct bytes binary,
-                struct module **ret_module, struct err *e);
+/* A load is over: m is in the table, or `why` says what went wrong and m goes after the call. Of
+ * one that does not end ERR_TIMEOUT tells: then the process is to be ended in the call. */
+typedef void (*module_loaded_fn)(void *data, struct module *m, const struct err *why);
+
+struct modules {
+    struct module *by_id;
+    struct module_load *loads; /* owned, in order */
+    const struct backend *b;
+    struct backend_device *d; /* not owned */
+    uv_loop_t *loop;
+    uv_timer_t limit; /* of the load that is under way */
+    module_loaded_fn loaded;
+    void *data;
+};
+
+void modules_init(struct modules *t, const struct backend *b, struct backend_device *d,
+                  uv_loop_t *loop, module_loaded_fn loaded, void *data);
+void modules_finish(struct modules *t); /* idle, nothing is being loaded; the loop runs once more */
+/* fd: of a file that holds `size` bytes; taken over, also on failure. After success `loaded` is
+ * called once, later. */
+int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint64_t size,
+                struct err *e);
 struct module *module_find(const struct modules *t, uint64_t id, struct err *e);
 const struct backend_kernel *module_kernel(const struct module *m, const char *entry,
                                            struct err *e);

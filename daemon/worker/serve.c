@@ -9,13 +9,17 @@
 #include "common/log.h"
 #include "daemon/worker/answer.h"
 
-#define LINK_PATIENCE_NS (120 * NS_PER_S) /* a module being linked */
-#define DRAIN_MS         200
+#define DRAIN_MS 200
 
-bool server_idle(const struct server *s)
+static bool still(const struct server *s)
 {
     return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill) &&
            s->waiting.first == NULL;
+}
+
+bool server_idle(const struct server *s)
+{
+    return still(s) && s->modules.loads == NULL;
 }
 
 /* A frame that cannot be sent leaves the front with a wrong picture: end, so that it sees that. */
@@ -150,7 +154,7 @@ static bool ask_device(void *data)
     if (memory_hung(&s->device.memory, &e) != 0) {
         end_lost(s, e.text);
     }
-    return !server_idle(s);
+    return !still(s);
 }
 
 /* ---- frames
@@ -321,56 +325,19 @@ static int on_buffer_restore(struct server *s, struct bytes frame, struct frame_
     return rc;
 }
 
-/* Copies the binary out of shared memory, whose other owner could change it meanwhile. */
-static int binary_take(const struct frame_fds *fds, uint64_t size, uint8_t **ret_data,
-                       struct err *e)
-{
-    if (fds->count != 1 || size == 0 || size > MODULE_BYTES_MAX) {
-        return err_set(e, ERR_PROTOCOL, "module of %" PRIu64 " bytes with %d descriptors", size,
-                       fds->count);
-    }
-    uint8_t *data = malloc((size_t)size);
-    if (data == NULL) {
-        return err_set(e, ERR_NOMEM, "module of %" PRIu64 " bytes", size);
-    }
-    for (size_t at = 0; at < size;) {
-        ssize_t n = pread(fds->fd[0], data + at, (size_t)size - at, (off_t)at);
-        if (n <= 0) {
-            int rc = n < 0 ? err_errno(e, ERR_IO, "reading a module at byte %zu", at)
-                           : err_set(e, ERR_PROTOCOL, "a module of %" PRIu64 " bytes ends at %zu",
-                                     size, at);
-            free(data);
-            return rc;
-        }
-        at += (size_t)n;
-    }
-    *ret_data = data;
-    return 0;
-}
-
 static int on_module_load(struct server *s, struct bytes frame, struct frame_fds *fds,
                           struct err *e)
 {
     struct msg_f_module_load msg;
-    struct module *m = NULL;
-    uint8_t *data = NULL;
     int rc = proto_decode(&schema_msg_f_module_load, frame, &msg, e);
-    rc = rc == 0 ? binary_take(fds, msg.size, &data, e) : rc;
+    if (rc == 0 && fds->count != 1) {
+        rc = err_set(e, ERR_PROTOCOL, "module with %d descriptors", fds->count);
+    }
     if (rc != 0) {
         return rc;
     }
-    beat_patience(&s->beat, LINK_PATIENCE_NS);
-    rc = module_load(&s->modules, msg.module, msg.hash, bytes_of(data, (size_t)msg.size), &m, e);
-    beat_patience(&s->beat, 0);
-    free(data);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = answer_module(&s->channel, m, e);
-    if (rc != 0) { /* what cannot be told of is not held */
-        module_unload(&s->modules, m);
-    }
-    return rc;
+    fds->count = 0;
+    return module_load(&s->modules, msg.module, msg.hash, fds->fd[0], msg.size, e);
 }
 
 static int on_module_unload(struct server *s, struct bytes frame, struct frame_fds *fds,
@@ -590,6 +557,35 @@ static const struct {
     {FRAME_KIND_F_TENANT, ANSWER_NONE, on_tenant},
 };
 
+/* answers, and ends the process if nothing is to be expected of it any more */
+static void module_refuse(struct server *s, uint64_t id, const struct err *why)
+{
+    struct err e = ERR_INIT;
+    if (device_is_lost(why->code) && !still(s)) {
+        end_lost(s, why->text); /* what runs is to blame: the module is as good as before */
+    }
+    must_send(s, answer_module_error(&s->channel, id, why, &e), &e);
+    if (device_is_lost(why->code)) {
+        end_lost(s, why->text);
+    }
+}
+
+static void on_module_loaded(void *data, struct module *m, const struct err *why)
+{
+    struct server *s = data;
+    struct err e = *why;
+    if (e.code == ERR_TIMEOUT) { /* its thread is still at it */
+        must_send(s, answer_module_error(&s->channel, m->id, why, &e), &e);
+        end_lost(s, why->text);
+    } else if (e.code == 0 && answer_module(&s->channel, m, &e) != 0) {
+        module_refuse(s, m->id, &e);
+        module_unload(&s->modules, m); /* what cannot be told of is not held */
+    } else if (e.code != 0) {
+        module_refuse(s, m->id, &e);
+    }
+    channel_flush(&s->channel);
+}
+
 static void answer_error(struct server *s, enum answer answer, struct bytes frame,
                          const struct err *why)
 {
@@ -600,13 +596,12 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
         log_warn("a frame of the front was refused: %s", why->text);
         return;
     }
-    if (answer == ANSWER_MODULE && device_is_lost(why->code) && !server_idle(s)) {
-        end_lost(s, why->text); /* what runs is to blame: the module is as good as before */
+    if (answer == ANSWER_MODULE) {
+        module_refuse(s, id, why);
+        return;
     }
     if (answer == ANSWER_BUFFER) {
         rc = answer_buffer(&s->channel, id, why, &e);
-    } else if (answer == ANSWER_MODULE) {
-        rc = answer_module_error(&s->channel, id, why, &e);
     } else {
         rc = answer_job_error(&s->channel, id, why, &e);
     }
@@ -641,7 +636,7 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
             if (s->copies.count > 0 || s->transfers.first != NULL) {
                 (void)ask_device(s); /* something may begin at once */
             }
-            if (!server_idle(s)) {
+            if (!still(s)) {
                 pump_kick(&s->pump);
             }
             return;
@@ -677,7 +672,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     s->build = build;
     buffers_init(&s->buffers, &dev->memory, &s->modules);
     arenas_init(&s->arenas, dev, loop, on_arena_ready, s);
-    modules_init(&s->modules, dev->b, dev->d);
+    modules_init(&s->modules, dev->b, dev->d, loop, on_module_loaded, s);
     s->executor = (struct executor){.scope = {.device = dev,
                                               .buffers = &s->buffers,
                                               .arenas = &s->arenas,

@@ -71,10 +71,10 @@ void block_forever(void)
 /* As cuda.h lists what leaves a context in a state that only the process's end repairs. */
 bool code_poisons(CUresult code)
 {
-    switch (code) {
+    switch ((int)code) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-    case CUDA_ERROR_CONTAINED:
+    case 226: /* CONTAINED, which older headers lack */
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_LAUNCH_TIMEOUT:
     case CUDA_ERROR_ASSERT:
@@ -84,7 +84,7 @@ bool code_poisons(CUresult code)
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case 721: /* TENSOR_MEMORY_LEAK, likewise */
     case CUDA_ERROR_EXTERNAL_DEVICE:
         return true;
     default:

@@ -189,6 +189,22 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device device, unsigned long 
     return enter("DeviceGetCurrentClocksThrottleReasons");
 }
 
+/* As the file `recovery` in the folder of CUDA_FAKE_STATE says, so that it can change. */
+static unsigned recovery(void)
+{
+    char path[512];
+    unsigned action = (unsigned)number("recovery", 0);
+    const char *dir = getenv("CUDA_FAKE_STATE");
+    (void)snprintf(path, sizeof path, "%s/recovery", dir != NULL ? dir : "/nowhere");
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        int c = fgetc(file);
+        action = c >= '0' && c <= '9' ? (unsigned)(c - '0') : action;
+        (void)fclose(file);
+    }
+    return action;
+}
+
 EXPORT int nvmlDeviceGetFieldValues(nvml_device device, int count, struct nvml_field *fields);
 int nvmlDeviceGetFieldValues(nvml_device device, int count, struct nvml_field *fields)
 {
@@ -196,7 +212,7 @@ int nvmlDeviceGetFieldValues(nvml_device device, int count, struct nvml_field *f
     for (int i = 0; i < count; i++) {
         bool known = fields[i].id == NVML_FIELD_RECOVERY;
         fields[i].result = known ? NVML_SUCCESS : FIELD_UNSUPPORTED;
-        fields[i].value.word = known ? (unsigned)number("recovery", 0) : 0;
+        fields[i].value.word = known ? recovery() : 0;
     }
     return enter("DeviceGetFieldValues");
 }

@@ -1,4 +1,5 @@
-/* Modules on CUDA, with the double of the driver: their variables as buffers. */
+/* Modules on CUDA, with the double of the driver: their variables as buffers, and what nobody
+ * should load or launch. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,6 +229,107 @@ START_TEST(lost_with_its_worker)
 }
 END_TEST
 
+/* ---- what cannot be right -------------------------------------------------------------------- */
+
+static int load_as(gpud_client *c, int lang, const void *text, size_t size)
+{
+    char log[4096];
+    gpud_module m = {0};
+    gpud_module_options o = {.size = sizeof o, .file = "user", .log = log, .log_bytes = sizeof log};
+    return gpud_module_load(c, lang, text, size, &o, &m);
+}
+
+static int launch_as(gpud_client *c, gpud_kernel k, const gpud_grid *grid)
+{
+    const gpud_arg args[] = {gpud_i32(1)};
+    gpud_job *job = NULL;
+    int rc = gpud_launch(c, k, args, 1, grid, NULL, &job);
+    rc = rc == 0 ? gpud_wait(job, PATIENCE) : rc;
+    gpud_job_free(job);
+    return rc;
+}
+
+/* Each is refused with its own error, and the worker is the same afterwards. */
+START_TEST(bad_images)
+{
+    static const char elf[] = "\177ELF\2\1\1";
+    static const uint8_t fatbin[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 0xff, 0xff};
+    static const char newer[] = ".version 99.0\n.target sm_80\n.address_size 64\n"
+                                ".visible .entry f()\n{\n\tret;\n}\n";
+    static const char arch[] = ".version 8.0\n.target sm_999\n.address_size 64\n"
+                               ".visible .entry f()\n{\n\tret;\n}\n";
+    gpud_client *c = begin("");
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    ck_gpud_err(load_as(c, GPUD_LANG_CUBIN, elf, sizeof elf), GPUD_ERR_INVALID);
+    ck_gpud_err(load_as(c, GPUD_LANG_CUBIN, fatbin, sizeof fatbin), GPUD_ERR_INVALID);
+    ck_gpud_err(load_as(c, GPUD_LANG_CUBIN, "", 1), GPUD_ERR_INVALID);
+    ck_gpud_err(load_as(c, GPUD_LANG_PTX, "no PTX", 6), GPUD_ERR_INVALID);
+    ck_gpud_err(load_as(c, GPUD_LANG_PTX, source, sizeof source / 2), GPUD_ERR_INVALID);
+    for (unsigned i = 0; i < 2; i++) { /* the driver's word, at the first launch */
+        gpud_module m = {0};
+        gpud_kernel k = {0};
+        const char *text = i == 0 ? newer : arch;
+        int rc = gpud_module_load(c, GPUD_LANG_PTX, text, strlen(text), NULL, &m);
+        if (rc == 0) {
+            ck_gpud_ok(gpud_module_kernel(c, m, "f", &k));
+            gpud_job *job = NULL;
+            ck_gpud_ok(gpud_launch(c, k, NULL, 0, &one_item, NULL, &job));
+            rc = gpud_wait(job, PATIENCE);
+            gpud_job_free(job);
+        }
+        ck_assert_msg(rc == GPUD_ERR_COMPILE || rc == GPUD_ERR_UNSUPPORTED ||
+                          rc == GPUD_ERR_INVALID,
+                      "%s: %d", text, rc);
+    }
+    ck_gpud_ok(load_as(c, GPUD_LANG_PTX, source, strlen(source))); /* no NUL behind it */
+    ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), worker);
+    end(c);
+}
+END_TEST
+
+START_TEST(bad_launches)
+{
+    static const struct {
+        gpud_grid grid;
+        int code;
+    } bad[] = {
+        {{.size = sizeof(gpud_grid), .global = {0}, .local = {1}}, GPUD_ERR_INVALID},
+        {{.size = sizeof(gpud_grid), .global = {2048}, .local = {2048}}, GPUD_ERR_LAUNCH},
+        {{.size = sizeof(gpud_grid), .global = {64, 64}, .local = {64, 64}}, GPUD_ERR_LAUNCH},
+        {{.size = sizeof(gpud_grid), .global = {1, 1, 128}, .local = {1, 1, 128}}, GPUD_ERR_LAUNCH},
+        {{.size = sizeof(gpud_grid), .global = {7}, .local = {2}}, GPUD_ERR_INVALID},
+        {{.size = sizeof(gpud_grid), .global = {UINT64_C(1) << 33}, .local = {1}}, GPUD_ERR_RANGE},
+        {{.size = sizeof(gpud_grid), .global = {1, 1 << 20}, .local = {1, 1}}, GPUD_ERR_LAUNCH},
+        {{.size = sizeof(gpud_grid), .global = {UINT64_MAX, 2}, .local = {1, 1}}, GPUD_ERR_RANGE},
+        {{.size = sizeof(gpud_grid), .global = {1}, .local = {1}, .shared_bytes = 1 << 20},
+         GPUD_ERR_RANGE},
+        {{.size = sizeof(gpud_grid), .global = {1}, .local = {1}, .shared_bytes = UINT64_MAX},
+         GPUD_ERR_RANGE},
+    };
+    gpud_client *c = begin("");
+    gpud_module m = load(c);
+    gpud_kernel k = {0};
+    gpud_buffer b = {0};
+    ck_gpud_err(gpud_module_kernel(c, m, "no_such", &k), GPUD_ERR_NOT_FOUND);
+    ck_gpud_err(gpud_module_kernel(c, m, "caf\xe9", &k), GPUD_ERR_NOT_FOUND);
+    ck_gpud_err(gpud_module_kernel(c, m, "", &k), GPUD_ERR_NOT_FOUND);
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_sleep", &k));
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        int rc = launch_as(c, k, &bad[i].grid);
+        ck_assert_msg(rc == bad[i].code, "%u: %s instead of %s", i, gpud_err_name(rc),
+                      gpud_err_name(bad[i].code));
+    }
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, UINT64_C(1) << 40), 0, NULL, &b),
+                GPUD_ERR_DEVICE_MEMORY);
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, UINT64_MAX / 2), 0, NULL, &b),
+                GPUD_ERR_ARG_SHAPE);
+    ck_gpud_ok(launch_as(c, k, &one_item));
+    ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), worker);
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda modules");
@@ -236,5 +338,7 @@ int main(void)
     suite_add(suite, refusals);
     suite_add_loop(suite, launches_are_ordered_with_it, 2);
     suite_add_loop(suite, lost_with_its_worker, 2);
+    suite_add(suite, bad_images);
+    suite_add(suite, bad_launches);
     return system_main(suite);
 }

@@ -324,6 +324,27 @@ START_TEST(blocked_driver)
 }
 END_TEST
 
+/* Loading a module may take as long as it likes: jobs that do not need it go on, and one that does
+ * can be cancelled. */
+START_TEST(a_load_that_does_not_end)
+{
+    float y[ITEMS] = {0};
+    gpud_client *c = begin("cuModuleLoadDataEx@3=block", "--set", "jobs.window=4");
+    unharmed(c);
+    gpud_job *job = launch_one(c, kernel_named(c, "fake_nothing"), y, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        unharmed(c);
+    }
+    ck_gpud_err(gpud_wait(job, 0), GPUD_ERR_TIMEOUT);
+    ck_gpud_ok(gpud_cancel(job));
+    ck_gpud_err(gpud_wait(job, 2 * PATIENCE), GPUD_ERR_CANCELLED);
+    gpud_job_free(job);
+    unharmed(c);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 START_TEST(out_of_memory)
@@ -457,11 +478,19 @@ static bool told(gpud_client *c, const char *column, const char *want)
     return strstr(text, want) != NULL;
 }
 
+static void ask_for(const char *action)
+{
+    char path[DAEMON_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/state/recovery", daemon_of_test.dir);
+    file_write(path, action, strlen(action));
+}
+
 START_TEST(health_is_told)
 {
     char out[DAEMON_OUTPUT];
     char err[DAEMON_OUTPUT];
-    gpud_client *c = begin_watched("throttle=0x24;recovery=4;ecc=3;DeviceGetPowerUsage=3");
+    gpud_client *c = begin_watched("throttle=0x24;ecc=3;DeviceGetPowerUsage=3");
+    ask_for("4");
     ck_until(told(c, "health", "known") && !told(c, "health", "not known"));
     ck_assert_uint_eq(query_value(c, "devices", "0", "temperature"), 41);
     ck_assert_uint_eq(query_value(c, "devices", "0", "power_limit"), 700);
@@ -469,14 +498,42 @@ START_TEST(health_is_told)
     ck_assert_uint_eq(query_value(c, "devices", "0", "gpu_memory"), UINT64_C(1) << 30);
     ck_assert_uint_eq(query_value(c, "devices", "0", "ecc_errors"), 3);
     ck_assert(told(c, "throttled", "power cap, heat"));
-    ck_assert(told(c, "recovery", "drain and reset the GPU"));
-    ck_assert(told(c, "note", "the driver asks: drain and reset the GPU"));
+    ck_until(told(c, "recovery", "drain and reset the GPU"));
+    ck_until(told(c, "note", "the driver asks: drain and reset the GPU"));
     ck_assert(told(c, "processes", "2: 1234 512 MiB, 5678"));
     ck_assert(told(c, "power", "unsupported"));
     ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "wide", NULL), 0);
     ck_assert_msg(strstr(out, "drain and reset") != NULL, "%s", out);
     ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "json", NULL), 0);
     ck_assert_msg(strstr(out, "\"power\": null") != NULL, "%s", out);
+    end_watched(c);
+}
+END_TEST
+
+/* Rows 10 and 11: what runs there goes on, nothing else begins, until the driver asks for nothing
+ * more. */
+START_TEST(a_device_that_wants_recovery_is_held_back)
+{
+    struct axpy a;
+    char text[64];
+    gpud_client *c = begin_watched("");
+    gpud_buffer b = {0};
+    unharmed(c);
+    gpud_buffer kept = filled(c, 5);
+    ask_for(_i == 0 ? "4" : "1");
+    wait_state(c, "0", "held");
+    reason_holds(c, "0", _i == 0 ? "the driver asks: drain and reset" : "the driver asks: reset");
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "not ready");
+    axpy_start(c, &a, 3);
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, "b", &b), GPUD_ERR_NO_DEVICE);
+    ck_gpud_err(gpud_wait(a.job, 2500 * UINT64_C(1000000)), GPUD_ERR_TIMEOUT);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "in_flight"), 0);
+    ask_for("0");
+    axpy_check(&a, 3);
+    wait_state(c, "0", "ready");
+    ck_gpud_ok(gpud_buffer_free(c, kept));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
     end_watched(c);
 }
 END_TEST
@@ -646,6 +703,7 @@ int main(void)
     suite_add(suite, crash_loop);
     suite_add(suite, endless_kernel);
     suite_add(suite, blocked_driver);
+    suite_add(suite, a_load_that_does_not_end);
     suite_add(suite, out_of_memory);
     suite_add(suite, driver_has_no_memory);
     suite_add_loop(suite, no_context_at_first, 3);
@@ -653,6 +711,7 @@ int main(void)
     suite_add(suite, lost_device);
     suite_add(suite, lost_device_of_two);
     suite_add(suite, health_is_told);
+    suite_add_loop(suite, a_device_that_wants_recovery_is_held_back, 2);
     suite_add(suite, management_library_hangs);
     suite_add_loop(suite, no_management_library, 3);
     suite_add_loop(suite, no_or_older_driver, 3);

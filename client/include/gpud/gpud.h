@@ -269,7 +269,7 @@ typedef struct gpud_device_desc {
     bool simulated;       /* computes slowly, times are invented */
     char name[128];
     char backend[GPUD_NAME]; /* "cuda", "opencl", "vulkan", "sim" */
-    char state[GPUD_NAME];   /* "ready", "absent", … */
+    char state[GPUD_NAME];   /* "ready", "held", "absent", … */
 } gpud_device_desc;
 /* The device at an index from 0; blocks. NOT_FOUND behind the last one. */
 GPUD_API int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_desc *ret_device);

@@ -178,7 +178,8 @@ static int module_load(struct backend_device *d, struct bytes binary,
         return err_set(e, ERR_NOMEM, "a module");
     }
     m->device = d;
-    rc = image_load(m, parts.payload, e);
+    rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this may be another thread */
+    rc = rc == 0 ? image_load(m, parts.payload, e) : rc;
     rc = rc == 0 ? kernels_list(m, e) : rc;
     rc = rc == 0 ? kinds_take(m, parts.kinds, e) : rc;
     if (rc != 0) {
