@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "daemon/front/discover.h"
 #include "daemon/front/look_health.h"
+#include "daemon/front/look_tenants.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/table.h"
@@ -53,24 +54,26 @@ static void last_trouble(const struct look *l)
 static void look_status(struct look *l)
 {
     static const char *const names[] = {
-        "state",     "problem",     "devices", "serving",      "sessions",    "queued",
-        "in_flight", "done",        "failed",  "lost",         "refused",     "replayed",
-        "restarts",  "uptime",      "build",   "last_trouble", "connections", "protocol_errors",
-        "cancelled", "deduplicated"};
-    static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
-                                COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
-                                COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_NS,   COLUMN_TEXT,
-                                COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT};
+        "state",           "problem",   "devices",     "serving", "sessions",     "queued",
+        "in_flight",       "done",      "failed",      "lost",    "refused",      "replayed",
+        "restarts",        "spilled",   "uptime",      "build",   "last_trouble", "connections",
+        "protocol_errors", "cancelled", "deduplicated"};
+    static const int kinds[] = {
+        COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
+        COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_BYTES,
+        COLUMN_NS,   COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT};
     struct front *f = l->f;
     char problem[480];
     uint64_t restarts = 0;
+    uint64_t spilled = 0;
     struct listener_stats stats;
     listener_stats(f->listener, &stats);
     trouble_text(f, problem, sizeof problem);
     for (unsigned i = 0; i < f->device_count; i++) {
         restarts += f->device[i]->restarts;
+        spilled += f->device[i]->pool.spilled;
     }
-    COLUMNS(l->t, 16, names, kinds);
+    COLUMNS(l->t, 17, names, kinds);
     bool ready = discover_serving(f) >= f->config.min_devices && !f->draining;
     table_text(l->t, !ready ? "not ready" : problem[0] != '\0' ? "degraded" : "ready");
     table_text(l->t, problem);
@@ -85,6 +88,7 @@ static void look_status(struct look *l)
     table_value(l->t, f->count.refused);
     table_value(l->t, f->count.replayed);
     table_value(l->t, restarts);
+    table_value(l->t, spilled);
     table_value(l->t, clock_now_ns() - f->started_ns);
     table_text(l->t, f->build);
     last_trouble(l);
@@ -335,24 +339,7 @@ static void look_sessions(struct look *l)
 
 static void look_tenants(struct look *l)
 {
-    static const char *const names[] = {"tenant", "sessions",      "buffers",       "jobs",
-                                        "failed", "loads_kernels", "struck_kernels"};
-    static const int kinds[] = {COLUMN_TEXT, COLUMN_UINT, COLUMN_BYTES, COLUMN_UINT,
-                                COLUMN_UINT, COLUMN_BOOL, COLUMN_UINT};
-    COLUMNS(l->t, 7, names, kinds);
-    for (const struct tenant *t = l->f->tenants; t != NULL; t = t->hh.next) {
-        if (!rights_sees(&l->f->rights, l->s, t)) {
-            continue;
-        }
-        table_text(l->t, t->name);
-        table_value(l->t, t->sessions);
-        table_value(l->t, t->buffer_bytes);
-        table_value(l->t, t->jobs_submitted);
-        table_value(l->t, t->jobs_failed);
-        table_value(l->t, t->may_load);
-        table_value(l->t, HASH_COUNT(t->strikes));
-        table_row_end(l->t);
-    }
+    look_tenants_fill(l->f, l->s, l->t);
 }
 
 static void look_config(struct look *l)

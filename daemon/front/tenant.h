@@ -69,6 +69,7 @@ struct tenant {
     uint64_t device_bytes[DEVICES_MAX]; /* and on each */
     uint64_t refusals;                  /* of buffers, for its hard limit */
     uint64_t arena_bytes;               /* those that only jobs use still, too */
+    unsigned waiting;                   /* jobs, for memory, when somebody looked last */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     struct strike *strikes; /* uthash */

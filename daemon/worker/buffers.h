@@ -45,6 +45,7 @@ struct buffer {
     bool freed;                     /* no longer in the table */
     bool arriving;                  /* its content is being copied: jobs wait */
     bool broken;                    /* its content did not arrive */
+    bool torn;                      /* and lies on the host still: it is brought again */
     struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done */
     uint16_t meta_size;
     uint8_t meta[FRAME_META_MAX];

@@ -87,6 +87,13 @@ static bool buffer_used(void *data, const struct buffer *b, uint64_t behind)
     return false;
 }
 
+static int read_away(void *data, const struct buffer *b, uint64_t at, void *to, uint64_t bytes,
+                     struct err *e)
+{
+    const struct server *s = data;
+    return spill_read(&s->spill, b, at, to, bytes, e);
+}
+
 static void on_arena_ready(void *data, const struct arena *a)
 {
     struct server *s = data;
@@ -278,17 +285,13 @@ static int on_buffer_seal(struct server *s, struct bytes frame, struct frame_fds
         return err_set(e, ERR_STATE, "buffer %" PRIu64 " of %" PRIu64 " bytes cannot be sealed",
                        b->id, b->size);
     }
-    buffer_pin(&s->buffers, b);
     rc = host_take(fds, msg.size, true, &host, e);
-    rc = rc == 0 ? spill_return(&s->spill, b, e) : rc;
     if (rc == 0) { /* a front before this one may have asked for it: only the last copy counts */
         transfers_supersede(&s->transfers, b);
-        buffer_unseal(b);
     }
     /* the copy is of what the jobs that were given before leave in the buffer */
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, s->completion.arrivals, e)
                  : rc;
-    buffer_unpin(&s->buffers, b);
     memfd_finish(&host);
     return rc;
 }
@@ -507,7 +510,11 @@ static int on_tenant(struct server *s, struct bytes frame, struct frame_fds *fds
     }
     const struct pool_quota quota = {
         .hard = msg.hard, .soft = msg.soft, .guaranteed = msg.guaranteed};
-    return memory_quota(&s->device.memory, msg.tenant, name, &quota, e);
+    rc = memory_quota(&s->device.memory, msg.tenant, name, &quota, e);
+    if (rc == 0 && spill_shed(&s->spill, msg.tenant, e) != 0) {
+        end_lost(s, e->text);
+    }
+    return rc;
 }
 
 static int on_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
@@ -684,6 +691,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                     (struct completion_callbacks){.done = on_job_done, .started = on_job_started},
                     s);
     transfers_init(&s->transfers, dev, &s->copies, &s->buffers, on_transfer_done, buffer_used, s);
+    s->transfers.away = read_away;
     picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion);
     pump_start(&s->pump, dev->wakes, ask_device, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);

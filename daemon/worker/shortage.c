@@ -43,8 +43,11 @@ static void advise(const struct shortage *s, const struct numbers *n, char *out,
                        n->stats.limit, n->kept);
     } else if (s->wanted > most) {
         (void)snprintf(out, size, "ask for less at once: the device has %" PRIu64, n->stats.limit);
-    } else if (s->obtainable >= s->wanted) {
+    } else if (s->obtainable >= s->wanted && s->leaving + n->stats.pending > 0) {
         (void)snprintf(out, size, "submit it again: what moves to the host makes room");
+    } else if (s->obtainable >= s->wanted) {
+        (void)snprintf(out, size,
+                       "free buffers: what could be had lies in pieces too small for it");
     } else if (s->movable > 0 && s->host_limit == 0) {
         (void)snprintf(out, size, "free buffers, or let buffers move to the host (spill_limit)");
     } else if (s->movable > 0) {

@@ -22,6 +22,7 @@ struct spill_copy {
 struct spill_move {
     struct buffer *buffer;   /* in use */
     bool out;                /* from the device */
+    bool given_up;           /* half of it was enqueued; the buffer is as it was before */
     struct spill_copy *copy; /* owned: what it comes back from; NULL: none, or it goes there */
     struct memfd sealed;     /* the same, of a sealed buffer */
     struct backend_marker *marker;
@@ -215,6 +216,7 @@ static int move_out(struct spill *s, struct buffer *b, struct err *e)
     }
     if (rc != 0) {
         m->copy = copy;
+        m->given_up = true;
         *e = why;
         return rc;
     }
@@ -277,6 +279,7 @@ static int move_back(struct spill *s, struct buffer *b, struct err *e)
         return marked;
     }
     if (rc != 0) {
+        m->given_up = true;
         memory_free_service(&s->device->memory, &b->piece);
         *e = why;
         return rc;
@@ -291,11 +294,38 @@ static int move_back(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
+/* What was to come lies on the host still. Jobs that have the buffer on the device fail; when they
+ * are over it is there no more, and the next one brings it anew. */
+static void tear(struct spill *s, struct spill_move *m)
+{
+    struct buffer *b = m->buffer;
+    b->broken = true;
+    b->torn = true;
+    if (m->copy != NULL) {
+        b->spilled = m->copy;
+        m->copy = NULL;
+        count(s, b, true);
+    }
+    DL_APPEND(s->torn, m);
+}
+
+static void move_free(struct spill *s, struct spill_move *m)
+{
+    if (m->copy != NULL) {
+        copy_free(s, m->copy);
+    }
+    memfd_finish(&m->sealed);
+    buffer_unuse(s->buffers, m->buffer);
+    free(m);
+}
+
 static void move_end(struct spill *s, struct spill_move *m, const struct err *why)
 {
     struct buffer *b = m->buffer;
+    bool failed = why->code != 0 && !m->given_up;
     DL_DELETE(s->first, m);
     memory_passed(&s->device->memory, &m->point);
+    s->device->b->marker->release(m->marker);
     if (m->out) {
         s->leaving -= m->copy == NULL ? b->size : 0;
     } else if (b->filling == m->marker) {
@@ -304,23 +334,39 @@ static void move_end(struct spill *s, struct spill_move *m, const struct err *wh
             memory_cleaned(&b->piece);
         }
     }
-    if (why->code != 0) {
+    if (failed) {
         log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", b->id,
                  m->out ? "from" : "to", why->text);
-        b->broken = true;
     }
-    s->device->b->marker->release(m->marker);
-    if (m->copy != NULL) {
-        copy_free(s, m->copy);
+    if (failed && !m->out) {
+        tear(s, m);
+        return;
     }
-    memfd_finish(&m->sealed);
-    free(m);
-    buffer_unuse(s->buffers, b);
+    b->broken = b->broken || failed; /* what did not come to the host is nowhere */
+    move_free(s, m);
+}
+
+static void mend(struct spill *s)
+{
+    struct spill_move *m;
+    struct spill_move *next;
+    DL_FOREACH_SAFE(s->torn, m, next)
+    {
+        if (m->buffer->pins == 0) {
+            DL_DELETE(s->torn, m);
+            buffer_pin(s->buffers, m->buffer); /* out of the list */
+            memory_free(&s->device->memory, &m->buffer->piece);
+            buffer_unpin(s->buffers, m->buffer);
+            m->buffer->broken = false;
+            m->buffer->torn = false;
+            move_free(s, m);
+        }
+    }
 }
 
 bool spill_busy(const struct spill *s)
 {
-    return s->first != NULL;
+    return s->first != NULL || s->torn != NULL;
 }
 
 void spill_poll(struct spill *s)
@@ -335,6 +381,57 @@ void spill_poll(struct spill *s)
             move_end(s, m, &e);
         }
     }
+    mend(s);
+}
+
+static bool going(const struct spill *s, const struct buffer *b)
+{
+    const struct spill_move *m = s->first;
+    while (m != NULL && !(m->out && m->buffer == b)) {
+        m = m->next;
+    }
+    return m != NULL;
+}
+
+static int read_sealed(const struct buffer *b, uint64_t at, void *to, uint64_t bytes, struct err *e)
+{
+    uint64_t got = 0;
+    while (got < bytes) {
+        ssize_t n =
+            pread(b->sealed_fd, (uint8_t *)to + got, (size_t)(bytes - got), (off_t)(at + got));
+        if (n <= 0) {
+            return err_errno(e, ERR_IO, "the host copy of buffer %" PRIu64, b->id);
+        }
+        got += (uint64_t)n;
+    }
+    return 0;
+}
+
+int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void *to, uint64_t bytes,
+               struct err *e)
+{
+    if (going(s, b)) {
+        return SPILL_LATER;
+    }
+    if (b->broken) {
+        return err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
+    }
+    if (b->spilled == NULL && b->sealed_fd >= 0) {
+        return read_sealed(b, at, to, bytes, e);
+    }
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t in = (at + done) % CHUNK_BYTES;
+        uint64_t n = CHUNK_BYTES - in < bytes - done ? CHUNK_BYTES - in : bytes - done;
+        const struct pool_piece *part =
+            b->spilled != NULL ? &b->spilled->part[(at + done) / CHUNK_BYTES] : NULL;
+        if (part != NULL) {
+            memcpy((uint8_t *)to + done, (const uint8_t *)pool_host_at(part) + in, (size_t)n);
+        } else { /* it was never written */
+            memset((uint8_t *)to + done, 0, (size_t)n);
+        }
+        done += n;
+    }
+    return 0;
 }
 
 /* ---- room -----------------------------------------------------------------------------------*/
@@ -484,6 +581,22 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, struct memor
     }
 }
 
+int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
+{
+    struct pool_account a;
+    unsigned number = memory_number(&s->device->memory, tenant);
+    pool_account(pool_of(s), number, &a);
+    uint64_t over = sat_sub(sat_add(a.mapped, a.reserved), a.quota.hard);
+    struct err why = ERR_INIT;
+    if (over > 0) {
+        (void)evict(s, number, over, true, &why);
+    }
+    if (why.code == ERR_DEVICE_LOST) {
+        *e = why;
+    }
+    return why.code == ERR_DEVICE_LOST ? ERR_DEVICE_LOST : 0;
+}
+
 /* For people: `code` is what the pool said. */
 static int say(struct spill *s, uint64_t key, uint64_t wanted, int code, struct err *e)
 {
@@ -494,6 +607,7 @@ static int say(struct spill *s, uint64_t key, uint64_t wanted, int code, struct 
                                .own = code == ERR_LIMIT,
                                .movable = code == ERR_LIMIT ? p.own : p.movable,
                                .obtainable = p.obtainable,
+                               .leaving = s->leaving,
                                .host_bytes = s->bytes,
                                .host_limit = s->limit};
     return shortage_say(&s->device->memory, &x, e);

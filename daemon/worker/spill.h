@@ -33,6 +33,7 @@ struct spill {
     uint64_t outs, backs;         /* buffers that moved, so far */
     uint64_t leaving;             /* bytes of device memory that copies under way will free */
     struct spill_move *first;     /* under way */
+    struct spill_move *torn;      /* did not arrive, and jobs have the buffer still */
     uint64_t going[POOL_TENANTS]; /* bytes, while it is thought over what could go */
 };
 
@@ -49,8 +50,16 @@ int spill_acquire(struct spill *s, struct job *j, struct err *e);
 bool spill_short(int code);
 /* Would all that it lacks be within what is guaranteed to its tenant? */
 bool spill_assured(const struct spill *s, const struct job *j);
+/* Its hard limit may be less than it has: what is not in use goes. < 0: the device is lost. */
+int spill_shed(struct spill *s, uint64_t tenant, struct err *e);
 /* Device memory for one buffer, which the caller has pinned. */
 int spill_return(struct spill *s, struct buffer *b, struct err *e);
+
+#define SPILL_LATER 1
+/* Bytes of a buffer that is away, without the device. SPILL_LATER: they are on their way to the
+ * host. < 0: they cannot be had. Copies: some milliseconds for some MiB. */
+int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void *to, uint64_t bytes,
+               struct err *e);
 
 bool spill_busy(const struct spill *s); /* copies are under way */
 void spill_poll(struct spill *s);

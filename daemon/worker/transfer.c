@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define PRIORITY (-1) /* behind what jobs copy */
+#define PRIORITY   (-1)                /* behind what jobs copy */
+#define STEP_BYTES (UINT64_C(4) << 20) /* of what is on the host already */
 
 void transfers_init(struct transfers *t, struct device *device, struct copies *copies,
                     struct buffers *buffers, transfer_done_fn done, transfer_used_fn used,
@@ -20,11 +21,15 @@ void transfers_init(struct transfers *t, struct device *device, struct copies *c
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* The host copy is kept by its descriptor alone. */
+/* The host copy is kept by its descriptor alone, and no other one is needed. */
 static void keep_host(struct transfer *x)
 {
-    x->buffer->sealed_fd = x->host.fd;
+    struct buffer *b = x->buffer;
+    b->sealed_fd = x->host.fd;
     x->host.fd = -1;
+    if (b->spilled != NULL) {
+        x->t->buffers->forget(x->t->buffers->data, b);
+    }
 }
 
 /* What the service stream does for it is over. */
@@ -59,12 +64,15 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
         keep_host(x);
     }
     bool quiet = x->superseded && e->code == 0;
+    bool pinned = x->pinned;
     memfd_finish(&x->host);
     free(x);
     if (!quiet) {
         t->done(t->data, b, e);
     }
-    buffer_unpin(t->buffers, b);
+    if (pinned) {
+        buffer_unpin(t->buffers, b);
+    }
     buffer_unuse(t->buffers, b);
 }
 
@@ -111,6 +119,12 @@ static int serve(struct transfer *x, struct err *e)
     return 0;
 }
 
+static void pin(struct transfer *x)
+{
+    x->pinned = true;
+    buffer_pin(x->t->buffers, x->buffer);
+}
+
 static void copy_start(struct transfer *x)
 {
     bool seal = x->kind == TRANSFER_SEAL;
@@ -143,7 +157,9 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
         *host = MEMFD_NONE;
     }
     buffer_use(b);
-    buffer_pin(t->buffers, b);
+    if (kind != TRANSFER_SEAL) { /* that may wait, and needs no device for what is on the host */
+        pin(x);
+    }
     DL_APPEND(t->first, x);
     b->arriving = b->arriving || kind == TRANSFER_RESTORE;
     x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;
@@ -178,12 +194,29 @@ static bool served(struct transfers *t, struct transfer *x)
     return state == BACKEND_DONE;
 }
 
+/* It needs no room on the device. The host copy that there may be is what it is taken from. */
+static void seal_away(struct transfers *t, struct transfer *x)
+{
+    struct buffer *b = x->buffer;
+    struct err e = ERR_INIT;
+    uint64_t rest = b->size - x->taken;
+    uint64_t bytes = rest < STEP_BYTES ? rest : STEP_BYTES;
+    int rc = t->away(t->data, b, x->taken, x->host.data + x->taken, bytes, &e);
+    x->taken += rc == 0 ? bytes : 0;
+    if (rc == 0 && x->taken == b->size && !x->superseded) {
+        buffer_unseal(b);
+    }
+    if (rc < 0 || x->taken == b->size) {
+        finish(t, x, &e);
+    }
+}
+
 /* What fills the buffer comes before what copies it. */
 static void seal_poll(struct transfers *t, struct transfer *x)
 {
-    const struct buffer *b = x->buffer;
+    struct buffer *b = x->buffer;
     struct err e = ERR_INIT;
-    if (b->filling != NULL || b->arriving || t->used(t->data, b, x->behind)) {
+    if (b->filling != NULL || b->arriving || b->torn || t->used(t->data, b, x->behind)) {
         return;
     }
     if (b->broken) {
@@ -191,7 +224,16 @@ static void seal_poll(struct transfers *t, struct transfer *x)
         finish(t, x, &e);
         return;
     }
-    copy_start(x);
+    if (!buffer_away(b)) {
+        x->taken = 0;
+        if (!x->superseded) {
+            buffer_unseal(b);
+        }
+        pin(x);
+        copy_start(x);
+    } else {
+        seal_away(t, x);
+    }
 }
 
 static void poll_one(struct transfers *t, struct transfer *x)

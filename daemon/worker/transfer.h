@@ -1,7 +1,8 @@
 /*
  * What moves whole buffers outside jobs: zeroing a new one on a stream for that, copying one to its
- * host copy (seal) and from it (restore) by the queues of copies, behind what jobs copy. Thread:
- * the loop's. Never blocks.
+ * host copy (seal) and from it (restore) by the queues of copies, behind what jobs copy. A buffer
+ * that is on the host is sealed there, a step at each poll. Thread: the loop's. Never blocks for
+ * more than such a step, some milliseconds.
  */
 #ifndef WORKER_TRANSFER_H
 #define WORKER_TRANSFER_H
@@ -23,6 +24,8 @@ struct transfer {
     struct buffer *buffer; /* in use until done */
     bool superseded;       /* a seal that was asked for again: nobody waits for this one */
     bool waits;            /* its copy has not begun */
+    bool pinned;           /* its buffer is kept on the device */
+    uint64_t taken;        /* a seal of what is on the host: bytes so far */
     uint64_t behind;       /* a seal: the jobs up to this one that use the buffer come before it */
     struct memfd host;     /* seal, restore */
     struct copy copy;      /* seal, restore */
@@ -38,6 +41,10 @@ typedef void (*transfer_done_fn)(void *data, struct buffer *b, const struct err 
 /* Are there jobs that use the buffer, and arrived up to `behind`, which have not ended? */
 typedef bool (*transfer_used_fn)(void *data, const struct buffer *b, uint64_t behind);
 
+/* Bytes of a buffer that has no device memory now: 0, > 0 not yet, < 0 they cannot be had. */
+typedef int (*transfer_away_fn)(void *data, const struct buffer *b, uint64_t at, void *to,
+                                uint64_t bytes, struct err *e);
+
 struct transfers {
     struct transfer *first;
     struct device *device;   /* not owned */
@@ -45,6 +52,7 @@ struct transfers {
     struct buffers *buffers; /* not owned */
     transfer_done_fn done;
     transfer_used_fn used;
+    transfer_away_fn away; /* NULL: all have device memory */
     void *data;
 };
 

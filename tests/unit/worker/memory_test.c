@@ -334,6 +334,90 @@ START_TEST(a_deadline_ends_the_wait_for_room)
 }
 END_TEST
 
+/* ---- buffers that are on the host ------------------------------------------------------------ */
+
+static int seal(struct fake *f, uint64_t buffer, struct memfd *ret_host)
+{
+    struct err e = ERR_INIT;
+    const struct msg_f_buffer_seal msg = {.id = buffer, .size = ROOM_BYTES};
+    struct msg_w_buffer answer;
+    ck_assert_int_eq(memfd_create_sealed("host", ROOM_BYTES, ret_host, &e), 0);
+    fake_send(f, &schema_msg_f_buffer_seal, &msg, ret_host->fd);
+    fake_expect(f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+    return (int)answer.code;
+}
+
+/* With device and host full to the last byte nothing could be brought: sealing needs no room. */
+START_TEST(what_is_on_the_host_is_sealed_there)
+{
+    static uint8_t expected[ROOM_BYTES];
+    struct fake f;
+    struct memfd host = MEMFD_NONE;
+    struct memfd again = MEMFD_NONE;
+    if (!start_small(&f, _i, "4194304")) {
+        return;
+    }
+    for (uint64_t b = 1; b <= 16; b++) {
+        ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, b == 16), 0);
+        if (b < 16) {
+            room_write(&f, b, 1);
+        }
+    }
+    for (uint64_t b = 1; b <= 2; b++) {
+        ck_assert_int_eq(seal(&f, b, &host), 0);
+        put_words(expected, b, 1);
+        ck_assert_int_eq(memcmp(host.data, expected, ROOM_BYTES), 0);
+        memfd_finish(&host);
+    }
+    ck_assert_int_eq(seal(&f, 2, &again), 0); /* as another front may ask */
+    ck_assert_int_eq(memcmp(again.data, expected, ROOM_BYTES), 0);
+    ck_assert_int_eq(seal(&f, 16, &host), 0); /* never written, and perhaps nowhere yet */
+    ck_assert_int_eq(memcmp(host.data, expected, 16) != 0 && host.data[7] == 0, 1);
+    for (uint64_t b = 1; b <= 15; b++) {
+        room_check(&f, b, 1);
+    }
+    memfd_finish(&host);
+    memfd_finish(&again);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A copy that fails on its way to the device costs the job that needed it, not the bytes: they lie
+ * on the host, in a copy of a sealed buffer (_i 1) or in the arena. */
+START_TEST(what_did_not_arrive_is_brought_again)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct memfd host = MEMFD_NONE;
+    const char *args[] = {"--options",
+                          "speed=0,pages=on,script=write:16=fail",
+                          "--memory-limit",
+                          "12582912",
+                          "--spill-limit",
+                          "33554432",
+                          NULL};
+    fake_start(&f, "sim", args);
+    ck_assert(!f.absent);
+    for (uint64_t b = 1; b <= 14; b++) {
+        ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, false), 0);
+        room_write(&f, b, 1);
+        if (b == 1 && _i == 1) {
+            ck_assert_int_eq(seal(&f, 1, &host), 0);
+        }
+    }
+    draft_init(&d, 500, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, ROOM_BYTES), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 500, &done), ERR_BUFFER_LOST);
+    for (uint64_t b = 1; b <= 14; b++) {
+        room_check(&f, b, 1);
+    }
+    memfd_finish(&host);
+    fake_stop(&f);
+}
+END_TEST
+
 /* ---- what tenants may have ------------------------------------------------------------------- */
 
 #define TENANTS_MAX 8u
@@ -494,6 +578,8 @@ int main(void)
     tcase_add_loop_test(limits, guarantees_are_kept, 0, 3);
     tcase_add_loop_test(limits, hard_limits_are_a_tenants_own_matter, 0, 3);
     suite_add_tcase(suite, limits);
+    tcase_add_loop_test(room, what_is_on_the_host_is_sealed_there, 0, 3);
+    tcase_add_loop_test(room, what_did_not_arrive_is_brought_again, 0, 2);
     tcase_add_loop_test(room, buffers_move_to_the_host_and_back, 0, 3);
     tcase_add_loop_test(room, zeros_wait_for_room, 0, 3);
     tcase_add_loop_test(room, jobs_wait_for_room, 0, 3);

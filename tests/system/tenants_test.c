@@ -1,0 +1,262 @@
+/* Tenants through the daemon: this test's user is one, who comes over tcp is another. What one may
+ * have is its own whatever number of clients it has, and settings are taken over while it runs. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/system/harness.h"
+
+#define BUFFER_BYTES (1u << 20)
+#define WORDS        (BUFFER_BYTES / 4)
+
+static struct daemon daemon_of_test;
+static char settings[DAEMON_PATH + 16];
+static char tcp_url[64];
+static char ipc_url[DAEMON_PATH];
+
+/* What both may have on a device of 16 MiB. */
+static void settings_write(const char *near, const char *far)
+{
+    char text[512];
+    int n =
+        snprintf(text, sizeof text, "[tenant near]\nusers = %u\n%s\n[tenant far]\ntcp = yes\n%s\n",
+                 (unsigned)getuid(), near, far);
+    file_write(settings, text, (size_t)n);
+}
+
+static gpud_client *begin(const char *backend, const char *near, const char *far)
+{
+    struct daemon *d = &daemon_of_test;
+    (void)snprintf(tcp_url, sizeof tcp_url, "tcp://127.0.0.1:%d", 20000 + (int)getpid() % 20000);
+    daemon_prepare(d, "--backend", backend, "--backend-options",
+                   strcmp(backend, "sim") == 0 ? "speed=0" : "", "--config", settings, "--set",
+                   "jobs.device_memory_max=16M", "--set", "memory.spill_limit=48M", "--listen",
+                   ipc_url, "--listen", tcp_url, NULL);
+    (void)snprintf(ipc_url, sizeof ipc_url, "%s", d->url);
+    (void)snprintf(settings, sizeof settings, "%s/tenants.conf", d->dir);
+    settings_write(near, far);
+    daemon_spawn(d);
+    daemon_wait_ready(d);
+    return client_open(d->url);
+}
+
+static gpud_buffer make(gpud_client *c)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, WORDS), 0, "test", &b));
+    return b;
+}
+
+/* Buffers with words that tell them apart. */
+static void fill(gpud_client *c, gpud_buffer *b, unsigned count, uint32_t seed)
+{
+    static uint32_t words[WORDS];
+    for (unsigned i = 0; i < count; i++) {
+        b[i] = make(c);
+        for (uint32_t k = 0; k < WORDS; k++) {
+            words[k] = (seed + i) * 2654435761u + k;
+        }
+        ck_gpud_ok(gpud_write(c, b[i], GPUD_U32, 0, 0, words, NULL));
+    }
+}
+
+static void check(gpud_client *c, const gpud_buffer *b, unsigned count, uint32_t seed)
+{
+    static uint32_t words[WORDS];
+    for (unsigned i = 0; i < count; i++) {
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, words, NULL));
+        for (uint32_t k = 0; k < WORDS; k++) {
+            ck_assert_uint_eq(words[k], (seed + i) * 2654435761u + k);
+        }
+    }
+}
+
+static uint64_t has(gpud_client *c, const char *tenant, const char *column)
+{
+    return query_value(c, "tenants", tenant, column);
+}
+
+/* A limit is the tenant's, and what it refuses says who, how much, and what helps. */
+START_TEST(a_hard_limit_over_several_clients)
+{
+    gpud_client *near = begin("sim", "memory_hard = 4M", "");
+    gpud_client *second = client_open(daemon_of_test.url);
+    gpud_client *far = client_open(tcp_url);
+    gpud_buffer b[3];
+    gpud_buffer c[2];
+    gpud_buffer more = {0};
+    gpud_shape shape = gpud_shape_1d(GPUD_U32, WORDS);
+    fill(near, b, 3, 1);
+    fill(second, c, 1, 11);
+    ck_gpud_err(gpud_buffer_create(second, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
+    const char *text = gpud_last_error()->text;
+    ck_assert_msg(
+        strstr(text, "tenant near wants 1048576 bytes on device 0 and may have 4194304") != NULL,
+        "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "its buffers have 4194304"));
+    ck_assert_ptr_nonnull(strstr(text, "raise its memory_hard"));
+    ck_assert_uint_eq(has(near, "near", "buffers"), 4 * BUFFER_BYTES);
+    ck_assert_uint_eq(has(near, "near", "sessions"), 2);
+    ck_assert_uint_eq(has(near, "near", "hard"), 4 * BUFFER_BYTES);
+    ck_assert_uint_eq(has(near, "near", "refusals"), 1);
+    gpud_buffer others[8];
+    fill(far, others, 8, 21);
+    ck_gpud_ok(gpud_buffer_free(near, b[2]));
+    ck_until(gpud_buffer_create(second, shape, 0, NULL, &more) == 0);
+    check(near, b, 2, 1);
+    check(second, c, 1, 11);
+    check(far, others, 8, 21);
+    gpud_close(far);
+    gpud_close(second);
+    daemon_end(&daemon_of_test, near);
+}
+END_TEST
+
+/* Three times what the device has, by two tenants: what is guaranteed to one stays there. */
+START_TEST(a_guarantee_under_pressure)
+{
+    gpud_client *near = begin(_i == 0 ? "sim" : "opencl", "memory_guaranteed = 25%", "");
+    gpud_client *far = client_open(tcp_url);
+    gpud_buffer b[3];
+    gpud_buffer c[32];
+    fill(near, b, 3, 1);
+    fill(far, c, 32, 101); /* twice the device alone */
+    check(far, c, 32, 101);
+    ck_until(has(near, "far", "spilled") >= 20 * BUFFER_BYTES);
+    ck_assert_uint_eq(has(near, "near", "spilled"), 0);
+    ck_assert_uint_ge(has(near, "near", "mapped"), 3 * BUFFER_BYTES);
+    ck_assert_uint_eq(has(near, "near", "guaranteed"), 4 * BUFFER_BYTES);
+    check(near, b, 3, 1);
+    check(far, c, 32, 101);
+    ck_until(query_value(near, "status", NULL, "spilled") >= 20 * BUFFER_BYTES);
+    gpud_close(far);
+    daemon_end(&daemon_of_test, near);
+}
+END_TEST
+
+START_TEST(soft_limits_give_first)
+{
+    gpud_client *near = begin("sim", "", "memory_soft = 2M");
+    gpud_client *far = client_open(tcp_url);
+    gpud_buffer b[12];
+    gpud_buffer c[6];
+    fill(near, b, 6, 1);
+    fill(far, c, 6, 101);
+    fill(near, b + 6, 6, 7); /* as many more as there is room if the other one gives */
+    ck_until(has(near, "far", "spilled") > 0);
+    ck_assert_uint_eq(has(near, "near", "spilled"), 0);
+    check(near, b, 12, 1);
+    check(far, c, 6, 101);
+    gpud_close(far);
+    daemon_end(&daemon_of_test, near);
+}
+END_TEST
+
+/* Lower limits end nothing and refuse what is new; what cannot be kept is refused as a whole. */
+START_TEST(a_reload_lowers_a_limit)
+{
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    gpud_client *near = begin("sim", "memory_hard = 8M", "");
+    gpud_buffer b[6];
+    gpud_buffer more = {0};
+    gpud_shape shape = gpud_shape_1d(GPUD_U32, WORDS);
+    fill(near, b, 6, 1);
+    settings_write("memory_hard = 4M", "memory_guaranteed = 4M");
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "reload", NULL), 0);
+    ck_assert_uint_eq(has(near, "near", "hard"), 4 * BUFFER_BYTES);
+    ck_assert_uint_eq(has(near, "far", "guaranteed"), 4 * BUFFER_BYTES);
+    check(near, b, 6, 1);
+    ck_gpud_err(gpud_buffer_create(near, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
+    ck_until(has(near, "near", "mapped") <= 4 * BUFFER_BYTES);
+    settings_write("memory_hard = 4M", "memory_guaranteed = 17M");
+    ck_assert_int_ne(gpuctl(&daemon_of_test, out, err, "reload", NULL), 0);
+    ck_assert_msg(
+        strstr(err, "device 0: 17825792 bytes are guaranteed to tenants (far 17825792)") != NULL,
+        "%s", err);
+    ck_assert_uint_eq(has(near, "far", "guaranteed"), 4 * BUFFER_BYTES);
+    check(near, b, 6, 1);
+    settings_write("memory_hard = 50%", "");
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "reload", NULL), 0);
+    ck_gpud_ok(gpud_buffer_create(near, shape, 0, NULL, &more));
+    check(near, b, 6, 1);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "tenants", "-o", "wide", NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "near"));
+    ck_assert_ptr_nonnull(strstr(out, "tcp"));
+    ck_assert_uint_eq(query_value(near, "status", NULL, "restarts"), 0);
+    daemon_end(&daemon_of_test, near);
+}
+END_TEST
+
+/* Neither another worker nor another front forgets a limit. */
+START_TEST(limits_outlive_worker_and_front)
+{
+    gpud_client *near = begin("sim", "memory_hard = 4M", "memory_guaranteed = 13M");
+    gpud_buffer b[4];
+    gpud_buffer more = {0};
+    gpud_shape shape = gpud_shape_1d(GPUD_U32, WORDS);
+    fill(near, b, 4, 1);
+    daemon_hand_over(&daemon_of_test);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    check(near, b, 4, 1);
+    ck_assert_uint_eq(has(near, "near", "buffers"), 4 * BUFFER_BYTES);
+    ck_gpud_err(gpud_buffer_create(near, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
+    ck_until(has(near, "near", "mapped") <= 4 * BUFFER_BYTES);
+    pid_t before = daemon_worker(&daemon_of_test, 0);
+    ck_assert_int_eq(kill(before, SIGKILL), 0);
+    daemon_wait_worker(&daemon_of_test, 0, before);
+    for (unsigned i = 0; i < 4; i++) {
+        (void)gpud_buffer_free(near, b[i]);
+    }
+    ck_until(has(near, "near", "buffers") == 0);
+    fill(near, b, 4, 1);
+    ck_gpud_err(gpud_buffer_create(near, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
+    /* what is left beside the other one's guarantee is less than it has */
+    ck_until(has(near, "near", "spilled") > 0);
+    check(near, b, 4, 1);
+    daemon_end(&daemon_of_test, near);
+}
+END_TEST
+
+/* More than a device has is guaranteed: it does not serve, and says why, until it is less. */
+START_TEST(a_device_that_cannot_keep_what_is_guaranteed)
+{
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    struct daemon *d = &daemon_of_test;
+    char reason[512];
+    daemon_prepare(d, "--backend", "sim", "--backend-options", "speed=0", "--config", settings,
+                   "--set", "jobs.device_memory_max=16M", NULL);
+    (void)snprintf(settings, sizeof settings, "%s/tenants.conf", d->dir);
+    settings_write("memory_guaranteed = 10M", "memory_guaranteed = 7M");
+    daemon_spawn(d);
+    gpud_client *c = NULL;
+    ck_until(gpud_open(d->url, NULL, &c) == 0);
+    ck_until(daemon_logged(d, "device 0 does not serve"));
+    query_text(c, "devices", "0", "reason", reason, sizeof reason);
+    ck_assert_msg(strstr(reason, "17825792 bytes are guaranteed to tenants (far 7340032, near "
+                                 "10485760), and its pool may take 16777216") != NULL,
+                  "%s", reason);
+    settings_write("memory_guaranteed = 9M", "memory_guaranteed = 7M");
+    ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);
+    daemon_wait_ready(d);
+    gpud_buffer b[2];
+    fill(c, b, 2, 1);
+    check(c, b, 2, 1);
+    daemon_end(d, c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tenants");
+    suite_add(suite, a_hard_limit_over_several_clients);
+    suite_add_loop(suite, a_guarantee_under_pressure, 2);
+    suite_add(suite, soft_limits_give_first);
+    suite_add(suite, a_reload_lowers_a_limit);
+    suite_add(suite, limits_outlive_worker_and_front);
+    suite_add(suite, a_device_that_cannot_keep_what_is_guaranteed);
+    return system_main(suite);
+}
