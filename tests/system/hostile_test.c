@@ -1,0 +1,447 @@
+/* A client that keeps to the form of messages and to nothing else: parts that no arena has, memory
+ * that it could take back, descriptors by the hundred, rings whose positions lie. Each time another
+ * client is served as before, and the daemon has no more open than before. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/src/shm.h"
+#include "common/memfd.h"
+#include "common/seqpacket.h"
+#include "common/shape.h"
+#include "proto/codec.h"
+#include "proto/lane.h"
+#include "tests/system/harness.h"
+
+#define SP_HEAD     13u /* of a frame on ipc: a type, a length, a request id */
+#define ARENA_BYTES 65536u
+#define FLOOD       253 /* the most descriptors that the kernel passes in one message */
+#define N           1000u
+
+static struct daemon d;
+static gpud_client *victim; /* the other client */
+
+/* ---- the one that is served as before ------------------------------------------------------- */
+
+static void begin(void)
+{
+    victim = daemon_begin(&d, "--backend", "sim", NULL);
+}
+
+static void victim_is_served(void)
+{
+    void *memory = NULL;
+    ck_gpud_ok(gpud_host_alloc(victim, N * sizeof(float), &memory));
+    float *y = memory;
+    gpud_arg args[] = {gpud_f32(7), gpud_host_out(y, N, GPUD_F32)};
+    memset(y, 0, N * sizeof *y);
+    ck_gpud_ok(gpud_call(victim, kernel_find(victim, "fill"), args, 2, NULL));
+    for (unsigned i = 0; i < N; i++) {
+        ck_assert(y[i] == 7);
+    }
+    ck_gpud_ok(gpud_host_free(victim, memory));
+}
+
+static void end(void)
+{
+    victim_is_served();
+    ck_assert_uint_eq(query_value(victim, "status", NULL, "restarts"), 0);
+    daemon_end(&d, victim);
+}
+
+static unsigned descriptors(void)
+{
+    char path[64];
+    unsigned count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)d.pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+/* ---- the hostile one ------------------------------------------------------------------------ */
+
+struct hostile {
+    int fd;
+    uint64_t seq;
+    char shm[PROTO_SOCKET_MAX + 1];
+    uint8_t answer[65536];
+    size_t size;
+};
+
+static void read_all(int fd, void *data, size_t size)
+{
+    ck_assert_int_eq(recv(fd, data, size, MSG_WAITALL), (ssize_t)size);
+}
+
+/* Asks and takes the answer; its kind. */
+static unsigned ask(struct hostile *h, const struct schema *schema, const void *msg)
+{
+    struct capbuf out;
+    uint8_t head[SP_HEAD] = {1};
+    uint64_t size = 0;
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    ck_assert_int_eq(proto_encode(schema, msg, &out, NULL), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        head[1 + i] = (uint8_t)((out.size + 4) >> (56 - 8 * i));
+    }
+    head[9] = 0x80;
+    ck_assert_int_eq(send(h->fd, head, sizeof head, MSG_NOSIGNAL), sizeof head);
+    ck_assert_int_eq(send(h->fd, out.data, out.size, MSG_NOSIGNAL), (ssize_t)out.size);
+    capbuf_finish(&out);
+    read_all(h->fd, head, sizeof head);
+    for (unsigned i = 0; i < 8; i++) {
+        size = size << 8 | head[1 + i];
+    }
+    h->size = size - 4;
+    ck_assert_uint_le(h->size, sizeof h->answer);
+    read_all(h->fd, h->answer, h->size);
+    return proto_kind(bytes_of(h->answer, h->size));
+}
+
+static void decode(const struct hostile *h, const struct schema *schema, void *ret_msg)
+{
+    struct err e = ERR_INIT;
+    int rc = proto_decode(schema, bytes_of(h->answer, h->size), ret_msg, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+}
+
+static void hostile_open(struct hostile *h)
+{
+    static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+    uint8_t theirs[8];
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    uint8_t id[PROTO_CLIENT_ID_BYTES] = {'h'};
+    struct msg_hello hello = {
+        .major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .resume = 1};
+    struct msg_welcome welcome;
+    *h = (struct hostile){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .seq = 1};
+    (void)snprintf(un.sun_path, sizeof un.sun_path, "%s", d.url + strlen("ipc://"));
+    ck_assert_int_eq(connect(h->fd, (struct sockaddr *)&un, sizeof un), 0);
+    ck_assert_int_eq(send(h->fd, greeting, sizeof greeting, MSG_NOSIGNAL), sizeof greeting);
+    read_all(h->fd, theirs, sizeof theirs);
+    ck_assert_uint_eq(ask(h, &schema_msg_hello, &hello), MSG_KIND_WELCOME);
+    decode(h, &schema_msg_welcome, &welcome);
+    ck_assert(bytes_to_str(welcome.shm, h->shm, sizeof h->shm));
+}
+
+static void hostile_close(struct hostile *h)
+{
+    (void)close(h->fd);
+    ck_until(query_value(victim, "status", NULL, "sessions") == 1);
+}
+
+static void arena_ask(struct hostile *h, bool import, struct msg_arena *ret_arena)
+{
+    struct msg_arena_create m = {.seq = h->seq++, .bytes = ARENA_BYTES, .import = import};
+    ck_assert_uint_eq(ask(h, &schema_msg_arena_create, &m), MSG_KIND_ARENA);
+    decode(h, &schema_msg_arena, ret_arena);
+}
+
+/* ---- parts that are none -------------------------------------------------------------------- */
+
+static uint64_t buffer_make(struct hostile *h, uint64_t count)
+{
+    struct msg_buffer_create m = {.seq = h->seq++, .dtype = DTYPE_F32, .ndim = 1, .d0 = count};
+    struct msg_buffer b;
+    ck_assert_uint_eq(ask(h, &schema_msg_buffer_create, &m), MSG_KIND_BUFFER);
+    decode(h, &schema_msg_buffer, &b);
+    return b.handle;
+}
+
+/* Writes the part into the buffer; the code of what comes back. */
+static int write_part(struct hostile *h, uint64_t buffer, const struct proto_arg *part)
+{
+    struct capbuf args;
+    struct capbuf steps;
+    struct proto_arg to = {.tag = ARG_BUFFER, .handle = buffer};
+    struct msg_error refused;
+    struct msg_results results;
+    struct proto_result result;
+    capbuf_init(&args, 4096);
+    capbuf_init(&steps, 4096);
+    ck_assert_int_eq(proto_list_add(&schema_arg, &to, &args, NULL), 0);
+    ck_assert_int_eq(proto_list_add(&schema_arg, part, &args, NULL), 0);
+    struct proto_step step = {.op = OP_WRITE, .args = proto_list_of(&args, 2)};
+    ck_assert_int_eq(proto_list_add(&schema_step, &step, &steps, NULL), 0);
+    struct msg_submit m = {.seq = h->seq++, .steps = proto_list_of(&steps, 1)};
+    unsigned kind = ask(h, &schema_msg_submit, &m);
+    capbuf_finish(&args);
+    capbuf_finish(&steps);
+    if (kind == MSG_KIND_ERROR) {
+        decode(h, &schema_msg_error, &refused);
+        return (int)refused.code;
+    }
+    ck_assert_uint_eq(kind, MSG_KIND_RESULTS);
+    decode(h, &schema_msg_results, &results);
+    struct proto_iter it = proto_iter_of(results.results);
+    ck_assert(proto_list_next(&it, &schema_result, &result));
+    return (int)result.code;
+}
+
+static const struct {
+    uint64_t first, d0, d1, ndim;
+    bool good;
+} PARTS[] = {
+    {0, 64, 0, 1, true},
+    {ARENA_BYTES - 256, 64, 0, 1, true},
+    {ARENA_BYTES - 252, 64, 0, 1, false},
+    {ARENA_BYTES, 64, 0, 1, false},
+    {UINT64_MAX - 3, 64, 0, 1, false},
+    {UINT64_MAX - 255, 64, 0, 1, false}, /* ends where it begins, were the sum cut off */
+    {1, 64, 0, 1, false},                /* between two elements */
+    {0, UINT64_C(1) << 62, 0, 1, false}, /* its bytes are 0, were the product cut off */
+    {0, UINT64_C(1) << 63, 0, 1, false},
+    {0, UINT64_C(1) << 32, UINT64_C(1) << 32, 2, false},
+    {256, UINT64_MAX / 4, 0, 1, false},
+    {0, ARENA_BYTES / 4 + 1, 0, 1, false},
+};
+
+START_TEST(parts_that_no_arena_has)
+{
+    struct hostile h;
+    struct msg_arena arena;
+    struct msg_arena missing;
+    begin();
+    hostile_open(&h);
+    uint64_t buffer = buffer_make(&h, 64);
+    arena_ask(&h, false, &arena);
+    arena_ask(&h, true, &missing); /* its memory is never brought */
+    for (unsigned i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
+        struct proto_arg part = {.tag = ARG_ARENA,
+                                 .access = ACCESS_IN,
+                                 .handle = arena.arena,
+                                 .first = PARTS[i].first,
+                                 .dtype = DTYPE_F32,
+                                 .ndim = PARTS[i].ndim,
+                                 .d0 = PARTS[i].d0,
+                                 .d1 = PARTS[i].d1};
+        int code = write_part(&h, buffer, &part);
+        ck_assert_msg((code == 0) == PARTS[i].good, "part %u: %s", i, gpud_err_name(code));
+        part.handle = missing.arena;
+        ck_assert_int_ne(write_part(&h, buffer, &part), 0);
+        part.handle = arena.arena + 1;
+        ck_assert_int_ne(write_part(&h, buffer, &part), 0);
+        victim_is_served();
+    }
+    hostile_close(&h);
+    end();
+}
+END_TEST
+
+/* ---- memory that could be taken back, and too many descriptors ------------------------------ */
+
+static int memfd_of(uint64_t bytes, int seals)
+{
+    int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, (off_t)bytes), 0);
+    ck_assert(seals == 0 || fcntl(fd, F_ADD_SEALS, seals) == 0);
+    return fd;
+}
+
+static int import(struct hostile *h, int fd)
+{
+    struct msg_arena arena;
+    struct frame_fds given = {.fd = {fd}, .count = 1};
+    struct frame_fds got = {.count = 0};
+    struct err e = ERR_INIT;
+    arena_ask(h, true, &arena);
+    int rc = shm_claim(h->shm, arena.nonce, &given, 0, now_ns() + patience_ns(), &got, &e);
+    (void)close(fd);
+    return rc;
+}
+
+START_TEST(memory_that_could_be_taken_back)
+{
+    struct hostile h;
+    begin();
+    hostile_open(&h);
+    ck_assert_int_eq(import(&h, memfd_of(ARENA_BYTES, 0)), ERR_INVALID);
+    ck_assert_int_eq(import(&h, memfd_of(ARENA_BYTES, F_SEAL_GROW)), ERR_INVALID);
+    ck_assert_int_eq(import(&h, memfd_of(ARENA_BYTES / 2, F_SEAL_SHRINK)), ERR_INVALID);
+    ck_assert_int_eq(import(&h, memfd_of(ARENA_BYTES, F_SEAL_SHRINK | F_SEAL_WRITE)), ERR_INVALID);
+    ck_assert_int_eq(import(&h, open("/dev/zero", O_RDWR | O_CLOEXEC)), ERR_INVALID);
+    ck_assert_int_eq(import(&h, memfd_of(ARENA_BYTES, F_SEAL_SHRINK)), 0);
+    victim_is_served();
+    hostile_close(&h);
+    end();
+}
+END_TEST
+
+/* CLAIM with as many descriptors as the kernel passes. */
+static void claim_flooded(const struct hostile *h, struct bytes nonce)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    struct msg_claim claim = {.nonce = nonce};
+    union {
+        char room[CMSG_SPACE(FLOOD * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    int fds[FLOOD];
+    int fd = -1;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    capbuf_init(&out, 256);
+    ck_assert_int_eq(proto_encode(&schema_msg_claim, &claim, &out, NULL), 0);
+    for (unsigned i = 0; i < FLOOD; i++) {
+        fds[i] = null;
+    }
+    struct iovec iov = {.iov_base = out.data, .iov_len = out.size};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fds);
+    memcpy(CMSG_DATA(head), fds, sizeof fds);
+    ck_assert_int_eq(seqpacket_connect(h->shm, &fd, &e), 0);
+    ck_assert_int_gt(sendmsg(fd, &message, MSG_NOSIGNAL), 0);
+    uint8_t answer[4096];
+    size_t size = 0;
+    struct frame_fds got = {.count = 0};
+    int rc;
+    do { /* an error or the end, and nothing is given */
+        rc = seqpacket_recv(fd, answer, sizeof answer, &size, &got, &e);
+        pause_ms(1);
+    } while (rc == SEQPACKET_AGAIN);
+    ck_assert(rc != 0 || proto_kind(bytes_of(answer, size)) == MSG_KIND_ERROR);
+    ck_assert_int_eq(got.count, 0);
+    capbuf_finish(&out);
+    (void)close(null);
+    (void)close(fd);
+}
+
+START_TEST(descriptors_by_the_hundred)
+{
+    struct hostile h;
+    struct msg_arena arena;
+    begin();
+    victim_is_served();
+    unsigned before = descriptors();
+    hostile_open(&h);
+    for (unsigned i = 0; i < 20; i++) {
+        arena_ask(&h, i % 2 == 0, &arena);
+        claim_flooded(&h, arena.nonce);
+    }
+    victim_is_served();
+    hostile_close(&h);
+    ck_until(descriptors() <= before);
+    end();
+}
+END_TEST
+
+/* ---- rings that lie ------------------------------------------------------------------------- */
+
+struct ring {
+    struct memfd memory;
+    struct lane_shared *shared;
+    int daemon_bell;
+    int bell;
+};
+
+static void ring_open(struct hostile *h, struct ring *r)
+{
+    struct msg_ring_open m = {.version = LANE_VERSION};
+    struct msg_ring told;
+    struct frame_fds none = {.count = 0};
+    struct frame_fds got = {.count = 0};
+    struct err e = ERR_INIT;
+    ck_assert_uint_eq(ask(h, &schema_msg_ring_open, &m), MSG_KIND_RING);
+    decode(h, &schema_msg_ring, &told);
+    int rc = shm_claim(h->shm, told.nonce, &none, LANE_FDS, now_ns() + patience_ns(), &got, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    rc = memfd_adopt(got.fd[LANE_FD_MEMORY], LANE_BYTES, true, &r->memory, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    r->shared = (struct lane_shared *)(void *)r->memory.data;
+    r->daemon_bell = got.fd[LANE_FD_DAEMON_BELL];
+    r->bell = got.fd[LANE_FD_CLIENT_BELL];
+}
+
+static void ring_daemon(const struct ring *r)
+{
+    const uint64_t one = 1;
+    ck_assert_int_eq(write(r->daemon_bell, &one, sizeof one), sizeof one);
+}
+
+static void ring_finish(struct ring *r)
+{
+    memfd_finish(&r->memory);
+    (void)close(r->daemon_bell);
+    (void)close(r->bell);
+}
+
+/* What it does to the words of the ring, once the daemon looks at it. */
+static void lie_head_jumps(struct ring *r)
+{
+    atomic_store(&r->shared->submit.head, UINT32_C(1) << 31);
+}
+
+static void lie_head_wraps(struct ring *r)
+{
+    atomic_store(&r->shared->submit.head, UINT32_MAX - 7);
+}
+
+static void lie_head_is_odd(struct ring *r)
+{
+    atomic_store(&r->shared->submit.head, 3);
+}
+
+static void lie_length(struct ring *r)
+{
+    const uint32_t record[2] = {UINT32_MAX, 1};
+    memcpy(r->memory.data + LANE_DATA_OFFSET, record, sizeof record);
+    atomic_store(&r->shared->submit.head, 16);
+}
+
+static void lie_id(struct ring *r)
+{
+    atomic_store(&r->shared->submit.head, 16); /* zeros: no length, no id */
+}
+
+static void (*const LIES[])(struct ring *r) = {lie_head_jumps, lie_head_wraps, lie_head_is_odd,
+                                               lie_length, lie_id};
+
+START_TEST(rings_that_lie)
+{
+    struct hostile h;
+    struct ring r;
+    begin();
+    victim_is_served();
+    unsigned before = descriptors();
+    hostile_open(&h);
+    ring_open(&h, &r);
+    ring_daemon(&r);
+    LIES[_i](&r);
+    ring_daemon(&r);
+    ck_until(atomic_load(&r.shared->closed) != 0);
+    victim_is_served();
+    (void)buffer_make(&h, 64); /* the socket serves the one that lied, too */
+    ring_finish(&r);
+    hostile_close(&h);
+    ck_until(descriptors() <= before);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("hostile");
+    suite_add(suite, parts_that_no_arena_has);
+    suite_add(suite, memory_that_could_be_taken_back);
+    suite_add(suite, descriptors_by_the_hundred);
+    suite_add_loop(suite, rings_that_lie, 5);
+    return system_main(suite);
+}
