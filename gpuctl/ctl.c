@@ -8,7 +8,8 @@
 #include "gpuctl/file.h"
 #include "gpuctl/spec.h"
 
-#define TOKEN_MAX 256u /* bytes, as the library allows */
+#define TOKEN_MAX  256u /* bytes, as the library allows */
+#define CONNECT_NS UINT64_C(2000000000)
 
 void ctl_say(const char *fmt, ...)
 {
@@ -104,7 +105,8 @@ static void add_hint(struct ctl_err *e, const char *hint)
 
 int ctl_connect(struct ctl *ctl, struct ctl_err *e)
 {
-    gpud_options o = {.size = sizeof o, .name = "gpuctl"};
+    /* a daemon that starts again is back in a fraction of it */
+    gpud_options o = {.size = sizeof o, .name = "gpuctl", .connect_timeout_ns = CONNECT_NS};
     struct file token = {0};
     int rc = load_token(&token, &o, e);
     if (rc != 0) {

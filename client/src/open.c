@@ -146,6 +146,9 @@ static int open_wait(struct gpud_client *c, uint64_t timeout_ns, struct err *e)
     } else if (rc == 0 && c->lane.mode == LANE_ALWAYS && c->lane.state != LANE_UP) {
         *e = c->lane.failure;
         rc = err_wrap(e, "no ring");
+    } else if (rc != 0 && c->session.failure.code != 0) {
+        *e = c->session.failure; /* of the last attempt */
+        rc = e->code;
     } else if (rc != 0) {
         rc = err_set(e, ERR_CONNECT, "the daemon does not answer");
     }

@@ -465,7 +465,6 @@ static void connect_now(struct gpud_client *c, uint64_t now_ns)
 {
     struct err e = ERR_INIT;
     c->session.attempt_ns = ns_add(now_ns, ATTEMPT_NS);
-    c->session.attempts++;
     int rc = conn_start(&c->conn, &e);
     if (rc == 0) {
         rc = hello_send(c, &e);
@@ -478,8 +477,7 @@ static void connect_now(struct gpud_client *c, uint64_t now_ns)
 bool session_gave_up(const struct gpud_client *c)
 {
     const struct session *s = &c->session;
-    return s->opening && s->failure.code != 0 &&
-           (s->failure.code != ERR_CONNECT || s->attempts >= c->address.count);
+    return s->opening && s->failure.code != 0 && s->failure.code != ERR_CONNECT;
 }
 
 /* ---- not admitted -------------------------------------------------------------------------- */

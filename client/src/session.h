@@ -48,8 +48,7 @@ struct session {
     uint64_t backoff_ns;
     uint64_t attempt_ns; /* when the attempt under way is given up; NS_NEVER: none */
     uint64_t lost_ns;    /* since when there is no connection; NS_NEVER: there is one */
-    bool opening;        /* gpud_open waits: each address is tried once */
-    unsigned attempts;   /* while opening */
+    bool opening;        /* gpud_open waits; a daemon that is not there may come */
     struct err failure;  /* why it is down; code 0: not */
 };
 

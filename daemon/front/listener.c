@@ -5,12 +5,14 @@
 #include <nng/protocol/reqrep0/rep.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "daemon/front/listener_int.h"
 #include "proto/limits.h"
 
-#define REQUEST_ID_BYTES 4u /* what REQ puts before a message */
+#define REQUEST_ID_BYTES 4u   /* what REQ puts before a message */
+#define END_MS           500u /* connections have to end when the socket closes */
 
 /* Requests first: a connection's end is always behind its requests. */
 static void deliver(struct listener *l, struct request *first, struct connection *gone)
@@ -123,9 +125,19 @@ static int open_socket(struct listener *l, struct err *e)
     return rc == 0 ? 0 : err_set(e, ERR_INTERNAL, "a socket's options: %s", nng_strerror(rc));
 }
 
+/* Connections go first, since a socket with one that is just being read might never close. */
+static void end_connections(struct listener *l)
+{
+    const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
+    for (unsigned i = 0; i < END_MS && !connections_end(l); i++) {
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 /* Blocks until no thread of NNG's is in our code any more. */
 static void close_socket(struct listener *l)
 {
+    end_connections(l);
     (void)nng_close(l->socket);
     for (unsigned i = 0; i < l->slots_made; i++) {
         nng_aio_stop(slot_at(l, i)->aio);

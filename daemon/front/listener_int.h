@@ -45,15 +45,17 @@ struct listener_slot {
 
 struct connection {
     struct peer peer;
+    int fd; /* NNG's; -1: not known */
     struct user *user;
     unsigned outstanding;           /* slots that hold a request or an answer of it */
     bool said_hello;                /* a HELLO was handed to the loop */
     bool identified;                /* no time-out any more: not in `silent` */
     bool gone;                      /* in `closed` */
     bool doomed;                    /* to be closed, and its requests are dropped */
-    bool closing;                   /* in no list any more: NNG was told to close it */
+    bool closing;                   /* doomed, not in that list any more: NNG was told */
     uint64_t deadline_ns;           /* silent: to say hello by; doomed: quiet from then on */
-    struct connection *prev, *next; /* in `silent`, oldest first, in `doomed` or in `closed` */
+    struct connection *prev, *next; /* in `silent`, oldest first, in `doomed` if there
+                                       is no descriptor, or in `closed` */
     UT_hash_handle hh;              /* by peer.pipe */
 };
 
@@ -87,6 +89,7 @@ struct listener {
     struct connection *closed_list;
     struct request *first;
     struct request **last;
+    bool ending;   /* nobody is let in any more */
     bool waked;    /* a wake-up of the loop is under way */
     unsigned busy; /* slots that do not receive */
     struct listener_stats stats;
@@ -107,9 +110,11 @@ bool connection_take(struct listener_slot *slot, struct request *r);
 /* To be called with the lock, once it has a connection or a slot less. */
 void user_release(struct listener *l, struct user *u);
 void connection_answered(struct listener_slot *slot);
-/* Closes it as soon as nothing has come from it for a while: NNG 1.5.2 never ends a connection, nor
- * any other after it, that is closed between a message's header and its body. */
+/* Ends it as if its peer had (see nng_guard.h). One whose descriptor is not known is closed as soon
+ * as nothing has come from it for a while. */
 void connection_close(struct listener *l, uint32_t pipe);
+/* Ends all, and lets nobody in; false: some are not gone yet. */
+bool connections_end(struct listener *l);
 void handshake_arm(struct listener *l); /* (loop) */
 void connections_free(struct listener *l);
 

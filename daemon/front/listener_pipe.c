@@ -1,11 +1,19 @@
 /* Connections: who they are, how many, and those that never say who they are. */
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/listener_int.h"
+#include "daemon/front/nng_guard.h"
 
 #define QUIET_NS (20 * NS_PER_MS) /* nothing came for so long: nothing is half read */
+
+/* To be called with the lock, for one that is not gone: NNG has its descriptor until then. */
+static void end(const struct connection *c)
+{
+    (void)shutdown(c->fd, SHUT_RDWR); /* fails only if the peer was first */
+}
 
 static struct connection *find(struct listener *l, uint32_t pipe)
 {
@@ -33,8 +41,12 @@ static void doom(struct listener *l, struct connection *c)
         c->identified = true;
     }
     c->doomed = true;
-    c->deadline_ns = ns_add(clock_now_ns(), QUIET_NS);
-    DL_APPEND(l->doomed, c);
+    if (c->fd >= 0) {
+        end(c);
+    } else {
+        c->deadline_ns = ns_add(clock_now_ns(), QUIET_NS);
+        DL_APPEND(l->doomed, c);
+    }
 }
 
 void connection_close(struct listener *l, uint32_t pipe)
@@ -122,7 +134,7 @@ static bool admit(struct listener *l, struct connection *c)
 {
     bool wake = false;
     pthread_mutex_lock(&l->lock);
-    bool room = enter(l, c);
+    bool room = !l->ending && enter(l, c);
     if (room) {
         wake = l->silent == NULL && must_wake(l);
         DL_APPEND(l->silent, c);
@@ -141,6 +153,7 @@ static void arrived(struct listener *l, nng_pipe pipe)
     struct connection *c = calloc(1, sizeof *c);
     if (c != NULL) {
         c->peer = peer_of(pipe);
+        c->fd = nng_guard_descriptor(pipe);
         c->deadline_ns = ns_add(clock_now_ns(), l->options.handshake_ns);
     }
     if (c == NULL || !admit(l, c)) {
@@ -157,7 +170,7 @@ static void departed(struct listener *l, uint32_t pipe)
     if (c != NULL && !c->gone) {
         if (!c->identified) {
             DL_DELETE(l->silent, c);
-        } else if (c->doomed && !c->closing) {
+        } else if (c->doomed && c->fd < 0 && !c->closing) {
             DL_DELETE(l->doomed, c);
         }
         c->gone = true;
@@ -169,6 +182,23 @@ static void departed(struct listener *l, uint32_t pipe)
     if (wake) {
         (void)uv_async_send(&l->wake);
     }
+}
+
+bool connections_end(struct listener *l)
+{
+    struct connection *c;
+    struct connection *next;
+    pthread_mutex_lock(&l->lock);
+    l->ending = true;
+    bool none = l->connected == 0;
+    HASH_ITER(hh, l->connections, c, next)
+    {
+        if (!c->gone && c->fd >= 0) {
+            end(c);
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+    return none;
 }
 
 void connection_event(nng_pipe pipe, nng_pipe_ev event, void *data)

@@ -8,9 +8,21 @@
  * NNG also accepts as long as there are descriptors, before anybody can count connections. This
  * file's accept(2) keeps a part of them back (common/descriptors.h) and reports EMFILE, after which
  * NNG waits a little.
+ *
+ * A connection that NNG 1.5.2 is asked to close between a message's header and its body never ends,
+ * nor does any other after it, nor the socket. One that the peer ends does. So gpud ends
+ * connections as a peer would, by shutdown(2), and needs their descriptors, which NNG does not
+ * tell: it uses them when it is asked who the peer is, and this file's getsockopt(2) and
+ * getpeername(2) note it.
  */
 #ifndef FRONT_NNG_GUARD_H
 #define FRONT_NNG_GUARD_H
+
+#include <nng/nng.h>
+
+/* The connection's descriptor, NNG's own; -1: not known. Any thread. Valid until
+ * NNG_PIPE_EV_REM_POST was told of the pipe. */
+int nng_guard_descriptor(nng_pipe pipe);
 
 void nng_guard(void); /* does nothing; naming it links the file in */
 

@@ -198,8 +198,9 @@ typedef struct gpud_options {
 } gpud_options;
 
 /* Connects and says hello. url: "ipc:///path" or "tcp://host:port"; NULL = $GPUD_URL, else
- * "ipc:///run/gpud/gpud.sock". options may be NULL. Blocks up to connect_timeout_ns.
- * CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
+ * "ipc:///run/gpud/gpud.sock". options may be NULL. Blocks up to connect_timeout_ns: so long it
+ * waits for a daemon that is not there, too, which may be just about to start again. CONNECT,
+ * VERSION, PERMISSION, BUSY (too many connections). */
 GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
 /* Ends the session: pending jobs end with CLOSED (their callbacks run in this call), buffers and
  * programs are gone with it. Blocks at most 1 s for the daemon to take the good-bye. Job and
