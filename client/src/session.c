@@ -486,7 +486,9 @@ static void list_again(struct gpud_client *c, struct request *first, uint64_t no
 {
     struct session *s = &c->session;
     for (struct request *r = first; r != NULL; r = r->next) {
-        if (r->again_ns != 0 && r->again_ns <= now_ns) {
+        if (r->again_ns != 0 && r->out.queued) {
+            r->again_ns = 0; /* it is on its way by now, since its ring was given up */
+        } else if (r->again_ns != 0 && r->again_ns <= now_ns) {
             r->again_ns = 0;
             r->by_ring = false;
             send_now(c, r);

@@ -90,7 +90,7 @@ static const struct setting settings[] = {
     BYTES("memory", "spill_limit", spill_limit, 0, 1024 * TIB, 0),
     BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
     BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
-    NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 20000),
+    NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 60000),
     NUMBER("compile", "cpu_s", compile_cpu_s, 1, 86400, 20),
     BYTES("compile", "memory_bytes", compile_memory_bytes, 64 * MIB, TIB, 4 * GIB),
 };
