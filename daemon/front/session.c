@@ -236,11 +236,17 @@ bool session_result(struct session *s, uint64_t job, struct bytes record)
     }
     *r = (struct async_result){.job = job, .size = record.size};
     memcpy(r->record, record.data, record.size);
-    s->result_bytes += record.size;
-    struct async_result **at = &s->results;
-    while (*at != NULL) {
-        at = &(*at)->next;
+    s->result_bytes += async_result_bytes(r);
+    if (s->results != NULL) {
+        s->results_last->next = r;
+    } else {
+        s->results = r;
     }
-    *at = r;
+    s->results_last = r;
     return true;
+}
+
+size_t async_result_bytes(const struct async_result *r)
+{
+    return sizeof *r + r->size;
 }

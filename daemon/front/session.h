@@ -88,9 +88,10 @@ struct session {
     } event; /* the last EVENTS, until it is taken */
     struct notice *notices;
     struct async_result *results; /* completions of asynchronous jobs not told yet */
-    struct async_result *told;    /* those in `event` */
-    uint64_t result_bytes;        /* of both */
-    unsigned jobs;                /* unfinished */
+    struct async_result *results_last;
+    struct async_result *told; /* those in `event` */
+    uint64_t result_bytes;     /* of both, as async_result_bytes says */
+    unsigned jobs;             /* unfinished */
     unsigned buffers;
     unsigned opens; /* of published buffers */
     unsigned arenas;
@@ -140,5 +141,7 @@ void session_lane_gone(struct session *s);
 
 bool session_notice(struct session *s, unsigned kind, uint64_t handle);
 bool session_result(struct session *s, uint64_t job, struct bytes record);
+/* What it takes: not the record alone, which may be next to nothing. */
+size_t async_result_bytes(const struct async_result *r);
 
 #endif

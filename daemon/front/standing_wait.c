@@ -14,7 +14,7 @@ static void forget_told(struct front *f, struct session *s)
     while (s->told != NULL) {
         struct async_result *r = s->told;
         s->told = r->next;
-        s->result_bytes -= r->size;
+        s->result_bytes -= async_result_bytes(r);
         struct job *j = NULL;
         HASH_FIND(hh, f->jobs, &r->job, sizeof r->job, j);
         if (j != NULL && job_ended(j)) {

@@ -98,8 +98,8 @@ START_TEST(jobs_outlive_a_restart)
     struct daemon d;
     static float out[TAKEN * 1000];
     gpud_job *job[TAKEN];
-    /* 2 s of work: much more than a busy host takes to submit it and to end the front */
-    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=10000", NULL);
+    /* seconds of work: much more than a busy host takes to submit it and to end the front */
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=2000", NULL);
     gpud_kernel fill = kernel_find(c, "fill");
     for (unsigned i = 0; i < TAKEN; i++) {
         gpud_arg args[] = {gpud_f32((float)i), gpud_host_out(out + i * 1000, 1000, GPUD_F32)};

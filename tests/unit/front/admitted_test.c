@@ -172,6 +172,21 @@ START_TEST(answers_that_are_not_taken_are_bounded)
 }
 END_TEST
 
-SUITE_MAIN("admitted", without_memory_the_number_stays_open,
+/* Many small results that nobody waits for are as much as a few large ones. */
+START_TEST(results_that_are_not_taken_are_bounded)
+{
+    unsigned count = 0;
+    setup();
+    while (s->result_bytes <= 1 << 20) {
+        ck_assert(session_result(s, ++count, bytes_of("", 1)));
+        ck_assert_uint_lt(count, 1 << 17);
+    }
+    ask(MSG_KIND_SUBMIT, 1, 0, 0);
+    is_taken(ERR_BUSY);
+    teardown();
+}
+END_TEST
+
+SUITE_MAIN("admitted", results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
            without_acknowledgement_the_number_stays_open, what_comes_too_early_may_come_again,
            answers_that_are_not_taken_are_bounded)
