@@ -106,17 +106,93 @@ static bool edges_for(struct job *j, const struct work_use *use)
     return ok;
 }
 
-/* Parts of arenas are many and small, so they are compared as they are; there is no last writer. */
-static bool edges_for_part(struct job *j, const struct work_arena *part)
+/*
+ * Parts of arenas are many and small; there is no last writer. All that unfinished jobs have of an
+ * arena are gone through once for a new job, whose own parts are in order: what begins before
+ * another part's end lies in front, and of those the one that reaches farthest tells.
+ */
+struct own_part {
+    const struct work_arena *part;
+    uint64_t reach;       /* the farthest end of the parts up to here */
+    uint64_t write_reach; /* of those that are written */
+};
+
+static int own_order(const void *a, const void *b)
+{
+    const struct work_arena *x = ((const struct own_part *)a)->part;
+    const struct work_arena *y = ((const struct own_part *)b)->part;
+    if (x->arena != y->arena) {
+        return (uintptr_t)x->arena < (uintptr_t)y->arena ? -1 : 1;
+    }
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* The first ones, of the same arena: finds how far they reach. Their number. */
+static unsigned own_group(struct own_part *own, unsigned count)
+{
+    uint64_t reach = 0;
+    uint64_t write_reach = 0;
+    unsigned n = 0;
+    for (; n < count && own[n].part->arena == own[0].part->arena; n++) {
+        uint64_t end = own[n].part->end;
+        bool writes = (own[n].part->access & ACCESS_OUT) != 0;
+        reach = end > reach ? end : reach;
+        write_reach = writes && end > write_reach ? end : write_reach;
+        own[n].reach = reach;
+        own[n].write_reach = write_reach;
+    }
+    return n;
+}
+
+/* Does one of them overlap with the part, one of both written? */
+static bool own_clashes(const struct own_part *own, unsigned count, const struct work_arena *part)
+{
+    unsigned before = 0; /* so many begin before its end */
+    for (unsigned above = count; before < above;) {
+        unsigned middle = before + (above - before) / 2;
+        if (own[middle].part->begin < part->end) {
+            before = middle + 1;
+        } else {
+            above = middle;
+        }
+    }
+    if (before == 0) {
+        return false;
+    }
+    const struct own_part *last = &own[before - 1];
+    bool written = (part->access & ACCESS_OUT) != 0;
+    return (written ? last->reach : last->write_reach) > part->begin;
+}
+
+static bool edges_for_group(struct job *j, const struct own_part *own, unsigned count)
 {
     bool ok = true;
     const struct job *last = NULL; /* a job's parts lie together: one edge is enough */
-    for (const struct work_arena *p = part->arena->parts; ok && p != NULL; p = p->next_part) {
-        bool clash = ((p->access | part->access) & ACCESS_OUT) != 0;
-        if (clash && p->job != last && p->begin < part->end && part->begin < p->end) {
+    const struct work_arena *p = own[0].part->arena->parts;
+    for (; ok && p != NULL; p = p->next_part) {
+        if (p->job != last && own_clashes(own, count, p)) {
             ok = edge_add(p->job, j);
             last = p->job;
         }
+    }
+    return ok;
+}
+
+static bool edges_for_parts(struct job *j)
+{
+    struct own_part own[WORK_USES_MAX]; /* as many as work_add_arena allows */
+    unsigned count = j->work.arena_count;
+    bool ok = true;
+    for (unsigned i = 0; i < count; i++) {
+        own[i] = (struct own_part){.part = &j->work.arenas[i]};
+    }
+    if (count > 1) {
+        qsort(own, count, sizeof own[0], own_order);
+    }
+    for (unsigned i = 0; ok && i < count;) {
+        unsigned n = own_group(own + i, count - i);
+        ok = edges_for_group(j, own + i, n);
+        i += n;
     }
     return ok;
 }
@@ -160,9 +236,7 @@ int hazard_enter(struct job *j, struct err *e)
     for (unsigned i = 0; ok && i < j->work.use_count; i++) {
         ok = edges_for(j, &j->work.uses[i]);
     }
-    for (unsigned i = 0; ok && i < j->work.arena_count; i++) {
-        ok = edges_for_part(j, &j->work.arenas[i]);
-    }
+    ok = ok && edges_for_parts(j);
     unsigned entered = 0;
     for (; ok && entered < j->work.use_count; entered++) {
         const struct work_use *use = &j->work.uses[entered];

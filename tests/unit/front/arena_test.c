@@ -256,6 +256,64 @@ START_TEST(parts_that_overlap_are_ordered)
 }
 END_TEST
 
+static bool clash(const struct job *a, const struct job *b)
+{
+    for (unsigned i = 0; i < a->work.arena_count; i++) {
+        for (unsigned n = 0; n < b->work.arena_count; n++) {
+            const struct work_arena *x = &a->work.arenas[i];
+            const struct work_arena *y = &b->work.arenas[n];
+            if (x->arena == y->arena && ((x->access | y->access) & ACCESS_OUT) != 0 &&
+                x->begin < y->end && y->begin < x->end) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool comes_after(const struct job *j, const struct job *pred)
+{
+    const struct job_edge *x = j->preds;
+    while (x != NULL && x->pred != pred) {
+        x = x->next_pred;
+    }
+    return x != NULL;
+}
+
+/* Many parts of two arenas: a job comes after exactly those that it clashes with, seen part by
+ * part. */
+START_TEST(parts_are_ordered_as_if_each_were_looked_at)
+{
+    enum { JOBS = 40, PARTS = 12 };
+    struct arena *second = arena_create(4096);
+    struct job *job[JOBS];
+    uint32_t seed = 7;
+    second->owner = k->session;
+    second->tenant = k->tenant;
+    for (unsigned i = 0; i < JOBS; i++) {
+        job[i] = fake_job(k, 0);
+        for (unsigned n = 0; n < PARTS; n++) {
+            struct work_arena *u = work_add_arena(&job[i]->work, (n & 1) != 0 ? arena : second);
+            ck_assert_ptr_nonnull(u);
+            seed = seed * 1664525u + 1013904223u;
+            u->begin = seed >> 16 & 0xfff;
+            u->end = u->begin + (seed >> 28); /* some are empty */
+            u->access = (seed >> 13 & 7) == 0 ? ACCESS_OUT : ACCESS_IN;
+        }
+        (void)fake_submit(k, job[i]);
+        for (unsigned n = 0; n < i; n++) {
+            ck_assert_msg(comes_after(job[i], job[n]) == clash(job[i], job[n]), "%u and %u", i, n);
+        }
+    }
+    for (unsigned i = 0; i < JOBS; i++) {
+        end(job[i]);
+    }
+    ck_assert_uint_eq(arena->users + second->users, 0);
+    ck_assert_ptr_null(second->parts);
+    arena_destroy(second);
+}
+END_TEST
+
 START_TEST(what_changes_its_input_is_not_repeatable)
 {
     struct work w;
@@ -321,10 +379,15 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        parts_are_copied_in_and_out,      offsets_and_lengths_are_checked,
-        only_its_own_session_may_name_it, declared_access_is_kept,
-        kernels_work_on_it_where_all_can, operations_get_copies,
-        parts_that_overlap_are_ordered,   what_changes_its_input_is_not_repeatable,
+        parts_are_copied_in_and_out,
+        offsets_and_lengths_are_checked,
+        only_its_own_session_may_name_it,
+        declared_access_is_kept,
+        kernels_work_on_it_where_all_can,
+        operations_get_copies,
+        parts_are_ordered_as_if_each_were_looked_at,
+        parts_that_overlap_are_ordered,
+        what_changes_its_input_is_not_repeatable,
         only_memory_that_stays_is_taken,
     };
     Suite *suite = suite_create("arena");
