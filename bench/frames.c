@@ -13,17 +13,11 @@
 #include "bench/common/bench.h"
 #include "bench/common/echo.h"
 #include "bench/common/plans.h"
+#include "bench/common/sides.h"
 #include "common/clock.h"
 
 #define ITEMS   524288u /* 2 MiB */
 #define AT_ONCE 8u
-
-struct side {
-    const struct engine_kind *kind;
-    struct engine *engine;
-    struct work *work;
-    const char *name;
-};
 
 /* Frames on their way: one thread sends them when they are due, another takes what comes back. */
 struct player {
@@ -129,7 +123,6 @@ int main(int argc, char **argv)
 {
     struct bench b;
     struct gpud g;
-    const char *why = "the API of gpud's back end is not built into the benchmark";
     bench_begin(
         &b, "frames",
         "Frames of 2 MB at 500/s with sealed weights and a user's kernel, against the same\n"
@@ -140,20 +133,10 @@ int main(int argc, char **argv)
         char part[FIGURE_TEXT];
         (void)snprintf(part, sizeof part, "%s, %s lane", placement_name(PLACE_ANY), *lane);
         (void)setenv("GPUD_LANE", *lane, 1);
-        struct side sides[2] = {{.kind = &engine_gpud, .name = "gpud"},
-                                {.kind = engine_direct(g.backend), .name = g.backend}};
-        sides[0].engine = engine_gpud.open(g.url, &why);
-        if (sides[1].kind != NULL) {
-            sides[1].engine = sides[1].kind->open(NULL, &why);
-        }
-        unsigned count = sides[1].engine != NULL ? 2 : 1;
-        if (count == 1) {
-            report_left_out(&b.report, "in process", why);
-        }
+        struct side sides[2];
+        unsigned count = sides_open(sides, &g, &b.report);
         measure(&b, sides, count, part);
-        for (unsigned i = 0; i < count; i++) {
-            sides[i].kind->close(sides[i].engine);
-        }
+        sides_close(sides, count);
     }
     gpud_stop(&g);
     return bench_end(&b);

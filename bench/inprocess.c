@@ -9,13 +9,8 @@
 #include "bench/common/bench.h"
 #include "bench/common/echo.h"
 #include "bench/common/plans.h"
+#include "bench/common/sides.h"
 #include "common/clock.h"
-
-struct side {
-    const struct engine_kind *kind;
-    struct engine *engine;
-    const char *name;
-};
 
 struct load {
     const char *name;
@@ -117,28 +112,17 @@ int main(int argc, char **argv)
 {
     struct bench b;
     struct gpud g;
-    const char *why = "the API of gpud's back end is not built into the benchmark";
     bench_begin(&b, "inprocess",
                 "The same kernels, buffers and steps through gpud and directly in one process.", 9,
                 argc, argv);
     bench_gpud(&b, &g, NULL);
     for (const char *const *lane = bench_lanes; *lane != NULL; lane++) {
         (void)setenv("GPUD_LANE", *lane, 1);
-        struct side sides[2] = {{.kind = &engine_gpud, .name = "gpud"},
-                                {.kind = engine_direct(g.backend), .name = g.backend}};
-        sides[0].engine = engine_gpud.open(g.url, &why);
-        if (sides[1].kind != NULL) {
-            sides[1].engine = sides[1].kind->open(NULL, &why);
-        }
-        unsigned count = sides[1].engine != NULL ? 2 : 1;
-        if (count == 1) {
-            report_left_out(&b.report, "in process", why);
-        }
+        struct side sides[2];
+        unsigned count = sides_open(sides, &g, &b.report);
         measure_all(&b, sides, count, &g, PLACE_ONE, *lane);
         measure_all(&b, sides, count, &g, PLACE_ANY, *lane);
-        for (unsigned i = 0; i < count; i++) {
-            sides[i].kind->close(sides[i].engine);
-        }
+        sides_close(sides, count);
     }
     gpud_stop(&g);
     return bench_end(&b);

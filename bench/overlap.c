@@ -166,7 +166,7 @@ int main(int argc, char **argv)
         measure(&b, "simulated device", bench_scale(&b, simulated, quick), 1u << 14);
         b.backend = backend;
     }
-    if (bench_wants(&b, "device")) {
+    if (bench_wants(&b, "gpud's device")) {
         measure(&b, "gpud's device", NULL, bench_scale(&b, 1u << 18, 4096u));
     }
     return bench_end(&b);

@@ -23,8 +23,10 @@ programs=(
     bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpud-monitor bin/gpuctl bin/example_export
     gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels gpu/gpu-libraries
     tests/contract_cuda tests/contract_cuda_plain
+    bin/bench_inprocess bin/bench_overlap bin/bench_coldstart bin/bench_bandwidth bin/bench_frames
+    bin/bench_writes
 )
-for file in "${programs[@]}" gpu/kernels.fatbin; do
+for file in "${programs[@]}" gpu/kernels.fatbin bin/bench_kernels.fatbin; do
     if [ ! -f "$build/$file" ]; then
         echo "gpu-bundle: $build has no $file: it needs the CUDA toolkit (headers and nvcc) and the tests" >&2
         exit 1
@@ -67,7 +69,7 @@ done >"$out/rpath.cmake"
 cmake -P "$out/rpath.cmake"
 rm "$out/rpath.cmake"
 
-cp "$build/gpu/kernels.fatbin" "$out/"
+cp "$build/gpu/kernels.fatbin" "$build/bin/bench_kernels.fatbin" "$out/"
 cp "$root/tests/gpu/run.sh" "$out/run.sh"
 # what `gpuctl demo` looks for by itself (python-matplotlib-data)
 photograph=/usr/share/matplotlib/mpl-data/sample_data/grace_hopper.jpg

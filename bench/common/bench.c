@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "bench/common/echo.h"
+#include "bench/common/plan.h"
+#include "bench/common/plans.h"
 
 const char *const bench_lanes[] = {"nng", "ring", NULL};
 
@@ -86,6 +88,11 @@ void bench_begin(struct bench *b, const char *name, const char *what, unsigned r
         b->repeat = b->smoke ? 2 : repeat;
     }
     report_init(&b->report, name, command_of(argc, argv), b->smoke);
+    if (plans_on_double()) {
+        report_left_out(
+            &b->report, "a GPU",
+            "the driver is a double that runs no such kernels: no figure says anything");
+    }
 }
 
 int bench_end(struct bench *b)
@@ -104,10 +111,27 @@ bool bench_wants(const struct bench *b, const char *part)
     return b->only == NULL || strstr(part, b->only) != NULL;
 }
 
+/* The chosen API must be there; gpud itself would try on. */
+static void need_device(const struct bench *b)
+{
+    const struct engine_kind *kind = NULL;
+    const char *why = NULL;
+    if (b->backend == NULL || strcmp(b->backend, "cuda") != 0) {
+        return;
+    }
+    struct engine *e = engine_direct_open(b->backend, &kind, &why);
+    if (e == NULL) {
+        (void)fprintf(stderr, "bench: not measured: %s\n", why);
+        exit(BENCH_SKIPPED);
+    }
+    kind->close(e);
+}
+
 void bench_gpud(const struct bench *b, struct gpud *g, const char *const *args)
 {
     const char *all[GPUD_ARGS_MAX + 1] = {NULL};
     unsigned count = 0;
+    need_device(b);
     if (b->backend != NULL) {
         all[count++] = "--backend";
         all[count++] = b->backend;

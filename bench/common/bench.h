@@ -7,6 +7,8 @@
 #include "bench/common/gpud.h"
 #include "bench/common/report.h"
 
+#define BENCH_SKIPPED 77
+
 struct bench {
     bool json;
     bool smoke;          /* every part, with sizes that take no time */
@@ -22,7 +24,8 @@ void bench_begin(struct bench *b, const char *name, const char *what, unsigned r
                  char **argv);
 int bench_end(struct bench *b); /* writes the report; what main returns */
 bool bench_wants(const struct bench *b, const char *part);
-/* Starts gpud with the chosen back end and these options beside (the last one NULL). */
+/* Starts gpud with the chosen back end and these options beside (the last one NULL). Ends the
+ * process with BENCH_SKIPPED if CUDA was chosen and there is no GPU. */
 void bench_gpud(const struct bench *b, struct gpud *g, const char *const *args);
 
 /* One of two: how much, or little for a smoke test. */

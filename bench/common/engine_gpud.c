@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/common/echo.h"
+#include "bench/common/gpud.h"
 #include "bench/common/plan.h"
 
 struct engine {
@@ -36,18 +37,33 @@ static void must(int rc, const char *what)
     }
 }
 
+/* Where the device is CUDA's, what nvcc made, as in this process. */
+static void load_kernels(struct engine *e)
+{
+    const char *backend = getenv(GPUD_BACKEND);
+    gpud_module_options o = {.size = sizeof o, .name = "bench", .file = "bench.cl"};
+    if (backend != NULL && strcmp(backend, "cuda") == 0) {
+        size_t size = 0;
+        void *code = plan_device_code(&size);
+        o.file = "bench_kernels.fatbin";
+        must(gpud_module_load(e->client, GPUD_LANG_CUBIN, code, size, &o, &e->module), "kernels");
+        free(code);
+        return;
+    }
+    must(gpud_module_load(e->client, GPUD_LANG_OPENCL, plan_source, strlen(plan_source), &o,
+                          &e->module),
+         "kernels");
+}
+
 static struct engine *open_engine(const char *address, const char **ret_why)
 {
     struct engine *e = calloc(1, sizeof *e);
-    const gpud_module_options o = {.size = sizeof o, .name = "bench", .file = "bench.cl"};
     (void)ret_why;
     if (e == NULL) {
         bench_die("no memory");
     }
     must(gpud_open(address, NULL, &e->client), "opening");
-    must(gpud_module_load(e->client, GPUD_LANG_OPENCL, plan_source, strlen(plan_source), &o,
-                          &e->module),
-         "kernels");
+    load_kernels(e);
     for (unsigned i = 0; i < PLAN_KERNELS; i++) {
         must(gpud_module_kernel(e->client, e->module, plan_kernel_names[i], &e->kernel[i]),
              plan_kernel_names[i]);
@@ -228,19 +244,4 @@ static void free_memory(struct engine_memory *m)
     free(m);
 }
 
-const struct engine_kind engine_gpud = {
-    .name = "gpud",
-    .open = open_engine,
-    .close = close_engine,
-    .prepare = prepare,
-    .begin = begin,
-    .take = take,
-    .look = look,
-    .release = release,
-    .host_alloc = host_alloc,
-    .host_free = host_free,
-    .alloc = alloc,
-    .write = write_memory,
-    .read = read_memory,
-    .free = free_memory,
-};
+const struct engine_kind engine_gpud = ENGINE_KIND("gpud");

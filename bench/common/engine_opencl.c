@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "bench/common/echo.h"
+#include "bench/common/gpud.h"
 #include "bench/common/plan.h"
 
 struct engine {
@@ -58,9 +59,11 @@ static struct engine *open_engine(const char *address, const char **ret_why)
     cl_device_id device = NULL;
     cl_int rc = CL_SUCCESS;
     const char *source = plan_source;
+    char cache[512];
     (void)address;
-    (void)mkdir(BENCH_CACHE, 0700); /* what PoCL compiled once; if it fails there is another */
-    (void)setenv("POCL_CACHE_DIR", BENCH_CACHE "/in-process", 0);
+    (void)snprintf(cache, sizeof cache, "%s/in-process", gpud_cache());
+    (void)mkdir(gpud_cache(), 0700); /* what PoCL compiled once; if it fails there is another */
+    (void)setenv("POCL_CACHE_DIR", cache, 0);
     if (!first_device(&platform, &device)) {
         *ret_why = "OpenCL has no device here";
         return NULL;
@@ -246,19 +249,4 @@ static void free_memory(struct engine_memory *m)
     free(m);
 }
 
-const struct engine_kind engine_opencl = {
-    .name = "opencl",
-    .open = open_engine,
-    .close = close_engine,
-    .prepare = prepare,
-    .begin = begin,
-    .take = take,
-    .look = look,
-    .release = release,
-    .host_alloc = host_alloc,
-    .host_free = host_free,
-    .alloc = alloc,
-    .write = write_memory,
-    .read = read_memory,
-    .free = free_memory,
-};
+const struct engine_kind engine_opencl = ENGINE_KIND("opencl");

@@ -36,12 +36,18 @@ static void program_path(char *path, size_t size)
     memcpy(slash + 1, "gpud", 5);
 }
 
+const char *gpud_cache(void)
+{
+    const char *given = getenv("BENCH_CACHE_DIR");
+    return given != NULL ? given : BENCH_CACHE;
+}
+
 static _Noreturn void become(const struct gpud *g, const char *const *args)
 {
     char path[512];
     char log[96];
     const char *argv[GPUD_ARGS_MAX + 8] = {"gpud", "--foreground", "--runtime-dir",
-                                           g->dir, "--cache-dir",  BENCH_CACHE};
+                                           g->dir, "--cache-dir",  gpud_cache()};
     for (unsigned i = 0; args != NULL && args[i] != NULL && i < GPUD_ARGS_MAX; i++) {
         argv[6 + i] = args[i];
     }
@@ -126,6 +132,7 @@ void gpud_start(struct gpud *g, const char *const *args)
         doze();
     }
     g->launcher = process_parent(g->worker[0]);
+    (void)setenv(GPUD_BACKEND, g->backend, 1);
 }
 
 static int remove_one(const char *path, const struct stat *s, int type, struct FTW *walk)

@@ -14,6 +14,10 @@
 #define GPUD_ARGS_MAX 16u
 #define GPUD_WORKERS  16u
 
+/* In the environment once gpud runs: the back end of its first device, also for processes that are
+ * started by a benchmark. */
+#define GPUD_BACKEND "BENCH_BACKEND"
+
 struct gpud {
     pid_t front;
     pid_t launcher;
@@ -25,6 +29,8 @@ struct gpud {
     char device[128];
 };
 
+/* Where device code that was compiled once is kept: BENCH_CACHE_DIR, else beside the build. */
+const char *gpud_cache(void);
 /* Starts it with these options beside its own (the last one NULL) and waits until it is ready. */
 void gpud_start(struct gpud *g, const char *const *args);
 /* SIGTERM and the end; removes the directory. */

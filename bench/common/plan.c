@@ -1,6 +1,9 @@
 #include "bench/common/plan.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/common/echo.h"
 
@@ -113,6 +116,52 @@ const struct engine_kind *engine_direct(const char *backend)
         return &engine_opencl;
     }
 #endif
+#ifdef BENCH_CUDA
+    if (strcmp(backend, engine_cuda.name) == 0) {
+        return &engine_cuda;
+    }
+#endif
     (void)backend;
     return NULL;
+}
+
+struct engine *engine_direct_open(const char *backend, const struct engine_kind **ret_kind,
+                                  const char **ret_why)
+{
+    *ret_kind = engine_direct(backend);
+    *ret_why = "the API of gpud's back end is not built into the benchmark";
+    return *ret_kind != NULL ? (*ret_kind)->open(NULL, ret_why) : NULL;
+}
+
+static const char *device_code_path(char *path, size_t size)
+{
+    const char *given = getenv("BENCH_KERNELS");
+    if (given != NULL) {
+        return given;
+    }
+    static const char name[] = "bench_kernels.fatbin";
+    ssize_t n = readlink("/proc/self/exe", path, size - sizeof name);
+    if (n <= 0) {
+        bench_die("/proc/self/exe: %s", strerror(errno));
+    }
+    path[n] = '\0';
+    memcpy(strrchr(path, '/') + 1, name, sizeof name);
+    return path;
+}
+
+void *plan_device_code(size_t *ret_size)
+{
+    char buffer[512];
+    const char *path = device_code_path(buffer, sizeof buffer);
+    FILE *f = fopen(path, "rbe");
+    long size = f != NULL && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+    char *data = size > 0 ? malloc((size_t)size + 1) : NULL;
+    if (data == NULL || fseek(f, 0, SEEK_SET) != 0 ||
+        fread(data, 1, (size_t)size, f) != (size_t)size) {
+        bench_die("%s cannot be read: it is made where nvcc is", path);
+    }
+    (void)fclose(f);
+    data[size] = '\0';
+    *ret_size = (size_t)size;
+    return data;
 }

@@ -61,6 +61,9 @@ struct plan {
 
 /* All kernels, in OpenCL C. */
 extern const char plan_source[];
+/* All kernels, as nvcc made them of bench/kernels.cu: the file that BENCH_KERNELS names, else
+ * bench_kernels.fatbin beside the program. The caller frees. */
+void *plan_device_code(size_t *ret_size);
 extern const char *const plan_kernel_names[PLAN_KERNELS];
 
 void plan_launch(struct plan *p, enum plan_kernel k, size_t items, size_t group);
@@ -95,10 +98,23 @@ struct engine_kind {
     void (*free)(struct engine_memory *m);
 };
 
+/* What each of them has, by the same names in its file. */
+#define ENGINE_KIND(text)                                                                          \
+    {                                                                                              \
+        .name = (text), .open = open_engine, .close = close_engine, .prepare = prepare,            \
+        .begin = begin, .take = take, .look = look, .release = release, .host_alloc = host_alloc,  \
+        .host_free = host_free, .alloc = alloc, .write = write_memory, .read = read_memory,        \
+        .free = free_memory                                                                        \
+    }
+
 extern const struct engine_kind engine_gpud;
 extern const struct engine_kind engine_opencl; /* only if BENCH_OPENCL */
+extern const struct engine_kind engine_cuda;   /* only if BENCH_CUDA */
 
 /* The API that gpud's back end uses, in this process; NULL: not built in. */
 const struct engine_kind *engine_direct(const char *backend);
+/* Opens it, too. NULL: there is none, *ret_why says so. */
+struct engine *engine_direct_open(const char *backend, const struct engine_kind **ret_kind,
+                                  const char **ret_why);
 
 #endif

@@ -25,7 +25,9 @@ struct planned {
 
 void planned_init(struct planned *p, enum plans which, uint32_t n);
 void planned_finish(struct planned *p);
-/* Is this what the buffer `result` holds after so many runs? */
+/* GPU_DOUBLE=1 in the environment: the driver is a double, which runs no kernels of plans. */
+bool plans_on_double(void);
+/* Is this what the buffer `result` holds after so many runs? On a double everything is. */
 bool planned_right(const struct planned *p, const float *result, uint64_t runs);
 
 #endif

@@ -1,10 +1,24 @@
-/* gpu-record ITEM passed|failed|skipped [REASON [NAME VALUE UNIT]...]: an item that a script ran.
+/*
+ * gpu-record ITEM passed|failed|skipped [REASON [NAME VALUE UNIT]...]: an item that a script ran.
+ * A unit may have a target behind it: "x>=2.5", "ms<=5".
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/gpu/record.h"
+
+static void add(struct record *r, const char *name, double value, char *unit)
+{
+    char *target = strpbrk(unit, "<>");
+    if (target == NULL || target[1] != '=') {
+        record_figure(r, name, value, unit);
+        return;
+    }
+    enum record_bound bound = *target == '<' ? RECORD_AT_MOST : RECORD_AT_LEAST;
+    *target = '\0';
+    record_target(r, name, value, unit, bound, strtod(target + 2, NULL));
+}
 
 int main(int argc, char **argv)
 {
@@ -17,7 +31,7 @@ int main(int argc, char **argv)
     const char *reason = argc > 3 ? argv[3] : "";
     record_begin(&r, argv[1]);
     for (int i = 4; i + 2 < argc; i += 3) {
-        record_figure(&r, argv[i], strtod(argv[i + 1], NULL), argv[i + 2]);
+        add(&r, argv[i], strtod(argv[i + 1], NULL), argv[i + 2]);
     }
     if (strcmp(argv[2], "passed") == 0) {
         record_note(&r, "%s", reason);

@@ -4,7 +4,7 @@
 #   --quick     fewer repetitions
 #   --out DIR   where results.json, results.md and the logs go; default: results-DATE beside here,
 #               or below /tmp where that cannot be written
-#   ITEM        only these: contract kernels libraries faults direct speed parts demo
+#   ITEM        only these: contract kernels libraries faults direct speed parts bench demo
 # Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU.
 # docs/gpu/README.md says what each line means. Only what ran is reported.
 set -uo pipefail
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
         usage
         exit 0
         ;;
-    contract | kernels | libraries | faults | direct | speed | parts | demo) items+=("$1") ;;
+    contract | kernels | libraries | faults | direct | speed | parts | bench | demo) items+=("$1") ;;
     *)
         usage >&2
         exit 2
@@ -39,7 +39,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#items[@]} -gt 0 ] || items=(contract kernels libraries faults direct speed parts demo)
+[ ${#items[@]} -gt 0 ] || items=(contract kernels libraries faults direct speed parts bench demo)
 
 # ---- what there is -------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ if [ -z "$out" ]; then
 fi
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
 rm -f "$out"/results.*
-export GPU_RECORD=$out GPU_KERNELS=$here/kernels.fatbin
+export GPU_RECORD=$out GPU_KERNELS=$here/kernels.fatbin BENCH_KERNELS=$here/bench_kernels.fatbin
 [ ! -f "$here/photograph.jpg" ] || export GPU_PICTURE=$here/photograph.jpg
 : >"$out/results.jsonl"
 : >"$out/results.rows"
@@ -68,7 +68,8 @@ scratch=$(mktemp -d /tmp/gpud-gpu-XXXXXX) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 ln -s "$here/bin" "$scratch/bin"
-mkdir "$scratch/cache"
+mkdir "$scratch/cache" "$scratch/bench"
+export BENCH_CACHE_DIR=$scratch/bench
 cd "$scratch" || exit 1
 
 what="a GPU"
@@ -147,6 +148,57 @@ run_direct() {
 run_speed() { part speed 600 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" speed; }
 
 run_parts() { part parts 300 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" parts; }
+
+# told_by NAME PART CASE FIGURE WHAT: a number of a benchmark's own report; nothing if it is not there.
+told_by() {
+    sed -n "s/.*\"part\": \"$2\", \"case\": \"$3\", \"figure\": \"$4\".*\"$5\": \([-+.e0-9]*\).*/\1/p" \
+        "$out/bench_$1.json" | head -n 1
+}
+
+# bench NAME SECONDS ROW...: one of gpud's benchmarks on CUDA, against the driver in one process. A row
+# is "what it is called|part|case|figure|value or ratio|unit and target".
+bench() {
+    local name=$1 limit=$2 code row label part case figure what unit value short=()
+    shift 2
+    [ "${GPU_QUICK:-0}" != 1 ] || short=(--repeat 3)
+    timeout -k 10 "$limit" "$here/bin/bench_$name" --backend cuda --only "${only:-}" --json "${short[@]}" \
+        >"$out/bench_$name.json" 2>"$out/bench_$name.log"
+    code=$?
+    if [ $code -ne 0 ]; then
+        record "bench $name" failed "ended with $code: $(tail -n 1 "$out/bench_$name.log" | cut -c 1-300); bench_$name.log"
+        return
+    fi
+    local figures=()
+    for row in "$@"; do
+        IFS='|' read -r label part case figure what unit <<<"$row"
+        value=$(told_by "$name" "$part" "$case" "$figure" "$what")
+        if [ -z "$value" ]; then
+            record "bench $name" failed "'$label' is not in bench_$name.json"
+            return
+        fi
+        figures+=("$label" "$value" "$unit")
+    done
+    record "bench $name" passed "all of it: bench_$name.json" "${figures[@]}"
+}
+
+run_bench() {
+    local ring="unpinned, ring lane" only
+    bench inprocess 400 "empty kernel, gpud adds|$ring|empty kernel, gpud|added|value|us" \
+        "saxpy 1M, 8 at once, time|$ring|saxpy 1M, gpud|8 at once|ratio|x" \
+        "five steps, one at a time, time|$ring|five steps 256K, gpud|one at a time|ratio|x"
+    bench coldstart 300 "first result, gpud|first result|gpud|time|value|ms" \
+        "saved against a context of its own|first result|gpud|saved|value|%>=95"
+    bench bandwidth 400 "64 MiB in, arena, rate|unpinned|64 MiB, gpud, arena|in|ratio|x>=0.95" \
+        "64 MiB out, arena, rate|unpinned|64 MiB, gpud, arena|out|ratio|x>=0.95" \
+        "64 MiB in, plain memory, rate|unpinned|64 MiB, gpud|in|ratio|x" \
+        "64 MiB out, plain memory, rate|unpinned|64 MiB, gpud|out|ratio|x"
+    only="gpud's"
+    bench overlap 300 "all at once against step by step|gpud's device|all at once|throughput|value|x>=2.5"
+    bench writes 300 "64 neighbours in one job, gain|gpud's device|adjacent, one job|gain|value|x>=10" \
+        "64 scattered in one job, gain|gpud's device|scattered, one job|gain|value|x>=1.9"
+    only=
+    bench frames 400 "p50|$ring|gpud|p50|value|ms" "p99|$ring|gpud|p99|value|ms<=5"
+}
 
 run_demo() { part demo 300 "$here/bin/gpu-system" demo; }
 
