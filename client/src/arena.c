@@ -319,6 +319,8 @@ bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint
     struct arena *a = NULL;
     uint64_t offset = bytes >= STAGE_MIN ? staging_alloc(c, bytes, &a) : HEAP_NONE;
     if (offset == HEAP_NONE) {
+        bool wished = bytes >= STAGE_MIN && bytes <= PROTO_INLINE_MAX && bytes > c->stage_wish;
+        c->stage_wish = wished ? bytes : c->stage_wish;
         return false;
     }
     struct host_use *u = use_add(uses, a, offset, bytes, arg);
@@ -357,6 +359,15 @@ void arena_stage_prepare(struct gpud_client *c, uint64_t bytes)
     }
     if (arena_make(c, ARENA_STAGING, wanted, false, &a, &e) != 0) {
         c->stage_after_ns = clock_now_ns() + REFUSED_NS;
+    }
+}
+
+void arena_stage_wished(struct gpud_client *c)
+{
+    uint64_t bytes = c->stage_wish;
+    c->stage_wish = 0;
+    if (bytes > 0) {
+        arena_stage_prepare(c, bytes);
     }
 }
 

@@ -59,6 +59,8 @@ bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint
  * lock; failing is no error. */
 void arena_stage_prepare(struct gpud_client *c, uint64_t bytes);
 bool arena_has_staging(const struct gpud_client *c);
+/* The same for an array that found none when a job was submitted, which must not block. */
+void arena_stage_wished(struct gpud_client *c);
 /* The end of a job, or of one that was never sent. `ok`: what it wrote is there. `unsure`: the
  * daemon may still be at it. */
 void arena_uses_end(struct gpud_client *c, const struct host_use *uses, unsigned count, bool ok,

@@ -63,6 +63,7 @@ struct gpud_client {
     unsigned arena_count;
     unsigned arena_room;
     uint64_t stage_after_ns; /* staging memory was refused: not asked for before */
+    uint64_t stage_wish;     /* bytes of an array that found no staging memory; 0: none did */
 
     struct gpud_program *programs; /* all that exist */
     struct gpud_job *jobs;         /* all that exist */

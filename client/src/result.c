@@ -55,6 +55,9 @@ int gpud_wait(gpud_job *job, uint64_t timeout_ns)
         look(c, timeout_ns);
     }
     rc = job_wait(c, job, ns_add(clock_now_ns(), timeout_ns), &e);
+    if (rc == 0 && timeout_ns == GPUD_FOREVER) { /* it may take another moment */
+        arena_stage_wished(c);
+    }
     client_callbacks(c); /* one of them may free the job */
     client_leave(c);
     return error_report(rc, &e);

@@ -140,6 +140,13 @@ static uint64_t part_usual(const struct transfer *t)
     return total <= PROTO_INLINE_MAX ? PROTO_INLINE_MAX : PART_BYTES;
 }
 
+/* Bytes of a message for the array: there are other things in it, too. */
+static uint64_t message_room(uint64_t message)
+{
+    uint64_t other = PROTO_MESSAGE_MAX - PROTO_INLINE_MAX;
+    return message > 2 * other ? message - other : message / 2;
+}
+
 static int options_check(struct transfer *t, const gpud_transfer *options, struct err *e)
 {
     uint64_t part = part_usual(t);
@@ -156,10 +163,8 @@ static int options_check(struct transfer *t, const gpud_transfer *options, struc
     if (t->options.part_bytes > 0) {
         part = t->options.part_bytes < PROTO_INLINE_MAX ? t->options.part_bytes : PROTO_INLINE_MAX;
     }
-    /* a message has other things in it, too */
-    if (!t->shared && t->client->session.max_message / 2 < part && part != PROTO_INLINE_MAX) {
-        part = t->client->session.max_message / 2;
-    }
+    uint64_t room = message_room(t->client->session.max_message);
+    part = !t->shared && part > room ? room : part;
     t->part = part / t->element > 0 ? part / t->element : 1;
     return 0;
 }

@@ -203,6 +203,30 @@ START_TEST(plain_memory_goes_through_staging)
 }
 END_TEST
 
+/* Submitting does not wait for staging memory to be made; what found none travels with the job, and
+ * the next wait makes some. */
+START_TEST(submitted_jobs_get_staging_memory)
+{
+    static float x[N];
+    static float y[N];
+    gpud_client *c = begin(_i, NULL, NULL);
+    gpud_arg args[] = {gpud_f32(2), gpud_host_in(x, N, GPUD_F32), gpud_host_inout(y, N, GPUD_F32)};
+    gpud_kernel axpy_kernel = kernel_find(c, "axpy");
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    count_up(x, N, 1);
+    count_up(y, N, 1);
+    for (unsigned round = 0; round < 2; round++) {
+        gpud_job *job = NULL;
+        ck_gpud_ok(gpud_launch(c, axpy_kernel, args, 3, NULL, NULL, &job));
+        ck_gpud_ok(gpud_wait(job, GPUD_FOREVER));
+        gpud_job_free(job);
+        check_sum(x, y, N, (float)(3 + 2 * round));
+        ck_assert_uint_eq(mappings(worker) > 0, round > 0);
+    }
+    end(c);
+}
+END_TEST
+
 START_TEST(programs_read_and_write_there)
 {
     gpud_client *c = begin(_i, NULL, NULL);
@@ -616,6 +640,7 @@ int main(void)
     suite_add_loop(suite, kernels_work_without_a_copy, 2);
     suite_add_loop(suite, buffers_are_filled_from_shared_memory, 2);
     suite_add_loop(suite, plain_memory_goes_through_staging, 2);
+    suite_add_loop(suite, submitted_jobs_get_staging_memory, 2);
     suite_add_loop(suite, programs_read_and_write_there, 2);
     suite_add_loop(suite, overlapping_parts_keep_their_order, 2);
     suite_add_loop(suite, ones_own_memfd_is_used, 2);

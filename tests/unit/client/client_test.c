@@ -600,6 +600,37 @@ START_TEST(over_tcp)
 }
 END_TEST
 
+/* A daemon that takes small messages gets small parts, and the bar moves. */
+START_TEST(small_messages)
+{
+    enum { COUNT = (3u << 20) / 4 + 3, MESSAGE = 256 << 10 };
+    static uint32_t in[COUNT];
+    static uint32_t out[COUNT];
+    struct fake *f = fake_start(_i == 0 ? NULL : "tcp://127.0.0.1:0");
+    gpud_client *c = NULL;
+    gpud_buffer b = {0};
+    struct bar bar = {0};
+    gpud_transfer t = {.size = sizeof t, .progress = progress, .user = &bar};
+    for (size_t i = 0; i < COUNT; i++) {
+        in[i] = (uint32_t)(i * 2654435761u);
+    }
+    fake_limit_message(f, MESSAGE);
+    OK(gpud_open(fake_url(f), NULL, &c));
+    OK(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, COUNT), 0, NULL, &b));
+    OK(gpud_write(c, b, GPUD_U32, 0, 0, in, NULL)); /* of what goes in one message elsewhere */
+    OK(gpud_read(c, b, GPUD_U32, 0, 0, out, &t));
+    ck_assert_mem_eq(in, out, sizeof in);
+    ck_assert_uint_ge(bar.calls, sizeof in / MESSAGE);
+    ck_assert_uint_eq(bar.last, sizeof in);
+    t.part_bytes = 1 << 20; /* a wish that cannot be met */
+    bar = (struct bar){0};
+    OK(gpud_write(c, b, GPUD_U32, 0, 0, in, &t));
+    ck_assert_uint_ge(bar.calls, sizeof in / MESSAGE);
+    gpud_close(c);
+    fake_stop(f);
+}
+END_TEST
+
 START_TEST(never_answered)
 {
     gpud_client *c = NULL;
@@ -809,6 +840,7 @@ int main(void)
     tcase_add_test(t, nobody_there);
     tcase_add_test(t, a_daemon_that_comes_later);
     tcase_add_test(t, over_tcp);
+    tcase_add_loop_test(t, small_messages, 0, 2);
     tcase_add_test(t, never_answered);
     tcase_add_test(t, forked_child);
     tcase_add_test(t, many_threads);

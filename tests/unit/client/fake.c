@@ -63,12 +63,18 @@ static bool of_this_life(const struct fake *f, int pipe)
     return false;
 }
 
+static bool understood(const struct fake *f, nng_msg *m, union any *ret_msg, struct err *e)
+{
+    const struct schema *schema = schema_find(proto_kind(view(m)));
+    return schema != NULL && nng_msg_len(m) <= f->max_message && schema->size <= sizeof *ret_msg &&
+           proto_decode(schema, view(m), ret_msg, e) == 0;
+}
+
 /* Takes one request. */
 static void request(struct slot *s, nng_msg *m)
 {
     struct fake *f = s->fake;
     unsigned kind = proto_kind(view(m));
-    const struct schema *schema = schema_find(kind);
     union any msg;
     struct err e = ERR_INIT;
     int pipe = nng_pipe_id(nng_msg_get_pipe(m));
@@ -77,8 +83,7 @@ static void request(struct slot *s, nng_msg *m)
         fake_hello(s, view(m));
     } else if (!of_this_life(f, pipe)) {
         receive(s);
-    } else if (schema == NULL || schema->size > sizeof msg ||
-               proto_decode(schema, view(m), &msg, &e) != 0) {
+    } else if (!understood(f, m, &msg, &e)) {
         fake_answer_error(s, ERR_PROTOCOL, e.text);
     } else if (msg.ping.seq > 0 && msg.ping.seq < SEQS && f->not_admitted > 0) {
         f->not_admitted--;
@@ -162,6 +167,7 @@ struct fake *fake_start(const char *url)
     f->seen = calloc(1, SEQS);
     f->life = 1;
     f->max_inflight = 256;
+    f->max_message = PROTO_MESSAGE_MAX;
     if (url != NULL) {
         (void)snprintf(f->url, sizeof f->url, "%s", url);
     } else {
@@ -270,6 +276,13 @@ void fake_limit(struct fake *f, uint64_t max_inflight)
 {
     (void)pthread_mutex_lock(&f->lock);
     f->max_inflight = max_inflight;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fake_limit_message(struct fake *f, uint64_t max_message)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->max_message = max_message;
     (void)pthread_mutex_unlock(&f->lock);
 }
 

@@ -32,6 +32,8 @@ const char *fake_url(const struct fake *f);
 
 void fake_mode(struct fake *f, enum fake_mode mode);
 void fake_limit(struct fake *f, uint64_t max_inflight); /* told in the next WELCOME */
+/* The same for the bytes of a message; a larger request is refused. */
+void fake_limit_message(struct fake *f, uint64_t max_message);
 /* The next `count` requests with a number are not admitted, for this reason. */
 void fake_not_admit(struct fake *f, unsigned count, int code);
 /* Answers what is held: the newest first if `reverse`. */

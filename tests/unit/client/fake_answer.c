@@ -135,7 +135,7 @@ void fake_hello(struct slot *s, struct bytes message)
         .daemon_id = bytes_of(id, sizeof id),
         .resumed = f->knows_session,
         .expect = f->knows_session ? f->highest + 1 : msg.resume,
-        .max_message = PROTO_MESSAGE_MAX,
+        .max_message = f->max_message,
         .max_inflight = f->max_inflight,
         .max_reorder = 1024,
         .build = bytes_str("fake"),

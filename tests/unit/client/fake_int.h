@@ -48,7 +48,7 @@ struct fake {
     enum fake_mode mode;
     enum fake_garble garble;
     uint64_t seed; /* of the next garbled answer */
-    uint64_t max_inflight, order;
+    uint64_t max_inflight, max_message, order;
     uint64_t life; /* grows with each restart; part of handles and of the daemon's id */
     struct greeted greeted[GREETED]; /* the last ones, as a ring */
     unsigned greeted_count;
