@@ -36,6 +36,13 @@ void pool_set_mover(struct pool *p, const struct pool_mover *mover)
     p->mover = mover != NULL ? *mover : (struct pool_mover){.move = NULL};
 }
 
+/* What nobody has: free objects of slabs are charged to somebody, and may become whole pages too.
+ */
+static uint64_t unused(const struct pool *p)
+{
+    return sat_add(sat_sub(p->stats.size, p->stats.used), pool_room(p));
+}
+
 /* What is whole, what can yet be taken, and what streams will give back. */
 static uint64_t reach(const struct pool *p)
 {
@@ -265,8 +272,7 @@ static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_
 
 bool compact_for(struct pool *p, uint64_t size)
 {
-    uint64_t unused = sat_add(sat_sub(p->stats.size, p->mapped), pool_room(p));
-    if (p->mover.move == NULL || unused < size) {
+    if (p->mover.move == NULL || unused(p) < size) {
         return false;
     }
     bool pages = p->source.blocks != NULL || size > p->page / 2;
@@ -282,8 +288,7 @@ void compact_ahead(struct pool *p)
     struct moving *m = &p->moving;
     uint64_t least = p->stats.limit / AHEAD_SHARE;
     least = least > AHEAD_PAGES * p->page ? least : AHEAD_PAGES * p->page;
-    uint64_t unused = sat_add(sat_sub(p->stats.size, p->mapped), pool_room(p));
-    if (reach(p) + p->warm_bytes >= least || unused < least + least / 2 ||
+    if (reach(p) + p->warm_bytes >= least || unused(p) < least + least / 2 ||
         p->stats.frees - m->tried < m->calm) {
         return;
     }

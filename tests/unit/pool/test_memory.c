@@ -281,6 +281,29 @@ START_TEST(free_halves_become_whole_pages)
 }
 END_TEST
 
+/* All of the memory is cut into objects of one size, half of them free. */
+START_TEST(free_objects_make_room_for_other_sizes)
+{
+    struct pool_piece piece[8] = {{.range = NULL}};
+    const struct pool_ask ask = {.size = 60 * KIB, .tenant = 1};
+    real_init(&source);
+    start(&source.source, 2 * MIB);
+    half_full();
+    for (unsigned i = 0; i < 8; i++) {
+        ck_assert_msg(pool_alloc(pool, &ask, &piece[i], &err) == 0, "%s", err.text);
+        check();
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        ck_assert_int_eq(pool_free(pool, &piece[i], 0, 0, &err), 0);
+    }
+    while (count > 0) { /* nothing is lost on the way */
+        free_slot(count - 1);
+    }
+    pool_destroy(pool);
+    real_finish(&source);
+}
+END_TEST
+
 /* ---- host memory ------------------------------------------------------------------------------*/
 
 static unsigned pinned;
@@ -360,6 +383,7 @@ int main(void)
     tcase_add_test(t, what_is_cleared_ahead_is_nobodys);
     tcase_add_loop_test(t, a_piece_that_was_not_cleared_stays_foreign, 0, 2);
     tcase_add_test(t, free_halves_become_whole_pages);
+    tcase_add_test(t, free_objects_make_room_for_other_sizes);
     tcase_add_test(t, host_memory_comes_in_chunks);
     tcase_add_test(t, odd_chunks_are_refused);
     suite_add_tcase(s, t);
