@@ -86,7 +86,8 @@ static unsigned index_of(const char *text, const char *const *names, unsigned co
 }
 
 static const char *const states[SHOT_STATES] = {"void", "free", "pending", "live", "lost"};
-static const char *const kinds[SHOT_OTHER] = {"alloc", "hit", "free", "refuse", "stamp"};
+static const char *const kinds[SHOT_OTHER] = {"alloc", "hit",   "free",  "refuse",
+                                              "map",   "remap", "unmap", "stamp"};
 
 const char *shot_state_name(unsigned state)
 {

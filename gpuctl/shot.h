@@ -24,6 +24,9 @@ enum shot_event_kind {
     SHOT_HIT, /* an allocation that needed nothing of the device */
     SHOT_RELEASE,
     SHOT_REFUSE,
+    SHOT_MAP,   /* addresses get memory of the device, … */
+    SHOT_REMAP, /* … memory that was used elsewhere, … */
+    SHOT_UNMAP, /* … or theirs goes back to the device */
     SHOT_STAMP,
     SHOT_OTHER,
 };

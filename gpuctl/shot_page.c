@@ -47,6 +47,12 @@ static void event_write(const struct shot_device *d, const struct shot_event *v,
     jout_close(j, ']');
 }
 
+/* What the page draws. */
+static bool drawn(const struct shot_event *v)
+{
+    return v->kind <= SHOT_RELEASE || (v->kind >= SHOT_MAP && v->kind <= SHOT_UNMAP);
+}
+
 static void device_write(const struct shot *shot, const struct shot_device *d, struct json_out *j)
 {
     jout_open(j, NULL, '{');
@@ -61,7 +67,7 @@ static void device_write(const struct shot *shot, const struct shot_device *d, s
     jout_close(j, ']');
     jout_open(j, "events", '[');
     for (uint32_t i = 0; i < d->event_count; i++) {
-        if (d->events[i].kind <= SHOT_RELEASE) {
+        if (drawn(&d->events[i])) {
             event_write(d, &d->events[i], j);
         }
     }

@@ -183,6 +183,19 @@ def answers(browser):
     browser.value("$('filter').value = ''; $('filter').oninput(); $('gone').click()")
 
 
+def maps(browser):
+    """Where memory was mapped stands as lines, which go and come back."""
+    picture = "(() => { drawMap(); return map.toDataURL(); })()"
+    check(browser.value("m.maps.length") > 0, "no event of mapping in the page")
+    shown = browser.value(picture)
+    browser.value("$('mapping').click()")
+    browser.until("!pending")
+    check(browser.value(picture) != shown, "no line where memory was mapped")
+    browser.value("$('mapping').click()")
+    browser.until("!pending")
+    check(browser.value(picture) == shown, "the lines do not come back")
+
+
 def dark(browser):
     background = "getComputedStyle(document.body).backgroundColor"
     light = browser.value(background)
@@ -217,6 +230,7 @@ def main():
             shows(browser, args.label)
             if not args.run:
                 answers(browser)
+                maps(browser)
             if args.dark or not args.picture:
                 dark(browser)
             if args.run:
