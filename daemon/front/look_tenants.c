@@ -10,6 +10,7 @@ struct sums {
 static struct sums sums_of(const struct front *f, const struct tenant *t)
 {
     struct sums all = {.quota.hard = 0};
+    bool known = false;
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct tenant_use *u = &t->use[i];
         const struct device *d = f->device[i];
@@ -20,12 +21,15 @@ static struct sums sums_of(const struct front *f, const struct tenant *t)
         all.use.spilled += u->spilled;
         if (device_serves(d)) {
             const struct tenant_quota q = tenant_quota(t, device_pool_limit(d));
+            known = true;
             all.quota.hard = sat_add(all.quota.hard, q.hard);
             all.quota.soft = sat_add(all.quota.soft, q.soft);
             all.quota.guaranteed =
                 sat_add(all.quota.guaranteed, d->overpromised ? 0 : q.guaranteed);
         }
     }
+    all.quota.hard = known ? all.quota.hard : UINT64_MAX; /* of no device: not a limit of 0 */
+    all.quota.soft = known ? all.quota.soft : UINT64_MAX;
     return all;
 }
 

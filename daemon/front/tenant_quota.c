@@ -166,8 +166,11 @@ void quota_retry(struct front *f)
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         bool waits = d->overpromised && d->state == DEVICE_ABSENT && d->worker == 0;
-        if (waits && tenant_rules_fit(&f->rules, device_pool_limit(d), NULL) == 0) {
+        struct err e = ERR_INIT;
+        if (waits && tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0) {
             worker_start(f, d);
+        } else if (waits) {
+            device_set_state(d, DEVICE_ABSENT, e.text);
         }
     }
 }

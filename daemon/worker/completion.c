@@ -238,10 +238,15 @@ static void take_markers_error(const struct completion *c, struct job *j)
     }
 }
 
-static void take_buffers_error(struct job *j)
+/* What fills a buffer is over when the job that waited for it is, and perhaps nobody has looked. */
+static void take_buffers_error(const struct completion *c, struct job *j)
 {
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
     for (unsigned i = 0; i < j->buffer_count; i++) {
-        if (j->buffers[i]->broken) {
+        struct backend_marker *filling = j->buffers[i]->filling;
+        struct err why = ERR_INIT;
+        bool failed = filling != NULL && ops->state(filling, &why) == BACKEND_FAILED;
+        if (failed || j->buffers[i]->broken) {
             (void)err_set(&j->e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive",
                           j->buffers[i]->id);
             return;
@@ -255,7 +260,7 @@ static void settle(struct completion *c, struct job *j)
         take_markers_error(c, j);
     }
     if (j->e.code == 0) {
-        take_buffers_error(j);
+        take_buffers_error(c, j);
     }
     finish(c, j);
 }

@@ -671,6 +671,11 @@ static int check_prospect(struct spill *s, const struct job *j, uint64_t wanted,
                : say(s, j->tenant, wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
 }
 
+void spill_explain(struct spill *s, const struct job *j, struct err *e)
+{
+    (void)say(s, j->tenant, lacks(j), ERR_DEVICE_MEMORY, e);
+}
+
 static int temps_get(struct spill *s, struct job *j, struct err *e)
 {
     int rc = 0;

@@ -46,6 +46,8 @@ void spill_finish(struct spill *s); /* idle, after the buffers; one that was not
  * (job_release). spill_short(): it has nothing, and may have it later; e says what was wanted, what
  * there is and what helps. */
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
+/* Why a job that has nothing could not have what it needs now. */
+void spill_explain(struct spill *s, const struct job *j, struct err *e);
 /* ERR_DEVICE_MEMORY, and ERR_LIMIT: room that only its own tenant can make. */
 bool spill_short(int code);
 /* Would all that it lacks be within what is guaranteed to its tenant? */

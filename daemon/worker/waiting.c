@@ -143,6 +143,9 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     struct err e = ERR_INIT;
     if (now >= x->deadline) {
+        if (x->e.code == 0) { /* it never had its turn */
+            spill_explain(w->spill, x->job, &x->e);
+        }
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
                       x->e.code != 0 ? ": " : "", x->e.text);
         fail(w, x, &e);

@@ -328,6 +328,13 @@ START_TEST(a_deadline_ends_the_wait_for_room)
     fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
     ck_assert(waiting.job == 100 && waiting.waits == 0);
     ck_assert_int_eq(fake_done(&f, 100, &done), ERR_DEADLINE);
+    const char *text = (const char *)done.text.data;
+    ck_assert_ptr_nonnull(strstr(text, "its deadline passed while it waited for device memory: "));
+    ck_assert_ptr_nonnull(
+        strstr(text, "tenant gpud wants 6291456 bytes more of the device; largest "));
+    ck_assert_ptr_nonnull(strstr(text, " wait for what runs, "));
+    ck_assert_ptr_nonnull(strstr(text, " could move to the host; "));
+    ck_assert_ptr_nonnull(strstr(text, "raise spill_limit"));
     fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
     ck_assert_int_eq(fake_done(&f, 101, NULL), 0);
     fake_stop(&f);
