@@ -38,6 +38,18 @@ struct err {
 
 #define ERR_INIT ((struct err){.step = -1, .arg = -1})
 
+/* The same without writing all of the text, for what is done for each job. */
+static inline void err_init(struct err *e)
+{
+    e->code = 0;
+    e->vendor = 0;
+    e->step = -1;
+    e->arg = -1;
+    e->effects = ERR_EFFECTS_NONE;
+    e->retry_after_ns = 0;
+    e->text[0] = '\0';
+}
+
 /* Fills `e` (if not NULL) afresh and returns `code`. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* As err_set, with the vendor's code kept beside ours. */

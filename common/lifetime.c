@@ -272,6 +272,10 @@ static int collect(struct plan *p, struct lifetime *items, unsigned count, struc
 
 int lifetime_plan(struct lifetime *items, unsigned count, uint64_t *ret_total, struct err *e)
 {
+    if (count == 0) {
+        *ret_total = 0;
+        return 0;
+    }
     struct plan *p = calloc(1, sizeof *p);
     uint32_t *indices = calloc(3 * (size_t)count + 1, sizeof *indices);
     struct block *blocks = calloc(2 * (size_t)count + 1, sizeof *blocks);

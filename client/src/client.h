@@ -13,6 +13,7 @@
 
 #include "client/include/gpud/gpud.h"
 #include "client/src/lane.h"
+#include "client/src/origin.h"
 #include "client/src/request.h"
 #include "client/src/session.h"
 #include "common/idmap.h"
@@ -37,7 +38,7 @@ struct event {
 
 struct gpud_client {
     pthread_mutex_t lock;
-    pid_t pid; /* of the process that opened it */
+    struct origin origin; /* the process that opened it */
     struct address address;
     uint64_t timeout_ns;
     uint64_t reconnect_ns;

@@ -356,7 +356,8 @@ static void refused(struct gpud_client *c, struct gpud_job *job, const struct er
 
 static void results(struct gpud_client *c, struct gpud_job *job, struct message *m)
 {
-    struct err failed = ERR_INIT;
+    struct err failed;
+    err_init(&failed);
     struct msg_results msg;
     struct proto_result result;
     if (reply_decode(m, &schema_msg_results, &msg, &failed) != 0) {
@@ -388,7 +389,8 @@ static void job_answered(struct gpud_client *c, struct request *r, struct messag
         return;
     }
     struct msg_accepted msg;
-    struct err failed = ERR_INIT;
+    struct err failed;
+    err_init(&failed);
     if (reply_decode(m, &schema_msg_accepted, &msg, &failed) == 0) {
         accepted(c, job, msg.job);
     } else {
@@ -544,7 +546,7 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
     job->quiet = quiet;
     job->held = (o->flags & GPUD_SUBMIT_HELD) != 0;
     job->block = (o->flags & GPUD_SUBMIT_BLOCK) != 0;
-    job->error = ERR_INIT;
+    err_init(&job->error);
     job->done = o->done;
     job->user = o->user;
     *ret_job = job;

@@ -61,7 +61,7 @@ bool lane_is_up(const struct gpud_client *c)
 static void fd_close(struct gpud_client *c, int *fd)
 {
     if (*fd >= 0) {
-        if (c->pid == getpid()) { /* a child of fork shares the set of descriptors */
+        if (origin_here(&c->origin)) { /* a child of fork shares the set of descriptors */
             conn_unwatch(&c->conn, *fd);
         }
         (void)close(*fd);
@@ -263,7 +263,8 @@ void lane_claimed(struct gpud_client *c)
 bool lane_send(struct gpud_client *c, struct request *r)
 {
     struct lane *l = &c->lane;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (l->state != LANE_UP || r->kind == MSG_KIND_BYE) {
         return false;
     }
@@ -288,7 +289,8 @@ bool lane_send(struct gpud_client *c, struct request *r)
 static bool take_one(struct gpud_client *c, uint32_t id, uint32_t size)
 {
     struct lane *l = &c->lane;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     struct message *m = message_create(size);
     if (m == NULL) {
         (void)err_set(&e, ERR_NOMEM, "answer of %u bytes", size);
@@ -307,7 +309,8 @@ static bool take_one(struct gpud_client *c, uint32_t id, uint32_t size)
 static bool take_all(struct gpud_client *c)
 {
     struct lane *l = &c->lane;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     uint32_t id = 0;
     uint32_t size = 0;
     int rc;

@@ -22,9 +22,9 @@ int client_enter(struct gpud_client *c, struct err *e)
     if (c == NULL) {
         return err_set(e, ERR_INVALID, "no client");
     }
-    if (c->pid != getpid()) {
+    if (!origin_here(&c->origin)) {
         return err_set(e, ERR_FORKED, "client was opened by process %d: open one in the child",
-                       (int)c->pid);
+                       (int)c->origin.pid);
     }
     (void)pthread_mutex_lock(&c->lock);
     if (c->closing) {
@@ -85,6 +85,7 @@ static void client_destroy(struct gpud_client *c)
     arenas_finish(c);
     handles_finish(c);
     conn_finish(&c->conn);
+    origin_finish(&c->origin);
     free(c);
 }
 
@@ -118,7 +119,7 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
     memcpy(&generation, c->session.client_id, sizeof generation);
     requests_init(&c->requests);
     handles_init(c, (generation & IDMAP_GENERATION_MAX) >> 1 | 1);
-    c->pid = getpid();
+    origin_init(&c->origin);
     c->timeout_ns = o->timeout_ns;
     c->reconnect_ns = o->reconnect_ns;
     c->session.opening = true;
@@ -229,7 +230,7 @@ void gpud_close(gpud_client *client)
     if (client == NULL) {
         return;
     }
-    if (client->pid != getpid()) {
+    if (!origin_here(&client->origin)) {
         close_forked(client);
         return;
     }
@@ -251,7 +252,7 @@ void gpud_close(gpud_client *client)
 
 int gpud_fd(const gpud_client *client)
 {
-    return client != NULL && client->pid == getpid() ? client->conn.user_fd : -1;
+    return client != NULL && origin_here(&client->origin) ? client->conn.user_fd : -1;
 }
 
 int gpud_dispatch(gpud_client *client)

@@ -367,7 +367,7 @@ void gpud_program_free(gpud_program *program)
         program_destroy(&program->object);
         return;
     }
-    if (c->pid != getpid()) {
+    if (!origin_here(&c->origin)) {
         program->abandoned = true; /* lists may be in disorder here: gpud_close frees it */
         return;
     }

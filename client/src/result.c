@@ -42,7 +42,8 @@ static void look(struct gpud_client *c, uint64_t timeout_ns)
 
 int gpud_wait(gpud_job *job, uint64_t timeout_ns)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     int rc = job_enter(job, &e);
     if (rc != 0) {
         return error_report(rc, &e);
@@ -310,7 +311,7 @@ void gpud_job_free(gpud_job *job)
     struct gpud_client *c = job->client;
     if (c == NULL) {
         job_abandon(job);
-    } else if (c->pid != getpid()) {
+    } else if (!origin_here(&c->origin)) {
         job->released = true; /* lists may be in disorder here: gpud_close frees it */
     } else {
         (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */

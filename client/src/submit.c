@@ -77,7 +77,8 @@ static int program_start(struct gpud_client *c, const struct gpud_program *p, co
 int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                 uint32_t count, const gpud_submit_options *options, gpud_job **ret_job)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     int rc = client_enter(client, &e);
     if (rc == 0) {
         rc = ret_job != NULL ? program_start(client, program, args, count, options, ret_job, &e)
@@ -118,7 +119,8 @@ static int held(const gpud_submit_options *given, gpud_submit_options *ret_optio
 int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args, uint32_t count,
              const gpud_submit_options *options, gpud_job **ret_job)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     gpud_submit_options o = {0};
     struct gpud_job *job = NULL;
     int rc = client_enter(client, &e);

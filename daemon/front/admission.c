@@ -214,7 +214,7 @@ int request_submit(struct request_context *c, struct err *e)
     if (j == NULL) {
         return err_set(e, ERR_NOMEM, "job");
     }
-    j->error = ERR_INIT;
+    err_init(&j->error);
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
     j->submitted_ns = clock_now_ns();

@@ -206,7 +206,8 @@ static void not_sent(struct front *f, struct job *j, const struct err *e)
 void command_job(struct front *f, struct job *j)
 {
     struct device *d = j->device;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     struct job_frame frame;
     struct msg_f_job m;
     job_frame_init(&frame, FRAME_MAX_BYTES);

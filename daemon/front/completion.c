@@ -63,7 +63,8 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     take_times(j, m);
     take_timings(j, m);
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (m->code == ERR_KERNEL_FAULT || m->code == ERR_DEVICE_LOST) {
         /* The worker ends itself now; what becomes of this job is decided with the others. */
         d->culprit = j;

@@ -163,7 +163,8 @@ static enum verdict fail(struct front *f, struct job *j, const struct err *e)
 
 static enum verdict try_send(struct front *f, struct job *j, struct device *d)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (!hazard_clear(j)) {
         return park(f, j, WAIT_HAZARD);
     }

@@ -69,7 +69,8 @@ static int check_kept(struct front *f, const struct session *s, unsigned kind, s
 /* Runs the handler of a request that has an op; takes the request. */
 static void handle_with_op(struct front *f, struct session *s, struct op *o, struct request *r)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     struct capbuf out;
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
@@ -105,7 +106,8 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
 static void admit(struct front *f, struct session *s, struct request *r)
 {
     uint64_t seq = r->msg.ping.seq;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (s->op_count >= OPS_MAX) {
         (void)err_set(&e, ERR_BUSY, "%u answers were not acknowledged", s->op_count);
         e.retry_after_ns = RETRY_NS;
@@ -185,7 +187,8 @@ static void early(struct front *f, struct session *s, struct request *r)
 static void sequenced(struct front *f, struct session *s, struct request *r)
 {
     uint64_t seq = r->msg.ping.seq;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     struct op *o = op_find(s, seq);
     s->fresh = false;
     if (o != NULL) {
@@ -270,7 +273,8 @@ void intake_ring(struct front *f, struct session *s, struct request *r)
         sequenced(f, s, r);
         return;
     }
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     (void)err_set(&e, ERR_UNSUPPORTED, "only requests with a sequence number come by a ring");
     reply_error(f, r, &e);
 }

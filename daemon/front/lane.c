@@ -234,7 +234,8 @@ static bool wait_for_room(struct lane *lane, uint32_t id, uint64_t seq, struct b
 
 static void send_or_wait(struct lane *lane, struct op *o, uint32_t id, struct bytes reply)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     int rc = lane->waiting == NULL ? put(lane, id, o, reply, &e) : 0;
     bool kept = o == NULL || o->reply != NULL;
     if (rc == 0 && (!kept || !wait_for_room(lane, id, o != NULL ? o->seq : 0, reply))) {
@@ -355,7 +356,8 @@ static void refuse(struct lane *lane, uint32_t id, const struct err *e)
 static int take_one(struct lane *lane)
 {
     struct lanes *l = lane->lanes;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     uint32_t id = 0;
     uint32_t size = 0;
     int rc = ring_next(&lane->in, &id, &size, &e);
@@ -427,7 +429,8 @@ static void hand_over(struct lane *lane)
 
 static int begin_turn(struct lane *lane)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     hand_over(lane);
     ring_wake(&lane->in);
     int rc = forget_taken(lane, &e);

@@ -97,7 +97,8 @@ static int take_packet(struct link *l, struct bytes packet, struct frame_fds *fd
 static bool take_frame(struct link *l)
 {
     struct frame_fds fds = {.count = 0};
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     size_t size = 0;
     int rc = seqpacket_recv(l->fd, l->in, sizeof l->in, &size, &fds, &e);
     if (rc == SEQPACKET_AGAIN) {
@@ -308,7 +309,8 @@ static int send_bytes(struct link *l, struct bytes packet, const struct frame_fd
     if (l->head != NULL) {
         return enqueue(l, packet, fds, e);
     }
-    struct err failed = ERR_INIT;
+    struct err failed;
+    err_init(&failed);
     int rc = seqpacket_send(l->fd, packet.data, packet.size, fds, &failed);
     if (rc == SEQPACKET_AGAIN) {
         return enqueue(l, packet, fds, e);
@@ -325,7 +327,8 @@ void link_flush(struct link *l)
     if (l == NULL || l->gathered == NULL || l->gathered->frames == 0) {
         return;
     }
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     int rc = l->broken ? 0 : send_bytes(l, packet_view(l->gathered), NULL, &e);
     packet_reset(l->gathered);
     if (rc != 0) { /* frames were promised to be sent */

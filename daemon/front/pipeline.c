@@ -108,7 +108,8 @@ static void answer_job(struct front *f, struct job *j)
     bool passed = j->op != NULL && op_passed(j->op);
     struct capbuf record;
     struct capbuf out;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     capbuf_init(&record, PROTO_MESSAGE_MAX);
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     int rc = completion_result(j, &record, &e);

@@ -29,7 +29,8 @@ static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fd
 {
     struct device *d = data;
     d->beat_ns = clock_now_ns();
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (worker_frame(d->front, d, kind, bytes, fds, &e) != 0) {
         worker_end(d->front, d, NULL, e.text);
     }

@@ -90,7 +90,8 @@ static int receive(struct channel *c, struct err *e)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct channel *c = poll->data;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     /* an error on the socket may stand before frames that came first: reading tells */
     int rc = status == 0 && c->queued > 0 ? flush(c, &e) : 0;
     if (rc >= 0 && (status < 0 || (events & UV_READABLE) != 0)) {
@@ -172,7 +173,8 @@ static int send_gathered(struct channel *c, struct err *e)
 
 void channel_flush(struct channel *c)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (send_gathered(c, &e) != 0) {
         close_with(c, &e);
     }

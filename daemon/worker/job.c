@@ -357,7 +357,7 @@ static int after_read(struct job *j, const struct msg_f_job *msg, struct err *e)
 {
     struct proto_iter it = proto_iter_of(msg->after);
     struct proto_jobref ref;
-    while (j->after_count < FRAME_AFTER_MAX && proto_list_next(&it, &schema_jobref, &ref)) {
+    while (proto_list_next(&it, &schema_jobref, &ref)) {
         if (ref.job == j->id) {
             return err_set(e, ERR_PROTOCOL, "job %" PRIu64 " is to run after itself", j->id);
         }
@@ -377,15 +377,36 @@ uint64_t job_mentions(const struct msg_f_job *msg)
     return count;
 }
 
+static void *carve(uint8_t **at, size_t count, size_t size)
+{
+    void *array = *at;
+    *at += count * size;
+    return array;
+}
+
+/* All arrays lie in one piece: most jobs are small, and what allocations take shows in them. */
 static bool room_make(struct job *j, const struct msg_f_job *msg)
 {
-    j->buffers = calloc(job_mentions(msg) + 1, sizeof(struct buffer *));
-    j->arenas = calloc(job_mentions(msg) + 1, sizeof(struct arena *));
-    j->modules = calloc(msg->steps.count + 1, sizeof(struct module *));
-    j->temps = calloc(msg->temps.count + 1, sizeof *j->temps);
-    j->pieces = calloc(msg->temps.count + 1, sizeof *j->pieces);
-    return j->buffers != NULL && j->arenas != NULL && j->modules != NULL && j->temps != NULL &&
-           j->pieces != NULL;
+    size_t mentions = (size_t)job_mentions(msg);
+    size_t steps = (size_t)msg->steps.count;
+    size_t temps = (size_t)msg->temps.count;
+    size_t marks = steps + 1 < JOB_MARKERS ? steps + 1 : JOB_MARKERS;
+    size_t after = (size_t)msg->after.count;
+    size_t size = mentions * (sizeof *j->buffers + sizeof *j->arenas) + steps * sizeof *j->modules +
+                  temps * (sizeof *j->temps + sizeof *j->pieces) + marks * sizeof *j->mark +
+                  after * sizeof *j->after;
+    uint8_t *at = j->room = calloc(1, size);
+    if (at == NULL) {
+        return false;
+    }
+    j->buffers = carve(&at, mentions, sizeof *j->buffers);
+    j->arenas = carve(&at, mentions, sizeof *j->arenas);
+    j->modules = carve(&at, steps, sizeof *j->modules);
+    j->temps = carve(&at, temps, sizeof *j->temps);
+    j->pieces = carve(&at, temps, sizeof *j->pieces);
+    j->mark = carve(&at, marks, sizeof *j->mark);
+    j->after = carve(&at, after, sizeof *j->after);
+    return true;
 }
 
 bool job_step_large(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s)
@@ -481,13 +502,14 @@ void job_temps_cleaned(struct job *j)
 /* Who it is and what it comes after; NULL: no memory. */
 static struct job *job_begin(const struct msg_f_job *msg)
 {
-    struct job *j = calloc(1, sizeof *j);
-    if (j == NULL) {
+    struct job *j = calloc(1, sizeof *j + msg->meta.size);
+    if (j == NULL || !room_make(j, msg)) {
+        job_destroy(j);
         return NULL;
     }
     j->id = msg->job;
     j->tenant = msg->tenant;
-    j->e = ERR_INIT;
+    err_init(&j->e);
     j->meta_size = (uint16_t)msg->meta.size;
     if (msg->meta.size > 0) {
         memcpy(j->meta, msg->meta.data, msg->meta.size);
@@ -512,8 +534,7 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
                        scope->device->stream_count);
     }
     struct job *j = job_begin(msg);
-    if (j == NULL || !room_make(j, msg)) {
-        job_destroy(j);
+    if (j == NULL) {
         return err_set(e, ERR_NOMEM, "job of %" PRIu64 " steps", msg->steps.count);
     }
     j->stream = (unsigned)msg->stream;
@@ -550,19 +571,11 @@ void job_release(const struct job_scope *scope, struct job *j)
         module_unuse(scope->modules, j->modules[i]);
     }
     graph_destroy(j->graph);
-    free(j->buffers);
-    free(j->arenas);
-    free(j->modules);
-    free(j->temps);
-    free(j->pieces);
+    free(j->room);
     j->graph = NULL;
-    j->buffers = NULL;
-    j->arenas = NULL;
-    j->modules = NULL;
-    j->temps = NULL;
-    j->pieces = NULL;
+    j->room = NULL;
     j->mark_count = j->temp_count = j->piece_count = j->buffer_count = j->module_count = 0;
-    j->arena_count = 0;
+    j->arena_count = j->after_count = 0;
 }
 
 void job_destroy(struct job *j)
@@ -570,11 +583,7 @@ void job_destroy(struct job *j)
     if (j == NULL) {
         return;
     }
-    free(j->buffers);
-    free(j->arenas);
-    free(j->modules);
-    free(j->temps);
-    free(j->pieces);
+    free(j->room);
     free(j->done);
     free(j);
 }

@@ -48,9 +48,10 @@ struct job {
     struct job *prev, *next; /* running ones, in the order of arrival */
     UT_hash_handle hh;       /* the ledger's */
 
-    uint64_t after[FRAME_AFTER_MAX];
+    void *room;      /* owned, until it is released: the arrays below lie in it */
+    uint64_t *after; /* jobs */
     unsigned after_count;
-    struct buffer **buffers; /* owned array; one entry for each mention */
+    struct buffer **buffers; /* one entry for each mention */
     unsigned buffer_count;
     struct arena **arenas; /* likewise */
     unsigned arena_count;
@@ -58,8 +59,8 @@ struct job {
     unsigned module_count;
     /* Temporaries that no step needs at once share bytes: what lets steps run in another order
      * compares their offsets, not their indices. */
-    struct lifetime *temps;      /* owned array */
-    struct memory_piece *pieces; /* owned array: one that serves all of them, or one for each */
+    struct lifetime *temps;
+    struct memory_piece *pieces; /* one that serves all of them, or one for each */
     unsigned temp_count;
     unsigned piece_count;          /* got */
     uint64_t temp_bytes;           /* in all pieces */
@@ -70,7 +71,7 @@ struct job {
     uint64_t workspace_size;       /* 0: none is needed */
     struct waiting_job *waiting; /* not owned: it is not enqueued for want of memory; NULL: it is */
 
-    struct job_mark mark[JOB_MARKERS]; /* the last one is the end, once enqueued */
+    struct job_mark *mark; /* the last one is the end, once enqueued; the others have steps */
     unsigned mark_count;
     struct timeline_point end;
     bool given_up;            /* it failed before it was enqueued, and waits for those before it */
@@ -84,7 +85,7 @@ struct job {
     uint8_t *done; /* owned: the encoded W_DONE, once finished */
     size_t done_size;
     uint16_t meta_size;
-    uint8_t meta[FRAME_META_MAX];
+    uint8_t meta[];
 };
 
 /* What a job may refer to. */

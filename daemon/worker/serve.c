@@ -44,7 +44,8 @@ static void end_lost(struct server *s, const char *text)
 static void on_job_done(void *data, struct job *j)
 {
     struct server *s = data;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     memory_stamp(&s->device.memory, clock_now_ns());
     must_send(s, channel_send_bytes(&s->channel, bytes_of(j->done, j->done_size), NULL, &e), &e);
     if (device_is_lost(j->e.code)) {
@@ -107,7 +108,8 @@ static void on_arena_ready(void *data, const struct arena *a)
 static void job_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame)
 {
     struct server *s = data;
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     completion_add(&s->completion, j);
     if (msg->steps.count == 0 && completion_at_once(&s->completion, j)) {
         return;
@@ -418,7 +420,6 @@ static int on_job(struct server *s, struct bytes frame, struct frame_fds *fds, s
     if (job_admit(s, frame, &msg, &j, e) != 0) {
         job_fail(s, j, e);
     }
-    pump_kick(&s->pump);
     return 0;
 }
 
@@ -621,7 +622,8 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
 /* Jobs that came in one packet start together. */
 static void start_jobs(struct server *s)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (executor_start(&s->executor, &e) != 0) {
         end_lost(s, e.text);
     }
@@ -632,7 +634,8 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
     unsigned kind = proto_kind(frame);
     for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
         if (FRAMES[i].kind == kind) {
-            struct err e = ERR_INIT;
+            struct err e;
+            err_init(&e);
             if (kind != FRAME_KIND_F_JOB && kind != FRAME_KIND_F_RETIRE) {
                 channel_flush(&s->channel); /* it may take long */
                 start_jobs(s);
