@@ -7,11 +7,6 @@
 
 #define CAPACITY_FIRST 256u /* most messages and frames are shorter */
 
-struct bytes bytes_of(const void *data, size_t size)
-{
-    return (struct bytes){.data = data, .size = size};
-}
-
 struct bytes bytes_str(const char *text)
 {
     return text == NULL ? (struct bytes){0} : bytes_of(text, strlen(text));
@@ -45,9 +40,17 @@ void capbuf_init(struct capbuf *b, size_t limit)
     *b = (struct capbuf){.limit = limit};
 }
 
+void capbuf_init_in(struct capbuf *b, size_t limit, void *room, size_t size)
+{
+    *b = (struct capbuf){
+        .data = room, .capacity = size < limit ? size : limit, .limit = limit, .lent = true};
+}
+
 void capbuf_finish(struct capbuf *b)
 {
-    free(b->data);
+    if (b->data != NULL && !b->lent) {
+        free(b->data);
+    }
     *b = (struct capbuf){0};
 }
 
@@ -69,9 +72,13 @@ static bool grow(struct capbuf *b, size_t need)
     if (capacity == 0) {
         return false;
     }
-    uint8_t *data = realloc(b->data, capacity);
+    uint8_t *data = b->lent ? malloc(capacity) : realloc(b->data, capacity);
     if (data == NULL) {
         return false;
+    }
+    if (b->lent) {
+        memcpy(data, b->data, b->size);
+        b->lent = false;
     }
     b->data = data;
     b->capacity = capacity;
@@ -124,9 +131,4 @@ bool capbuf_printf(struct capbuf *b, const char *fmt, ...)
     }
     va_end(again);
     return ok;
-}
-
-struct bytes capbuf_view(const struct capbuf *b)
-{
-    return bytes_of(b->data, b->size);
 }

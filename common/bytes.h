@@ -11,7 +11,11 @@ struct bytes {
     size_t size;         /* bytes */
 };
 
-struct bytes bytes_of(const void *data, size_t size);
+static inline struct bytes bytes_of(const void *data, size_t size)
+{
+    return (struct bytes){.data = data, .size = size};
+}
+
 struct bytes bytes_str(const char *text); /* without the NUL; NULL gives an empty view */
 bool bytes_equal(struct bytes a, struct bytes b);
 bool bytes_equal_str(struct bytes a, const char *text);
@@ -20,21 +24,28 @@ bool bytes_to_str(struct bytes b, char *out, size_t size);
 
 /* Grows by doubling, never beyond `limit`. After a failure `failed` stays set and data is kept. */
 struct capbuf {
-    uint8_t *data;   /* owned */
+    uint8_t *data;   /* owned, unless lent */
     size_t size;     /* bytes in use */
     size_t capacity; /* bytes allocated */
     size_t limit;    /* bytes, never exceeded */
     bool failed;     /* an append did not fit or memory was out */
+    bool lent;       /* `data` is the caller's, until more is needed */
 };
 
 void capbuf_init(struct capbuf *b, size_t limit);
+/* Begins in memory of the caller's, which outlives it: what is short needs no other. */
+void capbuf_init_in(struct capbuf *b, size_t limit, void *room, size_t size);
 void capbuf_finish(struct capbuf *b);
 void capbuf_reset(struct capbuf *b); /* size 0, failed false; memory kept */
 bool capbuf_append(struct capbuf *b, const void *data, size_t size);
 uint8_t *capbuf_grow(struct capbuf *b, size_t size); /* capbuf_extend where room is short */
 /* Without the NUL, for which the limit must leave a byte all the same. */
 bool capbuf_printf(struct capbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-struct bytes capbuf_view(const struct capbuf *b);
+
+static inline struct bytes capbuf_view(const struct capbuf *b)
+{
+    return bytes_of(b->data, b->size);
+}
 
 /* Room for `size` more, NULL if it failed. */
 static inline uint8_t *capbuf_extend(struct capbuf *b, size_t size)

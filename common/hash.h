@@ -25,4 +25,11 @@ struct hash hash_of(const void *data, size_t size);
 bool hash_equal(struct hash a, struct hash b);
 const char *hash_text(struct hash h, char out[HASH_TEXT_BYTES]);
 
+/* For tables of what is numbered by counting (uthash's _BYHASHVALUE): all bits of the number reach
+ * the lower ones of the result (Knuth's multiplicative hashing). */
+static inline unsigned hash_number(uint64_t number)
+{
+    return (unsigned)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
+
 #endif

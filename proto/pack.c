@@ -1,5 +1,6 @@
 #include "proto/pack.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* the first byte of a value */
@@ -7,7 +8,7 @@ enum {
     LEAD_FIXMAP = 0x80,
     LEAD_FIXARRAY = 0x90,
     LEAD_FIXSTR = 0xa0,
-    LEAD_NIL = 0xc0,
+    LEAD_NIL = PACK_NIL,
     LEAD_UNUSED = 0xc1,
     LEAD_FALSE = 0xc2,
     LEAD_BIN8 = 0xc4,
@@ -39,11 +40,24 @@ static size_t left(const struct cursor *c)
 
 static uint64_t big_endian(const uint8_t *at, size_t width)
 {
-    uint64_t value = 0;
-    for (size_t i = 0; i < width; i++) {
-        value = value << 8 | at[i];
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (width) {
+    case 1:
+        return *at;
+    case 2:
+        memcpy(&two, at, sizeof two);
+        return be16toh(two);
+    case 4:
+        memcpy(&four, at, sizeof four);
+        return be32toh(four);
+    case 8:
+        memcpy(&eight, at, sizeof eight);
+        return be64toh(eight);
+    default:
+        return 0;
     }
-    return value;
 }
 
 /* Reads the lead byte and `width` bytes of number behind it. */
@@ -199,15 +213,6 @@ enum pack_problem pack_read_array(struct cursor *c, uint64_t *ret_count)
     return PACK_TYPE;
 }
 
-bool pack_read_nil(struct cursor *c)
-{
-    if (c->at == c->end || *c->at != LEAD_NIL) {
-        return false;
-    }
-    c->at++;
-    return true;
-}
-
 /* How a value behind a lead byte of 0xc0 … 0xdf goes on: `width` bytes of length, `fixed` bytes,
  * then as many bytes, or values of an array or map (`nested` a unit), as the length says. */
 struct shape_of_value {
@@ -300,16 +305,31 @@ enum pack_problem pack_skip(struct cursor *c, uint64_t count)
 }
 
 /* Writes a lead byte and the low `width` bytes of `value`. */
-static bool write_number(struct capbuf *out, uint8_t lead, uint64_t value, size_t width)
+static inline bool write_number(struct capbuf *out, uint8_t lead, uint64_t value, size_t width)
 {
     uint8_t *at = capbuf_extend(out, 1 + width);
     if (at == NULL) {
         return false;
     }
-    *at = lead;
-    for (size_t i = width; i > 0; i--) {
-        at[i] = (uint8_t)value;
-        value >>= 8;
+    uint16_t two = htobe16((uint16_t)value);
+    uint32_t four = htobe32((uint32_t)value);
+    uint64_t eight = htobe64(value);
+    *at++ = lead;
+    switch (width) {
+    case 1:
+        *at = (uint8_t)value;
+        break;
+    case 2:
+        memcpy(at, &two, sizeof two);
+        break;
+    case 4:
+        memcpy(at, &four, sizeof four);
+        break;
+    case 8:
+        memcpy(at, &eight, sizeof eight);
+        break;
+    default:
+        break;
     }
     return true;
 }

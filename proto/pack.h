@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 
 #define PACK_DEPTH_MAX 8 /* nesting of a value that is skipped */
+#define PACK_NIL       0xc0
 
 struct cursor {
     const uint8_t *at;
@@ -32,8 +33,15 @@ enum pack_problem pack_read_int(struct cursor *c, int64_t *ret_value);
 enum pack_problem pack_read_text(struct cursor *c, struct bytes *ret_text);
 enum pack_problem pack_read_bin(struct cursor *c, struct bytes *ret_bytes);
 enum pack_problem pack_read_array(struct cursor *c, uint64_t *ret_count);
-bool pack_read_nil(struct cursor *c); /* false, and nothing read, if the next value is another */
 enum pack_problem pack_skip(struct cursor *c, uint64_t count); /* `count` values of any type */
+
+/* false, and nothing read, if the next value is another */
+static inline bool pack_read_nil(struct cursor *c)
+{
+    bool nil = c->at != c->end && *c->at == PACK_NIL;
+    c->at += nil;
+    return nil;
+}
 
 /* false if `out` could not grow */
 bool pack_uint(struct capbuf *out, uint64_t value);

@@ -156,7 +156,7 @@ static void enter(struct request_context *c, struct job *j)
     j->tenant = c->s->tenant;
     j->request = c->r;
     c->r = NULL;
-    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
     f->count.submitted++;
@@ -217,7 +217,7 @@ int request_submit(struct request_context *c, struct err *e)
     err_init(&j->error);
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
-    j->submitted_ns = clock_now_ns();
+    j->submitted_ns = turn_now(f);
     work_init(&j->work);
     take_options(f, j, &c->r->msg.submit);
     rc = find_program(c, &j->program, e);

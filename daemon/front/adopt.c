@@ -233,17 +233,11 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     if (j->id >= f->next_job) {
         f->next_job = j->id + 1;
     }
-    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    job_put(&f->jobs, j);
     f->job_count++;
     j->state = JOB_QUEUED;
     job_set_state(j, JOB_DISPATCHED, clock_now_ns());
-    struct job **at = &d->inflight;
-    while (*at != NULL) {
-        at = &(*at)->device_next;
-    }
-    *at = j;
-    d->inflight_count++;
-    d->stream_load[j->stream]++;
+    job_join_device(j);
     if (j->session != NULL) {
         j->session->jobs++;
     }
@@ -285,8 +279,7 @@ static void tie_op(struct job *j)
 void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *held)
 {
     struct msg_meta_job m;
-    struct job *j = NULL;
-    HASH_FIND(hh, f->jobs, &held->job, sizeof held->job, j);
+    struct job *j = job_find(f->jobs, held->job);
     if (j != NULL || !tells(d) || proto_decode(&schema_msg_meta_job, held->meta, &m, NULL) != 0) {
         return;
     }

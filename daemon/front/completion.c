@@ -31,9 +31,8 @@ static void take_timings(struct job *j, const struct msg_w_done *m)
 }
 
 /* A worker's clock is the host's, but its word is not believed beyond what is possible. */
-static void take_times(struct job *j, const struct msg_w_done *m)
+static void take_times(struct job *j, const struct msg_w_done *m, uint64_t now)
 {
-    uint64_t now = clock_now_ns();
     if (m->started_ns >= j->dispatched_ns && m->started_ns <= m->ended_ns && m->ended_ns <= now) {
         j->started_ns = m->started_ns;
         j->ended_ns = m->ended_ns;
@@ -56,12 +55,11 @@ static void error_of(const struct msg_w_done *m, struct err *ret_e)
 
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m)
 {
-    struct job *j = NULL;
-    HASH_FIND(hh, f->jobs, &m->job, sizeof m->job, j);
+    struct job *j = job_find(f->jobs, m->job);
     if (j == NULL || j->device != d || job_ended(j) || j->state == JOB_QUEUED) {
         return; /* told twice, or a word about what this front never knew */
     }
-    take_times(j, m);
+    take_times(j, m, turn_now(f));
     take_timings(j, m);
     struct err e;
     err_init(&e);
@@ -73,7 +71,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     d->productive = true;
     due_pool(f, d);
-    window_done(&d->window, f->ready != NULL || d->ready != NULL, clock_now_ns());
+    window_done(&d->window, f->ready != NULL || d->ready != NULL, turn_now(f));
     if (m->code < 0) {
         error_of(m, &e);
         job_conclude(f, j, JOB_FAILED, &e);

@@ -1,6 +1,7 @@
 #include "daemon/front/conclude.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "common/clock.h"
 #include "daemon/front/hazard.h"
@@ -11,19 +12,23 @@
 void job_leave_device(struct job *j)
 {
     struct device *d = j->device;
-    if (d == NULL) {
+    if (d == NULL || j->device_prev == NULL) {
         return;
     }
-    for (struct job **at = &d->inflight; *at != NULL; at = &(*at)->device_next) {
-        if (*at == j) {
-            *at = j->device_next;
-            j->device_next = NULL;
-            d->inflight_count--;
-            d->stream_load[j->stream]--;
-            d->exclusive = d->exclusive && !j->alone;
-            return;
-        }
-    }
+    DL_DELETE2(d->inflight, j, device_prev, device_next);
+    j->device_prev = j->device_next = NULL;
+    d->inflight_count--;
+    d->stream_load[j->stream]--;
+    d->exclusive = d->exclusive && !j->alone;
+}
+
+void job_join_device(struct job *j)
+{
+    struct device *d = j->device;
+    DL_APPEND2(d->inflight, j, device_prev, device_next);
+    d->inflight_count++;
+    d->stream_load[j->stream]++;
+    d->exclusive = j->alone;
 }
 
 /* A part that was to be written is defined when all went well, and undefined when it did not. */
@@ -274,7 +279,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
         queue_remove(f, j);
         f->queued_count--;
     }
-    job_set_state(j, state, clock_now_ns());
+    job_set_state(j, state, turn_now(f));
     if (error != NULL) {
         j->error = *error;
     }

@@ -9,7 +9,8 @@
 
 /* Ends the job once and for all and tells it through hooks.job_ended. error NULL: it is done. */
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error);
-/* Out of the device's window. Nothing happens if it is in none. */
+/* Into its device's window, as the last one, and out of it. Nothing happens if it is in none. */
+void job_join_device(struct job *j);
 void job_leave_device(struct job *j);
 /* Gives staging memory and the worker's memory of the job back; then it can leave the history. One
  * that was kept beyond that is destroyed. */

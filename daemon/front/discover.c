@@ -214,7 +214,7 @@ static void probe(struct front *f, struct device *d)
     }
     j->work.device = (int)d->index;
     j->id = f->next_job++;
-    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
     for (unsigned i = 0; i < j->work.module_count; i++) {

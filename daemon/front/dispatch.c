@@ -129,16 +129,8 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     j->stream = choose_stream(j, d);
     staging_fill(j, d);
     f->queued_count--;
-    job_set_state(j, JOB_DISPATCHED, clock_now_ns());
-    struct job **at = &d->inflight;
-    while (*at != NULL) {
-        at = &(*at)->device_next;
-    }
-    *at = j;
-    j->device_next = NULL;
-    d->inflight_count++;
-    d->stream_load[j->stream]++;
-    d->exclusive = j->alone;
+    job_set_state(j, JOB_DISPATCHED, turn_now(f));
+    job_join_device(j);
     j->retained = true;
     due_at(f, job_overdue_ns(j));
     f->hooks.job_send(f, j);
@@ -172,7 +164,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         j->wait = WAIT_ALONE;
         return STOP;
     }
-    if (j->deadline_ns != NS_NEVER && clock_now_ns() >= j->deadline_ns) {
+    if (j->deadline_ns != NS_NEVER && turn_now(f) >= j->deadline_ns) {
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for its turn");
         return fail(f, j, &e);
     }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "common/clock.h"
 #include "common/idmap.h"
 #include "daemon/front/arena.h"
 #include "daemon/front/buffer.h"
@@ -98,6 +99,15 @@ struct front_counters {
     uint64_t submitted, done, failed, cancelled, lost, refused, deduplicated, replayed;
 };
 
+/* The time of a turn: what comes together is stamped alike, and the clock is read once. */
+struct turn_clock {
+    unsigned looks;  /* left until it is read again */
+    bool runs;       /* a turn is under way; outside of one each look is at the clock */
+    uint64_t now_ns; /* as it was read last */
+};
+
+#define TURN_LOOKS 32u /* in a long turn time does not stand still */
+
 struct front {
     uv_loop_t *loop;
     struct config config;
@@ -169,6 +179,7 @@ struct front {
     bool launcher_lost; /* and not replaced yet */
     bool supervised;    /* the launcher is a unit of its own */
     int exit_code;
+    struct turn_clock clock;
     uint64_t due_ns;      /* when the clock is to be looked at, NS_NEVER */
     uint64_t armed_ns;    /* for when the timer is set */
     uint64_t house_ns;    /* when statistics may be asked for again */
@@ -179,5 +190,27 @@ struct front {
     const struct device *trouble_of; /* whose worker ended last, NULL: none did */
     char trouble[ERR_TEXT_MAX];      /* or what else went wrong last */
 };
+
+static inline void turn_begin(struct front *f)
+{
+    f->clock = (struct turn_clock){.runs = true};
+}
+
+static inline void turn_end(struct front *f)
+{
+    f->clock.runs = false;
+}
+
+/* What time it is, for all that happens in one turn. */
+static inline uint64_t turn_now(struct front *f)
+{
+    struct turn_clock *c = &f->clock;
+    if (!c->runs || c->looks == 0) {
+        c->now_ns = clock_now_ns();
+        c->looks = TURN_LOOKS;
+    }
+    c->looks--;
+    return c->now_ns;
+}
 
 #endif

@@ -10,6 +10,7 @@
 
 #define RETRY_NS      (5 * NS_PER_MS) /* what is not admitted may come again */
 #define KEPT_RETRY_NS (20 * NS_PER_MS)
+#define ANSWER_ROOM   512u /* bytes: most are shorter */
 
 struct route {
     request_fn handler;
@@ -69,10 +70,11 @@ static int check_kept(struct front *f, const struct session *s, unsigned kind, s
 /* Runs the handler of a request that has an op; takes the request. */
 static void handle_with_op(struct front *f, struct session *s, struct op *o, struct request *r)
 {
+    uint8_t room[ANSWER_ROOM];
+    struct capbuf out;
     struct err e;
     err_init(&e);
-    struct capbuf out;
-    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    capbuf_init_in(&out, PROTO_MESSAGE_MAX, room, sizeof room);
     struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
     s->requests++;
     int rc = o->loose ? 0 : check_kept(f, s, r->kind, &e);
@@ -163,8 +165,7 @@ static void go_on(struct front *f, struct session *s)
 static void acknowledged(void *data, struct op *o)
 {
     struct front *f = data;
-    struct job *j = NULL;
-    HASH_FIND(hh, f->jobs, &o->job, sizeof o->job, j);
+    struct job *j = job_find(f->jobs, o->job);
     if (j != NULL && job_ended(j) && !j->async) {
         job_release(f, j);
     }

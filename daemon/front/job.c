@@ -3,10 +3,23 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/shape.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/program.h"
 #include "proto/codec.h"
+
+void job_put(struct job **table, struct job *j)
+{
+    HASH_ADD_BYHASHVALUE(hh, *table, id, sizeof j->id, hash_number(j->id), j);
+}
+
+struct job *job_find(struct job *table, uint64_t id)
+{
+    struct job *j = NULL;
+    HASH_FIND_BYHASHVALUE(hh, table, &id, sizeof id, hash_number(id), j);
+    return j;
+}
 
 bool job_ended(const struct job *j)
 {

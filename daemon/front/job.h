@@ -105,8 +105,8 @@ struct job {
     struct job_edge *preds;
     bool in_ready;
     struct job *ready_next;
-    struct job *raise_next;  /* while ranks are handed down */
-    struct job *device_next; /* in flight on the same device */
+    struct job *raise_next;                /* while ranks are handed down */
+    struct job *device_prev, *device_next; /* in flight on the same device */
 
     struct err error;
     struct timing *timings; /* owned */
@@ -114,6 +114,10 @@ struct job {
     struct job *history_next;
     UT_hash_handle hh;
 };
+
+/* The table of jobs, by id: put in, which is new there; NULL: it has none of that id. */
+void job_put(struct job **table, struct job *j);
+struct job *job_find(struct job *table, uint64_t id);
 
 bool job_ended(const struct job *j);
 const char *job_state_name(enum job_state state);

@@ -66,7 +66,7 @@ void job_frame_init(struct job_frame *b, size_t limit)
     capbuf_init(&b->steps, limit);
     capbuf_init(&b->temps, limit);
     capbuf_init(&b->after, limit);
-    capbuf_init(&b->meta, FRAME_META_MAX);
+    capbuf_init_in(&b->meta, FRAME_META_MAX, b->room, sizeof b->room);
 }
 
 void job_frame_finish(struct job_frame *b)

@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "daemon/front/lane_int.h"
@@ -337,7 +336,6 @@ static int receive(struct lane *lane, uint32_t id, uint32_t size, struct request
         free(r);
         return rc;
     }
-    r->received_ns = clock_now_ns();
     r->size = size;
     r->body = NULL;
     r->ring_id = id;

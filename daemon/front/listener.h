@@ -37,7 +37,6 @@ struct request {
     struct session *session;    /* whose ring that was, else NULL */
     uint32_t ring_id;           /* its id there */
     struct peer peer;
-    uint64_t received_ns;
     unsigned kind; /* enum msg_kind, a request */
     union {
 #define X(NAME, name, value) struct msg_##name name;

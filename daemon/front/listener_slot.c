@@ -93,7 +93,6 @@ static int decode(nng_msg *msg, unsigned kind, struct request **ret_r, struct er
         return rc;
     }
     r->kind = kind;
-    r->received_ns = clock_now_ns();
     r->body = msg;
     r->size = nng_msg_len(msg);
     *ret_r = r;

@@ -177,7 +177,7 @@ static struct shown show(const struct part *x, uint32_t i)
         v.label = here ? b->label[0] != '\0' ? b->label : b->name : "";
     } else if (v.piece.kind == PICTURE_TEMPORARY) {
         struct job *j = NULL;
-        HASH_FIND(hh, x->f->jobs, &v.piece.owner, sizeof v.piece.owner, j);
+        j = job_find(x->f->jobs, v.piece.owner);
         v.tenant = j != NULL && j->tenant != NULL ? j->tenant : v.tenant;
         v.label = j != NULL ? j->label : "";
     }

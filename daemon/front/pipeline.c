@@ -42,6 +42,7 @@
 #define REPLACE_TRIES    50u
 #define REPLACE_PAUSE_NS (20 * NS_PER_MS)
 #define STOP_S           10u
+#define ANSWER_ROOM      512u             /* bytes: most are shorter */
 #define AWAY_NS          NS_PER_S         /* so late is a timer only if this process stood still */
 #define DRAIN_LOOK_NS    (20 * NS_PER_MS) /* while it ends */
 
@@ -106,16 +107,17 @@ static void keep_result(struct job *j, int rc, struct bytes result, const struct
 static void answer_job(struct front *f, struct job *j)
 {
     bool passed = j->op != NULL && op_passed(j->op);
+    uint8_t room[2][ANSWER_ROOM];
     struct capbuf record;
     struct capbuf out;
     struct err e;
     err_init(&e);
-    capbuf_init(&record, PROTO_MESSAGE_MAX);
-    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    capbuf_init_in(&record, PROTO_MESSAGE_MAX, room[0], sizeof room[0]);
+    capbuf_init_in(&out, PROTO_MESSAGE_MAX, room[1], sizeof room[1]);
     int rc = completion_result(j, &record, &e);
     if (j->async) {
         keep_result(j, rc, capbuf_view(&record), &e);
-        standing_tell(f, j->session, clock_now_ns());
+        standing_tell(f, j->session, turn_now(f));
     } else if (rc == 0) {
         struct msg_results m = {.results = proto_list_of(&record, 1)};
         rc = proto_encode(&schema_msg_results, &m, &out, &e);
@@ -170,6 +172,7 @@ static void on_idle(uv_idle_t *idle)
 static void on_check(uv_check_t *check)
 {
     struct front *f = check->data;
+    turn_begin(f);
     lanes_turn(f->lanes);
     if (f->kicked) {
         f->kicked = false;
@@ -181,6 +184,7 @@ static void on_check(uv_check_t *check)
         link_flush(f->device[i]->link); /* workers first: they are what is waited for */
     }
     lanes_flush(f->lanes);
+    turn_end(f);
 }
 
 static void kick(struct front *f)

@@ -14,8 +14,7 @@ int request_ping(struct request_context *c, struct err *e)
 /* What the session may look at. */
 static int find_job(struct request_context *c, uint64_t id, struct job **ret_job, struct err *e)
 {
-    struct job *j = NULL;
-    HASH_FIND(hh, c->f->jobs, &id, sizeof id, j);
+    struct job *j = job_find(c->f->jobs, id);
     if (j == NULL) {
         return err_set(e, ERR_NOT_FOUND,
                        "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,

@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "daemon/front/listener.h"
 
 #define NOTICES_MAX 4096u
@@ -68,7 +69,10 @@ void session_destroy(struct session *s)
 struct op *op_find(struct session *s, uint64_t seq)
 {
     struct op *o = NULL;
-    HASH_FIND(hh, s->ops, &seq, sizeof seq, o);
+    if (seq > s->op_last) { /* the usual case: it is the next one */
+        return NULL;
+    }
+    HASH_FIND_BYHASHVALUE(hh, s->ops, &seq, sizeof seq, hash_number(seq), o);
     return o;
 }
 
@@ -81,8 +85,9 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
     o->seq = seq;
     o->session = s;
     o->slot = slot;
-    HASH_ADD(hh, s->ops, seq, sizeof o->seq, o);
+    HASH_ADD_BYHASHVALUE(hh, s->ops, seq, sizeof o->seq, hash_number(seq), o);
     s->op_count++;
+    s->op_last = seq > s->op_last ? seq : s->op_last;
     return o;
 }
 
@@ -110,11 +115,13 @@ bool op_passed(const struct op *o)
 bool op_answer(struct op *o, struct bytes reply)
 {
     o->answered = true;
-    o->reply = malloc(reply.size > 0 ? reply.size : 1);
+    o->reply = reply.size <= sizeof o->small ? o->small : malloc(reply.size);
     if (o->reply == NULL) {
         return false;
     }
-    memcpy(o->reply, reply.data, reply.size);
+    if (reply.size > 0) {
+        memcpy(o->reply, reply.data, reply.size);
+    }
     o->reply_size = reply.size;
     o->session->kept_bytes += reply.size;
     return true;
@@ -151,7 +158,9 @@ void op_destroy(struct op *o)
         s->op_count--;
         s->kept_bytes -= o->reply_size;
     }
-    free(o->reply);
+    if (o->reply != o->small) {
+        free(o->reply);
+    }
     free(o);
 }
 

@@ -17,6 +17,7 @@
 
 #define REORDER_MAX 256u   /* requests that may come before their turn */
 #define OPS_MAX     16384u /* requests of a session whose answers it has not acknowledged */
+#define OP_SMALL    64u    /* bytes of an answer that needs no memory of its own */
 #define EARLY_BYTES (64u * 1024u * 1024u) /* of requests that came before their turn */
 
 #define MODULES_MAX  1024u
@@ -38,8 +39,9 @@ struct op {
     uint32_t lane_end;
     struct op *ring_prev, *ring_next; /* in session->in_ring */
     bool answered;
-    uint8_t *reply; /* owned */
+    uint8_t *reply; /* owned, or `small`; NULL: was not kept */
     size_t reply_size;
+    uint8_t small[OP_SMALL];
     uint64_t job; /* the job it started, 0 if none */
     bool loose;   /* not sequenced: known to whoever will answer it only, gone when answered */
     UT_hash_handle hh;
@@ -72,6 +74,7 @@ struct session {
     uint64_t acked;  /* answers up to here were taken */
     struct op *ops;  /* uthash by seq: pending, or answered and not acknowledged */
     unsigned op_count;
+    uint64_t op_last;      /* no request has had a higher number */
     uint64_t kept_bytes;   /* of answers */
     struct request *early; /* requests that came before their turn, sorted by seq */
     unsigned early_count;

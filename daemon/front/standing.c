@@ -79,8 +79,7 @@ static bool process_ended(const struct session *s)
 /* The client has its answer: nobody waits for its job any more. What is left of it goes. */
 static void leave_job(struct front *f, struct op *o)
 {
-    struct job *j = NULL;
-    HASH_FIND(hh, f->jobs, &o->job, sizeof o->job, j);
+    struct job *j = job_find(f->jobs, o->job);
     if (j == NULL || j->async) {
         return; /* its result is told by EVENTS */
     }
@@ -382,8 +381,7 @@ static void end_recipes(struct front *f, struct session *s)
 
 static void release_job(struct front *f, uint64_t id)
 {
-    struct job *j = NULL;
-    HASH_FIND(hh, f->jobs, &id, sizeof id, j);
+    struct job *j = job_find(f->jobs, id);
     if (j != NULL && job_ended(j)) {
         job_release(f, j);
     }

@@ -16,7 +16,7 @@ static void forget_told(struct front *f, struct session *s)
         s->told = r->next;
         s->result_bytes -= async_result_bytes(r);
         struct job *j = NULL;
-        HASH_FIND(hh, f->jobs, &r->job, sizeof r->job, j);
+        j = job_find(f->jobs, r->job);
         if (j != NULL && job_ended(j)) {
             job_release(f, j);
         }

@@ -28,13 +28,15 @@ static uint64_t silent_at(const struct device *d)
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
 {
     struct device *d = data;
-    d->beat_ns = clock_now_ns();
+    turn_begin(d->front); /* what the worker tells happened before */
+    d->beat_ns = turn_now(d->front);
     struct err e;
     err_init(&e);
     if (worker_frame(d->front, d, kind, bytes, fds, &e) != 0) {
         worker_end(d->front, d, NULL, e.text);
     }
     due_at(d->front, silent_at(d));
+    turn_end(d->front);
 }
 
 static void broken(void *data, const struct err *e)

@@ -115,8 +115,7 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
     if (rc != 0) {
         return rc;
     }
-    struct job *j = NULL;
-    HASH_FIND(hh, f->jobs, &m.job, sizeof m.job, j);
+    struct job *j = job_find(f->jobs, m.job);
     if (j != NULL && j->device == d && j->state == JOB_DISPATCHED) {
         job_set_state(j, JOB_RUNNING, clock_now_ns());
         due_at(f, job_overdue_ns(j));
@@ -128,12 +127,11 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
 static int waiting(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_waiting m;
-    struct job *j = NULL;
     int rc = proto_decode(&schema_msg_w_waiting, bytes, &m, e);
     if (rc != 0) {
         return rc;
     }
-    HASH_FIND(hh, f->jobs, &m.job, sizeof m.job, j);
+    struct job *j = job_find(f->jobs, m.job);
     if (j == NULL || j->device != d || j->state != JOB_DISPATCHED) {
         return 0;
     }

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define QUEUE_LONG 256 /* frames: read no more until it is shorter */
+#define QUEUE_LONG 256  /* frames: read no more until it is shorter */
+#define FRAME_ROOM 512u /* bytes: most are shorter */
 
 struct channel_out {
     struct channel_out *next;
@@ -201,8 +202,9 @@ int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame
 int channel_send(struct channel *c, const struct schema *schema, const void *msg,
                  const struct frame_fds *fds, struct err *e)
 {
+    uint8_t room[FRAME_ROOM];
     struct capbuf out;
-    capbuf_init(&out, FRAME_MAX_BYTES);
+    capbuf_init_in(&out, FRAME_MAX_BYTES, room, sizeof room);
     int rc = proto_encode(schema, msg, &out, e);
     if (rc == 0) {
         rc = channel_send_bytes(c, capbuf_view(&out), fds, e);

@@ -10,7 +10,8 @@
 #include "daemon/worker/graph.h"
 #include "daemon/worker/pump.h"
 
-#define LONG_NS (20 * NS_PER_MS) /* a job that runs longer is told of while it runs */
+#define LONG_NS     (20 * NS_PER_MS) /* a job that runs longer is told of while it runs */
+#define REPORT_ROOM 512u             /* bytes: most are shorter */
 
 void completion_init(struct completion *c, struct executor *x,
                      struct completion_callbacks callbacks, void *data)
@@ -136,6 +137,7 @@ static int effects_of(const struct job *j)
 /* The frame is kept for whoever asks until the front retires the job. */
 static int report(const struct backend *b, struct job *j)
 {
+    uint8_t room[REPORT_ROOM];
     struct capbuf list;
     struct capbuf out;
     struct times times = {0, 0};
@@ -146,7 +148,7 @@ static int report(const struct backend *b, struct job *j)
                              .arg = j->e.arg,
                              .effects = (uint64_t)effects_of(j)};
     capbuf_init(&list, FRAME_MAX_BYTES / 2);
-    capbuf_init(&out, FRAME_MAX_BYTES);
+    capbuf_init_in(&out, FRAME_MAX_BYTES, room, sizeof room);
     if (j->e.code == 0) {
         msg.timings = timings(b, j, &list, &times);
         msg.started_ns = times.started_ns;
@@ -156,14 +158,17 @@ static int report(const struct backend *b, struct job *j)
         msg.started_ns = j->seen_running_ns;
     }
     int rc = proto_encode(&schema_msg_w_done, &msg, &out, NULL);
-    capbuf_finish(&list);
-    if (rc != 0) {
-        capbuf_finish(&out);
-        return rc;
+    if (rc == 0) {
+        j->done = malloc(out.size);
+        j->done_size = out.size;
+        rc = j->done != NULL ? 0 : ERR_NOMEM;
     }
-    j->done = out.data;
-    j->done_size = out.size;
-    return 0;
+    if (rc == 0) {
+        memcpy(j->done, out.data, out.size);
+    }
+    capbuf_finish(&list);
+    capbuf_finish(&out);
+    return rc;
 }
 
 /* ---- the end of a job ------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 #include "daemon/worker/executor.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/shape.h"
@@ -198,6 +199,9 @@ int executor_step(struct executor *x, struct job *j, const struct proto_wstep *s
 int executor_mark(struct executor *x, struct job *j, struct job_mark mark, struct err *e)
 {
     struct device *dev = x->scope.device;
+    if (j->mark_count == j->mark_room) {
+        abort(); /* no job has so many: going on would write behind them */
+    }
     struct job_mark *at = &j->mark[j->mark_count];
     int rc = dev->b->stream->mark(dev->stream[j->stream], &mark.marker, e);
     if (rc == 0) {

@@ -390,7 +390,7 @@ static bool room_make(struct job *j, const struct msg_f_job *msg)
     size_t mentions = (size_t)job_mentions(msg);
     size_t steps = (size_t)msg->steps.count;
     size_t temps = (size_t)msg->temps.count;
-    size_t marks = steps + 1 < JOB_MARKERS ? steps + 1 : JOB_MARKERS;
+    size_t marks = steps + 2 < JOB_MARKERS ? steps + 2 : JOB_MARKERS;
     size_t after = (size_t)msg->after.count;
     size_t size = mentions * (sizeof *j->buffers + sizeof *j->arenas) + steps * sizeof *j->modules +
                   temps * (sizeof *j->temps + sizeof *j->pieces) + marks * sizeof *j->mark +
@@ -405,6 +405,7 @@ static bool room_make(struct job *j, const struct msg_f_job *msg)
     j->temps = carve(&at, temps, sizeof *j->temps);
     j->pieces = carve(&at, temps, sizeof *j->pieces);
     j->mark = carve(&at, marks, sizeof *j->mark);
+    j->mark_room = (unsigned)marks;
     j->after = carve(&at, after, sizeof *j->after);
     return true;
 }

@@ -71,8 +71,10 @@ struct job {
     uint64_t workspace_size;       /* 0: none is needed */
     struct waiting_job *waiting; /* not owned: it is not enqueued for want of memory; NULL: it is */
 
-    struct job_mark *mark; /* the last one is the end, once enqueued; the others have steps */
-    unsigned mark_count;
+    /* The last one is the end, once enqueued; one may be behind what is zeroed, the others have
+     * steps. */
+    struct job_mark *mark;
+    unsigned mark_count, mark_room;
     struct timeline_point end;
     bool given_up;            /* it failed before it was enqueued, and waits for those before it */
     bool writes;              /* something that changes a resident buffer was enqueued */

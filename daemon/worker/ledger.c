@@ -1,5 +1,7 @@
 #include "daemon/worker/ledger.h"
 
+#include "common/hash.h"
+
 bool ledger_full(const struct ledger *l)
 {
     return HASH_COUNT(l->by_id) >= LEDGER_MAX;
@@ -7,13 +9,13 @@ bool ledger_full(const struct ledger *l)
 
 void ledger_add(struct ledger *l, struct job *j)
 {
-    HASH_ADD(hh, l->by_id, id, sizeof j->id, j);
+    HASH_ADD_BYHASHVALUE(hh, l->by_id, id, sizeof j->id, hash_number(j->id), j);
 }
 
 struct job *ledger_find(const struct ledger *l, uint64_t id)
 {
     struct job *j = NULL;
-    HASH_FIND(hh, l->by_id, &id, sizeof id, j);
+    HASH_FIND_BYHASHVALUE(hh, l->by_id, &id, sizeof id, hash_number(id), j);
     return j;
 }
 
