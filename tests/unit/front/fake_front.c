@@ -261,7 +261,7 @@ uint64_t fake_submit(struct fake *k, struct job *j)
     j->id = f->next_job++;
     ck_assert_uint_lt(j->id, FAKE_JOBS);
     ck_assert_int_eq(hazard_enter(j, &e), 0);
-    HASH_ADD(hh, f->jobs, id, sizeof j->id, j);
+    job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
     j->session->jobs++;
@@ -297,7 +297,5 @@ void fake_lose(struct fake *k, unsigned device, bool external)
 
 struct job *fake_find(struct fake *k, uint64_t id)
 {
-    struct job *j = NULL;
-    HASH_FIND(hh, k->f.jobs, &id, sizeof id, j);
-    return j;
+    return job_find(k->f.jobs, id);
 }
