@@ -9,7 +9,8 @@
 
 #include "proto/messages.h"
 
-#define FRAME_META_MAX 16384u /* bytes the front attaches to a buffer or a job, opaque to workers  \
+#define FRAME_META_MAX                                                                             \
+    16384u                    /* bytes the front attaches to a buffer or a job, opaque to workers  \
                                */
 #define FRAME_AFTER_MAX   32u /* jobs one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u /* bytes of a fill pattern */
@@ -130,7 +131,8 @@ enum frame_ref_tag {
     U(tenant, UINT64_MAX)                                                                          \
     U(exported, 1)                                                                                 \
     U(module, UINT64_MAX)                                                                          \
-    S(variable, PROTO_NAME_MAX)
+    S(variable, PROTO_NAME_MAX)                                                                    \
+    U(managed, 1)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* Replaces what is attached; not answered. */
@@ -266,9 +268,11 @@ enum frame_ref_tag {
     U(spilled, UINT64_MAX)                                                                         \
     U(spill_limit, UINT64_MAX)                                                                     \
     U(spills, UINT64_MAX)                                                                          \
-    U(returns, UINT64_MAX)
+    U(returns, UINT64_MAX)                                                                         \
+    U(managed, UINT64_MAX)                                                                         \
+    U(managed_limit, UINT64_MAX)
 /* What a tenant has, in bytes; sent before W_POOL where it changed. asked: as it was asked for;
- * mapped: what it keeps from others on the device; shared: of that, what other processes can map;
+ * mapped: what it keeps from others on the device; shared: of that, what lies beside the pool;
  * spilled: on the host. */
 #define MSG_W_TENANT(U, I, S, B, L)                                                                \
     U(tenant, UINT64_MAX)                                                                          \

@@ -84,6 +84,11 @@ struct backend_memory_ops {
     int (*alloc_shared)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                         struct err *e);
     void (*free_shared)(struct backend_device *d, struct backend_block *block); /* as free */
+    /* Optional (NULL: there is none; then the stream's `prefetch` is NULL as well): memory that the
+     * driver moves between host and device as it is used; `free` frees it. ERR_DEVICE_MEMORY;
+     * ERR_UNSUPPORTED where this device has none. */
+    int (*alloc_managed)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                         struct err *e);
     /* A descriptor of all of it, the caller's, and how many bytes that is: `size` rounded up. */
     int (*share)(struct backend_device *d, struct backend_block *block, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e);
@@ -166,6 +171,8 @@ struct backend_stream_ops {
      * may have been enqueued. */
     int (*write_batch)(struct backend_stream *s, const struct backend_write *writes, unsigned count,
                        struct err *e);
+    /* Optional: brings managed memory to the device. */
+    int (*prefetch)(struct backend_stream *s, struct backend_ref ref, uint64_t size, struct err *e);
 };
 
 /* A whole operation with the arguments of its signature in order, then the sizes that it names as

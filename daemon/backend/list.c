@@ -78,6 +78,11 @@ int backend_check(const struct backend *b, struct err *e)
         return err_set(e, ERR_VERSION, "back end %s: contract %d, this is %d", b->name, b->abi,
                        BACKEND_ABI);
     }
+    if (memory_complete(b->memory) && stream_complete(b->stream) &&
+        !b->memory->alloc_managed != !b->stream->prefetch) {
+        return err_set(e, ERR_INTERNAL, "back end %s: alloc_managed and prefetch go together",
+                       b->name);
+    }
     const struct {
         const char *table;
         bool complete;

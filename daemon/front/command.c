@@ -44,7 +44,8 @@ void command_buffer_create(struct front *f, struct buffer *b)
                                         .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
                                         .meta = capbuf_view(&meta),
                                         .tenant = tenant_key(b->tenant),
-                                        .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0};
+                                        .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
+                                        .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
         if (b->variable != NULL) {
             m.module = b->variable->module->id;
             m.variable = bytes_str(b->variable->name);

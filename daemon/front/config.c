@@ -88,6 +88,7 @@ static const struct setting settings[] = {
     BYTES("jobs", "arena_bytes_max", session_arena_bytes, 0, TIB, 2 * GIB),
     BYTES("jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
     BYTES("memory", "spill_limit", spill_limit, 0, 1024 * TIB, 0),
+    BYTES("memory", "managed_limit", managed_limit, 0, 1024 * TIB, 0),
     BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
     BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
     NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 60000),

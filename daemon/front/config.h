@@ -47,7 +47,8 @@ struct config {
     uint64_t session_arena_bytes;  /* of all arenas of one session */
     uint64_t tenant_arena_bytes;   /* of all arenas of one tenant */
     uint64_t device_memory_max;    /* bytes one device's pool may take; 0 = what it has */
-    uint64_t spill_limit; /* bytes of host memory for what full devices hold; see device.h */
+    uint64_t spill_limit;   /* bytes of host memory for what full devices hold; see device.h */
+    uint64_t managed_limit; /* bytes of managed memory on one device */
     uint64_t staging_input_bytes;
     uint64_t staging_output_bytes;
     uint64_t compile_wall_ms;

@@ -28,6 +28,8 @@ static void columns(struct table *t, const char *const *names, const int *kinds,
 }
 
 #define COLUMNS(t, narrow, names, kinds)                                                           \
+    _Static_assert(sizeof(names) / sizeof((names)[0]) == sizeof(kinds) / sizeof((kinds)[0]),       \
+                   "a kind for each name");                                                        \
     columns((t), (names), (kinds), (narrow), sizeof(names) / sizeof((names)[0]))
 
 /* Who did what is told to those who may see it; the others hear that something was. */
@@ -164,14 +166,16 @@ static void look_devices(struct look *l)
 
 static void look_pool(struct look *l)
 {
-    static const char *const names[] = {
-        "device",     "size",        "used",    "peak",        "cached",   "largest_free",
-        "live",       "allocations", "frees",   "hits",        "failures", "driver_calls",
-        "staging_in", "staging_out", "spilled", "spill_limit", "spills",   "returns"};
-    static const int kinds[] = {
-        COLUMN_UINT,  COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES,
-        COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,
-        COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT,  COLUMN_UINT};
+    static const char *const names[] = {"device",     "size",         "used",     "peak",
+                                        "cached",     "largest_free", "live",     "allocations",
+                                        "frees",      "hits",         "failures", "driver_calls",
+                                        "staging_in", "staging_out",  "spilled",  "spill_limit",
+                                        "spills",     "returns",      "managed",  "managed_limit"};
+    static const int kinds[] = {COLUMN_UINT,  COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES,
+                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES, COLUMN_BYTES,
+                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_BYTES, COLUMN_BYTES};
     COLUMNS(l->t, 8, names, kinds);
     for (unsigned i = 0; i < l->f->device_count; i++) {
         const struct device *d = l->f->device[i];
@@ -193,7 +197,9 @@ static void look_pool(struct look *l)
                                 p->spilled,
                                 p->spill_limit,
                                 p->spills,
-                                p->returns};
+                                p->returns,
+                                p->managed,
+                                p->managed_limit};
         for (unsigned k = 0; k < sizeof row / sizeof row[0]; k++) {
             table_value(l->t, row[k]);
         }

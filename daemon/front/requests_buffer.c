@@ -188,8 +188,10 @@ int request_buffer_create(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if ((m->flags & ~(uint64_t)(BUFFER_FLAG_ZERO | BUFFER_FLAG_EXPORT)) != 0) {
-        return err_set(e, ERR_INVALID, "unknown flags %#llx", (unsigned long long)m->flags);
+    const uint64_t apart = BUFFER_FLAG_EXPORT | BUFFER_FLAG_MANAGED;
+    if ((m->flags & ~(apart | BUFFER_FLAG_ZERO)) != 0 || (m->flags & apart) == apart) {
+        return err_set(e, ERR_INVALID, "flags %#llx are unknown, or not possible together",
+                       (unsigned long long)m->flags);
     }
     if (c->s->buffers >= f->config.buffers_max) {
         return err_set(e, ERR_LIMIT, "this session has %u buffers, at most %llu", c->s->buffers,

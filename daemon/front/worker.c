@@ -62,6 +62,7 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
     char number[16];
     char limit[32];
     char spill[32];
+    char managed[32];
     char options[sizeof f->config.backend_options + sizeof d->pin + 1];
     bool pinned = d->pin[0] != '\0'; /* numbers shift when another device is lost */
     (void)snprintf(number, sizeof number, "%u", pinned ? 0 : d->number);
@@ -70,9 +71,11 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
     (void)snprintf(limit, sizeof limit, "%" PRIu64, f->config.device_memory_max);
     (void)snprintf(spill, sizeof spill, "%" PRIu64,
                    device_spill_limit(f->config.spill_limit, f->device_count));
-    const char *args[] = {"--backend", d->backend,       "--device", number,          "--options",
-                          options,     "--memory-limit", limit,      "--spill-limit", spill,
-                          NULL};
+    (void)snprintf(managed, sizeof managed, "%" PRIu64, f->config.managed_limit);
+    const char *args[] = {
+        "--backend",       d->backend,       "--device", number,          "--options",
+        options,           "--memory-limit", limit,      "--spill-limit", spill,
+        "--managed-limit", managed,          NULL};
     struct capbuf meta;
     capbuf_init(&meta, FRAME_META_MAX);
     int rc = meta_of(d, &meta, e);

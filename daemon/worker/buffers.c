@@ -28,7 +28,7 @@ bool buffer_away(const struct buffer *b)
 
 static void list(struct buffers *t, struct buffer *b)
 {
-    bool fits = b->pins == 0 && b->piece.ref.block != NULL && !b->piece.shared && !b->piece.fixed;
+    bool fits = b->pins == 0 && b->piece.ref.block != NULL && b->piece.kind == MEMORY_POOL;
     if (fits && !b->listed) {
         DL_APPEND2(t->cold, b, cold_prev, cold_next);
     } else if (!fits && b->listed) {
@@ -89,10 +89,14 @@ static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct b
         .size = ask->size, .tenant = ask->tenant, .stream = memory_service(t->memory)};
     int rc = ask->size == 0  ? 0
              : ask->exported ? memory_alloc_shared(t->memory, ask->size, ask->tenant, &b->piece, e)
+             : ask->managed  ? memory_alloc_managed(t->memory, ask->size, ask->tenant, &b->piece, e)
                              : memory_alloc(t->memory, &wanted, &b->piece, e);
     bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
-    if (!room || (!ask->exported && fits(t, ask->size))) {
-        return room ? 0 : rc;
+    if (!room || ask->managed) {
+        return rc;
+    }
+    if (!ask->exported && fits(t, ask->size)) {
+        return 0;
     }
     const struct shortage x = {.tenant = ask->tenant, .wanted = ask->size, .own = rc == ERR_LIMIT};
     return shortage_say(t->memory, &x, e);
@@ -109,7 +113,7 @@ static int variable_take(struct buffers *t, const struct buffer_ask *ask, struct
     if (rc == 0) {
         module_use(m);
         b->module = m;
-        b->piece.fixed = true;
+        b->piece.kind = MEMORY_FIXED;
     }
     return rc;
 }

@@ -78,7 +78,8 @@ struct buffer_ask {
     uint64_t size; /* bytes */
     uint64_t tenant;
     struct bytes meta;
-    bool exported;         /* other processes are to map it */
+    bool exported; /* other processes are to map it */
+    bool managed;
     uint64_t module;       /* not 0: it is `variable` of this module, of `size` bytes */
     struct bytes variable; /* at most PROTO_NAME_MAX bytes */
 };

@@ -141,6 +141,7 @@ static int open_parts(struct device *dev, const struct device_options *options, 
                                          .streams = dev->stream_count + 2,
                                          .scrub = dev->scrub};
         rc = memory_init(&dev->memory, &on, limit, dev->info.max_alloc, e);
+        dev->memory.managed_limit = options->managed_limit;
     }
     return rc == 0 ? self_check(dev, e) : rc;
 }

@@ -18,10 +18,11 @@
 struct device_options {
     const char *backend;
     unsigned index;
-    const char *options;   /* the back end's own, may be "" */
-    uint64_t memory_limit; /* bytes, 0 = what the device has less a reserve */
-    uint64_t spill_limit;  /* bytes of host memory for buffers that find no room; 0 = none */
-    unsigned streams;      /* 0 = what the device suggests */
+    const char *options;    /* the back end's own, may be "" */
+    uint64_t memory_limit;  /* bytes, 0 = what the device has less a reserve */
+    uint64_t managed_limit; /* bytes of managed memory; 0 = none */
+    uint64_t spill_limit;   /* bytes of host memory for buffers that find no room; 0 = none */
+    unsigned streams;       /* 0 = what the device suggests */
     backend_wake_fn wake;
     void *wake_data;
 };

@@ -58,6 +58,23 @@ static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *
                                 e);
 }
 
+/* Managed memory comes along as a whole, not page by page as kernels touch it. */
+static int managed_fetch(struct executor *x, struct job *j, struct err *e)
+{
+    const struct device *dev = x->scope.device;
+    for (unsigned i = 0; dev->memory.managed > 0 && i < j->buffer_count; i++) {
+        const struct buffer *b = j->buffers[i];
+        if (b->piece.kind != MEMORY_MANAGED) {
+            continue;
+        }
+        int rc = dev->b->stream->prefetch(dev->stream[j->stream], b->piece.ref, b->size, e);
+        if (rc != 0) {
+            return err_wrap(e, "bringing buffer %" PRIu64 " to the device", b->id);
+        }
+    }
+    return 0;
+}
+
 int executor_wait_all(struct executor *x, struct job *j, struct err *e)
 {
     struct device *dev = x->scope.device;
@@ -74,7 +91,7 @@ int executor_wait_all(struct executor *x, struct job *j, struct err *e)
             return err_wrap(e, "waiting for buffer %" PRIu64, j->buffers[i]->id);
         }
     }
-    return 0;
+    return managed_fetch(x, j, e);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */

@@ -26,10 +26,10 @@
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: gpud-worker --backend NAME --device INDEX [--options TEXT]\n"
-            "                   [--memory-limit BYTES] [--spill-limit BYTES] [--streams N]\n"
-            "started by gpud-launcher only\n");
+    fprintf(stderr, "usage: gpud-worker --backend NAME --device INDEX [--options TEXT]\n"
+                    "                   [--memory-limit BYTES] [--spill-limit BYTES]\n"
+                    "                   [--managed-limit BYTES] [--streams N]\n"
+                    "started by gpud-launcher only\n");
     return 2;
 }
 
@@ -62,6 +62,8 @@ static bool number_option(int option, const char *text, struct device_options *o
         return number_parse(text, UINT64_MAX, &o->memory_limit);
     case 'p':
         return number_parse(text, UINT64_MAX, &o->spill_limit);
+    case 'a':
+        return number_parse(text, UINT64_MAX, &o->managed_limit);
     default:
         return false;
     }
@@ -75,6 +77,7 @@ static int options_parse(int argc, char **argv, struct device_options *o)
                                          {"options", required_argument, NULL, 'o'},
                                          {"memory-limit", required_argument, NULL, 'm'},
                                          {"spill-limit", required_argument, NULL, 'p'},
+                                         {"managed-limit", required_argument, NULL, 'a'},
                                          {"streams", required_argument, NULL, 's'},
                                          {"version", no_argument, NULL, 'V'},
                                          {NULL, 0, NULL, 0}};

@@ -330,15 +330,20 @@ static void uncharge(struct memory *m, const struct memory_piece *piece)
     }
 }
 
-int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
-                        struct memory_piece *ret_piece, struct err *e)
+static int apart_take(struct memory *m, struct memory_piece *piece, struct err *e)
 {
     const struct backend_memory_ops *ops = m->b->memory;
-    struct memory_piece piece = {.dirty = true, .shared = true};
-    if (ops->alloc_shared == NULL) {
-        return err_set(e, ERR_UNSUPPORTED, "back end %s exports no memory", m->b->name);
-    }
-    piece.pool.size = size;
+    return piece->kind == MEMORY_SHARED
+               ? ops->alloc_shared(m->d, piece->pool.size, &piece->ref.block, e)
+               : ops->alloc_managed(m->d, piece->pool.size, &piece->ref.block, e);
+}
+
+/* Beside the pool, which gives back what it keeps where there is no other. */
+static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t tenant,
+                       struct memory_piece *ret_piece, struct err *e)
+{
+    uint64_t size = piece.pool.size;
+    piece.dirty = true;
     piece.pool.tenant = (uint16_t)memory_number(m, tenant);
     int rc = pool_reserve(m->pool, piece.pool.tenant, size, e);
     if (rc != 0) {
@@ -348,10 +353,10 @@ int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
     if (t != NULL) {
         t->shared += size;
     }
-    rc = ops->alloc_shared(m->d, size, &piece.ref.block, e);
+    rc = apart_take(m, &piece, e);
     if (rc == ERR_DEVICE_MEMORY) {
         memory_trim(m);
-        rc = ops->alloc_shared(m->d, size, &piece.ref.block, e);
+        rc = apart_take(m, &piece, e);
     }
     if (rc != 0) {
         uncharge(m, &piece);
@@ -361,11 +366,42 @@ int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
     return 0;
 }
 
+int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
+                        struct memory_piece *ret_piece, struct err *e)
+{
+    const struct memory_piece piece = {.kind = MEMORY_SHARED, .pool = {.size = size}};
+    return m->b->memory->alloc_shared == NULL
+               ? err_set(e, ERR_UNSUPPORTED, "back end %s exports no memory", m->b->name)
+               : apart_alloc(m, piece, tenant, ret_piece, e);
+}
+
+int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
+                         struct memory_piece *ret_piece, struct err *e)
+{
+    const struct memory_piece piece = {.kind = MEMORY_MANAGED, .pool = {.size = size}};
+    if (m->b->memory->alloc_managed == NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "back end %s has no managed memory", m->b->name);
+    }
+    if (m->managed_limit == 0) {
+        return err_set(e, ERR_UNSUPPORTED, "managed memory is off: see [memory] managed_limit");
+    }
+    if (size > m->managed_limit - m->managed) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "managed memory takes %" PRIu64 " of %" PRIu64
+                       " bytes: free some, or see [memory] managed_limit",
+                       m->managed, m->managed_limit);
+    }
+    int rc = apart_alloc(m, piece, tenant, ret_piece, e);
+    m->managed += rc == 0 ? size : 0;
+    return rc;
+}
+
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e)
 {
-    return piece->shared ? m->b->memory->share(m->d, piece->ref.block, ret_fd, ret_bytes, e)
-                         : err_set(e, ERR_STATE, "it was not made to be exported");
+    return piece->kind == MEMORY_SHARED
+               ? m->b->memory->share(m->d, piece->ref.block, ret_fd, ret_bytes, e)
+               : err_set(e, ERR_STATE, "it was not made to be exported");
 }
 
 void memory_cleaned(struct memory_piece *piece)
@@ -377,11 +413,19 @@ void memory_cleaned(struct memory_piece *piece)
 /* What was not cleaned stays what it was: the pool remembers. */
 void memory_free(struct memory *m, struct memory_piece *piece)
 {
-    if (piece->shared && piece->ref.block != NULL) {
+    if (piece->ref.block == NULL || piece->kind == MEMORY_FIXED) {
+        piece->ref.block = NULL;
+        return;
+    }
+    if (piece->kind == MEMORY_POOL) {
+        (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
+    } else if (piece->kind == MEMORY_SHARED) {
         m->b->memory->free_shared(m->d, piece->ref.block);
         uncharge(m, piece);
-    } else if (piece->ref.block != NULL && !piece->fixed) {
-        (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
+    } else {
+        m->b->memory->free(m->d, piece->ref.block);
+        uncharge(m, piece);
+        m->managed -= piece->pool.size;
     }
     piece->ref.block = NULL;
 }
@@ -432,5 +476,7 @@ void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats)
                                      .hits = s.hits,
                                      .failures = s.failures,
                                      .driver_calls = s.driver_calls,
-                                     .live = s.live};
+                                     .live = s.live,
+                                     .managed = m->managed,
+                                     .managed_limit = m->managed_limit};
 }

@@ -31,7 +31,7 @@ struct memory_use {
     uint64_t asked;
     uint64_t mapped;  /* it keeps from others */
     uint64_t peak;    /* most of what it had of the pool */
-    uint64_t shared;  /* of what it keeps, beside the pool: other processes can map it */
+    uint64_t shared;  /* of what it keeps, beside the pool: exported or managed */
     uint64_t spilled; /* on the host */
 };
 
@@ -54,10 +54,11 @@ struct memory {
     struct backend_device *d;                    /* not owned */
     struct backend_stream *stream[POOL_STREAMS]; /* not owned; the last one is for service */
     unsigned streams;
-    struct backend_stream *scrub; /* not owned */
-    uint64_t limit;               /* bytes that the pool may take */
-    bool hung;                    /* zeroing new memory did not end */
-    bool waited;                  /* the pool has let a stream wait */
+    struct backend_stream *scrub;    /* not owned */
+    uint64_t limit;                  /* bytes that the pool may take */
+    uint64_t managed, managed_limit; /* bytes of managed memory */
+    bool hung;                       /* zeroing new memory did not end */
+    bool waited;                     /* the pool has let a stream wait */
     struct timeline timeline;
     struct memory_tenant *tenants;                /* owned, uthash */
     struct memory_tenant *numbered[POOL_TENANTS]; /* the same, where there is one */
@@ -65,13 +66,19 @@ struct memory {
     uint64_t stamped_ns;                          /* when the pool's log was told the time last */
 };
 
+enum memory_kind {
+    MEMORY_POOL = 0,
+    MEMORY_SHARED,  /* other processes can map it */
+    MEMORY_MANAGED, /* the driver moves it between host and device */
+    MEMORY_FIXED,   /* a module's variable: not to be freed */
+};
+
 struct memory_piece {
     struct backend_ref ref; /* block NULL: none */
     struct pool_piece pool;
-    bool dirty;  /* may hold another tenant's bytes */
-    bool shared; /* other processes can map it: it is none of the pool's */
-    bool fixed;  /* a module's variable: neither the pool's nor to be freed */
-    bool waits;  /* its stream waits until others are done with it: other streams must, too */
+    bool dirty;            /* may hold another tenant's bytes */
+    enum memory_kind kind; /* only POOL's are the pool's */
+    bool waits; /* its stream waits until others are done with it: other streams must, too */
 };
 
 struct memory_ask {
@@ -116,7 +123,10 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
  * ERR_LIMIT. */
 int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
                         struct memory_piece *ret_piece, struct err *e);
-/* A descriptor of such a piece, the caller's, and its bytes. ERR_STATE for another piece. */
+/* The same of managed memory, up to managed_limit. */
+int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
+                         struct memory_piece *ret_piece, struct err *e);
+/* A descriptor of a shared piece, the caller's, and its bytes. ERR_STATE for another piece. */
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e);
 /* Puts zeros into all of a dirty piece, in the order of a stream. */

@@ -171,7 +171,7 @@ static struct picture_place *place_of(const struct picture_maker *m, uint32_t bl
 static void place_add(struct picture_maker *m, const struct memory_piece *piece, uint64_t owner,
                       unsigned kind)
 {
-    if (piece->ref.block != NULL && !piece->shared && !piece->fixed) {
+    if (piece->ref.block != NULL && piece->kind == MEMORY_POOL) {
         struct picture_place *p = place_of(m, piece->pool.block, piece->pool.object);
         *p = (struct picture_place){.owner = owner,
                                     .block = piece->pool.block,

@@ -181,6 +181,7 @@ static int on_buffer_create(struct server *s, struct bytes frame, struct frame_f
                                    .tenant = msg.tenant,
                                    .meta = msg.meta,
                                    .exported = msg.exported != 0,
+                                   .managed = msg.managed != 0,
                                    .module = msg.module,
                                    .variable = msg.variable};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;

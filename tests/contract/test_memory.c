@@ -117,6 +117,29 @@ START_TEST(shared_memory_is_memory)
 }
 END_TEST
 
+START_TEST(managed_memory_is_memory)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    struct backend_block *b = NULL;
+    struct err why = ERR_INIT;
+    uint8_t data[] = {1, 2, 3, 4, 5};
+    uint8_t back[sizeof data];
+    int rc = m->alloc_managed == NULL ? ERR_UNSUPPORTED
+                                      : m->alloc_managed(bench.device, 100000, &b, &why);
+    if (rc == ERR_UNSUPPORTED) {
+        return;
+    }
+    ck_assert_msg(rc == 0, "%s", why.text);
+    ok(bench.b->stream->prefetch(bench.stream, at(b, 0), 100000, e));
+    put(at(b, 99990), data, sizeof data);
+    ok(bench.b->stream->prefetch(bench.stream, at(b, 99990), sizeof data, e));
+    get(back, at(b, 99990), sizeof data);
+    ck_assert_mem_eq(back, data, sizeof data);
+    fails(ERR_RANGE, bench.b->stream->prefetch(bench.stream, at(b, 99990), 11, e));
+    m->free(bench.device, b);
+}
+END_TEST
+
 /* Host memory as a block: commands and kernels see what the host writes, and the other way round.
  */
 START_TEST(imported_host_memory_is_worked_on)
@@ -206,6 +229,7 @@ void contract_memory(Suite *suite)
     tcase_add_test(t, blocks_are_apart);
     tcase_add_test(t, registered_host_memory_works);
     tcase_add_test(t, shared_memory_is_memory);
+    tcase_add_test(t, managed_memory_is_memory);
     tcase_add_test(t, imported_host_memory_is_worked_on);
     tcase_add_test(t, kernels_write_into_imported_memory);
     suite_add_tcase(suite, t);

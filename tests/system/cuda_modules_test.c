@@ -229,6 +229,73 @@ START_TEST(lost_with_its_worker)
 }
 END_TEST
 
+/* ---- managed memory -------------------------------------------------------------------------- */
+
+static gpud_client *begin_managed(const char *limit, const char *script)
+{
+    char path[DAEMON_PATH + 16];
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", "--set", limit, NULL);
+    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
+    file_write(path, "", 0);
+    (void)setenv("CUDA_FAKE_REPORT", path, 1);
+    (void)setenv("CUDA_FAKE", script, 1);
+    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    return client_open(daemon_of_test.url);
+}
+
+START_TEST(managed_memory_is_bounded)
+{
+    static const uint32_t tens[TABLE] = {10, 11, 12, 13};
+    gpud_client *c = begin_managed("memory.managed_limit=1M", "");
+    gpud_module m = load(c);
+    gpud_buffer a = {0};
+    gpud_buffer b = {0};
+    const gpud_shape half = gpud_shape_1d(GPUD_U32, 150000);
+    const uint32_t both = GPUD_BUFFER_MANAGED | GPUD_BUFFER_EXPORT;
+    ck_gpud_ok(gpud_buffer_create(c, half, GPUD_BUFFER_MANAGED | GPUD_BUFFER_ZERO, "a", &a));
+    ck_gpud_err(gpud_buffer_create(c, half, GPUD_BUFFER_MANAGED, "b", &b), GPUD_ERR_DEVICE_MEMORY);
+    ck_gpud_err(gpud_buffer_create(c, half, both, "b", &b), GPUD_ERR_INVALID);
+    ck_gpud_ok(gpud_write(c, a, GPUD_U32, 0, TABLE, tens, NULL));
+    increment(c, m, a);
+    uint32_t got[TABLE + 1] = {0};
+    ck_gpud_ok(gpud_read(c, a, GPUD_U32, 0, TABLE + 1, got, NULL));
+    ck_assert_uint_eq(got[0], 11);
+    ck_assert_uint_eq(got[TABLE], 0);
+    ck_until(query_value(c, "pool", "0", "managed") == 600000);
+    ck_assert_uint_eq(query_value(c, "pool", "0", "managed_limit"), 1 << 20);
+    ck_gpud_ok(gpud_buffer_free(c, a));
+    ck_gpud_ok(gpud_buffer_create(c, half, GPUD_BUFFER_MANAGED, "b", &b));
+    end(c);
+}
+END_TEST
+
+/* Each job that names it asks the driver to bring it. */
+START_TEST(managed_memory_is_brought)
+{
+    uint32_t values[4] = {1, 2, 3, 4};
+    gpud_client *c = begin_managed("memory.managed_limit=1M", "cuMemPrefetchAsync@2=1");
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 4), GPUD_BUFFER_MANAGED, "b", &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_assert_int_ne(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL), 0);
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_assert_uint_eq(values[3], 4);
+    end(c);
+}
+END_TEST
+
+START_TEST(managed_memory_is_off)
+{
+    gpud_client *c = begin("");
+    gpud_buffer b = {0};
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 4), GPUD_BUFFER_MANAGED, "b", &b),
+                GPUD_ERR_UNSUPPORTED);
+    end(c);
+}
+END_TEST
+
 /* ---- what cannot be right -------------------------------------------------------------------- */
 
 static int load_as(gpud_client *c, int lang, const void *text, size_t size)
@@ -338,6 +405,9 @@ int main(void)
     suite_add(suite, refusals);
     suite_add_loop(suite, launches_are_ordered_with_it, 2);
     suite_add_loop(suite, lost_with_its_worker, 2);
+    suite_add(suite, managed_memory_is_bounded);
+    suite_add(suite, managed_memory_is_brought);
+    suite_add(suite, managed_memory_is_off);
     suite_add(suite, bad_images);
     suite_add(suite, bad_launches);
     return system_main(suite);

@@ -278,9 +278,11 @@ GPUD_API int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_d
 /* ---- buffers ------------------------------------------------------------------------------- */
 
 enum gpud_buffer_flag {
-    GPUD_BUFFER_ZERO = 1,    /* starts as zeros; otherwise undefined */
-    GPUD_BUFFER_EXPORT = 2,  /* memory of its own, which gpud_buffer_export hands out */
-    GPUD_BUFFER_VARIABLE = 4 /* only told: what gpud_module_variable made */
+    GPUD_BUFFER_ZERO = 1,     /* starts as zeros; otherwise undefined */
+    GPUD_BUFFER_EXPORT = 2,   /* memory of its own, which gpud_buffer_export hands out */
+    GPUD_BUFFER_VARIABLE = 4, /* only told: what gpud_module_variable made */
+    GPUD_BUFFER_MANAGED = 8 /* memory that the driver moves between host and device (CUDA), brought
+                               to the device before each job; up to the daemon's managed_limit */
 };
 enum gpud_buffer_state {
     GPUD_BUFFER_DEFINED = 1,
@@ -300,7 +302,7 @@ typedef struct gpud_buffer_desc {
 } gpud_buffer_desc;
 
 /* Memory on a device of the daemon's choice, owned by the session. flags: enum gpud_buffer_flag;
- * label may be NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY. */
+ * label may be NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY, UNSUPPORTED (EXPORT, MANAGED). */
 GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags,
                                 const char *label, gpud_buffer *ret_buffer);
 /* The same on one device (its id). */

@@ -51,6 +51,8 @@
     X(LaunchHostFunc, 10000, OPTIONAL)                                                             \
     X(MemGetInfo, 3020, REQUIRED)                                                                  \
     X(MemAlloc, 3020, REQUIRED)                                                                    \
+    X(MemAllocManaged, 6000, REQUIRED)                                                             \
+    X(MemPrefetchAsync, 12020, REQUIRED)                                                           \
     X(MemFree, 3020, REQUIRED)                                                                     \
     X(MemGetAllocationGranularity, 10020, REQUIRED)                                                \
     X(MemAddressReserve, 10020, REQUIRED)                                                          \

@@ -53,6 +53,30 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     return 0;
 }
 
+/* Without concurrent access by the host there is no bringing it along. */
+static int alloc_managed(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                         struct err *e)
+{
+    int able = 0;
+    CUresult known =
+        d->cu.DeviceGetAttribute(&able, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, d->id);
+    if (known != CUDA_SUCCESS || able == 0) {
+        return err_set(e, ERR_UNSUPPORTED, "the device has no managed memory");
+    }
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of managed memory");
+    }
+    b->size = size;
+    int rc = CUDA_CALL(&d->cu, e, MemAllocManaged, &b->address, size, CU_MEM_ATTACH_GLOBAL);
+    if (rc != 0) {
+        free(b);
+        return rc;
+    }
+    *ret_block = b;
+    return 0;
+}
+
 /* Memory that this process may only read is registered as such where the device can. */
 static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
@@ -111,6 +135,7 @@ const struct backend_memory_ops cuda_memory_ops = {
     .unregister_host = unregister_host,
     .import_host = import_host,
     .release_host = release_host,
+    .alloc_managed = alloc_managed,
     .alloc_shared = cuda_alloc_shared,
     .free_shared = cuda_free_shared,
     .share = cuda_share,

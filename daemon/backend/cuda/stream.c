@@ -79,6 +79,17 @@ static int stream_write(struct backend_stream *s, struct backend_ref dst, const 
                    : rc;
 }
 
+static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uint64_t size,
+                           struct err *e)
+{
+    const CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = s->device->id};
+    int rc = backend_range_check("prefetch", range_of(ref, size), e);
+    rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
+    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemPrefetchAsync, address_of(ref), size, here, 0,
+                               s->stream)
+                   : rc;
+}
+
 #define BATCH 64u /* writes in a call of the driver's */
 
 /* One call for all; false: the driver has none, or does not take these. Writing them again one by
@@ -220,4 +231,5 @@ const struct backend_stream_ops cuda_stream_ops = {
     .wait = stream_wait,
     .flush = stream_flush,
     .write_batch = stream_write_batch,
+    .prefetch = stream_prefetch,
 };
