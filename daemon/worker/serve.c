@@ -571,6 +571,7 @@ static void module_refuse(struct server *s, uint64_t id, const struct err *why)
 {
     struct err e = ERR_INIT;
     if (device_is_lost(why->code) && !still(s)) {
+        (void)ask_device(s);    /* tells whose job it was, and does not return then */
         end_lost(s, why->text); /* what runs is to blame: the module is as good as before */
     }
     must_send(s, answer_module_error(&s->channel, id, why, &e), &e);

@@ -174,6 +174,7 @@ START_TEST(context_is_poisoned)
     ck_gpud_err(gpud_wait(culprit, 2 * PATIENCE), faults[_i].error);
     ck_gpud_ok(gpud_job_error(culprit, &error));
     ck_assert_msg(strstr(error.text, name) != NULL, "%s", error.text);
+    ck_assert_msg(error.vendor == faults[_i].code, "%s", error.text);
     gpud_job_free(culprit);
     for (unsigned i = 0; i < 8; i++) {
         axpy_check(&others[i], (float)i);
