@@ -113,6 +113,31 @@ START_TEST(a_variable_is_a_buffer)
 }
 END_TEST
 
+/* As NVRTC names them: where it is there. */
+START_TEST(variables_of_cuda_c)
+{
+    static const char text[] = "__constant__ unsigned table[4] = {1, 2, 3, 4};\n"
+                               "namespace deep { __device__ unsigned hits; }\n"
+                               "extern \"C\" __global__ void fake_nothing(unsigned *y)\n"
+                               "{ y[0] = table[threadIdx.x & 3]; deep::hits++; }\n";
+    static const uint32_t tens[TABLE] = {10, 11, 12, 13};
+    gpud_client *c = begin("");
+    gpud_module m = {0};
+    gpud_module_options o = {.size = sizeof o, .file = "user.cu", .name = "user"};
+    int rc = gpud_module_load(c, GPUD_LANG_CUDA, text, strlen(text), &o, &m);
+    if (rc != GPUD_ERR_UNSUPPORTED) {
+        ck_gpud_ok(rc);
+        gpud_buffer table = variable(c, m, "table", TABLE, GPUD_IN);
+        gpud_buffer hits = variable(c, m, "_ZN4deep4hitsE", 1, GPUD_INOUT);
+        table_is(c, table, 1);
+        ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+        table_is(c, table, 10);
+        ck_gpud_ok(gpud_buffer_free(c, hits));
+    }
+    end(c);
+}
+END_TEST
+
 /* Each load has variables of its own, in one session and in several. */
 START_TEST(loads_share_nothing)
 {
@@ -401,6 +426,7 @@ int main(void)
 {
     Suite *suite = suite_create("cuda modules");
     suite_add(suite, a_variable_is_a_buffer);
+    suite_add(suite, variables_of_cuda_c);
     suite_add(suite, loads_share_nothing);
     suite_add(suite, refusals);
     suite_add_loop(suite, launches_are_ordered_with_it, 2);
