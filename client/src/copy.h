@@ -1,5 +1,6 @@
-/* A copy between buffers on different devices: each has a worker of its own, so it goes through
- * this process, piece by piece. Thread: any, without the client's lock. Blocks. */
+/* A copy between buffers on different devices: each has a worker of its own. It goes through memory
+ * that both share, one piece read while the one before is written; where there is none (tcp, or
+ * little to copy) through this process. Thread: any, without the client's lock. Blocks. */
 #ifndef CLIENT_COPY_H
 #define CLIENT_COPY_H
 

@@ -1,8 +1,9 @@
 /* Writes and reads of buffers: jobs of one step each, a few of them under way at a time. */
+#include "client/src/transfer.h"
+
 #include <string.h>
 
 #include "client/src/args.h"
-#include "client/src/job.h"
 #include "common/shape.h"
 
 #define PART_BYTES   (4u * 1024u * 1024u)
@@ -33,41 +34,41 @@ struct transfer {
     gpud_transfer options;
 };
 
-static int part_start(struct transfer *t, uint64_t count, struct gpud_job **ret_job, struct err *e)
+int part_start(struct gpud_client *c, const struct part *part, struct gpud_job **ret_job,
+               struct err *e)
 {
-    uint8_t *host = t->host + t->sent * t->element;
-    size_t bytes = (size_t)(count * t->element);
+    size_t bytes = (size_t)(part->count * dtype_size((int)part->dtype));
     struct host_uses uses = {.count = 0};
     struct proto_arg args[2] = {
         {.tag = ARG_BUFFER,
-         .access = t->write ? ACCESS_OUT : ACCESS_IN,
-         .handle = t->daemon,
-         .first = t->first + t->sent,
-         .count = count},
+         .access = part->write ? ACCESS_OUT : ACCESS_IN,
+         .handle = part->daemon,
+         .first = part->first,
+         .count = part->count},
     };
-    struct proto_step step = {.op = t->write ? OP_WRITE : OP_READ};
-    struct sink sink = {.data = host, .bytes = bytes};
-    gpud_arg from = t->write ? gpud_host_in(host, count, (int)t->dtype)
-                             : gpud_host_out(host, count, (int)t->dtype);
+    struct proto_step step = {.op = part->write ? OP_WRITE : OP_READ};
+    struct sink sink = {.data = part->host, .bytes = bytes};
+    gpud_arg from = part->write ? gpud_host_in(part->host, part->count, (int)part->dtype)
+                                : gpud_host_out(part->host, part->count, (int)part->dtype);
     gpud_submit_options options = {
         .size = sizeof options,
         .flags = GPUD_SUBMIT_HELD | GPUD_SUBMIT_BLOCK,
     };
     struct capbuf steps;
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
-    int rc = job_room(t->client, &options, e);
+    int rc = job_room(c, &options, e);
     if (rc == 0) {
-        rc = arg_encode(t->client, &from, 0, &uses, 1, &args[1], e);
+        rc = arg_encode(c, &from, 0, &uses, 1, &args[1], e);
     }
-    bool inlined = !t->write && uses.count == 0;
+    bool inlined = !part->write && uses.count == 0;
     if (rc == 0) {
         rc = step_add(&step, args, inlined ? 1 : 2, &steps, e);
     }
     if (rc == 0) {
         struct msg_submit msg = {.steps = proto_list_of(&steps, 1)};
-        rc = job_start(t->client, &msg, &sink, inlined ? 1 : 0, &uses, &options, ret_job, e);
+        rc = job_start(c, &msg, &sink, inlined ? 1 : 0, &uses, &options, ret_job, e);
     } else {
-        arena_uses_end(t->client, uses.use, uses.count, false, false);
+        arena_uses_end(c, uses.use, uses.count, false, false);
     }
     capbuf_finish(&steps);
     return rc;
@@ -107,7 +108,15 @@ static int transfer_run(struct transfer *t, struct err *e)
             uint64_t left = t->count - t->sent;
             uint64_t count = left < t->part ? left : t->part;
             unsigned at = (t->head + t->under_way) % WINDOW;
-            rc = part_start(t, count, &t->window[at].job, e);
+            struct part part = {
+                .daemon = t->daemon,
+                .dtype = t->dtype,
+                .write = t->write,
+                .host = t->host + t->sent * t->element,
+                .first = t->first + t->sent,
+                .count = count,
+            };
+            rc = part_start(t->client, &part, &t->window[at].job, e);
             if (rc == 0) {
                 t->window[at].count = count;
                 t->sent += count;

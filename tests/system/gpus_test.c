@@ -98,11 +98,14 @@ START_TEST(some_are_chosen_by_uuid)
 }
 END_TEST
 
-/* More than one piece; a part of one buffer to a part of the other. */
+/* More than one piece; a part of one buffer to a part of the other. Through memory that the workers
+ * share, and where there is none through the client. */
 START_TEST(a_copy_crosses_devices)
 {
     enum { N = 3000000, FIRST = 1000, COUNT = 2500000 };
-    gpud_client *c = begin("devices=2", "--set", "daemon.min_devices=2");
+    static const char *const ways[] = {"jobs.arenas_max=1", "jobs.arenas_max=0"};
+    gpud_client *c = begin("devices=2", "--set", ways[_i]);
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
     gpud_buffer a = {0};
     gpud_buffer b = {0};
     float *x = malloc(N * sizeof *x);
@@ -140,6 +143,6 @@ int main(void)
     suite_add_loop(suite, all_eight_serve, 2);
     suite_add(suite, some_are_chosen_by_index);
     suite_add_loop(suite, some_are_chosen_by_uuid, 2);
-    suite_add(suite, a_copy_crosses_devices);
+    suite_add_loop(suite, a_copy_crosses_devices, 2);
     return system_main(suite);
 }

@@ -635,7 +635,8 @@ GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg
 GPUD_API int gpud_call(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                        uint32_t count, const gpud_grid *grid);
 /* One copy or fill between buffers or slices; blocking. A copy between buffers on different devices
- * goes through this process in pieces: other jobs may see it half done. */
+ * goes in pieces through memory that their workers share (over tcp through this process): other
+ * jobs may see it half done, and one that failed may have written a part. */
 GPUD_API int gpud_copy(gpud_client *client, gpud_arg to, gpud_arg from);
 GPUD_API int gpud_fill(gpud_client *client, gpud_arg to, gpud_arg scalar);
 
