@@ -13,7 +13,7 @@ struct floors {
     unsigned count;
 };
 
-static const char *const floor_names[] = {"unix", "nng", "grpc"};
+static const char *const floor_names[] = {"unix", "relay", "nng", "grpc"};
 
 static void floors_start(struct floors *f, struct bench *b, const char *dir)
 {
@@ -40,6 +40,7 @@ static void repetition(struct bench *b, const struct floors *f, const struct gpu
                        enum placement p)
 {
     struct trial_result r;
+    double relay_us = 0;
     struct trial t = {.place = p,
                       .sessions = 1,
                       .outstanding = 1,
@@ -51,6 +52,7 @@ static void repetition(struct bench *b, const struct floors *f, const struct gpu
         machine_pin_server(p, f->server[i].pid);
         trial_run(&t, &r);
         add(b, p, t.kind->name, &r);
+        relay_us = t.kind == &echo_relay ? r.p50_us : relay_us;
     }
     t.kind = &echo_gpud;
     t.address = g->url;
@@ -61,6 +63,7 @@ static void repetition(struct bench *b, const struct floors *f, const struct gpu
         t.lane = *lane;
         trial_run(&t, &r);
         add(b, p, what, &r);
+        report_add(&b->report, placement_name(p), what, "p50 over relay", "x", r.p50_us / relay_us);
     }
 }
 
@@ -76,6 +79,7 @@ static void compare(struct bench *b, enum placement p)
         }
     }
     for (unsigned i = 0; i < 2; i++) {
+        report_against(&b->report, placement_name(p), "relay", figures[i], "unix");
         report_against(&b->report, placement_name(p), "nng", figures[i], "unix");
         report_against(&b->report, placement_name(p), "grpc", figures[i], "unix");
     }
@@ -88,7 +92,8 @@ int main(int argc, char **argv)
     struct floors f;
     bench_begin(&b, "latency",
                 "Round trips one at a time: gpud's null job (a program without steps) against a\n"
-                "unix socket, NNG's echo and an empty gRPC call.",
+                "unix socket, the same through a process in between, NNG's echo and an empty\n"
+                "gRPC call.",
                 15, argc, argv);
     bench_gpud(&b, &g, NULL);
     floors_start(&f, &b, g.dir);

@@ -18,7 +18,7 @@
 struct echo; /* a client; one thread */
 
 struct echo_kind {
-    const char *name; /* "unix", "nng", "grpc", "gpud" */
+    const char *name; /* "unix", "relay", "nng", "grpc", "gpud" */
     const char *what; /* one line for people */
     /* Serves at an address (a path) until killed. NULL: somebody else does. */
     void (*serve)(const char *address);
@@ -31,6 +31,7 @@ struct echo_kind {
 };
 
 extern const struct echo_kind echo_unix;
+extern const struct echo_kind echo_relay; /* the way of a job by sockets alone */
 extern const struct echo_kind echo_nng;
 extern const struct echo_kind echo_grpc; /* only if BENCH_GRPC */
 extern const struct echo_kind echo_gpud; /* a program without steps; the address is gpud's URL */

@@ -5,8 +5,7 @@
 #include "bench/common/echo.h"
 
 static const struct echo_kind *const kinds[] = {
-    &echo_unix,
-    &echo_nng,
+    &echo_unix, &echo_relay, &echo_nng,
 #ifdef BENCH_GRPC
     &echo_grpc,
 #endif

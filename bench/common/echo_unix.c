@@ -1,4 +1,7 @@
-/* The floor of what a kernel gives: a stream socket, blocking reads and writes. */
+/*
+ * The floor of what a kernel gives: a stream socket, blocking reads and writes. Once straight to
+ * who answers, once the way that a job takes: there and back through a process in between.
+ */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,12 +30,12 @@ static struct sockaddr_un address_of(const char *path)
     return at;
 }
 
-static bool move_all(int fd, uint8_t *data, bool reading)
+static bool move_all(int fd, uint8_t *data, size_t size, bool reading)
 {
-    for (size_t at = 0; at < ECHO_BYTES;) {
-        ssize_t n = reading ? read(fd, data + at, ECHO_BYTES - at)
-                            : send(fd, data + at, ECHO_BYTES - at, MSG_NOSIGNAL);
-        if (n <= 0 && errno != EINTR) {
+    for (size_t at = 0; at < size;) {
+        ssize_t n =
+            reading ? read(fd, data + at, size - at) : send(fd, data + at, size - at, MSG_NOSIGNAL);
+        if (n == 0 || (n < 0 && errno != EINTR)) {
             return false;
         }
         at += n > 0 ? (size_t)n : 0;
@@ -59,7 +62,34 @@ static void answer(int fd)
     }
 }
 
-static void serve(const char *address)
+/* Hands each piece on to a process of its own and its answer back, as a front does with a worker.
+ */
+static void relay(int fd)
+{
+    uint8_t data[ECHO_BYTES * ECHO_SLOTS];
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        return;
+    }
+    pid_t end = fork();
+    if (end == 0) {
+        (void)close(fd);
+        (void)close(pair[0]);
+        answer(pair[1]);
+        _Exit(EXIT_SUCCESS);
+    }
+    (void)close(pair[1]);
+    ssize_t n = 1;
+    while (end > 0 && n > 0 && (n = read(fd, data, sizeof data)) > 0) {
+        if (!move_all(pair[0], data, (size_t)n, false) ||
+            !move_all(pair[0], data, (size_t)n, true) || !move_all(fd, data, (size_t)n, false)) {
+            break;
+        }
+    }
+    (void)close(pair[0]); /* the other one ends by that */
+}
+
+static void serve_by(const char *address, void (*serve_one)(int fd))
 {
     struct sockaddr_un at = address_of(address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -69,11 +99,21 @@ static void serve(const char *address)
     for (;;) {
         int client = accept(fd, NULL, NULL);
         if (client >= 0 && fork() == 0) { /* a process for each: blocking all the way */
-            answer(client);
+            serve_one(client);
             _Exit(EXIT_SUCCESS);
         }
         (void)close(client);
     }
+}
+
+static void serve(const char *address)
+{
+    serve_by(address, answer);
+}
+
+static void serve_relay(const char *address)
+{
+    serve_by(address, relay);
 }
 
 static struct echo *open_client(const char *address, unsigned outstanding)
@@ -99,7 +139,7 @@ static struct echo *open_client(const char *address, unsigned outstanding)
 static void begin(struct echo *c, unsigned slot)
 {
     c->out[0] = (uint8_t)slot;
-    if (!move_all(c->fd, c->out, false)) {
+    if (!move_all(c->fd, c->out, sizeof c->out, false)) {
         bench_die("unix socket: %s", strerror(errno));
     }
 }
@@ -107,7 +147,7 @@ static void begin(struct echo *c, unsigned slot)
 static void take(struct echo *c, unsigned slot)
 {
     uint8_t in[ECHO_BYTES];
-    if (!move_all(c->fd, in, true) || in[0] != (uint8_t)slot || in[1] != 0x5a) {
+    if (!move_all(c->fd, in, sizeof in, true) || in[0] != (uint8_t)slot || in[1] != 0x5a) {
         bench_die("unix socket: a wrong answer");
     }
 }
@@ -122,6 +162,16 @@ const struct echo_kind echo_unix = {
     .name = "unix",
     .what = "unix stream socket, 64 bytes, blocking",
     .serve = serve,
+    .open = open_client,
+    .send = begin,
+    .take = take,
+    .close = close_client,
+};
+
+const struct echo_kind echo_relay = {
+    .name = "relay",
+    .what = "the same, handed on by a process in between, there and back",
+    .serve = serve_relay,
     .open = open_client,
     .send = begin,
     .take = take,
