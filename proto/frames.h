@@ -270,7 +270,9 @@ enum frame_ref_tag {
     U(spills, UINT64_MAX)                                                                          \
     U(returns, UINT64_MAX)                                                                         \
     U(managed, UINT64_MAX)                                                                         \
-    U(managed_limit, UINT64_MAX)
+    U(managed_limit, UINT64_MAX)                                                                   \
+    U(batches, UINT64_MAX)                                                                         \
+    U(batched, UINT64_MAX)
 /* What a tenant has, in bytes; sent before W_POOL where it changed. asked: as it was asked for;
  * mapped: what it keeps from others on the device; shared: of that, what lies beside the pool;
  * spilled: on the host. */

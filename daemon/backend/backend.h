@@ -162,6 +162,13 @@ struct backend_stream_ops {
                   const struct backend_launch *launch, struct err *e);
     /* A marker after all that was enqueued so far. Must be released once. */
     int (*mark)(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e);
+    /* Optional (NULL: as `mark`): a marker whose end no wake() tells, unless it is armed: one that
+     * comes later in the stream tells of both. `arm` is then mandatory. */
+    int (*mark_quiet)(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e);
+    /* Optional (NULL: nothing would be gained): what is enqueued from now on need not start before
+     * flush(), which comes soon. For a device that starts a command as soon as it is enqueued, and
+     * pays for that once for many that way. */
+    void (*gather)(struct backend_stream *s);
     /* Later commands of `s` run after the marker (of any stream of the device). */
     int (*wait)(struct backend_stream *s, struct backend_marker *marker, struct err *e);
     /* Starts what was enqueued; called after each batch. */
@@ -213,8 +220,9 @@ struct backend_marker_ops {
     void (*times)(struct backend_marker *m, uint64_t *ret_begin_ns, uint64_t *ret_end_ns);
     void (*release)(struct backend_marker *m);
     /* Optional (NULL: the worker polls on): one wake() when the marker is done, of a device that
-     * does not wake by itself. For a marker that is still pending after a while of polling: then a
-     * call costs less than asking on. A failure may come without it. */
+     * does not wake by itself, or for one of mark_quiet; done already is done. For a marker that is
+     * still pending after a while of polling: then a call costs less than asking on. A failure may
+     * come without it. */
     int (*arm)(struct backend_marker *m, struct err *e);
 };
 

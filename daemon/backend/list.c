@@ -54,9 +54,10 @@ static bool stream_complete(const struct backend_stream_ops *o)
            o->mark && o->wait && o->flush;
 }
 
-static bool marker_complete(const struct backend_marker_ops *o)
+/* What no wake() tells can be armed. */
+static bool marker_complete(const struct backend_marker_ops *o, const struct backend_stream_ops *s)
 {
-    return o && o->state && o->times && o->release;
+    return o && o->state && o->times && o->release && (o->arm || !s->mark_quiet);
 }
 
 static bool module_complete(const struct backend_module_ops *o)
@@ -87,9 +88,12 @@ int backend_check(const struct backend *b, struct err *e)
         const char *table;
         bool complete;
     } tables[] = {
-        {"device", device_complete(b->device)},    {"memory", memory_complete(b->memory)},
-        {"page", pages_complete(b->pages)},        {"stream", stream_complete(b->stream)},
-        {"marker", marker_complete(b->marker)},    {"module", module_complete(b->module)},
+        {"device", device_complete(b->device)},
+        {"memory", memory_complete(b->memory)},
+        {"page", pages_complete(b->pages)},
+        {"stream", stream_complete(b->stream)},
+        {"marker", marker_complete(b->marker, b->stream)},
+        {"module", module_complete(b->module)},
         {"library", library_complete(b->library)},
     };
     for (unsigned i = 0; i < sizeof tables / sizeof tables[0]; i++) {

@@ -107,7 +107,8 @@ static int tenants_tell(struct channel *c, struct memory *memory, struct err *e)
     return rc;
 }
 
-int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill, struct err *e)
+int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
+                const struct batch *batch, struct err *e)
 {
     struct msg_w_pool msg;
     int rc = tenants_tell(c, memory, e);
@@ -116,6 +117,7 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
     }
     memory_stats(memory, &msg);
     spill_stats(spill, &msg);
+    batch_stats(batch, &msg);
     return channel_send(c, &schema_msg_w_pool, &msg, NULL, e);
 }
 

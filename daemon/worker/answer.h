@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "daemon/worker/batch.h"
 #include "daemon/worker/channel.h"
 #include "daemon/worker/ledger.h"
 #include "daemon/worker/spill.h"
@@ -16,7 +17,8 @@ int answer_module(struct channel *c, const struct module *m, struct err *e);
 int answer_module_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 /* For a job that was refused: nothing was done. */
 int answer_job_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
-int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill, struct err *e);
+int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
+                const struct batch *batch, struct err *e);
 int answer_inventory(struct channel *c, const struct buffers *buffers,
                      const struct modules *modules, const struct ledger *ledger, uint64_t nonce,
                      struct err *e);

@@ -23,6 +23,7 @@ void completion_add(struct completion *c, struct job *j)
 {
     j->added_ns = clock_now_ns();
     j->arrival = ++c->arrivals;
+    batch_enter(&c->x->batch, j);
     DL_APPEND(c->first, j);
     c->count++;
 }
@@ -42,8 +43,9 @@ struct span {
 };
 
 struct spans {
-    struct span at[2 * JOB_MARKERS];
     unsigned count;
+    uint64_t launches_ns; /* of what has kernels in it */
+    struct span at[2 * JOB_MARKERS];
 };
 
 /* In the order of steps; parts of one step become one. */
@@ -70,11 +72,13 @@ static void spans_of(const struct backend *b, const struct job *j, struct spans 
     struct span s = {0};
     unsigned at = 0;
     ret_spans->count = 0;
+    ret_spans->launches_ns = 0;
     for (unsigned i = 0; i < j->mark_count; i++) {
         if (!j->mark[i].silent) {
             s = (struct span){
                 .first = j->mark[i].first, .step = j->mark[i].step, .by = j->mark[i].by};
             b->marker->times(j->mark[i].marker, &s.begin_ns, &s.end_ns);
+            ret_spans->launches_ns += j->mark[i].launches ? s.end_ns - s.begin_ns : 0;
             span_add(ret_spans, s);
         }
     }
@@ -82,6 +86,14 @@ static void spans_of(const struct backend *b, const struct job *j, struct spans 
         s.first = s.step;
         s.by = "";
         span_add(ret_spans, s);
+    }
+}
+
+/* What its kernels took is what they are expected to take; of several, each has its part. */
+static void pace_learn(const struct job *j, const struct spans *all)
+{
+    for (unsigned i = 0; i < j->launch_count; i++) {
+        pace_note(j->launches[i].pace, all->launches_ns / j->launch_count, j->launches[i].items);
     }
 }
 
@@ -110,6 +122,7 @@ static struct proto_list timings(const struct backend *b, const struct job *j, s
     struct times t = {j->added_ns, j->added_ns}; /* of one that had nothing to do */
     struct spans spans;
     spans_of(b, j, &spans);
+    pace_learn(j, &spans);
     if (spans.count > 0) {
         t = (struct times){0, 0};
     }
@@ -181,6 +194,7 @@ static void finish(struct completion *c, struct job *j)
     }
     DL_DELETE(c->first, j);
     c->count--;
+    batch_leave(&c->x->batch, j);
     j->finished = true;
     if (!device_is_lost(j->e.code)) { /* else commands may still run, until the process ends */
         memory_passed(&c->x->scope.device->memory, &j->end);
@@ -296,12 +310,14 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
-/* Of a device that does not call by itself, the end of what is longer than the pump's spin. If it
+/* Where nothing calls by itself, the end of what is longer than the pump's spin. If the device
  * cannot call now either, the pump's timer asks. */
 static void arm(const struct completion *c, struct job *j, uint64_t now)
 {
-    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
-    if (ops->arm != NULL && j->enqueued && j->mark_count > 0 && !j->armed &&
+    const struct device *dev = c->x->scope.device;
+    const struct backend_marker_ops *ops = dev->b->marker;
+    bool silent = j->quiet || !dev->wakes;
+    if (ops->arm != NULL && silent && j->enqueued && j->mark_count > 0 && !j->armed &&
         now - j->added_ns > PUMP_SPIN_NS) {
         j->armed = true;
         (void)ops->arm(j->mark[j->mark_count - 1].marker, NULL);

@@ -213,28 +213,30 @@ int executor_step(struct executor *x, struct job *j, const struct proto_wstep *s
     return rc == 0 ? 0 : executor_step_failed(e, s, NAME[s->op]);
 }
 
-int executor_mark(struct executor *x, struct job *j, struct job_mark mark, struct err *e)
+static int place(struct executor *x, struct job *j, struct job_mark mark, bool end, struct err *e)
 {
     struct device *dev = x->scope.device;
     if (j->mark_count == j->mark_room) {
         abort(); /* no job has so many: going on would write behind them */
     }
-    struct job_mark *at = &j->mark[j->mark_count];
-    int rc = dev->b->stream->mark(dev->stream[j->stream], &mark.marker, e);
+    int rc = end ? batch_mark(&x->batch, j, &mark.marker, e)
+                 : dev->b->stream->mark(dev->stream[j->stream], &mark.marker, e);
     if (rc == 0) {
-        *at = mark;
-        j->mark_count++;
+        j->mark[j->mark_count++] = mark;
     }
     return rc;
+}
+
+int executor_mark(struct executor *x, struct job *j, struct job_mark mark, struct err *e)
+{
+    return place(x, j, mark, false, e);
 }
 
 int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct err *e)
 {
     struct device *dev = x->scope.device;
-    int rc = executor_mark(x, j, mark, e);
-    if (rc == 0 && x->together) {
-        x->unstarted[j->stream] = true;
-    } else if (rc == 0) {
+    int rc = place(x, j, mark, true, e);
+    if (rc == 0 && !x->batch.open) {
         rc = dev->b->stream->flush(dev->stream[j->stream], e);
     }
     if (rc != 0) {
@@ -413,7 +415,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
 {
     struct open_mark open;
     open.any = false;
-    open.one = x->together && msg->steps.count <= EXECUTOR_TINY;
+    open.one = x->batch.open && msg->steps.count <= BATCH_STEPS;
     open.mark = (struct job_mark){.by = ""};
     open.gather.count = 0;
     open.progress = (struct executor_progress){.by = ""};
@@ -434,13 +436,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
 
 int executor_start(struct executor *x, struct err *e)
 {
-    struct device *dev = x->scope.device;
-    int rc = 0;
-    for (unsigned i = 0; x->together && rc == 0 && i < dev->stream_count; i++) {
-        rc = x->unstarted[i] ? dev->b->stream->flush(dev->stream[i], e) : 0;
-        x->unstarted[i] = false;
-    }
-    if (rc != 0) {
+    if (batch_start(&x->batch, e) != 0) {
         e->code = ERR_DEVICE_LOST;
         return err_wrap(e, "starting jobs");
     }

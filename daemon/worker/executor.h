@@ -7,6 +7,7 @@
 #ifndef WORKER_EXECUTOR_H
 #define WORKER_EXECUTOR_H
 
+#include "daemon/worker/batch.h"
 #include "daemon/worker/copies.h"
 #include "daemon/worker/job.h"
 #include "daemon/worker/ledger.h"
@@ -19,15 +20,10 @@ struct executor {
     struct job_scope scope;
     struct ledger *ledger; /* not owned */
     struct copies *copies; /* not owned */
-    /* Jobs that came together: what is small has one mark each, and streams are started once. */
-    bool together;
-    bool unstarted[DEVICE_STREAMS_MAX];
+    struct batch batch;    /* of jobs of few steps each has one mark */
 };
 
-/* Jobs of up to this many steps are enqueued with one mark when they come together with others. */
-#define EXECUTOR_TINY 8u
-
-/* Starts the streams of jobs that came together. ERR_DEVICE_LOST if that fails. */
+/* Starts the jobs that came together. ERR_DEVICE_LOST if that fails. */
 int executor_start(struct executor *x, struct err *e);
 
 /* Enqueues a job that was checked; `frame` holds the bytes of msg. What goes wrong on the way is

@@ -132,6 +132,15 @@ static bool overlap(const struct proto_ref *a, const struct proto_ref *b)
 }
 
 /* A write or a read: device memory, and staging memory or the same number of bytes in an arena. */
+#define COPY_BYTES_NS 8u /* bytes that a copy does in a nanosecond, about */
+
+static void expect(struct job *j, uint64_t ns)
+{
+    if (__builtin_add_overflow(j->expected_ns, ns, &j->expected_ns)) {
+        j->expected_ns = PACE_UNKNOWN;
+    }
+}
+
 static int transfer_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                           struct err *e)
 {
@@ -147,6 +156,7 @@ static int transfer_check(const struct job_scope *scope, struct job *j, const st
         e->arg = 0;
         return rc;
     }
+    expect(j, ref.size / COPY_BYTES_NS);
     if (!proto_list_next(&it, &schema_ref, &arena)) {
         return s->op == OP_WRITE
                    ? staging_check(&scope->staging->input, "input", s->stage, ref.size, e)
@@ -192,7 +202,8 @@ void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret
     }
 }
 
-static int sizes_check(const struct backend_info *info, const struct proto_wstep *s, struct err *e)
+static int sizes_check(const struct backend_info *info, const struct proto_wstep *s,
+                       uint64_t *ret_items, struct err *e)
 {
     uint64_t global[3];
     uint64_t local[3];
@@ -217,6 +228,7 @@ static int sizes_check(const struct backend_info *info, const struct proto_wstep
         return err_set(e, ERR_LAUNCH, "group of %" PRIu64 " work items, device has %" PRIu64, group,
                        info->max_group);
     }
+    *ret_items = items;
     return 0;
 }
 
@@ -259,7 +271,8 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
         return ERR_NOT_FOUND;
     }
     module_use(m);
-    j->modules[j->module_count++] = m;
+    struct job_launch *l = &j->launches[j->launch_count++];
+    *l = (struct job_launch){.module = m, .pace = &m->paces[k - m->kernels], .items = 1};
     if (k->arg_count != 0 && k->arg_count != s->args.count) {
         return err_set(e, ERR_ARG_COUNT, "%s takes %u arguments, not %" PRIu64, entry, k->arg_count,
                        s->args.count);
@@ -273,7 +286,8 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
             return err_wrap(e, "argument %d of %s", i, entry);
         }
     }
-    int rc = sizes_check(&scope->device->info, s, e);
+    int rc = sizes_check(&scope->device->info, s, &l->items, e);
+    expect(j, pace_expect(l->pace, l->items));
     rc = rc == 0 ? local_check(&scope->device->info, k, s, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
 }
@@ -292,6 +306,7 @@ static int library_check(const struct job_scope *scope, struct job *j, const str
         }
     }
     uint64_t size = library_workspace(scope->device, j->stream, s);
+    j->expected_ns = PACE_UNKNOWN;
     j->workspace_size = size > j->workspace_size ? size : j->workspace_size;
     return 0;
 }
@@ -307,9 +322,11 @@ static int step_check(const struct job_scope *scope, struct job *j, const struct
         return transfer_check(scope, j, s, e);
     case OP_FILL:
         rc = memory_args(scope, j, s, 1, &refs, e);
+        expect(j, refs.ref[0].size / COPY_BYTES_NS);
         return rc != 0 ? rc : fill_check(&refs, s->pattern, e);
     case OP_COPY:
         rc = memory_args(scope, j, s, 2, &refs, e);
+        expect(j, refs.ref[0].size / COPY_BYTES_NS);
         return rc != 0 ? rc : copy_check(&refs, e);
     case OP_LAUNCH:
         return launch_check(scope, j, s, e);
@@ -392,16 +409,16 @@ static bool room_make(struct job *j, const struct msg_f_job *msg)
     size_t temps = (size_t)msg->temps.count;
     size_t marks = steps + 2 < JOB_MARKERS ? steps + 2 : JOB_MARKERS;
     size_t after = (size_t)msg->after.count;
-    size_t size = mentions * (sizeof *j->buffers + sizeof *j->arenas) + steps * sizeof *j->modules +
-                  temps * (sizeof *j->temps + sizeof *j->pieces) + marks * sizeof *j->mark +
-                  after * sizeof *j->after;
+    size_t size = mentions * (sizeof *j->buffers + sizeof *j->arenas) +
+                  steps * sizeof *j->launches + temps * (sizeof *j->temps + sizeof *j->pieces) +
+                  marks * sizeof *j->mark + after * sizeof *j->after;
     uint8_t *at = j->room = calloc(1, size);
     if (at == NULL) {
         return false;
     }
     j->buffers = carve(&at, mentions, sizeof *j->buffers);
     j->arenas = carve(&at, mentions, sizeof *j->arenas);
-    j->modules = carve(&at, steps, sizeof *j->modules);
+    j->launches = carve(&at, steps, sizeof *j->launches);
     j->temps = carve(&at, temps, sizeof *j->temps);
     j->pieces = carve(&at, temps, sizeof *j->pieces);
     j->mark = carve(&at, marks, sizeof *j->mark);
@@ -568,14 +585,14 @@ void job_release(const struct job_scope *scope, struct job *j)
     for (unsigned i = 0; i < j->arena_count; i++) {
         arena_unuse(scope->arenas, j->arenas[i]);
     }
-    for (unsigned i = 0; i < j->module_count; i++) {
-        module_unuse(scope->modules, j->modules[i]);
+    for (unsigned i = 0; i < j->launch_count; i++) {
+        module_unuse(scope->modules, j->launches[i].module);
     }
     graph_destroy(j->graph);
     free(j->room);
     j->graph = NULL;
     j->room = NULL;
-    j->mark_count = j->temp_count = j->piece_count = j->buffer_count = j->module_count = 0;
+    j->mark_count = j->temp_count = j->piece_count = j->buffer_count = j->launch_count = 0;
     j->arena_count = j->after_count = 0;
 }
 

@@ -31,6 +31,13 @@ struct job_mark {
     bool silent;          /* no commands: it orders only */
 };
 
+/* A launch among a job's steps. */
+struct job_launch {
+    struct module *module;
+    struct pace *pace; /* the module's, of its kernel */
+    uint64_t items;
+};
+
 struct graph;
 struct waiting_job;
 
@@ -41,6 +48,8 @@ struct job {
     unsigned stream;
     bool large;          /* some of its copies are: see graph.h */
     bool bulk;           /* one step */
+    bool brief;          /* see batch.h */
+    uint64_t batch;      /* those with the same number were started together; 0: alone */
     bool enqueued;       /* all commands are, and the end is marked: others may wait for it */
     struct graph *graph; /* owned: steps that are not, NULL: there were none to wait */
     bool finished;
@@ -55,8 +64,9 @@ struct job {
     unsigned buffer_count;
     struct arena **arenas; /* likewise */
     unsigned arena_count;
-    struct module **modules;
-    unsigned module_count;
+    struct job_launch *launches;
+    unsigned launch_count;
+    uint64_t expected_ns; /* of all steps, about; PACE_UNKNOWN: a kernel never ran */
     /* Temporaries that no step needs at once share bytes: what lets steps run in another order
      * compares their offsets, not their indices. */
     struct lifetime *temps;
@@ -79,7 +89,8 @@ struct job {
     bool given_up;            /* it failed before it was enqueued, and waits for those before it */
     bool writes;              /* something that changes a resident buffer was enqueued */
     uint64_t added_ns;        /* when completion began to ask for it */
-    bool armed;               /* the device was told to call at its end */
+    bool quiet;               /* the device does not call at its end by itself */
+    bool armed;               /* it was told to */
     uint64_t seen_running_ns; /* when it was first seen to run, 0 = not yet */
     bool told_started;
     struct err e; /* code 0 while all is well */

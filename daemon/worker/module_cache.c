@@ -20,6 +20,7 @@ static void destroy(struct modules *t, struct module *m)
         t->b->module->unload(m->m);
     }
     free(m->kernels);
+    free(m->paces);
     free(m);
 }
 
@@ -43,7 +44,8 @@ static int kernels_list(struct modules *t, struct module *m, struct err *e)
                        PROTO_KERNELS_MAX);
     }
     m->kernels = calloc(count > 0 ? count : 1, sizeof *m->kernels);
-    if (m->kernels == NULL) {
+    m->paces = calloc(count > 0 ? count : 1, sizeof *m->paces);
+    if (m->kernels == NULL || m->paces == NULL) {
         return err_set(e, ERR_NOMEM, "%u kernels", count);
     }
     for (unsigned i = 0; i < count; i++) {

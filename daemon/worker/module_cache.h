@@ -13,6 +13,7 @@
 #include "common/err.h"
 #include "common/hash.h"
 #include "daemon/backend/backend.h"
+#include "daemon/worker/pace.h"
 #include "proto/limits.h"
 
 #define MODULES_MAX      4096u
@@ -25,6 +26,7 @@ struct module {
     size_t hash_size;
     struct backend_module *m;       /* owned */
     struct backend_kernel *kernels; /* owned */
+    struct pace *paces;             /* owned: of each kernel */
     unsigned kernel_count;
     unsigned uses;
     bool unloaded; /* no longer in the table */

@@ -401,6 +401,7 @@ static int job_admit(struct server *s, struct bytes frame, const struct msg_f_jo
     int after = after_known(&s->ledger, j, rc == 0 ? e : NULL);
     rc = rc == 0 ? after : rc;
     ledger_add(&s->ledger, j);
+    batch_join(&s->executor.batch, j);
     *ret_job = j;
     return rc == 0 ? waiting_offer(&s->waiting, j, frame, msg, e) : rc;
 }
@@ -497,7 +498,7 @@ static int on_pool(struct server *s, struct bytes frame, struct frame_fds *fds, 
     if (msg.trim != 0) {
         memory_trim(&s->device.memory);
     }
-    must_send(s, answer_pool(&s->channel, &s->device.memory, &s->spill, e), e);
+    must_send(s, answer_pool(&s->channel, &s->device.memory, &s->spill, &s->executor.batch, e), e);
     return 0;
 }
 
@@ -660,11 +661,12 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
 static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
 {
     struct server *s = data;
-    s->executor.together = s->executor.together || s->channel.more;
+    if (s->channel.more) {
+        batch_open(&s->executor.batch);
+    }
     serve_frame(s, frame, fds);
     if (!s->channel.more) {
         start_jobs(s);
-        s->executor.together = false;
     }
 }
 
@@ -692,6 +694,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                                               .staging = &s->staging},
                                     .ledger = &s->ledger,
                                     .copies = &s->copies};
+    batch_init(&s->executor.batch, dev, &s->ledger);
     completion_init(&s->completion, &s->executor,
                     (struct completion_callbacks){.done = on_job_done, .started = on_job_started},
                     s);

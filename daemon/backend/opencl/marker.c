@@ -33,13 +33,15 @@ static int callback_set(struct backend_device *d, cl_event event, struct err *e)
     return opencl_error(rc, "clSetEventCallback", e);
 }
 
-int opencl_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+int opencl_mark(struct backend_stream *s, bool wakes, struct backend_marker **ret_marker,
+                struct err *e)
 {
     struct backend_marker *m = calloc(1, sizeof *m);
     if (!m) {
         return err_set(e, ERR_NOMEM, "a marker");
     }
-    int rc = callback_set(s->device, s->events.item[s->events.count - 1].event, e);
+    cl_event last = s->events.item[s->events.count - 1].event;
+    int rc = wakes ? callback_set(s->device, last, e) : 0;
     if (rc != 0) {
         free(m);
         return rc;
@@ -144,8 +146,14 @@ static void marker_release(struct backend_marker *m)
     free(m);
 }
 
+static int marker_arm(struct backend_marker *m, struct err *e)
+{
+    return callback_set(m->device, m->events.item[m->events.count - 1].event, e);
+}
+
 const struct backend_marker_ops opencl_marker_ops = {
     .state = marker_state,
     .times = marker_times,
     .release = marker_release,
+    .arm = marker_arm,
 };

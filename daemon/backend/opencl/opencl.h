@@ -50,6 +50,8 @@
     X(GetEventInfo)                                                                                \
     X(GetEventProfilingInfo)                                                                       \
     X(SetEventCallback)                                                                            \
+    X(CreateUserEvent)                                                                             \
+    X(SetUserEventStatus)                                                                          \
     X(WaitForEvents)                                                                               \
     X(ReleaseEvent)
 

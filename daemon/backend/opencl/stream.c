@@ -34,11 +34,21 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
     return 0;
 }
 
+static void gate_open(struct backend_stream *s)
+{
+    if (s->gate) {
+        (void)s->device->cl.SetUserEventStatus(s->gate, CL_COMPLETE);
+        s->device->cl.ReleaseEvent(s->gate);
+        s->gate = NULL;
+    }
+}
+
 static void stream_destroy(struct backend_stream *s)
 {
     if (!s) {
         return;
     }
+    gate_open(s);
     opencl_events_finish(&s->device->cl, &s->events);
     s->device->cl.ReleaseCommandQueue(s->queue);
     free(s);
@@ -185,7 +195,8 @@ static int stream_launch(struct backend_stream *s, struct backend_module *m, con
     return rc != 0 ? rc : command_end(s, CL_SUCCESS, "", event, false, e);
 }
 
-static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+static int mark(struct backend_stream *s, bool wakes, struct backend_marker **ret_marker,
+                struct err *e)
 {
     if (s->events.count == 0) {
         int rc = command_begin(s, e);
@@ -199,7 +210,18 @@ static int stream_mark(struct backend_stream *s, struct backend_marker **ret_mar
             return rc;
         }
     }
-    return opencl_mark(s, ret_marker, e);
+    return opencl_mark(s, wakes, ret_marker, e);
+}
+
+static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+{
+    return mark(s, true, ret_marker, e);
+}
+
+static int stream_mark_quiet(struct backend_stream *s, struct backend_marker **ret_marker,
+                             struct err *e)
+{
+    return mark(s, false, ret_marker, e);
 }
 
 static int stream_wait(struct backend_stream *s, struct backend_marker *m, struct err *e)
@@ -217,8 +239,36 @@ static int stream_wait(struct backend_stream *s, struct backend_marker *m, struc
     return command_end(s, status, "clEnqueueBarrierWithWaitList", event, true, e);
 }
 
+/*
+ * PoCL starts a command that has nothing before it when it is enqueued, and wakes all its threads
+ * for it, each time: on a busy processor they take turns with this one over its lock. Behind a gate
+ * the commands of a queue wait for each other, and wake nobody. If there is no gate, all is as
+ * ever.
+ */
+static void stream_gather(struct backend_stream *s)
+{
+    struct backend_device *d = s->device;
+    cl_int rc = CL_SUCCESS;
+    if (!d->info.cpu || s->gate || command_begin(s, NULL) != 0) {
+        return;
+    }
+    cl_event gate = d->cl.CreateUserEvent(d->context, &rc);
+    if (rc != CL_SUCCESS) {
+        return;
+    }
+    cl_event behind = NULL;
+    rc = d->cl.EnqueueBarrierWithWaitList(s->queue, 1, &gate, &behind);
+    if (command_end(s, rc, "clEnqueueBarrierWithWaitList", behind, true, NULL) != 0) {
+        (void)d->cl.SetUserEventStatus(gate, CL_COMPLETE);
+        d->cl.ReleaseEvent(gate);
+        return;
+    }
+    s->gate = gate;
+}
+
 static int stream_flush(struct backend_stream *s, struct err *e)
 {
+    gate_open(s);
     cl_int rc = s->device->cl.Flush(s->queue);
     return rc == CL_SUCCESS ? 0 : opencl_error(rc, "clFlush", e);
 }
@@ -232,6 +282,8 @@ const struct backend_stream_ops opencl_stream_ops = {
     .fill = stream_fill,
     .launch = stream_launch,
     .mark = stream_mark,
+    .mark_quiet = stream_mark_quiet,
+    .gather = stream_gather,
     .wait = stream_wait,
     .flush = stream_flush,
 };

@@ -20,6 +20,7 @@ struct backend_stream {
     cl_command_queue queue;
     struct opencl_events events;
     uint64_t enqueued_ns; /* host clock, just before the last command was enqueued */
+    cl_event gate;        /* owned; commands behind it begin at flush; NULL: there is none */
 };
 
 struct backend_marker {
@@ -31,7 +32,8 @@ struct backend_marker {
 };
 
 /* Makes the marker of all that was enqueued since the last one. */
-int opencl_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e);
+int opencl_mark(struct backend_stream *s, bool wakes, struct backend_marker **ret_marker,
+                struct err *e);
 void opencl_events_finish(const struct opencl_api *cl, struct opencl_events *events);
 
 #endif

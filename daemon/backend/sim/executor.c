@@ -41,6 +41,20 @@ static void marker_times(struct backend_marker *m, uint64_t *ret_begin_ns, uint6
     pthread_mutex_unlock(&m->device->lock);
 }
 
+static int marker_arm(struct backend_marker *m, struct err *e)
+{
+    struct backend_device *d = m->device;
+    (void)e;
+    pthread_mutex_lock(&d->lock);
+    bool over = m->settled != BACKEND_PENDING;
+    m->quiet = false;
+    pthread_mutex_unlock(&d->lock);
+    if (over && d->wake) {
+        d->wake(d->wake_data);
+    }
+    return 0;
+}
+
 static void marker_release(struct backend_marker *m)
 {
     if (!m) {
@@ -56,6 +70,7 @@ const struct backend_marker_ops sim_marker_ops = {
     .state = marker_state,
     .times = marker_times,
     .release = marker_release,
+    .arm = marker_arm,
 };
 
 /* ---- cost ---------------------------------------------------------------------------------- */
@@ -185,9 +200,10 @@ static void mark_run(struct backend_stream *s, struct backend_marker *m)
     m->settled = s->failed ? BACKEND_FAILED : BACKEND_DONE;
     s->begin_ns = 0;
     s->failed = 0;
+    bool quiet = m->quiet;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);
-    if (d->wake) {
+    if (d->wake && !quiet) {
         d->wake(d->wake_data);
     }
     pthread_mutex_lock(&d->lock);

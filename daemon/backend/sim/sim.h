@@ -106,6 +106,7 @@ struct backend_marker {
     struct backend_stream *stream;
     unsigned refs;  /* the caller's and the commands' */
     uint64_t first; /* number of the interval's first command */
+    bool quiet;     /* its end is not told */
     enum backend_state settled;
     uint64_t begin_ns;
     uint64_t end_ns;

@@ -189,7 +189,8 @@ static int mark_scripted(struct backend_device *d, struct err *e)
     return sim_action_error(action, SIM_MARK, e);
 }
 
-static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+static int mark(struct backend_stream *s, bool quiet, struct backend_marker **ret_marker,
+                struct err *e)
 {
     struct sim_command *c = NULL;
     int scripted = mark_scripted(s->device, e);
@@ -208,10 +209,22 @@ static int stream_mark(struct backend_stream *s, struct backend_marker **ret_mar
     m->device = s->device;
     m->stream = s;
     m->refs = 1;
+    m->quiet = quiet;
     c->marker = m;
     enqueue(s, c);
     *ret_marker = m;
     return 0;
+}
+
+static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+{
+    return mark(s, false, ret_marker, e);
+}
+
+static int stream_mark_quiet(struct backend_stream *s, struct backend_marker **ret_marker,
+                             struct err *e)
+{
+    return mark(s, true, ret_marker, e);
 }
 
 static int stream_wait(struct backend_stream *s, struct backend_marker *m, struct err *e)
@@ -241,6 +254,7 @@ const struct backend_stream_ops sim_stream_ops = {
     .fill = stream_fill,
     .launch = stream_launch,
     .mark = stream_mark,
+    .mark_quiet = stream_mark_quiet,
     .wait = stream_wait,
     .flush = stream_flush,
 };

@@ -1,0 +1,119 @@
+#include "daemon/worker/batch.h"
+
+#define NONE (-1)
+
+void batch_init(struct batch *b, struct device *device, const struct ledger *ledger)
+{
+    *b = (struct batch){.device = device, .ledger = ledger, .line = {NONE, NONE}};
+}
+
+void batch_open(struct batch *b)
+{
+    if (!b->open) {
+        b->open = true;
+        b->jobs = 0;
+        b->serial++;
+    }
+}
+
+/* ---- which stream ---------------------------------------------------------------------------- */
+
+/* In this stream it waits for nothing that is not brief: those behind it would wait as well. */
+static bool waits_there(const struct batch *b, const struct job *j, unsigned stream)
+{
+    bool waits = b->lasting[stream] > 0;
+    for (unsigned i = 0; !waits && i < j->after_count; i++) {
+        const struct job *before = ledger_find(b->ledger, j->after[i]);
+        waits =
+            before != NULL && !before->finished && (before->stream != stream || !before->enqueued);
+    }
+    return waits;
+}
+
+/* A processor that is the device starts what has nothing before it when it is enqueued, and wakes
+ * its threads each time: in one stream, behind a gate, it does so once. */
+void batch_join(struct batch *b, struct job *j)
+{
+    struct device *dev = b->device;
+    j->brief = j->checked <= BATCH_STEPS && !j->large && j->expected_ns <= BATCH_BRIEF_NS;
+    if (!b->open || !j->brief || j->checked == 0) {
+        return;
+    }
+    b->jobs++;
+    j->batch = b->serial;
+    int *line = &b->line[device_is_urgent(dev, j->stream)];
+    if (*line != NONE && !waits_there(b, j, (unsigned)*line)) {
+        j->stream = (unsigned)*line;
+    } else if (*line == NONE && dev->info.cpu && !waits_there(b, j, j->stream)) {
+        *line = (int)j->stream;
+        b->unstarted[j->stream] = true;
+        if (dev->b->stream->gather != NULL) {
+            dev->b->stream->gather(dev->stream[j->stream]);
+        }
+    }
+}
+
+void batch_enter(struct batch *b, const struct job *j)
+{
+    b->lasting[j->stream] += !j->brief;
+}
+
+void batch_leave(struct batch *b, const struct job *j)
+{
+    b->lasting[j->stream] -= !j->brief;
+    if (b->quiet[j->stream] == j) { /* it was asked for other reasons, and was over */
+        b->quiet[j->stream] = NULL;
+    }
+}
+
+/* ---- how it starts and how its end is told --------------------------------------------------- */
+
+/* If the device cannot call now, the pump's timer asks. */
+static void tell(struct batch *b, unsigned stream)
+{
+    struct job *last = b->quiet[stream];
+    b->quiet[stream] = NULL;
+    if (last != NULL) {
+        last->armed = true;
+        (void)b->device->b->marker->arm(last->mark[last->mark_count - 1].marker, NULL);
+    }
+}
+
+int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marker, struct err *e)
+{
+    struct device *dev = b->device;
+    const struct backend_stream_ops *ops = dev->b->stream;
+    bool quiet = b->open && j->brief && j->graph == NULL && ops->mark_quiet != NULL;
+    if (!quiet) {
+        tell(b, j->stream); /* what comes now may take long */
+    }
+    int rc = (quiet ? ops->mark_quiet : ops->mark)(dev->stream[j->stream], ret_marker, e);
+    b->unstarted[j->stream] = b->open;
+    j->quiet = quiet;
+    b->quiet[j->stream] = rc == 0 && quiet ? j : NULL;
+    return rc;
+}
+
+int batch_start(struct batch *b, struct err *e)
+{
+    struct device *dev = b->device;
+    int rc = 0;
+    for (unsigned i = 0; b->open && rc == 0 && i < dev->stream_count; i++) {
+        tell(b, i);
+        rc = b->unstarted[i] ? dev->b->stream->flush(dev->stream[i], e) : 0;
+        b->unstarted[i] = false;
+    }
+    if (b->open && b->jobs > 1) {
+        b->batches++;
+        b->batched += b->jobs;
+    }
+    b->open = false;
+    b->line[0] = b->line[1] = NONE;
+    return rc;
+}
+
+void batch_stats(const struct batch *b, struct msg_w_pool *stats)
+{
+    stats->batches = b->batches;
+    stats->batched = b->batched;
+}

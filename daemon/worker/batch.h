@@ -1,0 +1,50 @@
+/*
+ * Jobs that came together. Those that are expected to be brief go into one stream where a device
+ * gains by it, start at once with one call, and one wake-up tells of the end of all: the point
+ * behind the last of them. Each keeps its own marks, and so its own times, its own end and its own
+ * failure. What is not brief is started with them and told of by itself. Thread: the loop's.
+ */
+#ifndef WORKER_BATCH_H
+#define WORKER_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/worker/job.h"
+#include "daemon/worker/ledger.h"
+
+/* Jobs of up to this many steps that are expected to take no longer are brief. */
+#define BATCH_STEPS    8u
+#define BATCH_BRIEF_NS UINT64_C(50000)
+
+struct batch {
+    struct device *device;       /* not owned */
+    const struct ledger *ledger; /* not owned */
+    bool open;                   /* more of what came together is still to come */
+    unsigned jobs;               /* brief ones since it was opened */
+    int line[2];                 /* the stream of brief jobs, usual and urgent ones; -1: none yet */
+    bool unstarted[DEVICE_STREAMS_MAX];
+    /* the last job there, of whose end nothing tells yet */
+    struct job *quiet[DEVICE_STREAMS_MAX];
+    unsigned lasting[DEVICE_STREAMS_MAX]; /* jobs there that are not brief and not over */
+    uint64_t serial;                      /* counts batches that were opened */
+    uint64_t batches, batched;            /* of at least two brief jobs, and these jobs */
+};
+
+void batch_init(struct batch *b, struct device *device, const struct ledger *ledger);
+/* What comes until batch_start belongs together; opening an open one changes nothing. */
+void batch_open(struct batch *b);
+/* A job that was checked and has no memory yet: sees whether it is brief, and then may choose
+ * another stream for it. */
+void batch_join(struct batch *b, struct job *j);
+/* It has memory and is given to the device, or waits for other jobs; and its end. */
+void batch_enter(struct batch *b, const struct job *j);
+void batch_leave(struct batch *b, const struct job *j);
+/* The marker behind the last command of a job. Where more is to come, batch_start starts it. */
+int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marker, struct err *e);
+/* Starts what came together; the batch is closed. */
+int batch_start(struct batch *b, struct err *e);
+struct msg_w_pool;
+void batch_stats(const struct batch *b, struct msg_w_pool *stats); /* sets its own fields */
+
+#endif
