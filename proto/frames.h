@@ -169,6 +169,9 @@ enum frame_ref_tag {
 /* The answer of this job was taken: forget it. keep: it was not, but its staging memory is needed:
  * stay aware that it ran. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX) U(keep, 1)
+/* It is not wanted any more. What has not begun does not begin, and W_DONE says ERR_CANCELLED, at
+ * once if nothing of it has; what has begun runs to its end and is answered as ever. */
+#define MSG_F_CANCEL(U, I, S, B, L) U(job, UINT64_MAX)
 /* Tell all that you are and hold: W_READY, W_HELD_* …, then W_HELD_END. */
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L)      U(trim, 1)
@@ -417,6 +420,7 @@ enum frame_ref_tag {
     MESSAGE(F_ARENA, f_arena, 144)                                                                 \
     MESSAGE(F_ARENA_FREE, f_arena_free, 145)                                                       \
     MESSAGE(F_TENANT, f_tenant, 151)                                                               \
+    MESSAGE(F_CANCEL, f_cancel, 156)                                                               \
     MESSAGE(F_PICTURE, f_picture, 158)                                                             \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \

@@ -228,6 +228,17 @@ void command_job(struct front *f, struct job *j)
     job_frame_finish(&frame);
 }
 
+void command_job_cancel(struct front *f, struct job *j)
+{
+    struct device *d = j->device;
+    if (d == NULL || d->link == NULL || d->epoch != j->epoch) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    const struct msg_f_cancel m = {.job = j->id};
+    sent(f, d, link_send(d->link, &schema_msg_f_cancel, &m, NULL, &e), &e);
+}
+
 void command_retire(struct front *f, struct job *j)
 {
     (void)f;

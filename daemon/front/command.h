@@ -16,6 +16,7 @@ void command_arena_free(struct front *f, struct arena *a);
 int command_module_load(struct device *d, const struct build *b, struct err *e);
 void command_module_unload(struct device *d, uint64_t module);
 void command_job(struct front *f, struct job *j);
+void command_job_cancel(struct front *f, struct job *j); /* one that its worker has */
 void command_retire(struct front *f, struct job *j);
 void command_outputs_gone(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);

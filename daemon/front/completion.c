@@ -74,7 +74,8 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     window_done(&d->window, f->ready != NULL || d->ready != NULL, turn_now(f));
     if (m->code < 0) {
         error_of(m, &e);
-        job_conclude(f, j, JOB_FAILED, &e);
+        bool cancelled = j->cancelled && m->code == ERR_CANCELLED;
+        job_conclude(f, j, cancelled ? JOB_CANCELLED : JOB_FAILED, &e);
     } else if (j->tainted) {
         (void)err_set(&e, ERR_UNDEFINED, "a job that wrote what this one read has failed");
         e.effects = ERR_EFFECTS_MAYBE;

@@ -275,6 +275,7 @@ void job_forget_history(struct front *f, unsigned keep)
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error)
 {
     bool dispatched = j->state != JOB_QUEUED;
+    bool ran = dispatched && !(state == JOB_CANCELLED && error->effects == ERR_EFFECTS_NONE);
     if (j->state == JOB_QUEUED) {
         queue_remove(f, j);
         f->queued_count--;
@@ -284,10 +285,11 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
         j->error = *error;
     }
     job_leave_device(j);
-    mark_buffers(f, j, state == JOB_DONE, dispatched);
+    mark_buffers(f, j, state == JOB_DONE, ran);
     if (state != JOB_DONE && dispatched) {
         taint_readers(j);
-    } else if (state != JOB_DONE) {
+    }
+    if (state != JOB_DONE && !ran) {
         starve_readers(f, j);
     }
     release_uses(f, j);

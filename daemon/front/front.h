@@ -58,6 +58,7 @@ struct front_hooks {
     void (*module_need)(struct front *f, struct module *m, struct device *d);
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
     void (*job_send)(struct front *f, struct job *j);
+    void (*job_cancel)(struct front *f, struct job *j); /* its worker ends it if it has not begun */
     void (*job_retire)(struct front *f, struct job *j);
     /* Its staging memory goes to others: the worker knows that it ran, and has its outputs no more.
      */

@@ -390,6 +390,7 @@ static void set_hooks(struct front *f)
         .module_need = building_need,
         .module_build_done = module_answered,
         .job_send = command_job,
+        .job_cancel = command_job_cancel,
         .job_retire = command_retire,
         .job_outputs_gone = command_outputs_gone,
         .worker_end = worker_end,

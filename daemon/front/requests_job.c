@@ -53,8 +53,9 @@ int request_cancel(struct request_context *c, struct err *e)
         struct err why = ERR_INIT;
         (void)err_set(&why, ERR_CANCELLED, "cancelled before it ran");
         job_conclude(c->f, j, JOB_CANCELLED, &why);
-    } else if (!job_ended(j)) {
+    } else if (!job_ended(j) && !j->cancelled) {
         j->cancelled = true;
+        c->f->hooks.job_cancel(c->f, j);
     }
     struct msg_done m = {.value = j->state == JOB_CANCELLED};
     return proto_encode(&schema_msg_done, &m, c->out, e);
@@ -184,7 +185,8 @@ int request_explain(struct request_context *c, struct err *e)
     } else if (!job_ended(j)) {
         (void)snprintf(why, sizeof why, "on device %u, stream %u, since %.3f ms%s",
                        j->device->index, j->stream, (double)(now - j->dispatched_ns) / 1e6,
-                       j->cancelled ? "; its cancellation came too late to stop it" : "");
+                       j->cancelled ? "; it was cancelled: what has begun of it runs to its end"
+                                    : "");
     } else {
         (void)snprintf(why, sizeof why, "%s", j->error.code != 0 ? j->error.text : "without error");
     }

@@ -135,11 +135,11 @@ static int held_job(struct channel *c, const struct job *j, struct err *e)
 {
     struct msg_w_held_job msg = {.job = j->id,
                                  .stream = j->stream,
-                                 .finished = j->finished,
+                                 .finished = j->finished || j->told,
                                  .gone = j->gone,
                                  .meta = bytes_of(j->meta, j->meta_size)};
     int rc = channel_send(c, &schema_msg_w_held_job, &msg, NULL, e);
-    if (rc == 0 && j->finished) {
+    if (rc == 0 && (j->finished || j->told)) {
         rc = channel_send_bytes(c, bytes_of(j->done, j->done_size), NULL, e);
     }
     return rc;

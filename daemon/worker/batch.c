@@ -61,9 +61,21 @@ void batch_enter(struct batch *b, const struct job *j)
 void batch_leave(struct batch *b, const struct job *j)
 {
     b->lasting[j->stream] -= !j->brief;
+    b->slow[j->stream] -= j->slow;
     if (b->quiet[j->stream] == j) { /* it was asked for other reasons, and was over */
         b->quiet[j->stream] = NULL;
     }
+}
+
+void batch_enqueued(struct batch *b, struct job *j)
+{
+    j->slow = j->launch_count > 0 && j->launches_ns > BATCH_SLOW_NS;
+    b->slow[j->stream] += j->slow;
+}
+
+bool batch_slow(const struct batch *b, unsigned stream)
+{
+    return b->slow[stream] > 0;
 }
 
 /* ---- how it starts and how its end is told --------------------------------------------------- */

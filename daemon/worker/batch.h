@@ -16,6 +16,9 @@
 /* Jobs of up to this many steps that are expected to take no longer are brief. */
 #define BATCH_STEPS    8u
 #define BATCH_BRIEF_NS UINT64_C(50000)
+/* Behind kernels that take longer, or that never ran, no job is put into a stream: it would not
+ * begin before them, and could not be taken back. */
+#define BATCH_SLOW_NS UINT64_C(5000000)
 
 struct batch {
     struct device *device;       /* not owned */
@@ -27,6 +30,7 @@ struct batch {
     /* the last job there, of whose end nothing tells yet */
     struct job *quiet[DEVICE_STREAMS_MAX];
     unsigned lasting[DEVICE_STREAMS_MAX]; /* jobs there that are not brief and not over */
+    unsigned slow[DEVICE_STREAMS_MAX];    /* jobs that are in it, see BATCH_SLOW_NS */
     uint64_t serial;                      /* counts batches that were opened */
     uint64_t batches, batched;            /* of at least two brief jobs, and these jobs */
 };
@@ -40,6 +44,10 @@ void batch_join(struct batch *b, struct job *j);
 /* It has memory and is given to the device, or waits for other jobs; and its end. */
 void batch_enter(struct batch *b, const struct job *j);
 void batch_leave(struct batch *b, const struct job *j);
+/* All of its commands are in its stream. */
+void batch_enqueued(struct batch *b, struct job *j);
+/* Is there something that takes long in the stream? */
+bool batch_slow(const struct batch *b, unsigned stream);
 /* The marker behind the last command of a job. Where more is to come, batch_start starts it. */
 int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marker, struct err *e);
 /* Starts what came together; the batch is closed. */

@@ -186,12 +186,33 @@ static int report(const struct backend *b, struct job *j)
 
 /* ---- the end of a job ------------------------------------------------------------------------ */
 
-static void finish(struct completion *c, struct job *j)
+/* Without memory for the report there is no way to tell the end: the worker's end tells it. */
+static void must_report(const struct completion *c, struct job *j)
 {
-    /* without memory for the report there is no way to tell the end: the worker's end tells it */
     if (report(c->x->scope.device->b, j) != 0) {
         abort();
     }
+}
+
+/* One that was told of earlier kept its place only. */
+static void finish_told(struct completion *c, struct job *j)
+{
+    DL_DELETE(c->first, j);
+    c->count--;
+    batch_leave(&c->x->batch, j);
+    j->finished = true;
+    if (j->retired) {
+        ledger_retire(c->x->ledger, j);
+    }
+}
+
+static void finish(struct completion *c, struct job *j)
+{
+    if (j->told) {
+        finish_told(c, j);
+        return;
+    }
+    must_report(c, j);
     DL_DELETE(c->first, j);
     c->count--;
     batch_leave(&c->x->batch, j);
@@ -209,6 +230,17 @@ static void finish(struct completion *c, struct job *j)
 void completion_fail(struct completion *c, struct job *j)
 {
     finish(c, j);
+}
+
+void completion_cancel(struct completion *c, struct job *j, const struct err *why)
+{
+    j->e = *why;
+    j->given_up = true;
+    must_report(c, j);
+    job_release(&c->x->scope, j);
+    j->told = true;
+    c->callbacks.done(c->data, j);
+    (void)completion_at_once(c, j);
 }
 
 bool completion_at_once(struct completion *c, struct job *j)

@@ -32,7 +32,7 @@ bool executor_ready(const struct executor *x, const struct job *j)
             return false;
         }
     }
-    return true;
+    return !batch_slow(&x->batch, j->stream);
 }
 
 bool executor_predecessors_over(const struct executor *x, const struct job *j)
@@ -248,6 +248,7 @@ int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct
         job_temps_leave(&x->scope, j);
     }
     j->enqueued = true;
+    batch_enqueued(&x->batch, j);
     return 0;
 }
 

@@ -43,7 +43,8 @@ struct executor_progress {
 
 /* ---- for graph.c --------------------------------------------------------------------------- */
 
-/* Can the job be ordered by its stream alone: is all that it waits for in a stream? */
+/* Can the job be ordered by its stream alone: is all that it waits for in a stream, and nothing
+ * there that takes long? */
 bool executor_ready(const struct executor *x, const struct job *j);
 /* Have all jobs that it comes after ended? */
 bool executor_predecessors_over(const struct executor *x, const struct job *j);

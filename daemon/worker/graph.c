@@ -195,6 +195,15 @@ void graph_destroy(struct graph *g)
     free(g);
 }
 
+bool graph_untouched(const struct graph *g)
+{
+    bool begun = g->smalls > 0 || g->busy > 0;
+    for (unsigned i = 0; !begun && i < g->count; i++) {
+        begun = g->step[i].begun;
+    }
+    return !begun;
+}
+
 bool graph_busy(const struct graph *g)
 {
     return g != NULL && g->busy > 0;

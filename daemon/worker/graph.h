@@ -32,6 +32,8 @@ void graph_destroy(struct graph *g); /* NULL is accepted */
 int graph_advance(struct graph *g, struct executor *x, struct job *j, struct err *e);
 /* Nothing more is begun; the job ends with `why` when what was begun is over. */
 void graph_stop(struct graph *g, struct executor *x, struct job *j, const struct err *why);
+/* Has nothing of the job been given to the device? */
+bool graph_untouched(const struct graph *g);
 /* Are copies under way? NULL: none. */
 bool graph_busy(const struct graph *g);
 /* The times of large copy `i`; false: there are no more. *ret_step: the user's. */

@@ -134,11 +134,16 @@ static bool overlap(const struct proto_ref *a, const struct proto_ref *b)
 /* A write or a read: device memory, and staging memory or the same number of bytes in an arena. */
 #define COPY_BYTES_NS 8u /* bytes that a copy does in a nanosecond, about */
 
+static void expect_more(uint64_t *sum, uint64_t ns)
+{
+    if (__builtin_add_overflow(*sum, ns, sum)) {
+        *sum = PACE_UNKNOWN;
+    }
+}
+
 static void expect(struct job *j, uint64_t ns)
 {
-    if (__builtin_add_overflow(j->expected_ns, ns, &j->expected_ns)) {
-        j->expected_ns = PACE_UNKNOWN;
-    }
+    expect_more(&j->expected_ns, ns);
 }
 
 static int transfer_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
@@ -288,6 +293,7 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
     }
     int rc = sizes_check(&scope->device->info, s, &l->items, e);
     expect(j, pace_expect(l->pace, l->items));
+    expect_more(&j->launches_ns, pace_expect(l->pace, l->items));
     rc = rc == 0 ? local_check(&scope->device->info, k, s, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
 }

@@ -49,6 +49,7 @@ struct job {
     bool large;          /* some of its copies are: see graph.h */
     bool bulk;           /* one step */
     bool brief;          /* see batch.h */
+    bool slow;           /* likewise */
     uint64_t batch;      /* those with the same number were started together; 0: alone */
     bool enqueued;       /* all commands are, and the end is marked: others may wait for it */
     struct graph *graph; /* owned: steps that are not, NULL: there were none to wait */
@@ -67,6 +68,7 @@ struct job {
     struct job_launch *launches;
     unsigned launch_count;
     uint64_t expected_ns; /* of all steps, about; PACE_UNKNOWN: a kernel never ran */
+    uint64_t launches_ns; /* of the kernels among them */
     /* Temporaries that no step needs at once share bytes: what lets steps run in another order
      * compares their offsets, not their indices. */
     struct lifetime *temps;
@@ -87,6 +89,8 @@ struct job {
     unsigned mark_count, mark_room;
     struct timeline_point end;
     bool given_up;            /* it failed before it was enqueued, and waits for those before it */
+    bool told;                /* so, and its end was reported: `done` is there */
+    bool retired;             /* so, and the front took it */
     bool writes;              /* something that changes a resident buffer was enqueued */
     uint64_t added_ns;        /* when completion began to ask for it */
     bool quiet;               /* the device does not call at its end by itself */

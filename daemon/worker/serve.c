@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/worker/answer.h"
+#include "daemon/worker/graph.h"
 
 #define DRAIN_MS 200
 
@@ -363,8 +364,9 @@ static int on_module_unload(struct server *s, struct bytes frame, struct frame_f
 /* A job that is known was given again: its answer is sent when it is there, or once more. */
 static int job_again(struct server *s, const struct job *j, struct err *e)
 {
-    return j->finished ? channel_send_bytes(&s->channel, bytes_of(j->done, j->done_size), NULL, e)
-                       : 0;
+    return j->finished || j->told
+               ? channel_send_bytes(&s->channel, bytes_of(j->done, j->done_size), NULL, e)
+               : 0;
 }
 
 /* What a job comes after was given before it: so no two can wait for each other. Others are left
@@ -431,12 +433,52 @@ static int on_retire(struct server *s, struct bytes frame, struct frame_fds *fds
     (void)fds;
     int rc = proto_decode(&schema_msg_f_retire, frame, &msg, e);
     struct job *j = rc == 0 ? ledger_find(&s->ledger, msg.job) : NULL;
-    if (j != NULL && j->finished && msg.keep != 0) {
+    bool ended = j != NULL && (j->finished || j->told);
+    if (ended && msg.keep != 0) {
         j->gone = true;
-    } else if (j != NULL && j->finished) {
+    } else if (ended && !j->finished) {
+        j->retired = true;
+    } else if (ended) {
         ledger_retire(&s->ledger, j);
     }
     return rc;
+}
+
+/* Has the device something of it, if only a wait for those whose memory it got? */
+static bool job_begun(const struct job *j)
+{
+    bool begun = j->graph != NULL && !graph_untouched(j->graph);
+    for (unsigned i = 0; !begun && i < j->piece_count; i++) {
+        begun = j->pieces[i].waits;
+    }
+    return begun;
+}
+
+/* What the device has of a job runs to its end: a stream takes nothing back. */
+static int on_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_cancel msg;
+    struct err why = ERR_INIT;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_cancel, frame, &msg, e);
+    struct job *j = rc == 0 ? ledger_find(&s->ledger, msg.job) : NULL;
+    if (j == NULL || j->finished || j->given_up || j->enqueued) {
+        return rc;
+    }
+    if (j->waiting != NULL) {
+        waiting_remove(&s->waiting, j);
+        completion_add(&s->completion, j);
+    }
+    bool begun = job_begun(j);
+    (void)err_set(&why, ERR_CANCELLED, "cancelled %s",
+                  begun ? "while it ran: the steps that had not begun did not" : "before it began");
+    if (begun) {
+        graph_stop(j->graph, &s->executor, j, &why);
+    } else {
+        completion_cancel(&s->completion, j, &why);
+    }
+    (void)ask_device(s); /* others may have waited for what it held */
+    return 0;
 }
 
 static int on_arena(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
@@ -560,6 +602,7 @@ static const struct {
     {FRAME_KIND_F_ARENA, ANSWER_NONE, on_arena},
     {FRAME_KIND_F_ARENA_FREE, ANSWER_NONE, on_arena_free},
     {FRAME_KIND_F_RETIRE, ANSWER_NONE, on_retire},
+    {FRAME_KIND_F_CANCEL, ANSWER_NONE, on_cancel},
     {FRAME_KIND_F_INVENTORY, ANSWER_NONE, on_inventory},
     {FRAME_KIND_F_POOL, ANSWER_NONE, on_pool},
     {FRAME_KIND_F_QUIT, ANSWER_NONE, on_quit},

@@ -117,6 +117,14 @@ static void take_out(struct waiting *w, struct waiting_job *x)
     }
 }
 
+void waiting_remove(struct waiting *w, struct job *j)
+{
+    struct waiting_job *x = j->waiting;
+    x->told = false;
+    take_out(w, x);
+    free(x);
+}
+
 static void fail(struct waiting *w, struct waiting_job *x, struct err *why)
 {
     take_out(w, x);

@@ -40,6 +40,8 @@ void waiting_init(struct waiting *w, struct spill *spill, const struct ledger *l
  * has nothing. */
 int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
                   struct err *e);
+/* A job that waits does so no more, and nothing is said of it. */
+void waiting_remove(struct waiting *w, struct job *j);
 /* Is one that it comes after waiting? */
 bool waiting_behind(const struct waiting *w, const struct job *j);
 void waiting_poll(struct waiting *w, uint64_t now);

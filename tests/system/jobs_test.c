@@ -268,6 +268,38 @@ START_TEST(cancel_queued)
 }
 END_TEST
 
+/* One that the worker has already, behind one that takes long: it is answered while that runs, and
+ * what it would have written is as it was, for those who come later; who came before its end and
+ * counted on it is told. */
+START_TEST(cancel_behind_a_long_one)
+{
+    gpud_client *c = begin(SLOW, "jobs.window", "8");
+    gpud_buffer b = make(c, 2000);
+    gpud_buffer to = make(c, 1);
+    gpud_job *running = slow(c, b, 1500, 0);
+    gpud_job *behind = slow(c, b, 1, 0);
+    gpud_job *reader = NULL;
+    float first = 0;
+    char text[1024];
+    gpud_arg args[] = {gpud_f32(1), gpud_arg_with(gpud_slice(b, 0, 1), GPUD_IN), gpud_inout(to)};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &reader));
+    ck_until(gpud_explain(c, gpud_job_id(behind), text, sizeof text) == 0 &&
+             strstr(text, "on device 0") != NULL);
+    ck_gpud_ok(gpud_cancel(behind));
+    ck_gpud_err(gpud_wait(behind, PATIENCE), GPUD_ERR_CANCELLED);
+    ck_assert(!gpud_job_done(running));
+    ck_gpud_ok(gpud_wait(running, PATIENCE));
+    ck_gpud_err(gpud_wait(reader, PATIENCE), GPUD_ERR_UNDEFINED);
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 1, &first, NULL));
+    ck_assert(first == 1.0f);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "cancelled"), 1);
+    gpud_job_free(running);
+    gpud_job_free(behind);
+    gpud_job_free(reader);
+    end(c);
+}
+END_TEST
+
 START_TEST(deadline)
 {
     gpud_client *c = begin(SLOW, "jobs.window", "1");
@@ -396,6 +428,7 @@ int main(void)
     suite_add(suite, clients_on_one_buffer);
     suite_add(suite, overlap);
     suite_add(suite, cancel_queued);
+    suite_add(suite, cancel_behind_a_long_one);
     suite_add(suite, deadline);
     suite_add(suite, full_queue);
     suite_add(suite, hanging_device);

@@ -38,6 +38,12 @@ static void on_send(struct front *f, struct job *j)
     }
 }
 
+static void on_cancel(struct front *f, struct job *j)
+{
+    (void)j;
+    fake_of(f)->cancels++;
+}
+
 static void on_retire(struct front *f, struct job *j)
 {
     (void)j;
@@ -111,6 +117,7 @@ struct fake *fake_create(void)
     k->f.hooks = (struct front_hooks){.kick = on_kick,
                                       .job_ended = on_ended,
                                       .job_send = on_send,
+                                      .job_cancel = on_cancel,
                                       .job_retire = on_retire,
                                       .job_outputs_gone = on_outputs_gone,
                                       .buffer_free = on_buffer_free,

@@ -669,6 +669,65 @@ START_TEST(a_batch_of_mixed_jobs_ends)
 }
 END_TEST
 
+/* A job that the worker holds and that is not wanted any more: the kernel before it takes long, so
+ * it is not in a stream yet. It is answered at once and its memory is free, and what comes after it
+ * comes after the kernel all the same. */
+START_TEST(a_cancelled_job_never_runs)
+{
+    enum { TEMP = 8 << 20 };
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    const uint32_t pattern = 0x40400000; /* 3.0f */
+    if (!start(&f, "sim", "launch_ns=200000000")) {
+        return;
+    }
+    fill_input(&f, COUNT);
+    memset(f.output.data, 0xa5, BYTES);
+    fake_builtin(&f, "sim", "axpy", 7);
+    make_buffers(&f, 2);
+    struct proto_ref x = ref_buffer(1, 0, 256);
+    struct proto_ref y = ref_buffer(2, 0, 256);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, x, 0);
+    draft_move(&d, OP_WRITE, y, 0);
+    draft_add(&d, 7, x, y);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 0); /* the one that is cancelled */
+    draft_after(&d, 1);
+    uint64_t temp = draft_temp(&d, TEMP);
+    draft_fill(&d, ref_temp(temp, TEMP), &pattern, 4);
+    draft_fill(&d, y, &pattern, 4);
+    draft_move(&d, OP_READ, y, 0);
+    draft_send(&d, &f);
+    draft_init(&d, 3, 1);
+    draft_after(&d, 2);
+    draft_move(&d, OP_READ, y, 1024);
+    draft_send(&d, &f);
+    uint64_t used = pool_ask(&f).used;
+    const struct msg_f_cancel cancel = {.job = 2};
+    fake_send(&f, &schema_msg_f_cancel, &cancel, -1);
+    fake_send(&f, &schema_msg_f_cancel, &cancel, -1); /* twice is once */
+    ck_assert_int_eq(fake_done(&f, 2, &done), ERR_CANCELLED);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+    ck_assert_uint_le(pool_ask(&f).used + TEMP, used);
+    const struct msg_f_retire retire = {.job = 2};
+    fake_send(&f, &schema_msg_f_retire, &retire, -1); /* while its place is still needed */
+    must(fake_done(&f, 1, &done), &done);
+    must(fake_done(&f, 3, &done), &done);
+    ck_assert_uint_eq(f.output.data[0], 0xa5);
+    const float *got = (const float *)(const void *)(f.output.data + 1024);
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert(got[i] == 2.0f * (float)i);
+    }
+    const struct msg_f_cancel late = {.job = 3};
+    fake_send(&f, &schema_msg_f_cancel, &late, -1); /* it has ended: nothing comes of it */
+    small_send(&f, 10);
+    must(fake_done(&f, 10, &done), &done);
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bulk");
@@ -689,6 +748,7 @@ int main(void)
     tcase_add_loop_test(tcase, small_writes_are_gathered, 0, 2);
     tcase_add_loop_test(tcase, small_jobs_go_together, 0, 2);
     tcase_add_loop_test(tcase, a_batch_of_mixed_jobs_ends, 0, 2);
+    tcase_add_test(tcase, a_cancelled_job_never_runs);
     tcase_add_test(tcase, of_gathered_writes_all_are_named);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
