@@ -704,7 +704,7 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
 static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
 {
     struct server *s = data;
-    if (s->channel.more) {
+    if (s->channel.more && proto_kind(frame) == FRAME_KIND_F_JOB) { /* not one alone: that costs */
         batch_open(&s->executor.batch);
     }
     serve_frame(s, frame, fds);
