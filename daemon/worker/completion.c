@@ -201,6 +201,7 @@ static void finish_told(struct completion *c, struct job *j)
     c->count--;
     batch_leave(&c->x->batch, j);
     j->finished = true;
+    job_release(&c->x->scope, j);
     if (j->retired) {
         ledger_retire(c->x->ledger, j);
     }
@@ -237,7 +238,7 @@ void completion_cancel(struct completion *c, struct job *j, const struct err *wh
     j->e = *why;
     j->given_up = true;
     must_report(c, j);
-    job_release(&c->x->scope, j);
+    job_let_go(&c->x->scope, j);
     j->told = true;
     c->callbacks.done(c->data, j);
     (void)completion_at_once(c, j);

@@ -575,7 +575,7 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
     return 0;
 }
 
-void job_release(const struct job_scope *scope, struct job *j)
+void job_let_go(const struct job_scope *scope, struct job *j)
 {
     for (unsigned i = 0; i < j->mark_count; i++) {
         scope->device->b->marker->release(j->mark[i].marker);
@@ -595,11 +595,17 @@ void job_release(const struct job_scope *scope, struct job *j)
         module_unuse(scope->modules, j->launches[i].module);
     }
     graph_destroy(j->graph);
-    free(j->room);
     j->graph = NULL;
-    j->room = NULL;
     j->mark_count = j->temp_count = j->piece_count = j->buffer_count = j->launch_count = 0;
-    j->arena_count = j->after_count = 0;
+    j->arena_count = 0;
+}
+
+void job_release(const struct job_scope *scope, struct job *j)
+{
+    job_let_go(scope, j);
+    free(j->room);
+    j->room = NULL;
+    j->after_count = 0;
 }
 
 void job_destroy(struct job *j)

@@ -134,7 +134,9 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
 void job_temps_leave(const struct job_scope *scope, struct job *j);
 /* All of it was done. */
 void job_temps_cleaned(struct job *j);
-/* Gives back temporaries, buffers, modules and markers; what the ledger keeps stays. */
+/* Gives back temporaries, buffers, modules and markers; what it comes after stays known. */
+void job_let_go(const struct job_scope *scope, struct job *j);
+/* That as well; what the ledger keeps stays. */
 void job_release(const struct job_scope *scope, struct job *j);
 void job_destroy(struct job *j); /* released; NULL is accepted */
 
