@@ -174,8 +174,12 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
         lost(f, b);
         return;
     }
-    d->buffer_bytes += b->bytes;
-    tenant_charge(b->tenant, d->index, b->bytes);
+    if (!buffer_charge(b, d)) {
+        log_warn("device %u: a buffer of %llu bytes is more than can be counted", d->index,
+                 (unsigned long long)b->bytes);
+        lost(f, b);
+        return;
+    }
     answer_again(b, b->owner, b->seq);
     take_openers(f, b, &meta);
 }

@@ -4,8 +4,32 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/front/device.h"
 #include "daemon/front/session.h"
+#include "daemon/front/tenant.h"
 #include "proto/codec.h"
+
+uint64_t buffer_charged(const struct buffer *b)
+{
+    return (b->flags & BUFFER_FLAG_VARIABLE) != 0 ? 0 : b->bytes;
+}
+
+bool buffer_charge(const struct buffer *b, struct device *d)
+{
+    uint64_t bytes = buffer_charged(b);
+    if (bytes > UINT64_MAX - d->buffer_bytes || !tenant_charge(b->tenant, d->index, bytes)) {
+        return false;
+    }
+    d->buffer_bytes += bytes;
+    return true;
+}
+
+void buffer_discharge(const struct buffer *b, struct device *d)
+{
+    uint64_t bytes = buffer_charged(b);
+    d->buffer_bytes -= bytes;
+    tenant_discharge(b->tenant, d->index, bytes);
+}
 
 void buffer_set_state(struct buffer *b, enum buffer_state state)
 {

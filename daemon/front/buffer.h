@@ -17,6 +17,7 @@
 #include "daemon/front/spans.h"
 #include "proto/limits.h"
 
+struct device;
 struct job;
 struct session;
 struct tenant;
@@ -75,6 +76,13 @@ struct buffer {
     struct buffer_use *readers;
     unsigned users; /* unfinished jobs that name it */
 };
+
+/* What it counts for on its device and for its tenant, in bytes: a variable's memory is its
+ * module's. Each buffer that is not lost is charged once. false, and nothing is changed: a sum
+ * would overflow. */
+uint64_t buffer_charged(const struct buffer *b);
+bool buffer_charge(const struct buffer *b, struct device *d);
+void buffer_discharge(const struct buffer *b, struct device *d);
 
 void buffer_set_state(struct buffer *b, enum buffer_state state);
 const char *buffer_state_name(const struct buffer *b);

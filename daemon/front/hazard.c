@@ -1,6 +1,7 @@
 #include "daemon/front/hazard.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "common/shape.h"
@@ -263,12 +264,34 @@ int hazard_enter(struct job *j, struct err *e)
 
 bool hazard_join(struct job *j, struct buffer *b)
 {
-    struct work_use *use = reader_add(j, b) ? work_use_of(&j->work, b) : NULL;
-    if (use != NULL) {
-        use->access = ACCESS_IN;
-        b->users++;
+    if (!reader_add(j, b)) {
+        return false;
     }
-    return use != NULL;
+    struct work_use *use = work_use_of(&j->work, b);
+    if (use == NULL) {
+        reader_remove(b, j);
+        return false;
+    }
+    use->access = ACCESS_IN;
+    b->users++;
+    return true;
+}
+
+void hazard_part(struct job *j, struct buffer *b)
+{
+    struct work *w = &j->work;
+    unsigned at = 0;
+    while (at < w->use_count && w->uses[at].buffer != b) {
+        at++;
+    }
+    if (at == w->use_count) {
+        return;
+    }
+    w->use_count--;
+    memmove(&w->uses[at], &w->uses[at + 1], (w->use_count - at) * sizeof w->uses[0]);
+    reader_remove(b, j);
+    b->writer = b->writer == j ? NULL : b->writer;
+    b->users--;
 }
 
 static bool reads(const struct job *j, const struct buffer *b)

@@ -18,8 +18,12 @@ struct job;
 
 /* Enters a new job behind those that use the same buffers. Nothing is changed on failure. */
 int hazard_enter(struct job *j, struct err *e);
-/* An entered job reads one more buffer, which nobody used so far. false: no memory. */
+/* An entered job reads one more buffer, which no job before it used. false: no memory, or it uses
+ * WORK_USES_MAX buffers; nothing is changed then. */
 bool hazard_join(struct job *j, struct buffer *b);
+/* An unfinished job uses the buffer no more; whoever waits for it, waits on. For all that use it: a
+ * writer taken out has no successor. */
+void hazard_part(struct job *j, struct buffer *b);
 /* Lets an entered job wait for one more. false: no memory. */
 bool hazard_after(struct job *pred, struct job *succ);
 /* Takes an ended job out: its buffers and successors forget it. */

@@ -158,14 +158,21 @@ static int place(struct request_context *c, const struct shape *shape, struct de
                                  ret_device, e)
                  : rc;
     rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
-    if (rc == 0 && m != NULL && (rc = variable_attach(c, m, b, e)) != 0) {
+    if (rc != 0) {
+        return rc;
+    }
+    rc = m != NULL ? variable_attach(c, m, b, e) : 0;
+    if (rc == 0 && !buffer_charge(b, *ret_device)) {
+        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu bytes more than can be counted",
+                     (unsigned long long)b->bytes);
+    }
+    if (rc != 0) {
         (void)idmap_remove(&c->f->buffers, b->handle);
         buffer_destroy(b);
+        return rc;
     }
-    if (rc == 0) {
-        *ret_buffer = b;
-    }
-    return rc;
+    *ret_buffer = b;
+    return 0;
 }
 
 /* What is asked of the worker again when another one has come. */
@@ -204,8 +211,6 @@ int request_buffer_create(struct request_context *c, struct err *e)
         return rc;
     }
     b->pending = c->o;
-    d->buffer_bytes += b->bytes;
-    tenant_charge(b->tenant, d->index, b->bytes);
     c->s->buffers++;
     if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
         spans_add(&b->defined, 0, b->bytes);
@@ -219,8 +224,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
 /* Its memory is there for others from now on. */
 static void discount(struct front *f, const struct buffer *b)
 {
-    f->device[b->device]->buffer_bytes -= b->bytes;
-    tenant_discharge(b->tenant, b->device, b->bytes);
+    buffer_discharge(b, f->device[b->device]);
 }
 
 static void tell_sessions(struct front *f)
@@ -267,6 +271,7 @@ void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e
 {
     answer_failure(f, b, e);
     discount(f, b);
+    variable_failed(f, b->variable);
     buffer_set_state(b, BUFFER_LOST); /* the worker has nothing to free */
     buffer_drop(f, b);
 }

@@ -139,16 +139,20 @@ struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
     return q;
 }
 
-void tenant_charge(struct tenant *t, unsigned device, uint64_t bytes)
+bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes)
 {
-    t->buffer_bytes = sat_add(t->buffer_bytes, bytes);
-    t->device_bytes[device] = sat_add(t->device_bytes[device], bytes);
+    if (bytes > UINT64_MAX - t->buffer_bytes) { /* what all devices have, one has */
+        return false;
+    }
+    t->buffer_bytes += bytes;
+    t->device_bytes[device] += bytes;
+    return true;
 }
 
 void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes)
 {
-    t->buffer_bytes = sat_sub(t->buffer_bytes, bytes);
-    t->device_bytes[device] = sat_sub(t->device_bytes[device], bytes);
+    t->buffer_bytes -= bytes;
+    t->device_bytes[device] -= bytes;
 }
 
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all)

@@ -99,7 +99,9 @@ struct tenant_quota {
 uint64_t amount_of(const struct amount *a, uint64_t all);
 /* soft is at most hard. */
 struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all);
-void tenant_charge(struct tenant *t, unsigned device, uint64_t bytes);
+/* Exact sums: false, and nothing is changed, where one would overflow. */
+bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes);
+/* Of what was charged. */
 void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes);
 /* Bytes of buffers that it may have on the device beside those it has. */
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all);

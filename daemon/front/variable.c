@@ -87,6 +87,61 @@ static bool names(const struct job *j, const struct module *m)
     return false;
 }
 
+/* By its handle, which its client was not told yet: that fails with the buffer. */
+static bool names_buffer(const struct job *j, const struct buffer *b)
+{
+    for (unsigned i = 0; i < j->work.ref_count; i++) {
+        const struct work_ref *ref = &j->work.refs[i];
+        if (ref->tag == REF_BUFFER && ref->id == b->handle) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void part_all(struct front *f, const struct module *m, struct buffer *b)
+{
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        if (!job_ended(j) && names(j, m) && !names_buffer(j, b)) {
+            hazard_part(j, b);
+        }
+    }
+}
+
+static int check_room(const struct front *f, const struct module *m, struct err *e)
+{
+    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        if (!job_ended(j) && names(j, m) && j->work.use_count >= WORK_USES_MAX) {
+            return err_set(e, ERR_BUSY,
+                           "job %llu launches kernels of module %s and uses %u buffers, as many as "
+                           "a job can: wait for it, then open the variable",
+                           (unsigned long long)j->id, m->name, j->work.use_count);
+        }
+    }
+    return 0;
+}
+
+/* What was submitted before comes before what is done with the variable. */
+static int join_all(struct front *f, const struct module *m, struct buffer *b, struct err *e)
+{
+    int rc = check_room(f, m, e);
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        if (rc == 0 && !job_ended(j) && names(j, m) && !hazard_join(j, b)) {
+            rc = err_set(e, ERR_NOMEM, "order of a variable's jobs");
+        }
+    }
+    if (rc != 0) {
+        part_all(f, m, b);
+    }
+    return rc;
+}
+
 int variable_attach(struct request_context *c, struct module *m, struct buffer *b, struct err *e)
 {
     const struct msg_buffer_create *msg = &c->r->msg.buffer_create;
@@ -94,13 +149,10 @@ int variable_attach(struct request_context *c, struct module *m, struct buffer *
     if (v == NULL) {
         return err_set(e, ERR_NOMEM, "variable");
     }
-    struct job *j;
-    struct job *next;
-    HASH_ITER(hh, c->f->jobs, j, next)
-    {
-        if (!job_ended(j) && names(j, m) && !hazard_join(j, b)) {
-            abort(); /* without memory for an edge, going on would let jobs overtake each other */
-        }
+    int rc = join_all(c->f, m, b, e);
+    if (rc != 0) {
+        free(v);
+        return rc;
     }
     v->module = m;
     v->buffer = b;
@@ -148,6 +200,13 @@ void variable_module_settled(struct front *f, struct module *m)
         if (v->buffer->state == BUFFER_CREATING && !v->asked) {
             variable_ask(f, v);
         }
+    }
+}
+
+void variable_failed(struct front *f, struct variable *v)
+{
+    if (v != NULL) {
+        part_all(f, v->module, v->buffer);
     }
 }
 

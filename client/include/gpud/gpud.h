@@ -529,7 +529,8 @@ GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint
  * module uses it, in order with writes and reads, and on that device only: for another device load
  * the module again. It can be freed, which leaves the value, but not sealed, published or exported.
  * When its worker dies it is lost, and so are launches until it is freed. Blocks. BAD_HANDLE,
- * NOT_FOUND, ARG_SHAPE (its size), EXISTS (it is a buffer already), UNSUPPORTED by the back end. */
+ * NOT_FOUND, ARG_SHAPE (its size), EXISTS (it is a buffer already), BUSY (a job that launches the
+ * module's kernels uses as many buffers as one can: wait for it), UNSUPPORTED by the back end. */
 GPUD_API int gpud_module_variable(gpud_client *client, gpud_module module, const char *name,
                                   gpud_shape shape, int kernels, uint64_t device,
                                   gpud_buffer *ret_buffer);

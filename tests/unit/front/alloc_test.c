@@ -4,10 +4,13 @@
 
 #include "daemon/front/building.h"
 #include "daemon/front/completion.h"
+#include "daemon/front/conclude.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/program.h"
+#include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/variable.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/recipe.h"
@@ -300,6 +303,69 @@ START_TEST(events_live_through_each)
 }
 END_TEST
 
+/* ---- variables ------------------------------------------------------------------------------- */
+
+#define LAUNCHES 3u
+
+struct opening {
+    struct fake *k;
+    struct job *job[LAUNCHES];
+    struct capbuf out;
+};
+
+static bool open_once(void *data)
+{
+    struct opening *o = data;
+    struct request r = {.slot = NULL};
+    struct request_context c = {.f = &o->k->f, .s = o->k->session, .r = &r, .out = &o->out};
+    r.msg.buffer_create = (struct msg_buffer_create){.dtype = DTYPE_U8,
+                                                     .ndim = 1,
+                                                     .d0 = 64,
+                                                     .module = o->k->module->id,
+                                                     .variable = bytes_str("v")};
+    int rc = request_buffer_create(&c, NULL);
+    long kept = left;
+    left = -1;
+    const struct variable *v = o->k->module->variables;
+    ck_assert(rc == 0 ? v != NULL : rc == ERR_NOMEM && v == NULL);
+    for (unsigned i = 0; i < LAUNCHES; i++) {
+        ck_assert_uint_eq(o->job[i]->work.use_count, rc == 0);
+        if (rc != 0) { /* room is to be made again */
+            free(o->job[i]->work.uses);
+            o->job[i]->work.uses = NULL;
+            o->job[i]->work.use_room = 0;
+        }
+    }
+    left = kept;
+    return rc == 0;
+}
+
+/* Jobs that were to come before what is done with the variable are as they were. */
+START_TEST(opening_a_variable_lives_through_each)
+{
+    struct opening o = {.k = fake_create()};
+    struct fake *k = o.k;
+    capbuf_init(&o.out, 4096);
+    k->module->owner = k->session;
+    k->module->id = idmap_add(&k->f.modules, k->module);
+    (void)fake_buffer(k, 0, 64, true); /* there is a table for more */
+    for (unsigned i = 0; i < LAUNCHES; i++) {
+        o.job[i] = fake_job(k, 0);
+        fake_launches(k, o.job[i], "x");
+        (void)fake_submit(k, o.job[i]);
+    }
+    ck_assert_uint_ge(each_failure(open_once, &o), 2 + 2 * LAUNCHES);
+    buffer_drop(&k->f, k->module->variables->buffer);
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_CANCELLED, "by the test");
+    for (unsigned i = 0; i < LAUNCHES; i++) {
+        job_conclude(&k->f, o.job[i], JOB_CANCELLED, &e);
+    }
+    capbuf_finish(&o.out);
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
            programs_and_results_live_through_each, sessions_live_through_each,
-           events_live_through_each)
+           events_live_through_each, opening_a_variable_lives_through_each)

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "common/memfd.h"
+#include "daemon/front/conclude.h"
 #include "daemon/front/requests.h"
+#include "daemon/front/variable.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -250,6 +252,139 @@ START_TEST(opening_has_an_end)
 }
 END_TEST
 
+/* ---- variables of modules -------------------------------------------------------------------- */
+
+static void begin_module(void)
+{
+    begin();
+    k->module->owner = k->session;
+    k->module->id = idmap_add(&k->f.modules, k->module);
+}
+
+static int open_variable(const char *name, uint64_t bytes)
+{
+    struct request r = {.slot = NULL};
+    struct request_context c = {.f = &k->f, .s = k->session, .r = &r, .out = &out};
+    r.msg.buffer_create = (struct msg_buffer_create){.dtype = DTYPE_U8,
+                                                     .ndim = 1,
+                                                     .d0 = bytes,
+                                                     .module = k->module->id,
+                                                     .variable = bytes_str(name)};
+    capbuf_reset(&out);
+    return request_buffer_create(&c, NULL);
+}
+
+/* What the worker says of the variable opened last. */
+static void variable_answered(int code)
+{
+    struct buffer *b = k->module->variables->buffer;
+    const struct msg_w_buffer m = {
+        .id = b->handle, .code = (uint64_t)code, .text = bytes_str("as the worker says")};
+    buffer_answered(&k->f, &k->device[b->device], &m);
+}
+
+static struct job *launch(unsigned buffers)
+{
+    struct job *j = fake_job(k, 0);
+    for (unsigned i = 0; i < buffers; i++) {
+        fake_reads(j, fake_buffer(k, 0, 64, true), 0, 64);
+    }
+    fake_launches(k, j, "x");
+    (void)fake_submit(k, j);
+    return j;
+}
+
+static void cancel(struct job *j)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_CANCELLED, "by the test");
+    job_conclude(&k->f, j, JOB_CANCELLED, &e);
+}
+
+/* Nothing is joined while one of the module's jobs has no room for another buffer. */
+START_TEST(a_variable_waits_for_jobs_that_are_full)
+{
+    begin_module();
+    struct job *small = launch(1);
+    struct job *full = launch(WORK_USES_MAX);
+    ck_assert_int_eq(open_variable("v", 64), ERR_BUSY);
+    ck_assert_ptr_null(k->module->variables);
+    ck_assert_uint_eq(k->session->buffers, 0);
+    ck_assert_uint_eq(small->work.use_count, 1);
+    cancel(full);
+    ck_assert_int_eq(open_variable("v", 64), 0);
+    ck_assert_uint_eq(small->work.use_count, 2);
+    ck_assert_uint_eq(k->module->variables->buffer->users, 1);
+    variable_answered(0);
+    cancel(small);
+    buffer_drop(&k->f, k->module->variables->buffer);
+    end();
+}
+END_TEST
+
+/* A wrong name or size is told to who gave it. Jobs that launch the module's kernels, submitted
+ * before or since, know nothing of it; one that named the handle fails with it. */
+START_TEST(a_refused_variable_harms_no_job)
+{
+    begin_module();
+    k->device[0].inflight_count = 1000; /* nothing is dispatched yet */
+    struct job *before = launch(0);
+    ck_assert_int_eq(open_variable("typo", 64), 0);
+    struct buffer *b = k->module->variables->buffer;
+    const uint64_t handle = b->handle;
+    struct job *since = fake_job(k, 0);
+    fake_launches(k, since, "x");
+    fake_writes(since, b, 0, 64);
+    (void)fake_submit(k, since);
+    struct job *naming = fake_job(k, 0);
+    fake_launches(k, naming, "x");
+    fake_reads(naming, b, 0, 64);
+    *work_add_ref(&naming->work) = (struct work_ref){.tag = REF_BUFFER, .id = handle};
+    const uint64_t id = fake_submit(k, naming);
+    ck_assert_uint_eq(b->users, 3);
+    variable_answered(ERR_NOT_FOUND);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
+    ck_assert_uint_eq(before->work.use_count + since->work.use_count, 0);
+    k->device[0].inflight_count = 0;
+    k->kicked = true;
+    fake_turn(k);
+    ck_assert_int_eq(before->state, JOB_DISPATCHED);
+    ck_assert_int_eq(since->state, JOB_DISPATCHED);
+    fake_done(k, before, 0);
+    fake_done(k, since, 0);
+    k->kicked = true;
+    fake_turn(k);
+    ck_assert_int_eq(k->state[before->id], JOB_DONE);
+    ck_assert_int_eq(k->state[since->id], JOB_DONE);
+    ck_assert_int_eq(k->error[id].code, ERR_BUFFER_LOST);
+    ck_assert_ptr_null(k->module->variables);
+    end();
+}
+END_TEST
+
+/* Its memory is the module's: whatever size somebody claims, nobody pays for it. */
+START_TEST(a_variable_is_charged_to_nobody)
+{
+    begin_module();
+    ck_assert(tenant_charge(k->tenant, 0, 1000));
+    k->device[0].buffer_bytes = 1000;
+    for (unsigned i = 0; i < 3; i++) {
+        const char *const names[] = {"a", "b", "c"};
+        ck_assert_int_eq(open_variable(names[i], INT64_MAX), 0);
+        ck_assert_uint_eq(k->device[0].buffer_bytes, 1000);
+        ck_assert_uint_eq(k->tenant->buffer_bytes, 1000);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        variable_answered(ERR_ARG_SHAPE);
+    }
+    variable_answered(0);
+    buffer_drop(&k->f, k->module->variables->buffer);
+    ck_assert_uint_eq(k->device[0].buffer_bytes, 1000);
+    ck_assert_uint_eq(k->tenant->device_bytes[0], 1000);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {letting_go_of_what_an_earlier_daemon_gave_out,
@@ -257,7 +392,10 @@ int main(void)
                                   sealing_what_is_sealed,
                                   what_was_not_copied_is_not_restored,
                                   what_a_given_up_device_was_to_make_is_answered,
-                                  opening_has_an_end};
+                                  opening_has_an_end,
+                                  a_variable_waits_for_jobs_that_are_full,
+                                  a_refused_variable_harms_no_job,
+                                  a_variable_is_charged_to_nobody};
     Suite *suite = suite_create("requests");
     TCase *tcase = tcase_create("requests");
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {

@@ -182,8 +182,8 @@ START_TEST(the_ledger_is_the_tenants)
     ck_assert_uint_eq(q.hard, 500 * MIB);
     ck_assert_uint_eq(q.soft, UINT64_MAX); /* not reached before hard */
     ck_assert_uint_eq(q.guaranteed, 100 * MIB);
-    tenant_charge(t, 1, 30 * MIB);
-    tenant_charge(t, 0, 400 * MIB);
+    ck_assert(tenant_charge(t, 1, 30 * MIB));
+    ck_assert(tenant_charge(t, 0, 400 * MIB));
     ck_assert_uint_eq(t->buffer_bytes, 430 * MIB);
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
     ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 470 * MIB);
@@ -194,11 +194,16 @@ START_TEST(the_ledger_is_the_tenants)
                              "there, of which its buffers have 419430400: free some of them, or "
                              "raise its memory_hard");
     ck_assert_uint_eq(t->refusals, 1);
-    tenant_charge(t, 0, UINT64_MAX); /* sums end at their end */
-    ck_assert_uint_eq(t->buffer_bytes, UINT64_MAX);
+    ck_assert(!tenant_charge(t, 0, UINT64_MAX)); /* what cannot be counted is not charged */
+    ck_assert_uint_eq(t->buffer_bytes, 430 * MIB);
+    ck_assert(tenant_charge(t, 0, UINT64_MAX - 430 * MIB));
+    ck_assert(!tenant_charge(t, 1, 1));
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 0);
-    tenant_discharge(t, 1, 31 * MIB);
+    tenant_discharge(t, 0, UINT64_MAX - 430 * MIB);
+    tenant_discharge(t, 1, 30 * MIB);
+    ck_assert_uint_eq(t->device_bytes[0], 400 * MIB);
     ck_assert_uint_eq(t->device_bytes[1], 0);
+    ck_assert_uint_eq(t->buffer_bytes, 400 * MIB);
     ck_assert_uint_eq(amount_of(&(struct amount){.percent = 100}, UINT64_MAX), UINT64_MAX);
     ck_assert_uint_eq(amount_of(&(struct amount){.percent = 33}, 1000), 330);
     tenant_destroy_all(&table);
