@@ -60,16 +60,14 @@ static bool slots_grow(struct requests *t)
     return true;
 }
 
-static void list_append(struct request_list *l, struct request *r)
+/* Behind `prev`, NULL: as the first. */
+static void list_put(struct request_list *l, struct request *r, struct request *prev)
 {
-    r->prev = l->last;
-    r->next = NULL;
-    if (l->last != NULL) {
-        l->last->next = r;
-    } else {
-        l->first = r;
-    }
-    l->last = r;
+    r->list = l;
+    r->prev = prev;
+    r->next = prev != NULL ? prev->next : l->first;
+    *(prev != NULL ? &prev->next : &l->first) = r;
+    *(r->next != NULL ? &r->next->prev : &l->last) = r;
 }
 
 static void list_remove(struct request_list *l, struct request *r)
@@ -88,7 +86,7 @@ static void list_remove(struct request_list *l, struct request *r)
     r->next = NULL;
 }
 
-int requests_add(struct requests *t, struct request *r, bool sequenced, struct err *e)
+static int id_give(struct requests *t, struct request *r, struct err *e)
 {
     uint32_t slot = t->used;
     if (t->first_free != 0) {
@@ -103,11 +101,33 @@ int requests_add(struct requests *t, struct request *r, bool sequenced, struct e
     }
     t->slots[slot].request = r;
     r->id = SP_ID_BIT | (uint32_t)t->slots[slot].generation << SLOT_BITS | slot;
-    r->seq = sequenced ? t->next_seq++ : 0;
-    r->list = sequenced ? &t->sequenced : &t->plain;
-    list_append(r->list, r);
     t->live++;
     return 0;
+}
+
+int requests_add(struct requests *t, struct request *r, bool sequenced, struct err *e)
+{
+    int rc = id_give(t, r, e);
+    if (rc == 0) {
+        struct request_list *l = sequenced ? &t->sequenced : &t->plain;
+        r->seq = sequenced ? t->next_seq++ : 0;
+        list_put(l, r, l->last);
+    }
+    return rc;
+}
+
+int requests_add_filler(struct requests *t, struct request *r, uint64_t seq, struct err *e)
+{
+    int rc = id_give(t, r, e);
+    if (rc == 0) {
+        struct request *prev = t->fillers.last;
+        while (prev != NULL && prev->seq > seq) {
+            prev = prev->prev;
+        }
+        r->seq = seq;
+        list_put(&t->fillers, r, prev);
+    }
+    return rc;
 }
 
 void requests_end(struct requests *t, struct request *r)
@@ -138,7 +158,9 @@ struct request *requests_find(const struct requests *t, uint32_t id)
 
 uint64_t requests_lowest(const struct requests *t)
 {
-    return t->sequenced.first != NULL ? t->sequenced.first->seq : t->next_seq;
+    uint64_t lowest = t->sequenced.first != NULL ? t->sequenced.first->seq : t->next_seq;
+    const struct request *filler = t->fillers.first;
+    return filler != NULL && filler->seq < lowest ? filler->seq : lowest;
 }
 
 /* Array header, kind, seq, ack: only the last two change their size. */

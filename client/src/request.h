@@ -63,6 +63,7 @@ struct requests {
     uint32_t live;
     struct request_list sequenced; /* ascending */
     struct request_list plain;
+    struct request_list fillers; /* of numbers that nobody here waits for any more; ascending */
     uint64_t next_seq;
     uint64_t admitted;   /* the daemon has admitted all up to here */
     uint64_t went[WAYS]; /* the highest number that went each way on this connection */
@@ -79,10 +80,12 @@ void request_finish(struct request *r); /* frees the message; must not be in the
 
 /* Gives the request its id, and its sequence number if `sequenced`. ERR_NOMEM, ERR_LIMIT. */
 int requests_add(struct requests *t, struct request *r, bool sequenced, struct err *e);
+/* Gives it its id and a number that another one had. */
+int requests_add_filler(struct requests *t, struct request *r, uint64_t seq, struct err *e);
 void requests_end(struct requests *t, struct request *r); /* not in the table: nothing happens */
 struct request *requests_find(const struct requests *t, uint32_t id); /* NULL if none */
 
-/* The lowest number that is not answered, next_seq if all are. */
+/* The lowest number that is not answered, be it that of a filler; next_seq if all are. */
 uint64_t requests_lowest(const struct requests *t);
 /* Writes the head for sending it (again) now. */
 void requests_head(const struct requests *t, struct request *r, enum sp_transport transport);

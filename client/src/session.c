@@ -117,6 +117,7 @@ void session_resend_ring(struct gpud_client *c)
     for (struct request *r = c->requests.sequenced.first; r != NULL; r = r->next) {
         if (r->by_ring && c->session.state == SESSION_READY) {
             r->by_ring = false;
+            r->again_ns = 0;
             send_now(c, r);
             requests_went(&c->requests, r->seq, WAY_SOCKET);
         }
@@ -229,7 +230,8 @@ static void filler_answered(struct gpud_client *c, struct request *r, struct mes
 }
 
 /* A number that nobody waits for any more but the daemon does: a question without effect. */
-static int filler_send(struct gpud_client *c, uint64_t seq, struct err *e)
+static int filler_make(struct gpud_client *c, uint64_t seq, struct request **ret_filler,
+                       struct err *e)
 {
     struct request *r = calloc(1, sizeof *r);
     struct msg_buffer_info msg = {.handle = 0};
@@ -240,16 +242,25 @@ static int filler_send(struct gpud_client *c, uint64_t seq, struct err *e)
     if (rc == 0) {
         r->answered = filler_answered;
         r->own = true;
-        rc = requests_add(&c->requests, r, false, e);
+        rc = requests_add_filler(&c->requests, r, seq, e);
     }
     if (rc != 0) {
         request_finish(r);
         free(r);
         return rc;
     }
-    r->seq = seq;
-    send_now(c, r);
+    *ret_filler = r;
     return 0;
+}
+
+static int filler_send(struct gpud_client *c, uint64_t seq, struct err *e)
+{
+    struct request *r = NULL;
+    int rc = filler_make(c, seq, &r, e);
+    if (rc == 0) {
+        send_now(c, r);
+    }
+    return rc;
 }
 
 /* Sends all that is not answered, in the order of its numbers. Numbers from `fill` on that no
@@ -486,9 +497,7 @@ static void list_again(struct gpud_client *c, struct request *first, uint64_t no
 {
     struct session *s = &c->session;
     for (struct request *r = first; r != NULL; r = r->next) {
-        if (r->again_ns != 0 && r->out.queued) {
-            r->again_ns = 0; /* it is on its way by now, since its ring was given up */
-        } else if (r->again_ns != 0 && r->again_ns <= now_ns) {
+        if (r->again_ns != 0 && r->again_ns <= now_ns) {
             r->again_ns = 0;
             r->by_ring = false;
             send_now(c, r);
@@ -506,7 +515,7 @@ static void send_again(struct gpud_client *c, uint64_t now_ns)
     c->session.again_ns = NS_NEVER;
     list_again(c, c->requests.sequenced.first, now_ns);
     if (c->session.state == SESSION_READY) {
-        list_again(c, c->requests.plain.first, now_ns); /* fillers */
+        list_again(c, c->requests.fillers.first, now_ns);
     }
 }
 
@@ -530,10 +539,15 @@ static bool not_admitted(struct gpud_client *c, struct request *r, struct messag
         s->again_ns = r->again_ns < s->again_ns ? r->again_ns : s->again_ns;
         return true;
     }
-    bool filler = r->answered == filler_answered;
+    /* There before the number is given up: nothing that is sent now may acknowledge it. */
+    struct request *filler = NULL;
+    bool lost = r->answered == filler_answered ||
+                (s->state == SESSION_READY && filler_make(c, seq, &filler, &e) != 0);
     r->answered(c, r, m, NULL);
-    if (filler || (s->state == SESSION_READY && filler_send(c, seq, &e) != 0)) {
+    if (lost) {
         session_lost(c, &e); /* the next connection begins with what is missing */
+    } else if (filler != NULL && s->state == SESSION_READY) { /* else it is gone already */
+        send_now(c, filler);
     }
     return true;
 }
@@ -593,6 +607,9 @@ uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
 static void end_own(struct gpud_client *c, const struct err *why)
 {
     struct request *r = c->requests.plain.first;
+    while (c->requests.fillers.first != NULL) {
+        c->requests.fillers.first->answered(c, c->requests.fillers.first, NULL, why);
+    }
     while (r != NULL) {
         struct request *next = r->next;
         if (r->own) {
@@ -662,6 +679,9 @@ void session_fail(struct gpud_client *c, const struct err *why)
     jobs_retry_fail(c, why);
     while (t->sequenced.first != NULL) {
         t->sequenced.first->answered(c, t->sequenced.first, NULL, why);
+    }
+    while (t->fillers.first != NULL) {
+        t->fillers.first->answered(c, t->fillers.first, NULL, why);
     }
     while (t->plain.first != NULL) {
         t->plain.first->answered(c, t->plain.first, NULL, why);
