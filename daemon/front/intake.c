@@ -141,9 +141,9 @@ static void again(struct front *f, struct op *o, struct request *r)
     }
     if (o->answered) {
         reply_plain(f, r, bytes_of(o->reply, o->reply_size));
-    } else {
+    } else if (r->slot != NULL || o->slot == NULL) {
         reply_redirect(f, o, r);
-    }
+    } /* else it lay in a ring that was given up, and was sent again over the socket since */
     request_destroy(r);
 }
 
@@ -171,17 +171,17 @@ static void acknowledged(void *data, struct op *o)
     }
 }
 
-/* Of two with the same number the older gets no answer. */
+/* Of two with the same number one gets no answer. */
 static void early(struct front *f, struct session *s, struct request *r)
 {
     struct err e = ERR_INIT;
-    struct request *older = NULL;
-    if (session_early_put(s, r, r->msg.ping.seq, REORDER_MAX, &older, &e) != 0) {
+    struct request *other = NULL;
+    if (session_early_put(s, r, r->msg.ping.seq, REORDER_MAX, &other, &e) != 0) {
         e.retry_after_ns = RETRY_NS;
         reply_open(f, r, &e);
-    } else if (older != NULL) {
+    } else if (other != NULL) {
         f->count.deduplicated++;
-        reply_none(f, older);
+        reply_none(f, other);
     }
 }
 

@@ -138,6 +138,9 @@ void lane_close(struct lane *lane)
     if (lane->watched) { /* the client may hold the other end for ever */
         (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, lane->bell, NULL);
     }
+    if (lane->client_end < 0) { /* handed over: a child before its exec may hold this one */
+        (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, lane->client_bell, NULL);
+    }
     lanes_forget(lane);
     DL_DELETE(l->all, lane);
     l->stats.lanes--;

@@ -183,7 +183,7 @@ void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struc
 }
 
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
-                      struct request **ret_older, struct err *e)
+                      struct request **ret_other, struct err *e)
 {
     struct request **at = &s->early;
     /* every request begins with its sequence number */
@@ -192,6 +192,10 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
     }
     struct request *older = *at != NULL && (*at)->msg.ping.seq == seq ? *at : NULL;
     size_t freed = older != NULL ? older->size : 0;
+    if (older != NULL && older->slot != NULL && r->slot == NULL) {
+        *ret_other = r; /* a client goes from its ring to the socket, not back */
+        return 0;
+    }
     if (seq - s->expect > window || (older == NULL && s->early_count >= window)) {
         return err_set(e, ERR_BUSY,
                        "request %llu came while %llu is awaited: more than %u ahead of its turn",
@@ -204,7 +208,7 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
     *at = r;
     s->early_count += older == NULL;
     s->early_bytes += r->size - freed;
-    *ret_older = older;
+    *ret_other = older;
     return 0;
 }
 

@@ -133,10 +133,11 @@ void op_destroy(struct op *o);
 void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
                  void *data);
 
-/* Puts a request that came early in its place; takes it. One with the same number that was there
- * goes: the caller's, or NULL. ERR_BUSY over `window`. */
+/* Puts a request that came early in its place; takes it. Of two with the same number one goes: the
+ * caller's, or NULL: the older, but not one of the socket for one of a ring. ERR_BUSY over
+ * `window`. */
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
-                      struct request **ret_older, struct err *e);
+                      struct request **ret_other, struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
 
 /* Its lane is gone: answers that were on their way there are asked for again. */

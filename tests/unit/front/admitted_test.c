@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/front/intake.h"
+#include "daemon/front/reply.h"
 #include "daemon/front/standing.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
@@ -70,6 +71,16 @@ static void teardown(void)
 {
     standing_end(&k->f, s);
     fake_destroy(k);
+}
+
+/* Asks for a buffer's shape by the session's ring. */
+static void ask_by_ring(uint64_t seq)
+{
+    struct request *r = __real_calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    *r = (struct request){.session = s, .kind = MSG_KIND_BUFFER_INFO, .ring_id = 7};
+    r->msg.ping.seq = seq;
+    intake_ring(&k->f, s, r);
 }
 
 /* Asks under a number; `ack` as given. */
@@ -187,6 +198,48 @@ START_TEST(results_that_are_not_taken_are_bounded)
 }
 END_TEST
 
-SUITE_MAIN("admitted", results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
-           without_acknowledgement_the_number_stays_open, what_comes_too_early_may_come_again,
-           answers_that_are_not_taken_are_bounded)
+/* What lay in a ring that its client has given up is read after it came over the socket. */
+START_TEST(a_ring_takes_no_answer_from_the_socket)
+{
+    setup();
+    struct op *o = op_create(s, 1, (struct listener_slot *)(void *)&slot);
+    ck_assert_ptr_nonnull(o);
+    s->expect = 2;
+    ask_by_ring(1);
+    reply_answer(&k->f, o, bytes_str("done"));
+    ck_assert_uint_eq(replies, 1);
+    ask(MSG_KIND_BUFFER_INFO, 3, 0, 8); /* the same for one that waits for its turn */
+    ask_by_ring(3);
+    ck_assert_uint_eq(s->early_count, 1);
+    ck_assert_uint_eq(s->early_bytes, 8);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 0);
+    ck_assert_uint_eq(replies, 3);
+    ck_assert_uint_eq(s->expect, 4);
+    ck_assert_uint_eq(k->f.count.deduplicated, 2);
+    teardown();
+}
+END_TEST
+
+/* The usual way: from the ring to the socket. */
+START_TEST(the_socket_takes_an_answer_from_a_ring)
+{
+    setup();
+    struct op *o = op_create(s, 1, NULL);
+    ck_assert_ptr_nonnull(o);
+    o->ring_id = 7;
+    s->expect = 2;
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    reply_answer(&k->f, o, bytes_str("done"));
+    ck_assert_uint_eq(replies, 1);
+    ask_by_ring(3);
+    ask(MSG_KIND_BUFFER_INFO, 3, 0, 0);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 0);
+    ck_assert_uint_eq(replies, 3);
+    teardown();
+}
+END_TEST
+
+SUITE_MAIN("admitted", a_ring_takes_no_answer_from_the_socket,
+           the_socket_takes_an_answer_from_a_ring, results_that_are_not_taken_are_bounded,
+           without_memory_the_number_stays_open, without_acknowledgement_the_number_stays_open,
+           what_comes_too_early_may_come_again, answers_that_are_not_taken_are_bounded)

@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "common/memfd.h"
+#include "daemon/front/lane_int.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/session.h"
 #include "proto/codec.h"
@@ -507,6 +509,23 @@ START_TEST(one_that_is_gone_and_rings)
 }
 END_TEST
 
+/* A child that was forked and has not become another program yet has the descriptors, too. */
+START_TEST(a_lane_that_is_gone_is_not_told_of)
+{
+    setup();
+    struct epoll_event event;
+    int child = dup(client[0].session->lane->client_bell);
+    ck_assert_int_ge(child, 0);
+    lane_close(client[0].session->lane);
+    (void)close(client[0].bell);
+    ck_assert_int_eq(epoll_wait(lanes->epoll, &event, 1, 0), 0);
+    (void)close(child);
+    other_is_served();
+    client[0].bell = dup(client[1].bell);
+    teardown();
+}
+END_TEST
+
 /* One that never reads its bell, and takes the flags off that it can reach. */
 START_TEST(a_bell_that_is_full)
 {
@@ -558,4 +577,4 @@ SUITE_MAIN("lane", without_memory_the_lane_ends, a_lane_that_was_given_up_ends,
            a_head_that_runs_backwards, a_length_beyond_the_head, a_tail_that_jumps, an_id_of_zero,
            nonsense_in_a_record, entries_that_change, one_that_takes_no_answers,
            one_that_floods_its_doorbell, one_that_is_gone_and_rings, a_bell_that_is_full,
-           an_answer_that_is_too_long)
+           a_lane_that_is_gone_is_not_told_of, an_answer_that_is_too_long)
