@@ -53,10 +53,15 @@ static const struct route *route_of(unsigned kind)
     return known ? &routes[kind] : NULL;
 }
 
-/* Who does not take its answers gets no more of them. */
+/* Who does not take its answers gets no more of them; what it asks for waits until it has. */
 static int check_kept(struct front *f, const struct session *s, unsigned kind, struct err *e)
 {
     uint64_t kept = s->kept_bytes + s->result_bytes;
+    if (s->op_count >= OPS_MAX) {
+        (void)err_set(e, ERR_BUSY, "%u answers were not acknowledged", s->op_count);
+        e->retry_after_ns = RETRY_NS;
+        return e->code;
+    }
     if (route_of(kind)->relieves || kept <= f->config.keep_results_bytes) {
         return 0;
     }
@@ -77,9 +82,7 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     capbuf_init_in(&out, PROTO_MESSAGE_MAX, room, sizeof room);
     struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
     s->requests++;
-    int rc = o->loose ? 0 : check_kept(f, s, r->kind, &e);
-    rc = rc == 0 ? route_of(r->kind)->handler(&c, &e) : rc;
-    if (rc != 0) {
+    if (route_of(r->kind)->handler(&c, &e) != 0) {
         reply_answer_error(f, o, &e, (struct bytes){0});
     } else if (out.size > 0) {
         reply_answer(f, o, capbuf_view(&out));
@@ -110,9 +113,7 @@ static void admit(struct front *f, struct session *s, struct request *r)
     uint64_t seq = r->msg.ping.seq;
     struct err e;
     err_init(&e);
-    if (s->op_count >= OPS_MAX) {
-        (void)err_set(&e, ERR_BUSY, "%u answers were not acknowledged", s->op_count);
-        e.retry_after_ns = RETRY_NS;
+    if (check_kept(f, s, r->kind, &e) != 0) {
         reply_open(f, r, &e);
         return;
     }
