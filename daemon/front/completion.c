@@ -53,6 +53,13 @@ static void error_of(const struct msg_w_done *m, struct err *ret_e)
     ret_e->effects = (int)m->effects;
 }
 
+/* Of one that is from before this front nobody told who cancelled it; that it did nothing is said.
+ */
+static bool was_asked_for(const struct job *j, const struct err *e)
+{
+    return j->cancelled || (j->adopted && e->effects == ERR_EFFECTS_NONE);
+}
+
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m)
 {
     struct job *j = job_find(f->jobs, m->job);
@@ -74,7 +81,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     window_done(&d->window, f->ready != NULL || d->ready != NULL, turn_now(f));
     if (m->code < 0) {
         error_of(m, &e);
-        bool cancelled = j->cancelled && m->code == ERR_CANCELLED;
+        bool cancelled = m->code == ERR_CANCELLED && was_asked_for(j, &e);
         job_conclude(f, j, cancelled ? JOB_CANCELLED : JOB_FAILED, &e);
     } else if (j->tainted) {
         (void)err_set(&e, ERR_UNDEFINED, "a job that wrote what this one read has failed");
@@ -132,6 +139,7 @@ static void run_again(struct front *f, struct job *j, bool external)
         j->alone = true;
     }
     j->tainted = false;
+    j->cancelled = false; /* the next worker was not asked: it may be cancelled there again */
     j->error = ERR_INIT;
     free(j->timings);
     j->timings = NULL;
@@ -177,11 +185,12 @@ static void give_up(struct front *f, struct job *j, const char *why)
 static void decide(struct front *f, struct device *d, struct job *j, bool external, const char *why)
 {
     bool limit = d->culprit == j && j->error.code == 0;
+    bool other = d->culprit != NULL && d->culprit != j;
     if (limit) {
         overdue(f, j);
     } else if (!job_repeatable(j)) {
         give_up(f, j, why);
-    } else if (external && j->cancelled) {
+    } else if (j->cancelled && (external || other)) {
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_CANCELLED, "cancelled, and %s while the job ran", why);
         job_conclude(f, j, JOB_CANCELLED, &e);

@@ -467,9 +467,28 @@ START_TEST(a_cancelled_job_does_not_come_again)
     j[1]->cancelled = true;
     fake_lose(k, 0, false);
     ck_assert_uint_eq(k->ends[2], 0);
+    ck_assert(!j[1]->cancelled); /* asked again, its next worker is told */
     fake_turn(k);
     fake_lose(k, 0, false);
     ck_assert_int_eq(k->error[2].code, ERR_KERNEL_FAULT);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(a_cancelled_job_does_not_come_again_for_the_fault_of_another)
+{
+    k = fake_create();
+    struct job *j[2];
+    submit_many(2, 0, j);
+    fake_turn(k);
+    j[0]->cancelled = true;
+    fake_done(k, j[1], ERR_KERNEL_FAULT);
+    fake_lose(k, 0, false);
+    ck_assert_int_eq(k->state[1], JOB_CANCELLED);
+    ck_assert_int_eq(k->error[1].code, ERR_CANCELLED);
+    fake_turn(k);
+    ck_assert_int_eq(j[1]->state, JOB_DISPATCHED);
+    finish(j[1]);
     fake_destroy(k);
 }
 END_TEST
@@ -840,6 +859,7 @@ int main(void)
                                   a_kernel_that_ends_its_worker_alone_is_convicted,
                                   an_end_from_outside_is_nobodys_fault,
                                   a_cancelled_job_does_not_come_again,
+                                  a_cancelled_job_does_not_come_again_for_the_fault_of_another,
                                   a_time_limit_ends_the_culprit_only,
                                   a_word_about_nothing_changes_nothing,
                                   a_result_carries_outputs_and_timings};

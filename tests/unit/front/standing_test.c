@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/adopt.h"
+#include "daemon/front/completion.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/intake.h"
 #include "daemon/front/processes.h"
@@ -251,6 +252,21 @@ START_TEST(a_job_is_taken_over_once_and_in_its_time)
     fake_done(k, second, 0);
     fake_done(k, first, 0);
     ck_assert_uint_eq(s->jobs, 0);
+}
+END_TEST
+
+/* The worker tells that it did not begin; who asked for that knew the front before.
+ * _i: what it may have done. */
+START_TEST(a_job_that_was_cancelled_before_is_cancelled)
+{
+    struct session *s = left_by(1);
+    k->device[0].state = DEVICE_ADOPTING;
+    struct job *j = held(s, 1, 6, false);
+    struct msg_w_done m = {.job = 1, .code = ERR_CANCELLED, .step = -1, .arg = -1};
+    m.effects = _i == 0 ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
+    completion_done(&k->f, j->device, &m);
+    ck_assert_int_eq(k->state[1], _i == 0 ? JOB_CANCELLED : JOB_FAILED);
+    ck_assert_int_eq(k->error[1].code, ERR_CANCELLED);
 }
 END_TEST
 
@@ -710,6 +726,7 @@ int main(void)
         tcase_add_test(tcase, tests[i]);
     }
     tcase_add_loop_test(tcase, a_broken_connection_leaves_nothing_in_the_way, 0, 2);
+    tcase_add_loop_test(tcase, a_job_that_was_cancelled_before_is_cancelled, 0, 2);
     tcase_add_loop_test(tcase, a_job_whose_answer_was_taken_has_nobody_to_answer, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
