@@ -47,7 +47,9 @@ struct device {
     bool overpromised; /* its pool cannot keep what is guaranteed to tenants: it keeps nothing */
     bool replaced;     /* its worker ends because another back end takes its place */
     uint32_t recovery; /* enum health_recovery: not NONE, then it gets no new jobs */
-    struct job *probe; /* the first job, until it has ended */
+    uint32_t recovery_unsure; /* what it was held for, and nobody knows whether it still should */
+    uint64_t recovery_ns;     /* when the driver was heard last about that */
+    struct job *probe;        /* the first job, until it has ended */
 
     /* what the worker said of it */
     char name[129];

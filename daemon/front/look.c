@@ -159,8 +159,7 @@ static void look_devices(struct look *l)
                                 COLUMN_UINT,  COLUMN_UINT};
     COLUMNS(l->t, 11, names, kinds);
     look_health_columns(l->t);
-    monitor_tend(l->f);
-    monitor_watch(l->f, clock_now_ns());
+    monitor_watch(l->f, clock_now_ns(), false);
     for (unsigned i = 0; i < l->f->device_count; i++) {
         device_row(l, l->f->device[i]);
     }

@@ -132,6 +132,9 @@ void look_health_note(struct front *f, const struct device *d, char *out, size_t
     if (monitor_read(f, d, &h, &age, why, sizeof why) && v->state == HEALTH_KNOWN &&
         v->value != HEALTH_RECOVERY_NONE) {
         (void)snprintf(out, size, "the driver asks: %s", monitor_recovery_text(v->value));
+    } else if (d->recovery_unsure != HEALTH_RECOVERY_NONE) {
+        (void)snprintf(out, size, "the driver asked: %s",
+                       monitor_recovery_text(d->recovery_unsure));
     }
 }
 

@@ -6,16 +6,20 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/due.h"
 #include "daemon/front/front.h"
 
 #define ID_BIT     (UINT64_C(1) << 62) /* ids of workers lie below, of compilers above */
 #define HANG_NS    (5 * NS_PER_S)      /* a round of questions takes some ms */
+#define STALE_NS   (10 * NS_PER_S)     /* there is one every 2 s */
+#define UNSURE_NS  (120 * NS_PER_S)    /* a device is held on that the driver once asked for */
 #define RESTART_NS (30 * NS_PER_S)
+#define PAUSE_NS   (480 * NS_PER_S)
 #define END_NS     (2 * NS_PER_S) /* what is killed and there after that is stuck in the driver */
 
 void monitor_init(struct monitor *m)
 {
-    *m = (struct monitor){.page = MEMFD_NONE};
+    *m = (struct monitor){.page = MEMFD_NONE, .pause_ns = RESTART_NS};
 }
 
 void monitor_finish(struct monitor *m)
@@ -50,7 +54,7 @@ static void start(struct front *f, uint64_t now)
     struct err e = ERR_INIT;
     memfd_finish(&m->page);
     m->ended[0] = '\0';
-    m->start_ns = ns_add(now, RESTART_NS);
+    m->start_ns = ns_add(now, m->pause_ns);
     int rc = memfd_create_sealed("gpud-health", sizeof(struct health_page), &m->page, &e);
     if (rc == 0) {
         atomic_store(&page_of(m)->asking_ns, now);
@@ -63,31 +67,34 @@ static void start(struct front *f, uint64_t now)
     }
 }
 
-/* For how long it has not answered; 0: it is in time. */
+/* Within a round of questions, or without beginning one. 0: it is in time, else the time it had. */
 static uint64_t hangs_ns(const struct monitor *m, uint64_t now)
 {
+    struct health_report report;
     uint64_t since = atomic_load(&page_of(m)->asking_ns);
-    return since != 0 && now > since && now - since > HANG_NS ? now - since : 0;
+    uint64_t patience = since != 0 ? HANG_NS : STALE_NS;
+    if (since == 0) {
+        since = health_read(page_of(m), &report) ? report.taken_ns : now;
+    }
+    return now > ns_add(since, patience) ? patience : 0;
 }
 
-void monitor_tend(struct front *f)
+/* Starts one if none runs, ends one that hangs. */
+static void tend(struct front *f, uint64_t now)
 {
     struct monitor *m = &f->monitor;
     struct err e = ERR_INIT;
-    uint64_t now = clock_now_ns();
-    if (f->launcher == NULL || f->stopping) {
-        return;
-    }
     if (m->id == 0) {
-        if (now >= m->start_ns && wanted(f)) {
+        if (now >= m->start_ns) {
             start(f, now);
         }
         return;
     }
-    if (m->killed_ns == 0 && hangs_ns(m, now) > 0) {
+    uint64_t patience = m->killed_ns == 0 ? hangs_ns(m, now) : 0;
+    if (patience > 0) {
         m->killed_ns = now;
         (void)snprintf(m->ended, sizeof m->ended, "the driver did not answer within %u s",
-                       (unsigned)(HANG_NS / NS_PER_S));
+                       (unsigned)(patience / NS_PER_S));
         log_warn("gpud-monitor is ended: %s", m->ended);
         if (launcher_kill(f->launcher, m->id, SIGKILL, &e) != 0) {
             log_error("gpud-monitor: %s", e.text);
@@ -108,6 +115,11 @@ static bool lookup(const struct monitor *m, const struct device *d, uint64_t now
         (void)snprintf(why, size, "%s", report.error);
         return false;
     }
+    if (now > ns_add(report.taken_ns, STALE_NS)) {
+        (void)snprintf(why, size, "the last answer is %u s old",
+                       (unsigned)((now - report.taken_ns) / NS_PER_S));
+        return false;
+    }
     const struct health_device *found = health_find(&report, d->pin + strlen("uuid="));
     if (found == NULL) {
         (void)snprintf(why, size, "the management library does not list this device");
@@ -118,11 +130,10 @@ static bool lookup(const struct monitor *m, const struct device *d, uint64_t now
     return true;
 }
 
-bool monitor_read(struct front *f, const struct device *d, struct health_device *ret_health,
-                  uint64_t *ret_age_ns, char *why, size_t why_size)
+static bool read_at(const struct monitor *m, const struct device *d, uint64_t now,
+                    struct health_device *ret_health, uint64_t *ret_age_ns, char *why,
+                    size_t why_size)
 {
-    struct monitor *m = &f->monitor;
-    uint64_t now = clock_now_ns();
     if (!asks_about(d)) {
         (void)snprintf(why, why_size, "%s", "");
         return false;
@@ -141,6 +152,12 @@ bool monitor_read(struct front *f, const struct device *d, struct health_device 
     return lookup(m, d, now, ret_health, ret_age_ns, why, why_size);
 }
 
+bool monitor_read(struct front *f, const struct device *d, struct health_device *ret_health,
+                  uint64_t *ret_age_ns, char *why, size_t why_size)
+{
+    return read_at(&f->monitor, d, clock_now_ns(), ret_health, ret_age_ns, why, why_size);
+}
+
 /* ---- devices that want recovery -------------------------------------------------------------- */
 
 const char *monitor_recovery_text(uint64_t recovery)
@@ -155,46 +172,93 @@ const char *monitor_recovery_text(uint64_t recovery)
     return recovery < sizeof texts / sizeof texts[0] ? texts[recovery] : "see nvidia-smi -q";
 }
 
-static void hold(struct front *f, struct device *d, uint64_t recovery)
+static void change(struct front *f, struct device *d, uint32_t recovery)
 {
-    const char *text = monitor_recovery_text(recovery);
-    bool held = recovery != HEALTH_RECOVERY_NONE;
-    if (d->recovery == recovery) {
-        return;
-    }
-    d->recovery = (uint32_t)recovery;
-    if (held) {
-        log_warn("device %u gets no new jobs: the driver asks: %s", d->index, text);
-    } else {
-        log_info("device %u gets jobs again: the driver asks for nothing more", d->index);
-    }
+    d->recovery = recovery;
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
 }
 
-void monitor_watch(struct front *f, uint64_t now_ns)
+static void known(struct front *f, struct device *d, uint32_t recovery, uint64_t now)
 {
-    struct monitor *m = &f->monitor;
-    struct health_device health;
-    uint64_t age = 0;
-    char why[256];
-    if (now_ns < m->watch_ns || m->page.data == NULL) {
+    d->recovery_ns = now;
+    d->recovery_unsure = HEALTH_RECOVERY_NONE;
+    if (d->recovery == recovery) {
         return;
     }
-    m->watch_ns = ns_add(now_ns, NS_PER_S);
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
-        const struct health_value *v = &health.value[HEALTH_recovery];
-        if (d->state == DEVICE_READY && monitor_read(f, d, &health, &age, why, sizeof why) &&
-            v->state == HEALTH_KNOWN) {
-            hold(f, d, v->value <= UINT32_MAX ? v->value : UINT32_MAX);
+    if (recovery != HEALTH_RECOVERY_NONE) {
+        log_warn("device %u gets no new jobs: the driver asks: %s", d->index,
+                 monitor_recovery_text(recovery));
+    } else {
+        log_info("device %u gets jobs again: the driver asks for nothing more", d->index);
+    }
+    change(f, d, recovery);
+}
+
+/* A device is not lost for good because its monitor is. */
+static void unknown(struct front *f, struct device *d, uint64_t now, const char *why)
+{
+    if (d->recovery == HEALTH_RECOVERY_NONE || now <= ns_add(d->recovery_ns, UNSURE_NS)) {
+        return;
+    }
+    log_warn(
+        "device %u gets jobs again, though the driver asked: %s: whether it still does has not "
+        "been known for %u s: %s",
+        d->index, monitor_recovery_text(d->recovery), (unsigned)(UNSURE_NS / NS_PER_S), why);
+    d->recovery_unsure = d->recovery;
+    change(f, d, HEALTH_RECOVERY_NONE);
+}
+
+static void watch_device(struct front *f, struct device *d, uint64_t now)
+{
+    struct health_device health;
+    const struct health_value *v = &health.value[HEALTH_recovery];
+    uint64_t age = 0;
+    char why[256] = "the management library does not tell";
+    if (read_at(&f->monitor, d, now, &health, &age, why, sizeof why)) {
+        f->monitor.pause_ns = RESTART_NS;
+        if (v->state == HEALTH_KNOWN) {
+            known(f, d, v->value <= UINT32_MAX ? (uint32_t)v->value : UINT32_MAX, now);
+        } else {
+            unknown(f, d, now, why);
         }
-        if (d->state == DEVICE_READY) {
-            (void)snprintf(d->reason, sizeof d->reason, "%s%s",
-                           d->recovery != 0 ? "the driver asks: " : "",
-                           d->recovery != 0 ? monitor_recovery_text(d->recovery) : "");
+    } else {
+        unknown(f, d, now, why);
+    }
+    const char *text = d->recovery != 0          ? "the driver asks: "
+                       : d->recovery_unsure != 0 ? "not known whether the driver still asks: "
+                                                 : "";
+    uint32_t recovery = d->recovery != 0 ? d->recovery : d->recovery_unsure;
+    (void)snprintf(d->reason, sizeof d->reason, "%s%s", text,
+                   recovery != 0 ? monitor_recovery_text(recovery) : "");
+}
+
+void monitor_wake(struct front *f)
+{
+    if (wanted(f)) {
+        due_at(f, f->monitor.watch_ns);
+    }
+}
+
+void monitor_watch(struct front *f, uint64_t now_ns, bool away)
+{
+    struct monitor *m = &f->monitor;
+    if (f->launcher == NULL || f->stopping || !wanted(f)) {
+        return;
+    }
+    if (away) { /* the monitor may have stood still, too, and has a second to tell */
+        m->watch_ns = ns_add(now_ns, NS_PER_S);
+    }
+    if (now_ns >= m->watch_ns) {
+        m->watch_ns = ns_add(now_ns, NS_PER_S);
+        tend(f, now_ns);
+        for (unsigned i = 0; i < f->device_count; i++) {
+            if (f->device[i]->state == DEVICE_READY) {
+                watch_device(f, f->device[i], now_ns);
+            }
         }
     }
+    due_at(f, m->watch_ns);
 }
 
 bool monitor_started(struct front *f, uint64_t id, int code, const char *text)
@@ -220,7 +284,8 @@ bool monitor_ended(struct front *f, uint64_t id)
         }
         m->id = 0;
         m->killed_ns = 0;
-        m->start_ns = ns_add(clock_now_ns(), RESTART_NS);
+        m->start_ns = ns_add(clock_now_ns(), m->pause_ns);
+        m->pause_ns = m->pause_ns < PAUSE_NS ? 2 * m->pause_ns : PAUSE_NS;
     }
     return (id & ID_BIT) != 0;
 }

@@ -1,8 +1,8 @@
 /*
  * How the GPUs are, as gpud-monitor tells it in a page of shared memory. The front only reads that
- * page: it never waits. A monitor that hangs in the driver is found out when somebody asks, and
- * ended; one that cannot be ended has no successor, and all is "not known" with that reason.
- * Thread: the loop's.
+ * page: it never waits. A monitor that hangs in the driver is found out within a second, whether
+ * somebody asks or not, and ended; one that cannot be ended has no successor, and all is "not
+ * known" with that reason. So is what was told too long ago. Thread: the loop's.
  */
 #ifndef FRONT_MONITOR_H
 #define FRONT_MONITOR_H
@@ -23,6 +23,7 @@ struct monitor {
     struct memfd page;  /* owned; the last one's, where none runs */
     uint64_t killed_ns; /* when it was told to end, 0: not */
     uint64_t start_ns;  /* not another one before */
+    uint64_t pause_ns;  /* from one's end on; grows until one tells of a device */
     uint64_t watch_ns;  /* when the devices are looked at next */
     char ended[160];    /* why the last one is no more, "": it told an error, or there was none */
 };
@@ -30,11 +31,14 @@ struct monitor {
 void monitor_init(struct monitor *m);
 void monitor_finish(struct monitor *m);
 
-/* Starts one if there is a device to ask about and none runs; ends one that hangs. */
-void monitor_tend(struct front *f);
-/* Holds devices back for which the driver wants a recovery, as long as it does: jobs that run go
- * on, no others begin. What is not known changes nothing. Looks once a second at most. */
-void monitor_watch(struct front *f, uint64_t now_ns);
+/* There may be a device to ask about: monitor_watch is due. */
+void monitor_wake(struct front *f);
+/* Once a second while there is a device to ask about, and when somebody looks. Starts a monitor if
+ * none runs, ends one that hangs. Holds devices back for which the driver wants a recovery, as long
+ * as it does: jobs that run go on, no others begin. What is not known holds nobody back and lets
+ * nobody go, for two minutes; then a held device serves again, with a warning. away: the front
+ * stood still before. */
+void monitor_watch(struct front *f, uint64_t now_ns, bool away);
 /* What the driver asks for, in words; static. */
 const char *monitor_recovery_text(uint64_t recovery);
 /* What it told of a device; ret_age_ns: how long ago. false: `why` says why nothing is known, "" of

@@ -201,7 +201,7 @@ static void kick(struct front *f)
 static void on_device_changed(struct front *f, struct device *d)
 {
     (void)d;
-    monitor_tend(f);
+    monitor_wake(f);
     unsigned serving = discover_serving(f);
     bool ready = serving >= f->config.min_devices;
     if (ready && !f->ready_told) {
@@ -266,7 +266,7 @@ static void on_due(uv_timer_t *timer)
         return;
     }
     worker_watch(f, now, away);
-    monitor_watch(f, now);
+    monitor_watch(f, now, away);
     due_expire(f, now);
     standing_watch(f, now);
     picture_watch(f, now);

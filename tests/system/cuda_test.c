@@ -539,6 +539,16 @@ START_TEST(a_device_that_wants_recovery_is_held_back)
 }
 END_TEST
 
+/* Row 12: nobody asks for devices, and the hang is found out all the same. */
+START_TEST(a_hang_is_found_without_anybody_looking)
+{
+    gpud_client *c = begin_watched("DeviceGetTemperature=hang");
+    ck_until(daemon_logged(&daemon_of_test, "gpud-monitor is ended: the driver did not answer"));
+    unharmed(c);
+    end_watched(c);
+}
+END_TEST
+
 /* Row 12: the library hangs. Jobs go on, the value is "not known" with the reason; its process is
  * ended, and where that is not possible either, nothing waits for it. */
 START_TEST(management_library_hangs)
@@ -713,6 +723,7 @@ int main(void)
     suite_add(suite, lost_device_of_two);
     suite_add(suite, health_is_told);
     suite_add_loop(suite, a_device_that_wants_recovery_is_held_back, 2);
+    suite_add(suite, a_hang_is_found_without_anybody_looking);
     suite_add(suite, management_library_hangs);
     suite_add_loop(suite, no_management_library, 3);
     suite_add_loop(suite, no_or_older_driver, 3);

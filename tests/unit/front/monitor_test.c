@@ -1,0 +1,204 @@
+/* The front's side of gpud-monitor: when it is started and ended, and what its page does to the
+ * devices. */
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/monitor.h"
+#include "proto/health.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+#define UUID "fa4ec0da-0000-4000-8000-000000000000"
+
+int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e);
+int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+
+static struct fake *k;
+static unsigned started, killed, changed;
+static uint64_t begun; /* the clock's time at the test's begin */
+
+int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e)
+{
+    (void)l;
+    (void)e;
+    ck_assert_uint_ne(id, 0);
+    ck_assert_int_ge(page_fd, 0);
+    started++;
+    return 0;
+}
+
+int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)signal;
+    (void)e;
+    ck_assert_uint_eq(id, k->f.monitor.id);
+    killed++;
+    return 0;
+}
+
+static void on_changed(struct front *f, struct device *d)
+{
+    ck_assert_ptr_eq(d, f->device[0]);
+    changed++;
+}
+
+static void begin(void)
+{
+    started = killed = changed = 0;
+    k = fake_create();
+    monitor_init(&k->f.monitor);
+    k->f.launcher = (struct launcher_link *)(void *)k; /* only its presence counts */
+    k->f.due_ns = NS_NEVER;
+    k->f.hooks.device_changed = on_changed;
+    (void)strcpy(k->device[0].pin, "uuid=GPU-" UUID);
+    begun = clock_now_ns();
+}
+
+static void end(void)
+{
+    monitor_finish(&k->f.monitor);
+    k->f.launcher = NULL;
+    fake_destroy(k);
+}
+
+/* As the loop does: `after` seconds from the begin. */
+static void at(uint64_t after)
+{
+    k->f.due_ns = NS_NEVER;
+    monitor_watch(&k->f, begun + after * NS_PER_S, false);
+}
+
+static struct health_page *page(void)
+{
+    return (struct health_page *)(void *)k->f.monitor.page.data;
+}
+
+/* What the monitor writes at the end of a round. */
+static void tells(uint64_t after, uint32_t state, uint64_t recovery)
+{
+    static struct health_report report;
+    memset(&report, 0, sizeof report);
+    report.taken_ns = begun + after * NS_PER_S;
+    report.device_count = 1;
+    (void)strcpy(report.device[0].uuid, "GPU-" UUID);
+    report.device[0].value[HEALTH_recovery] =
+        (struct health_value){.state = state, .value = recovery};
+    health_write(page(), &report);
+    atomic_store(&page()->asking_ns, 0);
+}
+
+START_TEST(one_is_kept_without_anybody_looking)
+{
+    begin();
+    monitor_wake(&k->f);
+    ck_assert_uint_ne(k->f.due_ns, NS_NEVER);
+    at(0);
+    ck_assert_uint_eq(started, 1);
+    ck_assert_uint_eq(k->f.due_ns, begun + NS_PER_S);
+    at(4);
+    ck_assert_uint_eq(killed, 0);
+    at(6); /* it does not answer */
+    at(7);
+    ck_assert_uint_eq(killed, 1);
+    ck_assert(monitor_ended(&k->f, k->f.monitor.id));
+    at(8);
+    ck_assert_uint_eq(started, 1);
+    at(60);
+    ck_assert_uint_eq(started, 2);
+    tells(60, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    at(69);
+    ck_assert_uint_eq(killed, 1);
+    at(71); /* it begins no round */
+    ck_assert_uint_eq(killed, 2);
+    end();
+}
+END_TEST
+
+/* The front stood still, and what it sees is old for that reason. */
+START_TEST(one_that_stood_still_has_time_to_tell)
+{
+    begin();
+    at(0);
+    tells(0, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    monitor_watch(&k->f, begun + 3600 * NS_PER_S, true);
+    ck_assert_uint_eq(killed, 0);
+    tells(3600, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    at(3601);
+    ck_assert_uint_eq(killed, 0);
+    end();
+}
+END_TEST
+
+/* Neither puts a hold nor lifts one; but nobody is held for good by what nobody knows. */
+START_TEST(what_is_not_known_holds_for_a_while)
+{
+    struct device *d;
+    begin();
+    d = &k->device[0];
+    at(0);
+    tells(1, HEALTH_FAILED, HEALTH_RECOVERY_RESET);
+    at(1);
+    ck_assert(device_serves(d));
+    tells(2, HEALTH_KNOWN, HEALTH_RECOVERY_RESET);
+    at(2);
+    ck_assert(!device_serves(d));
+    ck_assert_str_eq(d->reason, "the driver asks: reset the GPU");
+    if (_i == 0) {
+        ck_assert(monitor_ended(&k->f, k->f.monitor.id));
+        k->f.monitor.start_ns = NS_NEVER;
+    }
+    for (uint64_t i = 3; i <= 122; i++) {
+        if (_i == 1) {
+            tells(i, HEALTH_FAILED, 0);
+        }
+        at(i);
+        ck_assert(!device_serves(d));
+    }
+    ck_assert_uint_eq(changed, 1);
+    at(123);
+    ck_assert(device_serves(d));
+    ck_assert_uint_eq(changed, 2);
+    ck_assert_str_eq(d->reason, "not known whether the driver still asks: reset the GPU");
+    if (_i == 1) {
+        tells(124, HEALTH_KNOWN, HEALTH_RECOVERY_RESET);
+        at(124);
+        ck_assert(!device_serves(d));
+        tells(125, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+        at(125);
+        ck_assert(device_serves(d));
+        ck_assert_str_eq(d->reason, "");
+    }
+    end();
+}
+END_TEST
+
+/* No timer, no process. */
+START_TEST(without_a_device_to_ask_about_there_is_none)
+{
+    begin();
+    k->device[0].pin[0] = '\0';
+    k->f.due_ns = NS_NEVER;
+    monitor_wake(&k->f);
+    at(10);
+    ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
+    ck_assert_uint_eq(started, 0);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("monitor");
+    TCase *tcase = tcase_create("monitor");
+    tcase_add_test(tcase, one_is_kept_without_anybody_looking);
+    tcase_add_test(tcase, one_that_stood_still_has_time_to_tell);
+    tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
+    tcase_add_test(tcase, without_a_device_to_ask_about_there_is_none);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
