@@ -184,7 +184,9 @@ enum frame_ref_tag {
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
 /* What a tenant may have on this device, in bytes: at most (UINT64_MAX: no limit), what is above
- * moves to the host first, what is kept for it. From the next request on; not answered. */
+ * moves to the host first, what is kept for it. From the next request on. F_INVENTORY ends all such
+ * limits. Answered by W_TENANT_REFUSED where nothing can be kept for it (the others count) or it
+ * cannot be told from others (none counts). */
 #define MSG_F_TENANT(U, I, S, B, L)                                                                \
     U(tenant, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
@@ -286,6 +288,7 @@ enum frame_ref_tag {
     U(peak, UINT64_MAX)                                                                            \
     U(shared, UINT64_MAX)                                                                          \
     U(spilled, UINT64_MAX)
+#define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 /* A job waits for device memory, or does not any more. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
 /* fd if code is 0: memfd with the picture (picture.h). */
@@ -438,6 +441,7 @@ enum frame_ref_tag {
     MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
     MESSAGE(W_WAITING, w_waiting, 172)                                                             \
     MESSAGE(W_TENANT, w_tenant, 176)                                                               \
+    MESSAGE(W_TENANT_REFUSED, w_tenant_refused, 177)                                               \
     MESSAGE(W_PICTURE, w_picture, 179)                                                             \
     MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
     MESSAGE(META_JOB, meta_job, 181)                                                               \

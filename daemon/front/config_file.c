@@ -339,6 +339,10 @@ int config_load(struct config *config, const char *path, struct err *e)
     const struct config_sink sink = {
         .section = section_known, .set = take, .repeats = repeatable, .data = &changed};
     changed.chosen = path != NULL;
+    if (path != NULL && strlen(path) >= sizeof changed.file) { /* it is read again by that name */
+        return err_set(e, ERR_LIMIT, "the path %.60s… has over %zu bytes: use a shorter one", path,
+                       sizeof changed.file - 1);
+    }
     int rc = path != NULL ? config_file_read(path, &sink, e) : load_system(&changed, &sink, e);
     if (rc == 0 && path != NULL) {
         note_file(&changed, path);

@@ -45,6 +45,8 @@ struct device {
     bool proven;               /* has run a kernel and a copy once */
     bool adopted;              /* its worker is from before this front */
     bool overpromised; /* its pool cannot keep what is guaranteed to tenants: it keeps nothing */
+    uint64_t told;     /* the epoch of the worker that was told what tenants may have */
+    char refused[240]; /* what it could not keep to of that, "": nothing */
     bool replaced;     /* its worker ends because another back end takes its place */
     uint32_t recovery; /* enum health_recovery: not NONE, then it gets no new jobs */
     uint32_t recovery_unsure; /* what it was held for, and nobody knows whether it still should */

@@ -83,6 +83,8 @@ struct front_hooks {
     void (*worker_ready)(struct front *f, struct device *d);
     /* Its pool is there: it hears what tenants may have. False: the device cannot serve so. */
     bool (*worker_opened)(struct front *f, struct device *d);
+    /* The worker of a device that could not has ended. */
+    void (*guarantees_retry)(struct front *f);
     /* How many devices its back end has was told, and that this one does not open now. */
     void (*worker_siblings)(struct front *f, struct device *d);
     void (*worker_absent)(struct front *f, struct device *d, const struct err *e);

@@ -24,8 +24,7 @@ static struct sums sums_of(const struct front *f, const struct tenant *t)
             known = true;
             all.quota.hard = sat_add(all.quota.hard, q.hard);
             all.quota.soft = sat_add(all.quota.soft, q.soft);
-            all.quota.guaranteed =
-                sat_add(all.quota.guaranteed, d->overpromised ? 0 : q.guaranteed);
+            all.quota.guaranteed = sat_add(all.quota.guaranteed, u->kept);
         }
     }
     all.quota.hard = known ? all.quota.hard : UINT64_MAX; /* of no device: not a limit of 0 */

@@ -405,6 +405,7 @@ static void set_hooks(struct front *f)
         .worker_module = building_loaded,
         .worker_ready = discover_ready,
         .worker_opened = quota_open,
+        .guarantees_retry = quota_retry,
         .worker_siblings = discover_siblings,
         .worker_absent = discover_absent,
         .held_buffer = adopt_buffer,

@@ -86,10 +86,10 @@ static int choose_device(struct front *f, struct tenant *t, uint64_t wish, uint6
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         bool asked = wish == 0 || wish == i + 1;
-        uint64_t free_bytes = quota_room(f, d, t);
         if (!asked || !device_serves(d)) {
             continue;
         }
+        uint64_t free_bytes = quota_room(f, d, t);
         if (bytes > tenant_room(t, i, device_pool_limit(d))) {
             over = over == NULL ? d : over;
         } else if (best == NULL || free_bytes > room) {

@@ -2,9 +2,11 @@
 
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/saturate.h"
 #include "daemon/front/discover.h"
+#include "daemon/front/due.h"
 #include "daemon/front/link.h"
 #include "daemon/front/worker.h"
 #include "proto/codec.h"
@@ -25,9 +27,15 @@ static bool limited(const struct tenant *t)
     return q.hard != UINT64_MAX || q.soft != UINT64_MAX || q.guaranteed != 0;
 }
 
+/* Its pool is there, and what counted for its worker before this front does not. */
+static bool told(const struct device *d)
+{
+    return d->up && d->told == d->epoch;
+}
+
 static void tell(struct front *f, struct device *d, struct tenant *t)
 {
-    if (!d->up || d->link == NULL) {
+    if (!told(d) || d->link == NULL) {
         return;
     }
     const struct tenant_quota q = tenant_quota(t, device_pool_limit(d));
@@ -71,7 +79,7 @@ struct tenant *quota_tenant(struct front *f, const char *name)
 /* Is what is guaranteed to be kept there? */
 static bool keeps(const struct device *d)
 {
-    return d->up && d->state != DEVICE_ABSENT;
+    return told(d) && d->state != DEVICE_ABSENT;
 }
 
 static int check_devices(const struct front *f, const struct tenant_rules *rules, struct err *e)
@@ -85,11 +93,10 @@ static int check_devices(const struct front *f, const struct tenant_rules *rules
     return 0;
 }
 
-/* Guarantees that shrink make room for those that grow. */
-static void tell_changed(struct front *f, struct device *d)
+/* Guarantees that shrink make room for those that grow. all: whether they changed or not. */
+static void tell_tenants(struct front *f, struct device *d, bool all)
 {
-    bool all = d->overpromised; /* it was told of none */
-    d->overpromised = false;
+    d->refused[0] = '\0';
     for (unsigned pass = 0; pass < 2; pass++) {
         for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
             uint64_t wanted = tenant_quota(t, device_pool_limit(d)).guaranteed;
@@ -101,14 +108,22 @@ static void tell_changed(struct front *f, struct device *d)
     }
 }
 
+static void tell_changed(struct front *f, struct device *d)
+{
+    bool all = d->overpromised || d->refused[0] != '\0'; /* it keeps less than it was asked to */
+    d->overpromised = false;
+    tell_tenants(f, d, all);
+}
+
 int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
 {
     struct err why = ERR_INIT;
     int rc = check_devices(f, rules, &why);
     for (unsigned i = 0; rc == 0 && i < rules->count; i++) {
         const char *name = rules->rule[i].name;
-        rc = tenant_named(&f->tenants, name) != NULL ? 0
-                                                     : err_set(&why, ERR_NOMEM, "tenant %s", name);
+        struct tenant *t = tenant_named(&f->tenants, name);
+        rules->rule[i].tenant = t;
+        rc = t != NULL ? 0 : err_set(&why, ERR_NOMEM, "tenant %s", name);
     }
     if (rc != 0) {
         if (e != NULL) {
@@ -142,6 +157,7 @@ bool quota_open(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     bool fits = tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0;
     forget_uses(f, d);
+    d->told = d->epoch;
     d->overpromised = !fits;
     if (!fits && d->state == DEVICE_ADOPTING) {
         log_error("device %u keeps nothing for tenants: %s", d->index, e.text);
@@ -153,11 +169,7 @@ bool quota_open(struct front *f, struct device *d)
         f->hooks.device_changed(f, d);
         return false;
     }
-    for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
-        if (limited(t)) {
-            tell(f, d, t);
-        }
-    }
+    tell_tenants(f, d, true);
     return true;
 }
 
@@ -168,7 +180,9 @@ void quota_retry(struct front *f)
         bool waits = d->overpromised && d->state == DEVICE_ABSENT && d->worker == 0;
         struct err e = ERR_INIT;
         if (waits && tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0) {
-            worker_start(f, d);
+            d->restart_ns = clock_now_ns();
+            due_at(f, d->restart_ns);
+            device_set_state(d, DEVICE_WAITING, "it can keep what is guaranteed now");
         } else if (waits) {
             device_set_state(d, DEVICE_ABSENT, e.text);
         }
@@ -181,8 +195,9 @@ uint64_t quota_room(const struct front *f, const struct device *d, const struct 
 {
     uint64_t pool = device_pool_limit(d);
     uint64_t taken = d->buffer_bytes;
-    for (const struct tenant *other = f->tenants; other != NULL; other = other->hh.next) {
-        if (other != t && other->ruled && !d->overpromised) {
+    for (unsigned i = 0; i < f->rules.count; i++) { /* there may be many more tenants */
+        const struct tenant *other = f->rules.rule[i].tenant;
+        if (other != t && !d->overpromised) {
             taken = sat_add(taken, tenant_due(other, d->index, pool));
         }
     }
@@ -200,4 +215,16 @@ void quota_told(struct front *f, struct device *d, const struct msg_w_tenant *m)
         u->shared = m->shared;
         u->spilled = m->spilled;
     }
+}
+
+void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_refused *m)
+{
+    struct tenant *t = tenant_find(f->tenants, m->tenant);
+    const char *name = t != NULL ? t->name : "of before";
+    if (t != NULL) {
+        t->use[d->index].kept = 0;
+    }
+    (void)snprintf(d->refused, sizeof d->refused, "limits of tenant %s: %.*s", name,
+                   (int)m->text.size, (const char *)m->text.data);
+    log_error("device %u: %s", d->index, d->refused);
 }

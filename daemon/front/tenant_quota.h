@@ -22,7 +22,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e);
 /* The worker's pool is there. False: it cannot keep what is guaranteed; the device is absent then.
  * One that was taken over serves on, without guarantees. */
 bool quota_open(struct front *f, struct device *d);
-/* A device that is absent for that, and no longer is: it starts. */
+/* Devices that are absent for that, whose worker has ended, and that no longer are: they start. */
 void quota_retry(struct front *f);
 
 /* Bytes of buffers that a tenant may have on the device beside those there are: what the device and
@@ -31,5 +31,8 @@ uint64_t quota_room(const struct front *f, const struct device *d, const struct 
 
 /* What a worker says that a tenant has. */
 void quota_told(struct front *f, struct device *d, const struct msg_w_tenant *m);
+/* It does not hold a tenant to all of what it was told: the device's `refused` says so until the
+ * settings change or another worker comes. */
+void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_refused *m);
 
 #endif

@@ -26,7 +26,8 @@ struct tenant_rule {
     struct tenant_limits limits;
     char users[256]; /* as they were set, cut; for people */
     char groups[256];
-    bool tcp; /* who comes over tcp belongs to it */
+    bool tcp;              /* who comes over tcp belongs to it */
+    struct tenant *tenant; /* of that name, once the rules count (tenant_quota.h) */
 };
 
 enum claim_kind {

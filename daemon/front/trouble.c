@@ -50,6 +50,19 @@ static bool device_missing(const struct front *f, char *out, size_t size)
     return false;
 }
 
+static bool limits_refused(const struct front *f, char *out, size_t size)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (d->refused[0] != '\0' && device_serves(d)) {
+            (void)snprintf(out, size, "device %u does not keep all limits: %s", d->index,
+                           d->refused);
+            return true;
+        }
+    }
+    return false;
+}
+
 void trouble_text(const struct front *f, char *out, size_t size)
 {
     const struct config *c = &f->config;
@@ -59,7 +72,7 @@ void trouble_text(const struct front *f, char *out, size_t size)
         too_few(f, out, size);
     } else if (f->draining) {
         (void)snprintf(out, size, "draining: no new jobs are taken");
-    } else if (device_missing(f, out, size)) {
+    } else if (device_missing(f, out, size) || limits_refused(f, out, size)) {
         return;
     } else if (f->job_count >= c->queue_max) {
         (void)snprintf(out, size, "the queue is full: %u jobs are unfinished, queue_max = %" PRIu64,

@@ -302,6 +302,9 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     d->killed_ns = 0;
     f->hooks.worker_lost(f, d, external, why);
     d->culprit = NULL;
+    if (expected && d->overpromised && d->state == DEVICE_ABSENT) {
+        f->hooks.guarantees_retry(f); /* settings that were read meanwhile may let it serve */
+    }
     due_at(f, clock_now_ns()); /* one of another back end may follow */
     f->hooks.kick(f);
     return true;

@@ -161,6 +161,16 @@ static int tenant(struct front *f, struct device *d, struct bytes bytes, struct 
     return rc;
 }
 
+static int tenant_refused(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_tenant_refused m;
+    int rc = proto_decode(&schema_msg_w_tenant_refused, bytes, &m, e);
+    if (rc == 0) {
+        quota_refused(f, d, &m);
+    }
+    return rc;
+}
+
 static int arena(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_arena m;
@@ -264,6 +274,8 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return pool(d, bytes, e);
     case FRAME_KIND_W_TENANT:
         return tenant(f, d, bytes, e);
+    case FRAME_KIND_W_TENANT_REFUSED:
+        return tenant_refused(f, d, bytes, e);
     case FRAME_KIND_W_ARENA:
         return arena(f, d, bytes, e);
     case FRAME_KIND_W_HELD_BUFFER:

@@ -107,6 +107,13 @@ static int tenants_tell(struct channel *c, struct memory *memory, struct err *e)
     return rc;
 }
 
+int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *why, struct err *e)
+{
+    const struct msg_w_tenant_refused msg = {
+        .tenant = tenant, .code = why->code, .text = bytes_str(why->text)};
+    return channel_send(c, &schema_msg_w_tenant_refused, &msg, NULL, e);
+}
+
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
                 const struct batch *batch, struct err *e)
 {

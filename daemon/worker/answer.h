@@ -19,6 +19,8 @@ int answer_module_error(struct channel *c, uint64_t id, const struct err *why, s
 int answer_job_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
                 const struct batch *batch, struct err *e);
+/* Of what it may have not all is held to, for `why`. */
+int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *why, struct err *e);
 int answer_inventory(struct channel *c, const struct buffers *buffers,
                      const struct modules *modules, const struct ledger *ledger, uint64_t nonce,
                      struct err *e);

@@ -211,13 +211,24 @@ int memory_quota(struct memory *m, uint64_t key, const char *name, const struct 
                        TENANT_REST);
     }
     pool_account(m->pool, t->number, &was);
+    struct pool_quota rest = *quota;
+    rest.guaranteed = 0;
     int rc = pool_set_quota(m->pool, t->number, quota, e);
-    if (rc == 0) {
+    if (rc == 0 || pool_set_quota(m->pool, t->number, &rest, NULL) == 0) {
         (void)snprintf(t->name, sizeof t->name, "%s", name);
         m->softs -= was.quota.soft != UINT64_MAX;
         m->softs += quota->soft != UINT64_MAX;
     }
     return rc;
+}
+
+void memory_unlimit(struct memory *m)
+{
+    const struct pool_quota none = POOL_QUOTA_NONE;
+    for (struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
+        (void)pool_set_quota(m->pool, t->number, &none, NULL); /* refused is only what is kept */
+    }
+    m->softs = 0;
 }
 
 /* Those without a section are named by their user, who is what the front's key tells. */

@@ -105,7 +105,8 @@ unsigned memory_service(const struct memory *m); /* the number of the service st
 unsigned memory_copies(const struct memory *m);  /* and of that for copies to the device */
 
 /* What a tenant may have from the next request on; nothing is taken back. ERR_LIMIT where more
- * would be guaranteed than there is, or no number is left to tell it from others by. */
+ * would be guaranteed than there is: then nothing is kept for it, and the other limits count; or
+ * where no number is left to tell it from others by. */
 int memory_quota(struct memory *m, uint64_t key, const char *name, const struct pool_quota *quota,
                  struct err *e);
 /* The pool's number for a tenant. */
@@ -114,6 +115,8 @@ unsigned memory_number(struct memory *m, uint64_t key);
 const char *memory_tenant_name(const struct memory *m, uint64_t key, char out[32]);
 void memory_use(const struct memory *m, const struct memory_tenant *t, struct memory_use *ret_use);
 void memory_untold(struct memory *m); /* another front has heard of nothing */
+/* Nobody has a limit or a guarantee: another front tells its own. */
+void memory_unlimit(struct memory *m);
 
 /* ERR_DEVICE_MEMORY, ERR_LIMIT over the tenant's hard limit. */
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,

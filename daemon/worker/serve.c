@@ -521,6 +521,7 @@ static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *
     }
     arenas_forget(&s->arenas);
     memory_untold(&s->device.memory);
+    memory_unlimit(&s->device.memory);
     rc = answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e);
     rc = rc == 0 ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
                  : rc;
@@ -555,11 +556,14 @@ static int on_tenant(struct server *s, struct bytes frame, struct frame_fds *fds
     }
     const struct pool_quota quota = {
         .hard = msg.hard, .soft = msg.soft, .guaranteed = msg.guaranteed};
-    rc = memory_quota(&s->device.memory, msg.tenant, name, &quota, e);
-    if (rc == 0 && spill_shed(&s->spill, msg.tenant, e) != 0) {
+    struct err why = ERR_INIT;
+    if (memory_quota(&s->device.memory, msg.tenant, name, &quota, &why) != 0) {
+        must_send(s, answer_tenant_refused(&s->channel, msg.tenant, &why, e), e);
+    }
+    if (spill_shed(&s->spill, msg.tenant, e) != 0) {
         end_lost(s, e->text);
     }
-    return rc;
+    return 0;
 }
 
 static int on_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)

@@ -189,21 +189,68 @@ START_TEST(a_reload_lowers_a_limit)
 }
 END_TEST
 
-/* Neither another worker nor another front forgets a limit. */
-START_TEST(limits_outlive_worker_and_front)
+/* Another front comes to the same worker, with other settings. */
+static void hand_over(const char *near, const char *far)
+{
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    daemon_hand_over(&daemon_of_test);
+    settings_write(near, far);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), worker);
+}
+
+/* A worker holds tenants to what the front of the day says, and to nothing of before: what was
+ * guaranteed would leave no room for what is guaranteed now. */
+START_TEST(limits_are_those_of_the_front)
+{
+    static char state[64];
+    gpud_client *near = begin("sim", "memory_hard = 4M", "memory_guaranteed = 13M");
+    gpud_buffer b[4];
+    gpud_buffer c[8];
+    fill(near, b, 4, 1);
+    ck_until(has(near, "near", "spilled") > 0);
+    hand_over("memory_guaranteed = 14M", "");
+    gpud_client *far = client_open(tcp_url);
+    check(near, b, 4, 1);
+    fill(far, c, 8, 101);
+    check(near, b, 4, 1);
+    check(far, c, 8, 101);
+    ck_until(has(near, "far", "spilled") >= 6 * BUFFER_BYTES);
+    ck_until(has(near, "near", "mapped") == 4 * BUFFER_BYTES);
+    ck_assert_uint_eq(has(near, "near", "spilled"), 0);
+    ck_assert_uint_eq(has(near, "near", "guaranteed"), 14 * BUFFER_BYTES);
+    query_text(near, "status", NULL, "state", state, sizeof state);
+    ck_assert_str_eq(state, "ready");
+    hand_over("memory_hard = 2M", "memory_guaranteed = 8M");
+    ck_until(has(near, "near", "spilled") >= 2 * BUFFER_BYTES); /* told by F_TENANT alone */
+    check(near, b, 4, 1);
+    check(far, c, 8, 101);
+    ck_until(has(near, "far", "mapped") == 8 * BUFFER_BYTES);
+    hand_over("", "");
+    for (unsigned round = 0; round < 2; round++) {
+        check(near, b, 4, 1);
+        check(far, c, 8, 101);
+    }
+    ck_until(has(near, "near", "mapped") == 4 * BUFFER_BYTES);
+    ck_until(has(near, "far", "mapped") == 8 * BUFFER_BYTES);
+    gpud_close(far);
+    daemon_end(&daemon_of_test, near);
+}
+END_TEST
+
+/* Nor does another worker forget a limit. */
+START_TEST(limits_outlive_the_worker)
 {
     gpud_client *near = begin("sim", "memory_hard = 4M", "memory_guaranteed = 13M");
     gpud_buffer b[4];
     gpud_buffer more = {0};
     gpud_shape shape = gpud_shape_1d(GPUD_U32, WORDS);
     fill(near, b, 4, 1);
-    daemon_hand_over(&daemon_of_test);
-    daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
+    hand_over("memory_hard = 4M", "memory_guaranteed = 13M");
     check(near, b, 4, 1);
     ck_assert_uint_eq(has(near, "near", "buffers"), 4 * BUFFER_BYTES);
     ck_gpud_err(gpud_buffer_create(near, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
-    ck_until(has(near, "near", "mapped") <= 4 * BUFFER_BYTES);
     pid_t before = daemon_worker(&daemon_of_test, 0);
     ck_assert_int_eq(kill(before, SIGKILL), 0);
     daemon_wait_worker(&daemon_of_test, 0, before);
@@ -256,7 +303,8 @@ int main(void)
     suite_add_loop(suite, a_guarantee_under_pressure, 2);
     suite_add(suite, soft_limits_give_first);
     suite_add(suite, a_reload_lowers_a_limit);
-    suite_add(suite, limits_outlive_worker_and_front);
+    suite_add(suite, limits_are_those_of_the_front);
+    suite_add(suite, limits_outlive_the_worker);
     suite_add(suite, a_device_that_cannot_keep_what_is_guaranteed);
     return system_main(suite);
 }

@@ -159,6 +159,13 @@ START_TEST(a_file_that_is_none)
     config_defaults(&config);
     ck_assert_int_eq(config_load(&config, scratch_path(dir, "absent"), &e), ERR_NOT_FOUND);
     ck_assert_int_eq(config_load(&config, dir, &e), ERR_INVALID);
+    char path[400];
+    (void)snprintf(path, sizeof path, "%0*d", 399, 0);
+    memset(path, '/', 399 - strlen("dev/null"));
+    (void)strcpy(path + 399 - strlen("dev/null"), "dev/null");
+    ck_assert_int_eq(config_load(&config, path, &e), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(e.text, "over 255 bytes"));
+    ck_assert_str_eq(config.file, "");
     ck_assert_int_eq(config_load(&config, "/dev/zero", &e), ERR_INVALID);
 }
 END_TEST

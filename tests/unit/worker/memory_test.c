@@ -571,6 +571,46 @@ START_TEST(hard_limits_are_a_tenants_own_matter)
 }
 END_TEST
 
+static void expect_refusal(struct fake *f, uint64_t tenant)
+{
+    struct msg_w_tenant_refused refused;
+    fake_expect(f, FRAME_KIND_W_TENANT_REFUSED, &schema_msg_w_tenant_refused, &refused);
+    ck_assert_uint_eq(refused.tenant, tenant);
+    ck_assert_int_eq(refused.code, ERR_LIMIT);
+    ck_assert_uint_gt(refused.text.size, 0);
+}
+
+/* What a front before this one said counts no more; what cannot be kept is told. */
+START_TEST(each_front_tells_its_own_limits)
+{
+    struct fake f;
+    struct msg_w_ready ready;
+    struct msg_w_held_end end;
+    const struct msg_f_inventory ask = {.nonce = 7};
+    if (!start_small(&f, _i, "33554432")) {
+        return;
+    }
+    quota(&f, 1, "hard", 2 * ROOM_BYTES, UINT64_MAX, 0);
+    quota(&f, 2, "gone", UINT64_MAX, UINT64_MAX, 8 * ROOM_BYTES);
+    quota(&f, 3, "new", 3 * ROOM_BYTES, UINT64_MAX, 6 * ROOM_BYTES / 2);
+    quota(&f, 4, "more", 3 * ROOM_BYTES, UINT64_MAX, 3 * ROOM_BYTES);
+    expect_refusal(&f, 4);
+    ck_assert_int_eq(temporaries(&f, 4, 100, 4 * ROOM_BYTES, NULL), ERR_LIMIT); /* that counts */
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
+    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &(struct msg_w_held_job){0});
+    ck_assert_int_eq(fake_done(&f, 100, NULL), ERR_LIMIT);
+    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    ck_assert_int_eq(temporaries(&f, 4, 101, 4 * ROOM_BYTES, NULL), 0);
+    fill(&f, 1, 1, 10);
+    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
+    quota(&f, 3, "new", UINT64_MAX, UINT64_MAX, 11 * ROOM_BYTES);
+    ck_assert_uint_eq(use_of(&f, 3)->asked, 0); /* not refused: nothing else comes before */
+    check_all(&f, 1, 1, 10);
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory");
@@ -584,6 +624,7 @@ int main(void)
     tcase_add_loop_test(limits, soft_limits_give_first, 0, 3);
     tcase_add_loop_test(limits, guarantees_are_kept, 0, 3);
     tcase_add_loop_test(limits, hard_limits_are_a_tenants_own_matter, 0, 3);
+    tcase_add_loop_test(limits, each_front_tells_its_own_limits, 0, 3);
     suite_add_tcase(suite, limits);
     tcase_add_loop_test(room, what_is_on_the_host_is_sealed_there, 0, 3);
     tcase_add_loop_test(room, what_did_not_arrive_is_brought_again, 0, 2);
