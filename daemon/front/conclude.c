@@ -226,6 +226,26 @@ static void forget(struct front *f, struct job *j)
     job_destroy(j);
 }
 
+static void kept_add(struct front *f, struct job *j)
+{
+    j->kept = true;
+    f->kept_count++;
+    if (j->tenant != NULL) {
+        j->tenant->kept_count++;
+        DL_APPEND2(j->tenant->kept, j, kept_prev, kept_next);
+    }
+}
+
+static void kept_remove(struct front *f, struct job *j)
+{
+    j->kept = false;
+    f->kept_count--;
+    if (j->tenant != NULL) {
+        j->tenant->kept_count--;
+        DL_DELETE2(j->tenant->kept, j, kept_prev, kept_next);
+    }
+}
+
 void job_release(struct front *f, struct job *j)
 {
     free_ranges(j);
@@ -234,8 +254,21 @@ void job_release(struct front *f, struct job *j)
         f->hooks.job_retire(f, j);
     }
     if (j->kept) {
-        f->kept_count--;
+        kept_remove(f, j);
         forget(f, j);
+    }
+}
+
+/* The oldest of the tenant that has most of those that are kept: so nobody takes another's place
+ * for answers that he lets lie. */
+static void give_up_one_kept(struct front *f)
+{
+    const struct tenant *most = NULL;
+    for (const struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        most = most == NULL || t->kept_count > most->kept_count ? t : most;
+    }
+    if (most != NULL && most->kept != NULL) {
+        job_release(f, most->kept);
     }
 }
 
@@ -260,11 +293,13 @@ void job_forget_history(struct front *f, unsigned keep)
             f->history_tail = NULL;
         }
         f->history_count--;
-        if (in_ledger(j) && f->kept_count < KEPT_MAX) {
+        if (in_ledger(j)) {
             /* Who sent it may ask again, of the next front, too: it must not run twice. */
             job_free_staging(f, j);
-            j->kept = true;
-            f->kept_count++;
+            kept_add(f, j);
+            if (f->kept_count > KEPT_MAX) {
+                give_up_one_kept(f);
+            }
             continue;
         }
         job_release(f, j);

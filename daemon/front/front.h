@@ -33,7 +33,7 @@
 
 #define BUILTIN_MODULES_MAX 64u
 #define HISTORY_MAX         1024u /* ended jobs that can be asked about */
-#define KEPT_MAX            4096u /* and older ones whose answer was not taken */
+#define KEPT_MAX            4096u /* and older ones, of all tenants, whose answer was not taken */
 
 struct front;
 

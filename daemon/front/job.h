@@ -112,6 +112,7 @@ struct job {
     struct timing *timings; /* owned */
     unsigned timing_count;
     struct job *history_next;
+    struct job *kept_prev, *kept_next; /* in tenant->kept */
     UT_hash_handle hh;
 };
 

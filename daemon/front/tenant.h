@@ -56,6 +56,8 @@ struct tenant_use {
     uint64_t kept; /* guaranteed, as the worker was told */
 };
 
+struct job;
+
 struct tenant {
     uint64_t key; /* what workers know it by: the same in every front */
     char name[PROTO_NAME_MAX + 1];
@@ -72,6 +74,8 @@ struct tenant {
     unsigned waiting;                   /* jobs, for memory, when somebody looked last */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
+    struct job *kept; /* out of the history, with answers not taken; oldest first */
+    unsigned kept_count;
     struct strike *strikes; /* uthash */
     UT_hash_handle hh;
 };

@@ -60,6 +60,40 @@ START_TEST(as_many_as_a_worker_can_keep_are_kept)
 }
 END_TEST
 
+static void end_one(struct tenant *t)
+{
+    struct job *j = fake_job(k, 0);
+    j->tenant = t;
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    finish(j);
+    job_forget_history(&k->f, 0);
+}
+
+/* One that lets its answers lie gives up its oldest, and another's are kept. */
+START_TEST(who_lets_answers_lie_takes_nobodys_place)
+{
+    k = fake_create();
+    struct tenant *other = tenant_obtain(&k->f.tenants, 1001);
+    for (unsigned i = 0; i < KEPT_MAX; i++) {
+        end_one(k->tenant);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        end_one(other);
+    }
+    end_one(k->tenant);
+    ck_assert_uint_eq(k->f.kept_count, KEPT_MAX);
+    ck_assert_uint_eq(other->kept_count, 3);
+    ck_assert_uint_eq(k->tenant->kept_count, KEPT_MAX - 3);
+    ck_assert_uint_eq(k->retired, 4);
+    for (uint64_t id = 1; id <= 4; id++) {
+        ck_assert_ptr_null(fake_find(k, id));
+    }
+    ck_assert_ptr_nonnull(fake_find(k, 5));
+    fake_destroy(k);
+}
+END_TEST
+
 /* A queued writer goes: its buffer is as before, and what was queued behind it does not take that
  * for what it was to write. What came before it, and what reads another part, is not touched. */
 START_TEST(what_waits_for_a_cancelled_writer_does_not_run)
@@ -113,4 +147,4 @@ START_TEST(what_waits_for_a_cancelled_writer_does_not_run)
 END_TEST
 
 SUITE_MAIN("ended", what_was_not_acknowledged_is_not_retired, as_many_as_a_worker_can_keep_are_kept,
-           what_waits_for_a_cancelled_writer_does_not_run)
+           who_lets_answers_lie_takes_nobodys_place, what_waits_for_a_cancelled_writer_does_not_run)
