@@ -146,7 +146,8 @@ enum frame_ref_tag {
     U(size, UINT64_MAX)                                                                            \
     B(meta, FRAME_META_MAX)                                                                        \
     U(tenant, UINT64_MAX)                                                                          \
-    U(exported, 1)
+    U(exported, 1)                                                                                 \
+    U(managed, 1)
 /* Answered by W_EXPORTED. */
 #define MSG_F_BUFFER_EXPORT(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */

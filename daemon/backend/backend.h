@@ -109,7 +109,8 @@ struct backend_page_ops {
     void (*destroy)(struct backend_device *d, uint64_t page); /* mapped nowhere */
     int (*map)(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t page,
                struct err *e);
-    /* All commands on the page have completed. Its bytes stay. */
+    /* All commands that came to the page through this place have completed; those that came through
+     * others may run. Its bytes stay. */
     int (*unmap)(struct backend_device *d, struct backend_block *range, uint64_t at, struct err *e);
     /* What was mapped in [at, at + bytes) may be read and written from now on. */
     int (*access)(struct backend_device *d, struct backend_block *range, uint64_t at,

@@ -140,7 +140,8 @@ void command_buffer_restore(struct front *f, struct buffer *b)
                                          .size = device_bytes(b),
                                          .meta = capbuf_view(&meta),
                                          .tenant = tenant_key(b->tenant),
-                                         .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0};
+                                         .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
+                                         .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
         rc = link_send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e);
     }
     capbuf_finish(&meta);

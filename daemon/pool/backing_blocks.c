@@ -31,17 +31,17 @@ uint64_t backing_blocks_drop(struct pool *p, uint32_t i)
 /* Frees the smallest homes first until `bytes` more may be taken. */
 static bool make_room(struct pool *p, uint64_t bytes)
 {
-    if (bytes > p->stats.limit) {
+    if (bytes > pool_most(p)) {
         return false;
     }
-    if (p->stats.size + bytes > p->stats.limit) {
-        uint64_t over = p->stats.size + bytes - p->stats.limit;
+    if (bytes > pool_room(p)) {
+        uint64_t over = p->stats.size + bytes - pool_most(p);
         if (over > p->whole_bytes) {
             return false;
         }
         (void)backing_trim(p, p->whole_bytes - over);
     }
-    return p->stats.size + bytes <= p->stats.limit;
+    return bytes <= pool_room(p);
 }
 
 static int source_alloc(struct pool *p, uint64_t bytes, void **ret_block, struct err *e)
@@ -137,8 +137,7 @@ int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, stru
                        LL(o->max_block));
     }
     bool shares = size < o->chunk && (o->max_block == 0 || o->chunk <= o->max_block);
-    if (shares && p->stats.size + o->chunk <= p->stats.limit &&
-        grow(p, o->chunk, ret_block, NULL) == 0) {
+    if (shares && o->chunk <= pool_room(p) && grow(p, o->chunk, ret_block, NULL) == 0) {
         return 0;
     }
     return grow(p, size, ret_block, e);

@@ -199,11 +199,13 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
 {
     uint64_t used = 0;
     uint64_t charged = 0;
+    uint64_t reserved = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
     for (unsigned t = 0; t < POOL_TENANTS; t++) {
         used += p->account[t].meter.used;
         charged = sat_add(charged, p->account[t].mapped);
+        reserved = sat_add(reserved, p->account[t].reserved);
     }
     for (unsigned c = 0; c < SLAB_CLASSES; c++) {
         objects += p->class[c].used;
@@ -216,7 +218,8 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
         return err_set(e, ERR_INTERNAL, "pool: tiers hold %llu bytes, objects %llu, not %llu, %llu",
                        LL(tiers), LL(objects), LL(p->stats.used), LL(sums->objects));
     }
-    if (charged != p->mapped || charged != sums->charged || quota_due(p) != p->due) {
+    if (charged != p->mapped || charged != sums->charged || quota_due(p) != p->due ||
+        reserved != p->reserved) {
         return err_set(e, ERR_INTERNAL, "pool: tenants are charged %llu bytes, not %llu, %llu",
                        LL(charged), LL(p->mapped), LL(sums->charged));
     }

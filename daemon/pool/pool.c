@@ -56,6 +56,24 @@ static int events_init(struct pool *p, const struct pool_options *o, struct err 
     return p->event != NULL ? 0 : err_set(e, ERR_NOMEM, "a log of %u events", count);
 }
 
+/* As many addresses as are wanted, or half of them, and so on, down to twice the limit: there may
+ * be fewer (RLIMIT_AS, or a device that has not as many). `address_bytes` is meant as it is. */
+static int space_reserve(struct pool *p, const struct pool_options *o, struct err *e)
+{
+    uint64_t least = o->limit > UINT64_MAX / 2 ? UINT64_MAX : 2 * o->limit;
+    struct err why = ERR_INIT;
+    int rc = p->source.pages->reserve(p->source.user, p->space, &p->range, &why);
+    while (rc != 0 && o->address_bytes == 0 && p->space / 2 >= least && p->space / 2 > p->page) {
+        struct err again = ERR_INIT;
+        p->space = (p->space / 2) & ~(p->page - 1);
+        rc = p->source.pages->reserve(p->source.user, p->space, &p->range, &again);
+    }
+    if (rc != 0 && e != NULL) {
+        *e = why;
+    }
+    return rc;
+}
+
 static int space_init(struct pool *p, const struct pool_options *o, struct err *e)
 {
     int rc = 0;
@@ -68,9 +86,12 @@ static int space_init(struct pool *p, const struct pool_options *o, struct err *
         wanted = wanted < SPACE_MIN ? SPACE_MIN : wanted;
         wanted = o->address_bytes != 0 ? o->address_bytes : wanted;
         p->space = wanted & ~(p->page - 1);
-        rc = page_table_init(p, o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX, e);
+        rc = space_reserve(p, o, e);
+        rc = rc != 0 ? rc : page_table_init(p, o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX, e);
         rc = rc != 0 || !p->source.pages->aliases ? rc : recall_init(p, e);
-        rc = rc != 0 ? rc : p->source.pages->reserve(p->source.user, p->space, &p->range, e);
+        if (rc != 0 && p->range != NULL) {
+            p->source.pages->release(p->source.user, p->range, p->space);
+        }
     }
     if (rc == 0) {
         uint32_t all = records_take(&p->blocks);
@@ -181,11 +202,11 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
 }
 
 /* Of what is left once a block is taken, others get what is kept for them. */
-static bool leaves_enough(const struct pool *p, unsigned tenant)
+static bool leaves_enough(const struct pool *p, const struct pool_ask *ask)
 {
-    uint64_t kept = quota_kept(p, tenant);
+    uint64_t kept = quota_kept(p, ask);
     uint64_t left = p->whole_bytes + p->stats.pending + p->warm_bytes;
-    return kept == 0 || sat_add(left, pool_room(p)) >= kept;
+    return kept == 0 || sat_add(left, sat_sub(p->stats.limit, p->stats.size)) >= kept;
 }
 
 /* Where such a request was served before, if all of it is free. */
@@ -248,10 +269,10 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     if (block_at(&p->blocks, i)->size > size) {
         space_enter(p, space_cut(p, i, size));
     }
-    if (!leaves_enough(p, ask->tenant)) {
+    if (!leaves_enough(p, ask)) {
         space_enter(p, space_merge(p, i));
-        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants",
-                       LL(quota_kept(p, ask->tenant)));
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants, or reserved",
+                       LL(quota_kept(p, ask)));
     }
     *ret_block = i;
     return 0;
@@ -263,7 +284,7 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
     uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
     uint32_t i = BLOCK_NONE;
     int rc = quota_admit(p, ask, size, e);
-    if (rc == 0 && quota_kept(p, ask->tenant) == 0) {
+    if (rc == 0 && quota_kept(p, ask) == 0) {
         i = warm_take(p, size, ask->stream);
     }
     if (rc == 0 && i == BLOCK_NONE) {
@@ -353,19 +374,28 @@ static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
     return rc;
 }
 
+/* What its tenant has reserved is room for a request that draws on it. */
+static int alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
+                 struct err *e)
+{
+    const struct pool_account *a = &p->account[ask->tenant];
+    if (p->mover.move != NULL) {
+        compact_ahead(p);
+    }
+    p->drawn = ask->reserved ? a->reserved : 0;
+    int rc = tier_alloc(p, ask, ret_piece, e);
+    rc = rc != 0 ? alloc_hard(p, ask, rc, ret_piece, e) : 0;
+    p->drawn = 0;
+    return rc;
+}
+
 int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                struct err *e)
 {
     struct pool_piece piece;
     uint64_t calls = p->stats.driver_calls;
     int rc = ask_check(p, ask, e);
-    if (rc == 0) {
-        if (p->mover.move != NULL) {
-            compact_ahead(p);
-        }
-        rc = tier_alloc(p, ask, &piece, e);
-        rc = rc != 0 ? alloc_hard(p, ask, rc, &piece, e) : 0;
-    }
+    rc = rc == 0 ? alloc(p, ask, &piece, e) : rc;
     if (rc != 0) {
         return refuse(p, ask, rc, e);
     }
@@ -408,7 +438,7 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
     if (piece->foreign) {
         tenancy_spoil(p, b);
     }
-    if (p->stats.size <= p->stats.limit) {
+    if (pool_over(p) == 0) {
         warm_keep(p, piece->block, stream, seq);
     } else {
         (void)space_release(p, piece->block, stream, seq);
@@ -430,9 +460,8 @@ int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_
         return rc;
     }
     *piece = (struct pool_piece){.range = NULL};
-    if (p->stats.size > p->stats.limit && p->whole_bytes > 0) {
-        uint64_t over = p->stats.size - p->stats.limit;
-        (void)backing_trim(p, p->whole_bytes > over ? p->whole_bytes - over : 0);
+    if (pool_over(p) > 0 && p->whole_bytes > 0) {
+        (void)backing_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
     }
     return 0;
 }
@@ -453,14 +482,13 @@ void pool_set_limit(struct pool *p, uint64_t limit)
     (void)warm_flush(p);
     p->stats.limit = limit;
     event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = limit});
-    if (p->stats.size > limit) {
-        uint64_t over = p->stats.size - limit;
-        (void)pool_trim(p, p->whole_bytes > over ? p->whole_bytes - over : 0);
+    if (pool_over(p) > 0) {
+        (void)pool_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
     }
 }
 
 int pool_warm(struct pool *p, uint64_t bytes, struct err *e)
 {
-    bytes = bytes < p->stats.limit ? bytes : p->stats.limit;
+    bytes = bytes < pool_most(p) ? bytes : pool_most(p);
     return bytes > p->stats.size ? backing_warm(p, bytes - p->stats.size, e) : 0;
 }

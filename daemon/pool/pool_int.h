@@ -156,6 +156,8 @@ struct pool {
     struct pool_account account[POOL_TENANTS]; /* see quota.c */
     uint64_t mapped;                           /* bytes that all tenants are charged for */
     uint64_t due;                              /* bytes kept for tenants: guaranteed, reserved */
+    uint64_t reserved;                         /* bytes of all accounts */
+    uint64_t drawn; /* of these: what the request under way may draw on */
     struct pool_meter class[SLAB_CLASSES];
     struct pool_stats stats;
     struct pool_refusal refusal;
@@ -268,9 +270,20 @@ void stats_taken(struct pool *p, const struct pool_piece *piece);
 void stats_given(struct pool *p, const struct pool_piece *piece);
 uint64_t stats_largest_free(const struct pool *p);
 
+/* Bytes that the pool may hold: what is reserved may lie beside it. */
+static inline uint64_t pool_most(const struct pool *p)
+{
+    return sat_sub(p->stats.limit, p->reserved - p->drawn);
+}
+
 static inline uint64_t pool_room(const struct pool *p) /* bytes that may still be taken */
 {
-    return sat_sub(p->stats.limit, p->stats.size);
+    return sat_sub(pool_most(p), p->stats.size);
+}
+
+static inline uint64_t pool_over(const struct pool *p) /* bytes that are to go back */
+{
+    return sat_sub(p->stats.size, pool_most(p));
 }
 
 /* ---- quota.c */
@@ -282,9 +295,9 @@ int quota_admit(const struct pool *p, const struct pool_ask *ask, uint64_t bytes
 void quota_charge(struct pool *p, const struct pool_ask *ask, uint64_t bytes);
 void quota_discharge(struct pool *p, unsigned tenant, uint64_t bytes);
 void quota_transfer(struct pool *p, unsigned from, unsigned to, uint64_t bytes);
-/* Bytes that the tenant has to leave for others. */
 uint64_t quota_due(const struct pool *p); /* p->due, added up anew */
-uint64_t quota_kept(const struct pool *p, unsigned tenant);
+/* Bytes that the request has to leave: kept for others, or reserved and not for it. */
+uint64_t quota_kept(const struct pool *p, const struct pool_ask *ask);
 
 /* ---- compact.c */
 

@@ -18,7 +18,7 @@
 static uint64_t reach(const struct pool *p)
 {
     uint64_t all = sat_add(p->stats.size, p->trimming.budget);
-    return all < p->stats.limit ? all : p->stats.limit;
+    return all < pool_most(p) ? all : pool_most(p);
 }
 
 static bool share(uint64_t part, unsigned percent, uint64_t all)

@@ -16,9 +16,11 @@ static uint64_t due(const struct pool_account *a)
     return all - a->mapped;
 }
 
-uint64_t quota_kept(const struct pool *p, unsigned tenant)
+/* What the tenant has reserved itself is kept, too: only who asks for it gets it. */
+uint64_t quota_kept(const struct pool *p, const struct pool_ask *ask)
 {
-    return sat_sub(p->due, due(&p->account[tenant]));
+    const struct pool_account *a = &p->account[ask->tenant];
+    return sat_add(sat_sub(p->due, due(a)), ask->reserved ? 0 : a->reserved);
 }
 
 uint64_t quota_due(const struct pool *p)
@@ -52,12 +54,13 @@ int quota_within(const struct pool *p, const struct pool_ask *ask, uint64_t byte
 int quota_admit(const struct pool *p, const struct pool_ask *ask, uint64_t bytes, struct err *e)
 {
     int rc = quota_within(p, ask, bytes, e);
-    uint64_t kept = quota_kept(p, ask->tenant);
+    uint64_t kept = quota_kept(p, ask);
     if (rc != 0) {
         return rc;
     }
     if (kept > 0 && sat_add(sat_add(p->mapped, bytes), kept) > p->stats.limit) {
-        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants", LL(kept));
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants, or reserved",
+                       LL(kept));
     }
     return 0;
 }
@@ -74,7 +77,12 @@ void quota_charge(struct pool *p, const struct pool_ask *ask, uint64_t bytes)
     uint64_t before = due(a);
     a->mapped += bytes;
     p->mapped += bytes;
-    a->reserved = ask->reserved ? sat_sub(a->reserved, bytes) : a->reserved;
+    if (ask->reserved) {
+        uint64_t taken = bytes < a->reserved ? bytes : a->reserved;
+        a->reserved -= taken;
+        p->reserved -= taken;
+        p->drawn = sat_sub(p->drawn, taken);
+    }
     settle_due(p, a, before);
 }
 
@@ -124,7 +132,8 @@ void pool_account(const struct pool *p, unsigned tenant, struct pool_account *re
 
 uint64_t pool_kept(const struct pool *p, unsigned tenant)
 {
-    return tenant < POOL_TENANTS ? quota_kept(p, tenant) : p->due;
+    const struct pool_ask plain = {.tenant = tenant};
+    return tenant < POOL_TENANTS ? quota_kept(p, &plain) : p->due;
 }
 
 int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
@@ -134,18 +143,24 @@ int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
         return err_set(e, ERR_INVALID, "tenant %u of %u", tenant, POOL_TENANTS);
     }
     int rc = quota_admit(p, &ask, bytes, e);
-    uint64_t taken = sat_add(p->mapped, quota_kept(p, tenant));
-    struct pool_account *a = &p->account[tenant];
-    if (rc == 0 && sat_add(taken, sat_add(a->reserved, bytes)) > p->stats.limit) {
+    uint64_t taken = sat_add(p->mapped, quota_kept(p, &ask));
+    if (rc == 0 && sat_add(taken, bytes) > p->stats.limit) {
         rc = err_set(e, ERR_DEVICE_MEMORY, "%llu of %llu bytes are in use or kept for others",
                      LL(taken), LL(p->stats.limit));
     }
     if (rc != 0) {
         return rc;
     }
+    struct pool_account *a = &p->account[tenant];
     uint64_t before = due(a);
-    a->reserved = sat_add(a->reserved, bytes);
+    a->reserved += bytes; /* all that is reserved is within the limit */
+    p->reserved += bytes;
     settle_due(p, a, before);
+    if (pool_over(p) > 0) {
+        (void)warm_flush(p);
+        (void)slab_reclaim(p);
+        (void)backing_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
+    }
     return 0;
 }
 
@@ -154,7 +169,9 @@ void pool_unreserve(struct pool *p, unsigned tenant, uint64_t bytes)
     if (tenant < POOL_TENANTS) {
         struct pool_account *a = &p->account[tenant];
         uint64_t before = due(a);
-        a->reserved = sat_sub(a->reserved, bytes);
+        bytes = bytes < a->reserved ? bytes : a->reserved;
+        a->reserved -= bytes;
+        p->reserved -= bytes;
         settle_due(p, a, before);
     }
 }

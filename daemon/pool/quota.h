@@ -29,10 +29,13 @@ struct pool_account {
 int pool_set_quota(struct pool *p, unsigned tenant, const struct pool_quota *quota, struct err *e);
 /* Zeros for a tenant that is none. */
 void pool_account(const struct pool *p, unsigned tenant, struct pool_account *ret_account);
-/* Bytes that are kept free for the other tenants: what is guaranteed to them, or reserved. */
+/* Bytes that the tenant's pieces do not get: what is guaranteed to others, or reserved by anybody,
+ * itself too. */
 uint64_t pool_kept(const struct pool *p, unsigned tenant);
-/* Charges bytes before there is memory behind them: nobody else gets what they need. Requests with
- * `reserved` set draw on them. ERR_LIMIT over the tenant's hard limit, ERR_DEVICE_MEMORY if the
+/* Charges bytes before there is memory behind them, or where it lies beside the pool: nobody else
+ * gets what they need, nor does the tenant, but by requests with `reserved` set, which draw on
+ * them. The pool gives back free memory that it cannot keep beside them, which may take long.
+ * ERR_LIMIT over the tenant's hard limit, ERR_DEVICE_MEMORY if the
  * others have, or are guaranteed, too much. */
 int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e);
 /* At most what is reserved. */

@@ -33,11 +33,12 @@ static enum pool_advice advise(const struct pool *p, const struct pool_ask *ask,
     if (rc != ERR_DEVICE_MEMORY) {
         return POOL_ADVICE_NONE;
     }
-    uint64_t kept = quota_kept(p, ask->tenant);
+    uint64_t kept = quota_kept(p, ask);
     if (sat_add(ask->size, kept) > p->stats.limit) {
         return POOL_ADVICE_SMALLER;
     }
-    uint64_t soon = sat_add(p->whole_bytes + p->stats.pending, pool_room(p));
+    uint64_t soon =
+        sat_add(p->whole_bytes + p->stats.pending, sat_sub(p->stats.limit, p->stats.size));
     if (p->stats.pending > 0 && soon >= sat_add(ask->size, kept)) {
         return POOL_ADVICE_WAIT;
     }

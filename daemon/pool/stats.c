@@ -59,7 +59,7 @@ void stats_given(struct pool *p, const struct pool_piece *piece)
 uint64_t stats_largest_free(const struct pool *p)
 {
     uint64_t fit = fit_largest(&p->ready, &p->blocks);
-    uint64_t room = p->stats.limit > p->stats.size ? p->stats.limit - p->stats.size : 0;
+    uint64_t room = pool_room(p);
     uint64_t grown = p->whole_bytes + (room & ~(p->page - 1));
     if (p->source.blocks != NULL && p->source.blocks->max_block != 0 &&
         grown > p->source.blocks->max_block) {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/saturate.h"
 #include "proto/frames.h"
 
 #define CHUNK_BYTES (2u << 20)           /* what smaller requests share */
@@ -377,10 +378,18 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
     return 0;
 }
 
+/* Taken, charged and cleared as a whole: who maps exported memory gets all of its last page. */
+static uint64_t rounded(uint64_t size, uint64_t to)
+{
+    return sat_add(size, to - 1) / to * to;
+}
+
 int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
                         struct memory_piece *ret_piece, struct err *e)
 {
-    const struct memory_piece piece = {.kind = MEMORY_SHARED, .pool = {.size = size}};
+    uint64_t page = m->pages.page_bytes != 0 ? m->pages.page_bytes : POOL_ALIGN;
+    const struct memory_piece piece = {.kind = MEMORY_SHARED,
+                                       .pool = {.size = rounded(size, page)}};
     return m->b->memory->alloc_shared == NULL
                ? err_set(e, ERR_UNSUPPORTED, "back end %s exports no memory", m->b->name)
                : apart_alloc(m, piece, tenant, ret_piece, e);
@@ -389,21 +398,22 @@ int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
 int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
                          struct memory_piece *ret_piece, struct err *e)
 {
-    const struct memory_piece piece = {.kind = MEMORY_MANAGED, .pool = {.size = size}};
+    const struct memory_piece piece = {.kind = MEMORY_MANAGED,
+                                       .pool = {.size = rounded(size, POOL_ALIGN)}};
     if (m->b->memory->alloc_managed == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "back end %s has no managed memory", m->b->name);
     }
     if (m->managed_limit == 0) {
         return err_set(e, ERR_UNSUPPORTED, "managed memory is off: see [memory] managed_limit");
     }
-    if (size > m->managed_limit - m->managed) {
+    if (piece.pool.size > m->managed_limit - m->managed) {
         return err_set(e, ERR_DEVICE_MEMORY,
                        "managed memory takes %" PRIu64 " of %" PRIu64
                        " bytes: free some, or see [memory] managed_limit",
                        m->managed, m->managed_limit);
     }
     int rc = apart_alloc(m, piece, tenant, ret_piece, e);
-    m->managed += rc == 0 ? size : 0;
+    m->managed += rc == 0 ? piece.pool.size : 0;
     return rc;
 }
 

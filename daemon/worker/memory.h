@@ -121,9 +121,9 @@ void memory_unlimit(struct memory *m);
 /* ERR_DEVICE_MEMORY, ERR_LIMIT over the tenant's hard limit. */
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
                  struct err *e);
-/* Memory that another process can map, beside the pool; dirty. The pool gives back what it keeps
- * where there is no other, and has so much less for others. ERR_UNSUPPORTED, ERR_DEVICE_MEMORY,
- * ERR_LIMIT. */
+/* Memory that another process can map, beside the pool, in whole pages; dirty. The pool gives back
+ * what it keeps where there is no other, and has so much less for others. ERR_UNSUPPORTED,
+ * ERR_DEVICE_MEMORY, ERR_LIMIT. */
 int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
                         struct memory_piece *ret_piece, struct err *e);
 /* The same of managed memory, up to managed_limit. */

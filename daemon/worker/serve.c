@@ -312,7 +312,8 @@ static int on_buffer_restore(struct server *s, struct bytes frame, struct frame_
                                    .size = msg.size,
                                    .tenant = msg.tenant,
                                    .meta = msg.meta,
-                                   .exported = msg.exported != 0};
+                                   .exported = msg.exported != 0,
+                                   .managed = msg.managed != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
     if (rc == 0) {
         b->content = BUFFER_BYTES;

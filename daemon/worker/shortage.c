@@ -8,7 +8,7 @@
 struct numbers {
     struct pool_stats stats;
     struct pool_account account;
-    uint64_t kept; /* for others */
+    uint64_t kept; /* for others, or beside the pool */
 };
 
 static void gather(const struct memory *m, uint64_t key, struct numbers *ret_numbers)
@@ -39,7 +39,7 @@ static void advise(const struct shortage *s, const struct numbers *n, char *out,
     } else if (s->wanted > most && n->kept > 0) {
         (void)snprintf(out, size,
                        "ask for less at once: of %" PRIu64 " bytes %" PRIu64
-                       " are kept for other tenants",
+                       " are kept for other tenants, exported or managed",
                        n->stats.limit, n->kept);
     } else if (s->wanted > most) {
         (void)snprintf(out, size, "ask for less at once: the device has %" PRIu64, n->stats.limit);

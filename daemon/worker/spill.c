@@ -572,6 +572,10 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, struct memor
         bool helps = own || (rc == ERR_DEVICE_MEMORY && !enough);
         uint64_t more = helps ? evict(s, tenant, ask->size, own, &why) : 0;
         gone += more;
+        if (why.code == ERR_DEVICE_LOST) { /* also behind what went already */
+            *e = why;
+            return why.code;
+        }
         if (more == 0) {
             if (rc != 0) {
                 *e = why;

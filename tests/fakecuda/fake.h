@@ -332,6 +332,9 @@ bool range_is_device(const struct range *r); /* not host memory */
 /* Fresh zeroed host pages with a guard behind them; 0 = none. */
 uint64_t pages_new(uint64_t size, uint64_t *ret_mapped);
 void pages_free(uint64_t base, uint64_t mapped);
+/* What device memory holds first is not defined: bytes that nobody expects, up to so many at
+ * each end. What is between them stays zero, and takes no memory. */
+void pages_taint(uint64_t base, uint64_t size, uint64_t at_ends);
 /* Whether [base, base + size) is memory that the device of `c` may read (write). */
 /* c NULL: any device may. */
 bool memory_usable(const struct context *c, uint64_t base, uint64_t size, bool write);

@@ -39,6 +39,9 @@ static CUresult memory_new(enum range_kind kind, uint64_t size, unsigned flags, 
         c->device->used -= counted ? accounted(size) : 0;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    if (kind != RANGE_HOST) {
+        pages_taint(r.base, size, 65536);
+    }
     *ret = r.base;
     return CUDA_SUCCESS;
 }

@@ -219,6 +219,7 @@ static CUresult allocate(CUdeviceptr *ret, uint64_t size, struct pool *p, CUstre
         p->device->used -= size;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    pages_taint(r.base, size, 65536);
     p->used += size;
     p->live++;
     p->high = p->used > p->high ? p->used : p->high;

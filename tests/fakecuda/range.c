@@ -5,6 +5,8 @@
 
 #include "tests/fakecuda/fake.h"
 
+#define TAINT 0xA5
+
 /* All memory that the driver knows, by address. */
 static struct {
     struct range **sorted;
@@ -107,6 +109,17 @@ uint64_t pages_new(uint64_t size, uint64_t *ret_mapped)
     (void)mprotect(p + usable, page, PROT_NONE);
     *ret_mapped = usable + page;
     return (uint64_t)(uintptr_t)p;
+}
+
+void pages_taint(uint64_t base, uint64_t size, uint64_t at_ends)
+{
+    uint8_t *p = (uint8_t *)(uintptr_t)base;
+    uint64_t head = size < at_ends ? size : at_ends;
+    memset(p, TAINT, head);
+    if (size > head) {
+        uint64_t tail = size - head < at_ends ? size - head : at_ends;
+        memset(p + size - tail, TAINT, tail);
+    }
 }
 
 void pages_free(uint64_t base, uint64_t mapped)

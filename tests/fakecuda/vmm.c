@@ -151,6 +151,18 @@ static struct handle *handle_new(int fd, uint64_t size, struct device *d)
     return h;
 }
 
+/* Of what others can map all, of the many pages a little. */
+static bool taint(int fd, uint64_t size, bool exported)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) {
+        return false;
+    }
+    pages_taint((uint64_t)(uintptr_t)p, size, exported ? GRANULARITY : 4096);
+    (void)munmap(p, size);
+    return true;
+}
+
 static CUresult handle_create(CUmemGenericAllocationHandle *ret, uint64_t size,
                               const CUmemAllocationProp *prop, uint64_t flags)
 {
@@ -164,7 +176,8 @@ static CUresult handle_create(CUmemGenericAllocationHandle *ret, uint64_t size,
         return r;
     }
     int fd = memfd_create("device-memory", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, (off_t)size) != 0) {
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0 ||
+        !taint(fd, size, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)) {
         d->used -= size;
         if (fd >= 0) {
             close(fd);

@@ -260,10 +260,10 @@ END_TEST
 
 /* ---- managed memory -------------------------------------------------------------------------- */
 
-static gpud_client *begin_managed(const char *limit, const char *script)
+static gpud_client *begin_limited(const char *limit, const char *most, const char *script)
 {
     char path[DAEMON_PATH + 16];
-    daemon_prepare(&daemon_of_test, "--backend", "cuda", "--set", limit, NULL);
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", "--set", limit, "--set", most, NULL);
     (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
     file_write(path, "", 0);
     (void)setenv("CUDA_FAKE_REPORT", path, 1);
@@ -272,6 +272,11 @@ static gpud_client *begin_managed(const char *limit, const char *script)
     daemon_spawn(&daemon_of_test);
     daemon_wait_ready(&daemon_of_test);
     return client_open(daemon_of_test.url);
+}
+
+static gpud_client *begin_managed(const char *limit, const char *script)
+{
+    return begin_limited(limit, "memory.spill_limit=0", script);
 }
 
 START_TEST(managed_memory_is_bounded)
@@ -292,7 +297,7 @@ START_TEST(managed_memory_is_bounded)
     ck_gpud_ok(gpud_read(c, a, GPUD_U32, 0, TABLE + 1, got, NULL));
     ck_assert_uint_eq(got[0], 11);
     ck_assert_uint_eq(got[TABLE], 0);
-    ck_until(query_value(c, "pool", "0", "managed") == 600000);
+    ck_until(query_value(c, "pool", "0", "managed") == 600064);
     ck_assert_uint_eq(query_value(c, "pool", "0", "managed_limit"), 1 << 20);
     ck_gpud_ok(gpud_buffer_free(c, a));
     ck_gpud_ok(gpud_buffer_create(c, half, GPUD_BUFFER_MANAGED, "b", &b));
@@ -311,6 +316,81 @@ START_TEST(managed_memory_is_brought)
     ck_assert_int_ne(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL), 0);
     ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL));
     ck_assert_uint_eq(values[3], 4);
+    end(c);
+}
+END_TEST
+
+/* Beside the pool, but of the same memory: also for the tenant that has it. */
+START_TEST(managed_memory_counts_as_the_devices)
+{
+    gpud_client *c = begin_limited("memory.managed_limit=48M", "jobs.device_memory_max=64M", "");
+    gpud_buffer m = {0};
+    gpud_buffer b = {0};
+    const gpud_shape most = gpud_shape_1d(GPUD_U8, 40u << 20);
+    const gpud_shape some = gpud_shape_1d(GPUD_U8, 16u << 20);
+    ck_gpud_ok(gpud_buffer_create(c, most, GPUD_BUFFER_MANAGED, "m", &m));
+    for (unsigned i = 0; i < 3; i++) { /* all but the first lie on the host */
+        ck_gpud_ok(gpud_buffer_create(c, some, GPUD_BUFFER_ZERO, "b", &b));
+    }
+    ck_until(query_value(c, "pool", "0", "size") >= 16u << 20);
+    ck_assert_uint_le(query_value(c, "pool", "0", "size"), 24u << 20);
+    ck_gpud_ok(gpud_buffer_free(c, m));
+    ck_gpud_ok(gpud_buffer_create(c, some, GPUD_BUFFER_ZERO, "b", &b));
+    ck_gpud_err(gpud_buffer_create(c, most, GPUD_BUFFER_MANAGED, "m", &m), GPUD_ERR_DEVICE_MEMORY);
+    end(c);
+}
+END_TEST
+
+/* Sizes that no pattern fits, and which the driver rounds up. */
+START_TEST(managed_and_exported_buffers_have_any_size)
+{
+    static const uint32_t flags[] = {GPUD_BUFFER_MANAGED, GPUD_BUFFER_EXPORT};
+    static const uint64_t sizes[] = {1, 40, 100001};
+    gpud_client *c = begin_managed("memory.managed_limit=1M", "");
+    for (unsigned i = 0; i < 6; i++) {
+        gpud_buffer b = {0};
+        uint8_t last = 7;
+        const gpud_shape shape = gpud_shape_1d(GPUD_U8, sizes[i / 2]);
+        ck_gpud_ok(gpud_buffer_create(c, shape, flags[i % 2] | GPUD_BUFFER_ZERO, "b", &b));
+        ck_gpud_ok(gpud_read(c, b, GPUD_U8, sizes[i / 2] - 1, 1, &last, NULL));
+        ck_assert_uint_eq(last, 0);
+        ck_gpud_ok(gpud_buffer_free(c, b));
+    }
+    end(c);
+}
+END_TEST
+
+/* What is exported is so in whole pages, and is charged so. */
+START_TEST(exported_memory_counts_in_pages)
+{
+    gpud_client *c = begin_limited("memory.spill_limit=0", "jobs.device_memory_max=16M", "");
+    gpud_buffer b = {0};
+    const gpud_shape one = gpud_shape_1d(GPUD_U8, 1);
+    unsigned n = 0;
+    while (n < 9 && gpud_buffer_create(c, one, GPUD_BUFFER_EXPORT, "b", &b) == 0) {
+        n++;
+    }
+    ck_assert_uint_ge(n, 6);
+    ck_assert_uint_le(n, 8);
+    end(c);
+}
+END_TEST
+
+START_TEST(a_managed_buffer_is_restored_as_one)
+{
+    uint32_t values[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    gpud_client *c = begin_managed("memory.managed_limit=1M", "");
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 10), GPUD_BUFFER_MANAGED, "b", &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_buffer_seal(c, b));
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    daemon_wait_worker(&daemon_of_test, 0, worker);
+    memset(values, 0, sizeof values);
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_assert_uint_eq(values[9], 10);
+    ck_until(query_value(c, "pool", "0", "managed") == 256);
     end(c);
 }
 END_TEST
@@ -437,6 +517,10 @@ int main(void)
     suite_add_loop(suite, lost_with_its_worker, 2);
     suite_add(suite, managed_memory_is_bounded);
     suite_add(suite, managed_memory_is_brought);
+    suite_add(suite, managed_memory_counts_as_the_devices);
+    suite_add(suite, managed_and_exported_buffers_have_any_size);
+    suite_add(suite, exported_memory_counts_in_pages);
+    suite_add(suite, a_managed_buffer_is_restored_as_one);
     suite_add(suite, managed_memory_is_off);
     suite_add(suite, bad_images);
     suite_add(suite, bad_launches);

@@ -16,6 +16,9 @@ static int reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)
 {
     struct fake_source *f = user;
     int rc = fails(f, e);
+    if (rc == 0 && f->space_most != 0 && bytes > f->space_most) {
+        rc = err_set(e, ERR_NOMEM, "no %llu bytes of addresses", (unsigned long long)bytes);
+    }
     if (rc == 0) {
         ck_assert(!f->reserved);
         ck_assert_uint_le(bytes, FAKE_SLOTS * f->pages.page_bytes);

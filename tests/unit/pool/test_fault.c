@@ -180,6 +180,40 @@ START_TEST(what_stays_mapped_at_the_end_is_not_released)
 }
 END_TEST
 
+/* Fewer addresses than are wanted will do, down to twice the limit. */
+START_TEST(fewer_addresses_will_do)
+{
+    static const unsigned most[] = {32, 31, 16, 8, 3, 2};
+    static const unsigned got[] = {32, 16, 16, 8, 2, 2};
+    const struct pool_options o = {.limit = UINT64_C(1) << 30, .streams = 1};
+    fake_pages_init(&source, o.limit);
+    source.pages.aliases = true;
+    source.space_most = most[_i] * o.limit;
+    ck_assert_msg(pool_create(&source.source, &o, &pool, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(source.space, got[_i] * o.limit);
+    take(0, o.limit, 0);
+    ck_assert_int_eq(pool_check(pool, &err), 0);
+    give(0, 0, 0);
+    pool_destroy(pool);
+    fake_finish(&source);
+}
+END_TEST
+
+START_TEST(too_few_addresses_will_not)
+{
+    struct pool_options o = {.limit = UINT64_C(1) << 30, .streams = 1};
+    fake_pages_init(&source, o.limit);
+    source.pages.aliases = true;
+    source.space_most = 2 * o.limit - 1;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "34359738368 bytes")); /* what was wanted first */
+    source.space_most = 16 * o.limit;
+    o.address_bytes = 32 * o.limit; /* meant as it is */
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), ERR_NOMEM);
+    fake_finish(&source);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("the pool over a source that fails");
@@ -187,6 +221,8 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, each_call_fails_once, 0, sizeof kinds / sizeof kinds[0]);
     tcase_add_loop_test(t, what_stays_mapped_at_the_end_is_not_released, 0, 2);
+    tcase_add_loop_test(t, fewer_addresses_will_do, 0, 6);
+    tcase_add_test(t, too_few_addresses_will_not);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -588,8 +588,8 @@ START_TEST(no_pool_without_a_range)
 {
     struct pool_options o = {.limit = 64 * MIB, .streams = 1};
     fake_pages_init(&source, 64 * MIB);
-    source.fail_at = 1;
-    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), ERR_DEVICE_MEMORY);
+    source.space_most = 1;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), ERR_NOMEM);
     o.streams = 0;
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), ERR_INVALID);
     o.streams = 1;

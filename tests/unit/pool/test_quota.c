@@ -197,6 +197,66 @@ START_TEST(what_is_reserved_is_charged_before_it_is_there)
 }
 END_TEST
 
+static uint64_t held(void)
+{
+    struct pool_stats s;
+    pool_stats(pool, &s);
+    return s.size;
+}
+
+/* Memory beside the pool leaves so much less for its own tenant, too. */
+START_TEST(what_a_tenant_has_reserved_its_pieces_do_not_get)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    start(_i == 0, 64 * MIB);
+    ck_assert_int_eq(pool_reserve(pool, 1, 48 * MIB, &err), 0);
+    ck_assert_int_eq(take(16 * MIB, 1, false, &a), 0);
+    ck_assert_int_eq(take(2 * MIB, 1, false, &b), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(take(100, 1, false, &b), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(pool_reserve(pool, 1, 1, &err), ERR_DEVICE_MEMORY);
+    ck_assert_uint_eq(pool_kept(pool, 1), 48 * MIB);
+    ck_assert_uint_eq(source.taken, 16 * MIB);
+    pool_unreserve(pool, 1, 2 * MIB);
+    ck_assert_int_eq(take(2 * MIB, 1, false, &b), 0);
+    pool_unreserve(pool, 1, 46 * MIB);
+    ck_assert_uint_eq(pool_kept(pool, 1), 0);
+    give(&a, 0, 0);
+    give(&b, 0, 0);
+    stop();
+}
+END_TEST
+
+/* The other way round: what the pool keeps free goes back where there is no room beside it. */
+START_TEST(what_is_reserved_has_room_beside_the_pool)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    struct pool_piece c;
+    start(_i == 0, 64 * MIB);
+    ck_assert_int_eq(take(30 * MIB, 1, false, &a), 0);
+    ck_assert_int_eq(take(24 * MIB, 1, false, &b), 0);
+    ck_assert_int_eq(take(10 * MIB, 1, false, &c), 0);
+    ck_assert_int_eq(pool_reserve(pool, 1, 1, &err), ERR_DEVICE_MEMORY);
+    give(&b, 0, 0);
+    ck_assert_uint_eq(held(), 64 * MIB);
+    ck_assert_int_eq(pool_reserve(pool, 1, 20 * MIB, &err), 0);
+    ck_assert_uint_le(held(), 44 * MIB);
+    give(&a, 1, 10); /* a stream uses it still: what is new has no room until it has come on */
+    ck_assert_int_eq(pool_reserve(pool, 1, 32 * MIB, &err), 0);
+    pool_advance(pool, 1, 10);
+    give(&c, 0, 0);
+    ck_assert_uint_le(held(), 12 * MIB);
+    ck_assert_int_eq(take(12 * MIB, 1, false, &a), 0);
+    ck_assert_int_eq(take(2 * MIB, 1, false, &b), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(pool_warm(pool, UINT64_MAX, &err), 0);
+    ck_assert_uint_le(held(), 12 * MIB);
+    pool_unreserve(pool, 1, UINT64_MAX);
+    give(&a, 0, 0);
+    stop();
+}
+END_TEST
+
 START_TEST(what_is_no_quota_is_refused)
 {
     const struct pool_quota odd = {.hard = 1, .soft = 1, .guaranteed = 2};
@@ -422,6 +482,8 @@ int main(void)
     tcase_add_loop_test(t, what_is_guaranteed_others_cannot_take, 0, 2);
     tcase_add_test(t, what_is_guaranteed_is_kept_in_pages);
     tcase_add_test(t, what_is_reserved_is_charged_before_it_is_there);
+    tcase_add_loop_test(t, what_a_tenant_has_reserved_its_pieces_do_not_get, 0, 2);
+    tcase_add_loop_test(t, what_is_reserved_has_room_beside_the_pool, 0, 2);
     tcase_add_test(t, what_is_no_quota_is_refused);
     tcase_add_test(t, who_is_above_its_soft_limit_goes_first);
     tcase_add_test(t, a_refusal_says_what_helps);

@@ -1,6 +1,7 @@
 /* A worker's memory, seen by its front: what others left is not to be read, and a device that is
  * full makes room. On simulated devices and on OpenCL. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -516,6 +517,69 @@ START_TEST(soft_limits_give_first)
 }
 END_TEST
 
+/* False: the worker ends before. */
+static bool came(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg)
+{
+    struct err e = ERR_INIT;
+    unsigned got = fake_next(f);
+    while (got != kind && got != 0) {
+        got = fake_next(f);
+    }
+    return got == kind && proto_decode(schema, bytes_of(f->frame, f->size), ret_msg, &e) == 0;
+}
+
+/* Fills a device, with somebody above a soft limit; the nth marker has the device lost.
+ * False: it was. */
+static bool goes_well(unsigned nth)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    char options[64];
+    (void)snprintf(options, sizeof options, "speed=0,pages=on,script=mark:%u=lost", nth);
+    const char *args[] = {"--options", options, "--memory-limit", "12582912", "--spill-limit",
+                          "33554432",  NULL};
+    fake_start(&f, "sim", args);
+    bool well = !f.absent;
+    quota(&f, 2, "soft", UINT64_MAX, ROOM_BYTES, 0);
+    for (uint64_t b = 1; well && b <= 11; b++) {
+        f.tenant = b <= 9 ? 1 : 2;
+        struct msg_f_buffer_create ask = {.id = b, .size = ROOM_BYTES, .tenant = f.tenant};
+        struct msg_w_buffer answer;
+        fake_send(&f, &schema_msg_f_buffer_create, &ask, -1);
+        well = came(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer) && answer.code == 0;
+    }
+    if (well) {
+        draft_init(&d, 100, 0);
+        uint64_t t = draft_temp(&d, 6 * ROOM_BYTES);
+        draft_fill(&d, ref_temp(t, 6 * ROOM_BYTES), "x", 1);
+        draft_send(&d, &f);
+        well = came(&f, FRAME_KIND_W_DONE, &schema_msg_w_done, &done) && done.code == 0;
+    }
+    if (well) {
+        fake_stop(&f);
+    } else {
+        fake_finish(&f);
+    }
+    return well;
+}
+
+/* Whatever went before, a device that is lost while it makes room is not taken for one that is
+ * not: once the scripted marker is behind all that there are, all goes well; before, nothing does.
+ */
+START_TEST(a_loss_while_making_room_is_told)
+{
+    unsigned nth = 1;
+    while (nth < 100 && !goes_well(nth)) {
+        nth++;
+    }
+    ck_assert_uint_gt(nth, 8); /* some that move buffers are among them */
+    for (unsigned later = nth + 1; later < nth + 9; later++) {
+        ck_assert_msg(goes_well(later), "%u was told of, %u not", later, nth);
+    }
+}
+END_TEST
+
 /* What is guaranteed stays where it is, and is there when its tenant comes late. */
 START_TEST(guarantees_are_kept)
 {
@@ -622,6 +686,7 @@ int main(void)
     TCase *limits = tcase_create("limits");
     tcase_set_timeout(limits, 90);
     tcase_add_loop_test(limits, soft_limits_give_first, 0, 3);
+    tcase_add_test(limits, a_loss_while_making_room_is_told);
     tcase_add_loop_test(limits, guarantees_are_kept, 0, 3);
     tcase_add_loop_test(limits, hard_limits_are_a_tenants_own_matter, 0, 3);
     tcase_add_loop_test(limits, each_front_tells_its_own_limits, 0, 3);
