@@ -119,6 +119,9 @@ static int flush_child(struct front *f, struct child *child, struct err *e)
 
 static int flush_all(struct front *f, struct err *e)
 {
+    if (!f->greeted) {
+        return 0; /* hello comes first, whatever ends meanwhile */
+    }
     if (f->owes_hello) {
         int rc = send_hello(f, e);
         if (rc != 0) {

@@ -105,7 +105,7 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
     bool writes = false;
     struct proto_iter it = proto_iter_of(s->args);
     struct proto_ref ref;
-    const struct module *m = module_find(x->scope.modules, s->module, e);
+    const struct module *m = job_module(j, s->module);
     if (m == NULL || !bytes_to_str(s->entry, entry, sizeof entry)) {
         return err_set(e, ERR_INTERNAL, "kernel was checked and is gone");
     }

@@ -260,6 +260,16 @@ static int local_check(const struct backend_info *info, const struct backend_ker
                    fits ? "" : "over ", asked, k->shared_bytes, info->local_bytes);
 }
 
+const struct module *job_module(const struct job *j, uint64_t id)
+{
+    for (unsigned i = 0; i < j->launch_count; i++) {
+        if (j->launches[i].module->id == id) {
+            return j->launches[i].module;
+        }
+    }
+    return NULL;
+}
+
 static int launch_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                         struct err *e)
 {

@@ -134,6 +134,9 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
 void job_temps_leave(const struct job_scope *scope, struct job *j);
 /* All of it was done. */
 void job_temps_cleaned(struct job *j);
+/* A module that it launches kernels of: it is the job's until then, also when it was unloaded.
+ * NULL: it launches none of it. */
+const struct module *job_module(const struct job *j, uint64_t id);
 /* Gives back temporaries, buffers, modules and markers; what it comes after stays known. */
 void job_let_go(const struct job_scope *scope, struct job *j);
 /* That as well; what the ledger keeps stays. */

@@ -331,6 +331,35 @@ START_TEST(another_front_adopts)
 }
 END_TEST
 
+/* What ends between a front's connection and its hello is told behind the launcher's. */
+START_TEST(hello_comes_first)
+{
+    struct bench b;
+    struct err e = ERR_INIT;
+    struct memfd m = memory();
+    struct memfd out = memory();
+    struct msg_l_hello hello = {.build = bytes_str("test"), .pid = (uint64_t)getpid()};
+    pid_t pid = 0;
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    (void)close(worker_start(&b, 7, "echo", m.fd, out.fd, &pid));
+    (void)close(b.fd);
+    ck_assert_int_eq(seqpacket_connect(b.socket, &b.fd, &e), 0);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    for (unsigned i = 0; kill(pid, 0) == 0; i++) { /* until the launcher has collected it */
+        ck_assert_uint_lt(i, WAIT_MS);
+        (void)poll(NULL, 0, 1);
+    }
+    (void)poll(NULL, 0, 20);
+    send_msg(&b, &schema_msg_l_hello, &hello, NULL);
+    expect(&b, FRAME_KIND_L_HELLO, &schema_msg_l_hello, &hello);
+    (void)expect_end(&b, 7, false);
+    bench_finish(&b);
+    memfd_finish(&m);
+    memfd_finish(&out);
+}
+END_TEST
+
 /* A compiler is ended at its wall time, and with it what it started. */
 START_TEST(a_compiler_has_its_time)
 {
@@ -624,6 +653,7 @@ int main(void)
     tcase_add_test(all, a_worker_is_started_and_killed);
     tcase_add_test(all, a_child_inherits_only_what_it_is_given);
     tcase_add_test(all, another_front_adopts);
+    tcase_add_test(all, hello_comes_first);
     tcase_add_test(all, a_compiler_has_its_time);
     tcase_add_test(all, a_compiler_has_its_processor_time);
     tcase_add_test(all, a_lower_limit_of_processor_time_stays);

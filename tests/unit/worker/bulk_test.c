@@ -731,6 +731,37 @@ START_TEST(a_cancelled_job_never_runs)
 }
 END_TEST
 
+/* As a front does that takes the worker over and does not know the module: the job has it until its
+ * end, also while it waits behind a kernel that takes long. */
+START_TEST(a_job_keeps_its_module)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    if (!start(&f, "sim", "launch_ns=100000000")) {
+        return;
+    }
+    fill_input(&f, COUNT);
+    fake_builtin(&f, "sim", "axpy", 7);
+    make_buffers(&f, 2);
+    for (unsigned i = 1; i <= 2; i++) {
+        draft_init(&d, i, 0);
+        if (i > 1) {
+            draft_after(&d, i - 1);
+        }
+        draft_move(&d, OP_WRITE, ref_buffer(1, 0, 256), 0);
+        draft_move(&d, OP_WRITE, ref_buffer(2, 0, 256), 0);
+        draft_add(&d, 7, ref_buffer(1, 0, 256), ref_buffer(2, 0, 256));
+        draft_send(&d, &f);
+    }
+    const struct msg_f_module_unload unload = {.module = 7};
+    fake_send(&f, &schema_msg_f_module_unload, &unload, -1);
+    must(fake_done(&f, 1, &done), &done);
+    must(fake_done(&f, 2, &done), &done);
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bulk");
@@ -752,6 +783,7 @@ int main(void)
     tcase_add_loop_test(tcase, small_jobs_go_together, 0, 2);
     tcase_add_loop_test(tcase, a_batch_of_mixed_jobs_ends, 0, 2);
     tcase_add_test(tcase, a_cancelled_job_never_runs);
+    tcase_add_test(tcase, a_job_keeps_its_module);
     tcase_add_test(tcase, of_gathered_writes_all_are_named);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
