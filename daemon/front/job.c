@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/shape.h"
+#include "daemon/front/device.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/program.h"
 #include "proto/codec.h"
@@ -97,9 +98,12 @@ uint64_t job_overdue_ns(const struct job *j)
     if (j->wait == WAIT_MEMORY) {
         return NS_NEVER;
     }
-    return j->started_ns != 0
-               ? ns_add(j->started_ns, j->limit_ns)
-               : ns_add(j->dispatched_ns, ns_add(j->limit_ns, ns_add(j->limit_ns, NS_PER_S)));
+    if (j->started_ns != 0) {
+        return ns_add(j->started_ns, j->limit_ns);
+    }
+    uint64_t from = j->dispatched_ns; /* what ran since then may have been before it */
+    from = j->device != NULL && j->device->ran_ns > from ? j->device->ran_ns : from;
+    return ns_add(from, ns_add(j->limit_ns, ns_add(j->limit_ns, NS_PER_S)));
 }
 
 int64_t job_rank(const struct job *j)

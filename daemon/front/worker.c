@@ -339,16 +339,28 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
     }
 }
 
-/* One that is not the first of its stream and was not seen to run is looked at again later. */
+static bool seen_running(const struct device *d)
+{
+    const struct job *j = d->inflight;
+    while (j != NULL && j->started_ns == 0) {
+        j = j->device_next;
+    }
+    return j != NULL;
+}
+
+/* One that is not the first of its stream and was not seen to run is looked at again later; so is
+ * each while another runs, which has a limit of its own: the worker may have put the one behind the
+ * other, and the device's units may be taken. */
 static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
+    bool running = seen_running(d);
     uint64_t seen = 0;
     for (struct job *j = d->inflight; j != NULL && d->killed_ns == 0; j = j->device_next) {
         if (j->wait == WAIT_MEMORY) {
             continue; /* not in its stream */
         }
         uint64_t bit = UINT64_C(1) << j->stream;
-        bool counts = j->started_ns != 0 || (seen & bit) == 0;
+        bool counts = j->started_ns != 0 || (!running && (seen & bit) == 0);
         uint64_t over = job_overdue_ns(j);
         seen |= bit;
         if (counts && now >= over) {

@@ -114,6 +114,47 @@ START_TEST(limits_pauses_and_silence)
 }
 END_TEST
 
+static void move_to(struct job *j, unsigned stream)
+{
+    j->device->stream_load[j->stream]--;
+    j->stream = stream;
+    j->device->stream_load[stream]++;
+}
+
+/* The worker may have put a job behind one of another stream: while that one runs, and for a while
+ * after, the one that did not begin is not to blame. */
+START_TEST(who_never_began_is_not_to_blame)
+{
+    begin();
+    struct device *d = &k->device[0];
+    d->worker = 7;
+    d->pid = 1;
+    struct job *runs = fake_job(k, 0);
+    struct job *waits = fake_job(k, 0);
+    runs->limit_ns = 30 * NS_PER_S;
+    waits->limit_ns = 100 * NS_PER_MS;
+    (void)fake_submit(k, runs);
+    (void)fake_submit(k, waits);
+    fake_turn(k);
+    move_to(runs, 1);
+    move_to(waits, 3);
+    uint64_t sent = waits->dispatched_ns;
+    ck_assert_uint_eq(job_overdue_ns(waits), sent + NS_PER_S + 200 * NS_PER_MS);
+    job_set_state(runs, JOB_RUNNING, sent);
+    d->beat_ns = sent + 10 * NS_PER_S;
+    k->f.due_ns = NS_NEVER;
+    worker_watch(&k->f, sent + 10 * NS_PER_S, false);
+    ck_assert_uint_eq(d->killed_ns, 0);
+    ck_assert_uint_eq(k->f.due_ns, sent + 11 * NS_PER_S); /* it is looked at again */
+    fake_done(k, runs, 0);
+    ck_assert_uint_gt(job_overdue_ns(waits), sent + NS_PER_S + 200 * NS_PER_MS);
+    ck_assert_uint_eq(job_overdue_ns(waits), d->ran_ns + NS_PER_S + 200 * NS_PER_MS);
+    d->worker = 0;
+    fake_done(k, waits, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A process that stood still does not take its workers' silence for their end. */
 START_TEST(silence_while_away_is_none)
 {
@@ -149,5 +190,5 @@ START_TEST(statistics_once_a_second_and_only_after_changes)
 END_TEST
 
 SUITE_MAIN("due", the_earliest_counts, deadlines, nobody_is_forgotten_while_all_are_looked_at,
-           limits_pauses_and_silence, silence_while_away_is_none,
+           limits_pauses_and_silence, who_never_began_is_not_to_blame, silence_while_away_is_none,
            statistics_once_a_second_and_only_after_changes)
