@@ -309,12 +309,13 @@ static int variable_ask(struct backend_module *m, const char *name,
     if (rc != CUDA_SUCCESS) {
         return cuda_error(rc, "cuModuleGetGlobal", e);
     }
-    struct cuda_variable *v = calloc(1, sizeof *v + strlen(name) + 1);
+    size_t size = strlen(name) + 1;
+    struct cuda_variable *v = calloc(1, sizeof *v + size);
     if (!v) {
         return err_set(e, ERR_NOMEM, "a variable of a module");
     }
     v->block = (struct backend_block){.address = address, .size = bytes};
-    memcpy(v->name, name, strlen(name));
+    memcpy(v->name, name, size);
     v->next = m->variables;
     m->variables = v;
     *ret_variable = v;
