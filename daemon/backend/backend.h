@@ -175,8 +175,8 @@ struct backend_stream_ops {
     /* Starts what was enqueued; called after each batch. */
     int (*flush)(struct backend_stream *s, struct err *e);
     /* Optional (NULL: one `write` each): `count` ≥ 1 writes as one command, in any order among
-     * themselves; `host` as for `write`, the array is read during the call. On failure some of them
-     * may have been enqueued. */
+     * themselves: no two write the same byte. `host` as for `write`, the array is read during the
+     * call. On failure some of them may have been enqueued. */
     int (*write_batch)(struct backend_stream *s, const struct backend_write *writes, unsigned count,
                        struct err *e);
     /* Optional: brings managed memory to the device. */

@@ -274,6 +274,19 @@ static bool gathers(const struct gather *g, const struct proto_wstep *s, struct 
     return small;
 }
 
+/* What is written together has no order: what meets an earlier one comes after it. Temporaries may
+ * share bytes, so it is the memory that counts. */
+static bool meets(const struct gather *g, struct backend_ref dst, uint64_t size)
+{
+    bool met = false;
+    for (unsigned i = 0; !met && i < g->count; i++) {
+        const struct backend_write *w = &g->write[i];
+        met = w->dst.block == dst.block && w->dst.offset < dst.offset + size &&
+              dst.offset < w->dst.offset + w->size;
+    }
+    return met;
+}
+
 static void gather_add(struct executor *x, struct job *j, struct gather *g,
                        const struct proto_wstep *s, const struct proto_ref *ref,
                        const struct proto_ref *arena)
@@ -381,7 +394,7 @@ static int enqueue_one(struct executor *x, struct job *j, struct open_mark *open
     struct proto_ref arena = {0};
     bool small = gathers(g, s, &ref, &arena);
     int rc = 0;
-    if (g->count > 0 && !small) {
+    if (g->count > 0 && (!small || meets(g, job_ref(&x->scope, j, &ref), ref.size))) {
         rc = gather_flush(x, j, g, e);
     }
     if (rc == 0 && open->any && s->step != open->mark.step && g->count == 0) {

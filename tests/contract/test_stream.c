@@ -357,8 +357,8 @@ START_TEST(times_follow_the_host_clock)
 }
 END_TEST
 
-/* More pieces than one call of a driver takes, of odd sizes at odd places, in the stream's order.
- */
+/* More pieces than one call of a driver takes, of odd sizes at odd places, all apart: they come
+ * behind what the stream had before them, and have no order among themselves. */
 START_TEST(writes_a_batch)
 {
     enum { PIECES = 150, EACH = 37 };

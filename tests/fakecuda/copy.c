@@ -18,7 +18,7 @@ struct copy_op {
 static CUresult copy_run(struct op *op)
 {
     const struct copy_op *c = (const struct copy_op *)op;
-    for (unsigned i = 0; i < c->count; i++) {
+    for (unsigned i = c->count; i-- > 0;) {
         memmove((void *)(uintptr_t)c->piece[i].dst, (const void *)(uintptr_t)c->piece[i].src,
                 c->piece[i].size);
     }
@@ -190,7 +190,8 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext 
 /* ---- several at once ------------------------------------------------------------------------- */
 
 /* Sources are read in the stream's order, whatever their attributes allow: that is the one order
- * that is right for each of them. */
+ * that is right for each of them. The copies of a batch have none among themselves: the last one is
+ * done first, so that who counts on another sees it. */
 static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                       CUstream stream)
 {
