@@ -195,9 +195,19 @@ void graph_destroy(struct graph *g)
     free(g);
 }
 
+/* Its stream may be bringing managed memory, which must not go meanwhile. */
+static bool prefetched(const struct graph *g)
+{
+    bool managed = false;
+    for (unsigned i = 0; g->waited && !managed && i < g->job->buffer_count; i++) {
+        managed = g->job->buffers[i]->piece.kind == MEMORY_MANAGED;
+    }
+    return managed;
+}
+
 bool graph_untouched(const struct graph *g)
 {
-    bool begun = g->smalls > 0 || g->busy > 0;
+    bool begun = g->smalls > 0 || g->busy > 0 || prefetched(g);
     for (unsigned i = 0; !begun && i < g->count; i++) {
         begun = g->step[i].begun;
     }
@@ -529,7 +539,7 @@ static int finish(struct graph *g, struct err *e)
             last[direction_of(t)] = (int)i;
         }
     }
-    if (g->smalls == 0 && !g->stopped) {
+    if (g->smalls == 0 && !g->stopped && !prefetched(g)) {
         /* its copies are over and nothing was in the stream: there is no mark to wait for */
         j->enqueued = executor_predecessors_over(g->x, j);
         return 0;

@@ -395,6 +395,85 @@ START_TEST(a_managed_buffer_is_restored_as_one)
 }
 END_TEST
 
+/* The stream of a job that is cancelled brings its managed memory already: that is waited for
+ * before the memory goes, which the double of the driver watches. */
+START_TEST(what_is_being_brought_stays)
+{
+    enum { COUNT = 1 << 20 };
+    uint32_t *words = calloc(COUNT, sizeof *words);
+    ck_assert_ptr_nonnull(words);
+    gpud_client *c = begin_managed("memory.managed_limit=64M", "copy_rate=16000000");
+    gpud_module m = load(c);
+    gpud_buffer b = {0};
+    gpud_program *p = NULL;
+    gpud_job *job = NULL;
+    gpud_kernel k = {0};
+    const gpud_arg ms = gpud_i32(400);
+    const gpud_shape shape = gpud_shape_1d(GPUD_U32, COUNT);
+    ck_gpud_ok(gpud_buffer_create(c, shape, GPUD_BUFFER_MANAGED, "b", &b));
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_sleep", &k));
+    ck_gpud_ok(gpud_wait(job = sleeper(c, m, 1), PATIENCE)); /* it is known as one that is brief */
+    gpud_job_free(job);
+    ck_gpud_ok(gpud_program_create(c, "long", &p));
+    ck_assert_int_ge(gpud_program_launch(p, k, &ms, 1, &one_item), 0);
+    ck_assert_int_ge(gpud_program_fill(p, gpud_out(b), gpud_u32(0)), 0);
+    ck_gpud_ok(gpud_program_seal(p));
+    gpud_job *before = NULL;
+    ck_gpud_ok(gpud_submit(c, p, NULL, 0, NULL, &before));
+    const gpud_arg in = gpud_host(words, COUNT, GPUD_U32);
+    gpud_program *w = NULL;
+    ck_gpud_ok(gpud_program_create(c, "write", &w));
+    ck_assert_int_ge(gpud_program_write(w, gpud_out(b), in), 0);
+    ck_gpud_ok(gpud_program_seal(w));
+    ck_gpud_ok(gpud_submit(c, w, NULL, 0, NULL, &job));
+    job_await_dispatch(c, job);
+    (void)gpud_job_cancel(c, gpud_job_id(job));
+    ck_gpud_ok(gpud_buffer_free(c, b));
+    (void)gpud_wait(job, PATIENCE);
+    gpud_job_free(job);
+    ck_gpud_ok(gpud_wait(before, PATIENCE));
+    gpud_job_free(before);
+    gpud_program_free(p);
+    gpud_program_free(w);
+    free(words);
+    end(c);
+}
+END_TEST
+
+/* ---- small writes -------------------------------------------------------------------------- */
+
+/* Writes of one job that meet keep their order, while others may go together. */
+START_TEST(small_writes_keep_their_order)
+{
+    enum { COUNT = 1024 };
+    uint8_t all[COUNT];
+    uint8_t part[64];
+    uint8_t got[COUNT];
+    gpud_client *c = begin("");
+    gpud_buffer b = {0};
+    gpud_program *p = NULL;
+    memset(all, 1, sizeof all);
+    memset(part, 2, sizeof part);
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, COUNT), GPUD_BUFFER_ZERO, "b", &b));
+    ck_gpud_ok(gpud_program_create(c, "patch", &p));
+    gpud_arg temp = gpud_program_temp(p, gpud_shape_1d(GPUD_U8, COUNT));
+    const gpud_arg to = _i == 0 ? gpud_out(b) : gpud_arg_with(temp, GPUD_OUT);
+    const gpud_arg patch = gpud_arg_slice(to, 100, sizeof part);
+    ck_assert_int_ge(gpud_program_write(p, to, gpud_host(all, COUNT, GPUD_U8)), 0);
+    ck_assert_int_ge(gpud_program_write(p, patch, gpud_host(part, sizeof part, GPUD_U8)), 0);
+    if (_i == 1) {
+        ck_assert_int_ge(gpud_program_copy(p, gpud_out(b), gpud_arg_with(temp, GPUD_IN)), 0);
+    }
+    ck_gpud_ok(gpud_program_seal(p));
+    ck_gpud_ok(gpud_run(c, p, NULL, 0, NULL, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_U8, 0, 0, got, NULL));
+    memcpy(all + 100, part, sizeof part);
+    ck_assert_mem_eq(got, all, COUNT);
+    gpud_program_free(p);
+    end(c);
+}
+END_TEST
+
 START_TEST(managed_memory_is_off)
 {
     gpud_client *c = begin("");
@@ -522,6 +601,8 @@ int main(void)
     suite_add(suite, exported_memory_counts_in_pages);
     suite_add(suite, a_managed_buffer_is_restored_as_one);
     suite_add(suite, managed_memory_is_off);
+    suite_add(suite, what_is_being_brought_stays);
+    suite_add_loop(suite, small_writes_keep_their_order, 2);
     suite_add(suite, bad_images);
     suite_add(suite, bad_launches);
     return system_main(suite);
