@@ -44,7 +44,6 @@ struct span {
 
 struct spans {
     unsigned count;
-    uint64_t launches_ns; /* of what has kernels in it */
     struct span at[2 * JOB_MARKERS];
 };
 
@@ -67,18 +66,31 @@ static void span_add(struct spans *all, struct span s)
     }
 }
 
+/* A kernel that was alone took that long; of several, and of what a library served, each took at
+ * most so long. */
+static void pace_learn(const struct job *j, const struct job_mark *m, uint64_t ns)
+{
+    bool alone = m->launch_count == 1 && !m->served;
+    for (unsigned i = 0; i < m->launch_count; i++) {
+        const struct job_launch *l = &j->launches[m->launch + i];
+        struct pace *pace = m->served ? l->served : l->pace;
+        if (alone || ns < pace_expect(pace, l->items)) {
+            pace_note(pace, ns, l->items);
+        }
+    }
+}
+
 static void spans_of(const struct backend *b, const struct job *j, struct spans *ret_spans)
 {
     struct span s = {0};
     unsigned at = 0;
     ret_spans->count = 0;
-    ret_spans->launches_ns = 0;
     for (unsigned i = 0; i < j->mark_count; i++) {
         if (!j->mark[i].silent) {
             s = (struct span){
                 .first = j->mark[i].first, .step = j->mark[i].step, .by = j->mark[i].by};
             b->marker->times(j->mark[i].marker, &s.begin_ns, &s.end_ns);
-            ret_spans->launches_ns += j->mark[i].launches ? s.end_ns - s.begin_ns : 0;
+            pace_learn(j, &j->mark[i], s.end_ns - s.begin_ns);
             span_add(ret_spans, s);
         }
     }
@@ -86,14 +98,6 @@ static void spans_of(const struct backend *b, const struct job *j, struct spans 
         s.first = s.step;
         s.by = "";
         span_add(ret_spans, s);
-    }
-}
-
-/* What its kernels took is what they are expected to take; of several, each has its part. */
-static void pace_learn(const struct job *j, const struct spans *all)
-{
-    for (unsigned i = 0; i < j->launch_count; i++) {
-        pace_note(j->launches[i].pace, all->launches_ns / j->launch_count, j->launches[i].items);
     }
 }
 
@@ -122,7 +126,6 @@ static struct proto_list timings(const struct backend *b, const struct job *j, s
     struct times t = {j->added_ns, j->added_ns}; /* of one that had nothing to do */
     struct spans spans;
     spans_of(b, j, &spans);
-    pace_learn(j, &spans);
     if (spans.count > 0) {
         t = (struct times){0, 0};
     }

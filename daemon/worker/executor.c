@@ -181,6 +181,7 @@ static int operation(struct executor *x, struct job *j, const struct proto_wstep
     }
     p->run = s->after;
     p->skipped = s->covers;
+    p->served = true;
     return rc == 0 ? 0 : executor_step_failed(e, s, p->by);
 }
 
@@ -196,6 +197,14 @@ static bool left_out(struct executor_progress *p)
     return out;
 }
 
+/* A launch whose time is that of the mark in the making. */
+static void count_launch(struct executor_progress *p, unsigned launch)
+{
+    p->launch = p->count == 0 ? launch : p->launch;
+    p->scattered = p->scattered || launch != p->launch + p->count;
+    p->count++;
+}
+
 int executor_step(struct executor *x, struct job *j, const struct proto_wstep *s,
                   struct executor_progress *p, struct err *e)
 {
@@ -203,7 +212,14 @@ int executor_step(struct executor *x, struct job *j, const struct proto_wstep *s
     if (s->op == FRAME_OP_LIBRARY) {
         return operation(x, j, s, p, e);
     }
-    if (left_out(p)) {
+    bool out = left_out(p);
+    if (s->op == OP_LAUNCH) {
+        unsigned at = p->next++;
+        if (!out || p->served) {
+            count_launch(p, at);
+        }
+    }
+    if (out) {
         return 0;
     }
     if (s->op == OP_LAUNCH) {
@@ -371,9 +387,19 @@ void executor_note(struct job_mark *mark, bool any, const struct proto_wstep *s,
     if (!any) {
         *mark = (struct job_mark){.first = (unsigned)s->step};
         p->by = "";
+        p->count = 0;
+        p->served = p->scattered = false;
     }
     mark->step = (unsigned)s->step;
     mark->launches = mark->launches || s->op == OP_LAUNCH || s->op == FRAME_OP_LIBRARY;
+}
+
+void executor_closed(struct job_mark *mark, const struct executor_progress *p)
+{
+    mark->by = p->by;
+    mark->launch = p->launch;
+    mark->launch_count = p->scattered ? 0 : p->count;
+    mark->served = p->served;
 }
 
 static int close_mark(struct executor *x, struct job *j, struct open_mark *open, struct err *e)
@@ -382,7 +408,7 @@ static int close_mark(struct executor *x, struct job *j, struct open_mark *open,
         return 0;
     }
     open->any = false;
-    open->mark.by = open->progress.by;
+    executor_closed(&open->mark, &open->progress);
     return executor_mark(x, j, open->mark, e);
 }
 
@@ -429,7 +455,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
 {
     struct open_mark open;
     open.any = false;
-    open.one = x->batch.open && msg->steps.count <= BATCH_STEPS;
+    open.one = x->batch.open && j->brief; /* else the times of its kernels tell more */
     open.mark = (struct job_mark){.by = ""};
     open.gather.count = 0;
     open.progress = (struct executor_progress){.by = ""};
@@ -444,7 +470,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
         *e = j->e;
         return rc;
     }
-    open.mark.by = open.progress.by;
+    executor_closed(&open.mark, &open.progress);
     return executor_end(x, j, open.mark, e);
 }
 

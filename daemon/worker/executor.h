@@ -39,6 +39,11 @@ struct executor_progress {
     const char *by;   /* what served the operation; static */
     uint64_t run;     /* steps that follow a library's call and run */
     uint64_t skipped; /* and those behind them, which do not */
+    unsigned next;    /* launch of the job's list */
+    unsigned launch;  /* the first one behind the last mark, */
+    unsigned count;   /* how many are */
+    bool served;      /* a library's call is there */
+    bool scattered;   /* they are no neighbours */
 };
 
 /* ---- for graph.c --------------------------------------------------------------------------- */
@@ -55,6 +60,8 @@ int executor_step(struct executor *x, struct job *j, const struct proto_wstep *s
 /* The commands of a step come before the mark in the making; any: those of others do, too. */
 void executor_note(struct job_mark *mark, bool any, const struct proto_wstep *s,
                    struct executor_progress *p);
+/* No more commands come before it. */
+void executor_closed(struct job_mark *mark, const struct executor_progress *p);
 int executor_mark(struct executor *x, struct job *j, struct job_mark mark, struct err *e);
 int executor_step_failed(struct err *e, const struct proto_wstep *s, const char *what);
 /* The end of what was enqueued, and the start of it. ERR_DEVICE_LOST when it cannot be marked. */

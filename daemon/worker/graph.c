@@ -364,7 +364,7 @@ static int mark_open(struct graph *g, struct err *e)
         return 0;
     }
     g->any_open = false;
-    g->open.by = g->progress.by;
+    executor_closed(&g->open, &g->progress);
     return executor_mark(g->x, g->job, g->open, e);
 }
 
@@ -552,7 +552,7 @@ static int finish(struct graph *g, struct err *e)
         }
     }
     g->open.silent = !g->any_open;
-    g->open.by = g->progress.by;
+    executor_closed(&g->open, &g->progress);
     return executor_end(g->x, j, g->open, e);
 }
 

@@ -270,6 +270,17 @@ const struct module *job_module(const struct job *j, uint64_t id)
     return NULL;
 }
 
+/* Who runs one that a library may stand for is seen later: the longer of what is known. */
+static uint64_t launch_expect(const struct job *j, const struct job_launch *l)
+{
+    uint64_t own = pace_expect(l->pace, l->items);
+    uint64_t served = j->covered > 0 ? pace_expect(l->served, l->items) : PACE_UNKNOWN;
+    if (own == PACE_UNKNOWN || served == PACE_UNKNOWN) {
+        return own < served ? own : served;
+    }
+    return own > served ? own : served;
+}
+
 static int launch_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                         struct err *e)
 {
@@ -287,7 +298,9 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
     }
     module_use(m);
     struct job_launch *l = &j->launches[j->launch_count++];
-    *l = (struct job_launch){.module = m, .pace = &m->paces[k - m->kernels], .items = 1};
+    struct pace *pace = &m->paces[k - m->kernels];
+    *l = (struct job_launch){
+        .module = m, .pace = pace, .served = pace + m->kernel_count, .items = 1};
     if (k->arg_count != 0 && k->arg_count != s->args.count) {
         return err_set(e, ERR_ARG_COUNT, "%s takes %u arguments, not %" PRIu64, entry, k->arg_count,
                        s->args.count);
@@ -302,8 +315,9 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
         }
     }
     int rc = sizes_check(&scope->device->info, s, &l->items, e);
-    expect(j, pace_expect(l->pace, l->items));
-    expect_more(&j->launches_ns, pace_expect(l->pace, l->items));
+    uint64_t ns = launch_expect(j, l);
+    expect(j, ns);
+    expect_more(&j->launches_ns, ns);
     rc = rc == 0 ? local_check(&scope->device->info, k, s, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
 }
@@ -323,6 +337,7 @@ static int library_check(const struct job_scope *scope, struct job *j, const str
     }
     uint64_t size = library_workspace(scope->device, j->stream, s);
     j->expected_ns = PACE_UNKNOWN;
+    j->covered = s->after + s->covers;
     j->workspace_size = size > j->workspace_size ? size : j->workspace_size;
     return 0;
 }
@@ -362,6 +377,7 @@ static int steps_check(const struct job_scope *scope, struct job *j, const struc
     while (proto_list_next(&it, &schema_wstep, &s)) {
         int rc = step_check(scope, j, &s, e);
         j->checked++;
+        j->covered -= s.op != FRAME_OP_LIBRARY && j->covered > 0;
         if (rc != 0) {
             e->step = (int)s.step;
             return err_wrap(e, "step %" PRIu64, s.step);

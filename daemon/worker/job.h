@@ -28,13 +28,18 @@ struct job_mark {
     unsigned first, step; /* the user's: from, to */
     const char *by;       /* what served its operation, "" where there was no choice; static */
     bool launches;        /* a kernel is among the commands */
-    bool silent;          /* no commands: it orders only */
+    /* The launches whose time it is, of which a library may have served some; neighbours in the
+     * job's list. 0: nobody's. */
+    unsigned launch, launch_count;
+    bool served;
+    bool silent; /* no commands: it orders only */
 };
 
 /* A launch among a job's steps. */
 struct job_launch {
     struct module *module;
-    struct pace *pace; /* the module's, of its kernel */
+    struct pace *pace;   /* the module's, of its kernel */
+    struct pace *served; /* likewise, where a library ran in its place */
     uint64_t items;
 };
 
@@ -69,6 +74,7 @@ struct job {
     unsigned launch_count;
     uint64_t expected_ns; /* of all steps, about; PACE_UNKNOWN: a kernel never ran */
     uint64_t launches_ns; /* of the kernels among them */
+    uint64_t covered;     /* steps to be checked that a library may run in place of */
     /* Temporaries that no step needs at once share bytes: what lets steps run in another order
      * compares their offsets, not their indices. */
     struct lifetime *temps;

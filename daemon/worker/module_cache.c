@@ -44,7 +44,7 @@ static int kernels_list(struct modules *t, struct module *m, struct err *e)
                        PROTO_KERNELS_MAX);
     }
     m->kernels = calloc(count > 0 ? count : 1, sizeof *m->kernels);
-    m->paces = calloc(count > 0 ? count : 1, sizeof *m->paces);
+    m->paces = calloc(2 * (size_t)count + 1, sizeof *m->paces);
     if (m->kernels == NULL || m->paces == NULL) {
         return err_set(e, ERR_NOMEM, "%u kernels", count);
     }

@@ -26,7 +26,7 @@ struct module {
     size_t hash_size;
     struct backend_module *m;       /* owned */
     struct backend_kernel *kernels; /* owned */
-    struct pace *paces;             /* owned: of each kernel */
+    struct pace *paces; /* owned: of each kernel, then of each when a library ran in its place */
     unsigned kernel_count;
     unsigned uses;
     bool unloaded; /* no longer in the table */

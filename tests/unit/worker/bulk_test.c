@@ -672,6 +672,45 @@ START_TEST(a_batch_of_mixed_jobs_ends)
 }
 END_TEST
 
+/* One kernel of a job took long and the others did not: each is known for its own time, so nothing
+ * is put behind the long one when it comes again. Before it ends the job behind it is cancelled. */
+START_TEST(a_kernel_is_not_known_by_its_neighbours)
+{
+    enum { BRIEF = 59 };
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    if (!start(&f, "sim", "items=5000000,launch_ns=1000")) { /* a quarter of a second for all */
+        return;
+    }
+    fake_builtin(&f, "sim", "axpy", 7);
+    make_buffers(&f, 2);
+    struct proto_ref x = ref_buffer(1, 0, BYTES);
+    struct proto_ref y = ref_buffer(2, 0, BYTES);
+    draft_init(&d, 1, 0);
+    draft_add(&d, 7, x, y);
+    for (unsigned i = 0; i < BRIEF; i++) {
+        draft_add(&d, 7, ref_buffer(1, 0, 256), ref_buffer(2, 0, 256));
+    }
+    draft_send(&d, &f);
+    must(fake_done(&f, 1, &done), &done);
+    fake_packet_begin(&f);
+    draft_init(&d, 2, 0);
+    draft_add(&d, 7, x, y);
+    draft_send(&d, &f);
+    draft_init(&d, 3, 0);
+    draft_after(&d, 2);
+    draft_add(&d, 7, x, y);
+    draft_send(&d, &f);
+    const struct msg_f_cancel cancel = {.job = 3};
+    fake_send(&f, &schema_msg_f_cancel, &cancel, -1);
+    fake_packet_end(&f);
+    ck_assert_int_eq(fake_done(&f, 3, &done), ERR_CANCELLED);
+    must(fake_done(&f, 2, &done), &done);
+    fake_stop(&f);
+}
+END_TEST
+
 /* A job that the worker holds and that is not wanted any more: the kernel before it takes long, so
  * it is not in a stream yet. It is answered at once and its memory is free, and what comes after it
  * comes after the kernel all the same. */
@@ -784,6 +823,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_batch_of_mixed_jobs_ends, 0, 2);
     tcase_add_test(tcase, a_cancelled_job_never_runs);
     tcase_add_test(tcase, a_job_keeps_its_module);
+    tcase_add_test(tcase, a_kernel_is_not_known_by_its_neighbours);
     tcase_add_test(tcase, of_gathered_writes_all_are_named);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
