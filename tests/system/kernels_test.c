@@ -618,6 +618,71 @@ START_TEST(a_struct_from_a_file)
 }
 END_TEST
 
+/* ---- tiny jobs of many sessions ------------------------------------------------------------- */
+
+enum { SESSIONS = 6, EACH = 8, WRONG = 3 };
+
+struct tiny {
+    gpud_client *c;
+    gpud_kernel k;
+    gpud_job *job[EACH];
+    float y[EACH][ITEMS];
+};
+
+static void tiny_submit(struct tiny *t, unsigned n, bool wrong)
+{
+    static const gpud_grid too_wide = {
+        .size = sizeof too_wide, .global = {1 << 24}, .local = {1 << 24}};
+    gpud_arg args[] = {gpud_host_inout(t->y[n], ITEMS, GPUD_F32)};
+    t->y[n][0] = 0;
+    t->y[n][1] = (float)n;
+    ck_gpud_ok(gpud_launch(t->c, t->k, args, 1, wrong ? &too_wide : &one_item, NULL, &t->job[n]));
+}
+
+/* The one that is wrong fails, and all others have their results and times. */
+static void tiny_round(struct tiny *all)
+{
+    for (unsigned n = 0; n < EACH; n++) {
+        for (unsigned i = 0; i < SESSIONS; i++) {
+            tiny_submit(&all[i], n, i == WRONG && n == WRONG);
+        }
+    }
+    for (unsigned n = 0; n < EACH * SESSIONS; n++) {
+        struct tiny *t = &all[n % SESSIONS];
+        unsigned at = n / SESSIONS;
+        bool wrong = n % SESSIONS == WRONG && at == WRONG;
+        gpud_job_times times = {.size = sizeof times};
+        ck_gpud_err(gpud_wait(t->job[at], 2 * PATIENCE), wrong ? GPUD_ERR_RANGE : 0);
+        ck_gpud_ok(gpud_job_timing(t->job[at], &times));
+        ck_assert(wrong || (times.executed_ns > 0 && times.step_count > 0));
+        ck_assert_float_eq(t->y[at][0], wrong ? 0.0f : (float)at + 1.0f);
+        gpud_job_free(t->job[at]);
+    }
+}
+
+/* Those that wait together are started together once their kernel is known to be brief. */
+START_TEST(tiny_jobs_go_together)
+{
+    static struct tiny all[SESSIONS];
+    char out[DAEMON_OUTPUT];
+    char err[DAEMON_OUTPUT];
+    gpud_client *c = begin("--set", "jobs.window=64");
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        all[i].c = client_open(daemon_of_test.url);
+        all[i].k = load_kernel(all[i].c, good);
+    }
+    ck_until((tiny_round(all), query_value(c, "devices", "0", "batched") > 0));
+    ck_assert_uint_gt(query_value(c, "devices", "0", "batches"), 0);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "restarts"), 0);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "wide", NULL), 0);
+    ck_assert_msg(strcasestr(out, "batched") != NULL, "%s", out);
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        gpud_close(all[i].c);
+    }
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernels");
@@ -641,5 +706,6 @@ int main(void)
     suite_add(suite, needs_are_told);
     suite_add(suite, needs_are_shown);
     suite_add(suite, a_struct_from_a_file);
+    suite_add(suite, tiny_jobs_go_together);
     return system_main(suite);
 }
