@@ -91,6 +91,13 @@ static uint64_t gain_of(const struct pool *p, const struct stretch *s, const str
     return sat_sub(pages, sat_add(s->whole, s->live));
 }
 
+/* Is there room outside for what it holds? Most of a small pool may look like one stretch. */
+static bool lands(const struct pool *p, const struct stretch *s)
+{
+    uint64_t inside = s->end - s->begin - s->live;
+    return s->live <= sat_sub(unused(p), sat_add(p->stats.pending, inside));
+}
+
 /* The stretch from a block on that gains most for each byte, among its beginnings. */
 static struct stretch best_from(const struct pool *p, uint32_t first, struct effort *effort)
 {
@@ -105,7 +112,7 @@ static struct stretch best_from(const struct pool *p, uint32_t first, struct eff
         }
         extend(p, &s, b);
         effort->steps++;
-        uint64_t gain = gain_of(p, &s, effort);
+        uint64_t gain = lands(p, &s) ? gain_of(p, &s, effort) : 0;
         if (gain > 0 &&
             (double)gain * (double)(best.live + 1) > (double)best_gain * (double)(s.live + 1)) {
             best = s;

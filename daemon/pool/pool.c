@@ -401,6 +401,7 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     }
     piece.asked = ask->size;
     piece.tenant = (uint16_t)ask->tenant;
+    pressure_note(p);
     bool hit = calls == p->stats.driver_calls;
     p->stats.hits += hit;
     stats_taken(p, &piece);

@@ -361,6 +361,7 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
 int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
               struct err *e);
 void slab_advance(struct pool *p, unsigned stream);  /* done[stream] has moved */
+void pressure_note(struct pool *p);                  /* somebody got whole pages, perhaps */
 uint64_t slab_reclaim(struct pool *p);               /* empty slabs' bytes become free blocks */
 bool slab_movable(const struct pool *p, uint32_t i); /* each object in use has a tag; all past */
 uint64_t slab_live_bytes(const struct pool *p, uint32_t i);

@@ -87,6 +87,13 @@ static uint64_t idle_bytes(const struct pool *p)
     return least < above ? least : above;
 }
 
+/* Whole pages are fewer for moments in other calls, too: what is asked for is what is needed. */
+void pressure_note(struct pool *p)
+{
+    uint64_t *least = &p->trimming.least[p->trimming.window];
+    *least = p->whole_bytes < *least ? p->whole_bytes : *least;
+}
+
 /* At most what a second allows: a pause saves nothing up. */
 static void save_up(struct trimming *t, uint64_t passed_ns)
 {

@@ -59,8 +59,6 @@ static void whole_leave(struct pool *p, uint32_t i)
     }
     p->whole_bytes -= space_whole(p, b, &at);
     b->whole = 0;
-    uint64_t *least = &p->trimming.least[p->trimming.window];
-    *least = p->whole_bytes < *least ? p->whole_bytes : *least;
 }
 
 /* ---- what waits for a stream ------------------------------------------------------------------*/

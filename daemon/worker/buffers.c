@@ -26,6 +26,11 @@ bool buffer_away(const struct buffer *b)
     return b->size > 0 && b->piece.ref.block == NULL;
 }
 
+uint64_t buffer_tag(const struct buffer *b)
+{
+    return (uint64_t)(uintptr_t)b;
+}
+
 static void list(struct buffers *t, struct buffer *b)
 {
     bool fits = b->pins == 0 && b->piece.ref.block != NULL && b->piece.kind == MEMORY_POOL;
@@ -85,17 +90,20 @@ static bool fits(const struct buffers *t, uint64_t size)
 static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                        struct err *e)
 {
-    const struct memory_ask wanted = {
-        .size = ask->size, .tenant = ask->tenant, .stream = memory_service(t->memory)};
+    const struct memory_ask wanted = {.size = ask->size,
+                                      .tenant = ask->tenant,
+                                      .stream = memory_service(t->memory),
+                                      .tag = buffer_tag(b)};
     int rc = ask->size == 0  ? 0
              : ask->exported ? memory_alloc_shared(t->memory, ask->size, ask->tenant, &b->piece, e)
              : ask->managed  ? memory_alloc_managed(t->memory, ask->size, ask->tenant, &b->piece, e)
                              : memory_alloc(t->memory, &wanted, &b->piece, e);
     bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
+    bool soon = rc == ERR_DEVICE_MEMORY && t->soon != NULL && t->soon(t->data);
     if (!room || ask->managed) {
         return rc;
     }
-    if (!ask->exported && fits(t, ask->size)) {
+    if (!ask->exported && (soon || fits(t, ask->size))) {
         return 0;
     }
     const struct shortage x = {.tenant = ask->tenant, .wanted = ask->size, .own = rc == ERR_LIMIT};

@@ -46,7 +46,8 @@ struct buffer {
     bool arriving;                  /* its content is being copied: jobs wait */
     bool broken;                    /* its content did not arrive */
     bool torn;                      /* and lies on the host still: it is brought again */
-    struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done */
+    struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done;
+                                       whoever uses its memory comes after it */
     uint16_t meta_size;
     uint8_t meta[FRAME_META_MAX];
     uint64_t serial; /* counts buffers as they are made */
@@ -55,6 +56,9 @@ struct buffer {
 
 /* Frees the bytes of a buffer that has no piece. */
 typedef void (*buffer_forget_fn)(void *data, struct buffer *b);
+
+/* Will what was refused last have room when what moves on the device has arrived? */
+typedef bool (*buffer_soon_fn)(void *data);
 
 struct buffers {
     struct buffer *by_id;
@@ -68,6 +72,7 @@ struct buffers {
     uint64_t most;           /* of one: what the device gives at once */
     uint64_t room;           /* of all, on the device and off it; 0: each has device memory */
     buffer_forget_fn forget;
+    buffer_soon_fn soon; /* NULL: never */
     void *data;
 };
 
@@ -85,7 +90,7 @@ struct buffer_ask {
 };
 
 /* Its memory may be dirty: transfer_start clears it. Where there is `room` beside a device that is
- * full it gets none yet. */
+ * full, or there will be some when others have moved, it gets none yet. */
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
@@ -93,7 +98,8 @@ void buffer_unseal(struct buffer *b); /* lets go of the host copy, if there is o
 void buffer_set_meta(struct buffer *b, struct bytes meta); /* at most FRAME_META_MAX */
 /* Takes it out of the table; memory goes with the last use. */
 void buffer_free(struct buffers *t, struct buffer *b);
-bool buffer_away(const struct buffer *b); /* it has bytes and no device memory */
+uint64_t buffer_tag(const struct buffer *b); /* its memory's name for the pool: its own address */
+bool buffer_away(const struct buffer *b);    /* it has bytes and no device memory */
 void buffer_pin(struct buffers *t, struct buffer *b);
 void buffer_unpin(struct buffers *t, struct buffer *b);
 void buffer_use(struct buffer *b);

@@ -8,6 +8,8 @@
 
 #include "common/clock.h"
 #include "common/saturate.h"
+#include "daemon/pool/move.h"
+#include "daemon/pool/pressure.h"
 #include "proto/frames.h"
 
 #define CHUNK_BYTES (2u << 20)           /* what smaller requests share */
@@ -140,7 +142,7 @@ static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struc
 
 int memory_hung(const struct memory *m, struct err *e)
 {
-    return m->hung ? err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end") : 0;
+    return m->hung ? err_set(e, ERR_DEVICE_LOST, "zeroing or moving memory did not end") : 0;
 }
 
 /* ---- streams and tenants ---------------------------------------------------------------------*/
@@ -293,7 +295,11 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                        .pages = page != 0 ? &m->pages : NULL,
                                        .blocks = page != 0 ? NULL : &m->blocks,
                                        .wait = stream_wait};
-    const struct pool_options options = {.limit = limit, .streams = on->streams};
+    const struct pool_options options = {.limit = limit,
+                                         .streams = on->streams,
+                                         .keep = limit / MEMORY_KEEP,
+                                         .trim_age_ns = MEMORY_AGE_NS,
+                                         .trim_rate = MEMORY_RATE};
     return pool_create(&source, &options, &m->pool, e);
 }
 
@@ -319,8 +325,10 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
                  struct err *e)
 {
     struct memory_piece piece = {.ref = {.block = NULL}};
-    const struct pool_ask wanted = {
-        .size = ask->size, .stream = ask->stream, .tenant = memory_number(m, ask->tenant)};
+    const struct pool_ask wanted = {.size = ask->size,
+                                    .stream = ask->stream,
+                                    .tenant = memory_number(m, ask->tenant),
+                                    .tag = ask->tag};
     m->waited = false;
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
     if (rc == 0) {
@@ -431,6 +439,12 @@ void memory_cleaned(struct memory_piece *piece)
     piece->pool.foreign = false;
 }
 
+void memory_moved(struct memory_piece *piece, struct pool_move *move)
+{
+    pool_piece_moved(&piece->pool, move);
+    piece->ref = (struct backend_ref){.block = piece->pool.range, .offset = piece->pool.offset};
+}
+
 /* What was not cleaned stays what it was: the pool remembers. */
 void memory_free(struct memory *m, struct memory_piece *piece)
 {
@@ -473,6 +487,23 @@ bool memory_service_busy(const struct memory *m)
 void memory_trim(struct memory *m)
 {
     (void)pool_trim(m->pool, 0);
+}
+
+uint64_t memory_tick(struct memory *m, uint64_t now_ns)
+{
+    return pool_tick(m->pool, now_ns);
+}
+
+bool memory_spare(struct memory *m)
+{
+    struct pool_stats s;
+    pool_stats(m->pool, &s);
+    return s.cached > 0 && s.size > m->limit / MEMORY_KEEP;
+}
+
+bool memory_crosses(const struct memory *m)
+{
+    return HASH_COUNT(m->tenants) > 1;
 }
 
 void memory_stamp(struct memory *m, uint64_t now_ns)

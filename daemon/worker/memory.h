@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "common/clock.h"
 #include "common/err.h"
 #include "daemon/backend/backend.h"
 #include "daemon/pool/quota.h"
@@ -57,7 +58,7 @@ struct memory {
     struct backend_stream *scrub;    /* not owned */
     uint64_t limit;                  /* bytes that the pool may take */
     uint64_t managed, managed_limit; /* bytes of managed memory */
-    bool hung;                       /* zeroing new memory did not end */
+    bool hung;                       /* zeroing or moving has no end that can be waited for */
     bool waited;                     /* the pool has let a stream wait */
     struct timeline timeline;
     struct memory_tenant *tenants;                /* owned, uthash */
@@ -73,6 +74,8 @@ enum memory_kind {
     MEMORY_FIXED,   /* a module's variable: not to be freed */
 };
 
+struct pool_move;
+
 struct memory_piece {
     struct backend_ref ref; /* block NULL: none */
     struct pool_piece pool;
@@ -85,6 +88,7 @@ struct memory_ask {
     uint64_t size;   /* bytes, > 0 */
     uint64_t tenant; /* as the front names it */
     unsigned stream; /* that uses it first */
+    uint64_t tag;    /* the pool's mover's name for it; 0: it stays where it is */
 };
 
 struct msg_w_pool;
@@ -151,10 +155,24 @@ void memory_mark(struct memory *m, unsigned stream, struct backend_marker *marke
                  struct timeline_point *point);
 void memory_passed(struct memory *m, struct timeline_point *point); /* its marker is settled */
 
-/* < 0: what was to zero new memory hangs: the worker is to end. */
+/* The pool's mover has moved it. */
+void memory_moved(struct memory_piece *piece, struct pool_move *move);
+
+/* < 0: what was to zero or move memory hangs or failed: the worker is to end. */
 int memory_hung(const struct memory *m, struct err *e);
 
 void memory_trim(struct memory *m); /* gives cached blocks back to the device */
+
+/* Free memory that nobody needed for MEMORY_AGE_NS goes back to the device, but for MEMORY_KEEP of
+ * the limit: some milliseconds for MEMORY_RATE bytes, which are the most in a second. */
+#define MEMORY_AGE_NS (60 * NS_PER_S)
+#define MEMORY_KEEP   16u /* a part of the limit */
+#define MEMORY_RATE   (UINT64_C(256) << 20)
+/* Call it now and then. Returns bytes given back. */
+uint64_t memory_tick(struct memory *m, uint64_t now_ns);
+bool memory_spare(struct memory *m); /* is there anything that could go back some day? */
+bool memory_crosses(
+    const struct memory *m); /* are there tenants that could get what others left? */
 /* Tells the pool's log the time, if it is a millisecond later than last. */
 void memory_stamp(struct memory *m, uint64_t now_ns);
 void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats);

@@ -15,7 +15,7 @@
 static bool still(const struct server *s)
 {
     return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill) &&
-           s->waiting.first == NULL;
+           s->waiting.first == NULL && !upkeep_busy(&s->upkeep);
 }
 
 bool server_idle(const struct server *s)
@@ -146,7 +146,19 @@ static void job_tell(void *data, const struct job *j, bool waits)
 static bool all_still(void *data)
 {
     const struct server *s = data;
-    return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill);
+    return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill) &&
+           !upkeep_busy(&s->upkeep);
+}
+
+static bool is_still(void *data)
+{
+    return still(data);
+}
+
+static void kick(void *data)
+{
+    struct server *s = data;
+    pump_kick(&s->pump);
 }
 
 static bool ask_device(void *data)
@@ -158,6 +170,7 @@ static bool ask_device(void *data)
         completion_poll(&s->completion, clock_now_ns());
         transfers_poll(&s->transfers);
         spill_poll(&s->spill);
+        upkeep_poll(&s->upkeep);
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
     struct err e = ERR_INIT;
@@ -694,9 +707,10 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
             if (FRAMES[i].serve(s, frame, fds, &e) != 0) {
                 answer_error(s, FRAMES[i].answer, frame, &e);
             }
-            if (s->copies.count > 0 || s->transfers.first != NULL) {
+            if (s->copies.count > 0 || s->transfers.first != NULL || s->device.memory.hung) {
                 (void)ask_device(s); /* something may begin at once */
             }
+            upkeep_begin(&s->upkeep);
             if (!still(s)) {
                 pump_kick(&s->pump);
             }
@@ -750,6 +764,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     s->transfers.away = read_away;
     picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion);
     pump_start(&s->pump, dev->wakes, ask_device, s);
+    upkeep_init(&s->upkeep, loop, dev, is_still, kick, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
     int rc = spill_init(&s->spill, dev, &s->buffers, spill_limit, e);
     if (rc != 0) {
@@ -767,6 +782,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
 void server_finish(struct server *s)
 {
     picture_finish(&s->picture);
+    upkeep_finish(&s->upkeep);
     arenas_finish(&s->arenas);
     channel_finish(&s->channel);
     ledger_finish(&s->ledger);

@@ -14,6 +14,7 @@
 #include "daemon/worker/picture.h"
 #include "daemon/worker/pump.h"
 #include "daemon/worker/transfer.h"
+#include "daemon/worker/upkeep.h"
 #include "daemon/worker/waiting.h"
 
 #define EXIT_LOST 70 /* the device or a kernel broke this process */
@@ -34,6 +35,7 @@ struct server {
     struct transfers transfers;
     struct picture_maker picture;
     struct spill spill;
+    struct upkeep upkeep;
     struct waiting waiting;
     uv_loop_t *loop;
     const char *build;

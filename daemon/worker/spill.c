@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/saturate.h"
+#include "daemon/pool/move.h"
 #include "daemon/worker/shortage.h"
 
 #define CHUNK_BYTES (UINT64_C(16) << 20) /* the arena grows by it; no piece is larger */
@@ -22,6 +23,7 @@ struct spill_copy {
 struct spill_move {
     struct buffer *buffer;   /* in use */
     bool out;                /* from the device */
+    bool within;             /* from one place on the device to another */
     bool given_up;           /* half of it was enqueued; the buffer is as it was before */
     struct spill_copy *copy; /* owned: what it comes back from; NULL: none, or it goes there */
     struct memfd sealed;     /* the same, of a sealed buffer */
@@ -120,11 +122,16 @@ static int arena_init(struct spill *s, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "host memory for spilled buffers");
 }
 
+static int move_within(void *user, struct pool_move *move, struct err *e);
+static bool moving_helps(void *data);
+
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
                struct err *e)
 {
     struct pool_stats stats;
     *s = (struct spill){.device = device, .buffers = buffers, .limit = limit};
+    const struct pool_mover mover = {.user = s, .move = move_within};
+    pool_set_mover(device->memory.pool, &mover);
     pool_stats(device->memory.pool, &stats);
     buffers->most = stats.limit;
     if (device->info.max_alloc != 0 && device->info.max_alloc < buffers->most) {
@@ -132,6 +139,7 @@ int spill_init(struct spill *s, struct device *device, struct buffers *buffers, 
     }
     buffers->room = limit == 0 ? 0 : stats.limit + limit;
     buffers->forget = forget;
+    buffers->soon = moving_helps;
     buffers->data = s;
     return limit == 0 ? 0 : arena_init(s, e);
 }
@@ -294,6 +302,52 @@ static int move_back(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
+/* Nobody holds the address of one that no job or transfer has pinned: what will use it reads the
+ * address then, and waits for what fills it. */
+static bool may_move(const struct spill *s, const struct buffer *b)
+{
+    return s->within < SPILL_MOVES_MAX && b->listed && b->filling == NULL && !b->piece.dirty &&
+           !b->broken && !b->arriving;
+}
+
+/* The pool wants it elsewhere (move.h). All it held is in the order of the service stream or past;
+ * what it leaves is others' after the copy. */
+static int move_within(void *user, struct pool_move *move, struct err *e)
+{
+    struct spill *s = user;
+    struct buffer *b = (struct buffer *)(uintptr_t)move->tag; /* buffer_tag */
+    const struct backend_ref to = {.block = move->to->range, .offset = move->to->offset};
+    struct err why = ERR_INIT;
+    if (!may_move(s, b)) {
+        return err_set(e, ERR_BUSY, "buffer %" PRIu64 " is in use", b->id);
+    }
+    struct spill_move *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return err_set(e, ERR_NOMEM, "moving buffer %" PRIu64, b->id);
+    }
+    *m = (struct spill_move){.within = true, .sealed = MEMFD_NONE};
+    int rc = s->device->b->stream->copy(s->device->service, to, b->piece.ref, move->to->size, &why);
+    if (rc == 0) {
+        rc = move_begin(s, m, b, &why);
+        s->device->memory.hung = s->device->memory.hung || rc != 0;
+    }
+    if (rc != 0) {
+        free(m);
+        if (!s->stuck) { /* many may follow */
+            log_warn("buffer %" PRIu64 " stays where it is: %s", b->id, why.text);
+        }
+        s->stuck = true;
+        return err_set(e, rc, "%s", why.text);
+    }
+    s->stuck = false;
+    s->within++;
+    b->filling = m->marker;
+    move->stream = m->point.stream;
+    move->seq = m->point.seq;
+    memory_moved(&b->piece, move);
+    return 0;
+}
+
 /* What was to come lies on the host still. Jobs that have the buffer on the device fail; when they
  * are over it is there no more, and the next one brings it anew. */
 static void tear(struct spill *s, struct spill_move *m)
@@ -326,6 +380,7 @@ static void move_end(struct spill *s, struct spill_move *m, const struct err *wh
     DL_DELETE(s->first, m);
     memory_passed(&s->device->memory, &m->point);
     s->device->b->marker->release(m->marker);
+    s->within -= m->within;
     if (m->out) {
         s->leaving -= m->copy == NULL ? b->size : 0;
     } else if (b->filling == m->marker) {
@@ -336,13 +391,16 @@ static void move_end(struct spill *s, struct spill_move *m, const struct err *wh
     }
     if (failed) {
         log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", b->id,
-                 m->out ? "from" : "to", why->text);
+                 m->within ? "on"
+                 : m->out  ? "from"
+                           : "to",
+                 why->text);
     }
-    if (failed && !m->out) {
+    if (failed && !m->out && (!m->within || keeps_itself(b))) {
         tear(s, m);
         return;
     }
-    b->broken = b->broken || failed; /* what did not come to the host is nowhere */
+    b->broken = b->broken || failed; /* what did not come to where it was to be is nowhere */
     move_free(s, m);
 }
 
@@ -377,9 +435,10 @@ void spill_poll(struct spill *s)
     {
         struct err e = ERR_INIT;
         enum backend_state state = s->device->b->marker->state(m->marker, &e);
-        if (state == BACKEND_DONE || state == BACKEND_FAILED) {
-            move_end(s, m, &e);
+        if (state != BACKEND_DONE && state != BACKEND_FAILED) {
+            break; /* all are on one stream, in this order */
         }
+        move_end(s, m, &e);
     }
     mend(s);
 }
@@ -558,6 +617,15 @@ static uint64_t evict(struct spill *s, unsigned tenant, uint64_t wanted, bool ow
     return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
 }
 
+/* Will there be room when what moves on the device has done so? */
+static bool moving_helps(void *data)
+{
+    const struct spill *s = data;
+    struct pool_refusal refusal;
+    pool_refusal(pool_of(s), &refusal);
+    return s->within > 0 && refusal.pending > 0 && refusal.wanted <= vacant(s, refusal.tenant);
+}
+
 /* Asks until it is there, nothing can go any more, or what goes has to be gone first. */
 static int piece_get(struct spill *s, const struct memory_ask *ask, struct memory_piece *ret_piece,
                      struct err *e)
@@ -568,7 +636,8 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, struct memor
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
         bool own = rc == ERR_LIMIT; /* what it gives up is off its account at once */
-        bool enough = memory_service_busy(&s->device->memory) && gone > ask->size + ask->size / 8;
+        bool enough = memory_service_busy(&s->device->memory) &&
+                      (gone > ask->size + ask->size / 8 || moving_helps(s));
         bool helps = own || (rc == ERR_DEVICE_MEMORY && !enough);
         uint64_t more = helps ? evict(s, tenant, ask->size, own, &why) : 0;
         gone += more;
@@ -627,8 +696,10 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     if (!buffer_away(b)) {
         return 0;
     }
-    const struct memory_ask ask = {
-        .size = b->size, .tenant = b->tenant, .stream = memory_service(&s->device->memory)};
+    const struct memory_ask ask = {.size = b->size,
+                                   .tenant = b->tenant,
+                                   .stream = memory_service(&s->device->memory),
+                                   .tag = buffer_tag(b)};
     int rc = piece_get(s, &ask, &b->piece, e);
     rc = rc == 0 ? move_back(s, b, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);

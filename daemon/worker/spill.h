@@ -9,6 +9,10 @@
  * in the order of streams; nothing here waits. Where that is not enough, memory comes when copies
  * that are under way, or jobs, end: ERR_DEVICE_MEMORY now, and another try then (waiting.h).
  *
+ * It is the pool's mover, too: where what is free lies in small parts, buffers that no job on the
+ * device uses are put together by copies on the same stream. Those that are shared with other
+ * processes, and modules' variables, stay.
+ *
  * Host memory is an arena that grows in chunks, registered with the device where the back end does
  * that, and stays. Thread: the loop's.
  */
@@ -31,13 +35,18 @@ struct spill {
     uint64_t limit;               /* bytes of the arena at most */
     uint64_t bytes;               /* of buffers that are in it */
     uint64_t outs, backs;         /* buffers that moved, so far */
+    unsigned within;              /* buffers on their way from one place on the device to another */
+    bool stuck;                   /* the last one that was to could not be copied */
     uint64_t leaving;             /* bytes of device memory that copies under way will free */
     struct spill_move *first;     /* under way */
     struct spill_move *torn;      /* did not arrive, and jobs have the buffer still */
     uint64_t going[POOL_TENANTS]; /* bytes, while it is thought over what could go */
 };
 
-/* Sets up `buffers`, too. limit 0: nothing is spilled. Some milliseconds (the first chunk). */
+#define SPILL_MOVES_MAX 2048u /* buffers that move on the device at once */
+
+/* Sets up `buffers` and the pool's mover, too. limit 0: nothing is spilled. Some milliseconds (the
+ * first chunk). */
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
                struct err *e);
 void spill_finish(struct spill *s); /* idle, after the buffers; one that was not made is allowed */

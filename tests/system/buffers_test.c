@@ -258,6 +258,47 @@ START_TEST(more_than_the_device_holds)
 }
 END_TEST
 
+#define PARTS      48u
+#define PART_BYTES (UINT64_C(256) << 10)
+
+/* What is free lies between buffers that stay, and the host takes nothing: a buffer of half of the
+ * memory finds room all the same, and the others are what they were. */
+START_TEST(small_parts_are_put_together)
+{
+    static const char *const backends[] = {"sim", "opencl"};
+    static uint32_t back[PART_BYTES / 4];
+    gpud_buffer b[PARTS];
+    gpud_buffer wide = {0};
+    gpud_client *c =
+        daemon_begin(&daemon_of_test, "--backend", backends[_i], "--backend-options",
+                     _i == 0 ? "speed=0,pages=off" : "", "--set", "jobs.device_memory_max=16M",
+                     "--set", "memory.spill_limit=1", NULL);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        ck_gpud_ok(
+            gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, PART_BYTES / 4), 0, "part", &b[i]));
+        ck_gpud_ok(gpud_fill(c, gpud_out(b[i]), gpud_u32(7000 + i)));
+    }
+    for (uint32_t i = 0; i < PARTS; i++) {
+        if (i % 8 != 3) {
+            ck_gpud_ok(gpud_buffer_free(c, b[i]));
+        }
+    }
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 2 << 20), 0, "wide", &wide));
+    ck_gpud_ok(gpud_fill(c, gpud_out(wide), gpud_u32(1)));
+    for (uint32_t i = 3; i < PARTS; i += 8) {
+        uint32_t wrong = 0;
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL));
+        for (uint32_t k = 0; k < PART_BYTES / 4; k++) {
+            wrong += back[k] != 7000 + i;
+        }
+        ck_assert_uint_eq(wrong, 0);
+    }
+    ck_assert_uint_eq(query_value(c, "devices", "0", "spilled"), 0);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
 /* What was on the host goes with its worker as what was on the device does; what is sealed is
  * there again. */
 START_TEST(spilled_and_lost)
@@ -328,5 +369,6 @@ int main(void)
     suite_add(suite, published_outlives_fronts);
     suite_add_loop(suite, more_than_the_device_holds, 2);
     suite_add(suite, spilled_and_lost);
+    suite_add_loop(suite, small_parts_are_put_together, 2);
     return system_main(suite);
 }

@@ -426,6 +426,163 @@ START_TEST(what_did_not_arrive_is_brought_again)
 }
 END_TEST
 
+/* ---- free memory in small parts ----------------------------------------------------------------
+ */
+
+#define PART_BYTES ((uint64_t)256 << 10)
+#define PARTS      40u
+#define PART_EACH  8u /* of so many one stays */
+#define PART_ROOM  ((uint64_t)7 << 20)
+
+static void part_job(struct fake *f, uint64_t job, int op, uint64_t buffer)
+{
+    struct job_draft d;
+    struct msg_w_done done;
+    draft_init(&d, job, (unsigned)buffer % 2);
+    draft_move(&d, op, ref_buffer(buffer, 0, PART_BYTES), 0);
+    draft_send(&d, f);
+    int code = fake_done(f, job, &done);
+    ck_assert_msg(code == 0, "%.*s", (int)done.text.size, done.text.data);
+}
+
+static void parts_make(struct fake *f)
+{
+    for (uint64_t b = 1; b <= PARTS; b++) {
+        memset(f->input.data, (int)b, PART_BYTES);
+        ck_assert_int_eq(fake_buffer(f, b, PART_BYTES, false), 0);
+        part_job(f, 100 + b, OP_WRITE, b);
+    }
+    for (uint64_t b = 1; b <= PARTS; b++) {
+        struct msg_f_buffer_free msg = {.id = b};
+        if (b % PART_EACH != 0) {
+            fake_send(f, &schema_msg_f_buffer_free, &msg, -1);
+        }
+    }
+}
+
+static void part_check(struct fake *f, uint64_t job, uint64_t buffer, uint8_t value)
+{
+    memset(f->output.data, 0xa5, PART_BYTES);
+    part_job(f, job, OP_READ, buffer);
+    for (uint64_t i = 0; i < PART_BYTES; i++) {
+        ck_assert_msg(f->output.data[i] == value, "buffer %u has %u at %u", (unsigned)buffer,
+                      f->output.data[i], (unsigned)i);
+    }
+}
+
+static bool start_parts(struct fake *f, int which, const char *options)
+{
+    const char *args[] = {"--options",
+                          options != NULL ? options : ROOMS[which].options,
+                          "--memory-limit",
+                          "12582912",
+                          "--spill-limit",
+                          "0",
+                          NULL};
+    if (backend_find(ROOMS[which].backend) == NULL) {
+        return false;
+    }
+    fake_start(f, ROOMS[which].backend, args);
+    if (f->absent) {
+        fake_finish(f);
+    }
+    return !f->absent;
+}
+
+/* Nothing can go to the host: what a job needs in one piece comes about by moving what lies between
+ * free parts, while other jobs write what moves. */
+START_TEST(buffers_move_together)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_pool pool;
+    if (!start_parts(&f, _i, NULL)) {
+        return;
+    }
+    parts_make(&f);
+    fake_packet_begin(&f);
+    for (unsigned n = 0; n < 20; n++) { /* the even ones work, on what the odd ones want moved */
+        if (n % 2 == 0) {
+            uint8_t value = (uint8_t)(200 + n);
+            draft_init(&d, 500 + n, n / 2 % 2);
+            draft_fill(&d, ref_buffer(PART_EACH * (1 + n / 2 % 2), 0, PART_BYTES), &value, 1);
+        } else {
+            uint8_t value = (uint8_t)n;
+            draft_init(&d, 500 + n, n / 2 % 2);
+            uint64_t temp = draft_temp(&d, PART_ROOM);
+            draft_fill(&d, ref_temp(temp, PART_ROOM), &value, 1);
+            draft_copy(&d, ref_buffer(PART_EACH * 3, 0, PART_BYTES), ref_temp(temp, PART_BYTES));
+        }
+        if (n >= 2) {
+            draft_after(&d, 500 + n - 2);
+        }
+        draft_send(&d, &f);
+    }
+    fake_packet_end(&f);
+    for (unsigned done = 0; done < 20;) {
+        struct msg_w_done msg;
+        if (fake_next(&f) == FRAME_KIND_W_DONE) {
+            ck_assert_int_eq(
+                proto_decode(&schema_msg_w_done, bytes_of(f.frame, f.size), &msg, NULL), 0);
+            ck_assert_msg(msg.code == 0, "%.*s", (int)msg.text.size, msg.text.data);
+            done++;
+        }
+    }
+    part_check(&f, 600, PART_EACH * 1, 216);
+    part_check(&f, 601, PART_EACH * 2, 218);
+    part_check(&f, 602, PART_EACH * 3, 19);
+    part_check(&f, 603, PART_EACH * 4, PART_EACH * 4);
+    part_check(&f, 604, PART_EACH * 5, PART_EACH * 5);
+    room_pool(&f, &pool);
+    ck_assert_uint_eq(pool.spilled, 0);
+    fake_stop(&f);
+}
+END_TEST
+
+/* A copy that fails when it runs costs what was in that buffer, and is told; of a sealed one
+ * nothing. */
+START_TEST(a_move_that_fails_is_told)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct err e = ERR_INIT;
+    struct memfd host[PARTS + 1];
+    unsigned lost = 0;
+    if (!start_parts(&f, 1, "speed=0,pages=off,script=copy:1=fail")) {
+        return;
+    }
+    parts_make(&f);
+    for (uint64_t b = PART_EACH; _i == 1 && b <= PARTS; b += PART_EACH) {
+        const struct msg_f_buffer_seal msg = {.id = b, .size = PART_BYTES};
+        struct msg_w_buffer answer;
+        ck_assert_int_eq(memfd_create_sealed("host", PART_BYTES, &host[b], &e), 0);
+        fake_send(&f, &schema_msg_f_buffer_seal, &msg, host[b].fd);
+        fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+        ck_assert_int_eq((int)answer.code, 0);
+    }
+    draft_init(&d, 500, 0);
+    (void)draft_temp(&d, PART_ROOM);
+    draft_fill(&d, ref_temp(0, PART_ROOM), "x", 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 500, NULL), 0);
+    for (uint64_t b = PART_EACH; b <= PARTS; b += PART_EACH) {
+        draft_init(&d, 600 + b, 0);
+        draft_move(&d, OP_READ, ref_buffer(b, 0, PART_BYTES), 0);
+        draft_send(&d, &f);
+        int code = fake_done(&f, 600 + b, &done);
+        ck_assert(code == 0 || code == ERR_BUFFER_LOST);
+        lost += code != 0;
+        ck_assert(code != 0 || (f.output.data[0] == b && f.output.data[PART_BYTES - 1] == b));
+    }
+    ck_assert_uint_eq(lost, _i == 1 ? 0 : 1);
+    for (uint64_t b = PART_EACH; _i == 1 && b <= PARTS; b += PART_EACH) {
+        memfd_finish(&host[b]);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 /* ---- what tenants may have ------------------------------------------------------------------- */
 
 #define TENANTS_MAX 8u
@@ -694,6 +851,8 @@ int main(void)
     tcase_add_loop_test(room, what_is_on_the_host_is_sealed_there, 0, 3);
     tcase_add_loop_test(room, what_did_not_arrive_is_brought_again, 0, 2);
     tcase_add_loop_test(room, buffers_move_to_the_host_and_back, 0, 3);
+    tcase_add_loop_test(room, buffers_move_together, 0, 3);
+    tcase_add_loop_test(room, a_move_that_fails_is_told, 0, 2);
     tcase_add_loop_test(room, zeros_wait_for_room, 0, 3);
     tcase_add_loop_test(room, jobs_wait_for_room, 0, 3);
     tcase_add_loop_test(room, what_finds_no_room_says_why, 0, 3);

@@ -1,0 +1,462 @@
+/* Buffers that the pool moves to make room, and free memory that goes back or is zeroed with time:
+ * on a simulated device in this process. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/pool/pool.h"
+#include "daemon/worker/spill.h"
+#include "daemon/worker/upkeep.h"
+#include "tests/unit/common/suite.h"
+
+#define LIMIT   ((uint64_t)16 << 20)
+#define BYTES   ((uint64_t)512 << 10) /* a quarter of a page, and of what smaller ones share */
+#define BUFFERS 28u
+#define WANTED  ((uint64_t)8 << 20)
+
+static const char *const SOURCES[] = {"speed=0,pages=off", "speed=0,pages=on"};
+
+static struct {
+    struct device device;
+    struct buffers buffers;
+    struct spill spill;
+    struct backend backend; /* the device's, with copies that fail */
+    struct backend_stream_ops ops;
+    unsigned copies;
+    uv_loop_t loop;
+    struct upkeep upkeep;
+    bool idle;
+    unsigned kicks;
+} t;
+
+static void no_wake(void *data)
+{
+    (void)data;
+}
+
+static int copy_refused(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
+                        uint64_t size, struct err *e)
+{
+    (void)s;
+    (void)dst;
+    (void)src;
+    (void)size;
+    t.copies++;
+    return err_set(e, ERR_IO, "no copy today");
+}
+
+static void start(const char *options, uint64_t limit)
+{
+    struct err e = ERR_INIT;
+    struct device_options o = {
+        .backend = "sim", .options = options, .streams = 2, .memory_limit = limit, .wake = no_wake};
+    memset(&t, 0, sizeof t);
+    ck_assert_msg(device_open(&t.device, &o, &e) == 0, "%s", e.text);
+    buffers_init(&t.buffers, &t.device.memory, NULL);
+    ck_assert_msg(spill_init(&t.spill, &t.device, &t.buffers, 0, &e) == 0, "%s", e.text);
+}
+
+static void quiet(void)
+{
+    const struct timespec pause = {0, 100000};
+    while (spill_busy(&t.spill)) {
+        spill_poll(&t.spill);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static void stop(void)
+{
+    quiet();
+    buffers_finish(&t.buffers);
+    spill_finish(&t.spill);
+    device_close(&t.device);
+}
+
+static void wait_for(struct backend_stream *s)
+{
+    const struct timespec pause = {0, 100000};
+    struct backend_marker *marker = NULL;
+    struct err e = ERR_INIT;
+    enum backend_state state = BACKEND_PENDING;
+    ck_assert_int_eq(device_mark(&t.device, s, &marker, &e), 0);
+    while (state != BACKEND_DONE) {
+        state = t.device.b->marker->state(marker, &e);
+        ck_assert_int_ne(state, BACKEND_FAILED);
+        (void)nanosleep(&pause, NULL);
+    }
+    t.device.b->marker->release(marker);
+}
+
+static uint8_t *pattern(uint64_t id)
+{
+    static uint8_t bytes[BYTES];
+    for (uint64_t i = 0; i < BYTES; i++) {
+        bytes[i] = (uint8_t)(id * 31 + i * 7 + (i >> 9));
+    }
+    return bytes;
+}
+
+static struct buffer *make(uint64_t id)
+{
+    struct buffer *b = NULL;
+    struct err e = ERR_INIT;
+    const struct buffer_ask ask = {.id = id, .size = BYTES, .tenant = 1};
+    ck_assert_msg(buffer_create(&t.buffers, &ask, &b, &e) == 0, "%s", e.text);
+    ck_assert_int_eq(
+        t.device.b->stream->write(t.device.service, b->piece.ref, pattern(id), BYTES, &e), 0);
+    wait_for(t.device.service);
+    memory_cleaned(&b->piece);
+    b->content = BUFFER_BYTES;
+    return b;
+}
+
+/* Of each four that lie together one stays: three quarters are free, and no two MiB in a row. */
+static void fragment(void)
+{
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        (void)make(id);
+    }
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        if (id % 4 != 0) {
+            buffer_free(&t.buffers, buffer_find(&t.buffers, id, NULL));
+        }
+    }
+}
+
+static void check_contents(void)
+{
+    static uint8_t back[BYTES];
+    struct err e = ERR_INIT;
+    for (uint64_t id = 4; id <= BUFFERS; id += 4) {
+        const struct buffer *b = buffer_find(&t.buffers, id, &e);
+        ck_assert_ptr_nonnull(b);
+        ck_assert(!b->broken && b->filling == NULL);
+        ck_assert_int_eq(t.device.b->stream->read(t.device.service, back, b->piece.ref, BYTES, &e),
+                         0);
+        wait_for(t.device.service);
+        ck_assert_msg(memcmp(back, pattern(id), BYTES) == 0, "buffer %u", (unsigned)id);
+    }
+}
+
+/* As a job for which there is no room waits: again, when what moves has done so. */
+static int take(struct memory_piece *ret_piece, struct err *e)
+{
+    const struct memory_ask ask = {.size = WANTED, .tenant = 1, .stream = 0};
+    int rc = memory_alloc(&t.device.memory, &ask, ret_piece, e);
+    if (rc == ERR_DEVICE_MEMORY) {
+        quiet();
+        *e = (struct err)ERR_INIT;
+        rc = memory_alloc(&t.device.memory, &ask, ret_piece, e);
+    }
+    return rc;
+}
+
+static struct pool_stats stats(void)
+{
+    struct pool_stats s;
+    pool_stats(t.device.memory.pool, &s);
+    return s;
+}
+
+START_TEST(what_lies_apart_is_put_together)
+{
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    start(SOURCES[_i], LIMIT);
+    fragment();
+    ck_assert_uint_eq(stats().moves, 0);
+    ck_assert_msg(take(&piece, &e) == 0, "%s", e.text);
+    ck_assert_uint_gt(stats().moves, 0);
+    ck_assert_uint_ge(piece.pool.size, WANTED);
+    quiet();
+    check_contents();
+    memory_free(&t.device.memory, &piece);
+    stop();
+}
+END_TEST
+
+/* Jobs have their addresses: they stay, and so there is no room. */
+START_TEST(what_is_in_use_stays)
+{
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    struct backend_ref at[BUFFERS + 1];
+    start(SOURCES[_i], LIMIT);
+    fragment();
+    for (uint64_t id = 4; id <= BUFFERS; id += 4) {
+        struct buffer *b = buffer_find(&t.buffers, id, NULL);
+        at[id] = b->piece.ref;
+        buffer_pin(&t.buffers, b);
+    }
+    ck_assert_int_eq(take(&piece, &e), ERR_DEVICE_MEMORY);
+    for (uint64_t id = 4; id <= BUFFERS; id += 4) {
+        struct buffer *b = buffer_find(&t.buffers, id, NULL);
+        ck_assert_ptr_eq(b->piece.ref.block, at[id].block);
+        ck_assert_uint_eq(b->piece.ref.offset, at[id].offset);
+        buffer_unpin(&t.buffers, b);
+    }
+    ck_assert_uint_eq(stats().moves, 0);
+    check_contents();
+    ck_assert_msg(take(&piece, &e) == 0, "%s", e.text);
+    quiet();
+    check_contents();
+    memory_free(&t.device.memory, &piece);
+    stop();
+}
+END_TEST
+
+/* Nothing is lost by a copy that cannot be ordered, and it goes when it can. */
+START_TEST(without_copies_it_is_refused)
+{
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    start(SOURCES[_i], LIMIT);
+    fragment();
+    const struct backend *real = t.device.b;
+    t.backend = *real;
+    t.ops = *real->stream;
+    t.ops.copy = copy_refused;
+    t.backend.stream = &t.ops;
+    t.device.b = &t.backend;
+    ck_assert_int_eq(take(&piece, &e), ERR_DEVICE_MEMORY);
+    ck_assert_uint_gt(t.copies, 0);
+    ck_assert_uint_eq(stats().moves, 0);
+    ck_assert(!t.device.memory.hung);
+    check_contents();
+    t.device.b = real;
+    ck_assert_msg(take(&piece, &e) == 0, "%s", e.text);
+    quiet();
+    check_contents();
+    memory_free(&t.device.memory, &piece);
+    stop();
+}
+END_TEST
+
+/* One that is freed while it moves goes when it has arrived. */
+START_TEST(what_is_freed_while_it_moves)
+{
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    const struct memory_ask ask = {.size = WANTED, .tenant = 1, .stream = 0};
+    start("speed=0.05,pages=on", LIMIT);
+    fragment();
+    ck_assert_int_eq(memory_alloc(&t.device.memory, &ask, &piece, &e), ERR_DEVICE_MEMORY);
+    ck_assert_uint_gt(t.spill.within, 0);
+    for (uint64_t id = 4; id <= BUFFERS; id += 4) {
+        buffer_free(&t.buffers, buffer_find(&t.buffers, id, NULL));
+    }
+    quiet();
+    e = (struct err)ERR_INIT;
+    ck_assert_msg(memory_alloc(&t.device.memory, &ask, &piece, &e) == 0, "%s", e.text);
+    memory_free(&t.device.memory, &piece);
+    ck_assert_uint_eq(stats().used, 0);
+    stop();
+}
+END_TEST
+
+/* ---- with time --------------------------------------------------------------------------------
+ */
+
+#define LARGE ((uint64_t)1 << 30)
+
+static bool is_idle(void *data)
+{
+    (void)data;
+    return t.idle;
+}
+
+static void on_kick(void *data)
+{
+    (void)data;
+    t.kicks++;
+}
+
+static void upkeep_start(void)
+{
+    start("speed=0,pages=on", LARGE);
+    t.idle = true;
+    ck_assert_int_eq(uv_loop_init(&t.loop), 0);
+    upkeep_init(&t.upkeep, &t.loop, &t.device, is_idle, on_kick, NULL);
+}
+
+static void upkeep_stop(void)
+{
+    upkeep_finish(&t.upkeep);
+    (void)uv_run(&t.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&t.loop), 0);
+    stop();
+}
+
+static void take_and_free(uint64_t bytes, uint64_t tenant, bool *ret_dirty)
+{
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    const struct memory_ask ask = {.size = bytes, .tenant = tenant, .stream = 0};
+    ck_assert_msg(memory_alloc(&t.device.memory, &ask, &piece, &e) == 0, "%s", e.text);
+    *ret_dirty = piece.dirty;
+    memory_cleaned(&piece);
+    memory_free(&t.device.memory, &piece);
+}
+
+/* 512 MiB stay for a minute, then go by 256 MiB a second but for a sixteenth of the limit; then
+ * the timer ends. */
+START_TEST(what_nobody_needs_goes_back)
+{
+    bool dirty;
+    uint64_t now = 1000 * NS_PER_S;
+    upkeep_start();
+    ck_assert_int_eq(upkeep_turn(&t.upkeep, now), UPKEEP_STOP);
+    take_and_free(LARGE / 2, 1, &dirty);
+    upkeep_begin(&t.upkeep);
+    ck_assert(uv_is_active((uv_handle_t *)&t.upkeep.timer));
+    uint64_t before = stats().size;
+    ck_assert_uint_ge(before, LARGE / 2);
+    for (unsigned s = 1; s <= 55; s++) {
+        now += NS_PER_S;
+        ck_assert_int_eq(upkeep_turn(&t.upkeep, now), UPKEEP_LATER);
+    }
+    ck_assert_uint_eq(stats().size, before);
+    unsigned turns = 0;
+    uint64_t left = before;
+    while (upkeep_turn(&t.upkeep, now += NS_PER_S) != UPKEEP_STOP) {
+        uint64_t size = stats().size;
+        ck_assert_uint_le(left - size, MEMORY_RATE);
+        left = size;
+        ck_assert_uint_lt(++turns, 20);
+    }
+    ck_assert_uint_eq(stats().size, LARGE / MEMORY_KEEP);
+    ck_assert_uint_eq(stats().trimmed, before - LARGE / MEMORY_KEEP);
+    upkeep_stop();
+}
+END_TEST
+
+/* What is in use does not keep the timer running, but while something runs it does. */
+START_TEST(the_timer_ends)
+{
+    bool dirty;
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    uint64_t now = NS_PER_S;
+    const struct memory_ask ask = {.size = LARGE / 2, .tenant = 1, .stream = 0};
+    upkeep_start();
+    take_and_free(1 << 20, 1, &dirty);
+    ck_assert_int_eq(memory_alloc(&t.device.memory, &ask, &piece, &e), 0);
+    upkeep_begin(&t.upkeep);
+    t.idle = false;
+    for (unsigned s = 0; s < 500; s++) {
+        ck_assert_int_ne(upkeep_turn(&t.upkeep, now += NS_PER_S), UPKEEP_STOP);
+    }
+    t.idle = true;
+    unsigned turns = 0;
+    while (upkeep_turn(&t.upkeep, now += NS_PER_S) != UPKEEP_STOP) {
+        ck_assert_uint_lt(++turns, 130);
+    }
+    memory_free(&t.device.memory, &piece);
+    upkeep_stop();
+}
+END_TEST
+
+static void until_zeroed(uint64_t *now)
+{
+    const struct timespec pause = {0, 100000};
+    while (upkeep_turn(&t.upkeep, *now += NS_PER_MS) == UPKEEP_SOON) {
+        while (upkeep_busy(&t.upkeep)) {
+            upkeep_poll(&t.upkeep);
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+}
+
+/* One tenant leaves nobody anything to see; where there are two, what one left is zeroed while
+ * nothing runs, and the other gets it clean. */
+START_TEST(what_was_left_is_zeroed_ahead)
+{
+    static uint8_t bytes[4096];
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    bool dirty;
+    uint64_t now = NS_PER_S;
+    const struct memory_ask ask = {.size = 200u << 20, .tenant = 2, .stream = 0};
+    upkeep_start();
+    const struct memory_ask first = {.size = 200u << 20, .tenant = 1, .stream = 0};
+    ck_assert_int_eq(memory_alloc(&t.device.memory, &first, &piece, &e), 0);
+    memset(bytes, 0x5a, sizeof bytes);
+    ck_assert_int_eq(
+        t.device.b->stream->write(t.device.service, piece.ref, bytes, sizeof bytes, &e), 0);
+    wait_for(t.device.service);
+    memory_cleaned(&piece);
+    memory_free(&t.device.memory, &piece);
+    until_zeroed(&now);
+    ck_assert_uint_eq(stats().cleared, 0);
+    (void)memory_number(&t.device.memory, 2);
+    t.idle = false;
+    until_zeroed(&now);
+    ck_assert_uint_eq(stats().cleared, 0);
+    t.idle = true;
+    until_zeroed(&now);
+    ck_assert_uint_ge(stats().cleared, 200u << 20);
+    ck_assert_uint_gt(t.kicks, 1);
+    ck_assert_int_eq(memory_alloc(&t.device.memory, &ask, &piece, &e), 0);
+    ck_assert(!piece.dirty);
+    ck_assert_int_eq(t.device.b->stream->read(t.device.service, bytes, piece.ref, sizeof bytes, &e),
+                     0);
+    wait_for(t.device.service);
+    for (unsigned i = 0; i < sizeof bytes; i++) {
+        ck_assert_uint_eq(bytes[i], 0);
+    }
+    memory_free(&t.device.memory, &piece);
+    take_and_free(100u << 20, 1, &dirty);
+    ck_assert(dirty); /* and the other way round it was not done yet */
+    upkeep_stop();
+}
+END_TEST
+
+/* Zeros that did not arrive: what the pool takes for clean may not be. */
+START_TEST(zeros_that_fail_end_the_worker)
+{
+    bool dirty;
+    struct err e = ERR_INIT;
+    uint64_t now = NS_PER_S;
+    const struct timespec pause = {0, 100000};
+    start("speed=0,pages=on,script=fill:2+=fail", LIMIT);
+    t.idle = true;
+    ck_assert_int_eq(uv_loop_init(&t.loop), 0);
+    upkeep_init(&t.upkeep, &t.loop, &t.device, is_idle, on_kick, NULL);
+    (void)memory_number(&t.device.memory, 2);
+    take_and_free(WANTED, 1, &dirty);
+    for (unsigned i = 0; i < 4 && !t.device.memory.hung; i++) {
+        (void)upkeep_turn(&t.upkeep, now += NS_PER_S);
+        while (upkeep_busy(&t.upkeep)) {
+            upkeep_poll(&t.upkeep);
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+    ck_assert_int_eq(memory_hung(&t.device.memory, &e), ERR_DEVICE_LOST);
+    upkeep_stop();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mover");
+    TCase *moving = tcase_create("moving");
+    TCase *upkeep = tcase_create("upkeep");
+    tcase_set_timeout(moving, 60);
+    tcase_set_timeout(upkeep, 60);
+    tcase_add_loop_test(moving, what_lies_apart_is_put_together, 0, 2);
+    tcase_add_loop_test(moving, what_is_in_use_stays, 0, 2);
+    tcase_add_loop_test(moving, without_copies_it_is_refused, 0, 2);
+    tcase_add_test(moving, what_is_freed_while_it_moves);
+    tcase_add_test(upkeep, what_nobody_needs_goes_back);
+    tcase_add_test(upkeep, the_timer_ends);
+    tcase_add_test(upkeep, what_was_left_is_zeroed_ahead);
+    tcase_add_test(upkeep, zeros_that_fail_end_the_worker);
+    suite_add_tcase(suite, moving);
+    suite_add_tcase(suite, upkeep);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
