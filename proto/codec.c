@@ -7,6 +7,8 @@
 #include "proto/pack.h"
 
 #define SMALL           0x80 /* an unsigned integer below is one byte, itself */
+#define LIST_SHORT      0x90 /* the first byte of a list of 0 elements, of 1, ... */
+#define LIST_SHORT_END  0xa0 /* and behind that of 15 */
 #define PATH_MAX_LEVELS 8    /* deeper than any schema nests */
 
 /* what is wrong with a field; the first ones are enum pack_problem */
@@ -38,8 +40,17 @@ struct fault {
 
 struct decoder {
     struct cursor in;
+    const struct schema *record; /* of the first list of such: its first one goes to `first` */
+    uint8_t *first;              /* NULL: none is wanted (any more) */
     struct fault fault;
 };
+
+static void decoder_init(struct decoder *d, struct bytes in)
+{
+    d->in = (struct cursor){.at = in.data, .end = in.data + in.size};
+    d->record = NULL;
+    d->first = NULL;
+}
 
 static __attribute__((cold, noinline)) bool fail(struct decoder *d, enum problem problem,
                                                  uint64_t value)
@@ -98,6 +109,17 @@ static bool bytes_read(struct decoder *d, const struct schema_field *f, struct b
     return true;
 }
 
+/* Where a record of a list goes, NULL: it is only checked. */
+static uint8_t *place_of(struct decoder *d, const struct schema *record)
+{
+    uint8_t *place = d->first;
+    if (place == NULL || d->record != record) {
+        return NULL;
+    }
+    d->first = NULL;
+    return place;
+}
+
 static bool list_read(struct decoder *d, const struct schema_field *f, struct proto_list *ret_list)
 {
     uint64_t count = 0;
@@ -110,7 +132,7 @@ static bool list_read(struct decoder *d, const struct schema_field *f, struct pr
     }
     const uint8_t *start = d->in.at;
     for (uint64_t i = 0; i < count; i++) {
-        if (!record_read(d, f->record, NULL)) {
+        if (!record_read(d, f->record, place_of(d, f->record))) {
             return fail_in(d, (struct level){.field = f, .index = i, .indexed = true});
         }
     }
@@ -148,14 +170,19 @@ static bool field_read(struct decoder *d, const struct schema_field *f, uint8_t 
     return false;
 }
 
+/* Is a number below SMALL a value of the field? It is sent as it is, signed or not. */
+static bool small_fits(const struct schema_field *f, uint64_t small)
+{
+    return f->type <= SCHEMA_I && small <= f->max;
+}
+
 /* Reads `count` fields; the caller has zeroed `value`. */
 static bool fields_read(struct decoder *d, const struct schema *s, uint64_t count, uint8_t *value)
 {
     uint64_t known = count < s->count ? count : s->count;
     for (uint64_t i = 0; i < known; i++) {
         const struct schema_field *f = &s->fields[i];
-        if (f->type == SCHEMA_U && d->in.at < d->in.end && *d->in.at < SMALL &&
-            *d->in.at <= f->max) { /* most are */
+        if (d->in.at < d->in.end && *d->in.at < SMALL && small_fits(f, *d->in.at)) { /* most */
             uint64_t small = *d->in.at++;
             if (value != NULL) {
                 memcpy(value + f->offset, &small, sizeof small);
@@ -292,6 +319,10 @@ unsigned proto_kind(struct bytes message)
     if (message.size == 0) {
         return MSG_KIND_NONE;
     }
+    if (message.size > 1 && message.data[0] > LIST_SHORT && message.data[0] < LIST_SHORT_END &&
+        message.data[1] < SMALL) { /* nearly all are */
+        return message.data[1];
+    }
     struct cursor c = {.at = message.data, .end = message.data + message.size};
     uint64_t kind = 0;
     uint64_t fields = 0;
@@ -309,31 +340,47 @@ bool proto_well_formed(struct bytes message)
     return head_read(&c, &kind, &fields) && pack_skip(&c, fields) == PACK_OK && c.at == c.end;
 }
 
-int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e)
+static int message_read(struct decoder *d, const struct schema *s, void *ret_msg, struct err *e)
 {
-    memset(ret_msg, 0, s->size);
-    if (message.size == 0) {
-        return err_set(e, ERR_PROTOCOL, "%s: empty message", s->name);
-    }
-    struct decoder d;
-    d.in = (struct cursor){.at = message.data, .end = message.data + message.size};
     uint64_t kind = 0;
     uint64_t fields = 0;
-    if (!head_read(&d.in, &kind, &fields)) {
+    memset(ret_msg, 0, s->size);
+    if (d->in.at == d->in.end) {
+        return err_set(e, ERR_PROTOCOL, "%s: empty message", s->name);
+    }
+    if (!head_read(&d->in, &kind, &fields)) {
         return err_set(e, ERR_PROTOCOL, "%s: not a list that starts with a kind", s->name);
     }
     if (kind != s->kind) {
         return err_set(e, ERR_PROTOCOL, "%s: message of kind %" PRIu64 ", expected %u", s->name,
                        kind, s->kind);
     }
-    if (!fields_read(&d, s, fields, ret_msg)) {
-        return decode_error(s, &d, e);
+    if (!fields_read(d, s, fields, ret_msg)) {
+        return decode_error(s, d, e);
     }
-    if (d.in.at != d.in.end) {
+    if (d->in.at != d->in.end) {
         return err_set(e, ERR_PROTOCOL, "%s: %zu bytes behind the message", s->name,
-                       (size_t)(d.in.end - d.in.at));
+                       (size_t)(d->in.end - d->in.at));
     }
     return 0;
+}
+
+int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e)
+{
+    struct decoder d;
+    decoder_init(&d, message);
+    return message_read(&d, s, ret_msg, e);
+}
+
+int proto_decode_first(const struct schema *s, struct bytes message, void *ret_msg,
+                       const struct schema *record, void *ret_first, struct err *e)
+{
+    struct decoder d;
+    decoder_init(&d, message);
+    d.record = record;
+    d.first = ret_first;
+    memset(ret_first, 0, record->size);
+    return message_read(&d, s, ret_msg, e);
 }
 
 struct proto_iter proto_iter_of(struct proto_list list)
@@ -347,7 +394,7 @@ bool proto_list_next(struct proto_iter *it, const struct schema *record, void *r
         return false;
     }
     struct decoder d;
-    d.in = (struct cursor){.at = it->rest.data, .end = it->rest.data + it->rest.size};
+    decoder_init(&d, it->rest);
     memset(ret_value, 0, record->size);
     if (!record_read(&d, record, ret_value)) {
         it->left = 0;
@@ -390,66 +437,100 @@ static bool is_default(const struct schema_field *f, union value v)
     return false;
 }
 
-static int field_check(const struct schema_field *f, union value v, struct err *e)
+static __attribute__((cold, noinline)) int too_much(const struct schema_field *f, uint64_t value,
+                                                    const char *unit, struct err *e)
 {
-    if (f->type == SCHEMA_U && *v.u > f->max) {
-        return err_set(e, ERR_LIMIT, "%s: %" PRIu64 ", at most %" PRIu64, f->name, *v.u, f->max);
+    return err_set(e, ERR_LIMIT, "%s: %" PRIu64 "%s, at most %" PRIu64, f->name, value, unit,
+                   f->max);
+}
+
+static __attribute__((cold, noinline)) int nonsense(const struct schema_field *f, const char *what,
+                                                    struct err *e)
+{
+    return err_set(e, ERR_INVALID, "%s: %s", f->name, what);
+}
+
+static int text_check(const struct schema_field *f, struct bytes text, struct err *e)
+{
+    if (text.size > f->max) {
+        return too_much(f, text.size, " bytes", e);
     }
-    if ((f->type == SCHEMA_S || f->type == SCHEMA_B) && v.b->size > f->max) {
-        return err_set(e, ERR_LIMIT, "%s: %zu bytes, at most %" PRIu64, f->name, v.b->size, f->max);
-    }
-    if (f->type == SCHEMA_S && v.b->size > 0 && memchr(v.b->data, 0, v.b->size) != NULL) {
-        return err_set(e, ERR_INVALID, "%s: text with a NUL byte", f->name);
-    }
-    if (f->type == SCHEMA_L && v.l->count > f->max) {
-        return err_set(e, ERR_LIMIT, "%s: %" PRIu64 " records, at most %" PRIu64, f->name,
-                       v.l->count, f->max);
-    }
-    if (f->type == SCHEMA_L && v.l->count > v.l->raw.size) {
-        return err_set(e, ERR_INVALID, "%s: list without its records", f->name);
+    if (text.size > 0 && memchr(text.data, 0, text.size) != NULL) {
+        return nonsense(f, "text with a NUL byte", e);
     }
     return 0;
 }
 
-static bool field_write(const struct schema_field *f, union value v, struct capbuf *out)
+static int list_check(const struct schema_field *f, const struct proto_list *l, struct err *e)
 {
+    if (l->count > f->max) {
+        return too_much(f, l->count, " records", e);
+    }
+    return l->count <= l->raw.size ? 0 : nonsense(f, "list without its records", e);
+}
+
+static bool list_write(const struct proto_list *l, struct capbuf *out)
+{
+    return pack_array(out, l->count) &&
+           (l->count == 0 || capbuf_append(out, l->raw.data, l->raw.size));
+}
+
+/* Checks a field, then writes it. ERR_NOMEM without words: there was no room. */
+static int field_write(const struct schema_field *f, union value v, struct capbuf *out,
+                       struct err *e)
+{
+    int rc = 0;
+    bool ok = false;
     switch (f->type) {
     case SCHEMA_U:
-        return pack_uint(out, *v.u);
+        rc = *v.u <= f->max ? 0 : too_much(f, *v.u, "", e);
+        ok = rc == 0 && pack_uint(out, *v.u);
+        break;
     case SCHEMA_I:
-        return pack_int(out, *v.i);
+        ok = pack_int(out, *v.i);
+        break;
     case SCHEMA_S:
-        return pack_text(out, *v.b);
+        rc = text_check(f, *v.b, e);
+        ok = rc == 0 && pack_text(out, *v.b);
+        break;
     case SCHEMA_B:
-        return pack_bin(out, *v.b);
+        rc = v.b->size <= f->max ? 0 : too_much(f, v.b->size, " bytes", e);
+        ok = rc == 0 && pack_bin(out, *v.b);
+        break;
     case SCHEMA_L:
-        return pack_array(out, v.l->count) &&
-               (v.l->count == 0 || capbuf_append(out, v.l->raw.data, v.l->raw.size));
+        rc = list_check(f, v.l, e);
+        ok = rc == 0 && list_write(v.l, out);
+        break;
     }
-    return false;
+    return rc != 0 || ok ? rc : ERR_NOMEM;
+}
+
+static __attribute__((cold, noinline)) int not_written(const struct schema *s,
+                                                       const struct schema_field *f, int rc,
+                                                       const struct capbuf *out, struct err *e)
+{
+    if (rc != ERR_NOMEM) {
+        (void)err_wrap(e, "%s", s->name);
+        return rc;
+    }
+    return err_set(e, rc, "%s: %s: message over %zu bytes or out of memory", s->name, f->name,
+                   out->limit);
 }
 
 static int fields_write(const struct schema *s, const void *from, size_t count, struct capbuf *out,
                         struct err *e)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct schema_field *f = &s->fields[i];
+    const struct schema_field *end = s->fields + count;
+    for (const struct schema_field *f = s->fields; f < end; f++) {
         union value v = value_of(f, from);
-        if (f->type == SCHEMA_U && *v.u < SMALL && *v.u <= f->max) { /* most are */
-            uint8_t *at = capbuf_extend(out, 1);
-            if (at != NULL) {
-                *at = (uint8_t)*v.u;
-                continue;
-            }
+        if (small_fits(f, *v.u) && *v.u < SMALL && out->size < out->capacity && !out->failed) {
+            /* most are */
+            out->data[out->size++] = (uint8_t)*v.u;
+            continue;
         }
-        int rc = field_check(f, v, e);
+        int rc = field_write(f, v, out, e);
         if (rc != 0) {
-            (void)err_wrap(e, "%s", s->name);
-            return rc;
-        }
-        if (!field_write(f, v, out)) {
-            return err_set(e, ERR_NOMEM, "%s: %s: message over %zu bytes or out of memory", s->name,
-                           f->name, out->limit);
+            return not_written(s, f, rc, out, e);
         }
     }
     return 0;

@@ -60,6 +60,10 @@ int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, st
  * first. ERR_PROTOCOL names message, field and what is wrong with it. Bytes behind the message are
  * an error too. */
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e);
+/* The same, and the first record of the first list of `record`s with it, for who would read that
+ * next: ret_first (record->size bytes), zeros if there is none; worth nothing after an error. */
+int proto_decode_first(const struct schema *s, struct bytes message, void *ret_msg,
+                       const struct schema *record, void *ret_first, struct err *e);
 
 /* Appends one record to a list that is being built in `out`; proto_list_of makes the field's value
  * from it. The buffer must live until the message that holds the list was encoded. */

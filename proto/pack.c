@@ -116,6 +116,9 @@ static enum pack_problem read_integer(struct cursor *c, uint64_t *ret_value, boo
 
 enum pack_problem pack_read_uint(struct cursor *c, uint64_t *ret_value)
 {
+    if (c->at < c->end && *c->at >= LEAD_U8 && *c->at <= LEAD_U64) { /* most are that come here */
+        return read_number(c, (size_t)1 << (*c->at - LEAD_U8), ret_value);
+    }
     struct cursor start = *c;
     uint64_t value = 0;
     bool negative = false;

@@ -73,6 +73,14 @@ int reply_decode(const struct message *m, const struct schema *reply, void *ret_
     return rc != 0 ? rc : proto_decode(reply, message_view(m), ret_reply, e);
 }
 
+int reply_decode_first(const struct message *m, const struct schema *reply, void *ret_reply,
+                       const struct schema *record, void *ret_first, struct err *e)
+{
+    int rc = reply_error(m, e);
+    return rc != 0 ? rc
+                   : proto_decode_first(reply, message_view(m), ret_reply, record, ret_first, e);
+}
+
 static int call_make(struct gpud_client *c, const struct schema *request, void *msg,
                      enum call_flag flags, struct call **ret_call, struct err *e)
 {

@@ -136,6 +136,10 @@ int client_exchange(struct gpud_client *c, const struct schema *request, void *m
 int reply_decode(const struct message *m, const struct schema *reply, void *ret_reply,
                  struct err *e);
 
+/* The same with the first record of its list of such, where it has one (else zeros). */
+int reply_decode_first(const struct message *m, const struct schema *reply, void *ret_reply,
+                       const struct schema *record, void *ret_first, struct err *e);
+
 /* A request that is answered by TABLE. */
 int table_call(struct gpud_client *c, const struct schema *request, void *msg,
                gpud_table **ret_table, struct err *e);

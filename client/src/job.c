@@ -360,12 +360,11 @@ static void results(struct gpud_client *c, struct gpud_job *job, struct message 
     err_init(&failed);
     struct msg_results msg;
     struct proto_result result;
-    if (reply_decode(m, &schema_msg_results, &msg, &failed) != 0) {
+    if (reply_decode_first(m, &schema_msg_results, &msg, &schema_result, &result, &failed) != 0) {
         refused(c, job, &failed);
         return;
     }
-    struct proto_iter it = proto_iter_of(msg.results);
-    if (!proto_list_next(&it, &schema_result, &result)) {
+    if (msg.results.count == 0) {
         (void)err_set(&failed, ERR_PROTOCOL, "results: none in it");
         job_end_error(c, job, &failed);
         return;

@@ -32,7 +32,7 @@ int request_encode(struct request *r, const struct schema *s, void *msg, struct 
     uint64_t *head = msg;
     head[0] = PLACEHOLDER;
     head[1] = PLACEHOLDER;
-    capbuf_init(&r->msg, PROTO_MESSAGE_MAX);
+    capbuf_init_in(&r->msg, PROTO_MESSAGE_MAX, r->room, sizeof r->room);
     int rc = proto_encode(s, msg, &r->msg, e);
     if (rc != 0) {
         capbuf_finish(&r->msg);

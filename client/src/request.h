@@ -22,13 +22,15 @@ struct request_list;
 typedef void (*request_fn)(struct gpud_client *c, struct request *r, struct message *m,
                            const struct err *e);
 
-/* Lies in its owner's struct. The message is encoded with seq 1 and ack 1; the real ones are put in
+#define REQUEST_SHORT 96u /* bytes of a message that needs no memory of its own */
+
+/* Lies in its owner's struct, where it stays. The message is encoded with seq 1 and ack 1; the real ones are put in
  * front of it each time it is sent. */
 struct request {
     struct request *prev;
     struct request *next;
     struct out out;
-    struct capbuf msg; /* owned */
+    struct capbuf msg; /* owned; a short one lies in `room` */
     request_fn answered;
     uint64_t seq; /* 0: not sequenced */
     uint32_t id;  /* of the SP request, 0: not in the table */
@@ -37,6 +39,7 @@ struct request {
     bool by_ring;              /* sent by the ring lane; not to be answered by the socket alone */
     bool own;                  /* of this connection: not sent again on the next */
     struct request_list *list; /* the one it is in */
+    uint8_t room[REQUEST_SHORT];
 };
 
 #define REQUESTS_MAX 32768u

@@ -54,7 +54,8 @@ static int program_start(struct gpud_client *c, const struct gpud_program *p, co
     if (count > 0 && args == NULL) {
         return err_set(e, ERR_INVALID, "no arguments given, the program has %u parameters", count);
     }
-    struct host_uses uses = {.count = 0};
+    struct host_uses uses; /* filled as far as it is used */
+    uses.count = 0;
     struct capbuf list;
     capbuf_init(&list, PROTO_MESSAGE_MAX);
     int rc = job_room(c, options, e);
@@ -182,7 +183,8 @@ static int launch_start(struct gpud_client *c, gpud_kernel kernel, const gpud_ar
                         struct gpud_job **ret_job, struct err *e)
 {
     struct sink sinks[PROTO_ARGS_MAX];
-    struct host_uses uses = {.count = 0};
+    struct host_uses uses; /* filled as far as it is used */
+    uses.count = 0;
     struct capbuf steps;
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
     int rc = count == 0 || args != NULL ? job_room(c, options, e)

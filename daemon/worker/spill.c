@@ -769,7 +769,7 @@ static int temps_get(struct spill *s, struct job *j, struct err *e)
 static int bring(struct spill *s, struct job *j, struct err *e)
 {
     uint64_t wanted = lacks(j);
-    int rc = check_prospect(s, j, wanted, e);
+    int rc = wanted > 0 ? check_prospect(s, j, wanted, e) : 0;
     if (rc != 0) {
         return rc;
     }

@@ -348,6 +348,45 @@ START_TEST(wrong_types_are_named)
 }
 END_TEST
 
+/* The record that comes with the message is the one that its list gives first. */
+START_TEST(first_records_come_with_their_message)
+{
+    struct capbuf records;
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&records, 4096);
+    capbuf_init(&out, 4096);
+    const struct proto_output output = {.step = 3, .data = bytes_str("bytes")};
+    ck_assert_int_eq(proto_list_add(&schema_output, &output, &records, &e), 0);
+    const struct proto_result result = {
+        .job = 42, .step = -1, .arg = 7, .outputs = proto_list_of(&records, 1), .queued_ns = 300};
+    struct capbuf list;
+    capbuf_init(&list, 4096);
+    ck_assert_int_eq(proto_list_add(&schema_result, &result, &list, &e), 0);
+    struct msg_results m = {.results = proto_list_of(&list, 1)};
+    for (unsigned count = 0; count < 2; count++) {
+        struct msg_results back;
+        struct proto_result first;
+        struct proto_result next = {0};
+        m.results.count = count;
+        capbuf_reset(&out);
+        ck_assert_int_eq(proto_encode(&schema_msg_results, &m, &out, &e), 0);
+        memset(&first, 0xff, sizeof first);
+        ck_assert_int_eq(proto_decode_first(&schema_msg_results, capbuf_view(&out), &back,
+                                            &schema_result, &first, &e),
+                         0);
+        ck_assert_uint_eq(back.results.count, count);
+        struct proto_iter it = proto_iter_of(back.results);
+        ck_assert(proto_list_next(&it, &schema_result, &next) == (count == 1));
+        ck_assert_mem_eq(&first, &next, sizeof next);
+        ck_assert_int_eq(first.step, count == 1 ? -1 : 0);
+    }
+    capbuf_finish(&records);
+    capbuf_finish(&list);
+    capbuf_finish(&out);
+}
+END_TEST
+
 START_TEST(schemas_are_found_by_kind)
 {
     for (size_t k = 0; sample_schemas[k] != NULL; k++) {
@@ -410,6 +449,7 @@ int main(void)
     tcase_add_test(tc, surplus_fields_are_skipped_to_a_depth);
     tcase_add_test(tc, limits_are_named);
     tcase_add_test(tc, wrong_types_are_named);
+    tcase_add_test(tc, first_records_come_with_their_message);
     tcase_add_test(tc, schemas_are_found_by_kind);
     tcase_add_test(tc, errors_survive_the_wire);
     suite_add_tcase(suite, tc);
