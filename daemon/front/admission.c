@@ -210,7 +210,7 @@ int request_submit(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    struct job *j = calloc(1, sizeof *j);
+    struct job *j = spare_take(&f->spare_jobs, sizeof *j);
     if (j == NULL) {
         return err_set(e, ERR_NOMEM, "job");
     }

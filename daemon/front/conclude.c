@@ -223,7 +223,8 @@ void job_free_staging(struct front *f, struct job *j)
 static void forget(struct front *f, struct job *j)
 {
     HASH_DEL(f->jobs, j);
-    job_destroy(j);
+    job_finish(j);
+    spare_give(&f->spare_jobs, j);
 }
 
 static void kept_add(struct front *f, struct job *j)

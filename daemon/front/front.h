@@ -27,6 +27,7 @@
 #include "daemon/front/rights.h"
 #include "daemon/front/session.h"
 #include "daemon/front/shm.h"
+#include "daemon/front/spare.h"
 #include "daemon/front/tenant.h"
 #include "daemon/front/tenant_rules.h"
 #include "proto/frames.h"
@@ -136,6 +137,8 @@ struct front {
     struct session *sessions; /* uthash by key */
     struct session *by_pipe;  /* uthash of those with a connection */
     unsigned session_count;
+    struct spare spare_jobs; /* of struct job */
+    struct spare spare_ops;  /* of struct op */
     uint64_t next_session;
     struct idmap buffers;
     struct idmap arenas;

@@ -126,16 +126,20 @@ bool job_repeatable(const struct job *j)
     return !work_changes_arena(&j->work);
 }
 
-void job_destroy(struct job *j)
+void job_finish(struct job *j)
 {
-    if (j == NULL) {
-        return;
-    }
     work_finish(&j->work);
     program_unref(j->program);
     request_destroy(j->request);
     free(j->timings);
-    free(j);
+}
+
+void job_destroy(struct job *j)
+{
+    if (j != NULL) {
+        job_finish(j);
+        free(j);
+    }
 }
 
 int job_timings(const struct job *j, struct capbuf *out, struct err *e)

@@ -135,8 +135,9 @@ uint64_t job_overdue_ns(const struct job *j);
 int64_t job_rank(const struct job *j);
 /* Does it write nothing outside itself, so that it can be run again? */
 bool job_repeatable(const struct job *j);
-/* Frees the struct and what it owns; it must be out of every list. */
-void job_destroy(struct job *j);
+/* Frees what it owns, not the struct; it must be out of every list. */
+void job_finish(struct job *j);
+void job_destroy(struct job *j); /* the struct, too; NULL is accepted */
 
 /* Its steps' times as TIMING records. */
 int job_timings(const struct job *j, struct capbuf *out, struct err *e);

@@ -742,4 +742,6 @@ void pipeline_finish(struct front *f)
     idmap_finish(&f->programs);
     idmap_finish(&f->modules);
     idmap_finish(&f->kernels);
+    spare_finish(&f->spare_jobs);
+    spare_finish(&f->spare_ops);
 }

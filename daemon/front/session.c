@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "daemon/front/listener.h"
+#include "daemon/front/spare.h"
 
 #define NOTICES_MAX 4096u
 
@@ -78,7 +79,7 @@ struct op *op_find(struct session *s, uint64_t seq)
 
 struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot)
 {
-    struct op *o = calloc(1, sizeof *o);
+    struct op *o = spare_take(s->spare_ops, sizeof *o);
     if (o == NULL) {
         return NULL;
     }
@@ -93,7 +94,7 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
 
 struct op *op_create_loose(struct session *s, struct listener_slot *slot)
 {
-    struct op *o = calloc(1, sizeof *o);
+    struct op *o = spare_take(s->spare_ops, sizeof *o);
     if (o != NULL) {
         o->session = s;
         o->slot = slot;
@@ -161,7 +162,7 @@ void op_destroy(struct op *o)
     if (o->reply != o->small) {
         free(o->reply);
     }
-    free(o);
+    spare_give(s->spare_ops, o);
 }
 
 void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),

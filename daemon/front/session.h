@@ -27,6 +27,7 @@ struct lane;
 struct listener_slot;
 struct request;
 struct session;
+struct spare;
 struct tenant;
 
 /* One sequenced request: pending, then answered; the answer is kept until it is acknowledged. */
@@ -74,9 +75,10 @@ struct session {
     uint64_t acked;  /* answers up to here were taken */
     struct op *ops;  /* uthash by seq: pending, or answered and not acknowledged */
     unsigned op_count;
-    uint64_t op_last;      /* no request has had a higher number */
-    uint64_t kept_bytes;   /* of answers */
-    struct request *early; /* requests that came before their turn, sorted by seq */
+    struct spare *spare_ops; /* where ops come from and go; not owned, NULL: malloc alone */
+    uint64_t op_last;        /* no request has had a higher number */
+    uint64_t kept_bytes;     /* of answers */
+    struct request *early;   /* requests that came before their turn, sorted by seq */
     unsigned early_count;
     size_t early_bytes;
     struct lane *lane;          /* its ring lane, NULL: none */

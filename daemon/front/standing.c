@@ -48,6 +48,7 @@ struct session *standing_obtain(struct front *f, const struct session_key *key, 
     if (s == NULL) {
         return NULL;
     }
+    s->spare_ops = &f->spare_ops;
     f->next_session++;
     f->session_count++;
     t->sessions++;
