@@ -24,8 +24,8 @@ typedef void (*request_fn)(struct gpud_client *c, struct request *r, struct mess
 
 #define REQUEST_SHORT 96u /* bytes of a message that needs no memory of its own */
 
-/* Lies in its owner's struct, where it stays. The message is encoded with seq 1 and ack 1; the real ones are put in
- * front of it each time it is sent. */
+/* Lies in its owner's struct, where it stays. The message is encoded with seq 1 and ack 1; the real
+ * ones are put in front of it each time it is sent. */
 struct request {
     struct request *prev;
     struct request *next;
