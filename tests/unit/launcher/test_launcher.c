@@ -331,7 +331,20 @@ START_TEST(another_front_adopts)
 }
 END_TEST
 
-/* What ends between a front's connection and its hello is told behind the launcher's. */
+/* Returns when the launcher has admitted the connection made last: a further one, which it takes
+ * after that and refuses, has come to its end. */
+static void admitted(const struct bench *b)
+{
+    struct err e = ERR_INIT;
+    int fd = -1;
+    ck_assert_int_eq(seqpacket_connect(b->socket, &fd, &e), 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
+    (void)close(fd);
+}
+
+/* What ends between a front's admission and its hello is told behind the launcher's. What ended
+ * before is told to nobody: it is missing in the list that the front asks for. */
 START_TEST(hello_comes_first)
 {
     struct bench b;
@@ -345,6 +358,7 @@ START_TEST(hello_comes_first)
     (void)close(worker_start(&b, 7, "echo", m.fd, out.fd, &pid));
     (void)close(b.fd);
     ck_assert_int_eq(seqpacket_connect(b.socket, &b.fd, &e), 0);
+    admitted(&b);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     for (unsigned i = 0; kill(pid, 0) == 0; i++) { /* until the launcher has collected it */
         ck_assert_uint_lt(i, WAIT_MS);
