@@ -9,11 +9,10 @@
 
 #include "proto/messages.h"
 
-#define FRAME_META_MAX                                                                             \
-    16384u                    /* bytes the front attaches to a buffer or a job, opaque to workers  \
-                               */
-#define FRAME_AFTER_MAX   32u /* jobs one job waits for inside a worker */
-#define FRAME_PATTERN_MAX 16u /* bytes of a fill pattern */
+/* bytes that the front attaches to a buffer or a job, opaque to workers */
+#define FRAME_META_MAX    16384u
+#define FRAME_AFTER_MAX   32u                   /* jobs one job waits for inside a worker */
+#define FRAME_PATTERN_MAX 16u                   /* bytes of a fill pattern */
 #define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of what a compiler makes */
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -37,14 +36,16 @@ enum frame_ref_tag {
 
 /* One primitive step. `step` is the user's step it came from (an operation of several launches
  * gives several of these).
- * OP_WRITE: args[0] = destination; stage = offset in the input staging memory, or args[1] = an
- * arena OP_READ:  args[0] = source; stage = offset in the output staging memory, or args[1] = an
- * arena OP_FILL:  args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated OP_COPY:
- * args[0] = destination, args[1] = source, of the same size OP_LAUNCH: module, entry, args, sizes
- * in work items (local all 0 = the back end chooses) FRAME_OP_LIBRARY: one of the vendor's
- * libraries may run a whole operation: entry = its name, dtype = its T, args in the order of its
- * signature, then the sizes that this names. If it did, the `after` steps that follow run and the
- * `covers` behind them do not; else the other way round. */
+ * - OP_WRITE: args[0] = destination; stage = offset in the input staging memory, or args[1] = an
+ *   arena
+ * - OP_READ: args[0] = source; stage = offset in the output staging memory, or args[1] = an arena
+ * - OP_FILL: args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated
+ * - OP_COPY: args[0] = destination, args[1] = source, of the same size
+ * - OP_LAUNCH: module, entry, args, sizes in work items (local all 0 = the back end chooses)
+ * - FRAME_OP_LIBRARY: one of the vendor's libraries may run a whole operation: entry = its name,
+ *   dtype = its T, args in the order of its signature, then the sizes that this names. If it did,
+ *   the `after` steps that follow run and the `covers` behind them do not; else the other way
+ *   round. */
 #define FRAME_OP_LIBRARY 6
 #define REC_WSTEP(U, I, S, B, L)                                                                   \
     U(op, 6)                                                                                       \
@@ -295,8 +296,7 @@ enum frame_ref_tag {
 /* fd if code is 0: memfd with the picture (picture.h). */
 #define MSG_W_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
-/* ---- what the front attaches to buffers and jobs, so that another front can go on with them
- * -------- */
+/* ---- what the front attaches to buffers and jobs, for the next front ------------------------- */
 
 #define REC_MOUT(U, I, S, B, L)                                                                    \
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
@@ -383,8 +383,7 @@ enum frame_ref_tag {
 /* End all children, then yourself. */
 #define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
 
-/* ---- front and compiler: not over a socket but in two memfds, see compile.h -------------------
- */
+/* ---- front and compiler: not over a socket but in two memfds, see compile.h ------------------ */
 
 #define MSG_C_REQUEST(U, I, S, B, L)                                                               \
     U(lang, 255)                                                                                   \

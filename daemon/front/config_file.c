@@ -126,8 +126,8 @@ static int check_file(const char *path, struct err *e)
  * libeconf is given a section at a time: it does not tell where one begins, nor of one without
  * keys, and (0.5.1) it loses a key that the section before ended with. */
 
-#define SECTIONS_MAX                                                                               \
-    1024u /* of a file: each is preceded by as many empty lines as come before it */
+/* of a file: each is preceded by as many empty lines as come before it */
+#define SECTIONS_MAX 1024u
 
 struct section_text {
     const char *path;

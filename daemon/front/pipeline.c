@@ -46,8 +46,7 @@
 #define AWAY_NS          NS_PER_S         /* so late is a timer only if this process stood still */
 #define DRAIN_LOOK_NS    (20 * NS_PER_MS) /* while it ends */
 
-/* ---- requests
- * ------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void on_request(void *data, struct request *r)
 {
@@ -195,8 +194,7 @@ static void kick(struct front *f)
     }
 }
 
-/* ---- readiness, time
- * ------------------------------------------------------------------------------ */
+/* ---- readiness, time ------------------------------------------------------------------------- */
 
 static void on_device_changed(struct front *f, struct device *d)
 {
@@ -294,8 +292,7 @@ static void on_arm(uv_prepare_t *prepare)
     (void)uv_timer_start(&f->timer, on_due, ms, 0);
 }
 
-/* ---- launcher
- * ------------------------------------------------------------------------------------ */
+/* ---- launcher -------------------------------------------------------------------------------- */
 
 static void on_started(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text)
 {
@@ -371,8 +368,7 @@ static void on_settings(struct front *f)
     }
 }
 
-/* ---- start and stop
- * -------------------------------------------------------------------------------- */
+/* ---- start and stop -------------------------------------------------------------------------- */
 
 static void set_hooks(struct front *f)
 {

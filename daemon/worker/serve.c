@@ -180,8 +180,7 @@ static bool ask_device(void *data)
     return !still(s);
 }
 
-/* ---- frames
- * -------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static int on_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds,
                             struct err *e)
