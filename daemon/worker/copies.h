@@ -22,7 +22,7 @@
 #include "common/err.h"
 #include "daemon/worker/device.h"
 
-#define COPY_CHUNK    ((uint64_t)2 << 20) /* bytes */
+#define COPY_CHUNK    ((uint64_t)4 << 20) /* bytes */
 #define COPY_CHUNKS   2u
 #define COPY_LEVEL_NS ((int64_t)(50 * NS_PER_MS)) /* what a level of priority is worth */
 

@@ -235,8 +235,11 @@ static int place(struct executor *x, struct job *j, struct job_mark mark, bool e
     if (j->mark_count == j->mark_room) {
         abort(); /* no job has so many: going on would write behind them */
     }
+    const struct backend_stream_ops *ops = dev->b->stream;
+    /* what is in the stream as a whole is over at its end: only a graph goes on before */
+    bool quiet = j->graph == NULL && ops->mark_quiet != NULL;
     int rc = end ? batch_mark(&x->batch, j, &mark.marker, e)
-                 : dev->b->stream->mark(dev->stream[j->stream], &mark.marker, e);
+                 : (quiet ? ops->mark_quiet : ops->mark)(dev->stream[j->stream], &mark.marker, e);
     if (rc == 0) {
         j->mark[j->mark_count++] = mark;
     }

@@ -131,7 +131,6 @@ static bool overlap(const struct proto_ref *a, const struct proto_ref *b)
            b->offset < a->offset + a->size;
 }
 
-/* A write or a read: device memory, and staging memory or the same number of bytes in an arena. */
 #define COPY_BYTES_NS 8u /* bytes that a copy does in a nanosecond, about */
 
 static void expect_more(uint64_t *sum, uint64_t ns)
@@ -146,6 +145,7 @@ static void expect(struct job *j, uint64_t ns)
     expect_more(&j->expected_ns, ns);
 }
 
+/* A write or a read: device memory, and staging memory or the same number of bytes in an arena. */
 static int transfer_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                           struct err *e)
 {

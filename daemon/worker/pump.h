@@ -6,6 +6,7 @@
 #ifndef WORKER_PUMP_H
 #define WORKER_PUMP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -19,7 +20,9 @@
 typedef bool (*pump_fn)(void *data);
 
 struct pump {
-    uv_async_t wake;
+    uv_poll_t wake;
+    int fd;           /* owned: an eventfd; -1: none */
+    atomic_bool told; /* it was written to and nobody has looked since */
     uv_timer_t timer;
     uv_idle_t spin;
     bool wakes;          /* the device calls */
@@ -33,7 +36,7 @@ int pump_init(struct pump *p, uv_loop_t *loop, struct err *e);
 void pump_start(struct pump *p, bool wakes, pump_fn ask, void *data);
 /* Something was put in flight. */
 void pump_kick(struct pump *p);
-void pump_wake(void *pump); /* a backend_wake_fn */
-void pump_finish(struct pump *p);
+void pump_wake(void *pump);       /* a backend_wake_fn */
+void pump_finish(struct pump *p); /* nothing is in flight: pump_wake does nothing from then on */
 
 #endif

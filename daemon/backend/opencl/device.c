@@ -169,10 +169,10 @@ static void wake_destroy(struct opencl_wake *w)
     pthread_mutex_lock(&w->lock);
     w->wake = NULL;
     int rc = 0;
-    while (w->pending > 0 && rc != ETIMEDOUT) {
+    while (atomic_load(&w->pending) > 0 && rc != ETIMEDOUT) {
         rc = pthread_cond_timedwait(&w->idle, &w->lock, &until);
     }
-    bool idle = w->pending == 0;
+    bool idle = atomic_load(&w->pending) == 0;
     pthread_mutex_unlock(&w->lock);
     if (idle) {
         pthread_cond_destroy(&w->idle);

@@ -12,24 +12,20 @@ static void CL_CALLBACK event_done(cl_event event, cl_int status, void *data)
     if (w->wake) {
         w->wake(w->data);
     }
-    w->pending--;
+    atomic_fetch_sub(&w->pending, 1);
     pthread_cond_signal(&w->idle);
     pthread_mutex_unlock(&w->lock);
 }
 
 static int callback_set(struct backend_device *d, cl_event event, struct err *e)
 {
-    struct opencl_wake *w = d->wake;
-    pthread_mutex_lock(&w->lock);
-    w->pending++;
-    pthread_mutex_unlock(&w->lock);
-    cl_int rc = d->cl.SetEventCallback(event, CL_COMPLETE, event_done, w);
+    /* Not under the lock: who is waken takes the processor from the thread that holds it. */
+    atomic_fetch_add(&d->wake->pending, 1);
+    cl_int rc = d->cl.SetEventCallback(event, CL_COMPLETE, event_done, d->wake);
     if (rc == CL_SUCCESS) {
         return 0;
     }
-    pthread_mutex_lock(&w->lock);
-    w->pending--;
-    pthread_mutex_unlock(&w->lock);
+    atomic_fetch_sub(&d->wake->pending, 1);
     return opencl_error(rc, "clSetEventCallback", e);
 }
 

@@ -10,6 +10,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "daemon/backend/backend.h"
 
@@ -91,7 +92,7 @@ struct opencl_wake {
     pthread_cond_t idle;
     backend_wake_fn wake; /* NULL after close */
     void *data;
-    unsigned pending; /* callbacks that have yet to come */
+    atomic_uint pending; /* callbacks that have yet to come */
 };
 
 struct opencl_choice {

@@ -10,7 +10,7 @@
 #include "daemon/backend/backend.h"
 #include "tests/unit/worker/fake_front.h"
 
-#define BYTES ((uint64_t)5 << 20) /* two chunks and a half */
+#define BYTES ((uint64_t)10 << 20) /* two chunks and a half */
 #define COUNT (BYTES / 4)
 
 static const char *const BACKEND[] = {"sim", "opencl"};
@@ -197,7 +197,7 @@ START_TEST(copies_of_a_direction_keep_their_order)
     struct job_draft d;
     struct msg_w_done done;
     const uint32_t zero = 0;
-    ck_assert(start(&f, "sim", "bandwidth=40M,items=5242880,launch_ns=0"));
+    ck_assert(start(&f, "sim", "bandwidth=80M,items=10485760,launch_ns=0"));
     fill_input(&f, COUNT);
     fake_builtin(&f, "sim", "axpy", 7);
     make_buffers(&f, 2);
@@ -230,7 +230,7 @@ START_TEST(a_job_without_steps_hands_on_the_order)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    ck_assert(start(&f, "sim", "bandwidth=40M"));
+    ck_assert(start(&f, "sim", "bandwidth=80M"));
     fill_input(&f, COUNT);
     fake_builtin(&f, "sim", "axpy", 7);
     make_buffers(&f, 1);
@@ -284,7 +284,7 @@ START_TEST(copies_and_kernels_of_one_job_overlap)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    ck_assert(start(&f, "sim", "bandwidth=20M,items=5242880,launch_ns=0,kernels=1"));
+    ck_assert(start(&f, "sim", "bandwidth=40M,items=10485760,launch_ns=0,kernels=1"));
     fill_input(&f, COUNT);
     fake_builtin(&f, "sim", "axpy", 7);
     make_buffers(&f, 2);
@@ -320,7 +320,7 @@ START_TEST(successive_jobs_overlap)
     enum { JOBS = 6 };
     uint64_t ended = 0;
     unsigned overlaps = 0;
-    ck_assert(start(&f, "sim", "bandwidth=50M,items=26214400,launch_ns=0,kernels=1"));
+    ck_assert(start(&f, "sim", "bandwidth=100M,items=52428800,launch_ns=0,kernels=1"));
     fill_input(&f, COUNT);
     fake_builtin(&f, "sim", "axpy", 7);
     make_buffers(&f, JOBS);
@@ -362,7 +362,7 @@ START_TEST(small_jobs_pass_bulk_copies)
     struct job_draft d;
     struct msg_w_done done;
     const uint64_t size = 32 << 20;
-    ck_assert(start(&f, "sim", "bandwidth=32M,launch_ns=0"));
+    ck_assert(start(&f, "sim", "bandwidth=64M,launch_ns=0"));
     ck_assert_int_eq(fake_buffer(&f, 1, size, false), 0);
     ck_assert_int_eq(fake_buffer(&f, 2, 4096, false), 0);
     struct memfd host = seal_start(&f, 1, size);
@@ -467,7 +467,7 @@ START_TEST(the_end_comes_amid_chunks)
 {
     struct fake f;
     struct job_draft d;
-    ck_assert(start(&f, "sim", _i == 0 ? "speed=0,script=write:3=lost" : "bandwidth=8M"));
+    ck_assert(start(&f, "sim", _i == 0 ? "speed=0,script=write:3=lost" : "bandwidth=16M"));
     make_buffers(&f, 1);
     draft_init(&d, 1, 0);
     draft_move(&d, OP_WRITE, ref_buffer(1, 0, BYTES), 0);
