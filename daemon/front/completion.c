@@ -104,15 +104,7 @@ static void convict(struct front *f, struct job *j, const char *why)
         (void)err_set(&e, ERR_KERNEL_FAULT, "%s", why);
     }
     blame_kernels(j, e.step, kernels, sizeof kernels);
-    for (unsigned i = 0; i < j->work.step_count; i++) {
-        const struct work_step *s = &j->work.steps[i];
-        if (s->op != OP_LAUNCH) {
-            continue;
-        }
-        if (j->tenant != NULL && s->module->tenant != NULL) {
-            (void)tenant_strike(j->tenant, kernel_hash(s->module, s->entry));
-        }
-    }
+    job_strike(j);
     if (kernels[0] != '\0') {
         (void)err_wrap(&e, "kernel %s, running alone, ended its worker", kernels);
     }
@@ -180,6 +172,9 @@ static void give_up(struct front *f, struct job *j, const char *why)
     (void)err_set(&e, ERR_WORKER_LOST, "%s while the job ran; it may have had effects", why);
     e.effects = ERR_EFFECTS_MAYBE;
     name_kernels(j, &e);
+    if (j->suspect) {
+        job_strike(j); /* it is not run again, so nobody will be surer */
+    }
     job_conclude(f, j, JOB_LOST, &e);
 }
 
@@ -206,8 +201,18 @@ static void decide(struct front *f, struct device *d, struct job *j, bool extern
     }
 }
 
+/* What was all that the worker had when it ended by itself. */
+static void suspect(const struct device *d, bool external)
+{
+    struct job *only = d->inflight;
+    if (!external && only != NULL && only->device_next == NULL) {
+        only->suspect = true;
+    }
+}
+
 void completion_lost(struct front *f, struct device *d, bool external, const char *why)
 {
+    suspect(d, external);
     /* Oldest first, so that successors find their predecessors decided. Deciding one may end
      * others' waits but never takes one out of this list but itself. */
     while (d->inflight != NULL) {

@@ -308,8 +308,28 @@ void job_forget_history(struct front *f, unsigned keep)
     }
 }
 
+void job_strike(const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.step_count; i++) {
+        const struct work_step *s = &j->work.steps[i];
+        if (s->op == OP_LAUNCH && j->tenant != NULL && s->module->tenant != NULL) {
+            (void)tenant_strike(j->tenant, kernel_hash(s->module, s->entry));
+        }
+    }
+}
+
+/* Who takes a job back that just ended its worker, or gives it no time to be run again, does not
+ * keep its kernels in service by that. */
+static bool evades(const struct job *j, enum job_state state, const struct err *error)
+{
+    return j->suspect && (state == JOB_CANCELLED || (error != NULL && error->code == ERR_DEADLINE));
+}
+
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error)
 {
+    if (evades(j, state, error)) {
+        job_strike(j);
+    }
     bool dispatched = j->state != JOB_QUEUED;
     bool ran = dispatched && !(state == JOB_CANCELLED && error->effects == ERR_EFFECTS_NONE);
     if (j->state == JOB_QUEUED) {

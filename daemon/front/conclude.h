@@ -9,6 +9,8 @@
 
 /* Ends the job once and for all and tells it through hooks.job_ended. error NULL: it is done. */
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error);
+/* Counts against each kernel of a user's that it launches. */
+void job_strike(const struct job *j);
 /* Into its device's window, as the last one, and out of it. Nothing happens if it is in none. */
 void job_join_device(struct job *j);
 void job_leave_device(struct job *j);

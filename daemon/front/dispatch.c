@@ -126,6 +126,7 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     queue_remove(f, j);
     j->device = d;
     j->epoch = d->epoch;
+    j->suspect = false; /* now it will be seen */
     j->stream = choose_stream(j, d);
     staging_fill(j, d);
     f->queued_count--;

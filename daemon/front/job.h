@@ -86,6 +86,7 @@ struct job {
     unsigned replays;
     unsigned external;   /* ends of its worker that were not its fault */
     bool alone;          /* runs with nothing beside it */
+    bool suspect;        /* ended its worker, as it seems, and has not run again since */
     bool tainted;        /* what it read was undefined after all */
     bool cancelled;      /* asked for */
     bool adopted;        /* from a worker of an earlier front: no work, no replay */
