@@ -114,12 +114,19 @@ void session_go_on(struct gpud_client *c)
 
 void session_resend_ring(struct gpud_client *c)
 {
+    if (c->session.state != SESSION_READY) {
+        return;
+    }
     for (struct request *r = c->requests.sequenced.first; r != NULL; r = r->next) {
-        if (r->by_ring && c->session.state == SESSION_READY) {
+        if (r->by_ring) {
+            const uint64_t seq = r->seq;
             r->by_ring = false;
             r->again_ns = 0;
             send_now(c, r);
-            requests_went(&c->requests, r->seq, WAY_SOCKET);
+            if (c->session.state != SESSION_READY) {
+                return; /* r may be gone */
+            }
+            requests_went(&c->requests, seq, WAY_SOCKET);
         }
     }
 }
@@ -498,12 +505,14 @@ static void list_again(struct gpud_client *c, struct request *first, uint64_t no
     struct session *s = &c->session;
     for (struct request *r = first; r != NULL; r = r->next) {
         if (r->again_ns != 0 && r->again_ns <= now_ns) {
+            const uint64_t seq = r->seq;
             r->again_ns = 0;
             r->by_ring = false;
             send_now(c, r);
             if (s->state != SESSION_READY) {
                 return; /* r may be gone */
             }
+            requests_went(&c->requests, seq, WAY_SOCKET);
         } else if (r->again_ns != 0 && r->again_ns < s->again_ns) {
             s->again_ns = r->again_ns;
         }

@@ -124,6 +124,23 @@ START_TEST(what_was_not_admitted_goes_once_after_its_ring)
 }
 END_TEST
 
+/* Others that would go by the ring have to wait for it as for all that went over the socket. */
+START_TEST(what_goes_again_went_over_the_socket)
+{
+    setup();
+    ask(0);
+    r[0].by_ring = true;
+    c.requests.went[WAY_RING] = 1;
+    c.requests.went[WAY_SOCKET] = 0;
+    say_error(r[0].id, ERR_BUSY, true);
+    (void)session_tick(&c, ns_add(clock_now_ns(), NS_PER_S));
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(c.requests.went[WAY_SOCKET], 1);
+    ck_assert(!r[0].by_ring);
+    teardown();
+}
+END_TEST
+
 /* Neither by the question that fills it, nor by what is sent before that. */
 START_TEST(a_number_that_is_open_is_not_acknowledged)
 {
@@ -175,4 +192,5 @@ START_TEST(fillers_keep_their_order)
 END_TEST
 
 SUITE_MAIN("session", what_was_not_admitted_goes_once_after_its_ring,
-           a_number_that_is_open_is_not_acknowledged, fillers_keep_their_order)
+           what_goes_again_went_over_the_socket, a_number_that_is_open_is_not_acknowledged,
+           fillers_keep_their_order)
