@@ -330,7 +330,7 @@ int config_set(struct config *config, const char *key, const char *value, struct
     case SETTING_PATH:
         return set_path(s, value, at(config, s), e);
     case SETTING_BACKEND:
-        return set_word(s, "auto, cuda, opencl, vulkan, sim", value, at(config, s), e);
+        return set_word(s, "auto, cuda, opencl, sim", value, at(config, s), e);
     case SETTING_LOOK:
         return set_word(s, "own, all", value, at(config, s), e);
     case SETTING_GROUP:

@@ -23,7 +23,7 @@ struct config {
     unsigned listen_count;
     char runtime_dir[CONFIG_PATH];
     char cache_dir[CONFIG_PATH];
-    char backend[16];          /* auto, cuda, opencl, vulkan, sim */
+    char backend[16];          /* auto, cuda, opencl, sim */
     char devices[128];         /* "" = all, else "0,2" */
     char backend_options[256]; /* handed to the back end ("devices=2,…" for sim) */
     uint64_t min_devices;

@@ -32,7 +32,7 @@ static const char usage[] =
     "  --config FILE        settings instead of /etc/gpud/gpud.conf\n"
     "  --check-config       read the settings, say what is wrong with them, and end\n"
     "  --listen URL         ipc:///path or tcp://127.0.0.1:port; may be given again\n"
-    "  --backend NAME       auto, cuda, opencl, vulkan or sim\n"
+    "  --backend NAME       auto, cuda, opencl or sim\n"
     "  --devices LIST       numbers of the back end's devices, as 0,2\n"
     "  --backend-options O  handed to the back end, as devices=2 for sim\n"
     "  --runtime-dir DIR    sockets; default /run/gpud\n"

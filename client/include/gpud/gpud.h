@@ -269,7 +269,7 @@ typedef struct gpud_device_desc {
     bool cpu;             /* computes on the host's processor */
     bool simulated;       /* computes slowly, times are invented */
     char name[128];
-    char backend[GPUD_NAME]; /* "cuda", "opencl", "vulkan", "sim" */
+    char backend[GPUD_NAME]; /* "cuda", "opencl", "sim" */
     char state[GPUD_NAME];   /* "ready", "held", "absent", … */
 } gpud_device_desc;
 /* The device at an index from 0; blocks. NOT_FOUND behind the last one. */
