@@ -43,6 +43,19 @@ function(gpud_program name)
     target_link_libraries(${name} PRIVATE gpud_flags ${ARG_LINK})
 endfunction()
 
+# Programs with sanitizers are slow: a test is given up so many times later there.
+set(GPUD_TEST_PATIENCE 1)
+if(GPUD_SANITIZE)
+    set(GPUD_TEST_PATIENCE 3)
+endif()
+
+# gpud_test_time(name seconds): of a whole Check program; one test without a limit of its own has 60.
+function(gpud_test_time name seconds)
+    math(EXPR timeout "${seconds} * ${GPUD_TEST_PATIENCE}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT_MODIFICATION
+        "CK_DEFAULT_TIMEOUT=set:60;CK_TIMEOUT_MULTIPLIER=set:${GPUD_TEST_PATIENCE}")
+endfunction()
+
 # What every test that runs project code sees of the sanitizers' settings.
 set(GPUD_TEST_ENVIRONMENT "")
 if(GPUD_SANITIZE MATCHES "thread")
@@ -81,9 +94,10 @@ function(gpud_test name)
         add_dependencies(tests_threads ${name})
     endif()
     if(NOT ARG_TIMEOUT)
-        set(ARG_TIMEOUT 120)
+        set(ARG_TIMEOUT 300)
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT}
+    gpud_test_time(${name} ${ARG_TIMEOUT})
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}"
                          ENVIRONMENT "${GPUD_TEST_ENVIRONMENT}")
     if(ARG_LOCK)
         set_tests_properties(${name} PROPERTIES RESOURCE_LOCK "${ARG_LOCK}")

@@ -328,11 +328,12 @@ START_TEST(gathered_commands_run_in_order)
 }
 END_TEST
 
-/* The device's clock is converted to the host's: well within the slack. */
+/* The device's clock is converted to the host's: one that is not is years off, and a busy host may
+ * stand still between two looks at both. */
 START_TEST(times_follow_the_host_clock)
 {
     enum { ROUNDS = 50 };
-    const uint64_t slack = 100 * NS_PER_MS;
+    const uint64_t slack = 2 * NS_PER_S;
     uint64_t last = 0;
     uint8_t data[SPAN] = {0};
     struct backend_block *x = block_new(SPAN);

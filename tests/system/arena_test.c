@@ -434,7 +434,7 @@ START_TEST(over_tcp_it_is_plain_memory)
     struct daemon *d = &daemon_of_test;
     static char url[64];
     static char local[DAEMON_PATH];
-    (void)snprintf(url, sizeof url, "tcp://127.0.0.1:%d", 20000 + (int)getpid() % 20000);
+    tcp_url(url, sizeof url);
     daemon_prepare(d, "--backend", backends[_i], "--backend-options", _i == 0 ? "speed=0" : "",
                    "--listen", url, "--listen", local, NULL);
     (void)snprintf(local, sizeof local, "%s", d->url);
@@ -598,7 +598,7 @@ START_TEST(nothing_is_left_of_a_thousand_sessions)
     }
     ck_until(entries(front, "fd") <= fds + 2);
     ck_until(mappings(worker) == 0);
-    ck_assert_uint_eq(entries(worker, "fd"), worker_fds);
+    ck_until(entries(worker, "fd") <= worker_fds);
     ck_assert_uint_eq(mappings(front), 0);
     end(c);
 }

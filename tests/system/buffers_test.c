@@ -184,24 +184,30 @@ START_TEST(published)
     gpud_client *other = client_open(daemon_of_test.url);
     gpud_buffer b = make(c, 8);
     gpud_buffer second = make(c, 8);
+    gpud_buffer brief = make(c, 4);
     gpud_buffer opened = {0};
+    gpud_buffer passing = {0};
     float v[8] = {0};
     ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(3)));
     ck_gpud_err(gpud_buffer_open(other, "weights", &opened), GPUD_ERR_NOT_FOUND);
-    ck_gpud_ok(gpud_buffer_publish(c, b, "weights", GPUD_IN, 500 * MS));
+    ck_gpud_ok(gpud_buffer_publish(c, b, "weights", GPUD_IN, 3600 * SECOND));
+    ck_gpud_ok(gpud_buffer_publish(c, brief, "brief", GPUD_IN, 100 * MS));
     ck_gpud_err(gpud_buffer_publish(c, second, "weights", GPUD_IN, 0), GPUD_ERR_EXISTS);
     ck_gpud_ok(gpud_buffer_open(other, "weights", &opened));
     check_at(other, opened, 7, 3);
     ck_gpud_err(gpud_write(other, opened, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_PERMISSION);
-    /* it outlives its maker, then its last user by the linger time */
+    /* it outlives its maker, then its last user by the linger time: an hour, or hardly any */
+    ck_gpud_ok(gpud_buffer_open(other, "brief", &passing));
     ck_gpud_ok(gpud_buffer_free(c, second));
     gpud_close(c);
     check_at(other, opened, 0, 3);
+    ck_gpud_ok(gpud_buffer_free(other, passing));
     ck_gpud_ok(gpud_buffer_free(other, opened));
+    ck_until(query_value(other, "devices", "0", "buffers") == 8 * sizeof(float));
+    ck_gpud_err(gpud_buffer_open(other, "brief", &passing), GPUD_ERR_NOT_FOUND);
     ck_gpud_ok(gpud_buffer_open(other, "weights", &opened));
+    check_at(other, opened, 7, 3);
     ck_gpud_ok(gpud_buffer_free(other, opened));
-    ck_until(query_value(other, "devices", "0", "buffers") == 0);
-    ck_gpud_err(gpud_buffer_open(other, "weights", &opened), GPUD_ERR_NOT_FOUND);
     end(other);
 }
 END_TEST
@@ -334,7 +340,7 @@ START_TEST(published_outlives_fronts)
 {
     struct daemon *d = &daemon_of_test;
     gpud_client *c =
-        daemon_begin(d, "--backend", "sim", "--set", "jobs.session_linger_ms=200", NULL);
+        daemon_begin(d, "--backend", "sim", "--set", "jobs.session_linger_ms=3000", NULL);
     gpud_client *other = client_open(d->url);
     gpud_buffer b = make(c, 8);
     gpud_buffer opened = {0};
@@ -345,9 +351,8 @@ START_TEST(published_outlives_fronts)
     for (int i = 0; i < 2; i++) {
         daemon_kill(d);
         daemon_spawn(d);
-        daemon_wait_ready(d);
-        check_at(other, opened, 7, 3);
-        pause_ms(500); /* whoever does not come back is forgotten */
+        ck_gpud_ok(gpud_ping(other, NULL)); /* it comes back at once, its maker never does */
+        ck_until(query_value(other, "status", NULL, "sessions") == 1);
         check_at(other, opened, 7, 3);
     }
     ck_gpud_ok(gpud_buffer_free(other, opened));

@@ -235,7 +235,7 @@ START_TEST(sigterm_under_load)
     static float out[LARGE + TAKEN * 1000];
     gpud_job *job[TAKEN];
     gpud_client *c =
-        daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000000", NULL);
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "items=400000", NULL);
     gpud_kernel fill = kernel_find(c, "fill");
     for (unsigned i = 0; i < TAKEN; i++) {
         uint64_t count = i == TAKEN - 1 ? LARGE : 1000;

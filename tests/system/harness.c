@@ -1,8 +1,10 @@
 #include "tests/system/harness.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,12 +12,34 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static char base[] = "/tmp/gpud-system-XXXXXX";
+
+/* Below the ports that the kernel gives to connections; each process begins elsewhere. */
+void tcp_url(char *out, size_t size)
+{
+    enum { FIRST = 10000, COUNT = 20000 };
+    static unsigned tried;
+    uint16_t port = 0;
+    int rc = -1;
+    for (unsigned i = 0; i < COUNT && rc != 0; i++) {
+        port = (uint16_t)(FIRST + ((unsigned)getpid() * 7 + tried++) % COUNT);
+        struct sockaddr_in in = {.sin_family = AF_INET,
+                                 .sin_port = htons(port),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ck_assert_int_ge(fd, 0);
+        rc = bind(fd, (const struct sockaddr *)&in, sizeof in);
+        (void)close(fd);
+    }
+    ck_assert_msg(rc == 0, "no port is free");
+    (void)snprintf(out, size, "tcp://127.0.0.1:%u", port);
+}
 
 uint64_t now_ns(void)
 {
@@ -432,8 +456,9 @@ gpud_kernel kernel_find(gpud_client *c, const char *name)
 void job_await_dispatch(gpud_client *c, const gpud_job *job)
 {
     gpud_job_desc desc = {.size = sizeof desc};
-    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
-    ck_until(gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.dispatched_ns != 0);
+    ck_until(gpud_dispatch(c) == 0 && (gpud_job_done(job) || gpud_job_id(job) != 0));
+    ck_until((gpud_dispatch(c) == 0 && gpud_job_done(job)) ||
+             (gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.dispatched_ns != 0));
 }
 
 static uint32_t find_row(const gpud_table *t, const char *row)

@@ -63,7 +63,7 @@ void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before);
 
 gpud_client *client_open(const char *url);
 gpud_kernel kernel_find(gpud_client *c, const char *name);
-/* Until it is with a worker. */
+/* Until it is with a worker, or over. */
 void job_await_dispatch(gpud_client *c, const gpud_job *job);
 /* One cell of a table; rows are chosen by the text of their first column, NULL: the first row.
  * UINT64_MAX if there is no such row. */
@@ -79,6 +79,8 @@ int run_program(const char *const *argv, const char *stdout_file, const char *st
 void file_read(const char *path, char *out, size_t size);
 void file_write(const char *path, const void *data, size_t size);
 
+/* "tcp://127.0.0.1:PORT" of a port that nobody has. */
+void tcp_url(char *out, size_t size);
 uint64_t now_ns(void);
 uint64_t patience_ns(void);
 void pause_ms(unsigned ms); /* between two looks */

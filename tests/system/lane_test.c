@@ -319,7 +319,7 @@ START_TEST(cancel)
     gpud_buffer b = {0};
     gpud_job *job[2];
     char why[256];
-    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1000), GPUD_BUFFER_ZERO, NULL, &b));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4000), GPUD_BUFFER_ZERO, NULL, &b));
     for (unsigned i = 0; i < 2; i++) {
         gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
         ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[i]));

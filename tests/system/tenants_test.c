@@ -12,7 +12,7 @@
 
 static struct daemon daemon_of_test;
 static char settings[DAEMON_PATH + 16];
-static char tcp_url[64];
+static char far_url[64];
 static char ipc_url[DAEMON_PATH];
 
 /* What both may have on a device of 16 MiB. */
@@ -28,11 +28,11 @@ static void settings_write(const char *near, const char *far)
 static gpud_client *begin(const char *backend, const char *near, const char *far)
 {
     struct daemon *d = &daemon_of_test;
-    (void)snprintf(tcp_url, sizeof tcp_url, "tcp://127.0.0.1:%d", 20000 + (int)getpid() % 20000);
+    tcp_url(far_url, sizeof far_url);
     daemon_prepare(d, "--backend", backend, "--backend-options",
                    strcmp(backend, "sim") == 0 ? "speed=0" : "", "--config", settings, "--set",
                    "jobs.device_memory_max=16M", "--set", "memory.spill_limit=48M", "--listen",
-                   ipc_url, "--listen", tcp_url, NULL);
+                   ipc_url, "--listen", far_url, NULL);
     (void)snprintf(ipc_url, sizeof ipc_url, "%s", d->url);
     (void)snprintf(settings, sizeof settings, "%s/tenants.conf", d->dir);
     settings_write(near, far);
@@ -82,7 +82,7 @@ START_TEST(a_hard_limit_over_several_clients)
 {
     gpud_client *near = begin("sim", "memory_hard = 4M", "");
     gpud_client *second = client_open(daemon_of_test.url);
-    gpud_client *far = client_open(tcp_url);
+    gpud_client *far = client_open(far_url);
     gpud_buffer b[3];
     gpud_buffer c[2];
     gpud_buffer more = {0};
@@ -117,7 +117,7 @@ END_TEST
 START_TEST(a_guarantee_under_pressure)
 {
     gpud_client *near = begin(_i == 0 ? "sim" : "opencl", "memory_guaranteed = 25%", "");
-    gpud_client *far = client_open(tcp_url);
+    gpud_client *far = client_open(far_url);
     gpud_buffer b[3];
     gpud_buffer c[32];
     fill(near, b, 3, 1);
@@ -138,7 +138,7 @@ END_TEST
 START_TEST(soft_limits_give_first)
 {
     gpud_client *near = begin("sim", "", "memory_soft = 2M");
-    gpud_client *far = client_open(tcp_url);
+    gpud_client *far = client_open(far_url);
     gpud_buffer b[12];
     gpud_buffer c[6];
     fill(near, b, 6, 1);
@@ -211,7 +211,7 @@ START_TEST(limits_are_those_of_the_front)
     fill(near, b, 4, 1);
     ck_until(has(near, "near", "spilled") > 0);
     hand_over("memory_guaranteed = 14M", "");
-    gpud_client *far = client_open(tcp_url);
+    gpud_client *far = client_open(far_url);
     check(near, b, 4, 1);
     fill(far, c, 8, 101);
     check(near, b, 4, 1);

@@ -19,6 +19,7 @@
 
 #define SILENT      1000u
 #define DESCRIPTORS 200u
+#define PATIENT     "daemon.handshake_timeout_ms=60000"
 #define CROWD       (DESCRIPTORS + 20u) /* the backlog holds those not accepted */
 
 /* PROTOCOL.md: what a message may have, without the four bytes of its request id. */
@@ -36,39 +37,27 @@ static bool tcp;
 static uint16_t port;
 static uint32_t next_id = 0x80000000u;
 
-/* A port that nobody has; somebody might take it before the daemon does, then the test fails. */
-static uint16_t free_port(void)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof in;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &size), 0);
-    (void)close(fd);
-    return ntohs(in.sin_port);
-}
-
-static char tcp_url[64];
+static char far_url[64];
 static char ipc_url[DAEMON_PATH];
 
-static gpud_client *begin_with(int transport, unsigned descriptors)
+/* setting: of how long a connection may be silent before it says who it is. */
+static gpud_client *begin_with(int transport, unsigned descriptors, const char *setting)
 {
     tcp = transport == 1;
-    port = free_port();
-    (void)snprintf(tcp_url, sizeof tcp_url, "tcp://127.0.0.1:%u", port);
-    daemon_prepare(&daemon_of_test, "--backend", "sim", "--listen", ipc_url, "--listen", tcp_url,
-                   "--set", "daemon.handshake_timeout_ms=3000", NULL);
+    tcp_url(far_url, sizeof far_url);
+    port = (uint16_t)strtoul(strrchr(far_url, ':') + 1, NULL, 10);
+    daemon_prepare(&daemon_of_test, "--backend", "sim", "--listen", ipc_url, "--listen", far_url,
+                   "--set", setting, NULL);
     (void)snprintf(ipc_url, sizeof ipc_url, "%s", daemon_of_test.url);
     daemon_of_test.descriptors = descriptors;
     daemon_spawn(&daemon_of_test);
     daemon_wait_ready(&daemon_of_test);
-    return client_open(tcp ? tcp_url : daemon_of_test.url);
+    return client_open(tcp ? far_url : daemon_of_test.url);
 }
 
 static gpud_client *begin(int transport)
 {
-    return begin_with(transport, 0);
+    return begin_with(transport, 0, PATIENT);
 }
 
 static void end(gpud_client *c)
@@ -502,7 +491,7 @@ START_TEST(silent_connections)
     limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_gt(limit.rlim_cur, SILENT + 50);
-    gpud_client *c = begin(_i);
+    gpud_client *c = begin_with(_i, 0, "daemon.handshake_timeout_ms=3000");
     for (unsigned i = 0; i < SILENT; i++) { /* some say which protocol they speak, no more */
         fd[i] = i % 2 == 0 ? connect_bare() : connect_sp();
     }
@@ -552,7 +541,7 @@ static unsigned descriptors_open(void)
 START_TEST(out_of_descriptors)
 {
     static int fd[CROWD];
-    gpud_client *c = begin_with(_i, DESCRIPTORS);
+    gpud_client *c = begin_with(_i, DESCRIPTORS, PATIENT);
     pid_t worker = daemon_worker(&daemon_of_test, 0);
     for (unsigned i = 0; i < CROWD; i++) {
         fd[i] = connect_bare();
@@ -577,7 +566,7 @@ END_TEST
 START_TEST(sealed_until_refused)
 {
     gpud_buffer b[DESCRIPTORS] = {{0}};
-    gpud_client *c = begin_with(_i, DESCRIPTORS);
+    gpud_client *c = begin_with(_i, DESCRIPTORS, PATIENT);
     pid_t worker = daemon_worker(&daemon_of_test, 0);
     unsigned count = 0;
     int rc = 0;
@@ -669,7 +658,7 @@ START_TEST(protocol_client)
     static char text[DAEMON_OUTPUT];
     (void)snprintf(out, sizeof out, "%s/protocol", daemon_of_test.dir);
     const char *const argv[] = {"python3", SYSTEM_SOURCE "/protocol_client.py",
-                                tcp ? tcp_url : ipc_url, NULL};
+                                tcp ? far_url : ipc_url, NULL};
     int status = run_program(argv, out, out);
     file_read(out, text, sizeof text);
     ck_assert_msg(status == 0, "%s", text);

@@ -244,7 +244,7 @@ START_TEST(in_a_poll_loop)
     }
     struct pollfd p = {.fd = gpud_fd(client), .events = POLLIN};
     while (done < 50) {
-        ck_assert_int_eq(poll(&p, 1, 10000), 1);
+        ck_assert_int_eq(poll(&p, 1, 60000), 1);
         OK(gpud_dispatch(client));
     }
 }
@@ -513,7 +513,7 @@ START_TEST(events_of_an_adopting_daemon)
         for (unsigned i = 0; i < 4 - round; i++) {
             gpud_job *job = NULL;
             OK(gpud_launch(client, k, args, 2, NULL, NULL, &job));
-            OK(gpud_wait(job, 20 * SECOND));
+            OK(gpud_wait(job, 60 * SECOND));
             gpud_job_free(job);
         }
         fake_restart(fake, true);
@@ -530,7 +530,7 @@ START_TEST(lost_buffers_are_told)
     fake_lose(fake, 1);
     struct pollfd p = {.fd = gpud_fd(client), .events = POLLIN};
     while (events[GPUD_EVENT_BUFFER_LOST] == 0) {
-        ck_assert_int_eq(poll(&p, 1, 10000), 1);
+        ck_assert_int_eq(poll(&p, 1, 60000), 1);
         OK(gpud_dispatch(client));
     }
     OK(gpud_buffer_free(client, b));
@@ -576,7 +576,8 @@ START_TEST(a_daemon_that_comes_later)
     (void)snprintf(away.there, sizeof away.there, "%s.away", away.here);
     ck_assert_int_eq(rename(away.here, away.there), 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, come_back, &away), 0);
-    OK(gpud_open(fake_url(fake), NULL, &c));
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 60 * SECOND};
+    OK(gpud_open(fake_url(fake), &o, &c));
     ck_assert_int_eq(pthread_join(thread, &failed), 0);
     ck_assert_ptr_null(failed);
     gpud_close(c);
@@ -847,6 +848,7 @@ int main(void)
     tcase_add_test(t, tables);
     suite_add_tcase(suite, t);
     TCase *bare = tcase_create("bare");
+    tcase_set_timeout(bare, 60);
     tcase_add_loop_test(bare, garbage, 0, 4);
     suite_add_tcase(suite, bare);
     return run_tests(suite);

@@ -211,7 +211,7 @@ START_TEST(callbacks_submit)
     submit_next(&chain);
     while (chain.done < 100) {
         struct pollfd fd = {.fd = gpud_fd(client), .events = POLLIN};
-        ck_assert_int_ge(poll(&fd, 1, 10000), 1);
+        ck_assert_int_ge(poll(&fd, 1, 60000), 1);
         OK(gpud_dispatch(client));
     }
     ck_assert_uint_eq(chain.data & 0xff, 100);
