@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/cuda/compile_host.h"
 #include "daemon/backend/cuda/compile_lex.h"
 #include "daemon/backend/cuda/compile_report.h"
 #include "daemon/backend/cuda/nvrtc.h"
@@ -18,7 +19,7 @@
 #define GLOBALS_MAX   1024u
 #define STATIC_MAX    32u
 #define ARGUMENTS_MAX (NVRTC_OPTIONS_MAX + 8)
-#define ALIASES_MAX   (NVRTC_EXPRESSIONS_MAX + STATIC_MAX)
+#define ALIASES_MAX   (NVRTC_EXPRESSIONS_MAX + HOST_INSTANCES_MAX)
 
 /* One compilation. */
 struct compiler {
@@ -33,15 +34,29 @@ struct compiler {
     char include[2][PATH_MAX + 8];
     char pch[PATH_MAX];              /* the option that names the precompiled header */
     const char *cache_dir;           /* may be NULL */
+    bool as_nvcc;                    /* with what nvcc brings to every source */
     bool ptx;                        /* NVRTC does not know the device: PTX for an older one */
     const char *statics[STATIC_MAX]; /* kernels that nothing refers to: named, else they vanish */
     unsigned static_count;
+    struct host_cut cut;     /* text NULL: nothing was */
+    unsigned instance_count; /* of those that what was cut launched: named */
     nvrtc_program program;
     struct capbuf *log;
     struct err *e;
 };
 
 /* ---- before ---------------------------------------------------------------------------------- */
+
+static void statics_find(struct compiler *c)
+{
+    c->static_count = 0;
+    for (unsigned i = 0; i < c->scan.kernel_count && c->static_count < STATIC_MAX; i++) {
+        const struct scan_kernel *k = &c->scan.kernel[i];
+        if (k->is_static && !k->is_template) {
+            c->statics[c->static_count++] = k->name;
+        }
+    }
+}
 
 static int source_read(struct compiler *c, struct bytes source)
 {
@@ -54,12 +69,7 @@ static int source_read(struct compiler *c, struct bytes source)
     if (rc != 0) {
         return rc;
     }
-    for (unsigned i = 0; i < c->scan.kernel_count && c->static_count < STATIC_MAX; i++) {
-        const struct scan_kernel *k = &c->scan.kernel[i];
-        if (k->is_static && !k->is_template) {
-            c->statics[c->static_count++] = k->name;
-        }
-    }
+    statics_find(c);
     return 0;
 }
 
@@ -95,7 +105,7 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
     for (unsigned i = 0; i < c->options.option_count; i++) {
         out[count++] = c->options.option[i];
     }
-    if (c->scan.includes && c->nvrtc.include[0] != '\0') {
+    if ((c->scan.includes || c->as_nvcc) && c->nvrtc.include[0] != '\0') {
         snprintf(c->include[0], sizeof c->include[0], "-I%s", c->nvrtc.include);
         snprintf(c->include[1], sizeof c->include[1], "-I%s/cccl", c->nvrtc.include);
         out[count++] = c->include[0];
@@ -115,8 +125,9 @@ static int text_compose(struct compiler *c, bool pch)
     if (c->program_text == NULL) {
         return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", size);
     }
-    snprintf(c->program_text, size, "%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "", c->file,
-             c->text);
+    snprintf(c->program_text, size, "%s%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "",
+             c->as_nvcc ? NVRTC_HEADER_NVCC : "", c->file,
+             c->cut.text != NULL ? c->cut.text : c->text);
     return 0;
 }
 
@@ -125,7 +136,7 @@ static int program_create(struct compiler *c)
     const char *name[NVRTC_HEADERS_MAX];
     const char *text[NVRTC_HEADERS_MAX];
     unsigned headers =
-        c->scan.includes ? nvrtc_headers(c->nvrtc.include[0] != '\0', name, text) : 0;
+        c->scan.includes || c->as_nvcc ? nvrtc_headers(c->nvrtc.include[0] != '\0', name, text) : 0;
     if (c->program != NULL) {
         (void)c->nvrtc.DestroyProgram(&c->program);
         c->program = NULL;
@@ -141,6 +152,9 @@ static int program_create(struct compiler *c)
     }
     for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->static_count; i++) {
         rc = c->nvrtc.AddNameExpression(c->program, c->statics[i]);
+    }
+    for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->instance_count; i++) {
+        rc = c->nvrtc.AddNameExpression(c->program, c->cut.instance[i]);
     }
     return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(&c->nvrtc, rc, "nvrtcAddNameExpression", c->e);
 }
@@ -184,24 +198,20 @@ static bool pch_failed(struct compiler *c)
     return failed;
 }
 
-/* Where the source holds what only a host program can: said first, since the compiler's words for
- * it lead astray. */
+/* Where the source holds what only a host program can and it could not be told apart: said first,
+ * since the compiler's words for it lead astray. */
 static void advice_add(const struct compiler *c, struct capbuf *out)
 {
-    const struct scan_place *launch = &c->scan.launch;
-    const struct scan_place *host = c->scan.main.line > 0 ? &c->scan.main : &c->scan.runtime;
-    if (launch->line > 0) {
+    const struct scan_place *place = c->scan.launch.line > 0 ? &c->scan.launch
+                                     : c->scan.main.line > 0 ? &c->scan.main
+                                                             : &c->scan.runtime;
+    if (place->line > 0 && c->cut.text == NULL) {
         (void)capbuf_printf(out,
-                            "%s:%u:%u: error: <<<>>> is host code: load the kernels alone and "
-                            "launch them by gpud (or put the host's part between #ifndef "
-                            "__CUDACC_RTC__ and #endif)\n",
-                            c->file, launch->line, launch->column);
-    } else if (host->line > 0) {
-        (void)capbuf_printf(out,
-                            "%s:%u:%u: error: host code: load the kernels and __device__ functions "
-                            "alone (or put the host's part between #ifndef __CUDACC_RTC__ and "
-                            "#endif)\n",
-                            c->file, host->line, host->column);
+                            "%s:%u:%u: error: %shost code, which could not be told from the "
+                            "kernels': put it between #ifndef __CUDACC_RTC__ and #endif, or load "
+                            "the kernels and __device__ functions alone\n",
+                            c->file, place->line, place->column,
+                            place == &c->scan.launch ? "<<<>>> is " : "");
     }
 }
 
@@ -210,6 +220,8 @@ static const char *hint_for(struct bytes log)
     static const struct {
         const char *said, *hint;
     } hints[] = {
+        {"is left out",
+         "what kernels call of it is to be __device__, what they read __device__ or __constant__"},
         {"considered a host function",
          "functions for the device are __device__; the option -default-device makes all so"},
         {"considered a host variable",
@@ -273,6 +285,42 @@ static bool pch_find(struct compiler *c, const char *const *argument, unsigned c
            nvrtc_pch_obtain(&c->nvrtc, &pch, option);
 }
 
+/* With names of kernels that may be spelled in words that only the host's part knew, or be cut out
+ * by the preprocessor: so with fewer of them where it fails. */
+static int run_named(struct compiler *c, const char *const *argument, unsigned count,
+                     int *ret_result)
+{
+    int rc = run(c, argument, count, false, ret_result);
+    while (rc == 0 && *ret_result == NVRTC_FAILED && c->instance_count + c->static_count > 0) {
+        c->static_count = c->instance_count > 0 ? c->static_count : 0;
+        c->instance_count = 0;
+        rc = run(c, argument, count, false, ret_result);
+    }
+    return rc;
+}
+
+/* Once more as nvcc's device side sees it: without what is the host's, and with what nvcc brings.
+ * What is left of classes and says nothing of itself may be the device's: no body is there. */
+static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], int *ret_result)
+{
+    c->as_nvcc = true;
+    unsigned count = arguments_make(c, argument);
+    if (host_cut(c->text, &c->cut)) {
+        (void)capbuf_printf(c->log,
+                            "%s:%u:1: note: host code from here on is left out: %u functions and "
+                            "%u other declarations that no kernel mentions\n",
+                            c->file, c->cut.line, c->cut.functions, c->cut.others);
+    }
+    int rc = 0;
+    for (int i = 0; rc == 0 && *ret_result == NVRTC_FAILED && i <= (c->cut.text != NULL); i++) {
+        c->instance_count = c->cut.instance_count;
+        statics_find(c);
+        argument[count] = "-default-device";
+        rc = run_named(c, argument, count + (unsigned)i, ret_result);
+    }
+    return rc;
+}
+
 static int program_compile(struct compiler *c)
 {
     const char *argument[ARGUMENTS_MAX];
@@ -285,13 +333,12 @@ static int program_compile(struct compiler *c)
         argument[count + 1] = "--pch-messages=false";
         rc = run(c, argument, count + 2, true, &result);
     }
-    if (rc == 0 && (!pch || (result != NVRTC_SUCCESS && pch_failed(c)))) {
-        rc = run(c, argument, count, false, &result);
+    bool again = result != NVRTC_SUCCESS && pch && (c->static_count > 0 || pch_failed(c));
+    if (rc == 0 && (!pch || again)) {
+        rc = run_named(c, argument, count, &result);
     }
-    if (rc == 0 && result == NVRTC_FAILED && c->static_count > 0) {
-        /* what looked like a static kernel may be cut out by the preprocessor */
-        c->static_count = 0;
-        rc = run(c, argument, count, false, &result);
+    if (rc == 0 && result == NVRTC_FAILED && !c->options.default_device) {
+        rc = run_as_nvcc(c, argument, &result);
     }
     rc = rc == 0 ? log_take(c) : rc;
     if (rc != 0 || result == NVRTC_SUCCESS) {
@@ -356,8 +403,10 @@ static int report(struct compiler *c, struct compile_output *out)
 {
     struct report_alias alias[ALIASES_MAX];
     unsigned count = 0;
-    for (unsigned i = 0; i < c->options.expression_count; i++) {
-        alias[count].name = c->options.expression[i];
+    unsigned given = c->options.expression_count;
+    while (count < given + c->instance_count) {
+        alias[count].name =
+            count < given ? c->options.expression[count] : c->cut.instance[count - given];
         int rc = c->nvrtc.GetLoweredName(c->program, alias[count].name, &alias[count].entry);
         if (rc != NVRTC_SUCCESS) {
             return nvrtc_error(&c->nvrtc, rc, "nvrtcGetLoweredName", c->e);
@@ -365,7 +414,12 @@ static int report(struct compiler *c, struct compile_output *out)
         count++;
     }
     report_complete(&out->image, &c->scan, alias, count, c->file, c->log);
-    return out->image.kernel_count > 0 ? 0 : no_kernel(c);
+    if (out->image.kernel_count > 0) {
+        return 0;
+    }
+    int rc = no_kernel(c);
+    (void)capbuf_printf(c->log, "%s\n", c->e->text);
+    return rc;
 }
 
 static void compiler_finish(struct compiler *c)
@@ -373,6 +427,7 @@ static void compiler_finish(struct compiler *c)
     if (c->program != NULL) {
         (void)c->nvrtc.DestroyProgram(&c->program);
     }
+    host_cut_finish(&c->cut);
     nvrtc_options_finish(&c->options);
     scan_finish(&c->scan);
     free(c->text);

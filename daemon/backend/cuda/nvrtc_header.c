@@ -53,19 +53,37 @@ static const char math_text[] =
     "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
     "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
     "#ifndef HUGE_VAL\n#define HUGE_VAL __longlong_as_double(0x7ff0000000000000ULL)\n#endif\n"
+    "namespace std { using ::abs; using ::acos; using ::asin; using ::atan; using ::atan2;\n"
+    "using ::ceil; using ::cos; using ::cosh; using ::exp; using ::fabs; using ::floor;\n"
+    "using ::fma; using ::fmax; using ::fmin; using ::fmod; using ::hypot; using ::log;\n"
+    "using ::log10; using ::log2; using ::pow; using ::round; using ::sin; using ::sinh;\n"
+    "using ::sqrt; using ::tan; using ::tanh; using ::trunc; using ::isnan; using ::isinf; }\n"
     "#endif\n";
 
 static const char stddef_text[] = "#ifndef GPUD_STDDEF_H\n#define GPUD_STDDEF_H\n"
                                   "#ifndef NULL\n#define NULL 0\n#endif\n"
                                   "typedef long int ptrdiff_t;\n"
+                                  "namespace std { using ::size_t; using ::ptrdiff_t; }\n"
                                   "#endif\n";
 
 /* What kernels take of the driver's header: a tensor map is opaque to them. */
 static const char cuda_text[] =
     "#ifndef GPUD_CUDA_H\n#define GPUD_CUDA_H\n"
     "typedef unsigned long long CUdeviceptr;\n"
+    "typedef unsigned long long CUtexObject;\ntypedef unsigned long long CUsurfObject;\n"
     "typedef struct CUtensorMap_st { alignas(64) unsigned long long opaque[16]; } CUtensorMap;\n"
     "#endif\n";
+
+/* Of the host's libraries: types that kernels have arguments of. */
+static const char cufft_text[] =
+    "#ifndef GPUD_CUFFT_H\n#define GPUD_CUFFT_H\n"
+    "typedef float cufftReal;\ntypedef double cufftDoubleReal;\n"
+    "typedef float2 cufftComplex;\ntypedef double2 cufftDoubleComplex;\n"
+    "#endif\n";
+static const char types_text[] = "#ifndef GPUD_TYPES_H\n#define GPUD_TYPES_H\n"
+                                 "typedef unsigned char u_char;\ntypedef unsigned short ushort;\n"
+                                 "typedef unsigned int uint;\ntypedef unsigned long ulong;\n"
+                                 "#endif\n";
 
 static const char none[] = "\n";
 
@@ -75,6 +93,10 @@ static const char toolkit_numeric[] = "#pragma once\n#include <cuda/std/limits>\
                                       "using cuda::std::numeric_limits; }\n";
 static const char toolkit_traits[] = "#pragma once\n#include <cuda/std/type_traits>\n"
                                      "namespace std { using namespace cuda::std; }\n";
+static const char toolkit_utility[] = "#pragma once\n#include <cuda/std/utility>\n"
+                                      "namespace std { using namespace cuda::std; }\n";
+static const char toolkit_array[] = "#pragma once\n#include <cuda/std/array>\n"
+                                    "namespace std { using namespace cuda::std; }\n";
 static const char toolkit_stdint[] = "#include <cuda/std/cstdint>\n";
 static const char toolkit_limits[] = "#include <cuda/std/climits>\n";
 
@@ -124,6 +146,10 @@ static const struct {
     {"cub/cub.cuh", cub_text, TOOLKIT},
     {"limits", toolkit_numeric, TOOLKIT},
     {"type_traits", toolkit_traits, TOOLKIT},
+    {"utility", toolkit_utility, TOOLKIT},
+    {"array", toolkit_array, TOOLKIT},
+    {"utility", none, RUNTIME},
+    {"array", none, RUNTIME},
     {"float.h", float_text, LIBRARY},
     {"cfloat", float_text, LIBRARY},
     {"math.h", math_text, LIBRARY},
@@ -139,34 +165,9 @@ static const struct {
     {"assert.h", none, LIBRARY},
     {"cassert", none, LIBRARY},
     {"stdbool.h", none, LIBRARY},
-    /* of hosts: files of kernels include them for the part that was left out */
-    {"iostream", none, LIBRARY},
-    {"fstream", none, LIBRARY},
-    {"sstream", none, LIBRARY},
-    {"iomanip", none, LIBRARY},
-    {"string", none, LIBRARY},
-    {"vector", none, LIBRARY},
-    {"map", none, LIBRARY},
-    {"set", none, LIBRARY},
-    {"algorithm", none, LIBRARY},
-    {"chrono", none, LIBRARY},
-    {"random", none, LIBRARY},
-    {"thread", none, LIBRARY},
-    {"memory.h", none, LIBRARY},
-    {"malloc.h", none, LIBRARY},
-    {"ctype.h", none, LIBRARY},
-    {"errno.h", none, LIBRARY},
-    {"time.h", none, LIBRARY},
-    {"ctime", none, LIBRARY},
-    {"signal.h", none, LIBRARY},
-    {"strings.h", none, LIBRARY},
-    {"getopt.h", none, LIBRARY},
-    {"unistd.h", none, LIBRARY},
-    {"fcntl.h", none, LIBRARY},
-    {"sys/time.h", none, LIBRARY},
-    {"sys/types.h", none, LIBRARY},
-    {"sys/stat.h", none, LIBRARY},
-    {"omp.h", none, LIBRARY},
+    {"sys/types.h", types_text, LIBRARY},
+    {"cufft.h", cufft_text, LIBRARY},
+    {"cufftXt.h", cufft_text, LIBRARY},
     {"cuda.h", cuda_text, LIBRARY}, /* the toolkit's declares host functions */
     {"cuda_runtime.h", none, RUNTIME},
     {"cuda_runtime_api.h", none, RUNTIME},
@@ -179,6 +180,126 @@ static const struct {
     {"builtin_types.h", none, RUNTIME},
 };
 
+/* Of hosts: files of kernels include them for the part that is left out. What device code takes of
+ * them all the same is not there, and the compiler says so. */
+static const char *const empty[] = {
+    "iostream",
+    "fstream",
+    "sstream",
+    "iomanip",
+    "string",
+    "vector",
+    "map",
+    "set",
+    "algorithm",
+    "chrono",
+    "random",
+    "thread",
+    "memory.h",
+    "malloc.h",
+    "ctype.h",
+    "errno.h",
+    "time.h",
+    "ctime",
+    "signal.h",
+    "strings.h",
+    "getopt.h",
+    "unistd.h",
+    "fcntl.h",
+    "sys/time.h",
+    "sys/stat.h",
+    "omp.h",
+    "atomic",
+    "any",
+    "bitset",
+    "complex",
+    "condition_variable",
+    "cctype",
+    "cerrno",
+    "cfenv",
+    "cinttypes",
+    "csignal",
+    "cstdarg",
+    "cwchar",
+    "deque",
+    "exception",
+    "execution",
+    "filesystem",
+    "forward_list",
+    "functional",
+    "future",
+    "initializer_list",
+    "ios",
+    "istream",
+    "iterator",
+    "list",
+    "locale",
+    "memory",
+    "mutex",
+    "new",
+    "numeric",
+    "optional",
+    "ostream",
+    "queue",
+    "ratio",
+    "regex",
+    "stack",
+    "stdexcept",
+    "streambuf",
+    "string_view",
+    "system_error",
+    "tuple",
+    "typeinfo",
+    "typeindex",
+    "unordered_map",
+    "unordered_set",
+    "valarray",
+    "variant",
+    "shared_mutex",
+    "stdarg.h",
+    "complex.h",
+    "dirent.h",
+    "error.h",
+    "err.h",
+    "fenv.h",
+    "libgen.h",
+    "locale.h",
+    "pthread.h",
+    "sched.h",
+    "semaphore.h",
+    "setjmp.h",
+    "sys/ioctl.h",
+    "sys/mman.h",
+    "sys/resource.h",
+    "sys/socket.h",
+    "sys/sysinfo.h",
+    "sys/timeb.h",
+    "sys/un.h",
+    "sys/wait.h",
+    "wchar.h",
+    "values.h",
+    "x86intrin.h",
+    "immintrin.h",
+    "mpi.h",
+    "cublas.h",
+    "cublas_v2.h",
+    "cublasLt.h",
+    "cuda_profiler_api.h",
+    "cudaProfiler.h",
+    "cusolverDn.h",
+    "cusolver_common.h",
+    "cusparse.h",
+    "cusparse_v2.h",
+    "nvToolsExt.h",
+    "nvtx3/nvToolsExt.h",
+    "cuda_gl_interop.h",
+    "nccl.h",
+    "nvml.h",
+    "cuda_occupancy.h",
+    "thrust/host_vector.h",
+    "thrust/device_vector.h",
+};
+
 /* Beginnings of names of the toolkit's headers, with whom no user's file is likely to be mixed up.
  * If one is, the compiler does not find it: it looks in the toolkit's folder only. */
 static const char *const toolkit_names[] = {
@@ -186,14 +307,21 @@ static const char *const toolkit_names[] = {
     "mma.h", "math_", "sm_",     "texture_",           "surface_", "cuComplex.h",
 };
 
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
 bool nvrtc_header_known(struct bytes name)
 {
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+    for (size_t i = 0; i < COUNT(headers); i++) {
         if (bytes_equal_str(name, headers[i].name)) {
             return true;
         }
     }
-    for (size_t i = 0; i < sizeof toolkit_names / sizeof toolkit_names[0]; i++) {
+    for (size_t i = 0; i < COUNT(empty); i++) {
+        if (bytes_equal_str(name, empty[i])) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < COUNT(toolkit_names); i++) {
         size_t size = strlen(toolkit_names[i]);
         if (name.size >= size && memcmp(name.data, toolkit_names[i], size) == 0) {
             return true;
@@ -202,17 +330,21 @@ bool nvrtc_header_known(struct bytes name)
     return false;
 }
 
-_Static_assert(sizeof headers / sizeof headers[0] <= NVRTC_HEADERS_MAX, "room for all headers");
+_Static_assert(COUNT(headers) + COUNT(empty) <= NVRTC_HEADERS_MAX, "room for all headers");
 
 unsigned nvrtc_headers(bool toolkit, const char *ret_name[NVRTC_HEADERS_MAX],
                        const char *ret_text[NVRTC_HEADERS_MAX])
 {
     unsigned count = 0;
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+    for (size_t i = 0; i < COUNT(headers); i++) {
         if (headers[i].origin == LIBRARY || toolkit == (headers[i].origin == TOOLKIT)) {
             ret_name[count] = headers[i].name;
             ret_text[count++] = headers[i].text;
         }
+    }
+    for (size_t i = 0; i < COUNT(empty); i++) {
+        ret_name[count] = empty[i];
+        ret_text[count++] = none;
     }
     return count;
 }

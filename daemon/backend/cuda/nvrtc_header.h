@@ -9,10 +9,16 @@
 
 #include "common/bytes.h"
 
-#define NVRTC_HEADERS_MAX 96u
+#define NVRTC_HEADERS_MAX 192u
 
 /* May "name" be included: one of the texts here, or by its name the toolkit's? */
 bool nvrtc_header_known(struct bytes name);
+
+/* What nvcc brings to every source, and NVRTC does not: the limits and the constants of mathematics
+ * that the runtime's header includes. For a program's beginning, with nvrtc_headers. */
+#define NVRTC_HEADER_NVCC                                                                          \
+    "#include <limits.h>\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n"           \
+    "#include <sys/types.h>\n"
 
 /* The texts to be given to the compiler, as parallel arrays. `toolkit`: its headers are installed,
  * so those are not given. Returns how many. */

@@ -1,7 +1,6 @@
 #include "daemon/backend/cuda/nvrtc_option.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +192,8 @@ static int option_take(struct nvrtc_options *o, const char *word, struct err *e)
     if (o->option_count == NVRTC_OPTIONS_MAX) {
         return err_set(e, ERR_LIMIT, "over %u compiler options", NVRTC_OPTIONS_MAX);
     }
+    o->default_device = o->default_device || strstr(word, "default-device") != NULL ||
+                        strstr(word, "device-as-default") != NULL;
     o->option[o->option_count++] = word;
     return 0;
 }

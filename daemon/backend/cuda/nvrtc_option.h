@@ -5,6 +5,8 @@
 #ifndef BACKEND_CUDA_NVRTC_OPTION_H
 #define BACKEND_CUDA_NVRTC_OPTION_H
 
+#include <stdbool.h>
+
 #include "common/err.h"
 
 #define NVRTC_OPTIONS_MAX     64u
@@ -16,6 +18,7 @@ struct nvrtc_options {
     unsigned option_count;
     const char *expression[NVRTC_EXPRESSIONS_MAX]; /* of --name-expression= */
     unsigned expression_count;
+    bool default_device; /* what says nothing of itself is the device's */
 };
 
 /* Words are separated by blanks; those between quotes or the brackets of a name expression belong

@@ -1,4 +1,4 @@
-// refused: host code
+// kernels: vectorAdd
 #include <stdio.h>
 #include <cuda_runtime.h>
 __global__ void vectorAdd(const float *A, const float *B, float *C, int numElements)

@@ -1,0 +1,347 @@
+#include "daemon/backend/cuda/compile_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/cuda/compile_item.h"
+#include "daemon/backend/cuda/compile_param.h"
+
+#define INSTANCE_BYTES_MAX 128u
+#define CLASSES_MAX        8u /* one inside of another */
+
+/* One source on its way. */
+struct cutting {
+    struct items items; /* its names sorted */
+    bool *gone;         /* owned, for each token of code: it becomes a blank */
+    unsigned *queue;    /* owned: items that were kept and not yet looked into */
+    unsigned queued;
+    bool pasted; /* a macro that is used makes names of parts: they cannot be seen */
+};
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static int text_compare(struct bytes a, struct bytes b)
+{
+    int rc = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
+    return rc != 0 ? rc : (a.size > b.size) - (a.size < b.size);
+}
+
+static int name_compare(const void *a, const void *b)
+{
+    return text_compare(((const struct item_name *)a)->text, ((const struct item_name *)b)->text);
+}
+
+/* The names that a word is: from the result to below *ret_end. */
+static size_t names_of(const struct cutting *c, const struct lex_token *t, size_t *ret_end)
+{
+    const struct bytes text = bytes_of(t->text, t->size);
+    const struct item_name *name = c->items.name;
+    size_t low = 0;
+    size_t high = t->kind == LEX_WORD ? c->items.name_count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (text_compare(name[middle].text, text) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    size_t end = low;
+    while (t->kind == LEX_WORD && end < c->items.name_count &&
+           text_compare(name[end].text, text) == 0) {
+        end++;
+    }
+    *ret_end = end;
+    return low;
+}
+
+static struct item *item_named(const struct cutting *c, size_t name)
+{
+    return &c->items.item[c->items.name[name].item];
+}
+
+static const struct lex_token *tokens_of(const struct cutting *c, const struct item *item)
+{
+    return item->kind == ITEM_MACRO ? c->items.macros.token : c->items.code.token;
+}
+
+/* Is there a macro among the words that may give a declaration to the device? */
+static bool macro_given(const struct cutting *c, const struct lex_token *t, size_t at, size_t end)
+{
+    for (; at < end; at++) {
+        size_t stop = 0;
+        for (size_t n = names_of(c, &t[at], &stop); n < stop; n++) {
+            const struct item *item = item_named(c, n);
+            if (item->kind == ITEM_MACRO && item->device) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Macros that use a macro for the device are such ones, and so are declarations. */
+static void macros_settle(struct cutting *c)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (unsigned i = 0; i < c->items.count; i++) {
+            struct item *item = &c->items.item[i];
+            size_t end = item->body > 0 ? item->body : item->end;
+            if (!item->device && macro_given(c, tokens_of(c, item), item->begin, end)) {
+                item->device = true;
+                more = true;
+            }
+        }
+    }
+}
+
+/* ---- what stays ------------------------------------------------------------------------------ */
+
+/* A function that no device code can call. One whose type its body says, or that a compiler may
+ * compute, is not told apart by what stands before it. */
+static bool for_host(const struct item *item)
+{
+    return item->kind == ITEM_FUNCTION && !item->device && !item->constant;
+}
+
+static void keep(struct cutting *c, unsigned index)
+{
+    struct item *item = &c->items.item[index];
+    bool host_variable =
+        item->kind == ITEM_VARIABLE && !item->device && !item->constant && item->global;
+    if (!item->kept && !host_variable && !for_host(item)) {
+        item->kept = true;
+        c->queue[c->queued++] = index;
+    }
+}
+
+/* Keeps all that an item mentions, but for bodies that go. */
+static void look_into(struct cutting *c, const struct item *item)
+{
+    const struct lex_token *t = tokens_of(c, item);
+    bool macro = item->kind == ITEM_MACRO;
+    for (size_t i = item->begin; i < item->end; i++) {
+        size_t stop = 0;
+        size_t n = macro || !c->gone[i] ? names_of(c, &t[i], &stop) : 0;
+        for (; n < stop; n++) {
+            keep(c, c->items.name[n].item);
+        }
+        c->pasted = c->pasted || (macro && lex_is(&t[i], "#") && lex_is(&t[i + 1], "#"));
+    }
+}
+
+static void reach(struct cutting *c)
+{
+    for (unsigned i = 0; i < c->items.count; i++) {
+        const struct item *item = &c->items.item[i];
+        if (item->kind != ITEM_MACRO && (item->device || item->kind == ITEM_OTHER)) {
+            keep(c, i);
+        }
+    }
+    while (c->queued > 0) {
+        look_into(c, &c->items.item[c->queue[--c->queued]]);
+    }
+}
+
+/* ---- what goes ------------------------------------------------------------------------------- */
+
+static void tokens_cut(struct cutting *c, size_t at, size_t end)
+{
+    for (; at < end; at++) {
+        c->gone[at] = true;
+    }
+}
+
+/* Functions of a class that are for the host keep their declaration only. */
+static void class_cut(struct cutting *c, size_t open, size_t end, unsigned depth)
+{
+    const struct lex_token *t = c->items.code.token;
+    size_t close = item_skip(t, open, end) - 1;
+    for (size_t at = open + 1; at < close && depth < CLASSES_MAX;) {
+        struct item member;
+        at = item_read_member(t, at, close, &member);
+        bool given = member.body > 0 && macro_given(c, t, member.begin, member.body);
+        if (member.body > 0 && for_host(&member) && !given) {
+            tokens_cut(c, member.body, member.end);
+            for (size_t i = member.begin; i < member.body; i++) {
+                c->gone[i] = lex_is(&t[i], "__host__");
+            }
+        } else if (member.body > 0 && member.kind == ITEM_TYPE) {
+            class_cut(c, member.body, member.end, depth + 1);
+        }
+    }
+}
+
+static void classes_cut(struct cutting *c)
+{
+    for (unsigned i = 0; i < c->items.count; i++) {
+        const struct item *item = &c->items.item[i];
+        if (item->kind == ITEM_TYPE && item->body > 0) {
+            class_cut(c, item->body, item->end, 0);
+        }
+    }
+}
+
+static void items_cut(struct cutting *c, struct host_cut *out)
+{
+    for (unsigned i = 0; i < c->items.count; i++) {
+        const struct item *item = &c->items.item[i];
+        if (item->kind == ITEM_MACRO || item->kept) {
+            continue;
+        }
+        tokens_cut(c, item->begin, item->end);
+        out->functions += item->kind == ITEM_FUNCTION;
+        out->others += item->kind != ITEM_FUNCTION;
+        out->line = out->line == 0 ? c->items.code.token[item->begin].line : out->line;
+    }
+}
+
+/* A body that goes while its declaration stays leaves a ";". */
+static void text_cut(const struct cutting *c, const char *text, char *out)
+{
+    const struct lex_token *t = c->items.code.token;
+    for (size_t i = 0; i < c->items.code.count; i++) {
+        char *at = out + (t[i].text - text);
+        for (size_t k = 0; c->gone[i] && k < t[i].size; k++) {
+            at[k] = at[k] == '\n' ? '\n' : ' ';
+        }
+        bool begins = c->gone[i] && i > 0 && !c->gone[i - 1];
+        bool body = lex_is(&t[i], "{") || lex_is(&t[i], ":");
+        bool declared = begins && !lex_is(&t[i - 1], ";") && !lex_is(&t[i - 1], "}");
+        if (declared && body) {
+            *at = ';';
+        }
+    }
+}
+
+/* ---- instances of templates ------------------------------------------------------------------ */
+
+static bool sign3(const struct lex_token *t, const char *sign)
+{
+    return lex_is(&t[0], sign) && lex_is(&t[1], sign) && lex_is(&t[2], sign) && t[1].glued &&
+           t[2].glued;
+}
+
+/* Can everyone say it: a number, a type of the language or of what stays, a macro? */
+static bool argument_known(const struct cutting *c, const struct lex_token *t)
+{
+    static const char *const words[] = {"unsigned", "signed", "int",    "long",   "short",
+                                        "char",     "true",   "false",  "const",  "float",
+                                        "double",   "bool",   "float2", "float4", "double2"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (lex_is(t, words[i])) {
+            return true;
+        }
+    }
+    size_t stop = 0;
+    size_t n = names_of(c, t, &stop);
+    for (; n < stop; n++) {
+        if (item_named(c, n)->kept || item_named(c, n)->kind == ITEM_MACRO) {
+            return true;
+        }
+    }
+    return t->kind == LEX_NUMBER || lex_is(t, ",") || lex_is(t, "*") || lex_is(t, "_");
+}
+
+/* "name<…>" before the "<<<" at `launch` as one text without blanks; false: not of such a form. */
+static bool instance_text(const struct cutting *c, size_t launch, char out[INSTANCE_BYTES_MAX])
+{
+    const struct lex_token *t = c->items.code.token;
+    size_t open = launch - 1;
+    size_t used = 0;
+    while (open > 0 && !lex_is(&t[open], "<") && open + 32 > launch) {
+        open--;
+    }
+    if (!lex_is(&t[launch - 1], ">") || open == 0 || t[open - 1].kind != LEX_WORD) {
+        return false;
+    }
+    for (size_t i = open + 1; i + 1 < launch; i++) {
+        if (!argument_known(c, &t[i])) {
+            return false;
+        }
+    }
+    for (size_t i = open - 1; i < launch; i++) {
+        bool words = i > open && t[i].kind != LEX_SIGN && t[i - 1].kind != LEX_SIGN;
+        if (used + t[i].size + 2 > INSTANCE_BYTES_MAX) {
+            return false;
+        }
+        out[used] = ' ';
+        used += words;
+        memcpy(out + used, t[i].text, t[i].size);
+        used += t[i].size;
+    }
+    out[used] = '\0';
+    return true;
+}
+
+static void instances_collect(const struct cutting *c, struct host_cut *out)
+{
+    const struct lex_token *t = c->items.code.token;
+    char text[INSTANCE_BYTES_MAX];
+    for (size_t i = 1; i < c->items.code.count; i++) {
+        if (!c->gone[i] || !sign3(&t[i], "<") || out->instance_count == HOST_INSTANCES_MAX ||
+            !instance_text(c, i, text)) {
+            continue;
+        }
+        bool known = false;
+        for (unsigned k = 0; k < out->instance_count; k++) {
+            known = known || strcmp(out->instance[k], text) == 0;
+        }
+        char *copy = known ? NULL : strdup(text);
+        if (copy != NULL) {
+            out->instance[out->instance_count++] = copy;
+        }
+    }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool cut(struct cutting *c, const char *text, struct host_cut *out)
+{
+    c->gone = calloc(c->items.code.count + 1, sizeof *c->gone);
+    c->queue = calloc(c->items.count + 1, sizeof *c->queue);
+    out->text = strdup(text);
+    if (c->gone == NULL || c->queue == NULL || out->text == NULL) {
+        return false;
+    }
+    if (c->items.name_count == 0) {
+        return false;
+    }
+    qsort(c->items.name, c->items.name_count, sizeof *c->items.name, name_compare);
+    macros_settle(c);
+    classes_cut(c);
+    reach(c);
+    items_cut(c, out);
+    instances_collect(c, out);
+    text_cut(c, text, out->text);
+    return !c->pasted && strcmp(text, out->text) != 0;
+}
+
+bool host_cut(const char *text, struct host_cut *ret_cut)
+{
+    struct cutting c = {.queued = 0};
+    struct host_cut out = {.text = NULL};
+    if (!items_read(text, &c.items)) {
+        return false;
+    }
+    bool ok = cut(&c, text, &out);
+    items_finish(&c.items);
+    free(c.gone);
+    free(c.queue);
+    if (!ok) {
+        host_cut_finish(&out);
+        return false;
+    }
+    *ret_cut = out;
+    return true;
+}
+
+void host_cut_finish(struct host_cut *c)
+{
+    for (unsigned i = 0; i < c->instance_count; i++) {
+        free(c->instance[i]);
+    }
+    free(c->text);
+    *c = (struct host_cut){.text = NULL};
+}

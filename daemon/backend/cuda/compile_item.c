@@ -1,0 +1,555 @@
+#include "daemon/backend/cuda/compile_item.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKENS_MAX     (512u * 1024u)
+#define ITEMS_MAX      (64u * 1024u)
+#define CONDITIONS_MAX 64u
+
+static bool one_of(const struct lex_token *t, const char *const *words)
+{
+    for (; *words != NULL; words++) {
+        if (lex_is(t, *words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool item_annotation(const struct lex_token *t)
+{
+    static const char *const words[] = {"__global__", "__device__",  "__constant__",
+                                        "__shared__", "__managed__", "__grid_constant__",
+                                        NULL};
+    return one_of(t, words);
+}
+
+/* Words that have parentheses of their own. */
+static bool attribute(const struct lex_token *t)
+{
+    static const char *const words[] = {"__launch_bounds__",
+                                        "__attribute__",
+                                        "__cluster_dims__",
+                                        "__block_size__",
+                                        "__maxnreg__",
+                                        "alignas",
+                                        "__align__",
+                                        "__declspec",
+                                        "decltype",
+                                        "noexcept",
+                                        "throw",
+                                        "explicit",
+                                        "requires",
+                                        NULL};
+    return one_of(t, words);
+}
+
+/* Room for one more; NULL: there is none. */
+static void *grow(void *list, size_t count, size_t *capacity, size_t most, size_t size)
+{
+    if (count < *capacity) {
+        return list;
+    }
+    size_t wanted = *capacity > 0 ? 2 * *capacity : 256;
+    void *grown = wanted <= most ? realloc(list, wanted * size) : NULL;
+    *capacity = grown != NULL ? wanted : *capacity;
+    return grown;
+}
+
+static bool tokens_add(struct item_tokens *s, const struct lex_token *t)
+{
+    void *grown = grow(s->token, s->count, &s->capacity, TOKENS_MAX, sizeof *t);
+    if (grown == NULL) {
+        return false;
+    }
+    s->token = grown;
+    s->token[s->count++] = *t;
+    return true;
+}
+
+static bool item_add(struct items *s, const struct item *item)
+{
+    void *grown = grow(s->item, s->count, &s->capacity, ITEMS_MAX, sizeof *item);
+    if (grown == NULL) {
+        return false;
+    }
+    s->item = grown;
+    s->item[s->count++] = *item;
+    return true;
+}
+
+/* Of the item that comes next. */
+static bool name_add(struct items *s, const struct lex_token *t)
+{
+    void *grown = grow(s->name, s->name_count, &s->name_capacity, TOKENS_MAX, sizeof *s->name);
+    if (grown == NULL) {
+        return false;
+    }
+    s->name = grown;
+    s->name[s->name_count++] = (struct item_name){bytes_of(t->text, t->size), s->count};
+    return true;
+}
+
+/* ---- tokens and directives ------------------------------------------------------------------- */
+
+/* Braces and parentheses that are open, and how many were where each #if began. */
+struct depths {
+    int open;
+    int at[CONDITIONS_MAX];
+    unsigned conditions;
+};
+
+/* At the word behind "#". false: its branches do not open and close alike. */
+static bool condition_step(struct depths *d, const struct lex_token *t)
+{
+    static const char *const begin[] = {"if", "ifdef", "ifndef", NULL};
+    static const char *const between[] = {"else", "elif", "elifdef", "elifndef", NULL};
+    if (one_of(t, begin)) {
+        if (d->conditions == CONDITIONS_MAX) {
+            return false;
+        }
+        d->at[d->conditions++] = d->open;
+        return true;
+    }
+    bool ends = lex_is(t, "endif");
+    if (!ends && !one_of(t, between)) {
+        return true;
+    }
+    if (d->conditions == 0 || d->at[d->conditions - 1] != d->open) {
+        return false;
+    }
+    d->conditions -= ends;
+    return true;
+}
+
+static void depth_step(struct depths *d, const struct lex_token *t)
+{
+    d->open += lex_is(t, "{") || lex_is(t, "(");
+    d->open -= lex_is(t, "}") || lex_is(t, ")");
+}
+
+/* A directive's token; `word` counts them, "#" being 1. */
+static bool directive_step(struct items *s, struct lex *lex, struct lex_token *t, unsigned word,
+                           bool *define, struct depths *d)
+{
+    bool angle;
+    if (word == 2) {
+        *define = lex_is(t, "define");
+        if (lex_is(t, "include")) {
+            (void)lex_header(lex, &angle);
+        }
+        return condition_step(d, t);
+    }
+    if (word < 2 || !*define) {
+        return true;
+    }
+    t->first = word == 3; /* its name begins a new item */
+    return tokens_add(&s->macros, t);
+}
+
+static bool tokens_read(const char *text, struct items *s)
+{
+    struct lex lex;
+    struct lex_token t = {.kind = LEX_END};
+    struct depths d = {.open = 0};
+    unsigned word = 0; /* of a directive; 0: outside */
+    bool define = false;
+    lex_init(&lex, text, "");
+    while (lex_next(&lex, &t, NULL) == 0) {
+        if (t.kind == LEX_END) {
+            return d.open == 0 && d.conditions == 0;
+        }
+        word = t.kind == LEX_HASH ? 1 : t.first || word == 0 ? 0 : word + 1;
+        if (word == 0) {
+            depth_step(&d, &t);
+        }
+        if (word == 0 ? !tokens_add(&s->code, &t)
+                      : !directive_step(s, &lex, &t, word, &define, &d)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+size_t item_skip(const struct lex_token *t, size_t at, size_t end)
+{
+    int depth = 0;
+    for (; at < end; at++) {
+        depth += lex_is(&t[at], "(") || lex_is(&t[at], "{") || lex_is(&t[at], "[");
+        depth -= lex_is(&t[at], ")") || lex_is(&t[at], "}") || lex_is(&t[at], "]");
+        if (depth == 0) {
+            return at + 1;
+        }
+    }
+    return end;
+}
+
+size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end)
+{
+    int depth = 0;
+    for (size_t i = at; i < end && lex_is(&t[at], "<"); i++) {
+        if (lex_is(&t[i], "(")) {
+            i = item_skip(t, i, end) - 1;
+            continue;
+        }
+        if (lex_is(&t[i], ";") || lex_is(&t[i], "{")) {
+            return at;
+        }
+        depth += lex_is(&t[i], "<");
+        depth -= lex_is(&t[i], ">");
+        if (depth == 0) {
+            return i + 1;
+        }
+    }
+    return at;
+}
+
+/* ---- one declaration ------------------------------------------------------------------------- */
+
+/* Where in a declaration the reader is. */
+struct reading {
+    const struct lex_token *t;
+    size_t at, end;
+    struct item *item;
+    struct items *names; /* where its names go; NULL: nowhere */
+    bool type;           /* struct, class, union or enum was read */
+    bool enumeration;
+    bool alias;  /* using, typedef */
+    bool value;  /* behind "=" */
+    bool bases;  /* behind the ":" of a class */
+    bool inits;  /* behind the ":" of a constructor */
+    bool body;   /* of a type was read */
+    bool failed; /* no memory */
+    size_t word; /* the newest word that could be a name; 0 words: none since the last name */
+    unsigned words;
+    unsigned name_count;
+};
+
+static bool double_colon(const struct lex_token *t, size_t at)
+{
+    return lex_is(&t[at], ":") && ((at > 0 && t[at].glued && lex_is(&t[at - 1], ":")) ||
+                                   (lex_is(&t[at + 1], ":") && t[at + 1].glued));
+}
+
+static void name_take(struct reading *r, size_t at)
+{
+    r->failed = r->failed || (r->names != NULL && !name_add(r->names, &r->t[at]));
+    r->name_count++;
+    r->words = 0;
+}
+
+/* What a type or a variable is called stands before what ends a name. */
+static void name_look(struct reading *r)
+{
+    static const char *const ends[] = {"=", ";", ",", "[", "{", ":", NULL};
+    if (r->words > 0 && r->item->params == 0 && !r->value && one_of(&r->t[r->at], ends) &&
+        !double_colon(r->t, r->at)) {
+        name_take(r, r->word);
+    }
+}
+
+/* At "(" outside of other brackets: perhaps that of a function's parameters. */
+static void parens_take(struct reading *r)
+{
+    const struct lex_token *t = r->t;
+    struct item *item = r->item;
+    size_t open = r->at;
+    bool pointer = lex_is(&t[open + 1], "*") || lex_is(&t[open + 1], "&");
+    r->at = item_skip(t, r->at, r->end);
+    if (r->value || r->inits || item->params > 0 || (r->words == 0 && !item->overloads)) {
+        return;
+    }
+    if (pointer && !item->overloads && r->at < r->end && lex_is(&t[r->at], "(")) {
+        name_take(r, open + 2); /* a pointer to functions */
+        r->at = item_skip(t, r->at, r->end);
+        return;
+    }
+    if (r->alias) {
+        return;
+    }
+    item->params = open;
+    item->kind = ITEM_FUNCTION;
+    if (!item->overloads) {
+        name_take(r, r->word);
+    }
+}
+
+/* "operator" and its signs, up to its parameters. */
+static void operator_take(struct reading *r)
+{
+    r->item->overloads = true;
+    r->at++;
+    if (lex_is(&r->t[r->at], "(")) {
+        r->at = item_skip(r->t, r->at, r->end);
+    }
+    while (r->at < r->end && !lex_is(&r->t[r->at], "(") && !lex_is(&r->t[r->at], ";")) {
+        r->at++;
+    }
+}
+
+static bool type_word(const struct lex_token *t)
+{
+    static const char *const words[] = {"struct", "class", "union", "enum", NULL};
+    return one_of(t, words);
+}
+
+static bool alias_word(const struct lex_token *t)
+{
+    return lex_is(t, "typedef") || lex_is(t, "using");
+}
+
+/* What it says of the whole. */
+static void word_note(struct reading *r, const struct lex_token *t)
+{
+    static const char *const constants[] = {"const", "constexpr", "consteval", "auto", NULL};
+    struct item *item = r->item;
+    item->device = item->device || item_annotation(t);
+    r->enumeration = r->enumeration || lex_is(t, "enum");
+    r->alias = r->alias || alias_word(t);
+    if (!r->value) {
+        item->constant = item->constant || one_of(t, constants);
+        r->type = r->type || (item->params == 0 && type_word(t));
+    }
+}
+
+static void word_take(struct reading *r)
+{
+    const struct lex_token *t = &r->t[r->at];
+    word_note(r, t);
+    if (attribute(t)) {
+        r->at++;
+        r->at = lex_is(&r->t[r->at], "(") ? item_skip(r->t, r->at, r->end) : r->at;
+    } else if (lex_is(t, "template")) {
+        r->at = item_skip_angles(r->t, r->at + 1, r->end);
+    } else if (lex_is(t, "operator") && !r->value) {
+        operator_take(r);
+    } else {
+        if (!r->value && !r->bases && !type_word(t) && !alias_word(t)) {
+            r->word = r->at;
+            r->words++;
+        }
+        r->at++;
+    }
+}
+
+static void enumerators_take(struct reading *r, size_t open)
+{
+    for (size_t at = open + 1; at + 1 < r->at; at++) {
+        bool begins = lex_is(&r->t[at - 1], "{") || lex_is(&r->t[at - 1], ",");
+        if (begins && r->t[at].kind == LEX_WORD) {
+            name_take(r, at);
+        }
+    }
+}
+
+/* At "{": true if it is a function's body, which ends the declaration. */
+static bool braces_take(struct reading *r)
+{
+    struct item *item = r->item;
+    size_t open = r->at;
+    bool initial = r->inits && (r->t[open - 1].kind == LEX_WORD || lex_is(&r->t[open - 1], ">"));
+    r->at = item_skip(r->t, r->at, r->end);
+    if (item->params > 0 && !r->value && !initial) {
+        item->body = item->body > 0 ? item->body : open;
+        return true;
+    }
+    if (r->type && !r->value && !r->body) {
+        r->body = true;
+        r->bases = false;
+        item->body = open;
+        if (r->enumeration) {
+            enumerators_take(r, open);
+        }
+    }
+    return false;
+}
+
+static void colon_take(struct reading *r)
+{
+    bool alone = !r->value && !double_colon(r->t, r->at);
+    if (alone && r->item->params > 0 && !r->inits) {
+        r->inits = true;
+        r->item->body = r->at;
+    } else if (alone && r->type && !r->body) {
+        r->bases = true;
+    }
+}
+
+static void sign_take(struct reading *r)
+{
+    const struct lex_token *t = &r->t[r->at];
+    size_t behind = r->at + 1;
+    if (lex_is(t, "=")) {
+        r->value = true;
+    } else if (lex_is(t, ",") && r->item->params == 0) {
+        r->value = false;
+    } else if (lex_is(t, ":")) {
+        colon_take(r);
+    } else if (lex_is(t, "[")) {
+        behind = item_skip(r->t, r->at, r->end);
+    } else if (lex_is(t, "<") && !r->value && r->words > 0) {
+        size_t close = item_skip_angles(r->t, r->at, r->end);
+        behind = close > r->at ? close : behind;
+    }
+    r->at = behind;
+}
+
+static void kind_settle(struct reading *r)
+{
+    struct item *item = r->item;
+    const struct lex_token *t = &r->t[item->begin];
+    bool space = lex_is(t, "namespace") || (lex_is(t, "using") && lex_is(&t[1], "namespace"));
+    if (item->kind == ITEM_FUNCTION) {
+        return;
+    }
+    bool forward = r->type && item->end == item->begin + 3; /* struct name; */
+    item->kind = space || r->name_count == 0      ? ITEM_OTHER
+                 : r->alias || r->body || forward ? ITEM_TYPE
+                                                  : ITEM_VARIABLE;
+}
+
+/* From its first token to behind its ";" or body. false: no memory */
+static bool item_read(struct reading *r, size_t *ret_behind)
+{
+    const struct lex_token *t = r->t;
+    while (r->at < r->end && !lex_is(&t[r->at], ";") && !lex_is(&t[r->at], "}")) {
+        name_look(r);
+        if (t[r->at].kind == LEX_WORD) {
+            word_take(r);
+        } else if (lex_is(&t[r->at], "(")) {
+            parens_take(r);
+        } else if (!lex_is(&t[r->at], "{")) {
+            sign_take(r);
+        } else if (braces_take(r)) {
+            break;
+        }
+    }
+    if (r->at < r->end && lex_is(&t[r->at], ";")) {
+        name_look(r);
+        r->at++;
+    }
+    r->item->end = r->at;
+    kind_settle(r);
+    *ret_behind = r->at;
+    return !r->failed;
+}
+
+size_t item_read_member(const struct lex_token *t, size_t begin, size_t end, struct item *ret_item)
+{
+    *ret_item = (struct item){.kind = ITEM_OTHER, .begin = begin};
+    struct reading r = {.t = t, .at = begin, .end = end, .item = ret_item};
+    size_t behind = begin;
+    (void)item_read(&r, &behind);
+    return behind > begin ? behind : begin + 1;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* Behind the "{" of a namespace or of extern "C"; `at` if it is none. */
+static size_t space_enter(const struct lex_token *t, size_t at, size_t end, bool *ret_space)
+{
+    size_t i = at + lex_is(&t[at], "inline");
+    bool space = i < end && lex_is(&t[i], "namespace");
+    bool linkage = lex_is(&t[at], "extern") && at + 2 < end && t[at + 1].kind == LEX_LITERAL;
+    if (linkage && lex_is(&t[at + 2], "{")) {
+        *ret_space = false;
+        return at + 3;
+    }
+    for (i++; space && i < end; i++) {
+        if (lex_is(&t[i], "{")) {
+            *ret_space = true;
+            return i + 1;
+        }
+        if (t[i].kind != LEX_WORD && !lex_is(&t[i], ":")) {
+            break;
+        }
+    }
+    return at;
+}
+
+#define SPACES_MAX 32u
+
+static bool code_items(struct items *s)
+{
+    const struct lex_token *t = s->code.token;
+    bool space[SPACES_MAX] = {false};
+    unsigned level = 0;
+    unsigned spaces = 0;
+    for (size_t at = 0; at < s->code.count;) {
+        if (lex_is(&t[at], ";") || lex_is(&t[at], "}")) {
+            if (lex_is(&t[at], "}") && level == 0) {
+                return false;
+            }
+            level -= lex_is(&t[at], "}");
+            spaces -= lex_is(&t[at], "}") && space[level];
+            at++;
+            continue;
+        }
+        bool named = false;
+        size_t inside = space_enter(t, at, s->code.count, &named);
+        if (inside > at) {
+            if (level == SPACES_MAX) {
+                return false;
+            }
+            space[level++] = named;
+            spaces += named;
+            at = inside;
+            continue;
+        }
+        struct item item = {.kind = ITEM_OTHER, .global = spaces == 0};
+        struct reading r = {.t = t, .at = at, .end = s->code.count, .item = &item, .names = s};
+        size_t behind = at;
+        item.begin = at;
+        if (!item_read(&r, &behind) || behind == at || !item_add(s, &item)) {
+            return false;
+        }
+        at = behind;
+    }
+    return level == 0;
+}
+
+static bool macro_items(struct items *s)
+{
+    for (size_t at = 0; at < s->macros.count;) {
+        struct item item = {.kind = ITEM_MACRO, .begin = at, .global = true};
+        if (!name_add(s, &s->macros.token[at])) {
+            return false;
+        }
+        do {
+            item.device = item.device || item_annotation(&s->macros.token[at]);
+            at++;
+        } while (at < s->macros.count && !s->macros.token[at].first);
+        item.end = at;
+        if (!item_add(s, &item)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool items_read(const char *text, struct items *ret_items)
+{
+    struct items s = {.count = 0};
+    /* what looks one token ahead or behind finds one */
+    const struct lex_token end = {.kind = LEX_END, .text = "", .first = true};
+    bool ok = tokens_read(text, &s) && tokens_add(&s.code, &end) && tokens_add(&s.code, &end) &&
+              tokens_add(&s.code, &end) && tokens_add(&s.macros, &end);
+    s.code.count -= ok ? 3 : 0;
+    s.macros.count -= ok ? 1 : 0;
+    if (!ok || !code_items(&s) || !macro_items(&s)) {
+        items_finish(&s);
+        return false;
+    }
+    *ret_items = s;
+    return true;
+}
+
+void items_finish(struct items *s)
+{
+    free(s->code.token);
+    free(s->macros.token);
+    free(s->item);
+    free(s->name);
+    *s = (struct items){.count = 0};
+}

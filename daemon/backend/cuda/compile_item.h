@@ -1,0 +1,67 @@
+/*
+ * A CUDA C source as the declarations it is made of, by its tokens alone: nothing is preprocessed.
+ * What cannot be told apart is ITEM_OTHER or refused as a whole. Pure but for memory. Thread: any.
+ */
+#ifndef BACKEND_CUDA_COMPILE_ITEM_H
+#define BACKEND_CUDA_COMPILE_ITEM_H
+
+#include "daemon/backend/cuda/compile_lex.h"
+
+enum item_kind {
+    ITEM_OTHER, /* stays: using namespace, static_assert, what was not understood */
+    ITEM_FUNCTION,
+    ITEM_VARIABLE,
+    ITEM_TYPE, /* with a body, or an alias */
+    ITEM_MACRO,
+};
+
+/* One declaration of a namespace, or one #define. Tokens are those of its array: code, or macros.
+ */
+struct item {
+    enum item_kind kind;
+    size_t begin, end; /* tokens */
+    size_t body;       /* of a function: "{", or the ":" of a constructor; 0: it has none */
+    size_t params;     /* of a function: the "(" of its parameters */
+    bool device;       /* __global__, __device__, … */
+    bool global;       /* in no namespace */
+    bool constant;     /* const or constexpr, or its type is to be found by its body */
+    bool overloads;    /* an operator: it has no name to be found by */
+    bool kept;         /* of whoever uses the items */
+};
+
+/* Items of one name share it. */
+struct item_name {
+    struct bytes text;
+    unsigned item;
+};
+
+struct item_tokens {
+    struct lex_token *token; /* owned */
+    size_t count, capacity;
+};
+
+struct items {
+    struct item_tokens code;   /* without directives */
+    struct item_tokens macros; /* those of #define, from the name on */
+    struct item *item;         /* owned; code first, in the source's order, then macros */
+    unsigned count;
+    size_t capacity;
+    struct item_name *name; /* owned; in the order of items */
+    size_t name_count, name_capacity;
+};
+
+/* false: it cannot be told where declarations end (braces differ between branches of an #if), or it
+ * is too large, or there is no memory. */
+bool items_read(const char *text, struct items *ret_items);
+void items_finish(struct items *s);
+
+/* A declaration of a class's body. Returns where the next one begins. */
+size_t item_read_member(const struct lex_token *t, size_t begin, size_t end, struct item *ret_item);
+/* Is the word one that gives a declaration to the device? */
+bool item_annotation(const struct lex_token *t);
+/* Behind the bracket that closes the one at `at`; `end` if nothing does. */
+size_t item_skip(const struct lex_token *t, size_t at, size_t end);
+/* Behind a template's "<…>"; `at` if it is none. */
+size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end);
+
+#endif

@@ -1,0 +1,193 @@
+/* What of a CUDA C source is left out as its host's part. No compiler is needed. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/cuda/compile_host.h"
+#include "daemon/backend/cuda/compile_lex.h"
+
+static char *text;
+
+static bool cut(const char *source, struct host_cut *ret_cut)
+{
+    struct err e = ERR_INIT;
+    ck_assert_msg(lex_normalize(bytes_str(source), "k.cu", &text, &e) == 0, "%s", e.text);
+    bool done = host_cut(text, ret_cut);
+    free(text);
+    return done;
+}
+
+/* Blanks at the ends of lines and in rows say nothing. */
+static void squeeze(char *s)
+{
+    char *to = s;
+    for (const char *from = s; *from != '\0'; from++) {
+        bool blank = *from == ' ' || *from == '\n';
+        if (!blank || (to > s && to[-1] != ' ')) {
+            *to++ = blank ? ' ' : *from;
+        }
+    }
+    while (to > s && to[-1] == ' ') {
+        to--;
+    }
+    *to = '\0';
+}
+
+#define KERNEL " __global__ void k(float *a) { a[0] = 1; }"
+
+static const struct {
+    const char *source, *left;
+} cuts[] = {
+    {"int main() { k<<<1, 2>>>(0); }" KERNEL, "__global__ void k(float *a) { a[0] = 1; }"},
+    /* what a kernel mentions stays, and what that mentions */
+    {"struct P { float x; }; typedef P Q; const int N = 4; int size;\n"
+     "__global__ void k(Q *q) { q->x = N; } void run(Q *q) { k<<<1, 1>>>(q); }",
+     "struct P { float x; }; typedef P Q; const int N = 4; "
+     "__global__ void k(Q *q) { q->x = N; }"},
+    {"enum { A, B = 3 }; enum E : int { C }; struct H { int v; };\n"
+     "__global__ void k(int *a) { *a = B; }",
+     "enum { A, B = 3 }; __global__ void k(int *a) { *a = B; }"},
+    /* functions of the host go, whatever they are called */
+    {"__device__ float f(float x) { return x; } double f(double x) { return g(x); }"
+     "__global__ void k(float *a) { *a = f(1.0f); }",
+     "__device__ float f(float x) { return x; } "
+     "__global__ void k(float *a) { *a = f(1.0f); }"},
+    /* macros give to the device, through others too */
+    {"#define HD __host__ __device__\n#define INLINE HD inline\nINLINE int f() { return 1; }\n"
+     "int h() { return f(); }",
+     "#define HD __host__ __device__ #define INLINE HD inline INLINE int f() { return 1; }"},
+    {"#define T float\nstatic T *x; void h(T *a) { }" KERNEL,
+     "#define T float __global__ void k(float *a) { a[0] = 1; }"},
+    /* classes: functions of the host keep their declaration */
+    {"class C : public D { public: C(int a) : x(a), y{a} { } __device__ int g() const { return x; }"
+     " __host__ ~C() { } int x, y; }; __global__ void k(C *c) { c->g(); }\nC make() { return C(1); "
+     "}",
+     "class C : public D { public: C(int a) ; __device__ int g() const { return x; }"
+     " ~C() ; int x, y; }; __global__ void k(C *c) { c->g(); }"},
+    {"struct C { void f(); }; void C::f() { } C::C() : a(1) { }"
+     "__global__ void k(C *c) { }",
+     "struct C { void f(); }; __global__ void k(C *c) { }"},
+    {"struct V { int x; }; struct S { int y; };\n"
+     "std::ostream &operator<<(std::ostream &o, const V &v) { return o; }\n"
+     "S operator+(S a, S b) { return a; } V operator+(V a, V b) { return a; }\n"
+     "__device__ V operator-(V a) { return a; }",
+     "struct V { int x; }; __device__ V operator-(V a) { return a; }"},
+    /* spaces, templates, several names, pointers to functions */
+    {"namespace a { namespace { int h() { return 1; } template <typename T, int N = 3 >\n"
+     "__global__ void k(T *x) { } } } using namespace a; using std::vector; namespace b = a;\n"
+     "extern \"C\" { __global__ void e() { } void c(vector<int> &v) { k<float, 4><<<1, 1>>>(p); } "
+     "}",
+     "namespace a { namespace { template <typename T, int N = 3 > __global__ void k(T *x) { } } }"
+     " using namespace a; namespace b = a; extern \"C\" { __global__ void e() { } }"},
+    {"const int A = 1, B[] = {2, 3}; typedef void (*F)(int); void (*callback)(int);\n"
+     "__global__ void k(F f) { f(B[0]); }",
+     "const int A = 1, B[] = {2, 3}; typedef void (*F)(int); __global__ void k(F f) { f(B[0]); }"},
+    {"__constant__ float c[3] = {1, 2, 3}; std::map<int, float> m; struct timeval t;\n"
+     "__launch_bounds__(64) __global__ void k() { }",
+     "__constant__ float c[3] = {1, 2, 3}; __launch_bounds__(64) __global__ void k() { }"},
+    /* what a function computes its type from stays */
+    {"constexpr int sq(int x) { return x * x; } __global__ void k(int *a) { *a = sq(2); } int h;",
+     "constexpr int sq(int x) { return x * x; } __global__ void k(int *a) { *a = sq(2); }"},
+    /* directives stay where they are */
+    {"void h() {\n#ifdef X\n f();\n#else\n g();\n#endif\n#define N 3\n}" KERNEL,
+     "#ifdef X #else #endif #define N 3 __global__ void k(float *a) { a[0] = 1; }"},
+};
+
+START_TEST(leaves_the_device)
+{
+    struct host_cut c = {.text = NULL};
+    ck_assert_msg(cut(cuts[_i].source, &c), "%s", cuts[_i].source);
+    ck_assert_uint_eq(strlen(c.text), strlen(cuts[_i].source)); /* lines and columns stay */
+    squeeze(c.text);
+    ck_assert_str_eq(c.text, cuts[_i].left);
+    ck_assert_uint_gt(c.functions + c.others, 0);
+    host_cut_finish(&c);
+}
+END_TEST
+
+static const char *const uncut[] = {
+    "",
+    "__global__ void k() { }",
+    "int h;\n#ifdef X\nvoid f() {\n#else\nvoid g() {\n#endif\n}" KERNEL,
+    "int h; }" KERNEL,
+    "int h; {" KERNEL,
+    "#define NAME(a) f##a\nint fx; __global__ void k(int *a) { *a = NAME(x); }",
+    "#if 1\nint h;" KERNEL,
+};
+
+START_TEST(leaves_all)
+{
+    struct host_cut c = {.text = NULL};
+    ck_assert_msg(!cut(uncut[_i], &c), "%s", uncut[_i]);
+    ck_assert_ptr_null(c.text);
+}
+END_TEST
+
+START_TEST(finds_instances)
+{
+    struct host_cut c = {.text = NULL};
+    ck_assert(
+        cut("#define B 16\nstruct P { int x; };\n"
+            "template <class T, int N> __global__ void k(T *a) { }\n__global__ void p(P *a) { }\n"
+            "template <class T> void run(T *a) { k<T, 3><<<1, 2>>>(a); }\n"
+            "int main() { k<float, B><<<1, 2>>>(a); k<P, 4><<<1, 2>>>(a); p<<<1, 2>>>(a);\n"
+            "k< unsigned int , 2 ><<<1, 2>>>(a); k<float, B><<<1, 2>>>(b); x << 3 << 4; }\n",
+            &c));
+    ck_assert_uint_eq(c.instance_count, 3);
+    ck_assert_str_eq(c.instance[0], "k<float,B>");
+    ck_assert_str_eq(c.instance[1], "k<P,4>");
+    ck_assert_str_eq(c.instance[2], "k<unsigned int,2>");
+    ck_assert_uint_eq(c.functions, 2);
+    ck_assert_uint_eq(c.line, 5);
+    host_cut_finish(&c);
+}
+END_TEST
+
+/* Pieces of sources, joined by chance: nothing but the length is sure. */
+START_TEST(takes_anything)
+{
+    static const char *const piece[] = {"struct ",    "a ",           "( ",
+                                        ") ",         "{ ",           "} ",
+                                        "; ",         "= ",           "< ",
+                                        "> ",         ":: ",          ": ",
+                                        "operator ",  "__global__ ",  "template ",
+                                        "enum ",      ", ",           "[ ",
+                                        "] ",         "\n#define b ", "\n#if 1\n",
+                                        "\n#endif\n", "namespace ",   "using ",
+                                        "~ ",         "\"x\" ",       "extern \"C\" ",
+                                        "* ",         "b ",           "const "};
+    unsigned seed = 7 + (unsigned)_i;
+    char source[4096];
+    for (int round = 0; round < 2000; round++) {
+        size_t size = 0;
+        source[0] = '\0';
+        for (int i = 0; i < 60; i++) {
+            seed = seed * 1103515245u + 12345u;
+            const char *add = piece[(seed >> 16) % (sizeof piece / sizeof piece[0])];
+            memcpy(source + size, add, strlen(add) + 1);
+            size += strlen(add);
+        }
+        struct host_cut c = {.text = NULL};
+        if (cut(source, &c)) {
+            ck_assert_uint_eq(strlen(c.text), size);
+            host_cut_finish(&c);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda host");
+    TCase *all = tcase_create("cut");
+    tcase_add_loop_test(all, leaves_the_device, 0, sizeof cuts / sizeof cuts[0]);
+    tcase_add_loop_test(all, leaves_all, 0, sizeof uncut / sizeof uncut[0]);
+    tcase_add_test(all, finds_instances);
+    tcase_add_loop_test(all, takes_anything, 0, 8);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
