@@ -5,12 +5,13 @@
 #include "gpuctl/ctl.h"
 #include "gpuctl/source.h"
 
-enum { OPT_LANG = 1, OPT_DEFINE, OPT_BUILD_OPTION };
+enum { OPT_LANG = 1, OPT_DEFINE, OPT_BUILD_OPTION, OPT_INCLUDE };
 
 const struct option kernel_check_option_list[] = {
     {"lang", 0, true, OPT_LANG},
     {"define", 'D', true, OPT_DEFINE},
     {"build-option", 0, true, OPT_BUILD_OPTION},
+    {"include", 'I', true, OPT_INCLUDE},
     {0},
 };
 
@@ -33,6 +34,9 @@ static int parse(struct ctl *ctl, struct options *options, struct source *source
             break;
         case OPT_BUILD_OPTION:
             rc = source_build_option(source, value, e);
+            break;
+        case OPT_INCLUDE:
+            rc = source_include(source, value, e);
             break;
         default:
             source->lang = source_lang_from_name(value);

@@ -9,6 +9,7 @@ static const char run_help[] =
     "  --lang LANG             opencl, cuda, ptx, cubin, spirv or dialect\n"
     "  --define N[=V]          define a macro\n"
     "  --build-option OPTION   pass an option to the compiler\n"
+    "  -I, --include DIR       look here for headers that the source includes\n"
     "  --arg [NAME=]VALUE      an argument, in the kernel's order or by name:\n"
     "      i32:7  f32:2.5      a scalar; bare 2.5 where the kernel tells the type\n"
     "      f32:1,2,3,4         a vector by value\n"
@@ -19,6 +20,8 @@ static const char run_help[] =
     "      in:%NAME            a published buffer\n"
     "      bytes:@FILE         a struct by value, as it lies in the file\n"
     "      scratch:BYTES       local (shared) memory\n"
+    "  --variable NAME=VALUE   a variable of the source (CUDA: __constant__, __device__):\n"
+    "                          i32:7, in:f32=1,2,3, in:@x.npy; out:... is told afterwards\n"
     "  --save NAME|INDEX=FILE.npy   save an array (raw:FILE without a header)\n"
     "  --global X[,Y[,Z]]      work items, where the signature does not tell\n"
     "  --local X[,Y[,Z]]       work items of a group\n"
@@ -95,8 +98,8 @@ const struct command commands[] = {
     {"bench", "[OPTION...]", "How long a trip to the daemon takes, and copies", bench_help,
      bench_option_list, cmd_bench},
     {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
-     "  --lang LANG, --define N[=V], --build-option OPTION as for run\n", kernel_check_option_list,
-     cmd_kernel_check},
+     "  --lang LANG, --define N[=V], --build-option OPTION, -I, --include DIR as for run\n",
+     kernel_check_option_list, cmd_kernel_check},
     {"config show", "", "The configuration in force", "", NULL, cmd_config_show},
     {"config check", "[FILE]", "Check a configuration file", "", NULL, cmd_config_check},
     {"drain", "", "Finish what runs, take no new jobs", "", NULL, cmd_drain},

@@ -16,7 +16,8 @@
 #include "gpuctl/source.h"
 #include "gpuctl/spec.h"
 
-#define RUN_ARGS 32
+#define RUN_ARGS      32
+#define RUN_VARIABLES 16
 
 /* What the command line says. Texts point into it. */
 struct run_options {
@@ -24,6 +25,8 @@ struct run_options {
     struct source source;
     struct spec arg[RUN_ARGS]; /* in the order of the command line */
     uint32_t arg_count;
+    struct spec variable[RUN_VARIABLES]; /* of the source's module */
+    uint32_t variable_count;
     struct spec_save save[RUN_ARGS];
     uint32_t save_count;
     gpud_grid grid;
@@ -35,14 +38,16 @@ struct run_options {
     bool dry_run;
 };
 
-/* One argument of the kernel, in the kernel's order. */
+/* One argument of the kernel, in the kernel's order, or behind them a variable of its module. */
 struct run_arg {
     struct spec spec;
     gpud_kernel_arg_desc desc; /* kind 0: the daemon knows nothing of it */
     struct array array;        /* SPEC_ARRAY: what goes in; later what came out */
     struct array first;        /* inout, repeated, not resident: what goes in each time */
-    gpud_buffer buffer;        /* published, or resident because the arrays are large; id 0: none */
+    gpud_buffer
+        buffer; /* published, resident because the arrays are large, or a variable; 0: none */
     gpud_arg value;
+    bool variable;
     const struct spec_save *save; /* NULL: not saved */
     struct save saving;           /* begun if it is saved */
 };
@@ -52,10 +57,11 @@ struct run {
     gpud_module module; /* id 0: a built-in kernel */
     gpud_kernel kernel;
     gpud_kernel_desc desc;
-    struct run_arg arg[RUN_ARGS];
-    uint32_t arg_count;
-    bool resident; /* arrays go through buffers instead of with the job */
-    gpud_job *job; /* the last one */
+    struct run_arg arg[RUN_ARGS + RUN_VARIABLES];
+    uint32_t arg_count; /* of the kernel's */
+    uint32_t all_count; /* with the variables */
+    bool resident;      /* arrays go through buffers instead of with the job */
+    gpud_job *job;      /* the last one */
     uint64_t job_id;
 };
 
@@ -69,7 +75,7 @@ int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e);
 int run_order_args(struct run *run, struct ctl_err *e);
 /* Reads files and lists, opens published buffers, chooses inline or resident. Blocks. */
 int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Uploads what is resident and makes the values of the call. Blocks. */
+/* Opens variables, uploads what is resident and makes the values of the call. Blocks. */
 int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
 /* Submits and waits, as often as wanted. Blocks. */
 int run_jobs(struct ctl *ctl, struct run *run, struct ctl_err *e);

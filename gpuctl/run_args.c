@@ -11,6 +11,9 @@
 static int wrap(struct ctl_err *e, const struct run *run, uint32_t index)
 {
     const char *name = run->arg[index].desc.name;
+    if (run->arg[index].variable) {
+        return ctl_err_wrap(e, "variable %s", name);
+    }
     return ctl_err_wrap(e, "argument %u%s%s%s", index, name[0] != '\0' ? " (" : "", name,
                         name[0] != '\0' ? ")" : "");
 }
@@ -60,6 +63,20 @@ static int make_scalar(const struct run *run, struct run_arg *arg, struct ctl_er
     int rc = spec_scalar(dtype, arg->spec.text, &bits, e);
     if (rc == 0) {
         arg->value = scalar_arg(dtype, bits);
+    }
+    return rc;
+}
+
+/* A variable of one number: an array of one. */
+static int make_variable(struct run_arg *arg, struct ctl_err *e)
+{
+    uint64_t bits = 0;
+    int rc = spec_scalar(arg->spec.dtype, arg->spec.text, &bits, e);
+    rc = rc == 0 ? array_create(gpud_shape_1d(arg->spec.dtype, 1), &arg->array, e) : rc;
+    if (rc == 0) {
+        memcpy(arg->array.data, &bits, gpud_shape_bytes(arg->array.shape)); /* low bytes first */
+        arg->spec.kind = SPEC_ARRAY;
+        arg->spec.access = GPUD_IN;
     }
     return rc;
 }
@@ -145,7 +162,7 @@ static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struc
 {
     switch (arg->spec.kind) {
     case SPEC_SCALAR:
-        return make_scalar(run, arg, e);
+        return arg->variable ? make_variable(arg, e) : make_scalar(run, arg, e);
     case SPEC_VECTOR:
         return make_vector(arg, e);
     case SPEC_BYTES:
@@ -182,7 +199,7 @@ static int choose_way(struct ctl *ctl, struct run *run, struct ctl_err *e)
 
 int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
-    for (uint32_t i = 0; i < run->arg_count; i++) {
+    for (uint32_t i = 0; i < run->all_count; i++) {
         int rc = load_arg(ctl, run, &run->arg[i], e);
         if (rc != 0) {
             return wrap(e, run, i);
@@ -199,6 +216,11 @@ static int create_buffer(struct ctl *ctl, const struct run *run, struct run_arg 
 {
     if (arg->buffer.id != 0) {
         return 0;
+    }
+    if (arg->variable) {
+        int kernels = arg->spec.access == GPUD_IN ? GPUD_IN : GPUD_INOUT;
+        return gpud_module_variable(ctl->client, run->module, arg->spec.name, arg->array.shape,
+                                    kernels, run->options.device, &arg->buffer);
     }
     if (run->options.device != 0) {
         return gpud_buffer_create_on(ctl->client, run->options.device - 1, arg->array.shape, 0,
@@ -252,12 +274,13 @@ static int prepare_inline(const struct run *run, struct run_arg *arg, struct ctl
 
 int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
-    for (uint32_t i = 0; i < run->arg_count; i++) {
+    for (uint32_t i = 0; i < run->all_count; i++) {
         struct run_arg *arg = &run->arg[i];
         bool array = arg->spec.kind == SPEC_ARRAY;
         int rc = 0;
         if (array) {
-            rc = run->resident ? upload(ctl, run, arg, e) : prepare_inline(run, arg, e);
+            rc = run->resident || arg->variable ? upload(ctl, run, arg, e)
+                                                : prepare_inline(run, arg, e);
         }
         if (rc != 0) {
             return wrap(e, run, i);

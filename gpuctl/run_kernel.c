@@ -79,10 +79,12 @@ static void arg_names(const struct run *run, char *out, size_t size)
     }
 }
 
-/* Index of the kernel's argument of that name, -1 if there is none. */
+/* Index of the kernel's argument of that name, else of a variable's once they are placed, -1 if
+ * there is none. */
 static int index_of(const struct run *run, const char *name)
 {
-    for (uint32_t i = 0; i < run->desc.arg_count && i < RUN_ARGS; i++) {
+    uint32_t count = run->all_count > 0 ? run->all_count : run->desc.arg_count;
+    for (uint32_t i = 0; i < count && i < RUN_ARGS + RUN_VARIABLES; i++) {
         if (run->arg[i].desc.name[0] != '\0' && strcmp(run->arg[i].desc.name, name) == 0) {
             return (int)i;
         }
@@ -136,7 +138,7 @@ static int place_unnamed(struct run *run, bool *taken, struct ctl_err *e)
 /* Does another argument go to the same file? */
 static bool saved_before(const struct run *run, const struct run_arg *arg)
 {
-    for (uint32_t i = 0; i < run->arg_count; i++) {
+    for (uint32_t i = 0; i < run->all_count; i++) {
         const struct run_arg *other = &run->arg[i];
         if (other->save != NULL && strcmp(other->saving.path, arg->saving.path) == 0) {
             return true;
@@ -145,12 +147,33 @@ static bool saved_before(const struct run *run, const struct run_arg *arg)
     return false;
 }
 
+/* Behind the arguments. */
+static int place_variables(struct run *run, struct ctl_err *e)
+{
+    run->all_count = run->arg_count;
+    for (uint32_t i = 0; i < run->options.variable_count; i++) {
+        struct run_arg *arg = &run->arg[run->all_count];
+        const struct spec *spec = &run->options.variable[i];
+        for (uint32_t k = run->arg_count; k < run->all_count; k++) {
+            if (strcmp(run->arg[k].spec.name, spec->name) == 0) {
+                return ctl_err_usage(e, "variable '%s' is given twice", spec->name);
+            }
+        }
+        arg->spec = *spec;
+        arg->variable = true;
+        memcpy(arg->desc.name, spec->name, sizeof arg->desc.name);
+        run->all_count++;
+    }
+    return 0;
+}
+
 static int place_saves(struct run *run, struct ctl_err *e)
 {
     for (uint32_t i = 0; i < run->options.save_count; i++) {
         const struct spec_save *save = &run->options.save[i];
         int at = save->name[0] != '\0' ? index_of(run, save->name) : (int)save->index;
-        if (at < 0 || (uint32_t)at >= run->arg_count) {
+        uint32_t count = save->name[0] != '\0' ? run->all_count : run->arg_count;
+        if (at < 0 || (uint32_t)at >= count) {
             return ctl_err_usage(e, "--save: %s has no argument %s", run->desc.name,
                                  save->name[0] != '\0' ? save->name : "of that index");
         }
@@ -203,5 +226,6 @@ int run_order_args(struct run *run, struct ctl_err *e)
     if (rc == 0) {
         rc = place_unnamed(run, taken, e);
     }
+    rc = rc == 0 ? place_variables(run, e) : rc;
     return rc == 0 ? place_saves(run, e) : rc;
 }

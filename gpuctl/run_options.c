@@ -7,7 +7,9 @@ enum {
     OPT_LANG,
     OPT_DEFINE,
     OPT_BUILD_OPTION,
+    OPT_INCLUDE,
     OPT_ARG,
+    OPT_VARIABLE,
     OPT_SAVE,
     OPT_GLOBAL,
     OPT_LOCAL,
@@ -24,7 +26,9 @@ const struct option run_option_list[] = {
     {"lang", 0, true, OPT_LANG},
     {"define", 'D', true, OPT_DEFINE},
     {"build-option", 0, true, OPT_BUILD_OPTION},
+    {"include", 'I', true, OPT_INCLUDE},
     {"arg", 'a', true, OPT_ARG},
+    {"variable", 0, true, OPT_VARIABLE},
     {"save", 0, true, OPT_SAVE},
     {"global", 0, true, OPT_GLOBAL},
     {"local", 0, true, OPT_LOCAL},
@@ -45,6 +49,27 @@ static int take_arg(struct run_options *o, const char *value, struct ctl_err *e)
     int rc = spec_parse(value, &o->arg[o->arg_count], e);
     o->arg_count += rc == 0 ? 1 : 0;
     return rc;
+}
+
+/* NAME=… as an argument that has a name and is an array or a scalar with its type. */
+static int take_variable(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    if (o->variable_count == RUN_VARIABLES) {
+        return ctl_err_usage(e, "more than %d variables", RUN_VARIABLES);
+    }
+    struct spec *spec = &o->variable[o->variable_count];
+    int rc = spec_parse(value, spec, e);
+    if (rc != 0) {
+        return ctl_err_wrap(e, "--variable");
+    }
+    bool typed =
+        spec->kind == SPEC_ARRAY || (spec->kind == SPEC_SCALAR && spec->dtype != GPUD_NONE);
+    if (spec->name[0] == '\0' || !typed) {
+        return ctl_err_usage(e, "--variable %s: NAME=in:f32=1,2,3, NAME=in:@x.npy or NAME=i32:7",
+                             value);
+    }
+    o->variable_count++;
+    return 0;
 }
 
 static int take_save(struct run_options *o, const char *value, struct ctl_err *e)
@@ -89,20 +114,33 @@ static int take_timeout(struct run_options *o, const char *value, struct ctl_err
     return rc;
 }
 
-static int take(struct run_options *o, int id, const char *value, struct ctl_err *e)
+static int take_source(struct run_options *o, int id, const char *value, struct ctl_err *e)
 {
     switch (id) {
-    case OPT_SOURCE:
-        o->source.file = value;
-        return 0;
     case OPT_LANG:
         return take_lang(o, value, e);
     case OPT_DEFINE:
         return source_define(&o->source, value, e);
     case OPT_BUILD_OPTION:
         return source_build_option(&o->source, value, e);
+    case OPT_INCLUDE:
+        return source_include(&o->source, value, e);
+    default:
+        o->source.file = value;
+        return 0;
+    }
+}
+
+static int take(struct run_options *o, int id, const char *value, struct ctl_err *e)
+{
+    if (id <= OPT_INCLUDE) {
+        return take_source(o, id, value, e);
+    }
+    switch (id) {
     case OPT_ARG:
         return take_arg(o, value, e);
+    case OPT_VARIABLE:
+        return take_variable(o, value, e);
     case OPT_SAVE:
         return take_save(o, value, e);
     case OPT_GLOBAL:
@@ -126,16 +164,26 @@ static int take(struct run_options *o, int id, const char *value, struct ctl_err
     }
 }
 
+static unsigned count_stdin(const struct spec *spec, uint32_t count)
+{
+    unsigned found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        found += spec[i].file != NULL && strcmp(spec[i].file, "-") == 0;
+    }
+    return found;
+}
+
 /* What makes no sense together. */
 static int check(const struct run_options *o, struct ctl_err *e)
 {
-    unsigned from_stdin = 0;
-    for (uint32_t i = 0; i < o->arg_count; i++) {
-        from_stdin += o->arg[i].file != NULL && strcmp(o->arg[i].file, "-") == 0;
-    }
+    unsigned from_stdin =
+        count_stdin(o->arg, o->arg_count) + count_stdin(o->variable, o->variable_count);
     from_stdin += o->source.file != NULL && strcmp(o->source.file, "-") == 0;
     if (o->kernel == NULL && o->source.file == NULL) {
         return ctl_err_usage(e, "a kernel's name is missing (gpuctl kernels lists them)");
+    }
+    if (o->variable_count > 0 && o->source.file == NULL) {
+        return ctl_err_usage(e, "--variable needs --source: built-in kernels have none");
     }
     if (from_stdin > 1) {
         return ctl_err_usage(e, "standard input can be read once only");

@@ -48,7 +48,7 @@ static int fetch(struct ctl *ctl, struct run_arg *arg, struct ctl_err *e)
 
 static int fetch_and_save(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
-    for (uint32_t i = 0; i < run->arg_count; i++) {
+    for (uint32_t i = 0; i < run->all_count; i++) {
         struct run_arg *arg = &run->arg[i];
         if (!written(arg) && arg->save == NULL) {
             continue;
@@ -124,13 +124,13 @@ static int show(struct ctl *ctl, const struct run *run, const char *name, bool a
         {"shape", GPUD_COLUMN_TEXT, false},  {"saved", GPUD_COLUMN_TEXT, false},
         {"values", GPUD_COLUMN_TEXT, false},
     };
-    struct sheet_cell cells[RUN_ARGS * COLUMNS];
-    struct row_text *texts = calloc(RUN_ARGS, sizeof *texts);
+    struct sheet_cell cells[(RUN_ARGS + RUN_VARIABLES) * COLUMNS];
+    struct row_text *texts = calloc(RUN_ARGS + RUN_VARIABLES, sizeof *texts);
     if (texts == NULL) {
         return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
     uint32_t rows = 0;
-    for (uint32_t i = 0; i < run->arg_count; i++) {
+    for (uint32_t i = 0; i < run->all_count; i++) {
         const struct run_arg *arg = &run->arg[i];
         if (all || written(arg)) {
             bool values =
@@ -173,7 +173,7 @@ int run_show_plan(struct ctl *ctl, const struct run *run, struct ctl_err *e)
 void run_finish(struct ctl *ctl, struct run *run)
 {
     gpud_job_free(run->job);
-    for (uint32_t i = 0; i < RUN_ARGS; i++) {
+    for (uint32_t i = 0; i < RUN_ARGS + RUN_VARIABLES; i++) {
         struct run_arg *arg = &run->arg[i];
         if (arg->buffer.id != 0) {
             (void)gpud_buffer_free(ctl->client, arg->buffer);

@@ -72,6 +72,15 @@ int source_build_option(struct source *source, const char *text, struct ctl_err 
     return add_option(source, "", text, e);
 }
 
+int source_include(struct source *source, const char *folder, struct ctl_err *e)
+{
+    if (source->include.count == INCLUDE_DIRS) {
+        return ctl_err_usage(e, "more than %u folders of headers", INCLUDE_DIRS);
+    }
+    source->include.path[source->include.count++] = folder;
+    return 0;
+}
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -101,12 +110,16 @@ int source_load(gpud_client *client, const struct source *source, gpud_module *r
                 struct ctl_err *e)
 {
     int lang = 0;
-    struct file file;
+    struct file file = {.data = NULL};
     int rc = choose_lang(source, &lang, e);
     if (rc == 0) {
         rc = file_load(source->file, (struct file_limit){SOURCE_MAX, SOURCE_MAX}, &file, e);
     }
+    if (rc == 0 && (lang == GPUD_LANG_CUDA || lang == GPUD_LANG_OPENCL)) {
+        rc = include_expand(source->file, &source->include, SOURCE_MAX, &file, e);
+    }
     if (rc != 0) {
+        file_finish(&file);
         return rc;
     }
     char *log = calloc(1, LOG_MAX);

@@ -5,6 +5,7 @@
 #include <gpud/gpud.h>
 
 #include "gpuctl/ctl_err.h"
+#include "gpuctl/include.h"
 
 #define SOURCE_MAX         (1024u * 1024u) /* bytes, as the daemon takes */
 #define SOURCE_OPTIONS_MAX 4096u           /* bytes */
@@ -12,6 +13,7 @@
 struct source {
     const char *file; /* not owned; NULL: none */
     int lang;         /* enum gpud_lang; 0: from the suffix */
+    struct include_dirs include;
     char options[SOURCE_OPTIONS_MAX];
 };
 
@@ -21,8 +23,11 @@ int source_lang_from_name(const char *name);
 int source_lang_from_file(const char *file);
 /* Adds -DN[=V]. */
 int source_define(struct source *source, const char *text, struct ctl_err *e);
+/* A folder of headers. */
+int source_include(struct source *source, const char *folder, struct ctl_err *e);
 int source_build_option(struct source *source, const char *text, struct ctl_err *e);
-/* Reads and compiles it; what the compiler said goes to standard error. Blocks. */
+/* Reads it, with the headers that OpenCL C and CUDA C include, and compiles it; what the compiler
+ * said goes to standard error. Blocks. */
 int source_load(gpud_client *client, const struct source *source, gpud_module *ret_module,
                 struct ctl_err *e);
 

@@ -142,6 +142,40 @@ START_TEST(variables_of_cuda_c)
 }
 END_TEST
 
+/* What `gpuctl run` does with them: written before the job, told and saved after it. */
+START_TEST(variables_by_gpuctl)
+{
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    char file[DAEMON_PATH + 16];
+    char saved[DAEMON_PATH + 16];
+    char save[DAEMON_PATH + 32];
+    uint32_t got[TABLE + 1] = {0};
+    gpud_client *c = begin("");
+    (void)snprintf(file, sizeof file, "%s/user.ptx", daemon_of_test.dir);
+    (void)snprintf(saved, sizeof saved, "%s/table", daemon_of_test.dir);
+    (void)snprintf(save, sizeof save, "table=raw:%s", saved);
+    file_write(file, source, strlen(source));
+    int rc = gpuctl(&daemon_of_test, out, err, "-o", "csv", "run", "fake_increment", "--source",
+                    file, "--variable", "table=inout:u32=10,11,12,13", "--variable", "hits=u32:7",
+                    "--arg", "inout:u32=1,2,3,4", "--arg", "u64:4", "--global", "1", "--local", "1",
+                    "--repeat", "2", "--save", save, NULL);
+    ck_assert_msg(rc == 0, "%d: %s", rc, err);
+    ck_assert_msg(strstr(out, "2 3 4 5") != NULL, "%s", out);
+    ck_assert_msg(strstr(out, "table") != NULL && strstr(out, "hits") == NULL, "%s", out);
+    FILE *f = fopen(saved, "re");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fread(got, sizeof got[0], TABLE + 1, f), TABLE);
+    (void)fclose(f);
+    ck_assert_uint_eq(got[0], 10);
+    ck_assert_uint_eq(got[TABLE - 1], 13);
+    rc = gpuctl(&daemon_of_test, out, err, "run", "fake_increment", "--source", file, "--variable",
+                "tables=u32:1", "--arg", "inout:u32=1", "--arg", "u64:1", "--global", "1", NULL);
+    ck_assert_msg(rc == 1 && strstr(err, "variable tables") != NULL, "%d: %s", rc, err);
+    end(c);
+}
+END_TEST
+
 /* Each load has variables of its own, in one session and in several. */
 START_TEST(loads_share_nothing)
 {
@@ -591,6 +625,7 @@ int main(void)
     Suite *suite = suite_create("cuda modules");
     suite_add(suite, a_variable_is_a_buffer);
     suite_add(suite, variables_of_cuda_c);
+    suite_add(suite, variables_by_gpuctl);
     suite_add(suite, loads_share_nothing);
     suite_add(suite, refusals);
     suite_add_loop(suite, launches_are_ordered_with_it, 2);

@@ -65,6 +65,10 @@ expect 2 run k --timeout -1
 expect 2 run k --max-input 0
 expect 2 run k --max-input 1X
 expect 2 run k --lang fortran
+expect 2 run k --variable n=i32:7
+expect 2 run k --source "$0" --variable i32:7
+expect 2 run k --source "$0" --variable n=7
+expect 2 run k --source "$0" --variable n=scratch:7
 expect 2 run k --define 1=2
 expect 2 run k --arg in:@- --arg in:@-
 expect 2 run k --detach --save 0=x.npy
