@@ -186,15 +186,16 @@ enum frame_ref_tag {
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
 /* What a tenant may have on this device, in bytes: at most (UINT64_MAX: no limit), what is above
- * moves to the host first, what is kept for it. From the next request on. F_INVENTORY ends all such
- * limits. Answered by W_TENANT_REFUSED where nothing can be kept for it (the others count) or it
- * cannot be told from others (none counts). */
+ * moves to the host first, what is kept for it; and on the host for this device. From the next
+ * request on. F_INVENTORY ends all such limits. Answered by W_TENANT_REFUSED where nothing can be
+ * kept for it (the others count) or it cannot be told from others (none counts). */
 #define MSG_F_TENANT(U, I, S, B, L)                                                                \
     U(tenant, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(hard, UINT64_MAX)                                                                            \
     U(soft, UINT64_MAX)                                                                            \
-    U(guaranteed, UINT64_MAX)
+    U(guaranteed, UINT64_MAX)                                                                      \
+    U(spilled, UINT64_MAX)
 
 /* ---- worker to front ------------------------------------------------------------------------ */
 

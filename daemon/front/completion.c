@@ -66,7 +66,9 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     if (j == NULL || j->device != d || job_ended(j) || j->state == JOB_QUEUED) {
         return; /* told twice, or a word about what this front never knew */
     }
-    d->ran_ns = j->state == JOB_RUNNING ? turn_now(f) : d->ran_ns;
+    if (j->state == JOB_RUNNING || m->code == 0) { /* brief ones are not told of while they run */
+        d->ran_ns = turn_now(f);
+    }
     take_times(j, m, turn_now(f));
     take_timings(j, m);
     struct err e;

@@ -80,7 +80,7 @@ struct device {
     uint64_t epoch; /* grows with each worker */
     uint64_t started_ns;
     uint64_t beat_ns;     /* of the last sign of life */
-    uint64_t ran_ns;      /* when a job that was seen to run ended last */
+    uint64_t ran_ns;      /* when a job that ran ended last */
     uint64_t patience_ns; /* how long the next one may take */
     uint64_t killed_ns;   /* when it was told to end, 0: not */
     uint64_t restart_ns;  /* when the next one starts */

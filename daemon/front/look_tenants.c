@@ -25,10 +25,12 @@ static struct sums sums_of(const struct front *f, const struct tenant *t)
             all.quota.hard = sat_add(all.quota.hard, q.hard);
             all.quota.soft = sat_add(all.quota.soft, q.soft);
             all.quota.guaranteed = sat_add(all.quota.guaranteed, u->kept);
+            all.quota.spilled = sat_add(all.quota.spilled, q.spilled);
         }
     }
     all.quota.hard = known ? all.quota.hard : UINT64_MAX; /* of no device: not a limit of 0 */
     all.quota.soft = known ? all.quota.soft : UINT64_MAX;
+    all.quota.spilled = known ? all.quota.spilled : UINT64_MAX;
     return all;
 }
 
@@ -67,6 +69,8 @@ static void row(const struct front *f, const struct tenant *x, struct table *t)
     table_value(t, x->jobs_failed);
     table_value(t, x->may_load);
     table_value(t, HASH_COUNT(x->strikes));
+    limit(t, all.quota.spilled);
+    limit(t, x->limits.total);
     table_row_end(t);
 }
 
@@ -87,6 +91,7 @@ static void columns(struct table *t)
         {"guaranteed", COLUMN_BYTES, true},   {"arenas", COLUMN_BYTES, true},
         {"arenas_max", COLUMN_BYTES, true},   {"failed", COLUMN_UINT, true},
         {"loads_kernels", COLUMN_BOOL, true}, {"struck_kernels", COLUMN_UINT, true},
+        {"spilled_max", COLUMN_BYTES, true},  {"total_max", COLUMN_BYTES, true},
     };
     for (unsigned i = 0; i < sizeof column / sizeof column[0]; i++) {
         table_column(t, column[i].name, column[i].kind, column[i].wide);

@@ -12,8 +12,11 @@
 /* Of those that are named: beyond the keys of users. */
 #define KEY_NAMED (UINT64_C(1) << 63)
 
-const struct tenant_limits TENANT_UNLIMITED = {
-    .hard = {.bytes = UINT64_MAX}, .soft = {.bytes = UINT64_MAX}, .arena_bytes = UINT64_MAX};
+const struct tenant_limits TENANT_UNLIMITED = {.hard = {.bytes = UINT64_MAX},
+                                               .soft = {.bytes = UINT64_MAX},
+                                               .spilled = {.bytes = UINT64_MAX},
+                                               .total = UINT64_MAX,
+                                               .arena_bytes = UINT64_MAX};
 
 /* uid:N, as tenant_obtain() writes it; UINT64_MAX: another name. */
 static uint64_t uid_of(const char *name)
@@ -134,7 +137,8 @@ struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
 {
     struct tenant_quota q = {.hard = amount_of(&t->limits.hard, all),
                              .soft = amount_of(&t->limits.soft, all),
-                             .guaranteed = amount_of(&t->limits.guaranteed, all)};
+                             .guaranteed = amount_of(&t->limits.guaranteed, all),
+                             .spilled = amount_of(&t->limits.spilled, all)};
     q.soft = q.soft < q.hard ? q.soft : UINT64_MAX;
     return q;
 }
@@ -155,9 +159,19 @@ void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes)
     t->device_bytes[device] -= bytes;
 }
 
+/* Bytes of its buffers on one device at most, wherever they lie. */
+static uint64_t most_of(const struct tenant *t, uint64_t all)
+{
+    uint64_t hard = amount_of(&t->limits.hard, all);
+    uint64_t both = sat_add(all, amount_of(&t->limits.spilled, all));
+    return hard < both ? hard : both;
+}
+
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all)
 {
-    return sat_sub(amount_of(&t->limits.hard, all), t->device_bytes[device]);
+    uint64_t here = sat_sub(most_of(t, all), t->device_bytes[device]);
+    uint64_t in_all = sat_sub(t->limits.total, t->buffer_bytes);
+    return here < in_all ? here : in_all;
 }
 
 uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all)
@@ -167,11 +181,21 @@ uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all)
 
 int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e)
 {
+    uint64_t most = most_of(t, all);
     t->refusals++;
+    if (wanted > sat_sub(t->limits.total, t->buffer_bytes)) {
+        return err_set(e, ERR_LIMIT,
+                       "tenant %s wants %" PRIu64 " bytes and may have %" PRIu64
+                       " on all devices, of which its buffers have %" PRIu64
+                       ": free some of them, or raise its memory_total",
+                       t->name, wanted, t->limits.total, t->buffer_bytes);
+    }
     return err_set(e, ERR_LIMIT,
                    "tenant %s wants %" PRIu64 " bytes on device %u and may have %" PRIu64
                    " there, of which its buffers have %" PRIu64
-                   ": free some of them, or raise its memory_hard",
-                   t->name, wanted, device, amount_of(&t->limits.hard, all),
-                   t->device_bytes[device]);
+                   ": free some of them, or raise its %s",
+                   t->name, wanted, device, most, t->device_bytes[device],
+                   most == amount_of(&t->limits.hard, all)
+                       ? "memory_hard"
+                       : "memory_spilled, which is beside what the device's pool may take");
 }

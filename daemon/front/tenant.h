@@ -43,6 +43,8 @@ struct tenant_limits {
     struct amount hard;       /* at most, on one device */
     struct amount soft;       /* what is above goes to the host first */
     struct amount guaranteed; /* what is kept free for it, and not moved for others */
+    struct amount spilled;    /* at most on the host, for one device */
+    uint64_t total;           /* bytes of its buffers on all devices; UINT64_MAX: no limit */
     uint64_t arena_bytes;     /* UINT64_MAX: as [tenants] arena_bytes_max says */
     uint64_t sessions;        /* 0: as [jobs] user_sessions_max says */
     enum tenant_load load;    /* of kernels of its own */
@@ -69,7 +71,7 @@ struct tenant {
     struct tenant_use use[DEVICES_MAX];
     uint64_t buffer_bytes;              /* of its buffers on all devices */
     uint64_t device_bytes[DEVICES_MAX]; /* and on each */
-    uint64_t refusals;                  /* of buffers, for its hard limit */
+    uint64_t refusals;                  /* of buffers, for a limit of its own */
     uint64_t arena_bytes;               /* those that only jobs use still, too */
     unsigned waiting;                   /* jobs, for memory, when somebody looked last */
     uint64_t jobs_submitted;
@@ -97,7 +99,7 @@ bool tenant_quarantined(const struct tenant *t, struct hash kernel);
 
 /* What a device's worker holds it to. */
 struct tenant_quota {
-    uint64_t hard, soft, guaranteed;
+    uint64_t hard, soft, guaranteed, spilled;
 };
 
 uint64_t amount_of(const struct amount *a, uint64_t all);
@@ -107,7 +109,8 @@ struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all);
 bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes);
 /* Of what was charged. */
 void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes);
-/* Bytes of buffers that it may have on the device beside those it has. */
+/* Bytes of buffers that it may have on the device beside those it has: up to its hard limit, to
+ * what the pool and its part of the host have room for, and to its total. */
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all);
 /* Bytes of buffers that others leave for it: the rest of its guarantee. */
 uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all);

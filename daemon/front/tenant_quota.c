@@ -24,7 +24,8 @@ void quota_name(const struct front *f, const struct tenant_peer *peer, char out[
 static bool limited(const struct tenant *t)
 {
     const struct tenant_quota q = tenant_quota(t, UINT64_MAX);
-    return q.hard != UINT64_MAX || q.soft != UINT64_MAX || q.guaranteed != 0;
+    return q.hard != UINT64_MAX || q.soft != UINT64_MAX || q.guaranteed != 0 ||
+           q.spilled != UINT64_MAX;
 }
 
 /* Its pool is there, and what counted for its worker before this front does not. */
@@ -43,7 +44,8 @@ static void tell(struct front *f, struct device *d, struct tenant *t)
                                    .name = bytes_str(t->name),
                                    .hard = q.hard,
                                    .soft = q.soft,
-                                   .guaranteed = d->overpromised ? 0 : q.guaranteed};
+                                   .guaranteed = d->overpromised ? 0 : q.guaranteed,
+                                   .spilled = q.spilled};
     struct err e = ERR_INIT;
     t->use[d->index].kept = m.guaranteed;
     if (link_send(d->link, &schema_msg_f_tenant, &m, NULL, &e) != 0) {

@@ -222,6 +222,12 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
     if (strcmp(key, "memory_guaranteed") == 0) {
         return set_amount(key, value, &l->guaranteed, e);
     }
+    if (strcmp(key, "memory_spilled") == 0) {
+        return set_amount(key, value, &l->spilled, e);
+    }
+    if (strcmp(key, "memory_total") == 0) {
+        return config_number(key, value, true, &l->total, e);
+    }
     if (strcmp(key, "arena_bytes_max") == 0) {
         return config_number(key, value, true, &l->arena_bytes, e);
     }
@@ -457,7 +463,8 @@ bool tenant_rules_apply(const struct tenant_rules *rules, struct tenant *t)
     const struct tenant_rule *rule = find(rules, t->name);
     const struct tenant_limits *l = rule != NULL ? &rule->limits : &rules->others;
     bool changed = !same(&l->hard, &t->limits.hard) || !same(&l->soft, &t->limits.soft) ||
-                   !same(&l->guaranteed, &t->limits.guaranteed);
+                   !same(&l->guaranteed, &t->limits.guaranteed) ||
+                   !same(&l->spilled, &t->limits.spilled);
     t->ruled = rule != NULL;
     t->limits = *l;
     return changed;

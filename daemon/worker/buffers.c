@@ -26,6 +26,11 @@ bool buffer_away(const struct buffer *b)
     return b->size > 0 && b->piece.ref.block == NULL;
 }
 
+bool buffer_keeps_itself(const struct buffer *b)
+{
+    return b->sealed_fd >= 0 || b->content != BUFFER_BYTES;
+}
+
 uint64_t buffer_tag(const struct buffer *b)
 {
     return (uint64_t)(uintptr_t)b;
@@ -39,6 +44,7 @@ static void list(struct buffers *t, struct buffer *b)
     } else if (!fits && b->listed) {
         DL_DELETE2(t->cold, b, cold_prev, cold_next);
     }
+    t->memory->changes += b->listed != fits;
     b->listed = fits;
 }
 
@@ -87,17 +93,45 @@ static bool fits(const struct buffers *t, uint64_t size)
     return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
 }
 
-static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
-                       struct err *e)
+/* Of the kind that is asked for. */
+static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                     struct err *e)
 {
+    if (ask->exported) {
+        return memory_alloc_shared(t->memory, ask->size, ask->tenant, &b->piece, e);
+    }
+    if (ask->managed) {
+        return memory_alloc_managed(t->memory, ask->size, ask->tenant, &b->piece, e);
+    }
     const struct memory_ask wanted = {.size = ask->size,
                                       .tenant = ask->tenant,
                                       .stream = memory_service(t->memory),
                                       .tag = buffer_tag(b)};
-    int rc = ask->size == 0  ? 0
-             : ask->exported ? memory_alloc_shared(t->memory, ask->size, ask->tenant, &b->piece, e)
-             : ask->managed  ? memory_alloc_managed(t->memory, ask->size, ask->tenant, &b->piece, e)
-                             : memory_alloc(t->memory, &wanted, &b->piece, e);
+    return memory_alloc(t->memory, &wanted, &b->piece, e);
+}
+
+/* What lies beside the pool cannot come later, as others' memory does: room is made at once. */
+static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                      struct err *e)
+{
+    bool apart = ask->exported || (ask->managed && memory_may_manage(t->memory, ask->size));
+    struct err why = ERR_INIT;
+    int rc = take_once(t, ask, b, &why);
+    while (apart && (rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && t->clear_out != NULL &&
+           t->clear_out(t->data, ask->tenant, ask->size, rc == ERR_LIMIT)) {
+        why = ERR_INIT;
+        rc = take_once(t, ask, b, &why);
+    }
+    if (rc != 0) {
+        *e = why;
+    }
+    return rc;
+}
+
+static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                       struct err *e)
+{
+    int rc = ask->size > 0 ? piece_take(t, ask, b, e) : 0;
     bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
     bool soon = rc == ERR_DEVICE_MEMORY && t->soon != NULL && t->soon(t->data);
     if (!room || ask->managed) {

@@ -57,6 +57,10 @@ struct buffer {
 /* Frees the bytes of a buffer that has no piece. */
 typedef void (*buffer_forget_fn)(void *data, struct buffer *b);
 
+/* Makes room for bytes beside the pool, and waits for it. own: only the tenant's own can help.
+ * False: there is no more to be made. */
+typedef bool (*buffer_room_fn)(void *data, uint64_t tenant, uint64_t bytes, bool own);
+
 /* Will what was refused last have room when what moves on the device has arrived? */
 typedef bool (*buffer_soon_fn)(void *data);
 
@@ -73,6 +77,7 @@ struct buffers {
     uint64_t room;           /* of all, on the device and off it; 0: each has device memory */
     buffer_forget_fn forget;
     buffer_soon_fn soon; /* NULL: never */
+    buffer_room_fn clear_out;
     void *data;
 };
 
@@ -100,6 +105,7 @@ void buffer_set_meta(struct buffer *b, struct bytes meta); /* at most FRAME_META
 void buffer_free(struct buffers *t, struct buffer *b);
 uint64_t buffer_tag(const struct buffer *b); /* its memory's name for the pool: its own address */
 bool buffer_away(const struct buffer *b);    /* it has bytes and no device memory */
+bool buffer_keeps_itself(const struct buffer *b); /* its bytes need no copy on the host */
 void buffer_pin(struct buffers *t, struct buffer *b);
 void buffer_unpin(struct buffers *t, struct buffer *b);
 void buffer_use(struct buffer *b);

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/saturate.h"
+#include "daemon/pool/clean.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/pressure.h"
 #include "proto/frames.h"
@@ -166,6 +167,7 @@ void memory_mark(struct memory *m, unsigned stream, struct backend_marker *marke
 void memory_passed(struct memory *m, struct timeline_point *point)
 {
     uint64_t done = timeline_pass(&m->timeline, point);
+    m->changes++;
     if (done != 0) {
         pool_advance(m->pool, point->stream, done);
     }
@@ -191,7 +193,8 @@ static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key)
     unsigned number = HASH_COUNT(m->tenants);
     t = number < TENANT_REST ? calloc(1, sizeof *t) : NULL;
     if (t != NULL) {
-        *t = (struct memory_tenant){.key = key, .number = number};
+        *t = (struct memory_tenant){
+            .key = key, .number = number, .spilled_limit = UINT64_MAX, .spilled_most = UINT64_MAX};
         HASH_ADD(hh, m->tenants, key, sizeof t->key, t);
         m->numbered[number] = t;
     }
@@ -204,15 +207,19 @@ unsigned memory_number(struct memory *m, uint64_t key)
     return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
 }
 
-int memory_quota(struct memory *m, uint64_t key, const char *name, const struct pool_quota *quota,
-                 struct err *e)
+int memory_quota(struct memory *m, uint64_t key, const char *name,
+                 const struct memory_limits *limits, struct err *e)
 {
+    const struct pool_quota *quota = &limits->device;
     struct memory_tenant *t = key != 0 ? tenant_obtain(m, key) : NULL;
     struct pool_account was;
     if (t == NULL) {
         return err_set(e, ERR_LIMIT, "tenant %s is one of over %u of this worker", name,
                        TENANT_REST);
     }
+    t->spilled_limit = limits->spilled;
+    t->spilled_most = t->spilled > limits->spilled ? t->spilled : limits->spilled;
+    m->changes++;
     pool_account(m->pool, t->number, &was);
     struct pool_quota rest = *quota;
     rest.guaranteed = 0;
@@ -230,8 +237,31 @@ void memory_unlimit(struct memory *m)
     const struct pool_quota none = POOL_QUOTA_NONE;
     for (struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
         (void)pool_set_quota(m->pool, t->number, &none, NULL); /* refused is only what is kept */
+        t->spilled_limit = t->spilled_most = UINT64_MAX;
     }
     m->softs = 0;
+    m->changes++;
+}
+
+void memory_spilled(struct memory *m, unsigned number, uint64_t bytes, bool comes)
+{
+    struct memory_tenant *t = m->numbered[number];
+    m->changes++;
+    if (t == NULL) {
+        return;
+    }
+    t->spilled = comes ? t->spilled + bytes : t->spilled - bytes;
+    if (!comes && t->spilled_most > t->spilled_limit) {
+        t->spilled_most = t->spilled > t->spilled_limit ? t->spilled : t->spilled_limit;
+    }
+}
+
+uint64_t memory_host_room(const struct memory *m, unsigned number, uint64_t back)
+{
+    const struct memory_tenant *t = m->numbered[number];
+    return t == NULL || t->spilled_most == UINT64_MAX
+               ? UINT64_MAX
+               : sat_sub(sat_add(t->spilled_most, back), t->spilled);
 }
 
 /* Those without a section are named by their user, who is what the front's key tells. */
@@ -321,6 +351,32 @@ void memory_finish(struct memory *m)
     tenants_finish(m);
 }
 
+bool memory_ahead(struct memory *m, uint64_t most, struct backend_ref *ret_ref, uint64_t *ret_bytes)
+{
+    if (HASH_COUNT(m->tenants) < 2 || m->zeroing.range != NULL ||
+        !pool_unclean(m->pool, most, &m->zeroing)) {
+        return false;
+    }
+    *ret_ref = (struct backend_ref){.block = m->zeroing.range, .offset = m->zeroing.offset};
+    *ret_bytes = m->zeroing.size;
+    return true;
+}
+
+void memory_ahead_end(struct memory *m, bool zeros)
+{
+    pool_cleared(m->pool, &m->zeroing, zeros, memory_service(m), 0);
+}
+
+/* Nobody is refused for memory that is being zeroed: it is free again, as dirty as it was, for
+ * others once the zeros have gone past. */
+static void ahead_yield(struct memory *m)
+{
+    unsigned service = memory_service(m);
+    if (m->zeroing.range != NULL) {
+        pool_cleared(m->pool, &m->zeroing, false, service, m->timeline.stream[service].last);
+    }
+}
+
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
                  struct err *e)
 {
@@ -330,6 +386,7 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
                                     .tenant = memory_number(m, ask->tenant),
                                     .tag = ask->tag};
     m->waited = false;
+    ahead_yield(m);
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
     if (rc == 0) {
         piece.waits = m->waited;
@@ -365,6 +422,7 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
     uint64_t size = piece.pool.size;
     piece.dirty = true;
     piece.pool.tenant = (uint16_t)memory_number(m, tenant);
+    ahead_yield(m);
     int rc = pool_reserve(m->pool, piece.pool.tenant, size, e);
     if (rc != 0) {
         return rc;
@@ -403,6 +461,11 @@ int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
                : apart_alloc(m, piece, tenant, ret_piece, e);
 }
 
+bool memory_may_manage(const struct memory *m, uint64_t size)
+{
+    return rounded(size, POOL_ALIGN) <= m->managed_limit - m->managed;
+}
+
 int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
                          struct memory_piece *ret_piece, struct err *e)
 {
@@ -414,7 +477,7 @@ int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
     if (m->managed_limit == 0) {
         return err_set(e, ERR_UNSUPPORTED, "managed memory is off: see [memory] managed_limit");
     }
-    if (piece.pool.size > m->managed_limit - m->managed) {
+    if (!memory_may_manage(m, size)) {
         return err_set(e, ERR_DEVICE_MEMORY,
                        "managed memory takes %" PRIu64 " of %" PRIu64
                        " bytes: free some, or see [memory] managed_limit",
@@ -452,6 +515,7 @@ void memory_free(struct memory *m, struct memory_piece *piece)
         piece->ref.block = NULL;
         return;
     }
+    m->changes++;
     if (piece->kind == MEMORY_POOL) {
         (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
     } else if (piece->kind == MEMORY_SHARED) {
@@ -470,6 +534,7 @@ void memory_free_at(struct memory *m, struct memory_piece *piece,
 {
     (void)pool_free(m->pool, &piece->pool, point->stream, point->seq, NULL);
     piece->ref.block = NULL;
+    m->changes++;
 }
 
 void memory_free_service(struct memory *m, struct memory_piece *piece)
@@ -477,6 +542,7 @@ void memory_free_service(struct memory *m, struct memory_piece *piece)
     unsigned service = memory_service(m);
     (void)pool_free(m->pool, &piece->pool, service, m->timeline.stream[service].last, NULL);
     piece->ref.block = NULL;
+    m->changes++;
 }
 
 bool memory_service_busy(const struct memory *m)
@@ -499,11 +565,6 @@ bool memory_spare(struct memory *m)
     struct pool_stats s;
     pool_stats(m->pool, &s);
     return s.cached > 0 && s.size > m->limit / MEMORY_KEEP;
-}
-
-bool memory_crosses(const struct memory *m)
-{
-    return HASH_COUNT(m->tenants) > 1;
 }
 
 void memory_stamp(struct memory *m, uint64_t now_ns)

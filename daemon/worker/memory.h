@@ -43,6 +43,8 @@ struct memory_tenant {
     char name[PROTO_NAME_MAX + 1];
     uint64_t shared;
     uint64_t spilled;
+    uint64_t spilled_limit; /* UINT64_MAX: none */
+    uint64_t spilled_most;  /* the limit, or what lay there when it was lowered and does still */
     struct memory_use told;
     UT_hash_handle hh;
 };
@@ -59,12 +61,15 @@ struct memory {
     uint64_t limit;                  /* bytes that the pool may take */
     uint64_t managed, managed_limit; /* bytes of managed memory */
     bool hung;                       /* zeroing or moving has no end that can be waited for */
+    struct pool_piece zeroing;       /* free, and being zeroed ahead; range NULL: none */
     bool waited;                     /* the pool has let a stream wait */
     struct timeline timeline;
     struct memory_tenant *tenants;                /* owned, uthash */
     struct memory_tenant *numbered[POOL_TENANTS]; /* the same, where there is one */
     unsigned softs;                               /* how many have a soft limit */
     uint64_t stamped_ns;                          /* when the pool's log was told the time last */
+    uint64_t changes; /* counts what may let a request succeed that was refused: memory that came
+                         free or came past, buffers that may move, limits */
 };
 
 enum memory_kind {
@@ -91,6 +96,12 @@ struct memory_ask {
     uint64_t tag;    /* the pool's mover's name for it; 0: it stays where it is */
 };
 
+/* What a tenant may have. */
+struct memory_limits {
+    struct pool_quota device;
+    uint64_t spilled; /* bytes on the host; UINT64_MAX: no limit */
+};
+
 struct msg_w_pool;
 
 /* What it works on; copied, the streams must live longer. */
@@ -111,8 +122,13 @@ unsigned memory_copies(const struct memory *m);  /* and of that for copies to th
 /* What a tenant may have from the next request on; nothing is taken back. ERR_LIMIT where more
  * would be guaranteed than there is: then nothing is kept for it, and the other limits count; or
  * where no number is left to tell it from others by. */
-int memory_quota(struct memory *m, uint64_t key, const char *name, const struct pool_quota *quota,
-                 struct err *e);
+int memory_quota(struct memory *m, uint64_t key, const char *name,
+                 const struct memory_limits *limits, struct err *e);
+/* Bytes of it come to the host, or leave it: of its number. */
+void memory_spilled(struct memory *m, unsigned number, uint64_t bytes, bool comes);
+/* How many bytes more it may have on the host: of its number; UINT64_MAX: no limit. `back`: bytes
+ * that come back from there at the same time. */
+uint64_t memory_host_room(const struct memory *m, unsigned number, uint64_t back);
 /* The pool's number for a tenant. */
 unsigned memory_number(struct memory *m, uint64_t key);
 /* What people know it by. */
@@ -133,6 +149,8 @@ int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
 /* The same of managed memory, up to managed_limit. */
 int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
                          struct memory_piece *ret_piece, struct err *e);
+/* Is so much within managed_limit? */
+bool memory_may_manage(const struct memory *m, uint64_t size);
 /* A descriptor of a shared piece, the caller's, and its bytes. ERR_STATE for another piece. */
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e);
@@ -171,8 +189,13 @@ void memory_trim(struct memory *m); /* gives cached blocks back to the device */
 /* Call it now and then. Returns bytes given back. */
 uint64_t memory_tick(struct memory *m, uint64_t now_ns);
 bool memory_spare(struct memory *m); /* is there anything that could go back some day? */
-bool memory_crosses(
-    const struct memory *m); /* are there tenants that could get what others left? */
+/* Free memory that may hold a tenant's bytes and that others could get, to be zeroed on the service
+ * stream: at most `most` bytes, or one block of a source. False: there is none. It is nobody's
+ * until memory_ahead_end() tells whether it is zeros; whoever asks for memory before gets it as it
+ * was, behind what is on the stream by then. */
+bool memory_ahead(struct memory *m, uint64_t most, struct backend_ref *ret_ref,
+                  uint64_t *ret_bytes);
+void memory_ahead_end(struct memory *m, bool zeros);
 /* Tells the pool's log the time, if it is a millisecond later than last. */
 void memory_stamp(struct memory *m, uint64_t now_ns);
 void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats);

@@ -12,13 +12,21 @@
 
 #define DRAIN_MS 200
 
-static bool still(const struct server *s)
+/* Does nothing run or move? Jobs may wait for memory. */
+static bool all_still(void *data)
 {
+    const struct server *s = data;
     return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill) &&
-           s->waiting.first == NULL && !upkeep_busy(&s->upkeep);
+           !upkeep_busy(&s->upkeep);
 }
 
-bool server_idle(const struct server *s)
+static bool still(void *data)
+{
+    const struct server *s = data;
+    return all_still(data) && s->waiting.first == NULL;
+}
+
+bool server_idle(struct server *s)
 {
     return still(s) && s->modules.loads == NULL;
 }
@@ -141,18 +149,6 @@ static void job_tell(void *data, const struct job *j, bool waits)
     struct err e = ERR_INIT;
     struct msg_w_waiting msg = {.job = j->id, .waits = waits};
     must_send(s, channel_send(&s->channel, &schema_msg_w_waiting, &msg, NULL, &e), &e);
-}
-
-static bool all_still(void *data)
-{
-    const struct server *s = data;
-    return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill) &&
-           !upkeep_busy(&s->upkeep);
-}
-
-static bool is_still(void *data)
-{
-    return still(data);
 }
 
 static void kick(void *data)
@@ -567,10 +563,11 @@ static int on_tenant(struct server *s, struct bytes frame, struct frame_fds *fds
     if (rc != 0 || !bytes_to_str(msg.name, name, sizeof name)) {
         return rc != 0 ? rc : err_set(e, ERR_INVALID, "the name of a tenant");
     }
-    const struct pool_quota quota = {
-        .hard = msg.hard, .soft = msg.soft, .guaranteed = msg.guaranteed};
+    const struct memory_limits limits = {
+        .device = {.hard = msg.hard, .soft = msg.soft, .guaranteed = msg.guaranteed},
+        .spilled = msg.spilled};
     struct err why = ERR_INIT;
-    if (memory_quota(&s->device.memory, msg.tenant, name, &quota, &why) != 0) {
+    if (memory_quota(&s->device.memory, msg.tenant, name, &limits, &why) != 0) {
         must_send(s, answer_tenant_refused(&s->channel, msg.tenant, &why, e), e);
     }
     if (spill_shed(&s->spill, msg.tenant, e) != 0) {
@@ -763,7 +760,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     s->transfers.away = read_away;
     picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion);
     pump_start(&s->pump, dev->wakes, ask_device, s);
-    upkeep_init(&s->upkeep, loop, dev, is_still, kick, s);
+    upkeep_init(&s->upkeep, loop, dev, still, kick, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
     int rc = spill_init(&s->spill, dev, &s->buffers, spill_limit, e);
     if (rc != 0) {

@@ -45,7 +45,7 @@ struct server {
 /* Ties the parts together; device, staging and beat are there. Sends W_READY. */
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
                  uint64_t spill_limit, struct err *e);
-bool server_idle(const struct server *s); /* nothing is in flight */
+bool server_idle(struct server *s); /* nothing is in flight */
 /* Idle. Frees everything but device, spill, staging and beat. */
 void server_finish(struct server *s);
 

@@ -8,7 +8,8 @@
 struct numbers {
     struct pool_stats stats;
     struct pool_account account;
-    uint64_t kept; /* for others, or beside the pool */
+    uint64_t kept;          /* for others, or beside the pool */
+    uint64_t spilled_limit; /* its limit on the host */
 };
 
 static void gather(const struct memory *m, uint64_t key, struct numbers *ret_numbers)
@@ -19,6 +20,7 @@ static void gather(const struct memory *m, uint64_t key, struct numbers *ret_num
     pool_stats(m->pool, &ret_numbers->stats);
     pool_account(m->pool, number, &ret_numbers->account);
     ret_numbers->kept = pool_kept(m->pool, number);
+    ret_numbers->spilled_limit = t != NULL ? t->spilled_limit : UINT64_MAX;
     if (t == NULL) {
         ret_numbers->account.quota = POOL_QUOTA_NONE;
     }
@@ -31,6 +33,11 @@ static void advise(const struct shortage *s, const struct numbers *n, char *out,
     if (s->own && s->wanted > n->account.quota.hard) {
         (void)snprintf(out, size, "ask for less at once, or raise its memory_hard of %" PRIu64,
                        n->account.quota.hard);
+    } else if (s->held > 0 && s->wanted <= most) {
+        (void)snprintf(out, size,
+                       "free buffers, or raise its memory_spilled of %" PRIu64 ": %" PRIu64
+                       " bytes of its own could go then",
+                       n->spilled_limit, s->held);
     } else if (s->own) {
         (void)snprintf(out, size,
                        "it is charged %" PRIu64 " of its memory_hard of %" PRIu64

@@ -13,6 +13,7 @@ struct shortage {
     bool own;            /* it is the tenant's hard limit that it met */
     uint64_t movable;    /* bytes of buffers that may go to the host for it */
     uint64_t obtainable; /* if all that may go went: of these as much as the host has room for */
+    uint64_t held;       /* bytes of its own that stay for its limit on the host */
     uint64_t leaving;    /* on their way to the host */
     uint64_t host_bytes; /* what is on the host, of */
     uint64_t host_limit;

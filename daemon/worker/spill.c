@@ -3,15 +3,20 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/saturate.h"
 #include "daemon/pool/move.h"
+#include "daemon/worker/prospect.h"
 #include "daemon/worker/shortage.h"
 
-#define CHUNK_BYTES (UINT64_C(16) << 20) /* the arena grows by it; no piece is larger */
+#define CHUNK_BYTES  (UINT64_C(16) << 20) /* the arena grows by it; no piece is larger */
+#define PACK_BYTES   (UINT64_C(64) << 20) /* moved at once on the device, to put together */
+#define CLEAR_OUT_NS (2 * NS_PER_S)       /* copies that take longer are not waited for */
 
 /* Where a buffer's bytes are in the arena. */
 struct spill_copy {
@@ -87,12 +92,9 @@ static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy 
 /* What is on the host, in all and of the buffer's tenant. */
 static void count(struct spill *s, const struct buffer *b, bool comes)
 {
-    unsigned number = memory_number(&s->device->memory, b->tenant);
-    struct memory_tenant *t = s->device->memory.numbered[number];
+    struct memory *m = &s->device->memory;
     s->bytes = comes ? s->bytes + b->size : s->bytes - b->size;
-    if (t != NULL) {
-        t->spilled = comes ? t->spilled + b->size : t->spilled - b->size;
-    }
+    memory_spilled(m, memory_number(m, b->tenant), b->size, comes);
 }
 
 static void forget(void *data, struct buffer *b)
@@ -124,12 +126,13 @@ static int arena_init(struct spill *s, struct err *e)
 
 static int move_within(void *user, struct pool_move *move, struct err *e);
 static bool moving_helps(void *data);
+static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
 
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
                struct err *e)
 {
     struct pool_stats stats;
-    *s = (struct spill){.device = device, .buffers = buffers, .limit = limit};
+    *s = (struct spill){.device = device, .buffers = buffers, .limit = limit, .packed = UINT64_MAX};
     const struct pool_mover mover = {.user = s, .move = move_within};
     pool_set_mover(device->memory.pool, &mover);
     pool_stats(device->memory.pool, &stats);
@@ -140,6 +143,7 @@ int spill_init(struct spill *s, struct device *device, struct buffers *buffers, 
     buffers->room = limit == 0 ? 0 : stats.limit + limit;
     buffers->forget = forget;
     buffers->soon = moving_helps;
+    buffers->clear_out = clear_out;
     buffers->data = s;
     return limit == 0 ? 0 : arena_init(s, e);
 }
@@ -193,15 +197,10 @@ static void leave(struct spill *s, struct buffer *b)
     s->outs++;
 }
 
-static bool keeps_itself(const struct buffer *b)
-{
-    return b->sealed_fd >= 0 || b->content != BUFFER_BYTES;
-}
-
 /* < 0: it stays; ERR_DEVICE_LOST: nobody knows. */
 static int move_out(struct spill *s, struct buffer *b, struct err *e)
 {
-    if (keeps_itself(b)) {
+    if (buffer_keeps_itself(b)) {
         leave(s, b);
         return 0;
     }
@@ -396,7 +395,7 @@ static void move_end(struct spill *s, struct spill_move *m, const struct err *wh
                            : "to",
                  why->text);
     }
-    if (failed && !m->out && (!m->within || keeps_itself(b))) {
+    if (failed && !m->out && (!m->within || buffer_keeps_itself(b))) {
         tear(s, m);
         return;
     }
@@ -458,8 +457,14 @@ static int read_sealed(const struct buffer *b, uint64_t at, void *to, uint64_t b
     while (got < bytes) {
         ssize_t n =
             pread(b->sealed_fd, (uint8_t *)to + got, (size_t)(bytes - got), (off_t)(at + got));
-        if (n <= 0) {
+        if (n < 0) {
             return err_errno(e, ERR_IO, "the host copy of buffer %" PRIu64, b->id);
+        }
+        if (n == 0) {
+            return err_set(e, ERR_IO,
+                           "the host copy of buffer %" PRIu64 " ends at byte %" PRIu64
+                           ": it is shorter than said",
+                           b->id, at + got);
         }
         got += (uint64_t)n;
     }
@@ -500,74 +505,6 @@ static struct pool *pool_of(const struct spill *s)
     return s->device->memory.pool;
 }
 
-/* Bytes that a tenant could be charged beside what it is. */
-static uint64_t allowance(const struct spill *s, unsigned tenant)
-{
-    struct pool_account a;
-    pool_account(pool_of(s), tenant, &a);
-    return sat_sub(a.quota.hard, sat_add(a.mapped, a.reserved));
-}
-
-/* What is free for a tenant without moving anything. */
-static uint64_t vacant(const struct spill *s, unsigned tenant)
-{
-    struct pool_stats stats;
-    pool_stats(pool_of(s), &stats);
-    uint64_t taken = sat_add(stats.used, pool_kept(pool_of(s), tenant));
-    uint64_t free_bytes = sat_sub(stats.limit, taken);
-    uint64_t allowed = allowance(s, tenant);
-    return free_bytes < allowed ? free_bytes : allowed;
-}
-
-/* May it go for a tenant, when `before` bytes of the same tenant's have gone? Its own may, and of
- * others' what is more than is guaranteed to them. */
-static bool may_go(const struct spill *s, const struct buffer *b, unsigned tenant, bool own,
-                   uint64_t before)
-{
-    struct pool_account a;
-    if (b->piece.pool.tenant == tenant || own) {
-        return b->piece.pool.tenant == tenant;
-    }
-    pool_account(pool_of(s), b->piece.pool.tenant, &a);
-    uint64_t gone = sat_add(before, b->piece.pool.size);
-    return a.quota.guaranteed == 0 || sat_sub(a.mapped, gone) >= a.quota.guaranteed;
-}
-
-/* What could be had. */
-struct prospect {
-    uint64_t movable;    /* bytes of buffers that may go */
-    uint64_t own;        /* of these, the tenant's */
-    uint64_t obtainable; /* if they went, as far as the host has room for them */
-};
-
-static void look_ahead(struct spill *s, unsigned tenant, struct prospect *ret_prospect)
-{
-    struct prospect p = {.movable = 0};
-    uint64_t room = s->limit - s->bytes;
-    uint64_t bytes = 0;
-    memset(s->going, 0, sizeof s->going);
-    for (const struct buffer *b = s->buffers->cold; b != NULL; b = b->cold_next) {
-        uint64_t size = b->piece.pool.size;
-        uint64_t *going = &s->going[b->piece.pool.tenant];
-        if (b->broken || !may_go(s, b, tenant, false, *going)) {
-            continue;
-        }
-        p.movable += size;
-        p.own += b->piece.pool.tenant == tenant ? size : 0;
-        *going += size;
-        if (keeps_itself(b)) {
-            bytes += size;
-        } else if (b->size <= room) {
-            bytes += size;
-            room -= b->size;
-        }
-    }
-    uint64_t allowed = sat_add(allowance(s, tenant), p.own);
-    p.obtainable = sat_add(bytes, vacant(s, tenant));
-    p.obtainable = p.obtainable < allowed ? p.obtainable : allowed;
-    *ret_prospect = p;
-}
-
 /* Is its tenant above its soft limit now? */
 static bool over_soft(const struct spill *s, const struct buffer *b)
 {
@@ -575,13 +512,6 @@ static bool over_soft(const struct spill *s, const struct buffer *b)
     pool_account(pool_of(s), b->piece.pool.tenant, &a);
     return a.mapped > a.quota.soft;
 }
-
-struct hunger {
-    unsigned tenant;
-    uint64_t wanted; /* bytes */
-    bool own;        /* only what is its own helps */
-    bool soft;       /* for now, of those above their soft limit */
-};
 
 /* Those not used for longest, until `wanted` bytes are on their way. Returns how many bytes; <
  * wanted: there are no more. */
@@ -593,8 +523,8 @@ static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *
         struct buffer *next = b->cold_next;
         uint64_t size = b->piece.pool.size;
         struct err why = ERR_INIT;
-        bool goes =
-            !b->broken && (!h->soft || over_soft(s, b)) && may_go(s, b, h->tenant, h->own, 0);
+        bool goes = !b->broken && (!h->soft || over_soft(s, b)) &&
+                    prospect_may_go(s, b, h->tenant, h->own, 0) && prospect_host_allows(s, b, h, 0);
         int rc = goes ? move_out(s, b, &why) : ERR_STATE;
         if (rc == ERR_DEVICE_LOST) {
             *e = why;
@@ -607,13 +537,12 @@ static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *
 }
 
 /* Who is above its soft limit gives first. */
-static uint64_t evict(struct spill *s, unsigned tenant, uint64_t wanted, bool own, struct err *e)
+static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
 {
-    struct hunger h = {.tenant = tenant, .wanted = wanted, .own = own};
-    h.soft = !own && s->device->memory.softs > 0;
+    h.soft = !h.own && s->device->memory.softs > 0;
     uint64_t bytes = h.soft ? evict_some(s, &h, e) : 0;
     h.soft = false;
-    h.wanted = sat_sub(wanted, bytes);
+    h.wanted = sat_sub(h.wanted, bytes);
     return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
 }
 
@@ -623,29 +552,48 @@ static bool moving_helps(void *data)
     const struct spill *s = data;
     struct pool_refusal refusal;
     pool_refusal(pool_of(s), &refusal);
-    return s->within > 0 && refusal.pending > 0 && refusal.wanted <= vacant(s, refusal.tenant);
+    return s->within > 0 && refusal.pending > 0 &&
+           refusal.wanted <= prospect_vacant(s, refusal.tenant);
 }
 
-/* Asks until it is there, nothing can go any more, or what goes has to be gone first. */
-static int piece_get(struct spill *s, const struct memory_ask *ask, struct memory_piece *ret_piece,
-                     struct err *e)
+/* What is kept for others counts in whole pages: where the bytes that are free would do, what lies
+ * in ragged ones is put together. What that did not help it does not help again until something is
+ * freed. */
+static bool pack(struct spill *s, const struct hunger *h)
 {
-    unsigned tenant = memory_number(&s->device->memory, ask->tenant);
+    struct pool_stats stats;
+    pool_stats(pool_of(s), &stats);
+    if (h->wanted > prospect_vacant(s, h->tenant) || s->packed == stats.frees) {
+        return false;
+    }
+    s->packed = stats.frees;
+    return pool_defragment(pool_of(s), PACK_BYTES) > 0;
+}
+
+/* Asks until it is there, nothing can go any more, or what goes has to be gone first. `back`: see
+ * struct hunger. */
+static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t back,
+                     struct memory_piece *ret_piece, struct err *e)
+{
+    struct hunger h = {.tenant = memory_number(&s->device->memory, ask->tenant),
+                       .wanted = ask->size,
+                       .back = back};
     uint64_t gone = s->leaving;
     for (;;) {
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
-        bool own = rc == ERR_LIMIT; /* what it gives up is off its account at once */
+        h.own = rc == ERR_LIMIT; /* what it gives up is off its account at once */
         bool enough = memory_service_busy(&s->device->memory) &&
                       (gone > ask->size + ask->size / 8 || moving_helps(s));
-        bool helps = own || (rc == ERR_DEVICE_MEMORY && !enough);
-        uint64_t more = helps ? evict(s, tenant, ask->size, own, &why) : 0;
+        bool helps = h.own || (rc == ERR_DEVICE_MEMORY && !enough);
+        uint64_t more = helps ? evict(s, h, &why) : 0;
         gone += more;
         if (why.code == ERR_DEVICE_LOST) { /* also behind what went already */
             *e = why;
             return why.code;
         }
-        if (more == 0) {
+        bool packed = more == 0 && rc == ERR_DEVICE_MEMORY && !enough && pack(s, &h);
+        if (more == 0 && !packed) {
             if (rc != 0) {
                 *e = why;
             }
@@ -654,15 +602,39 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, struct memor
     }
 }
 
+/* The pool gives back to the device what nothing uses any more: so the copies are waited for. What
+ * is free by then may lie in pages with others': those move together. */
+static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
+{
+    const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
+    struct spill *s = data;
+    const struct hunger h = {
+        .tenant = memory_number(&s->device->memory, tenant), .wanted = bytes, .own = own};
+    struct err why = ERR_INIT;
+    uint64_t until = clock_now_ns() + CLEAR_OUT_NS;
+    uint64_t gone = evict(s, h, &why);
+    if (gone == 0 && why.code == 0 && !own) {
+        gone = pool_defragment(pool_of(s), bytes);
+    }
+    s->device->memory.hung = s->device->memory.hung || why.code == ERR_DEVICE_LOST;
+    while (s->first != NULL && clock_now_ns() < until) {
+        (void)nanosleep(&pause, NULL);
+        spill_poll(s);
+    }
+    return gone > 0 && s->first == NULL;
+}
+
 int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
 {
     struct pool_account a;
     unsigned number = memory_number(&s->device->memory, tenant);
     pool_account(pool_of(s), number, &a);
-    uint64_t over = sat_sub(sat_add(a.mapped, a.reserved), a.quota.hard);
+    const struct hunger h = {.tenant = number,
+                             .wanted = sat_sub(sat_add(a.mapped, a.reserved), a.quota.hard),
+                             .own = true};
     struct err why = ERR_INIT;
-    if (over > 0) {
-        (void)evict(s, number, over, true, &why);
+    if (h.wanted > 0) {
+        (void)evict(s, h, &why);
     }
     if (why.code == ERR_DEVICE_LOST) {
         *e = why;
@@ -674,12 +646,14 @@ int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
 static int say(struct spill *s, uint64_t key, uint64_t wanted, int code, struct err *e)
 {
     struct prospect p;
-    look_ahead(s, memory_number(&s->device->memory, key), &p);
+    const struct hunger h = {.tenant = memory_number(&s->device->memory, key)};
+    prospect_look(s, &h, &p);
     const struct shortage x = {.tenant = key,
                                .wanted = wanted,
                                .own = code == ERR_LIMIT,
                                .movable = code == ERR_LIMIT ? p.own : p.movable,
                                .obtainable = p.obtainable,
+                               .held = p.held,
                                .leaving = s->leaving,
                                .host_bytes = s->bytes,
                                .host_limit = s->limit};
@@ -700,24 +674,29 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
                                    .tenant = b->tenant,
                                    .stream = memory_service(&s->device->memory),
                                    .tag = buffer_tag(b)};
-    int rc = piece_get(s, &ask, &b->piece, e);
+    int rc = piece_get(s, &ask, b->spilled != NULL ? b->size : 0, &b->piece, e);
     rc = rc == 0 ? move_back(s, b, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
 }
 
-/* Bytes that are not on the device yet. */
-static uint64_t lacks(const struct job *j)
+/* Bytes that are not on the device yet. *ret_back (may be NULL): of these, what the host has. */
+static uint64_t lacks(const struct job *j, uint64_t *ret_back)
 {
     uint64_t bytes = j->temp_bytes;
+    uint64_t back = 0;
     for (unsigned i = 0; i < j->buffer_count; i++) {
         struct buffer *b = j->buffers[i];
         if (buffer_away(b) && !b->counted) {
             b->counted = true;
             bytes += b->size;
+            back += b->spilled != NULL ? b->size : 0;
         }
     }
     for (unsigned i = 0; i < j->buffer_count; i++) {
         j->buffers[i]->counted = false;
+    }
+    if (ret_back != NULL) {
+        *ret_back = back;
     }
     return bytes;
 }
@@ -727,28 +706,34 @@ bool spill_assured(const struct spill *s, const struct job *j)
     struct pool_account a;
     unsigned tenant = memory_number(&s->device->memory, j->tenant);
     pool_account(pool_of(s), tenant, &a);
-    uint64_t all = sat_add(sat_add(a.mapped, a.reserved), lacks(j));
+    uint64_t all = sat_add(sat_add(a.mapped, a.reserved), lacks(j, NULL));
     return a.quota.guaranteed > 0 && all <= a.quota.guaranteed;
 }
 
-/* Is there hope for so much, if all that may go went? */
-static int check_prospect(struct spill *s, const struct job *j, uint64_t wanted, struct err *e)
+/* Is there hope for what it lacks, if all that may go went? */
+static int check_prospect(struct spill *s, const struct job *j, struct err *e)
 {
     struct prospect p;
-    unsigned tenant = memory_number(&s->device->memory, j->tenant);
-    if (wanted <= vacant(s, tenant)) {
+    struct hunger h = {.tenant = memory_number(&s->device->memory, j->tenant)};
+    h.wanted = lacks(j, &h.back);
+    if (h.wanted <= prospect_vacant(s, h.tenant)) {
         return 0;
     }
-    look_ahead(s, tenant, &p);
-    bool own = wanted > sat_add(allowance(s, tenant), p.own);
-    return wanted <= p.obtainable
+    prospect_look(s, &h, &p);
+    bool own = h.wanted > sat_add(prospect_allowance(s, h.tenant), p.own);
+    return h.wanted <= p.obtainable
                ? 0
-               : say(s, j->tenant, wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
+               : say(s, j->tenant, h.wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
+}
+
+uint64_t spill_changes(const struct spill *s)
+{
+    return s->device->memory.changes;
 }
 
 void spill_explain(struct spill *s, const struct job *j, struct err *e)
 {
-    (void)say(s, j->tenant, lacks(j), ERR_DEVICE_MEMORY, e);
+    (void)say(s, j->tenant, lacks(j, NULL), ERR_DEVICE_MEMORY, e);
 }
 
 static int temps_get(struct spill *s, struct job *j, struct err *e)
@@ -760,7 +745,7 @@ static int temps_get(struct spill *s, struct job *j, struct err *e)
                                        .tenant = j->tenant,
                                        .stream = j->large ? memory_copies(&s->device->memory)
                                                           : j->stream};
-        rc = ask.size == 0 ? 0 : piece_get(s, &ask, &j->pieces[j->piece_count], e);
+        rc = ask.size == 0 ? 0 : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
         j->piece_count += rc == 0;
     }
     return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
@@ -768,8 +753,7 @@ static int temps_get(struct spill *s, struct job *j, struct err *e)
 
 static int bring(struct spill *s, struct job *j, struct err *e)
 {
-    uint64_t wanted = lacks(j);
-    int rc = wanted > 0 ? check_prospect(s, j, wanted, e) : 0;
+    int rc = check_prospect(s, j, e);
     if (rc != 0) {
         return rc;
     }
@@ -779,7 +763,7 @@ static int bring(struct spill *s, struct job *j, struct err *e)
     }
     rc = rc == 0 ? temps_get(s, j, &why) : rc;
     if (spill_short(rc)) {
-        return say(s, j->tenant, lacks(j), rc, e);
+        return say(s, j->tenant, lacks(j, NULL), rc, e);
     }
     if (rc != 0) {
         *e = why;
@@ -797,16 +781,27 @@ static void workspace_get(struct spill *s, struct job *j)
     }
 }
 
+/* It has nothing, as before: where no buffer came or went for it, nothing has changed. */
+static void acquire_undo(struct spill *s, struct job *j, uint64_t changes, uint64_t moved)
+{
+    job_unpin(s->buffers, j);
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        memory_free(&s->device->memory, &j->pieces[i]);
+    }
+    j->piece_count = 0;
+    if (s->outs + s->backs == moved) {
+        s->device->memory.changes = changes;
+    }
+}
+
 int spill_acquire(struct spill *s, struct job *j, struct err *e)
 {
+    uint64_t changes = s->device->memory.changes;
+    uint64_t moved = s->outs + s->backs;
     job_pin(s->buffers, j);
     int rc = bring(s, j, e);
     if (rc != 0) {
-        job_unpin(s->buffers, j);
-        for (unsigned i = 0; i < j->piece_count; i++) {
-            memory_free(&s->device->memory, &j->pieces[i]);
-        }
-        j->piece_count = 0;
+        acquire_undo(s, j, changes, moved);
         return rc;
     }
     workspace_get(s, j);

@@ -36,11 +36,13 @@ struct spill {
     uint64_t bytes;               /* of buffers that are in it */
     uint64_t outs, backs;         /* buffers that moved, so far */
     unsigned within;              /* buffers on their way from one place on the device to another */
+    uint64_t packed;              /* frees of the pool when they were last put together in vain */
     bool stuck;                   /* the last one that was to could not be copied */
     uint64_t leaving;             /* bytes of device memory that copies under way will free */
     struct spill_move *first;     /* under way */
     struct spill_move *torn;      /* did not arrive, and jobs have the buffer still */
     uint64_t going[POOL_TENANTS]; /* bytes, while it is thought over what could go */
+    uint64_t hosted[POOL_TENANTS]; /* of these, what would need room on the host */
 };
 
 #define SPILL_MOVES_MAX 2048u /* buffers that move on the device at once */
@@ -55,6 +57,8 @@ void spill_finish(struct spill *s); /* idle, after the buffers; one that was not
  * (job_release). spill_short(): it has nothing, and may have it later; e says what was wanted, what
  * there is and what helps. */
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
+/* Another number: since the last try something has changed that may help who was refused. */
+uint64_t spill_changes(const struct spill *s);
 /* Why a job that has nothing could not have what it needs now. */
 void spill_explain(struct spill *s, const struct job *j, struct err *e);
 /* ERR_DEVICE_MEMORY, and ERR_LIMIT: room that only its own tenant can make. */

@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/pool/clean.h"
 
 /* Memory that is not given back by then stays: it lies in blocks that are in use. */
 #define PATIENCE_NS (2 * MEMORY_AGE_NS)
@@ -26,32 +25,38 @@ bool upkeep_busy(const struct upkeep *u)
     return u->marker != NULL;
 }
 
-/* Free memory that may hold a tenant's bytes. The pool takes it as zeros from the end of this on,
- * so one that fails later ends the worker. Returns bytes. */
+/* Who gets that memory has it zeroed then; what fails again and again is left to that. */
+static void failed(struct upkeep *u, const struct err *why)
+{
+    u->failures++;
+    log_warn("free memory was not zeroed ahead: %s; %s", why->text,
+             u->failures < UPKEEP_FAILURES ? "it is when somebody gets it"
+                                           : "from now on it is when somebody gets it");
+}
+
+/* Free memory that may hold a tenant's bytes. Returns bytes. */
 static uint64_t zero_some(struct upkeep *u)
 {
     static const uint8_t ZEROS[16];
     struct device *dev = u->device;
     struct memory *memory = &dev->memory;
-    struct pool_piece piece;
+    struct backend_ref at;
+    uint64_t bytes = 0;
     struct err e = ERR_INIT;
-    if (u->marker != NULL || !memory_crosses(memory) ||
-        !pool_unclean(memory->pool, UPKEEP_ZERO, &piece)) {
+    if (u->marker != NULL || u->failures >= UPKEEP_FAILURES || memory->hung ||
+        !memory_ahead(memory, UPKEEP_ZERO, &at, &bytes)) {
         return 0;
     }
-    const struct backend_ref at = {.block = piece.range, .offset = piece.offset};
-    uint64_t bytes = piece.size;
     int rc = dev->b->stream->fill(dev->service, at, ZEROS, sizeof ZEROS, bytes, &e);
     bool ordered = rc == 0;
     rc = ordered ? device_mark(dev, dev->service, &u->marker, &e) : rc;
-    if (rc != 0) {
-        memory->hung = memory->hung || ordered;
-        pool_cleared(memory->pool, &piece, false, memory_service(memory), 0);
-        log_warn("free memory is not zeroed ahead: %s", e.text);
+    if (rc != 0) { /* what was ordered and has no end cannot be waited for */
+        memory->hung = memory->hung || ordered || device_is_lost(rc);
+        memory_ahead_end(memory, false);
+        failed(u, &e);
         return 0;
     }
     memory_mark(memory, memory_service(memory), u->marker, &u->point);
-    pool_cleared(memory->pool, &piece, true, u->point.stream, u->point.seq);
     u->kick(u->data);
     return bytes;
 }
@@ -64,13 +69,18 @@ void upkeep_poll(struct upkeep *u)
     if (state != BACKEND_DONE && state != BACKEND_FAILED) {
         return;
     }
-    if (state == BACKEND_FAILED) {
-        log_error("zeroing free memory failed: %s", e.text);
-        u->device->memory.hung = true;
-    }
     memory_passed(&u->device->memory, &u->point);
+    memory_ahead_end(&u->device->memory, state == BACKEND_DONE);
     ops->release(u->marker);
     u->marker = NULL;
+    if (state == BACKEND_DONE) {
+        u->failures = 0;
+    } else if (device_is_lost(e.code)) {
+        log_error("zeroing free memory failed: %s", e.text);
+        u->device->memory.hung = true;
+    } else {
+        failed(u, &e);
+    }
 }
 
 enum upkeep_next upkeep_turn(struct upkeep *u, uint64_t now_ns)

@@ -18,6 +18,8 @@
 #define UPKEEP_SOON_MS 100u                 /* while there is more to do */
 #define UPKEEP_ZERO    (UINT64_C(64) << 20) /* bytes zeroed in a turn, or one block of a source */
 
+#define UPKEEP_FAILURES 3u /* in a row: then nothing is zeroed ahead any more */
+
 /* Is nothing in flight? */
 typedef bool (*upkeep_idle_fn)(void *data);
 
@@ -31,6 +33,7 @@ struct upkeep {
     uint64_t since_ns;             /* when that was */
     struct backend_marker *marker; /* owned: of zeros on their way; NULL: none are */
     struct timeline_point point;
+    unsigned failures; /* in a row */
 };
 
 enum upkeep_next { UPKEEP_STOP, UPKEEP_LATER, UPKEEP_SOON };
@@ -43,7 +46,7 @@ void upkeep_begin(struct upkeep *u);
 /* What the timer does; tells when to do it again. */
 enum upkeep_next upkeep_turn(struct upkeep *u, uint64_t now_ns);
 bool upkeep_busy(const struct upkeep *u); /* zeros are on their way */
-/* If they did not arrive the device is lost: memory_hung. */
+/* What did not arrive is zeroed by who gets the memory, unless the device is lost: memory_hung. */
 void upkeep_poll(struct upkeep *u);
 
 #endif

@@ -14,9 +14,10 @@ struct waiting_job {
     int64_t rank;
     uint64_t deadline; /* ns */
     bool told;
-    bool stalled; /* nothing that runs can help: others pass */
-    bool own;     /* it is its tenant's hard limit that it met: others' jobs pass */
-    struct err e; /* why it did not get what it wants */
+    bool stalled;     /* nothing that runs can help: others pass */
+    bool own;         /* it is its tenant's hard limit that it met: others' jobs pass */
+    struct err e;     /* why it did not get what it wants; code 0: it was not tried yet */
+    uint64_t changes; /* spill_changes() after that try */
     struct waiting_job *prev, *next;
     size_t size;
     uint8_t frame[];
@@ -64,8 +65,9 @@ static void enter(struct waiting *w, struct waiting_job *x)
     x->job->waiting = x;
 }
 
+/* `tried`: what it said. */
 static int park(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
-                struct err *e)
+                const struct err *tried, struct err *e)
 {
     const struct waiting_job *x;
     unsigned count = 0;
@@ -81,7 +83,8 @@ static int park(struct waiting *w, struct job *j, struct bytes frame, const stru
                                 .rank = msg->rank,
                                 .deadline = msg->deadline_ns,
                                 .size = frame.size,
-                                .e = ERR_INIT};
+                                .e = *tried,
+                                .changes = spill_changes(w->spill)};
     memcpy(new->frame, frame.data, frame.size);
     enter(w, new);
     return 0;
@@ -91,17 +94,19 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
                   struct err *e)
 {
     int rc = ERR_DEVICE_MEMORY;
+    struct err tried = ERR_INIT;
     if (!blocked(w, j, NULL) && !waiting_behind(w, j)) {
-        rc = spill_acquire(w->spill, j, e);
+        rc = spill_acquire(w->spill, j, &tried);
     }
     if (rc == 0) {
         w->callbacks.start(w->data, j, msg, frame);
         return 0;
     }
     if (!spill_short(rc)) {
+        *e = tried;
         return rc;
     }
-    rc = park(w, j, frame, msg, e);
+    rc = park(w, j, frame, msg, &tried, e);
     if (rc == 0) {
         waiting_poll(w, clock_now_ns());
     }
@@ -146,6 +151,20 @@ static void start(struct waiting *w, struct waiting_job *x)
     free(x);
 }
 
+/* While nothing has changed it would be refused as before, after all that may be moved was looked
+ * at. */
+static int again(struct waiting *w, struct waiting_job *x)
+{
+    if (x->e.code != 0 && x->changes == spill_changes(w->spill)) {
+        return x->e.code;
+    }
+    struct err e = ERR_INIT;
+    int rc = spill_acquire(w->spill, x->job, &e);
+    x->e = e;
+    x->changes = spill_changes(w->spill);
+    return rc;
+}
+
 /* False: it is gone. */
 static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
@@ -162,12 +181,12 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
     if (waiting_behind(w, x->job) || blocked(w, x->job, x)) {
         return true;
     }
-    int rc = spill_acquire(w->spill, x->job, &e);
+    int rc = again(w, x);
     if (rc == 0) {
         start(w, x);
         return false;
     }
-    x->e = e;
+    e = x->e;
     bool hopeless = w->callbacks.still(w->data);
     if (!spill_short(rc) || (hopeless && x->deadline == NS_NEVER)) {
         fail(w, x, &e);

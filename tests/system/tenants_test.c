@@ -48,15 +48,20 @@ static gpud_buffer make(gpud_client *c)
     return b;
 }
 
+static void words_of(uint32_t *words, uint32_t seed)
+{
+    for (uint32_t k = 0; k < WORDS; k++) {
+        words[k] = seed * 2654435761u + k;
+    }
+}
+
 /* Buffers with words that tell them apart. */
 static void fill(gpud_client *c, gpud_buffer *b, unsigned count, uint32_t seed)
 {
     static uint32_t words[WORDS];
     for (unsigned i = 0; i < count; i++) {
         b[i] = make(c);
-        for (uint32_t k = 0; k < WORDS; k++) {
-            words[k] = (seed + i) * 2654435761u + k;
-        }
+        words_of(words, seed + i);
         ck_gpud_ok(gpud_write(c, b[i], GPUD_U32, 0, 0, words, NULL));
     }
 }
@@ -64,11 +69,12 @@ static void fill(gpud_client *c, gpud_buffer *b, unsigned count, uint32_t seed)
 static void check(gpud_client *c, const gpud_buffer *b, unsigned count, uint32_t seed)
 {
     static uint32_t words[WORDS];
+    static uint32_t expected[WORDS];
     for (unsigned i = 0; i < count; i++) {
+        memset(words, 0xa5, sizeof words);
         ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, words, NULL));
-        for (uint32_t k = 0; k < WORDS; k++) {
-            ck_assert_uint_eq(words[k], (seed + i) * 2654435761u + k);
-        }
+        words_of(expected, seed + i);
+        ck_assert_msg(memcmp(words, expected, sizeof words) == 0, "buffer %u of %u", i, seed);
     }
 }
 
@@ -222,11 +228,12 @@ START_TEST(limits_are_those_of_the_front)
     ck_assert_uint_eq(has(near, "near", "guaranteed"), 14 * BUFFER_BYTES);
     query_text(near, "status", NULL, "state", state, sizeof state);
     ck_assert_str_eq(state, "ready");
-    hand_over("memory_hard = 2M", "memory_guaranteed = 8M");
+    hand_over("memory_hard = 2M", _i == 0 ? "memory_guaranteed = 8M" : "memory_guaranteed = 14M");
     ck_until(has(near, "near", "spilled") >= 2 * BUFFER_BYTES); /* told by F_TENANT alone */
     check(near, b, 4, 1);
     check(far, c, 8, 101);
     ck_until(has(near, "far", "mapped") == 8 * BUFFER_BYTES);
+    check(near, b, 4, 1); /* all that is left beside what is guaranteed is near's limit */
     hand_over("", "");
     for (unsigned round = 0; round < 2; round++) {
         check(near, b, 4, 1);
@@ -296,6 +303,39 @@ START_TEST(a_device_that_cannot_keep_what_is_guaranteed)
 }
 END_TEST
 
+/* On the host it has so much at most, and on all devices: what is refused for that says so. */
+START_TEST(limits_of_the_host_and_of_all_devices)
+{
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    gpud_client *near = begin("sim", "memory_spilled = 4M\nmemory_total = 18M", "");
+    gpud_buffer b[20];
+    gpud_buffer more = {0};
+    gpud_shape shape = gpud_shape_1d(GPUD_U32, WORDS);
+    fill(near, b, 18, 1);
+    ck_gpud_err(gpud_buffer_create(near, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
+    ck_assert_msg(strstr(gpud_last_error()->text, "raise its memory_total") != NULL, "%s",
+                  gpud_last_error()->text);
+    for (unsigned round = 0; round < 2; round++) {
+        check(near, b, 18, 1); /* in and out, within the limit */
+    }
+    ck_assert_uint_eq(has(near, "near", "spilled_max"), 4 * BUFFER_BYTES);
+    ck_assert_uint_eq(has(near, "near", "total_max"), 18 * BUFFER_BYTES);
+    ck_until(has(near, "near", "spilled") >= 2 * BUFFER_BYTES);
+    ck_assert_uint_le(has(near, "near", "spilled"), 5 * BUFFER_BYTES); /* one was on its way */
+    settings_write("memory_spilled = 4M", "");
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "reload", NULL), 0);
+    ck_gpud_ok(gpud_buffer_create(near, shape, 0, NULL, &more));
+    ck_gpud_ok(gpud_buffer_create(near, shape, 0, NULL, &more));
+    ck_gpud_err(gpud_buffer_create(near, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
+    ck_assert_msg(strstr(gpud_last_error()->text, "raise its memory_spilled") != NULL, "%s",
+                  gpud_last_error()->text);
+    check(near, b, 18, 1);
+    ck_assert_uint_eq(has(near, "near", "refusals"), 2);
+    daemon_end(&daemon_of_test, near);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tenants");
@@ -303,8 +343,9 @@ int main(void)
     suite_add_loop(suite, a_guarantee_under_pressure, 2);
     suite_add(suite, soft_limits_give_first);
     suite_add(suite, a_reload_lowers_a_limit);
-    suite_add(suite, limits_are_those_of_the_front);
+    suite_add_loop(suite, limits_are_those_of_the_front, 2);
     suite_add(suite, limits_outlive_the_worker);
+    suite_add(suite, limits_of_the_host_and_of_all_devices);
     suite_add(suite, a_device_that_cannot_keep_what_is_guaranteed);
     return system_main(suite);
 }

@@ -155,6 +155,42 @@ START_TEST(who_never_began_is_not_to_blame)
 }
 END_TEST
 
+/* Brief jobs are never told of as running: however many go first, the one that waits behind them
+ * has its time from the last of them on. */
+START_TEST(brief_jobs_ahead_take_no_time_of_who_waits)
+{
+    begin();
+    struct device *d = &k->device[0];
+    d->worker = 7;
+    d->pid = 1;
+    struct job *brief = fake_job(k, 0);
+    struct job *waits = fake_job(k, 0);
+    waits->limit_ns = 100 * NS_PER_MS;
+    (void)fake_submit(k, brief);
+    (void)fake_submit(k, waits);
+    fake_turn(k);
+    move_to(brief, 1);
+    move_to(waits, 3);
+    waits->dispatched_ns -= 100 * NS_PER_S;
+    d->beat_ns = clock_now_ns();
+    fake_done(k, brief, 0);
+    uint64_t now = clock_now_ns();
+    ck_assert_uint_gt(job_overdue_ns(waits), now);
+    worker_watch(&k->f, now, false);
+    ck_assert_uint_eq(d->killed_ns, 0);
+    /* one that did not run shows nothing of the device */
+    struct job *refused = fake_job(k, 0);
+    (void)fake_submit(k, refused);
+    fake_turn(k);
+    uint64_t before = job_overdue_ns(waits);
+    fake_done(k, refused, ERR_DEVICE_MEMORY);
+    ck_assert_uint_eq(job_overdue_ns(waits), before);
+    d->worker = 0;
+    fake_done(k, waits, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A process that stood still does not take its workers' silence for their end. */
 START_TEST(silence_while_away_is_none)
 {
@@ -190,5 +226,6 @@ START_TEST(statistics_once_a_second_and_only_after_changes)
 END_TEST
 
 SUITE_MAIN("due", the_earliest_counts, deadlines, nobody_is_forgotten_while_all_are_looked_at,
-           limits_pauses_and_silence, who_never_began_is_not_to_blame, silence_while_away_is_none,
+           limits_pauses_and_silence, who_never_began_is_not_to_blame,
+           brief_jobs_ahead_take_no_time_of_who_waits, silence_while_away_is_none,
            statistics_once_a_second_and_only_after_changes)

@@ -49,6 +49,7 @@ START_TEST(sections_say_who_and_how_much)
     int rc = load("[jobs]\nwindow = 3\n"
                   "[tenant vision]\nusers = 1234, root\nmemory_hard = 8G\nmemory_soft = 4096M\n"
                   "memory_guaranteed = 25%\narena_bytes_max = 1G\nsessions_max = 7\n"
+                  "memory_spilled = 3G\nmemory_total = 40G\n"
                   "load_kernels = yes\n"
                   "[tenant a.b-c_d]\ngroups = 0\ntcp = yes\nload_kernels = no\n"
                   "[tenant others]\nmemory_hard = 50%\n",
@@ -60,6 +61,10 @@ START_TEST(sections_say_who_and_how_much)
     ck_assert_uint_eq(vision->limits.hard.bytes, 8 * GIB);
     ck_assert_uint_eq(vision->limits.soft.bytes, 4 * GIB);
     ck_assert_uint_eq(vision->limits.guaranteed.percent, 25);
+    ck_assert_uint_eq(vision->limits.spilled.bytes, 3 * GIB);
+    ck_assert_uint_eq(vision->limits.total, 40 * GIB);
+    ck_assert_uint_eq(rules.others.spilled.bytes, UINT64_MAX);
+    ck_assert_uint_eq(rules.others.total, UINT64_MAX);
     ck_assert_uint_eq(vision->limits.arena_bytes, GIB);
     ck_assert_uint_eq(vision->limits.sessions, 7);
     ck_assert_int_eq(vision->limits.load, TENANT_LOAD_YES);
@@ -210,6 +215,33 @@ START_TEST(the_ledger_is_the_tenants)
 }
 END_TEST
 
+/* Beside the hard limit: what device and host have room for, and all devices together. */
+START_TEST(what_lies_on_the_host_and_in_all_is_limited)
+{
+    struct tenant *table = NULL;
+    struct tenant *t = tenant_named(&table, "vision");
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(load("[tenant vision]\nmemory_spilled = 10%\nmemory_total = 1500M\n", &e), 0);
+    ck_assert(tenant_rules_apply(&rules, t));
+    ck_assert_uint_eq(tenant_quota(t, 1000 * MIB).spilled, 100 * MIB);
+    ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 1100 * MIB);
+    ck_assert(tenant_charge(t, 0, 1000 * MIB));
+    ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
+    ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 500 * MIB);
+    ck_assert_int_eq(tenant_refuse(t, 0, 1000 * MIB, 101 * MIB, &e), ERR_LIMIT);
+    ck_assert_str_eq(e.text, "tenant vision wants 105906176 bytes on device 0 and may have "
+                             "1153433600 there, of which its buffers have 1048576000: free some of "
+                             "them, or raise its memory_spilled, which is beside what the device's "
+                             "pool may take");
+    e = (struct err)ERR_INIT;
+    ck_assert_int_eq(tenant_refuse(t, 1, 1000 * MIB, 501 * MIB, &e), ERR_LIMIT);
+    ck_assert_str_eq(e.text, "tenant vision wants 525336576 bytes and may have 1572864000 on all "
+                             "devices, of which its buffers have 1048576000: free some of them, or "
+                             "raise its memory_total");
+    tenant_destroy_all(&table);
+}
+END_TEST
+
 START_TEST(who_belongs_is_told)
 {
     struct err e = ERR_INIT;
@@ -235,6 +267,7 @@ int main(void)
                         (int)(sizeof bad_files / sizeof bad_files[0]));
     tcase_add_test(tcase, guarantees_fit_or_are_refused_by_name);
     tcase_add_test(tcase, the_ledger_is_the_tenants);
+    tcase_add_test(tcase, what_lies_on_the_host_and_in_all_is_limited);
     tcase_add_test(tcase, who_belongs_is_told);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

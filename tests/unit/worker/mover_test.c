@@ -45,7 +45,7 @@ static int copy_refused(struct backend_stream *s, struct backend_ref dst, struct
     return err_set(e, ERR_IO, "no copy today");
 }
 
-static void start(const char *options, uint64_t limit)
+static void start_with(const char *options, uint64_t limit, uint64_t spill_limit)
 {
     struct err e = ERR_INIT;
     struct device_options o = {
@@ -53,7 +53,12 @@ static void start(const char *options, uint64_t limit)
     memset(&t, 0, sizeof t);
     ck_assert_msg(device_open(&t.device, &o, &e) == 0, "%s", e.text);
     buffers_init(&t.buffers, &t.device.memory, NULL);
-    ck_assert_msg(spill_init(&t.spill, &t.device, &t.buffers, 0, &e) == 0, "%s", e.text);
+    ck_assert_msg(spill_init(&t.spill, &t.device, &t.buffers, spill_limit, &e) == 0, "%s", e.text);
+}
+
+static void start(const char *options, uint64_t limit)
+{
+    start_with(options, limit, 0);
 }
 
 static void quiet(void)
@@ -412,28 +417,148 @@ START_TEST(what_was_left_is_zeroed_ahead)
 }
 END_TEST
 
-/* Zeros that did not arrive: what the pool takes for clean may not be. */
-START_TEST(zeros_that_fail_end_the_worker)
+static void upkeep_start_with(const char *options)
 {
     bool dirty;
-    struct err e = ERR_INIT;
-    uint64_t now = NS_PER_S;
-    const struct timespec pause = {0, 100000};
-    start("speed=0,pages=on,script=fill:2+=fail", LIMIT);
+    start(options, LIMIT);
     t.idle = true;
     ck_assert_int_eq(uv_loop_init(&t.loop), 0);
     upkeep_init(&t.upkeep, &t.loop, &t.device, is_idle, on_kick, NULL);
     (void)memory_number(&t.device.memory, 2);
     take_and_free(WANTED, 1, &dirty);
-    for (unsigned i = 0; i < 4 && !t.device.memory.hung; i++) {
-        (void)upkeep_turn(&t.upkeep, now += NS_PER_S);
-        while (upkeep_busy(&t.upkeep)) {
-            upkeep_poll(&t.upkeep);
-            (void)nanosleep(&pause, NULL);
-        }
-    }
+}
+
+/* Zeros that did not arrive cost nothing but that: who gets the memory has it zeroed then, and what
+ * fails each time is not tried for ever. */
+START_TEST(zeros_that_fail_are_left_to_who_comes)
+{
+    struct err e = ERR_INIT;
+    bool dirty;
+    uint64_t now = NS_PER_S;
+    upkeep_start_with("speed=0,pages=on,script=fill:2+=fail");
+    until_zeroed(&now);
+    ck_assert_int_eq(memory_hung(&t.device.memory, &e), 0);
+    ck_assert_uint_eq(t.upkeep.failures, UPKEEP_FAILURES);
+    ck_assert_uint_eq(stats().cleared, 0);
+    take_and_free(LIMIT, 2, &dirty); /* none of it is away */
+    ck_assert(dirty);
+    upkeep_stop();
+}
+END_TEST
+
+START_TEST(one_that_fails_is_tried_again)
+{
+    bool dirty;
+    uint64_t now = NS_PER_S;
+    upkeep_start_with("speed=0,pages=on,script=fill:2=fail");
+    until_zeroed(&now);
+    ck_assert_uint_eq(t.upkeep.failures, 0);
+    ck_assert_uint_ge(stats().cleared, WANTED);
+    take_and_free(WANTED, 2, &dirty);
+    ck_assert(!dirty);
+    upkeep_stop();
+}
+END_TEST
+
+START_TEST(a_device_lost_while_zeroing_ends_the_worker)
+{
+    struct err e = ERR_INIT;
+    uint64_t now = NS_PER_S;
+    upkeep_start_with("speed=0,pages=on,script=fill:2=lost");
+    until_zeroed(&now);
     ck_assert_int_eq(memory_hung(&t.device.memory, &e), ERR_DEVICE_LOST);
     upkeep_stop();
+}
+END_TEST
+
+/* Memory that is being zeroed is there for who asks, as it was. */
+START_TEST(what_is_being_zeroed_is_not_refused)
+{
+    static uint8_t bytes[4096];
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    uint64_t now = NS_PER_S;
+    const struct timespec pause = {0, 100000};
+    const struct memory_ask all = {.size = WANTED, .tenant = 2, .stream = 0};
+    upkeep_start_with("speed=0.001,pages=on");
+    ck_assert_int_eq(upkeep_turn(&t.upkeep, now += NS_PER_MS), UPKEEP_SOON);
+    ck_assert(upkeep_busy(&t.upkeep));
+    ck_assert_msg(memory_alloc(&t.device.memory, &all, &piece, &e) == 0, "%s", e.text);
+    ck_assert(piece.dirty && piece.waits);
+    memset(bytes, 0x5a, sizeof bytes);
+    ck_assert_int_eq(
+        t.device.b->stream->write(t.device.stream[0], piece.ref, bytes, sizeof bytes, &e), 0);
+    while (upkeep_busy(&t.upkeep)) {
+        upkeep_poll(&t.upkeep);
+        (void)nanosleep(&pause, NULL);
+    }
+    memset(bytes, 0, sizeof bytes);
+    ck_assert_int_eq(
+        t.device.b->stream->read(t.device.stream[0], bytes, piece.ref, sizeof bytes, &e), 0);
+    wait_for(t.device.stream[0]);
+    ck_assert_uint_eq(bytes[0], 0x5a); /* the zeros went before */
+    memory_free(&t.device.memory, &piece);
+    ck_assert_uint_eq(stats().cleared, 0);
+    upkeep_stop();
+}
+END_TEST
+
+/* ---- beside the pool ------------------------------------------------------------------------- */
+
+/* The double of a back end that has such memory: it is of the same device. */
+static int alloc_apart(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                       struct err *e)
+{
+    return t.backend.memory->alloc(d, size, ret_block, e);
+}
+
+static void free_apart(struct backend_device *d, struct backend_block *block)
+{
+    t.backend.memory->free(d, block);
+}
+
+/* A device that cold buffers fill: what is exported or managed gets its room. */
+START_TEST(room_is_made_beside_the_pool)
+{
+    static struct backend_memory_ops ops;
+    struct buffer *b = NULL;
+    struct err e = ERR_INIT;
+    bool exported = _i % 2 == 0;
+    start_with(_i < 2 ? "speed=0,pages=on,memory=16M" : "speed=0,pages=off,memory=16M", LIMIT,
+               LIMIT);
+    t.backend = *t.device.b;
+    ops = *t.device.b->memory;
+    ops.alloc_shared = alloc_apart;
+    ops.alloc_managed = alloc_apart;
+    ops.free_shared = free_apart;
+    t.backend.memory = &ops;
+    t.device.memory.b = &t.backend;
+    t.device.memory.managed_limit = LIMIT;
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        (void)make(id);
+    }
+    const struct buffer_ask ask = {
+        .id = 100, .size = WANTED, .tenant = 2, .exported = exported, .managed = !exported};
+    ck_assert_msg(buffer_create(&t.buffers, &ask, &b, &e) == 0, "%s", e.text);
+    ck_assert_ptr_nonnull(b->piece.ref.block);
+    ck_assert_uint_gt(t.spill.bytes, 0);
+    struct pool_account a;
+    pool_account(t.device.memory.pool, memory_number(&t.device.memory, 2), &a);
+    ck_assert_uint_ge(a.reserved, WANTED);
+    for (uint64_t id = 4; id <= BUFFERS; id += 4) {
+        struct buffer *old = buffer_find(&t.buffers, id, &e);
+        buffer_pin(&t.buffers, old);
+        ck_assert_msg(spill_return(&t.spill, old, &e) == 0, "%s", e.text);
+        quiet();
+        buffer_unpin(&t.buffers, old);
+    }
+    check_contents();
+    /* and no more than can be */
+    const struct buffer_ask more = {
+        .id = 101, .size = LIMIT, .tenant = 2, .exported = exported, .managed = !exported};
+    ck_assert_int_eq(buffer_create(&t.buffers, &more, &b, &e), ERR_DEVICE_MEMORY);
+    buffer_free(&t.buffers, buffer_find(&t.buffers, 100, &e));
+    stop();
 }
 END_TEST
 
@@ -451,7 +576,11 @@ int main(void)
     tcase_add_test(upkeep, what_nobody_needs_goes_back);
     tcase_add_test(upkeep, the_timer_ends);
     tcase_add_test(upkeep, what_was_left_is_zeroed_ahead);
-    tcase_add_test(upkeep, zeros_that_fail_end_the_worker);
+    tcase_add_test(upkeep, zeros_that_fail_are_left_to_who_comes);
+    tcase_add_test(upkeep, one_that_fails_is_tried_again);
+    tcase_add_test(upkeep, a_device_lost_while_zeroing_ends_the_worker);
+    tcase_add_test(upkeep, what_is_being_zeroed_is_not_refused);
+    tcase_add_loop_test(moving, room_is_made_beside_the_pool, 0, 4);
     suite_add_tcase(suite, moving);
     suite_add_tcase(suite, upkeep);
     SRunner *runner = srunner_create(suite);
