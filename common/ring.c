@@ -73,10 +73,8 @@ static uint32_t copy_in(const struct ring_producer *p, uint32_t at, struct bytes
     return at + (uint32_t)from.size;
 }
 
-int ring_put(struct ring_producer *p, uint32_t id, struct bytes first, struct bytes second,
-             struct err *e)
+int ring_room(struct ring_producer *p, size_t size, struct err *e)
 {
-    size_t size = first.size + second.size;
     if (size > ring_record_max(p->size)) {
         return err_set(e, ERR_LIMIT, "a record of %zu bytes, a ring of %u takes at most %u", size,
                        p->size, ring_record_max(p->size));
@@ -88,11 +86,22 @@ int ring_put(struct ring_producer *p, uint32_t id, struct bytes first, struct by
             return rc;
         }
     }
+    return 1;
+}
+
+int ring_put(struct ring_producer *p, uint32_t id, struct bytes first, struct bytes second,
+             struct err *e)
+{
+    size_t size = first.size + second.size;
+    int rc = ring_room(p, size, e);
+    if (rc != 1) {
+        return rc;
+    }
     uint32_t head[2] = {(uint32_t)size, id};
     uint32_t at = copy_in(p, p->head, bytes_of(head, sizeof head));
     at = copy_in(p, at, first);
     (void)copy_in(p, at, second);
-    p->head += space;
+    p->head += ring_space(size);
     return 1;
 }
 

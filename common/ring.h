@@ -77,6 +77,8 @@ void ring_producer_init(struct ring_producer *p, struct ring_control *control, v
  * ERR_LIMIT: never fits; ERR_PROTOCOL: the consumer broke the rules. */
 int ring_put(struct ring_producer *p, uint32_t id, struct bytes first, struct bytes second,
              struct err *e);
+/* Has a record of `size` bytes room now? 1, 0, or as ring_put. */
+int ring_room(struct ring_producer *p, size_t size, struct err *e);
 /* Lets the consumer see what was put; true: it sleeps, ring its doorbell. */
 bool ring_publish(struct ring_producer *p);
 /* How far the consumer is. ERR_PROTOCOL. */
