@@ -297,6 +297,11 @@ enum frame_ref_tag {
 /* fd if code is 0: memfd with the picture (picture.h). */
 #define MSG_W_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
+/* Rings for the channel: memory and doorbells, in fds (common/duplex.h). Answered by W_RINGS, which
+ * comes by the socket and says the nonce again; code 0: they are used from then on. */
+#define MSG_F_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX)
+#define MSG_W_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
+
 /* ---- what the front attaches to buffers and jobs, for the next front ------------------------- */
 
 #define REC_MOUT(U, I, S, B, L)                                                                    \
@@ -444,6 +449,8 @@ enum frame_ref_tag {
     MESSAGE(W_TENANT, w_tenant, 176)                                                               \
     MESSAGE(W_TENANT_REFUSED, w_tenant_refused, 177)                                               \
     MESSAGE(W_PICTURE, w_picture, 179)                                                             \
+    MESSAGE(F_RINGS, f_rings, 159)                                                                 \
+    MESSAGE(W_RINGS, w_rings, 178)                                                                 \
     MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
     MESSAGE(META_JOB, meta_job, 181)                                                               \
     MESSAGE(META_WORKER, meta_worker, 182)                                                         \

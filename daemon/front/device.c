@@ -8,7 +8,13 @@
 #define SPILL_MIN       (UINT64_C(1) << 20) /* bytes */
 #define PAUSE_NS        (100 * NS_PER_MS)
 #define PAUSE_UP_MAX_NS (500 * NS_PER_MS)
+#define PATIENCE_MAX_NS (120 * NS_PER_S)
 #define PAUSE_MAX_NS    (30 * NS_PER_S)
+
+uint64_t device_patience_ns(uint64_t asked_ns)
+{
+    return asked_ns < PATIENCE_MAX_NS ? asked_ns : PATIENCE_MAX_NS;
+}
 
 void device_set_state(struct device *d, enum device_state state, const char *reason)
 {

@@ -119,6 +119,8 @@ struct device {
     uint64_t busy_ns;
 };
 
+/* How long a worker's next beat may take, as it says; not longer than a cold start's. */
+uint64_t device_patience_ns(uint64_t asked_ns);
 void device_set_state(struct device *d, enum device_state state, const char *reason);
 const char *device_state_name(const struct device *d); /* "held" while `recovery` says so */
 bool device_serves(const struct device *d);

@@ -1,61 +1,41 @@
 #include "daemon/front/link.h"
 
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "common/packet.h"
+#include "common/clock.h"
+#include "common/duplex.h"
+#include "daemon/loop/bell.h"
 
-#define BATCH      64   /* frames of one link before others get their turn */
-#define LAST_WORDS 4096 /* frames taken from a link that can no longer be written */
-
-struct outgoing {
-    struct outgoing *next;
-    struct frame_fds fds; /* owned */
-    size_t size;
-    uint8_t data[];
-};
+#define BATCH          64    /* packets of one link before others get their turn */
+#define LAST_WORDS     4096  /* frames taken from a link that can no longer be written */
+#define BELLS_IDLE_MAX 4096u /* rings for nothing, one after the other */
 
 struct link {
-    int fd;
+    struct duplex duplex; /* its socket is owned */
     struct link_callbacks callbacks;
     void *data;
     uv_poll_t poll;
     uv_timer_t last; /* runs when sending failed: what the other side said is taken first */
+    uv_prepare_t before_sleep;
+    struct bell *bell; /* owned; NULL: no rings */
     unsigned handles_open;
+    int events; /* what the poll watches for */
     bool closing;
     bool broken; /* nothing more goes out */
+    bool told;
+    unsigned bells_idle;
+    uint64_t nonce; /* of the offer of rings; 0: none was made */
     struct err error;
-    struct outgoing *head;
-    struct outgoing **tail;
-    size_t queued;
-    size_t queue_max;
     struct capbuf out;
-    struct packet *gathered; /* owned; NULL: each frame goes at once */
-    uv_prepare_t before_sleep;
-    uint8_t in[FRAME_MAX_BYTES];
 };
-
-static void queue_drop(struct link *l)
-{
-    while (l->head != NULL) {
-        struct outgoing *o = l->head;
-        l->head = o->next;
-        frame_fds_close(&o->fds);
-        free(o);
-    }
-    l->tail = &l->head;
-    l->queued = 0;
-}
 
 static void handle_closed(uv_handle_t *handle)
 {
     struct link *l = handle->data;
     if (--l->handles_open == 0) {
+        duplex_finish(&l->duplex);
         capbuf_finish(&l->out);
-        free(l->gathered);
         free(l);
     }
 }
@@ -66,7 +46,7 @@ static void report(struct link *l)
     (void)uv_poll_stop(&l->poll);
     (void)uv_timer_stop(&l->last);
     l->broken = true;
-    queue_drop(l);
+    l->told = true;
     struct err e = l->error;
     if (e.code == 0) {
         (void)err_set(&e, ERR_CLOSED, "the other side hung up");
@@ -74,68 +54,78 @@ static void report(struct link *l)
     l->callbacks.broken(l->data, &e);
 }
 
-/* Hands on what is in a packet. */
-static int take_packet(struct link *l, struct bytes packet, struct frame_fds *fds, struct err *e)
-{
-    struct bytes frame;
-    bool first = true;
-    int rc;
-    while (!l->closing && (rc = packet_next(&packet, &first, &frame, e)) != 0) {
-        unsigned kind = rc == 1 ? proto_kind(frame) : MSG_KIND_NONE;
-        if (rc == 1 && kind == MSG_KIND_NONE) {
-            rc = err_set(e, ERR_PROTOCOL, "a frame of %zu bytes has no kind", frame.size);
-        }
-        if (rc < 0) {
-            return rc;
-        }
-        l->callbacks.frame(l->data, kind, frame, fds);
-    }
-    return 0;
-}
+/* ---- in ------------------------------------------------------------------------------------ */
 
-/* Hands on one packet; false: nothing more to take now. */
+/* Hands on one frame; false: nothing more to take now. */
 static bool take_frame(struct link *l)
 {
+    struct bytes frame;
     struct frame_fds fds = {.count = 0};
     struct err e;
     err_init(&e);
-    size_t size = 0;
-    int rc = seqpacket_recv(l->fd, l->in, sizeof l->in, &size, &fds, &e);
-    if (rc == SEQPACKET_AGAIN) {
-        if (l->broken) {
-            report(l);
+    int rc = duplex_next(&l->duplex, &frame, &fds, &e);
+    if (rc == 1) {
+        unsigned kind = proto_kind(frame);
+        if (kind == MSG_KIND_NONE) {
+            rc = err_set(&e, ERR_PROTOCOL, "a frame of %zu bytes has no kind", frame.size);
+        } else {
+            l->callbacks.frame(l->data, kind, frame, &fds);
         }
-        return false;
     }
-    if (rc != 0) {
-        if (l->error.code == 0 && rc < 0) {
+    frame_fds_close(&fds);
+    bool end = rc == 0 && l->broken && !l->duplex.in_ring;
+    if (rc < 0 || rc == DUPLEX_END || end) {
+        if (rc < 0 && l->error.code == 0) {
             l->error = e;
         }
         report(l);
-        return false;
     }
-    rc = take_packet(l, bytes_of(l->in, size), &fds, &e);
-    frame_fds_close(&fds);
-    if (rc != 0) {
-        l->error = e;
-        report(l);
-        return false;
-    }
-    return !l->closing;
+    return rc == 1 && !l->closing && !l->told;
 }
 
 /* So many at most; false: nothing more. */
-static bool take_frames(struct link *l, unsigned max, bool while_broken)
+static bool take_frames(struct link *l, unsigned max)
 {
     bool more = true;
-    for (unsigned i = 0; more && i < max && (while_broken || !l->broken); i++) {
+    for (unsigned i = 0; more && i < max; i++) {
         more = take_frame(l);
     }
     return more;
 }
 
-static void set_events(struct link *l);
-static void last_words(uv_timer_t *timer);
+/* What the other side said before its end: in the ring, then in the socket. */
+static bool take_last_words(struct link *l)
+{
+    bool more = take_frames(l, LAST_WORDS);
+    if (!more && l->duplex.in_ring && !l->closing && !l->told) {
+        duplex_by_socket(&l->duplex);
+        more = take_frames(l, LAST_WORDS);
+    }
+    return more;
+}
+
+/* All of a packet, or of what is in the ring, up to a batch. Who gathers has said all in one
+ * packet: a look for another would find none. */
+static bool take_turn(struct link *l)
+{
+    bool took = false;
+    bool gathers = l->duplex.gathers;
+    for (unsigned i = 0; !l->broken && (l->duplex.more || i < (gathers ? 1 : BATCH)); i++) {
+        if (!take_frame(l)) {
+            return took;
+        }
+        took = true;
+    }
+    return took;
+}
+
+static void last_words(uv_timer_t *timer)
+{
+    struct link *l = timer->data;
+    if (take_last_words(l)) {
+        report(l);
+    }
+}
 
 /* What cannot be sent breaks the link, but first the last words of the other side are taken. */
 static void sending_failed(struct link *l, const struct err *e)
@@ -145,67 +135,197 @@ static void sending_failed(struct link *l, const struct err *e)
     }
     l->broken = true;
     l->error = *e;
-    queue_drop(l);
     (void)uv_poll_stop(&l->poll);
     (void)uv_timer_start(&l->last, last_words, 0, 0);
 }
 
-static void last_words(uv_timer_t *timer)
-{
-    struct link *l = timer->data;
-    if (take_frames(l, LAST_WORDS, true)) {
-        report(l);
-    }
-}
+/* ---- watching ------------------------------------------------------------------------------ */
 
-static void flush(struct link *l)
+static void set_events(struct link *l);
+
+static void resume(struct link *l)
 {
-    while (l->head != NULL) {
-        struct outgoing *o = l->head;
-        struct err e = ERR_INIT;
-        int rc = seqpacket_send(l->fd, o->data, o->size, &o->fds, &e);
-        if (rc == SEQPACKET_AGAIN) {
-            return;
-        }
-        if (rc < 0) {
-            sending_failed(l, &e);
-            return;
-        }
-        l->head = o->next;
-        if (l->head == NULL) {
-            l->tail = &l->head;
-        }
-        l->queued -= o->size;
-        frame_fds_close(&o->fds);
-        free(o);
+    struct err e;
+    err_init(&e);
+    if (duplex_resume(&l->duplex, &e) != 0) {
+        sending_failed(l, &e);
     }
-    set_events(l);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct link *l = poll->data;
-    if (status < 0) {
-        /* the other side is gone (libuv says so as EBADF): what it said before still counts */
+    if (status < 0 || (events & UV_DISCONNECT) != 0) {
+        /* the other side is gone (libuv may say so as EBADF): what it said before still counts */
         struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_CLOSED, "the other side is gone (%s)", uv_strerror(status));
+        (void)err_set(&e, ERR_CLOSED, "the other side is gone%s%s", status < 0 ? ": " : "",
+                      status < 0 ? uv_strerror(status) : "");
         sending_failed(l, &e);
         return;
     }
     if ((events & UV_WRITABLE) != 0) {
-        flush(l);
+        resume(l);
     }
-    if (!l->broken && (events & UV_READABLE) != 0) {
-        /* who gathers has said all in one packet: a look for another would find none */
-        (void)take_frames(l, l->gathered != NULL ? 1 : BATCH, false);
+    if (!l->broken && !l->duplex.in_ring && (events & UV_READABLE) != 0) {
+        (void)take_turn(l);
+    }
+    set_events(l);
+}
+
+/* With rings descriptors are taken off the socket where their markers stand, and not before: so
+ * that nobody keeps us busy there. */
+static void set_events(struct link *l)
+{
+    bool waits = l->duplex.queue != NULL && l->duplex.blocked == DUPLEX_BY_SOCKET;
+    int events = (l->duplex.in_ring ? UV_DISCONNECT : UV_READABLE) | (waits ? UV_WRITABLE : 0);
+    if (!l->broken && !l->closing && events != l->events) { /* each start is a system call */
+        l->events = events;
+        (void)uv_poll_start(&l->poll, events, on_poll);
     }
 }
 
-static void set_events(struct link *l)
+static void on_bell(void *data)
 {
-    int events = UV_READABLE | (l->head != NULL ? UV_WRITABLE : 0);
-    (void)uv_poll_start(&l->poll, events, on_poll);
+    struct link *l = data;
+    if (l->broken || !l->duplex.in_ring) {
+        return;
+    }
+    bool waited = l->duplex.queue != NULL;
+    resume(l);
+    duplex_turn(&l->duplex);
+    bool took = take_turn(l);
+    if (l->broken || l->closing) {
+        return;
+    }
+    duplex_settle(&l->duplex);
+    set_events(l);
+    l->bells_idle = took || waited ? 0 : l->bells_idle + 1;
+    if (l->bells_idle > BELLS_IDLE_MAX) {
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_PROTOCOL, "its doorbell rang %u times for nothing", l->bells_idle);
+        sending_failed(l, &e);
+    }
 }
+
+/* ---- out ----------------------------------------------------------------------------------- */
+
+void link_flush(struct link *l)
+{
+    struct err e;
+    if (l == NULL || l->broken) {
+        return;
+    }
+    err_init(&e);
+    if (duplex_flush(&l->duplex, &e) != 0) {
+        sending_failed(l, &e);
+    } else if (l->duplex.queue != NULL) {
+        set_events(l);
+    }
+}
+
+int link_send(struct link *l, const struct schema *schema, const void *msg,
+              const struct frame_fds *fds, struct err *e)
+{
+    struct err why;
+    if (l->broken) {
+        return err_set(e, ERR_CLOSED, "the channel is broken");
+    }
+    capbuf_reset(&l->out);
+    int rc = proto_encode(schema, msg, &l->out, e);
+    if (rc == ERR_NOMEM) { /* all that a frame may take was allocated at the start */
+        return err_set(e, ERR_LIMIT, "%s: a frame has at most %u bytes", schema->name,
+                       FRAME_MAX_BYTES);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    err_init(&why);
+    rc = duplex_send(&l->duplex, capbuf_view(&l->out), fds, &why);
+    if (l->duplex.queue != NULL) {
+        set_events(l);
+    }
+    if (rc == 0) {
+        return 0;
+    }
+    if (l->duplex.failed) {
+        sending_failed(l, &why);
+    }
+    return err_set(e, rc == ERR_LIMIT || !l->duplex.failed ? rc : ERR_CLOSED, "sending: %s",
+                   why.text);
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    link_flush(prepare->data);
+}
+
+void link_gather(struct link *l)
+{
+    l->duplex.gathers = true;
+    (void)uv_prepare_start(&l->before_sleep, on_prepare);
+}
+
+void link_drain(struct link *l)
+{
+    if (!l->told) {
+        (void)take_last_words(l);
+    }
+}
+
+/* ---- rings --------------------------------------------------------------------------------- */
+
+int link_offer_rings(struct link *l, struct err *e)
+{
+    struct frame_fds fds;
+    if (l->nonce != 0 || l->broken) {
+        return 0;
+    }
+    int rc = duplex_make(&l->duplex, &fds, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = bell_create(l->poll.loop, l->duplex.rings.bell, on_bell, l, &l->bell, e);
+    struct msg_f_rings m = {.nonce = clock_now_ns()};
+    rc = rc == 0 ? link_send(l, &schema_msg_f_rings, &m, &fds, e) : rc;
+    if (rc != 0) {
+        bell_destroy(l->bell);
+        l->bell = NULL;
+        duplex_refused(&l->duplex);
+        return rc;
+    }
+    l->nonce = m.nonce;
+    duplex_offered(&l->duplex);
+    return 0;
+}
+
+void link_rings_answered(struct link *l, uint64_t nonce, int code)
+{
+    if (l->duplex.state != DUPLEX_OFFERED || nonce != l->nonce) {
+        return;
+    }
+    if (code == 0) {
+        duplex_join(&l->duplex);
+    } else {
+        bell_destroy(l->bell);
+        l->bell = NULL;
+        duplex_refused(&l->duplex);
+    }
+    resume(l);
+    set_events(l);
+}
+
+bool link_beat(const struct link *l, uint64_t *ret_at_ns, uint64_t *ret_patience_ns)
+{
+    struct duplex_beat *beat = l->duplex.state == DUPLEX_RINGS ? duplex_beat(&l->duplex) : NULL;
+    if (beat == NULL) {
+        return false;
+    }
+    *ret_patience_ns = atomic_load(&beat->patience_ns); /* first: the beat is at least as new */
+    *ret_at_ns = atomic_load(&beat->at_ns);
+    return true;
+}
+
+/* ---- make and unmake ----------------------------------------------------------------------- */
 
 int link_create(uv_loop_t *loop, int fd, size_t queue_max, const struct link_callbacks *callbacks,
                 void *data, struct link **ret_link, struct err *e)
@@ -215,11 +335,9 @@ int link_create(uv_loop_t *loop, int fd, size_t queue_max, const struct link_cal
         (void)close(fd);
         return err_set(e, ERR_NOMEM, "a channel's memory");
     }
-    l->fd = fd;
+    duplex_init(&l->duplex, fd, queue_max, false);
     l->callbacks = *callbacks;
     l->data = data;
-    l->tail = &l->head;
-    l->queue_max = queue_max;
     l->error = ERR_INIT;
     capbuf_init(&l->out, FRAME_MAX_BYTES);
     int rc = capbuf_extend(&l->out, FRAME_MAX_BYTES) != NULL ? 0 : UV_ENOMEM;
@@ -234,10 +352,8 @@ int link_create(uv_loop_t *loop, int fd, size_t queue_max, const struct link_cal
                        uv_strerror(rc));
     }
     (void)uv_timer_init(loop, &l->last);
-    l->poll.data = l;
     (void)uv_prepare_init(loop, &l->before_sleep);
-    l->last.data = l;
-    l->before_sleep.data = l;
+    l->poll.data = l->last.data = l->before_sleep.data = l;
     l->handles_open = 3;
     set_events(l);
     *ret_link = l;
@@ -252,147 +368,11 @@ void link_destroy(struct link *l)
     link_flush(l);
     l->closing = true;
     l->broken = true;
-    queue_drop(l);
+    bell_destroy(l->bell); /* before its descriptor is closed */
+    l->bell = NULL;
     uv_close((uv_handle_t *)&l->poll, handle_closed);
     uv_close((uv_handle_t *)&l->last, handle_closed);
     uv_close((uv_handle_t *)&l->before_sleep, handle_closed);
-    (void)close(l->fd);
-    l->fd = -1;
-}
-
-static int duplicate(const struct frame_fds *fds, struct frame_fds *ret_fds, struct err *e)
-{
-    ret_fds->count = 0;
-    for (int i = 0; fds != NULL && i < fds->count; i++) {
-        int fd = fcntl(fds->fd[i], F_DUPFD_CLOEXEC, 0);
-        if (fd < 0) {
-            int rc = err_errno(e, ERR_IO, "duplicating a descriptor");
-            frame_fds_close(ret_fds);
-            return rc;
-        }
-        ret_fds->fd[ret_fds->count++] = fd;
-    }
-    return 0;
-}
-
-static int enqueue(struct link *l, struct bytes packet, const struct frame_fds *fds, struct err *e)
-{
-    if (packet.size > l->queue_max - l->queued) {
-        struct err full = ERR_INIT;
-        (void)err_set(&full, ERR_LIMIT, "over %zu bytes wait for a peer that does not read",
-                      l->queue_max);
-        sending_failed(l, &full);
-        return err_set(e, full.code, "%s", full.text);
-    }
-    struct outgoing *o = malloc(sizeof *o + packet.size);
-    if (o == NULL) {
-        return err_set(e, ERR_NOMEM, "a queued frame");
-    }
-    int rc = duplicate(fds, &o->fds, e);
-    if (rc != 0) {
-        free(o);
-        return rc;
-    }
-    o->next = NULL;
-    o->size = packet.size;
-    memcpy(o->data, packet.data, o->size);
-    *l->tail = o;
-    l->tail = &o->next;
-    l->queued += o->size;
-    set_events(l);
-    return 0;
-}
-
-static int send_bytes(struct link *l, struct bytes packet, const struct frame_fds *fds,
-                      struct err *e)
-{
-    if (l->head != NULL) {
-        return enqueue(l, packet, fds, e);
-    }
-    struct err failed;
-    err_init(&failed);
-    int rc = seqpacket_send(l->fd, packet.data, packet.size, fds, &failed);
-    if (rc == SEQPACKET_AGAIN) {
-        return enqueue(l, packet, fds, e);
-    }
-    if (rc < 0) {
-        sending_failed(l, &failed);
-        return err_set(e, ERR_CLOSED, "sending: %s", failed.text);
-    }
-    return 0;
-}
-
-void link_flush(struct link *l)
-{
-    if (l == NULL || l->gathered == NULL || l->gathered->frames == 0) {
-        return;
-    }
-    struct err e;
-    err_init(&e);
-    int rc = l->broken ? 0 : send_bytes(l, packet_view(l->gathered), NULL, &e);
-    packet_reset(l->gathered);
-    if (rc != 0) { /* frames were promised to be sent */
-        sending_failed(l, &e);
-    }
-}
-
-static int gather(struct link *l, struct err *e)
-{
-    if (!packet_add(l->gathered, capbuf_view(&l->out))) {
-        link_flush(l);
-        if (l->broken) {
-            return err_set(e, ERR_CLOSED, "the channel is broken");
-        }
-        (void)packet_add(l->gathered, capbuf_view(&l->out));
-    }
-    return 0;
-}
-
-int link_send(struct link *l, const struct schema *schema, const void *msg,
-              const struct frame_fds *fds, struct err *e)
-{
-    if (l->broken) {
-        return err_set(e, ERR_CLOSED, "the channel is broken");
-    }
-    capbuf_reset(&l->out);
-    int rc = proto_encode(schema, msg, &l->out, e);
-    if (rc == ERR_NOMEM) { /* all that a frame may take was allocated at the start */
-        return err_set(e, ERR_LIMIT, "%s: a frame has at most %u bytes", schema->name,
-                       FRAME_MAX_BYTES);
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    if (l->gathered != NULL && (fds == NULL || fds->count == 0)) {
-        return gather(l, e);
-    }
-    link_flush(l); /* nothing overtakes what was said before */
-    return l->broken ? err_set(e, ERR_CLOSED, "the channel is broken")
-                     : send_bytes(l, capbuf_view(&l->out), fds, e);
-}
-
-static void on_prepare(uv_prepare_t *prepare)
-{
-    link_flush(prepare->data);
-}
-
-int link_gather(struct link *l, struct err *e)
-{
-    l->gathered = malloc(sizeof *l->gathered);
-    if (l->gathered == NULL) {
-        return err_set(e, ERR_NOMEM, "a channel's memory");
-    }
-    packet_reset(l->gathered);
-    (void)uv_prepare_start(&l->before_sleep, on_prepare);
-    return 0;
-}
-
-int link_fd(const struct link *l)
-{
-    return l->fd;
-}
-
-void link_drain(struct link *l)
-{
-    (void)take_frames(l, LAST_WORDS, true);
+    (void)close(l->duplex.fd);
+    l->duplex.fd = -1;
 }

@@ -1,12 +1,15 @@
 /*
- * One end of a SOCK_SEQPACKET channel on the loop: frames in, frames out, never blocking.
+ * One end of a channel on the loop: frames in, frames out, never blocking; over a SOCK_SEQPACKET
+ * socket and, where the other side takes them, through rings in shared memory (common/duplex.h).
  * Frames that cannot be sent at once are queued up to a limit, then the link is broken.
  * Thread: the loop's.
  */
 #ifndef FRONT_LINK_H
 #define FRONT_LINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "common/bytes.h"
@@ -35,11 +38,19 @@ int link_send(struct link *l, const struct schema *schema, const void *msg,
               const struct frame_fds *fds, struct err *e);
 /* From now on frames without descriptors are gathered and go out together: when the loop is about
  * to sleep, or sooner by link_flush. The other side unpacks them (common/packet.h). */
-int link_gather(struct link *l, struct err *e);
+void link_gather(struct link *l);
 void link_flush(struct link *l); /* NULL is accepted */
 /* Takes all frames that have arrived, calling back from within; `broken` may come as well. For when
  * the other side is known to have ended. */
 void link_drain(struct link *l);
-int link_fd(const struct link *l);
+
+/* Offers rings with F_RINGS; what is sent from then on waits for W_RINGS. Once. A failure changes
+ * nothing: the socket does all. */
+int link_offer_rings(struct link *l, struct err *e);
+/* W_RINGS came: they are used from now on, or (code) are not. An answer to somebody else's offer is
+ * stepped over. */
+void link_rings_answered(struct link *l, uint64_t nonce, int code);
+/* What the other side says in shared memory of its being alive; not checked. false: no rings. */
+bool link_beat(const struct link *l, uint64_t *ret_at_ns, uint64_t *ret_patience_ns);
 
 #endif

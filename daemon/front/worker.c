@@ -142,7 +142,10 @@ static int attach(struct front *f, struct device *d, int fd, struct err *e)
     d->epoch++;
     memset(d->stream_load, 0, sizeof d->stream_load);
     int rc = link_create(f->loop, fd, QUEUE_BYTES, &link_callbacks, d, &d->link, e);
-    return rc == 0 ? link_gather(d->link, e) : rc;
+    if (rc == 0) {
+        link_gather(d->link);
+    }
+    return rc;
 }
 
 bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text)
@@ -312,6 +315,20 @@ bool worker_ended(struct front *f, uint64_t id, int status)
 
 /* ---- watching ---------------------------------------------------------------------------- */
 
+/* Beats that come in shared memory wake nobody: they are looked at when one is due. */
+static void hear(struct device *d)
+{
+    uint64_t at = 0;
+    uint64_t patience = 0;
+    if (d->link == NULL || !link_beat(d->link, &at, &patience)) {
+        return;
+    }
+    d->patience_ns = device_patience_ns(patience);
+    if (at > d->beat_ns && at <= clock_now_ns()) { /* one of the future is none */
+        d->beat_ns = at;
+    }
+}
+
 static void check_silence(struct front *f, struct device *d, uint64_t now)
 {
     if (d->killed_ns != 0) {
@@ -329,6 +346,7 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
         }
         return;
     }
+    hear(d);
     if (now >= silent_at(d)) {
         char why[96];
         (void)snprintf(why, sizeof why, "no sign of life for %.1f s",

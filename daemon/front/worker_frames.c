@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/due.h"
+#include "daemon/front/link.h"
 #include "daemon/front/tenant_quota.h"
 #include "proto/codec.h"
 
@@ -29,6 +31,15 @@ static bool is_one_option(struct bytes b)
         }
     }
     return equals == 1;
+}
+
+/* Where they cannot be had everything goes over the socket, at a few microseconds more each. */
+static void offer_rings(struct device *d)
+{
+    struct err e = ERR_INIT;
+    if (d->link != NULL && link_offer_rings(d->link, &e) != 0) {
+        log_info("device %u: no rings to its worker: %s", d->index, e.text);
+    }
 }
 
 static int ready(struct front *f, struct device *d, struct bytes bytes, struct err *e)
@@ -62,6 +73,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
     d->patience_ns = 0;
     d->up = true;
+    offer_rings(d);
     if (f->hooks.worker_opened(f, d) && d->state != DEVICE_ADOPTING) {
         f->hooks.worker_ready(f, d);
     }
@@ -102,10 +114,24 @@ static int beat(struct device *d, struct bytes bytes, struct err *e)
     struct msg_w_beat m;
     int rc = proto_decode(&schema_msg_w_beat, bytes, &m, e);
     if (rc == 0) {
-        /* a worker cannot ask for more patience than a cold start gets */
-        d->patience_ns = m.patience_ns < 120 * NS_PER_S ? m.patience_ns : 120 * NS_PER_S;
+        d->patience_ns = device_patience_ns(m.patience_ns);
     }
     return rc;
+}
+
+static int rings(struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_rings m;
+    int rc = proto_decode(&schema_msg_w_rings, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (m.code != 0) {
+        log_info("device %u: its worker takes no rings (%.*s): frames go over the socket", d->index,
+                 (int)m.text.size, (const char *)m.text.data);
+    }
+    link_rings_answered(d->link, m.nonce, (int)m.code);
+    return 0;
 }
 
 static int started(struct front *f, struct device *d, struct bytes bytes, struct err *e)
@@ -284,6 +310,8 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return exported(f, d, bytes, fds, e);
     case FRAME_KIND_W_PICTURE:
         return picture(f, d, bytes, fds, e);
+    case FRAME_KIND_W_RINGS:
+        return rings(d, bytes, e);
     case FRAME_KIND_W_HELD_END:
         f->hooks.held_end(f, d);
         return 0;

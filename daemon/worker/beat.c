@@ -22,6 +22,25 @@ static void send_beat(int fd, uint64_t count, uint64_t patience_ns)
     capbuf_finish(&out);
 }
 
+/* The patience last: who sees a shorter one sees the beat that it counts from (it reads them the
+ * other way round). */
+static void show_beat(struct duplex_beat *shared, uint64_t patience_ns)
+{
+    atomic_store(&shared->at_ns, clock_now_ns());
+    atomic_store(&shared->patience_ns, patience_ns);
+}
+
+/* With the lock held, so that a beat goes one way or the other. */
+static void beat(struct beat *b)
+{
+    b->count++;
+    if (b->shared != NULL) {
+        show_beat(b->shared, b->patience_ns);
+    } else {
+        send_beat(b->fd, b->count, b->patience_ns);
+    }
+}
+
 static struct timespec timespec_of(uint64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
@@ -34,11 +53,7 @@ static void *run(void *data)
     while (!b->stop) {
         struct timespec next = timespec_of(clock_now_ns() + BEAT_NS);
         b->due = false;
-        uint64_t patience_ns = b->patience_ns;
-        uint64_t count = ++b->count;
-        (void)pthread_mutex_unlock(&b->lock);
-        send_beat(b->fd, count, patience_ns);
-        (void)pthread_mutex_lock(&b->lock);
+        beat(b);
         int rc = 0;
         while (!b->due && !b->stop && rc != ETIMEDOUT) {
             rc = pthread_cond_timedwait(&b->changed, &b->lock, &next);
@@ -77,5 +92,15 @@ void beat_patience(struct beat *b, uint64_t patience_ns)
     b->patience_ns = patience_ns;
     b->due = true;
     (void)pthread_cond_signal(&b->changed);
+    (void)pthread_mutex_unlock(&b->lock);
+}
+
+void beat_share(struct beat *b, struct duplex_beat *shared)
+{
+    (void)pthread_mutex_lock(&b->lock);
+    b->shared = shared;
+    if (shared != NULL) {
+        show_beat(shared, b->patience_ns);
+    }
     (void)pthread_mutex_unlock(&b->lock);
 }

@@ -1,29 +1,33 @@
 #include "daemon/worker/channel.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#define QUEUE_LONG 256  /* frames: read no more until it is shorter */
-#define FRAME_ROOM 512u /* bytes: most are shorter */
+#include "daemon/loop/bell.h"
 
-struct channel_out {
-    struct channel_out *next;
-    struct frame_fds fds; /* owned */
-    size_t size;
-    uint8_t data[];
-};
+#define QUEUE_LONG 256u /* packets: read no more until it is shorter */
+#define FRAME_ROOM 512u /* bytes: most are shorter */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
+/* With rings the socket is always watched: it tells of the next front. */
 static void watch(struct channel *c)
 {
-    int events = (c->queued < QUEUE_LONG ? UV_READABLE : 0) | (c->queued > 0 ? UV_WRITABLE : 0);
+    struct duplex *d = &c->duplex;
+    bool readable = d->in_ring || d->queued < QUEUE_LONG;
+    bool writable = d->queue != NULL && d->blocked == DUPLEX_BY_SOCKET;
+    int events = (readable ? UV_READABLE : 0) | (writable ? UV_WRITABLE : 0);
     if (!c->closed && events != c->events) { /* each start is a system call */
         c->events = events;
-        (void)uv_poll_start(&c->poll, events, on_poll);
+        if (events != 0) {
+            (void)uv_poll_start(&c->poll, events, on_poll);
+        } else {
+            (void)uv_poll_stop(&c->poll);
+        }
+    }
+    if (c->paused && d->queued < QUEUE_LONG) {
+        c->paused = false;
+        duplex_again(d);
     }
 }
 
@@ -36,56 +40,74 @@ static void close_with(struct channel *c, const struct err *e)
     }
 }
 
-/* As seqpacket_send; frees what was sent. */
-static int flush(struct channel *c, struct err *e)
+/* ---- in ------------------------------------------------------------------------------------ */
+
+/* As duplex_next. What cannot be taken apart is handed on as a frame that is none: it is refused as
+ * such. */
+static int take_one(struct channel *c, struct err *e)
 {
-    while (c->first != NULL) {
-        struct channel_out *out = c->first;
-        int rc = seqpacket_send(c->fd, out->data, out->size, &out->fds, e);
-        if (rc != 0) {
-            return rc;
-        }
-        c->first = out->next;
-        c->last = c->first != NULL ? c->last : NULL;
-        c->queued--;
-        frame_fds_close(&out->fds);
-        free(out);
+    struct bytes frame = {0};
+    struct frame_fds fds = {.count = 0};
+    int rc = duplex_next(&c->duplex, &frame, &fds, e);
+    if (rc < 0 && !c->duplex.failed) {
+        frame = (struct bytes){0};
+        rc = 1;
     }
-    return 0;
+    if (rc == 1) {
+        c->callbacks.frame(c->data, frame, &fds);
+    }
+    frame_fds_close(&fds);
+    return rc;
 }
 
-/* What cannot be taken apart is handed on as a frame that is none: it is refused as such. */
-static void take_packet(struct channel *c, struct bytes packet, struct frame_fds *fds)
+/* One packet, or a batch out of the ring: the front says all that it has in one, and a look for
+ * another would find none. */
+static int take(struct channel *c, struct err *e)
 {
-    struct bytes frame;
-    bool first = true;
-    int rc = 1;
-    while (!c->closed && (rc = packet_next(&packet, &first, &frame, NULL)) == 1) {
-        c->more = packet.size > 0;
-        c->callbacks.frame(c->data, frame, fds);
-    }
-    c->more = false;
-    if (rc < 0) {
-        c->callbacks.frame(c->data, (struct bytes){0}, fds);
-    }
+    int rc;
+    do {
+        rc = take_one(c, e);
+    } while (rc == 1 && c->duplex.more && !c->closed);
+    return rc;
 }
 
-/* One packet: the front says all that it has in one, and a look for another would find none. */
+static void leave_rings(struct channel *c)
+{
+    c->callbacks.beat(c->data, NULL);
+    bell_destroy(c->bell);
+    c->bell = NULL;
+    duplex_leave(&c->duplex);
+}
+
+/* Another front speaks: first what the last one had said, then it. */
+static int change_front(struct channel *c, struct err *e)
+{
+    struct err why;
+    err_init(&why);
+    while (!c->closed && take_one(c, &why) == 1) {
+    }
+    if (c->closed) {
+        return 0;
+    }
+    leave_rings(c); /* and with them whatever was wrong there */
+    return take(c, e);
+}
+
 static int receive(struct channel *c, struct err *e)
 {
-    static uint8_t packet[FRAME_MAX_BYTES];
-    size_t size = 0;
-    struct frame_fds fds = {.count = 0};
-    int rc = seqpacket_recv(c->fd, packet, sizeof packet, &size, &fds, e);
-    if (rc == SEQPACKET_EOF) {
-        return err_set(e, ERR_CLOSED, "the channel was closed");
+    int rc;
+    if (!c->duplex.in_ring) {
+        rc = take(c, e);
+    } else {
+        rc = duplex_look(&c->duplex, e);
+        if (rc == 1) {
+            rc = change_front(c, e);
+        } else if (rc == DUPLEX_END) { /* what was said before the end counts */
+            while (!c->closed && take_one(c, e) == 1) {
+            }
+        }
     }
-    if (rc != 0) {
-        return rc == SEQPACKET_AGAIN ? 0 : rc;
-    }
-    take_packet(c, bytes_of(packet, size), &fds);
-    frame_fds_close(&fds);
-    return 0;
+    return rc == DUPLEX_END ? err_set(e, ERR_CLOSED, "the channel was closed") : rc;
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -94,7 +116,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct err e;
     err_init(&e);
     /* an error on the socket may stand before frames that came first: reading tells */
-    int rc = status == 0 && c->queued > 0 ? flush(c, &e) : 0;
+    int rc = status == 0 && (events & UV_WRITABLE) != 0 ? duplex_resume(&c->duplex, &e) : 0;
     if (rc >= 0 && (status < 0 || (events & UV_READABLE) != 0)) {
         rc = receive(c, &e);
     }
@@ -105,98 +127,59 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     watch(c);
 }
 
-static void on_prepare(uv_prepare_t *prepare)
+static void on_bell(void *data)
 {
-    channel_flush(prepare->data);
-}
-
-int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,
-                 void *data, struct err *e)
-{
-    *c = (struct channel){.fd = fd, .callbacks = callbacks, .data = data};
-    int rc = uv_poll_init(loop, &c->poll, fd);
-    if (rc != 0) {
-        return err_set(e, ERR_IO, "watching the channel: %s", uv_strerror(rc));
+    struct channel *c = data;
+    struct err e;
+    err_init(&e);
+    if (c->closed) {
+        return;
     }
-    (void)uv_prepare_init(loop, &c->before_sleep);
-    c->poll.data = c;
-    c->before_sleep.data = c;
-    (void)uv_prepare_start(&c->before_sleep, on_prepare);
+    int rc = duplex_resume(&c->duplex, &e);
+    c->paused = c->duplex.queued >= QUEUE_LONG;
+    if (rc == 0 && !c->paused) {
+        duplex_turn(&c->duplex);
+        rc = take(c, &e);
+        duplex_settle(&c->duplex);
+    }
+    if (rc < 0) {
+        close_with(c, &e);
+        return;
+    }
     watch(c);
-    return 0;
 }
 
-static int enqueue(struct channel *c, struct bytes frame, const struct frame_fds *fds,
-                   struct err *e)
+bool channel_more(const struct channel *c)
 {
-    struct channel_out *out = malloc(sizeof *out + frame.size);
-    if (out == NULL) {
-        return err_set(e, ERR_NOMEM, "frame of %zu bytes", frame.size);
-    }
-    *out = (struct channel_out){.size = frame.size};
-    memcpy(out->data, frame.data, frame.size);
-    for (int i = 0; fds != NULL && i < fds->count; i++) {
-        int fd = fcntl(fds->fd[i], F_DUPFD_CLOEXEC, 0);
-        if (fd < 0) {
-            int rc = err_errno(e, ERR_IO, "keeping a descriptor for the channel");
-            frame_fds_close(&out->fds);
-            free(out);
-            return rc;
-        }
-        out->fds.fd[out->fds.count++] = fd;
-    }
-    *(c->last != NULL ? &c->last->next : &c->first) = out;
-    c->last = out;
-    c->queued++;
-    watch(c);
-    return 0;
+    return c->duplex.more;
 }
 
-static int send_packet(struct channel *c, struct bytes packet, const struct frame_fds *fds,
-                       struct err *e)
-{
-    int rc = SEQPACKET_AGAIN;
-    if (c->first == NULL) {
-        rc = seqpacket_send(c->fd, packet.data, packet.size, fds, e);
-    }
-    return rc == SEQPACKET_AGAIN ? enqueue(c, packet, fds, e) : rc;
-}
-
-static int send_gathered(struct channel *c, struct err *e)
-{
-    int rc = 0;
-    if (c->gathered.frames > 0) {
-        rc = send_packet(c, packet_view(&c->gathered), NULL, e);
-        packet_reset(&c->gathered);
-    }
-    return rc;
-}
+/* ---- out ----------------------------------------------------------------------------------- */
 
 void channel_flush(struct channel *c)
 {
     struct err e;
     err_init(&e);
-    if (send_gathered(c, &e) != 0) {
+    if (duplex_flush(&c->duplex, &e) != 0) {
         close_with(c, &e);
+    } else if (c->duplex.queue != NULL) {
+        watch(c);
     }
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    channel_flush(prepare->data);
 }
 
 int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame_fds *fds,
                        struct err *e)
 {
-    bool plain = fds == NULL || fds->count == 0;
-    if (plain && packet_add(&c->gathered, frame)) {
-        return 0;
+    int rc = duplex_send(&c->duplex, frame, fds, e);
+    if (c->duplex.queue != NULL) {
+        watch(c);
     }
-    int rc = send_gathered(c, e); /* nothing overtakes what was said before */
-    if (rc != 0) {
-        return rc;
-    }
-    if (plain) {
-        (void)packet_add(&c->gathered, frame);
-        return 0;
-    }
-    return send_packet(c, frame, fds, e);
+    return rc;
 }
 
 int channel_send(struct channel *c, const struct schema *schema, const void *msg,
@@ -215,24 +198,87 @@ int channel_send(struct channel *c, const struct schema *schema, const void *msg
 
 void channel_drain(struct channel *c, int timeout_ms)
 {
-    struct pollfd fd = {.fd = c->fd, .events = POLLOUT};
-    (void)send_gathered(c, NULL);
-    while (flush(c, NULL) == SEQPACKET_AGAIN && poll(&fd, 1, timeout_ms) > 0) {
+    struct duplex *d = &c->duplex;
+    uint64_t rung;
+    bool more = duplex_flush(d, NULL) == 0 && d->queue != NULL;
+    while (more) {
+        struct pollfd fd = {.fd = d->fd, .events = POLLOUT};
+        if (d->blocked == DUPLEX_BY_RING) {
+            fd = (struct pollfd){.fd = d->rings.bell, .events = POLLIN};
+        }
+        more = poll(&fd, 1, timeout_ms) > 0;
+        if (more && d->blocked == DUPLEX_BY_RING && read(fd.fd, &rung, sizeof rung) < 0) {
+            rung = 0; /* taken by somebody: there is a look all the same */
+        }
+        more = more && duplex_resume(d, NULL) == 0 && d->queue != NULL;
+        (void)duplex_flush(d, NULL);
     }
+}
+
+/* ---- rings --------------------------------------------------------------------------------- */
+
+static int take_rings(struct channel *c, struct frame_fds *fds, struct err *e)
+{
+    int rc = duplex_adopt(&c->duplex, fds, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = bell_create(c->poll.loop, c->duplex.rings.bell, on_bell, c, &c->bell, e);
+    if (rc != 0) {
+        duplex_leave(&c->duplex);
+    }
+    return rc;
+}
+
+int channel_rings(struct channel *c, uint64_t nonce, struct frame_fds *fds, struct err *e)
+{
+    struct err why;
+    err_init(&why);
+    bool taken = take_rings(c, fds, &why) == 0;
+    struct msg_w_rings m = {
+        .nonce = nonce, .code = why.code, .text = bytes_str(taken ? "" : why.text)};
+    if (taken) { /* no beat comes behind the answer */
+        c->callbacks.beat(c->data, duplex_beat(&c->duplex));
+    }
+    int rc = channel_send(c, &schema_msg_w_rings, &m, NULL, e);
+    rc = rc == 0 ? duplex_flush(&c->duplex, e) : rc;
+    if (rc == 0 && taken) {
+        duplex_join(&c->duplex);
+    }
+    return rc;
+}
+
+/* ---- make and unmake ----------------------------------------------------------------------- */
+
+int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,
+                 void *data, struct err *e)
+{
+    duplex_init(&c->duplex, fd, SIZE_MAX, true);
+    c->callbacks = callbacks;
+    c->data = data;
+    c->bell = NULL;
+    c->events = 0;
+    c->closed = c->paused = false;
+    int rc = uv_poll_init(loop, &c->poll, fd);
+    if (rc != 0) {
+        return err_set(e, ERR_IO, "watching the channel: %s", uv_strerror(rc));
+    }
+    (void)uv_prepare_init(loop, &c->before_sleep);
+    c->poll.data = c;
+    c->before_sleep.data = c;
+    (void)uv_prepare_start(&c->before_sleep, on_prepare);
+    watch(c);
+    return 0;
 }
 
 void channel_finish(struct channel *c)
 {
     c->closed = true;
+    if (c->bell != NULL) {
+        leave_rings(c);
+    }
     (void)uv_poll_stop(&c->poll);
     uv_close((uv_handle_t *)&c->poll, NULL);
     uv_close((uv_handle_t *)&c->before_sleep, NULL);
-    while (c->first != NULL) {
-        struct channel_out *out = c->first;
-        c->first = out->next;
-        frame_fds_close(&out->fds);
-        free(out);
-    }
-    c->last = NULL;
-    c->queued = 0;
+    duplex_finish(&c->duplex);
 }

@@ -1,8 +1,13 @@
 /*
- * The worker's end of its channel: frames in and out on the loop. Frames without descriptors are
+ * The worker's end of its channel: frames in and out on the loop, over the socket and, while a
+ * front that offered them is there, through rings (common/duplex.h). Frames without descriptors are
  * gathered and go out together when the loop is about to sleep. What cannot be sent then is queued;
  * while the queue is long no frames are read, so it is bounded by the jobs in flight and one
  * inventory. Thread: the loop's.
+ *
+ * Fronts come and go, and rings go with theirs. What a front published is taken before the next one
+ * is heard. What it has not taken is dropped: it may as well have taken it just before it ended,
+ * and the next one asks for everything with F_INVENTORY.
  */
 #ifndef WORKER_CHANNEL_H
 #define WORKER_CHANNEL_H
@@ -12,32 +17,31 @@
 #include <uv.h>
 
 #include "common/bytes.h"
+#include "common/duplex.h"
 #include "common/err.h"
-#include "common/packet.h"
 #include "proto/codec.h"
 
-struct channel_out; /* a queued frame */
+struct bell;
 
 struct channel_callbacks {
     /* The descriptors are the receiver's; those it leaves in `fds` (count > 0) are closed. */
     void (*frame)(void *data, struct bytes frame, struct frame_fds *fds);
     /* Nobody holds the other end any more, or it cannot be used. Called once. */
     void (*closed)(void *data, const struct err *e);
+    /* Where signs of life go from now on; NULL: to the socket. */
+    void (*beat)(void *data, struct duplex_beat *beat);
 };
 
 struct channel {
-    int fd; /* owned by the caller */
+    struct duplex duplex; /* its socket is owned by the caller */
     uv_poll_t poll;
     uv_prepare_t before_sleep;
-    struct packet gathered;
+    struct bell *bell; /* owned; NULL: no rings */
     struct channel_callbacks callbacks;
     void *data;
-    struct channel_out *first;
-    struct channel_out *last;
-    size_t queued;
     int events; /* what the poll watches for */
     bool closed;
-    bool more; /* frames of the packet that is being taken apart */
+    bool paused; /* frames were not taken: the queue was long */
 };
 
 int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,
@@ -51,7 +55,13 @@ int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame
                        struct err *e);
 /* Sends what was gathered: for who is about to hold the loop up. A failure is told by `closed`. */
 void channel_flush(struct channel *c);
-/* Blocks for at most `timeout_ms` until the queue is out. For a process that is about to end. */
+/* Takes the rings that a front offers (fds->count is 0 then) and answers with W_RINGS; where they
+ * cannot be used the answer says so. < 0: no answer could be sent. */
+int channel_rings(struct channel *c, uint64_t nonce, struct frame_fds *fds, struct err *e);
+/* Behind the frame that is being handed out there is another. */
+bool channel_more(const struct channel *c);
+/* Sends what waits; blocks for at most `timeout_ms` for each step. For a process that is about to
+ * end. */
 void channel_drain(struct channel *c, int timeout_ms);
 /* Stops; memory may go when the loop has turned. */
 void channel_finish(struct channel *c);

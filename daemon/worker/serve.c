@@ -587,6 +587,16 @@ static int on_picture(struct server *s, struct bytes frame, struct frame_fds *fd
     return rc;
 }
 
+static int on_rings(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_rings msg;
+    int rc = proto_decode(&schema_msg_f_rings, frame, &msg, e);
+    if (rc == 0) {
+        must_send(s, channel_rings(&s->channel, msg.nonce, fds, e), e);
+    }
+    return rc;
+}
+
 static int on_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     (void)frame;
@@ -622,6 +632,7 @@ static const struct {
     {FRAME_KIND_F_QUIT, ANSWER_NONE, on_quit},
     {FRAME_KIND_F_PICTURE, ANSWER_NONE, on_picture},
     {FRAME_KIND_F_TENANT, ANSWER_NONE, on_tenant},
+    {FRAME_KIND_F_RINGS, ANSWER_NONE, on_rings},
 };
 
 /* answers, and ends the process if nothing is to be expected of it any more */
@@ -719,11 +730,12 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
 static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
 {
     struct server *s = data;
-    if (s->channel.more && proto_kind(frame) == FRAME_KIND_F_JOB) { /* not one alone: that costs */
+    if (channel_more(&s->channel) &&
+        proto_kind(frame) == FRAME_KIND_F_JOB) { /* not one alone: that costs */
         batch_open(&s->executor.batch);
     }
     serve_frame(s, frame, fds);
-    if (!s->channel.more) {
+    if (!channel_more(&s->channel)) {
         start_jobs(s);
     }
 }
@@ -734,6 +746,12 @@ static void on_closed(void *data, const struct err *e)
     log_info("%s", e->text);
     s->ended = true;
     uv_stop(s->loop);
+}
+
+static void on_beat_words(void *data, struct duplex_beat *beat)
+{
+    struct server *s = data;
+    beat_share(&s->beat, beat);
 }
 
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
@@ -770,8 +788,10 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                  (struct waiting_callbacks){
                      .start = job_start, .fail = job_fail, .tell = job_tell, .still = all_still},
                  s);
-    rc = channel_init(&s->channel, loop, channel_fd,
-                      (struct channel_callbacks){.frame = on_frame, .closed = on_closed}, s, e);
+    rc = channel_init(
+        &s->channel, loop, channel_fd,
+        (struct channel_callbacks){.frame = on_frame, .closed = on_closed, .beat = on_beat_words},
+        s, e);
     return rc == 0 ? answer_ready(&s->channel, dev, spill_limit, build, e) : rc;
 }
 

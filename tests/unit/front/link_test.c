@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/duplex.h"
 #include "daemon/front/link.h"
 #include "tests/unit/front/scratch.h"
 
@@ -28,6 +30,12 @@ static void on_frame(void *data, unsigned kind, struct bytes frame, struct frame
     struct err e = ERR_INIT;
     (void)data;
     ck_assert(!broken);
+    if (kind == FRAME_KIND_W_RINGS) {
+        struct msg_w_rings answer;
+        ck_assert_int_eq(proto_decode(&schema_msg_w_rings, frame, &answer, &e), 0);
+        link_rings_answered(link_here, answer.nonce, (int)answer.code);
+        return;
+    }
     ck_assert_uint_eq(kind, MSG_KIND_PING);
     ck_assert_int_eq(proto_decode(&schema_msg_ping, frame, &ping, &e), 0);
     numbers[frames++ % 4096] = ping.value;
@@ -350,6 +358,392 @@ START_TEST(what_has_arrived_can_be_taken_at_once)
 }
 END_TEST
 
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+static struct duplex far; /* the far end with rings */
+
+static bool has_rings(void)
+{
+    uint64_t at = 0;
+    uint64_t patience = 0;
+    return link_beat(link_here, &at, &patience);
+}
+
+static void turn(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+    }
+}
+
+static void far_say(const struct schema *schema, const void *msg, const struct frame_fds *fds)
+{
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    ck_assert_int_eq(proto_encode(schema, msg, &out, &e), 0);
+    ck_assert_int_eq(duplex_send(&far, capbuf_view(&out), fds, &e), 0);
+    ck_assert_int_eq(duplex_flush(&far, &e), 0);
+    capbuf_finish(&out);
+}
+
+static void far_ping(uint64_t value, const struct frame_fds *fds)
+{
+    const struct msg_ping ping = {.value = value};
+    far_say(&schema_msg_ping, &ping, fds);
+}
+
+/* The next frame's kind, 0: none. */
+static unsigned far_hear(const struct schema *schema, void *ret_msg, struct frame_fds *ret_fds)
+{
+    struct bytes frame;
+    struct err e = ERR_INIT;
+    ret_fds->count = 0;
+    int rc = duplex_next(&far, &frame, ret_fds, &e);
+    ck_assert_msg(rc >= 0, "%s", e.text);
+    if (rc != 1) {
+        return 0;
+    }
+    ck_assert_int_eq(proto_decode(schema, frame, ret_msg, &e), 0);
+    return proto_kind(frame);
+}
+
+static int64_t far_pinged(int *ret_fds)
+{
+    struct msg_ping ping;
+    struct frame_fds fds;
+    unsigned kind = far_hear(&schema_msg_ping, &ping, &fds);
+    *ret_fds = fds.count;
+    frame_fds_close(&fds);
+    return kind == 0 ? -1 : (int64_t)ping.value;
+}
+
+static void open_far(size_t queue_max)
+{
+    open_link(queue_max);
+    link_gather(link_here);
+    duplex_init(&far, far_end, SIZE_MAX, false);
+}
+
+/* Offers, and the far end takes it; what is sent meanwhile follows. */
+static void take_offer(int code)
+{
+    struct err e = ERR_INIT;
+    struct msg_f_rings offer;
+    struct frame_fds fds;
+    ck_assert_int_eq(link_offer_rings(link_here, &e), 0);
+    ck_assert_int_eq(far_hear(&schema_msg_f_rings, &offer, &fds), FRAME_KIND_F_RINGS);
+    ck_assert_int_eq(fds.count, DUPLEX_FDS);
+    struct msg_w_rings stale = {.nonce = offer.nonce - 1, .text = bytes_str("")};
+    struct msg_w_rings answer = {.nonce = offer.nonce, .code = code, .text = bytes_str("")};
+    far_say(&schema_msg_w_rings, &stale, NULL); /* somebody else's */
+    turn();
+    ck_assert(!has_rings());
+    if (code == 0) {
+        ck_assert_int_eq(duplex_adopt(&far, &fds, &e), 0);
+    }
+    frame_fds_close(&fds);
+    far_say(&schema_msg_w_rings, &answer, NULL);
+    if (code == 0) {
+        duplex_join(&far);
+    }
+    turn();
+    ck_assert_int_eq(has_rings(), code == 0);
+}
+
+static void close_far(void)
+{
+    duplex_finish(&far);
+    close_link();
+}
+
+START_TEST(an_offer_is_taken_or_not)
+{
+    struct err e = ERR_INIT;
+    struct frame_fds pipe_fds = {.count = 2};
+    int fds = 0;
+    open_far(1024);
+    ck_assert_int_eq(pipe2(pipe_fds.fd, O_CLOEXEC), 0);
+    ck_assert_int_eq(send_ping(1, NULL, &e), 0);
+    link_flush(link_here);
+    ck_assert_int_eq(far_pinged(&fds), 1);
+    take_offer(_i == 0 ? 0 : ERR_NOMEM);
+    ck_assert_int_eq(link_offer_rings(link_here, &e), 0); /* once is enough */
+    ck_assert_int_eq(send_ping(2, NULL, &e), 0);
+    ck_assert_int_eq(send_ping(3, &pipe_fds, &e), 0);
+    ck_assert_int_eq(send_ping(4, NULL, &e), 0);
+    turn();
+    for (int64_t i = 2; i <= 4; i++) {
+        ck_assert_int_eq(far_pinged(&fds), i);
+        ck_assert_int_eq(fds, i == 3 ? 2 : 0);
+    }
+    ck_assert_int_eq(far_pinged(&fds), -1);
+    far_ping(7, NULL);
+    far_ping(8, &pipe_fds);
+    far_ping(9, NULL);
+    loop_until(&loop, &got_some);
+    turn();
+    ck_assert_uint_eq(frames, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_uint_eq(numbers[i], 7 + i);
+    }
+    frame_fds_close(&pipe_fds);
+    close_far();
+}
+END_TEST
+
+START_TEST(a_full_ring_holds_up_and_is_woken)
+{
+    struct err e = ERR_INIT;
+    int fds = 0;
+    uint64_t sent = 0;
+    open_far((size_t)1024 * 1024);
+    take_offer(0);
+    for (; sent < 30000; sent++) {
+        ck_assert_int_eq(send_ping(sent, NULL, &e), 0);
+    }
+    for (uint64_t next = 0; next < sent;) {
+        turn();
+        duplex_turn(&far);
+        int64_t value;
+        while ((value = far_pinged(&fds)) >= 0) {
+            ck_assert_int_eq(value, (int64_t)next);
+            next++;
+        }
+        duplex_settle(&far);
+    }
+    ck_assert(!broken);
+    close_far();
+}
+END_TEST
+
+START_TEST(who_takes_nothing_breaks_the_link)
+{
+    struct err e = ERR_INIT;
+    int rc = 0;
+    open_far(1000);
+    take_offer(0);
+    far_ping(1, NULL);
+    for (unsigned i = 0; i < 100000 && rc == 0; i++) {
+        rc = send_ping(i, NULL, &e);
+    }
+    ck_assert_int_eq(rc, ERR_LIMIT);
+    loop_until(&loop, &broken);
+    ck_assert_int_eq(broken_error.code, ERR_LIMIT);
+    ck_assert_uint_eq(frames, 1); /* its last words */
+    close_far();
+}
+END_TEST
+
+/* More than a batch comes, in turns. */
+START_TEST(much_comes_in_order)
+{
+    open_far(1024);
+    take_offer(0);
+    for (uint64_t i = 0; i < 1000; i++) {
+        far_ping(i, NULL);
+    }
+    while (frames < 1000) {
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    }
+    for (uint64_t i = 0; i < 1000; i++) {
+        ck_assert_uint_eq(numbers[i], i);
+    }
+    close_far();
+}
+END_TEST
+
+/* Its words count to the last one, by ring and by socket, whoever tells of its end. */
+START_TEST(one_that_ends_is_heard)
+{
+    struct frame_fds fds = {.count = 2};
+    open_far(1024);
+    take_offer(0);
+    turn();
+    ck_assert_int_eq(pipe2(fds.fd, O_CLOEXEC), 0);
+    far_ping(1, NULL);
+    far_ping(2, &fds);
+    far_ping(3, NULL);
+    frame_fds_close(&fds);
+    duplex_finish(&far);
+    (void)close(far_end);
+    far_end = -1;
+    if (_i == 0) {
+        loop_until(&loop, &broken);
+    } else {
+        link_drain(link_here);
+    }
+    ck_assert_uint_eq(frames, 3);
+    ck_assert(broken);
+    ck_assert_int_eq(broken_error.code, ERR_CLOSED);
+    turn();
+    close_link();
+}
+END_TEST
+
+static void lie_record(void)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(ring_put(&far.rings.out, 9, bytes_of("?", 1), (struct bytes){0}, &e), 1);
+}
+
+static void lie_marker(void)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(ring_put(&far.rings.out, 1, (struct bytes){0}, (struct bytes){0}, &e), 1);
+}
+
+static void lie_no_frame(void)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(ring_put(&far.rings.out, 0, bytes_of("\x01?", 2), (struct bytes){0}, &e), 1);
+}
+
+static void lie_no_packet(void)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(ring_put(&far.rings.out, 0, bytes_of("\xc1????", 5), (struct bytes){0}, &e),
+                     1);
+}
+
+static void lie_positions(void)
+{
+    atomic_store(&far.rings.out.shared->head, 3);
+}
+
+static void (*const LIES[])(void) = {lie_record, lie_marker, lie_no_frame, lie_no_packet,
+                                     lie_positions};
+#define LIE_COUNT ((int)(sizeof LIES / sizeof LIES[0]))
+
+START_TEST(a_lie_in_the_ring_breaks_the_link)
+{
+    struct err e = ERR_INIT;
+    open_far(1024);
+    take_offer(0);
+    far_ping(1, NULL);
+    turn();
+    LIES[_i]();
+    (void)duplex_flush(&far, &e);
+    uint64_t one = 1;
+    ck_assert_int_eq(write(far.rings.far_bell, &one, sizeof one), sizeof one);
+    loop_until(&loop, &broken);
+    ck_assert_uint_eq(frames, 1);
+    ck_assert_int_eq(broken_error.code, ERR_PROTOCOL);
+    close_far();
+}
+END_TEST
+
+/* They lie there until their end, and wake nobody. */
+START_TEST(packets_without_markers_are_not_looked_at)
+{
+    open_far(1024);
+    take_offer(0);
+    turn();
+    far_send(1, NULL);
+    far_send(2, NULL);
+    turn();
+    ck_assert_uint_eq(frames, 0);
+    ck_assert(!broken);
+    far_ping(3, NULL);
+    loop_until(&loop, &got_some);
+    ck_assert_uint_eq(numbers[0], 3);
+    close_far();
+}
+END_TEST
+
+START_TEST(a_bell_rung_for_nothing_is_heard_for_a_while)
+{
+    const uint64_t one = 1;
+    unsigned rings = 0;
+    open_far(1024);
+    take_offer(0);
+    turn();
+    while (!broken && ++rings < 100000) {
+        ck_assert_int_eq(write(far.rings.far_bell, &one, sizeof one), sizeof one);
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    ck_assert(broken);
+    ck_assert_int_eq(broken_error.code, ERR_PROTOCOL);
+    ck_assert_uint_gt(rings, 1000);
+    close_far();
+}
+END_TEST
+
+START_TEST(a_link_with_rings_may_be_destroyed_in_its_callback)
+{
+    open_far(1024);
+    take_offer(0);
+    turn();
+    destroy_on_frame = true;
+    far_ping(1, NULL);
+    far_ping(2, NULL);
+    loop_until(&loop, &got_some);
+    turn();
+    close_far();
+    ck_assert_uint_eq(frames, 1);
+    ck_assert(!broken);
+}
+END_TEST
+
+START_TEST(beats_are_read_not_sent)
+{
+    uint64_t at = 0;
+    uint64_t patience = 0;
+    open_far(1024);
+    ck_assert(!link_beat(link_here, &at, &patience));
+    take_offer(0);
+    atomic_store(&duplex_beat(&far)->at_ns, 5);
+    atomic_store(&duplex_beat(&far)->patience_ns, 6);
+    ck_assert(link_beat(link_here, &at, &patience));
+    ck_assert_uint_eq(at, 5);
+    ck_assert_uint_eq(patience, 6);
+    close_far();
+}
+END_TEST
+
+/* Each descriptor of an offer is lacking once: everything goes over the socket. */
+START_TEST(without_descriptors_the_socket_does_it)
+{
+    struct rlimit limit;
+    struct err e = ERR_INIT;
+    int fds = 0;
+    open_far(1024);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    int next = fcntl(far_end, F_DUPFD_CLOEXEC, 0);
+    (void)close(next);
+    for (int room = 0; room < 3; room++) {
+        const struct rlimit tight = {.rlim_cur = (rlim_t)(next + room), .rlim_max = limit.rlim_max};
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+        int rc = link_offer_rings(link_here, &e);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        ck_assert_int_lt(rc, 0);
+        ck_assert_int_eq(send_ping(1, NULL, &e), 0);
+        turn();
+        ck_assert_int_eq(far_pinged(&fds), 1);
+    }
+    take_offer(0);
+    close_far();
+}
+END_TEST
+
+static TCase *rings_case(void)
+{
+    TCase *tc = tcase_create("rings");
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, an_offer_is_taken_or_not, 0, 2);
+    tcase_add_test(tc, a_full_ring_holds_up_and_is_woken);
+    tcase_add_test(tc, who_takes_nothing_breaks_the_link);
+    tcase_add_test(tc, much_comes_in_order);
+    tcase_add_loop_test(tc, one_that_ends_is_heard, 0, 2);
+    tcase_add_loop_test(tc, a_lie_in_the_ring_breaks_the_link, 0, LIE_COUNT);
+    tcase_add_test(tc, packets_without_markers_are_not_looked_at);
+    tcase_add_test(tc, a_bell_rung_for_nothing_is_heard_for_a_while);
+    tcase_add_test(tc, a_link_with_rings_may_be_destroyed_in_its_callback);
+    tcase_add_test(tc, beats_are_read_not_sent);
+    tcase_add_test(tc, without_descriptors_the_socket_does_it);
+    return tc;
+}
+
 int main(void)
 {
     Suite *suite = suite_create("link");
@@ -368,6 +762,7 @@ int main(void)
     tcase_add_test(tc, a_link_may_be_destroyed_in_its_callback);
     tcase_add_test(tc, what_has_arrived_can_be_taken_at_once);
     suite_add_tcase(suite, tc);
+    suite_add_tcase(suite, rings_case());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -76,6 +76,9 @@ void fake_start(struct fake *f, const char *backend, const char *const *args)
     no_error(proto_decode(&schema_msg_w_ready, bytes_of(f->frame, f->size), &ready, &e), &e);
     ck_assert(bytes_to_str(ready.arch, f->arch, sizeof f->arch));
     f->streams = ready.streams;
+    if (getenv("FAKE_RINGS") != NULL) {
+        fake_rings(f);
+    }
 }
 
 int fake_reap(struct fake *f)
@@ -102,6 +105,7 @@ void fake_finish(struct fake *f)
         (void)waitpid(f->pid, NULL, 0);
     }
     frame_fds_close(&f->fds);
+    fake_dies(f);
     memfd_finish(&f->input);
     memfd_finish(&f->output);
     if (f->fd >= 0) {
@@ -111,10 +115,35 @@ void fake_finish(struct fake *f)
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-static void send_bytes(struct fake *f, struct bytes out, const struct frame_fds *fds)
+static bool bell_wait(struct fake *f)
+{
+    uint64_t count = 0;
+    struct pollfd p[2] = {{.fd = f->rings->rings.bell, .events = POLLIN},
+                          {.fd = f->fd, .events = POLLRDHUP}};
+    ck_assert_msg(poll(p, 2, WAIT_MS) > 0, "no bell was rung");
+    (void)!read(f->rings->rings.bell, &count, sizeof count);
+    return (p[1].revents & (POLLRDHUP | POLLHUP)) == 0;
+}
+
+static void send_by_ring(struct fake *f, struct bytes out, const struct frame_fds *fds)
+{
+    struct err e = ERR_INIT;
+    no_error(duplex_send(f->rings, out, fds, &e), &e);
+    no_error(duplex_flush(f->rings, &e), &e);
+    while (f->rings->queue != NULL && bell_wait(f)) {
+        no_error(duplex_resume(f->rings, &e), &e);
+        no_error(duplex_flush(f->rings, &e), &e);
+    }
+}
+
+void fake_send_bytes(struct fake *f, struct bytes out, const struct frame_fds *fds)
 {
     struct err e = ERR_INIT;
     int rc;
+    if (f->rings != NULL) {
+        send_by_ring(f, out, fds);
+        return;
+    }
     while ((rc = seqpacket_send(f->fd, out.data, out.size, fds, &e)) == SEQPACKET_AGAIN) {
         struct pollfd p = {.fd = f->fd, .events = POLLOUT};
         ck_assert_int_gt(poll(&p, 1, WAIT_MS), 0);
@@ -131,7 +160,7 @@ void fake_packet_begin(struct fake *f)
 
 void fake_packet_end(struct fake *f)
 {
-    send_bytes(f, packet_view(f->gathered), NULL);
+    fake_send_bytes(f, packet_view(f->gathered), NULL);
     free(f->gathered);
     f->gathered = NULL;
 }
@@ -146,9 +175,33 @@ void fake_send(struct fake *f, const struct schema *schema, const void *msg, int
     if (f->gathered != NULL) {
         ck_assert(fd < 0 && packet_add(f->gathered, capbuf_view(&out)));
     } else {
-        send_bytes(f, capbuf_view(&out), &fds);
+        fake_send_bytes(f, capbuf_view(&out), &fds);
     }
     capbuf_finish(&out);
+}
+
+/* The next frame out of the ring, which becomes a packet. False at the channel's end. */
+static bool next_of_ring(struct fake *f)
+{
+    struct err e = ERR_INIT;
+    struct bytes frame;
+    int rc;
+    frame_fds_close(&f->fds);
+    do {
+        duplex_turn(f->rings);
+        rc = duplex_next(f->rings, &frame, &f->fds, &e);
+        no_error(rc < 0 ? rc : 0, &e);
+        duplex_settle(f->rings);
+        if (rc == 0 && !bell_wait(f) && !ring_ready(&f->rings->rings.in)) {
+            duplex_by_socket(f->rings);
+        }
+    } while (rc == 0);
+    if (rc == 1) {
+        memcpy(f->packet, frame.data, frame.size);
+        f->rest = bytes_of(f->packet, frame.size);
+        f->first = true;
+    }
+    return rc == 1;
 }
 
 static bool next_of_packet(struct fake *f)
@@ -170,6 +223,9 @@ static bool next_packet(struct fake *f)
     struct err e = ERR_INIT;
     size_t size = 0;
     struct pollfd p = {.fd = f->fd, .events = POLLIN};
+    if (f->rings != NULL) {
+        return next_of_ring(f) && next_of_packet(f);
+    }
     frame_fds_close(&f->fds);
     ck_assert_msg(poll(&p, 1, WAIT_MS) > 0, "no frame came");
     int rc = seqpacket_recv(f->fd, f->packet, sizeof f->packet, &size, &f->fds, &e);
@@ -211,6 +267,40 @@ void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, voi
                              (got == FRAME_KIND_W_WAITING && kind == FRAME_KIND_W_DONE)));
     ck_assert_msg(got == kind, "frame %u instead of %u", got, kind);
     no_error(proto_decode(schema, bytes_of(f->frame, f->size), ret_msg, &e), &e);
+}
+
+/* ---- rings ---------------------------------------------------------------------------------- */
+
+void fake_rings(struct fake *f)
+{
+    struct err e = ERR_INIT;
+    struct frame_fds fds;
+    struct capbuf out;
+    struct msg_f_rings offer = {.nonce = 77};
+    struct msg_w_rings answer;
+    struct duplex *rings = malloc(sizeof *rings);
+    ck_assert_ptr_nonnull(rings);
+    duplex_init(rings, f->fd, SIZE_MAX, false);
+    no_error(duplex_make(rings, &fds, &e), &e);
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    no_error(proto_encode(&schema_msg_f_rings, &offer, &out, &e), &e);
+    fake_send_bytes(f, capbuf_view(&out), &fds);
+    capbuf_finish(&out);
+    duplex_offered(rings);
+    fake_expect(f, FRAME_KIND_W_RINGS, &schema_msg_w_rings, &answer);
+    ck_assert_uint_eq(answer.nonce, 77);
+    ck_assert_int_eq(answer.code, 0);
+    duplex_join(rings);
+    f->rings = rings;
+}
+
+void fake_dies(struct fake *f)
+{
+    if (f->rings != NULL) {
+        duplex_finish(f->rings);
+        free(f->rings);
+        f->rings = NULL;
+    }
 }
 
 int fake_buffer(struct fake *f, uint64_t id, uint64_t size, bool zero)

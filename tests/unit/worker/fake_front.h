@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/duplex.h"
 #include "common/memfd.h"
 #include "common/packet.h"
 #include "proto/codec.h"
@@ -31,10 +32,15 @@ struct fake {
     bool first;
     unsigned beats;          /* seen so far */
     struct packet *gathered; /* what is sent at the end; owned */
+    struct duplex *rings;    /* owned; NULL: all goes over the socket */
 };
 
 /* args: behind the usual ones, NULL-terminated or NULL. Waits for W_READY or W_ABSENT. */
 void fake_start(struct fake *f, const char *backend, const char *const *args);
+/* Offers rings, and uses them from then on. fake_start does so where FAKE_RINGS is set. */
+void fake_rings(struct fake *f);
+/* As if this front had ended: what it has not taken is lost; the next one has the socket. */
+void fake_dies(struct fake *f);
 /* Starts a program with descriptors 3, 4, … ; returns its pid. */
 pid_t fake_spawn(const char *name, const char *const *args, const int *fds, int count);
 int fake_reap(struct fake *f);  /* waits for its end; the wait status */
@@ -45,6 +51,8 @@ void fake_finish(struct fake *f);
 void fake_packet_begin(struct fake *f);
 void fake_packet_end(struct fake *f);
 void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd);
+/* A packet as it is, whatever it is. */
+void fake_send_bytes(struct fake *f, struct bytes packet, const struct frame_fds *fds);
 /* The next frame of `kind`; beats and notes of jobs that started and of tenants are stepped over,
  * others fail. */
 void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg);

@@ -1,0 +1,265 @@
+/* The worker's channel with rings: fronts that come, go, do not read, or offer nonsense. */
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/worker/fake_front.h"
+
+#define ASKS 12000u /* their answers are more than a ring and a long queue */
+
+static struct fake f;
+static struct err e;
+
+static void start(void)
+{
+    e = ERR_INIT;
+    fake_start(&f, "sim", NULL);
+    ck_assert(!f.absent);
+    if (f.rings == NULL) {
+        fake_rings(&f);
+    }
+}
+
+static void stop_worker(void)
+{
+    int status = 0;
+    ck_assert_int_eq(kill(f.pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(f.pid, &status, WUNTRACED), f.pid);
+    ck_assert(WIFSTOPPED(status));
+}
+
+static void ask_inventory(uint64_t nonce)
+{
+    struct msg_f_inventory ask = {.nonce = nonce};
+    struct msg_w_ready ready;
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    ck_assert_uint_eq(fake_next(&f), FRAME_KIND_W_READY); /* before all others */
+    ck_assert_int_eq(proto_decode(&schema_msg_w_ready, bytes_of(f.frame, f.size), &ready, &e), 0);
+}
+
+static void expect_end(uint64_t nonce)
+{
+    struct msg_w_held_end end;
+    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    ck_assert_uint_eq(end.nonce, nonce);
+}
+
+static void send_seal(uint64_t id, uint64_t size)
+{
+    struct memfd host = MEMFD_NONE;
+    const struct msg_f_buffer_seal seal = {.id = id, .size = size};
+    ck_assert_int_eq(memfd_create_sealed("host", size, &host, &e), 0);
+    fake_send(&f, &schema_msg_f_buffer_seal, &seal, host.fd);
+    memfd_finish(&host);
+}
+
+START_TEST(frames_and_descriptors_keep_their_order)
+{
+    struct msg_w_buffer answer;
+    start();
+    for (uint64_t id = 1; id <= 50; id++) { /* none of these is waited for */
+        const struct msg_f_buffer_create create = {.id = id, .size = 4096, .zero = 1};
+        fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+        send_seal(id, 4096);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+        ck_assert_int_eq(answer.code, 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* What it had published is done; what it had not taken does not reach the next one. */
+START_TEST(a_front_dies_with_frames_on_their_way)
+{
+    struct job_draft d;
+    struct msg_w_held_buffer held;
+    struct msg_w_held_job job;
+    start();
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    draft_init(&d, 31, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 31, NULL), 0);
+    draft_init(&d, 32, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+    draft_send(&d, &f);
+    stop_worker();
+    const struct msg_f_buffer_create create = {.id = 2, .size = 4096, .zero = 1};
+    const struct msg_f_retire retire = {.job = 31};
+    fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+    send_seal(2, 4096);
+    fake_send(&f, &schema_msg_f_retire, &retire, -1);
+    fake_dies(&f);
+    const struct msg_f_inventory ask = {.nonce = 5};
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    ck_assert_int_eq(kill(f.pid, SIGCONT), 0);
+    ck_assert_uint_eq(fake_next(&f), FRAME_KIND_W_READY);
+    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
+    ck_assert_uint_eq(held.id, 1);
+    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
+    ck_assert_uint_eq(held.id, 2);
+    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &job);
+    ck_assert_uint_eq(job.job, 32); /* and not the one that was retired */
+    unsigned kind;
+    do { /* how far the job and the copy have come is their own matter */
+        kind = fake_next(&f);
+    } while (kind == FRAME_KIND_W_DONE || kind == FRAME_KIND_W_STARTED ||
+             kind == FRAME_KIND_W_BUFFER);
+    ck_assert_uint_eq(kind, FRAME_KIND_W_HELD_END);
+    fake_finish(&f);
+}
+END_TEST
+
+START_TEST(front_after_front_has_rings_of_its_own)
+{
+    struct job_draft d;
+    start();
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    for (uint64_t front = 1; front <= 20; front++) {
+        fake_dies(&f);
+        ask_inventory(front);
+        for (unsigned kind = 0; kind != FRAME_KIND_W_HELD_END;) {
+            kind = fake_next(&f);
+            ck_assert_uint_ne(kind, 0);
+        }
+        fake_rings(&f);
+        draft_init(&d, front, 0);
+        draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+        draft_send(&d, &f);
+        ck_assert_int_eq(fake_done(&f, front, NULL), 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* Sends without ever taking anything; what finds no room waits here. */
+static void ask_much(void)
+{
+    const struct msg_f_pool ask = {0};
+    struct capbuf out;
+    capbuf_init(&out, 64);
+    ck_assert_int_eq(proto_encode(&schema_msg_f_pool, &ask, &out, &e), 0);
+    for (unsigned i = 0; i < ASKS; i++) {
+        ck_assert_int_eq(duplex_send(f.rings, capbuf_view(&out), NULL, &e), 0);
+    }
+    capbuf_finish(&out);
+    ck_assert_int_eq(duplex_flush(f.rings, &e), 0);
+}
+
+/* The ring to the front is full when nothing moves in it any more. */
+static void wait_until_full(void)
+{
+    const struct ring_consumer *in = &f.rings->rings.in;
+    uint32_t space = 0;
+    while ((space = atomic_load(&in->shared->head) - in->tail) < DUPLEX_RING_BYTES - 4096) {
+        ck_assert_int_eq(usleep(1000), 0);
+    }
+}
+
+START_TEST(a_front_that_does_not_read_loses_nothing)
+{
+    struct msg_w_pool pool;
+    start();
+    ask_much();
+    wait_until_full();
+    for (unsigned i = 0; i < ASKS; i++) {
+        fake_expect(&f, FRAME_KIND_W_POOL, &schema_msg_w_pool, &pool);
+    }
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(a_front_that_did_not_read_dies)
+{
+    start();
+    ask_much();
+    wait_until_full();
+    fake_dies(&f);
+    ask_inventory(3);
+    expect_end(3);
+    fake_rings(&f);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(rings_that_are_none_are_refused)
+{
+    struct msg_f_rings offer = {.nonce = 5};
+    struct msg_w_rings answer;
+    int end[2];
+    e = ERR_INIT;
+    fake_start(&f, "sim", NULL);
+    fake_dies(&f); /* where all tests have rings */
+    ask_inventory(1);
+    expect_end(1);
+    ck_assert_int_eq(pipe2(end, O_CLOEXEC), 0);
+    fake_send(&f, &schema_msg_f_rings, &offer, end[0]);
+    fake_expect(&f, FRAME_KIND_W_RINGS, &schema_msg_w_rings, &answer);
+    ck_assert_uint_eq(answer.nonce, 5);
+    ck_assert_int_lt(answer.code, 0);
+    ck_assert_uint_gt(answer.text.size, 0);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    fake_rings(&f);
+    ck_assert_int_eq(fake_buffer(&f, 2, 4096, true), 0);
+    (void)close(end[0]);
+    (void)close(end[1]);
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(beats_come_in_memory)
+{
+    start();
+    const struct duplex_beat *beat = duplex_beat(f.rings);
+    uint64_t first = atomic_load(&beat->at_ns);
+    ck_assert_uint_gt(first, 0);
+    ck_assert_uint_le(first, clock_now_ns());
+    while (atomic_load(&beat->at_ns) == first) {
+        ck_assert_int_eq(usleep(10000), 0);
+    }
+    ck_assert_int_eq(seqpacket_recv(f.fd, f.packet, sizeof f.packet, &f.size, NULL, &e),
+                     SEQPACKET_AGAIN);
+    unsigned beats = f.beats;
+    fake_dies(&f);
+    ask_inventory(1); /* and to one who has not made any, in frames again */
+    expect_end(1);
+    while (f.beats == beats) {
+        struct msg_w_pool pool;
+        const struct msg_f_pool ask = {0};
+        fake_send(&f, &schema_msg_f_pool, &ask, -1);
+        fake_expect(&f, FRAME_KIND_W_POOL, &schema_msg_w_pool, &pool);
+        ck_assert_int_eq(usleep(10000), 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+START_TEST(the_channels_end_is_seen_beside_rings)
+{
+    start();
+    const struct msg_f_buffer_create create = {.id = 1, .size = 4096};
+    fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+    fake_dies(&f);
+    (void)close(f.fd);
+    f.fd = -1;
+    int status = fake_reap(&f);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+    fake_finish(&f);
+}
+END_TEST
+
+SUITE_MAIN("channel", frames_and_descriptors_keep_their_order,
+           a_front_dies_with_frames_on_their_way, front_after_front_has_rings_of_its_own,
+           a_front_that_does_not_read_loses_nothing, a_front_that_did_not_read_dies,
+           rings_that_are_none_are_refused, beats_come_in_memory,
+           the_channels_end_is_seen_beside_rings)
