@@ -27,8 +27,7 @@ static float last_of(const gpud_export_desc *x)
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
     CALL(Init, 2000, 0);
-    CALL(DevicePrimaryCtxRetain, 7000, &context,
-         0); /* x->device names the GPU; here there is one */
+    CALL(DevicePrimaryCtxRetain, 7000, &context, 0); /* of the GPU x->device; here the only one */
     CALL(CtxSetCurrent, 4000, context);
     CALL(MemImportFromShareableHandle, 10020, &memory, (void *)(intptr_t)x->fd,
          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -56,5 +55,6 @@ int main(void)
         must(gpud_buffer_export(c, b, &x));
     }
     gpud_close(c); /* the memory stays while x.fd is open */
+    (void)puts(x.bytes == 0 ? "there is no CUDA here" : "its memory goes to CUDA");
     return x.bytes == 0 || last_of(&x) == 42 ? 0 : 1;
 }

@@ -162,10 +162,13 @@ int run_show_plan(struct ctl *ctl, const struct run *run, struct ctl_err *e)
     ctl_say("%s%s%s would be run, its arrays %s", run->desc.name,
             run->desc.signature[0] != '\0' ? ": " : "", run->desc.signature,
             run->resident ? "in resident buffers" : "inline");
-    if (g[0] != 0) {
+    if (g[0] != 0 && l[0] != 0) {
         ctl_say("global %" PRIu64 ",%" PRIu64 ",%" PRIu64 ", local %" PRIu64 ",%" PRIu64
                 ",%" PRIu64,
                 g[0], g[1], g[2], l[0], l[1], l[2]);
+    } else if (g[0] != 0) {
+        ctl_say("global %" PRIu64 ",%" PRIu64 ",%" PRIu64 ", local as the device likes", g[0], g[1],
+                g[2]);
     }
     return show(ctl, run, "arguments", true, e);
 }

@@ -115,6 +115,11 @@ void conn_drop(struct conn *c)
 
 static int refused(int error, struct err *e)
 {
+    if (error == EPROTOTYPE) {
+        return err_set(e, ERR_CONNECT,
+                       "connecting: this is a socket of another kind: clients connect to the one "
+                       "that `listen` names, gpud.sock unless it was set");
+    }
     int code = error == EACCES || error == EPERM ? ERR_PERMISSION : ERR_CONNECT;
     errno = error;
     return err_errno(e, code, "connecting");

@@ -172,7 +172,7 @@ int config_number(const char *key, const char *value, bool units, uint64_t *ret_
     errno = 0;
     uint64_t number = isdigit((unsigned char)value[0]) ? strtoull(value, &end, 10) : 0;
     if (end == NULL || errno != 0) {
-        return err_set(e, ERR_INVALID, "%s = %s: not a number", key, value);
+        return err_set(e, ERR_INVALID, "%s = %s: not a number of digits alone", key, value);
     }
     uint64_t unit = 1;
     if (units && end[0] != '\0') {

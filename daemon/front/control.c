@@ -104,9 +104,10 @@ int request_control(struct request_context *c, struct err *e)
     for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
         if (bytes_equal_str(m->what, controls[i].name)) {
             struct front *f = c->f;
-            log_info("%s %s: asked for by session %llu (%s, process %d of uid %u)",
-                     controls[i].name, value, (unsigned long long)c->s->id, c->s->name,
-                     (int)c->s->pid, (unsigned)c->s->key.uid);
+            log_info("%s%s%s: asked for by session %llu (%s, process %d of uid %u)",
+                     controls[i].name, value[0] != '\0' ? " " : "", value,
+                     (unsigned long long)c->s->id, c->s->name, (int)c->s->pid,
+                     (unsigned)c->s->key.uid);
             int rc = controls[i].run(f, value, e);
             struct msg_done done = {0};
             return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);

@@ -83,6 +83,7 @@ struct device {
     uint64_t ran_ns;      /* when a job that ran ended last */
     uint64_t patience_ns; /* how long the next one may take */
     uint64_t killed_ns;   /* when it was told to end, 0: not */
+    bool hung_up;         /* it was because it had closed its channel: it ends by itself */
     uint64_t restart_ns;  /* when the next one starts */
     bool up;              /* this worker has opened its context */
     bool productive;      /* and has completed something */

@@ -135,7 +135,11 @@ static void device_row(const struct look *l, const struct device *d)
     table_value(t, d->f64);
     table_value(t, (uint64_t)d->pid);
     table_value(t, d->busy_ns);
-    table_value(t, d->fault_ns != 0 ? now - d->fault_ns : 0);
+    if (d->fault_ns != 0) {
+        table_value(t, now - d->fault_ns);
+    } else {
+        table_text(t, "-");
+    }
     table_text(t, d->pin);
     table_value(t, d->pool.spilled);
     table_value(t, d->pool.batches);

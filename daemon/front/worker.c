@@ -45,7 +45,8 @@ static void broken(void *data, const struct err *e)
     link_destroy(d->link);
     d->link = NULL;
     if (d->killed_ns == 0 && d->state != DEVICE_ABSENT && !d->replaced) {
-        worker_end(d->front, d, NULL, e->code == ERR_CLOSED ? "its channel closed" : e->text);
+        d->hung_up = e->code == ERR_CLOSED;
+        worker_end(d->front, d, NULL, d->hung_up ? "its channel closed" : e->text);
     }
 }
 
@@ -244,8 +245,14 @@ static const char *meaning(int status)
 
 static void describe(const struct device *d, bool by_us, int status, char *out, size_t size)
 {
-    if (by_us && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (killed && by_us && !d->hung_up) {
         (void)snprintf(out, size, "its worker was ended: %s", d->ending);
+    } else if (killed) { /* before it was ended for its channel, as it had closed that by then */
+        (void)snprintf(out, size,
+                       "its worker was killed (signal %d), not by gpud: by hand, or by the kernel "
+                       "if memory was short (dmesg says so)",
+                       SIGKILL);
     } else if (WIFSIGNALED(status)) {
         (void)snprintf(out, size, "its worker was ended by signal %d (%s)", WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
@@ -297,6 +304,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     d->worker = 0;
     d->pid = 0;
     d->replaced = false;
+    d->hung_up = false;
     if (!expected) {
         d->restarts++;
         device_ended(d, external || (d->culprit != NULL && d->culprit->error.code == 0));

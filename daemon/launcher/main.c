@@ -184,7 +184,8 @@ static int signals_open(struct launcher *l, struct err *e)
 static void quit_begin(struct launcher *l, const char *why)
 {
     if (l->quit_at == NS_NEVER) {
-        log_info("ending %u children: %s", children_running(&l->children), why);
+        unsigned running = children_running(&l->children);
+        log_info("ending %u %s: %s", running, running == 1 ? "child" : "children", why);
         notify_send("STOPPING=1");
         l->quit_at = clock_now_ns();
         children_signal(&l->children, SIGTERM);

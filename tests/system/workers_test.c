@@ -181,9 +181,14 @@ START_TEST(buffers_of_a_killed_worker)
     gpud_buffer sealed = filled(c, 5);
     gpud_buffer plain = filled(c, 6);
     ck_gpud_ok(gpud_buffer_seal(c, sealed));
+    char text[1024];
+    query_text(c, "devices", "0", "fault_age", text, sizeof text);
+    ck_assert_str_eq(text, "-");
     pid_t worker = daemon_worker(&d, 0);
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
     daemon_wait_worker(&d, 0, worker);
+    query_text(c, "devices", "0", "last_fault", text, sizeof text);
+    ck_assert_msg(strstr(text, "was killed (signal 9), not by gpud") != NULL, "%s", text);
 
     ck_gpud_ok(gpud_read(c, sealed, GPUD_F32, 0, 0, values, NULL));
     for (unsigned i = 0; i < 1000; i++) {

@@ -679,7 +679,7 @@ START_TEST(a_kernel_is_not_known_by_its_neighbours)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    if (!start(&f, "sim", "items=1250000,launch_ns=1000")) { /* a second for all */
+    if (!start(&f, "sim", "items=2500000,launch_ns=1000")) { /* a second for all */
         return;
     }
     fake_builtin(&f, "sim", "axpy", 7);
