@@ -227,6 +227,8 @@ static const char *hint_for(struct bytes log)
         {"considered a host variable",
          "variables of the device are __device__ or __constant__; those "
          "of the host are to be left out"},
+        {"#error directive: \"", "a header's name there: files are not read but the toolkit's own "
+                                 "headers; put the text of yours into the source"},
         {"open source file", "files are not read but the toolkit's own headers; put the text of "
                              "yours into the source"},
     };

@@ -15,7 +15,6 @@ struct cutting {
     bool *gone;         /* owned, for each token of code: it becomes a blank */
     unsigned *queue;    /* owned: items that were kept and not yet looked into */
     unsigned queued;
-    bool pasted; /* a macro that is used makes names of parts: they cannot be seen */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -127,7 +126,6 @@ static void look_into(struct cutting *c, const struct item *item)
         for (; n < stop; n++) {
             keep(c, c->items.name[n].item);
         }
-        c->pasted = c->pasted || (macro && lex_is(&t[i], "#") && lex_is(&t[i + 1], "#"));
     }
 }
 
@@ -153,7 +151,47 @@ static void tokens_cut(struct cutting *c, size_t at, size_t end)
     }
 }
 
-/* Functions of a class that are for the host keep their declaration only. */
+static size_t access_skip(const struct lex_token *t, size_t at, size_t end)
+{
+    while (at + 1 < end && lex_is(&t[at + 1], ":") &&
+           (lex_is(&t[at], "public") || lex_is(&t[at], "private") || lex_is(&t[at], "protected"))) {
+        at += 2;
+    }
+    return at;
+}
+
+/* Does the class itself depend on it: constructors, operators, what is virtual? */
+static bool special(const struct lex_token *t, size_t begin, const struct item *member)
+{
+    static const char *const words[] = {"virtual", "explicit", "friend", "operator"};
+    for (size_t i = begin; i < member->params; i++) {
+        for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+            if (lex_is(&t[i], words[w])) {
+                return true;
+            }
+        }
+    }
+    const struct lex_token *before = &t[member->params - 2]; /* the name's */
+    bool typed = before->kind == LEX_WORD || lex_is(before, "*") || lex_is(before, "&") ||
+                 lex_is(before, ">");
+    return member->params < begin + 2 || !typed || lex_is(before, "inline");
+}
+
+/* Of functions for the host those go, but what a class depends on keeps its declaration. */
+static void member_cut(struct cutting *c, const struct item *member, size_t end)
+{
+    const struct lex_token *t = c->items.code.token;
+    size_t begin = access_skip(t, member->begin, end);
+    if (!special(t, begin, member)) {
+        tokens_cut(c, begin, member->end);
+    } else if (member->body > 0) {
+        tokens_cut(c, member->body, member->end);
+        for (size_t i = begin; i < member->body; i++) {
+            c->gone[i] = lex_is(&t[i], "__host__");
+        }
+    }
+}
+
 static void class_cut(struct cutting *c, size_t open, size_t end, unsigned depth)
 {
     const struct lex_token *t = c->items.code.token;
@@ -161,12 +199,9 @@ static void class_cut(struct cutting *c, size_t open, size_t end, unsigned depth
     for (size_t at = open + 1; at < close && depth < CLASSES_MAX;) {
         struct item member;
         at = item_read_member(t, at, close, &member);
-        bool given = member.body > 0 && macro_given(c, t, member.begin, member.body);
-        if (member.body > 0 && for_host(&member) && !given) {
-            tokens_cut(c, member.body, member.end);
-            for (size_t i = member.begin; i < member.body; i++) {
-                c->gone[i] = lex_is(&t[i], "__host__");
-            }
+        size_t head = member.body > 0 ? member.body : member.end;
+        if (for_host(&member) && !macro_given(c, t, member.begin, head)) {
+            member_cut(c, &member, close);
         } else if (member.body > 0 && member.kind == ITEM_TYPE) {
             class_cut(c, member.body, member.end, depth + 1);
         }
@@ -315,7 +350,7 @@ static bool cut(struct cutting *c, const char *text, struct host_cut *out)
     items_cut(c, out);
     instances_collect(c, out);
     text_cut(c, text, out->text);
-    return !c->pasted && strcmp(text, out->text) != 0;
+    return strcmp(text, out->text) != 0;
 }
 
 bool host_cut(const char *text, struct host_cut *ret_cut)

@@ -3,11 +3,11 @@
  *
  * Kept are the declarations that are given to the device (__global__, __device__, __constant__, …)
  * and the types, constants and macros that these mention, by name and transitively; the rest
- * becomes blanks, so that lines and columns stay. Classes keep the declarations of their functions.
- * No program that nvcc takes means anything else for it: device code cannot call what is for the
- * host, and of other things those of one name stay or go together. All directives stay. Where
- * braces differ between the branches of an #if, or names are pasted of parts, nothing is cut. Pure
- * but for memory. Thread: any.
+ * becomes blanks, so that lines and columns stay. Classes lose the host's functions, but for
+ * constructors and the like. No program that nvcc takes means anything else for it: device code
+ * cannot call what is for the host, and of other things those of one name stay or go together, so
+ * no name finds another thing. All directives stay. Where branches of an #if open and close braces
+ * differently, nothing is cut. Pure but for memory. Thread: any.
  */
 #ifndef BACKEND_CUDA_COMPILE_HOST_H
 #define BACKEND_CUDA_COMPILE_HOST_H

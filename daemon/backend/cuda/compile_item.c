@@ -93,14 +93,17 @@ static bool name_add(struct items *s, const struct lex_token *t)
 
 /* ---- tokens and directives ------------------------------------------------------------------- */
 
-/* Braces and parentheses that are open, and how many were where each #if began. */
+/* Braces and parentheses that are open, how many were where each #if began, and whether it has an
+ * #else. */
 struct depths {
     int open;
     int at[CONDITIONS_MAX];
+    bool branches[CONDITIONS_MAX];
     unsigned conditions;
 };
 
-/* At the word behind "#". false: its branches do not open and close alike. */
+/* At the word behind "#". false: its branches do not open and close alike. What has one branch only
+ * may open what another one closes: it is read as if both were there. */
 static bool condition_step(struct depths *d, const struct lex_token *t)
 {
     static const char *const begin[] = {"if", "ifdef", "ifndef", NULL};
@@ -109,18 +112,22 @@ static bool condition_step(struct depths *d, const struct lex_token *t)
         if (d->conditions == CONDITIONS_MAX) {
             return false;
         }
+        d->branches[d->conditions] = false;
         d->at[d->conditions++] = d->open;
         return true;
     }
     bool ends = lex_is(t, "endif");
-    if (!ends && !one_of(t, between)) {
+    bool branch = one_of(t, between);
+    if (!ends && !branch) {
         return true;
     }
-    if (d->conditions == 0 || d->at[d->conditions - 1] != d->open) {
+    if (d->conditions == 0) {
         return false;
     }
+    unsigned last = d->conditions - 1;
+    d->branches[last] = d->branches[last] || branch;
     d->conditions -= ends;
-    return true;
+    return !d->branches[last] || d->at[last] == d->open;
 }
 
 static void depth_step(struct depths *d, const struct lex_token *t)

@@ -56,7 +56,8 @@ int lex_normalize(struct bytes source, const char *file, char **ret_text, struct
 
 void lex_init(struct lex *l, const char *text, const char *file)
 {
-    *l = (struct lex){.at = text, .end = text + strlen(text), .line = 1, .file = file};
+    *l = (struct lex){
+        .begin = text, .at = text, .end = text + strlen(text), .line = 1, .file = file};
     if (l->end - l->at >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         l->at += 3;
     }

@@ -31,7 +31,7 @@ struct lex_token {
 };
 
 struct lex {
-    const char *at, *end;
+    const char *begin, *at, *end;
     const char *line_start;
     unsigned line;
     const char *file; /* for messages */

@@ -14,6 +14,8 @@
 /* Where in the source the scan is. */
 struct walk {
     struct lex lex;
+    char *text;          /* where the lexer reads */
+    unsigned conditions; /* #if that are open */
     struct scan *out;
     bool directive;   /* in a preprocessor's line */
     bool is_template; /* since the statement began */
@@ -52,6 +54,13 @@ static bool header_name_ok(struct bytes name)
     return true;
 }
 
+/* A header that is not there stops the compiler only where the preprocessor comes to it: "include"
+ * becomes "error", and the name its text. Nothing is read either way. */
+static void header_forbid(struct walk *w, const struct lex_token *t)
+{
+    memcpy(w->text + (t->text - w->lex.begin), "error  ", strlen("include"));
+}
+
 static int header_check(struct walk *w, const struct lex_token *t)
 {
     static const char advice[] = ": files are not read; put its text into the source";
@@ -59,6 +68,10 @@ static int header_check(struct walk *w, const struct lex_token *t)
     struct bytes name = lex_header(&w->lex, &angle);
     if (name.size == 0) {
         return refuse(w, t, "#include of a macro", name, ": name a header of the toolkit");
+    }
+    if (!angle && !nvrtc_header_known(name) && w->conditions > 0 && lex_is(t, "include")) {
+        header_forbid(w, t);
+        return 0;
     }
     if (!angle && !nvrtc_header_known(name)) {
         return refuse(w, t, "#include of ", name, advice);
@@ -69,6 +82,24 @@ static int header_check(struct walk *w, const struct lex_token *t)
     bool cub = name.size > 4 && memcmp(name.data, "cub/", 4) == 0;
     w->out->cub = w->out->cub || (cub && !w->out->defines);
     return 0;
+}
+
+static void conditions_step(struct walk *w, const struct lex_token *t)
+{
+    bool begins = lex_is(t, "if") || lex_is(t, "ifdef") || lex_is(t, "ifndef");
+    bool ends = lex_is(t, "endif") && w->conditions > 0;
+    w->conditions += begins;
+    w->conditions -= ends;
+}
+
+/* What stands behind "#" and leads to no file. */
+static int directive_check(struct walk *w, const struct lex_token *t)
+{
+    conditions_step(w, t);
+    w->out->defines = w->out->defines || lex_is(t, "define") || lex_is(t, "undef");
+    return lex_is(t, "import") || lex_is(t, "embed")
+               ? refuse(w, t, "#", bytes_of(t->text, t->size), " is not allowed")
+               : 0;
 }
 
 static int word_check(struct walk *w, const struct lex_token *t)
@@ -82,10 +113,8 @@ static int word_check(struct walk *w, const struct lex_token *t)
     if (lex_is(t, "__has_include") || lex_is(t, "__has_include_next")) {
         return header_check(w, t);
     }
-    w->out->defines =
-        w->out->defines || (after_hash && (lex_is(t, "define") || lex_is(t, "undef")));
-    if (after_hash && (lex_is(t, "import") || lex_is(t, "embed"))) {
-        return refuse(w, t, "#", word, " is not allowed");
+    if (after_hash) {
+        return directive_check(w, t);
     }
     if (lex_is(t, "__has_embed") || lex_is(t, "__has_") || lex_is(t, "include_alias")) {
         return refuse(w, t, "", word, " is not allowed");
@@ -292,10 +321,10 @@ static int step(struct walk *w, struct lex_token *t)
     return lex_is(t, "__global__") ? kernel_read(w, t) : next(w, t);
 }
 
-int scan_source(const char *text, const char *file, struct scan *ret_scan, struct err *e)
+int scan_source(char *text, const char *file, struct scan *ret_scan, struct err *e)
 {
     struct scan out = {0};
-    struct walk w = {.out = &out, .e = e};
+    struct walk w = {.text = text, .out = &out, .e = e};
     struct lex_token t = {.kind = LEX_END};
     lex_init(&w.lex, text, file);
     int rc = next(&w, &t);

@@ -38,8 +38,9 @@ struct scan {
 };
 
 /* ERR_COMPILE "file:line:column: error: …" where the source includes what it may not: only
- * <relative> headers (the toolkit's) and "headers" of the toolkit or the C library. */
-int scan_source(const char *text, const char *file, struct scan *ret_scan, struct err *e);
+ * <relative> headers (the toolkit's) and "headers" of the toolkit or the C library. Between #if and
+ * #endif, which may leave it out, such an #include becomes #error in `text`. */
+int scan_source(char *text, const char *file, struct scan *ret_scan, struct err *e);
 void scan_finish(struct scan *s);
 
 /* The one definition of that name; NULL if there is none or several differ. */

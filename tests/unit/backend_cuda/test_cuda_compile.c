@@ -252,6 +252,8 @@ static const struct {
     {"void helper() {}\n__global__ void f(int *p) { helper(); }\n",
      "k.cu:2:29: error: identifier \"helper\" is undefined", "is to be __device__"},
     {"#include \"mine.h\"\n", "k.cu:1:2: error: #include of mine.h", "put its text"},
+    {"#ifndef X\n#include \"mine.h\"\n#endif\n",
+     "k.cu:2:2: fatal error: #error directive: \"mine.h\"", "put the text of yours"},
     {"#include <mine.h>\n__global__ void f(int *p) {}\n",
      "k.cu:1:18: fatal error: ", "put the text of yours"},
     {"template <class T> __global__ void f(T *p) {}\n", "k.cu:1:36: error: kernel f is a template",

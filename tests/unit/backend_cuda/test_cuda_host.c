@@ -58,15 +58,17 @@ static const struct {
      "#define HD __host__ __device__ #define INLINE HD inline INLINE int f() { return 1; }"},
     {"#define T float\nstatic T *x; void h(T *a) { }" KERNEL,
      "#define T float __global__ void k(float *a) { a[0] = 1; }"},
-    /* classes: functions of the host keep their declaration */
-    {"class C : public D { public: C(int a) : x(a), y{a} { } __device__ int g() const { return x; }"
+    /* classes: of what they depend on the declaration stays */
+    {"class C : public D { public: int h() { return 2; } void d(); virtual void v() { } C(int a) : "
+     "x(a), y{a} { } __device__ int g() const { return x; }"
      " __host__ ~C() { } int x, y; }; __global__ void k(C *c) { c->g(); }\nC make() { return C(1); "
      "}",
-     "class C : public D { public: C(int a) ; __device__ int g() const { return x; }"
+     "class C : public D { public: virtual void v() ; C(int a) ; __device__ int g() const { return "
+     "x; }"
      " ~C() ; int x, y; }; __global__ void k(C *c) { c->g(); }"},
     {"struct C { void f(); }; void C::f() { } C::C() : a(1) { }"
      "__global__ void k(C *c) { }",
-     "struct C { void f(); }; __global__ void k(C *c) { }"},
+     "struct C { }; __global__ void k(C *c) { }"},
     {"struct V { int x; }; struct S { int y; };\n"
      "std::ostream &operator<<(std::ostream &o, const V &v) { return o; }\n"
      "S operator+(S a, S b) { return a; } V operator+(V a, V b) { return a; }\n"
@@ -88,6 +90,13 @@ static const struct {
     /* what a function computes its type from stays */
     {"constexpr int sq(int x) { return x * x; } __global__ void k(int *a) { *a = sq(2); } int h;",
      "constexpr int sq(int x) { return x * x; } __global__ void k(int *a) { *a = sq(2); }"},
+    {"#define NAME(a) N##a\nconst int N1 = 1, M1 = 2; __global__ void k(int *a) { *a = NAME(1); }",
+     "#define NAME(a) N##a __global__ void k(int *a) { *a = NAME(1); }"}, /* the compiler refuses it
+                                                                           */
+    {"#ifdef __cplusplus\nextern \"C\" {\n#endif\nint h(int);" KERNEL
+     "\n#ifdef __cplusplus\n}\n#endif",
+     "#ifdef __cplusplus extern \"C\" { #endif __global__ void k(float *a) { a[0] = 1; } "
+     "#ifdef __cplusplus } #endif"},
     /* directives stay where they are */
     {"void h() {\n#ifdef X\n f();\n#else\n g();\n#endif\n#define N 3\n}" KERNEL,
      "#ifdef X #else #endif #define N 3 __global__ void k(float *a) { a[0] = 1; }"},
@@ -111,7 +120,6 @@ static const char *const uncut[] = {
     "int h;\n#ifdef X\nvoid f() {\n#else\nvoid g() {\n#endif\n}" KERNEL,
     "int h; }" KERNEL,
     "int h; {" KERNEL,
-    "#define NAME(a) f##a\nint fx; __global__ void k(int *a) { *a = NAME(x); }",
     "#if 1\nint h;" KERNEL,
 };
 

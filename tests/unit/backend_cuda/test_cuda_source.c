@@ -39,6 +39,7 @@ static const char *const allowed[] = {
     "char c = '\"'; /* \" */ char d = '\\'';\n",
     "#define A(x) \\\n    do_it(x) \\\n    + 1\n",
     "\xef\xbb\xbfint x;\n",
+    "#ifdef X\n#include \"a.h\"\n#endif\n",
 };
 
 START_TEST(accepts)
@@ -54,6 +55,10 @@ static const struct {
     const char *source, *why;
 } refused[] = {
     {"#include \"a.h\"\n", "k.cu:1:2: error: #include of a.h: files are not read"},
+    {"#if 0\n#endif\n#endif\n#include \"a.h\"\n#if 1\n", "k.cu:4:2: error: #include of a.h"},
+    {"#if 0\n#include_next \"a.h\"\n#endif\n", "k.cu:2:2: error"},
+    {"#if 0\n#include H\n#endif\n", "#include of a macro"},
+    {"#if 0\n#include </etc/passwd>\n#endif\n", "not allowed"},
     {"int a;\n  #  include  \"a.h\"\n", "k.cu:2:6: error"},
     {"#include \"/etc/passwd\"\n", "k.cu:1:2: error: #include of /etc/passwd"},
     {"#include </etc/passwd>\n", "k.cu:1:2: error: #include of /etc/passwd"},
@@ -88,6 +93,22 @@ static const struct {
     {"/* *\\\n/\n#include \"a.h\"\n/* */", "continued"},
     {"%\\\n:include \"a.h\"\n", "continued"},
 };
+
+/* No directive that reads a file is left, also where it may be left out. */
+START_TEST(forbids_what_may_be_left_out)
+{
+    char text[] = "#ifdef X\n# include \"/etc/passwd\"\n#endif\nint a;\n#if 1\n"
+                  "#if 0\n#endif\n#include /**/ <limits.h>\n#include \"b.h\"\n#endif\n";
+    struct scan s = {0};
+    struct err e = ERR_INIT;
+    ck_assert_msg(scan_source(text, "k.cu", &s, &e) != 0, "a comment before a name");
+    memcpy(strstr(text, "/**/"), "    ", 4);
+    ck_assert_msg(scan_source(text, "k.cu", &s, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(text, "#ifdef X\n# error   \"/etc/passwd\"\n#endif\nint a;\n#if 1\n"
+                           "#if 0\n#endif\n#include      <limits.h>\n#error   \"b.h\"\n#endif\n");
+    scan_finish(&s);
+}
+END_TEST
 
 START_TEST(refuses)
 {
@@ -382,6 +403,7 @@ int main(void)
     TCase *t = tcase_create("source");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, accepts, 0, sizeof allowed / sizeof allowed[0]);
+    tcase_add_test(t, forbids_what_may_be_left_out);
     tcase_add_loop_test(t, refuses, 0, sizeof refused / sizeof refused[0]);
     tcase_add_test(t, refuses_a_nul);
     tcase_add_test(t, finds_kernels);
