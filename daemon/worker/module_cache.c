@@ -9,7 +9,8 @@
 void modules_init(struct modules *t, const struct backend *b, struct backend_device *d,
                   uv_loop_t *loop, module_loaded_fn loaded, void *data)
 {
-    *t = (struct modules){.b = b, .d = d, .loop = loop, .loaded = loaded, .data = data};
+    *t = (struct modules){
+        .b = b, .d = d, .loop = loop, .limit_ms = MODULE_LOAD_MS, .loaded = loaded, .data = data};
     (void)uv_timer_init(loop, &t->limit);
     t->limit.data = t;
 }
@@ -137,8 +138,9 @@ static void on_limit(uv_timer_t *timer)
 {
     const struct modules *t = timer->data;
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_TIMEOUT, "loading a module of %" PRIu64 " bytes did not end within %u s",
-                  t->loads->size, MODULE_LOAD_MS / 1000);
+    (void)err_set(&e, ERR_TIMEOUT,
+                  "loading a module of %" PRIu64 " bytes did not end within %" PRIu64 " ms",
+                  t->loads->size, t->limit_ms);
     t->loaded(t->data, t->loads->m, &e);
 }
 
@@ -149,7 +151,7 @@ static void load_next(struct modules *t)
         return;
     }
     l->work.data = l;
-    (void)uv_timer_start(&t->limit, on_limit, MODULE_LOAD_MS, 0);
+    (void)uv_timer_start(&t->limit, on_limit, t->limit_ms, 0);
     if (uv_queue_work(t->loop, &l->work, on_work, on_work_done) != 0) {
         (void)err_set(&l->e, ERR_NOMEM, "module %" PRIu64, l->m->id);
         load_over(t, l);

@@ -57,7 +57,8 @@ struct modules {
     const struct backend *b;
     struct backend_device *d; /* not owned */
     uv_loop_t *loop;
-    uv_timer_t limit; /* of the load that is under way */
+    uv_timer_t limit;  /* of the load that is under way */
+    uint64_t limit_ms; /* MODULE_LOAD_MS */
     module_loaded_fn loaded;
     void *data;
 };

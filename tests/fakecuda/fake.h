@@ -30,6 +30,7 @@
  *   mig=0|1           devices are MIG instances
  *   peer=0|1          devices reach each other's memory (1)
  *   ats=0|1           pageable host memory is reachable by kernels (0)
+ *   addresses=SIZE    the most that can be reserved in one piece (64 TiB)
  *   copy_rate=SIZE    bytes per second of a copy (as fast as it goes)
  *   kernel_us=N       what a kernel takes at least (0)
  *   delay_us=N        pause before each operation of a stream (20)
@@ -104,6 +105,7 @@ struct script {
     char name[NAME_SIZE];
     uint64_t memory;
     uint64_t context;
+    uint64_t addresses; /* that can be reserved in one piece */
     bool mig;
     bool peer;
     bool ats;

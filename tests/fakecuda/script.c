@@ -127,11 +127,9 @@ static bool value_set(struct script *s, const char *key, const char *value)
     const struct {
         const char *key;
         uint64_t *number;
-    } sizes[] = {{"memory", &s->memory},
-                 {"context", &s->context},
-                 {"copy_rate", &s->copy_rate},
-                 {"kernel_us", &s->kernel_us},
-                 {"delay_us", &s->delay_us}};
+    } sizes[] = {{"memory", &s->memory},       {"context", &s->context},
+                 {"addresses", &s->addresses}, {"copy_rate", &s->copy_rate},
+                 {"kernel_us", &s->kernel_us}, {"delay_us", &s->delay_us}};
     uint64_t n = 0;
     if (!number_parse(value, &n)) {
         return false;
@@ -186,6 +184,7 @@ bool script_parse(const char *text, struct script *ret_script, const char **ret_
                        .arch = 90,
                        .name = "NVIDIA H200",
                        .memory = UINT64_C(8) << 30,
+                       .addresses = UINT64_C(1) << 46,
                        .context = UINT64_C(256) << 20,
                        .peer = true,
                        .delay_us = 20};

@@ -36,9 +36,11 @@ static void *at(uint64_t address)
 
 static CUresult reserve(CUdeviceptr *ret, uint64_t size, uint64_t alignment, uint64_t flags)
 {
-    if (size == 0 || size % GRANULARITY != 0 || flags != 0 || (alignment & (alignment - 1)) != 0 ||
-        size > UINT64_C(1) << 46) {
+    if (size == 0 || size % GRANULARITY != 0 || flags != 0 || (alignment & (alignment - 1)) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (size > fake.script.addresses) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     uint64_t align = alignment > GRANULARITY ? alignment : GRANULARITY;
     struct reservation *v = calloc(1, sizeof *v);

@@ -363,11 +363,14 @@ START_TEST(out_of_memory)
 END_TEST
 
 /* The driver's word counts, whatever the books say. */
+/* The driver refuses pages, or places for them, from some number on. */
 START_TEST(driver_has_no_memory)
 {
+    static const char *const scripts[] = {"cuMemCreate@40+=2", "cuMemMap@40+=2",
+                                          "cuMemSetAccess@40+=2"};
     gpud_buffer b = {0};
     gpud_buffer last = {0};
-    gpud_client *c = begin("cuMemCreate@40+=2", "--set", "memory.spill_limit=1");
+    gpud_client *c = begin(scripts[_i], "--set", "memory.spill_limit=1");
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < 64; i++) {
         last = b;
@@ -377,6 +380,33 @@ START_TEST(driver_has_no_memory)
     ck_assert_msg(rc == GPUD_ERR_DEVICE_MEMORY, "%s: %s", gpud_err_name(rc),
                   gpud_last_error()->text);
     ck_gpud_ok(gpud_buffer_free(c, last)); /* its pages are the pool's */
+    unharmed(c);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    end(c);
+}
+END_TEST
+
+/* The pool would like 32 times the memory or more, for each page several places. */
+START_TEST(fewer_addresses_will_do)
+{
+    static const char *const scripts[] = {"addresses=128G", "addresses=20G",
+                                          "cuMemAddressReserve@1=2"};
+    gpud_buffer b[300] = {0};
+    gpud_client *c = begin(scripts[_i], "--set", "memory.spill_limit=1");
+    /* pages are mapped by the hundred, and what they lay under is given to others */
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 300; i++) {
+            const gpud_shape shape = gpud_shape_1d(GPUD_F32, (i % 3 + 1) << (17 + round));
+            ck_gpud_ok(gpud_buffer_create(c, shape, 0, NULL, &b[i]));
+            ck_gpud_ok(gpud_fill(c, gpud_out(b[i]), gpud_f32((float)i)));
+        }
+        for (unsigned i = 0; i < 300; i++) {
+            float first = 0;
+            ck_gpud_ok(gpud_read(c, b[i], GPUD_F32, 0, 1, &first, NULL));
+            ck_assert(first == (float)i);
+            ck_gpud_ok(gpud_buffer_free(c, b[i]));
+        }
+    }
     unharmed(c);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
     end(c);
@@ -717,7 +747,8 @@ int main(void)
     suite_add(suite, blocked_driver);
     suite_add(suite, a_load_that_does_not_end);
     suite_add(suite, out_of_memory);
-    suite_add(suite, driver_has_no_memory);
+    suite_add_loop(suite, driver_has_no_memory, 3);
+    suite_add_loop(suite, fewer_addresses_will_do, 3);
     suite_add_loop(suite, no_context_at_first, 3);
     suite_add(suite, no_context_ever);
     suite_add(suite, lost_device);
