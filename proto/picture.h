@@ -19,7 +19,8 @@
 #define PICTURE_EVENTS_MAX (1u << 18)
 #define PICTURE_PIECES_MAX (1u << 20)
 
-/* NUMBER(name): of the pool as a whole, as struct pool_stats has them */
+/* NUMBER(name): of the pool as a whole, as struct pool_stats has them; `vacant`: addresses kept for
+ * buffers that are on the host, came_back: times that one got them again */
 #define PICTURE_NUMBERS(NUMBER)                                                                    \
     NUMBER(limit)                                                                                  \
     NUMBER(size)                                                                                   \
@@ -40,11 +41,20 @@
     NUMBER(refused_frees)                                                                          \
     NUMBER(driver_calls)                                                                           \
     NUMBER(internal)                                                                               \
-    NUMBER(external)
+    NUMBER(external)                                                                               \
+    NUMBER(vacant)                                                                                 \
+    NUMBER(came_back)
+/* BESIDE(name): bytes beside the pool: exported and managed device memory, clients' arenas on the
+ * host */
+#define PICTURE_BESIDE(BESIDE)                                                                     \
+    BESIDE(exported)                                                                               \
+    BESIDE(managed)                                                                                \
+    BESIDE(arenas)
 
 #define X(name) uint64_t name;
 struct picture_numbers {
     PICTURE_NUMBERS(X)
+    PICTURE_BESIDE(X)
 };
 #undef X
 

@@ -52,6 +52,9 @@ static const struct number numbers[] = {
     NUMBER(hits, UINT, true),          NUMBER(waits, UINT, true),
     NUMBER(remaps, UINT, true),        NUMBER(failures, UINT, true),
     NUMBER(refused_frees, UINT, true), NUMBER(driver_calls, UINT, true),
+    NUMBER(vacant, BYTES, true),       NUMBER(came_back, UINT, true),
+    NUMBER(exported, BYTES, false),    NUMBER(managed, BYTES, true),
+    NUMBER(arenas, BYTES, false),
 };
 
 _Static_assert(COUNT(numbers) == sizeof(struct picture_numbers) / sizeof(uint64_t),

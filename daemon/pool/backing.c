@@ -29,6 +29,9 @@ uint64_t backing_trim(struct pool *p, uint64_t keep)
         }
         given += got;
     }
+    if (p->whole_bytes > keep && p->idle.oldest != BLOCK_NONE) {
+        given += vacant_drop(p, p->whole_bytes - keep);
+    }
     return given;
 }
 

@@ -129,7 +129,7 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
         event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = to + got, .size = taken});
         got += taken;
     }
-    return got;
+    return got + vacant_pages(p, to + got, need - got, e);
 }
 
 /* Maps new pages from `got` on. */
@@ -215,7 +215,7 @@ static uint64_t run_of(const struct pool *p, const struct block *b)
     return bytes;
 }
 
-static void unwind(struct pool *p, uint32_t i)
+void backing_pages_unwind(struct pool *p, uint32_t i)
 {
     while (i != BLOCK_NONE) {
         struct block *b = block_at(&p->blocks, i);
@@ -230,6 +230,11 @@ static void unwind(struct pool *p, uint32_t i)
         }
         i = rest;
     }
+}
+
+int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
+{
+    return fill(p, to, need, false, e);
 }
 
 static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
@@ -257,15 +262,14 @@ static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struc
     }
     int rc = fill_block(p, u, fresh, e);
     if (rc != 0) {
-        unwind(p, u);
+        backing_pages_unwind(p, u);
     }
     return rc;
 }
 
 /* ---- pages that come back ---------------------------------------------------------------------*/
 
-/* Is the page mapped at `at` free where it is used now? *ret_i: the block it is in. */
-static bool free_elsewhere(const struct pool *p, uint64_t at, uint64_t *ret_from, uint32_t *ret_i)
+bool backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from, uint32_t *ret_block)
 {
     uint32_t page = p->view[at / p->page].page;
     const struct page *g = page != 0 ? records_at(&p->pages, page - 1) : NULL;
@@ -276,8 +280,9 @@ static bool free_elsewhere(const struct pool *p, uint64_t at, uint64_t *ret_from
     uint32_t i = by_address(p, from);
     const struct block *b = block_at(&p->blocks, i);
     *ret_from = from;
-    *ret_i = i;
-    return b->state == BLOCK_READY && b->at <= from && b->at + b->size >= from + p->page;
+    *ret_block = i;
+    return b->state == BLOCK_VACANT ||
+           (b->state == BLOCK_READY && b->at <= from && b->at + b->size >= from + p->page);
 }
 
 /* A VOID block has pages in [at, at + bytes): they are READY, what is before and behind is VOID. */
@@ -296,17 +301,15 @@ static void make_used(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
     (void)make_ready(p, i);
 }
 
-uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes)
+/* Pages of a READY block from `from` on are used at `at` from now on, as far as they are mapped
+ * there. Returns how many bytes. */
+static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint64_t at,
+                           uint64_t bytes)
 {
-    uint64_t from;
-    uint32_t source;
-    uint64_t got = 0;
-    if (!space_has_records(p, 4) || !free_elsewhere(p, at, &from, &source)) {
-        return 0;
-    }
     const struct block *b = block_at(&p->blocks, source);
     uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
     uint64_t most = bytes < whole ? bytes : whole;
+    uint64_t got = 0;
     space_leave(p, source);
     while (got < most && p->view[(at + got) / p->page].page == p->slot[(from + got) / p->page] &&
            page_move(p, from + got, at + got, true, NULL) == 0) {
@@ -318,7 +321,26 @@ uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes)
     }
     event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = at, .size = got});
     make_void(p, source, from, got, true);
-    make_used(p, by_address(p, at), at, got); /* the void may have been joined with that one */
+    return got;
+}
+
+uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
+{
+    uint64_t from;
+    uint32_t source;
+    if (!space_has_records(p, 4) || !backing_pages_free(p, at, &from, &source) ||
+        block_at(&p->blocks, source)->state != BLOCK_READY) {
+        return 0;
+    }
+    return pages_back(p, source, from, at, bytes);
+}
+
+uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes)
+{
+    uint64_t got = backing_pages_back(p, at, bytes);
+    if (got > 0) { /* the void may have been joined with the one the pages came from */
+        make_used(p, by_address(p, at), at, got);
+    }
     return got;
 }
 
@@ -456,7 +478,10 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
 {
     struct spot at = {.u = BLOCK_NONE};
     int rc = choose(p, size, &at, e);
-    if (rc != 0 && (recall_forget(p) || backing_trim(p, 0) > 0)) { /* voids are one void then */
+    while (rc != 0 && (recall_forget(p) || vacant_give_up_oldest(p))) {
+        rc = choose(p, size, &at, e);
+    }
+    if (rc != 0 && backing_trim(p, 0) > 0) { /* voids are one void then */
         (void)recall_forget(p);
         rc = choose(p, size, &at, e);
     }

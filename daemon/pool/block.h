@@ -23,21 +23,23 @@ enum block_state {
     BLOCK_AWAY,     /* with the owner, to be cleared */
     BLOCK_WARM,     /* freed last, as it is: see warm.c */
     BLOCK_LOST,     /* what the source would not take back in order: never used again */
+    BLOCK_VACANT,   /* whole pages of addresses, kept for a piece that is elsewhere: vacant.c */
 };
 
 struct block {
-    uint32_t prev, next;    /* in a bin of its fit */
+    uint32_t prev, next;    /* in a bin of its fit; VACANT: in the list of those, by age */
     uint32_t before, after; /* neighbours by address */
     union {
         struct {
-            uint32_t older, newer; /* PENDING: by seq; READY with whole pages: list of those */
+            uint32_t older, newer; /* PENDING: by seq; READY with whole pages: list of those;
+                                      VACANT with memory in it: as one or the other */
         };
         uint64_t tag; /* LIVE: the owner's name for it, see move.h */
     };
     uint64_t at;    /* bytes from the start of the address space */
     uint64_t size;  /* bytes */
-    uint64_t seq;   /* PENDING: see above */
-    uint32_t owner; /* SLAB: its slab */
+    uint64_t seq;   /* PENDING, VACANT: see above */
+    uint32_t owner; /* SLAB: its slab; VACANT: pages with memory in it, which others may take */
     union {
         uint32_t home; /* sources of blocks: the source's block, 0 if VOID */
         uint32_t
@@ -45,7 +47,7 @@ struct block {
     };
     uint32_t generation; /* counts uses of the record: a stale piece is told by it */
     uint16_t tenant;     /* LIVE: who pays */
-    uint8_t stream;      /* PENDING */
+    uint8_t stream;      /* PENDING, VACANT */
     uint8_t state : 4;   /* enum block_state */
     uint8_t edge : 1;    /* never merged with the one before: a source's block begins */
     uint8_t whole : 3;   /* in which list of whole pages + 1; 0: in none */

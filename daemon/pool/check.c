@@ -13,6 +13,9 @@ struct sums {
     uint64_t whole;
     uint64_t blocks;
     uint64_t indexed[3]; /* VOID, READY, PENDING */
+    uint64_t vacant;     /* blocks */
+    uint64_t vacant_bytes;
+    uint64_t leaving; /* of these blocks: with pages that streams may use */
 };
 
 static int wrong(struct err *e, const struct block *b, const char *what)
@@ -42,10 +45,31 @@ static int slab_check(const struct pool *p, const struct block *b, struct sums *
     return 0;
 }
 
+static int vacant_check(const struct pool *p, const struct block *b, struct sums *sums,
+                        struct err *e)
+{
+    uint32_t pages = 0;
+    for (uint64_t i = b->at / p->page; i < (b->at + b->size) / p->page; i++) {
+        const struct page *g = p->slot[i] != 0 ? records_at(&p->pages, p->slot[i] - 1) : NULL;
+        pages += g != NULL;
+        if (g != NULL && (p->view[i].page != p->slot[i] || g->used != i + 1)) {
+            return wrong(e, b, "pages are not mapped where they are kept");
+        }
+    }
+    if (pages != b->owner || (b->at | b->size) % p->page != 0) {
+        return wrong(e, b, "has not the pages that it says");
+    }
+    sums->vacant++;
+    sums->vacant_bytes += b->size;
+    sums->leaving += pages > 0 && b->seq != 0;
+    *(b->seq != 0 ? &sums->pending : &sums->whole) += pages * p->page;
+    return 0;
+}
+
 /* Every page under a block with memory is mapped, none under one without. */
 static int pages_check(const struct pool *p, const struct block *b, struct err *e)
 {
-    if (b->state == BLOCK_LOST) {
+    if (b->state == BLOCK_LOST || b->state == BLOCK_VACANT) {
         return 0;
     }
     for (uint64_t i = b->at / p->page; i <= (b->at + b->size - 1) / p->page; i++) {
@@ -98,6 +122,8 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
     case BLOCK_WARM:
         sums->warm += b->size;
         break;
+    case BLOCK_VACANT:
+        return vacant_check(p, b, sums, e);
     case BLOCK_AWAY:
     case BLOCK_LOST:
         break;
@@ -164,9 +190,28 @@ static uint64_t line_count(const struct pool *p, unsigned stream)
             return UINT64_MAX;
         }
         seq = b->seq;
-        count++;
+        count += b->state == BLOCK_PENDING;
     }
     return count;
+}
+
+static int vacants_check(const struct pool *p, const struct sums *sums, struct err *e)
+{
+    uint64_t count = 0;
+    uint64_t idle = 0;
+    for (uint32_t i = p->vacant.oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->next) {
+        const struct block *b = block_at(&p->blocks, i);
+        count += b->state == BLOCK_VACANT;
+        idle += b->owner > 0 && b->seq == 0;
+    }
+    for (uint32_t i = p->idle.oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->newer) {
+        idle--;
+    }
+    return count == sums->vacant && idle == 0 && p->vacant.bytes == sums->vacant_bytes &&
+                   p->leaving == sums->leaving
+               ? 0
+               : err_set(e, ERR_INTERNAL, "pool: %llu of %llu kept places are listed", LL(count),
+                         LL(sums->vacant));
 }
 
 static int indices_check(const struct pool *p, const struct sums *sums, struct err *e)
@@ -250,5 +295,6 @@ int pool_check(const struct pool *p, struct err *e)
                        LL(s->size), LL(s->used), LL(s->live), LL(s->pending), LL(p->whole_bytes));
     }
     rc = indices_check(p, &sums, e);
+    rc = rc == 0 ? vacants_check(p, &sums, e) : rc;
     return rc != 0 ? rc : meters_check(p, &sums, e);
 }

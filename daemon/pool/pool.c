@@ -23,6 +23,8 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     rc = rc != 0 ? rc : records_init(&p->tags, SLAB_OBJECTS * sizeof(uint64_t), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
+    p->idle = (struct line){.oldest = BLOCK_NONE, .newest = BLOCK_NONE};
+    p->vacant = (struct vacant){.oldest = BLOCK_NONE, .newest = BLOCK_NONE};
     fit_init(&p->void_fit);
     fit_init(&p->ready);
     for (unsigned s = 0; s < POOL_STREAMS; s++) {
@@ -202,7 +204,7 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
 }
 
 /* Of what is left once a block is taken, others get what is kept for them. */
-static bool leaves_enough(const struct pool *p, const struct pool_ask *ask)
+bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask)
 {
     uint64_t kept = quota_kept(p, ask);
     uint64_t left = p->whole_bytes + p->stats.pending + p->warm_bytes;
@@ -231,24 +233,54 @@ static int find_past(struct pool *p, uint64_t size, uint32_t *ret_block, struct 
     return p->source.pages != NULL ? backing_grow(p, size, ret_block, e) : ERR_DEVICE_MEMORY;
 }
 
-static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
-                struct err *e)
+/* What is so many pages begins with one, if there is room for that: it shares none, and can come
+ * back to where it was (place.h). */
+static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t odd = b->at & (p->page - 1);
+    if (odd == 0 || size % p->page != 0 || b->size - size < p->page - odd ||
+        !space_has_records(p, 2)) {
+        return i;
+    }
+    space_leave(p, i);
+    uint32_t rest = space_cut(p, i, p->page - odd);
+    space_enter(p, i);
+    space_enter(p, rest);
+    return rest;
+}
+
+/* What is free as it is, perhaps for another stream still. */
+static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsigned flags)
 {
     bool grows = (flags & TAKE_GROW) != 0;
-    uint32_t i = (flags & TAKE_RECALL) != 0 ? find_again(p, size, stream) : BLOCK_NONE;
-    i = i != BLOCK_NONE ? i : find_now(p, size, stream);
+    uint32_t i = find_now(p, size, stream);
     if (i == BLOCK_NONE && warm_flush(p)) {
         i = find_now(p, size, stream);
     }
     if (i != BLOCK_NONE && grows && wasteful(p, i, size) && backing_grow(p, size, &i, NULL) != 0) {
         i = find_now(p, size, stream); /* what was free may have gone back to the source */
     }
-    if (i == BLOCK_NONE && (flags & TAKE_WAIT) != 0) {
-        i = find_waiting(p, size, stream);
-    }
-    int rc = i != BLOCK_NONE ? 0 : grows ? backing_grow(p, size, &i, e) : ERR_DEVICE_MEMORY;
-    if (rc == 0) {
+    return i == BLOCK_NONE && (flags & TAKE_WAIT) != 0 ? find_waiting(p, size, stream) : i;
+}
+
+static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
+                struct err *e)
+{
+    uint32_t i = (flags & TAKE_RECALL) != 0 ? find_again(p, size, stream) : BLOCK_NONE;
+    if (i != BLOCK_NONE) {
         *ret_block = i;
+        return 0;
+    }
+    i = find_free(p, size, stream, flags);
+    int rc = i != BLOCK_NONE ? 0 : ERR_DEVICE_MEMORY;
+    if (rc != 0 && (flags & TAKE_GROW) != 0) {
+        rc = backing_grow(p, size, &i, e);
+        bool waits = rc == ERR_DEVICE_MEMORY && (flags & TAKE_WAIT) != 0;
+        rc = waits ? vacant_grow(p, size, stream, &i, e) : rc;
+    }
+    if (rc == 0) {
+        *ret_block = aligned(p, i, size);
     }
     return rc;
 }
@@ -269,7 +301,7 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     if (block_at(&p->blocks, i)->size > size) {
         space_enter(p, space_cut(p, i, size));
     }
-    if (!leaves_enough(p, ask)) {
+    if (!pool_leaves_enough(p, ask)) {
         space_enter(p, space_merge(p, i));
         return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants, or reserved",
                        LL(quota_kept(p, ask)));
@@ -278,13 +310,32 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     return 0;
 }
 
+/* Where it was before, if its place is kept. What cannot be there comes elsewhere; want of memory
+ * is no reason for that. */
+static int come_back(struct pool *p, const struct pool_ask *ask, uint32_t *ret_block, struct err *e)
+{
+    uint32_t i = vacant_find(p, ask);
+    if (i == BLOCK_NONE) {
+        return 0;
+    }
+    (void)warm_flush(p);
+    int rc = vacant_occupy(p, i, ask, e);
+    if (rc == 0) {
+        *ret_block = i;
+    }
+    return rc == ERR_DEVICE_MEMORY ? rc : 0;
+}
+
 static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                        struct err *e)
 {
     uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
     uint32_t i = BLOCK_NONE;
     int rc = quota_admit(p, ask, size, e);
-    if (rc == 0 && quota_kept(p, ask) == 0) {
+    if (rc == 0 && ask->place != NULL) {
+        rc = come_back(p, ask, &i, e);
+    }
+    if (rc == 0 && i == BLOCK_NONE && quota_kept(p, ask) == 0) {
         i = warm_take(p, size, ask->stream);
     }
     if (rc == 0 && i == BLOCK_NONE) {
@@ -401,6 +452,10 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     }
     piece.asked = ask->size;
     piece.tenant = (uint16_t)ask->tenant;
+    uint32_t left = ask->place != NULL ? vacant_find(p, ask) : BLOCK_NONE;
+    if (left != BLOCK_NONE) { /* it came elsewhere */
+        (void)vacant_give_up(p, left);
+    }
     pressure_note(p);
     bool hit = calls == p->stats.driver_calls;
     p->stats.hits += hit;
@@ -416,8 +471,9 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     return 0;
 }
 
+/* ret_place NULL: its addresses are not kept. */
 static int release(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
-                   struct err *e)
+                   struct pool_place *ret_place, struct err *e)
 {
     struct block *b = piece->block < p->blocks.made ? block_at(&p->blocks, piece->block) : NULL;
     bool used = b != NULL && (b->state == BLOCK_LIVE || b->state == BLOCK_SLAB);
@@ -439,6 +495,10 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
     if (piece->foreign) {
         tenancy_spoil(p, b);
     }
+    if (ret_place != NULL && vacant_keep(p, piece->block, stream, seq, ret_place)) {
+        guard_check(p, BLOCK_NONE);
+        return 0;
+    }
     if (pool_over(p) == 0) {
         warm_keep(p, piece->block, stream, seq);
     } else {
@@ -448,13 +508,13 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
     return 0;
 }
 
-int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_t seq,
-              struct err *e)
+static int give(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_t seq,
+                struct pool_place *ret_place, struct err *e)
 {
     if (piece->range == NULL) {
         return 0;
     }
-    int rc = stream < p->streams ? release(p, piece, stream, seq, e)
+    int rc = stream < p->streams ? release(p, piece, stream, seq, ret_place, e)
                                  : err_set(e, ERR_INVALID, "stream %u of %u", stream, p->streams);
     if (rc != 0) {
         p->stats.refused_frees++;
@@ -465,6 +525,19 @@ int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_
         (void)backing_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
     }
     return 0;
+}
+
+int pool_free(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_t seq,
+              struct err *e)
+{
+    return give(p, piece, stream, seq, NULL, e);
+}
+
+int pool_vacate(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_t seq,
+                struct pool_place *ret_place, struct err *e)
+{
+    *ret_place = (struct pool_place){.size = 0};
+    return give(p, piece, stream, seq, ret_place, e);
 }
 
 /* ---- limits -----------------------------------------------------------------------------------*/

@@ -19,7 +19,8 @@
  * mapped elsewhere, then new memory, then moving pieces; then ERR_DEVICE_MEMORY, with the one
  * useful thing to do (pool_refusal). Nothing here waits on the host.
  *
- * Beside this header: quota.h (what a tenant may hold), pressure.h (how short memory is, giving
+ * Beside this header: place.h (addresses that outlive their memory), quota.h (what a tenant may
+ * hold), pressure.h (how short memory is, giving
  * back what is not needed), move.h (moving live pieces), clean.h (clearing ahead), host.h (a
  * source).
  *
@@ -66,12 +67,15 @@ struct pool_piece {
                      it, then set this to false; memory given back with it set stays foreign */
 };
 
+struct pool_place;
+
 struct pool_ask {
     uint64_t size;   /* bytes, > 0 */
     unsigned stream; /* that will use it first */
     unsigned tenant;
     uint64_t tag;  /* the owner's name for it: the piece may be moved (move.h); 0: it stays */
     bool reserved; /* draws on what the tenant has reserved (quota.h), as far as there is any */
+    const struct pool_place *place; /* of a piece of this size (place.h); NULL: anywhere */
 };
 
 /* What some pieces come to. Bytes are as handed out, but for `asked`. */
@@ -118,6 +122,9 @@ struct pool_stats {
     uint64_t moved;         /* bytes of these */
     uint64_t trimmed;       /* bytes given back for their age */
     uint64_t cleared;       /* bytes cleared ahead */
+    uint64_t vacant;        /* bytes of addresses that are kept (place.h) */
+    uint64_t came_back;     /* pieces that got memory at addresses that were kept */
+    uint64_t given_up;      /* ranges that were not kept to the end */
     uint64_t external;      /* bytes taken that only small requests can use: free objects, and free
                                parts of pages; 0 in `cached`, `pending` and `used` */
     struct pool_meter tier[POOL_TIERS];

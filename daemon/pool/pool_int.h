@@ -6,6 +6,7 @@
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
 #include "daemon/pool/move.h"
+#include "daemon/pool/place.h"
 #include "daemon/pool/pool.h"
 #include "daemon/pool/quota.h"
 
@@ -95,6 +96,18 @@ struct line {
     uint32_t oldest_deferred, newest_deferred; /* objects */
 };
 
+/* Blocks that are VACANT, oldest first: see vacant.c. */
+struct vacant {
+    uint32_t oldest, newest;
+    uint64_t bytes; /* of addresses */
+};
+
+/* When memory is no longer in use. */
+struct point {
+    unsigned stream;
+    uint64_t seq; /* 0: it is not */
+};
+
 /* See compact.c. */
 struct moving {
     uint64_t most;  /* bytes moved for one request */
@@ -148,7 +161,11 @@ struct pool {
     struct line line[POOL_STREAMS];
     uint64_t done[POOL_STREAMS];
     uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages, by log2 of their number */
-    uint64_t whole_bytes;        /* in all of them */
+    uint64_t whole_bytes;        /* in all of them, and in `idle` */
+    struct line idle;            /* VACANT blocks with pages that no stream uses */
+    uint32_t leaving;            /* VACANT blocks with pages that streams may use: in `line` */
+    uint64_t leaving_bytes;      /* of these pages */
+    struct vacant vacant;
     uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
     uint32_t warm[WARM_BLOCKS]; /* see warm.c */
     uint64_t warm_bytes;        /* in all of them */
@@ -195,6 +212,7 @@ uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq
 /* When nobody uses a block any more that is freed at (*stream, *seq): its earlier user may be the
  * later one. seq 0: now. */
 void space_point(const struct pool *p, const struct block *b, unsigned *stream, uint64_t *seq);
+void space_lose_page(struct pool *p, uint32_t i); /* of a VACANT block: it is used elsewhere */
 bool space_has_records(const struct pool *p, uint32_t count);
 /* [*ret_at, + return) are the whole pages (or the whole home) in a block; 0: none. */
 uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at);
@@ -255,6 +273,15 @@ int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so muc
 /* Free pages of one block that are mapped from `at` on, in a VOID block, are used there again: as
  * many in a row as may be, at most `bytes`, all in that block. Returns how many bytes. */
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes);
+/* The same for one that is held. *ret_found: there is such a page. */
+uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes);
+/* Is the page that is mapped at `at` free where it is used now? *ret_block: there. */
+bool backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from, uint32_t *ret_block);
+/* Maps free pages from elsewhere, then new ones, in [to, to + need). On failure some are there.
+ * Whether they are accessible is not known. */
+int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);
+/* A held block becomes READY where it has pages, and VOID where not: a record for each of those. */
+void backing_pages_unwind(struct pool *p, uint32_t i);
 int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
 int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
 uint64_t backing_trim(struct pool *p, uint64_t keep); /* bytes given back */
@@ -262,6 +289,27 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
 uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
 void backing_finish(struct pool *p); /* all of it, whatever its state */
 void backing_blocks_finish(struct pool *p);
+
+/* ---- vacant.c: addresses without memory of their own */
+
+/* A block that was LIVE gives its memory up at a point and keeps its addresses. False: it is not
+ * one that can. */
+bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
+                 struct pool_place *ret_place);
+/* The block of a place that is kept; BLOCK_NONE: it is not, or not for a request like that. */
+uint32_t vacant_find(const struct pool *p, const struct pool_ask *ask);
+/* It gets memory again, and is held. ERR_STATE: it cannot now, but others might. Any failure
+ * leaves it VACANT. */
+int vacant_occupy(struct pool *p, uint32_t i, const struct pool_ask *ask, struct err *e);
+/* Makes an indexed PENDING block of at least `size` bytes of what VACANT ones are about to leave,
+ * for commands of `stream` that come now. */
+int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_block, struct err *e);
+/* Moves free pages of VACANT blocks to [to, to + most). Returns how many bytes. */
+uint64_t vacant_pages(struct pool *p, uint64_t to, uint64_t most, struct err *e);
+uint64_t vacant_drop(struct pool *p, uint64_t most); /* gives such pages back to the source */
+/* It is an ordinary free block from now on. False: it cannot be yet. */
+bool vacant_give_up(struct pool *p, uint32_t i);
+bool vacant_give_up_oldest(struct pool *p); /* that can be; false: there is none */
 
 /* ---- stats.c */
 
@@ -339,6 +387,8 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
 /* Its range and offset as the source knows them, from those in the pool's address space. */
 void pool_locate(const struct pool *p, struct pool_piece *piece);
 struct pool_piece pool_piece_of(const struct pool *p, uint32_t block); /* all of a block */
+/* Is what others are to have still there? */
+bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask);
 int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct err *e);
 
 /* ---- tenancy.c: whose bytes a page (or a block of the source) holds: one tenant's, nobody's, or

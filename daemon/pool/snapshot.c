@@ -57,6 +57,10 @@ static enum pool_extent_state state_of(const struct block *b)
     case BLOCK_SLAB:
     case BLOCK_HELD:
         return POOL_EXTENT_LIVE;
+    case BLOCK_VACANT:
+        return b->owner == 0 ? POOL_EXTENT_VOID
+               : b->seq != 0 ? POOL_EXTENT_PENDING
+                             : POOL_EXTENT_FREE;
     case BLOCK_LOST:
         break;
     }

@@ -63,12 +63,39 @@ static void whole_leave(struct pool *p, uint32_t i)
 
 /* ---- what waits for a stream ------------------------------------------------------------------*/
 
+static bool is_idle(const struct block *b)
+{
+    return b->state == BLOCK_VACANT && b->seq == 0;
+}
+
+static struct line *line_of(struct pool *p, const struct block *b)
+{
+    return is_idle(b) ? &p->idle : &p->line[b->stream];
+}
+
+static uint64_t memory_of(const struct pool *p, const struct block *b)
+{
+    return b->state == BLOCK_VACANT ? b->owner * p->page : b->size;
+}
+
+/* Pages that no stream uses are whole wherever they are. */
+static void line_count(struct pool *p, const struct block *b, bool comes)
+{
+    uint64_t *sum = is_idle(b) ? &p->whole_bytes : &p->stats.pending;
+    uint64_t bytes = memory_of(p, b);
+    *sum = comes ? *sum + bytes : *sum - bytes;
+    if (b->state == BLOCK_VACANT && !is_idle(b)) {
+        p->leaving = comes ? p->leaving + 1 : p->leaving - 1;
+        p->leaving_bytes = comes ? p->leaving_bytes + bytes : p->leaving_bytes - bytes;
+    }
+}
+
 /* Always behind the newest. What is left of an older block waits with it from now on: a little
  * longer than it had to, and found in O(1). */
 static void line_enter(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
-    struct line *l = &p->line[b->stream];
+    struct line *l = line_of(p, b);
     b->older = l->newest;
     b->newer = BLOCK_NONE;
     if (l->newest == BLOCK_NONE) {
@@ -79,16 +106,27 @@ static void line_enter(struct pool *p, uint32_t i)
         b->seq = b->seq > last->seq ? b->seq : last->seq;
     }
     l->newest = i;
-    p->stats.pending += b->size;
+    line_count(p, b, true);
 }
 
 static void line_leave(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
-    struct line *l = &p->line[b->stream];
+    struct line *l = line_of(p, b);
     *(b->newer == BLOCK_NONE ? &l->newest : &block_at(&p->blocks, b->newer)->older) = b->older;
     *(b->older == BLOCK_NONE ? &l->oldest : &block_at(&p->blocks, b->older)->newer) = b->newer;
-    p->stats.pending -= b->size;
+    line_count(p, b, false);
+}
+
+void space_lose_page(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    line_count(p, b, false);
+    b->owner--;
+    line_count(p, b, true);
+    if (b->owner == 0) {
+        line_leave(p, i);
+    }
 }
 
 /* ---- indexed and held -------------------------------------------------------------------------*/
@@ -109,6 +147,11 @@ void space_enter(struct pool *p, uint32_t i)
     case BLOCK_PENDING:
         fit_insert(&p->pending[b->stream], &p->blocks, i);
         line_enter(p, i);
+        break;
+    case BLOCK_VACANT:
+        if (b->owner > 0) {
+            line_enter(p, i);
+        }
         break;
     case BLOCK_LIVE:
     case BLOCK_SLAB:
@@ -136,6 +179,11 @@ void space_leave(struct pool *p, uint32_t i)
     case BLOCK_PENDING:
         fit_remove(&p->pending[b->stream], &p->blocks, i);
         line_leave(p, i);
+        break;
+    case BLOCK_VACANT:
+        if (b->owner > 0) {
+            line_leave(p, i);
+        }
         break;
     case BLOCK_LIVE:
     case BLOCK_SLAB:
@@ -243,7 +291,7 @@ static void settle(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
     space_leave(p, i);
-    b->state = BLOCK_READY;
+    b->state = b->state == BLOCK_VACANT ? BLOCK_VACANT : BLOCK_READY;
     b->stream = 0;
     b->seq = 0;
     space_enter(p, space_merge(p, i));

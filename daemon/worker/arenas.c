@@ -18,6 +18,7 @@ static void destroy(struct arenas *t, struct arena *a)
     if (a->block != NULL) {
         t->device->b->memory->release_host(t->device->d, a->block);
     }
+    t->bytes -= a->map.size;
     memfd_finish(&a->map);
     free(a);
 }
@@ -138,6 +139,7 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *
             log_warn("arena %" PRIu64 ": %s", id, a->e.text);
         }
         HASH_ADD(hh, t->by_id, id, sizeof a->id, a);
+        t->bytes += a->map.size;
         make_known(t, a);
     }
     (void)close(fd);

@@ -46,6 +46,7 @@ typedef void (*arena_ready_fn)(void *data, const struct arena *a);
 
 struct arenas {
     struct arena *by_id;
+    uint64_t bytes;        /* of all that are mapped */
     struct device *device; /* not owned */
     uv_loop_t *loop;
     arena_ready_fn ready; /* NULL: nobody is to be told any more */

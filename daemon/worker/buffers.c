@@ -66,6 +66,7 @@ static void destroy(struct buffers *t, struct buffer *b)
         t->forget(t->data, b);
     }
     memory_free(t->memory, &b->piece);
+    pool_place_leave(t->memory->pool, &b->place);
     list(t, b);
     if (b->module != NULL) {
         module_unuse(t->modules, b->module);

@@ -33,6 +33,7 @@ struct buffer {
     uint64_t size;             /* bytes */
     uint64_t tenant;           /* as the front names it */
     struct memory_piece piece; /* none when size is 0, or while it is elsewhere */
+    struct pool_place place;   /* meanwhile: the addresses that it comes back to, if it may */
     struct module *module;     /* whose variable it is, used by it; NULL: of memory of its own */
     enum buffer_content content;
     struct spill_copy *spilled; /* owned by spill.c: its bytes, while it has no piece */

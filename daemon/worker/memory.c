@@ -384,7 +384,8 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
     const struct pool_ask wanted = {.size = ask->size,
                                     .stream = ask->stream,
                                     .tenant = memory_number(m, ask->tenant),
-                                    .tag = ask->tag};
+                                    .tag = ask->tag,
+                                    .place = ask->place};
     m->waited = false;
     ahead_yield(m);
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
@@ -440,6 +441,7 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
         uncharge(m, &piece);
         return rc;
     }
+    m->exported += piece.kind == MEMORY_SHARED ? size : 0;
     *ret_piece = piece;
     return 0;
 }
@@ -520,6 +522,7 @@ void memory_free(struct memory *m, struct memory_piece *piece)
         (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
     } else if (piece->kind == MEMORY_SHARED) {
         m->b->memory->free_shared(m->d, piece->ref.block);
+        m->exported -= piece->pool.size;
         uncharge(m, piece);
     } else {
         m->b->memory->free(m->d, piece->ref.block);
@@ -543,6 +546,14 @@ void memory_free_service(struct memory *m, struct memory_piece *piece)
     (void)pool_free(m->pool, &piece->pool, service, m->timeline.stream[service].last, NULL);
     piece->ref.block = NULL;
     m->changes++;
+}
+
+void memory_vacate(struct memory *m, struct memory_piece *piece, struct pool_place *ret_place)
+{
+    unsigned service = memory_service(m);
+    (void)pool_vacate(m->pool, &piece->pool, service, m->timeline.stream[service].last, ret_place,
+                      NULL);
+    piece->ref.block = NULL;
 }
 
 bool memory_service_busy(const struct memory *m)

@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "daemon/backend/backend.h"
+#include "daemon/pool/place.h"
 #include "daemon/pool/quota.h"
 #include "daemon/worker/timeline.h"
 #include "proto/limits.h"
@@ -60,6 +61,7 @@ struct memory {
     struct backend_stream *scrub;    /* not owned */
     uint64_t limit;                  /* bytes that the pool may take */
     uint64_t managed, managed_limit; /* bytes of managed memory */
+    uint64_t exported;               /* bytes of memory that other processes can map */
     bool hung;                       /* zeroing or moving has no end that can be waited for */
     struct pool_piece zeroing;       /* free, and being zeroed ahead; range NULL: none */
     bool waited;                     /* the pool has let a stream wait */
@@ -90,10 +92,11 @@ struct memory_piece {
 };
 
 struct memory_ask {
-    uint64_t size;   /* bytes, > 0 */
-    uint64_t tenant; /* as the front names it */
-    unsigned stream; /* that uses it first */
-    uint64_t tag;    /* the pool's mover's name for it; 0: it stays where it is */
+    uint64_t size;                  /* bytes, > 0 */
+    uint64_t tenant;                /* as the front names it */
+    unsigned stream;                /* that uses it first */
+    uint64_t tag;                   /* the pool's mover's name for it; 0: it stays where it is */
+    const struct pool_place *place; /* where it was; NULL: anywhere */
 };
 
 /* What a tenant may have. */
@@ -166,6 +169,8 @@ void memory_free_at(struct memory *m, struct memory_piece *piece,
 
 /* Its last command is on the service stream already, or past. */
 void memory_free_service(struct memory *m, struct memory_piece *piece);
+/* The same, and its addresses are kept for it where that may be (pool's place.h). */
+void memory_vacate(struct memory *m, struct memory_piece *piece, struct pool_place *ret_place);
 bool memory_service_busy(const struct memory *m); /* has the service stream points to come to? */
 
 /* The end of what was enqueued on a stream. */

@@ -53,7 +53,10 @@ static void fill_head(const struct picture_maker *m, struct picture_head *h)
     h->taken_ns = clock_now_ns();
     h->wall_ns = (uint64_t)wall.tv_sec * NS_PER_S + (uint64_t)wall.tv_nsec;
 #define X(name) .name = s.name,
-    h->numbers = (struct picture_numbers){PICTURE_NUMBERS(X)};
+    h->numbers = (struct picture_numbers){.exported = m->memory->exported,
+                                          .managed = m->memory->managed,
+                                          .arenas = m->arenas->bytes,
+                                          PICTURE_NUMBERS(X)};
 #undef X
 }
 
@@ -364,12 +367,13 @@ static void on_step(uv_idle_t *idle)
 
 void picture_init(struct picture_maker *m, uv_loop_t *loop, struct channel *channel,
                   const struct memory *memory, struct buffers *buffers,
-                  const struct completion *completion)
+                  const struct completion *completion, const struct arenas *arenas)
 {
     *m = (struct picture_maker){.channel = channel,
                                 .memory = memory,
                                 .buffers = buffers,
                                 .completion = completion,
+                                .arenas = arenas,
                                 .out = MEMFD_NONE};
     (void)uv_idle_init(loop, &m->idle); /* cannot fail */
     m->idle.data = m;

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "common/memfd.h"
+#include "daemon/worker/arenas.h"
 #include "daemon/worker/channel.h"
 #include "daemon/worker/completion.h"
 #include "proto/picture.h"
@@ -25,10 +26,11 @@ struct picture_place; /* which buffer or job has a piece */
 
 struct picture_maker {
     uv_idle_t idle;
-    struct channel *channel; /* not owned, as the next three */
+    struct channel *channel; /* not owned, as the next four */
     const struct memory *memory;
     struct buffers *buffers;
     const struct completion *completion;
+    const struct arenas *arenas;
     uint64_t ask[PICTURE_ASKS]; /* nonces, the first one is in the making */
     unsigned asks;
     enum picture_step step;
@@ -45,7 +47,7 @@ struct picture_maker {
 
 void picture_init(struct picture_maker *m, uv_loop_t *loop, struct channel *channel,
                   const struct memory *memory, struct buffers *buffers,
-                  const struct completion *completion);
+                  const struct completion *completion, const struct arenas *arenas);
 /* Answers with a W_PICTURE now or later, an error in it if need be. ERR_* only if the channel does
  * not take it. */
 int picture_ask(struct picture_maker *m, uint64_t nonce, bool detail, struct err *e);

@@ -776,7 +776,8 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                     s);
     transfers_init(&s->transfers, dev, &s->copies, &s->buffers, on_transfer_done, buffer_used, s);
     s->transfers.away = read_away;
-    picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion);
+    picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion,
+                 &s->arenas);
     pump_start(&s->pump, dev->wakes, ask_device, s);
     upkeep_init(&s->upkeep, loop, dev, still, kick, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);

@@ -192,7 +192,7 @@ static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, s
 static void leave(struct spill *s, struct buffer *b)
 {
     buffer_pin(s->buffers, b); /* out of the list */
-    memory_free_service(&s->device->memory, &b->piece);
+    memory_vacate(&s->device->memory, &b->piece, &b->place);
     buffer_unpin(s->buffers, b);
     s->outs++;
 }
@@ -287,7 +287,7 @@ static int move_back(struct spill *s, struct buffer *b, struct err *e)
     }
     if (rc != 0) {
         m->given_up = true;
-        memory_free_service(&s->device->memory, &b->piece);
+        memory_vacate(&s->device->memory, &b->piece, &b->place);
         *e = why;
         return rc;
     }
@@ -673,8 +673,12 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     const struct memory_ask ask = {.size = b->size,
                                    .tenant = b->tenant,
                                    .stream = memory_service(&s->device->memory),
-                                   .tag = buffer_tag(b)};
+                                   .tag = buffer_tag(b),
+                                   .place = &b->place};
     int rc = piece_get(s, &ask, b->spilled != NULL ? b->size : 0, &b->piece, e);
+    if (rc == 0) {
+        b->place = (struct pool_place){.size = 0};
+    }
     rc = rc == 0 ? move_back(s, b, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
 }

@@ -1,7 +1,8 @@
 /*
  * Room on a device that is full: buffers that no job on the device uses, the one not used for
- * longest first, move to host memory, and come back when a job needs them, wherever there is room
- * then: nobody holds their addresses. Tenants above their soft limit give first, nobody gives what
+ * longest first, move to host memory, and come back when a job needs them: those of whole pages to
+ * where they were (pool's place.h), others wherever there is room then, for nobody holds their
+ * addresses. Tenants above their soft limit give first, nobody gives what
  * is guaranteed to it, and who is at its own hard limit gives of its own. Of a sealed buffer the
  * host copy is there already, and what was never written is not copied.
  *

@@ -407,6 +407,12 @@ START_TEST(exported_memory_counts_in_pages)
     }
     ck_assert_uint_ge(n, 6);
     ck_assert_uint_le(n, 8);
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    char exported[40];
+    (void)snprintf(exported, sizeof exported, "\"exported\":%u,", n << 21);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "pool", "-o", "json", NULL), 0);
+    ck_assert_msg(strstr(out, exported) != NULL, "%s", out);
     end(c);
 }
 END_TEST

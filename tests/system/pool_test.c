@@ -44,7 +44,13 @@ START_TEST(numbers_add_up)
 {
     struct daemon d;
     gpud_client *c = daemon_begin(&d, "--backend", BACKEND[_i], NULL);
+    void *arena = NULL;
     buffers_make(c, 40);
+    ck_gpud_ok(gpud_host_alloc(c, 3u << 20, &arena)); /* its worker has it from the first use on */
+    gpud_buffer from = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 3u << 20), 0, "from", &from));
+    ck_gpud_ok(gpud_write(c, from, GPUD_U8, 0, 3u << 20, arena, NULL));
+    ck_gpud_ok(gpud_buffer_free(c, from));
     ck_assert_int_eq(gpuctl(&d, out, err, "pool", "stats", "-o", "json", NULL), 0);
     json_t *root = parse();
     const json_t *pool = json_array_get(json_object_get(root, "pool"), 0);
@@ -53,6 +59,8 @@ START_TEST(numbers_add_up)
     ck_assert_uint_ge(number(pool, "size"), number(pool, "used") + number(pool, "pending"));
     ck_assert_uint_gt(number(pool, "driver_calls"), 0);
     ck_assert_uint_le(number(pool, "hit_rate"), 1000000);
+    ck_assert_uint_eq(number(pool, "exported"), 0);
+    ck_assert_uint_ge(number(pool, "arenas"), 3u << 20);
     uint64_t used[2] = {0};
     uint64_t classes = 0;
     size_t i;

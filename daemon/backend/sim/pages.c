@@ -7,8 +7,8 @@
 
 /*
  * A device's pages are pieces of one file in memory, a range is reserved address space. So a page
- * can be mapped elsewhere and keeps its bytes, and what nothing is mapped behind ends the process
- * that touches it, as a device would.
+ * can be mapped elsewhere, or at several places, and keeps its bytes, and what nothing is mapped
+ * behind ends the process that touches it, as a device would.
  */
 
 #define PAGE       (UINT64_C(2) << 20)
@@ -140,4 +140,5 @@ const struct backend_page_ops sim_page_ops = {
     .map = map,
     .unmap = unmap,
     .access = allow,
+    .aliases = true,
 };

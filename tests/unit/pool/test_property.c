@@ -1,6 +1,7 @@
 /*
  * The pool against a model: random requests of several streams and tenants over a source that fails
- * now and then, an owner that moves pieces or refuses to, limits and reservations that change.
+ * now and then, an owner that moves pieces or refuses to, pieces that give their memory up and come
+ * back to their addresses, limits and reservations that change.
  * After every step: pieces do not overlap, lie in memory that is there, are aligned; memory that
  * another stream may still use was given only after a wait; the pool's own check holds.
  */
@@ -10,6 +11,7 @@
 
 #include "daemon/pool/clean.h"
 #include "daemon/pool/move.h"
+#include "daemon/pool/place.h"
 #include "daemon/pool/pressure.h"
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
@@ -24,6 +26,7 @@
 #define TENANTS 3u
 #define LIVE    400u
 #define PAST    2000u
+#define RESTS   40u
 
 /* A range of memory and who used it last. */
 struct used {
@@ -40,6 +43,7 @@ struct settings {
     bool failing;
     bool moving;
     bool aliases;
+    bool resting;
     unsigned streams;
     uint64_t page;
     uint64_t limit;
@@ -59,6 +63,11 @@ struct model {
     uint64_t now_ns;
     struct used freed[PAST]; /* what was freed and may not be past */
     unsigned freed_count;
+    struct pool_place rest[RESTS]; /* of pieces that are elsewhere */
+    unsigned rests;
+    unsigned returned;            /* to their addresses */
+    struct used page[FAKE_PAGES]; /* whoever had a page when it was vacated; seq 0: nobody */
+    int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
     uint64_t asked; /* requests */
     uint64_t issued[STREAMS];
     uint64_t done[STREAMS];
@@ -77,6 +86,9 @@ static uint64_t rnd(uint64_t below)
 
 static uint64_t some_size(void)
 {
+    if (m.settings.resting && rnd(2) == 0) {
+        return (1 + rnd(24)) * m.settings.page;
+    }
     if (m.settings.aliases && rnd(64) != 0) { /* in an order that repeats itself */
         return (1 + m.asked++ % 37 * 29 % 64) * (m.settings.limit / 512);
     }
@@ -88,6 +100,38 @@ static bool overlap(const void *ra, uint64_t a, uint64_t an, const void *rb, uin
                     uint64_t bn)
 {
     return ra == rb && a < b + bn && b < a + an;
+}
+
+static struct used *page_use(uint64_t at)
+{
+    uint32_t page = m.source.slot[at / m.source.pages.page_bytes];
+    return page != 0 ? &m.page[page - 1] : NULL;
+}
+
+/* A page that has gone to other addresses was given after a wait, too; then its new user counts. */
+static void check_pages(const struct pool_piece *piece, unsigned stream, bool taken)
+{
+    uint64_t bytes = m.source.pages.page_bytes;
+    for (uint64_t at = piece->offset / bytes * bytes;
+         m.settings.resting && at < piece->offset + piece->size; at += bytes) {
+        struct used *u = page_use(at);
+        bool open = u->seq > m.done[u->stream] && u->stream != stream;
+        ck_assert_msg(!open || (stream < STREAMS && m.source.waited[stream][u->stream] >= u->seq),
+                      "stream %u may still use a page that stream %u got", u->stream, stream);
+        u->seq = taken ? 0 : u->seq;
+    }
+}
+
+/* With one stream: nothing is unmapped that it may still use. */
+static int careful_unmap(void *user, void *range, uint64_t at, struct err *e)
+{
+    for (unsigned i = 0; m.settings.streams == 1 && i < m.freed_count; i++) {
+        const struct used *u = &m.freed[i];
+        ck_assert_msg(u->seq <= m.done[0] || at >= u->at + u->size ||
+                          at + m.source.pages.page_bytes <= u->at,
+                      "memory in use is unmapped");
+    }
+    return m.unmap(user, range, at, e);
 }
 
 static void check_piece(const struct pool_piece *piece, unsigned stream, uint64_t asked)
@@ -145,6 +189,15 @@ static void forget_past(void)
     m.freed_count = kept;
 }
 
+static void keep_piece(const struct pool_piece *piece, uint64_t tag, unsigned stream, uint64_t size)
+{
+    check_piece(piece, stream, size);
+    check_pages(piece, stream, true);
+    forget_range(piece);
+    m.tag[m.count] = tag;
+    m.piece[m.count++] = *piece;
+}
+
 static void step_alloc(void)
 {
     struct err e = ERR_INIT;
@@ -156,14 +209,63 @@ static void step_alloc(void)
                            .reserved = rnd(4) == 0};
     int rc = pool_alloc(m.pool, &ask, &piece, &e);
     if (rc == 0) {
-        check_piece(&piece, ask.stream, ask.size);
-        forget_range(&piece);
-        m.tag[m.count] = ask.tag;
-        m.piece[m.count++] = piece;
+        keep_piece(&piece, ask.tag, ask.stream, ask.size);
     } else {
         bool expected = rc == ERR_DEVICE_MEMORY || (rc == ERR_LIMIT && m.settings.moving);
         ck_assert_msg(expected, "%s", e.text);
     }
+}
+
+/* A piece gives its memory up. */
+static void step_rest(void)
+{
+    struct err e = ERR_INIT;
+    struct pool_place place;
+    unsigned i = (unsigned)rnd(m.count);
+    unsigned stream = (unsigned)rnd(m.settings.streams);
+    struct pool_piece copy = m.piece[i];
+    uint64_t seq = rnd(4) == 0 ? m.done[stream] : ++m.issued[stream];
+    ck_assert_msg(pool_vacate(m.pool, &m.piece[i], stream, seq, &place, &e) == 0, "%s", e.text);
+    m.piece[i] = m.piece[--m.count];
+    m.tag[i] = m.tag[m.count];
+    m.freed[m.freed_count++] =
+        (struct used){copy.range, copy.offset, copy.size, stream, seq, copy.tenant};
+    if (place.size == 0) {
+        return;
+    }
+    ck_assert_uint_eq(place.offset, copy.offset);
+    ck_assert_uint_eq(place.size, copy.size);
+    for (uint64_t at = place.offset; at < place.offset + place.size; at += m.settings.page) {
+        *page_use(at) = (struct used){.stream = stream, .seq = seq};
+    }
+    m.rest[m.rests++] = place;
+}
+
+/* And comes back, or is no longer wanted. */
+static void step_return(void)
+{
+    struct err e = ERR_INIT;
+    struct pool_piece piece;
+    unsigned i = (unsigned)rnd(m.rests);
+    struct pool_place place = m.rest[i];
+    if (rnd(8) == 0) {
+        pool_place_leave(m.pool, &place);
+        m.rest[i] = m.rest[--m.rests];
+        return;
+    }
+    const struct pool_ask ask = {.size = place.size,
+                                 .stream = (unsigned)rnd(m.settings.streams),
+                                 .tenant = (unsigned)rnd(TENANTS),
+                                 .tag = m.settings.moving ? ++m.tags : 0,
+                                 .place = &place};
+    int rc = pool_alloc(m.pool, &ask, &piece, &e);
+    if (rc == 0) {
+        m.returned += piece.offset == place.offset;
+        m.rest[i] = m.rest[--m.rests];
+        keep_piece(&piece, ask.tag, ask.stream, ask.size);
+        return;
+    }
+    ck_assert_msg(rc == ERR_DEVICE_MEMORY || (rc == ERR_LIMIT && m.settings.moving), "%s", e.text);
 }
 
 static void step_free(void)
@@ -209,6 +311,7 @@ static int move(void *user, struct pool_move *move, struct err *e)
     }
     const struct pool_piece *to = move->to;
     check_piece(to, STREAMS, 1); /* of no stream: all of it has to be past */
+    check_pages(to, STREAMS, false);
     move->stream = (unsigned)rnd(m.settings.streams);
     move->seq = rnd(2) == 0 ? 0 : ++m.issued[move->stream];
     ck_assert_uint_lt(m.freed_count, PAST);
@@ -253,10 +356,23 @@ static void step_other(void)
     }
 }
 
+static void step_place(void)
+{
+    if (m.rests > 0 && m.count < LIVE && (rnd(2) == 0 || m.rests == RESTS)) {
+        step_return();
+    } else if (m.rests < RESTS && m.count > 0 && m.freed_count < PAST - LIVE) {
+        step_rest();
+    }
+}
+
 static void step(void)
 {
     if (m.settings.moving && rnd(16) == 0 && m.freed_count < PAST - 2 * LIVE) {
         step_other();
+        return;
+    }
+    if (m.settings.resting && rnd(3) == 0) {
+        step_place();
         return;
     }
     uint64_t dice = rnd(100);
@@ -285,6 +401,8 @@ static void start(uint64_t seed, const struct settings *settings)
     (settings->pages ? fake_pages_init : fake_blocks_init)(&m.source, settings->capacity);
     m.source.pages.page_bytes = settings->page;
     m.source.pages.aliases = settings->aliases;
+    m.unmap = m.source.pages.unmap;
+    m.source.pages.unmap = careful_unmap;
     ck_assert_msg(pool_create(&m.source.source, &options, &m.pool, &e) == 0, "%s", e.text);
     pool_set_mover(m.pool, settings->moving ? &mover : NULL);
 }
@@ -311,8 +429,10 @@ static void run(uint64_t seed, const struct settings *settings, unsigned steps)
         ck_assert_int_eq(pool_free(m.pool, &m.piece[--m.count], 0, 0, &e), 0);
     }
     for (unsigned s = 0; s < settings->streams; s++) {
-        pool_advance(m.pool, s, m.issued[s]);
+        m.done[s] = m.issued[s];
+        pool_advance(m.pool, s, m.done[s]);
     }
+    ck_assert(!settings->resting || m.returned > 10);
     ck_assert_msg(pool_check(m.pool, &e) == 0, "seed %llu: %s", (unsigned long long)seed, e.text);
     struct pool_stats stats;
     (void)pool_trim(m.pool, 0);
@@ -363,6 +483,22 @@ START_TEST(pools_that_recall_behave)
     s.bits = 22 + (unsigned)_i % 2;
     s.streams = 1 + (unsigned)_i % 3;
     run((uint64_t)_i + 300, &s, STEPS);
+}
+END_TEST
+
+/* Pieces of whole pages go and come back. */
+START_TEST(pieces_come_back)
+{
+    struct settings s = usual;
+    s.pages = s.aliases = s.resting = true;
+    s.failing = _i % 2 == 1;
+    s.moving = _i % 4 >= 2;
+    s.page = 64 * 1024;
+    s.limit = s.capacity = (_i % 3 == 0 ? 24 : 8) * MIB;
+    s.address = _i % 5 == 4 ? 3 * s.limit : 0; /* so few addresses that places are given up */
+    s.bits = 22;
+    s.streams = 1 + (unsigned)_i % 3;
+    run((uint64_t)_i + 400, &s, STEPS);
 }
 END_TEST
 
@@ -429,6 +565,7 @@ int main(void)
     tcase_add_loop_test(t, pages_behave, 0, 16);
     tcase_add_loop_test(t, blocks_behave, 0, 10);
     tcase_add_loop_test(t, pools_that_recall_behave, 0, 24);
+    tcase_add_loop_test(t, pieces_come_back, 0, 14);
     tcase_add_loop_test(t, moving_pools_behave, 0, 24);
     tcase_add_loop_test(t, unusual_pools_behave, 0, 14);
     suite_add_tcase(s, t);

@@ -1,0 +1,386 @@
+/*
+ * VACANT blocks: addresses of whole pages that are kept for a piece which has its bytes elsewhere
+ * (place.h). What memory is still in one is free, and is taken from there for others; the page
+ * stays mapped here, so that it needs no call when it comes back. Such a block is never cut or
+ * merged.
+ *
+ * Pages that a stream may still use are taken, too: what gets them comes after that in the order of
+ * streams, as with any PENDING block. What is mapped here must stay so until then, so neither can
+ * another page be mapped in its place, nor the addresses be given up.
+ *
+ * Whatever fails on the way leaves a VACANT block with some pages in it.
+ */
+#include "daemon/pool/pool_int.h"
+
+#define SHARE 4u /* of the address space is kept at most */
+
+static bool settled(const struct pool *p, const struct block *b)
+{
+    return b->seq <= p->done[b->stream];
+}
+
+static uint64_t memory_of(const struct pool *p, const struct block *b)
+{
+    return b->owner * p->page;
+}
+
+/* ---- into the list, and out -------------------------------------------------------------------*/
+
+static uint32_t pages_in(const struct pool *p, const struct block *b)
+{
+    uint32_t count = 0;
+    for (uint64_t at = b->at; at < b->at + b->size; at += p->page) {
+        count += p->slot[at / p->page] != 0;
+    }
+    return count;
+}
+
+/* A held block becomes VACANT with the pages that are in it. */
+static void park(struct pool *p, uint32_t i, const struct point *point)
+{
+    struct block *b = block_at(&p->blocks, i);
+    struct vacant *v = &p->vacant;
+    b->state = BLOCK_VACANT;
+    b->owner = pages_in(p, b);
+    b->stream = (uint8_t)point->stream;
+    b->seq = point->seq > p->done[point->stream] ? point->seq : 0;
+    b->prev = v->newest;
+    b->next = BLOCK_NONE;
+    *(v->newest != BLOCK_NONE ? &block_at(&p->blocks, v->newest)->next : &v->oldest) = i;
+    v->newest = i;
+    v->bytes += b->size;
+    space_enter(p, i);
+}
+
+static struct point unpark(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    struct vacant *v = &p->vacant;
+    space_leave(p, i);
+    *(b->next != BLOCK_NONE ? &block_at(&p->blocks, b->next)->prev : &v->newest) = b->prev;
+    *(b->prev != BLOCK_NONE ? &block_at(&p->blocks, b->prev)->next : &v->oldest) = b->next;
+    v->bytes -= b->size;
+    b->state = BLOCK_HELD;
+    return (struct point){b->stream, settled(p, b) ? 0 : b->seq};
+}
+
+bool vacant_give_up(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    bool all = memory_of(p, b) == b->size;
+    if (!space_has_records(p, (uint32_t)(b->size / p->page) + 4) ||
+        (!settled(p, b) && (!all || page_access(p, b->at, b->size, NULL) != 0))) {
+        return false;
+    }
+    const struct point point = unpark(p, i);
+    p->stats.given_up++;
+    b->generation++;
+    if (point.seq != 0) {
+        b->state = BLOCK_PENDING;
+        space_enter(p, space_merge(p, i));
+        return true;
+    }
+    b->seq = 0;
+    b->stream = 0;
+    backing_pages_unwind(p, i);
+    return true;
+}
+
+bool vacant_give_up_oldest(struct pool *p)
+{
+    uint32_t i = p->vacant.oldest;
+    while (i != BLOCK_NONE && !vacant_give_up(p, i)) {
+        i = block_at(&p->blocks, i)->next;
+    }
+    return i != BLOCK_NONE;
+}
+
+bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
+                 struct pool_place *ret_place)
+{
+    struct block *b = block_at(&p->blocks, i);
+    uint64_t most = p->space / SHARE;
+    if (p->source.pages == NULL || !p->source.pages->aliases || (b->at | b->size) % p->page != 0 ||
+        b->size > most || pool_over(p) > 0) {
+        return false;
+    }
+    while (p->vacant.bytes > most - b->size) {
+        if (!vacant_give_up_oldest(p)) {
+            return false;
+        }
+    }
+    struct point point = {stream, seq};
+    space_point(p, b, &point.stream, &point.seq);
+    b->generation++;
+    park(p, i, &point);
+    *ret_place = (struct pool_place){
+        .offset = b->at, .size = b->size, .block = i, .generation = b->generation};
+    return true;
+}
+
+/* ---- pages that go to others ------------------------------------------------------------------*/
+
+/* The pages of one block, as far as they are wanted. */
+static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t most, struct err *e)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t used = 0;
+    for (uint64_t at = b->at; at < b->at + b->size && used < most; at += p->page) {
+        if (p->slot[at / p->page] == 0) {
+            continue;
+        }
+        if (page_move(p, at, to + used, true, e) != 0) {
+            break;
+        }
+        space_lose_page(p, i);
+        used += p->page;
+    }
+    if (used > 0) {
+        event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = to, .size = used});
+    }
+    return used;
+}
+
+uint64_t vacant_pages(struct pool *p, uint64_t to, uint64_t most, struct err *e)
+{
+    uint64_t used = 0;
+    uint64_t got = 1;
+    while (used < most && p->idle.oldest != BLOCK_NONE && got > 0) {
+        got = pages_from(p, p->idle.oldest, to + used, most - used, e);
+        used += got;
+    }
+    return used;
+}
+
+uint64_t vacant_drop(struct pool *p, uint64_t most)
+{
+    uint64_t gone = 0;
+    while (gone < most && p->idle.oldest != BLOCK_NONE) {
+        uint32_t i = p->idle.oldest;
+        const struct block *b = block_at(&p->blocks, i);
+        uint64_t at = b->at;
+        while (p->slot[at / p->page] == 0) {
+            at += p->page;
+        }
+        if (page_drop(p, at, NULL) != 0) {
+            break;
+        }
+        space_lose_page(p, i);
+        event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = p->page});
+        gone += p->page;
+    }
+    return gone;
+}
+
+/* Of what streams may still use, all of one stream: the oldest first. */
+static uint64_t pages_leaving(struct pool *p, struct point *point, uint64_t to, uint64_t most,
+                              struct err *e)
+{
+    uint32_t i = p->vacant.newest;
+    uint64_t used = 0;
+    for (uint32_t n = p->leaving; n > 0 && i != BLOCK_NONE;) { /* they are the last of the list */
+        const struct block *b = block_at(&p->blocks, i);
+        n -= b->owner > 0 && b->seq != 0;
+        i = n > 0 ? b->prev : i;
+    }
+    while (i != BLOCK_NONE && used < most) {
+        const struct block *b = block_at(&p->blocks, i);
+        bool fits = b->owner > 0 && b->seq != 0 && (point->seq == 0 || point->stream == b->stream);
+        const struct point its = {b->stream, b->seq};
+        uint32_t next = b->next;
+        uint64_t got = fits ? pages_from(p, i, to + used, most - used, e) : 0;
+        if (got > 0) {
+            *point = (struct point){its.stream, its.seq > point->seq ? its.seq : point->seq};
+        }
+        used += got;
+        i = next;
+    }
+    return used;
+}
+
+/* [to, to + need) gets pages: free ones, new ones, then those that others are about to leave. */
+static int fill(struct pool *p, uint64_t to, uint64_t need, struct point *point, struct err *e)
+{
+    uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
+    past = past < need ? past : need;
+    int rc = past > 0 ? backing_pages_fill(p, to, past, e) : 0;
+    if (rc != 0 || past == need) {
+        return rc;
+    }
+    struct err why = ERR_INIT;
+    uint64_t got = pages_leaving(p, point, to + past, need - past, &why);
+    if (got == need - past) {
+        return 0;
+    }
+    return why.code != 0 ? err_set(e, why.code, "%s", why.text)
+                         : err_set(e, ERR_DEVICE_MEMORY, "%llu bytes of pages are missing",
+                                   LL(need - past - got));
+}
+
+/* Commands of the stream come after what its memory was used for. */
+static int ordered(struct pool *p, unsigned stream, const struct point *point, struct err *e)
+{
+    return point->seq == 0 || point->stream == stream
+               ? 0
+               : pool_wait(p, stream, point->stream, point->seq, e);
+}
+
+int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_block, struct err *e)
+{
+    uint64_t need = (size + p->page - 1) & ~(p->page - 1);
+    uint64_t there = sat_add(p->whole_bytes + p->leaving_bytes, pool_room(p) & ~(p->page - 1));
+    uint32_t i = p->leaving > 0 && need <= there && space_has_records(p, 8)
+                     ? fit_find(&p->void_fit, &p->blocks, need)
+                     : BLOCK_NONE;
+    if (i == BLOCK_NONE) {
+        return ERR_DEVICE_MEMORY;
+    }
+    space_leave(p, i);
+    if (block_at(&p->blocks, i)->size > need) {
+        space_enter(p, space_cut(p, i, need));
+    }
+    struct block *b = block_at(&p->blocks, i);
+    struct point point = {0, 0};
+    struct err why = ERR_INIT;
+    b->state = BLOCK_HELD;
+    int rc = fill(p, b->at, need, &point, &why);
+    rc = rc == 0 ? page_access(p, b->at, need, &why) : rc;
+    if (rc != 0) {
+        b->generation++;
+        park(p, i, &point);
+        (void)vacant_give_up(p, i); /* or later: nobody knows of it */
+        return e != NULL ? err_set(e, rc, "%s", why.text) : rc;
+    }
+    b->stream = (uint8_t)point.stream;
+    b->seq = point.seq;
+    b->state = point.seq != 0 ? BLOCK_PENDING : BLOCK_READY;
+    i = space_merge(p, i);
+    space_enter(p, i);
+    b = block_at(&p->blocks, i);
+    const struct point joined = {b->stream, b->seq};
+    rc = ordered(p, stream, &joined, e);
+    if (rc == 0) {
+        *ret_block = i;
+    }
+    return rc;
+}
+
+/* ---- coming back ------------------------------------------------------------------------------*/
+
+static bool is_of(const struct pool *p, const struct pool_place *place)
+{
+    const struct block *b = place->size != 0 && place->block < p->blocks.made
+                                ? block_at(&p->blocks, place->block)
+                                : NULL;
+    return b != NULL && b->state == BLOCK_VACANT && b->generation == place->generation;
+}
+
+uint32_t vacant_find(const struct pool *p, const struct pool_ask *ask)
+{
+    bool kept = ask->place != NULL && is_of(p, ask->place) && ask->place->size >= ask->size &&
+                ask->place->size - ask->size < POOL_ALIGN;
+    return kept ? ask->place->block : BLOCK_NONE;
+}
+
+/* The page that is mapped here comes from where it is free now. Returns how many bytes did so. */
+static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *point)
+{
+    uint64_t from;
+    uint32_t source;
+    uint64_t got = backing_pages_back(p, at, most);
+    if (got > 0 || !backing_pages_free(p, at, &from, &source)) {
+        return got;
+    }
+    const struct block *b = block_at(&p->blocks, source);
+    const struct point its = {b->stream, b->seq};
+    if (b->state != BLOCK_VACANT ||
+        (its.seq != 0 && point->seq != 0 && its.stream != point->stream) ||
+        page_move(p, from, at, true, NULL) != 0) {
+        return 0;
+    }
+    space_lose_page(p, source);
+    if (its.seq != 0) {
+        *point = (struct point){its.stream, its.seq > point->seq ? its.seq : point->seq};
+    }
+    event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = at, .size = p->page});
+    return p->page;
+}
+
+/* From `at` on, up to `end`: how many bytes have no page? */
+static uint64_t gap_at(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t bytes = 0;
+    while (at + bytes < end && p->slot[(at + bytes) / p->page] == 0) {
+        bytes += p->page;
+    }
+    return bytes;
+}
+
+static int populate(struct pool *p, const struct block *b, struct point *point, struct err *e)
+{
+    uint64_t end = b->at + b->size;
+    bool busy = point->seq != 0;
+    uint64_t missing = 0;
+    for (uint64_t at = b->at; at < end;) {
+        uint64_t gap = gap_at(p, at, end);
+        uint64_t got = gap > 0 ? bring(p, at, gap, point) : p->page;
+        missing += got == 0;
+        at += got > 0 ? got : p->page;
+    }
+    if (busy && missing > 0) { /* what is mapped there must stay */
+        return err_set(e, ERR_STATE, "a stream still uses %llu bytes at %#llx", LL(b->size),
+                       LL(b->at));
+    }
+    int rc = 0;
+    for (uint64_t at = b->at; at < end && missing > 0 && rc == 0; at += p->page) {
+        uint64_t gap = gap_at(p, at, end);
+        rc = gap > 0 ? fill(p, at, gap, point, e) : 0;
+        at += gap > 0 ? gap - p->page : 0;
+    }
+    return rc == 0 ? page_access(p, b->at, b->size, e) : rc;
+}
+
+int vacant_occupy(struct pool *p, uint32_t i, const struct pool_ask *ask, struct err *e)
+{
+    struct block *b = block_at(&p->blocks, i);
+    uint64_t there = sat_add(p->whole_bytes + p->leaving_bytes, pool_room(p) & ~(p->page - 1));
+    if (b->size > there) { /* its own pages are among those */
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes of pages are missing, %llu are free",
+                       LL(b->size), LL(there));
+    }
+    struct err why = ERR_INIT;
+    struct point point = unpark(p, i);
+    int rc = populate(p, b, &point, &why);
+    rc = rc == 0 ? ordered(p, ask->stream, &point, &why) : rc;
+    if (rc == 0 && !pool_leaves_enough(p, ask)) {
+        rc = err_set(&why, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants, or reserved",
+                     LL(quota_kept(p, ask)));
+    }
+    if (rc != 0) {
+        park(p, i, &point);
+        if (e != NULL) {
+            *e = why;
+        }
+        return rc;
+    }
+    b->stream = (uint8_t)point.stream;
+    b->seq = point.seq;
+    b->generation++;
+    p->stats.came_back++;
+    return 0;
+}
+
+/* ---- for the owner ----------------------------------------------------------------------------*/
+
+bool pool_place_kept(const struct pool *p, const struct pool_place *place)
+{
+    return is_of(p, place);
+}
+
+void pool_place_leave(struct pool *p, struct pool_place *place)
+{
+    if (is_of(p, place)) {
+        (void)vacant_give_up(p, place->block); /* or later, when addresses are wanted */
+    }
+    *place = (struct pool_place){.size = 0};
+}
