@@ -175,6 +175,7 @@ const char *monitor_recovery_text(uint64_t recovery)
 static void change(struct front *f, struct device *d, uint32_t recovery)
 {
     d->recovery = recovery;
+    held_set(&f->monitor.held, f->config.runtime_dir, d->pin, recovery);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
 }
@@ -233,8 +234,23 @@ static void watch_device(struct front *f, struct device *d, uint64_t now)
                    recovery != 0 ? monitor_recovery_text(recovery) : "");
 }
 
-void monitor_wake(struct front *f)
+static void recall(struct front *f, struct device *d)
 {
+    if (d->state != DEVICE_READY || d->recovery_ns != 0 || !asks_about(d)) {
+        return;
+    }
+    d->recovery_ns = clock_now_ns();
+    d->recovery = held_of(&f->monitor.held, f->config.runtime_dir, d->pin);
+    if (d->recovery != HEALTH_RECOVERY_NONE) {
+        log_warn(
+            "device %u gets no new jobs until it is known what its driver asks for: it was: %s",
+            d->index, monitor_recovery_text(d->recovery));
+    }
+}
+
+void monitor_wake(struct front *f, struct device *d)
+{
+    recall(f, d);
     if (wanted(f)) {
         due_at(f, f->monitor.watch_ns);
     }

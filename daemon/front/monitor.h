@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/memfd.h"
+#include "daemon/front/held.h"
 #include "proto/health.h"
 
 struct front;
@@ -26,13 +27,15 @@ struct monitor {
     uint64_t pause_ns;  /* from one's end on; grows until one tells of a device */
     uint64_t watch_ns;  /* when the devices are looked at next */
     char ended[160];    /* why the last one is no more, "": it told an error, or there was none */
+    struct held held;   /* what devices are held for, also by a front before this one */
 };
 
 void monitor_init(struct monitor *m);
 void monitor_finish(struct monitor *m);
 
-/* There may be a device to ask about: monitor_watch is due. */
-void monitor_wake(struct front *f);
+/* There may be a device to ask about: monitor_watch is due. One that serves now and was held by a
+ * front before this one is so still, until it is known whether its driver still asks. */
+void monitor_wake(struct front *f, struct device *d);
 /* Once a second while there is a device to ask about, and when somebody looks. Starts a monitor if
  * none runs, ends one that hangs. Holds devices back for which the driver wants a recovery, as long
  * as it does: jobs that run go on, no others begin. What is not known holds nobody back and lets

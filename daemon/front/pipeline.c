@@ -198,8 +198,7 @@ static void kick(struct front *f)
 
 static void on_device_changed(struct front *f, struct device *d)
 {
-    (void)d;
-    monitor_wake(f);
+    monitor_wake(f, d);
     unsigned serving = discover_serving(f);
     bool ready = serving >= f->config.min_devices;
     if (ready && !f->ready_told) {

@@ -570,6 +570,25 @@ START_TEST(a_device_that_wants_recovery_is_held_back)
 }
 END_TEST
 
+/* Nor does another front give it any before it knows better. */
+START_TEST(a_hold_outlives_its_front)
+{
+    gpud_client *c = begin_watched("");
+    unharmed(c);
+    ask_for("1");
+    wait_state(c, "0", "held");
+    daemon_hand_over(&daemon_of_test);
+    daemon_spawn(&daemon_of_test);
+    ck_until(daemon_logged(&daemon_of_test, "until it is known what its driver asks for"));
+    wait_state(c, "0", "held");
+    ask_for("0");
+    wait_state(c, "0", "ready");
+    unharmed(c);
+    ck_assert(!daemon_logged(&daemon_of_test, "after a restart"));
+    end_watched(c);
+}
+END_TEST
+
 /* Row 12: nobody asks for devices, and the hang is found out all the same. */
 START_TEST(a_hang_is_found_without_anybody_looking)
 {
@@ -755,6 +774,7 @@ int main(void)
     suite_add(suite, lost_device_of_two);
     suite_add(suite, health_is_told);
     suite_add_loop(suite, a_device_that_wants_recovery_is_held_back, 2);
+    suite_add(suite, a_hold_outlives_its_front);
     suite_add(suite, a_hang_is_found_without_anybody_looking);
     suite_add(suite, management_library_hangs);
     suite_add_loop(suite, no_management_library, 3);

@@ -1,12 +1,15 @@
 /* The front's side of gpud-monitor: when it is started and ended, and what its page does to the
  * devices. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "daemon/front/monitor.h"
 #include "proto/health.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
+#include "tests/unit/front/scratch.h"
 
 #define UUID "fa4ec0da-0000-4000-8000-000000000000"
 
@@ -16,6 +19,7 @@ int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struc
 static struct fake *k;
 static unsigned started, killed, changed;
 static uint64_t begun; /* the clock's time at the test's begin */
+static char dir[SCRATCH_PATH];
 
 int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e)
 {
@@ -52,6 +56,8 @@ static void begin(void)
     k->f.due_ns = NS_NEVER;
     k->f.hooks.device_changed = on_changed;
     (void)strcpy(k->device[0].pin, "uuid=GPU-" UUID);
+    scratch_make(dir);
+    (void)snprintf(k->f.config.runtime_dir, sizeof k->f.config.runtime_dir, "%s", dir);
     begun = clock_now_ns();
 }
 
@@ -60,6 +66,7 @@ static void end(void)
     monitor_finish(&k->f.monitor);
     k->f.launcher = NULL;
     fake_destroy(k);
+    scratch_remove(dir);
 }
 
 /* As the loop does: `after` seconds from the begin. */
@@ -91,7 +98,7 @@ static void tells(uint64_t after, uint32_t state, uint64_t recovery)
 START_TEST(one_is_kept_without_anybody_looking)
 {
     begin();
-    monitor_wake(&k->f);
+    monitor_wake(&k->f, &k->device[0]);
     ck_assert_uint_ne(k->f.due_ns, NS_NEVER);
     at(0);
     ck_assert_uint_eq(started, 1);
@@ -173,13 +180,64 @@ START_TEST(what_is_not_known_holds_for_a_while)
 }
 END_TEST
 
+/* The next front holds back what this one did, before its own monitor has told anything; and lets
+ * it go for what that tells, or when nobody knows for long. */
+START_TEST(a_hold_outlives_its_front)
+{
+    begin();
+    at(0);
+    tells(1, HEALTH_KNOWN, HEALTH_RECOVERY_RESET);
+    at(1);
+    for (unsigned front = 0; front < 3; front++) {
+        struct device *d = &k->device[0];
+        monitor_finish(&k->f.monitor);
+        monitor_init(&k->f.monitor);
+        d->recovery = HEALTH_RECOVERY_NONE;
+        d->recovery_ns = 0;
+        monitor_wake(&k->f, d);
+        ck_assert_int_eq(device_serves(d), front == 2);
+        at(2);
+        ck_assert_int_eq(device_serves(d), front == 2);
+        if (front == 1) {
+            tells(3, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+            at(3);
+            ck_assert(device_serves(d));
+        }
+    }
+    end();
+}
+END_TEST
+
+START_TEST(lists_of_held_devices)
+{
+    struct held h = {.count = 0};
+    struct held next = {.count = 0};
+    begin();
+    held_set(&h, dir, "uuid=a", 1);
+    held_set(&h, dir, "uuid=b", 4);
+    held_set(&h, dir, "uuid=a", 2);
+    ck_assert_uint_eq(held_of(&next, dir, "uuid=a"), 2);
+    ck_assert_uint_eq(held_of(&next, dir, "uuid=b"), 4);
+    ck_assert_uint_eq(held_of(&next, dir, "uuid=c"), 0);
+    held_set(&next, dir, "uuid=a", 0);
+    held_set(&next, dir, "uuid=b", 0);
+    ck_assert_int_ne(access(scratch_path(dir, "held"), F_OK), 0);
+    scratch_write(scratch_path(dir, "held"), "uuid=a x\n\n", 10);
+    struct held broken = {.count = 0};
+    ck_assert_uint_eq(held_of(&broken, dir, "uuid=a"), 0);
+    held_set(&broken, "/nowhere", "uuid=a", 1); /* told, and no harm */
+    ck_assert_uint_eq(held_of(&broken, "/nowhere", "uuid=a"), 1);
+    end();
+}
+END_TEST
+
 /* No timer, no process. */
 START_TEST(without_a_device_to_ask_about_there_is_none)
 {
     begin();
     k->device[0].pin[0] = '\0';
     k->f.due_ns = NS_NEVER;
-    monitor_wake(&k->f);
+    monitor_wake(&k->f, &k->device[0]);
     at(10);
     ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
     ck_assert_uint_eq(started, 0);
@@ -194,6 +252,8 @@ int main(void)
     tcase_add_test(tcase, one_is_kept_without_anybody_looking);
     tcase_add_test(tcase, one_that_stood_still_has_time_to_tell);
     tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
+    tcase_add_test(tcase, a_hold_outlives_its_front);
+    tcase_add_test(tcase, lists_of_held_devices);
     tcase_add_test(tcase, without_a_device_to_ask_about_there_is_none);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
