@@ -94,9 +94,10 @@ int request_control(struct request_context *c, struct err *e)
     const struct msg_control *m = &c->r->msg.control;
     char value[PROTO_TEXT_MAX + 1];
     if (!rights_admin(&c->f->rights, c->s)) {
-        return err_set(e, ERR_PERMISSION,
-                       "%.*s: only root, the daemon's user and members of its admin_group may",
-                       (int)m->what.size, (const char *)m->what.data);
+        return err_set(
+            e, ERR_PERMISSION,
+            "only root, the daemon's user and members of its admin_group may ask for %.*s",
+            (int)m->what.size, (const char *)m->what.data);
     }
     if (!bytes_to_str(m->value, value, sizeof value)) {
         return err_set(e, ERR_INVALID, "the value is not a text");
