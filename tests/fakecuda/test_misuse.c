@@ -230,7 +230,7 @@ static void unmapped_under_work(void)
 {
     CUdeviceptr va = mapped(1);
     CUstream s = stream_new();
-    int ms = 20;
+    int ms = 2000; /* it is unmapped before that, however busy the host is */
     void *params[1] = {&ms};
     ok(cuMemSetAccess(va, UNIT, &access_all, 1));
     ok(launch(function_of(module_new(test_ptx), "fake_sleep"), s, params));
