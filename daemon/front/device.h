@@ -77,7 +77,8 @@ struct device {
     uint64_t worker; /* id at the launcher, 0: none */
     pid_t pid;
     struct link *link;
-    uint64_t epoch; /* grows with each worker */
+    uint64_t inventory; /* what its worker says at the end of what it holds */
+    uint64_t epoch;     /* grows with each worker */
     uint64_t started_ns;
     uint64_t beat_ns;     /* of the last sign of life */
     uint64_t ran_ns;      /* when a job that ran ended last */

@@ -13,6 +13,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "daemon/front/lane_int.h"
+#include "daemon/loop/bell.h"
 #include "proto/codec.h"
 
 #define BELL_PIPE_BYTES 4096 /* a page is enough for every ring that was not read yet */
@@ -36,15 +37,12 @@ static int bells_make(struct lane *lane, struct err *e)
     return 0;
 }
 
-static int watch(struct lane *lane, struct err *e)
+static void on_bell(void *data)
 {
-    /* by its edges: each ring tells once, and nothing has to be read */
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = lane};
-    if (epoll_ctl(lane->lanes->epoll, EPOLL_CTL_ADD, lane->bell, &event) != 0) {
-        return err_errno(e, ERR_IO, "watching a doorbell");
-    }
-    lane->watched = true;
-    return 0;
+    struct lane *lane = data;
+    lane->belled = true;
+    lane->lanes->stats.bells++;
+    lanes_wake(lane); /* its turn comes in this turn of the loop */
 }
 
 static void descriptor_close(int *fd)
@@ -72,6 +70,7 @@ static void waiting_drop(struct lane *lane)
 
 static void lane_free(struct lane *lane)
 {
+    bell_destroy(lane->ear); /* before its descriptor is closed */
     descriptor_close(&lane->bell);
     descriptor_close(&lane->client_bell);
     descriptor_close(&lane->client_end);
@@ -85,7 +84,7 @@ static int lane_make(struct lane *lane, struct err *e)
     lane->bell = lane->client_bell = lane->client_end = -1;
     int rc = memfd_create_sealed("gpud-lane", LANE_BYTES, &lane->memory, e);
     rc = rc == 0 ? bells_make(lane, e) : rc;
-    rc = rc == 0 ? watch(lane, e) : rc;
+    rc = rc == 0 ? bell_create(lane->lanes->loop, lane->bell, on_bell, lane, &lane->ear, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -135,9 +134,8 @@ void lane_close(struct lane *lane)
     struct session *s = lane->session;
     l->callbacks.closed(l->data, lane);
     waiting_drop(lane);
-    if (lane->watched) { /* the client may hold the other end for ever */
-        (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, lane->bell, NULL);
-    }
+    bell_destroy(lane->ear); /* the client may hold the other end for ever */
+    lane->ear = NULL;
     if (lane->client_end < 0) { /* handed over: a child before its exec may hold this one */
         (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, lane->client_bell, NULL);
     }

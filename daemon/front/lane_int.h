@@ -28,15 +28,15 @@ struct lane {
     struct lanes *lanes;
     struct session *session; /* NULL: closed while it had its turn */
     struct memfd memory;
-    int bell;        /* eventfd; the client rings */
-    int client_bell; /* the writing end of a pipe */
-    int client_end;  /* its reading end, until the client has it */
-    bool watched;
-    bool ready;   /* in lanes->ready */
-    bool polled;  /* in lanes->polled: it does not sleep, so nobody rings */
-    bool dirty;   /* in lanes->dirty */
-    bool belled;  /* since its last turn */
-    bool hung_up; /* the client has closed its end of the bell */
+    int bell;         /* eventfd; the client rings */
+    struct bell *ear; /* listens to it; owned */
+    int client_bell;  /* the writing end of a pipe */
+    int client_end;   /* its reading end, until the client has it */
+    bool ready;       /* in lanes->ready */
+    bool polled;      /* in lanes->polled: it does not sleep, so nobody rings */
+    bool dirty;       /* in lanes->dirty */
+    bool belled;      /* since its last turn */
+    bool hung_up;     /* the client has closed its end of the bell */
     unsigned idle_bells;
     struct ring_consumer in;
     struct ring_producer out;
@@ -48,7 +48,7 @@ struct lanes {
     struct lanes_options options;
     struct lanes_callbacks callbacks;
     void *data;
-    int epoll; /* all bells */
+    int epoll; /* of all lanes: has the client closed its end of its bell? */
     uv_poll_t poll;
     uv_idle_t idle; /* keeps the loop from sleeping while a lane has more, or lanes spin */
     unsigned handles_open;

@@ -157,7 +157,7 @@ void lanes_turn(struct lanes *l)
     }
 }
 
-static void on_bells(uv_poll_t *poll, int status, int events)
+static void on_ends(uv_poll_t *poll, int status, int events)
 {
     struct lanes *l = poll->data;
     struct epoll_event event[EVENTS];
@@ -168,11 +168,8 @@ static void on_bells(uv_poll_t *poll, int status, int events)
         struct lane *lane = event[i].data.ptr;
         if ((event[i].events & EPOLLERR) != 0) {
             lane->hung_up = true;
-        } else {
-            lane->belled = true;
-            l->stats.bells++;
+            lanes_wake(lane); /* its turn comes in this turn of the loop */
         }
-        lanes_wake(lane); /* its turn comes in this turn of the loop */
     }
 }
 
@@ -203,9 +200,9 @@ int lanes_create(uv_loop_t *loop, const struct lanes_options *options,
     }
     *l = (struct lanes){.loop = loop, .options = *options, .callbacks = *callbacks, .data = data};
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    int rc = l->epoll < 0 ? err_errno(e, ERR_IO, "watching doorbells") : 0;
+    int rc = l->epoll < 0 ? err_errno(e, ERR_IO, "watching lanes") : 0;
     if (rc == 0 && uv_poll_init(loop, &l->poll, l->epoll) != 0) {
-        rc = err_set(e, ERR_IO, "watching doorbells");
+        rc = err_set(e, ERR_IO, "watching lanes");
         (void)close(l->epoll);
     }
     if (rc != 0) {
@@ -216,7 +213,7 @@ int lanes_create(uv_loop_t *loop, const struct lanes_options *options,
     (void)uv_idle_init(loop, &l->idle); /* these cannot fail */
     l->poll.data = l->idle.data = l;
     l->handles_open = 2;
-    (void)uv_poll_start(&l->poll, UV_READABLE, on_bells);
+    (void)uv_poll_start(&l->poll, UV_READABLE, on_ends);
     *ret_lanes = l;
     return 0;
 }

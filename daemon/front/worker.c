@@ -192,7 +192,8 @@ void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int 
         output = -1;
         range_init(&d->input_range, d->input.size, STAGING_ALIGN);
         range_init(&d->output_range, d->output.size, STAGING_ALIGN);
-        rc = command_inventory(d, 1, &e);
+        d->inventory = d->started_ns; /* a front before this one has asked at another time */
+        rc = command_inventory(d, d->inventory, &e);
     }
     if (input >= 0) {
         (void)close(input);

@@ -229,6 +229,19 @@ static int held_buffer(struct front *f, struct device *d, struct bytes bytes, st
     return 0;
 }
 
+/* One that a front before this one asked for, and did not live to take, may have lost its
+ * beginning.
+ */
+static int held_end(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_held_end m;
+    int rc = proto_decode(&schema_msg_w_held_end, bytes, &m, e);
+    if (rc == 0 && m.nonce == d->inventory) {
+        f->hooks.held_end(f, d);
+    }
+    return rc;
+}
+
 static int exported(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
                     struct err *e)
 {
@@ -313,8 +326,7 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
     case FRAME_KIND_W_RINGS:
         return rings(d, bytes, e);
     case FRAME_KIND_W_HELD_END:
-        f->hooks.held_end(f, d);
-        return 0;
+        return held_end(f, d, bytes, e);
     default:
         return answers(f, d, kind, bytes, e);
     }

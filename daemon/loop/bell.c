@@ -1,10 +1,8 @@
 #include "daemon/loop/bell.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 struct bell {
     uv_poll_t poll;
@@ -15,18 +13,14 @@ struct bell {
 };
 
 /* libuv watches levels. It has the descriptor in its set by the time of the first call, and leaves
- * it as it is from then on: so it is changed there. Where that fails, the level is taken down. */
+ * it as it is from then on: so it is changed there. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct bell *b = poll->data;
     (void)events;
     if (!b->by_edge) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = b->fd};
-        uint64_t count;
         b->by_edge = epoll_ctl(uv_backend_fd(poll->loop), EPOLL_CTL_MOD, b->fd, &event) == 0;
-        if (!b->by_edge && read(b->fd, &count, sizeof count) < 0) {
-            count = 0; /* it was read already */
-        }
     }
     if (status == 0) {
         b->rung(b->data);

@@ -12,7 +12,8 @@
 
 struct bell;
 
-/* The descriptor stays the caller's; it lives until bell_destroy. A ring from before counts. */
+/* The descriptor stays the caller's; it lives until bell_destroy, and is never read: whoever shares
+ * it cannot make that block. A ring from before counts; the first may count twice. */
 int bell_create(uv_loop_t *loop, int fd, void (*rung)(void *data), void *data,
                 struct bell **ret_bell, struct err *e);
 /* Nothing is called any more, and the descriptor may be closed; memory is freed when the loop has
