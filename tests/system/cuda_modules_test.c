@@ -176,6 +176,36 @@ START_TEST(variables_by_gpuctl)
 }
 END_TEST
 
+/* A program as it is, with a header of its own: NVRTC makes its kernel, which the double knows. */
+START_TEST(a_program_by_gpuctl)
+{
+    static const char program[] =
+        "#include <vector>\n#include \"program.h\"\n"
+        "static std::vector<unsigned> all(COUNT);\n"
+        "extern \"C\" __global__ void fake_increment(item *p, size n)\n"
+        "{ if (threadIdx.x < n) p[threadIdx.x] += 1; }\n"
+        "int main() { fake_increment<<<1, COUNT>>>(all.data(), COUNT); }\n";
+    static const char header[] = "#pragma once\n#define COUNT 2\ntypedef unsigned item;\n"
+                                 "typedef unsigned long long size;\n";
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    char file[DAEMON_PATH + 16];
+    gpud_client *c = begin("");
+    (void)snprintf(file, sizeof file, "%s/program.h", daemon_of_test.dir);
+    file_write(file, header, strlen(header));
+    (void)snprintf(file, sizeof file, "%s/program.cu", daemon_of_test.dir);
+    file_write(file, program, strlen(program));
+    int rc = gpuctl(&daemon_of_test, out, err, "-o", "csv", "run", "--source", file, "--arg",
+                    "inout:u32=1,2", "--arg", "u64:2", "--global", "2", "--local", "2", NULL);
+    if (strstr(err, "NVRTC") == NULL && strstr(err, "nvrtc") == NULL) {
+        ck_assert_msg(rc == 0, "%d: %s", rc, err);
+        ck_assert_msg(strstr(out, "2 3") != NULL, "%s", out);
+        ck_assert_msg(strstr(err, "program.cu:3:1: note: host code") != NULL, "%s", err);
+    }
+    end(c);
+}
+END_TEST
+
 /* Each load has variables of its own, in one session and in several. */
 START_TEST(loads_share_nothing)
 {
@@ -632,6 +662,7 @@ int main(void)
     suite_add(suite, a_variable_is_a_buffer);
     suite_add(suite, variables_of_cuda_c);
     suite_add(suite, variables_by_gpuctl);
+    suite_add(suite, a_program_by_gpuctl);
     suite_add(suite, loads_share_nothing);
     suite_add(suite, refusals);
     suite_add_loop(suite, launches_are_ordered_with_it, 2);

@@ -205,13 +205,14 @@ static void advice_add(const struct compiler *c, struct capbuf *out)
     const struct scan_place *place = c->scan.launch.line > 0 ? &c->scan.launch
                                      : c->scan.main.line > 0 ? &c->scan.main
                                                              : &c->scan.runtime;
+    char shown[LEX_PLACE];
+    lex_place(c->text, c->file, place->line, shown, sizeof shown);
     if (place->line > 0 && c->cut.text == NULL) {
         (void)capbuf_printf(out,
-                            "%s:%u:%u: error: %shost code, which could not be told from the "
+                            "%s:%u: error: %shost code, which could not be told from the "
                             "kernels': put it between #ifndef __CUDACC_RTC__ and #endif, or load "
                             "the kernels and __device__ functions alone\n",
-                            c->file, place->line, place->column,
-                            place == &c->scan.launch ? "<<<>>> is " : "");
+                            shown, place->column, place == &c->scan.launch ? "<<<>>> is " : "");
     }
 }
 
@@ -308,10 +309,12 @@ static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], 
     c->as_nvcc = true;
     unsigned count = arguments_make(c, argument);
     if (host_cut(c->text, &c->cut)) {
+        char place[LEX_PLACE];
+        lex_place(c->text, c->file, c->cut.line, place, sizeof place);
         (void)capbuf_printf(c->log,
-                            "%s:%u:1: note: host code from here on is left out: %u functions and "
+                            "%s:1: note: host code from here on is left out: %u functions and "
                             "%u other declarations that no kernel mentions\n",
-                            c->file, c->cut.line, c->cut.functions, c->cut.others);
+                            place, c->cut.functions, c->cut.others);
     }
     int rc = 0;
     for (int i = 0; rc == 0 && *ret_result == NVRTC_FAILED && i <= (c->cut.text != NULL); i++) {
@@ -392,10 +395,12 @@ static int no_kernel(const struct compiler *c)
     for (unsigned i = 0; i < c->scan.kernel_count; i++) {
         const struct scan_kernel *k = &c->scan.kernel[i];
         if (k->is_template) {
+            char place[LEX_PLACE];
+            lex_place(c->text, c->file, k->place.line, place, sizeof place);
             return err_set(c->e, ERR_COMPILE,
-                           "%s:%u:%u: error: kernel %s is a template: name the instances you need "
+                           "%s:%u: error: kernel %s is a template: name the instances you need "
                            "with the option --name-expression=%s<float>",
-                           c->file, k->place.line, k->place.column, k->name, k->name);
+                           place, k->place.column, k->name, k->name);
         }
     }
     return err_set(c->e, ERR_COMPILE, "%s: error: no kernel in it: nothing is __global__", c->file);

@@ -17,7 +17,7 @@ static bool one_of(const struct lex_token *t, const char *const *words)
     return false;
 }
 
-bool item_annotation(const struct lex_token *t)
+static bool annotation(const struct lex_token *t)
 {
     static const char *const words[] = {"__global__", "__device__",  "__constant__",
                                         "__shared__", "__managed__", "__grid_constant__",
@@ -192,7 +192,8 @@ size_t item_skip(const struct lex_token *t, size_t at, size_t end)
     return end;
 }
 
-size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end)
+/* Behind a template's "<…>"; `at` if it is none. */
+static size_t skip_angles(const struct lex_token *t, size_t at, size_t end)
 {
     int depth = 0;
     for (size_t i = at; i < end && lex_is(&t[at], "<"); i++) {
@@ -311,7 +312,7 @@ static void word_note(struct reading *r, const struct lex_token *t)
 {
     static const char *const constants[] = {"const", "constexpr", "consteval", "auto", NULL};
     struct item *item = r->item;
-    item->device = item->device || item_annotation(t);
+    item->device = item->device || annotation(t);
     r->enumeration = r->enumeration || lex_is(t, "enum");
     r->alias = r->alias || alias_word(t);
     if (!r->value) {
@@ -328,7 +329,7 @@ static void word_take(struct reading *r)
         r->at++;
         r->at = lex_is(&r->t[r->at], "(") ? item_skip(r->t, r->at, r->end) : r->at;
     } else if (lex_is(t, "template")) {
-        r->at = item_skip_angles(r->t, r->at + 1, r->end);
+        r->at = skip_angles(r->t, r->at + 1, r->end);
     } else if (lex_is(t, "operator") && !r->value) {
         operator_take(r);
     } else {
@@ -396,7 +397,7 @@ static void sign_take(struct reading *r)
     } else if (lex_is(t, "[")) {
         behind = item_skip(r->t, r->at, r->end);
     } else if (lex_is(t, "<") && !r->value && r->words > 0) {
-        size_t close = item_skip_angles(r->t, r->at, r->end);
+        size_t close = skip_angles(r->t, r->at, r->end);
         behind = close > r->at ? close : behind;
     }
     r->at = behind;
@@ -524,7 +525,7 @@ static bool macro_items(struct items *s)
             return false;
         }
         do {
-            item.device = item.device || item_annotation(&s->macros.token[at]);
+            item.device = item.device || annotation(&s->macros.token[at]);
             at++;
         } while (at < s->macros.count && !s->macros.token[at].first);
         item.end = at;

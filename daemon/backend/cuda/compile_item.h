@@ -57,11 +57,7 @@ void items_finish(struct items *s);
 
 /* A declaration of a class's body. Returns where the next one begins. */
 size_t item_read_member(const struct lex_token *t, size_t begin, size_t end, struct item *ret_item);
-/* Is the word one that gives a declaration to the device? */
-bool item_annotation(const struct lex_token *t);
 /* Behind the bracket that closes the one at `at`; `end` if nothing does. */
 size_t item_skip(const struct lex_token *t, size_t at, size_t end);
-/* Behind a template's "<…>"; `at` if it is none. */
-size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end);
 
 #endif

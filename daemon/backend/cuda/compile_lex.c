@@ -1,6 +1,7 @@
 #include "daemon/backend/cuda/compile_lex.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,10 +65,48 @@ void lex_init(struct lex *l, const char *text, const char *file)
     l->line_start = l->at;
 }
 
+/* The number and the name of a "#line", in the line that begins at `text`. */
+static bool line_mark(const char *text, const char *stop, unsigned *ret_line,
+                      struct bytes *ret_name)
+{
+    static const char mark[] = "#line ";
+    char *end = NULL;
+    if (strncmp(text, mark, sizeof mark - 1) != 0 || !isdigit((unsigned char)text[6])) {
+        return false;
+    }
+    unsigned long number = strtoul(text + 6, &end, 10);
+    if (end[0] != ' ' || end[1] != '"') {
+        return false;
+    }
+    const char *name = end + 2;
+    const char *close = memchr(name, '"', (size_t)(stop - name));
+    if (close == NULL) {
+        return false;
+    }
+    *ret_line = (unsigned)number;
+    *ret_name = bytes_of(name, (size_t)(close - name));
+    return true;
+}
+
+void lex_place(const char *text, const char *file, unsigned line, char *out, size_t size)
+{
+    struct bytes name = bytes_str(file);
+    unsigned shown = 1;
+    for (unsigned at = 1; at < line && *text != '\0'; at++) {
+        const char *stop = text + strcspn(text, "\n");
+        shown = line_mark(text, stop, &shown, &name) ? shown : shown + 1;
+        text = *stop != '\0' ? stop + 1 : stop;
+    }
+    snprintf(out, size, "%.*s:%u", (int)(name.size < 200 ? name.size : 200),
+             (const char *)name.data, shown);
+}
+
 static int refuse(const struct lex *l, const char *at, const char *what, struct err *e)
 {
-    return err_set(e, ERR_COMPILE, "%s:%u:%u: error: %s", l->file, l->line,
-                   (unsigned)(at - l->line_start) + 1, what);
+    char place[LEX_PLACE];
+    lex_place(l->begin, l->file, l->line, place, sizeof place);
+    return err_set(e, ERR_COMPILE, "%s:%u: error: %s", place, (unsigned)(at - l->line_start) + 1,
+                   what);
 }
 
 static bool word_start(char c)

@@ -12,6 +12,8 @@
 #include "common/bytes.h"
 #include "common/err.h"
 
+#define LEX_PLACE 224u /* bytes of a place */
+
 enum lex_kind {
     LEX_END,
     LEX_WORD,
@@ -25,7 +27,7 @@ struct lex_token {
     enum lex_kind kind;
     const char *text; /* in the source */
     size_t size;
-    unsigned line, column; /* from 1, of the source as given: #line is not heeded */
+    unsigned line, column; /* from 1, of the source as given: see lex_place */
     bool first;            /* of its line, continued lines being one */
     bool glued;            /* nothing stands between it and the token before */
 };
@@ -51,6 +53,10 @@ int lex_next(struct lex *l, struct lex_token *ret_token, struct err *e);
 /* The header that an #include or __has_include names: <name> with `angle`, or "name"; else an empty
  * view (a macro). Called right after the word was taken. */
 struct bytes lex_header(struct lex *l, bool *ret_angle);
+
+/* Where line `line` of the text is from, as "file:line": what the last "#line N "NAME"" before it
+ * says, as gpuctl writes them for headers that it put in. Always terminated. */
+void lex_place(const char *text, const char *file, unsigned line, char *out, size_t size);
 
 bool lex_is(const struct lex_token *t, const char *text); /* word or sign */
 

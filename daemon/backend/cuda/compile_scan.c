@@ -34,8 +34,10 @@ static struct scan_place place_of(const struct lex_token *t)
 static int refuse(const struct walk *w, const struct lex_token *t, const char *what,
                   struct bytes name, const char *advice)
 {
-    return err_set(w->e, ERR_COMPILE, "%s:%u:%u: error: %s%.*s%s", w->lex.file, t->line, t->column,
-                   what, (int)(name.size < 64 ? name.size : 64), (const char *)name.data, advice);
+    char place[LEX_PLACE];
+    lex_place(w->text, w->lex.file, t->line, place, sizeof place);
+    return err_set(w->e, ERR_COMPILE, "%s:%u: error: %s%.*s%s", place, t->column, what,
+                   (int)(name.size < 64 ? name.size : 64), (const char *)name.data, advice);
 }
 
 /* ---- includes ------------------------------------------------------------------------------- */

@@ -55,6 +55,9 @@ static const struct {
     const char *source, *why;
 } refused[] = {
     {"#include \"a.h\"\n", "k.cu:1:2: error: #include of a.h: files are not read"},
+    {"#line 70 \"q.h\"\n\n#include \"a.h\"\n", "q.h:71:2: error: #include of a.h"},
+    {"#line 7\n#line 7 \"q\n #include \"a.h\"\n", "k.cu:3:3: error"},
+    {"#line 5 \"p.h\"\nint a;\n#line 9 \"q.h\"\nauto s = R\"(\";\n", "q.h:9:10: error: raw"},
     {"#if 0\n#endif\n#endif\n#include \"a.h\"\n#if 1\n", "k.cu:4:2: error: #include of a.h"},
     {"#if 0\n#include_next \"a.h\"\n#endif\n", "k.cu:2:2: error"},
     {"#if 0\n#include H\n#endif\n", "#include of a macro"},
