@@ -74,20 +74,28 @@ static int control_pool_trim(struct front *f, const char *value, struct err *e)
     return 0;
 }
 
-static int control_reload(struct front *f, const char *value, struct err *e)
-{
-    (void)value;
-    return reload_settings(f, e);
-}
-
 static const struct {
     const char *name;
     int (*run)(struct front *f, const char *value, struct err *e);
 } controls[] = {
     {"drain", control_drain},         {"resume", control_resume},
     {"log-level", control_log_level}, {"session-kill", control_session_kill},
-    {"pool-trim", control_pool_trim}, {"reload", control_reload},
+    {"pool-trim", control_pool_trim}, {"reload", NULL},
 };
+
+/* The one without a function is answered when it is done. */
+static int run(struct request_context *c, unsigned control, const char *value, struct err *e)
+{
+    const struct msg_done done = {0};
+    int rc;
+    if (controls[control].run == NULL) {
+        rc = reload_settings(c->f, c->r, e);
+        c->r = rc == 0 ? NULL : c->r;
+        return rc;
+    }
+    rc = controls[control].run(c->f, value, e);
+    return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);
+}
 
 int request_control(struct request_context *c, struct err *e)
 {
@@ -104,14 +112,11 @@ int request_control(struct request_context *c, struct err *e)
     }
     for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
         if (bytes_equal_str(m->what, controls[i].name)) {
-            struct front *f = c->f;
             log_info("%s%s%s: asked for by session %llu (%s, process %d of uid %u)",
                      controls[i].name, value[0] != '\0' ? " " : "", value,
                      (unsigned long long)c->s->id, c->s->name, (int)c->s->pid,
                      (unsigned)c->s->key.uid);
-            int rc = controls[i].run(f, value, e);
-            struct msg_done done = {0};
-            return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);
+            return run(c, i, value, e);
         }
     }
     return err_set(e, ERR_NOT_FOUND, "there is no control %.*s", (int)m->what.size,

@@ -37,6 +37,7 @@
 #define KEPT_MAX            4096u /* and older ones, of all tenants, whose answer was not taken */
 
 struct front;
+struct reload;
 
 struct front_hooks {
     /* An op or a held request got its answer (encoded). The op stays until it is acknowledged. */
@@ -120,6 +121,7 @@ struct front {
     /* Reads all settings anew, as at the start: files, then the command line. */
     int (*read_settings)(void *data, struct config *ret_config, struct err *e);
     void *settings_data;
+    struct reload *reload; /* owned, reload.c's; NULL: there was none */
     const char *build;
     uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
     uint64_t started_ns;
@@ -189,6 +191,7 @@ struct front {
     uint64_t due_ns;      /* when the clock is to be looked at, NS_NEVER */
     uint64_t armed_ns;    /* for when the timer is set */
     uint64_t house_ns;    /* when statistics may be asked for again */
+    uint64_t forget_ns;   /* when tenants are looked at that nobody may need, 0: none */
     uint64_t watchdog_ns; /* when the service manager is to hear of us, NS_NEVER */
     uint64_t drain_until_ns;
     uint64_t drained_ns; /* since when no job is unfinished while draining; 0: not */

@@ -91,7 +91,7 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     request_destroy(c.r);
 }
 
-/* Answered at once, known to nobody afterwards. */
+/* Answered at once, or by who takes it; known to nobody afterwards. */
 static void handle_plain(struct front *f, struct session *s, struct request *r)
 {
     struct err e = ERR_INIT;
@@ -99,10 +99,10 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     struct request_context c = {.f = f, .s = s, .r = r, .out = &out};
     int rc = route_of(r->kind)->handler(&c, &e);
-    if (rc == 0) {
+    if (rc == 0 && c.r != NULL) {
         listener_reply(f->listener, r->slot, capbuf_view(&out));
         request_destroy(r);
-    } else {
+    } else if (rc != 0) {
         reply_error(f, r, &e);
     }
     capbuf_finish(&out);

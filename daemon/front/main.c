@@ -227,7 +227,10 @@ static void on_hand_over_signal(uv_signal_t *handle, int number)
 static void on_reload_signal(uv_signal_t *handle, int number)
 {
     (void)number;
-    (void)reload_settings(handle->data, NULL); /* it has logged what is wrong */
+    struct err e = ERR_INIT;
+    if (reload_settings(handle->data, NULL, &e) != 0) { /* what else is wrong it logs */
+        log_error("%s", e.text);
+    }
 }
 
 static void init_signals(struct front *f)

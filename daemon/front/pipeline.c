@@ -18,6 +18,7 @@
 #include "daemon/front/dispatch.h"
 #include "daemon/front/driver_cache.h"
 #include "daemon/front/due.h"
+#include "daemon/front/forget.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/intake.h"
 #include "daemon/front/lane.h"
@@ -27,6 +28,7 @@
 #include "daemon/front/picture.h"
 #include "daemon/front/processes.h"
 #include "daemon/front/queue.h"
+#include "daemon/front/reload.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
@@ -268,6 +270,7 @@ static void on_due(uv_timer_t *timer)
     standing_watch(f, now);
     picture_watch(f, now);
     due_housekeeping(f, now);
+    forget_tenants(f, now);
     watch_dog(f, now);
     watch_drain(f, now);
 }
@@ -636,7 +639,8 @@ static void close_handle(uv_handle_t *handle)
 /* All that matters has ended by then: jobs, workers, the launcher. Only async-signal-safe calls. */
 static void end_anyway(int number)
 {
-    static const char text[] = "gpud: a socket did not close in time; ending without it\n";
+    static const char text[] =
+        "gpud: a socket or a look-up of names did not end in time; ending without it\n";
     (void)number;
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0) {
         _exit(1);
@@ -709,6 +713,7 @@ void pipeline_finish(struct front *f)
     }
     free_jobs(f);
     picture_finish_all(f);
+    reload_finish(f);
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
+#include "daemon/front/forget.h"
 #include "daemon/front/lane.h"
 #include "daemon/front/processes.h"
 #include "daemon/front/reply.h"
@@ -416,6 +417,7 @@ void standing_end(struct front *f, struct session *s)
     HASH_DEL(f->sessions, s);
     f->session_count--;
     s->tenant->sessions--;
+    forget_later(f, s->tenant);
     session_destroy(s);
     f->hooks.kick(f);
 }

@@ -87,15 +87,20 @@ static void strikes_destroy(struct tenant *t)
     }
 }
 
+void tenant_destroy(struct tenant **table, struct tenant *t)
+{
+    HASH_DEL(*table, t);
+    strikes_destroy(t);
+    free(t);
+}
+
 void tenant_destroy_all(struct tenant **table)
 {
     struct tenant *t;
     struct tenant *next;
     HASH_ITER(hh, *table, t, next)
     {
-        HASH_DEL(*table, t);
-        strikes_destroy(t);
-        free(t);
+        tenant_destroy(table, t);
     }
 }
 

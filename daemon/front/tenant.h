@@ -65,7 +65,9 @@ struct tenant {
     char name[PROTO_NAME_MAX + 1];
     bool ruled;    /* the settings have a section for it */
     bool may_load; /* kernels of its own; told of its newest session (rights.h decides) */
+    bool needed;   /* something points at it; while that is looked for */
     unsigned sessions;
+    uint64_t left_ns; /* when its last session ended */
     struct tenant_limits limits;
     bool changed; /* its quota, while rules are taken over */
     struct tenant_use use[DEVICES_MAX];
@@ -86,6 +88,7 @@ struct tenant {
 struct tenant *tenant_named(struct tenant **table, const char *name);
 struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
 struct tenant *tenant_find(struct tenant *table, uint64_t key);
+void tenant_destroy(struct tenant **table, struct tenant *t); /* nothing points at it */
 void tenant_destroy_all(struct tenant **table);
 
 uint64_t tenant_key_of(const char *name);

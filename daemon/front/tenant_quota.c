@@ -7,6 +7,7 @@
 #include "common/saturate.h"
 #include "daemon/front/discover.h"
 #include "daemon/front/due.h"
+#include "daemon/front/forget.h"
 #include "daemon/front/link.h"
 #include "daemon/front/worker.h"
 #include "proto/codec.h"
@@ -66,7 +67,7 @@ struct tenant *quota_tenant(struct front *f, const char *name)
     if (t != NULL) {
         return t;
     }
-    t = tenant_named(&f->tenants, name);
+    t = forget_room(f) ? tenant_named(&f->tenants, name) : NULL;
     if (t != NULL) {
         (void)tenant_rules_apply(&f->rules, t);
         if (limited(t)) {
@@ -137,7 +138,11 @@ int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
     f->rules = *rules;
     *rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        bool ruled = t->ruled;
         t->changed = tenant_rules_apply(&f->rules, t);
+        if (ruled && !t->ruled && t->sessions == 0) {
+            forget_later(f, t);
+        }
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (keeps(f->device[i])) {

@@ -11,7 +11,7 @@
 /* The name of the tenant that a peer belongs to. */
 void quota_name(const struct front *f, const struct tenant_peer *peer,
                 char out[PROTO_NAME_MAX + 1]);
-/* Finds or makes it, with its limits; NULL when memory is out. */
+/* Finds or makes it, with its limits; NULL when memory is out, or there are TENANTS_MAX. */
 struct tenant *quota_tenant(struct front *f, const char *name);
 
 /* Takes the rules over, and makes a tenant for each section: what is guaranteed is kept before

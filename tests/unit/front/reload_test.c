@@ -1,0 +1,124 @@
+/* Settings that are read again in a thread: a reading that takes its time holds up nobody. */
+#include <string.h>
+
+#include "daemon/front/reload.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+#include "tests/unit/front/scratch.h"
+
+static struct fake *k;
+static uv_loop_t loop;
+static uv_sem_t gate;  /* a reading waits for it, as for a name service */
+static unsigned reads; /* begun; the thread's until the loop has heard of its end */
+static int outcome;
+static char dir[SCRATCH_PATH];
+static char file[SCRATCH_PATH + 32];
+
+static int read_settings(void *data, struct config *ret_config, struct err *e)
+{
+    uv_sem_wait(&gate);
+    reads++;
+    if (outcome != 0) {
+        return err_set(e, outcome, "%s", (const char *)data);
+    }
+    config_defaults(ret_config);
+    ret_config->chosen = true;
+    ret_config->window = reads;
+    (void)snprintf(ret_config->file, sizeof ret_config->file, "%s", file);
+    return 0;
+}
+
+static void changed(struct front *f)
+{
+    (void)f;
+}
+
+static void begin(const char *settings)
+{
+    static char text[] = "line 3: what is this";
+    k = fake_create();
+    scratch_make(dir);
+    (void)snprintf(file, sizeof file, "%s", scratch_path(dir, "gpud.conf"));
+    scratch_write(file, settings, strlen(settings));
+    reads = 0;
+    outcome = 0;
+    k->f.loop = &loop;
+    k->f.read_settings = read_settings;
+    k->f.settings_data = text;
+    k->f.hooks.settings_changed = changed;
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(uv_sem_init(&gate, 0), 0);
+}
+
+static void finish(void)
+{
+    reload_finish(&k->f);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    uv_sem_destroy(&gate);
+    tenant_rules_finish(&k->f.rules);
+    scratch_remove(dir);
+    fake_destroy(k);
+}
+
+/* All who ask while one is under way are served by one more. */
+START_TEST(a_slow_reading_holds_up_nobody)
+{
+    struct err e = ERR_INIT;
+    begin("[tenant vision]\nusers = 7\nmemory_total = 5G\n");
+    uint64_t window = k->f.config.window;
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    ck_assert_uint_eq(k->f.config.window, window); /* and the loop has gone on */
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_ONCE);
+    ck_assert_uint_eq(k->f.config.window, 1);
+    const struct tenant *t = tenant_find(k->f.tenants, tenant_key_of("vision"));
+    ck_assert_ptr_nonnull(t);
+    ck_assert_uint_eq(t->limits.total, UINT64_C(5) << 30);
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(k->f.config.window, 2);
+    ck_assert_uint_eq(reads, 2);
+    finish();
+}
+END_TEST
+
+START_TEST(what_is_wrong_changes_nothing)
+{
+    struct err e = ERR_INIT;
+    begin("");
+    outcome = ERR_INVALID;
+    uint64_t window = k->f.config.window;
+    uv_sem_post(&gate);
+    ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(reads, 1);
+    ck_assert_uint_eq(k->f.config.window, window);
+    outcome = 0;
+    uv_sem_post(&gate);
+    ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(k->f.config.window, 2);
+    finish();
+}
+END_TEST
+
+/* The daemon ends meanwhile: nothing is taken over. */
+START_TEST(an_end_meanwhile)
+{
+    struct err e = ERR_INIT;
+    begin("");
+    uint64_t window = k->f.config.window;
+    ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
+    k->f.stopping = true;
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(k->f.config.window, window);
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("reload", a_slow_reading_holds_up_nobody, what_is_wrong_changes_nothing,
+           an_end_meanwhile)
