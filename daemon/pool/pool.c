@@ -326,6 +326,18 @@ static int come_back(struct pool *p, const struct pool_ask *ask, uint32_t *ret_b
     return rc == ERR_DEVICE_MEMORY ? rc : 0;
 }
 
+/* Where it was served before may be in a whole page that is kept for others: then in a ragged one.
+ */
+static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, uint32_t *ret_block,
+                    struct err *e)
+{
+    const unsigned anywhere = TAKE_WAIT | TAKE_GROW;
+    int rc = pool_take(p, size, ask, anywhere | TAKE_RECALL, ret_block, e);
+    return rc == ERR_DEVICE_MEMORY && quota_kept(p, ask) > 0
+               ? pool_take(p, size, ask, anywhere, ret_block, e)
+               : rc;
+}
+
 static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                        struct err *e)
 {
@@ -339,7 +351,7 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
         i = warm_take(p, size, ask->stream);
     }
     if (rc == 0 && i == BLOCK_NONE) {
-        rc = pool_take(p, size, ask, TAKE_WAIT | TAKE_GROW | TAKE_RECALL, &i, e);
+        rc = take_now(p, size, ask, &i, e);
     }
     if (rc != 0) {
         return rc;
