@@ -17,7 +17,7 @@
 #include "daemon/worker/module_cache.h"
 #include "proto/frames.h"
 
-#define BUFFERS_MAX 65536u
+#define BUFFERS_MAX 262144u
 
 /* What a buffer holds, where it has neither device memory nor a host copy. */
 enum buffer_content {
@@ -50,7 +50,7 @@ struct buffer {
     struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done;
                                        whoever uses its memory comes after it */
     uint16_t meta_size;
-    uint8_t meta[FRAME_META_MAX];
+    uint8_t *meta;   /* owned */
     uint64_t serial; /* counts buffers as they are made */
     UT_hash_handle hh;
 };
@@ -101,7 +101,8 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
 void buffer_unseal(struct buffer *b); /* lets go of the host copy, if there is one */
-void buffer_set_meta(struct buffer *b, struct bytes meta); /* at most FRAME_META_MAX */
+/* At most FRAME_META_MAX; ERR_NOMEM. */
+int buffer_set_meta(struct buffer *b, struct bytes meta, struct err *e);
 /* Takes it out of the table; memory goes with the last use. */
 void buffer_free(struct buffers *t, struct buffer *b);
 uint64_t buffer_tag(const struct buffer *b); /* its memory's name for the pool: its own address */

@@ -267,8 +267,7 @@ static int on_buffer_meta(struct server *s, struct bytes frame, struct frame_fds
     if (b == NULL) {
         return ERR_BAD_HANDLE;
     }
-    buffer_set_meta(b, msg.meta);
-    return 0;
+    return buffer_set_meta(b, msg.meta, e);
 }
 
 static int host_take(struct frame_fds *fds, uint64_t size, bool writable, struct memfd *ret_m,
