@@ -105,6 +105,9 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
     for (unsigned i = 0; i < c->options.option_count; i++) {
         out[count++] = c->options.option[i];
     }
+    if (c->as_nvcc) { /* what it brings is read with an older -std, too */
+        out[count++] = "-DCCCL_IGNORE_DEPRECATED_CPP_DIALECT";
+    }
     if ((c->scan.includes || c->as_nvcc) && c->nvrtc.include[0] != '\0') {
         snprintf(c->include[0], sizeof c->include[0], "-I%s", c->nvrtc.include);
         snprintf(c->include[1], sizeof c->include[1], "-I%s/cccl", c->nvrtc.include);
