@@ -178,6 +178,9 @@ enum frame_ref_tag {
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L)      U(trim, 1)
 #define MSG_F_QUIT(U, I, S, B, L)      U(unused, 0)
+/* How long brief jobs may wait for more of their kind, see hold.h in daemon/worker; not answered.
+ */
+#define MSG_F_COALESCE(U, I, S, B, L) U(window_ns, UINT64_MAX)
 /* Answered by W_PICTURE. detail: with pieces and events. */
 #define MSG_F_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: its memfd of at least `size` bytes. Answered by W_ARENA once kernels can work on it as it is,
@@ -280,7 +283,8 @@ enum frame_ref_tag {
     U(managed, UINT64_MAX)                                                                         \
     U(managed_limit, UINT64_MAX)                                                                   \
     U(batches, UINT64_MAX)                                                                         \
-    U(batched, UINT64_MAX)
+    U(batched, UINT64_MAX)                                                                         \
+    U(held, UINT64_MAX)
 /* What a tenant has, in bytes; sent before W_POOL where it changed. asked: as it was asked for;
  * mapped: what it keeps from others on the device; shared: of that, what lies beside the pool;
  * spilled: on the host. */
@@ -431,6 +435,7 @@ enum frame_ref_tag {
     MESSAGE(F_TENANT, f_tenant, 151)                                                               \
     MESSAGE(F_CANCEL, f_cancel, 156)                                                               \
     MESSAGE(F_PICTURE, f_picture, 158)                                                             \
+    MESSAGE(F_COALESCE, f_coalesce, 146)                                                           \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \

@@ -268,6 +268,14 @@ void command_pool(struct device *d, bool trim)
     }
 }
 
+void command_coalesce(struct device *d, uint64_t window_ns)
+{
+    if (d->link != NULL) {
+        const struct msg_f_coalesce m = {.window_ns = window_ns};
+        (void)link_send(d->link, &schema_msg_f_coalesce, &m, NULL, NULL);
+    }
+}
+
 int command_inventory(struct device *d, uint64_t nonce, struct err *e)
 {
     struct msg_f_inventory m = {.nonce = nonce};

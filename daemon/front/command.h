@@ -20,6 +20,7 @@ void command_job_cancel(struct front *f, struct job *j); /* one that its worker 
 void command_retire(struct front *f, struct job *j);
 void command_outputs_gone(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);
+void command_coalesce(struct device *d, uint64_t window_ns);
 int command_inventory(struct device *d, uint64_t nonce, struct err *e);
 
 #endif

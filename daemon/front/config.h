@@ -39,6 +39,7 @@ struct config {
     uint64_t session_inflight_max; /* unanswered requests of one session */
     uint64_t time_limit_ms;        /* default and ceiling of a job's */
     uint64_t window;               /* jobs given to one worker at once, 0: found from completions */
+    uint64_t coalesce_window_us;   /* how long brief jobs wait for more of them; 0: not at all */
     uint64_t keep_results_bytes;   /* unanswered results of one session */
     uint64_t ring_spin_us;         /* how long the loop looks at rings before it sleeps */
     uint64_t session_linger_ms;    /* a session without a connection lives so long */

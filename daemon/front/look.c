@@ -144,6 +144,7 @@ static void device_row(const struct look *l, const struct device *d)
     table_value(t, d->pool.spilled);
     table_value(t, d->pool.batches);
     table_value(t, d->pool.batched);
+    table_value(t, d->pool.held);
     look_health_cells(l->f, d, t);
     table_row_end(t);
 }
@@ -154,13 +155,13 @@ static void look_devices(struct look *l)
         "device",    "backend",   "state",    "kind",      "name",         "memory",     "buffers",
         "in_flight", "jobs",      "restarts", "note",      "reason",       "last_fault", "vendor",
         "driver",    "units",     "streams",  "max_group", "local_memory", "f64",        "worker",
-        "busy",      "fault_age", "pin",      "spilled",   "batches",      "batched"};
+        "busy",      "fault_age", "pin",      "spilled",   "batches",      "batched",    "held"};
     static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
                                 COLUMN_BYTES, COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
                                 COLUMN_TEXT,  COLUMN_TEXT,  COLUMN_TEXT, COLUMN_TEXT,  COLUMN_TEXT,
                                 COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT, COLUMN_BYTES, COLUMN_BOOL,
                                 COLUMN_UINT,  COLUMN_NS,    COLUMN_NS,   COLUMN_TEXT,  COLUMN_BYTES,
-                                COLUMN_UINT,  COLUMN_UINT};
+                                COLUMN_UINT,  COLUMN_UINT,  COLUMN_UINT};
     COLUMNS(l->t, 11, names, kinds);
     look_health_columns(l->t);
     monitor_watch(l->f, clock_now_ns(), false);

@@ -368,6 +368,15 @@ static void on_settings(struct front *f)
     if (f->listener != NULL) {
         listener_set_contexts(f->listener, all, pipe_requests);
     }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);
+    }
+}
+
+static bool on_worker_opened(struct front *f, struct device *d)
+{
+    command_coalesce(d, f->config.coalesce_window_us * NS_PER_US);
+    return quota_open(f, d);
 }
 
 /* ---- start and stop -------------------------------------------------------------------------- */
@@ -402,7 +411,7 @@ static void set_hooks(struct front *f)
         .worker_arena = arena_mapped,
         .worker_module = building_loaded,
         .worker_ready = discover_ready,
-        .worker_opened = quota_open,
+        .worker_opened = on_worker_opened,
         .guarantees_retry = quota_retry,
         .worker_siblings = discover_siblings,
         .worker_absent = discover_absent,

@@ -11,7 +11,8 @@ void batch_open(struct batch *b)
 {
     if (!b->open) {
         b->open = true;
-        b->jobs = 0;
+        b->jobs = b->held = 0;
+        b->mixed = b->waited = false;
         b->serial++;
     }
 }
@@ -37,8 +38,10 @@ void batch_join(struct batch *b, struct job *j)
     struct device *dev = b->device;
     j->brief = j->checked <= BATCH_STEPS && !j->large && j->expected_ns <= BATCH_BRIEF_NS;
     if (!b->open || !j->brief || j->checked == 0) {
+        b->mixed = true;
         return;
     }
+    b->mixed = b->mixed || device_is_urgent(dev, j->stream) != 0;
     b->jobs++;
     j->batch = b->serial;
     int *line = &b->line[device_is_urgent(dev, j->stream)];
@@ -53,14 +56,21 @@ void batch_join(struct batch *b, struct job *j)
     }
 }
 
+bool batch_has(const struct batch *b, const struct job *j)
+{
+    return b->open && j->batch == b->serial;
+}
+
 void batch_enter(struct batch *b, const struct job *j)
 {
     b->lasting[j->stream] += !j->brief;
+    b->held += batch_has(b, j);
 }
 
 void batch_leave(struct batch *b, const struct job *j)
 {
     b->lasting[j->stream] -= !j->brief;
+    b->held -= batch_has(b, j) && b->held > 0;
     b->slow[j->stream] -= j->slow;
     if (b->quiet[j->stream] == j) { /* it was asked for other reasons, and was over */
         b->quiet[j->stream] = NULL;
@@ -76,6 +86,17 @@ void batch_enqueued(struct batch *b, struct job *j)
 bool batch_slow(const struct batch *b, unsigned stream)
 {
     return b->slow[stream] > 0;
+}
+
+unsigned batch_held(const struct batch *b)
+{
+    return b->open && !b->mixed ? b->held : 0;
+}
+
+void batch_waits(struct batch *b)
+{
+    b->waits += !b->waited;
+    b->waited = true;
 }
 
 /* ---- how it starts and how its end is told --------------------------------------------------- */
@@ -120,6 +141,7 @@ int batch_start(struct batch *b, struct err *e)
         b->batched += b->jobs;
     }
     b->open = false;
+    b->held = 0;
     b->line[0] = b->line[1] = NONE;
     return rc;
 }
@@ -128,4 +150,5 @@ void batch_stats(const struct batch *b, struct msg_w_pool *stats)
 {
     stats->batches = b->batches;
     stats->batched = b->batched;
+    stats->held = b->waits;
 }

@@ -25,6 +25,9 @@ struct batch {
     const struct ledger *ledger; /* not owned */
     bool open;                   /* more of what came together is still to come */
     unsigned jobs;               /* brief ones since it was opened */
+    unsigned held;               /* of these, those that are to be started */
+    bool mixed;                  /* others came as well: nothing is to wait */
+    bool waited;                 /* for more of them */
     int line[2];                 /* the stream of brief jobs, usual and urgent ones; -1: none yet */
     bool unstarted[DEVICE_STREAMS_MAX];
     /* the last job there, of whose end nothing tells yet */
@@ -33,6 +36,7 @@ struct batch {
     unsigned slow[DEVICE_STREAMS_MAX];    /* jobs that are in it, see BATCH_SLOW_NS */
     uint64_t serial;                      /* counts batches that were opened */
     uint64_t batches, batched;            /* of at least two brief jobs, and these jobs */
+    uint64_t waits;                       /* batches that waited for more */
 };
 
 void batch_init(struct batch *b, struct device *device, const struct ledger *ledger);
@@ -52,6 +56,11 @@ bool batch_slow(const struct batch *b, unsigned stream);
 int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marker, struct err *e);
 /* Starts what came together; the batch is closed. */
 int batch_start(struct batch *b, struct err *e);
+/* Brief jobs that may wait on for others; 0: none, or something came that may not. */
+unsigned batch_held(const struct batch *b);
+void batch_waits(struct batch *b); /* they do: it is counted once */
+/* Is it one of those that are to be started? */
+bool batch_has(const struct batch *b, const struct job *j);
 struct msg_w_pool;
 void batch_stats(const struct batch *b, struct msg_w_pool *stats); /* sets its own fields */
 

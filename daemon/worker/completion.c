@@ -352,7 +352,7 @@ static void arm(const struct completion *c, struct job *j, uint64_t now)
 {
     const struct device *dev = c->x->scope.device;
     const struct backend_marker_ops *ops = dev->b->marker;
-    bool silent = j->quiet || !dev->wakes;
+    bool silent = (j->quiet || !dev->wakes) && !batch_has(&c->x->batch, j);
     if (ops->arm != NULL && silent && j->enqueued && j->mark_count > 0 && !j->armed &&
         now - j->added_ns > PUMP_SPIN_NS) {
         j->armed = true;

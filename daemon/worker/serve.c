@@ -157,6 +157,39 @@ static void kick(void *data)
     pump_kick(&s->pump);
 }
 
+/* Jobs that came together start together. */
+static void start_jobs(struct server *s)
+{
+    struct err e;
+    err_init(&e);
+    hold_end(&s->hold, batch_held(&s->executor.batch));
+    if (executor_start(&s->executor, &e) != 0) {
+        end_lost(s, e.text);
+    }
+}
+
+static void start_held(void *data)
+{
+    start_jobs(data);
+}
+
+/* Has the device other work than what is to be started? */
+static bool device_busy(const struct server *s)
+{
+    return s->completion.count > s->executor.batch.held;
+}
+
+/* Do the jobs that came together wait for more of their kind? */
+static bool jobs_wait(struct server *s)
+{
+    struct batch *b = &s->executor.batch;
+    bool wait = hold_keeps(&s->hold, batch_held(b), device_busy(s));
+    if (wait) {
+        batch_waits(b);
+    }
+    return wait;
+}
+
 static bool ask_device(void *data)
 {
     struct server *s = data;
@@ -169,6 +202,9 @@ static bool ask_device(void *data)
         upkeep_poll(&s->upkeep);
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
+    if (s->hold.rule.due_ns != 0 && !device_busy(s)) {
+        start_jobs(s);
+    }
     struct err e = ERR_INIT;
     if (memory_hung(&s->device.memory, &e) != 0) {
         end_lost(s, e.text);
@@ -575,6 +611,17 @@ static int on_tenant(struct server *s, struct bytes frame, struct frame_fds *fds
     return 0;
 }
 
+static int on_coalesce(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_coalesce msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_coalesce, frame, &msg, e);
+    if (rc == 0) {
+        hold_set(&s->hold, msg.window_ns);
+    }
+    return rc;
+}
+
 static int on_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_picture msg;
@@ -632,6 +679,7 @@ static const struct {
     {FRAME_KIND_F_PICTURE, ANSWER_NONE, on_picture},
     {FRAME_KIND_F_TENANT, ANSWER_NONE, on_tenant},
     {FRAME_KIND_F_RINGS, ANSWER_NONE, on_rings},
+    {FRAME_KIND_F_COALESCE, ANSWER_NONE, on_coalesce},
 };
 
 /* answers, and ends the process if nothing is to be expected of it any more */
@@ -689,16 +737,6 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
     }
 }
 
-/* Jobs that came in one packet start together. */
-static void start_jobs(struct server *s)
-{
-    struct err e;
-    err_init(&e);
-    if (executor_start(&s->executor, &e) != 0) {
-        end_lost(s, e.text);
-    }
-}
-
 static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *fds)
 {
     unsigned kind = proto_kind(frame);
@@ -729,12 +767,13 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
 static void on_frame(void *data, struct bytes frame, struct frame_fds *fds)
 {
     struct server *s = data;
-    if (channel_more(&s->channel) &&
-        proto_kind(frame) == FRAME_KIND_F_JOB) { /* not one alone: that costs */
+    bool job = proto_kind(frame) == FRAME_KIND_F_JOB;
+    /* not one alone, unless others may come: that costs */
+    if (job && (channel_more(&s->channel) || hold_rule_wants(&s->hold.rule, device_busy(s)))) {
         batch_open(&s->executor.batch);
     }
     serve_frame(s, frame, fds);
-    if (!channel_more(&s->channel)) {
+    if (!channel_more(&s->channel) && !jobs_wait(s)) {
         start_jobs(s);
     }
 }
@@ -770,6 +809,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                                     .ledger = &s->ledger,
                                     .copies = &s->copies};
     batch_init(&s->executor.batch, dev, &s->ledger);
+    hold_init(&s->hold, loop, start_held, s);
     completion_init(&s->completion, &s->executor,
                     (struct completion_callbacks){.done = on_job_done, .started = on_job_started},
                     s);
@@ -799,6 +839,7 @@ void server_finish(struct server *s)
 {
     picture_finish(&s->picture);
     upkeep_finish(&s->upkeep);
+    hold_finish(&s->hold);
     arenas_finish(&s->arenas);
     channel_finish(&s->channel);
     ledger_finish(&s->ledger);

@@ -11,6 +11,7 @@
 #include "daemon/worker/beat.h"
 #include "daemon/worker/channel.h"
 #include "daemon/worker/completion.h"
+#include "daemon/worker/hold.h"
 #include "daemon/worker/picture.h"
 #include "daemon/worker/pump.h"
 #include "daemon/worker/transfer.h"
@@ -30,6 +31,7 @@ struct server {
     struct modules modules;
     struct ledger ledger;
     struct executor executor;
+    struct hold hold;
     struct completion completion;
     struct copies copies;
     struct transfers transfers;

@@ -666,19 +666,23 @@ static void tiny_round(struct tiny *all)
     }
 }
 
-/* Those that wait together are started together once their kernel is known to be brief. */
+/* Those that wait together are started together once their kernel is known to be brief; with a
+ * window they wait for each other as well. */
 START_TEST(tiny_jobs_go_together)
 {
     static struct tiny all[SESSIONS];
     char out[DAEMON_OUTPUT];
     char err[DAEMON_OUTPUT];
-    gpud_client *c = begin("--set", "jobs.window=64");
+    bool waits = _i == 1;
+    gpud_client *c = begin("--set", waits ? "jobs.coalesce_window_us=10000" : "jobs.window=64");
     for (unsigned i = 0; i < SESSIONS; i++) {
         all[i].c = client_open(daemon_of_test.url);
         all[i].k = load_kernel(all[i].c, good);
     }
     ck_until((tiny_round(all), query_value(c, "devices", "0", "batched") > 0));
     ck_assert_uint_gt(query_value(c, "devices", "0", "batches"), 0);
+    ck_until((tiny_round(all), !waits || query_value(c, "devices", "0", "held") > 0));
+    ck_assert(waits || query_value(c, "devices", "0", "held") == 0);
     ck_assert_uint_eq(query_value(c, "devices", "0", "restarts"), 0);
     ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "wide", NULL), 0);
     ck_assert_msg(strcasestr(out, "batched") != NULL, "%s", out);
@@ -712,6 +716,6 @@ int main(void)
     suite_add(suite, needs_are_told);
     suite_add(suite, needs_are_shown);
     suite_add(suite, a_struct_from_a_file);
-    suite_add(suite, tiny_jobs_go_together);
+    suite_add_loop(suite, tiny_jobs_go_together, 2);
     return system_main(suite);
 }

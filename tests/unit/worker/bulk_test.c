@@ -616,6 +616,67 @@ START_TEST(small_jobs_go_together)
 }
 END_TEST
 
+static void fill_send(struct fake *f, uint64_t job, unsigned stream, uint64_t buffer)
+{
+    static const uint32_t pattern = 0x01020304;
+    struct job_draft d;
+    draft_init(&d, job, stream);
+    draft_fill(&d, ref_buffer(buffer, 0, 256), &pattern, sizeof pattern);
+    draft_send(&d, f);
+}
+
+/* So many that come one by one; how many waited for others, so far. */
+static struct msg_w_pool fills(struct fake *f, uint64_t *job, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        fill_send(f, ++*job, 1 + i % 2, 2 + i);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct msg_w_done done;
+        fake_expect(f, FRAME_KIND_W_DONE, &schema_msg_w_done, &done);
+        ck_assert_int_eq((int)done.code, 0);
+    }
+    return pool_ask(f);
+}
+
+/* Brief jobs in packets of their own wait for each other only while the device has other work, and
+ * only if there is a window. The kernel that hangs is on a stream of its own. */
+START_TEST(brief_jobs_wait_for_more_of_them)
+{
+    enum { ROUNDS = 1000, COUNT_OF_FILLS = 3 };
+    const struct msg_f_coalesce window = {.window_ns = UINT64_MAX};
+    struct fake f;
+    uint64_t job = 1000;
+    ck_assert(start(&f, "sim", "speed=0,kernels=4,script=launch:1=hang"));
+    fake_builtin(&f, "sim", "axpy", 7);
+    for (unsigned i = 1; i <= 1 + COUNT_OF_FILLS; i++) {
+        ck_assert_int_eq(fake_buffer(&f, i, BYTES, false), 0);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        ck_assert_uint_eq(fills(&f, &job, 1).held, 0);
+    }
+    fake_send(&f, &schema_msg_f_coalesce, &window, -1);
+    for (unsigned i = 0; i < 10; i++) { /* alone, and the device has nothing else */
+        ck_assert_uint_eq(fills(&f, &job, 1).held, 0);
+    }
+    struct job_draft d;
+    draft_init(&d, 1, 0);
+    draft_add(&d, 7, ref_buffer(1, 0, 256), ref_buffer(1, 0, 256));
+    draft_send(&d, &f);
+    struct msg_w_pool pool = {.held = 0};
+    unsigned round = 0;
+    while (round < ROUNDS &&
+           pool.batched < 2) { /* a busy machine may put off what makes them one */
+        pool = fills(&f, &job, COUNT_OF_FILLS);
+        round++;
+    }
+    ck_assert_uint_ge(pool.batched, 2);
+    ck_assert_uint_ge(pool.held, 1);
+    ck_assert_uint_le(pool.batched, (uint64_t)round * COUNT_OF_FILLS);
+    fake_finish(&f); /* what hangs is never over */
+}
+END_TEST
+
 /* One that waits for a job on another stream does not hold up those that came with it, nor does
  * what is started behind a brief job: all come to their ends. */
 START_TEST(a_batch_of_mixed_jobs_ends)
@@ -819,6 +880,7 @@ int main(void)
     tcase_add_loop_test(tcase, the_end_comes_amid_chunks, 0, 2);
     tcase_add_loop_test(tcase, small_writes_are_gathered, 0, 2);
     tcase_add_loop_test(tcase, small_jobs_go_together, 0, 2);
+    tcase_add_test(tcase, brief_jobs_wait_for_more_of_them);
     tcase_add_loop_test(tcase, a_batch_of_mixed_jobs_ends, 0, 2);
     tcase_add_test(tcase, a_cancelled_job_never_runs);
     tcase_add_test(tcase, a_job_keeps_its_module);
