@@ -740,9 +740,7 @@ START_TEST(a_kernel_is_not_known_by_its_neighbours)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    if (!start(&f, "sim", "items=2500000,launch_ns=1000")) { /* a second for all */
-        return;
-    }
+    ck_assert(start(&f, "sim", "items=2500000,launch_ns=1000")); /* a second for all */
     fake_builtin(&f, "sim", "axpy", 7);
     make_buffers(&f, 2);
     struct proto_ref x = ref_buffer(1, 0, BYTES);
@@ -780,10 +778,8 @@ START_TEST(a_cancelled_job_never_runs)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    const uint32_t pattern = 0x40400000;             /* 3.0f */
-    if (!start(&f, "sim", "launch_ns=2000000000")) { /* time enough to take another one back */
-        return;
-    }
+    const uint32_t pattern = 0x40400000;                 /* 3.0f */
+    ck_assert(start(&f, "sim", "launch_ns=1000000000")); /* time enough to take another one back */
     fill_input(&f, COUNT);
     memset(f.output.data, 0xa5, BYTES);
     fake_builtin(&f, "sim", "axpy", 7);
@@ -837,9 +833,7 @@ START_TEST(a_job_keeps_its_module)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    if (!start(&f, "sim", "launch_ns=100000000")) {
-        return;
-    }
+    ck_assert(start(&f, "sim", "launch_ns=100000000"));
     fill_input(&f, COUNT);
     fake_builtin(&f, "sim", "axpy", 7);
     make_buffers(&f, 2);
