@@ -45,7 +45,7 @@ START_TEST(defaults_are_within_their_own_ranges)
         ck_assert_msg(config_set(&again, name, value, &e) == 0, "%s: %s", name, e.text);
         count++;
     }
-    ck_assert_uint_eq(count, 34);
+    ck_assert_uint_eq(count, 35);
     ck_assert_mem_eq(&config, &again, sizeof config);
     ck_assert_str_eq(config.backend, "auto");
     ck_assert_str_eq(config.runtime_dir, "/run/gpud");
@@ -233,6 +233,7 @@ START_TEST(what_may_change_is_taken_and_the_rest_is_named)
     config_take_live(&config, &fresh, waiting, sizeof waiting);
     ck_assert_str_eq(waiting, "");
     ck_assert_int_eq(config_set(&fresh, "jobs.window", "3", &e), 0);
+    ck_assert_int_eq(config_set(&fresh, "jobs.coalesce_window_us", "200", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "daemon.log_level", "debug", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "daemon.look", "all", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "tenants.load_group", "root", &e), 0);
@@ -241,6 +242,7 @@ START_TEST(what_may_change_is_taken_and_the_rest_is_named)
     config_take_live(&config, &fresh, waiting, sizeof waiting);
     ck_assert_str_eq(waiting, "daemon.backend staging.input_bytes");
     ck_assert_uint_eq(config.window, 3);
+    ck_assert_uint_eq(config.coalesce_window_us, 200);
     ck_assert_int_eq(config.log_level, LOG_LEVEL_DEBUG);
     ck_assert_str_eq(config.look, "all");
     ck_assert_str_eq(config.load_group, "root");
