@@ -602,6 +602,14 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
     }
 }
 
+/* Nobody is moved for what cannot be had all the same. */
+static bool obtainable(struct spill *s, const struct hunger *h)
+{
+    struct prospect p;
+    prospect_look(s, h, &p);
+    return h->wanted <= p.obtainable;
+}
+
 /* The pool gives back to the device what nothing uses any more: so the copies are waited for. What
  * is free by then may lie in pages with others': those move together. */
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
@@ -612,6 +620,9 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
         .tenant = memory_number(&s->device->memory, tenant), .wanted = bytes, .own = own};
     struct err why = ERR_INIT;
     uint64_t until = clock_now_ns() + CLEAR_OUT_NS;
+    if (!obtainable(s, &h)) {
+        return false;
+    }
     uint64_t gone = evict(s, h, &why);
     if (gone == 0 && why.code == 0 && !own) {
         gone = pool_defragment(pool_of(s), bytes);

@@ -8,6 +8,9 @@
 #include "common/clock.h"
 
 #define WAITING_MAX 256u /* as many as a window may have */
+/* Not all that helps is told here: another process frees memory of the device, or a driver does. So
+ * who waits asks now and then all the same, and the more wait the rarer each. */
+#define AGAIN_NS (100 * NS_PER_MS)
 
 struct waiting_job {
     struct job *job;
@@ -18,6 +21,7 @@ struct waiting_job {
     bool own;         /* it is its tenant's hard limit that it met: others' jobs pass */
     struct err e;     /* why it did not get what it wants; code 0: it was not tried yet */
     uint64_t changes; /* spill_changes() after that try */
+    uint64_t tried;   /* ns: when that was */
     struct waiting_job *prev, *next;
     size_t size;
     uint8_t frame[];
@@ -63,17 +67,15 @@ static void enter(struct waiting *w, struct waiting_job *x)
         DL_PREPEND_ELEM(w->first, at, x);
     }
     x->job->waiting = x;
+    w->count++;
 }
 
 /* `tried`: what it said. */
 static int park(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
                 const struct err *tried, struct err *e)
 {
-    const struct waiting_job *x;
-    unsigned count = 0;
-    DL_COUNT(w->first, x, count);
-    if (count >= WAITING_MAX) {
-        return err_set(e, ERR_LIMIT, "%u jobs wait for device memory already", count);
+    if (w->count >= WAITING_MAX) {
+        return err_set(e, ERR_LIMIT, "%u jobs wait for device memory already", w->count);
     }
     struct waiting_job *new = calloc(1, sizeof *new + frame.size);
     if (new == NULL) {
@@ -84,7 +86,8 @@ static int park(struct waiting *w, struct job *j, struct bytes frame, const stru
                                 .deadline = msg->deadline_ns,
                                 .size = frame.size,
                                 .e = *tried,
-                                .changes = spill_changes(w->spill)};
+                                .changes = spill_changes(w->spill),
+                                .tried = clock_now_ns()};
     memcpy(new->frame, frame.data, frame.size);
     enter(w, new);
     return 0;
@@ -117,6 +120,7 @@ static void take_out(struct waiting *w, struct waiting_job *x)
 {
     x->job->waiting = NULL;
     DL_DELETE(w->first, x);
+    w->count--;
     if (x->told) {
         w->callbacks.tell(w->data, x->job, false);
     }
@@ -153,11 +157,13 @@ static void start(struct waiting *w, struct waiting_job *x)
 
 /* While nothing has changed it would be refused as before, after all that may be moved was looked
  * at. */
-static int again(struct waiting *w, struct waiting_job *x)
+static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
-    if (x->e.code != 0 && x->changes == spill_changes(w->spill)) {
+    if (x->e.code != 0 && x->changes == spill_changes(w->spill) &&
+        now < x->tried + w->count * AGAIN_NS) {
         return x->e.code;
     }
+    x->tried = now;
     struct err e = ERR_INIT;
     int rc = spill_acquire(w->spill, x->job, &e);
     x->e = e;
@@ -181,7 +187,7 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
     if (waiting_behind(w, x->job) || blocked(w, x->job, x)) {
         return true;
     }
-    int rc = again(w, x);
+    int rc = again(w, x, now);
     if (rc == 0) {
         start(w, x);
         return false;

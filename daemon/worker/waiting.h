@@ -30,6 +30,7 @@ struct waiting {
     struct spill *spill;         /* not owned */
     const struct ledger *ledger; /* not owned */
     struct waiting_job *first;
+    unsigned count;
     struct waiting_callbacks callbacks;
     void *data;
 };

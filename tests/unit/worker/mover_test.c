@@ -517,6 +517,32 @@ static void free_apart(struct backend_device *d, struct backend_block *block)
     t.backend.memory->free(d, block);
 }
 
+/* Tenant 1 may have a little more than it has: then what it asks for beside is had by what it gives
+ * up, or not at all. */
+static void own_limit(bool exported)
+{
+    struct buffer *b = NULL;
+    struct err e = ERR_INIT;
+    struct pool_account a;
+    uint64_t outs = t.spill.outs;
+    pool_account(t.device.memory.pool, memory_number(&t.device.memory, 1), &a);
+    const struct memory_limits limits = {.device = {.hard = a.mapped + BYTES, .soft = UINT64_MAX},
+                                         .spilled = UINT64_MAX};
+    ck_assert_int_eq(memory_quota(&t.device.memory, 1, "one", &limits, &e), 0);
+    struct buffer_ask ask = {.id = 102,
+                             .size = a.mapped + 2 * BYTES,
+                             .tenant = 1,
+                             .exported = exported,
+                             .managed = !exported};
+    ck_assert_int_eq(buffer_create(&t.buffers, &ask, &b, &e), ERR_LIMIT);
+    ck_assert_uint_eq(t.spill.outs, outs);
+    ask.size = 3 * BYTES;
+    e = (struct err)ERR_INIT;
+    ck_assert_msg(buffer_create(&t.buffers, &ask, &b, &e) == 0, "%s", e.text);
+    ck_assert_uint_gt(t.spill.outs, outs);
+    buffer_free(&t.buffers, b);
+}
+
 /* A device that cold buffers fill: what is exported or managed gets its room. */
 START_TEST(room_is_made_beside_the_pool)
 {
@@ -533,7 +559,7 @@ START_TEST(room_is_made_beside_the_pool)
     ops.free_shared = free_apart;
     t.backend.memory = &ops;
     t.device.memory.b = &t.backend;
-    t.device.memory.managed_limit = LIMIT;
+    t.device.memory.managed_limit = 4 * LIMIT;
     for (uint64_t id = 1; id <= BUFFERS; id++) {
         (void)make(id);
     }
@@ -553,10 +579,13 @@ START_TEST(room_is_made_beside_the_pool)
         buffer_unpin(&t.buffers, old);
     }
     check_contents();
-    /* and no more than can be */
+    /* and no more than can be: nobody gives room in vain */
+    uint64_t outs = t.spill.outs;
     const struct buffer_ask more = {
         .id = 101, .size = LIMIT, .tenant = 2, .exported = exported, .managed = !exported};
     ck_assert_int_eq(buffer_create(&t.buffers, &more, &b, &e), ERR_DEVICE_MEMORY);
+    ck_assert_uint_eq(t.spill.outs, outs);
+    own_limit(exported);
     buffer_free(&t.buffers, buffer_find(&t.buffers, 100, &e));
     stop();
 }
