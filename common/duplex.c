@@ -527,6 +527,7 @@ int duplex_look(struct duplex *d, struct err *e)
     }
     struct duplex_packet *p = packet_new(d->rest);
     d->rest = bytes_of(d->in, 0);
+    d->first = false;
     if (p == NULL) {
         frame_fds_close(&fds);
         return failed(d, err_set(e, ERR_NOMEM, "a packet's memory"));

@@ -37,14 +37,17 @@ struct bytes packet_view(const struct packet *p)
 int packet_next(struct bytes *io_rest, bool *io_first, struct bytes *ret_frame, struct err *e)
 {
     struct bytes rest = *io_rest;
-    if (*io_first && (rest.size == 0 || rest.data[0] != PACKET_SEVERAL)) {
-        *io_first = false;
+    bool first = *io_first;
+    *io_first = false;
+    if (first && rest.size > 0 && rest.data[0] != PACKET_SEVERAL) {
         *ret_frame = rest;
         *io_rest = bytes_of(rest.data + rest.size, 0);
-        return rest.size > 0 ? 1 : 0;
+        return 1;
     }
-    if (*io_first) {
-        *io_first = false;
+    if (first && rest.size <= 1) { /* else who sends many would have them stepped over at once */
+        return err_set(e, ERR_PROTOCOL, "a packet without a frame");
+    }
+    if (first) {
         rest = bytes_of(rest.data + 1, rest.size - 1);
     }
     if (rest.size == 0) {

@@ -27,7 +27,7 @@ bool packet_add(struct packet *p, struct bytes frame);
 struct bytes packet_view(const struct packet *p); /* what is to be sent; empty without frames */
 
 /* Takes the next frame from what is left of a packet that came in. 1: there was one; 0: that was
- * all; ERR_PROTOCOL: it is none. *io_first: true before the first call. */
+ * all; ERR_PROTOCOL: it is none, or one without a frame. *io_first: true before the first call. */
 int packet_next(struct bytes *io_rest, bool *io_first, struct bytes *ret_frame, struct err *e);
 
 #endif

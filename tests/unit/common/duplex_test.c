@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit/common/suite.h"
@@ -438,6 +439,65 @@ static void (*const LIES[])(void) = {lie_marker_alone,
                                      lie_head,
                                      lie_length};
 
+static void send_beside(struct bytes packet, const struct frame_fds *fds)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int) * FRAME_MAX_FDS)];
+    } control;
+    size_t length = sizeof(int) * (size_t)fds->count;
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)packet.data, .iov_len = packet.size};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.space,
+                         .msg_controllen = CMSG_SPACE(length)};
+    memset(&control, 0, sizeof control);
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    *c = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(length)};
+    memcpy(CMSG_DATA(c), fds->fd, length);
+    ck_assert_int_eq(sendmsg(pair[1], &msg, 0), (ssize_t)packet.size);
+}
+
+/* Packets without a frame, with descriptors: by marker, over the socket, and of no byte. */
+static void send_empties(unsigned how)
+{
+    struct frame_fds fds = {.fd = {pair[1], pair[1]}, .count = 2};
+    for (unsigned i = 0; i < 5; i++) {
+        if (how == 0) {
+            ck_assert_int_eq(duplex_send(&worker, bytes_str("\xc1"), &fds, &e), 0);
+            flush(&worker);
+        } else {
+            send_beside(bytes_str(how == 1 ? "\xc1" : ""), &fds);
+        }
+    }
+}
+
+/* Each is refused for itself: nothing of it is lost, and a flood of them holds nobody up. */
+START_TEST(packets_without_a_frame_are_not_stepped_over)
+{
+    struct bytes frame;
+    for (unsigned how = 0; how < 3; how++) {
+        if (how == 0) {
+            rings_open(QUEUE_MAX);
+        } else {
+            channel_open(QUEUE_MAX);
+        }
+        int before = descriptors_open();
+        send_empties(how);
+        for (unsigned i = 0; i < 5; i++) {
+            struct frame_fds fds = {.count = 0};
+            ck_assert_int_eq(duplex_next(&front, &frame, &fds, &e), ERR_PROTOCOL);
+            ck_assert_int_eq(fds.count, 2);
+            frame_fds_close(&fds);
+        }
+        expect_none(&front);
+        ck_assert_int_eq(descriptors_open(), before);
+        channel_close();
+    }
+}
+END_TEST
+
 START_TEST(a_lie_is_the_end)
 {
     struct bytes frame;
@@ -649,7 +709,8 @@ SUITE_MAIN("duplex", nothing_overtakes_anything, a_bell_rings_once_for_a_sleep,
            a_batch_and_then_the_others, a_full_ring_queues_and_is_woken,
            a_full_socket_holds_up_what_follows, who_does_not_read_has_a_limit,
            a_refused_offer_is_forgotten, without_descriptors_everything_stays_as_it_was,
-           only_rings_are_adopted, a_lie_is_the_end, a_consumer_that_lies_is_not_believed,
-           packets_without_markers_are_nobodys_business, what_was_said_before_the_end_counts,
-           another_front_takes_over, what_waits_for_rings_goes_with_them,
-           a_beat_is_seen_without_a_frame, two_threads_lose_nothing)
+           only_rings_are_adopted, a_lie_is_the_end, packets_without_a_frame_are_not_stepped_over,
+           a_consumer_that_lies_is_not_believed, packets_without_markers_are_nobodys_business,
+           what_was_said_before_the_end_counts, another_front_takes_over,
+           what_waits_for_rings_goes_with_them, a_beat_is_seen_without_a_frame,
+           two_threads_lose_nothing)

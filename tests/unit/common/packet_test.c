@@ -68,7 +68,7 @@ START_TEST(lengths_that_lie_are_refused)
     static const uint8_t bad[][6] = {
         {0xc1, 2, 0, 0, 0, 0x91}, {0xc1, 0, 0, 0, 0, 0x91}, {0xc1, 0xff, 0xff, 0xff, 0xff, 0x91}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        for (size_t size = 2; size <= sizeof bad[i]; size++) {
+        for (size_t size = 1; size <= sizeof bad[i]; size++) {
             struct bytes rest = bytes_of(bad[i], size);
             struct bytes frame;
             bool first = true;
@@ -78,5 +78,16 @@ START_TEST(lengths_that_lie_are_refused)
 }
 END_TEST
 
+/* Nor may it be stepped over: what came beside it would be, too. */
+START_TEST(a_packet_of_nothing_is_refused)
+{
+    struct bytes rest = bytes_of(p.data, 0);
+    struct bytes frame;
+    bool first = true;
+    ck_assert_int_eq(packet_next(&rest, &first, &frame, &e), ERR_PROTOCOL);
+}
+END_TEST
+
 SUITE_MAIN("packet", one_frame_is_itself, several_come_out_in_order,
-           it_is_never_longer_than_a_frame, lengths_that_lie_are_refused)
+           it_is_never_longer_than_a_frame, lengths_that_lie_are_refused,
+           a_packet_of_nothing_is_refused)

@@ -606,13 +606,22 @@ static void lie_no_packet(void)
                      1);
 }
 
+static void lie_packet_of_nothing(void)
+{
+    struct err e = ERR_INIT;
+    const struct frame_fds fds = {.fd = {far_end, far_end}, .count = 2};
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(duplex_send(&far, bytes_str("\xc1"), &fds, &e), 0);
+    }
+}
+
 static void lie_positions(void)
 {
     atomic_store(&far.rings.out.shared->head, 3);
 }
 
-static void (*const LIES[])(void) = {lie_record, lie_marker, lie_no_frame, lie_no_packet,
-                                     lie_positions};
+static void (*const LIES[])(void) = {
+    lie_record, lie_marker, lie_no_frame, lie_no_packet, lie_packet_of_nothing, lie_positions};
 #define LIE_COUNT ((int)(sizeof LIES / sizeof LIES[0]))
 
 START_TEST(a_lie_in_the_ring_breaks_the_link)
@@ -622,11 +631,13 @@ START_TEST(a_lie_in_the_ring_breaks_the_link)
     take_offer(0);
     far_ping(1, NULL);
     turn();
+    int before = descriptors_open();
     LIES[_i]();
     (void)duplex_flush(&far, &e);
     uint64_t one = 1;
     ck_assert_int_eq(write(far.rings.far_bell, &one, sizeof one), sizeof one);
     loop_until(&loop, &broken);
+    ck_assert_int_eq(descriptors_open(), before);
     ck_assert_uint_eq(frames, 1);
     ck_assert_int_eq(broken_error.code, ERR_PROTOCOL);
     close_far();

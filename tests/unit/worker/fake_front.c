@@ -234,7 +234,7 @@ static bool next_packet(struct fake *f)
     }
     no_error(rc < 0 ? rc : 0, &e);
     f->rest = bytes_of(f->packet, rc == 0 ? size : 0);
-    f->first = true;
+    f->first = rc == 0;
     (void)next_of_packet(f);
     return true;
 }
