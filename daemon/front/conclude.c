@@ -308,6 +308,34 @@ void job_forget_history(struct front *f, unsigned keep)
     }
 }
 
+static bool absent(const struct tenant *t)
+{
+    return t != NULL && t->sessions == 0;
+}
+
+void job_forget_absent(struct front *f)
+{
+    struct job **at = &f->history;
+    f->history_tail = NULL;
+    while (*at != NULL) {
+        struct job *j = *at;
+        if (!absent(j->tenant)) {
+            f->history_tail = j;
+            at = &j->history_next;
+            continue;
+        }
+        *at = j->history_next;
+        f->history_count--;
+        job_release(f, j);
+        forget(f, j);
+    }
+    for (const struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        while (absent(t) && t->kept != NULL) {
+            job_release(f, t->kept);
+        }
+    }
+}
+
 void job_strike(const struct job *j)
 {
     for (unsigned i = 0; i < j->work.step_count; i++) {

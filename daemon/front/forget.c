@@ -1,8 +1,12 @@
 #include "daemon/front/forget.h"
 
 #include "common/saturate.h"
+#include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
 #include "daemon/front/picture.h"
+#include "daemon/front/tenant_quota.h"
+
+#define SPARE (TENANTS_MAX / 16) /* a look that finds fewer is not worth another one at once */
 
 static void mark(struct tenant *t)
 {
@@ -84,6 +88,7 @@ static void sweep(struct front *f, uint64_t now, uint64_t until)
     HASH_ITER(hh, f->tenants, t, next)
     {
         if (!t->needed && t->left_ns <= until) {
+            quota_forget(f, t);
             tenant_destroy(&f->tenants, t);
         } else {
             later = later || (!t->ruled && t->sessions == 0);
@@ -107,18 +112,30 @@ void forget_tenants(struct front *f, uint64_t now)
         return;
     }
     if (now >= f->forget_ns) {
-        sweep(f, now, sat_sub(now, TENANT_KEPT_NS));
+        bool crowded = f->crowded;
+        f->crowded = false;
+        if (crowded) {
+            job_forget_absent(f);
+        }
+        sweep(f, now, crowded ? now : sat_sub(now, TENANT_KEPT_NS));
     }
     if (f->forget_ns != 0) {
         due_at(f, f->forget_ns);
     }
 }
 
+/* Jobs of who has gone are not forgotten here: somebody may stand on one now. */
 bool forget_room(struct front *f)
 {
-    if (HASH_COUNT(f->tenants) >= TENANTS_MAX) {
-        uint64_t now = turn_now(f);
+    uint64_t now = HASH_COUNT(f->tenants) >= TENANTS_MAX ? turn_now(f) : 0;
+    if (now != 0 && now >= f->room_ns) {
         sweep(f, now, now);
+        if (HASH_COUNT(f->tenants) + SPARE > TENANTS_MAX) {
+            f->room_ns = ns_add(now, TENANT_ROOM_NS);
+            f->crowded = true;
+            f->forget_ns = now;
+            due_at(f, now);
+        }
     }
     return HASH_COUNT(f->tenants) < TENANTS_MAX;
 }

@@ -192,6 +192,8 @@ struct front {
     uint64_t armed_ns;    /* for when the timer is set */
     uint64_t house_ns;    /* when statistics may be asked for again */
     uint64_t forget_ns;   /* when tenants are looked at that nobody may need, 0: none */
+    uint64_t room_ns;     /* when that may be done again for one who is to have room */
+    bool crowded;         /* then there was little: ended jobs keep tenants no longer */
     uint64_t watchdog_ns; /* when the service manager is to hear of us, NS_NEVER */
     uint64_t drain_until_ns;
     uint64_t drained_ns; /* since when no job is unfinished while draining; 0: not */

@@ -229,6 +229,26 @@ static void tie(struct front *f, struct session *s, const struct request *r)
     s->tenant->may_load = rights_loads(&f->rights, s);
 }
 
+static int find_tenant(struct front *f, const char *name, struct tenant **ret_tenant, struct err *e)
+{
+    struct tenant *t = quota_tenant(f, name);
+    if (t != NULL) {
+        *ret_tenant = t;
+        return 0;
+    }
+    if (HASH_COUNT(f->tenants) < TENANTS_MAX) {
+        return err_set(e, ERR_NOMEM, "tenant %s", name);
+    }
+    int rc = err_set(e, ERR_BUSY,
+                     "%u tenants have something here, as many as may: there is room for %s when "
+                     "one of them has nothing any more",
+                     TENANTS_MAX, name);
+    if (e != NULL) {
+        e->retry_after_ns = TENANT_ROOM_NS;
+    }
+    return rc;
+}
+
 int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
                    struct session **ret_session, struct err *e)
 {
@@ -247,11 +267,13 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     char tenant[PROTO_NAME_MAX + 1];
     const struct tenant_peer peer = {.uid = key.uid, .gid = r->peer.gid, .local = r->peer.local};
     quota_name(f, &peer, tenant);
+    struct tenant *t = NULL;
     rc = known ? 0 : check_room(f, tenant, e); /* one that comes back has its room */
+    rc = known || rc != 0 ? rc : find_tenant(f, tenant, &t, e);
     if (rc != 0) {
         return rc;
     }
-    s = known ? s : standing_obtain(f, &key, quota_tenant(f, tenant));
+    s = known ? s : standing_obtain(f, &key, t);
     if (s == NULL) {
         return err_set(e, ERR_NOMEM, "session");
     }

@@ -77,6 +77,14 @@ struct tenant *quota_tenant(struct front *f, const char *name)
     return t;
 }
 
+void quota_forget(struct front *f, struct tenant *t)
+{
+    if (limited(t)) {
+        t->limits = TENANT_UNLIMITED;
+        tell_all(f, t);
+    }
+}
+
 /* ---- what is guaranteed ---------------------------------------------------------------------- */
 
 /* Is what is guaranteed to be kept there? */

@@ -207,12 +207,21 @@ unsigned memory_number(struct memory *m, uint64_t key)
     return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
 }
 
+static bool unlimited(const struct memory_limits *l)
+{
+    return l->device.hard == UINT64_MAX && l->device.soft == UINT64_MAX &&
+           l->device.guaranteed == 0 && l->spilled == UINT64_MAX;
+}
+
 int memory_quota(struct memory *m, uint64_t key, const char *name,
                  const struct memory_limits *limits, struct err *e)
 {
     const struct pool_quota *quota = &limits->device;
     struct memory_tenant *t = key != 0 ? tenant_obtain(m, key) : NULL;
     struct pool_account was;
+    if (t == NULL && unlimited(limits)) {
+        return 0; /* it never had another */
+    }
     if (t == NULL) {
         return err_set(e, ERR_LIMIT, "tenant %s is one of over %u of this worker", name,
                        TENANT_REST);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/forget.h"
 #include "daemon/front/link.h"
 #include "daemon/front/tenant_quota.h"
 #include "daemon/front/trouble.h"
@@ -18,6 +19,7 @@ int __wrap_link_send(struct link *l, const struct schema *schema, const void *ms
 
 static struct fake *k;
 static uint64_t told[16]; /* guaranteed, in order */
+static uint64_t hard;     /* as told last */
 static unsigned count;
 
 int __wrap_link_send(struct link *l, const struct schema *schema, const void *msg,
@@ -29,6 +31,7 @@ int __wrap_link_send(struct link *l, const struct schema *schema, const void *ms
     ck_assert_ptr_eq(l, k->device[0].link);
     ck_assert_uint_lt(count, 16);
     told[count++] = ((const struct msg_f_tenant *)msg)->guaranteed;
+    hard = ((const struct msg_f_tenant *)msg)->hard;
     return 0;
 }
 
@@ -131,6 +134,34 @@ START_TEST(what_a_worker_refuses_is_seen)
 }
 END_TEST
 
+/* When it is back, the settings limit it no more: it would be told nothing then. */
+START_TEST(who_is_forgotten_has_no_limit_any_more)
+{
+    struct device *d = begin(DEVICE_READY);
+    struct tenant_rules others = {.others = TENANT_UNLIMITED};
+    others.others.hard.bytes = MIB;
+    ck_assert_int_eq(quota_rules(&k->f, &others, NULL), 0);
+    ck_assert(quota_open(&k->f, d));
+    k->tenant->sessions++;
+    count = 0;
+    struct tenant *t = quota_tenant(&k->f, "uid:7001");
+    ck_assert_ptr_nonnull(t);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_uint_eq(hard, MIB);
+    forget_later(&k->f, t);
+    forget_tenants(&k->f, t->left_ns + TENANT_KEPT_NS);
+    ck_assert_ptr_null(tenant_find(k->f.tenants, tenant_key_of("uid:7001")));
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(hard, UINT64_MAX);
+    struct tenant_rules none = {.others = TENANT_UNLIMITED};
+    ck_assert_int_eq(quota_rules(&k->f, &none, NULL), 0);
+    count = 0;
+    ck_assert_ptr_nonnull(quota_tenant(&k->f, "uid:7001"));
+    ck_assert_uint_eq(count, 0);
+    finish();
+}
+END_TEST
+
 /* It could not keep what is guaranteed, and was still being ended when the settings changed. */
 START_TEST(a_device_is_tried_again_when_its_worker_has_ended)
 {
@@ -176,4 +207,4 @@ END_TEST
 
 SUITE_MAIN("quota", one_that_is_taken_over_is_told_once_it_is_known, what_shrinks_is_told_first,
            what_a_worker_refuses_is_seen, a_device_is_tried_again_when_its_worker_has_ended,
-           room_is_less_what_is_kept_for_others)
+           room_is_less_what_is_kept_for_others, who_is_forgotten_has_no_limit_any_more)

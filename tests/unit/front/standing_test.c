@@ -10,6 +10,7 @@
 #include "daemon/front/adopt.h"
 #include "daemon/front/completion.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/forget.h"
 #include "daemon/front/intake.h"
 #include "daemon/front/processes.h"
 #include "daemon/front/reply.h"
@@ -696,6 +697,28 @@ START_TEST(many_events_come_in_portions)
 }
 END_TEST
 
+/* It is not memory that is out: another one has to go, and that may be soon. */
+START_TEST(without_room_for_a_tenant_its_client_is_to_come_again)
+{
+    struct err e = ERR_INIT;
+    struct msg_welcome w;
+    struct session *s = NULL;
+    const struct caller c = {.id = 1, .pipe = 11, .uid = 9999999};
+    for (uint32_t i = 0; HASH_COUNT(k->f.tenants) < TENANTS_MAX; i++) {
+        struct tenant *t = tenant_obtain(&k->f.tenants, 1000000 + i);
+        ck_assert_ptr_nonnull(t);
+        t->sessions++;
+    }
+    k->tenant->sessions++;
+    ck_assert_int_eq(try_hello(&c, &w, &s, &e), ERR_BUSY);
+    ck_assert_uint_gt(e.retry_after_ns, 0);
+    ck_assert_msg(strstr(e.text, "4096 tenants") != NULL && strstr(e.text, "uid:9999999") != NULL,
+                  "%s", e.text);
+    ck_assert_int_eq(try_hello(&c, &w, &s, NULL), ERR_BUSY);
+    k->tenant->sessions--;
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {a_session_is_made_once_and_found_again,
@@ -717,7 +740,8 @@ int main(void)
                                   an_answer_that_an_ack_passed_is_not_kept,
                                   what_was_taken_is_not_waited_for_again,
                                   hello_may_be_said_again_until_something_was_asked,
-                                  an_ended_session_drops_what_it_restored};
+                                  an_ended_session_drops_what_it_restored,
+                                  without_room_for_a_tenant_its_client_is_to_come_again};
     Suite *suite = suite_create("standing");
     TCase *tcase = tcase_create("standing");
     tcase_set_timeout(tcase, 60);

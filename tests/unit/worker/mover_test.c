@@ -503,6 +503,26 @@ START_TEST(what_is_being_zeroed_is_not_refused)
 }
 END_TEST
 
+/* ---- tenants --------------------------------------------------------------------------------- */
+
+/* Who shares a number with others has no limit there, and need not be told that. */
+START_TEST(numbers_have_an_end)
+{
+    struct err e = ERR_INIT;
+    struct memory_limits limits = {.device = POOL_QUOTA_NONE, .spilled = UINT64_MAX};
+    start(SOURCES[0], LIMIT);
+    for (uint64_t key = 1; key < POOL_TENANTS; key++) {
+        ck_assert_uint_eq(memory_number(&t.device.memory, key), key - 1);
+    }
+    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS, "one more", &limits, &e), 0);
+    limits.device.hard = BYTES;
+    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS, "one more", &limits, &e),
+                     ERR_LIMIT);
+    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS - 1, "last", &limits, &e), 0);
+    stop();
+}
+END_TEST
+
 /* ---- beside the pool ------------------------------------------------------------------------- */
 
 /* The double of a back end that has such memory: it is of the same device. */
@@ -609,6 +629,7 @@ int main(void)
     tcase_add_test(upkeep, one_that_fails_is_tried_again);
     tcase_add_test(upkeep, a_device_lost_while_zeroing_ends_the_worker);
     tcase_add_test(upkeep, what_is_being_zeroed_is_not_refused);
+    tcase_add_test(moving, numbers_have_an_end);
     tcase_add_loop_test(moving, room_is_made_beside_the_pool, 0, 4);
     suite_add_tcase(suite, moving);
     suite_add_tcase(suite, upkeep);
