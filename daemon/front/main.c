@@ -320,6 +320,7 @@ static int run(const struct config *config, struct arguments *a)
         init_signals(f);
         rc = pipeline_start(f, &e);
         if (rc != 0) {
+            f->exit_code = EXIT_FAILURE;
             pipeline_stop(f);
         }
         (void)uv_run(&loop, UV_RUN_DEFAULT);

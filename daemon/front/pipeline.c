@@ -18,6 +18,7 @@
 #include "daemon/front/dispatch.h"
 #include "daemon/front/driver_cache.h"
 #include "daemon/front/due.h"
+#include "daemon/front/ending.h"
 #include "daemon/front/forget.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/intake.h"
@@ -44,6 +45,7 @@
 #define REPLACE_TRIES    50u
 #define REPLACE_PAUSE_NS (20 * NS_PER_MS)
 #define STOP_S           10u
+#define READING_S        1u
 #define ANSWER_ROOM      512u             /* bytes: most are shorter */
 #define AWAY_NS          NS_PER_S         /* so late is a timer only if this process stood still */
 #define DRAIN_LOOK_NS    (20 * NS_PER_MS) /* while it ends */
@@ -636,6 +638,9 @@ static void on_listener_closed(void *data)
     struct front *f = data;
     listener_destroy(f->listener);
     f->listener = NULL;
+    if (reload_under_way(f)) { /* nobody needs what it finds */
+        ending_within(f, READING_S, "the reading of settings");
+    }
 }
 
 static void close_handle(uv_handle_t *handle)
@@ -645,26 +650,13 @@ static void close_handle(uv_handle_t *handle)
     }
 }
 
-/* All that matters has ended by then: jobs, workers, the launcher. Only async-signal-safe calls. */
-static void end_anyway(int number)
-{
-    static const char text[] =
-        "gpud: a socket or a look-up of names did not end in time; ending without it\n";
-    (void)number;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) {
-        _exit(1);
-    }
-    _exit(0);
-}
-
 void pipeline_stop(struct front *f)
 {
     if (f->stopping) {
         return;
     }
     f->stopping = true;
-    (void)signal(SIGALRM, end_anyway);
-    (void)alarm(STOP_S); /* closing a socket of NNG's has been seen to hang */
+    ending_within(f, STOP_S, "a socket of NNG's"); /* closing one has been seen to hang */
     close_handle((uv_handle_t *)&f->timer);
     close_handle((uv_handle_t *)&f->arm);
     close_handle((uv_handle_t *)&f->kick_idle);

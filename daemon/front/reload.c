@@ -152,6 +152,11 @@ int reload_settings(struct front *f, struct request *request, struct err *e)
     return 0;
 }
 
+bool reload_under_way(const struct front *f)
+{
+    return f->reload != NULL && f->reload->reading;
+}
+
 static void forget(struct asked *asked)
 {
     for (unsigned i = 0; i < asked->count; i++) {

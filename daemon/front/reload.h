@@ -15,6 +15,7 @@
  * line, all settings are as before. request: of who is to be told, taken; NULL: nobody. ERR_BUSY
  * when too many wait: the request is the caller's still. */
 int reload_settings(struct front *f, struct request *request, struct err *e);
+bool reload_under_way(const struct front *f);
 /* The loop has ended, and no reading is under way. */
 void reload_finish(struct front *f);
 

@@ -1,6 +1,9 @@
 /* Settings that are read again in a thread: a reading that takes its time holds up nobody. */
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "daemon/front/ending.h"
 #include "daemon/front/reload.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -120,5 +123,41 @@ START_TEST(an_end_meanwhile)
 }
 END_TEST
 
+/* A process that waits for a reading which does not end ends all the same, as it would have. */
+START_TEST(what_does_not_end_is_left_behind)
+{
+    struct err e = ERR_INIT;
+    int status = 0;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        begin("");
+        k->f.exit_code = 3;
+        ending_within(&k->f, 600, "something else");
+        (void)reload_settings(&k->f, NULL, &e);
+        ending_within(&k->f, 1, "a test");
+        (void)uv_run(&loop, UV_RUN_DEFAULT);
+        _exit(4);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 3);
+}
+END_TEST
+
+START_TEST(it_is_known_whether_one_is_under_way)
+{
+    struct err e = ERR_INIT;
+    begin("");
+    ck_assert(!reload_under_way(&k->f));
+    ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
+    ck_assert(reload_under_way(&k->f));
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert(!reload_under_way(&k->f));
+    finish();
+}
+END_TEST
+
 SUITE_MAIN("reload", a_slow_reading_holds_up_nobody, what_is_wrong_changes_nothing,
-           an_end_meanwhile)
+           an_end_meanwhile, what_does_not_end_is_left_behind, it_is_known_whether_one_is_under_way)

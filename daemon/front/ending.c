@@ -1,0 +1,33 @@
+#include "daemon/front/ending.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A handler gets nothing to work on. */
+static volatile sig_atomic_t status;
+static const char *volatile unfinished = "";
+
+static void say(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text)); /* nobody else could be told */
+}
+
+/* Only async-signal-safe calls. */
+static void end(int number)
+{
+    (void)number;
+    say("gpud: ");
+    say(unfinished);
+    say(" did not end in time; ending without it\n");
+    _exit(status);
+}
+
+void ending_within(const struct front *f, unsigned seconds, const char *what)
+{
+    (void)alarm(0);
+    status = f->exit_code;
+    unfinished = what;
+    (void)signal(SIGALRM, end);
+    (void)alarm(seconds);
+}
