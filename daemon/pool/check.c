@@ -199,15 +199,20 @@ static int vacants_check(const struct pool *p, const struct sums *sums, struct e
 {
     uint64_t count = 0;
     uint64_t idle = 0;
+    bool stuck = p->vacant.stuck != BLOCK_NONE;
     for (uint32_t i = p->vacant.oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->next) {
         const struct block *b = block_at(&p->blocks, i);
         count += b->state == BLOCK_VACANT;
         idle += b->owner > 0 && b->seq == 0;
+        if (stuck && b->seq <= p->done[b->stream]) {
+            return wrong(e, b, "is passed over, and could be given up");
+        }
+        stuck = stuck && i != p->vacant.stuck;
     }
     for (uint32_t i = p->idle.oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->newer) {
         idle--;
     }
-    return count == sums->vacant && idle == 0 && p->vacant.bytes == sums->vacant_bytes &&
+    return count == sums->vacant && idle == 0 && !stuck && p->vacant.bytes == sums->vacant_bytes &&
                    p->leaving == sums->leaving
                ? 0
                : err_set(e, ERR_INTERNAL, "pool: %llu of %llu kept places are listed", LL(count),

@@ -7,7 +7,8 @@
  * A promise with an end: a quarter of the address space is kept at most. When that is full, or
  * there are no other addresses for a request, the place that was given first is given up, and its
  * piece comes back elsewhere. So does one that is wanted back while a stream still uses what it
- * left, if others have that already.
+ * left, if others have that already; and one for which whole pages are too few, if there is room
+ * for it elsewhere. When it is refused its place is kept, unless its addresses were wanted.
  *
  * Thread: the pool's owner.
  */

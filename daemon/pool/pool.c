@@ -24,7 +24,7 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
     p->idle = (struct line){.oldest = BLOCK_NONE, .newest = BLOCK_NONE};
-    p->vacant = (struct vacant){.oldest = BLOCK_NONE, .newest = BLOCK_NONE};
+    p->vacant = (struct vacant){.oldest = BLOCK_NONE, .newest = BLOCK_NONE, .stuck = BLOCK_NONE};
     fit_init(&p->void_fit);
     fit_init(&p->ready);
     for (unsigned s = 0; s < POOL_STREAMS; s++) {
@@ -310,22 +310,6 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     return 0;
 }
 
-/* Where it was before, if its place is kept. What cannot be there comes elsewhere; want of memory
- * is no reason for that. */
-static int come_back(struct pool *p, const struct pool_ask *ask, uint32_t *ret_block, struct err *e)
-{
-    uint32_t i = vacant_find(p, ask);
-    if (i == BLOCK_NONE) {
-        return 0;
-    }
-    (void)warm_flush(p);
-    int rc = vacant_occupy(p, i, ask, e);
-    if (rc == 0) {
-        *ret_block = i;
-    }
-    return rc == ERR_DEVICE_MEMORY ? rc : 0;
-}
-
 /* Where it was served before may be in a whole page that is kept for others: then in a ragged one.
  */
 static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, uint32_t *ret_block,
@@ -338,20 +322,39 @@ static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, u
                : rc;
 }
 
+/* Where it was before, if its place is kept, or elsewhere: whole pages may be too few there, where
+ * part of one that others have fits. If the source has no more pages, only what is free as it is:
+ * growing would take pages from the place that are mapped there, for nothing. */
+static int come_back(struct pool *p, uint64_t size, const struct pool_ask *ask, uint32_t *ret_block,
+                     struct err *e)
+{
+    struct err why = ERR_INIT;
+    uint32_t kept = vacant_find(p, ask);
+    (void)warm_flush(p);
+    int rc = vacant_occupy(p, kept, ask, &why);
+    if (rc == 0) {
+        *ret_block = kept;
+        return 0;
+    }
+    if (rc != ERR_DEVICE_MEMORY) {
+        return take_now(p, size, ask, ret_block, e);
+    }
+    rc = pool_take(p, size, ask, TAKE_WAIT, ret_block, NULL);
+    return rc == 0 ? 0 : err_set(e, ERR_DEVICE_MEMORY, "%s", why.text);
+}
+
 static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                        struct err *e)
 {
     uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
     uint32_t i = BLOCK_NONE;
     int rc = quota_admit(p, ask, size, e);
-    if (rc == 0 && ask->place != NULL) {
-        rc = come_back(p, ask, &i, e);
-    }
-    if (rc == 0 && i == BLOCK_NONE && quota_kept(p, ask) == 0) {
+    bool kept = rc == 0 && vacant_find(p, ask) != BLOCK_NONE;
+    if (rc == 0 && !kept && quota_kept(p, ask) == 0) {
         i = warm_take(p, size, ask->stream);
     }
     if (rc == 0 && i == BLOCK_NONE) {
-        rc = take_now(p, size, ask, &i, e);
+        rc = kept ? come_back(p, size, ask, &i, e) : take_now(p, size, ask, &i, e);
     }
     if (rc != 0) {
         return rc;

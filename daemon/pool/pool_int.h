@@ -99,7 +99,10 @@ struct line {
 /* Blocks that are VACANT, oldest first: see vacant.c. */
 struct vacant {
     uint32_t oldest, newest;
+    uint32_t stuck; /* from the oldest to this one streams use all, and none could be given up since
+                       a stream came on last; BLOCK_NONE: not known of any */
     uint64_t bytes; /* of addresses */
+    uint64_t looks; /* at one that could not be given up, so far */
 };
 
 /* When memory is no longer in use. */
@@ -298,7 +301,8 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
                  struct pool_place *ret_place);
 /* The block of a place that is kept; BLOCK_NONE: it is not, or not for a request like that. */
 uint32_t vacant_find(const struct pool *p, const struct pool_ask *ask);
-/* It gets memory again, and is held. ERR_STATE: it cannot now, but others might. Any failure
+/* It gets memory again, and is held. ERR_STATE: it cannot now, but others might: free pages are too
+ * few, kept for others, or a stream uses it. ERR_DEVICE_MEMORY: the source has no more. Any failure
  * leaves it VACANT. */
 int vacant_occupy(struct pool *p, uint32_t i, const struct pool_ask *ask, struct err *e);
 /* Makes an indexed PENDING block of at least `size` bytes of what VACANT ones are about to leave,

@@ -303,6 +303,7 @@ void pool_advance(struct pool *p, unsigned stream, uint64_t seq)
         return;
     }
     p->done[stream] = seq;
+    p->vacant.stuck = BLOCK_NONE;
     event_add(p, POOL_EVENT_ADVANCE,
               (struct pool_event){.stream = (uint8_t)stream, .value = (uint32_t)seq});
     uint32_t i = p->line[stream].oldest;

@@ -57,6 +57,7 @@ static struct point unpark(struct pool *p, uint32_t i)
     struct block *b = block_at(&p->blocks, i);
     struct vacant *v = &p->vacant;
     space_leave(p, i);
+    v->stuck = v->stuck == i ? b->prev : v->stuck;
     *(b->next != BLOCK_NONE ? &block_at(&p->blocks, b->next)->prev : &v->newest) = b->prev;
     *(b->prev != BLOCK_NONE ? &block_at(&p->blocks, b->prev)->next : &v->oldest) = b->next;
     v->bytes -= b->size;
@@ -88,9 +89,15 @@ bool vacant_give_up(struct pool *p, uint32_t i)
 
 bool vacant_give_up_oldest(struct pool *p)
 {
-    uint32_t i = p->vacant.oldest;
+    struct vacant *v = &p->vacant;
+    bool stuck = true;
+    uint32_t i = v->stuck != BLOCK_NONE ? block_at(&p->blocks, v->stuck)->next : v->oldest;
     while (i != BLOCK_NONE && !vacant_give_up(p, i)) {
-        i = block_at(&p->blocks, i)->next;
+        const struct block *b = block_at(&p->blocks, i);
+        stuck = stuck && !settled(p, b);
+        v->stuck = stuck ? i : v->stuck;
+        v->looks++;
+        i = b->next;
     }
     return i != BLOCK_NONE;
 }
@@ -198,7 +205,8 @@ static uint64_t pages_leaving(struct pool *p, struct point *point, uint64_t to, 
     return used;
 }
 
-/* [to, to + need) gets pages: free ones, new ones, then those that others are about to leave. */
+/* [to, to + need) gets pages: free ones, new ones, then those that others are about to leave.
+ * ERR_STATE: these are too few. */
 static int fill(struct pool *p, uint64_t to, uint64_t need, struct point *point, struct err *e)
 {
     uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
@@ -212,9 +220,9 @@ static int fill(struct pool *p, uint64_t to, uint64_t need, struct point *point,
     if (got == need - past) {
         return 0;
     }
-    return why.code != 0 ? err_set(e, why.code, "%s", why.text)
-                         : err_set(e, ERR_DEVICE_MEMORY, "%llu bytes of pages are missing",
-                                   LL(need - past - got));
+    return why.code != 0
+               ? err_set(e, why.code, "%s", why.text)
+               : err_set(e, ERR_STATE, "%llu bytes of pages are missing", LL(need - past - got));
 }
 
 /* Commands of the stream come after what its memory was used for. */
@@ -246,6 +254,7 @@ int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_bl
     int rc = fill(p, b->at, need, &point, &why);
     rc = rc == 0 ? page_access(p, b->at, need, &why) : rc;
     if (rc != 0) {
+        rc = rc == ERR_STATE ? ERR_DEVICE_MEMORY : rc;
         b->generation++;
         park(p, i, &point);
         (void)vacant_give_up(p, i); /* or later: nobody knows of it */
@@ -316,20 +325,47 @@ static uint64_t gap_at(const struct pool *p, uint64_t at, uint64_t end)
     return bytes;
 }
 
+/* Is all that is mapped there free, and for one stream? */
+static bool all_free(const struct pool *p, const struct block *b, const struct point *point)
+{
+    for (uint64_t at = b->at; at < b->at + b->size; at += p->page) {
+        uint64_t from;
+        uint32_t source;
+        if (p->slot[at / p->page] != 0) {
+            continue;
+        }
+        if (!backing_pages_free(p, at, &from, &source)) {
+            return false;
+        }
+        const struct block *s = block_at(&p->blocks, source);
+        if (s->state == BLOCK_VACANT && s->seq != 0 && s->stream != point->stream) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int in_use(const struct block *b, struct err *e)
+{
+    return err_set(e, ERR_STATE, "a stream still uses %llu bytes at %#llx", LL(b->size), LL(b->at));
+}
+
 static int populate(struct pool *p, const struct block *b, struct point *point, struct err *e)
 {
     uint64_t end = b->at + b->size;
-    bool busy = point->seq != 0;
+    bool busy = point->seq != 0; /* what is mapped there must stay */
     uint64_t missing = 0;
+    if (busy && !all_free(p, b, point)) {
+        return in_use(b, e);
+    }
     for (uint64_t at = b->at; at < end;) {
         uint64_t gap = gap_at(p, at, end);
         uint64_t got = gap > 0 ? bring(p, at, gap, point) : p->page;
         missing += got == 0;
         at += got > 0 ? got : p->page;
     }
-    if (busy && missing > 0) { /* what is mapped there must stay */
-        return err_set(e, ERR_STATE, "a stream still uses %llu bytes at %#llx", LL(b->size),
-                       LL(b->at));
+    if (busy && missing > 0) {
+        return in_use(b, e);
     }
     int rc = 0;
     for (uint64_t at = b->at; at < end && missing > 0 && rc == 0; at += p->page) {
@@ -340,20 +376,33 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
     return rc == 0 ? page_access(p, b->at, b->size, e) : rc;
 }
 
+/* Its own pages are among those that are there. What others are about to leave may be of several
+ * streams, and then not enough: nothing that fits as it is is taken apart for that. */
+static int pages_suffice(const struct pool *p, const struct block *b, struct err *e)
+{
+    uint64_t sure = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
+    uint64_t there = sat_add(sure, p->leaving_bytes);
+    uint64_t own = b->seq != 0 ? memory_of(p, b) : 0;
+    bool fits = fit_find(&p->ready, &p->blocks, b->size) != BLOCK_NONE;
+    return b->size <= (fits ? sat_add(sure, own) : there)
+               ? 0
+               : err_set(e, ERR_STATE, "%llu bytes of pages are missing, %llu are free",
+                         LL(b->size), LL(there));
+}
+
 int vacant_occupy(struct pool *p, uint32_t i, const struct pool_ask *ask, struct err *e)
 {
     struct block *b = block_at(&p->blocks, i);
-    uint64_t there = sat_add(p->whole_bytes + p->leaving_bytes, pool_room(p) & ~(p->page - 1));
-    if (b->size > there) { /* its own pages are among those */
-        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes of pages are missing, %llu are free",
-                       LL(b->size), LL(there));
+    int enough = pages_suffice(p, b, e);
+    if (enough != 0) {
+        return enough;
     }
     struct err why = ERR_INIT;
     struct point point = unpark(p, i);
     int rc = populate(p, b, &point, &why);
     rc = rc == 0 ? ordered(p, ask->stream, &point, &why) : rc;
     if (rc == 0 && !pool_leaves_enough(p, ask)) {
-        rc = err_set(&why, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants, or reserved",
+        rc = err_set(&why, ERR_STATE, "%llu bytes are kept for other tenants, or reserved",
                      LL(quota_kept(p, ask)));
     }
     if (rc != 0) {

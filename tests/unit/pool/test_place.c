@@ -5,6 +5,7 @@
 #include <check.h>
 
 #include "daemon/pool/place.h"
+#include "daemon/pool/pool_int.h"
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
 
@@ -277,6 +278,40 @@ START_TEST(addresses_in_a_row_come_before_places)
 }
 END_TEST
 
+/* What cannot be given up is looked at once, until a stream has come on. */
+START_TEST(what_streams_use_is_passed_over)
+{
+    enum { BUSY = 32 };
+    struct pool_piece piece[BUSY];
+    struct pool_place place[BUSY];
+    struct pool_piece part;
+    start(16 * LIMIT);
+    for (unsigned i = 0; i < BUSY; i++) { /* each gets a page of the one before: 2 each, for 64 */
+        piece[i] = taken(2);
+        place[i] = vacated(&piece[i], ++now);
+        ck_assert_uint_ne(place[i].size, 0);
+        ck_assert_int_eq(take(&part, 1, SERVICE, NULL), 0);
+        give(&part);
+    }
+    uint64_t looks = pool->vacant.looks;
+    for (unsigned i = 0; i < 4 * BUSY; i++) { /* a quarter of the addresses is kept, no more */
+        struct pool_piece more = taken(2);
+        (void)vacated(&more, ++now);
+        ck_assert_int_eq(take(&part, 1, SERVICE, NULL), 0);
+        give(&part);
+    }
+    ck_assert_uint_gt(pool->vacant.looks, looks);
+    ck_assert_uint_le(pool->vacant.looks, looks + 6 * BUSY);
+    ck_assert(pool_place_kept(pool, &place[0]));
+    pool_advance(pool, SERVICE, now);
+    check();
+    struct pool_piece last = taken(2);
+    ck_assert_uint_ne(vacated(&last, 0).size, 0);
+    ck_assert(!pool_place_kept(pool, &place[0]));
+    stop();
+}
+END_TEST
+
 START_TEST(what_is_not_whole_pages_is_freed)
 {
     struct pool_piece piece[3];
@@ -427,6 +462,7 @@ int main(void)
     tcase_add_test(t, a_place_that_is_left_is_free);
     tcase_add_test(t, addresses_are_used_up);
     tcase_add_test(t, addresses_in_a_row_come_before_places);
+    tcase_add_test(t, what_streams_use_is_passed_over);
     tcase_add_test(t, what_is_not_whole_pages_is_freed);
     tcase_add_loop_test(t, where_pages_are_at_one_place_pieces_are_freed, 0, 2);
     tcase_add_test(t, a_piece_is_vacated_once);
