@@ -88,6 +88,11 @@ bool batch_slow(const struct batch *b, unsigned stream)
     return b->slow[stream] > 0;
 }
 
+void batch_hurry(struct batch *b)
+{
+    b->mixed = true;
+}
+
 unsigned batch_held(const struct batch *b)
 {
     return b->open && !b->mixed ? b->held : 0;
@@ -117,6 +122,9 @@ int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marke
     struct device *dev = b->device;
     const struct backend_stream_ops *ops = dev->b->stream;
     bool quiet = b->open && j->brief && j->graph == NULL && ops->mark_quiet != NULL;
+    if (b->open && !batch_has(b, j)) {
+        batch_hurry(b); /* it came earlier, and waited for something else */
+    }
     if (!quiet) {
         tell(b, j->stream); /* what comes now may take long */
     }

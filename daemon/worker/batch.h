@@ -56,6 +56,8 @@ bool batch_slow(const struct batch *b, unsigned stream);
 int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marker, struct err *e);
 /* Starts what came together; the batch is closed. */
 int batch_start(struct batch *b, struct err *e);
+/* What is in it starts as soon as it may: one came that is not to wait. */
+void batch_hurry(struct batch *b);
 /* Brief jobs that may wait on for others; 0: none, or something came that may not. */
 unsigned batch_held(const struct batch *b);
 void batch_waits(struct batch *b); /* they do: it is counted once */

@@ -33,6 +33,11 @@ bool hold_rule_keeps(struct hold_rule *r, unsigned jobs, bool busy, uint64_t now
     return now_ns < r->due_ns;
 }
 
+bool hold_rule_hurries(const struct hold_rule *r, uint64_t deadline_ns, uint64_t now_ns)
+{
+    return r->window_ns > 0 && deadline_ns < now_ns + r->window_ns;
+}
+
 void hold_rule_end(struct hold_rule *r, unsigned jobs, uint64_t now_ns)
 {
     if (r->due_ns == 0) {
@@ -110,6 +115,7 @@ void hold_set(struct hold *h, uint64_t window_ns)
 {
     uint64_t most = window_ns < HOLD_WINDOW_NS ? window_ns : HOLD_WINDOW_NS;
     h->rule.window_ns = h->fd >= 0 ? most : 0;
+    h->armed = false; /* if it still runs, then for the window that was */
 }
 
 bool hold_keeps(struct hold *h, unsigned jobs, bool busy)

@@ -5,7 +5,8 @@
  * comes alone to an idle device is never held, and what is held mostly would have waited anyway.
  * Where nothing came in the window, the next jobs are not held: 1 of them, then 2, up to
  * HOLD_SKIP_MAX for each time in a row, so that one client beside a long kernel pays a window for
- * 1 of 64 jobs. Thread: the loop's.
+ * 1 of 64 jobs. One whose deadline comes within the window waits for nobody, and nor do those that
+ * came before it. Thread: the loop's.
  */
 #ifndef WORKER_HOLD_H
 #define WORKER_HOLD_H
@@ -32,6 +33,8 @@ struct hold_rule {
 bool hold_rule_wants(struct hold_rule *r, bool busy);
 /* Are `jobs` that came together to wait on? Begins their window if it has not begun. */
 bool hold_rule_keeps(struct hold_rule *r, unsigned jobs, bool busy, uint64_t now_ns);
+/* Is the deadline so near that who has it does not wait? */
+bool hold_rule_hurries(const struct hold_rule *r, uint64_t deadline_ns, uint64_t now_ns);
 /* They start, so many. */
 void hold_rule_end(struct hold_rule *r, unsigned jobs, uint64_t now_ns);
 

@@ -30,7 +30,7 @@ static void on_wake(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     (void)!read(p->fd, &count, sizeof count); /* if there is nothing, it is asked in vain */
-    atomic_store(&p->told, false);
+    (void)atomic_exchange(&p->told, false);   /* sees all that came before those who told */
     ask(p);
 }
 

@@ -202,7 +202,7 @@ static bool ask_device(void *data)
         upkeep_poll(&s->upkeep);
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
-    if (s->hold.rule.due_ns != 0 && !device_busy(s)) {
+    if (s->hold.rule.due_ns != 0 && !jobs_wait(s)) { /* something came to an end, or was begun */
         start_jobs(s);
     }
     struct err e = ERR_INIT;
@@ -448,6 +448,10 @@ static int job_admit(struct server *s, struct bytes frame, const struct msg_f_jo
     rc = rc == 0 ? after : rc;
     ledger_add(&s->ledger, j);
     batch_join(&s->executor.batch, j);
+    if (msg->deadline_ns != NS_NEVER &&
+        hold_rule_hurries(&s->hold.rule, msg->deadline_ns, clock_now_ns())) {
+        batch_hurry(&s->executor.batch);
+    }
     *ret_job = j;
     return rc == 0 ? waiting_offer(&s->waiting, j, frame, msg, e) : rc;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "common/clock.h"
 #include "common/shape.h"
 #include "daemon/backend/backend.h"
 #include "tests/unit/worker/fake_front.h"
@@ -616,20 +617,22 @@ START_TEST(small_jobs_go_together)
 }
 END_TEST
 
-static void fill_send(struct fake *f, uint64_t job, unsigned stream, uint64_t buffer)
+static void fill_send(struct fake *f, uint64_t job, unsigned stream, uint64_t buffer,
+                      uint64_t deadline_ns)
 {
     static const uint32_t pattern = 0x01020304;
     struct job_draft d;
     draft_init(&d, job, stream);
     draft_fill(&d, ref_buffer(buffer, 0, 256), &pattern, sizeof pattern);
+    d.msg.deadline_ns = deadline_ns;
     draft_send(&d, f);
 }
 
 /* So many that come one by one; how many waited for others, so far. */
-static struct msg_w_pool fills(struct fake *f, uint64_t *job, unsigned count)
+static struct msg_w_pool fills(struct fake *f, uint64_t *job, unsigned count, uint64_t deadline_ns)
 {
     for (unsigned i = 0; i < count; i++) {
-        fill_send(f, ++*job, 1 + i % 2, 2 + i);
+        fill_send(f, ++*job, 1 + i % 2, 2 + i, deadline_ns);
     }
     for (unsigned i = 0; i < count; i++) {
         struct msg_w_done done;
@@ -653,11 +656,11 @@ START_TEST(brief_jobs_wait_for_more_of_them)
         ck_assert_int_eq(fake_buffer(&f, i, BYTES, false), 0);
     }
     for (unsigned i = 0; i < 10; i++) {
-        ck_assert_uint_eq(fills(&f, &job, 1).held, 0);
+        ck_assert_uint_eq(fills(&f, &job, 1, NS_NEVER).held, 0);
     }
     fake_send(&f, &schema_msg_f_coalesce, &window, -1);
     for (unsigned i = 0; i < 10; i++) { /* alone, and the device has nothing else */
-        ck_assert_uint_eq(fills(&f, &job, 1).held, 0);
+        ck_assert_uint_eq(fills(&f, &job, 1, NS_NEVER).held, 0);
     }
     struct job_draft d;
     draft_init(&d, 1, 0);
@@ -667,12 +670,16 @@ START_TEST(brief_jobs_wait_for_more_of_them)
     unsigned round = 0;
     while (round < ROUNDS &&
            pool.batched < 2) { /* a busy machine may put off what makes them one */
-        pool = fills(&f, &job, COUNT_OF_FILLS);
+        pool = fills(&f, &job, COUNT_OF_FILLS, NS_NEVER);
         round++;
     }
     ck_assert_uint_ge(pool.batched, 2);
     ck_assert_uint_ge(pool.held, 1);
     ck_assert_uint_le(pool.batched, (uint64_t)round * COUNT_OF_FILLS);
+    for (unsigned i = 0; i < 30; i++) { /* those that have no time do not */
+        uint64_t soon = clock_now_ns() + NS_PER_MS;
+        ck_assert_uint_eq(fills(&f, &job, COUNT_OF_FILLS, soon).held, pool.held);
+    }
     fake_finish(&f); /* what hangs is never over */
 }
 END_TEST

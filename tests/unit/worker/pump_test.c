@@ -1,6 +1,7 @@
 /* Wake-ups of the loop by other threads: none is lost, and those that come together are one. */
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@ struct asked {
     uv_loop_t loop;
     atomic_uint made; /* what was told of */
     unsigned seen, asks;
+    unsigned plain, plain_seen; /* what another thread wrote before it told */
     unsigned stop_at;
     bool tell; /* again, while it asks */
 };
@@ -23,6 +25,7 @@ static bool on_ask(void *data)
 {
     struct asked *a = data;
     a->asks++;
+    a->plain_seen = a->plain;
     a->seen = atomic_load(&a->made);
     if (a->tell) {
         a->tell = false;
@@ -111,6 +114,39 @@ START_TEST(none_is_lost)
 }
 END_TEST
 
+struct teller {
+    struct asked *asked;
+    atomic_bool told; /* says so, and orders nothing */
+};
+
+static void *tell(void *data)
+{
+    struct teller *t = data;
+    t->asked->plain = 1;
+    pump_wake(&t->asked->pump);
+    atomic_store_explicit(&t->told, true, memory_order_relaxed);
+    return NULL;
+}
+
+/* Who finds that it was told already writes nothing: what it did before is seen all the same. */
+START_TEST(what_came_before_is_seen)
+{
+    struct asked a;
+    struct teller t = {.asked = &a};
+    pthread_t thread;
+    begin(&a, 1);
+    wake(&a);
+    ck_assert_int_eq(pthread_create(&thread, NULL, tell, &t), 0);
+    while (!atomic_load_explicit(&t.told, memory_order_relaxed)) {
+        (void)sched_yield();
+    }
+    (void)uv_run(&a.loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(a.plain_seen, 1);
+    (void)pthread_join(thread, NULL);
+    end(&a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("worker_pump");
@@ -118,6 +154,7 @@ int main(void)
     tcase_add_test(t, what_comes_together_is_asked_for_once);
     tcase_add_test(t, what_comes_while_it_asks_is_asked_for_again);
     tcase_add_test(t, none_is_lost);
+    tcase_add_test(t, what_came_before_is_seen);
     tcase_set_timeout(t, 120);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
