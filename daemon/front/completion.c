@@ -203,12 +203,13 @@ static void decide(struct front *f, struct device *d, struct job *j, bool extern
     }
 }
 
-/* What was all that the worker had when it ended by itself. */
+/* What was all that the worker had when it ended by itself: not for the device's sake, if it could
+ * say so. */
 static void suspect(const struct device *d, bool external)
 {
     struct job *only = d->inflight;
     if (!external && only != NULL && only->device_next == NULL) {
-        only->suspect = true;
+        only->suspect = only->error.code != ERR_DEVICE_LOST;
     }
 }
 

@@ -15,6 +15,9 @@ void job_leave_device(struct job *j)
     if (d == NULL || j->device_prev == NULL) {
         return;
     }
+    if (d->inflight == j) {
+        d->first_ns = turn_now(d->front);
+    }
     DL_DELETE2(d->inflight, j, device_prev, device_next);
     j->device_prev = j->device_next = NULL;
     d->inflight_count--;

@@ -82,9 +82,10 @@ struct device {
     uint64_t started_ns;
     uint64_t beat_ns;     /* of the last sign of life */
     uint64_t ran_ns;      /* when a job that ran ended last */
+    uint64_t first_ns;    /* when the first of `inflight` became that */
     uint64_t patience_ns; /* how long the next one may take */
     uint64_t killed_ns;   /* when it was told to end, 0: not */
-    bool hung_up;         /* it was because it had closed its channel: it ends by itself */
+    bool hung_up;         /* its channel closed as it was ending by itself */
     uint64_t restart_ns;  /* when the next one starts */
     bool up;              /* this worker has opened its context */
     bool productive;      /* and has completed something */

@@ -101,8 +101,12 @@ uint64_t job_overdue_ns(const struct job *j)
     if (j->started_ns != 0) {
         return ns_add(j->started_ns, j->limit_ns);
     }
-    uint64_t from = j->dispatched_ns; /* what ran since then may have been before it */
-    from = j->device != NULL && j->device->ran_ns > from ? j->device->ran_ns : from;
+    uint64_t from = j->dispatched_ns;
+    const struct device *d = j->device;
+    if (d != NULL) { /* what ran since then may have been before it, as long as that was there */
+        uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;
+        from = ran > from ? ran : from;
+    }
     return ns_add(from, ns_add(j->limit_ns, ns_add(j->limit_ns, NS_PER_S)));
 }
 

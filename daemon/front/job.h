@@ -127,8 +127,9 @@ const char *job_wait_name(enum job_wait wait);
 /* The one place where a job's state changes. Asserts that the step is possible; stamps the time. */
 void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
 /* When it has run too long: from when the worker saw it run. Without that word: from when it was
- * sent, or the device was done with what ran before, which counts for the first one of a stream
- * only, while nothing runs: twice as long and a second. */
+ * sent, or the device was done with what ran before, if anything that was sent before it was there
+ * still; which counts for the first one of a stream only, while nothing runs: twice as long and a
+ * second. */
 uint64_t job_overdue_ns(const struct job *j);
 /* Its rank by when it came and by its priority: each level is worth PRIORITY_LEVEL_NS of waiting,
  * up to PRIORITY_MAX levels. So whoever waits is overtaken by later jobs that are p levels above it

@@ -191,6 +191,37 @@ START_TEST(brief_jobs_ahead_take_no_time_of_who_waits)
 }
 END_TEST
 
+/* What was sent behind a job is not before it: when it is the first that is left, it has its time
+ * from then on, however many succeed on other streams. */
+START_TEST(brief_jobs_behind_give_no_time)
+{
+    begin();
+    struct job *before = fake_job(k, 0);
+    struct job *hangs = fake_job(k, 0);
+    hangs->limit_ns = 100 * NS_PER_MS;
+    (void)fake_submit(k, before);
+    (void)fake_submit(k, hangs);
+    fake_turn(k);
+    move_to(hangs, 3);
+    hangs->dispatched_ns -= 100 * NS_PER_S;
+    fake_done(k, before, 0);
+    const struct device *d = &k->device[0];
+    uint64_t first = d->first_ns;
+    ck_assert_uint_ge(first, d->ran_ns);
+    ck_assert_uint_eq(job_overdue_ns(hangs), d->ran_ns + NS_PER_S + 200 * NS_PER_MS);
+    for (unsigned i = 0; i < 3; i++) {
+        struct job *brief = fake_job(k, 0);
+        (void)fake_submit(k, brief);
+        fake_turn(k);
+        fake_done(k, brief, 0);
+    }
+    ck_assert_uint_gt(d->ran_ns, first);
+    ck_assert_uint_eq(job_overdue_ns(hangs), first + NS_PER_S + 200 * NS_PER_MS);
+    fake_done(k, hangs, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A process that stood still does not take its workers' silence for their end. */
 START_TEST(silence_while_away_is_none)
 {
@@ -227,5 +258,5 @@ END_TEST
 
 SUITE_MAIN("due", the_earliest_counts, deadlines, nobody_is_forgotten_while_all_are_looked_at,
            limits_pauses_and_silence, who_never_began_is_not_to_blame,
-           brief_jobs_ahead_take_no_time_of_who_waits, silence_while_away_is_none,
-           statistics_once_a_second_and_only_after_changes)
+           brief_jobs_ahead_take_no_time_of_who_waits, brief_jobs_behind_give_no_time,
+           silence_while_away_is_none, statistics_once_a_second_and_only_after_changes)

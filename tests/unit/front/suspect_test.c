@@ -98,6 +98,37 @@ START_TEST(a_writer_that_ends_its_worker_counts)
 }
 END_TEST
 
+/* The device failed, and says so: whoever was there alone is not to blame. */
+START_TEST(a_device_that_fails_counts_against_nobody)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    for (unsigned round = 0; round < 2 * STRIKES_MAX; round++) {
+        struct job *w = fake_job(k, 0);
+        fake_launches(k, w, "spin");
+        fake_writes(w, b, 0, 64);
+        uint64_t id = fake_submit(k, w);
+        fake_turn(k);
+        fake_done(k, w, ERR_DEVICE_LOST);
+        fake_lose(k, 0, false);
+        ck_assert_int_eq(k->state[id], JOB_LOST);
+    }
+    ck_assert(!quarantined());
+    for (unsigned round = 1; round <= STRIKES_MAX; round++) {
+        ck_assert(!quarantined());
+        struct job *w = fake_job(k, 0);
+        fake_launches(k, w, "spin");
+        fake_writes(w, b, 0, 64);
+        (void)fake_submit(k, w);
+        fake_turn(k);
+        fake_done(k, w, ERR_KERNEL_FAULT);
+        fake_lose(k, 0, false);
+    }
+    ck_assert(quarantined());
+    fake_destroy(k);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("suspect");
@@ -105,6 +136,7 @@ int main(void)
     tcase_add_loop_test(tcase, taking_a_suspect_back_counts, 0, 2);
     tcase_add_test(tcase, who_is_no_suspect_may_be_taken_back);
     tcase_add_test(tcase, a_writer_that_ends_its_worker_counts);
+    tcase_add_test(tcase, a_device_that_fails_counts_against_nobody);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
