@@ -1,10 +1,18 @@
 #include "daemon/front/processes.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #define BATCH 64 /* ends that are told before the loop turns */
+
+/* Of the line in /proc, proc(5): counted from behind the name, in which anything may stand. */
+#define FIELD_STATE 1
+#define FIELD_FLAGS 7
+#define FLAG_EXITS  0x4u /* PF_EXITING: set before the kernel closes what the process had open */
 
 struct processes {
     int epoll; /* all pidfds */
@@ -78,4 +86,31 @@ void processes_forget(struct processes *p, int pidfd)
     if (p != NULL && pidfd >= 0) {
         (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, pidfd, NULL);
     }
+}
+
+/* NULL: there are fewer. */
+static const char *field_of(const char *line, unsigned number)
+{
+    const char *at = strrchr(line, ')');
+    for (unsigned i = 0; at != NULL && i < number; i++) {
+        at = strchr(at, ' ');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return at;
+}
+
+bool process_ends(pid_t pid)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, "/proc/%d/stat", (int)pid);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *state = field_of(text, FIELD_STATE);
+    const char *flags = field_of(text, FIELD_FLAGS);
+    return state == NULL || flags == NULL || *state == 'Z' || *state == 'X' ||
+           (strtoul(flags, NULL, 10) & FLAG_EXITS) != 0;
 }

@@ -6,6 +6,8 @@
 #ifndef FRONT_PROCESSES_H
 #define FRONT_PROCESSES_H
 
+#include <stdbool.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include "common/err.h"
@@ -22,5 +24,9 @@ void processes_destroy(struct processes *p);
 /* The pidfd stays the caller's. Without memory for it in the kernel it is not watched. */
 void processes_watch(struct processes *p, int pidfd, void *who);
 void processes_forget(struct processes *p, int pidfd); /* before it is closed */
+
+/* Is it ending, or over and not reaped? What it closed by then it has not closed by a wish of its
+ * own. Where the kernel does not tell: yes. */
+bool process_ends(pid_t pid);
 
 #endif

@@ -13,6 +13,7 @@
 #include "daemon/front/command.h"
 #include "daemon/front/due.h"
 #include "daemon/front/link.h"
+#include "daemon/front/processes.h"
 #include "daemon/front/worker_frames.h"
 
 #define QUEUE_BYTES   (4u * 1024u * 1024u) /* frames a worker has not read yet */
@@ -45,8 +46,8 @@ static void broken(void *data, const struct err *e)
     link_destroy(d->link);
     d->link = NULL;
     if (d->killed_ns == 0 && d->state != DEVICE_ABSENT && !d->replaced) {
-        d->hung_up = e->code == ERR_CLOSED;
-        worker_end(d->front, d, NULL, d->hung_up ? "its channel closed" : e->text);
+        d->hung_up = e->code == ERR_CLOSED && process_ends(d->pid);
+        worker_end(d->front, d, NULL, e->code == ERR_CLOSED ? "its channel closed" : e->text);
     }
 }
 

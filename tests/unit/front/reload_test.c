@@ -5,6 +5,8 @@
 
 #include "daemon/front/ending.h"
 #include "daemon/front/reload.h"
+#include "daemon/front/requests.h"
+#include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 #include "tests/unit/front/scratch.h"
@@ -16,6 +18,53 @@ static unsigned reads; /* begun; the thread's until the loop has heard of its en
 static int outcome;
 static char dir[SCRATCH_PATH];
 static char file[SCRATCH_PATH + 32];
+
+static char slots[2 * RELOAD_ASKED_MAX + 2];
+static unsigned answers[sizeof slots]; /* to the request of each slot */
+static int codes[sizeof slots];        /* with what, 0: DONE */
+
+void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
+
+void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
+{
+    (void)l;
+    size_t i = (size_t)((const char *)slot - slots);
+    struct msg_error m;
+    struct msg_done done;
+    ck_assert_uint_lt(i, sizeof slots);
+    answers[i]++;
+    codes[i] = 0;
+    if (proto_decode(&schema_msg_done, message, &done, NULL) != 0) {
+        ck_assert_int_eq(proto_decode(&schema_msg_error, message, &m, NULL), 0);
+        codes[i] = (int)m.code;
+    }
+}
+
+/* By an administrator, as it comes over the socket. The code; 0: it will be answered. */
+static int ask(unsigned slot)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    struct request *r = calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    r->slot = (struct listener_slot *)(void *)&slots[slot];
+    r->kind = MSG_KIND_CONTROL;
+    r->msg.control.what = bytes_str("reload");
+    k->session->local = true;
+    k->session->key.uid = 0;
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    struct request_context c = {.f = &k->f, .s = k->session, .r = r, .out = &out};
+    int rc = request_control(&c, &e);
+    ck_assert_uint_eq(out.size, 0); /* not yet */
+    if (rc == 0) {
+        ck_assert_ptr_null(c.r);
+    } else {
+        ck_assert_ptr_eq(c.r, r);
+        request_destroy(r);
+    }
+    capbuf_finish(&out);
+    return rc;
+}
 
 static int read_settings(void *data, struct config *ret_config, struct err *e)
 {
@@ -45,6 +94,7 @@ static void begin(const char *settings)
     scratch_write(file, settings, strlen(settings));
     reads = 0;
     outcome = 0;
+    memset(answers, 0, sizeof answers);
     k->f.loop = &loop;
     k->f.read_settings = read_settings;
     k->f.settings_data = text;
@@ -159,5 +209,84 @@ START_TEST(it_is_known_whether_one_is_under_way)
 }
 END_TEST
 
+/* Each is told what came of the reading that began after it had asked, once. */
+START_TEST(who_asks_is_answered_once)
+{
+    begin("");
+    ck_assert_int_eq(ask(0), 0);
+    ck_assert_int_eq(ask(1), 0);
+    ck_assert_int_eq(ask(2), 0);
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(answers[0] + answers[1] + answers[2], 0);
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_ONCE);
+    ck_assert_uint_eq(answers[0], 1);
+    ck_assert_int_eq(codes[0], 0);
+    ck_assert_uint_eq(answers[1] + answers[2], 0);
+    outcome = ERR_INVALID; /* the thread waits at the gate */
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(answers[0], 1);
+    for (unsigned i = 1; i <= 2; i++) {
+        ck_assert_uint_eq(answers[i], 1);
+        ck_assert_int_eq(codes[i], ERR_INVALID);
+    }
+    finish();
+}
+END_TEST
+
+/* The answer goes to where the request came from, whoever is there. */
+START_TEST(the_session_ends_meanwhile)
+{
+    begin("");
+    ck_assert_int_eq(ask(0), 0);
+    session_destroy(k->session);
+    k->session = NULL;
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(answers[0], 1);
+    finish();
+}
+END_TEST
+
+START_TEST(too_many_ask)
+{
+    begin("");
+    for (unsigned i = 0; i <= RELOAD_ASKED_MAX; i++) { /* one is being served */
+        ck_assert_int_eq(ask(i), 0);
+    }
+    ck_assert_int_eq(ask(RELOAD_ASKED_MAX + 1), ERR_BUSY);
+    uv_sem_post(&gate);
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    for (unsigned i = 0; i <= RELOAD_ASKED_MAX; i++) {
+        ck_assert_uint_eq(answers[i], 1);
+    }
+    ck_assert_uint_eq(answers[RELOAD_ASKED_MAX + 1], 0); /* by who called */
+    ck_assert_uint_eq(reads, 2);
+    ck_assert_int_eq(ask(0), 0); /* and there is room again */
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(answers[0], 2);
+    finish();
+}
+END_TEST
+
+/* Those that wait when the daemon ends go with the listener. */
+START_TEST(an_end_answers_nobody)
+{
+    begin("");
+    ck_assert_int_eq(ask(0), 0);
+    ck_assert_int_eq(ask(1), 0);
+    k->f.stopping = true;
+    uv_sem_post(&gate);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_uint_eq(answers[0] + answers[1], 0);
+    finish();
+}
+END_TEST
+
 SUITE_MAIN("reload", a_slow_reading_holds_up_nobody, what_is_wrong_changes_nothing,
-           an_end_meanwhile, what_does_not_end_is_left_behind, it_is_known_whether_one_is_under_way)
+           an_end_meanwhile, what_does_not_end_is_left_behind, it_is_known_whether_one_is_under_way,
+           who_asks_is_answered_once, the_session_ends_meanwhile, too_many_ask,
+           an_end_answers_nobody)
