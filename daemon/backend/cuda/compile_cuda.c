@@ -305,13 +305,29 @@ static int run_named(struct compiler *c, const char *const *argument, unsigned c
     return rc;
 }
 
+/* The source without what is the host's, if that can be told and is as harmless as the whole. */
+static void host_leave(struct compiler *c)
+{
+    struct scan scan;
+    struct err ignored = ERR_INIT;
+    if (!host_cut(c->text, &c->cut)) {
+        return;
+    }
+    if (scan_source(c->cut.text, c->file, &scan, &ignored) != 0) {
+        host_cut_finish(&c->cut);
+        return;
+    }
+    scan_finish(&scan);
+}
+
 /* Once more as nvcc's device side sees it: without what is the host's, and with what nvcc brings.
  * What is left of classes and says nothing of itself may be the device's: no body is there. */
 static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], int *ret_result)
 {
     c->as_nvcc = true;
     unsigned count = arguments_make(c, argument);
-    if (host_cut(c->text, &c->cut)) {
+    host_leave(c);
+    if (c->cut.text != NULL) {
         char place[LEX_PLACE];
         lex_place(c->text, c->file, c->cut.line, place, sizeof place);
         (void)capbuf_printf(c->log,

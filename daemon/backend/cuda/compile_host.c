@@ -7,7 +7,9 @@
 #include "daemon/backend/cuda/compile_param.h"
 
 #define INSTANCE_BYTES_MAX 128u
-#define CLASSES_MAX        8u /* one inside of another */
+#define CLASSES_MAX        8u    /* one inside of another */
+#define ROUNDS_MAX         64u   /* until it is known which macros give to the device */
+#define NAMESAKES_MAX      1024u /* declarations of one name */
 
 /* One source on its way. */
 struct cutting {
@@ -15,6 +17,10 @@ struct cutting {
     bool *gone;         /* owned, for each token of code: it becomes a blank */
     unsigned *queue;    /* owned: items that were kept and not yet looked into */
     unsigned queued;
+    unsigned members; /* functions of classes whose bodies go */
+    bool mentioned;   /* what stays names a function that would go, … */
+    bool doubtful;    /* … which may not be the host's */
+    bool unevaluated; /* names are looked up there by what does not run */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -79,10 +85,12 @@ static bool macro_given(const struct cutting *c, const struct lex_token *t, size
     return false;
 }
 
-/* Macros that use a macro for the device are such ones, and so are declarations. */
-static void macros_settle(struct cutting *c)
+/* Macros that use a macro for the device are such ones, and so are declarations. false: they lie
+ * too deep. */
+static bool macros_settle(struct cutting *c)
 {
-    for (bool more = true; more;) {
+    bool more = true;
+    for (unsigned round = 0; more && round < ROUNDS_MAX; round++) {
         more = false;
         for (unsigned i = 0; i < c->items.count; i++) {
             struct item *item = &c->items.item[i];
@@ -93,6 +101,39 @@ static void macros_settle(struct cutting *c)
             }
         }
     }
+    return !more;
+}
+
+static bool names_macro(const struct cutting *c, const struct lex_token *t)
+{
+    size_t stop = 0;
+    for (size_t n = names_of(c, t, &stop); n < stop; n++) {
+        if (item_named(c, n)->kind == ITEM_MACRO) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A macro of the source with parentheses looks like a function: who knows what it makes. */
+static void macro_uses_settle(struct cutting *c)
+{
+    for (unsigned i = 0; i < c->items.count; i++) {
+        struct item *item = &c->items.item[i];
+        if (item->kind == ITEM_FUNCTION && item->params > item->begin &&
+            names_macro(c, &c->items.code.token[item->params - 1])) {
+            item->kind = ITEM_OTHER;
+        }
+    }
+}
+
+static bool namesakes_few(const struct cutting *c)
+{
+    size_t same = 0;
+    for (size_t i = 1; i < c->items.name_count && same < NAMESAKES_MAX; i++) {
+        same = text_compare(c->items.name[i].text, c->items.name[i - 1].text) == 0 ? same + 1 : 0;
+    }
+    return same < NAMESAKES_MAX;
 }
 
 /* ---- what stays ------------------------------------------------------------------------------ */
@@ -104,15 +145,107 @@ static bool for_host(const struct item *item)
     return item->kind == ITEM_FUNCTION && !item->device && !item->constant;
 }
 
-static void keep(struct cutting *c, unsigned index)
+static bool host_variable(const struct item *item)
+{
+    return item->kind == ITEM_VARIABLE && !item->device && !item->constant;
+}
+
+/* "type C::name(…) { … }": what is found by the name is the declaration in the class, which stays.
+ */
+static bool defines_member(const struct lex_token *t, const struct item *item)
+{
+    size_t name = item->params - 1;
+    return item->body > 0 && item->params > item->begin + 2 &&
+           (lex_is(&t[name - 1], ":") || lex_is(&t[name - 1], "~"));
+}
+
+static bool one_of(const struct lex_token *t, const char *const *words)
+{
+    for (; *words != NULL; words++) {
+        if (lex_is(t, *words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Behind the "<…>" of a template; `at` if it is none. */
+static size_t template_skip(const struct lex_token *t, size_t at, size_t end)
+{
+    int depth = 0;
+    if (!lex_is(&t[at], "template") || !lex_is(&t[at + 1], "<")) {
+        return at;
+    }
+    do {
+        at++;
+        depth += lex_is(&t[at], "<");
+        depth -= lex_is(&t[at], ">");
+    } while (depth > 0 && at < end);
+    return at + 1;
+}
+
+/* May a word before its name be a macro of elsewhere, which gives it to the device? One such word
+ * is its type, if nothing else is. Nor is it told of a specialization, which has a template's. */
+static bool annotation_doubtful(const struct lex_token *t, const struct item *item)
+{
+    static const char *const types[] = {"unsigned", "signed", "int",    "long", "short",  "char",
+                                        "bool",     "float",  "double", "void", "size_t", NULL};
+    static const char *const others[] = {"static", "inline", "extern", "__host__", NULL};
+    size_t at = template_skip(t, item->begin, item->params);
+    bool specializes = at == item->begin + 3;
+    unsigned unknown = 0;
+    unsigned known = 0;
+    for (int depth = 0; at + 1 < item->params; at++) {
+        depth += lex_is(&t[at], "<");
+        depth -= lex_is(&t[at], ">");
+        bool word = depth == 0 && t[at].kind == LEX_WORD && !lex_is(&t[at + 1], ":");
+        bool type = word && one_of(&t[at], types);
+        known += type;
+        unknown += word && !type && !one_of(&t[at], others);
+    }
+    return specializes || unknown > 1 || (unknown == 1 && known > 0);
+}
+
+/* What is looked up by name and not run finds the host's functions, too. */
+static bool unevaluated(const struct lex_token *t)
+{
+    static const char *const words[] = {"decltype", "sizeof", "noexcept",   "requires", "typeof",
+                                        "alignof",  "typeid", "__typeof__", "declval",  NULL};
+    return one_of(t, words);
+}
+
+/* What stays names a function that would go, as tokens[at]. What runs on the device cannot call it,
+ * so that it is another one or a variable; but for what this cannot tell. */
+static void mention(struct cutting *c, const struct item *item, const struct lex_token *tokens,
+                    size_t at)
+{
+    const struct lex_token *t = c->items.code.token;
+    const struct lex_token *next = &tokens[at + 1];
+    bool calls = lex_is(next, "(") || lex_is(next, "<") || lex_is(next, ">") ||
+                 (at > 0 && lex_is(&tokens[at - 1], "&"));
+    if (calls && !defines_member(t, item)) {
+        c->mentioned = true;
+        c->doubtful = c->doubtful || annotation_doubtful(t, item);
+    }
+}
+
+/* A variable of the host that is named is no device's: its name is another thing's, or an error. */
+static void keep(struct cutting *c, unsigned index, const struct lex_token *tokens, size_t at)
 {
     struct item *item = &c->items.item[index];
-    bool host_variable =
-        item->kind == ITEM_VARIABLE && !item->device && !item->constant && item->global;
-    if (!item->kept && !host_variable && !for_host(item)) {
+    if (for_host(item)) {
+        mention(c, item, tokens, at);
+    } else if (!host_variable(item) && !item->kept) {
         item->kept = true;
         c->queue[c->queued++] = index;
     }
+}
+
+/* Templates of types may be specializations, which are found by other names than their own. */
+static bool stays(const struct cutting *c, const struct item *item)
+{
+    bool of_template = lex_is(&c->items.code.token[item->begin], "template");
+    return item->device || item->kind == ITEM_OTHER || (item->kind == ITEM_TYPE && of_template);
 }
 
 /* Keeps all that an item mentions, but for bodies that go. */
@@ -124,8 +257,9 @@ static void look_into(struct cutting *c, const struct item *item)
         size_t stop = 0;
         size_t n = macro || !c->gone[i] ? names_of(c, &t[i], &stop) : 0;
         for (; n < stop; n++) {
-            keep(c, c->items.name[n].item);
+            keep(c, c->items.name[n].item, t, i);
         }
+        c->unevaluated = c->unevaluated || unevaluated(&t[i]);
     }
 }
 
@@ -133,8 +267,8 @@ static void reach(struct cutting *c)
 {
     for (unsigned i = 0; i < c->items.count; i++) {
         const struct item *item = &c->items.item[i];
-        if (item->kind != ITEM_MACRO && (item->device || item->kind == ITEM_OTHER)) {
-            keep(c, i);
+        if (item->kind != ITEM_MACRO && stays(c, item)) {
+            keep(c, i, c->items.code.token, item->begin);
         }
     }
     while (c->queued > 0) {
@@ -160,36 +294,19 @@ static size_t access_skip(const struct lex_token *t, size_t at, size_t end)
     return at;
 }
 
-/* Does the class itself depend on it: constructors, operators, what is virtual? */
-static bool special(const struct lex_token *t, size_t begin, const struct item *member)
-{
-    static const char *const words[] = {"virtual", "explicit", "friend", "operator"};
-    for (size_t i = begin; i < member->params; i++) {
-        for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
-            if (lex_is(&t[i], words[w])) {
-                return true;
-            }
-        }
-    }
-    const struct lex_token *before = &t[member->params - 2]; /* the name's */
-    bool typed = before->kind == LEX_WORD || lex_is(before, "*") || lex_is(before, "&") ||
-                 lex_is(before, ">");
-    return member->params < begin + 2 || !typed || lex_is(before, "inline");
-}
-
-/* Of functions for the host those go, but what a class depends on keeps its declaration. */
+/* Of the host's functions the declarations stay, so that a class is what it was. */
 static void member_cut(struct cutting *c, const struct item *member, size_t end)
 {
     const struct lex_token *t = c->items.code.token;
-    size_t begin = access_skip(t, member->begin, end);
-    if (!special(t, begin, member)) {
-        tokens_cut(c, begin, member->end);
-    } else if (member->body > 0) {
-        tokens_cut(c, member->body, member->end);
-        for (size_t i = begin; i < member->body; i++) {
-            c->gone[i] = lex_is(&t[i], "__host__");
-        }
+    if (member->body == 0 || member->params <= member->begin ||
+        names_macro(c, &t[member->params - 1])) {
+        return;
     }
+    tokens_cut(c, member->body, member->end);
+    for (size_t i = access_skip(t, member->begin, end); i < member->body; i++) {
+        c->gone[i] = lex_is(&t[i], "__host__");
+    }
+    c->members++;
 }
 
 static void class_cut(struct cutting *c, size_t open, size_t end, unsigned depth)
@@ -344,10 +461,17 @@ static bool cut(struct cutting *c, const char *text, struct host_cut *out)
         return false;
     }
     qsort(c->items.name, c->items.name_count, sizeof *c->items.name, name_compare);
-    macros_settle(c);
+    if (!namesakes_few(c) || !macros_settle(c)) {
+        return false;
+    }
+    macro_uses_settle(c);
     classes_cut(c);
     reach(c);
+    if (c->mentioned && (c->doubtful || c->unevaluated)) {
+        return false;
+    }
     items_cut(c, out);
+    out->functions += c->members;
     instances_collect(c, out);
     text_cut(c, text, out->text);
     return strcmp(text, out->text) != 0;

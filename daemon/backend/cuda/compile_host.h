@@ -1,13 +1,17 @@
 /*
  * A CUDA C source without what only its host program needs, for a compiler that takes none of it.
  *
- * Kept are the declarations that are given to the device (__global__, __device__, __constant__, …)
- * and the types, constants and macros that these mention, by name and transitively; the rest
- * becomes blanks, so that lines and columns stay. Classes lose the host's functions, but for
- * constructors and the like. No program that nvcc takes means anything else for it: device code
- * cannot call what is for the host, and of other things those of one name stay or go together, so
- * no name finds another thing. All directives stay. Where branches of an #if open and close braces
- * differently, nothing is cut. Pure but for memory. Thread: any.
+ * Kept are the declarations that are given to the device (__global__, __device__, __constant__, …),
+ * the types, constants and macros that these mention, by name and transitively, and all that is not
+ * plainly a function, a variable or a type; the rest becomes blanks, so that lines and columns
+ * stay. The host's functions in classes lose their bodies only. All directives stay.
+ *
+ * What is left must mean the same as with nvcc. Device code cannot call what goes, so that among
+ * functions of one name it finds the same without it. Nothing is cut at all where that does not
+ * hold or cannot be told: where what stays names a function that would go and looks names up
+ * without running them (sizeof, decltype, …), or that may be the device's by a macro of elsewhere;
+ * where braces open in one #if and close in another, but for those of extern "C"; where a "#"
+ * could begin a line by the cut. Pure but for memory. Thread: any.
  */
 #ifndef BACKEND_CUDA_COMPILE_HOST_H
 #define BACKEND_CUDA_COMPILE_HOST_H

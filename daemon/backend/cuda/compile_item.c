@@ -6,6 +6,7 @@
 #define TOKENS_MAX     (512u * 1024u)
 #define ITEMS_MAX      (64u * 1024u)
 #define CONDITIONS_MAX 64u
+#define ANGLES_MAX     1024u /* tokens between a template's "<" and ">" */
 
 static bool one_of(const struct lex_token *t, const char *const *words)
 {
@@ -93,18 +94,30 @@ static bool name_add(struct items *s, const struct lex_token *t)
 
 /* ---- tokens and directives ------------------------------------------------------------------- */
 
-/* Braces and parentheses that are open, how many were where each #if began, and whether it has an
- * #else. */
+/* Braces and parentheses that are open, how many were where each #if began, where that is in the
+ * code, and whether it has an #else. */
 struct depths {
     int open;
     int at[CONDITIONS_MAX];
+    size_t from[CONDITIONS_MAX];
     bool branches[CONDITIONS_MAX];
     unsigned conditions;
 };
 
-/* At the word behind "#". false: its branches do not open and close alike. What has one branch only
- * may open what another one closes: it is read as if both were there. */
-static bool condition_step(struct depths *d, const struct lex_token *t)
+/* Is all that stands between #if and #endif the begin of an extern "C", or the end of one? Those
+ * two are there together, and declarations within mean the same without. */
+static bool linkage_only(const struct item_tokens *code, size_t from)
+{
+    const struct lex_token *t = code->token + from;
+    size_t count = code->count - from;
+    return (count == 1 && lex_is(&t[0], "}")) || (count == 3 && lex_is(&t[0], "extern") &&
+                                                  t[1].kind == LEX_LITERAL && lex_is(&t[2], "{"));
+}
+
+/* At the word behind "#". false: its branches do not open and close alike, or what there is one of
+ * does not close what it opens. */
+static bool condition_step(struct depths *d, const struct item_tokens *code,
+                           const struct lex_token *t)
 {
     static const char *const begin[] = {"if", "ifdef", "ifndef", NULL};
     static const char *const between[] = {"else", "elif", "elifdef", "elifndef", NULL};
@@ -113,6 +126,7 @@ static bool condition_step(struct depths *d, const struct lex_token *t)
             return false;
         }
         d->branches[d->conditions] = false;
+        d->from[d->conditions] = code->count;
         d->at[d->conditions++] = d->open;
         return true;
     }
@@ -127,7 +141,7 @@ static bool condition_step(struct depths *d, const struct lex_token *t)
     unsigned last = d->conditions - 1;
     d->branches[last] = d->branches[last] || branch;
     d->conditions -= ends;
-    return !d->branches[last] || d->at[last] == d->open;
+    return d->at[last] == d->open || (!d->branches[last] && linkage_only(code, d->from[last]));
 }
 
 static void depth_step(struct depths *d, const struct lex_token *t)
@@ -146,13 +160,19 @@ static bool directive_step(struct items *s, struct lex *lex, struct lex_token *t
         if (lex_is(t, "include")) {
             (void)lex_header(lex, &angle);
         }
-        return condition_step(d, t);
+        return condition_step(d, &s->code, t);
     }
     if (word < 2 || !*define) {
         return true;
     }
     t->first = word == 3; /* its name begins a new item */
     return tokens_add(&s->macros, t);
+}
+
+/* What would begin a directive if nothing stood before it in its line. */
+static bool would_direct(const struct lex_token *t)
+{
+    return lex_is(t, "#") || lex_is(t, "%:");
 }
 
 static bool tokens_read(const char *text, struct items *s)
@@ -168,6 +188,9 @@ static bool tokens_read(const char *text, struct items *s)
             return d.open == 0 && d.conditions == 0;
         }
         word = t.kind == LEX_HASH ? 1 : t.first || word == 0 ? 0 : word + 1;
+        if (word == 0 && would_direct(&t)) {
+            return false;
+        }
         if (word == 0) {
             depth_step(&d, &t);
         }
@@ -196,6 +219,7 @@ size_t item_skip(const struct lex_token *t, size_t at, size_t end)
 static size_t skip_angles(const struct lex_token *t, size_t at, size_t end)
 {
     int depth = 0;
+    end = end - at < ANGLES_MAX ? end : at + ANGLES_MAX;
     for (size_t i = at; i < end && lex_is(&t[at], "<"); i++) {
         if (lex_is(&t[i], "(")) {
             i = item_skip(t, i, end) - 1;
@@ -403,12 +427,30 @@ static void sign_take(struct reading *r)
     r->at = behind;
 }
 
+/* May what looks like a function be something else: a macro's use, a deduction guide, a type with a
+ * macro for an attribute? */
+static bool function_doubtful(const struct reading *r)
+{
+    const struct item *item = r->item;
+    const struct lex_token *t = r->t;
+    if (item->overloads) {
+        return false;
+    }
+    if (item->params < item->begin + 2) {
+        return item->body == 0;
+    }
+    size_t behind = item_skip(t, item->params, item->end);
+    bool arrow = lex_is(&t[behind], "-") && lex_is(&t[behind + 1], ">");
+    return type_word(&t[item->params - 2]) || (item->body == 0 && arrow);
+}
+
 static void kind_settle(struct reading *r)
 {
     struct item *item = r->item;
     const struct lex_token *t = &r->t[item->begin];
     bool space = lex_is(t, "namespace") || (lex_is(t, "using") && lex_is(&t[1], "namespace"));
     if (item->kind == ITEM_FUNCTION) {
+        item->kind = function_doubtful(r) ? ITEM_OTHER : ITEM_FUNCTION;
         return;
     }
     bool forward = r->type && item->end == item->begin + 3; /* struct name; */

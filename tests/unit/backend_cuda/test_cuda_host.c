@@ -47,11 +47,6 @@ static const struct {
     {"enum { A, B = 3 }; enum E : int { C }; struct H { int v; };\n"
      "__global__ void k(int *a) { *a = B; }",
      "enum { A, B = 3 }; __global__ void k(int *a) { *a = B; }"},
-    /* functions of the host go, whatever they are called */
-    {"__device__ float f(float x) { return x; } double f(double x) { return g(x); }"
-     "__global__ void k(float *a) { *a = f(1.0f); }",
-     "__device__ float f(float x) { return x; } "
-     "__global__ void k(float *a) { *a = f(1.0f); }"},
     /* macros give to the device, through others too */
     {"#define HD __host__ __device__\n#define INLINE HD inline\nINLINE int f() { return 1; }\n"
      "int h() { return f(); }",
@@ -63,12 +58,13 @@ static const struct {
      "x(a), y{a} { } __device__ int g() const { return x; }"
      " __host__ ~C() { } int x, y; }; __global__ void k(C *c) { c->g(); }\nC make() { return C(1); "
      "}",
-     "class C : public D { public: virtual void v() ; C(int a) ; __device__ int g() const { return "
+     "class C : public D { public: int h() ; void d(); virtual void v() ; C(int a) ; __device__ "
+     "int g() const { return "
      "x; }"
      " ~C() ; int x, y; }; __global__ void k(C *c) { c->g(); }"},
     {"struct C { void f(); }; void C::f() { } C::C() : a(1) { }"
      "__global__ void k(C *c) { }",
-     "struct C { }; __global__ void k(C *c) { }"},
+     "struct C { void f(); }; __global__ void k(C *c) { }"},
     {"struct V { int x; }; struct S { int y; };\n"
      "std::ostream &operator<<(std::ostream &o, const V &v) { return o; }\n"
      "S operator+(S a, S b) { return a; } V operator+(V a, V b) { return a; }\n"
@@ -97,6 +93,32 @@ static const struct {
      "\n#ifdef __cplusplus\n}\n#endif",
      "#ifdef __cplusplus extern \"C\" { #endif __global__ void k(float *a) { a[0] = 1; } "
      "#ifdef __cplusplus } #endif"},
+    /* functions and variables of the host go, whatever they are called */
+    {"__device__ float f(float x) { return x; } double f(double x) { return g(x); } int size() { }"
+     "int steps; std::vector<float> all(T<int> x) { } namespace cfg { int scale = 3; }\n"
+     "__global__ void k(float *a, int steps, int size) { *a = f(1.0f) + steps + size; }",
+     "__device__ float f(float x) { return x; } namespace cfg { } "
+     "__global__ void k(float *a, int steps, int size) { *a = f(1.0f) + steps + size; }"},
+    /* what looks like a function may be none: data, macros, guides, types with attributes */
+    {"struct P { unsigned char (*tile)[32]; int n; }; __global__ void k(P p) { } int h;",
+     "struct P { unsigned char (*tile)[32]; int n; }; __global__ void k(P p) { }"},
+    {"#define ARRAY(n, s) n[s]\nstruct P { int ARRAY(pad, 4); int n; };"
+     "__global__ void k(P p) { } int h;",
+     "#define ARRAY(n, s) n[s] struct P { int ARRAY(pad, 4); int n; };__global__ void k(P p) { }"},
+    {"#define SPEC(T, V) template <> struct Traits<T> { enum { v = V }; }\nSPEC(float, 4);"
+     "TAG(x); int h;" KERNEL,
+     "#define SPEC(T, V) template <> struct Traits<T> { enum { v = V }; } SPEC(float, 4);TAG(x); "
+     "__global__ void k(float *a) { a[0] = 1; }"},
+    {"#define MAKE(T) T x\nint MAKE(t) { } int h;" KERNEL,
+     "#define MAKE(T) T x int MAKE(t) { } __global__ void k(float *a) { a[0] = 1; }"},
+    {"template <> struct Traits<double> final { enum { v = 8 }; }; int h;\n"
+     "struct ALIGN(16) V { float x; }; template <> struct ALIGN(8) Traits<short> { };" KERNEL,
+     "template <> struct Traits<double> final { enum { v = 8 }; }; struct ALIGN(16) V { float x; "
+     "}; template <> struct ALIGN(8) Traits<short> { }; __global__ void k(float *a) { a[0] = 1; }"},
+    {"template <class T> struct Box { T v; }; Box(float) -> Box<int>; int h;\n"
+     "template <class T> Box(T *) -> Box<T>;" KERNEL,
+     "template <class T> struct Box { T v; }; Box(float) -> Box<int>; template <class T> Box(T *) "
+     "-> Box<T>; __global__ void k(float *a) { a[0] = 1; }"},
     /* directives stay where they are */
     {"void h() {\n#ifdef X\n f();\n#else\n g();\n#endif\n#define N 3\n}" KERNEL,
      "#ifdef X #else #endif #define N 3 __global__ void k(float *a) { a[0] = 1; }"},
@@ -121,6 +143,21 @@ static const char *const uncut[] = {
     "int h; }" KERNEL,
     "int h; {" KERNEL,
     "#if 1\nint h;" KERNEL,
+    /* what a kernel names could mean another thing without it */
+    "char probe(int); __device__ double probe(double); int h;\n"
+    "__global__ void k(int *o) { *o = sizeof(probe(1)); }",
+    "HD int over(float) { return 2; } __device__ int over(int) { return 3; }\n"
+    "__global__ void k(int *o) { *o = over(1.f); } int h;",
+    "template <class T> __device__ int f(T) { return 1; } template <> int f(float) { return 2; }"
+    "__global__ void k(int *o) { *o = f(1.f); } int h;",
+    "struct V { int n; }; int size(V v) { return v.n; } template <class T> __device__ auto\n"
+    "pick(T t, int) -> decltype(size(t), 1) { return 1; } __global__ void k(V v) { pick(v, 0); }",
+    /* a directive that nobody has looked at */
+    "__global__ void k(int *p) { *p = 1; }\nint h() { return 0; } #include \"/etc/hostname\"\n",
+    "__global__ void k(int *p) { *p = 1; }\nint h() { return 0; } %: include \"/etc/hostname\"\n",
+    /* one that lies around what is the device's */
+    "#if 0\nvoid f() {\n#endif\n__device__ int g(float) { return 2; }\n#if 0\n}\n#endif\n"
+    "__device__ int g(double) { return 3; } __global__ void k(int *o) { *o = g(1.f); } int h;",
 };
 
 START_TEST(leaves_all)
