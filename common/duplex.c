@@ -119,6 +119,7 @@ void duplex_init(struct duplex *d, int fd, size_t queue_max, bool gathers)
     d->state = DUPLEX_SOCKET;
     d->in_ring = d->failed = d->more = false;
     d->gathers = gathers;
+    d->lossy = false;
     d->rings = RINGS_NONE;
     d->queue = d->kept = d->newer = NULL;
     d->queue_end = &d->queue;
@@ -180,6 +181,9 @@ void duplex_refused(struct duplex *d)
 int duplex_adopt(struct duplex *d, struct frame_fds *fds, struct err *e)
 {
     struct duplex_rings r = RINGS_NONE;
+    if (fds->lost) {
+        return err_set(e, ERR_LIMIT, "no descriptors are free for rings (limit of open files)");
+    }
     if (d->state != DUPLEX_SOCKET || d->rings.memory.data != NULL || fds->count != DUPLEX_FDS) {
         return err_set(e, ERR_PROTOCOL, "rings of %d descriptors are offered%s", fds->count,
                        d->rings.memory.data != NULL ? " again" : "");
@@ -405,7 +409,8 @@ int duplex_send(struct duplex *d, struct bytes frame, const struct frame_fds *fd
 static bool receive(struct duplex *d, struct frame_fds *ret_fds, int *ret_rc, struct err *e)
 {
     size_t size = 0;
-    int rc = seqpacket_recv(d->fd, d->in, sizeof d->in, &size, ret_fds, e);
+    int rc = (d->lossy ? seqpacket_recv_lossy : seqpacket_recv)(d->fd, d->in, sizeof d->in, &size,
+                                                                ret_fds, e);
     *ret_rc = rc == SEQPACKET_AGAIN ? 0 : rc == SEQPACKET_EOF ? DUPLEX_END : failed(d, rc);
     if (rc != 0) {
         return false;
@@ -430,7 +435,7 @@ static int take_beside(struct duplex *d, struct frame_fds *ret_fds, struct err *
     } else if (!receive(d, ret_fds, &rc, e)) {
         return rc < 0 ? rc : failed(d, err_set(e, ERR_PROTOCOL, "a marker without its packet"));
     }
-    return ret_fds->count > 0
+    return ret_fds->count > 0 || ret_fds->lost
                ? 1
                : failed(d, err_set(e, ERR_PROTOCOL, "a marker of a packet without descriptors"));
 }
@@ -533,7 +538,7 @@ int duplex_look(struct duplex *d, struct err *e)
         return failed(d, err_set(e, ERR_NOMEM, "a packet's memory"));
     }
     p->fds = fds;
-    if (fds.count == 0) {
+    if (fds.count == 0 && !fds.lost) {
         d->newer = p;
         return 1;
     }

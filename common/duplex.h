@@ -61,6 +61,7 @@ struct duplex {
     enum duplex_state state;
     bool in_ring; /* what comes is taken from the ring */
     bool gathers; /* frames wait for duplex_flush */
+    bool lossy;   /* frames whose descriptors find no room here come without them (`lost`) */
     bool failed;  /* of no use any more */
     bool more;    /* behind the frame that was taken last there is another */
     struct duplex_rings rings;

@@ -139,14 +139,13 @@ static bool take_fds(struct msghdr *msg, struct frame_fds *ret_fds)
     return fits;
 }
 
-int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct frame_fds *ret_fds,
-                   struct err *e)
+static int recv_frame(int fd, struct iovec iov, bool lossy, size_t *ret_size,
+                      struct frame_fds *ret_fds, struct err *e)
 {
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(sizeof(int) * FRAME_MAX_FDS)];
     } control;
-    struct iovec iov = {.iov_base = data, .iov_len = size};
     struct msghdr msg = {.msg_iov = &iov,
                          .msg_iovlen = 1,
                          .msg_control = control.space,
@@ -167,13 +166,17 @@ int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct fra
     if (n == 0 && fds.count == 0) {
         return SEQPACKET_EOF; /* no frame is empty */
     }
+    if (!fits && lossy) {
+        frame_fds_close(&fds);
+        fds.lost = fits = true;
+    }
     if (!fits || (msg.msg_flags & MSG_TRUNC) != 0) {
         frame_fds_close(&fds);
         return err_set(
             e, ERR_PROTOCOL,
             "a frame is longer than %zu bytes or brings over %d descriptors, or no descriptor "
             "is free here (limit of open files)",
-            size, FRAME_MAX_FDS);
+            iov.iov_len, FRAME_MAX_FDS);
     }
     *ret_size = (size_t)n;
     if (ret_fds != NULL) {
@@ -182,6 +185,20 @@ int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct fra
         frame_fds_close(&fds);
     }
     return 0;
+}
+
+int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct frame_fds *ret_fds,
+                   struct err *e)
+{
+    struct iovec iov = {.iov_base = data, .iov_len = size};
+    return recv_frame(fd, iov, false, ret_size, ret_fds, e);
+}
+
+int seqpacket_recv_lossy(int fd, void *data, size_t size, size_t *ret_size,
+                         struct frame_fds *ret_fds, struct err *e)
+{
+    struct iovec iov = {.iov_base = data, .iov_len = size};
+    return recv_frame(fd, iov, true, ret_size, ret_fds, e);
 }
 
 void frame_fds_close(struct frame_fds *fds)

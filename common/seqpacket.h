@@ -5,6 +5,7 @@
 #ifndef COMMON_SEQPACKET_H
 #define COMMON_SEQPACKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@
 struct frame_fds {
     int fd[FRAME_MAX_FDS];
     int count;
+    bool lost; /* some came and found no room here: count is 0 */
 };
 
 /* A connected pair, non-blocking and close-on-exec. */
@@ -35,6 +37,10 @@ int seqpacket_send(int fd, const void *data, size_t size, const struct frame_fds
  * descriptors are close-on-exec and the caller's. */
 int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct frame_fds *ret_fds,
                    struct err *e);
+/* As seqpacket_recv, but a frame whose descriptors found no room here (limit of open files) comes
+ * without them. */
+int seqpacket_recv_lossy(int fd, void *data, size_t size, size_t *ret_size,
+                         struct frame_fds *ret_fds, struct err *e);
 void frame_fds_close(struct frame_fds *fds);
 
 #endif

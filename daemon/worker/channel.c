@@ -254,6 +254,7 @@ int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_call
                  void *data, struct err *e)
 {
     duplex_init(&c->duplex, fd, SIZE_MAX, true);
+    c->duplex.lossy = true; /* what is resident here is worth more than one frame */
     c->callbacks = callbacks;
     c->data = data;
     c->bell = NULL;

@@ -24,7 +24,8 @@
 struct bell;
 
 struct channel_callbacks {
-    /* The descriptors are the receiver's; those it leaves in `fds` (count > 0) are closed. */
+    /* The descriptors are the receiver's; those it leaves in `fds` (count > 0) are closed.
+     * fds->lost: they found no room here; the frame is to be refused. */
     void (*frame)(void *data, struct bytes frame, struct frame_fds *fds);
     /* Nobody holds the other end any more, or it cannot be used. Called once. */
     void (*closed)(void *data, const struct err *e);

@@ -741,6 +741,16 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
     }
 }
 
+static int serve_one(struct server *s, size_t i, struct bytes frame, struct frame_fds *fds,
+                     struct err *e)
+{
+    if (fds->lost && FRAMES[i].kind != FRAME_KIND_F_RINGS) { /* that has an answer of its own */
+        return err_set(e, ERR_LIMIT,
+                       "the worker has no descriptor left for it (limit of open files)");
+    }
+    return FRAMES[i].serve(s, frame, fds, e);
+}
+
 static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *fds)
 {
     unsigned kind = proto_kind(frame);
@@ -752,7 +762,7 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
                 channel_flush(&s->channel); /* it may take long */
                 start_jobs(s);
             }
-            if (FRAMES[i].serve(s, frame, fds, &e) != 0) {
+            if (serve_one(s, i, frame, fds, &e) != 0) {
                 answer_error(s, FRAMES[i].answer, frame, &e);
             }
             if (s->copies.count > 0 || s->transfers.first != NULL || s->device.memory.hung) {

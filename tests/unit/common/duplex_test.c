@@ -608,7 +608,6 @@ START_TEST(another_front_takes_over)
 }
 END_TEST
 
-/* Old frames that wait for the socket are not lost with the rings; those for the ring are. */
 START_TEST(what_waits_for_rings_goes_with_them)
 {
     uint32_t sent = 0;
@@ -620,6 +619,38 @@ START_TEST(what_waits_for_rings_goes_with_them)
     ck_assert_uint_eq(worker.queued, 0);
     ck_assert_uint_eq(worker.queued_bytes, 0);
     ck_assert_ptr_null(worker.queue);
+    channel_close();
+}
+END_TEST
+
+/* What is older than the rings waits for the socket, and outlives them. */
+START_TEST(what_waits_for_the_socket_stays)
+{
+    uint32_t plain = 0;
+    channel_open(QUEUE_MAX);
+    offer();
+    while (worker.queued < 3) {
+        ck_assert_int_eq(send_one(&worker, ++plain, 30000), 0);
+        flush(&worker);
+    }
+    adopt(); /* the answer waits as well */
+    for (uint32_t i = 1; i <= 3; i++) {
+        say(&worker, 3000 + i);
+        say_beside(&worker, 4000 + i);
+    }
+    ck_assert_uint_eq(worker.queued, 4 + 6);
+    duplex_leave(&worker);
+    ck_assert_uint_eq(worker.queued, 4);
+    ck_assert_uint_eq(worker.queued_bytes, 3 * 30000 + 16);
+    duplex_finish(&front);
+    duplex_init(&front, pair[0], QUEUE_MAX, true);
+    say(&worker, 5000);
+    flush(&worker);
+    for (uint32_t i = 1; i <= plain + 2; i++) {
+        expect(&front, i <= plain ? i : i == plain + 1 ? 2000 : 5000, 0);
+        ck_assert_int_eq(duplex_resume(&worker, &e), 0);
+    }
+    expect_none(&front);
     channel_close();
 }
 END_TEST
@@ -712,5 +743,5 @@ SUITE_MAIN("duplex", nothing_overtakes_anything, a_bell_rings_once_for_a_sleep,
            only_rings_are_adopted, a_lie_is_the_end, packets_without_a_frame_are_not_stepped_over,
            a_consumer_that_lies_is_not_believed, packets_without_markers_are_nobodys_business,
            what_was_said_before_the_end_counts, another_front_takes_over,
-           what_waits_for_rings_goes_with_them, a_beat_is_seen_without_a_frame,
-           two_threads_lose_nothing)
+           what_waits_for_rings_goes_with_them, what_waits_for_the_socket_stays,
+           a_beat_is_seen_without_a_frame, two_threads_lose_nothing)

@@ -1,9 +1,13 @@
 /* The worker's channel with rings: fronts that come, go, do not read, or offer nonsense. */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -217,6 +221,91 @@ START_TEST(rings_that_are_none_are_refused)
 }
 END_TEST
 
+static int first_free(pid_t pid)
+{
+    char path[64];
+    struct stat st;
+    for (int fd = 0; fd < 4096; fd++) {
+        (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+        if (lstat(path, &st) != 0) {
+            ck_assert_int_eq(errno, ENOENT);
+            return fd;
+        }
+    }
+    ck_abort_msg("no end of descriptors");
+    return -1;
+}
+
+/* The worker gets so many more descriptors; < 0: all that it had. */
+static void leave_room(int room)
+{
+    static struct rlimit whole;
+    struct rlimit tight;
+    if (whole.rlim_max == 0) {
+        ck_assert_int_eq(prlimit(f.pid, RLIMIT_NOFILE, NULL, &whole), 0);
+    }
+    tight = whole;
+    if (room >= 0) {
+        tight.rlim_cur = (rlim_t)(first_free(f.pid) + room);
+    }
+    ck_assert_int_eq(prlimit(f.pid, RLIMIT_NOFILE, &tight, NULL), 0);
+}
+
+static void offer_in_vain(void)
+{
+    struct duplex rings;
+    struct frame_fds fds;
+    struct capbuf out;
+    const struct msg_f_rings offer = {.nonce = 9};
+    struct msg_w_rings answer;
+    duplex_init(&rings, f.fd, SIZE_MAX, false);
+    ck_assert_int_eq(duplex_make(&rings, &fds, &e), 0);
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    ck_assert_int_eq(proto_encode(&schema_msg_f_rings, &offer, &out, &e), 0);
+    fake_send_bytes(&f, capbuf_view(&out), &fds);
+    capbuf_finish(&out);
+    duplex_finish(&rings);
+    fake_expect(&f, FRAME_KIND_W_RINGS, &schema_msg_w_rings, &answer);
+    ck_assert_uint_eq(answer.nonce, 9);
+    ck_assert_int_eq(answer.code, ERR_LIMIT);
+}
+
+static void seal_in_vain(void)
+{
+    struct msg_w_buffer answer;
+    send_seal(1, 4096);
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
+    ck_assert_uint_eq(answer.id, 1);
+    ck_assert_int_eq(answer.code, ERR_LIMIT);
+}
+
+/* It stays on the socket, and with what it holds; so does one that has rings. */
+START_TEST(a_worker_without_descriptors_does_without)
+{
+    start();
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    leave_room(0);
+    seal_in_vain();
+    leave_room(-1);
+    fake_dies(&f);
+    ask_inventory(1);
+    struct msg_w_held_buffer held;
+    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
+    expect_end(1);
+    for (int room = 0; room < DUPLEX_FDS; room++) {
+        leave_room(room);
+        offer_in_vain();
+        leave_room(-1);
+    }
+    leave_room(0);
+    seal_in_vain();
+    leave_room(-1);
+    fake_rings(&f);
+    ck_assert_int_eq(fake_buffer(&f, 2, 4096, true), 0);
+    fake_stop(&f);
+}
+END_TEST
+
 START_TEST(beats_come_in_memory)
 {
     start();
@@ -261,5 +350,5 @@ END_TEST
 SUITE_MAIN("channel", frames_and_descriptors_keep_their_order,
            a_front_dies_with_frames_on_their_way, front_after_front_has_rings_of_its_own,
            a_front_that_does_not_read_loses_nothing, a_front_that_did_not_read_dies,
-           rings_that_are_none_are_refused, beats_come_in_memory,
-           the_channels_end_is_seen_beside_rings)
+           rings_that_are_none_are_refused, a_worker_without_descriptors_does_without,
+           beats_come_in_memory, the_channels_end_is_seen_beside_rings)
