@@ -7,8 +7,9 @@
 #include "common/duplex.h"
 #include "daemon/loop/bell.h"
 
-#define BATCH          64    /* packets of one link before others get their turn */
-#define LAST_WORDS     4096  /* frames taken from a link that can no longer be written */
+#define BATCH          64   /* packets of one link before others get their turn */
+#define LAST_WORDS     4096 /* frames taken from the socket of a link that is not written any more */
+#define RING_WORDS     (DUPLEX_RING_BYTES / (PACKET_FRAME_HEAD + 1u)) /* a ring has fewer frames */
 #define BELLS_IDLE_MAX 4096u /* rings for nothing, one after the other */
 
 struct link {
@@ -93,15 +94,18 @@ static bool take_frames(struct link *l, unsigned max)
     return more;
 }
 
-/* What the other side said before its end: in the ring, then in the socket. */
+/* What the other side said before its end: all that is in the ring, then what is in the socket. Who
+ * goes on filling the ring meanwhile is not heard for ever. */
 static bool take_last_words(struct link *l)
 {
-    bool more = take_frames(l, LAST_WORDS);
-    if (!more && l->duplex.in_ring && !l->closing && !l->told) {
+    if (l->duplex.in_ring) {
+        (void)take_frames(l, RING_WORDS);
+        if (l->closing || l->told) {
+            return false;
+        }
         duplex_by_socket(&l->duplex);
-        more = take_frames(l, LAST_WORDS);
     }
-    return more;
+    return take_frames(l, LAST_WORDS);
 }
 
 /* All of a packet, or of what is in the ring, up to a batch. Who gathers has said all in one

@@ -581,6 +581,33 @@ START_TEST(one_that_ends_is_heard)
 }
 END_TEST
 
+/* However many they are: as many as a ring holds. */
+START_TEST(all_that_a_ring_holds_is_heard)
+{
+    const unsigned sent = 8000;
+    open_far(1024);
+    take_offer(0);
+    turn();
+    for (unsigned i = 0; i < sent; i++) {
+        far_ping(i, NULL);
+    }
+    ck_assert_ptr_null(far.queue);
+    duplex_finish(&far);
+    (void)close(far_end);
+    far_end = -1;
+    if (_i == 0) {
+        loop_until(&loop, &broken);
+    } else {
+        link_drain(link_here);
+    }
+    ck_assert_uint_eq(frames, sent);
+    ck_assert(broken);
+    ck_assert_int_eq(broken_error.code, ERR_CLOSED);
+    turn();
+    close_link();
+}
+END_TEST
+
 static void lie_record(void)
 {
     struct err e = ERR_INIT;
@@ -746,6 +773,7 @@ static TCase *rings_case(void)
     tcase_add_test(tc, who_takes_nothing_breaks_the_link);
     tcase_add_test(tc, much_comes_in_order);
     tcase_add_loop_test(tc, one_that_ends_is_heard, 0, 2);
+    tcase_add_loop_test(tc, all_that_a_ring_holds_is_heard, 0, 2);
     tcase_add_loop_test(tc, a_lie_in_the_ring_breaks_the_link, 0, LIE_COUNT);
     tcase_add_test(tc, packets_without_markers_are_not_looked_at);
     tcase_add_test(tc, a_bell_rung_for_nothing_is_heard_for_a_while);
