@@ -103,7 +103,8 @@ static void rings_finish(struct duplex_rings *r)
     *r = RINGS_NONE;
 }
 
-/* A full one has rung. */
+/* EAGAIN: its count is at the maximum, and whoever watches its edges hears no more of it. Nobody
+ * rings as often; a worker that writes such a count is not heard itself. */
 static void ring_bell(int fd)
 {
     const uint64_t one = 1;

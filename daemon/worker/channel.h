@@ -1,9 +1,10 @@
 /*
  * The worker's end of its channel: frames in and out on the loop, over the socket and, while a
  * front that offered them is there, through rings (common/duplex.h). Frames without descriptors are
- * gathered and go out together when the loop is about to sleep. What cannot be sent then is queued;
- * while the queue is long no frames are read, so it is bounded by the jobs in flight and one
- * inventory. Thread: the loop's.
+ * gathered and go out together when the loop is about to sleep. What cannot be sent then is queued.
+ * While the queue is long no frames are taken, but what one packet or batch holds and what a front
+ * that ended had said: so it is bounded by the jobs in flight, a batch and one inventory.
+ * Thread: the loop's.
  *
  * Fronts come and go, and rings go with theirs. What a front published is taken before the next one
  * is heard. What it has not taken is dropped: it may as well have taken it just before it ended,
