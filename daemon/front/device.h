@@ -88,6 +88,7 @@ struct device {
     bool hung_up;         /* its channel closed as it was ending by itself */
     uint64_t restart_ns;  /* when the next one starts */
     bool up;              /* this worker has opened its context */
+    bool opened_later;    /* up, and begins when its worker has answered for the rings */
     bool productive;      /* and has completed something */
     unsigned failures;    /* workers in a row that were not, for the pause */
     uint64_t restarts;

@@ -302,6 +302,11 @@ int link_offer_rings(struct link *l, struct err *e)
     return 0;
 }
 
+bool link_offers(const struct link *l)
+{
+    return l != NULL && l->duplex.state == DUPLEX_OFFERED;
+}
+
 void link_rings_answered(struct link *l, uint64_t nonce, int code)
 {
     if (l->duplex.state != DUPLEX_OFFERED || nonce != l->nonce) {

@@ -112,6 +112,7 @@ void worker_start(struct front *f, struct device *d)
     d->culprit = NULL;
     d->adopted = false;
     d->up = false;
+    d->opened_later = false;
     d->productive = false;
     d->started_ns = clock_now_ns();
     d->beat_ns = d->started_ns;

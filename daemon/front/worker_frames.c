@@ -42,6 +42,13 @@ static void offer_rings(struct device *d)
     }
 }
 
+static void opened(struct front *f, struct device *d)
+{
+    if (f->hooks.worker_opened(f, d) && d->state != DEVICE_ADOPTING) {
+        f->hooks.worker_ready(f, d);
+    }
+}
+
 static int ready(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_ready m;
@@ -74,8 +81,11 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->patience_ns = 0;
     d->up = true;
     offer_rings(d);
-    if (f->hooks.worker_opened(f, d) && d->state != DEVICE_ADOPTING) {
-        f->hooks.worker_ready(f, d);
+    /* what is sent before the answer waits here, with descriptors of its own: those of many sealed
+     * buffers would be more than there are */
+    d->opened_later = d->state != DEVICE_ADOPTING && link_offers(d->link);
+    if (!d->opened_later) {
+        opened(f, d);
     }
     return 0;
 }
@@ -119,7 +129,7 @@ static int beat(struct device *d, struct bytes bytes, struct err *e)
     return rc;
 }
 
-static int rings(struct device *d, struct bytes bytes, struct err *e)
+static int rings(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_rings m;
     int rc = proto_decode(&schema_msg_w_rings, bytes, &m, e);
@@ -131,6 +141,10 @@ static int rings(struct device *d, struct bytes bytes, struct err *e)
                  (int)m.text.size, (const char *)m.text.data);
     }
     link_rings_answered(d->link, m.nonce, (int)m.code);
+    if (d->opened_later && !link_offers(d->link)) {
+        d->opened_later = false;
+        opened(f, d);
+    }
     return 0;
 }
 
@@ -324,7 +338,7 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
     case FRAME_KIND_W_PICTURE:
         return picture(f, d, bytes, fds, e);
     case FRAME_KIND_W_RINGS:
-        return rings(d, bytes, e);
+        return rings(f, d, bytes, e);
     case FRAME_KIND_W_HELD_END:
         return held_end(f, d, bytes, e);
     default:
