@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +20,22 @@ static void add(struct held *h, const char *pin, uint32_t recovery)
     }
 }
 
+/* "PIN NUMBER\n"; others are stepped over. */
+static void add_line(struct held *h, char *line)
+{
+    char *number = strchr(line, ' ');
+    char *end = NULL;
+    if (number == NULL) {
+        return;
+    }
+    *number++ = '\0';
+    errno = 0;
+    unsigned long recovery = strtoul(number, &end, 10);
+    if (errno == 0 && end != number && *end == '\n' && recovery <= UINT32_MAX) {
+        add(h, line, (uint32_t)recovery);
+    }
+}
+
 static bool path_of(const char *runtime_dir, const char *name, char out[PATH_MAX])
 {
     return (size_t)snprintf(out, PATH_MAX, "%s/%s", runtime_dir, name) < PATH_MAX;
@@ -27,15 +44,14 @@ static bool path_of(const char *runtime_dir, const char *name, char out[PATH_MAX
 static void read_once(struct held *h, const char *runtime_dir)
 {
     char path[PATH_MAX];
-    char pin[65];
-    uint32_t recovery = 0;
+    char line[128];
     if (h->read) {
         return;
     }
     h->read = true;
     FILE *file = path_of(runtime_dir, "held", path) ? fopen(path, "re") : NULL;
-    while (file != NULL && fscanf(file, "%64s %" SCNu32, pin, &recovery) == 2) {
-        add(h, pin, recovery);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        add_line(h, line);
     }
     if (file != NULL) {
         (void)fclose(file);
