@@ -19,7 +19,8 @@ target_include_directories(gpud_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_
 target_compile_definitions(gpud_flags INTERFACE _GNU_SOURCE)
 target_compile_options(gpud_flags INTERFACE
     -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
-    $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> -Werror)
+    $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>
+    $<$<C_COMPILER_ID:Clang>:-Wno-missing-field-initializers> -Werror)
 if(GPUD_SANITIZE)
     target_compile_options(gpud_flags INTERFACE
         -fsanitize=${GPUD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
