@@ -33,3 +33,11 @@ bool descriptors_left(void)
     (void)close(fd);
     return left;
 }
+
+void descriptor_close(int *fd)
+{
+    if (*fd >= 0) {
+        (void)close(*fd);
+        *fd = -1;
+    }
+}

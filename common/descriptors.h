@@ -19,5 +19,7 @@ void descriptors_init(void);
 bool descriptors_kept(int fd);
 /* Whether there are any but those kept back. */
 bool descriptors_left(void);
+/* Closes it, where there is one, and leaves -1. */
+void descriptor_close(int *fd);
 
 #endif

@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
+
 enum { RECORD_PACKET = 0, RECORD_MARKER = 1 };
 
 struct duplex_shared {        /* zeros at first; the two rings' bytes follow */
@@ -85,14 +87,6 @@ static void rings_init(struct duplex_rings *r, bool maker)
     uint8_t *up = data + DUPLEX_RING_BYTES;
     ring_producer_init(&r->out, maker ? &s->down : &s->up, maker ? down : up, DUPLEX_RING_BYTES);
     ring_consumer_init(&r->in, maker ? &s->up : &s->down, maker ? up : down, DUPLEX_RING_BYTES);
-}
-
-static void descriptor_close(int *fd)
-{
-    if (*fd >= 0) {
-        (void)close(*fd);
-        *fd = -1;
-    }
 }
 
 static void rings_finish(struct duplex_rings *r)

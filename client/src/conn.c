@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 
 #define INPUT_BYTES (64u * 1024u)
 #define IOV_MAX_OUT 32
@@ -60,21 +61,13 @@ void conn_unwatch(struct conn *c, int fd)
     (void)watch(c->wait_fd, EPOLL_CTL_DEL, fd, 0);
 }
 
-static void fd_close(int *fd)
-{
-    if (*fd >= 0) {
-        (void)close(*fd);
-        *fd = -1;
-    }
-}
-
 void conn_finish(struct conn *c)
 {
     conn_drop(c);
-    fd_close(&c->user_fd);
-    fd_close(&c->wait_fd);
-    fd_close(&c->timer_fd);
-    fd_close(&c->ready_fd);
+    descriptor_close(&c->user_fd);
+    descriptor_close(&c->wait_fd);
+    descriptor_close(&c->timer_fd);
+    descriptor_close(&c->ready_fd);
     free(c->input);
     c->input = NULL;
 }
@@ -108,7 +101,7 @@ void conn_drop(struct conn *c)
         out_pop(c);
     }
     sp_reader_finish(&c->reader);
-    fd_close(&c->fd);
+    descriptor_close(&c->fd);
     c->rest = (struct bytes){0};
     c->state = CONN_DOWN;
 }

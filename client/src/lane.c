@@ -9,6 +9,7 @@
 #include "client/src/client.h"
 #include "client/src/shm.h"
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/seqpacket.h"
 
 #define AGAIN_AFTER  256u /* sequenced requests until a lane that could not be had is asked for */
@@ -60,13 +61,10 @@ bool lane_is_up(const struct gpud_client *c)
 
 static void fd_close(struct gpud_client *c, int *fd)
 {
-    if (*fd >= 0) {
-        if (origin_here(&c->origin)) { /* a child of fork shares the set of descriptors */
-            conn_unwatch(&c->conn, *fd);
-        }
-        (void)close(*fd);
-        *fd = -1;
+    if (*fd >= 0 && origin_here(&c->origin)) { /* a child of fork shares the set of descriptors */
+        conn_unwatch(&c->conn, *fd);
     }
+    descriptor_close(fd);
 }
 
 static void release(struct gpud_client *c)

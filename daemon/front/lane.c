@@ -45,14 +45,6 @@ static void on_bell(void *data)
     lanes_wake(lane); /* its turn comes in this turn of the loop */
 }
 
-static void descriptor_close(int *fd)
-{
-    if (*fd >= 0) {
-        (void)close(*fd);
-        *fd = -1;
-    }
-}
-
 static void waiting_pop(struct lane *lane)
 {
     struct lane_out *w = lane->waiting;
