@@ -170,17 +170,17 @@ int config_number(const char *key, const char *value, bool units, uint64_t *ret_
                   struct err *e)
 {
     char *end = NULL;
-    errno = 0;
-    uint64_t number = isdigit((unsigned char)value[0]) ? strtoull(value, &end, 10) : 0;
-    if (end == NULL || errno != 0) {
-        return err_set(e, ERR_INVALID, "%s = %s: not a number of digits alone", key, value);
-    }
+    uint64_t number = 0;
     uint64_t unit = 1;
-    if (units && end[0] != '\0') {
+    errno = 0;
+    if (isdigit((unsigned char)value[0])) {
+        number = strtoull(value, &end, 10);
+    }
+    if (units && end != NULL && end[0] != '\0') {
         unit = unit_of(end[0]);
         end += unit != 0 ? 1 : 0;
     }
-    if (unit == 0 || end[0] != '\0') {
+    if (end == NULL || errno != 0 || unit == 0 || end[0] != '\0') {
         return err_set(e, ERR_INVALID, "%s = %s: not a number%s", key, value,
                        units ? " with K, M, G or T at most" : "");
     }
