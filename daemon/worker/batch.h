@@ -20,6 +20,8 @@
  * begin before them, and could not be taken back. */
 #define BATCH_SLOW_NS UINT64_C(5000000)
 
+struct msg_w_pool;
+
 struct batch {
     struct device *device;       /* not owned */
     const struct ledger *ledger; /* not owned */
@@ -63,7 +65,6 @@ unsigned batch_held(const struct batch *b);
 void batch_waits(struct batch *b); /* they do: it is counted once */
 /* Is it one of those that are to be started? */
 bool batch_has(const struct batch *b, const struct job *j);
-struct msg_w_pool;
 void batch_stats(const struct batch *b, struct msg_w_pool *stats); /* sets its own fields */
 
 #endif

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 
 #define BACKSTOP_MS 10u
 #define POLL_MS     1u
@@ -21,16 +22,11 @@ static void ask(struct pump *p)
     }
 }
 
-/* What is told while it asks is asked for again: so the flag goes before, and the count before it,
- * else a write that comes between them would be lost. */
-static void on_wake(uv_poll_t *poll, int status, int events)
+/* What is told while it asks is asked for again: so the flag goes before. */
+static void on_wake(void *data)
 {
-    struct pump *p = poll->data;
-    uint64_t count;
-    (void)status;
-    (void)events;
-    (void)!read(p->fd, &count, sizeof count); /* if there is nothing, it is asked in vain */
-    (void)atomic_exchange(&p->told, false);   /* sees all that came before those who told */
+    struct pump *p = data;
+    (void)atomic_exchange(&p->told, false); /* sees all that came before those who told */
     ask(p);
 }
 
@@ -60,15 +56,13 @@ int pump_init(struct pump *p, uv_loop_t *loop, struct err *e)
     if (p->fd < 0) {
         return err_errno(e, ERR_IO, "wake-up of the loop");
     }
-    int rc = uv_poll_init(loop, &p->wake, p->fd);
-    rc = rc == 0 ? uv_poll_start(&p->wake, UV_READABLE, on_wake) : rc;
-    if (rc != 0) {
-        (void)close(p->fd);
-        return err_set(e, ERR_IO, "wake-up of the loop: %s", uv_strerror(rc));
+    if (bell_create(loop, p->fd, on_wake, p, &p->wake, e) != 0) {
+        descriptor_close(&p->fd);
+        return err_wrap(e, "wake-up of the loop");
     }
     (void)uv_timer_init(loop, &p->timer); /* these two cannot fail */
     (void)uv_idle_init(loop, &p->spin);
-    p->wake.data = p->timer.data = p->spin.data = p;
+    p->timer.data = p->spin.data = p;
     return 0;
 }
 
@@ -104,9 +98,8 @@ void pump_finish(struct pump *p)
 {
     stop(p);
     atomic_store(&p->told, true);
-    uv_close((uv_handle_t *)&p->wake, NULL);
-    (void)close(p->fd);
-    p->fd = -1;
+    bell_destroy(p->wake);
+    descriptor_close(&p->fd);
     uv_close((uv_handle_t *)&p->timer, NULL);
     uv_close((uv_handle_t *)&p->spin, NULL);
 }

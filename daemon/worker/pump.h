@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/err.h"
+#include "daemon/loop/bell.h"
 
 #define PUMP_SPIN_NS (100 * NS_PER_US) /* without pause, where the device does not call */
 
@@ -20,9 +21,9 @@
 typedef bool (*pump_fn)(void *data);
 
 struct pump {
-    uv_poll_t wake;
-    int fd;           /* owned: an eventfd; -1: none */
-    atomic_bool told; /* it was written to and nobody has looked since */
+    struct bell *wake; /* owned */
+    int fd;            /* owned: an eventfd; -1: none */
+    atomic_bool told;  /* it was written to and nobody has looked since */
     uv_timer_t timer;
     uv_idle_t spin;
     bool wakes;          /* the device calls */
