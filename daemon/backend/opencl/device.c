@@ -208,21 +208,26 @@ static int device_configure(struct backend_device *d, const char *options, struc
     if (d->base_align < 1) {
         d->base_align = BACKEND_ALIGN;
     }
-    bool svm = true;
+    bool svm = true, huge_pages = true;
     d->limit = d->info.memory;
-    int rc = options_check(options, "platform svm memory", e);
+    int rc = options_check(options, "platform svm memory huge_pages", e);
     if (rc == 0) {
         rc = option_bool(options, "svm", &svm, e);
+    }
+    if (rc == 0) {
+        rc = option_bool(options, "huge_pages", &huge_pages, e);
     }
     if (rc == 0) {
         rc = option_u64(options, "memory", 1, UINT64_MAX, &d->limit, e);
     }
     d->svm = svm && svm_usable(d);
+    d->huge_pages = d->svm && d->info.cpu && huge_pages;
     d->limit = d->limit < d->info.memory ? d->limit : d->info.memory;
     d->info.memory = d->limit;
     d->info.max_alloc = d->info.max_alloc < d->limit ? d->info.max_alloc : d->limit;
-    if (d->svm && d->info.max_alloc > BACKEND_ALIGN) {
-        d->info.max_alloc -= BACKEND_ALIGN; /* what aligning a block may take */
+    uint64_t align = d->huge_pages ? OPENCL_HUGE_PAGE : BACKEND_ALIGN;
+    if (d->svm && d->info.max_alloc > align) {
+        d->info.max_alloc -= align; /* what aligning a block may take */
     }
     return rc;
 }

@@ -1,18 +1,30 @@
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "daemon/backend/opencl/opencl.h"
 
+static size_t block_align(const struct backend_device *d, uint64_t size)
+{
+    return d->huge_pages && size >= OPENCL_HUGE_PAGE ? OPENCL_HUGE_PAGE : BACKEND_ALIGN;
+}
+
 /* Shared virtual memory is a plain pointer: what arguments at any offset need. Drivers align it to
- * less than the contract does. */
+ * less than the contract does. On a processor it is the host's memory, and kernels that stream
+ * through much of it wait for the page table: huge pages spare most of that. Without them it is
+ * as slow as usual, so that a refusal is none. */
 static int block_fill(struct backend_device *d, struct backend_block *b, struct err *e)
 {
     if (d->svm) {
-        b->base = d->cl.SVMAlloc(d->context, CL_MEM_READ_WRITE, b->size + BACKEND_ALIGN, 0);
+        size_t align = block_align(d, b->size);
+        b->base = d->cl.SVMAlloc(d->context, CL_MEM_READ_WRITE, b->size + align, 0);
         if (!b->base) {
             return err_set(e, ERR_DEVICE_MEMORY, "clSVMAlloc: no room for %llu bytes",
                            (unsigned long long)b->size);
         }
-        b->svm = b->base + (-(uintptr_t)b->base & (BACKEND_ALIGN - 1));
+        b->svm = b->base + (-(uintptr_t)b->base & (align - 1));
+        if (align == OPENCL_HUGE_PAGE) { /* the odd end stays as it is: it may not be ours alone */
+            (void)madvise(b->svm, b->size & ~(uint64_t)(align - 1), MADV_HUGEPAGE);
+        }
         return 0;
     }
     cl_int rc = CL_SUCCESS;

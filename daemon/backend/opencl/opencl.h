@@ -101,6 +101,7 @@ struct opencl_choice {
 };
 
 #define OPENCL_DEVICES_MAX 64
+#define OPENCL_HUGE_PAGE   ((size_t)2 << 20) /* bytes; blocks from there on start at a multiple */
 
 struct backend_device {
     struct opencl_api cl;
@@ -108,6 +109,7 @@ struct backend_device {
     cl_context context;
     struct backend_info info;
     bool svm;             /* blocks are shared virtual memory: any offset can be an argument */
+    bool huge_pages;      /* with svm, on a processor: blocks ask the system for them */
     uint64_t base_align;  /* bytes: offsets of sub-buffers */
     uint64_t limit;       /* bytes: drivers over-commit, so what was handed out is counted here */
     uint64_t used;        /* bytes */

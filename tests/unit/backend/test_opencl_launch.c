@@ -34,6 +34,8 @@ static const char source[] =
     "__kernel void many(__global uint *y, FOUR(a), FOUR(b), FOUR(c), FOUR(d), FOUR(e), FOUR(f),\n"
     "                   FOUR(g), FOUR(h)) { y[0] = a0; }\n";
 
+#define BIG (((size_t)5 << 20) + 4099) /* bytes */
+
 static const struct backend *b;
 static struct backend_device *device;
 static struct backend_stream *stream;
@@ -236,6 +238,43 @@ static void add(Suite *suite, const char *name, void (*setup)(void))
     suite_add_tcase(suite, t);
 }
 
+/* With huge pages blocks begin elsewhere than the driver said, and the end of one is of usual ones.
+ */
+START_TEST(large_blocks_of_odd_sizes_are_whole)
+{
+    static const char *const options[] = {"", "huge_pages=off"};
+    static uint32_t back[(BIG + 3) / 4];
+    const uint32_t pattern = 0xa5c3e187u, mark = 0x12345678u;
+    struct backend_block *big = NULL;
+    struct err e = ERR_INIT;
+    start_with(options[_i]);
+    ck_assert_int_eq(b->memory->alloc(device, BIG, &big, &e), 0);
+    ck_assert_int_eq(
+        b->stream->fill(stream, (struct backend_ref){big, 0}, &pattern, 4, BIG & ~3u, &e), 0);
+    ck_assert_int_eq(
+        b->stream->write(stream, (struct backend_ref){big, BIG - 4}, &mark, sizeof mark, &e), 0);
+    ck_assert_int_eq(b->stream->read(stream, back, (struct backend_ref){big, 0}, BIG, &e), 0);
+    drain();
+    for (size_t i = 0; i < BIG / 4 - 1; i++) {
+        ck_assert_uint_eq(back[i], pattern);
+    }
+    ck_assert_int_eq(memcmp((uint8_t *)back + BIG - 4, &mark, 4), 0);
+    b->memory->free(device, big);
+    stop();
+}
+END_TEST
+
+START_TEST(huge_pages_are_on_or_off)
+{
+    struct err e = ERR_INIT;
+    struct backend_device *none = NULL;
+    ck_assert_int_ne(backend_find("opencl")->device->open(0, "huge_pages=2", NULL, NULL, &none, &e),
+                     0);
+    ck_assert_int_eq(e.code, ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "huge_pages"));
+}
+END_TEST
+
 int main(void)
 {
     if (!device_present()) {
@@ -245,6 +284,11 @@ int main(void)
     Suite *suite = suite_create("opencl launch");
     add(suite, "pointers", start);
     add(suite, "buffers", start_buffers);
+    TCase *t = tcase_create("blocks");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, large_blocks_of_odd_sizes_are_whole, 0, 2);
+    tcase_add_test(t, huge_pages_are_on_or_off);
+    suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
