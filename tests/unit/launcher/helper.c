@@ -41,7 +41,8 @@ static int check(void)
             return 10;
         }
     }
-    if (getenv("SECRET_OF_THE_LAUNCHER") != NULL || getenv("PATH") == NULL) {
+    if (getenv("SECRET_OF_THE_LAUNCHER") != NULL || getenv("PATH") == NULL ||
+        getenv("GLIBC_TUNABLES") == NULL) {
         return 11;
     }
     if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max != 0) {
