@@ -92,6 +92,53 @@ static void measure(struct bench *b, struct side *sides, unsigned count, const c
     planned_finish(&p);
 }
 
+static double once(const struct side *s, struct work *w)
+{
+    uint64_t begin_ns = clock_now_ns();
+    s->kind->begin(w, 0);
+    s->kind->take(w, 0);
+    return (double)(clock_now_ns() - begin_ns) / 1e3;
+}
+
+/* An empty kernel after each of the vendor's that went through more memory than caches near a
+ * processor hold: what a trip costs where nothing that it needs is in them. */
+static void measure_cold(struct bench *b, struct side *sides, const char *part)
+{
+    struct planned empty, sweep;
+    struct work *work[2], *sweeping;
+    unsigned each = bench_scale(b, 100u, 4u);
+    planned_init(&empty, PLANS_EMPTY, 1);
+    planned_init(&sweep, PLANS_SAXPY, bench_scale(b, 1u << 20, 4096u));
+    sweeping = sides[1].kind->prepare(sides[1].engine, &sweep.plan);
+    for (unsigned i = 0; i < 2; i++) {
+        work[i] = sides[i].kind->prepare(sides[i].engine, &empty.plan);
+        (void)once(&sides[i], work[i]);
+    }
+    for (unsigned k = 0; k < b->repeat; k++) {
+        double median[2];
+        for (unsigned i = 0; i < 2; i++) {
+            struct samples times;
+            samples_init(&times);
+            for (unsigned n = 0; n < each; n++) {
+                (void)once(&sides[1], sweeping);
+                samples_add(&times, once(&sides[i], work[i]));
+            }
+            median[i] = samples_median(&times);
+            samples_finish(&times);
+        }
+        report_add(&b->report, part, "empty kernel after saxpy, gpud", "one at a time", "us",
+                   median[0]);
+        report_add(&b->report, part, "empty kernel after saxpy, gpud", "added", "us",
+                   median[0] - median[1]);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        sides[i].kind->release(work[i]);
+    }
+    sides[1].kind->release(sweeping);
+    planned_finish(&sweep);
+    planned_finish(&empty);
+}
+
 static void measure_all(struct bench *b, struct side *sides, unsigned count, const struct gpud *g,
                         enum placement place, const char *lane)
 {
@@ -104,6 +151,9 @@ static void measure_all(struct bench *b, struct side *sides, unsigned count, con
     gpud_place(g, place);
     for (unsigned i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         measure(b, sides, count, part, &loads[i]);
+    }
+    if (count == 2) {
+        measure_cold(b, sides, part);
     }
     machine_unpin(getpid());
 }
