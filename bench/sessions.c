@@ -1,6 +1,6 @@
 /*
  * bench_sessions: what a session costs that does nothing: memory of the daemon and of its client,
- * and whether thousands are held.
+ * processor time of a daemon that nobody asks anything, and whether thousands are held.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 
 #include "bench/common/bench.h"
 #include "bench/common/echo.h"
+#include "common/clock.h"
 
 #define HOLDERS 10u
 
@@ -89,6 +90,18 @@ static void holder_end(struct holder *h)
     }
 }
 
+/* Processor time of all of gpud's processes, a worker among them, while nobody asks for anything.
+ */
+static void idle(struct bench *b, const struct gpud *g, const char *part)
+{
+    const unsigned settle_ms = bench_scale(b, 2000u, 10u), ms = bench_scale(b, 10000u, 100u);
+    (void)usleep(settle_ms * 1000);
+    uint64_t before = gpud_cpu_ns(g), begin_ns = clock_now_ns();
+    (void)usleep(ms * 1000);
+    double share = (double)(gpud_cpu_ns(g) - before) / (double)(clock_now_ns() - begin_ns);
+    report_add(&b->report, part, "gpud", "cpu", "%", share * 100);
+}
+
 static void repetition(struct bench *b, const struct gpud *g, unsigned count)
 {
     struct holder holder[HOLDERS];
@@ -110,6 +123,7 @@ static void repetition(struct bench *b, const struct gpud *g, unsigned count)
                (double)bytes / 1024 / count);
     report_add(&b->report, "idle sessions", "client", "library's memory", "KiB",
                (double)client / 1024 / count);
+    idle(b, g, "idle sessions");
     for (unsigned i = 0; i < HOLDERS; i++) {
         holder_end(&holder[i]);
     }
@@ -131,6 +145,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < b.repeat; i++) {
         struct gpud g; /* a new one each time: what was freed before would be used again */
         bench_gpud(&b, &g, settings);
+        idle(&b, &g, "no sessions");
         repetition(&b, &g, count);
         gpud_stop(&g);
     }
