@@ -150,7 +150,7 @@ static void data_init(struct data *d, const char *url, uint32_t largest)
     must(gpud_open(url, NULL, &d->client), "opening");
     must(gpud_buffer_create(d->client, shape, 0, NULL, &d->x), "a buffer");
     must(gpud_buffer_create(d->client, shape, 0, NULL, &d->y), "a buffer");
-    must(gpud_write(d->client, d->x, GPUD_F32, 0, 0, d->from, NULL), "writing");
+    must(gpud_write(d->client, d->x, GPUD_F32, 0, GPUD_REST, d->from, NULL), "writing");
 }
 
 static void data_finish(struct data *d)

@@ -33,8 +33,8 @@ static _Noreturn void copy_on(const char *url, size_t bytes, enum placement plac
         bench_die("gpud: the copying client: %s", gpud_last_error()->text);
     }
     for (bool told = false;; told = true) {
-        if (gpud_write(c, b, GPUD_U8, 0, 0, data, NULL) != 0 ||
-            gpud_read(c, b, GPUD_U8, 0, 0, data, NULL) != 0) {
+        if (gpud_write(c, b, GPUD_U8, 0, GPUD_REST, data, NULL) != 0 ||
+            gpud_read(c, b, GPUD_U8, 0, GPUD_REST, data, NULL) != 0) {
             bench_die("gpud: copying: %s", gpud_last_error()->text);
         }
         if (!told && write(out, data, 1) != 1) {

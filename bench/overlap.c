@@ -87,10 +87,10 @@ static double step_by_step(const struct run *r, unsigned passes)
     gpud_arg back[] = {gpud_f32(FACTOR), gpud_in(r->y), gpud_out(r->x)};
     uint64_t begin_ns = clock_now_ns();
     for (unsigned i = 0; i < passes; i++) {
-        must(gpud_write(r->client, r->x, GPUD_F32, 0, 0, r->from, NULL), "writing");
+        must(gpud_write(r->client, r->x, GPUD_F32, 0, GPUD_REST, r->from, NULL), "writing");
         must(gpud_call(r->client, r->scale, there, 3, NULL), "a kernel");
         must(gpud_call(r->client, r->scale, back, 3, NULL), "a kernel");
-        must(gpud_read(r->client, r->x, GPUD_F32, 0, 0, r->to, NULL), "reading");
+        must(gpud_read(r->client, r->x, GPUD_F32, 0, GPUD_REST, r->to, NULL), "reading");
     }
     double ms = (double)(clock_now_ns() - begin_ns) / 1e6 / passes;
     verify(r, r->to);

@@ -142,7 +142,7 @@ static void verify(const struct run *r, const struct way *w, bool scattered)
         r->from[i] = (uint8_t)(r->from[i] + 1 + i / 7);
     }
     w->run(r, scattered);
-    must(gpud_read(r->client, r->buffer, GPUD_U8, 0, 0, got, NULL), "reading");
+    must(gpud_read(r->client, r->buffer, GPUD_U8, 0, GPUD_REST, got, NULL), "reading");
     for (unsigned i = 0; i < WRITES; i++) {
         if (memcmp(got + place(i, scattered), r->from + (size_t)i * EACH, EACH) != 0) {
             bench_die("%s: write %u did not arrive", w->name, i);

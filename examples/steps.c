@@ -37,7 +37,7 @@ int main(void)
         (void)printf("dt %d: %d steps in %.3f ms\n", i, STEPS, (double)times.executed_ns / 1e6);
         gpud_job_free(job);
     }
-    must(gpud_read(c, y, GPUD_F32, 0, 0, result, NULL));
+    must(gpud_read(c, y, GPUD_F32, 0, GPUD_REST, result, NULL));
     (void)printf("y = %g\n", (double)result[N - 1]);
     gpud_program_free(p);
     gpud_close(c);

@@ -65,7 +65,7 @@ static int create_buffers(struct demo *d, const struct image *photo, uint64_t de
         rc = create_buffer(d, device, gpud_shape_2d(GPUD_U8, h, w), "picture", &d->picture);
     }
     if (rc == 0) {
-        rc = gpud_write(d->client, d->photo, GPUD_U8, 0, 0, photo->pixels, NULL);
+        rc = gpud_write(d->client, d->photo, GPUD_U8, 0, GPUD_REST, photo->pixels, NULL);
     }
     return rc == 0 ? 0 : ctl_err_lib(e, rc, "uploading the photograph");
 }
@@ -149,9 +149,9 @@ static int fetch(struct demo *d, const struct image *photo, struct demo_result *
     if (result->edges == NULL || result->picture.pixels == NULL) {
         return ctl_err_set(e, GPUD_ERR_NOMEM, "no memory for the result");
     }
-    int rc = gpud_read(d->client, d->edges, GPUD_F32, 0, 0, result->edges, NULL);
+    int rc = gpud_read(d->client, d->edges, GPUD_F32, 0, GPUD_REST, result->edges, NULL);
     if (rc == 0) {
-        rc = gpud_read(d->client, d->picture, GPUD_U8, 0, 0, result->picture.pixels, NULL);
+        rc = gpud_read(d->client, d->picture, GPUD_U8, 0, GPUD_REST, result->picture.pixels, NULL);
     }
     return rc == 0 ? 0 : ctl_err_lib(e, rc, "reading the result");
 }

@@ -236,7 +236,7 @@ static int upload(struct ctl *ctl, const struct run *run, struct run_arg *arg, s
     if (rc == 0 && arg->spec.access != GPUD_OUT && gpud_shape_bytes(shape) > 0) {
         struct progress bar;
         gpud_transfer transfer = progress_transfer(&bar, "upload", ctl->progress);
-        rc = gpud_write(ctl->client, arg->buffer, (int)shape.dtype, 0, 0, arg->array.data,
+        rc = gpud_write(ctl->client, arg->buffer, (int)shape.dtype, 0, GPUD_REST, arg->array.data,
                         &transfer);
         progress_finish(&bar);
     }

@@ -149,7 +149,7 @@ static struct work *prepare(struct engine *e, const struct plan *p)
         must(gpud_buffer_create(e->client, shape, GPUD_BUFFER_ZERO, NULL, &w->buffer[i]),
              "a buffer");
         if (p->content[i] != NULL) {
-            must(gpud_write(e->client, w->buffer[i], GPUD_F32, 0, 0, p->content[i], NULL),
+            must(gpud_write(e->client, w->buffer[i], GPUD_F32, 0, GPUD_REST, p->content[i], NULL),
                  "writing");
         }
         if ((p->sealed >> i & 1) != 0) {
@@ -183,7 +183,7 @@ static float *look(struct work *w)
     if (data == NULL) {
         bench_die("no memory");
     }
-    must(gpud_read(w->e->client, w->buffer[w->plan->result], GPUD_F32, 0, 0, data, NULL),
+    must(gpud_read(w->e->client, w->buffer[w->plan->result], GPUD_F32, 0, GPUD_REST, data, NULL),
          "reading");
     return data;
 }

@@ -71,10 +71,31 @@ static int encode_buffer(struct gpud_client *c, const gpud_arg *arg, struct prot
 {
     struct buffer *buffer = NULL;
     int rc = buffer_get(c, (gpud_buffer){arg->handle}, &buffer, e);
-    if (rc == 0) {
-        out->handle = buffer->daemon;
+    if (rc != 0) {
+        return rc;
     }
-    return rc;
+    out->handle = buffer->daemon;
+    out->count = arg->count != GPUD_REST ? arg->count : 0;
+    if (arg->count == 0) { /* none: the rest behind the last one, 0 being the rest there */
+        uint64_t total = gpud_shape_count(buffer->shape);
+        if (arg->first > total) {
+            return err_set(e, ERR_RANGE, "element %llu of %llu", (unsigned long long)arg->first,
+                           (unsigned long long)total);
+        }
+        out->first = total;
+    }
+    return 0;
+}
+
+/* Of a temporary or parameter: how many elements it has is not known here. */
+static int encode_part(const gpud_arg *arg, struct proto_arg *out, struct err *e)
+{
+    if (arg->count == 0) {
+        return err_set(e, ERR_INVALID, "a slice of 0 elements of a %s: GPUD_REST means to its end",
+                       arg->kind == ARG_TEMP ? "temporary" : "parameter");
+    }
+    out->count = arg->count != GPUD_REST ? arg->count : 0;
+    return 0;
 }
 
 static int encode_struct(const gpud_arg *arg, struct proto_arg *out, struct err *e)
@@ -134,6 +155,8 @@ int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access, stru
         break;
     case ARG_TEMP:
     case ARG_PARAM:
+        rc = encode_part(arg, &out, e);
+        break;
     case ARG_LOCAL:
         break;
     default:

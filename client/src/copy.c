@@ -34,7 +34,7 @@ static int side_find(gpud_client *client, const gpud_arg *arg, struct side *ret_
     if (rc == 0) {
         ret_side->first = arg->first;
         ret_side->count =
-            arg->count != 0 ? arg->count : elements(&ret_side->desc.shape) - arg->first;
+            arg->count != GPUD_REST ? arg->count : elements(&ret_side->desc.shape) - arg->first;
     }
     return rc;
 }
@@ -176,7 +176,8 @@ bool copy_between_devices(gpud_client *client, const gpud_arg *to, const gpud_ar
         source.desc.shape.dtype != target.desc.shape.dtype) {
         return false;
     }
-    if (!copy_shared(client, &target, &source, ret_code)) {
+    *ret_code = 0;
+    if (source.count > 0 && !copy_shared(client, &target, &source, ret_code)) {
         *ret_code = copy_pieces(client, &target, &source);
     }
     return true;

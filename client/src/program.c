@@ -137,7 +137,7 @@ static int param_add(struct gpud_program *p, const char *name, int kind, gpud_sh
 gpud_arg gpud_program_param(gpud_program *program, const char *name, int kind, gpud_shape shape)
 {
     struct err e = ERR_INIT;
-    gpud_arg arg = {.kind = ARG_PARAM, .dtype = shape.dtype};
+    gpud_arg arg = {.kind = ARG_PARAM, .dtype = shape.dtype, .count = GPUD_REST};
     int rc = build_enter(program, &e);
     if (rc != 0) {
         (void)error_report(rc, &e);
@@ -152,7 +152,7 @@ gpud_arg gpud_program_param(gpud_program *program, const char *name, int kind, g
 gpud_arg gpud_program_temp(gpud_program *program, gpud_shape shape)
 {
     struct err e = ERR_INIT;
-    gpud_arg arg = {.kind = ARG_TEMP, .dtype = shape.dtype};
+    gpud_arg arg = {.kind = ARG_TEMP, .dtype = shape.dtype, .count = GPUD_REST};
     int rc = build_enter(program, &e);
     if (rc != 0) {
         (void)error_report(rc, &e);

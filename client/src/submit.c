@@ -272,7 +272,8 @@ static int big_prepare(struct big_call *b)
         memcpy(shape.dim, arg->dim, sizeof shape.dim);
         int rc = gpud_buffer_create(b->client, shape, 0, NULL, &b->buffer[i]);
         if (rc == 0 && (b->access[i] & GPUD_IN) != 0) {
-            rc = gpud_write(b->client, b->buffer[i], (int)arg->dtype, 0, 0, arg->data, NULL);
+            rc =
+                gpud_write(b->client, b->buffer[i], (int)arg->dtype, 0, GPUD_REST, arg->data, NULL);
         }
         if (rc != 0) {
             return rc;
@@ -288,8 +289,8 @@ static int big_fetch(struct big_call *b)
     int rc = 0;
     for (uint32_t i = 0; i < b->count && rc == 0; i++) {
         if (b->buffer[i].id != 0 && (b->access[i] & GPUD_OUT) != 0) {
-            rc = gpud_read(b->client, b->buffer[i], (int)b->host[i].dtype, 0, 0, b->host[i].data,
-                           NULL);
+            rc = gpud_read(b->client, b->buffer[i], (int)b->host[i].dtype, 0, GPUD_REST,
+                           b->host[i].data, NULL);
         }
     }
     return rc;

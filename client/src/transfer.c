@@ -204,9 +204,15 @@ static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64
         return err_set(e, ERR_ARG_TYPE, "buffer of %s, data of %s", dtype_name((int)b->shape.dtype),
                        dtype_name(dtype));
     }
-    if (first > total || count > total - first) {
-        return err_set(e, ERR_RANGE, "elements %llu to %llu of %llu", (unsigned long long)first,
-                       (unsigned long long)(first + count), (unsigned long long)total);
+    if (first > total) {
+        return err_set(e, ERR_RANGE, "from element %llu on, of %llu", (unsigned long long)first,
+                       (unsigned long long)total);
+    }
+    count = count != GPUD_REST ? count : total - first;
+    if (count > total - first) {
+        return err_set(e, ERR_RANGE, "%llu elements from %llu on, of %llu",
+                       (unsigned long long)count, (unsigned long long)first,
+                       (unsigned long long)total);
     }
     struct transfer t = {
         .client = c,
@@ -216,7 +222,7 @@ static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64
         .write = write,
         .host = host,
         .first = first,
-        .count = count > 0 ? count : total - first,
+        .count = count,
     };
     if (t.count == 0) {
         return 0;

@@ -76,7 +76,8 @@ uint64_t gpud_shape_bytes(gpud_shape shape)
 
 static gpud_arg buffer_arg(gpud_buffer buffer, uint32_t access)
 {
-    return (gpud_arg){.kind = ARG_BUFFER, .access = access, .handle = buffer.id};
+    return (gpud_arg){
+        .kind = ARG_BUFFER, .access = access, .handle = buffer.id, .count = GPUD_REST};
 }
 
 gpud_arg gpud_in(gpud_buffer buffer)
@@ -101,8 +102,13 @@ gpud_arg gpud_slice(gpud_buffer buffer, uint64_t first, uint64_t count)
 
 gpud_arg gpud_arg_slice(gpud_arg arg, uint64_t first, uint64_t count)
 {
-    arg.first += first;
-    arg.count = count;
+    bool outside = first > UINT64_MAX - arg.first;
+    if (count == GPUD_REST && arg.count != GPUD_REST) { /* of a slice: to its end */
+        outside = outside || first > arg.count;
+        count = arg.count - first;
+    }
+    arg.first = outside ? UINT64_MAX : arg.first + first; /* no buffer has it: RANGE */
+    arg.count = outside ? GPUD_REST : count;
     return arg;
 }
 

@@ -306,6 +306,9 @@ static int may_write(const struct resolver *r, const struct buffer *b, struct er
 /* Grows the hull of what is written; a hole between two parts means it is not all defined. */
 static void hull_add(struct work_use *u, uint64_t begin, uint64_t end)
 {
+    if (begin == end && u->write_begin != u->write_end) {
+        return; /* nothing is written there, and no hole made */
+    }
     if (u->write_begin == u->write_end) {
         u->write_begin = begin;
         u->write_end = end;

@@ -60,6 +60,9 @@ void spans_add(struct spans *s, uint64_t begin, uint64_t end)
 
 void spans_remove(struct spans *s, uint64_t begin, uint64_t end)
 {
+    if (begin >= end) {
+        return;
+    }
     for (unsigned i = 0; i < s->count;) {
         struct span at = s->at[i];
         if (at.begin >= end || begin >= at.end) {

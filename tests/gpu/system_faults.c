@@ -110,11 +110,12 @@ static unsigned other_check(struct other *o)
         replayed += times.replays > 0;
         gpud_job_free(o->job[i]);
     }
-    ck_gpud_ok(gpud_read(o->c, o->sealed, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(o->c, o->sealed, GPUD_F32, 0, GPUD_REST, values, NULL));
     for (unsigned k = 0; k < SEALED; k++) {
         ck_assert_msg(values[k] == 5, "sealed: element %u is %g", k, (double)values[k]);
     }
-    ck_gpud_err(gpud_read(o->c, o->plain, GPUD_F32, 0, 0, values, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_gpud_err(gpud_read(o->c, o->plain, GPUD_F32, 0, GPUD_REST, values, NULL),
+                GPUD_ERR_BUFFER_LOST);
     return replayed;
 }
 

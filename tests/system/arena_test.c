@@ -168,8 +168,8 @@ START_TEST(buffers_are_filled_from_shared_memory)
     }
     memset(to, 0, n * sizeof *to);
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, n), 0, NULL, &b));
-    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, 0, from, NULL));
-    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, to, NULL));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, from, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, to, NULL));
     ck_assert_mem_eq(from, to, n * sizeof *to);
     memset(to, 0, n * sizeof *to);
     ck_gpud_ok(gpud_read(c, b, GPUD_U32, 1000, 5, to + 3, NULL));
@@ -193,8 +193,8 @@ START_TEST(plain_memory_goes_through_staging)
     ck_assert_uint_ge(mappings(daemon_worker(&daemon_of_test, 0)), 1);
     count_up(x, 3000000, 0.5f);
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 3000000), 0, NULL, &b));
-    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, 0, x, NULL));
-    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 0, y, NULL));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, GPUD_REST, x, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, y, NULL));
     ck_assert_mem_eq(x, y, sizeof x);
     count_up(y, 3000000, 0.5f);
     ck_gpud_ok(axpy(c, x, y, 3000000)); /* more than a message */

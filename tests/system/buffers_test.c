@@ -40,7 +40,7 @@ START_TEST(contents)
     gpud_buffer a = make(c, 100);
     gpud_buffer b = {0};
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 100), GPUD_BUFFER_ZERO, "zeros", &b));
-    ck_gpud_ok(gpud_write(c, a, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_write(c, a, GPUD_F32, 0, GPUD_REST, values, NULL));
     check_at(c, b, 99, 0);
     ck_gpud_ok(gpud_copy(c, gpud_slice(b, 10, 5), gpud_slice(a, 90, 5)));
     check_at(c, b, 9, 0);
@@ -50,6 +50,23 @@ START_TEST(contents)
     ck_gpud_ok(gpud_fill(c, gpud_slice(b, 0, 11), gpud_f32(7)));
     check_at(c, b, 10, 7);
     check_at(c, b, 11, 91);
+    ck_gpud_ok(gpud_fill(c, gpud_slice(b, 20, 0), gpud_f32(7))); /* none */
+    ck_gpud_ok(gpud_copy(c, gpud_slice(b, 30, 0), gpud_slice(a, 0, 0)));
+    check_at(c, b, 20, 0);
+    check_at(c, b, 99, 0);
+    ck_gpud_err(gpud_copy(c, gpud_slice(b, 30, 0), gpud_in(a)), GPUD_ERR_ARG_SHAPE);
+    gpud_buffer half = make(c, 10); /* an empty write makes no hole in what is defined */
+    gpud_program *p = NULL;
+    ck_gpud_ok(gpud_program_create(c, NULL, &p));
+    ck_assert_int_ge(gpud_program_fill(p, gpud_slice(half, 0, 4), gpud_f32(6)), 0);
+    ck_assert_int_ge(gpud_program_fill(p, gpud_slice(half, 7, 0), gpud_f32(6)), 0);
+    ck_gpud_ok(gpud_program_seal(p));
+    ck_gpud_ok(gpud_run(c, p, NULL, 0, NULL, NULL));
+    gpud_program_free(p);
+    check_at(c, half, 3, 6);
+    ck_gpud_ok(gpud_fill(c, gpud_slice(b, 95, GPUD_REST), gpud_f32(3)));
+    check_at(c, b, 94, 0);
+    check_at(c, b, 99, 3);
     gpud_arg args[] = {gpud_f32(2), gpud_arg_with(gpud_slice(a, 50, 10), GPUD_IN),
                        gpud_arg_with(gpud_slice(b, 50, 10), GPUD_OUT)};
     ck_gpud_ok(gpud_call(c, kernel_find(c, "scale"), args, 3, NULL));
@@ -75,8 +92,8 @@ START_TEST(large)
         values[i] = i * 2654435761u;
     }
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 3000000), 0, NULL, &b));
-    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, 0, values, NULL));
-    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, back, NULL));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, values, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, back, NULL));
     ck_assert_mem_eq(values, back, sizeof values);
     end(c);
 }
@@ -89,12 +106,12 @@ START_TEST(refusals)
     gpud_buffer a = make(c, 16);
     gpud_buffer none = {UINT64_C(0xfedcba9876543210)};
     gpud_buffer made = {0};
-    ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_UNDEFINED);
+    ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_UNDEFINED);
     ck_gpud_ok(gpud_write(c, a, GPUD_F32, 0, 8, v, NULL));
     ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, 9, v, NULL), GPUD_ERR_UNDEFINED);
     ck_gpud_err(gpud_buffer_seal(c, a), GPUD_ERR_UNDEFINED);
     ck_gpud_ok(gpud_fill(c, gpud_out(a), gpud_f32(5)));
-    ck_gpud_err(gpud_write(c, a, GPUD_I32, 0, 0, v, NULL), GPUD_ERR_ARG_TYPE);
+    ck_gpud_err(gpud_write(c, a, GPUD_I32, 0, GPUD_REST, v, NULL), GPUD_ERR_ARG_TYPE);
     ck_gpud_err(gpud_write(c, a, GPUD_F32, 10, 7, v, NULL), GPUD_ERR_RANGE);
     ck_gpud_err(gpud_read(c, a, GPUD_F32, UINT64_MAX, 2, v, NULL), GPUD_ERR_RANGE);
     ck_gpud_err(gpud_copy(c, gpud_slice(a, 0, 4), gpud_slice(a, 14, 4)), GPUD_ERR_RANGE);
@@ -113,7 +130,7 @@ START_TEST(refusals)
     ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), 16 * sizeof(float));
     ck_gpud_ok(gpud_buffer_free(c, a));
     ck_gpud_err(gpud_buffer_free(c, a), GPUD_ERR_STALE_HANDLE);
-    ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_STALE_HANDLE);
+    ck_gpud_err(gpud_read(c, a, GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_STALE_HANDLE);
     ck_until(query_value(c, "devices", "0", "buffers") == 0);
     end(c);
 }
@@ -170,7 +187,7 @@ START_TEST(sealed)
     ck_gpud_ok(gpud_buffer_seal(c, b)); /* it is: no harm */
     float v[8] = {0};
     gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
-    ck_gpud_err(gpud_write(c, b, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_SEALED);
+    ck_gpud_err(gpud_write(c, b, GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_SEALED);
     ck_gpud_err(gpud_fill(c, gpud_out(b), gpud_f32(1)), GPUD_ERR_SEALED);
     ck_gpud_err(gpud_call(c, kernel_find(c, "fill"), args, 2, NULL), GPUD_ERR_SEALED);
     check_at(c, b, 7, 3);
@@ -195,7 +212,7 @@ START_TEST(published)
     ck_gpud_err(gpud_buffer_publish(c, second, "weights", GPUD_IN, 0), GPUD_ERR_EXISTS);
     ck_gpud_ok(gpud_buffer_open(other, "weights", &opened));
     check_at(other, opened, 7, 3);
-    ck_gpud_err(gpud_write(other, opened, GPUD_F32, 0, 0, v, NULL), GPUD_ERR_PERMISSION);
+    ck_gpud_err(gpud_write(other, opened, GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_PERMISSION);
     /* it outlives its maker, then its last user by the linger time: an hour, or hardly any */
     ck_gpud_ok(gpud_buffer_open(other, "brief", &passing));
     ck_gpud_ok(gpud_buffer_free(c, second));
@@ -239,11 +256,11 @@ START_TEST(more_than_the_device_holds)
             for (uint32_t k = 0; k < MANY_BYTES / 4; k++) {
                 values[k] = (round + 1) * 1000003u * i + k;
             }
-            ck_gpud_ok(gpud_write(c, b[i], GPUD_U32, 0, 0, values, NULL));
+            ck_gpud_ok(gpud_write(c, b[i], GPUD_U32, 0, GPUD_REST, values, NULL));
             ck_gpud_ok(gpud_copy(c, gpud_out(b[i - 1 > 0 ? i - 1 : MANY - 1]), gpud_in(b[i])));
         }
         for (uint32_t i = 1; i < MANY - 1; i++) {
-            ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL));
+            ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, GPUD_REST, back, NULL));
             uint32_t wrong = 0;
             for (uint32_t k = 0; k < MANY_BYTES / 4; k++) {
                 wrong += back[k] != (round + 1) * 1000003u * (i + 1) + k;
@@ -251,7 +268,7 @@ START_TEST(more_than_the_device_holds)
             ck_assert_uint_eq(wrong, 0);
         }
     }
-    ck_gpud_ok(gpud_read(c, b[0], GPUD_U32, 0, 0, back, NULL));
+    ck_gpud_ok(gpud_read(c, b[0], GPUD_U32, 0, GPUD_REST, back, NULL));
     ck_assert_uint_eq(back[0] + back[MANY_BYTES / 4 - 1], 0);
     ck_until(query_value(c, "devices", "0", "spilled") > 0);
     ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), MANY * MANY_BYTES);
@@ -293,7 +310,7 @@ START_TEST(small_parts_are_put_together)
     ck_gpud_ok(gpud_fill(c, gpud_out(wide), gpud_u32(1)));
     for (uint32_t i = 3; i < PARTS; i += 8) {
         uint32_t wrong = 0;
-        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL));
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, GPUD_REST, back, NULL));
         for (uint32_t k = 0; k < PART_BYTES / 4; k++) {
             wrong += back[k] != 7000 + i;
         }
@@ -326,10 +343,11 @@ START_TEST(spilled_and_lost)
     ck_until(query_value(c, "devices", "0", "restarts") == 1);
     for (uint32_t i = 0; i < 10; i++) {
         if (i % 2 != 0) {
-            ck_gpud_err(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL), GPUD_ERR_BUFFER_LOST);
+            ck_gpud_err(gpud_read(c, b[i], GPUD_U32, 0, GPUD_REST, back, NULL),
+                        GPUD_ERR_BUFFER_LOST);
             continue;
         }
-        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, back, NULL));
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, GPUD_REST, back, NULL));
         ck_assert_uint_eq(back[7], 100 + i);
     }
     end(c);

@@ -80,7 +80,7 @@ static void increment(gpud_client *c, gpud_module m, gpud_buffer b)
 static void table_is(gpud_client *c, gpud_buffer b, uint32_t first)
 {
     uint32_t got[TABLE] = {0};
-    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, got, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, got, NULL));
     for (uint32_t i = 0; i < TABLE; i++) {
         ck_assert_uint_eq(got[i], first + i);
     }
@@ -99,9 +99,9 @@ START_TEST(a_variable_is_a_buffer)
     ck_assert_uint_eq(desc.flags, GPUD_BUFFER_VARIABLE);
     ck_assert_uint_eq(desc.state, GPUD_BUFFER_DEFINED);
     table_is(c, table, 1);
-    ck_gpud_ok(gpud_read(c, counter, GPUD_U32, 0, 0, &hits, NULL));
+    ck_gpud_ok(gpud_read(c, counter, GPUD_U32, 0, GPUD_REST, &hits, NULL));
     ck_assert_uint_eq(hits, 0);
-    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, GPUD_REST, tens, NULL));
     increment(c, m, table);
     table_is(c, table, 11);
     ck_gpud_ok(gpud_buffer_free(c, table)); /* the value stays */
@@ -134,7 +134,7 @@ START_TEST(variables_of_cuda_c)
         gpud_buffer table = variable(c, m, "table", TABLE, GPUD_IN);
         gpud_buffer hits = variable(c, m, "_ZN4deep4hitsE", 1, GPUD_INOUT);
         table_is(c, table, 1);
-        ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+        ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, GPUD_REST, tens, NULL));
         table_is(c, table, 10);
         ck_gpud_ok(gpud_buffer_free(c, hits));
     }
@@ -215,7 +215,7 @@ START_TEST(loads_share_nothing)
     gpud_buffer mine = variable(c, load(c), "table", TABLE, GPUD_IN);
     gpud_buffer again = variable(c, load(c), "table", TABLE, GPUD_IN);
     gpud_buffer theirs = variable(other, load(other), "table", TABLE, GPUD_IN);
-    ck_gpud_ok(gpud_write(c, mine, GPUD_U32, 0, 0, tens, NULL));
+    ck_gpud_ok(gpud_write(c, mine, GPUD_U32, 0, GPUD_REST, tens, NULL));
     table_is(c, mine, 10);
     table_is(c, again, 1);
     table_is(other, theirs, 1);
@@ -268,10 +268,10 @@ START_TEST(launches_are_ordered_with_it)
     gpud_module m = load(c);
     gpud_job *early = sleeper(c, m, 200); /* before the variable was asked for */
     gpud_buffer table = variable(c, m, "table", TABLE, _i == 0 ? GPUD_IN : GPUD_INOUT);
-    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, GPUD_REST, tens, NULL));
     ck_assert_uint_eq(query_value(c, "status", NULL, "in_flight"), 0);
     gpud_job *late = sleeper(c, m, 200);
-    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, GPUD_REST, tens, NULL));
     ck_assert_uint_eq(query_value(c, "status", NULL, "in_flight"), 0);
     late = (gpud_job_free(late), sleeper(c, m, _i == 0 ? LONG_MS : 200));
     table_is(c, table, 10);
@@ -295,7 +295,7 @@ START_TEST(lost_with_its_worker)
     const gpud_arg args[] = {gpud_i32(1)};
     ck_gpud_ok(gpud_module_kernel(c, m, "fake_sleep", &k));
     gpud_buffer table = variable(c, m, "table", TABLE, GPUD_IN);
-    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, 0, tens, NULL));
+    ck_gpud_ok(gpud_write(c, table, GPUD_U32, 0, GPUD_REST, tens, NULL));
     if (_i == 0) {
         pid_t worker = daemon_worker(&daemon_of_test, 0);
         ck_assert_int_eq(kill(worker, SIGKILL), 0);
@@ -377,9 +377,9 @@ START_TEST(managed_memory_is_brought)
     gpud_client *c = begin_managed("memory.managed_limit=1M", "cuMemPrefetchAsync@2=1");
     gpud_buffer b = {0};
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 4), GPUD_BUFFER_MANAGED, "b", &b));
-    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, 0, values, NULL));
-    ck_assert_int_ne(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL), 0);
-    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, values, NULL));
+    ck_assert_int_ne(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, values, NULL), 0);
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, values, NULL));
     ck_assert_uint_eq(values[3], 4);
     end(c);
 }
@@ -456,13 +456,13 @@ START_TEST(a_managed_buffer_is_restored_as_one)
     gpud_client *c = begin_managed("memory.managed_limit=1M", "");
     gpud_buffer b = {0};
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 10), GPUD_BUFFER_MANAGED, "b", &b));
-    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, values, NULL));
     ck_gpud_ok(gpud_buffer_seal(c, b));
     pid_t worker = daemon_worker(&daemon_of_test, 0);
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
     daemon_wait_worker(&daemon_of_test, 0, worker);
     memset(values, 0, sizeof values);
-    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, values, NULL));
     ck_assert_uint_eq(values[9], 10);
     ck_until(query_value(c, "pool", "0", "managed") == 256);
     end(c);
@@ -540,7 +540,7 @@ START_TEST(small_writes_keep_their_order)
     }
     ck_gpud_ok(gpud_program_seal(p));
     ck_gpud_ok(gpud_run(c, p, NULL, 0, NULL, NULL));
-    ck_gpud_ok(gpud_read(c, b, GPUD_U8, 0, 0, got, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_U8, 0, GPUD_REST, got, NULL));
     memcpy(all + 100, part, sizeof part);
     ck_assert_mem_eq(got, all, COUNT);
     gpud_program_free(p);

@@ -179,7 +179,7 @@ START_TEST(context_is_poisoned)
     for (unsigned i = 0; i < 8; i++) {
         axpy_check(&others[i], (float)i);
     }
-    ck_gpud_ok(gpud_read(other, sealed, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(other, sealed, GPUD_F32, 0, GPUD_REST, values, NULL));
     ck_assert_float_eq(values[ITEMS - 1], 5);
     ck_assert_int_ne(daemon_worker(&daemon_of_test, 0), worker);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 2);
@@ -318,7 +318,7 @@ START_TEST(blocked_driver)
     ck_gpud_err(gpud_wait(job, 2 * PATIENCE), GPUD_ERR_TIME_LIMIT);
     gpud_job_free(job);
     unharmed(c);
-    ck_gpud_ok(gpud_read(c, sealed, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(c, sealed, GPUD_F32, 0, GPUD_REST, values, NULL));
     ck_assert_float_eq(values[0], 7);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
     end(c);

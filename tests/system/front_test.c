@@ -24,14 +24,14 @@ static gpud_buffer numbers(gpud_client *c, unsigned count)
     }
     gpud_buffer b = {0};
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, count), 0, "numbers", &b));
-    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, GPUD_REST, values, NULL));
     return b;
 }
 
 static void check_numbers(gpud_client *c, gpud_buffer b, unsigned count)
 {
     float values[1000] = {0};
-    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, values, NULL));
     for (unsigned i = 0; i < count; i++) {
         ck_assert_float_eq(values[i], (float)i);
     }
@@ -140,7 +140,7 @@ START_TEST(adopted_writer)
     daemon_spawn(&d);
     ck_gpud_ok(gpud_wait(job, PATIENCE));
     gpud_job_free(job);
-    ck_gpud_ok(gpud_read(c, y, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(c, y, GPUD_F32, 0, GPUD_REST, values, NULL));
     for (unsigned i = 0; i < 1000; i++) {
         ck_assert_float_eq(values[i], 2 * (float)i);
     }
@@ -196,7 +196,7 @@ START_TEST(adopted_first_writer)
     daemon_spawn(&d);
     ck_gpud_ok(gpud_wait(job, PATIENCE));
     gpud_job_free(job);
-    ck_gpud_ok(gpud_read(c, y, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(c, y, GPUD_F32, 0, GPUD_REST, values, NULL));
     ck_assert_float_eq(values[999], 7);
     daemon_end(&d, c);
 }
@@ -223,7 +223,7 @@ START_TEST(launcher_killed)
     ck_gpud_ok(gpud_call(c, axpy, args, 3, NULL));
     ck_assert_float_eq(y[1], 7);
     check_numbers(c, sealed, 10);
-    ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, 0, x, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, GPUD_REST, x, NULL), GPUD_ERR_BUFFER_LOST);
     ck_assert(daemon_logged(&d, "the launcher is gone"));
     daemon_end(&d, c);
 }

@@ -198,7 +198,7 @@ START_TEST(clients_on_one_buffer)
         ck_assert_int_eq(process_wait(pid[i]), 0);
     }
     float got[64];
-    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 0, got, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, got, NULL));
     for (unsigned i = 0; i < 64; i++) {
         ck_assert_float_eq(got[i], 7 * ROUNDS);
     }
@@ -393,7 +393,7 @@ START_TEST(full_device)
     ck_gpud_ok(gpud_buffer_free(c, b[1]));
     ck_gpud_ok(gpud_call(c, kernel_find(c, "fill"), args, 2, NULL));
     ck_assert_float_eq(block[(1u << 20) - 1], 2);
-    ck_gpud_ok(gpud_read(c, b[0], GPUD_F32, 0, 0, block, NULL));
+    ck_gpud_ok(gpud_read(c, b[0], GPUD_F32, 0, GPUD_REST, block, NULL));
     ck_assert_float_eq(block[(1u << 20) - 1], 1);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
     end(c);
@@ -412,7 +412,7 @@ START_TEST(two_devices)
         ck_assert(device.simulated);
         ck_gpud_ok(gpud_buffer_create_on(c, device.id, gpud_shape_1d(GPUD_F32, 10), 0, NULL, &b));
         ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32((float)i)));
-        ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 0, got, NULL));
+        ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, got, NULL));
         ck_assert_float_eq(got[9], (float)i);
         ck_gpud_ok(gpud_buffer_info(c, b, &desc));
         ck_assert_uint_eq(desc.device, device.id);

@@ -62,7 +62,7 @@ static void fill(gpud_client *c, gpud_buffer *b, unsigned count, uint32_t seed)
     for (unsigned i = 0; i < count; i++) {
         b[i] = make(c);
         words_of(words, seed + i);
-        ck_gpud_ok(gpud_write(c, b[i], GPUD_U32, 0, 0, words, NULL));
+        ck_gpud_ok(gpud_write(c, b[i], GPUD_U32, 0, GPUD_REST, words, NULL));
     }
 }
 
@@ -72,7 +72,7 @@ static void check(gpud_client *c, const gpud_buffer *b, unsigned count, uint32_t
     static uint32_t expected[WORDS];
     for (unsigned i = 0; i < count; i++) {
         memset(words, 0xa5, sizeof words);
-        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, 0, words, NULL));
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_U32, 0, GPUD_REST, words, NULL));
         words_of(expected, seed + i);
         ck_assert_msg(memcmp(words, expected, sizeof words) == 0, "buffer %u of %u", i, seed);
     }

@@ -190,11 +190,11 @@ START_TEST(buffers_of_a_killed_worker)
     query_text(c, "devices", "0", "last_fault", text, sizeof text);
     ck_assert_msg(strstr(text, "was killed (signal 9), not by gpud") != NULL, "%s", text);
 
-    ck_gpud_ok(gpud_read(c, sealed, GPUD_F32, 0, 0, values, NULL));
+    ck_gpud_ok(gpud_read(c, sealed, GPUD_F32, 0, GPUD_REST, values, NULL));
     for (unsigned i = 0; i < 1000; i++) {
         ck_assert_float_eq(values[i], 5);
     }
-    ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, 0, values, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, GPUD_REST, values, NULL), GPUD_ERR_BUFFER_LOST);
     ck_until(gpud_dispatch(c) == 0 && notices.lost > 0);
     ck_assert_uint_eq(notices.lost, 1);
     ck_assert_uint_eq(notices.buffer.id, plain.id);

@@ -148,6 +148,7 @@ enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3
 #define GPUD_MAX_DIMS 4
 #define GPUD_NAME     65 /* bytes of a name or label, with the NUL */
 #define GPUD_FOREVER  UINT64_MAX
+#define GPUD_REST     UINT64_MAX /* a count: to the end of what there is */
 
 GPUD_API size_t gpud_dtype_size(int dtype);          /* bytes of one element; 0 if unknown */
 GPUD_API const char *gpud_dtype_name(int dtype);     /* "f32"; "none" if unknown; static */
@@ -346,11 +347,11 @@ typedef struct gpud_transfer {
     uint64_t part_bytes; /* 0 = 4 MiB */
 } gpud_transfer;
 
-/* Copies between host memory and `count` elements from `first` on (count 0: to the end). dtype must
- * be the buffer's, GPUD_NONE skips that check. Large transfers go in parts; one that fails in the
- * middle leaves the written range undefined. Ordered after earlier jobs. Blocks, for as long as it
- * makes progress. options may be NULL.
- * BAD_HANDLE, STALE_HANDLE, ARG_TYPE, RANGE, SEALED, UNDEFINED (read), BUFFER_LOST. */
+/* Copies between host memory and `count` elements from `first` on (GPUD_REST: to the end; 0 copies
+ * nothing). dtype must be the buffer's, GPUD_NONE skips that check. Large transfers go in parts;
+ * one that fails in the middle leaves the written range undefined. Ordered after earlier jobs.
+ * Blocks, for as long as it makes progress. options may be NULL. BAD_HANDLE, STALE_HANDLE,
+ * ARG_TYPE, RANGE, SEALED, UNDEFINED (read), BUFFER_LOST. */
 GPUD_API int gpud_write(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
                         uint64_t count, const void *data, const gpud_transfer *options);
 GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
@@ -407,9 +408,11 @@ typedef struct gpud_arg {
 GPUD_API gpud_arg gpud_in(gpud_buffer buffer);
 GPUD_API gpud_arg gpud_out(gpud_buffer buffer);
 GPUD_API gpud_arg gpud_inout(gpud_buffer buffer);
-/* Elements first … first+count of a buffer; access as the kernel declares it. */
+/* `count` elements of a buffer from `first` on (GPUD_REST: to its end; 0: none); access as the
+ * kernel declares it. */
 GPUD_API gpud_arg gpud_slice(gpud_buffer buffer, uint64_t first, uint64_t count);
-/* The same of any array argument (buffer, parameter, temporary, slice). */
+/* The same of any array argument (buffer, parameter, temporary, slice). 0 elements of a parameter
+ * or temporary cannot be told to the daemon: INVALID where the argument is used. */
 GPUD_API gpud_arg gpud_arg_slice(gpud_arg arg, uint64_t first, uint64_t count);
 /* The same argument with another access. */
 GPUD_API gpud_arg gpud_arg_with(gpud_arg arg, int access);

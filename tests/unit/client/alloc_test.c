@@ -81,8 +81,8 @@ static void use(gpud_client *c)
     gpud_table *t = NULL;
     float x[4] = {1, 2, 3, 4};
     if (ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, "b", &b))) {
-        (void)ok(gpud_write(c, b, GPUD_F32, 0, 0, x, NULL));
-        (void)ok(gpud_read(c, b, GPUD_F32, 0, 0, x, NULL));
+        (void)ok(gpud_write(c, b, GPUD_F32, 0, GPUD_REST, x, NULL));
+        (void)ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, x, NULL));
         if (ok(gpud_kernel_find(c, "touch", &k))) {
             use_kernel(c, k, b);
         }

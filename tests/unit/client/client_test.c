@@ -93,24 +93,24 @@ START_TEST(buffers)
     for (int i = 0; i < 1000; i++) {
         in[i] = (float)i;
     }
-    OK(gpud_write(client, b, GPUD_F32, 0, 0, in, NULL));
+    OK(gpud_write(client, b, GPUD_F32, 0, GPUD_REST, in, NULL));
     OK(gpud_read(client, b, GPUD_F32, 10, 20, out, NULL));
     ck_assert_mem_eq(out, in + 10, 20 * sizeof out[0]);
     ck_assert(out[20] == 0);
     OK(gpud_fill(client, gpud_slice(b, 0, 10), gpud_u8(0)));
-    OK(gpud_read(client, b, GPUD_NONE, 0, 0, out, NULL));
+    OK(gpud_read(client, b, GPUD_NONE, 0, GPUD_REST, out, NULL));
     ck_assert(out[9] == 0 && out[10] == 10);
-    FAILS(gpud_write(client, b, GPUD_F64, 0, 0, in, NULL), GPUD_ERR_ARG_TYPE);
+    FAILS(gpud_write(client, b, GPUD_F64, 0, GPUD_REST, in, NULL), GPUD_ERR_ARG_TYPE);
     FAILS(gpud_write(client, b, GPUD_F32, 1001, 0, in, NULL), GPUD_ERR_RANGE);
     FAILS(gpud_read(client, b, GPUD_F32, 1, 1000, out, NULL), GPUD_ERR_RANGE);
-    FAILS(gpud_read(client, b, GPUD_F32, 1, UINT64_MAX, out, NULL), GPUD_ERR_RANGE);
+    FAILS(gpud_read(client, b, GPUD_F32, 1, UINT64_MAX - 1, out, NULL), GPUD_ERR_RANGE);
     gpud_buffer_desc desc = {.size = sizeof desc};
     OK(gpud_buffer_info(client, b, &desc));
     ck_assert_uint_eq(desc.shape.dim[0], 1000);
     ck_assert_uint_eq(desc.device, 0);
     OK(gpud_buffer_free(client, b));
     FAILS(gpud_buffer_free(client, b), GPUD_ERR_STALE_HANDLE);
-    FAILS(gpud_read(client, b, GPUD_F32, 0, 0, out, NULL), GPUD_ERR_STALE_HANDLE);
+    FAILS(gpud_read(client, b, GPUD_F32, 0, GPUD_REST, out, NULL), GPUD_ERR_STALE_HANDLE);
     FAILS(gpud_buffer_free(client, (gpud_buffer){0}), GPUD_ERR_BAD_HANDLE);
     FAILS(gpud_buffer_free(client, (gpud_buffer){12345}), GPUD_ERR_BAD_HANDLE);
     OK(gpud_ping(client, NULL));
@@ -157,13 +157,13 @@ START_TEST(large_transfers)
     for (size_t i = 0; i < count; i++) {
         in[i] = (uint32_t)(i * 2654435761u);
     }
-    OK(gpud_write(client, b, GPUD_F32, 0, 0, in, &t));
+    OK(gpud_write(client, b, GPUD_F32, 0, GPUD_REST, in, &t));
     ck_assert_uint_eq(bar.calls, 10);
     ck_assert_uint_eq(bar.last, count * 4);
-    OK(gpud_read(client, b, GPUD_F32, 0, 0, out, NULL));
+    OK(gpud_read(client, b, GPUD_F32, 0, GPUD_REST, out, NULL));
     ck_assert(memcmp(in, out, count * 4) == 0);
     bar = (struct bar){.stop = true};
-    FAILS(gpud_read(client, b, GPUD_F32, 0, 0, out, &t), GPUD_ERR_CANCELLED);
+    FAILS(gpud_read(client, b, GPUD_F32, 0, GPUD_REST, out, &t), GPUD_ERR_CANCELLED);
     ck_assert_uint_eq(bar.calls, 1);
     OK(gpud_flush(client, GPUD_FOREVER));
     free(in);
@@ -618,14 +618,15 @@ START_TEST(small_messages)
     fake_limit_message(f, MESSAGE);
     OK(gpud_open(fake_url(f), NULL, &c));
     OK(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, COUNT), 0, NULL, &b));
-    OK(gpud_write(c, b, GPUD_U32, 0, 0, in, NULL)); /* of what goes in one message elsewhere */
-    OK(gpud_read(c, b, GPUD_U32, 0, 0, out, &t));
+    OK(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, in,
+                  NULL)); /* of what goes in one message elsewhere */
+    OK(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, out, &t));
     ck_assert_mem_eq(in, out, sizeof in);
     ck_assert_uint_ge(bar.calls, sizeof in / MESSAGE);
     ck_assert_uint_eq(bar.last, sizeof in);
     t.part_bytes = 1 << 20; /* a wish that cannot be met */
     bar = (struct bar){0};
-    OK(gpud_write(c, b, GPUD_U32, 0, 0, in, &t));
+    OK(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, in, &t));
     ck_assert_uint_ge(bar.calls, sizeof in / MESSAGE);
     gpud_close(c);
     fake_stop(f);
@@ -753,8 +754,8 @@ static void *hammer(void *arg)
         float x[16] = {1, 2, 3};
         float y[16] = {0};
         if (gpud_buffer_create(client, gpud_shape_1d(GPUD_F32, 16), 0, NULL, &b) != 0 ||
-            gpud_write(client, b, GPUD_F32, 0, 0, x, NULL) != 0 ||
-            gpud_read(client, b, GPUD_F32, 0, 0, y, NULL) != 0 ||
+            gpud_write(client, b, GPUD_F32, 0, GPUD_REST, x, NULL) != 0 ||
+            gpud_read(client, b, GPUD_F32, 0, GPUD_REST, y, NULL) != 0 ||
             memcmp((void *)x, (void *)y, sizeof x) != 0 || gpud_buffer_free(client, b) != 0) {
             return "buffer";
         }

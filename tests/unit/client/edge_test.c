@@ -8,6 +8,69 @@
 
 #include "tests/unit/client/fixture.h"
 
+/* ---- parts of buffers ----------------------------------------------------------------------- */
+
+static gpud_buffer make_ten(void)
+{
+    gpud_buffer b = {0};
+    OK(gpud_buffer_create(client, gpud_shape_1d(GPUD_F32, 10), 0, NULL, &b));
+    return b;
+}
+
+/* A count of 0 is no other word for all of it: the caller's memory may be as small as it says. */
+START_TEST(parts)
+{
+    gpud_buffer b = make_ten();
+    float in[10];
+    float out[10];
+    for (int i = 0; i < 10; i++) {
+        in[i] = (float)i;
+        out[i] = -1;
+    }
+    OK(gpud_write(client, b, GPUD_F32, 0, GPUD_REST, in, NULL));
+    OK(gpud_read(client, b, GPUD_F32, 0, 0, out, NULL));
+    OK(gpud_read(client, b, GPUD_F32, 10, 0, NULL, NULL));
+    OK(gpud_write(client, b, GPUD_F32, 4, 0, out, NULL));
+    ck_assert(out[0] == -1 && out[9] == -1);
+    OK(gpud_read(client, b, GPUD_F32, 7, GPUD_REST, out, NULL));
+    ck_assert(out[0] == 7 && out[2] == 9 && out[3] == -1);
+    OK(gpud_read(client, b, GPUD_F32, 10, GPUD_REST, out + 3, NULL));
+    ck_assert(out[3] == -1);
+    FAILS(gpud_read(client, b, GPUD_F32, 11, 0, out, NULL), GPUD_ERR_RANGE);
+    FAILS(gpud_read(client, b, GPUD_F32, 11, GPUD_REST, out, NULL), GPUD_ERR_RANGE);
+    FAILS(gpud_read(client, b, GPUD_F64, 0, 0, out, NULL), GPUD_ERR_ARG_TYPE);
+    FAILS(gpud_write(client, (gpud_buffer){0}, GPUD_F32, 0, 0, in, NULL), GPUD_ERR_BAD_HANDLE);
+    OK(gpud_fill(client, gpud_slice(b, 3, 0), gpud_u8(0)));
+    FAILS(gpud_fill(client, gpud_slice(b, 11, 0), gpud_u8(0)), GPUD_ERR_RANGE);
+    OK(gpud_read(client, b, GPUD_F32, 0, 10, out, NULL));
+    ck_assert_mem_eq(out, in, sizeof in);
+    OK(gpud_fill(client, gpud_slice(b, 8, GPUD_REST), gpud_u8(0)));
+    OK(gpud_fill(client, gpud_arg_slice(gpud_slice(b, 2, 3), 1, GPUD_REST), gpud_u8(0)));
+    OK(gpud_read(client, b, GPUD_F32, 0, GPUD_REST, out, NULL));
+    const float want[] = {0, 1, 2, 0, 0, 5, 6, 7, 0, 0};
+    ck_assert_mem_eq(out, want, sizeof want);
+}
+END_TEST
+
+START_TEST(slices)
+{
+    gpud_buffer b = make_ten();
+    gpud_arg past = gpud_arg_slice(gpud_slice(b, 2, 3), 4, GPUD_REST);
+    ck_assert_uint_eq(past.first, UINT64_MAX);
+    past = gpud_arg_slice(gpud_slice(b, 8, GPUD_REST), UINT64_MAX - 3, 1); /* does not wrap */
+    ck_assert_uint_eq(past.first, UINT64_MAX);
+    gpud_program *p = NULL;
+    OK(gpud_program_create(client, NULL, &p));
+    gpud_arg temp = gpud_program_temp(p, gpud_shape_1d(GPUD_F32, 10));
+    gpud_arg param = gpud_program_param(p, "x", GPUD_PARAM_BUFFER, (gpud_shape){0});
+    ck_assert_int_ge(gpud_program_copy(p, gpud_arg_slice(temp, 1, GPUD_REST), gpud_in(b)), 0);
+    ck_assert_int_ge(gpud_program_copy(p, temp, param), 0);
+    FAILS(gpud_program_copy(p, gpud_arg_slice(temp, 1, 0), param), GPUD_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "GPUD_REST"));
+    gpud_program_free(p);
+}
+END_TEST
+
 /* ---- close with jobs outstanding ------------------------------------------------------------ */
 
 struct told {
@@ -401,7 +464,7 @@ static void try_all(gpud_client *c, gpud_kernel k, gpud_buffer b, int expected)
         gpud_control(c, "drain", NULL),
         gpud_job_cancel(c, 1),
         gpud_call(c, k, args, 2, NULL),
-        gpud_read(c, b, GPUD_F32, 0, 0, x, NULL),
+        gpud_read(c, b, GPUD_F32, 0, GPUD_REST, x, NULL),
         seal(c, k, &p),
     };
     for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; i++) {
@@ -467,6 +530,8 @@ int main(void)
     TCase *t = tcase_create("edge");
     tcase_add_checked_fixture(t, start, stop);
     tcase_set_timeout(t, 100);
+    tcase_add_test(t, parts);
+    tcase_add_test(t, slices);
     tcase_add_loop_test(t, closed_with_jobs_outstanding, 0, 8);
     tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
     tcase_add_test(t, never_admitted);
