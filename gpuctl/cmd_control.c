@@ -27,7 +27,8 @@ int cmd_reload(struct ctl *ctl, struct options *options, struct ctl_err *e)
 
 int cmd_pool_trim(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
-    return control(ctl, options, "pool-trim", "unused device memory was given back", e);
+    return control(ctl, options, "pool-trim",
+                   "workers were asked to give unused device memory back", e);
 }
 
 int cmd_log_level(struct ctl *ctl, struct options *options, struct ctl_err *e)

@@ -29,13 +29,16 @@ static int check_room(struct front *f, const struct session *s, struct err *e)
     }
     if (f->job_count >= f->config.queue_max) {
         return refuse(f, e,
-                      err_set(e, ERR_BUSY, "%u jobs are unfinished, the queue takes %llu",
+                      err_set(e, ERR_BUSY,
+                              "%u jobs are unfinished, the queue takes %llu (queue_max)",
                               f->job_count, (unsigned long long)f->config.queue_max),
                       RETRY_NS);
     }
     if (s->jobs >= f->config.session_inflight_max) {
         return refuse(f, e,
-                      err_set(e, ERR_BUSY, "%u jobs of this session are unfinished, at most %llu",
+                      err_set(e, ERR_BUSY,
+                              "%u jobs of this session are unfinished, at most %llu "
+                              "(session_inflight_max)",
                               s->jobs, (unsigned long long)f->config.session_inflight_max),
                       RETRY_NS);
     }
@@ -48,12 +51,15 @@ static int check_bytes(struct front *f, const struct request *r, struct job *j, 
     uint64_t limit = f->config.staging_input_bytes;
     uint64_t charged = r->size; /* inputs, names, steps: all of it is kept */
     if (j->work.input_bytes > limit) {
-        return err_set(e, ERR_LIMIT, "inputs of %llu bytes, staging memory has %llu",
+        return err_set(e, ERR_LIMIT,
+                       "inputs of %llu bytes, staging memory has %llu ([staging] input_bytes)",
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
     if (f->input_bytes > 0 && f->input_bytes + charged > limit) {
         return refuse(f, e,
-                      err_set(e, ERR_BUSY, "requests of unfinished jobs take %llu of %llu bytes",
+                      err_set(e, ERR_BUSY,
+                              "requests of unfinished jobs take %llu of %llu bytes ([staging] "
+                              "input_bytes)",
                               (unsigned long long)f->input_bytes, (unsigned long long)limit),
                       RETRY_NS);
     }

@@ -36,7 +36,7 @@ struct config {
     uint64_t sessions_max;
     uint64_t user_sessions_max;    /* of one user; 0: three quarters of sessions_max */
     uint64_t queue_max;            /* jobs admitted and not ended */
-    uint64_t session_inflight_max; /* unanswered requests of one session */
+    uint64_t session_inflight_max; /* unanswered requests, and unfinished jobs, of one session */
     uint64_t time_limit_ms;        /* default and ceiling of a job's */
     uint64_t window;               /* jobs given to one worker at once, 0: found from completions */
     uint64_t coalesce_window_us;   /* how long brief jobs wait for more of them; 0: not at all */
@@ -47,7 +47,7 @@ struct config {
     uint64_t arenas_max;           /* of one session */
     uint64_t session_arena_bytes;  /* of all arenas of one session */
     uint64_t tenant_arena_bytes;   /* of all arenas of one tenant */
-    uint64_t device_memory_max;    /* bytes one device's pool may take; 0 = what it has */
+    uint64_t device_memory_max;    /* bytes one device's pool may take; 0: 15/16 of it */
     uint64_t spill_limit;   /* bytes of host memory for what full devices hold; see device.h */
     uint64_t managed_limit; /* bytes of managed memory on one device */
     uint64_t staging_input_bytes;
@@ -75,7 +75,8 @@ int config_number(const char *key, const char *value, bool units, uint64_t *ret_
                   struct err *e);
 
 /* Takes over what may change while devices run, and writes the names of other settings that differ,
- * separated by spaces, into ret_waiting ("": none): they count from the next start. Pure. */
+ * separated by spaces, into ret_waiting ("": none): they count from the next start, and those that
+ * workers are started with when these start anew. Pure. */
 void config_take_live(struct config *config, const struct config *fresh, char *ret_waiting,
                       unsigned size);
 

@@ -370,9 +370,8 @@ int main(int argc, char **argv)
     }
     log_set_level(config.log_level);
     descriptors_init();
-    log_info(
-        "kernels of users run in the workers of all tenants; root, the daemon's user and%s%s may "
-        "load them",
-        config.load_group[0] != '\0' ? " group " : " nobody else", config.load_group);
+    log_info("kernels of users run in the workers of all tenants; root, the daemon's user%s%s and "
+             "tenants with load_kernels = yes may load them",
+             config.load_group[0] != '\0' ? ", group " : "", config.load_group);
     return run(&config, &a);
 }

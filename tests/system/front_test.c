@@ -345,7 +345,9 @@ START_TEST(reload)
     ck_until(setting(c, "window") == 7);
     static char log[DAEMON_OUTPUT];
     file_read(d.log, log, sizeof log);
-    ck_assert_msg(strstr(log, "from the next start: staging.input_bytes") != NULL, "%s", log);
+    ck_assert_msg(strstr(log, "(systemctl restart gpud-launcher gpud): staging.input_bytes") !=
+                      NULL,
+                  "%s", log);
     daemon_end(&d, c);
     ck_assert_int_eq(unlink(path), 0);
 }
