@@ -23,7 +23,7 @@ const struct option bench_option_list[] = {
 
 struct bench {
     gpud_client *client;
-    uint64_t device; /* id + 1; 0: the daemon chooses */
+    uint64_t device; /* GPUD_ON(id); 0: the daemon chooses */
     bool quick;      /* a tenth of everything */
     uint64_t *times; /* owned; ns of each trip or copy */
     struct sheet_cell cells[ROWS * COLUMNS];
@@ -205,7 +205,7 @@ static int parse(struct ctl *ctl, struct options *options, struct bench *b, stru
             if (rc != 0) {
                 return rc;
             }
-            b->device = device + 1;
+            b->device = GPUD_ON(device);
         }
     }
     return 0;

@@ -28,7 +28,7 @@ const struct option demo_option_list[] = {
 struct demo_choice {
     const char *file;
     const char *image;
-    uint64_t device; /* id + 1; 0: the daemon chooses */
+    uint64_t device; /* GPUD_ON(id); 0: the daemon chooses */
     struct save save;
 };
 
@@ -56,7 +56,7 @@ static int parse(struct ctl *ctl, struct options *options, struct demo_choice *c
             if (rc != 0) {
                 return rc;
             }
-            choice->device = device + 1;
+            choice->device = GPUD_ON(device);
         }
     }
     return 0;

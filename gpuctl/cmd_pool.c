@@ -27,7 +27,7 @@ int pool_ask_option(int id, const char *value, struct shot_ask *ask, struct ctl_
     int rc = 0;
     if (id == POOL_DEVICE &&
         (rc = spec_number("--device", value, 0, DEVICE_MAX, &number, e)) == 0) {
-        ask->device = number + 1;
+        ask->device = GPUD_ON(number);
     } else if (id == POOL_TIMEOUT &&
                (rc = spec_number("--timeout", value, 1, TIMEOUT_MAX_MS, &number, e)) == 0) {
         ask->timeout_ns = number * 1000000u;

@@ -29,7 +29,7 @@ struct demo_result {
     gpud_job_times times;
 };
 
-/* Runs the program on a photograph; device is id + 1 or 0. Blocks. */
+/* Runs the program on a photograph; device is GPUD_ON(id) or 0. Blocks. */
 int demo_run(gpud_client *client, const struct image *photo, uint64_t device,
              struct demo_result *ret_result, struct ctl_err *e);
 void demo_finish(struct demo_result *result);

@@ -30,7 +30,7 @@ struct run_options {
     struct spec_save save[RUN_ARGS];
     uint32_t save_count;
     gpud_grid grid;
-    uint64_t device; /* id + 1; 0: the daemon chooses */
+    uint64_t device; /* GPUD_ON(id); 0: the daemon chooses */
     uint64_t repeat;
     uint64_t timeout_ns; /* 0: none */
     uint64_t max_input;  /* bytes of one file; 0: as large as the devices */

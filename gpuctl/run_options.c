@@ -99,7 +99,7 @@ static int take_device(struct run_options *o, const char *value, struct ctl_err 
     uint64_t id;
     int rc = spec_number("--device", value, 0, UINT32_MAX, &id, e);
     if (rc == 0) {
-        o->device = id + 1;
+        o->device = GPUD_ON(id);
     }
     return rc;
 }

@@ -73,7 +73,7 @@ struct shot {
 };
 
 struct shot_ask {
-    uint64_t device; /* 0: all, else its id + 1 */
+    uint64_t device; /* GPUD_ON(id); 0: all */
     bool detail;     /* pieces and events, too */
     uint64_t timeout_ns;
 };

@@ -1,24 +1,30 @@
 /* Looking at the devices' memory pools. */
+#include <string.h>
+
 #include "client/src/client.h"
 
 #define DETAIL_MASK GPUD_POOL_DETAIL
 
-static int take(struct gpud_client *c, const gpud_pool_options *o, gpud_table **ret_table,
+static int take(struct gpud_client *c, const gpud_pool_options *given, gpud_table **ret_table,
                 struct err *e)
 {
     struct msg_pool_take msg = {0};
     if (ret_table == NULL) {
         return err_set(e, ERR_INVALID, "no place for the table");
     }
-    if (o != NULL && (o->size < sizeof *o || (o->flags & ~(uint64_t)DETAIL_MASK) != 0)) {
-        return err_set(e, ERR_INVALID, "options of size %zu with flags %#llx", o->size,
-                       (unsigned long long)o->flags);
+    gpud_pool_options o = {0};
+    if (given != NULL && (given->size < sizeof given->size || given->size > 4096)) {
+        return err_set(e, ERR_INVALID, "gpud_pool_options.size is %zu", given->size);
     }
-    if (o != NULL) {
-        msg.device = o->device;
-        msg.detail = (o->flags & GPUD_POOL_DETAIL) != 0;
-        msg.timeout_ns = o->timeout_ns;
+    if (given != NULL) { /* of an older program it is shorter */
+        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
     }
+    if ((o.flags & ~(uint64_t)DETAIL_MASK) != 0) {
+        return err_set(e, ERR_INVALID, "flags %#llx", (unsigned long long)o.flags);
+    }
+    msg.device = o.device;
+    msg.detail = (o.flags & GPUD_POOL_DETAIL) != 0;
+    msg.timeout_ns = o.timeout_ns;
     return table_call(c, &schema_msg_pool_take, &msg, ret_table, e);
 }
 

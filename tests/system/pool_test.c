@@ -1,6 +1,7 @@
 /* What device memory is used for, as `gpuctl pool` tells it. */
 #include <jansson.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,12 @@ START_TEST(the_library_checks_what_it_is_asked)
     ck_gpud_err(gpud_pool_take(c, NULL, NULL), GPUD_ERR_INVALID);
     const gpud_pool_options good = {.size = sizeof good, .flags = GPUD_POOL_DETAIL};
     ck_gpud_ok(gpud_pool_take(c, &good, &t));
+    gpud_table_free(t);
+    const gpud_pool_options older = {.size = offsetof(gpud_pool_options, timeout_ns),
+                                     .device = GPUD_ON(1)};
+    ck_gpud_err(gpud_pool_take(c, &older, &t), GPUD_ERR_NOT_FOUND);
+    const gpud_pool_options newer = {.size = sizeof newer + 8, .flags = GPUD_POOL_DETAIL};
+    ck_gpud_ok(gpud_pool_take(c, &newer, &t));
     uint64_t picture = gpud_table_value(t, 0, (uint32_t)gpud_table_find(t, "picture"));
     gpud_table_free(t);
     ck_gpud_err(gpud_pool_read(c, picture, 0, 0, 0, 1, &t), GPUD_ERR_INVALID);

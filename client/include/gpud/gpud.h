@@ -193,15 +193,15 @@ typedef struct gpud_options {
     const char *name;            /* shown in `gpuctl sessions`; NULL = the program's name */
     const void *token;           /* NULL: none */
     size_t token_size;           /* at most 256 */
-    uint64_t connect_timeout_ns; /* for gpud_open; 0 = 5 s */
+    uint64_t connect_timeout_ns; /* for gpud_open; 0 = 5 s; looking up a name is not counted */
     uint64_t timeout_ns;   /* for each blocking call; 0 = $GPUD_TIMEOUT_MS, else GPUD_FOREVER */
     uint64_t reconnect_ns; /* how long calls and jobs outlive a lost connection; 0 = 30 s */
 } gpud_options;
 
 /* Connects and says hello. url: "ipc:///path" or "tcp://host:port"; NULL = $GPUD_URL, else
- * "ipc:///run/gpud/gpud.sock". options may be NULL. Blocks up to connect_timeout_ns: so long it
- * waits for a daemon that is not there, too, which may be just about to start again. CONNECT,
- * VERSION, PERMISSION, BUSY (too many connections). */
+ * "ipc:///run/gpud/gpud.sock". options may be NULL. Blocks up to connect_timeout_ns, also while no
+ * daemon is there: one may be about to start. For tcp the time that getaddrinfo takes for the
+ * host's name comes on top. CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
 GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
 /* Ends the session: pending jobs end with CLOSED (their callbacks run in this call), buffers and
  * programs are gone with it. Blocks at most 1 s for the daemon to take the good-bye. Job and
@@ -262,9 +262,14 @@ typedef struct gpud_limits_desc {
 } gpud_limits_desc;
 GPUD_API int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits);
 
+/* A device is told by its id, from 0: in descriptions, for gpud_buffer_create_on, gpud_pool_read.
+ * Members and arguments that may leave the choice open take GPUD_ON(id) instead, and 0 for that:
+ * gpud_submit_options, gpud_module_variable, gpud_pool_options. */
+#define GPUD_ON(id) ((uint64_t)(id) + 1)
+
 typedef struct gpud_device_desc {
     size_t size;
-    uint64_t id;
+    uint64_t id; /* GPUD_ON(id) where 0 is "any" */
     uint64_t memory_bytes;
     uint64_t memory_used; /* by buffers, of all tenants */
     bool cpu;             /* computes on the host's processor */
@@ -296,7 +301,7 @@ typedef struct gpud_buffer_desc {
     gpud_shape shape;
     uint32_t flags;
     uint32_t state;      /* enum gpud_buffer_state */
-    uint64_t device;     /* id of the device */
+    uint64_t device;     /* its id, not GPUD_ON(id) */
     uint64_t generation; /* grows each time the content is lost or restored */
     char label[GPUD_NAME];
     char name[GPUD_NAME]; /* if published */
@@ -306,7 +311,7 @@ typedef struct gpud_buffer_desc {
  * label may be NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY, UNSUPPORTED (EXPORT, MANAGED). */
 GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags,
                                 const char *label, gpud_buffer *ret_buffer);
-/* The same on one device (its id). */
+/* The same on one device: its id, not GPUD_ON(id). */
 GPUD_API int gpud_buffer_create_on(gpud_client *client, uint64_t device, gpud_shape shape,
                                    uint32_t flags, const char *label, gpud_buffer *ret_buffer);
 /* Gives the buffer up: earlier jobs still see it, the handle is stale at once. Does not block.
@@ -344,7 +349,9 @@ typedef struct gpud_transfer {
     /* Called between parts, in the calling thread; false stops the transfer with CANCELLED. */
     bool (*progress)(uint64_t done_bytes, uint64_t total_bytes, void *user);
     void *user;
-    uint64_t part_bytes; /* 0 = 4 MiB */
+    /* Bytes of a part, 16 MiB at most; 0 = what suits the way they take, from 2 to 16 MiB, with
+     * `progress` at most 4 MiB. */
+    uint64_t part_bytes;
 } gpud_transfer;
 
 /* Copies between host memory and `count` elements from `first` on (GPUD_REST: to the end; 0 copies
@@ -456,8 +463,8 @@ enum gpud_lang {
     GPUD_LANG_OPENCL = 2,  /* .cl */
     GPUD_LANG_CUDA = 3,    /* .cu */
     GPUD_LANG_PTX = 4,
-    GPUD_LANG_CUBIN = 5,
-    GPUD_LANG_SPIRV = 6
+    GPUD_LANG_CUBIN = 5, /* fatbins, too */
+    GPUD_LANG_SPIRV = 6  /* of no back end so far: UNSUPPORTED */
 };
 
 /* A built-in kernel: "axpy", or "axpy@3" for one version. Blocks the first time. NOT_FOUND. */
@@ -519,7 +526,8 @@ typedef struct gpud_module_options {
 GPUD_API int gpud_module_load(gpud_client *client, int lang, const void *source, size_t bytes,
                               const gpud_module_options *options, gpud_module *ret_module);
 /* A kernel of the module by name, or by index from 0 in the module's order; valid until the module
- * is unloaded. The first one may block. NOT_FOUND, BAD_HANDLE, STALE_HANDLE. */
+ * is unloaded. Blocks only for a name that the module does not list: the daemon is asked why.
+ * NOT_FOUND, UNSUPPORTED (it is there and cannot be launched: why), BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_kernel(gpud_client *client, gpud_module module, const char *name,
                                 gpud_kernel *ret_kernel);
 GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint32_t index,
@@ -527,13 +535,14 @@ GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint
 /* A variable of a module that this client loaded (CUDA: `__constant__`, `__device__`) as a buffer:
  * to be written, read, copied and given to kernels as any other. name: as in the binary, that is as
  * in the source where it is in no namespace. shape: of as many bytes as the variable. kernels: what
- * the module's kernels do with it, GPUD_IN (they run side by side) or GPUD_INOUT. device: id + 1; 0
- * = where the module is. It begins as the module says. From then on every launch of a kernel of the
- * module uses it, in order with writes and reads, and on that device only: for another device load
- * the module again. It can be freed, which leaves the value, but not sealed, published or exported.
- * When its worker dies it is lost, and so are launches until it is freed. Blocks. BAD_HANDLE,
- * NOT_FOUND, ARG_SHAPE (its size), EXISTS (it is a buffer already), BUSY (a job that launches the
- * module's kernels uses as many buffers as one can: wait for it), UNSUPPORTED by the back end. */
+ * the module's kernels do with it, GPUD_IN (they run side by side) or GPUD_INOUT. device:
+ * GPUD_ON(id); 0 = where the module is. It begins as the module says. From then on every launch of
+ * a kernel of the module uses it, in order with writes and reads, and on that device only: for
+ * another device load the module again. It can be freed, which leaves the value, but not sealed,
+ * published or exported. If its worker dies the variable is lost; launches of the module then fail
+ * until the variable is freed. Blocks. BAD_HANDLE, NOT_FOUND, ARG_SHAPE (its size), EXISTS (it is a
+ * buffer already), BUSY (a job that launches the module's kernels uses as many buffers as one can:
+ * wait for it), UNSUPPORTED by the back end. */
 GPUD_API int gpud_module_variable(gpud_client *client, gpud_module module, const char *name,
                                   gpud_shape shape, int kernels, uint64_t device,
                                   gpud_buffer *ret_buffer);
@@ -593,8 +602,8 @@ GPUD_API void gpud_program_free(gpud_program *program);
 
 enum gpud_submit_flag {
     GPUD_SUBMIT_BLOCK = 1, /* wait for room in the queue instead of failing with BUSY */
-    /* Answer only when done: half the messages for tiny jobs, but until then the job has no id:
-     * gpud_cancel and gpud_explain answer STATE. */
+    /* Answer only when done: half the messages for tiny jobs, but until then the job has no id
+     * (gpud_job_id is 0): gpud_cancel answers STATE, and gpud_explain has nothing to ask for. */
     GPUD_SUBMIT_HELD = 2
 };
 
@@ -607,12 +616,14 @@ typedef struct gpud_submit_options {
      * Each level, up to 16 either way, is worth one second of waiting: nobody is overtaken for
      * longer. */
     int32_t priority;
-    uint64_t deadline_ns;   /* from now; 0 = none; DEADLINE when it passed */
-    uint64_t time_limit_ns; /* of execution; 0 = the daemon's default; TIME_LIMIT */
-    uint64_t device;        /* id + 1; 0 = the daemon chooses */
-    uint64_t trace_id;      /* 0 = none */
-    const char *label;      /* NULL: none */
-    gpud_done_cb done;      /* see gpud_set_event_cb for where it runs; NULL: none */
+    uint64_t deadline_ns; /* from now; 0 = none; DEADLINE when it passed */
+    /* of execution; 0 = the daemon's time_limit_ms, and more than that counts as that, unsaid;
+     * TIME_LIMIT */
+    uint64_t time_limit_ns;
+    uint64_t device;   /* GPUD_ON(id); 0 = the daemon chooses */
+    uint64_t trace_id; /* 0 = none */
+    const char *label; /* NULL: none */
+    gpud_done_cb done; /* see gpud_set_event_cb for where it runs; NULL: none */
     void *user;
 } gpud_submit_options;
 
@@ -623,7 +634,10 @@ GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const
                          uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* Submit and wait: the job's own error, too. ret_job may be NULL; otherwise the ended job is there
  * for its outputs, also when the job failed (then *ret_job is set and the code is not 0); free it.
- * Untouched if nothing could be submitted. Blocks. */
+ * Untouched if nothing could be submitted. Blocks. TIMEOUT (gpud_options.timeout_ns): the job goes
+ * on, and may still write to memory of gpud_host_alloc that it names; other host memory is not
+ * written any more once the job was freed, as it is if ret_job is NULL. The same holds for
+ * gpud_call, gpud_copy and gpud_fill. */
 GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                       uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit
@@ -631,11 +645,11 @@ GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gp
 GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                          uint32_t count, const gpud_grid *grid, const gpud_submit_options *options,
                          gpud_job **ret_job);
-/* One kernel, blocking, with host arrays of any size. grid may be NULL. Memory of gpud_host_alloc
- * is used where it lies; other arrays of 64 KiB and more are copied into and out of shared memory.
- * The trip has its price: a sum or a simple map of less than some hundred thousand elements is done
- * sooner by a loop in place, and of many more where arrays must be copied first
- * (docs/performance.md has figures). */
+/* One kernel, blocking, with host arrays of any size. grid may be NULL. TIMEOUT as in gpud_run.
+ * Memory of gpud_host_alloc is used where it lies; other arrays of 64 KiB and more are copied into
+ * and out of shared memory. The trip has its price: a sum or a simple map of less than some hundred
+ * thousand elements is done sooner by a loop in place, and of many more where arrays must be copied
+ * first (docs/performance.md has figures). */
 GPUD_API int gpud_call(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                        uint32_t count, const gpud_grid *grid);
 /* One copy or fill between buffers or slices; blocking. A copy between buffers on different devices
@@ -669,7 +683,7 @@ GPUD_API int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg,
 
 typedef struct gpud_job_times {
     size_t size;
-    uint64_t device;      /* id */
+    uint64_t device;      /* its id, not GPUD_ON(id) */
     uint64_t queued_ns;   /* waited in the daemon */
     uint64_t executed_ns; /* on the device */
     uint64_t replays;     /* times it was run again after a worker's death */
@@ -691,8 +705,8 @@ GPUD_API void gpud_job_free(gpud_job *job);
 typedef struct gpud_job_desc {
     size_t size;
     uint64_t id;
-    int code; /* GPUD_ERR_* if it failed */
-    uint64_t device;
+    int code;        /* GPUD_ERR_* if it failed */
+    uint64_t device; /* its id, not GPUD_ON(id) */
     uint64_t stream;
     uint64_t replays;
     uint64_t submitted_ns; /* the daemon's monotonic clock; 0 = not yet, as the next three */
@@ -716,8 +730,10 @@ GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, siz
  * "timeline"; filter may be NULL. Blocks. NOT_FOUND for an unknown `what`. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
-/* what = "drain", "resume", "log-level", "session-kill", "pool-trim"; value may be NULL.
- * Blocks. PERMISSION, NOT_FOUND. */
+/* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"
+ * (value: its number), "pool-trim"; value may be NULL for the others. Blocks, for "reload" until
+ * the settings were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings that were
+ * read). */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
 /* Pictures of the devices' memory pools. The daemon asks every device's worker and answers when all
@@ -727,7 +743,7 @@ enum gpud_pool_flag { GPUD_POOL_DETAIL = 1 /* with pieces and events */ };
 
 typedef struct gpud_pool_options {
     size_t size;
-    uint64_t device;     /* 0: all, else the device's id + 1 */
+    uint64_t device;     /* GPUD_ON(id); 0: all */
     uint64_t flags;      /* GPUD_POOL_* */
     uint64_t timeout_ns; /* 0: 2 s; at most 30 s */
 } gpud_pool_options;
@@ -746,9 +762,9 @@ enum gpud_pool_part {
 };
 
 /* Reads entries first … first + count - 1 of a part of a device's pool, at most 4096 at once;
- * device: its id. Other tenants' pieces come as one without a name, their events not at all, unless
- * the caller may see them. Blocks. NOT_FOUND a minute after the picture was last read. Free the
- * table. */
+ * device: its id, not GPUD_ON(id). Other tenants' pieces come as one without a name, their events
+ * not at all, unless the caller may see them. Blocks. NOT_FOUND a minute after the picture was last
+ * read. Free the table. */
 GPUD_API int gpud_pool_read(gpud_client *client, uint64_t picture, uint64_t device, int part,
                             uint64_t first, uint64_t count, gpud_table **ret_table);
 
