@@ -5,12 +5,13 @@
 
 static const char run_help[] =
     "  --source FILE           compile this file; its language follows from the suffix\n"
-    "                          (.cl .cu .ptx .cubin .fatbin .spv .gk)\n"
-    "  --lang LANG             opencl, cuda, ptx, cubin, spirv or dialect\n"
-    "  --define N[=V]          define a macro\n"
+    "                          (.cl .cu .ptx .cubin .fatbin .gk; .spv, SPIR-V, is taken by\n"
+    "                          no back end so far)\n"
+    "  --lang LANG             opencl, cuda, ptx, cubin (also fatbin), spirv or dialect\n"
+    "  -D, --define N[=V]      define a macro\n"
     "  --build-option OPTION   pass an option to the compiler\n"
     "  -I, --include DIR       look here for headers that the source includes\n"
-    "  --arg [NAME=]VALUE      an argument, in the kernel's order or by name:\n"
+    "  -a, --arg [NAME=]VALUE  an argument, in the kernel's order or by name:\n"
     "      i32:7  f32:2.5      a scalar; bare 2.5 where the kernel tells the type\n"
     "      f32:1,2,3,4         a vector by value\n"
     "      in:@x.npy           an array from a file; inout:@x.npy (\"-\": standard input)\n"
@@ -27,15 +28,16 @@ static const char run_help[] =
     "  --local X[,Y[,Z]]       work items of a group\n"
     "  --device ID|auto        where to run\n"
     "  --repeat N              run N times, inputs uploaded anew each time\n"
-    "  --timeout MS            give up after this time (exit code 124)\n"
+    "  --timeout MS            give up after this time (exit code 124); a job runs no longer\n"
+    "                          than the daemon's time_limit_ms in any case\n"
     "  --max-input SIZE        bytes (512M, 4G) of one input file; without it the memory\n"
     "                          of the largest device, 1G for pipes\n"
     "  --detach                do not wait for the job\n"
     "  --dry-run               check and show everything, run nothing\n"
     "Examples:\n"
     "  gpuctl run axpy --arg 2 --arg in:f32=1,2,3 --arg inout:f32=1,1,1 --save y=y.npy\n"
-    "  gpuctl run saxpy --source saxpy.cl --global 1024 --arg i32:1024 --arg f32:2 \\\n"
-    "      --arg in:@x.npy --arg inout:@y.npy --save 3=out.npy\n";
+    "  gpuctl run saxpy --source examples/kernels/saxpy.cl --global 4 --arg f32:2.5 \\\n"
+    "      --arg in:f32=1,2,3,4 --arg inout:f32=10,20,30,40 --arg u32:4 --save y=y.npy\n";
 
 static const char demo_help[] =
     "  -f, --file FILE   where the PNG goes (default gpud-demo.png)\n"
@@ -46,7 +48,7 @@ static const char demo_help[] =
 
 static const char bench_help[] =
     "  --device ID|auto  where to run (auto: the daemon chooses)\n"
-    "  --quick           a tenth of it\n"
+    "  --quick           a tenth of it, and no copies of 16 MiB\n"
     "Null jobs (programs without steps) one at a time, 8 and 64 at once; copies of 4 KiB\n"
     "to 16 MiB to the device and back, compared with what was sent. Nothing is said of the\n"
     "device's own speed. GPUD_LANE=nng or ring chooses the way; see gpuctl(1).\n";
@@ -98,7 +100,7 @@ const struct command commands[] = {
     {"bench", "[OPTION...]", "How long a trip to the daemon takes, and copies", bench_help,
      bench_option_list, cmd_bench},
     {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
-     "  --lang LANG, --define N[=V], --build-option OPTION, -I, --include DIR as for run\n",
+     "  --lang LANG, -D, --define N[=V], --build-option OPTION, -I, --include DIR as for run\n",
      kernel_check_option_list, cmd_kernel_check},
     {"config show", "", "The configuration in force", "", NULL, cmd_config_show},
     {"config check", "[FILE]", "Check a configuration file", "", NULL, cmd_config_check},

@@ -1,6 +1,6 @@
 /*
  * The back-end contract: how a worker reaches a device. Small tables of functions: backend,
- * device, memory, pages, stream, marker, module. A slot is mandatory unless its comment says
+ * device, memory, pages, stream, marker, module, library. A slot is mandatory unless its comment says
  * "optional" and what NULL means; backend_check() asserts this for each entry of backend_list().
  *
  * Rules for all of it

@@ -29,7 +29,7 @@ static const char usage[] =
     "usage: gpud [OPTION]...\n"
     "Serves the GPUs of this host to the services on it.\n"
     "\n"
-    "  --config FILE        settings instead of /etc/gpud/gpud.conf\n"
+    "  --config FILE        settings instead of /etc/gpud/gpud.conf, its drop-ins and tenants.d\n"
     "  --check-config       read the settings, say what is wrong with them, and end\n"
     "  --listen URL         ipc:///path or tcp://127.0.0.1:port; may be given again\n"
     "  --backend NAME       auto, cuda, opencl or sim\n"
