@@ -1,7 +1,8 @@
 /*
  * The back-end contract: how a worker reaches a device. Small tables of functions: backend,
- * device, memory, pages, stream, marker, module, library. A slot is mandatory unless its comment says
- * "optional" and what NULL means; backend_check() asserts this for each entry of backend_list().
+ * device, memory, pages, stream, marker, module, library. A slot is mandatory unless its comment
+ * says "optional" and what NULL means; backend_check() asserts this for each entry of
+ * backend_list().
  *
  * Rules for all of it
  * - One device is opened by one process; all calls come from one thread (the worker's loop) unless

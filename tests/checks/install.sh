@@ -24,6 +24,9 @@ lib/sysusers.d/gpud.conf
 etc/gpud/gpud.conf
 etc/gpud/tenants.d
 share/doc/*/tenant.conf.example
+share/doc/*/docs/operating.md
+share/doc/*/proto/PROTOCOL.md
+share/doc/*/examples/kernels/saxpy.cl
 LIST
 
 # What is built is installed.
