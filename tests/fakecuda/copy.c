@@ -11,6 +11,7 @@ struct piece {
 struct copy_op {
     struct op op;
     void *staged; /* pageable source, read before the call returned */
+    bool nowhere; /* a source is no address of the device's */
     unsigned count;
     struct piece piece[];
 };
@@ -18,6 +19,9 @@ struct copy_op {
 static CUresult copy_run(struct op *op)
 {
     const struct copy_op *c = (const struct copy_op *)op;
+    if (c->nowhere) {
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
     for (unsigned i = c->count; i-- > 0;) {
         memmove((void *)(uintptr_t)c->piece[i].dst, (const void *)(uintptr_t)c->piece[i].src,
                 c->piece[i].size);
@@ -212,6 +216,12 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
         op_span(&c->op, dsts[i], sizes[i], true, loose);
         r = r ? r : side_check(srcs[i], sizes[i], false, SIDE_ANY, &loose);
         op_span(&c->op, srcs[i], sizes[i], false, loose);
+        const struct range *from = range_at(srcs[i]);
+        if (!fake.script.host_pointers && from && from->kind == RANGE_REGISTERED) {
+            misuse("%s: %#llx is the host's address, the device has another for it", call_name(),
+                   (unsigned long long)srcs[i]);
+            c->nowhere = true;
+        }
     }
     if (r != CUDA_SUCCESS) {
         free(c->op.spans);
@@ -300,6 +310,7 @@ static CUresult fill(const struct fill *f, bool wait, CUstream stream)
     struct fill_op *op = op_new(sizeof *op, fill_run);
     op->fill = *f;
     op->op.cost_bytes = f->width * f->height * f->size;
+    op->op.set = true;
     op_span(&op->op, f->dst, bytes, true, false);
     op_enqueue(s, &op->op);
     return wait ? stream_wait(s, s->enqueued) : CUDA_SUCCESS;

@@ -30,8 +30,10 @@
  *   mig=0|1           devices are MIG instances
  *   peer=0|1          devices reach each other's memory (1)
  *   ats=0|1           pageable host memory is reachable by kernels (0)
+ *   host_pointers=0|1 registered host memory has the host's address on the device, too (1)
  *   addresses=SIZE    the most that can be reserved in one piece (64 TiB)
  *   copy_rate=SIZE    bytes per second of a copy (as fast as it goes)
+ *   units=N           kernels and memsets of a context that run at a time (0: any number)
  *   kernel_us=N       what a kernel takes at least (0)
  *   delay_us=N        pause before each operation of a stream (20)
  *   unknown=fail|noop kernels that the double does not have: 801, or launched and doing nothing
@@ -109,8 +111,10 @@ struct script {
     bool mig;
     bool peer;
     bool ats;
+    bool host_pointers;
     bool noop; /* unknown kernels do nothing */
     uint64_t copy_rate;
+    uint64_t units; /* 0: any number */
     uint64_t kernel_us;
     uint64_t delay_us;
     struct rule rule[RULES_MAX];
@@ -223,6 +227,7 @@ struct context {
     CUresult poison; /* what every call gives from now on */
     struct stream *legacy, *per_thread;
     unsigned threads; /* of its streams that have not ended */
+    uint64_t running; /* kernels and memsets */
     uint64_t peers;   /* bits of devices whose memory may be used */
     uint64_t limit[CU_LIMIT_MAX];
     struct context *next; /* of those that are gone */
@@ -257,6 +262,7 @@ struct op {
     uint64_t other_seq;
     uint64_t cost_bytes; /* for copy_rate */
     bool kernel;
+    bool set;  /* a memset, which kernels do */
     bool copy; /* reaches the memory of every device */
 };
 

@@ -1,6 +1,8 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kernels/builtin.h"
 #include "kernels/host.h"
@@ -61,6 +63,21 @@ static CUresult sleep_ms(const char *entry, const struct grid *g, void *const *p
     return CUDA_SUCCESS;
 }
 
+/* Runs until there is a file "gate" in the folder of FAKECUDA_STATE: a kernel that a test ends. */
+static CUresult gate(const char *entry, const struct grid *g, void *const *params, unsigned count)
+{
+    char path[4 * NAME_SIZE];
+    (void)entry;
+    (void)g;
+    (void)params;
+    (void)count;
+    snprintf(path, sizeof path, "%s/gate", setting("_STATE") ? setting("_STATE") : ".");
+    while (access(path, F_OK) != 0) {
+        pause_ns(1000 * NS_PER_US);
+    }
+    return CUDA_SUCCESS;
+}
+
 /* (int *p, u64 n): adds 1 to each */
 static CUresult increment(const char *entry, const struct grid *g, void *const *params,
                           unsigned count)
@@ -95,6 +112,7 @@ static const struct {
 } own[] = {
     {"fake_fault_", fault},   {"fake_hang", hang},           {"fake_poke", poke},
     {"fake_sleep", sleep_ms}, {"fake_increment", increment}, {"fake_nothing", nothing},
+    {"fake_gate", gate},
 };
 
 /* ---- built-in kernels ------------------------------------------------------------------------ */

@@ -108,7 +108,10 @@ static bool flag_set(struct script *s, const char *key, uint64_t n)
     const struct {
         const char *key;
         bool *flag;
-    } flags[] = {{"mig", &s->mig}, {"peer", &s->peer}, {"ats", &s->ats}};
+    } flags[] = {{"mig", &s->mig},
+                 {"peer", &s->peer},
+                 {"ats", &s->ats},
+                 {"host_pointers", &s->host_pointers}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         if (strcmp(key, flags[i].key) == 0) {
             *flags[i].flag = n != 0;
@@ -129,7 +132,8 @@ static bool value_set(struct script *s, const char *key, const char *value)
         uint64_t *number;
     } sizes[] = {{"memory", &s->memory},       {"context", &s->context},
                  {"addresses", &s->addresses}, {"copy_rate", &s->copy_rate},
-                 {"kernel_us", &s->kernel_us}, {"delay_us", &s->delay_us}};
+                 {"kernel_us", &s->kernel_us}, {"delay_us", &s->delay_us},
+                 {"units", &s->units}};
     uint64_t n = 0;
     if (!number_parse(value, &n)) {
         return false;
@@ -187,6 +191,7 @@ bool script_parse(const char *text, struct script *ret_script, const char **ret_
                        .addresses = UINT64_C(1) << 46,
                        .context = UINT64_C(256) << 20,
                        .peer = true,
+                       .host_pointers = true,
                        .delay_us = 20};
     while (text && *text) {
         char item[2 * NAME_SIZE];

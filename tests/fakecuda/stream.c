@@ -118,6 +118,22 @@ static void await_others(const struct op *op)
     }
 }
 
+/* A kernel or memset takes one of the device's units; the lock is given up while there is none. */
+static void unit_take(const struct op *op)
+{
+    struct context *c = op->stream->object.context;
+    while ((op->kernel || op->set) && fake.script.units > 0 && !poisoned(op->stream) &&
+           c->running >= fake.script.units) {
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    }
+    c->running += op->kernel || op->set;
+}
+
+static void unit_give(const struct op *op)
+{
+    op->stream->object.context->running -= op->kernel || op->set;
+}
+
 static uint64_t cost_ns(const struct op *op)
 {
     uint64_t ns = op->kernel ? fake.script.kernel_us * NS_PER_US : 0;
@@ -144,11 +160,10 @@ static CUresult op_run(struct op *op)
     return r;
 }
 
-/* Whether it was done. */
-static bool op_carry(struct op *op)
+/* It has its unit. Whether it was done. */
+static bool op_do(struct op *op)
 {
     struct stream *s = op->stream;
-    await_others(op);
     if (poisoned(s)) {
         return false;
     }
@@ -166,6 +181,15 @@ static bool op_carry(struct op *op)
         context_poison(s->object.context, r);
     }
     return r == CUDA_SUCCESS;
+}
+
+static bool op_carry(struct op *op)
+{
+    await_others(op);
+    unit_take(op);
+    bool done = op_do(op);
+    unit_give(op);
+    return done;
 }
 
 static void *stream_main(void *stream)
@@ -415,12 +439,32 @@ struct stream *stream_of(CUstream handle, CUresult *ret_why)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+static void kernel_seek(struct object *o, void *data)
+{
+    struct seek *k = data;
+    struct stream *s = (struct stream *)o;
+    for (const struct op *op = o->context == k->context ? s->head : NULL; op; op = op->next) {
+        k->busy = op->kernel ? s : k->busy;
+    }
+}
+
+/* The driver may let it wait for the kernel. */
+static void create_check(struct context *c)
+{
+    struct seek k = {.context = c};
+    object_each(KIND_STREAM, kernel_seek, &k);
+    if (k.busy && c->poison == CUDA_SUCCESS) {
+        misuse("%s: a kernel is pending, which it may wait for", call_name());
+    }
+}
+
 static CUresult create(CUstream *ret, unsigned flags, int priority)
 {
     struct stream *s = NULL;
     if ((flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    create_check(context_current());
     s = stream_create(context_current(), flags, priority);
     if (!s) {
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -398,6 +398,16 @@ static void leaks_in_context(void)
     stop();
 }
 
+static void stream_made_beside_a_kernel(void)
+{
+    start();
+    CUdeviceptr p = memory_new(64);
+    uint64_t n = 16;
+    void *params[2] = {&p, &n};
+    ok(launch(function_of(module_new(test_ptx), "fake_increment"), stream_new(), params));
+    (void)stream_new();
+}
+
 static void leaks_handle(void)
 {
     CUmemGenericAllocationHandle h = 0;
@@ -481,6 +491,7 @@ static const struct {
     {addresses_freed_while_mapped, "something is mapped in", ""},
     {addresses_freed_in_part, "is no reservation", ""},
     {stream_used_after_destroy, "was destroyed before", ""},
+    {stream_made_beside_a_kernel, "a kernel is pending, which it may wait for", "delay_us=50000"},
     {event_used_after_destroy, "was destroyed before", ""},
     {event_destroyed_twice, "was destroyed before", ""},
     {event_for_stream, "is another handle (event), no stream", ""},

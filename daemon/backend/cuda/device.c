@@ -138,6 +138,8 @@ static void describe_limits(struct backend_device *d)
     for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++) {
         *table[i].ret_value = number(&d->cu, d->id, table[i].what);
     }
+    d->host_pointers =
+        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
     d->register_read =
         number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED) != 0;
 }

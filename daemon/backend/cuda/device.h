@@ -27,6 +27,7 @@ struct backend_device {
     uint64_t unit_items;  /* work items that a compute unit holds at most */
     uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
     CUmemAllocationProp page_prop;
+    bool host_pointers;    /* registered host memory has one address, the host's, for both */
     bool register_read;    /* host memory that cannot be written can be registered */
     int priority_least;    /* numerically the largest */
     int priority_greatest; /* numerically the smallest */

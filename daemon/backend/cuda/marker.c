@@ -117,15 +117,12 @@ static void CUDA_CB on_passed(void *device)
 static int marker_arm(struct backend_marker *m, struct err *e)
 {
     struct backend_device *d = m->device;
-    CUstream *bell = &m->stream->bell;
-    if (!d->wake || !d->cu.LaunchHostFunc) {
+    CUstream bell = m->stream->bell;
+    if (!bell) {
         return err_set(e, ERR_UNSUPPORTED, "nobody to call, or no call for it");
     }
-    int rc = *bell ? 0
-                   : CUDA_CALL(&d->cu, e, StreamCreateWithPriority, bell, CU_STREAM_NON_BLOCKING,
-                               d->priority_least);
-    rc = rc == 0 ? CUDA_CALL(&d->cu, e, StreamWaitEvent, *bell, m->end, 0) : rc;
-    return rc == 0 ? CUDA_CALL(&d->cu, e, LaunchHostFunc, *bell, on_passed, d) : rc;
+    int rc = CUDA_CALL(&d->cu, e, StreamWaitEvent, bell, m->end, 0);
+    return rc == 0 ? CUDA_CALL(&d->cu, e, LaunchHostFunc, bell, on_passed, d) : rc;
 }
 
 const struct backend_marker_ops cuda_marker_ops = {

@@ -6,6 +6,23 @@
 #include "daemon/backend/cuda/library.h"
 #include "daemon/backend/ranges.h"
 
+static void stream_destroy(struct backend_stream *s)
+{
+    if (!s) {
+        return;
+    }
+    cuda_event_give(s->device, s->begin);
+    cuda_library_finish(s);
+    if (s->bell) { /* its last callback may be under way */
+        s->device->cu.StreamSynchronize(s->bell);
+        s->device->cu.StreamDestroy(s->bell);
+    }
+    if (s->stream) {
+        s->device->cu.StreamDestroy(s->stream);
+    }
+    free(s);
+}
+
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
                          struct err *e)
 {
@@ -20,27 +37,16 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
     s->device = d;
     int rc =
         CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &s->stream, CU_STREAM_NON_BLOCKING, value);
+    if (rc == 0 && d->wake && d->cu.LaunchHostFunc) { /* now: later it might wait for a kernel */
+        rc = CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &s->bell, CU_STREAM_NON_BLOCKING,
+                       d->priority_least);
+    }
     if (rc != 0) {
-        free(s);
+        stream_destroy(s);
         return rc;
     }
     *ret_stream = s;
     return 0;
-}
-
-static void stream_destroy(struct backend_stream *s)
-{
-    if (!s) {
-        return;
-    }
-    cuda_event_give(s->device, s->begin);
-    cuda_library_finish(s);
-    if (s->bell) { /* its last callback may be under way */
-        s->device->cu.StreamSynchronize(s->bell);
-        s->device->cu.StreamDestroy(s->bell);
-    }
-    s->device->cu.StreamDestroy(s->stream);
-    free(s);
 }
 
 int cuda_stream_begin(struct backend_stream *s, struct err *e)
@@ -92,8 +98,9 @@ static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uin
 
 #define BATCH 64u /* writes in a call of the driver's */
 
-/* One call for all; false: the driver has none, or does not take these. Writing them again one by
- * one does no harm. */
+/* One call for all; false: the driver has none, or does not take these: it reads from addresses of
+ * the device's, which those of registered memory are not everywhere. Writing them again one by one
+ * does no harm. */
 static bool batch_enqueue(struct backend_stream *s, const struct backend_write *w, unsigned count,
                           int *ret_rc, struct err *e)
 {
@@ -104,7 +111,7 @@ static bool batch_enqueue(struct backend_stream *s, const struct backend_write *
     size_t first = 0;
     size_t failed = 0;
     CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
-    if (!s->device->cu.MemcpyBatchAsync) {
+    if (!s->device->cu.MemcpyBatchAsync || !s->device->host_pointers) {
         return false;
     }
     for (unsigned i = 0; i < count; i++) {

@@ -9,7 +9,7 @@
 struct backend_stream {
     struct backend_device *device;
     CUstream stream;
-    CUstream bell;                /* for callbacks, so that none holds up `stream`; NULL before */
+    CUstream bell;                /* for callbacks, so that none holds up `stream`; NULL: none */
     CUevent begin;                /* before the first command since the last marker, or NULL */
     char blamed[CUDA_BLAMED_MAX]; /* the kernel launched last since then, or "" */
     /* what libraries keep for it (library_….c); NULL before they are used */

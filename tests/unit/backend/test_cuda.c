@@ -352,6 +352,33 @@ START_TEST(a_batch_that_is_refused_is_written_in_pieces)
 }
 END_TEST
 
+/* Where the device has other addresses for registered memory, those of the host are nothing to it
+ * (the double poisons the context); copies by the host's address go on. */
+START_TEST(registered_memory_need_not_have_the_hosts_addresses)
+{
+    static const char *const ways[] = {"host_pointers=0", "host_pointers=1"};
+    struct backend_block *block = NULL;
+    struct err e = ERR_INIT;
+    uint8_t back[8] = {0};
+    start(ways[_i], "");
+    uint8_t *host = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(host, MAP_FAILED);
+    memcpy(host, "abcd", 4);
+    ck_assert_int_eq(cuda->memory->register_host(b.device, host, 4096, &e), 0);
+    ck_assert_int_eq(cuda->memory->alloc(b.device, 4096, &block, &e), 0);
+    const struct backend_write w[] = {{{block, 1}, host, 2}, {{block, 5}, host + 2, 2}};
+    int rc = cuda->stream->write_batch(b.stream, w, 2, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    ck_assert_int_eq(cuda->stream->read(b.stream, back, (struct backend_ref){block, 0}, 8, &e), 0);
+    drain();
+    ck_assert(memcmp(back + 1, "ab", 2) == 0 && memcmp(back + 5, "cd", 2) == 0);
+    cuda->memory->unregister_host(b.device, host);
+    cuda->memory->free(b.device, block);
+    (void)munmap(host, 4096);
+    stop();
+}
+END_TEST
+
 /* Memory for others is made of pages; a device without them, or without descriptors, says so. */
 START_TEST(shared_memory_needs_pages)
 {
@@ -548,6 +575,7 @@ START_TEST(a_marker_that_cannot_be_asked_ends_the_device)
 }
 END_TEST
 
+/* While a kernel runs, too: nothing is made for it then that the driver might let wait. */
 START_TEST(an_armed_marker_calls)
 {
     const struct timespec pause = {0, 1000000};
@@ -707,6 +735,7 @@ int main(void)
     tcase_add_test(t, memory_that_may_only_be_read_is_registered);
     tcase_add_test(t, streams_have_priorities);
     tcase_add_loop_test(t, a_batch_that_is_refused_is_written_in_pieces, 0, 4);
+    tcase_add_loop_test(t, registered_memory_need_not_have_the_hosts_addresses, 0, 2);
     tcase_add_test(t, shared_memory_needs_pages);
     tcase_add_loop_test(t, shared_memory_that_fails_leaves_nothing, 0, 4);
     tcase_add_test(t, free_sizes_are_met_exactly);
