@@ -464,6 +464,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
     open.progress = (struct executor_progress){.by = ""};
     if (j->large || !executor_ready(x, j)) {
         int made = graph_create(&x->scope, j, frame, &j->graph, &j->e);
+        x->scope.device->memory.unmarked += made == 0;
         return made == 0 ? executor_resume(x, j, e) : executor_end(x, j, open.mark, e);
     }
     int rc = executor_wait_all(x, j, &j->e);

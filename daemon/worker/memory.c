@@ -112,9 +112,20 @@ static int scrub_wait(struct memory *m, struct backend_marker *marker, struct er
     return err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end");
 }
 
+/* Is nothing of ours at work on the device? Zeros come behind a kernel that fills it, on whatever
+ * stream, so one that runs for seconds would be waited for. */
+static bool quiet(const struct memory *m)
+{
+    bool idle = m->unmarked == 0;
+    for (unsigned i = 0; idle && i < m->streams; i++) {
+        idle = m->timeline.stream[i].first == NULL;
+    }
+    return idle;
+}
+
 /* What is new may hold anybody's bytes. A source may take it back at any time, so this waits: some
- * microseconds, on a stream with nothing else on it. Where it fails, or is much, the memory is
- * given out as dirty and zeroed in the order of streams. */
+ * microseconds, on a device with nothing else to do. Where there is other work, or it fails, or is
+ * much, the memory is given out as dirty and zeroed in the order of streams. */
 static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct memory *m = user;
@@ -122,7 +133,7 @@ static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struc
     struct backend_marker *marker = NULL;
     const struct backend_ref ref = {.block = range, .offset = at};
     struct err why = ERR_INIT;
-    if (bytes > SCRUB_BYTES) {
+    if (bytes > SCRUB_BYTES || !quiet(m)) {
         return ERR_LIMIT;
     }
     int rc = m->b->stream->fill(m->scrub, ref, ZEROS, sizeof ZEROS, bytes, &why);

@@ -66,6 +66,7 @@ struct memory {
     struct pool_piece zeroing;       /* free, and being zeroed ahead; range NULL: none */
     bool waited;                     /* the pool has let a stream wait */
     struct timeline timeline;
+    unsigned unmarked; /* jobs that begin bit by bit: their work is not all on the timeline */
     struct memory_tenant *tenants;                /* owned, uthash */
     struct memory_tenant *numbered[POOL_TENANTS]; /* the same, where there is one */
     unsigned softs;                               /* how many have a soft limit */

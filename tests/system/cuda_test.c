@@ -301,6 +301,49 @@ START_TEST(endless_kernel)
 }
 END_TEST
 
+static void gate_open(void)
+{
+    char path[DAEMON_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/state/gate", daemon_of_test.dir);
+    file_write(path, "", 0);
+}
+
+/* New memory while a kernel has the whole device: its zeros come after that kernel, the worker does
+ * not wait for it. So what needs no kernel is done before it ends, and nothing is lost. */
+START_TEST(new_memory_beside_a_long_kernel)
+{
+    enum { N = 1 << 20 };
+    float y[ITEMS] = {0};
+    float values[ITEMS];
+    float *x = calloc(N, sizeof *x);
+    ck_assert(x != NULL);
+    x[N - 1] = 3;
+    gpud_client *c = begin("units=1", "--set", "jobs.window=4");
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_buffer there = filled(other, 7);
+    gpud_job *large = launch_one(c, kernel_named(c, "fake_gate"), y, 0);
+    job_await_dispatch(c, large);
+    gpud_job *job = NULL;
+    gpud_arg args[] = {gpud_f32(2), gpud_host(x, N, GPUD_F32), gpud_host(x, N, GPUD_F32)};
+    ck_gpud_ok(gpud_launch(other, kernel_find(other, "scale"), args, 3, NULL, NULL, &job));
+    job_await_dispatch(other, job);
+    ck_gpud_ok(gpud_read(other, there, GPUD_F32, 0, ITEMS, values, NULL));
+    ck_assert_float_eq(values[0], 7);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    ck_assert(gpud_dispatch(c) == 0 && !gpud_job_done(large));
+    gate_open();
+    ck_gpud_ok(gpud_wait(large, 2 * PATIENCE));
+    ck_gpud_ok(gpud_wait(job, 2 * PATIENCE));
+    ck_assert_float_eq(x[N - 1], 6);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    gpud_job_free(large);
+    gpud_job_free(job);
+    gpud_close(other);
+    end(c);
+    free(x);
+}
+END_TEST
+
 /* A call that does not come back is, to the daemon, a job that does not end. */
 START_TEST(blocked_driver)
 {
@@ -763,6 +806,7 @@ int main(void)
     suite_add(suite, fault_while_a_module_loads);
     suite_add(suite, crash_loop);
     suite_add(suite, endless_kernel);
+    suite_add(suite, new_memory_beside_a_long_kernel);
     suite_add(suite, blocked_driver);
     suite_add(suite, a_load_that_does_not_end);
     suite_add(suite, out_of_memory);

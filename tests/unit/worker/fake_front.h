@@ -20,7 +20,8 @@ struct fake {
     int fd;
     struct memfd input;
     struct memfd output;
-    bool absent; /* it sent W_ABSENT instead of W_READY */
+    bool may_end; /* what cannot be sent is not amiss */
+    bool absent;  /* it sent W_ABSENT instead of W_READY */
     char arch[129];
     uint64_t streams;
     uint64_t tenant;                /* whose buffers and jobs are sent */
