@@ -564,6 +564,23 @@ static int check_reported(struct resolver *r, struct launch *l, int *access, str
     return 0;
 }
 
+/* In one dimension. Where the device chooses the group, it has this many work items at most. What
+ * is more than a device takes, its worker refuses. */
+#define GROUPS_MOST INT32_MAX
+#define GROUP_MOST  1024u
+
+static int groups_check(const struct work_step *s, int i, struct err *e)
+{
+    uint64_t group = s->local[i] > 0 ? s->local[i] : GROUP_MOST;
+    return s->global[i] / group <= GROUPS_MOST
+               ? 0
+               : err_set(e, ERR_RANGE,
+                         "size %llu x %llu in dimension %d: more than %d groups: let each work "
+                         "item do more",
+                         (unsigned long long)s->global[i], (unsigned long long)s->local[i], i,
+                         GROUPS_MOST);
+}
+
 static int sizes_of(const struct proto_step *step, struct work_step *s, struct err *e)
 {
     const uint64_t global[] = {step->gx, step->gy, step->gz};
@@ -575,7 +592,7 @@ static int sizes_of(const struct proto_step *step, struct work_step *s, struct e
     for (int i = 0; i < 3; i++) {
         s->global[i] = global[i] > 0 ? global[i] : 1;
         s->local[i] = some_local && local[i] == 0 ? 1 : local[i];
-        if (s->global[i] > UINT32_MAX || s->local[i] > UINT16_MAX) {
+        if (s->local[i] > UINT16_MAX) {
             return err_set(e, ERR_RANGE, "size %llu x %llu in dimension %d",
                            (unsigned long long)s->global[i], (unsigned long long)s->local[i], i);
         }
@@ -583,6 +600,10 @@ static int sizes_of(const struct proto_step *step, struct work_step *s, struct e
             return err_set(e, ERR_INVALID,
                            "global size %llu is no multiple of local size %llu in dimension %d",
                            (unsigned long long)s->global[i], (unsigned long long)s->local[i], i);
+        }
+        int rc = groups_check(s, i, e);
+        if (rc != 0) {
+            return rc;
         }
     }
     s->shared = step->shared;

@@ -280,6 +280,37 @@ START_TEST(crash_loop)
 }
 END_TEST
 
+/* More work items than 32 bits count, in groups that a device takes; and more groups than any does.
+ */
+START_TEST(many_work_items)
+{
+    static const struct {
+        uint64_t items, group;
+        int rc;
+    } sizes[] = {{UINT64_C(5000000000), 256, 0},
+                 {UINT64_C(5000000000), 0, 0},
+                 {UINT64_C(0x7fffffff) * 1024, 1024, 0},
+                 {UINT64_C(0x80000000) * 256, 256, GPUD_ERR_RANGE},
+                 {UINT64_MAX, 0, GPUD_ERR_RANGE}};
+    float y[ITEMS] = {0};
+    gpud_client *c = begin("unknown=noop", NULL, NULL);
+    gpud_kernel k = kernel_named(c, "nobody_knows");
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const gpud_grid grid = {
+            .size = sizeof grid,
+            .global = {sizes[i].items, 1, 1},
+            .local = {sizes[i].group, sizes[i].group != 0, sizes[i].group != 0}};
+        gpud_arg args[] = {gpud_host_inout(y, ITEMS, GPUD_F32)};
+        gpud_job *job = NULL;
+        int rc = gpud_launch(c, k, args, 1, &grid, NULL, &job);
+        rc = rc == 0 ? gpud_wait(job, 2 * PATIENCE) : rc;
+        ck_gpud_err(rc, sizes[i].rc);
+        gpud_job_free(job);
+    }
+    end(c);
+}
+END_TEST
+
 /* ---- what never ends ------------------------------------------------------------------------- */
 
 START_TEST(endless_kernel)
@@ -805,6 +836,7 @@ int main(void)
     suite_add_loop(suite, a_single_fault_is_replayed, 4);
     suite_add(suite, fault_while_a_module_loads);
     suite_add(suite, crash_loop);
+    suite_add(suite, many_work_items);
     suite_add(suite, endless_kernel);
     suite_add(suite, new_memory_beside_a_long_kernel);
     suite_add(suite, blocked_driver);
