@@ -14,12 +14,13 @@
 #include "daemon/backend/cuda/nvrtc_pch.h"
 #include "daemon/backend/options.h"
 
-#define PROGRAM       "gpud-source.cu" /* what NVRTC calls it; #line puts the user's name there */
-#define LOG_BYTES_MAX (4u * 1024u * 1024u)
-#define GLOBALS_MAX   1024u
-#define STATIC_MAX    32u
-#define ARGUMENTS_MAX (NVRTC_OPTIONS_MAX + 8)
-#define ALIASES_MAX   (NVRTC_EXPRESSIONS_MAX + HOST_INSTANCES_MAX)
+#define PROGRAM        "gpud-source.cu" /* what NVRTC calls it; #line puts the user's name there */
+#define LOG_BYTES_MAX  (4u * 1024u * 1024u)
+#define GLOBALS_MAX    1024u
+#define STATIC_MAX     32u
+#define ARGUMENTS_MAX  (NVRTC_OPTIONS_MAX + 8)
+#define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
+#define ALIASES_MAX    (NVRTC_EXPRESSIONS_MAX + HOST_INSTANCES_MAX)
 
 /* One compilation. */
 struct compiler {
@@ -94,7 +95,10 @@ static int arch_choose(struct compiler *c)
                        c->nvrtc.major, c->nvrtc.minor, c->device->number, archs[0]);
     }
     c->ptx = best != c->device->number;
-    snprintf(c->arch, sizeof c->arch, "--gpu-architecture=%s_%u", c->ptx ? "compute" : "sm", best);
+    /* code for this device alone may use what no later one has: its tensor cores' instructions */
+    bool specific = !c->ptx && best >= SPECIFIC_SINCE;
+    snprintf(c->arch, sizeof c->arch, "--gpu-architecture=%s_%u%s", c->ptx ? "compute" : "sm", best,
+             specific ? "a" : "");
     return 0;
 }
 

@@ -235,6 +235,24 @@ START_TEST(an_architecture_too_new_gets_ptx)
 }
 END_TEST
 
+/* Code is for the device it is compiled for alone, so it may use what only that one has. */
+START_TEST(instructions_of_one_architecture_are_taken)
+{
+    struct backend_compiled c = {0};
+    struct err e = ERR_INIT;
+    const char *text = "extern \"C\" __global__ void __launch_bounds__(128, 1) f(float *x)\n"
+                       "{\n"
+                       "    asm volatile(\"setmaxnreg.inc.sync.aligned.u32 240;\");\n"
+                       "    x[threadIdx.x] = 1;\n"
+                       "}\n";
+    ck_assert_msg(compile(text, "", &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(find(&c, "f")->arg_count, 1);
+    backend_compiled_finish(&c);
+    ck_assert_int_eq(compile_as(bytes_str(text), "k.cu", "", "sm_80", &c, &e), ERR_COMPILE);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
 /* ---- what is refused ---------------------------------------------------------------------- */
 
 static const struct {
@@ -443,6 +461,7 @@ int main(void)
     tcase_add_test(t, knows_the_c_librarys_headers);
     tcase_add_test(t, cub_serves_kernels);
     tcase_add_test(t, an_architecture_too_new_gets_ptx);
+    tcase_add_test(t, instructions_of_one_architecture_are_taken);
     tcase_add_loop_test(t, refuses_with_a_place, 0, sizeof bad / sizeof bad[0]);
     tcase_add_test(t, an_unknown_instance_is_named);
     tcase_add_test(t, any_file_name_will_do);
