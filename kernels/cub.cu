@@ -3,10 +3,33 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include <limits>
+
 #include "common/shape.h"
 #include "kernels/cub.h"
 
 namespace {
+
+// As gpud's own kernels reduce: what is no number counts for nothing, and where nothing is left,
+// the result is the operation's identity.
+template <class T, bool is_least> struct choose {
+    __host__ __device__ T operator()(const T &a, const T &b) const
+    {
+        if (a != a) {
+            return b;
+        }
+        return (is_least ? b < a : b > a) ? b : a;
+    }
+};
+
+template <class T> constexpr T identity(bool is_least)
+{
+    using limits = std::numeric_limits<T>;
+    if (limits::has_infinity) {
+        return is_least ? limits::infinity() : -limits::infinity();
+    }
+    return is_least ? limits::max() : limits::lowest();
+}
 
 template <class T>
 cudaError_t run_typed(const gpud_cub_call *c, void *workspace, size_t &bytes, cudaStream_t s)
@@ -18,9 +41,11 @@ cudaError_t run_typed(const gpud_cub_call *c, void *workspace, size_t &bytes, cu
     case GPUD_CUB_SUM:
         return cub::DeviceReduce::Sum(workspace, bytes, in, out, n, s);
     case GPUD_CUB_MIN:
-        return cub::DeviceReduce::Min(workspace, bytes, in, out, n, s);
+        return cub::DeviceReduce::Reduce(workspace, bytes, in, out, n, choose<T, true>(),
+                                         identity<T>(true), s);
     case GPUD_CUB_MAX:
-        return cub::DeviceReduce::Max(workspace, bytes, in, out, n, s);
+        return cub::DeviceReduce::Reduce(workspace, bytes, in, out, n, choose<T, false>(),
+                                         identity<T>(false), s);
     case GPUD_CUB_SCAN_INCLUSIVE:
         return cub::DeviceScan::InclusiveSum(workspace, bytes, in, out, n, s);
     case GPUD_CUB_SCAN_EXCLUSIVE:

@@ -110,10 +110,45 @@ START_TEST(test_min_and_max)
 }
 END_TEST
 
+static void array_all(int dtype, void *x, uint64_t n, double value)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (dtype == DTYPE_F32) {
+            ((float *)x)[i] = (float)value;
+        } else {
+            ((double *)x)[i] = value;
+        }
+    }
+}
+
+/* The least of infinities is one, whatever serves: not the largest finite number. What is no number
+ * counts for nothing. */
+START_TEST(test_min_and_max_of_what_is_not_finite)
+{
+    const double values[] = {INFINITY, -INFINITY, NAN};
+    int dtype = types[_i];
+    for (unsigned s = 0; s < size_count(); s++) {
+        uint64_t n = size_at(s);
+        void *x = array_new(dtype, n), *r = array_new(dtype, 1);
+        const struct operand operands[] = {op_vector(dtype, x, n), op_vector(dtype, r, 1)};
+        for (unsigned i = 0; i < 3; i++) {
+            array_all(dtype, x, n, values[i]);
+            run_operation("reduce_min", operands, 2);
+            ck_assert(value_at(dtype, r, 0) == (i < 2 && n > 0 ? values[i] : INFINITY));
+            run_operation("reduce_max", operands, 2);
+            ck_assert(value_at(dtype, r, 0) == (i < 2 && n > 0 ? values[i] : -INFINITY));
+        }
+        free(x);
+        free(r);
+    }
+}
+END_TEST
+
 TCase *checks_reduce(void)
 {
     TCase *t = tcase_create("reduce");
     tcase_add_loop_test(t, test_sum_and_dot, 0, 4);
     tcase_add_loop_test(t, test_min_and_max, 0, 4);
+    tcase_add_loop_test(t, test_min_and_max_of_what_is_not_finite, 0, 2);
     return t;
 }
