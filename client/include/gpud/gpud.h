@@ -251,7 +251,7 @@ typedef struct gpud_limits_desc {
     uint32_t major, minor;  /* the daemon's protocol */
     uint64_t max_message;   /* bytes */
     uint64_t max_inline;    /* bytes of one array that travels with a job */
-    uint64_t max_in_flight; /* jobs of this session */
+    uint64_t max_in_flight; /* jobs of this session that have not ended; unanswered requests, too */
     uint64_t linger_ns;     /* how long the session outlives a broken connection */
     uint64_t session;       /* the session's number, as in `gpuctl sessions` */
     bool may_load;          /* this tenant may load kernels */
