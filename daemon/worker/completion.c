@@ -236,12 +236,17 @@ void completion_fail(struct completion *c, struct job *j)
     finish(c, j);
 }
 
-void completion_cancel(struct completion *c, struct job *j, const struct err *why)
+void completion_give_up(struct completion *c, struct job *j, const struct err *why)
 {
     j->e = *why;
     j->given_up = true;
-    must_report(c, j);
     job_let_go(&c->x->scope, j);
+}
+
+void completion_cancel(struct completion *c, struct job *j, const struct err *why)
+{
+    completion_give_up(c, j, why);
+    must_report(c, j);
     j->told = true;
     c->callbacks.done(c->data, j);
     (void)completion_at_once(c, j);
@@ -254,6 +259,50 @@ bool completion_at_once(struct completion *c, struct job *j)
         finish(c, j);
     }
     return over;
+}
+
+/* Does it come after one that waits for memory, and nothing of it is on its way? */
+static bool is_stuck(const struct completion *c, const struct job *j)
+{
+    for (unsigned i = 0; !j->enqueued && !graph_busy(j->graph) && i < j->after_count; i++) {
+        const struct job *before = ledger_find(c->x->ledger, j->after[i]);
+        if (before != NULL && !before->finished && (before->waiting != NULL || before->stuck)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool holds_of(const struct job *j, uint64_t tenant)
+{
+    bool holds = j->tenant == tenant;
+    for (unsigned i = 0; !holds && i < j->buffer_count; i++) {
+        holds = j->buffers[i]->tenant == tenant;
+    }
+    return holds;
+}
+
+bool completion_frees(struct completion *c, const uint64_t *tenant)
+{
+    struct job *j;
+    bool frees = false;
+    bool again = true;
+    DL_FOREACH(c->first, j)
+    {
+        j->stuck = false;
+    }
+    while (again) { /* once more only where one came after who arrived later */
+        again = false;
+        frees = false;
+        DL_FOREACH(c->first, j)
+        {
+            bool stuck = j->stuck || is_stuck(c, j);
+            again = again || stuck != j->stuck;
+            j->stuck = stuck;
+            frees = frees || !(stuck || j->given_up || (tenant != NULL && !holds_of(j, *tenant)));
+        }
+    }
+    return frees;
 }
 
 /* A device may give up the commands that wait for one that failed: then that one is the reason. */

@@ -34,9 +34,15 @@ void completion_poll(struct completion *c, uint64_t now);
 /* Ends a job that was added and has nothing to do, unless one that it waits for is not over: false.
  * The device is not asked. Calls done. */
 bool completion_at_once(struct completion *c, struct job *j);
-/* Ends a job that was added and of which the device has nothing: what it holds is free and done is
- * called at once. For those that come after it it stays until those before it are over. */
+/* A job that was added and of which the device has nothing is not to run: what it holds is free. It
+ * ends when those before it have. */
+void completion_give_up(struct completion *c, struct job *j, const struct err *why);
+/* The same, and done is called at once. For those that come after it it stays until those before it
+ * are over. */
 void completion_cancel(struct completion *c, struct job *j, const struct err *why);
+/* Will one of them free memory when it ends, though no job that waits for memory begins? tenant:
+ * its own memory alone counts; NULL: anybody's. Walks them. */
+bool completion_frees(struct completion *c, const uint64_t *tenant);
 /* Ends a job by its j->e, whatever its markers say; for the device's end. Calls done. */
 void completion_fail(struct completion *c, struct job *j);
 

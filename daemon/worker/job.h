@@ -94,13 +94,14 @@ struct job {
     struct job_mark *mark;
     unsigned mark_count, mark_room;
     struct timeline_point end;
-    bool given_up;            /* it failed before it was enqueued, and waits for those before it */
-    bool told;                /* so, and its end was reported: `done` is there */
-    bool retired;             /* so, and the front took it */
-    bool writes;              /* something that changes a resident buffer was enqueued */
-    uint64_t added_ns;        /* when completion began to ask for it */
-    bool quiet;               /* the device does not call at its end by itself */
-    bool armed;               /* it was told to */
+    bool given_up;     /* it failed before it was enqueued, and waits for those before it */
+    bool stuck;        /* while it is seen who runs: one that waits for memory is before it */
+    bool told;         /* so, and its end was reported: `done` is there */
+    bool retired;      /* so, and the front took it */
+    bool writes;       /* something that changes a resident buffer was enqueued */
+    uint64_t added_ns; /* when completion began to ask for it */
+    bool quiet;        /* the device does not call at its end by itself */
+    bool armed;        /* it was told to */
     uint64_t seen_running_ns; /* when it was first seen to run, 0 = not yet */
     bool told_started;
     struct err e; /* code 0 while all is well */

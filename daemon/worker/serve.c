@@ -12,18 +12,28 @@
 
 #define DRAIN_MS 200
 
-/* Does nothing run or move? Jobs may wait for memory. */
-static bool all_still(void *data)
+/* Does nothing move outside jobs? tenant: into and out of its buffers; NULL: anybody's. What spills
+ * counts whosever it is: it is soon over, and it has room on the host. */
+static bool nothing_moves(const struct server *s, const uint64_t *tenant)
 {
-    const struct server *s = data;
-    return s->completion.first == NULL && s->transfers.first == NULL && !spill_busy(&s->spill) &&
-           !upkeep_busy(&s->upkeep);
+    const struct transfer *x = s->transfers.first;
+    while (x != NULL && tenant != NULL && x->buffer->tenant != *tenant) {
+        x = x->next;
+    }
+    return x == NULL && !spill_busy(&s->spill) && !upkeep_busy(&s->upkeep);
 }
 
 static bool still(void *data)
 {
     const struct server *s = data;
-    return all_still(data) && s->waiting.first == NULL;
+    return s->completion.first == NULL && nothing_moves(s, NULL) && s->waiting.first == NULL;
+}
+
+/* For a job that waits for memory. */
+static bool nothing_frees(void *data, const uint64_t *tenant)
+{
+    struct server *s = data;
+    return nothing_moves(s, tenant) && !completion_frees(&s->completion, tenant);
 }
 
 bool server_idle(struct server *s)
@@ -132,14 +142,14 @@ static void job_start(void *data, struct job *j, const struct msg_f_job *msg, st
 static void job_fail(void *data, struct job *j, const struct err *why)
 {
     struct server *s = data;
-    j->e = *why;
     completion_add(&s->completion, j);
     if (device_is_lost(why->code)) {
+        j->e = *why;
         completion_fail(&s->completion, j); /* does not return */
         return;
     }
     /* those behind it wait for it alone: it ends when those before it have */
-    j->given_up = true;
+    completion_give_up(&s->completion, j, why);
     (void)completion_at_once(&s->completion, j);
 }
 
@@ -838,10 +848,11 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     if (rc != 0) {
         return rc;
     }
-    waiting_init(&s->waiting, &s->spill, &s->ledger,
-                 (struct waiting_callbacks){
-                     .start = job_start, .fail = job_fail, .tell = job_tell, .still = all_still},
-                 s);
+    waiting_init(
+        &s->waiting, &s->spill, &s->ledger,
+        (struct waiting_callbacks){
+            .start = job_start, .fail = job_fail, .tell = job_tell, .still = nothing_frees},
+        s);
     rc = channel_init(
         &s->channel, loop, channel_fd,
         (struct channel_callbacks){.frame = on_frame, .closed = on_closed, .beat = on_beat_words},

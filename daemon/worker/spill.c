@@ -725,6 +725,21 @@ bool spill_assured(const struct spill *s, const struct job *j)
     return a.quota.guaranteed > 0 && all <= a.quota.guaranteed;
 }
 
+/* What it lacks is more than its limit, or than there is for it on a device that is empty. */
+static int check_most(struct spill *s, const struct job *j, const struct hunger *h, struct err *e)
+{
+    struct pool_account a;
+    struct pool_stats stats;
+    pool_account(pool_of(s), h->tenant, &a);
+    pool_stats(pool_of(s), &stats);
+    bool own = h->wanted > a.quota.hard;
+    if (!own && h->wanted <= sat_sub(stats.limit, pool_kept(pool_of(s), h->tenant))) {
+        return 0;
+    }
+    (void)say(s, j->tenant, h->wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
+    return SPILL_NEVER;
+}
+
 /* Is there hope for what it lacks, if all that may go went? */
 static int check_prospect(struct spill *s, const struct job *j, struct err *e)
 {
@@ -733,6 +748,9 @@ static int check_prospect(struct spill *s, const struct job *j, struct err *e)
     h.wanted = lacks(j, &h.back);
     if (h.wanted <= prospect_vacant(s, h.tenant)) {
         return 0;
+    }
+    if (check_most(s, j, &h, e) != 0) {
+        return SPILL_NEVER;
     }
     prospect_look(s, &h, &p);
     bool own = h.wanted > sat_add(prospect_allowance(s, h.tenant), p.own);

@@ -56,7 +56,9 @@ void spill_finish(struct spill *s); /* idle, after the buffers; one that was not
 
 /* Device memory for all that a job names, and its temporaries; its buffers stay until its end
  * (job_release). spill_short(): it has nothing, and may have it later; e says what was wanted, what
- * there is and what helps. */
+ * there is and what helps. SPILL_NEVER: so, and whatever ends or moves it will not have it, unless
+ * limits change or what is kept for others does. */
+#define SPILL_NEVER 1
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
 /* Another number: since the last try something has changed that may help who was refused. */
 uint64_t spill_changes(const struct spill *s);

@@ -20,6 +20,7 @@ struct waiting_job {
     bool stalled;     /* nothing that runs can help: others pass */
     bool own;         /* it is its tenant's hard limit that it met: others' jobs pass */
     struct err e;     /* why it did not get what it wants; code 0: it was not tried yet */
+    int rc;           /* what spill_acquire() returned then */
     uint64_t changes; /* spill_changes() after that try */
     uint64_t tried;   /* ns: when that was */
     struct waiting_job *prev, *next;
@@ -70,9 +71,9 @@ static void enter(struct waiting *w, struct waiting_job *x)
     w->count++;
 }
 
-/* `tried`: what it said. */
+/* `rc` and `tried`: what the try said, if there was one. */
 static int park(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
-                const struct err *tried, struct err *e)
+                int rc, const struct err *tried, struct err *e)
 {
     if (w->count >= WAITING_MAX) {
         return err_set(e, ERR_LIMIT, "%u jobs wait for device memory already", w->count);
@@ -85,7 +86,9 @@ static int park(struct waiting *w, struct job *j, struct bytes frame, const stru
                                 .rank = msg->rank,
                                 .deadline = msg->deadline_ns,
                                 .size = frame.size,
+                                .stalled = rc == SPILL_NEVER,
                                 .e = *tried,
+                                .rc = rc,
                                 .changes = spill_changes(w->spill),
                                 .tried = clock_now_ns()};
     memcpy(new->frame, frame.data, frame.size);
@@ -105,11 +108,11 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
         w->callbacks.start(w->data, j, msg, frame);
         return 0;
     }
-    if (!spill_short(rc)) {
+    if (!spill_short(rc) && (rc != SPILL_NEVER || msg->deadline_ns == NS_NEVER)) {
         *e = tried;
-        return rc;
+        return tried.code;
     }
-    rc = park(w, j, frame, msg, &tried, e);
+    rc = park(w, j, frame, msg, rc, &tried, e);
     if (rc == 0) {
         waiting_poll(w, clock_now_ns());
     }
@@ -161,14 +164,14 @@ static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     if (x->e.code != 0 && x->changes == spill_changes(w->spill) &&
         now < x->tried + w->count * AGAIN_NS) {
-        return x->e.code;
+        return x->rc;
     }
     x->tried = now;
     struct err e = ERR_INIT;
-    int rc = spill_acquire(w->spill, x->job, &e);
+    x->rc = spill_acquire(w->spill, x->job, &e);
     x->e = e;
     x->changes = spill_changes(w->spill);
-    return rc;
+    return x->rc;
 }
 
 /* False: it is gone. */
@@ -193,12 +196,14 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         return false;
     }
     e = x->e;
-    bool hopeless = w->callbacks.still(w->data);
-    if (!spill_short(rc) || (hopeless && x->deadline == NS_NEVER)) {
+    bool failed = rc != SPILL_NEVER && !spill_short(rc);
+    x->own = rc == ERR_LIMIT;
+    bool hopeless =
+        rc == SPILL_NEVER || w->callbacks.still(w->data, x->own ? &x->job->tenant : NULL);
+    if (failed || (hopeless && x->deadline == NS_NEVER)) {
         fail(w, x, &e);
         return false;
     }
-    x->own = rc == ERR_LIMIT;
     x->stalled = x->stalled || hopeless; /* it lets others pass from then on */
     return true;
 }

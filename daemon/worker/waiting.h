@@ -2,8 +2,8 @@
  * Jobs that the device has no room for now, and those that come after them: in the order of their
  * rank, then of their coming. While one waits, what came later waits behind it, so that what runs
  * ends and there is room. One that cannot be served by anything that runs or moves fails, with what
- * was wanted and what there is; with a deadline it waits on, and lets others pass. Thread: the
- * loop's. Never blocks.
+ * was wanted and what there is; with a deadline it waits on, and lets others pass. So does one that
+ * wants more than there is for its tenant at all, whatever runs. Thread: the loop's. Never blocks.
  */
 #ifndef WORKER_WAITING_H
 #define WORKER_WAITING_H
@@ -22,8 +22,8 @@ struct waiting_callbacks {
     void (*fail)(void *data, struct job *j, const struct err *why);
     /* It began or ceased to wait. */
     void (*tell)(void *data, const struct job *j, bool waits);
-    /* Does nothing run or move that could free memory? */
-    bool (*still)(void *data);
+    /* Does nothing run or move that could free memory? tenant: of its own; NULL: anybody's. */
+    bool (*still)(void *data, const uint64_t *tenant);
 };
 
 struct waiting {

@@ -1,0 +1,157 @@
+/* Jobs that wait for device memory, and those that would wait for ever: gpud-worker as a process on
+ * a simulated device of twelve MiB, from which nothing can go to the host. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/worker/fake_front.h"
+
+#define ROOM_BYTES ((uint64_t)1 << 20)
+
+static void start(struct fake *f, const char *options)
+{
+    const char *args[] = {"--options", options, "--memory-limit", "12582912", "--spill-limit",
+                          "0",         NULL};
+    fake_start(f, "sim", args);
+    ck_assert(!f->absent);
+}
+
+/* Buffers from `first` on, written by a tenant. */
+static void fill(struct fake *f, uint64_t tenant, uint64_t first, unsigned count)
+{
+    f->tenant = tenant;
+    for (uint64_t b = first; b < first + count; b++) {
+        struct job_draft d;
+        ck_assert_int_eq(fake_buffer(f, b, ROOM_BYTES, false), 0);
+        draft_init(&d, 1000 + b, 0);
+        draft_move(&d, OP_WRITE, ref_buffer(b, 0, ROOM_BYTES), 0);
+        draft_send(&d, f);
+        ck_assert_int_eq(fake_done(f, 1000 + b, NULL), 0);
+    }
+}
+
+/* A job with so much of temporaries; what its end says. */
+static int temporaries(struct fake *f, uint64_t tenant, uint64_t job, uint64_t bytes,
+                       struct msg_w_done *ret_done)
+{
+    struct job_draft d;
+    f->tenant = tenant;
+    draft_init(&d, job, 0);
+    draft_fill(&d, ref_temp(draft_temp(&d, bytes), bytes), "x", 1);
+    draft_send(&d, f);
+    return fake_done(f, job, ret_done);
+}
+
+static void cancel(struct fake *f, uint64_t job)
+{
+    const struct msg_f_cancel msg = {.job = job};
+    fake_send(f, &schema_msg_f_cancel, &msg, -1);
+}
+
+/* A job that is given up behind one that waits holds nothing: that one is told when nothing else
+ * runs, and those behind both are served. _i 1: one of them began, within what is guaranteed to its
+ * tenant, and waits for it. All come in one packet, so that nothing ends before. */
+START_TEST(what_was_given_up_keeps_nobody_waiting)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    unsigned left = 4;
+    start(&f, "speed=0,pages=on");
+    const struct msg_f_tenant sure = {.tenant = 2,
+                                      .name = bytes_str("sure"),
+                                      .hard = UINT64_MAX,
+                                      .soft = UINT64_MAX,
+                                      .guaranteed = ROOM_BYTES,
+                                      .spilled = UINT64_MAX};
+    fake_send(&f, &schema_msg_f_tenant, &sure, -1);
+    fill(&f, 1, 1, 8);
+    fake_packet_begin(&f);
+    draft_init(&d, 100, 0);
+    draft_fill(&d, ref_buffer(1, 0, ROOM_BYTES), "r", 1);
+    draft_send(&d, &f);
+    draft_init(&d, 101, 1); /* waits for what will not be there */
+    draft_after(&d, 100);
+    draft_fill(&d, ref_temp(draft_temp(&d, 6 * ROOM_BYTES), 6 * ROOM_BYTES), "a", 1);
+    draft_send(&d, &f);
+    draft_init(&d, 102, 1);
+    draft_after(&d, 101);
+    draft_fill(&d, ref_buffer(1, 0, ROOM_BYTES), "b", 1);
+    draft_send(&d, &f);
+    cancel(&f, 102);
+    f.tenant = _i == 0 ? 1 : 2;
+    draft_init(&d, 103, 0);
+    draft_after(&d, 102);
+    draft_fill(&d, ref_temp(draft_temp(&d, 4096), 4096), "c", 1);
+    draft_send(&d, &f);
+    fake_packet_end(&f);
+    while (left > 0) {
+        static const int CODE[] = {0, ERR_DEVICE_MEMORY, ERR_CANCELLED, 0};
+        fake_expect(&f, FRAME_KIND_W_DONE, &schema_msg_w_done, &done);
+        ck_assert(done.job >= 100 && done.job <= 103);
+        ck_assert_int_eq((int)done.code, CODE[done.job - 100]);
+        left--;
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+/* More than a tenant may have at all, more than there is, and what nothing of the tenant's own can
+ * help: each is told at once, though the device is busy with another tenant's job (which does not
+ * end) and will be. With a deadline such a job waits, and lets others pass. */
+START_TEST(what_can_never_be_had_is_told_on_a_busy_device)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct msg_w_waiting waiting;
+    static const char *const options[] = {"speed=0,pages=on,script=read:2+=hang",
+                                          "speed=0,pages=off,script=read:2+=hang"};
+    start(&f, options[_i]); /* which reads once */
+    const struct msg_f_tenant hard = {
+        .tenant = 2, .name = bytes_str("hard"), .hard = 4 * ROOM_BYTES, .soft = UINT64_MAX};
+    fake_send(&f, &schema_msg_f_tenant, &hard, -1);
+    fill(&f, 1, 1, 2);
+    fill(&f, 2, 11, 3);
+    f.tenant = 1;
+    for (uint64_t b = 1; b <= 2; b++) {
+        draft_init(&d, 100 + b, (unsigned)b % 2);
+        draft_move(&d, OP_READ, ref_buffer(b, 0, ROOM_BYTES), b * ROOM_BYTES);
+        draft_send(&d, &f);
+    }
+    ck_assert_int_eq(temporaries(&f, 2, 200, 5 * ROOM_BYTES, &done), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "its memory_hard of 4194304"));
+    ck_assert_int_eq(temporaries(&f, 2, 201, 2 * ROOM_BYTES, &done), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "raise its memory_spilled of 0"));
+    ck_assert_int_eq(temporaries(&f, 3, 202, 13 * ROOM_BYTES, &done), ERR_DEVICE_MEMORY);
+    ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "the device has 12582912"));
+    draft_init(&d, 203, 0);
+    draft_fill(&d, ref_temp(draft_temp(&d, 13 * ROOM_BYTES), 13 * ROOM_BYTES), "x", 1);
+    d.msg.deadline_ns = UINT64_MAX - 1;
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert(waiting.job == 203 && waiting.waits == 1);
+    f.tenant = 3; /* on a stream that nothing hangs in */
+    ck_assert_int_eq(fake_buffer(&f, 21, ROOM_BYTES, false), 0);
+    draft_init(&d, 204, 2);
+    draft_fill(&d, ref_buffer(21, 0, ROOM_BYTES), "x", 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 204, &done), 0);
+    fake_finish(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("waiting");
+    TCase *tc = tcase_create("waiting");
+    tcase_set_timeout(tc, 90);
+    tcase_add_loop_test(tc, what_was_given_up_keeps_nobody_waiting, 0, 2);
+    tcase_add_loop_test(tc, what_can_never_be_had_is_told_on_a_busy_device, 0, 2);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
