@@ -105,6 +105,56 @@ void discover_siblings(struct front *f, struct device *d)
     }
 }
 
+/* ---- instances of MIG ------------------------------------------------------------------------ */
+
+#define INSTANCE_PIN "uuid=MIG-"
+#define INSTANCE     "MIG-"
+
+static const struct device *instance_named(const struct front *f, const char *uuid)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const char *pin = f->device[i]->pin;
+        if (strncmp(pin, INSTANCE_PIN, strlen(INSTANCE_PIN)) == 0 &&
+            strcasecmp(pin + strlen("uuid="), uuid) == 0) {
+            return f->device[i];
+        }
+    }
+    return NULL;
+}
+
+/* The first device, if it is an instance that serves and nobody chose which are to be opened. */
+static const struct device *first_of_all(const struct front *f)
+{
+    const struct device *d = f->device_count > 0 ? f->device[0] : NULL;
+    bool chosen = f->config.devices[0] != '\0' || getenv("CUDA_VISIBLE_DEVICES") != NULL ||
+                  strstr(f->config.backend_options, "uuid=") != NULL;
+    return d != NULL && !chosen && d->state == DEVICE_READY && d->number == 0 &&
+                   strncmp(d->pin, INSTANCE_PIN, strlen(INSTANCE_PIN)) == 0
+               ? d
+               : NULL;
+}
+
+void discover_instances(struct front *f, const struct health_report *report)
+{
+    const struct device *first = first_of_all(f);
+    unsigned number = 0;
+    for (uint32_t i = 0; first != NULL && i < report->device_count; i++) {
+        const char *uuid = report->device[i].uuid;
+        if (strncmp(uuid, INSTANCE, strlen(INSTANCE)) != 0 || instance_named(f, uuid) == first) {
+            continue;
+        }
+        number++;
+        unsigned before = f->device_count;
+        struct device *d = instance_named(f, uuid) == NULL && strlen(uuid) < sizeof d->pin - 8
+                               ? discover_device(f, first->backend, number)
+                               : NULL;
+        if (d != NULL && f->device_count > before) {
+            (void)snprintf(d->pin, sizeof d->pin, "uuid=%s", uuid);
+            worker_start(f, d);
+        }
+    }
+}
+
 static void serve(struct front *f, struct device *d)
 {
     bool first = !d->proven;

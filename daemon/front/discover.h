@@ -7,6 +7,7 @@
 #define FRONT_DISCOVER_H
 
 #include "daemon/front/front.h"
+#include "proto/health.h"
 
 void discover_start(struct front *f); /* once the launcher told which workers run already */
 struct device *discover_device(struct front *f, const char *backend, unsigned number);
@@ -19,6 +20,9 @@ void discover_probed(struct front *f, struct device *d, const struct job *j);
 /* Opens the others of its back end: those that are there, and those that are asked for by number.
  */
 void discover_siblings(struct front *f, struct device *d);
+/* The other instances of MIG, where the first device is one and the configuration chooses none: a
+ * process sees one of them, the management library all. */
+void discover_instances(struct front *f, const struct health_report *report);
 unsigned discover_serving(const struct front *f);
 
 #endif

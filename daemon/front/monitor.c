@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/discover.h"
 #include "daemon/front/due.h"
 #include "daemon/front/front.h"
 
@@ -256,6 +257,16 @@ void monitor_wake(struct front *f, struct device *d)
     }
 }
 
+static void find_instances(struct front *f)
+{
+    struct monitor *m = &f->monitor;
+    struct health_report report;
+    if (m->page.data != NULL && m->killed_ns == 0 && health_read(page_of(m), &report) &&
+        report.taken_ns != 0 && report.error[0] == '\0') {
+        discover_instances(f, &report);
+    }
+}
+
 void monitor_watch(struct front *f, uint64_t now_ns, bool away)
 {
     struct monitor *m = &f->monitor;
@@ -273,6 +284,7 @@ void monitor_watch(struct front *f, uint64_t now_ns, bool away)
                 watch_device(f, f->device[i], now_ns);
             }
         }
+        find_instances(f);
     }
     due_at(f, m->watch_ns);
 }

@@ -62,7 +62,8 @@ void device_lose(struct device *d)
 
 static void device_add(int number)
 {
-    bool there = number >= 0 && number < fake.script.devices && !lost_before(number);
+    bool there = number >= 0 && number < fake.script.devices && !lost_before(number) &&
+                 !(fake.script.mig && fake.device_count == 1);
     for (int i = 0; i < fake.device_count; i++) {
         there = there && fake.device[i].number != number;
     }
@@ -95,7 +96,7 @@ static int visible_find(const char *word, size_t size)
     }
     for (int n = 0; n < fake.script.devices; n++) {
         uuid_text(n, text, sizeof text);
-        if (size > 4 && strncmp(text, word, size) == 0) {
+        if (size > (fake.script.mig ? strlen(text) - 1 : 4) && strncmp(text, word, size) == 0) {
             return n;
         }
     }

@@ -27,7 +27,8 @@
  *   name=TEXT         (NVIDIA H200)
  *   memory=SIZE       bytes of a device (8G); beyond it: 2. SIZE takes K, M, G
  *   context=SIZE      what a context takes of it (256M)
- *   mig=0|1           devices are MIG instances
+ *   mig=0|1           devices are MIG instances, of which a process sees one: the first that
+ *                     CUDA_VISIBLE_DEVICES names by its whole UUID, or the first at all
  *   peer=0|1          devices reach each other's memory (1)
  *   ats=0|1           pageable host memory is reachable by kernels (0)
  *   host_pointers=0|1 registered host memory has the host's address on the device, too (1)

@@ -79,14 +79,16 @@ START_TEST(some_are_chosen_by_index)
 }
 END_TEST
 
-/* As nvidia-smi writes it, several joined by '+'. Instances stay in the driver's order, which is
- * the double's reverse one. */
+/* As nvidia-smi writes it, several joined by '+'. Of instances a process sees one, so there are as
+ * many as are named, in that order, each by a worker of its own. */
 START_TEST(some_are_chosen_by_uuid)
 {
     static const struct {
         const char *script, *option, *pin[2];
     } ways[] = {{"devices=8", "uuid=GPU-" UUID "06+" UUID "03", {UUID "03", UUID "06"}},
-                {"devices=7;mig=1", "uuid=MIG-" UUID "06+MIG-" UUID "03", {UUID "06", UUID "03"}}};
+                {"devices=7;mig=1",
+                 "uuid=MIG-" UUID "06+MIG-" UUID "03",
+                 {"MIG-" UUID "06", "MIG-" UUID "03"}}};
     gpud_client *c = begin(ways[_i].script, "--backend-options", ways[_i].option);
     char pin[96];
     ck_until(query_value(c, "status", NULL, "serving") == 2);
@@ -95,6 +97,32 @@ START_TEST(some_are_chosen_by_uuid)
         ck_assert_str_eq(pin + strlen("uuid="), ways[_i].pin[i]);
     }
     end(c);
+}
+END_TEST
+
+/* None is named: the first is the one that the driver shows (the double's order is the reverse of
+ * the bus), the others are those that the management library lists. */
+START_TEST(all_instances_serve)
+{
+    static const char *const want[] = {"uuid=MIG-" UUID "02", "uuid=MIG-" UUID "00",
+                                       "uuid=MIG-" UUID "01"};
+    (void)setenv("CUDA_FAKE_NVML", "mig=3", 1);
+    gpud_client *c = begin("devices=3;mig=1", NULL, NULL);
+    char pin[96];
+    ck_until(query_value(c, "status", NULL, "serving") == 3);
+    for (unsigned i = 0; i < 3; i++) {
+        gpud_job *job = NULL;
+        float x[] = {1, 2};
+        const gpud_arg args[] = {gpud_f32(3), gpud_host(x, 2, GPUD_F32), gpud_host(x, 2, GPUD_F32)};
+        gpud_submit_options o = {.size = sizeof o, .device = i + 1};
+        pin_of(c, i, pin, sizeof pin);
+        ck_assert_str_eq(pin, want[i]);
+        ck_gpud_ok(gpud_launch(c, kernel_find(c, "scale"), args, 3, NULL, &o, &job));
+        ck_gpud_ok(gpud_wait(job, PATIENCE));
+        gpud_job_free(job);
+    }
+    end(c);
+    (void)unsetenv("CUDA_FAKE_NVML");
 }
 END_TEST
 
@@ -143,6 +171,7 @@ int main(void)
     suite_add_loop(suite, all_eight_serve, 2);
     suite_add(suite, some_are_chosen_by_index);
     suite_add_loop(suite, some_are_chosen_by_uuid, 2);
+    suite_add(suite, all_instances_serve);
     suite_add_loop(suite, a_copy_crosses_devices, 2);
     return system_main(suite);
 }

@@ -10,6 +10,8 @@
 
 #define KNOWN_OPTIONS "uuid vmm nvrtc libraries"
 #define PAGE          (UINT64_C(2) << 20)
+#define NAME_SIZE     64u                            /* "MIG-" and a UUID */
+#define NAMES_SIZE    (CUDA_DEVICES_MAX * NAME_SIZE) /* joined */
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 
@@ -33,7 +35,7 @@ static uint64_t place_of(const struct cuda_driver *cu, CUdevice id)
            number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
 }
 
-/* MIG instances share their GPU's place and stay in the driver's order. */
+/* Those of one place, as they may be by other drivers, stay in the driver's order. */
 static int candidate_compare(const void *a, const void *b)
 {
     const struct candidate *x = a;
@@ -79,7 +81,7 @@ int cuda_devices(const struct cuda_driver *cu, const char *options,
                  CUdevice ret_device[CUDA_DEVICES_MAX], unsigned *ret_count, struct err *e)
 {
     struct candidate found[CUDA_DEVICES_MAX];
-    char wanted[256] = "";
+    char wanted[NAMES_SIZE] = "";
     int all = 0;
     unsigned count = 0;
     (void)option_text(options, "uuid", wanted, sizeof wanted);
@@ -107,10 +109,40 @@ int cuda_devices(const struct cuda_driver *cu, const char *options,
     return 0;
 }
 
+/* A process sees one instance of MIG, so it cannot list them: they are those that the option "uuid"
+ * names, else CUDA_VISIBLE_DEVICES, in that order, if one of them is an instance. How many names
+ * there are; 0: none is. The one at `index` is copied. */
+static unsigned instances(const char *options, unsigned index, char ret_name[NAME_SIZE])
+{
+    char names[NAMES_SIZE] = "";
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    unsigned count = 0;
+    bool some = false;
+    (void)snprintf(names, sizeof names, "%s", visible != NULL ? visible : "");
+    (void)option_text(options, "uuid", names, sizeof names);
+    char *rest = names;
+    for (char *name = strsep(&rest, "+,"); name != NULL; name = strsep(&rest, "+,")) {
+        if (name[0] == '\0') {
+            continue;
+        }
+        some = some || strncasecmp(name, "MIG-", 4) == 0;
+        if (count++ == index) {
+            (void)snprintf(ret_name, NAME_SIZE, "%s", name);
+        }
+    }
+    return some ? count : 0;
+}
+
 static int enumerate(const char *options, unsigned *ret_count, struct err *e)
 {
     struct cuda_driver cu;
     CUdevice device[CUDA_DEVICES_MAX];
+    char name[NAME_SIZE];
+    unsigned named = instances(options, 0, name);
+    if (named > 0) { /* the driver is to start with the one that is opened */
+        *ret_count = named;
+        return 0;
+    }
     int rc = cuda_driver_load(&cu, e);
     return rc != 0 ? rc : cuda_devices(&cu, options, device, ret_count, e);
 }
@@ -161,7 +193,9 @@ static int describe(struct backend_device *d, struct err *e)
                    (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
     char uuid[40];
     uuid_text(&d->cu, d->id, uuid);
-    (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? "uuid=" : "", uuid);
+    /* the driver ends an instance's name so: " MIG 1g.18gb" */
+    const char *kind = strstr(d->info.name, " MIG ") != NULL ? "uuid=MIG-" : "uuid=";
+    (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? kind : "", uuid);
     describe_limits(d);
     return rc;
 }
@@ -188,15 +222,40 @@ static int page_choose(struct backend_device *d, const char *options, struct err
     return rc;
 }
 
+static int absent(unsigned index, unsigned count, struct err *e)
+{
+    return err_set(e, ERR_NO_DEVICE, "no CUDA device %u: there are %u", index, count);
+}
+
+static int choose_instance(struct backend_device *d, const char *name, struct err *e)
+{
+    CUdevice device[CUDA_DEVICES_MAX];
+    char option[NAME_SIZE + 8];
+    unsigned count = 0;
+    /* names of another form are the driver's to know */
+    (void)snprintf(option, sizeof option, "uuid=%s", strchr(name, '/') == NULL ? name : "");
+    int rc = cuda_driver_load_instance(name, &d->cu, e);
+    rc = rc == 0 ? cuda_devices(&d->cu, option, device, &count, e) : rc;
+    if (rc == 0) {
+        d->id = device[0];
+    }
+    return rc;
+}
+
 static int choose(struct backend_device *d, unsigned index, const char *options, struct err *e)
 {
     CUdevice device[CUDA_DEVICES_MAX];
+    char name[NAME_SIZE] = "";
     unsigned count = 0;
     int rc = options_check(options, KNOWN_OPTIONS, e);
+    unsigned named = instances(options, index, name);
+    if (rc == 0 && named > 0) {
+        return index < named ? choose_instance(d, name, e) : absent(index, named, e);
+    }
     rc = rc == 0 ? cuda_driver_load(&d->cu, e) : rc;
     rc = rc == 0 ? cuda_devices(&d->cu, options, device, &count, e) : rc;
     if (rc == 0 && index >= count) {
-        rc = err_set(e, ERR_NO_DEVICE, "no CUDA device %u: there are %u", index, count);
+        rc = absent(index, count, e);
     }
     if (rc == 0) {
         d->id = device[index];

@@ -221,7 +221,7 @@ START_TEST(devices_are_named_by_uuid)
     char two[64];
     char option[256];
     unsigned count = 0;
-    script(_i == 0 ? "devices=8" : "devices=8;mig=1");
+    script("devices=8");
     ck_assert_int_eq(cuda_driver_load(&cu, NULL), 0);
     ck_assert_uint_eq(devices(&cu, "", all), 8);
     uuid_option(&cu, all[5], 16, five);
@@ -235,6 +235,36 @@ START_TEST(devices_are_named_by_uuid)
     ck_assert_int_eq(some[1], all[5]);
     fails(cuda_devices(&cu, "uuid=GPU-0123456789", some, &count, &e), &e, ERR_NO_DEVICE,
           "none of 8 CUDA devices");
+}
+END_TEST
+
+#define INSTANCE "MIG-fa4ec0da-0000-4000-8000-0000000000"
+
+/* Of instances of MIG a process sees one: the list is what is named. */
+START_TEST(instances_are_those_that_are_named)
+{
+    static const struct {
+        const char *options, *pin; /* "": there is none */
+        unsigned index, count;
+    } ways[] = {{"uuid=" INSTANCE "05+" INSTANCE "02+" INSTANCE "00", INSTANCE "02", 1, 3},
+                {"uuid=" INSTANCE "05+" INSTANCE "02", "", 2, 2},
+                {"uuid=" INSTANCE "05+" INSTANCE "77", "", 1, 2},
+                {"vmm=off,uuid=" INSTANCE "05,uuid=" INSTANCE "03", INSTANCE "03", 0, 1},
+                {"", INSTANCE "07", 0, 1}};
+    struct err e = ERR_INIT;
+    unsigned count = 0;
+    script("devices=8;mig=1");
+    ck_assert_int_eq(cuda->enumerate(ways[_i].options, &count, &e), 0);
+    ck_assert_uint_eq(count, ways[_i].count);
+    int rc = cuda->device->open(ways[_i].index, ways[_i].options, NULL, NULL, &b.device, &e);
+    if (ways[_i].pin[0] == '\0') {
+        fails(rc, &e, ERR_NO_DEVICE, ways[_i].index < count ? INSTANCE "77" : "there are 2");
+        return;
+    }
+    ck_assert_msg(rc == 0, "%s", e.text);
+    cuda->device->info(b.device, &b.info);
+    ck_assert_str_eq(b.info.pin + strlen("uuid="), ways[_i].pin);
+    cuda->device->close(b.device);
 }
 END_TEST
 
@@ -729,7 +759,8 @@ int main(void)
     tcase_add_test(t, a_driver_without_devices_says_so);
     tcase_add_loop_test(t, a_context_that_cannot_be_made_leaves_nothing, 0, 5);
     tcase_add_test(t, devices_are_in_the_order_of_the_bus);
-    tcase_add_loop_test(t, devices_are_named_by_uuid, 0, 2);
+    tcase_add_test(t, devices_are_named_by_uuid);
+    tcase_add_loop_test(t, instances_are_those_that_are_named, 0, 5);
     tcase_add_test(t, memory_that_is_not_there_says_how_much_is);
     tcase_add_test(t, places_beyond_four_gib);
     tcase_add_test(t, memory_that_may_only_be_read_is_registered);
