@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,8 @@ static CUresult sleep_ms(const char *entry, const struct grid *g, void *const *p
     return CUDA_SUCCESS;
 }
 
-/* Runs until there is a file "gate" in the folder of FAKECUDA_STATE: a kernel that a test ends. */
+/* Makes a file "waits" in the folder of FAKECUDA_STATE, and runs until there is another, "gate": a
+ * kernel that a test ends. */
 static CUresult gate(const char *entry, const struct grid *g, void *const *params, unsigned count)
 {
     char path[4 * NAME_SIZE];
@@ -71,7 +73,10 @@ static CUresult gate(const char *entry, const struct grid *g, void *const *param
     (void)g;
     (void)params;
     (void)count;
-    snprintf(path, sizeof path, "%s/gate", setting("_STATE") ? setting("_STATE") : ".");
+    const char *dir = setting("_STATE") ? setting("_STATE") : ".";
+    snprintf(path, sizeof path, "%s/waits", dir);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+    snprintf(path, sizeof path, "%s/gate", dir);
     while (access(path, F_OK) != 0) {
         pause_ns(1000 * NS_PER_US);
     }

@@ -70,13 +70,18 @@ static gpud_kernel kernel_named(gpud_client *c, const char *name)
 
 static const gpud_grid one_item = {.size = sizeof(gpud_grid), .global = {1}, .local = {1}};
 
-static gpud_job *launch_one(gpud_client *c, gpud_kernel k, float *y, uint64_t limit_ns)
+static gpud_job *launch_on(gpud_client *c, gpud_kernel k, float *y, uint64_t n, uint64_t limit_ns)
 {
-    gpud_arg args[] = {gpud_host_inout(y, ITEMS, GPUD_F32)};
+    gpud_arg args[] = {gpud_host_inout(y, n, GPUD_F32)};
     gpud_submit_options o = {.size = sizeof o, .time_limit_ns = limit_ns};
     gpud_job *job = NULL;
     ck_gpud_ok(gpud_launch(c, k, args, 1, &one_item, &o, &job));
     return job;
+}
+
+static gpud_job *launch_one(gpud_client *c, gpud_kernel k, float *y, uint64_t limit_ns)
+{
+    return launch_on(c, k, y, ITEMS, limit_ns);
 }
 
 static int run_one(gpud_client *c, gpud_kernel k, gpud_error *error)
@@ -339,21 +344,30 @@ static void gate_open(void)
     file_write(path, "", 0);
 }
 
+/* The kernel runs that waits for it. */
+static bool gate_shut(void)
+{
+    char path[DAEMON_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/state/waits", daemon_of_test.dir);
+    return access(path, F_OK) == 0;
+}
+
 /* New memory while a kernel has the whole device: its zeros come after that kernel, the worker does
- * not wait for it. So what needs no kernel is done before it ends, and nothing is lost. */
+ * not wait for it. So what needs no kernel is done before it ends, and nothing is lost. The
+ * kernel's job may have large copies, too, which begin bit by bit. */
 START_TEST(new_memory_beside_a_long_kernel)
 {
-    enum { N = 1 << 20 };
-    float y[ITEMS] = {0};
+    enum { N = 1 << 20, LARGE = 4 << 20 };
+    float *y = calloc(LARGE, sizeof *y);
     float values[ITEMS];
     float *x = calloc(N, sizeof *x);
-    ck_assert(x != NULL);
+    ck_assert(x != NULL && y != NULL);
     x[N - 1] = 3;
     gpud_client *c = begin("units=1", "--set", "jobs.window=4");
     gpud_client *other = client_open(daemon_of_test.url);
     gpud_buffer there = filled(other, 7);
-    gpud_job *large = launch_one(c, kernel_named(c, "fake_gate"), y, 0);
-    job_await_dispatch(c, large);
+    gpud_job *large = launch_on(c, kernel_named(c, "fake_gate"), y, _i == 0 ? ITEMS : LARGE, 0);
+    ck_until(gpud_dispatch(c) == 0 && gate_shut());
     gpud_job *job = NULL;
     gpud_arg args[] = {gpud_f32(2), gpud_host(x, N, GPUD_F32), gpud_host(x, N, GPUD_F32)};
     ck_gpud_ok(gpud_launch(other, kernel_find(other, "scale"), args, 3, NULL, NULL, &job));
@@ -372,6 +386,7 @@ START_TEST(new_memory_beside_a_long_kernel)
     gpud_close(other);
     end(c);
     free(x);
+    free(y);
 }
 END_TEST
 
@@ -838,7 +853,7 @@ int main(void)
     suite_add(suite, crash_loop);
     suite_add(suite, many_work_items);
     suite_add(suite, endless_kernel);
-    suite_add(suite, new_memory_beside_a_long_kernel);
+    suite_add_loop(suite, new_memory_beside_a_long_kernel, 2);
     suite_add(suite, blocked_driver);
     suite_add(suite, a_load_that_does_not_end);
     suite_add(suite, out_of_memory);
