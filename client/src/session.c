@@ -638,6 +638,9 @@ void session_lost(struct gpud_client *c, const struct err *why)
     }
     s->state = SESSION_DOWN;
     lane_drop(c);
+    if (c->conn.fd >= 0 && origin_here(&c->origin)) {
+        conn_unwatch(&c->conn, c->conn.fd); /* closing is not enough: a child of fork may have it */
+    }
     conn_drop(&c->conn);
     end_own(c, why);
     s->attempt_ns = NS_NEVER;

@@ -1,5 +1,6 @@
 /* The front and the launcher that are killed, ended or doubled, and clients that vanish. */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,35 @@ START_TEST(front_restarted_under_load)
     ck_assert_int_eq(daemon_worker(&d, 0), worker);
     ck_assert_int_eq(daemon_launcher(&d), launcher);
     check_numbers(c, b, 1000);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* A child of fork has the socket of the connection that was lost, and so keeps it open. */
+START_TEST(a_reconnected_client_with_a_child_falls_idle)
+{
+    struct daemon d;
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
+    gpud_buffer b = numbers(c, 10);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        for (;;) {
+            (void)pause();
+        }
+    }
+    daemon_hand_over(&d);
+    daemon_spawn(&d);
+    check_numbers(c, b, 10);
+    struct pollfd p = {.fd = gpud_fd(c), .events = POLLIN};
+    int readable = 1;
+    for (unsigned i = 0; readable > 0 && i < 1000; i++) { /* what is under way comes in first */
+        ck_gpud_ok(gpud_dispatch(c));
+        readable = poll(&p, 1, 200);
+    }
+    ck_assert_int_eq(readable, 0);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
     daemon_end(&d, c);
 }
 END_TEST
@@ -505,6 +535,7 @@ int main(void)
     Suite *suite = suite_create("front");
     suite_add_storm(suite, front_killed_under_load, 2);
     suite_add(suite, front_restarted_under_load);
+    suite_add(suite, a_reconnected_client_with_a_child_falls_idle);
     suite_add(suite, jobs_outlive_a_restart);
     suite_add(suite, adopted_writer);
     suite_add(suite, silent_worker);
