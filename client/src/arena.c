@@ -16,7 +16,8 @@
 #define CHUNK_KEPT    (4u << 20) /* an empty one up to here is kept for the next request */
 #define STAGING_FIRST (4u << 20)
 #define STAGING_MAX   (64u << 20) /* of all staging memory of a client */
-#define CLAIM_NS      (2 * NS_PER_S)
+#define CLAIM_NS      (10 * NS_PER_S)
+#define STAGE_NS      (2 * NS_PER_S) /* nobody asked for it */
 #define RESTORE_NS    (250 * NS_PER_MS)
 #define REFUSED_NS    (1 * NS_PER_S) /* before staging memory is asked for again */
 
@@ -173,13 +174,14 @@ static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, str
     char path[sizeof c->session.shm];
     uint8_t own[PROTO_NONCE_BYTES] = {0};
     bool import = a->kind == ARENA_IMPORTED;
+    uint64_t patience = a->kind == ARENA_STAGING ? STAGE_NS : CLAIM_NS;
     struct frame_fds given = {.fd = {a->fd}, .count = 1};
     struct frame_fds taken = {.count = 0};
     memcpy(path, c->session.shm, sizeof path);
     memcpy(own, nonce.data, nonce.size < sizeof own ? nonce.size : sizeof own);
     (void)pthread_mutex_unlock(&c->lock);
     int rc = shm_claim(path, bytes_of(own, sizeof own), import ? &given : NULL, import ? 0 : 1,
-                       ns_add(clock_now_ns(), CLAIM_NS), &taken, e);
+                       ns_add(clock_now_ns(), patience), &taken, e);
     if (rc == 0 && !import) {
         a->fd = taken.fd[0];
         rc = map(a, e);

@@ -14,7 +14,9 @@
 
 #define ANSWER_BYTES 4096u
 #define CLAIM_BYTES  64u
-#define RETRY_NS     (1 * NS_PER_MS) /* while the daemon's backlog is full */
+#define RETRY_NS     (1 * NS_PER_MS) /* while the daemon's backlog is full, or it takes no more */
+#define RETRY_MAX_NS (16 * NS_PER_MS)
+#define CROWDED      1 /* the daemon closed the connection and has answered nothing */
 
 static int late(struct err *e)
 {
@@ -117,9 +119,7 @@ static int take_answer(int fd, int want, uint64_t deadline_ns, struct frame_fds 
         rc = rc == 0 ? seqpacket_recv(fd, frame, sizeof frame, &size, &fds, e) : rc;
     }
     if (rc == SEQPACKET_EOF) {
-        return err_set(e, ERR_BUSY,
-                       "the daemon closed its socket for shared memory: too many "
-                       "connections");
+        return CROWDED;
     }
     rc = rc == 0 ? decode_answer(bytes_of(frame, size), want, &fds, e) : rc;
     if (rc != 0) {
@@ -130,19 +130,49 @@ static int take_answer(int fd, int want, uint64_t deadline_ns, struct frame_fds 
     return 0;
 }
 
+static bool hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0;
+}
+
+/* On a connection of its own. CROWDED: the nonce is still good. */
+static int claim_once(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
+                      uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "socket for shared memory");
+    }
+    int rc = connect_to(fd, path, deadline_ns, e);
+    if (rc == 0) {
+        rc = shm_show(fd, nonce, given, e);
+        rc = rc < 0 && hung_up(fd) ? CROWDED : rc;
+    }
+    rc = rc == 0 ? take_answer(fd, want, deadline_ns, ret_fds, e) : rc;
+    (void)close(fd);
+    return rc;
+}
+
 int shm_claim(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
               uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e)
 {
     if (path[0] == '\0') {
         return err_set(e, ERR_UNSUPPORTED, "the daemon shares no memory over this connection");
     }
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return err_errno(e, ERR_IO, "socket for shared memory");
-    }
-    int rc = connect_to(fd, path, deadline_ns, e);
-    rc = rc == 0 ? shm_show(fd, nonce, given, e) : rc;
-    rc = rc == 0 ? take_answer(fd, want, deadline_ns, ret_fds, e) : rc;
-    (void)close(fd);
-    return rc;
+    struct timespec pause = {.tv_nsec = (long)RETRY_NS};
+    do {
+        struct err failed = ERR_INIT;
+        int rc = claim_once(path, nonce, given, want, deadline_ns, ret_fds, &failed);
+        if (rc != CROWDED) {
+            if (rc != 0 && e != NULL) {
+                *e = failed;
+            }
+            return rc;
+        }
+        (void)nanosleep(&pause, NULL); /* it takes few of one user at once: others are first */
+        pause.tv_nsec = pause.tv_nsec < (long)RETRY_MAX_NS ? 2 * pause.tv_nsec : pause.tv_nsec;
+    } while (clock_now_ns() < deadline_ns);
+    return err_set(e, ERR_BUSY,
+                   "the daemon closed its socket for shared memory: too many connections");
 }

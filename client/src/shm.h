@@ -13,7 +13,8 @@
 /* path: as WELCOME told, may be empty: then it is UNSUPPORTED. given (may be NULL): descriptors
  * that go along; they stay the caller's. want: how many must come, close-on-exec and the caller's;
  * others are an error, and closed. UNSUPPORTED also if the path leads nowhere: a daemon in another
- * container. CONNECT, TIMEOUT, and what the daemon refuses. */
+ * container. Where the daemon has too many connections it is tried again until the deadline: BUSY.
+ * CONNECT, TIMEOUT, and what the daemon refuses. */
 int shm_claim(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
               uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e);
 /* Its first half, for who has connected by itself: sends the CLAIM. Does not block. BUSY. */

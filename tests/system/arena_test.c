@@ -2,6 +2,7 @@
  * and that nothing of it is left. Each on simulated devices and on OpenCL. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -543,6 +544,59 @@ START_TEST(the_next_front_gets_the_memory_again)
 }
 END_TEST
 
+/* More clients of one user want memory at once than the daemon hands some to at once. */
+#define CROWD        40
+#define SECOND_BYTES ((size_t)5 << 20) /* more than came with the first */
+
+static pthread_barrier_t together;
+
+static void *one_of_the_crowd(void *data)
+{
+    const struct daemon *d = data;
+    gpud_options options = {.size = sizeof options, .reconnect_ns = PATIENCE};
+    gpud_client *c = NULL;
+    ck_gpud_ok(gpud_open(d->url, &options, &c));
+    for (unsigned i = 0; i < 2; i++) { /* the second time by the next front */
+        (void)pthread_barrier_wait(&together);
+        float *x = alloc(c, i == 0 ? N * sizeof *x : SECOND_BYTES);
+        float *y = alloc(c, N * sizeof *y);
+        count_up(x, N, 1);
+        count_up(y, N, 1);
+        ck_gpud_ok(axpy(c, x, y, N));
+        check_sum(x, y, N, 3);
+        (void)pthread_barrier_wait(&together);
+        (void)pthread_barrier_wait(&together);
+    }
+    gpud_close(c);
+    return NULL;
+}
+
+START_TEST(a_crowd_gets_memory)
+{
+    struct daemon *d = &daemon_of_test;
+    gpud_client *c = begin(0, "jobs.arena_bytes_max=1g", NULL);
+    pthread_t thread[CROWD];
+    ck_assert_int_eq(pthread_barrier_init(&together, NULL, CROWD + 1), 0);
+    for (unsigned i = 0; i < CROWD; i++) {
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, one_of_the_crowd, d), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        (void)pthread_barrier_wait(&together); /* all have a client */
+        (void)pthread_barrier_wait(&together); /* all were served */
+        if (i == 0) {
+            daemon_hand_over(d);
+            daemon_spawn(d);
+        }
+        (void)pthread_barrier_wait(&together);
+    }
+    for (unsigned i = 0; i < CROWD; i++) {
+        ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    }
+    (void)pthread_barrier_destroy(&together);
+    end(c);
+}
+END_TEST
+
 /* Jobs under way when the front dies end right, or say that they may not have. */
 START_TEST(jobs_outlive_the_front)
 {
@@ -651,6 +705,7 @@ int main(void)
     suite_add_loop(suite, a_workers_end_is_not_noticed, 2);
     suite_add_loop(suite, a_killed_front_gets_the_memory_again, 2);
     suite_add(suite, the_next_front_gets_the_memory_again);
+    suite_add(suite, a_crowd_gets_memory);
     suite_add_loop(suite, jobs_outlive_the_front, 2);
     suite_add(suite, nothing_is_left_of_a_thousand_sessions);
     suite_add(suite, a_killed_client_leaves_nothing);

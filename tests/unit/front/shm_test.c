@@ -484,6 +484,41 @@ START_TEST(the_library_claims)
 }
 END_TEST
 
+/* As many connections as one user may have are there: it is taken when one of them goes. */
+START_TEST(the_library_waits_for_its_place)
+{
+    uint8_t nonce[PROTO_NONCE_BYTES];
+    struct caller c = {.path = shm_path(shm), .nonce = nonce, .wait_ns = 60 * NS_PER_S};
+    pthread_t thread;
+    int fd[64];
+    ck_assert_uint_le(options.uid_max, 64);
+    for (unsigned i = 0; i < options.uid_max; i++) {
+        fd[i] = dial();
+    }
+    offer(0, getuid(), nonce);
+    turn();
+    ck_assert_uint_eq(stats().connections, options.uid_max);
+    ck_assert_int_eq(pthread_create(&thread, NULL, call, &c), 0);
+    while (stats().crowded < 2) {
+        ck_assert(!atomic_load(&c.done));
+        turn();
+        (void)poll(NULL, 0, 1);
+    }
+    (void)close(fd[0]);
+    while (!atomic_load(&c.done)) {
+        turn();
+        (void)poll(NULL, 0, 1);
+    }
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_msg(c.rc == 0, "%s", c.e.text);
+    ck_assert_uint_eq(claims, 1);
+    for (unsigned i = 1; i < options.uid_max; i++) {
+        (void)close(fd[i]);
+    }
+    turn();
+}
+END_TEST
+
 START_TEST(the_library_does_not_wait_for_ever)
 {
     static const uint8_t nonce[PROTO_NONCE_BYTES];
@@ -511,6 +546,7 @@ int main(void)
         a_second_daemon_is_refused_and_a_stale_socket_taken,
         without_descriptors_it_waits,
         the_library_claims,
+        the_library_waits_for_its_place,
         the_library_does_not_wait_for_ever,
     };
     Suite *suite = suite_create("shm");
