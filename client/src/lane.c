@@ -328,10 +328,11 @@ static bool take_all(struct gpud_client *c)
     return true;
 }
 
-/* The pipe need not be read for us to be woken, but it must not run full. */
+/* The pipe need not be read for us to be woken, but it must not run full: and its one page is used
+ * again only when all of it was read, with what was rung late. */
 static void empty_bell(struct lane *l)
 {
-    uint8_t bytes[LANE_BELL_UNREAD];
+    uint8_t bytes[2 * LANE_BELL_UNREAD];
     if (++l->unread >= LANE_BELL_UNREAD) {
         (void)!read(l->bell, bytes, sizeof bytes);
         l->unread = 0;
