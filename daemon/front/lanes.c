@@ -100,13 +100,14 @@ static void turn(struct lanes *l, struct lane *lane)
     }
 }
 
-/* One turn for each that is ready now; those that have more then come again behind the others. */
+/* One turn for each that is ready now; those that have more then come again behind the others. They
+ * are counted: any of them may be closed in another's turn. */
 static void take_turns(struct lanes *l)
 {
-    const struct lane *last = l->ready != NULL ? l->ready->ready_prev : NULL;
-    bool more = last != NULL;
-    while (more && l->ready != NULL) {
-        more = l->ready != last;
+    const struct lane *lane;
+    unsigned count = 0;
+    DL_COUNT2(l->ready, lane, count, ready_next);
+    for (; count > 0 && l->ready != NULL; count--) {
         turn(l, l->ready);
     }
 }

@@ -46,7 +46,8 @@ static struct err e;
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 
-static bool no_memory; /* for the next request */
+static bool no_memory;             /* for the next request */
+static void (*while_served)(void); /* in the turn of who asked */
 
 void *__wrap_malloc(size_t size)
 {
@@ -80,6 +81,9 @@ static void on_request(void *data, struct session *s, struct request *r)
         answer_with(o, bytes_of(zeros, answer_bytes));
     }
     request_destroy(r);
+    if (while_served != NULL) {
+        while_served();
+    }
 }
 
 static void on_taken(void *data, struct op *o)
@@ -244,6 +248,37 @@ START_TEST(requests_and_answers)
     ck_assert_uint_eq(client[0].taken, 20); /* it looks when it comes by */
     ck_assert_uint_eq(client[0].session->op_count, 1);
     ck_assert_uint_eq(client[0].session->kept_bytes, answer_bytes);
+    teardown();
+}
+END_TEST
+
+static uint64_t refilled;
+
+/* The first client's ring is as full after each request as before, and the second one's lane, which
+ * is to have the last turn, goes. */
+static void refill_and_close(void)
+{
+    ck_assert_uint_lt(++refilled, 100 * BATCH);
+    lane_close(client[1].session->lane);
+    ck_assert(send_one(&client[0], BATCH + 1 + refilled));
+}
+
+START_TEST(turns_end_where_one_is_closed_in_anothers)
+{
+    setup();
+    refilled = 0;
+    for (uint64_t i = 1; i <= BATCH + 1; i++) {
+        ck_assert(send_one(&client[0], i));
+    }
+    lanes_wake(client[0].session->lane);
+    lanes_wake(client[1].session->lane);
+    while_served = refill_and_close;
+    lanes_turn(lanes);
+    while_served = NULL;
+    ck_assert_uint_ge(refilled, BATCH);
+    ck_assert_ptr_null(client[1].session->lane);
+    turn_until_quiet();
+    ck_assert_uint_eq(client[0].requests, BATCH + 1 + refilled);
     teardown();
 }
 END_TEST
@@ -573,8 +608,9 @@ START_TEST(an_answer_that_is_too_long)
 END_TEST
 
 SUITE_MAIN("lane", without_memory_the_lane_ends, a_lane_that_was_given_up_ends,
-           requests_and_answers, each_gets_its_turn, one_bell_for_many, a_head_that_jumps,
-           a_head_that_runs_backwards, a_length_beyond_the_head, a_tail_that_jumps, an_id_of_zero,
-           nonsense_in_a_record, entries_that_change, one_that_takes_no_answers,
-           one_that_floods_its_doorbell, one_that_is_gone_and_rings, a_bell_that_is_full,
-           a_lane_that_is_gone_is_not_told_of, an_answer_that_is_too_long)
+           requests_and_answers, each_gets_its_turn, turns_end_where_one_is_closed_in_anothers,
+           one_bell_for_many, a_head_that_jumps, a_head_that_runs_backwards,
+           a_length_beyond_the_head, a_tail_that_jumps, an_id_of_zero, nonsense_in_a_record,
+           entries_that_change, one_that_takes_no_answers, one_that_floods_its_doorbell,
+           one_that_is_gone_and_rings, a_bell_that_is_full, a_lane_that_is_gone_is_not_told_of,
+           an_answer_that_is_too_long)
