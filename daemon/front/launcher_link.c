@@ -194,7 +194,7 @@ static int greet(int fd, const char *build, struct err *e)
     uint8_t buffer[HELLO_BYTES];
     size_t size = 0;
     int rc = say_hello(fd, build, e);
-    if (rc == ERR_IO && e->vendor == EPIPE) {
+    if (rc == ERR_IO && (e->vendor == EPIPE || e->vendor == ECONNRESET)) { /* see nng_guard.h */
         return hung_up(e);
     }
     if (rc == 0) {

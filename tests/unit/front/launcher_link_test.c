@@ -10,8 +10,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/front/nng_guard.h"
 #include "tests/unit/front/fake_launcher.h"
 #include "tests/unit/front/scratch.h"
+
+static int leaver = -1; /* a listening socket: who has connected there finds nobody any more */
+
+int __real_seqpacket_connect(const char *path, int *ret_fd, struct err *e);
+int __wrap_seqpacket_connect(const char *path, int *ret_fd, struct err *e);
+
+int __wrap_seqpacket_connect(const char *path, int *ret_fd, struct err *e)
+{
+    int rc = __real_seqpacket_connect(path, ret_fd, e);
+    if (rc == 0 && leaver >= 0) {
+        (void)close(accept4(leaver, NULL, NULL, SOCK_CLOEXEC));
+    }
+    return rc;
+}
 
 static uv_loop_t loop;
 static char dir[SCRATCH_PATH];
@@ -130,6 +145,22 @@ START_TEST(a_launcher_that_hangs_up)
     ck_assert_int_eq(fake_launcher_open(&loop, dir, "", &callbacks, NULL, &near_end, &far_end, &e),
                      ERR_BUSY);
     ck_assert_ptr_nonnull(strstr(e.text, "another gpud"));
+}
+END_TEST
+
+/* Before we have said hello; and with all that is in gpud, where that fails in another way. */
+START_TEST(a_launcher_that_hangs_up_before_hello)
+{
+    struct err e = ERR_INIT;
+    struct launcher_options options = {.runtime_dir = dir, .patience_ns = 1};
+    nng_guard();
+    ck_assert_int_eq(seqpacket_listen(scratch_path(dir, "launcher.sock"), &leaver, &e), 0);
+    ck_assert_int_eq(
+        launcher_link_open(&loop, &options, FAKE_BUILD, &callbacks, NULL, &near_end, &e), ERR_BUSY);
+    ck_assert_msg(strstr(e.text, "another gpud") != NULL, "%s", e.text);
+    (void)close(leaver);
+    leaver = -1;
+    (void)unlink(scratch_path(dir, "launcher.sock"));
 }
 END_TEST
 
@@ -398,6 +429,7 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_launcher_of_another_build);
     tcase_add_test(tc, a_launcher_that_hangs_up);
+    tcase_add_test(tc, a_launcher_that_hangs_up_before_hello);
     tcase_add_test(tc, a_launcher_that_hangs_up_at_first);
     tcase_add_test(tc, no_launcher_and_none_to_be_started);
     tcase_add_test(tc, a_program_that_is_not_there);
