@@ -29,7 +29,8 @@ void adopt_worker(struct front *f, uint64_t id, pid_t pid, struct bytes meta, in
         bytes_to_str(m.backend, backend, sizeof backend)) {
         d = discover_device(f, backend, (unsigned)m.index);
     }
-    if (d == NULL || d->worker != 0 || f->listener != NULL) {
+    /* one that was given up with the connection to its launcher comes too late as well */
+    if (d == NULL || d->worker != 0 || d->restarts > 0 || f->listener != NULL) {
         log_warn("worker %d is not known, or came too late: it is ended", (int)pid);
         (void)close(channel);
         (void)close(input);

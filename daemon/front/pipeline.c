@@ -330,11 +330,13 @@ static void on_listed(void *data, uint64_t count)
         log_info("%llu MiB of kernels that PoCL had kept for long were removed",
                  (unsigned long long)(gone >> 20));
     }
-    discover_start(f);
+    if (!f->listed) { /* another launcher, or another connection to it, is asked as well */
+        discover_start(f);
+    }
 }
 
-/* All workers and compilers went with it. They are started anew from the timer, where no callback
- * of the link is on the stack. */
+/* All workers and compilers are given up with it. They are started anew from the timer, where no
+ * callback of the link is on the stack. */
 static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
@@ -458,6 +460,9 @@ static void start_anew(struct front *f)
         (void)worker_ended(f, f->device[i]->worker, SIGKILL);
     }
     int rc = replace_launcher(f, &e);
+    if (rc == 0) {
+        rc = launcher_list(f->launcher, &e); /* what runs there still was given up: it is ended */
+    }
     if (rc != 0) {
         log_error("%s", e.text);
         f->exit_code = 1;
@@ -556,6 +561,9 @@ static void await_adoption(struct front *f)
         due_at(f, until);
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
+    if (f->stopping) {
+        return; /* whoever comes next takes them over */
+    }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (f->device[i]->state == DEVICE_ADOPTING) {
             worker_end(f, f->device[i], NULL, "it did not tell in time what it holds");
@@ -596,9 +604,9 @@ int pipeline_start(struct front *f, struct err *e)
     }
     if (rc == 0) {
         await_adoption(f);
-        rc = start_shm(f, e);
+        rc = f->stopping ? 0 : start_shm(f, e); /* told to end meanwhile: nobody is to be served */
     }
-    if (rc == 0) {
+    if (rc == 0 && !f->stopping) {
         rc = start_listener(f, e);
     }
     return rc;
