@@ -16,6 +16,7 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/discover.h"
 #include "daemon/front/dispatch.h"
+#include "daemon/front/drain.h"
 #include "daemon/front/driver_cache.h"
 #include "daemon/front/due.h"
 #include "daemon/front/ending.h"
@@ -39,7 +40,6 @@
 #define CONTEXTS_SPARE   512u  /* requests that are no jobs and no WAITs */
 #define PIPE_REQUESTS    1024u /* unanswered ones of a connection, at least */
 #define LANE_BATCH       32u   /* requests of one ring before others get their turn */
-#define DRAIN_NS         (30 * NS_PER_S)
 #define ADOPTION_NS      (5 * NS_PER_S)
 #define LAST_ANSWERS_NS  NS_PER_S
 #define REPLACE_TRIES    50u
@@ -621,7 +621,7 @@ void pipeline_drain(struct front *f)
     f->draining = true;
     f->exit_after_drain = true;
     due_at(f, clock_now_ns());
-    f->drain_until_ns = clock_now_ns() + DRAIN_NS;
+    f->drain_until_ns = drain_until(f, clock_now_ns());
     log_info("draining: %u jobs are unfinished", f->job_count);
     notify_stopping();
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
@@ -664,6 +664,9 @@ void pipeline_stop(struct front *f)
         return;
     }
     f->stopping = true;
+    if (f->exit_after_drain && f->job_count > 0) {
+        log_warn("%u %s not waited for", f->job_count, f->job_count == 1 ? "job was" : "jobs were");
+    }
     ending_within(f, STOP_S, "a socket of NNG's"); /* closing one has been seen to hang */
     close_handle((uv_handle_t *)&f->timer);
     close_handle((uv_handle_t *)&f->arm);

@@ -288,6 +288,33 @@ START_TEST(sigterm_under_load)
 }
 END_TEST
 
+/* Who asks twice does not want to wait; what is cut is said. */
+START_TEST(sigterm_twice)
+{
+    struct daemon d;
+    /* each would run for longer than anybody waits */
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000",
+                                  "--set", "jobs.time_limit_ms=3600000", NULL);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_job *job[2];
+    for (unsigned i = 0; i < 2; i++) {
+        static float out[2000000];
+        gpud_arg args[] = {gpud_f32(1), gpud_host_out(out, 2000000, GPUD_F32)};
+        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[i]));
+    }
+    job_await_dispatch(c, job[0]);
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job[1]) != 0);
+    ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
+    ck_until(daemon_logged(&d, "draining: 2 jobs are unfinished"));
+    ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
+    ck_assert_int_eq(daemon_wait(&d), 0);
+    ck_assert(daemon_logged(&d, "2 jobs were not waited for"));
+    gpud_job_free(job[0]);
+    gpud_job_free(job[1]);
+    gpud_close(c);
+}
+END_TEST
+
 /* While it drains it takes no new jobs, and says so. */
 START_TEST(draining)
 {
@@ -542,6 +569,7 @@ int main(void)
     suite_add(suite, adopted_first_writer);
     suite_add(suite, launcher_killed);
     suite_add(suite, sigterm_under_load);
+    suite_add(suite, sigterm_twice);
     suite_add(suite, draining);
     suite_add_loop(suite, as_many_devices_as_there_are, 2);
     suite_add(suite, reload);

@@ -1,0 +1,17 @@
+/*
+ * How long the daemon's end waits for jobs. Pure. TimeoutStopSec of gpud.service is DRAIN_MAX_NS
+ * and what the end itself takes. Thread: the loop's.
+ */
+#ifndef FRONT_DRAIN_H
+#define FRONT_DRAIN_H
+
+#include "daemon/front/front.h"
+
+#define DRAIN_MIN_NS (30 * NS_PER_S)
+#define DRAIN_MAX_NS (300 * NS_PER_S)
+
+/* When waiting ends: each unfinished job may take as long as it may run, within the bounds above. A
+ * queue that takes longer is cut. */
+uint64_t drain_until(const struct front *f, uint64_t now_ns);
+
+#endif
