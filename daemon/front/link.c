@@ -96,16 +96,17 @@ static bool take_frames(struct link *l, unsigned max)
 
 /* What the other side said before its end: all that is in the ring, then what is in the socket. Who
  * goes on filling the ring meanwhile is not heard for ever. */
-static bool take_last_words(struct link *l)
+static void take_last_words(struct link *l)
 {
-    if (l->duplex.in_ring) {
-        (void)take_frames(l, RING_WORDS);
-        if (l->closing || l->told) {
-            return false;
+    do { /* a second time, if the last word in the socket is that there are rings */
+        if (l->duplex.in_ring) {
+            (void)take_frames(l, RING_WORDS);
+            duplex_by_socket(&l->duplex);
         }
-        duplex_by_socket(&l->duplex);
-    }
-    return take_frames(l, LAST_WORDS);
+        if (!l->closing && !l->told) {
+            (void)take_frames(l, LAST_WORDS);
+        }
+    } while (l->duplex.in_ring && !l->closing && !l->told);
 }
 
 /* All of a packet, or of what is in the ring, up to a batch. Who gathers has said all in one
@@ -126,7 +127,8 @@ static bool take_turn(struct link *l)
 static void last_words(uv_timer_t *timer)
 {
     struct link *l = timer->data;
-    if (take_last_words(l)) {
+    take_last_words(l);
+    if (!l->closing && !l->told) {
         report(l);
     }
 }
@@ -272,7 +274,7 @@ void link_gather(struct link *l)
 void link_drain(struct link *l)
 {
     if (!l->told) {
-        (void)take_last_words(l);
+        take_last_words(l);
     }
 }
 

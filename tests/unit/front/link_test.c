@@ -608,6 +608,34 @@ START_TEST(all_that_a_ring_holds_is_heard)
 }
 END_TEST
 
+/* Sending failed before the rings were answered for: what is in them counts, and then the end. */
+START_TEST(rings_may_be_among_the_last_words)
+{
+    struct err e = ERR_INIT;
+    struct msg_f_rings offer;
+    struct frame_fds fds;
+    open_far(64);
+    ck_assert_int_eq(link_offer_rings(link_here, &e), 0);
+    ck_assert_int_eq(far_hear(&schema_msg_f_rings, &offer, &fds), FRAME_KIND_F_RINGS);
+    ck_assert_int_eq(duplex_adopt(&far, &fds, &e), 0);
+    const struct msg_w_rings answer = {.nonce = offer.nonce, .text = bytes_str("")};
+    far_say(&schema_msg_w_rings, &answer, NULL);
+    duplex_join(&far);
+    far_ping(1, NULL);
+    far_ping(2, NULL);
+    int rc = 0;
+    for (unsigned i = 0; i < 100 && rc == 0; i++) { /* they wait for that answer */
+        rc = send_ping(i, NULL, &e);
+    }
+    ck_assert_int_eq(rc, ERR_LIMIT);
+    turn();
+    ck_assert_uint_eq(frames, 2);
+    ck_assert(broken);
+    ck_assert_int_eq(broken_error.code, ERR_LIMIT);
+    close_far();
+}
+END_TEST
+
 static void lie_record(void)
 {
     struct err e = ERR_INIT;
@@ -774,6 +802,7 @@ static TCase *rings_case(void)
     tcase_add_test(tc, much_comes_in_order);
     tcase_add_loop_test(tc, one_that_ends_is_heard, 0, 2);
     tcase_add_loop_test(tc, all_that_a_ring_holds_is_heard, 0, 2);
+    tcase_add_test(tc, rings_may_be_among_the_last_words);
     tcase_add_loop_test(tc, a_lie_in_the_ring_breaks_the_link, 0, LIE_COUNT);
     tcase_add_test(tc, packets_without_markers_are_not_looked_at);
     tcase_add_test(tc, a_bell_rung_for_nothing_is_heard_for_a_while);
