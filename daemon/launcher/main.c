@@ -311,7 +311,7 @@ static int loop_run(struct launcher *l)
         uint64_t next = timers_run(l);
         short front_events = (short)(POLLIN | (l->front.wants_write ? POLLOUT : 0));
         struct pollfd fds[] = {{.fd = l->signal_fd, .events = POLLIN},
-                               {.fd = l->front.fd, .events = front_events},
+                               {.fd = l->front.quit ? -1 : l->front.fd, .events = front_events},
                                {.fd = l->listen_fd, .events = POLLIN}};
         if (poll(fds, 3, timeout_ms(next)) < 0) {
             if (errno == EINTR) {

@@ -480,6 +480,53 @@ START_TEST(quit_leaves_no_process)
 }
 END_TEST
 
+/* As proc(5) has it: S sleeps, T is stopped, Z has ended. */
+static char state_of(pid_t pid)
+{
+    char path[64];
+    char text[256] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[n] = '\0';
+    const char *state = strrchr(text, ')');
+    ck_assert_ptr_nonnull(state);
+    return state[2];
+}
+
+/* Who has asked for the end hangs up: that keeps nobody busy until the children have ended. */
+START_TEST(a_launcher_that_ends_sleeps)
+{
+    struct bench b;
+    struct memfd m = memory();
+    struct msg_l_quit quit = {0};
+    pid_t pid;
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    int channel = worker_start(&b, 1, "echo", m.fd, m.fd, &pid);
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    while (state_of(pid) != 'T') { /* from then on only SIGKILL ends it */
+        (void)poll(NULL, 0, 1);
+    }
+    send_msg(&b, &schema_msg_l_quit, &quit, NULL);
+    (void)close(b.fd);
+    b.fd = -1;
+    admitted(&b); /* it has read that it is to end */
+    char state;
+    while ((state = state_of(b.pid)) != 'S') {
+        ck_assert_msg(state != 'Z', "it has ended, and never slept");
+        (void)poll(NULL, 0, 1);
+    }
+    int status = launcher_reap(&b);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    (void)close(channel);
+    bench_finish(&b);
+    memfd_finish(&m);
+}
+END_TEST
+
 START_TEST(workers_die_with_the_launcher)
 {
     struct bench b;
@@ -676,6 +723,7 @@ int main(void)
     tcase_add_test(all, a_lower_limit_of_processor_time_stays);
     tcase_add_test(all, a_compiler_has_its_limits);
     tcase_add_test(all, quit_leaves_no_process);
+    tcase_add_test(all, a_launcher_that_ends_sleeps);
     tcase_add_test(all, workers_die_with_the_launcher);
     tcase_add_test(all, bad_frames_end_the_connection);
     tcase_add_test(all, without_a_front_it_ends);
