@@ -60,6 +60,7 @@ struct buffer {
     bool sealed;
     bool sealing;          /* asked of the worker, and not answered: host_fd is not filled */
     int host_fd;           /* sealed: memfd with the content, owned; -1 */
+    bool restore_asked;    /* RESTORING: of the worker, which has not answered */
     bool freed;            /* the handle is gone; memory goes when the last job is done */
     struct op *pending;    /* create or seal that waits for the worker */
     bool seal_wanted;      /* a seal that waits for writers */

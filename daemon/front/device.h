@@ -114,6 +114,8 @@ struct device {
     struct job *ready_tail;
     bool exclusive; /* a job runs alone */
 
+    unsigned restores;       /* asked of its worker, and not answered */
+    uint32_t restore_cursor; /* of `buffers`: sealed ones from there on were not asked for */
     uint64_t buffer_bytes;   /* of live buffers */
     uint64_t memory_limit;   /* bytes, 0: its own memory */
     struct msg_w_pool pool;  /* as its worker told last */

@@ -15,6 +15,8 @@
 
 /* A name nobody holds goes in the end: device memory is not given away for good. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
+/* Unanswered at a time: one that has to wait for the channel takes a second descriptor. */
+#define RESTORES_MAX 32u
 
 static void answer_buffer(struct front *f, struct buffer *b)
 {
@@ -301,6 +303,44 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
     answer_failure(f, b, e);
 }
 
+/* ---- restoring ---------------------------------------------------------------------------- */
+
+static void restore_more(struct front *f, struct device *d)
+{
+    struct buffer *b;
+    while (d->restores < RESTORES_MAX && d->link != NULL &&
+           (b = idmap_next(&f->buffers, &d->restore_cursor, NULL)) != NULL) {
+        if (b->device == d->index && b->state == BUFFER_RESTORING) {
+            b->restore_asked = true;
+            d->restores++;
+            command_buffer_restore(f, b);
+        }
+    }
+}
+
+/* It was answered, or nobody needs the answer: it is the next one's turn. */
+static void restore_settled(struct front *f, struct buffer *b)
+{
+    struct device *d = f->device[b->device];
+    if (b->restore_asked) {
+        b->restore_asked = false;
+        d->restores--;
+        restore_more(f, d);
+    }
+}
+
+static void restored(struct front *f, struct buffer *b, const struct err *e)
+{
+    if (e->code == 0) {
+        buffer_set_state(b, BUFFER_LIVE);
+    } else {
+        buffer_lost(f, b);
+        tell_sessions(f);
+    }
+    restore_settled(f, b);
+    f->hooks.worker_ready(f, f->device[b->device]);
+}
+
 void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m)
 {
     struct buffer *b = idmap_get(&f->buffers, m->id);
@@ -317,13 +357,7 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
     if (b->state == BUFFER_CREATING) {
         created(f, b, &e);
     } else if (b->state == BUFFER_RESTORING) {
-        if (e.code == 0) {
-            buffer_set_state(b, BUFFER_LIVE);
-        } else {
-            buffer_lost(f, b);
-            tell_sessions(f);
-        }
-        f->hooks.worker_ready(f, d);
+        restored(f, b, &e);
     } else if (b->sealing) {
         sealed(f, b, &e);
     }
@@ -362,6 +396,7 @@ void buffer_drop(struct front *f, struct buffer *b)
     }
     b->freed = true;
     b->name[0] = '\0';
+    restore_settled(f, b);
     buffer_settle(f, b);
 }
 
@@ -532,10 +567,12 @@ void buffer_device_lost(struct front *f, struct device *d)
 {
     uint32_t cursor = 0;
     struct buffer *b;
+    d->restores = 0;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING) {
             continue; /* one that was being made is asked for again */
         }
+        b->restore_asked = false;
         if (b->sealed && b->host_fd >= 0 && !b->sealing) {
             buffer_set_state(b, BUFFER_RESTORING);
             buffer_unexport(f, b); /* it gets other memory */
@@ -561,9 +598,11 @@ void buffer_device_given_up(struct front *f, struct device *d)
         if (b->device == d->index && b->state == BUFFER_CREATING) {
             buffer_create_failed(f, b, &e);
         } else if (b->device == d->index && b->state == BUFFER_RESTORING) {
+            b->restore_asked = false;
             buffer_lost(f, b);
         }
     }
+    d->restores = 0;
     tell_sessions(f);
 }
 
@@ -577,10 +616,10 @@ void buffer_device_ready(struct front *f, struct device *d)
         }
         if (b->state == BUFFER_CREATING) {
             create(f, b);
-        } else if (b->state == BUFFER_RESTORING) {
-            command_buffer_restore(f, b);
         }
     }
+    d->restore_cursor = 0;
+    restore_more(f, d);
 }
 
 bool buffer_restoring(const struct front *f, const struct device *d)

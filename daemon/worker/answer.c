@@ -152,13 +152,32 @@ static int held_job(struct channel *c, const struct job *j, struct err *e)
     return rc;
 }
 
-int answer_inventory(struct channel *c, const struct buffers *buffers,
-                     const struct modules *modules, const struct ledger *ledger, uint64_t nonce,
-                     struct err *e)
+/* The table is in the order of their making. One that is made meanwhile the front knows. */
+static int held_buffers(struct channel *c, const struct buffers *buffers, struct inventory *i,
+                        struct err *e)
 {
     int rc = 0;
     for (const struct buffer *b = buffers->by_id; rc == 0 && b != NULL; b = b->hh.next) {
+        if (b->serial < i->from || b->serial >= i->to) {
+            continue;
+        }
+        if (b->sealed_fd >= 0 && !channel_room(c)) {
+            return 0;
+        }
         rc = held_buffer(c, b, e);
+        i->from = b->serial + 1;
+    }
+    i->from = rc == 0 ? i->to : i->from;
+    return rc;
+}
+
+int answer_inventory(struct channel *c, const struct buffers *buffers,
+                     const struct modules *modules, const struct ledger *ledger,
+                     struct inventory *i, struct err *e)
+{
+    int rc = held_buffers(c, buffers, i, e);
+    if (rc != 0 || i->from < i->to) {
+        return rc;
     }
     for (const struct module *m = modules->by_id; rc == 0 && m != NULL; m = m->hh.next) {
         struct msg_w_held_module msg = {.module = m->id, .hash = bytes_of(m->hash, m->hash_size)};
@@ -167,7 +186,8 @@ int answer_inventory(struct channel *c, const struct buffers *buffers,
     for (const struct job *j = ledger->by_id; rc == 0 && j != NULL; j = j->hh.next) {
         rc = held_job(c, j, e);
     }
-    struct msg_w_held_end end = {.nonce = nonce};
+    struct msg_w_held_end end = {.nonce = i->nonce};
+    i->under_way = false;
     return rc == 0 ? channel_send(c, &schema_msg_w_held_end, &end, NULL, e) : rc;
 }
 

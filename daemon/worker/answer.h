@@ -9,6 +9,15 @@
 #include "daemon/worker/ledger.h"
 #include "daemon/worker/spill.h"
 
+/* What is held is told in parts, as the channel takes descriptors: which buffers are still to be
+ * told, by their serials. */
+struct inventory {
+    bool under_way;
+    uint64_t nonce; /* of who asked */
+    uint64_t from;
+    uint64_t to; /* not this one */
+};
+
 int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_limit,
                  const char *build, struct err *e);
 /* why->code 0: all is well */
@@ -21,9 +30,10 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
                 const struct batch *batch, struct err *e);
 /* Of what it may have not all is held to, for `why`. */
 int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *why, struct err *e);
+/* Goes on with an inventory that is under way; to be called again when the channel has room. */
 int answer_inventory(struct channel *c, const struct buffers *buffers,
-                     const struct modules *modules, const struct ledger *ledger, uint64_t nonce,
-                     struct err *e);
+                     const struct modules *modules, const struct ledger *ledger,
+                     struct inventory *i, struct err *e);
 /* The id that a frame begins with, also of one whose rest is malformed. */
 bool answer_id_of(struct bytes frame, uint64_t *ret_id);
 

@@ -5,8 +5,9 @@
 
 #include "daemon/loop/bell.h"
 
-#define QUEUE_LONG 256u /* packets: read no more until it is shorter */
-#define FRAME_ROOM 512u /* bytes: most are shorter */
+#define QUEUE_LONG  256u /* packets: read no more until it is shorter */
+#define QUEUE_SHORT 16u  /* packets: less than a process has descriptors to spare */
+#define FRAME_ROOM  512u /* bytes: most are shorter */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
@@ -28,6 +29,20 @@ static void watch(struct channel *c)
     if (c->paused && d->queued < QUEUE_LONG) {
         c->paused = false;
         duplex_again(d);
+    }
+}
+
+bool channel_room(struct channel *c)
+{
+    c->wanted = c->duplex.queued >= QUEUE_SHORT;
+    return !c->wanted;
+}
+
+/* The queue may have become shorter. */
+static void tell_room(struct channel *c)
+{
+    if (c->wanted && !c->closed && channel_room(c)) {
+        c->callbacks.room(c->data);
     }
 }
 
@@ -115,6 +130,9 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct channel *c = poll->data;
     struct err e;
     err_init(&e);
+    if (status < 0) {
+        c->events = 0; /* libuv has stopped it */
+    }
     /* an error on the socket may stand before frames that came first: reading tells */
     int rc = status == 0 && (events & UV_WRITABLE) != 0 ? duplex_resume(&c->duplex, &e) : 0;
     if (rc >= 0 && (status < 0 || (events & UV_READABLE) != 0)) {
@@ -124,6 +142,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         close_with(c, &e);
         return;
     }
+    tell_room(c);
     watch(c);
 }
 
@@ -146,6 +165,7 @@ static void on_bell(void *data)
         close_with(c, &e);
         return;
     }
+    tell_room(c);
     watch(c);
 }
 
@@ -259,7 +279,7 @@ int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_call
     c->data = data;
     c->bell = NULL;
     c->events = 0;
-    c->closed = c->paused = false;
+    c->closed = c->paused = c->wanted = false;
     int rc = uv_poll_init(loop, &c->poll, fd);
     if (rc != 0) {
         return err_set(e, ERR_IO, "watching the channel: %s", uv_strerror(rc));

@@ -3,7 +3,8 @@
  * front that offered them is there, through rings (common/duplex.h). Frames without descriptors are
  * gathered and go out together when the loop is about to sleep. What cannot be sent then is queued.
  * While the queue is long no frames are taken, but what one packet or batch holds and what a front
- * that ended had said: so it is bounded by the jobs in flight, a batch and one inventory.
+ * that ended had said: so it is bounded by the jobs in flight, a batch and what an inventory tells
+ * without descriptors. Who has many descriptors to send waits for room (channel_room).
  * Thread: the loop's.
  *
  * Fronts come and go, and rings go with theirs. What a front published is taken before the next one
@@ -32,6 +33,8 @@ struct channel_callbacks {
     void (*closed)(void *data, const struct err *e);
     /* Where signs of life go from now on; NULL: to the socket. */
     void (*beat)(void *data, struct duplex_beat *beat);
+    /* The queue is short again, after channel_room said that it was not. */
+    void (*room)(void *data);
 };
 
 struct channel {
@@ -44,6 +47,7 @@ struct channel {
     int events; /* what the poll watches for */
     bool closed;
     bool paused; /* frames were not taken: the queue was long */
+    bool wanted; /* somebody waits for room */
 };
 
 int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_callbacks callbacks,
@@ -55,6 +59,9 @@ int channel_send(struct channel *c, const struct schema *schema, const void *msg
 /* As channel_send for an encoded frame; the bytes are copied when queued. */
 int channel_send_bytes(struct channel *c, struct bytes frame, const struct frame_fds *fds,
                        struct err *e);
+/* Whether the queue is short: each frame with descriptors in it takes as many again. If not,
+ * `room` is called once it is. */
+bool channel_room(struct channel *c);
 /* Sends what was gathered: for who is about to hold the loop up. A failure is told by `closed`. */
 void channel_flush(struct channel *c);
 /* Takes the rings that a front offers (fds->count is 0 then) and answers with W_RINGS; where they

@@ -569,6 +569,20 @@ static int on_arena_free(struct server *s, struct bytes frame, struct frame_fds 
     return rc;
 }
 
+static void inventory_go_on(void *data)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    if (!s->inventory.under_way) {
+        return;
+    }
+    int rc = answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, &s->inventory, &e);
+    must_send(s, rc, &e); /* half an inventory has no end that the front would wait for */
+    if (!s->inventory.under_way) {
+        waiting_tell(&s->waiting);
+    }
+}
+
 static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_inventory msg;
@@ -580,11 +594,10 @@ static int on_inventory(struct server *s, struct bytes frame, struct frame_fds *
     arenas_forget(&s->arenas);
     memory_untold(&s->device.memory);
     memory_unlimit(&s->device.memory);
-    rc = answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e);
-    rc = rc == 0 ? answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, msg.nonce, e)
-                 : rc;
-    waiting_tell(&s->waiting);
-    must_send(s, rc, e); /* half an inventory has no end that the front would wait for */
+    must_send(s, answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e), e);
+    s->inventory = (struct inventory){
+        .under_way = true, .nonce = msg.nonce, .from = 1, .to = s->buffers.made + 1};
+    inventory_go_on(s);
     return 0;
 }
 
@@ -855,7 +868,8 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
         s);
     rc = channel_init(
         &s->channel, loop, channel_fd,
-        (struct channel_callbacks){.frame = on_frame, .closed = on_closed, .beat = on_beat_words},
+        (struct channel_callbacks){
+            .frame = on_frame, .closed = on_closed, .beat = on_beat_words, .room = inventory_go_on},
         s, e);
     return rc == 0 ? answer_ready(&s->channel, dev, spill_limit, build, e) : rc;
 }

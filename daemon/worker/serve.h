@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "daemon/worker/answer.h"
 #include "daemon/worker/beat.h"
 #include "daemon/worker/channel.h"
 #include "daemon/worker/completion.h"
@@ -39,6 +40,7 @@ struct server {
     struct spill spill;
     struct upkeep upkeep;
     struct waiting waiting;
+    struct inventory inventory;
     uv_loop_t *loop;
     const char *build;
     bool ended; /* nothing more is to be served */
