@@ -251,8 +251,10 @@ struct pool_extent {
     uint8_t state;     /* enum pool_extent_state */
     uint8_t stream;    /* PENDING, and objects */
     bool object;       /* of a slab */
-    uint8_t number;    /* of its struct pool_piece: object, and */
-    uint32_t block;    /* its block */
+    uint8_t number;    /* of its struct pool_piece: object, */
+    uint8_t turn;      /* turn, */
+    uint32_t block;    /* block, and */
+    uint32_t generation;
 };
 
 struct pool_cursor {

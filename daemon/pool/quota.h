@@ -27,6 +27,10 @@ struct pool_account {
 /* Takes effect from the next request on; nothing is taken back. ERR_INVALID for a tenant that is
  * none or guaranteed > hard; ERR_LIMIT if the guarantees of all are more than the pool's limit. */
 int pool_set_quota(struct pool *p, unsigned tenant, const struct pool_quota *quota, struct err *e);
+/* The number is to be another tenant's: it is charged nothing. What lies in memory that it had is
+ * nobody's alone from now on, and its meter begins anew. Walks pages, blocks of the source and
+ * slabs. */
+void pool_renumber(struct pool *p, unsigned tenant);
 /* Zeros for a tenant that is none. */
 void pool_account(const struct pool *p, unsigned tenant, struct pool_account *ret_account);
 /* Bytes that the tenant's pieces do not get: what is guaranteed to others, or reserved by anybody,

@@ -91,7 +91,9 @@ static void object_extent(const struct block *b, const struct slab *s, struct po
                                        .stream = s->stream,
                                        .object = true,
                                        .number = (uint8_t)first,
-                                       .block = cursor->block};
+                                       .turn = s->turn[first],
+                                       .block = cursor->block,
+                                       .generation = b->generation};
     cursor->object = end;
     if (end == s->capacity) {
         *cursor = (struct pool_cursor){.block = b->after};
@@ -116,7 +118,8 @@ bool pool_snapshot_next(const void *snapshot, struct pool_cursor *cursor,
                                        .tenant = b->tenant,
                                        .state = (uint8_t)state_of(b),
                                        .stream = b->stream,
-                                       .block = cursor->block};
+                                       .block = cursor->block,
+                                       .generation = b->generation};
     *cursor = (struct pool_cursor){.block = b->after};
     return true;
 }

@@ -1,4 +1,5 @@
 #include "daemon/pool/pool_int.h"
+#include "daemon/pool/quota.h"
 
 /* A page that is one tenant's stays so while only this tenant gets parts of it. What is of others
  * is the new tenant's only if it gets, and so clears, all of the page. */
@@ -46,4 +47,20 @@ void tenancy_spoil(struct pool *p, const struct block *b)
 void tenancy_clean(struct pool *p, const struct block *b)
 {
     mark(p, b, TENANCY_CLEAN);
+}
+
+void pool_renumber(struct pool *p, unsigned tenant)
+{
+    for (uint64_t i = 0; p->source.pages != NULL && i < p->space / p->page; i++) {
+        p->slot_tenant[i] = p->slot_tenant[i] == tenant ? TENANCY_MIXED : p->slot_tenant[i];
+    }
+    for (uint32_t i = 0; i < p->homes.made; i++) {
+        struct home *h = records_at(&p->homes, i);
+        h->tenant = h->tenant == tenant ? TENANCY_MIXED : h->tenant;
+    }
+    for (uint32_t i = 0; i < p->slabs.made; i++) {
+        struct slab *s = records_at(&p->slabs, i);
+        s->own = s->tenant == tenant ? 0 : s->own;
+    }
+    p->account[tenant].meter = (struct pool_meter){.peak = 0};
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/saturate.h"
 #include "daemon/worker/graph.h"
 #include "daemon/worker/library.h"
 
@@ -465,11 +466,16 @@ bool job_step_large(const struct job_scope *scope, const struct job *j, const st
     struct proto_ref ref;
     struct proto_ref arena = {0};
     if ((s->op != OP_WRITE && s->op != OP_READ) || !proto_list_next(&it, &schema_ref, &ref) ||
-        ref.size <= JOB_LARGE_PLAIN) {
+        ref.size == 0) {
         return false;
     }
     (void)proto_list_next(&it, &schema_ref, &arena);
-    return ref.size > JOB_LARGE_COPY || j->bulk || !job_host_known(scope, j, s, &arena);
+    bool known = job_host_known(scope, j, s, &arena) ||
+                 scope->device->b->memory->register_host == NULL; /* as good as known */
+    if (s->op == OP_READ && !known) {
+        return true;
+    }
+    return ref.size > JOB_LARGE_COPY || (ref.size > JOB_LARGE_PLAIN && (j->bulk || !known));
 }
 
 /* One piece in which those lie that steps mention, sharing what is not needed at once; where the
@@ -484,8 +490,16 @@ static int temps_plan(const struct job_scope *scope, struct job *j, struct err *
     j->apart = true;
     j->temp_bytes = 0;
     for (unsigned i = 0; i < j->temp_count; i++) {
-        j->temps[i].offset = 0;
-        j->temp_bytes += j->temps[i].size;
+        struct lifetime *t = &j->temps[i];
+        t->offset = 0;
+        t->size = t->first <= t->last ? t->size : 0; /* no step mentions it */
+        if (t->size > most) {
+            return err_set(e, ERR_DEVICE_MEMORY,
+                           "temporary of %" PRIu64 " bytes: the device gives at most %" PRIu64
+                           " in one piece",
+                           t->size, most);
+        }
+        j->temp_bytes = sat_add(j->temp_bytes, t->size);
     }
     return 0;
 }

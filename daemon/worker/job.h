@@ -152,8 +152,10 @@ void job_destroy(struct job *j); /* released; NULL is accepted */
 
 /* Copies of more bytes go through the queues of copies. What is smaller is no more than a chunk
  * there, which who is urgent waits for in any case, and is over before waits of streams and of the
- * host for each other would have paid. Less stays in the stream from and to memory that the device
- * does not know, which holds up the loop; and of a job that only copies: it is a part of much. */
+ * host for each other would have paid. Less stays in the stream from memory that the device does
+ * not know, which holds up the loop; and of a job that only copies: it is a part of much. What is
+ * read into such memory never does: the loop would be held up until all before it in the stream is
+ * over. */
 #define JOB_LARGE_COPY  COPY_CHUNK
 #define JOB_LARGE_PLAIN ((uint64_t)1 << 20)
 /* The step was checked. */

@@ -192,16 +192,56 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
     return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
 }
 
-/* Numbers are not given twice: pages remember them. The daemon's own jobs show nobody anything and
- * leave no secrets: they share a number with the first tenant. NULL: none is left. */
-static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key)
+static struct memory_tenant *tenant_find(const struct memory *m, uint64_t key)
 {
     struct memory_tenant *t = NULL;
     HASH_FIND(hh, m->tenants, &key, sizeof key, t);
+    return t;
+}
+
+/* Has it nothing, no limits either, and was that told? */
+static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
+{
+    struct pool_account a;
+    pool_account(m->pool, t->number, &a);
+    bool free_of_limits = a.quota.hard == UINT64_MAX && a.quota.soft == UINT64_MAX &&
+                          a.quota.guaranteed == 0 && t->spilled_limit == UINT64_MAX;
+    uint64_t has = a.mapped | a.reserved | a.meter.used | t->shared | t->spilled;
+    return free_of_limits && has == 0 &&
+           (t->told.asked | t->told.mapped | t->told.shared | t->told.spilled) == 0;
+}
+
+/* Pages remember numbers: so one is another's only when the pool has forgotten whose it was. */
+static unsigned number_new(struct memory *m, bool again)
+{
+    struct memory_tenant *t = m->tenants;
+    if (m->numbers < TENANT_REST) {
+        return m->numbers++;
+    }
+    while (again && t != NULL && !tenant_unused(m, t)) {
+        t = t->hh.next;
+    }
+    if (!again || t == NULL) {
+        return TENANT_REST;
+    }
+    unsigned number = t->number;
+    pool_renumber(m->pool, number);
+    m->numbered[number] = NULL;
+    HASH_DEL(m->tenants, t);
+    free(t);
+    return number;
+}
+
+/* The daemon's own jobs show nobody anything and leave no secrets: they share a number with the
+ * first tenant. again: where all numbers are given, it gets that of one that has nothing. NULL:
+ * none is left. */
+static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, bool again)
+{
+    struct memory_tenant *t = tenant_find(m, key);
     if (t != NULL) {
         return t;
     }
-    unsigned number = HASH_COUNT(m->tenants);
+    unsigned number = number_new(m, again);
     t = number < TENANT_REST ? calloc(1, sizeof *t) : NULL;
     if (t != NULL) {
         *t = (struct memory_tenant){
@@ -214,7 +254,7 @@ static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key)
 
 unsigned memory_number(struct memory *m, uint64_t key)
 {
-    const struct memory_tenant *t = key != 0 ? tenant_obtain(m, key) : NULL;
+    const struct memory_tenant *t = key != 0 ? tenant_obtain(m, key, false) : NULL;
     return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
 }
 
@@ -228,10 +268,13 @@ int memory_quota(struct memory *m, uint64_t key, const char *name,
                  const struct memory_limits *limits, struct err *e)
 {
     const struct pool_quota *quota = &limits->device;
-    struct memory_tenant *t = key != 0 ? tenant_obtain(m, key) : NULL;
+    struct memory_tenant *t = tenant_find(m, key);
     struct pool_account was;
     if (t == NULL && unlimited(limits)) {
         return 0; /* it never had another */
+    }
+    if (t == NULL && key != 0) {
+        t = tenant_obtain(m, key, true);
     }
     if (t == NULL) {
         return err_set(e, ERR_LIMIT, "tenant %s is one of over %u of this worker", name,
@@ -270,7 +313,8 @@ void memory_spilled(struct memory *m, unsigned number, uint64_t bytes, bool come
     if (t == NULL) {
         return;
     }
-    t->spilled = comes ? t->spilled + bytes : t->spilled - bytes;
+    /* what came before it had a number is not among it */
+    t->spilled = comes ? t->spilled + bytes : sat_sub(t->spilled, bytes);
     if (!comes && t->spilled_most > t->spilled_limit) {
         t->spilled_most = t->spilled > t->spilled_limit ? t->spilled : t->spilled_limit;
     }

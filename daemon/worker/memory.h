@@ -68,6 +68,7 @@ struct memory {
     struct timeline timeline;
     unsigned unmarked; /* jobs that begin bit by bit: their work is not all on the timeline */
     struct memory_tenant *tenants;                /* owned, uthash */
+    unsigned numbers;                             /* given so far; then those not used again */
     struct memory_tenant *numbered[POOL_TENANTS]; /* the same, where there is one */
     unsigned softs;                               /* how many have a soft limit */
     uint64_t stamped_ns;                          /* when the pool's log was told the time last */

@@ -17,10 +17,12 @@ _Static_assert(POOL_EVENT_KINDS <= PICTURE_EVENT_KINDS, "the front knows every k
 _Static_assert(POOL_EXTENT_LOST + 1 == PICTURE_STATES, "the front knows every state");
 _Static_assert(POOL_TIERS + POOL_CLASSES + POOL_TENANTS <= PICTURE_METERS_MAX, "meters fit");
 
+/* The pool's names for a piece: one that got the place of another since the copy was made has
+ * others. */
 struct picture_place {
     uint64_t owner;
-    uint32_t block;
-    uint8_t object;
+    uint32_t block, generation;
+    uint8_t object, turn;
     uint8_t kind; /* PICTURE_NOBODY: no entry */
 };
 
@@ -159,13 +161,17 @@ static int numbers_only(struct picture_maker *m, uint64_t nonce, struct err *e)
 
 /* ---- who has a piece ---------------------------------------------------------------------- */
 
-static struct picture_place *place_of(const struct picture_maker *m, uint32_t block, uint8_t object)
+/* Where `wanted` is, or would be. */
+static struct picture_place *place_of(const struct picture_maker *m,
+                                      const struct picture_place *wanted)
 {
-    uint64_t key = (uint64_t)block << 8 | object;
+    uint64_t key = (uint64_t)wanted->block << 8 | wanted->object;
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 20;
     for (;; at++) {
         struct picture_place *p = &m->place[at & (m->places - 1)];
-        if (p->kind == PICTURE_NOBODY || (p->block == block && p->object == object)) {
+        if (p->kind == PICTURE_NOBODY ||
+            (p->block == wanted->block && p->generation == wanted->generation &&
+             p->object == wanted->object && p->turn == wanted->turn)) {
             return p;
         }
     }
@@ -175,11 +181,13 @@ static void place_add(struct picture_maker *m, const struct memory_piece *piece,
                       unsigned kind)
 {
     if (piece->ref.block != NULL && piece->kind == MEMORY_POOL) {
-        struct picture_place *p = place_of(m, piece->pool.block, piece->pool.object);
-        *p = (struct picture_place){.owner = owner,
-                                    .block = piece->pool.block,
-                                    .object = piece->pool.object,
-                                    .kind = (uint8_t)kind};
+        const struct picture_place p = {.owner = owner,
+                                        .block = piece->pool.block,
+                                        .generation = piece->pool.generation,
+                                        .object = piece->pool.object,
+                                        .turn = piece->pool.turn,
+                                        .kind = (uint8_t)kind};
+        *place_of(m, &p) = p;
     }
 }
 
@@ -288,7 +296,9 @@ static void write_piece(struct picture_maker *m, const struct pool_extent *x)
                               .stream = x->stream,
                               .object = x->object};
     if (x->state == POOL_EXTENT_LIVE) {
-        const struct picture_place *place = place_of(m, x->block, x->number);
+        const struct picture_place wanted = {
+            .block = x->block, .generation = x->generation, .object = x->number, .turn = x->turn};
+        const struct picture_place *place = place_of(m, &wanted);
         p.owner = place->owner;
         p.kind = place->kind;
     }

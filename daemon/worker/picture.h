@@ -3,7 +3,7 @@
  * pieces and events it is done in small steps of the loop, so that jobs go on meanwhile: memory for
  * the copy is touched, the pool's tables are copied (the one moment when it stands still), buffers
  * are gone through for who has what, then the copy is read piece by piece. A buffer that is freed
- * before its turn comes has no name. Thread: the loop's.
+ * or moved before its turn comes has no name. Thread: the loop's.
  */
 #ifndef WORKER_PICTURE_H
 #define WORKER_PICTURE_H

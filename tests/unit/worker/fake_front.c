@@ -365,6 +365,13 @@ void draft_move(struct job_draft *d, int op, struct proto_ref ref, uint64_t stag
     add_step(d, &s, &ref, 1);
 }
 
+void draft_move_arena(struct job_draft *d, int op, struct proto_ref ref, struct proto_ref arena)
+{
+    struct proto_wstep s = {.op = (uint64_t)op};
+    const struct proto_ref args[] = {ref, arena};
+    add_step(d, &s, args, 2);
+}
+
 void draft_copy(struct job_draft *d, struct proto_ref dst, struct proto_ref src)
 {
     struct proto_wstep s = {.op = OP_COPY};

@@ -75,6 +75,8 @@ void draft_init(struct job_draft *d, uint64_t job, unsigned stream);
 void draft_after(struct job_draft *d, uint64_t job);
 uint64_t draft_temp(struct job_draft *d, uint64_t size); /* its index */
 void draft_move(struct job_draft *d, int op, struct proto_ref ref, uint64_t stage);
+/* The same, from or to an arena. */
+void draft_move_arena(struct job_draft *d, int op, struct proto_ref ref, struct proto_ref arena);
 void draft_copy(struct job_draft *d, struct proto_ref dst, struct proto_ref src);
 void draft_fill(struct job_draft *d, struct proto_ref dst, const void *pattern, size_t size);
 void draft_launch(struct job_draft *d, uint64_t module, const char *entry, uint64_t global,

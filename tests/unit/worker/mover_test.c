@@ -505,15 +505,19 @@ END_TEST
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* Who shares a number with others has no limit there, and need not be told that. */
+/* Who shares a number with others has no limit there, and need not be told that. Each of the others
+ * has one and keeps its number. */
 START_TEST(numbers_have_an_end)
 {
     struct err e = ERR_INIT;
     struct memory_limits limits = {.device = POOL_QUOTA_NONE, .spilled = UINT64_MAX};
     start(SOURCES[0], LIMIT);
     for (uint64_t key = 1; key < POOL_TENANTS; key++) {
+        limits.device.hard = LIMIT;
         ck_assert_uint_eq(memory_number(&t.device.memory, key), key - 1);
+        ck_assert_int_eq(memory_quota(&t.device.memory, key, "one of many", &limits, &e), 0);
     }
+    limits.device.hard = UINT64_MAX;
     ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS, "one more", &limits, &e), 0);
     limits.device.hard = BYTES;
     ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS, "one more", &limits, &e),

@@ -1,0 +1,82 @@
+/* Memory that the device does not know: gpud-worker as a process on the CUDA driver's double. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "common/shape.h"
+#include "daemon/backend/backend.h"
+#include "tests/unit/worker/fake_front.h"
+
+/* Of many arenas the driver takes the first ones only. */
+static void arenas_make(struct fake *f, uint64_t count)
+{
+    for (uint64_t id = 1; id <= count; id++) {
+        struct err e = ERR_INIT;
+        struct memfd m = MEMFD_NONE;
+        const struct msg_f_arena msg = {.arena = id, .size = 4096};
+        ck_assert_int_eq(memfd_create_sealed("arena", 4096, &m, &e), 0);
+        fake_send(f, &schema_msg_f_arena, &msg, m.fd);
+        memfd_finish(&m);
+    }
+}
+
+/* Into memory that the driver does not know it copies only when all before it is over, and holds up
+ * the caller: however small it is, the worker does not ask for it before. The kernel never ends. */
+START_TEST(a_small_read_holds_nobody_up)
+{
+    static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+                              ".visible .entry fake_hang(.param .u64 p)\n{\n ret;\n}\n";
+    enum { ARENAS = 12 };
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct compile_response compiled;
+    struct memfd memory = MEMFD_NONE;
+    if (backend_find("cuda") == NULL) {
+        return;
+    }
+    (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
+    (void)setenv("FAKECUDA", "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY", 1);
+    const char *const args[] = {"--spill-limit", "0", NULL};
+    fake_start(&f, "cuda", args);
+    ck_assert(!f.absent);
+    fake_compile("cuda", f.arch, LANG_PTX, "hang.ptx", bytes_str(PTX), &compiled, &memory);
+    ck_assert_msg(compiled.code == 0, "%.*s", (int)compiled.text.size, compiled.text.data);
+    ck_assert_int_eq(fake_module(&f, 7, compiled.binary), 0);
+    memfd_finish(&memory);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, 4096, false), 0);
+    arenas_make(&f, ARENAS);
+    const struct proto_ref arg = ref_as(ref_buffer(1, 0, 4096), ACCESS_INOUT);
+    const struct proto_ref arena = {.tag = REF_ARENA, .id = ARENAS, .size = 4096};
+    draft_init(&d, 1, 0);
+    draft_launch(&d, 7, "fake_hang", 1, &arg, 1);
+    draft_move_arena(&d, OP_READ, ref_buffer(1, 0, 4096), arena);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1);
+    draft_move(&d, OP_WRITE, ref_buffer(2, 0, 4096), 0);
+    draft_send(&d, &f);
+    unsigned kind = fake_next(&f);
+    while (kind == FRAME_KIND_W_ARENA || kind == FRAME_KIND_W_STARTED) {
+        kind = fake_next(&f);
+    }
+    ck_assert_uint_eq(kind, FRAME_KIND_W_DONE);
+    ck_assert_int_eq(proto_decode(&schema_msg_w_done, bytes_of(f.frame, f.size), &done, NULL), 0);
+    ck_assert_uint_eq(done.job, 2);
+    ck_assert_msg(done.code == 0, "%.*s", (int)done.text.size, done.text.data);
+    fake_finish(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("unknown memory");
+    TCase *tc = tcase_create("unknown memory");
+    tcase_set_timeout(tc, 90);
+    tcase_add_test(tc, a_small_read_holds_nobody_up);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
