@@ -4,10 +4,23 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/variable.h"
+
+/* The time of those that were seen to run after it begins. */
+static void make_way(const struct job *j)
+{
+    struct front *f = j->device->front;
+    for (struct job *k = j->device->inflight; k != NULL && j->start != 0; k = k->device_next) {
+        if (k->start > j->start) {
+            k->alone_ns = turn_now(f);
+            due_at(f, k->alone_ns); /* it is looked at again */
+        }
+    }
+}
 
 void job_leave_device(struct job *j)
 {
@@ -18,6 +31,7 @@ void job_leave_device(struct job *j)
     if (d->inflight == j) {
         d->first_ns = turn_now(d->front);
     }
+    make_way(j);
     DL_DELETE2(d->inflight, j, device_prev, device_next);
     j->device_prev = j->device_next = NULL;
     d->inflight_count--;

@@ -108,6 +108,7 @@ struct device {
     /* jobs */
     struct job *inflight; /* list by device_next, in order of dispatch */
     unsigned inflight_count;
+    uint64_t starts;      /* jobs that were seen to run */
     struct window window; /* how many that may be, unless the settings say */
     unsigned stream_load[STREAMS_MAX];
     struct job *ready; /* bound here, waiting to be dispatched, in order of admission */

@@ -75,6 +75,8 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
     case JOB_QUEUED: /* again, after its worker ended */
         j->dispatched_ns = 0;
         j->started_ns = 0;
+        j->start = 0;
+        j->alone_ns = 0;
         j->ended_ns = 0;
         break;
     case JOB_DISPATCHED:
@@ -83,6 +85,7 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
         break;
     case JOB_RUNNING:
         j->started_ns = now_ns;
+        j->start = j->device != NULL ? ++j->device->starts : 0;
         break;
     default:
         if (j->ended_ns == 0) { /* else the worker told it */
@@ -93,13 +96,23 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
     }
 }
 
+/* A device may say that a job runs when it waits for units that an earlier one has. */
+static bool comes_after(const struct job *j)
+{
+    const struct job *k = j->device != NULL && j->start != 0 ? j->device->inflight : NULL;
+    while (k != NULL && (k->start == 0 || k->start >= j->start)) {
+        k = k->device_next;
+    }
+    return k != NULL;
+}
+
 uint64_t job_overdue_ns(const struct job *j)
 {
-    if (j->wait == WAIT_MEMORY) {
+    if (j->wait == WAIT_MEMORY || comes_after(j)) {
         return NS_NEVER;
     }
     if (j->started_ns != 0) {
-        return ns_add(j->started_ns, j->limit_ns);
+        return ns_add(j->alone_ns > j->started_ns ? j->alone_ns : j->started_ns, j->limit_ns);
     }
     uint64_t from = j->dispatched_ns;
     const struct device *d = j->device;

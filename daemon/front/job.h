@@ -98,8 +98,10 @@ struct job {
     uint64_t deadline_ns; /* absolute, NS_NEVER */
     uint64_t limit_ns;    /* of execution */
     uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
-    uint64_t charged; /* bytes of memory until its end, counted in the front */
-    uint64_t input;   /* offsets of its staging ranges, RANGE_NONE */
+    uint64_t start;    /* its place among those that its device was seen to run, 0: it was not */
+    uint64_t alone_ns; /* when the last that was seen to run before it left the device, 0: none */
+    uint64_t charged;  /* bytes of memory until its end, counted in the front */
+    uint64_t input;    /* offsets of its staging ranges, RANGE_NONE */
     uint64_t output;
 
     struct job_edge *succs;
@@ -126,10 +128,12 @@ const char *job_state_name(enum job_state state);
 const char *job_wait_name(enum job_wait wait);
 /* The one place where a job's state changes. Asserts that the step is possible; stamps the time. */
 void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
-/* When it has run too long: from when the worker saw it run. Without that word: from when it was
- * sent, or the device was done with what ran before, if anything that was sent before it was there
- * still; which counts for the first one of a stream only, while nothing runs: twice as long and a
- * second. */
+/* When it has run too long: from when the worker saw it run, and all that it saw run before that
+ * have left the device, which may have had no room for it: NS_NEVER while one of those is there.
+ * They have limits of their own, and who begins later gives it no time. Without that word: from
+ * when it was sent, or the device was done with what ran before, if anything that was sent before
+ * it was there still; which counts for the first one of a stream only, while nothing runs: twice as
+ * long and a second. */
 uint64_t job_overdue_ns(const struct job *j);
 /* Its rank by when it came and by its priority: each level is worth PRIORITY_LEVEL_NS of waiting,
  * up to PRIORITY_MAX levels. So whoever waits is overtaken by later jobs that are p levels above it

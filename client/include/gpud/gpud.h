@@ -617,8 +617,8 @@ typedef struct gpud_submit_options {
      * longer. */
     int32_t priority;
     uint64_t deadline_ns; /* from now; 0 = none; DEADLINE when it passed */
-    /* of execution; 0 = the daemon's time_limit_ms, and more than that counts as that, unsaid;
-     * TIME_LIMIT */
+    /* of execution, from when what began before it on the device is over; 0 = the daemon's
+     * time_limit_ms, and more than that counts as that, unsaid; TIME_LIMIT */
     uint64_t time_limit_ns;
     uint64_t device;   /* GPUD_ON(id); 0 = the daemon chooses */
     uint64_t trace_id; /* 0 = none */

@@ -7,7 +7,20 @@
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
+int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+
 static struct fake *k;
+static unsigned kills;
+
+int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)signal;
+    (void)e;
+    kills++;
+    return 0;
+}
 
 static void begin(void)
 {
@@ -155,6 +168,57 @@ START_TEST(who_never_began_is_not_to_blame)
 }
 END_TEST
 
+static struct job *runs_since(unsigned stream, uint64_t limit_ns)
+{
+    struct job *j = fake_job(k, 0);
+    j->limit_ns = limit_ns;
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    move_to(j, stream);
+    job_set_state(j, JOB_RUNNING, j->dispatched_ns);
+    return j;
+}
+
+/* A device may say that a job runs which waits for units that one before it has: its time begins
+ * when that one is over. */
+START_TEST(who_runs_behind_another_is_not_to_blame)
+{
+    begin();
+    kills = 0;
+    struct device *d = &k->device[0];
+    d->worker = 7;
+    d->pid = 1;
+    struct job *fills = runs_since(1, 30 * NS_PER_S);
+    struct job *behind = runs_since(3, 100 * NS_PER_MS);
+    uint64_t at = fills->started_ns + 10 * NS_PER_S;
+    ck_assert_uint_eq(job_overdue_ns(behind), NS_NEVER);
+    d->beat_ns = at;
+    worker_watch(&k->f, at, false);
+    ck_assert_uint_eq(kills, 0);
+    k->f.due_ns = NS_NEVER;
+    fake_done(k, fills, 0);
+    ck_assert_uint_le(k->f.due_ns, clock_now_ns()); /* it is looked at again */
+    uint64_t over = job_overdue_ns(behind);
+    ck_assert_uint_ge(over, d->ran_ns + 100 * NS_PER_MS);
+    ck_assert_uint_le(over, clock_now_ns() + 100 * NS_PER_MS);
+    /* what begins behind it, again and again, gives it no time */
+    for (unsigned i = 0; i < 3; i++) {
+        fake_done(k, runs_since(0, NS_PER_S), 0);
+    }
+    struct job *later = runs_since(0, NS_PER_MS);
+    ck_assert_uint_eq(job_overdue_ns(behind), over);
+    worker_watch(&k->f, over - 1, false);
+    ck_assert_uint_eq(kills, 0);
+    worker_watch(&k->f, over, false);
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_ptr_eq(d->culprit, behind);
+    d->worker = 0;
+    fake_done(k, behind, 0);
+    fake_done(k, later, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* Brief jobs are never told of as running: however many go first, the one that waits behind them
  * has its time from the last of them on. */
 START_TEST(brief_jobs_ahead_take_no_time_of_who_waits)
@@ -258,5 +322,6 @@ END_TEST
 
 SUITE_MAIN("due", the_earliest_counts, deadlines, nobody_is_forgotten_while_all_are_looked_at,
            limits_pauses_and_silence, who_never_began_is_not_to_blame,
-           brief_jobs_ahead_take_no_time_of_who_waits, brief_jobs_behind_give_no_time,
-           silence_while_away_is_none, statistics_once_a_second_and_only_after_changes)
+           who_runs_behind_another_is_not_to_blame, brief_jobs_ahead_take_no_time_of_who_waits,
+           brief_jobs_behind_give_no_time, silence_while_away_is_none,
+           statistics_once_a_second_and_only_after_changes)
