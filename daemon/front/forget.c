@@ -15,10 +15,11 @@ static void mark(struct tenant *t)
     }
 }
 
-/* Has it something in itself, or on a device? A kernel that is quarantined is not forgotten. */
+/* Has it something in itself, or on a device? A kernel that is quarantined is not forgotten; one
+ * that may come to be, is. */
 static bool holds(const struct tenant *t)
 {
-    bool any = t->ruled || t->sessions > 0 || t->strikes != NULL || t->buffer_bytes > 0 ||
+    bool any = t->ruled || t->sessions > 0 || tenant_has_quarantined(t) || t->buffer_bytes > 0 ||
                t->arena_bytes > 0 || t->kept_count > 0;
     for (unsigned i = 0; !any && i < DEVICES_MAX; i++) {
         const struct tenant_use *u = &t->use[i];

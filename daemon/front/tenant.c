@@ -131,6 +131,15 @@ bool tenant_quarantined(const struct tenant *t, struct hash kernel)
     return s != NULL && s->count >= STRIKES_MAX;
 }
 
+bool tenant_has_quarantined(const struct tenant *t)
+{
+    const struct strike *s = t->strikes;
+    while (s != NULL && s->count < STRIKES_MAX) {
+        s = s->hh.next;
+    }
+    return s != NULL;
+}
+
 /* ---- the ledger ------------------------------------------------------------------------------ */
 
 uint64_t amount_of(const struct amount *a, uint64_t all)

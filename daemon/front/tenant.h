@@ -98,6 +98,7 @@ uint64_t tenant_key(const struct tenant *t);
 unsigned tenant_strike(struct tenant *t, struct hash kernel); /* how many it has now */
 bool tenant_quarantined(const struct tenant *t, struct hash kernel);
 
+bool tenant_has_quarantined(const struct tenant *t); /* any kernel */
 /* ---- the ledger. `all`: what the device's pool may take, in bytes. */
 
 /* What a device's worker holds it to. */

@@ -142,13 +142,20 @@ static void take_job(struct tenant *t, int which)
     }
 }
 
+static void strike(struct tenant *t, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        (void)tenant_strike(t, hash_of("kernel", 6));
+    }
+}
+
 static void take(struct tenant *t, int which)
 {
     take_handle(t, which);
     if (which == RULED) {
         t->ruled = true;
     } else if (which == QUARANTINED) {
-        (void)tenant_strike(t, hash_of("kernel", 6));
+        strike(t, STRIKES_MAX);
     } else if (which == CHARGED) {
         t->arena_bytes = 1;
     } else if (which == MAPPED) {
@@ -167,7 +174,7 @@ static void clear(struct idmap *map)
     }
 }
 
-/* All is gone but a section, which goes with the settings, and a strike. */
+/* All is gone but a section, which goes with the settings, and strikes. */
 static void give_back(struct tenant *t, int which)
 {
     struct tenant_rules none = {.others = TENANT_UNLIMITED};
@@ -205,6 +212,18 @@ START_TEST(what_is_somebodys_keeps_its_tenant)
     uint64_t later = t->left_ns + TENANT_KEPT_NS + TENANT_FORGET_NS;
     forget_tenants(&k->f, later);
     ck_assert_int_eq(there("uid:7001"), _i == QUARANTINED);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(a_kernel_in_service_keeps_nobody)
+{
+    begin();
+    struct tenant *t = comes("uid:7001");
+    strike(t, STRIKES_MAX - 1);
+    leaves(t);
+    forget_tenants(&k->f, t->left_ns + TENANT_KEPT_NS);
+    ck_assert(!there("uid:7001"));
     fake_destroy(k);
 }
 END_TEST
@@ -317,6 +336,7 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, who_left_is_forgotten_after_a_while);
     tcase_add_loop_test(tcase, what_is_somebodys_keeps_its_tenant, 0, CASES);
+    tcase_add_test(tcase, a_kernel_in_service_keeps_nobody);
     tcase_add_test(tcase, there_are_not_too_many);
     tcase_add_test(tcase, ended_jobs_keep_nobodys_place);
     tcase_add_test(tcase, who_finds_no_room_does_not_look_at_once_again);
