@@ -188,6 +188,7 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
     if (l->options.user_requests_max == 0) {
         l->options.user_requests_max = options->contexts - options->contexts / 4;
     }
+    l->keepers.group = UINT32_MAX; /* none */
     l->callbacks = *callbacks;
     l->data = data;
     l->last = &l->first;
@@ -306,6 +307,13 @@ void listener_close_pipe(struct listener *l, uint32_t pipe)
     if (!l->closing) {
         connection_close(l, pipe);
     }
+}
+
+void listener_set_keepers(struct listener *l, const struct members *keepers)
+{
+    pthread_mutex_lock(&l->lock);
+    l->keepers = *keepers;
+    pthread_mutex_unlock(&l->lock);
 }
 
 void listener_set_contexts(struct listener *l, unsigned contexts, unsigned pipe_requests_max)

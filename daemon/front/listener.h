@@ -17,6 +17,7 @@
 #include "proto/messages.h"
 
 struct listener;
+struct members;
 struct listener_slot; /* one REP context; holds at most one unanswered request */
 
 /* Who is at the other end of a connection. */
@@ -59,6 +60,7 @@ struct listener_callbacks {
 struct listener_options {
     unsigned contexts;          /* requests that may be unanswered at once; made as needed */
     unsigned connections_max;   /* more are closed at once */
+    unsigned connections_spare; /* so many more of keepers are not */
     uint64_t handshake_ns;      /* a connection without HELLO for so long is closed */
     uint32_t ipc_mode;          /* permissions of an ipc socket, 0660 */
     unsigned pipe_requests_max; /* unanswered requests of one connection, more close it; 0: half of
@@ -92,6 +94,8 @@ void listener_destroy(struct listener *l); /* after done; NULL is accepted */
 void listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
 void listener_drop(struct listener *l, struct listener_slot *slot); /* never answered */
 
+/* Who has a place when all are taken, beside root and the daemon's own user. Copied. */
+void listener_set_keepers(struct listener *l, const struct members *keepers);
 /* New limits (see listener_options); contexts that were made stay. At most LISTENER_CONTEXTS_MAX.
  */
 void listener_set_contexts(struct listener *l, unsigned contexts, unsigned pipe_requests_max);

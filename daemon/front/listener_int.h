@@ -15,6 +15,7 @@
 
 #include "daemon/front/listener.h"
 #include "daemon/front/listener_url.h"
+#include "daemon/front/rights.h"
 
 /* Who may touch a slot is told by its state: NNG's callback while one is under way, else the loop.
  */
@@ -89,9 +90,11 @@ struct listener {
     struct connection *closed_list;
     struct request *first;
     struct request **last;
-    bool ending;   /* nobody is let in any more */
-    bool waked;    /* a wake-up of the loop is under way */
-    unsigned busy; /* slots that do not receive */
+    struct members keepers;
+    uint64_t full_told_ns; /* when the log was told last that all places are taken, 0: never */
+    bool ending;           /* nobody is let in any more */
+    bool waked;            /* a wake-up of the loop is under way */
+    unsigned busy;         /* slots that do not receive */
     struct listener_stats stats;
 };
 

@@ -8,6 +8,7 @@
 #include "daemon/front/nng_guard.h"
 
 #define QUIET_NS (20 * NS_PER_MS) /* nothing came for so long: nothing is half read */
+#define FULL_NS  (10 * NS_PER_S)  /* between two lines of the log that say so */
 
 /* To be called with the lock, for one that is not gone: NNG has its descriptor until then. */
 static void end(const struct connection *c)
@@ -111,9 +112,30 @@ void user_release(struct listener *l, struct user *u)
 }
 
 /* To be called with the lock. */
+static unsigned places(const struct listener *l, const struct peer *p)
+{
+    bool keeper = p->local && members_have(&l->keepers, p->uid, p->gid);
+    return l->options.connections_max + (keeper ? l->options.connections_spare : 0);
+}
+
+/* To be called with the lock. */
+static void tell_full(struct listener *l, const struct peer *p)
+{
+    uint64_t now = clock_now_ns();
+    if (l->full_told_ns == 0 || now - l->full_told_ns >= FULL_NS) {
+        l->full_told_ns = now;
+        log_warn("a connection of user %u is closed: %u are open, connections_max = %u; %llu "
+                 "found no place before it",
+                 p->local ? p->uid : UINT32_MAX, l->connected, l->options.connections_max,
+                 (unsigned long long)l->stats.refused);
+    }
+}
+
+/* To be called with the lock. */
 static bool enter(struct listener *l, struct connection *c)
 {
-    if (l->connected >= l->options.connections_max) {
+    if (l->connected >= places(l, &c->peer)) {
+        tell_full(l, &c->peer);
         return false;
     }
     c->user = user_of(l, &c->peer);

@@ -55,15 +55,22 @@ static void last_trouble(const struct look *l)
 
 static void look_status(struct look *l)
 {
-    static const char *const names[] = {
-        "state",           "problem",   "devices",     "serving", "sessions",     "queued",
-        "in_flight",       "done",      "failed",      "lost",    "refused",      "replayed",
-        "restarts",        "spilled",   "uptime",      "build",   "last_trouble", "connections",
-        "protocol_errors", "cancelled", "deduplicated"};
-    static const int kinds[] = {
-        COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
-        COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_BYTES,
-        COLUMN_NS,   COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT};
+    static const char *const names[] = {"state",           "problem",
+                                        "devices",         "serving",
+                                        "sessions",        "queued",
+                                        "in_flight",       "done",
+                                        "failed",          "lost",
+                                        "refused",         "replayed",
+                                        "restarts",        "spilled",
+                                        "uptime",          "build",
+                                        "last_trouble",    "connections",
+                                        "protocol_errors", "cancelled",
+                                        "deduplicated",    "connections_refused"};
+    static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_BYTES, COLUMN_NS,
+                                COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
+                                COLUMN_UINT, COLUMN_UINT};
     struct front *f = l->f;
     char problem[480];
     uint64_t restarts = 0;
@@ -98,6 +105,7 @@ static void look_status(struct look *l)
     table_value(l->t, stats.protocol_errors);
     table_value(l->t, f->count.cancelled);
     table_value(l->t, f->count.deduplicated);
+    table_value(l->t, stats.refused);
     table_row_end(l->t);
 }
 

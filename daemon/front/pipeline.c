@@ -371,6 +371,7 @@ static void on_settings(struct front *f)
     unsigned all = contexts(&f->config, &pipe_requests);
     if (f->listener != NULL) {
         listener_set_contexts(f->listener, all, pipe_requests);
+        listener_set_keepers(f->listener, &f->rights.admins);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);
@@ -502,10 +503,14 @@ static int start_listener(struct front *f, struct err *e)
     unsigned pipe_requests = 0;
     struct listener_options options = {.contexts = contexts(&f->config, &pipe_requests),
                                        .connections_max = (unsigned)f->config.connections_max,
+                                       .connections_spare = KEEPERS_SPARE,
                                        .handshake_ns = f->config.handshake_timeout_ms * NS_PER_MS,
                                        .ipc_mode = 0660};
     options.pipe_requests_max = pipe_requests;
     int rc = listener_create(f->loop, &options, &callbacks, f, &f->listener, e);
+    if (rc == 0) {
+        listener_set_keepers(f->listener, &f->rights.admins);
+    }
     for (unsigned i = 0; rc == 0 && i < f->config.listen_count; i++) {
         rc = listener_add(f->listener, f->config.listen[i], e);
     }

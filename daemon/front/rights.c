@@ -49,17 +49,18 @@ int rights_read(const struct config *config, struct rights *ret_rights, struct e
     return rc;
 }
 
-static bool belongs(const struct members *m, const struct session *s)
+bool members_have(const struct members *m, uint32_t uid, uint32_t gid)
 {
-    if (s == NULL || !s->local) {
-        return false;
-    }
-    bool found = s->key.uid == 0 || s->key.uid == geteuid() ||
-                 (m->group != UINT32_MAX && s->gid == m->group);
+    bool found = uid == 0 || uid == geteuid() || (m->group != UINT32_MAX && gid == m->group);
     for (unsigned i = 0; !found && i < m->count; i++) {
-        found = m->uid[i] == s->key.uid;
+        found = m->uid[i] == uid;
     }
     return found;
+}
+
+static bool belongs(const struct members *m, const struct session *s)
+{
+    return s != NULL && s->local && members_have(m, s->key.uid, s->gid);
 }
 
 bool rights_admin(const struct rights *a, const struct session *s)

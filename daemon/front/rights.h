@@ -32,6 +32,8 @@ struct rights {
 /* Blocks on the system's data base of groups. On failure *ret_rights is untouched. */
 int rights_read(const struct config *config, struct rights *ret_rights, struct err *e);
 
+/* A local user, by uid and primary group: root and the daemon's own user belong to all. */
+bool members_have(const struct members *m, uint32_t uid, uint32_t gid);
 /* s NULL: before HELLO, that is nobody. */
 bool rights_admin(const struct rights *a, const struct session *s);
 bool rights_loads(const struct rights *a, const struct session *s);

@@ -183,16 +183,24 @@ static uint64_t user_room(const struct config *c)
     return c->user_sessions_max > 0 ? c->user_sessions_max : room;
 }
 
-static int check_room(const struct front *f, const char *tenant, struct err *e)
+/* Who looks after the daemon finds a place when all are taken. */
+static uint64_t spare_of(const struct front *f, const struct peer *p)
 {
+    return p->local && members_have(&f->rights.admins, p->uid, p->gid) ? KEEPERS_SPARE : 0;
+}
+
+static int check_room(const struct front *f, const struct peer *p, const char *tenant,
+                      struct err *e)
+{
+    uint64_t spare = spare_of(f, p);
     const struct tenant *t = tenant_find(f->tenants, tenant_key_of(tenant));
     uint64_t most =
         t != NULL && t->limits.sessions > 0 ? t->limits.sessions : user_room(&f->config);
     int rc = 0;
-    if (f->session_count >= f->config.sessions_max) {
+    if (f->session_count >= f->config.sessions_max + spare) {
         rc = err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
                      (unsigned long long)f->config.sessions_max);
-    } else if (t != NULL && t->sessions >= most) {
+    } else if (t != NULL && t->sessions >= most + spare) {
         rc = err_set(e, ERR_BUSY, "%u sessions of tenant %s are open, at most %llu (%s)",
                      t->sessions, tenant, (unsigned long long)most,
                      t->limits.sessions > 0 ? "sessions_max of its section" : "user_sessions_max");
@@ -268,7 +276,7 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     const struct tenant_peer peer = {.uid = key.uid, .gid = r->peer.gid, .local = r->peer.local};
     quota_name(f, &peer, tenant);
     struct tenant *t = NULL;
-    rc = known ? 0 : check_room(f, tenant, e); /* one that comes back has its room */
+    rc = known ? 0 : check_room(f, &r->peer, tenant, e); /* one that comes back has its room */
     rc = known || rc != 0 ? rc : find_tenant(f, tenant, &t, e);
     if (rc != 0) {
         return rc;

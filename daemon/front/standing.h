@@ -7,6 +7,9 @@
 
 #include "daemon/front/front.h"
 
+#define KEEPERS_SPARE                                                                              \
+    16u /* sessions, and connections, of administrators over what others may have */
+
 /* HELLO: finds or makes the session and ties the connection to it. Answers into `out`. */
 int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
                    struct session **ret_session, struct err *e);

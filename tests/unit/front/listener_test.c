@@ -526,7 +526,8 @@ static void client_over_the_cap(struct world *world)
 START_TEST(connections_over_the_cap_are_closed)
 {
     struct listener_options options = usual;
-    options.connections_max = 2;
+    options.connections_max = 1;
+    options.connections_spare = 1; /* the daemon's own user has it */
     start(&options);
     serve(client_over_the_cap);
     ck_assert_uint_eq(w.stats.refused, 1);

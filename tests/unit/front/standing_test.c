@@ -75,12 +75,19 @@ struct caller {
     uint8_t id;
     uint32_t pipe;
     uint32_t uid; /* 0: the fake's tenant */
+    bool root;
     pid_t pid;
     uint64_t resume;
     uint64_t major; /* added to what the daemon speaks */
     size_t missing; /* bytes of the id */
     struct proto_span taken[4];
 };
+
+/* Neither root nor the user who runs this. */
+static uint32_t stranger(void)
+{
+    return (uint32_t)geteuid() + 7001;
+}
 
 static int try_hello(const struct caller *c, struct msg_welcome *ret_welcome,
                      struct session **ret_session, struct err *e)
@@ -95,9 +102,11 @@ static int try_hello(const struct caller *c, struct msg_welcome *ret_welcome,
         ck_assert_int_eq(proto_list_add(&schema_span, &c->taken[count], &spans, NULL), 0);
         count++;
     }
-    struct request r = {
-        .peer = {.pipe = c->pipe, .local = true, .uid = c->uid > 0 ? c->uid : 1000, .pid = c->pid},
-        .kind = MSG_KIND_HELLO};
+    struct request r = {.peer = {.pipe = c->pipe,
+                                 .local = true,
+                                 .uid = c->uid > 0 || c->root ? c->uid : 1000,
+                                 .pid = c->pid},
+                        .kind = MSG_KIND_HELLO};
     r.msg.hello = (struct msg_hello){.major = PROTO_MAJOR + c->major,
                                      .client_id = bytes_of(id, sizeof id - c->missing),
                                      .resume = c->resume,
@@ -366,12 +375,14 @@ START_TEST(hello_is_checked)
     ck_assert_int_eq(try_hello(&(struct caller){.id = 1, .pipe = 1, .missing = 1}, &w, &s, &e),
                      ERR_PROTOCOL);
     k->f.config.sessions_max = 1;
-    (void)hello((struct caller){.id = 1, .pipe = 1}, &w);
-    ck_assert_int_eq(try_hello(&(struct caller){.id = 2, .pipe = 2}, &w, &s, &e), ERR_BUSY);
+    uint32_t uid = stranger();
+    (void)hello((struct caller){.id = 1, .pipe = 1, .uid = uid}, &w);
+    ck_assert_int_eq(try_hello(&(struct caller){.id = 2, .pipe = 2, .uid = uid}, &w, &s, &e),
+                     ERR_BUSY);
     ck_assert_uint_gt(e.retry_after_ns, 0);
     ck_assert_ptr_null(s);
     standing_disconnected(&k->f, 1);
-    (void)hello((struct caller){.id = 1, .pipe = 3}, &w); /* no new one: it may come back */
+    (void)hello((struct caller){.id = 1, .pipe = 3, .uid = uid}, &w); /* it may come back */
     ck_assert_uint_eq(w.resumed, 1);
 }
 END_TEST
@@ -382,19 +393,47 @@ START_TEST(a_user_leaves_room_for_others)
     struct session *s = NULL;
     struct msg_welcome w;
     struct err e = ERR_INIT;
+    const uint32_t uid = stranger();
+    const struct caller fourth = {.id = 4, .pipe = 4, .uid = uid};
+    const struct caller fifth = {.id = 5, .pipe = 5, .uid = uid};
     k->f.config.sessions_max = 4;
     for (uint32_t i = 1; i <= 3; i++) {
-        (void)hello((struct caller){.id = (uint8_t)i, .pipe = i}, &w);
+        (void)hello((struct caller){.id = (uint8_t)i, .pipe = i, .uid = uid}, &w);
     }
-    ck_assert_int_eq(try_hello(&(struct caller){.id = 4, .pipe = 4}, &w, &s, &e), ERR_BUSY);
+    ck_assert_int_eq(try_hello(&fourth, &w, &s, &e), ERR_BUSY);
     ck_assert_ptr_nonnull(strstr(e.text, "user_sessions_max"));
     ck_assert_uint_gt(e.retry_after_ns, 0);
-    (void)hello((struct caller){.id = 4, .pipe = 4, .uid = 1001}, &w);
+    (void)hello((struct caller){.id = 4, .pipe = 4, .uid = uid + 1}, &w);
     k->f.config.sessions_max = 8;
     k->f.config.user_sessions_max = 3;
-    ck_assert_int_eq(try_hello(&(struct caller){.id = 5, .pipe = 5}, &w, &s, &e), ERR_BUSY);
+    ck_assert_int_eq(try_hello(&fifth, &w, &s, &e), ERR_BUSY);
     k->f.config.user_sessions_max = 4;
-    (void)hello((struct caller){.id = 5, .pipe = 5}, &w);
+    (void)hello(fifth, &w);
+}
+END_TEST
+
+/* Some places are for who looks after the daemon; _i: root, an administrator. */
+START_TEST(administrators_find_a_place_when_all_are_taken)
+{
+    struct session *s = NULL;
+    struct msg_welcome w;
+    struct err e = ERR_INIT;
+    const uint32_t uid = stranger();
+    struct caller c = {.root = _i == 0, .uid = _i == 0 ? 0 : uid + 1};
+    k->f.rights.admins.uid[0] = uid + 1;
+    k->f.rights.admins.count = 1;
+    k->f.config.sessions_max = 1;
+    (void)hello((struct caller){.id = 1, .pipe = 1, .uid = uid}, &w);
+    ck_assert_int_eq(try_hello(&(struct caller){.id = 2, .pipe = 2, .uid = uid}, &w, &s, &e),
+                     ERR_BUSY);
+    for (uint32_t i = 0; i < KEEPERS_SPARE; i++) {
+        c.id = (uint8_t)(i + 3);
+        c.pipe = i + 3;
+        (void)hello(c, &w);
+    }
+    c.id++;
+    c.pipe++;
+    ck_assert_int_eq(try_hello(&c, &w, &s, &e), ERR_BUSY);
 }
 END_TEST
 
@@ -751,6 +790,7 @@ int main(void)
     }
     tcase_add_loop_test(tcase, a_broken_connection_leaves_nothing_in_the_way, 0, 2);
     tcase_add_loop_test(tcase, a_job_that_was_cancelled_before_is_cancelled, 0, 2);
+    tcase_add_loop_test(tcase, administrators_find_a_place_when_all_are_taken, 0, 2);
     tcase_add_loop_test(tcase, a_job_whose_answer_was_taken_has_nobody_to_answer, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
