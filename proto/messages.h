@@ -306,8 +306,9 @@ enum proto_lang {
 #define MSG_PROGRAM_FREE(U, I, S, B, L) HEAD(U) U(program, UINT64_MAX)
 
 enum proto_submit_flag {
-    SUBMIT_ASYNC = 1, /* answered by ACCEPTED; the result comes through WAIT */
-    SUBMIT_PURE = 2,  /* reserved */
+    SUBMIT_ASYNC = 1,    /* answered by ACCEPTED; the result comes through WAIT */
+    SUBMIT_PURE = 2,     /* reserved */
+    SUBMIT_DETACHED = 4, /* goes on when its session has ended */
 };
 
 /* program 0: temps and steps stand in this message. bindings: a value for each parameter.

@@ -509,6 +509,7 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
                     struct gpud_job **ret_job, struct err *e)
 {
     msg->flags = quiet ? 0 : SUBMIT_ASYNC;
+    msg->flags |= (o->flags & GPUD_SUBMIT_DETACHED) != 0 ? SUBMIT_DETACHED : 0;
     msg->deadline_ns = o->deadline_ns;
     msg->limit_ns = o->time_limit_ns;
     msg->priority = o->priority;

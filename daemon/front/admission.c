@@ -22,8 +22,9 @@ static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
     return code;
 }
 
-static int check_room(struct front *f, const struct session *s, struct err *e)
+static int check_room(struct front *f, const struct session *s, uint64_t flags, struct err *e)
 {
+    uint64_t most = f->config.session_inflight_max;
     if (f->draining) {
         return refuse(f, e, err_set(e, ERR_DRAINING, "the daemon is draining"), NS_PER_S);
     }
@@ -34,12 +35,20 @@ static int check_room(struct front *f, const struct session *s, struct err *e)
                               f->job_count, (unsigned long long)f->config.queue_max),
                       RETRY_NS);
     }
-    if (s->jobs >= f->config.session_inflight_max) {
+    if (s->jobs >= most) {
         return refuse(f, e,
                       err_set(e, ERR_BUSY,
                               "%u jobs of this session are unfinished, at most %llu "
                               "(session_inflight_max)",
-                              s->jobs, (unsigned long long)f->config.session_inflight_max),
+                              s->jobs, (unsigned long long)most),
+                      RETRY_NS);
+    }
+    if ((flags & SUBMIT_DETACHED) != 0 && s->tenant->detached >= most) {
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY,
+                              "%u detached jobs of tenant %s are unfinished, at most %llu "
+                              "(session_inflight_max)",
+                              s->tenant->detached, s->tenant->name, (unsigned long long)most),
                       RETRY_NS);
     }
     return 0;
@@ -144,6 +153,7 @@ static void take_options(const struct front *f, struct job *j, const struct msg_
 {
     uint64_t ceiling = f->config.time_limit_ms * NS_PER_MS;
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
+    j->detached = (m->flags & SUBMIT_DETACHED) != 0;
     j->priority = m->priority;
     j->rank = job_rank(j);
     j->urgent = j->priority > 0;
@@ -168,6 +178,7 @@ static void enter(struct request_context *c, struct job *j)
     f->count.submitted++;
     f->input_bytes += j->charged;
     j->tenant->jobs_submitted++;
+    j->tenant->detached += j->detached;
     c->s->jobs++;
     c->o->job = j->id;
     due_at(f, j->deadline_ns);
@@ -212,7 +223,7 @@ static int after_adopted(struct request_context *c, struct job *j, struct err *e
 int request_submit(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
-    int rc = check_room(f, c->s, e);
+    int rc = check_room(f, c->s, c->r->msg.submit.flags, e);
     if (rc != 0) {
         return rc;
     }

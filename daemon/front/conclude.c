@@ -205,6 +205,9 @@ static void count_end(struct front *f, const struct job *j)
     if (j->tenant != NULL && j->state != JOB_DONE) {
         j->tenant->jobs_failed++;
     }
+    if (j->tenant != NULL) {
+        j->tenant->detached -= j->detached;
+    }
     if (j->session != NULL) {
         j->session->jobs--;
     }

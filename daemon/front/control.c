@@ -53,11 +53,7 @@ static int control_session_kill(struct front *f, const char *value, struct err *
     unsigned long long id = strtoull(value, &end, 10);
     for (struct session *s = f->sessions; s != NULL && end != value; s = s->hh.next) {
         if (s->id == id) {
-            uint32_t pipe = s->pipe;
-            standing_end(f, s);
-            if (pipe != 0) {
-                listener_close_pipe(f->listener, pipe);
-            }
+            standing_kill(f, s);
             return 0;
         }
     }

@@ -69,7 +69,8 @@ struct job {
     struct op *op;           /* whose answer it is; NULL if asynchronous or nobody waits */
     uint64_t seq;            /* of the request that submitted it */
     bool async;
-    bool probe; /* the first job of a device */
+    bool detached; /* outlives its session */
+    bool probe;    /* the first job of a device */
     char label[PROTO_LABEL_MAX + 1];
     int64_t priority; /* as asked for */
     int64_t rank;     /* its place among those that are ready: smaller ones first, then by id */

@@ -324,7 +324,27 @@ void standing_disconnected(struct front *f, uint32_t pipe)
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-static void end_jobs(struct front *f, struct session *s)
+/* Nobody asks for its answer any more: not the next front either. */
+static void leave_alone(struct job *j)
+{
+    j->session->jobs--;
+    j->session = NULL;
+    j->seq = 0;
+    j->async = false;
+}
+
+/* What its worker has begun runs on; steps that it has not begun do not begin. Of one that is from
+ * before this front nobody knows whether it was to outlive its session. */
+static void call_back(struct front *f, struct job *j, bool all)
+{
+    if (!j->cancelled && (all || !j->adopted)) {
+        j->cancelled = true;
+        f->hooks.job_cancel(f, j);
+    }
+}
+
+/* all: those that were to outlive it, too. */
+static void end_jobs(struct front *f, struct session *s, bool all)
 {
     struct job *j;
     struct job *next;
@@ -334,13 +354,20 @@ static void end_jobs(struct front *f, struct session *s)
             continue;
         }
         j->op = NULL;
-        if (j->state == JOB_QUEUED) {
+        if (job_ended(j)) {
+            continue;
+        }
+        bool stays = j->detached && !all;
+        if (!stays && j->state == JOB_QUEUED) {
             struct err e = ERR_INIT;
             (void)err_set(&e, ERR_CANCELLED, "its session ended");
             job_conclude(f, j, JOB_CANCELLED, &e);
-        } else if (!job_ended(j)) {
-            j->session = NULL; /* runs on; nobody asks for its answer */
+            continue;
         }
+        if (!stays) {
+            call_back(f, j, all);
+        }
+        leave_alone(j);
     }
 }
 
@@ -438,7 +465,7 @@ void standing_end(struct front *f, struct session *s)
     if (s->pipe != 0) {
         standing_disconnected(f, s->pipe);
     }
-    end_jobs(f, s);
+    end_jobs(f, s, false);
     end_recipes(f, s);
     end_buffers(f, s);
     arena_session_ended(f, s);
@@ -450,6 +477,16 @@ void standing_end(struct front *f, struct session *s)
     forget_later(f, s->tenant);
     session_destroy(s);
     f->hooks.kick(f);
+}
+
+void standing_kill(struct front *f, struct session *s)
+{
+    uint32_t pipe = s->pipe;
+    end_jobs(f, s, true);
+    standing_end(f, s);
+    if (pipe != 0) {
+        listener_close_pipe(f->listener, pipe);
+    }
 }
 
 /* Its descriptors may live on in a child that it forked: what was its own does not. */

@@ -17,8 +17,11 @@ struct session *standing_find(struct front *f, uint32_t pipe);
 /* A session that a worker's holdings speak of; made if need be, without a connection. */
 struct session *standing_obtain(struct front *f, const struct session_key *key, struct tenant *t);
 void standing_disconnected(struct front *f, uint32_t pipe);
-/* Ends a session: queued jobs are cancelled, buffers, modules and programs dropped. */
+/* Ends a session: buffers, modules and programs are dropped, its jobs cancelled: what has begun of
+ * them runs on. Those that were submitted to outlive it do. */
 void standing_end(struct front *f, struct session *s);
+/* The same with all of its jobs, and its connection. */
+void standing_kill(struct front *f, struct session *s);
 /* The same when its process has ended, connected or not. */
 void standing_process_ended(struct front *f, struct session *s);
 /* Ends what lingered long enough, answers WAITs; says when the next is due. */

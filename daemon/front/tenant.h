@@ -76,6 +76,7 @@ struct tenant {
     uint64_t refusals;                  /* of buffers, for a limit of its own */
     uint64_t arena_bytes;               /* those that only jobs use still, too */
     unsigned waiting;                   /* jobs, for memory, when somebody looked last */
+    unsigned detached;                  /* unfinished jobs that outlive their sessions */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     struct job *kept; /* out of the history, with answers not taken; oldest first */
@@ -97,8 +98,8 @@ uint64_t tenant_key(const struct tenant *t);
 
 unsigned tenant_strike(struct tenant *t, struct hash kernel); /* how many it has now */
 bool tenant_quarantined(const struct tenant *t, struct hash kernel);
-
 bool tenant_has_quarantined(const struct tenant *t); /* any kernel */
+
 /* ---- the ledger. `all`: what the device's pool may take, in bytes. */
 
 /* What a device's worker holds it to. */

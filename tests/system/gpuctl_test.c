@@ -1,5 +1,6 @@
 /* gpuctl as a user runs it. */
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -223,6 +224,98 @@ START_TEST(reload_reads_again)
 }
 END_TEST
 
+static gpud_buffer floats(gpud_client *c, uint64_t count)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, count), GPUD_BUFFER_ZERO, NULL, &b));
+    return b;
+}
+
+/* With items=1000 it takes a millisecond for each element. */
+static gpud_job *fill(gpud_client *c, gpud_buffer b)
+{
+    gpud_job *job = NULL;
+    gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, NULL, &job));
+    return job;
+}
+
+static bool idle(gpud_client *c)
+{
+    return query_value(c, "status", NULL, "queued") == 0 &&
+           query_value(c, "status", NULL, "in_flight") == 0;
+}
+
+/* The device has another job, so that it is queued still when gpuctl has ended. */
+START_TEST(detached_jobs_outlive_gpuctl)
+{
+    struct daemon d;
+    float values[8] = {0};
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000",
+                                  "--set", "jobs.window=1", NULL);
+    gpud_buffer shared = floats(c, 8);
+    ck_gpud_ok(gpud_buffer_publish(c, shared, "shared", GPUD_INOUT, 0));
+    gpud_job *before = fill(c, floats(c, 3000));
+    job_await_dispatch(c, before);
+    int status = gpuctl(&d, out, err, "run", "fill", "--arg", "value=f32:7", "--arg",
+                        "x=out:%shared", "--detach", NULL);
+    ck_assert_msg(status == 0, "%d: %s", status, err);
+    ck_assert_ptr_nonnull(strstr(err, "job "));
+    ck_until(idle(c));
+    ck_gpud_ok(gpud_read(c, shared, GPUD_F32, 0, 8, values, NULL));
+    ck_assert_float_eq(values[0], 7);
+    ck_assert_float_eq(values[7], 7);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "cancelled"), 0);
+    gpud_job_free(before);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Its jobs end with it: also one that a worker has already, and has not begun. */
+START_TEST(a_session_is_killed_with_its_jobs)
+{
+    struct daemon d;
+    char text[1024];
+    char number[24];
+    gpud_limits_desc limits = {.size = sizeof limits};
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000",
+                                  "--set", "jobs.window=8", NULL);
+    gpud_client *killed = client_open(d.url);
+    gpud_buffer b = floats(killed, 20000); /* 20 s: its worker is ended long before */
+    gpud_job *running = fill(killed, b);
+    gpud_job *behind = fill(killed, b);
+    ck_until(gpud_dispatch(killed) == 0 && gpud_job_id(behind) != 0 &&
+             gpud_explain(killed, gpud_job_id(behind), text, sizeof text) == 0 &&
+             strstr(text, "on device 0") != NULL);
+    ck_gpud_ok(gpud_limits(killed, &limits));
+    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)limits.session);
+    ck_assert_int_eq(gpuctl(&d, out, err, "session", "kill", number, NULL), 0);
+    ck_until(query_value(c, "status", NULL, "cancelled") == 1);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "in_flight"), 1);
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    ck_until(idle(c));
+    gpud_job_free(running);
+    gpud_job_free(behind);
+    gpud_close(killed);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Who looks after the daemon can look when others have taken all places. */
+START_TEST(full_houses_can_be_looked_at)
+{
+    static const char *const setting[] = {"jobs.sessions_max=2", "daemon.connections_max=2"};
+    struct daemon d;
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--set", setting[_i], NULL);
+    gpud_client *last = client_open(d.url);
+    int status = gpuctl(&d, out, err, "sessions", "-o", "csv", NULL);
+    ck_assert_msg(status == 0, "%d: %s", status, err);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "connections_refused"), 0);
+    gpud_close(last);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gpuctl");
@@ -234,5 +327,8 @@ int main(void)
     suite_add(suite, sizes_that_mean_nothing_are_refused);
     suite_add(suite, devices_are_told);
     suite_add(suite, reload_reads_again);
+    suite_add(suite, detached_jobs_outlive_gpuctl);
+    suite_add(suite, a_session_is_killed_with_its_jobs);
+    suite_add_loop(suite, full_houses_can_be_looked_at, 2);
     return system_main(suite);
 }

@@ -203,8 +203,9 @@ typedef struct gpud_options {
  * daemon is there: one may be about to start. For tcp the time that getaddrinfo takes for the
  * host's name comes on top. CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
 GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
-/* Ends the session: pending jobs end with CLOSED (their callbacks run in this call), buffers and
- * programs are gone with it. Blocks at most 1 s for the daemon to take the good-bye. Job and
+/* Ends the session: pending jobs end with CLOSED (their callbacks run in this call); the daemon
+ * cancels those without GPUD_SUBMIT_DETACHED: what has begun of them runs on. Buffers and programs
+ * are gone with it. Blocks at most 1 s for the daemon to take the good-bye. Job and
  * program objects must still be freed. NULL is allowed. In a forked child it only frees memory. */
 GPUD_API void gpud_close(gpud_client *client);
 /* Waits until everything submitted before has ended; runs callbacks. Blocks up to timeout_ns. What
@@ -604,7 +605,12 @@ enum gpud_submit_flag {
     GPUD_SUBMIT_BLOCK = 1, /* wait for room in the queue instead of failing with BUSY */
     /* Answer only when done: half the messages for tiny jobs, but until then the job has no id
      * (gpud_job_id is 0): gpud_cancel answers STATE, and gpud_explain has nothing to ask for. */
-    GPUD_SUBMIT_HELD = 2
+    GPUD_SUBMIT_HELD = 2,
+    /* The job goes on when its session has ended (gpud_close, the end of the process), and keeps
+     * what it uses until then; what it is for is in a published buffer. A restart of the daemon
+     * ends it while it is queued. A tenant has so many of them unfinished as a session may have
+     * jobs (BUSY). */
+    GPUD_SUBMIT_DETACHED = 4
 };
 
 typedef void (*gpud_done_cb)(gpud_job *job, int code, void *user);

@@ -615,6 +615,8 @@ START_TEST(an_ended_session_leaves_nothing_but_what_runs)
     uint64_t waits = submit_for(s, b);
     fake_turn(k);
     standing_end(&k->f, s);
+    ck_assert_uint_eq(k->cancels, 1); /* what has not begun of the one that runs does not */
+    ck_assert(fake_find(k, runs)->cancelled);
     ck_assert_uint_eq(drops, 0);
     ck_assert_uint_eq(k->f.programs.live, 0);
     ck_assert_uint_eq(k->f.modules.live, 0);
@@ -629,6 +631,55 @@ START_TEST(an_ended_session_leaves_nothing_but_what_runs)
     ck_assert_uint_eq(k->freed, 1);
     ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
     ck_assert_uint_eq(k->device[0].buffer_bytes, 0);
+}
+END_TEST
+
+/* _i 0: the session ends; 1: it is killed. */
+START_TEST(detached_jobs_outlive_their_session_unless_it_is_killed)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct buffer *b = buffer_of(s);
+    uint64_t id[2];
+    k->f.config.window = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        id[i] = submit_for(s, b);
+        fake_find(k, id[i])->detached = true;
+        k->tenant->detached++;
+    }
+    fake_find(k, id[1])->seq = 5;
+    fake_turn(k);
+    (_i == 0 ? standing_end : standing_kill)(&k->f, s);
+    ck_assert_uint_eq(k->cancels, (unsigned)_i);
+    ck_assert_uint_eq(k->f.session_count, 0);
+    ck_assert_uint_eq(k->freed, 0);
+    fake_done(k, fake_find(k, id[0]), 0);
+    fake_turn(k);
+    if (_i == 0) {
+        struct job *second = fake_find(k, id[1]);
+        ck_assert_int_eq(second->state, JOB_DISPATCHED);
+        ck_assert_ptr_null(second->session);
+        ck_assert_uint_eq(second->seq, 0); /* no later front takes it for an answer to somebody */
+        ck_assert_uint_eq(k->tenant->detached, 1);
+        fake_done(k, second, 0);
+    } else {
+        ck_assert_int_eq(k->state[id[1]], JOB_CANCELLED);
+        ck_assert_uint_eq(closed_pipe, 11);
+    }
+    ck_assert_uint_eq(k->freed, 1);
+    ck_assert_uint_eq(k->tenant->detached, 0);
+}
+END_TEST
+
+/* Of one that came with its worker nobody knows whether it was to outlive its session. */
+START_TEST(an_adopted_job_is_called_back_when_its_session_is_killed)
+{
+    struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
+    struct job *j = fake_find(k, submit_for(s, buffer_of(s)));
+    fake_turn(k);
+    j->adopted = true;
+    (_i == 0 ? standing_end : standing_kill)(&k->f, s);
+    ck_assert_uint_eq(k->cancels, (unsigned)_i);
+    fake_done(k, j, 0);
 }
 END_TEST
 
@@ -791,6 +842,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_broken_connection_leaves_nothing_in_the_way, 0, 2);
     tcase_add_loop_test(tcase, a_job_that_was_cancelled_before_is_cancelled, 0, 2);
     tcase_add_loop_test(tcase, administrators_find_a_place_when_all_are_taken, 0, 2);
+    tcase_add_loop_test(tcase, detached_jobs_outlive_their_session_unless_it_is_killed, 0, 2);
+    tcase_add_loop_test(tcase, an_adopted_job_is_called_back_when_its_session_is_killed, 0, 2);
     tcase_add_loop_test(tcase, a_job_whose_answer_was_taken_has_nobody_to_answer, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
