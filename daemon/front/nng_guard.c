@@ -7,6 +7,10 @@
 
 #include "common/descriptors.h"
 
+#if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
+#define SO_PASSRIGHTS 83 /* since Linux 6.16 */
+#endif
+
 static _Thread_local int asked; /* the last one that was asked about */
 
 void nng_guard(void)
@@ -48,8 +52,23 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
     return n;
 }
 
+/* Who connects has it from the listener. An older kernel does not know it, TCP has no descriptors.
+ */
+static void refuse_descriptors(int fd)
+{
+#ifdef SO_PASSRIGHTS
+    const int off = 0;
+    int before = errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
+    errno = before;
+#else
+    (void)fd;
+#endif
+}
+
 __attribute__((visibility("default"))) int accept(int fd, __SOCKADDR_ARG address, socklen_t *size)
 {
+    refuse_descriptors(fd);
     int peer = (int)syscall(SYS_accept4, fd, address.__sockaddr__, size, 0);
     if (peer >= 0 && descriptors_kept(peer)) {
         (void)close(peer);

@@ -9,6 +9,10 @@
  * file's accept(2) keeps a part of them back (common/descriptors.h) and reports EMFILE, after which
  * NNG waits a little.
  *
+ * Nor does it take the descriptors that a peer may send along, and the kernel closes them in NNG's
+ * thread, which can take as long as the peer wishes (SO_LINGER). The same accept(2) has the kernel
+ * refuse them to the peer, since Linux 6.16.
+ *
  * A connection that NNG 1.5.2 is asked to close between a message's header and its body never ends,
  * nor does any other after it, nor the socket. One that the peer ends does. So gpud ends
  * connections as a peer would, by shutdown(2), and needs their descriptors, which NNG does not

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "daemon/front/aside.h"
 #include "daemon/front/listener_url.h"
 #include "proto/codec.h"
 
@@ -34,13 +35,25 @@ struct shm_ticket {
     uint64_t until_ns;
 };
 
+/* What it sends is received and closed aside: both take as long as who sent it wants. Until it is
+ * closed it counts, so that nobody has many such threads. */
 struct shm_conn {
+    struct aside_job job; /* first: receives, or closes */
     struct shm_conn *next;
     struct shm *shm;
     uv_poll_t poll;
     int fd;
     uint32_t uid;
-    uint64_t until_ns; /* by when it has to show something; NS_NEVER: it has */
+    uint64_t until_ns;              /* by when it has to show something; NS_NEVER: it has */
+    bool working;                   /* the job is under way: it is not the loop's */
+    bool ended;                     /* it is closed when it neither works nor is watched */
+    bool watched;                   /* poll is a handle of the loop */
+    bool crowded;                   /* one too many, that is closed only */
+    uint8_t frame[CLAIM_BYTES_MAX]; /* what was received, as are the next ones */
+    size_t size;
+    struct frame_fds given; /* what is not kept goes when it is closed */
+    int received;           /* of seqpacket_recv */
+    struct err e;
 };
 
 struct shm {
@@ -53,7 +66,9 @@ struct shm {
     struct shm_conn *conns;
     struct shm_ticket *tickets;
     struct shm_stats stats;
-    unsigned handles; /* of the loop, not closed yet; the last one frees */
+    struct aside *aside;
+    unsigned closing_crowded; /* connections over a limit, not closed yet */
+    unsigned handles; /* of the loop, not closed yet, without that of aside, which goes last */
     bool closing;
 };
 
@@ -155,36 +170,24 @@ static void expire_tickets(struct shm *s, uint64_t now)
 
 /* ---- connections --------------------------------------------------------------------------- */
 
+static void all_closed(void *data)
+{
+    free(data);
+}
+
 static void handle_closed(struct shm *s)
 {
     if (--s->handles == 0) {
-        free(s);
+        aside_destroy(s->aside, all_closed, s);
     }
 }
 
-static void conn_closed(uv_handle_t *handle)
+static struct shm_conn *conn_of(struct aside_job *job)
 {
-    struct shm_conn *c = handle->data;
-    struct shm *s = c->shm;
-    free(c);
-    handle_closed(s);
+    return (struct shm_conn *)job;
 }
 
-static void conn_end(struct shm_conn *c)
-{
-    struct shm *s = c->shm;
-    struct shm_conn **at = &s->conns;
-    while (*at != c) {
-        at = &(*at)->next;
-    }
-    *at = c->next;
-    s->stats.connections--;
-    (void)uv_poll_stop(&c->poll);
-    uv_close((uv_handle_t *)&c->poll, conn_closed);
-    (void)close(c->fd);
-}
-
-static void close_given(struct frame_fds *given)
+static void given_close(struct frame_fds *given)
 {
     for (int i = 0; i < given->count; i++) {
         if (given->fd[i] >= 0) {
@@ -192,6 +195,72 @@ static void close_given(struct frame_fds *given)
         }
     }
     given->count = 0;
+}
+
+/* In its thread. There may be something unread, too, that is closed with it. */
+static void close_work(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    given_close(&c->given);
+    descriptor_close(&c->fd);
+}
+
+static void close_done(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    struct shm *s = c->shm;
+    struct shm_conn **at = &s->conns;
+    while (*at != c) {
+        at = &(*at)->next;
+    }
+    *at = c->next;
+    if (c->crowded) {
+        s->closing_crowded--;
+    } else {
+        s->stats.connections--;
+    }
+    free(c);
+}
+
+/* In its thread: there is no `shm` any more. */
+static void conn_left(struct aside_job *job)
+{
+    close_work(job);
+    free(conn_of(job));
+}
+
+static void conn_work(struct shm_conn *c, void (*work)(struct aside_job *job),
+                      void (*done)(struct aside_job *job))
+{
+    c->working = true;
+    c->job = (struct aside_job){.work = work, .done = done, .left = conn_left};
+    aside_run(c->shm->aside, &c->job);
+}
+
+static void conn_close_if_free(struct shm_conn *c)
+{
+    if (c->ended && !c->watched && !c->working) {
+        conn_work(c, close_work, close_done);
+    }
+}
+
+static void conn_unwatched(uv_handle_t *handle)
+{
+    struct shm_conn *c = handle->data;
+    struct shm *s = c->shm;
+    c->watched = false;
+    conn_close_if_free(c);
+    handle_closed(s); /* the last of them leaves those that work alone */
+}
+
+static void conn_end(struct shm_conn *c)
+{
+    if (!c->ended) {
+        c->ended = true;
+        c->until_ns = NS_NEVER;
+        (void)uv_poll_stop(&c->poll);
+        uv_close((uv_handle_t *)&c->poll, conn_unwatched);
+    }
 }
 
 static int decode_claim(struct bytes frame, struct bytes *ret_nonce, struct err *e)
@@ -258,25 +327,14 @@ static void answer(struct shm_conn *c, int rc, const struct frame_fds *fds, cons
     capbuf_finish(&out);
 }
 
+/* The first thing it shows. */
 static void take_claim(struct shm_conn *c)
 {
-    uint8_t frame[CLAIM_BYTES_MAX];
-    size_t size = 0;
-    struct frame_fds given = {.count = 0};
     struct frame_fds fds = {.count = 0};
-    struct err e = ERR_INIT;
-    int rc = seqpacket_recv(c->fd, frame, sizeof frame, &size, &given, &e);
-    if (rc == SEQPACKET_AGAIN) {
-        return;
-    }
-    if (rc == SEQPACKET_EOF || (rc == 0 && c->until_ns == NS_NEVER)) {
-        close_given(&given); /* it has what it came for, or wants more than that */
-        conn_end(c);
-        return;
-    }
+    struct err e = c->e;
     c->until_ns = NS_NEVER;
-    rc = rc != 0 ? rc : claim(c, bytes_of(frame, size), &given, &fds, &e);
-    close_given(&given);
+    int rc = c->received;
+    rc = rc != 0 ? rc : claim(c, bytes_of(c->frame, c->size), &c->given, &fds, &e);
     c->shm->stats.granted += rc == 0;
     c->shm->stats.refused += rc != 0;
     if (rc != 0) {
@@ -286,15 +344,45 @@ static void take_claim(struct shm_conn *c)
     answer(c, rc, &fds, &e);
 }
 
+static void on_conn(uv_poll_t *poll, int status, int events);
+
+static void receive_work(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    c->e = ERR_INIT;
+    c->received = seqpacket_recv(c->fd, c->frame, sizeof c->frame, &c->size, &c->given, &c->e);
+}
+
+static void receive_done(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    c->working = false;
+    if (c->ended) {
+        conn_close_if_free(c);
+        return;
+    }
+    if (c->received == SEQPACKET_EOF) {
+        conn_end(c);
+        return;
+    }
+    if (c->received != SEQPACKET_AGAIN) {
+        take_claim(c);
+    }
+    if (!c->ended) {
+        (void)uv_poll_start(&c->poll, UV_READABLE, on_conn);
+    }
+}
+
 static void on_conn(uv_poll_t *poll, int status, int events)
 {
     struct shm_conn *c = poll->data;
     (void)events;
-    if (status < 0) {
-        conn_end(c);
+    if (status < 0 || c->until_ns == NS_NEVER) {
+        conn_end(c); /* it has what it came for, or wants more than that */
         return;
     }
-    take_claim(c);
+    (void)uv_poll_stop(poll);
+    conn_work(c, receive_work, receive_done);
 }
 
 /* ---- who connects -------------------------------------------------------------------------- */
@@ -303,42 +391,58 @@ static bool crowded(const struct shm *s, uint32_t uid)
 {
     unsigned count = 0;
     for (const struct shm_conn *c = s->conns; c != NULL; c = c->next) {
-        count += c->uid == uid;
+        count += c->uid == uid && !c->crowded;
     }
     return s->stats.connections >= s->options.connections_max || count >= s->options.uid_max;
+}
+
+/* Something may have come by it already, that is closed with it. */
+static void conn_refuse(struct shm *s, struct shm_conn *c)
+{
+    c->crowded = c->ended = true;
+    c->until_ns = NS_NEVER;
+    s->closing_crowded++;
+    s->stats.crowded++;
+    conn_close_if_free(c);
+}
+
+static void conn_watch(struct shm *s, struct shm_conn *c)
+{
+    c->watched = true;
+    c->until_ns = ns_add(clock_now_ns(), s->options.claim_ns);
+    c->poll.data = c;
+    s->stats.connections++;
+    s->handles++;
+    (void)uv_poll_start(&c->poll, UV_READABLE, on_conn);
+    set_timer(s);
 }
 
 static bool conn_open(struct shm *s, int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-        return false;
-    }
-    if (descriptors_kept(fd) || crowded(s, peer.uid)) {
-        s->stats.crowded++;
-        return false;
-    }
     struct shm_conn *c = calloc(1, sizeof *c);
-    if (c == NULL || uv_poll_init(s->timer.loop, &c->poll, fd) != 0) {
+    if (c == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
         free(c);
         return false;
     }
     c->shm = s;
     c->fd = fd;
     c->uid = peer.uid;
-    c->until_ns = ns_add(clock_now_ns(), s->options.claim_ns);
-    c->poll.data = c;
+    bool refused = descriptors_kept(fd) || crowded(s, peer.uid) ||
+                   uv_poll_init(s->timer.loop, &c->poll, fd) != 0;
     c->next = s->conns;
     s->conns = c;
-    s->stats.connections++;
-    s->handles++;
-    (void)uv_poll_start(&c->poll, UV_READABLE, on_conn);
-    set_timer(s);
+    if (refused) {
+        conn_refuse(s, c);
+    } else {
+        conn_watch(s, c);
+    }
     return true;
 }
 
-/* Without descriptors the listening one would stay readable, and the loop would spin. */
+/* Without descriptors, or room for more that are closed, the listening one would stay readable, and
+ * the loop would spin. */
 static void pause_listening(struct shm *s)
 {
     (void)uv_poll_stop(&s->listening);
@@ -352,6 +456,10 @@ static void on_listening(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     for (int i = 0; i < ACCEPT_BATCH; i++) {
+        if (s->closing_crowded >= s->options.connections_max) {
+            pause_listening(s);
+            return;
+        }
         int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) {
             continue;
@@ -450,13 +558,20 @@ int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *opti
         return err_set(e, ERR_INVALID, "%s: longer than %u bytes", path, SHM_PATH_MAX);
     }
     int rc = listen_on(path, &s->fd, e);
-    if (rc == 0 && uv_poll_init(loop, &s->listening, s->fd) != 0) {
-        rc = err_set(e, ERR_IO, "watching %s", path);
-        (void)close(s->fd);
-        (void)unlink(path);
-    }
     if (rc != 0) {
         free(s);
+        return rc;
+    }
+    rc = aside_create(loop, &s->aside, e);
+    if (rc == 0 && uv_poll_init(loop, &s->listening, s->fd) != 0) {
+        rc = err_set(e, ERR_IO, "watching %s", path);
+        aside_destroy(s->aside, all_closed, s);
+    } else if (rc != 0) {
+        free(s);
+    }
+    if (rc != 0) {
+        (void)close(s->fd);
+        (void)unlink(path);
         return rc;
     }
     (void)uv_timer_init(loop, &s->timer);
@@ -466,6 +581,34 @@ int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *opti
     listen_again(s);
     *ret_shm = s;
     return 0;
+}
+
+struct closing {
+    struct aside_job job; /* first */
+    int fd;
+};
+
+static void closing_work(struct aside_job *job)
+{
+    (void)close(((struct closing *)job)->fd);
+}
+
+static void closing_free(struct aside_job *job)
+{
+    free(job);
+}
+
+/* Those who have connected and were not accepted have sent something, too. */
+static void stop_listening(struct shm *s)
+{
+    struct closing *c = malloc(sizeof *c);
+    if (c == NULL) {
+        (void)close(s->fd);
+        return;
+    }
+    *c = (struct closing){.fd = s->fd};
+    c->job = (struct aside_job){.work = closing_work, .done = closing_free, .left = closing_free};
+    aside_run(s->aside, &c->job);
 }
 
 static void own_closed(uv_handle_t *handle)
@@ -479,16 +622,16 @@ void shm_destroy(struct shm *s)
         return;
     }
     s->closing = true;
-    while (s->conns != NULL) {
-        conn_end(s->conns);
+    for (struct shm_conn *c = s->conns; c != NULL; c = c->next) {
+        conn_end(c);
     }
     while (s->tickets != NULL) {
         free(ticket_take(s, &s->tickets));
     }
     uv_close((uv_handle_t *)&s->listening, own_closed);
     uv_close((uv_handle_t *)&s->timer, own_closed);
-    (void)close(s->fd);
     (void)unlink(s->path);
+    stop_listening(s);
 }
 
 const char *shm_path(const struct shm *s)
@@ -499,4 +642,7 @@ const char *shm_path(const struct shm *s)
 void shm_stats(const struct shm *s, struct shm_stats *ret_stats)
 {
     *ret_stats = s->stats;
+    for (const struct shm_conn *c = s->conns; c != NULL; c = c->next) {
+        ret_stats->working += c->working || c->ended ? 1 : 0;
+    }
 }

@@ -8,6 +8,9 @@
  * stays until the other side has closed it, since descriptors that were sent and not received count
  * against the daemon: so one uid has few of them.
  *
+ * What strangers send is received and closed in threads: the last close of a socket can take as
+ * long as they wish. Such a connection counts until it is closed.
+ *
  * Thread: the loop's. Nothing blocks.
  */
 #ifndef FRONT_SHM_H
@@ -49,6 +52,7 @@ struct shm_stats {
     uint64_t silent;  /* connections without a claim */
     uint64_t crowded; /* connections over a limit */
     unsigned connections;
+    unsigned working; /* of them: what they sent is being received, or closed with them */
     unsigned tickets;
 };
 

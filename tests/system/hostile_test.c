@@ -3,6 +3,7 @@
  * client is served as before, and the daemon has no more open than before. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,6 +344,62 @@ START_TEST(descriptors_by_the_hundred)
 }
 END_TEST
 
+/* ---- descriptors whose last close takes an hour ---------------------------------------------- */
+
+/* A connection full of bytes that nobody reads, and that is to be emptied before it is closed;
+ * *ret_reader ends it. */
+static int lasting(int *ret_reader)
+{
+    static const char bytes[65536];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    const struct linger linger = {.l_onoff = 1, .l_linger = 3600};
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listening, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(listening, 1), 0);
+    ck_assert_int_eq(getsockname(listening, (struct sockaddr *)&at, &size), 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    *ret_reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    ck_assert_int_ge(*ret_reader, 0);
+    (void)close(listening);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+    return fd;
+}
+
+/* Refused, or not even read: the daemon has the last of it, and is not kept by it. */
+START_TEST(descriptors_that_last)
+{
+    struct hostile h;
+    struct msg_arena arena;
+    struct err e = ERR_INIT;
+    int reader[4];
+    int from[4];
+    begin();
+    hostile_open(&h);
+    for (unsigned i = 0; i < 4; i++) {
+        struct frame_fds given = {.fd = {lasting(&reader[i])}, .count = 1};
+        arena_ask(&h, i % 2 == 0, &arena);
+        ck_assert_int_eq(seqpacket_connect(h.shm, &from[i], &e), 0);
+        ck_assert_int_eq(shm_show(from[i], arena.nonce, i < 2 ? &given : NULL, &e), 0);
+        if (i >= 2) {
+            ck_assert_int_eq(shm_show(from[i], arena.nonce, &given, &e), 0);
+        }
+        frame_fds_close(&given);
+        (void)close(from[i]);
+        victim_is_served();
+    }
+    victim_is_served();
+    for (unsigned i = 0; i < 4; i++) {
+        (void)close(reader[i]); /* with what was not read: a reset */
+    }
+    hostile_close(&h);
+    end();
+}
+END_TEST
+
 /* ---- rings that lie ------------------------------------------------------------------------- */
 
 struct ring {
@@ -442,6 +499,7 @@ int main(void)
     suite_add(suite, parts_that_no_arena_has);
     suite_add(suite, memory_that_could_be_taken_back);
     suite_add(suite, descriptors_by_the_hundred);
+    suite_add(suite, descriptors_that_last);
     suite_add_loop(suite, rings_that_lie, 5);
     return system_main(suite);
 }

@@ -14,6 +14,10 @@
 #include "daemon/front/listener.h"
 #include "daemon/front/nng_guard.h"
 
+#if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
+#define SO_PASSRIGHTS 83
+#endif
+
 #define LEAVERS 200
 
 START_TEST(peer_that_left_is_a_reset)
@@ -197,12 +201,46 @@ START_TEST(the_socket_closes_though_one_goes_on_sending)
 }
 END_TEST
 
+/* Whoever gets one could be made to close it. */
+START_TEST(descriptors_are_refused_by_the_kernel)
+{
+    union {
+        char room[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    const int given = STDERR_FILENO;
+    struct iovec iov = {.iov_base = "x", .iov_len = 1};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof given);
+    memcpy(CMSG_DATA(head), &given, sizeof given);
+    begin(4, 4);
+    (void)close(greeted()); /* by then it accepts */
+    int fd = connect_to(path);
+    bool known = false;
+#ifdef SO_PASSRIGHTS
+    const int off = 0;
+    known = setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off) == 0;
+#endif
+    ck_assert_int_eq(sendmsg(fd, &message, MSG_NOSIGNAL), known ? -1 : 1);
+    ck_assert(!known || errno == EPERM);
+    (void)close(fd);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("nng_guard");
     TCase *tcase = tcase_create("nng_guard");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, peer_that_left_is_a_reset);
+    tcase_add_test(tcase, descriptors_are_refused_by_the_kernel);
     tcase_add_test(tcase, listener_outlives_peers_that_leave);
     tcase_add_test(tcase, one_that_goes_on_sending_is_closed_all_the_same);
     tcase_add_test(tcase, the_socket_closes_though_one_goes_on_sending);

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -100,13 +101,33 @@ static void teardown(void)
     struct stat st;
     ck_assert_int_ne(stat(scratch_path(dir, "shm.sock"), &st), 0);
     scratch_remove(dir);
+    for (int i = 0; i < 60000 && descriptors_open() != before; i++) {
+        (void)poll(NULL, 0, 1); /* threads may close yet what there was */
+    }
     ck_assert_int_eq(descriptors_open(), before);
 }
 
-static void turn(void)
+static struct shm_stats stats(void)
+{
+    struct shm_stats s;
+    shm_stats(shm, &s);
+    return s;
+}
+
+static void turn_once(void)
 {
     for (int i = 0; i < 20; i++) {
         (void)uv_run(&loop, UV_RUN_NOWAIT);
+    }
+}
+
+/* Until all that was sent has been dealt with, by threads too. */
+static void turn(void)
+{
+    turn_once();
+    while (stats().working > 0) {
+        (void)poll(NULL, 0, 1);
+        turn_once();
     }
 }
 
@@ -125,6 +146,8 @@ static int dial(void)
     ck_assert_msg(rc == 0, "%s", e.text);
     return fd;
 }
+
+static int sent = STDERR_FILENO; /* the descriptor that goes along */
 
 /* Sends with as many descriptors as asked for, more than any frame has, too. */
 static void show(int fd, const uint8_t *nonce, unsigned fds)
@@ -147,9 +170,8 @@ static void show(int fd, const uint8_t *nonce, unsigned fds)
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(sizeof(int) * fds);
-        int own = STDERR_FILENO;
         for (unsigned i = 0; i < fds; i++) {
-            memcpy(CMSG_DATA(c) + i * sizeof own, &own, sizeof own);
+            memcpy(CMSG_DATA(c) + i * sizeof sent, &sent, sizeof sent);
         }
     }
     ck_assert_int_eq(sendmsg(fd, &msg, MSG_NOSIGNAL), (ssize_t)out.size);
@@ -189,13 +211,6 @@ static int try_claim(const uint8_t *nonce, unsigned fds)
     (void)close(fd);
     turn();
     return code;
-}
-
-static struct shm_stats stats(void)
-{
-    struct shm_stats s;
-    shm_stats(shm, &s);
-    return s;
 }
 
 START_TEST(a_ticket_brings_descriptors_once)
@@ -425,6 +440,99 @@ START_TEST(without_descriptors_it_waits)
 }
 END_TEST
 
+/* ---- descriptors whose last close takes an hour ---------------------------------------------- */
+
+/* A connection full of bytes that nobody reads, and that is to be emptied before it is closed;
+ * *ret_reader ends it. */
+static int lasting(int *ret_reader)
+{
+    static const char bytes[65536];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    const struct linger linger = {.l_onoff = 1, .l_linger = 3600};
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listening, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(listening, 1), 0);
+    ck_assert_int_eq(getsockname(listening, (struct sockaddr *)&at, &size), 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    *ret_reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    ck_assert_int_ge(*ret_reader, 0);
+    (void)close(listening);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+    return fd;
+}
+
+static void turn_until_served(const uint8_t *nonce, int code)
+{
+    struct frame_fds fds = {.count = 0};
+    uint8_t frame[4096];
+    size_t size = 0;
+    struct err e = ERR_INIT;
+    int rc = SEQPACKET_AGAIN;
+    int fd = dial();
+    show(fd, nonce, 0);
+    while (rc == SEQPACKET_AGAIN) {
+        turn_once();
+        rc = seqpacket_recv(fd, frame, sizeof frame, &size, &fds, &e);
+    }
+    ck_assert_int_eq(rc, 0);
+    ck_assert((proto_kind(bytes_of(frame, size)) == MSG_KIND_ERROR) == (code != 0));
+    (void)close(fd);
+}
+
+/* _i: refused; more than a frame has; unread; sent by one too many; sent to one that ends. */
+START_TEST(a_descriptor_that_lasts_stops_nobody)
+{
+    uint8_t nonce[PROTO_NONCE_BYTES];
+    static const uint8_t wrong[PROTO_NONCE_BYTES] = {1};
+    int reader = -1;
+    int fd[64];
+    unsigned others = _i == 3 ? options.uid_max - 1 : 0;
+    int bad = lasting(&reader);
+    for (unsigned i = 0; i <= others; i++) {
+        fd[i] = dial();
+    }
+    turn();
+    int from = others > 0 ? dial() : fd[0];
+    if (_i == 2) { /* what comes second is not read */
+        show(from, wrong, 0);
+        turn();
+    }
+    sent = bad;
+    show(from, wrong, _i == 1 ? 12 : 1);
+    sent = STDERR_FILENO;
+    (void)close(bad);
+    if (_i == 4) {
+        (void)close(from);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        turn_once();
+        (void)poll(NULL, 0, 1);
+    }
+    for (unsigned i = 0; i < others; i++) {
+        (void)close(fd[i]);
+    }
+    offer(0, getuid(), nonce);
+    for (unsigned i = 0; i < 100 && stats().connections > 1; i++) {
+        turn_once();
+        (void)poll(NULL, 0, 1);
+    }
+    turn_until_served(nonce, 0);
+    (void)close(reader); /* with all that was not read: a reset */
+    if (_i != 4) {
+        (void)close(from);
+    }
+    if (others > 0) {
+        (void)close(fd[others]);
+    }
+    turn();
+    ck_assert_uint_eq(stats().connections, 0);
+}
+END_TEST
+
 /* ---- libgpud's side -------------------------------------------------------------------------- */
 
 struct caller {
@@ -556,6 +664,7 @@ int main(void)
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         tcase_add_test(tcase, tests[i]);
     }
+    tcase_add_loop_test(tcase, a_descriptor_that_lasts_stops_nobody, 0, 5);
     suite_add_tcase(suite, tcase);
     TCase *brief = tcase_create("time");
     tcase_set_timeout(brief, 60);
