@@ -116,7 +116,8 @@ int arg_encode_arena(struct gpud_client *c, const gpud_arg *arg, uint32_t access
     struct proto_arg out = {0};
     if (a == NULL || a->kind == ARENA_STAGING) {
         return err_set(e, ERR_ARG_TYPE,
-                       "memory of gpud_host_alloc is needed, or a parameter that is bound to some");
+                       "memory of gpud_host_alloc is needed, or a parameter that is bound to some, "
+                       "and shared with the daemon: over tcp and from another container it is not");
     }
     int rc = arg_encode(c, arg, access, &uses, 0, &out, e);
     if (rc == 0) {

@@ -23,7 +23,9 @@ static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
             rc = err_set(e, ERR_ARG_TYPE, "not of the kind that the program declares");
         } else if (args[i].kind == ARG_INLINE && (args[i].access & GPUD_OUT) != 0 &&
                    arena_at(c, args[i].data, args[i].bytes) == NULL) {
-            rc = err_set(e, ERR_ARG_ACCESS, "a program writes to memory of gpud_host_alloc only");
+            rc = err_set(e, ERR_ARG_ACCESS,
+                         "a program writes to memory of gpud_host_alloc only, where it is shared "
+                         "with the daemon: over tcp and from another container it is not");
         } else {
             rc = arg_encode(c, &args[i], args[i].kind == ARG_INLINE ? GPUD_IN : 0, uses, i, &wire,
                             e);

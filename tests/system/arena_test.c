@@ -451,6 +451,14 @@ START_TEST(over_tcp_it_is_plain_memory)
     count_up(y, N, 1);
     ck_gpud_ok(axpy(c, x, y, N));
     check_sum(x, y, N, 3);
+    gpud_buffer b = {0};
+    gpud_program *p = NULL;
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, N), GPUD_BUFFER_ZERO, NULL, &b));
+    ck_gpud_ok(gpud_program_create(c, NULL, &p));
+    ck_gpud_err(gpud_program_read_to(p, gpud_host_out(y, N, GPUD_F32), gpud_in(b)),
+                GPUD_ERR_ARG_TYPE); /* programs cannot write there, and it says why */
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "tcp"));
+    gpud_program_free(p);
     ck_gpud_ok(gpud_host_free(c, x));
     ck_gpud_ok(gpud_host_free(c, y));
     void *memory = NULL;

@@ -383,8 +383,9 @@ GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint6
 /* `bytes` of memory, aligned to 256, of undefined content. Its pages are taken at once and belong
  * to the calling process's account. Where no memory can be shared (tcp, a daemon in another
  * container) it is plain memory, and jobs that name it carry its bytes, up to
- * gpud_limits.max_inline an array. Blocks when more memory is asked of the daemon. LIMIT
- * (gpud_limits.max_arena), NOMEM. */
+ * gpud_limits.max_inline an array; programs cannot write there (ARG_ACCESS, in gpud_program_read_to
+ * ARG_TYPE): gpud_program_read gives the bytes to the job instead. Blocks when more memory is asked
+ * of the daemon. LIMIT (gpud_limits.max_arena), NOMEM. */
 GPUD_API int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memory);
 /* Maps a memfd of one's own, whole, to share it the same way. It must be writable and sealed
  * against shrinking (F_SEAL_SHRINK); huge pages are refused. The descriptor stays the caller's and
