@@ -427,11 +427,15 @@ struct pool_piece pool_piece_of(const struct pool *p, uint32_t block)
     return piece;
 }
 
-/* What is left when nothing fits: empty slabs, then pieces that may be moved. */
+/* What is left when nothing fits: empty slabs, then pieces that may be moved. Free objects are
+ * charged, too: before a limit is in the way they are put together. */
 static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
                       struct pool_piece *ret_piece, struct err *e)
 {
     if ((rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && slab_reclaim(p) > 0) {
+        rc = tier_alloc(p, ask, ret_piece, e);
+    }
+    if (rc == ERR_LIMIT && slab_pack(p, ask)) {
         rc = tier_alloc(p, ask, ret_piece, e);
     }
     if (rc == ERR_DEVICE_MEMORY && compact_for(p, ask->size)) {

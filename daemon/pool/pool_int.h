@@ -421,5 +421,8 @@ bool slab_movable(const struct pool *p, uint32_t i); /* each object in use has a
 uint64_t slab_live_bytes(const struct pool *p, uint32_t i);
 /* Moves its objects into other slabs of their class, until the owner refuses one. */
 int slab_move(struct pool *p, uint32_t i);
+/* Moves objects of the tenant's slabs together until the request is within its hard limit, where
+ * that helps: a slab that is empty is off its account. True: try again. */
+bool slab_pack(struct pool *p, const struct pool_ask *ask);
 
 #endif

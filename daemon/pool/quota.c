@@ -136,17 +136,29 @@ uint64_t pool_kept(const struct pool *p, unsigned tenant)
     return tenant < POOL_TENANTS ? quota_kept(p, &plain) : p->due;
 }
 
+static int reserve_admit(const struct pool *p, const struct pool_ask *ask, struct err *e)
+{
+    int rc = quota_admit(p, ask, ask->size, e);
+    uint64_t taken = sat_add(p->mapped, quota_kept(p, ask));
+    if (rc == 0 && sat_add(taken, ask->size) > p->stats.limit) {
+        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu of %llu bytes are in use or kept for others",
+                     LL(taken), LL(p->stats.limit));
+    }
+    return rc;
+}
+
 int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
 {
     const struct pool_ask ask = {.size = bytes, .tenant = tenant};
     if (tenant >= POOL_TENANTS) {
         return err_set(e, ERR_INVALID, "tenant %u of %u", tenant, POOL_TENANTS);
     }
-    int rc = quota_admit(p, &ask, bytes, e);
-    uint64_t taken = sat_add(p->mapped, quota_kept(p, &ask));
-    if (rc == 0 && sat_add(taken, bytes) > p->stats.limit) {
-        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu of %llu bytes are in use or kept for others",
-                     LL(taken), LL(p->stats.limit));
+    int rc = reserve_admit(p, &ask, e);
+    if (rc != 0 && slab_reclaim(p) > 0) { /* nothing is in them, and they count */
+        rc = reserve_admit(p, &ask, e);
+    }
+    if (rc == ERR_LIMIT && slab_pack(p, &ask)) {
+        rc = reserve_admit(p, &ask, e);
     }
     if (rc != 0) {
         return rc;

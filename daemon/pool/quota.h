@@ -39,6 +39,7 @@ uint64_t pool_kept(const struct pool *p, unsigned tenant);
 /* Charges bytes before there is memory behind them, or where it lies beside the pool: nobody else
  * gets what they need, nor does the tenant, but by requests with `reserved` set, which draw on
  * them. The pool gives back free memory that it cannot keep beside them, which may take long.
+ * Empty slabs do not stand in the way, nor do the tenant's free objects where pieces may move.
  * ERR_LIMIT over the tenant's hard limit, ERR_DEVICE_MEMORY if the
  * others have, or are guaranteed, too much. */
 int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e);

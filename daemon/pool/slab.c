@@ -395,6 +395,11 @@ static uint32_t find_other(struct pool *p, const struct slab *s)
     return to;
 }
 
+static bool can_move(const struct pool *p)
+{
+    return p->deferred.live < p->deferred.max && space_has_records(p, 8);
+}
+
 /* Its slab is in no list. */
 static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object)
 {
@@ -438,24 +443,132 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object)
     return 0;
 }
 
-int slab_move(struct pool *p, uint32_t i)
+/* It was in no list, and may have no object any more. */
+static void settle(struct pool *p, uint32_t i)
 {
-    struct slab *s = slab_at(p, i);
-    int rc = 0;
-    if (s->free != 0) { /* or its objects would move within it */
-        list_leave(p, i);
-    }
-    for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
-        bool can = p->deferred.live < p->deferred.max && space_has_records(p, 8);
-        uint32_t to = can ? find_other(p, s) : RECORD_NONE;
-        rc = to != RECORD_NONE ? move_object(p, i, to, (unsigned)__builtin_ctzll(live))
-                               : ERR_DEVICE_MEMORY;
-    }
+    const struct slab *s = slab_at(p, i);
     if (s->free != 0) {
         list_enter(p, i);
     }
     if (s->free == all_free(s) && !bound(p, s)) {
         slab_destroy(p, i);
     }
+}
+
+int slab_move(struct pool *p, uint32_t i)
+{
+    const struct slab *s = slab_at(p, i);
+    int rc = 0;
+    if (s->free != 0) { /* or its objects would move within it */
+        list_leave(p, i);
+    }
+    for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
+        uint32_t to = can_move(p) ? find_other(p, s) : RECORD_NONE;
+        rc = to != RECORD_NONE ? move_object(p, i, to, (unsigned)__builtin_ctzll(live))
+                               : ERR_DEVICE_MEMORY;
+    }
+    settle(p, i);
     return rc;
+}
+
+/* ---- the objects of a tenant close together ---------------------------------------------------*/
+
+/* Its free objects may be taken now, and the tenant pays for them. */
+static bool takes(const struct pool *p, const struct slab *s, unsigned tenant)
+{
+    return s->tenant == tenant && s->seq <= p->done[s->stream] && !bound(p, s);
+}
+
+/* As many slabs of one list as the free objects of all make up, those with the fewest objects in
+ * use, leave it. Returns the first, the others by `next`. */
+static uint32_t take_emptiest(struct pool *p, unsigned stream, unsigned class, unsigned tenant)
+{
+    uint32_t count[SLAB_OBJECTS + 1] = {0};
+    uint64_t room = 0;
+    for (uint32_t i = p->partial[stream][class]; i != RECORD_NONE; i = slab_at(p, i)->next) {
+        const struct slab *s = slab_at(p, i);
+        if (takes(p, s, tenant)) {
+            room += (unsigned)__builtin_popcountll(s->free);
+            count[__builtin_popcountll(s->live)] += slab_movable(p, i);
+        }
+    }
+    room /= capacity_of(class_bytes(class));
+    unsigned most = 0; /* objects in a slab that goes; with so many only `room` of them do */
+    while (most < SLAB_OBJECTS && count[most] <= room) {
+        room -= count[most++];
+    }
+    uint32_t first = RECORD_NONE;
+    for (uint32_t i = p->partial[stream][class]; i != RECORD_NONE;) {
+        struct slab *s = slab_at(p, i);
+        uint32_t next = s->next;
+        unsigned live = (unsigned)__builtin_popcountll(s->live);
+        if ((live < most || (live == most && room > 0)) && takes(p, s, tenant) &&
+            slab_movable(p, i)) {
+            room -= live == most;
+            list_leave(p, i);
+            s->next = first;
+            first = i;
+        }
+        i = next;
+    }
+    return first;
+}
+
+/* Its objects go to slabs of the list from *to on. */
+static void move_along(struct pool *p, uint32_t i, uint32_t *to)
+{
+    const struct slab *s = slab_at(p, i);
+    int rc = 0;
+    for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
+        while (*to != RECORD_NONE && !takes(p, slab_at(p, *to), s->tenant)) {
+            *to = slab_at(p, *to)->next;
+        }
+        if (*to == RECORD_NONE || !can_move(p)) {
+            return;
+        }
+        uint32_t next = slab_at(p, *to)->next;
+        rc = move_object(p, i, *to, (unsigned)__builtin_ctzll(live));
+        *to = slab_at(p, *to)->free == 0 ? next : *to;
+    }
+}
+
+/* What is left to be done for a request. */
+static bool over(const struct pool *p, const struct pool_ask *ask, uint64_t before)
+{
+    return p->stats.moved - before < p->moving.most && quota_within(p, ask, ask->size, NULL) != 0;
+}
+
+static void pack_list(struct pool *p, unsigned stream, unsigned class, const struct pool_ask *ask,
+                      uint64_t before)
+{
+    uint32_t i = take_emptiest(p, stream, class, ask->tenant);
+    uint32_t to = p->partial[stream][class];
+    while (i != RECORD_NONE) {
+        uint32_t next = slab_at(p, i)->next;
+        if (over(p, ask, before)) {
+            move_along(p, i, &to);
+        }
+        settle(p, i);
+        i = next;
+    }
+}
+
+bool slab_pack(struct pool *p, const struct pool_ask *ask)
+{
+    const struct pool_account *a = &p->account[ask->tenant];
+    struct pool_ask whole = *ask;
+    whole.size = sat_add(ask->size, POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
+    uint64_t before = p->stats.moved;
+    uint64_t slack = sat_sub(a->mapped, a->meter.used);
+    if (p->mover.move == NULL || quota_within(p, ask, sat_sub(whole.size, slack), NULL) != 0) {
+        return false;
+    }
+    for (unsigned stream = 0; stream < p->streams; stream++) {
+        for (unsigned class = 0; class < SLAB_CLASSES; class ++) {
+            if (p->partial[stream][class] != RECORD_NONE && over(p, &whole, before)) {
+                pack_list(p, stream, class, &whole, before);
+            }
+        }
+    }
+    return p->stats.moved > before;
 }

@@ -8,7 +8,7 @@ uint64_t prospect_allowance(const struct spill *s, unsigned tenant)
 {
     struct pool_account a;
     pool_account(s->device->memory.pool, tenant, &a);
-    return sat_sub(a.quota.hard, sat_add(a.mapped, a.reserved));
+    return sat_sub(a.quota.hard, sat_add(a.meter.used, a.reserved));
 }
 
 uint64_t prospect_vacant(const struct spill *s, unsigned tenant)
@@ -30,7 +30,7 @@ bool prospect_may_go(const struct spill *s, const struct buffer *b, unsigned ten
     }
     pool_account(s->device->memory.pool, b->piece.pool.tenant, &a);
     uint64_t gone = sat_add(before, b->piece.pool.size);
-    return a.quota.guaranteed == 0 || sat_sub(a.mapped, gone) >= a.quota.guaranteed;
+    return a.quota.guaranteed == 0 || sat_sub(a.meter.used, gone) >= a.quota.guaranteed;
 }
 
 bool prospect_host_allows(const struct spill *s, const struct buffer *b, const struct hunger *h,

@@ -24,12 +24,13 @@ struct prospect {
     uint64_t held;       /* bytes of its own that stay for its limit on the host */
 };
 
-/* Bytes that a tenant, by its number, could be charged beside what it is. */
+/* Bytes that a tenant, by its number, could have beside what it has: what is free in its slabs does
+ * not count, since the pool puts them together before a limit is in the way. */
 uint64_t prospect_allowance(const struct spill *s, unsigned tenant);
 /* What is free for it without moving anything. */
 uint64_t prospect_vacant(const struct spill *s, unsigned tenant);
 /* May it go for a tenant, when `before` bytes of the same tenant's have gone? Its own may, and of
- * others' what is more than is guaranteed to them. own: only its own. */
+ * others' what they have in use beyond what is guaranteed to them. own: only its own. */
 bool prospect_may_go(const struct spill *s, const struct buffer *b, unsigned tenant, bool own,
                      uint64_t before);
 /* May its tenant have that much on the host, beside `before` bytes that go there, too? */

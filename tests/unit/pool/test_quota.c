@@ -2,6 +2,8 @@
 #include <check.h>
 #include <string.h>
 
+#include "daemon/pool/class.h"
+#include "daemon/pool/move.h"
 #include "daemon/pool/pressure.h"
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
@@ -257,6 +259,94 @@ START_TEST(what_is_reserved_has_room_beside_the_pool)
 }
 END_TEST
 
+/* ---- free objects -----------------------------------------------------------------------------*/
+
+#define OBJECTS 4096u /* of 16 KiB */
+
+static struct pool_piece object[OBJECTS];
+
+static int move(void *user, struct pool_move *m, struct err *e)
+{
+    (void)user;
+    (void)e;
+    pool_piece_moved(&object[m->tag - 1], m);
+    return 0;
+}
+
+/* One of sixteen stays; a neighbour's in some of the slabs. */
+static void thin_slabs(bool moves)
+{
+    const struct pool_mover mover = {.move = moves ? move : NULL};
+    pool_set_mover(pool, &mover);
+    set(1, 64 * MIB, UINT64_MAX, 0);
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        const struct pool_ask ask = {
+            .size = 16 * KIB, .tenant = i % 512 == 17 ? 2 : 1, .tag = i + 1};
+        ck_assert_int_eq(pool_alloc(pool, &ask, &object[i], &err), 0);
+    }
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        if (i % 16 != 1) {
+            ck_assert_int_eq(pool_free(pool, &object[i], 0, 0, &err), 0);
+        }
+    }
+    ck_assert_uint_ge(account(1).mapped, 60 * MIB);
+    ck_assert_uint_le(account(1).meter.used, 4 * MIB);
+}
+
+static void give_objects(void)
+{
+    for (unsigned i = 1; i < OBJECTS; i += 16) {
+        ck_assert_int_eq(pool_free(pool, &object[i], 0, 0, &err), 0);
+    }
+}
+
+START_TEST(free_objects_are_no_reason_for_a_refusal)
+{
+    struct pool_piece a;
+    struct pool_piece b;
+    start(_i == 0, 256 * MIB);
+    thin_slabs(false);
+    ck_assert_int_eq(take(8 * MIB, 1, false, &a), ERR_LIMIT); /* nothing may move */
+    const struct pool_mover mover = {.move = move};
+    pool_set_mover(pool, &mover);
+    ck_assert_int_eq(take(8 * MIB, 1, false, &a), 0);
+    ck_assert_uint_ge(account(1).mapped, 56 * MIB); /* no more than it needs is moved */
+    ck_assert_int_eq(take(51 * MIB, 1, false, &b), 0);
+    ck_assert_uint_le(account(1).mapped, 64 * MIB);
+    struct pool_stats s;
+    pool_stats(pool, &s);
+    ck_assert_uint_le(s.moved, 4 * MIB); /* each once at most */
+    give(&b, 0, 0);
+    ck_assert_int_eq(take(57 * MIB, 1, false, &b), ERR_LIMIT);
+    give(&a, 0, 0);
+    give_objects();
+    stop();
+}
+END_TEST
+
+START_TEST(free_objects_are_no_reason_not_to_reserve)
+{
+    struct pool_piece one;
+    start(_i == 0, 64 * MIB);
+    for (unsigned class = 0; class < POOL_CLASSES; class ++) {
+        ck_assert_int_eq(take(class_bytes(class), 1, false, &one), 0);
+        give(&one, 0, 0);
+    }
+    ck_assert_uint_ge(account(1).mapped, 8 * MIB);
+    ck_assert_int_eq(pool_reserve(pool, 2, 60 * MIB, &err), 0);
+    ck_assert_uint_eq(account(1).mapped, 0);
+    pool_unreserve(pool, 2, 60 * MIB);
+    stop();
+    start(_i == 0, 256 * MIB);
+    thin_slabs(true);
+    ck_assert_int_eq(pool_reserve(pool, 1, 61 * MIB, &err), ERR_LIMIT);
+    ck_assert_int_eq(pool_reserve(pool, 1, 59 * MIB, &err), 0);
+    pool_unreserve(pool, 1, 59 * MIB);
+    give_objects();
+    stop();
+}
+END_TEST
+
 START_TEST(what_is_no_quota_is_refused)
 {
     const struct pool_quota odd = {.hard = 1, .soft = 1, .guaranteed = 2};
@@ -484,6 +574,8 @@ int main(void)
     tcase_add_test(t, what_is_reserved_is_charged_before_it_is_there);
     tcase_add_loop_test(t, what_a_tenant_has_reserved_its_pieces_do_not_get, 0, 2);
     tcase_add_loop_test(t, what_is_reserved_has_room_beside_the_pool, 0, 2);
+    tcase_add_loop_test(t, free_objects_are_no_reason_for_a_refusal, 0, 2);
+    tcase_add_loop_test(t, free_objects_are_no_reason_not_to_reserve, 0, 2);
     tcase_add_test(t, what_is_no_quota_is_refused);
     tcase_add_test(t, who_is_above_its_soft_limit_goes_first);
     tcase_add_test(t, a_refusal_says_what_helps);
