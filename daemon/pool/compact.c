@@ -148,6 +148,7 @@ static int move_block(struct pool *p, uint32_t i)
     struct block *b = block_at(&p->blocks, i);
     uint32_t to = BLOCK_NONE;
     const struct pool_ask ask = {.tenant = b->tenant};
+    uint64_t calls = p->stats.driver_calls;
     if (!space_has_records(p, 12) || pool_take(p, b->size, &ask, TAKE_PAST, &to, NULL) != 0) {
         return ERR_DEVICE_MEMORY;
     }
@@ -170,8 +171,7 @@ static int move_block(struct pool *p, uint32_t i)
     t->tenant = b->tenant;
     p->stats.moves++;
     p->stats.moved += b->size;
-    event_add(p, POOL_EVENT_MOVE,
-              (struct pool_event){.at = b->at, .size = b->size, .tenant = b->tenant});
+    event_moved(p, &move, b->at, t->at, calls);
     (void)space_release(p, i, move.stream < p->streams ? move.stream : 0, move.seq);
     return 0;
 }

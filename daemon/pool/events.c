@@ -8,6 +8,20 @@ void pool_stamp(struct pool *p, uint64_t ns)
     }
 }
 
+void event_moved(struct pool *p, const struct pool_move *move, uint64_t from, uint64_t to,
+                 uint64_t calls)
+{
+    struct pool_event event = {.at = from,
+                               .size = move->to->size,
+                               .tenant = move->tenant,
+                               .stream = move->stream < p->streams ? (uint8_t)move->stream : 0,
+                               .value = (uint32_t)move->seq};
+    event_add(p, POOL_EVENT_MOVE, event);
+    event.at = to;
+    event.value = 0;
+    event_add(p, calls == p->stats.driver_calls ? POOL_EVENT_HIT : POOL_EVENT_ALLOC, event);
+}
+
 uint32_t pool_events(const struct pool *p, uint64_t from, struct pool_event *ret_events,
                      uint32_t max, uint64_t *ret_first)
 {

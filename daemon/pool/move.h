@@ -20,6 +20,7 @@ struct pool_move {
     unsigned stream;               /* OUT: the copy is done, and no use of `from` left, … */
     uint64_t seq;                  /* OUT: … at this point of that stream; 0: they are past */
     bool foreign;                  /* OUT, by pool_piece_moved: it was not cleared yet */
+    uint16_t tenant;               /* OUT, by pool_piece_moved: who pays */
 };
 
 struct pool_mover {
@@ -41,6 +42,7 @@ static inline void pool_piece_moved(struct pool_piece *own, struct pool_move *mo
     uint64_t asked = own->asked;
     uint16_t tenant = own->tenant;
     move->foreign = own->foreign; /* what was not cleared has come along */
+    move->tenant = tenant;
     *own = *move->to;
     own->asked = asked;
     own->tenant = tenant;

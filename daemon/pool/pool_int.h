@@ -200,6 +200,10 @@ static inline void event_add(struct pool *p, enum pool_event_kind kind, struct p
     p->event[p->event_count++ & p->event_mask] = event;
 }
 
+/* A piece has moved between these addresses of the pool. `calls`: of the source, before. */
+void event_moved(struct pool *p, const struct pool_move *move, uint64_t from, uint64_t to,
+                 uint64_t calls);
+
 /* ---- space.c: blocks between their states. A block is either indexed (found by the fits and
  * lists its state names) or held by the caller. */
 

@@ -363,11 +363,17 @@ uint64_t slab_live_bytes(const struct pool *p, uint32_t i)
     return (unsigned)__builtin_popcountll(s->live) * class_bytes(s->class);
 }
 
+static uint64_t object_at(const struct pool *p, uint32_t i, unsigned object)
+{
+    const struct slab *s = slab_at(p, i);
+    return block_at(&p->blocks, s->block)->at + object * class_bytes(s->class);
+}
+
 static struct pool_piece object_piece(const struct pool *p, uint32_t i, unsigned object)
 {
     const struct slab *s = slab_at(p, i);
     const struct block *b = block_at(&p->blocks, s->block);
-    struct pool_piece piece = {.offset = b->at + object * class_bytes(s->class),
+    struct pool_piece piece = {.offset = object_at(p, i, object),
                                .size = class_bytes(s->class),
                                .block = s->block,
                                .generation = b->generation,
@@ -400,8 +406,8 @@ static bool can_move(const struct pool *p)
     return p->deferred.live < p->deferred.max && space_has_records(p, 8);
 }
 
-/* Its slab is in no list. */
-static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object)
+/* Its slab is in no list. `calls`: of the source, before there was a place for it. */
+static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object, uint64_t calls)
 {
     struct slab *s = slab_at(p, i);
     struct slab *t = slab_at(p, to);
@@ -416,6 +422,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object)
     if (rc != 0) {
         return rc;
     }
+    event_moved(p, &move, object_at(p, i, object), object_at(p, to, other), calls);
     t->free &= ~to_bit;
     t->live |= to_bit;
     *tag_of(p, to, other) = move.tag;
@@ -463,8 +470,9 @@ int slab_move(struct pool *p, uint32_t i)
         list_leave(p, i);
     }
     for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
+        uint64_t calls = p->stats.driver_calls;
         uint32_t to = can_move(p) ? find_other(p, s) : RECORD_NONE;
-        rc = to != RECORD_NONE ? move_object(p, i, to, (unsigned)__builtin_ctzll(live))
+        rc = to != RECORD_NONE ? move_object(p, i, to, (unsigned)__builtin_ctzll(live), calls)
                                : ERR_DEVICE_MEMORY;
     }
     settle(p, i);
@@ -527,7 +535,7 @@ static void move_along(struct pool *p, uint32_t i, uint32_t *to)
             return;
         }
         uint32_t next = slab_at(p, *to)->next;
-        rc = move_object(p, i, *to, (unsigned)__builtin_ctzll(live));
+        rc = move_object(p, i, *to, (unsigned)__builtin_ctzll(live), p->stats.driver_calls);
         *to = slab_at(p, *to)->free == 0 ? next : *to;
     }
 }

@@ -111,6 +111,33 @@ START_TEST(the_log_goes_backwards)
 }
 END_TEST
 
+/* Two moves and the free of what moved: a move is told as a free and an allocation. */
+static struct shot_event move_events[] = {
+    {.number = 1, .kind = SHOT_HIT, .at = 4096, .size = 512, .tenant = 1},
+    {.number = 2, .kind = SHOT_RELEASE, .at = 4096, .size = 512, .tenant = 1},
+    {.number = 3, .kind = SHOT_HIT, .at = 1024, .size = 512, .tenant = 1},
+    {.number = 4, .kind = SHOT_RELEASE, .at = 2048, .size = 256, .tenant = 1},
+    {.number = 5, .kind = SHOT_ALLOC, .at = 256, .size = 256, .tenant = 1},
+    {.number = 6, .kind = SHOT_RELEASE, .at = 1024, .size = 512, .tenant = 1},
+};
+
+START_TEST(what_moved_goes_backwards)
+{
+    struct shot_device d = device;
+    d.events = move_events;
+    uint32_t count = 0;
+    uint32_t made[6];
+    struct shot_piece *live = shot_live(&d, &count);
+    count = shot_rewind(&d, live, count, made);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(live[0].at, 0);
+    ck_assert_uint_eq(live[1].at, 2048); /* where the second one was */
+    ck_assert_uint_eq(live[1].size, 256);
+    ck_assert_uint_eq(made[4], 1);
+    free(live);
+}
+END_TEST
+
 /* What contradicts itself ends all the same, within the memory that is there. */
 START_TEST(a_log_that_contradicts_itself)
 {
@@ -217,6 +244,7 @@ int main(void)
     const TTest *const tests[] = {json_is_json,
                                   labels_stay_within_the_page,
                                   the_log_goes_backwards,
+                                  what_moved_goes_backwards,
                                   a_log_that_contradicts_itself,
                                   rmm_lines,
                                   pickled_numbers,

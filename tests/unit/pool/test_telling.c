@@ -5,6 +5,7 @@
 
 #include "daemon/pool/clean.h"
 #include "daemon/pool/move.h"
+#include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
 
 #define KIB UINT64_C(1024)
@@ -115,7 +116,59 @@ static unsigned kinds(const struct pool_event *event, uint32_t count)
     return seen;
 }
 
-static struct pool_piece movable[8];
+/* The log, played from its beginning: what lives where. */
+struct played {
+    uint64_t at, size; /* size 0: nothing */
+};
+
+static void play(const struct pool_event *v, struct played *live, unsigned *count)
+{
+    bool made = v->kind == POOL_EVENT_ALLOC || v->kind == POOL_EVENT_HIT;
+    unsigned i = 0;
+    while (i < *count && live[i].at != v->at) {
+        i++;
+    }
+    if (made) {
+        ck_assert_uint_eq(i, *count);
+        live[(*count)++] = (struct played){v->at, v->size};
+    } else if (v->kind == POOL_EVENT_FREE || v->kind == POOL_EVENT_MOVE) {
+        ck_assert_uint_lt(i, *count);
+        ck_assert_uint_eq(live[i].size, v->size);
+        live[i] = live[--*count];
+    }
+}
+
+/* What the log comes to is what a picture shows. */
+static void check_log(void)
+{
+    static struct pool_event event[1024];
+    static struct played live[1024];
+    unsigned count = 0;
+    uint64_t first;
+    uint64_t bytes = pool_snapshot_bytes(pool);
+    void *snapshot = malloc(bytes);
+    ck_assert_ptr_nonnull(snapshot);
+    ck_assert_int_eq(pool_snapshot(pool, snapshot, bytes, NULL), 0);
+    uint32_t events = pool_events(pool, 0, event, 1024, &first);
+    ck_assert_uint_eq(first, 0);
+    for (uint32_t i = 0; i < events; i++) {
+        play(&event[i], live, &count);
+    }
+    struct pool_cursor cursor = {0};
+    for (struct pool_extent x; pool_snapshot_next(snapshot, &cursor, &x);) {
+        unsigned i = 0;
+        while (i < count && live[i].at != x.at) {
+            i++;
+        }
+        ck_assert(x.state != POOL_EXTENT_LIVE || (i < count && live[i].size == x.size));
+        count -= x.state == POOL_EXTENT_LIVE;
+        live[i] = x.state == POOL_EXTENT_LIVE ? live[count] : live[i];
+    }
+    ck_assert_uint_eq(count, 0);
+    free(snapshot);
+}
+
+static struct pool_piece movable[64];
 
 static int move(void *user, struct pool_move *m, struct err *e)
 {
@@ -138,9 +191,38 @@ static void move_one(void)
         give(&movable[i], 0);
     }
     ck_assert_uint_gt(pool_defragment(pool, 16 * MIB), 0);
+    check_log();
     for (unsigned i = 1; i < 8; i += 2) {
         give(&movable[i], 0);
     }
+}
+
+/* Objects of two tenants, at the hard limit of one and in the way of whole pages. */
+static void move_objects(void)
+{
+    const struct pool_quota hard = {.hard = 3 * MIB, .soft = UINT64_MAX};
+    struct pool_piece piece;
+    ck_assert_int_eq(pool_set_quota(pool, 1, &hard, NULL), 0);
+    for (unsigned i = 0; i < 64; i++) {
+        const struct pool_ask ask = {.size = 32 * KIB, .tenant = 1 + (i % 24 == 1), .tag = i + 1};
+        ck_assert_int_eq(pool_alloc(pool, &ask, &movable[i], NULL), 0);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        if (i % 8 != 1) {
+            give(&movable[i], 0);
+        }
+    }
+    uint64_t moves = stats().moves;
+    piece = take(2 * MIB, 1);
+    ck_assert_uint_gt(stats().moves, moves);
+    check_log();
+    give(&piece, 0);
+    (void)pool_defragment(pool, 16 * MIB);
+    check_log();
+    for (unsigned i = 1; i < 64; i += 8) {
+        give(&movable[i], 0);
+    }
+    ck_assert_int_eq(pool_set_quota(pool, 1, &POOL_QUOTA_NONE, NULL), 0);
 }
 
 static void some_of_everything(void)
@@ -171,6 +253,7 @@ static void some_of_everything(void)
     ck_assert(pool_unclean(pool, MIB, &unclean));
     pool_cleared(pool, &unclean, true, 0, 0);
     move_one();
+    move_objects();
     (void)pool_trim(pool, 0);
     pool_set_limit(pool, 64 * MIB);
     pool_stamp(pool, 123);
@@ -190,6 +273,15 @@ START_TEST(each_kind_of_event_is_logged)
     ck_assert_uint_eq(event[count - 1].at, 123);
     pool_stamp(pool, 124); /* nothing happened since */
     ck_assert_uint_eq(pool_events(pool, count, event, 1024, &first), 0);
+    stop();
+}
+END_TEST
+
+START_TEST(moves_are_logged)
+{
+    start(_i == 0, 1024);
+    move_one();
+    move_objects();
     stop();
 }
 END_TEST
@@ -266,6 +358,7 @@ int main(void)
     tcase_add_loop_test(t, each_tier_class_and_tenant_is_counted, 0, 2);
     tcase_add_test(t, parts_of_pages_are_told);
     tcase_add_test(t, each_kind_of_event_is_logged);
+    tcase_add_loop_test(t, moves_are_logged, 0, 2);
     tcase_add_loop_test(t, the_last_events_are_kept, 0, 2);
     tcase_add_loop_test(t, a_snapshot_covers_everything_once, 0, 2);
     suite_add_tcase(s, t);
