@@ -131,8 +131,10 @@ static void event_read(struct shot *shot, const gpud_table *t, uint32_t r, struc
 static void entries_read(struct shot *shot, struct shot_device *d, const gpud_table *t, int part)
 {
     for (uint32_t r = 0; r < gpud_table_rows(t); r++) {
-        if (part == GPUD_POOL_PIECES) {
-            piece_read(shot, t, r, &d->pieces[d->piece_count++]);
+        if (part == GPUD_POOL_PIECES) { /* addresses without memory are no piece of it */
+            struct shot_piece *p = &d->pieces[d->piece_count];
+            piece_read(shot, t, r, p);
+            d->piece_count += p->state != SHOT_VOID;
         } else {
             event_read(shot, t, r, &d->events[d->event_count++]);
         }

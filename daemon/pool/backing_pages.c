@@ -335,9 +335,20 @@ uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
     return pages_back(p, source, from, at, bytes);
 }
 
+/* What is mapped from `at` on may have been mapped for nothing: where access failed then. */
+static uint64_t accessible(const struct pool *p, uint64_t at, uint64_t bytes)
+{
+    uint64_t got = 0;
+    while (got < bytes && p->view[(at + got) / p->page].accessible) {
+        got += p->page;
+    }
+    return got;
+}
+
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes)
 {
-    uint64_t got = backing_pages_back(p, at, bytes);
+    uint64_t there = accessible(p, at, bytes);
+    uint64_t got = there > 0 ? backing_pages_back(p, at, there) : 0;
     if (got > 0) { /* the void may have been joined with the one the pages came from */
         make_used(p, by_address(p, at), at, got);
     }

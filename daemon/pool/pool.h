@@ -209,8 +209,8 @@ enum pool_event_kind {
     POOL_EVENT_TRIM,    /* size: given back */
     POOL_EVENT_LIMIT,   /* size: the pool's limit from now on */
     POOL_EVENT_STAMP,   /* at: nanoseconds, as pool_stamp() was told */
-    POOL_EVENT_MOVE,  /* as FREE; the HIT or ALLOC that follows it tells where to */
-    POOL_EVENT_CLEAR, /* at, size: cleared ahead, stream, value: its point */
+    POOL_EVENT_MOVE,    /* as FREE; the HIT or ALLOC that follows it tells where to */
+    POOL_EVENT_CLEAR,   /* at, size: cleared ahead, stream, value: its point */
     POOL_EVENT_KINDS,
 };
 

@@ -277,10 +277,10 @@ int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err 
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so much, free for all */
-/* Free pages of one block that are mapped from `at` on, in a VOID block, are used there again: as
- * many in a row as may be, at most `bytes`, all in that block. Returns how many bytes. */
+/* Free pages of one block that are accessible from `at` on, in a VOID block, are used there again:
+ * as many in a row as may be, at most `bytes`, all in that block. Returns how many bytes. */
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes);
-/* The same for one that is held. *ret_found: there is such a page. */
+/* The same for one that is held, of pages that are mapped. *ret_found: there is such a page. */
 uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes);
 /* Is the page that is mapped at `at` free where it is used now? *ret_block: there. */
 bool backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from, uint32_t *ret_block);

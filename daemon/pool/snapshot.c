@@ -8,6 +8,7 @@
 
 struct snapshot {
     uint32_t blocks, slabs; /* records */
+    uint64_t page;          /* bytes */
     /* struct block[blocks], struct slab[slabs] */
 };
 
@@ -34,7 +35,7 @@ int pool_snapshot(const struct pool *p, void *buffer, uint64_t bytes, struct err
         return err_set(e, ERR_LIMIT, "a snapshot of %llu bytes does not fit into %llu",
                        LL(pool_snapshot_bytes(p)), LL(bytes));
     }
-    *s = (struct snapshot){p->blocks.made, p->slabs.made};
+    *s = (struct snapshot){p->blocks.made, p->slabs.made, p->page};
     uint8_t *to = (uint8_t *)(s + 1);
     size_t size = (size_t)s->blocks * sizeof(struct block);
     memcpy(to, p->blocks.base, size);
@@ -46,6 +47,7 @@ static enum pool_extent_state state_of(const struct block *b)
 {
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
+    case BLOCK_VACANT: /* but for some pages: see vacant_extent */
         return POOL_EXTENT_VOID;
     case BLOCK_READY:
         return POOL_EXTENT_FREE;
@@ -57,10 +59,6 @@ static enum pool_extent_state state_of(const struct block *b)
     case BLOCK_SLAB:
     case BLOCK_HELD:
         return POOL_EXTENT_LIVE;
-    case BLOCK_VACANT:
-        return b->owner == 0 ? POOL_EXTENT_VOID
-               : b->seq != 0 ? POOL_EXTENT_PENDING
-                             : POOL_EXTENT_FREE;
     case BLOCK_LOST:
         break;
     }
@@ -100,6 +98,28 @@ static void object_extent(const struct block *b, const struct slab *s, struct po
     }
 }
 
+/* Addresses that are kept: the pages that are there yet come first, wherever they lie. Those are
+ * `object` 0 of the cursor, the void is 1. */
+static void vacant_extent(const struct snapshot *s, const struct block *b,
+                          struct pool_cursor *cursor, struct pool_extent *ret_extent)
+{
+    uint64_t there = b->owner * s->page;
+    bool rest = cursor->object != 0 || there == 0;
+    unsigned state = b->seq != 0 ? POOL_EXTENT_PENDING : POOL_EXTENT_FREE;
+    *ret_extent =
+        (struct pool_extent){.at = rest ? b->at + there : b->at,
+                             .size = rest ? b->size - there : there,
+                             .seq = rest ? 0 : b->seq,
+                             .state = (uint8_t)(rest ? (unsigned)POOL_EXTENT_VOID : state),
+                             .stream = b->stream,
+                             .block = cursor->block};
+    if (rest || there == b->size) {
+        *cursor = (struct pool_cursor){.block = b->after};
+    } else {
+        cursor->object = 1;
+    }
+}
+
 bool pool_snapshot_next(const void *snapshot, struct pool_cursor *cursor,
                         struct pool_extent *ret_extent)
 {
@@ -110,6 +130,10 @@ bool pool_snapshot_next(const void *snapshot, struct pool_cursor *cursor,
     const struct block *b = &blocks_of(s)[cursor->block];
     if (b->state == BLOCK_SLAB) {
         object_extent(b, &slabs_of(s)[b->owner], cursor, ret_extent);
+        return true;
+    }
+    if (b->state == BLOCK_VACANT) {
+        vacant_extent(s, b, cursor, ret_extent);
         return true;
     }
     *ret_extent = (struct pool_extent){.at = b->at,

@@ -3,6 +3,7 @@
  * at several places.
  */
 #include <check.h>
+#include <stdlib.h>
 
 #include "daemon/pool/place.h"
 #include "daemon/pool/pool_int.h"
@@ -112,6 +113,65 @@ START_TEST(a_piece_comes_back_to_its_address)
     ck_assert_uint_eq(stats().vacant, 0);
     give(&a);
     give(&b);
+    stop();
+}
+END_TEST
+
+/* Addresses that are kept are no memory: what a picture shows is no more than there is. */
+START_TEST(a_snapshot_shows_what_is_there)
+{
+    start(0);
+    struct pool_piece a = taken(6);
+    struct pool_piece b = taken(10);
+    struct pool_place place = _i == 0 ? rested(&a) : vacated(&a, now = 3);
+    struct pool_piece c = taken(5);
+    uint64_t sum[POOL_EXTENT_LOST + 1] = {0};
+    uint64_t at = 0;
+    uint64_t bytes = pool_snapshot_bytes(pool);
+    void *snapshot = malloc(bytes);
+    ck_assert_ptr_nonnull(snapshot);
+    ck_assert_int_eq(pool_snapshot(pool, snapshot, bytes, &err), 0);
+    struct pool_cursor cursor = {0};
+    for (struct pool_extent x; pool_snapshot_next(snapshot, &cursor, &x); at += x.size) {
+        ck_assert_uint_eq(x.at, at);
+        ck_assert_uint_gt(x.size, 0);
+        sum[x.state] += x.size;
+    }
+    free(snapshot);
+    ck_assert_uint_eq(at, pool->space);
+    ck_assert_uint_eq(sum[POOL_EXTENT_LIVE], 15 * PAGE);
+    ck_assert_uint_eq(sum[_i == 0 ? POOL_EXTENT_FREE : POOL_EXTENT_PENDING], PAGE);
+    ck_assert_uint_eq(sum[POOL_EXTENT_FREE] + sum[POOL_EXTENT_PENDING], PAGE);
+    ck_assert_uint_eq(stats().size, 16 * PAGE);
+    pool_place_leave(pool, &place);
+    give(&b);
+    give(&c);
+    stop();
+}
+END_TEST
+
+/* Pages that were mapped at a place, and access to them failed, do not come back there as they are.
+ */
+START_TEST(what_is_mapped_without_access_is_not_used)
+{
+    start(0);
+    struct pool_piece a = taken(6);
+    const uint64_t at = a.offset;
+    struct pool_place place = rested(&a);
+    ck_assert_uint_eq(pool_trim(pool, 0), 6 * PAGE);
+    source.fail_at = source.calls + 2 * 6 + 1; /* of creating, mapping, and the access */
+    ck_assert_int_eq(take(&a, 6, SERVICE, &place), ERR_DEVICE_MEMORY);
+    ck_assert(pool_place_kept(pool, &place));
+    struct pool_piece b = taken(6);
+    ck_assert_uint_ne(b.offset, at);
+    ck_assert_uint_eq(source.taken, 6 * PAGE); /* the same pages */
+    pool_place_leave(pool, &place);
+    give(&b);
+    ck_assert_uint_eq(stats().cached, 6 * PAGE);
+    ck_assert_uint_eq(recall_take(pool, at, 6 * PAGE, SERVICE), BLOCK_NONE);
+    check();
+    struct pool_piece c = taken(6);
+    give(&c);
     stop();
 }
 END_TEST
@@ -455,6 +515,8 @@ int main(void)
     Suite *s = suite_create("places of pieces that are elsewhere");
     TCase *t = tcase_create("places");
     tcase_add_test(t, a_piece_comes_back_to_its_address);
+    tcase_add_loop_test(t, a_snapshot_shows_what_is_there, 0, 2);
+    tcase_add_test(t, what_is_mapped_without_access_is_not_used);
     tcase_add_loop_test(t, memory_goes_in_the_order_of_streams, 0, 2);
     tcase_add_loop_test(t, taking_turns_comes_to_rest, 0, 2);
     tcase_add_test(t, a_place_in_use_cannot_be_filled_with_other_pages);
