@@ -782,51 +782,6 @@ START_TEST(hard_limits_are_a_tenants_own_matter)
 }
 END_TEST
 
-/* What buffers of all sizes left behind in slabs is no reason to refuse a job. */
-START_TEST(free_objects_are_no_reason_to_refuse_a_job)
-{
-    struct fake f;
-    if (!start_small(&f, _i, "33554432")) {
-        return;
-    }
-    quota(&f, 2, "hard", 12 * ROOM_BYTES, UINT64_MAX, 0);
-    f.tenant = 2;
-    uint64_t step = 256;
-    uint64_t id = 0;
-    for (uint64_t size = step; size <= 65536; size += step) { /* of each class of objects one */
-        const struct msg_f_buffer_free msg = {.id = ++id};
-        ck_assert_int_eq(fake_buffer(&f, msg.id, size, true), 0);
-        fake_send(&f, &schema_msg_f_buffer_free, &msg, -1);
-        step *= size == 16 * step ? 2 : 1;
-    }
-    ck_assert_uint_ge(use_of(&f, 2)->mapped, 8 * ROOM_BYTES);
-    ck_assert_int_eq(temporaries(&f, 2, 100, 8 * ROOM_BYTES, NULL), 0);
-    fake_stop(&f);
-}
-END_TEST
-
-/* Nor are they what is guaranteed: buffers stay though slabs are charged beside them. */
-START_TEST(free_objects_are_not_what_is_guaranteed)
-{
-    struct fake f;
-    uint64_t id = 100;
-    if (!start_small(&f, _i, "33554432")) {
-        return;
-    }
-    quota(&f, 1, "sure", UINT64_MAX, UINT64_MAX, 4 * ROOM_BYTES);
-    fill(&f, 1, 1, 3);
-    for (uint64_t size = 18432; size <= 65536; size += size < 32768 ? 2048 : 4096) {
-        ck_assert_int_eq(fake_buffer(&f, ++id, size, true), 0); /* a slab of its own */
-    }
-    ck_assert_uint_ge(use_of(&f, 1)->mapped, 6 * ROOM_BYTES);
-    fill(&f, 3, 11, 12);
-    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
-    ck_assert_uint_gt(use_of(&f, 3)->spilled, 0);
-    check_all(&f, 1, 1, 3);
-    fake_stop(&f);
-}
-END_TEST
-
 /* So much of a tenant's lies on the host at most; what is there and what is on the device change
  * places all the same. */
 START_TEST(what_lies_on_the_host_has_a_limit)
@@ -920,8 +875,6 @@ int main(void)
     tcase_add_test(limits, a_loss_while_making_room_is_told);
     tcase_add_loop_test(limits, guarantees_are_kept, 0, 3);
     tcase_add_loop_test(limits, hard_limits_are_a_tenants_own_matter, 0, 3);
-    tcase_add_loop_test(limits, free_objects_are_no_reason_to_refuse_a_job, 0, 3);
-    tcase_add_loop_test(limits, free_objects_are_not_what_is_guaranteed, 0, 1);
     tcase_add_loop_test(limits, each_front_tells_its_own_limits, 0, 3);
     tcase_add_loop_test(limits, what_lies_on_the_host_has_a_limit, 0, 3);
     suite_add_tcase(suite, limits);
