@@ -181,6 +181,9 @@ enum frame_ref_tag {
 /* How long brief jobs may wait for more of their kind, see hold.h in daemon/worker; not answered.
  */
 #define MSG_F_COALESCE(U, I, S, B, L) U(window_ns, UINT64_MAX)
+/* Bytes of host memory for buffers that find no room on the device: its part, from now on. Not
+ * answered. */
+#define MSG_F_SPILL(U, I, S, B, L) U(limit, UINT64_MAX)
 /* Answered by W_PICTURE. detail: with pieces and events. */
 #define MSG_F_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: its memfd of at least `size` bytes. Answered by W_ARENA once kernels can work on it as it is,
@@ -436,6 +439,7 @@ enum frame_ref_tag {
     MESSAGE(F_CANCEL, f_cancel, 156)                                                               \
     MESSAGE(F_PICTURE, f_picture, 158)                                                             \
     MESSAGE(F_COALESCE, f_coalesce, 146)                                                           \
+    MESSAGE(F_SPILL, f_spill, 147)                                                                 \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \

@@ -261,29 +261,63 @@ struct big_call {
     uint32_t access[PROTO_ARGS_MAX];
     bool shared[PROTO_ARGS_MAX]; /* lies in an arena */
     uint32_t count;
+    bool placed;     /* one of its buffers has a device: all that come go there */
+    uint64_t device; /* its id */
 };
+
+static int big_place(struct big_call *b, gpud_buffer buffer)
+{
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    int rc = gpud_buffer_info(b->client, buffer, &desc);
+    if (rc == 0) {
+        b->placed = true;
+        b->device = desc.device;
+    }
+    return rc;
+}
+
+/* Where a buffer that was given lies, if one was. */
+static void big_look(struct big_call *b)
+{
+    for (uint32_t i = 0; i < b->count && !b->placed; i++) {
+        if (b->args[i].kind == ARG_BUFFER) {
+            (void)big_place(b,
+                            (gpud_buffer){b->args[i].handle}); /* the launch says what is wrong */
+        }
+    }
+}
+
+static int big_create(struct big_call *b, const gpud_arg *arg, gpud_buffer *ret_buffer)
+{
+    gpud_shape shape = {.dtype = arg->dtype, .ndim = arg->ndim};
+    memcpy(shape.dim, arg->dim, sizeof shape.dim);
+    if (b->placed) {
+        return gpud_buffer_create_on(b->client, b->device, shape, 0, NULL, ret_buffer);
+    }
+    int rc = gpud_buffer_create(b->client, shape, 0, NULL, ret_buffer);
+    return rc == 0 ? big_place(b, *ret_buffer) : rc;
+}
 
 static int big_prepare(struct big_call *b)
 {
-    for (uint32_t i = 0; i < b->count; i++) {
+    int rc = 0;
+    big_look(b);
+    for (uint32_t i = 0; i < b->count && rc == 0; i++) {
         gpud_arg *arg = &b->args[i];
         if (arg->kind != ARG_INLINE || arg->bytes <= CALL_SMALL || b->shared[i]) {
             continue;
         }
-        gpud_shape shape = {.dtype = arg->dtype, .ndim = arg->ndim};
-        memcpy(shape.dim, arg->dim, sizeof shape.dim);
-        int rc = gpud_buffer_create(b->client, shape, 0, NULL, &b->buffer[i]);
+        rc = big_create(b, arg, &b->buffer[i]);
         if (rc == 0 && (b->access[i] & GPUD_IN) != 0) {
             rc =
                 gpud_write(b->client, b->buffer[i], (int)arg->dtype, 0, GPUD_REST, arg->data, NULL);
         }
-        if (rc != 0) {
-            return rc;
+        if (rc == 0) {
+            b->host[i] = *arg;
+            *arg = gpud_arg_with(gpud_in(b->buffer[i]), (int)b->access[i]);
         }
-        b->host[i] = *arg;
-        *arg = gpud_arg_with(gpud_in(b->buffer[i]), (int)b->access[i]);
     }
-    return 0;
+    return rc;
 }
 
 static int big_fetch(struct big_call *b)

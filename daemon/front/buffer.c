@@ -21,6 +21,9 @@ bool buffer_charge(const struct buffer *b, struct device *d)
         return false;
     }
     d->buffer_bytes += bytes;
+    if (b->owner != NULL) {
+        b->owner->near[d->index]++;
+    }
     return true;
 }
 
@@ -29,6 +32,22 @@ void buffer_discharge(const struct buffer *b, struct device *d)
     uint64_t bytes = buffer_charged(b);
     d->buffer_bytes -= bytes;
     tenant_discharge(b->tenant, d->index, bytes);
+    if (b->owner != NULL) {
+        b->owner->near[d->index]--;
+    }
+    for (const struct buffer_opener *o = b->opener; o != NULL; o = o->next) {
+        o->session->near[d->index]--;
+    }
+}
+
+void buffer_disown(struct buffer *b)
+{
+    if (b->owner == NULL) {
+        return;
+    }
+    b->owner->buffers--;
+    b->owner->near[b->device] -= b->state != BUFFER_LOST ? 1 : 0;
+    b->owner = NULL;
 }
 
 void buffer_set_state(struct buffer *b, enum buffer_state state)
@@ -126,6 +145,7 @@ bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq)
     b->opener = o;
     b->openers++;
     s->opens++;
+    s->near[b->device] += b->state != BUFFER_LOST ? 1 : 0;
     return true;
 }
 
@@ -138,6 +158,7 @@ bool buffer_opener_remove(struct buffer *b, struct session *s)
             free(o);
             b->openers--;
             s->opens--;
+            s->near[b->device] -= b->state != BUFFER_LOST ? 1 : 0;
             return true;
         }
     }

@@ -84,6 +84,8 @@ struct buffer {
 uint64_t buffer_charged(const struct buffer *b);
 bool buffer_charge(const struct buffer *b, struct device *d);
 void buffer_discharge(const struct buffer *b, struct device *d);
+/* It has no owner any more, but goes on: by its name. */
+void buffer_disown(struct buffer *b);
 
 void buffer_set_state(struct buffer *b, enum buffer_state state);
 const char *buffer_state_name(const struct buffer *b);

@@ -276,6 +276,19 @@ void command_coalesce(struct device *d, uint64_t window_ns)
     }
 }
 
+void command_spill(struct front *f, struct device *d)
+{
+    const struct msg_f_spill m = {.limit =
+                                      device_spill_limit(f->config.spill_limit, f->device_count)};
+    struct err e = ERR_INIT;
+    if (d->link == NULL || !d->up || d->spill_limit == m.limit) {
+        return;
+    }
+    d->spill_limit = m.limit;
+    due_pool(f, d);
+    sent(f, d, link_send(d->link, &schema_msg_f_spill, &m, NULL, &e), &e);
+}
+
 int command_inventory(struct device *d, uint64_t nonce, struct err *e)
 {
     struct msg_f_inventory m = {.nonce = nonce};

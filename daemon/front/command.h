@@ -21,6 +21,8 @@ void command_retire(struct front *f, struct job *j);
 void command_outputs_gone(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);
 void command_coalesce(struct device *d, uint64_t window_ns);
+/* Its part of the host memory for buffers, if it has another one. */
+void command_spill(struct front *f, struct device *d);
 int command_inventory(struct device *d, uint64_t nonce, struct err *e);
 
 #endif

@@ -52,6 +52,7 @@ struct device *discover_device(struct front *f, const char *backend, unsigned nu
     d->required = named(f, number);
     (void)snprintf(d->backend, sizeof d->backend, "%s", backend);
     f->device[f->device_count++] = d;
+    f->hooks.device_added(f);
     return d;
 }
 

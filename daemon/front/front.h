@@ -69,6 +69,8 @@ struct front_hooks {
     void (*worker_end)(struct front *f, struct device *d, struct job *culprit, const char *why);
     /* The settings were read again. */
     void (*settings_changed)(struct front *f);
+    /* There is one more: what is divided among all is divided anew. */
+    void (*device_added)(struct front *f);
     /* A device changed between serving and not. */
     void (*device_changed)(struct front *f, struct device *d);
     /* It is absent or stuck: nothing waits for it any longer. */

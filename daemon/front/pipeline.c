@@ -378,8 +378,16 @@ static void on_settings(struct front *f)
     }
 }
 
+static void on_device_added(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        command_spill(f, f->device[i]);
+    }
+}
+
 static bool on_worker_opened(struct front *f, struct device *d)
 {
+    command_spill(f, d);
     command_coalesce(d, f->config.coalesce_window_us * NS_PER_US);
     return quota_open(f, d);
 }
@@ -406,6 +414,7 @@ static void set_hooks(struct front *f)
         .job_retire = command_retire,
         .job_outputs_gone = command_outputs_gone,
         .worker_end = worker_end,
+        .device_added = on_device_added,
         .device_changed = on_device_changed,
         .settings_changed = on_settings,
         .device_given_up = discover_given_up,

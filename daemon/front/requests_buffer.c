@@ -77,43 +77,57 @@ static int no_device(const struct front *f, uint64_t wish, struct err *e)
     return why.code;
 }
 
-/* The wished device, or, of those that serve and where the tenant may have so much, the one with
+/* Where a buffer may go, as far as devices were looked at. */
+struct choice {
+    struct device *best;
+    struct device *over; /* its tenant is over its limit there */
+    uint64_t room;       /* of the best, bytes */
+    uint32_t near;       /* and the session's buffers there, 0 if it has no room */
+};
+
+static void consider(const struct front *f, const struct session *s, struct device *d,
+                     uint64_t bytes, struct choice *c)
+{
+    if (bytes > tenant_room(s->tenant, d->index, device_pool_limit(d))) {
+        c->over = c->over == NULL ? d : c->over;
+        return;
+    }
+    uint64_t room = quota_room(f, d, s->tenant);
+    uint32_t near = bytes <= largest(d, room) ? s->near[d->index] : 0;
+    if (c->best == NULL || near > c->near || (near == c->near && room > c->room)) {
+        c->best = d;
+        c->room = room;
+        c->near = near;
+    }
+}
+
+/* The wished device, or, of those that serve and where the tenant may have so much, the one that
+ * has room and most of the session's buffers, as a job's buffers share a device; else the one with
  * the most room. */
-static int choose_device(struct front *f, struct tenant *t, uint64_t wish, uint64_t bytes,
+static int choose_device(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
                          struct device **ret_device, struct err *e)
 {
-    struct device *best = NULL;
-    struct device *over = NULL; /* over its limit there */
-    uint64_t room = 0;
+    struct choice c = {.best = NULL};
     for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
-        bool asked = wish == 0 || wish == i + 1;
-        if (!asked || !device_serves(d)) {
-            continue;
-        }
-        uint64_t free_bytes = quota_room(f, d, t);
-        if (bytes > tenant_room(t, i, device_pool_limit(d))) {
-            over = over == NULL ? d : over;
-        } else if (best == NULL || free_bytes > room) {
-            best = d;
-            room = free_bytes;
+        if ((wish == 0 || wish == i + 1) && device_serves(f->device[i])) {
+            consider(f, s, f->device[i], bytes, &c);
         }
     }
-    if (best == NULL && over != NULL) {
-        return tenant_refuse(t, over->index, device_pool_limit(over), bytes, e);
+    if (c.best == NULL && c.over != NULL) {
+        return tenant_refuse(s->tenant, c.over->index, device_pool_limit(c.over), bytes, e);
     }
-    if (best == NULL) {
+    if (c.best == NULL) {
         return no_device(f, wish, e);
     }
-    if (bytes > largest(best, room)) {
+    if (bytes > largest(c.best, c.room)) {
         return err_set(e, ERR_DEVICE_MEMORY,
                        "%llu bytes wanted by tenant %s; device %u of %llu bytes and the host have "
                        "%llu free for it, at most %llu at once: free buffers",
-                       (unsigned long long)bytes, t->name, best->index,
-                       (unsigned long long)device_pool_limit(best), (unsigned long long)room,
-                       (unsigned long long)largest(best, room));
+                       (unsigned long long)bytes, s->tenant->name, c.best->index,
+                       (unsigned long long)device_pool_limit(c.best), (unsigned long long)c.room,
+                       (unsigned long long)largest(c.best, c.room));
     }
-    *ret_device = best;
+    *ret_device = c.best;
     return 0;
 }
 
@@ -156,9 +170,9 @@ static int place(struct request_context *c, const struct shape *shape, struct de
     struct module *m = NULL;
     struct buffer *b = NULL;
     int rc = variable_module(c, wish, &m, &wish, e);
-    rc = rc == 0 ? choose_device(c->f, c->s->tenant, wish, m != NULL ? 0 : shape_bytes(shape),
-                                 ret_device, e)
-                 : rc;
+    rc = rc == 0
+             ? choose_device(c->f, c->s, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e)
+             : rc;
     rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
     if (rc != 0) {
         return rc;
@@ -446,8 +460,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
                        (unsigned long long)handle);
     }
     if (b->name[0] != '\0' && b->openers > 0) {
-        b->owner->buffers--; /* others hold it: it goes on by its name */
-        b->owner = NULL;
+        buffer_disown(b); /* others hold it: it goes on by its name */
         c->f->hooks.buffer_meta(c->f, b);
         return reply_done(c, 0, e);
     }

@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
+#include "daemon/front/device.h"
 #include "proto/messages.h"
 
 #define REORDER_MAX 256u   /* requests that may come before their turn */
@@ -98,7 +99,8 @@ struct session {
     uint64_t result_bytes;     /* of both, as async_result_bytes says */
     unsigned jobs;             /* unfinished */
     unsigned buffers;
-    unsigned opens; /* of published buffers */
+    unsigned opens;             /* of published buffers */
+    uint32_t near[DEVICES_MAX]; /* of both, those on each device that are not lost */
     unsigned arenas;
     uint64_t arena_bytes;
     unsigned modules;

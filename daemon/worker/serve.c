@@ -649,6 +649,17 @@ static int on_coalesce(struct server *s, struct bytes frame, struct frame_fds *f
     return rc;
 }
 
+static int on_spill(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_spill msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_spill, frame, &msg, e);
+    if (rc == 0) {
+        spill_set_limit(&s->spill, msg.limit);
+    }
+    return rc;
+}
+
 static int on_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_picture msg;
@@ -707,6 +718,7 @@ static const struct {
     {FRAME_KIND_F_TENANT, ANSWER_NONE, on_tenant},
     {FRAME_KIND_F_RINGS, ANSWER_NONE, on_rings},
     {FRAME_KIND_F_COALESCE, ANSWER_NONE, on_coalesce},
+    {FRAME_KIND_F_SPILL, ANSWER_NONE, on_spill},
 };
 
 /* answers, and ends the process if nothing is to be expected of it any more */

@@ -128,11 +128,19 @@ static int move_within(void *user, struct pool_move *move, struct err *e);
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
 
+static void limit_is(struct spill *s, uint64_t limit)
+{
+    struct pool_stats stats;
+    pool_stats(s->device->memory.pool, &stats);
+    s->limit = limit;
+    s->buffers->room = limit == 0 ? 0 : sat_add(stats.limit, limit);
+}
+
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
                struct err *e)
 {
     struct pool_stats stats;
-    *s = (struct spill){.device = device, .buffers = buffers, .limit = limit, .packed = UINT64_MAX};
+    *s = (struct spill){.device = device, .buffers = buffers, .packed = UINT64_MAX};
     const struct pool_mover mover = {.user = s, .move = move_within};
     pool_set_mover(device->memory.pool, &mover);
     pool_stats(device->memory.pool, &stats);
@@ -140,12 +148,28 @@ int spill_init(struct spill *s, struct device *device, struct buffers *buffers, 
     if (device->info.max_alloc != 0 && device->info.max_alloc < buffers->most) {
         buffers->most = device->info.max_alloc;
     }
-    buffers->room = limit == 0 ? 0 : stats.limit + limit;
+    limit_is(s, limit);
     buffers->forget = forget;
     buffers->soon = moving_helps;
     buffers->clear_out = clear_out;
     buffers->data = s;
     return limit == 0 ? 0 : arena_init(s, e);
+}
+
+void spill_set_limit(struct spill *s, uint64_t limit)
+{
+    if (limit == s->limit) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    limit_is(s, limit);
+    if (s->arena != NULL) {
+        pool_set_limit(s->arena, limit);
+    } else if (arena_init(s, &e) != 0) {
+        log_warn("nothing moves to the host: %s", e.text);
+        limit_is(s, 0);
+    }
+    s->device->memory.changes++; /* who waits for room may find it, or be told otherwise */
 }
 
 void spill_finish(struct spill *s)

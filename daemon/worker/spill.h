@@ -52,6 +52,9 @@ struct spill {
  * first chunk). */
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
                struct err *e);
+/* Bytes of host memory from now on. With less than is there nothing more goes, and what comes back
+ * makes no room for others. Some milliseconds if it was 0 or gets less. */
+void spill_set_limit(struct spill *s, uint64_t limit);
 void spill_finish(struct spill *s); /* idle, after the buffers; one that was not made is allowed */
 
 /* Device memory for all that a job names, and its temporaries; its buffers stay until its end

@@ -1,5 +1,7 @@
 /* Buffers: what they do, what they refuse, and that a refusal changes nothing. */
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/system/harness.h"
@@ -380,6 +382,122 @@ START_TEST(published_outlives_fronts)
 }
 END_TEST
 
+static uint64_t spill_limits(gpud_client *c, uint64_t *ret_most)
+{
+    uint64_t sum = 0;
+    *ret_most = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        char row[16];
+        (void)snprintf(row, sizeof row, "%u", i);
+        uint64_t limit = query_value(c, "pool", row, "spill_limit");
+        *ret_most = limit > *ret_most ? limit : *ret_most;
+        sum += limit;
+    }
+    return sum;
+}
+
+/* Devices are found one after another: what is set for all is divided among all of them in the end,
+ * also when one begins anew. */
+START_TEST(all_devices_share_the_host)
+{
+    const uint64_t set = 128 << 20;
+    uint64_t most = 0;
+    gpud_client *c =
+        daemon_begin(&daemon_of_test, "--backend", "sim", "--backend-options", "speed=0,devices=4",
+                     "--set", "daemon.min_devices=4", "--set", "memory.spill_limit=128M", "--set",
+                     "jobs.device_memory_max=16M", NULL);
+    ck_until(spill_limits(c, &most) == set);
+    ck_assert_uint_eq(most, set / 4);
+    gpud_buffer b = {0};
+    uint64_t count = 0;
+    while (gpud_buffer_create_on(c, 0, gpud_shape_1d(GPUD_U8, 4 << 20), 0, NULL, &b) == 0) {
+        ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_u8(1)));
+        count++;
+    }
+    ck_assert_uint_eq(count, (16 + 128 / 4) / 4);
+    ck_assert_int_eq(kill(daemon_worker(&daemon_of_test, 0), SIGKILL), 0);
+    ck_until(query_value(c, "devices", "0", "restarts") == 1);
+    ck_until(query_value(c, "status", NULL, "serving") == 4);
+    ck_until(spill_limits(c, &most) == set);
+    ck_assert_uint_eq(most, set / 4);
+    end(c);
+}
+END_TEST
+
+/* Two devices with room for all of them: what a session makes without a wish lies together, where
+ * its other buffers are, and what is named by one job can be used by it. */
+START_TEST(a_session_stays_on_a_device)
+{
+    gpud_client *c =
+        daemon_begin(&daemon_of_test, "--backend", "sim", "--backend-options", "speed=0,devices=2",
+                     "--set", "daemon.min_devices=2", "--set", "memory.spill_limit=1", "--set",
+                     "jobs.device_memory_max=16M", NULL);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    for (uint64_t device = 0; device < 2; device++) {
+        gpud_buffer x = {0};
+        ck_gpud_ok(gpud_buffer_create_on(c, device, gpud_shape_1d(GPUD_F32, 1 << 20), 0, NULL, &x));
+        gpud_buffer y = make(c, 1 << 20);
+        gpud_buffer z = make(c, 1 << 20);
+        gpud_buffer_desc desc = {.size = sizeof desc};
+        ck_gpud_ok(gpud_buffer_info(c, z, &desc));
+        ck_assert_uint_eq(desc.device, device);
+        ck_gpud_ok(gpud_fill(c, gpud_out(x), gpud_f32(2)));
+        ck_gpud_ok(gpud_fill(c, gpud_out(y), gpud_f32(3)));
+        gpud_arg args[] = {gpud_f32(5), gpud_in(x), gpud_inout(y)};
+        ck_gpud_ok(gpud_call(c, axpy, args, 3, NULL));
+        check_at(c, y, (1 << 20) - 1, 13);
+        ck_gpud_ok(gpud_buffer_free(c, x));
+        ck_gpud_ok(gpud_buffer_free(c, y));
+        ck_gpud_ok(gpud_buffer_free(c, z));
+    }
+    gpud_buffer most = {0};
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_buffer_create_on(c, 0, gpud_shape_1d(GPUD_U8, 12 << 20), 0, NULL, &most));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 12 << 20), 0, NULL, &most));
+    ck_gpud_ok(gpud_buffer_info(c, most, &desc));
+    ck_assert_uint_eq(desc.device, 1);
+    end(c);
+}
+END_TEST
+
+/* Larger than a message, so that they go through buffers: these share a device, the one of a buffer
+ * that is named beside them. */
+START_TEST(a_large_call_stays_on_a_device)
+{
+    enum { N = 8 << 20 }; /* 32 MiB each */
+    gpud_client *c =
+        daemon_begin(&daemon_of_test, "--backend", "sim", "--backend-options", "speed=0,devices=2",
+                     "--set", "daemon.min_devices=2", "--set", "memory.spill_limit=1", NULL);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    float *x = malloc(N * sizeof *x);
+    float *y = malloc(N * sizeof *y);
+    ck_assert(x != NULL && y != NULL);
+    for (unsigned i = 0; i < N; i++) {
+        x[i] = (float)(i % 64);
+        y[i] = 1;
+    }
+    gpud_arg args[] = {gpud_f32(2), gpud_host(x, N, GPUD_F32), gpud_host(y, N, GPUD_F32)};
+    ck_gpud_ok(gpud_call(c, axpy, args, 3, NULL));
+    ck_assert_float_eq(y[N - 1], 127);
+    for (uint64_t device = 0; device < 2; device++) {
+        gpud_buffer b = {0};
+        ck_gpud_ok(gpud_buffer_create_on(c, device, gpud_shape_1d(GPUD_F32, N), 0, NULL, &b));
+        gpud_buffer other = {0}; /* the session has more of them on the other one */
+        ck_gpud_ok(
+            gpud_buffer_create_on(c, 1 - device, gpud_shape_1d(GPUD_F32, 1), 0, NULL, &other));
+        ck_gpud_ok(
+            gpud_buffer_create_on(c, 1 - device, gpud_shape_1d(GPUD_F32, 1), 0, NULL, &other));
+        ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(1)));
+        args[2] = gpud_inout(b);
+        ck_gpud_ok(gpud_call(c, axpy, args, 3, NULL));
+        check_at(c, b, N - 1, 127);
+    }
+    free(x);
+    free(y);
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("buffers");
@@ -392,6 +510,9 @@ int main(void)
     suite_add(suite, published_outlives_fronts);
     suite_add_loop(suite, more_than_the_device_holds, 2);
     suite_add(suite, spilled_and_lost);
+    suite_add(suite, all_devices_share_the_host);
+    suite_add(suite, a_session_stays_on_a_device);
+    suite_add(suite, a_large_call_stays_on_a_device);
     suite_add_loop(suite, small_parts_are_put_together, 2);
     return system_main(suite);
 }

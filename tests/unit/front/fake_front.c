@@ -80,6 +80,11 @@ static void on_ready(struct front *f, struct device *d)
     (void)d;
 }
 
+static void on_added(struct front *f)
+{
+    (void)f;
+}
+
 static void on_need(struct front *f, struct module *m, struct device *d)
 {
     (void)m;
@@ -124,7 +129,8 @@ struct fake *fake_create(void)
                                       .buffer_meta = on_buffer_meta,
                                       .buffer_create = on_buffer_create,
                                       .module_need = on_need,
-                                      .worker_ready = on_ready};
+                                      .worker_ready = on_ready,
+                                      .device_added = on_added};
     idmap_init(&k->f.buffers, 1024, 1);
     idmap_init(&k->f.arenas, 64, 1);
     idmap_init(&k->f.programs, 64, 1);

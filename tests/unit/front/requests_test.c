@@ -172,6 +172,7 @@ START_TEST(a_lost_buffer_takes_no_room_and_all_are_told_once)
     struct buffer *beside = counted(1);
     b->owner = k->session;
     k->session->buffers++;
+    k->session->near[0]++;
     ck_assert(buffer_opener_add(b, opener, 1) && buffer_opener_add(b, k->session, 2));
     ck_assert(buffer_opener_add(b, opener, 3));
     if (_i > 0) {
@@ -193,6 +194,7 @@ START_TEST(a_lost_buffer_takes_no_room_and_all_are_told_once)
     ck_assert(buffer_opener_remove(b, opener) && buffer_opener_remove(b, opener));
     ck_assert(buffer_opener_remove(b, k->session));
     ck_assert_uint_eq(opener->opens + k->session->opens, 0);
+    ck_assert_uint_eq(opener->near[0] + k->session->near[0], 0);
     ck_assert_int_eq(ask(request_buffer_free, b->handle, NULL), 0);
     ck_assert_uint_eq(k->device[0].buffer_bytes, 0);
     ck_assert_uint_eq(k->tenant->buffer_bytes, 64);
