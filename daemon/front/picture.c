@@ -152,6 +152,7 @@ void picture_watch(struct front *f, uint64_t now)
 
 static void ask(struct picture *p, struct device *d, uint64_t nonce, bool detail)
 {
+    const struct msg_f_pool numbers = {.trim = 0}; /* are told before the picture */
     struct msg_f_picture m = {.nonce = nonce, .detail = detail};
     struct err e = ERR_INIT;
     char why[200];
@@ -164,7 +165,8 @@ static void ask(struct picture *p, struct device *d, uint64_t nonce, bool detail
         (void)snprintf(why, sizeof why, "its worker has not answered %u asks before this one",
                        d->pictures_asked);
         missing(p, why);
-    } else if (link_send(d->link, &schema_msg_f_picture, &m, NULL, &e) != 0) {
+    } else if (link_send(d->link, &schema_msg_f_pool, &numbers, NULL, &e) != 0 ||
+               link_send(d->link, &schema_msg_f_picture, &m, NULL, &e) != 0) {
         missing(p, e.text);
     } else {
         p->state = PICTURE_ASKED;

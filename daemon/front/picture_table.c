@@ -90,6 +90,21 @@ static void taken_cells(struct table *t, const struct picture *p)
     table_value(t, h->wall_ns);
 }
 
+/* As its worker told before the picture, which was asked for after it. */
+static void host_cells(struct table *t, const struct picture *p)
+{
+    const struct msg_w_pool *told = &p->device->pool;
+    const uint64_t row[] = {told->spilled, told->spill_limit, told->spills, told->returns,
+                            told->managed_limit};
+    for (size_t i = 0; i < COUNT(row); i++) {
+        if (p->state == PICTURE_TAKEN) {
+            table_value(t, row[i]);
+        } else {
+            table_text(t, "-");
+        }
+    }
+}
+
 int picture_table_numbers(const struct front *f, const struct picture_set *set, struct capbuf *out,
                           struct err *e)
 {
@@ -100,7 +115,10 @@ int picture_table_numbers(const struct front *f, const struct picture_set *set, 
         {"pieces_left_out", COLUMN_UINT, true}, {"taken", COLUMN_UINT, true},
         {"taken_at", COLUMN_UINT, true},        {"note", COLUMN_TEXT, false},
         {"staging_in", COLUMN_BYTES, true},     {"staging_out", COLUMN_BYTES, true},
-        {"picture", COLUMN_UINT, true},         {"version", COLUMN_UINT, true}};
+        {"picture", COLUMN_UINT, true},         {"version", COLUMN_UINT, true},
+        {"spilled", COLUMN_BYTES, true},        {"spill_limit", COLUMN_BYTES, true},
+        {"spills", COLUMN_UINT, true},          {"returns", COLUMN_UINT, true},
+        {"managed_limit", COLUMN_BYTES, true}};
     struct table t;
     (void)f;
     table_init(&t, "pool");
@@ -123,6 +141,7 @@ int picture_table_numbers(const struct front *f, const struct picture_set *set, 
         table_value(&t, p->device->output_range.used);
         table_value(&t, set->number);
         table_value(&t, PICTURE_VERSION);
+        host_cells(&t, p);
         table_row_end(&t);
     }
     return finish(&t, out, e);

@@ -235,6 +235,13 @@ END_TEST
 #define MANY       20u
 #define MANY_BYTES (UINT64_C(2) << 20)
 
+static uint64_t told(const gpud_table *t, const char *column)
+{
+    int at = gpud_table_find(t, column);
+    ck_assert_msg(at >= 0, "no column %s", column);
+    return gpud_table_value(t, 0, (uint32_t)at);
+}
+
 /* Forty MiB of buffers on a device of sixteen: they move to the host and come back, and are what
  * they were, a sealed one too. More than device and host hold together is refused. */
 START_TEST(more_than_the_device_holds)
@@ -274,6 +281,14 @@ START_TEST(more_than_the_device_holds)
     ck_assert_uint_eq(back[0] + back[MANY_BYTES / 4 - 1], 0);
     ck_until(query_value(c, "devices", "0", "spilled") > 0);
     ck_assert_uint_eq(query_value(c, "devices", "0", "buffers"), MANY * MANY_BYTES);
+    gpud_table *pool = NULL;
+    ck_gpud_ok(gpud_pool_take(c, &(gpud_pool_options){.size = sizeof(gpud_pool_options)}, &pool));
+    ck_assert_uint_gt(told(pool, "spilled"), 0);
+    ck_assert_uint_eq(told(pool, "spill_limit"), 32 << 20);
+    ck_assert_uint_gt(told(pool, "spills"), MANY);
+    ck_assert_uint_gt(told(pool, "returns"), MANY);
+    ck_assert_uint_eq(told(pool, "managed_limit"), 0);
+    gpud_table_free(pool);
     ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 17 << 20), 0, NULL, &none),
                 GPUD_ERR_DEVICE_MEMORY);
     ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 9 << 20), 0, NULL, &none),

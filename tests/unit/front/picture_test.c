@@ -48,6 +48,9 @@ int __wrap_link_send(struct link *l, const struct schema *schema, const void *ms
 {
     (void)fds;
     (void)e;
+    if (schema == &schema_msg_f_pool) { /* its numbers, which are told before the picture */
+        return 0;
+    }
     ck_assert_ptr_eq(schema, &schema_msg_f_picture);
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
         asks[i] += l == k->device[i].link;
