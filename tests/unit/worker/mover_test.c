@@ -488,6 +488,7 @@ START_TEST(what_is_being_zeroed_is_not_refused)
     memset(bytes, 0x5a, sizeof bytes);
     ck_assert_int_eq(
         t.device.b->stream->write(t.device.stream[0], piece.ref, bytes, sizeof bytes, &e), 0);
+    wait_for(t.device.stream[0]); /* the bytes are read then */
     while (upkeep_busy(&t.upkeep)) {
         upkeep_poll(&t.upkeep);
         (void)nanosleep(&pause, NULL);
