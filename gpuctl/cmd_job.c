@@ -13,7 +13,8 @@ static int begin(struct ctl *ctl, struct options *options, uint64_t *ret_job, st
     return rc == 0 ? ctl_connect(ctl, e) : rc;
 }
 
-/* Times in the answer are points of the daemon's clock: shown as spans, unknown ones as such. */
+/* Times in the answer are points of the daemon's clock: shown as spans, unknown ones as such; one
+ * that lasts, until now. */
 static struct sheet_cell span(uint64_t from, uint64_t to)
 {
     return from != 0 && to >= from ? (struct sheet_cell){.value = to - from}
@@ -41,15 +42,17 @@ int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
         {"error", GPUD_COLUMN_TEXT, false},         {"text", GPUD_COLUMN_TEXT, false},
         {"implementation", GPUD_COLUMN_TEXT, true},
     };
+    uint64_t over = d.ended_ns != 0 ? d.ended_ns : d.now_ns;
+    bool placed = d.device != GPUD_NO_DEVICE;
     const struct sheet_cell cells[] = {
         {.value = d.id},
         {.text = d.state},
         {.text = d.label},
-        {.value = d.device},
-        {.value = d.stream},
-        span(d.submitted_ns, d.dispatched_ns),
-        span(d.started_ns, d.ended_ns),
-        span(d.submitted_ns, d.ended_ns),
+        {.value = d.device, .text = placed ? NULL : "-"},
+        {.value = d.stream, .text = placed ? NULL : "-"},
+        span(d.submitted_ns, d.dispatched_ns != 0 ? d.dispatched_ns : over),
+        span(d.started_ns, over),
+        span(d.submitted_ns, over),
         {.value = d.replays},
         {.value = d.trace_id},
         {.text = d.code != 0 ? gpud_err_name(d.code) : ""},

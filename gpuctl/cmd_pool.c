@@ -132,7 +132,7 @@ static int stats_write(struct ctl *ctl, const struct shot *shot, bool meters_onl
         stats_json(shot);
         return 0;
     }
-    int rc = meters_only ? 0 : sheet_write_table(shot->pool, NULL, ctl->format, stdout, e);
+    int rc = meters_only ? 0 : sheet_write_table(shot->pool, ctl->format, stdout, e);
     if (rc == 0 && !meters_only && ctl->format != SHEET_CSV) {
         putchar('\n');
     }

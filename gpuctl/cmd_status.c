@@ -12,12 +12,13 @@ struct advice {
     const char *text;
 };
 
+#define LOG "journalctl -u gpud -u gpud-launcher" /* workers write to their launcher's */
+
 static const struct advice advices[] = {
     {"starting", "look again in a moment"},
     {"adopting", "look again in a moment"},
     {"probing", "look again in a moment"},
-    {"waiting",
-     "its worker starts again by itself; the log tells why it ended: journalctl -u gpud"},
+    {"restarting", "its worker starts again by itself; the log tells why it ended: " LOG},
     {"absent", "check its driver (for the CPU: apt-get install pocl-opencl-icd), then systemctl "
                "restart gpud"},
     {"held",
@@ -33,7 +34,7 @@ static const char *advice_for(const char *state)
             return advices[i].text;
         }
     }
-    return "see the log: journalctl -u gpud";
+    return "see the log: " LOG;
 }
 
 /* What is wrong: the daemon's sentence, then each device that does not serve with what to do. */
@@ -98,9 +99,9 @@ static int write_all(struct ctl *ctl, const gpud_table *status, const gpud_table
     bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
     if (people && gpud_table_rows(status) == 1) {
         write_facts(status, ctl->format == SHEET_WIDE, ctl->colour);
-        return sheet_write_table(devices, NULL, ctl->format, stdout, e);
+        return sheet_write_table(devices, ctl->format, stdout, e);
     }
-    return sheet_write_table(status, NULL, ctl->format, stdout, e);
+    return sheet_write_table(status, ctl->format, stdout, e);
 }
 
 int cmd_status(struct ctl *ctl, struct options *options, struct ctl_err *e)

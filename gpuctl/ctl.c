@@ -145,11 +145,11 @@ int ctl_show(struct ctl *ctl, const char *what, const char *filter, struct ctl_e
         return rc;
     }
     gpud_table *table = NULL;
-    rc = gpud_query(ctl->client, what, NULL, &table);
+    rc = gpud_query(ctl->client, what, filter, &table);
     if (rc != 0) {
         return ctl_err_lib(e, rc, "%s", what);
     }
-    rc = sheet_write_table(table, filter, ctl->format, stdout, e);
+    rc = sheet_write_table(table, ctl->format, stdout, e);
     gpud_table_free(table);
     return rc;
 }

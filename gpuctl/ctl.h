@@ -66,7 +66,7 @@ int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct 
 int ctl_connect(struct ctl *ctl, struct ctl_err *e);
 void ctl_disconnect(struct ctl *ctl);
 
-/* Queries a table and writes the rows that contain `filter` (NULL: all). Blocks. */
+/* Queries a table and writes the rows with a text that contains `filter` (NULL: all). Blocks. */
 int ctl_show(struct ctl *ctl, const char *what, const char *filter, struct ctl_err *e);
 int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e);
 /* A control request; says `done` on standard error when it worked. Blocks. */

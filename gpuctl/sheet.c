@@ -106,39 +106,21 @@ uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *colum
     return at >= 0 ? gpud_table_value(table, row, (uint32_t)at) : 0;
 }
 
-static bool row_matches(const gpud_table *table, uint32_t row, const char *filter)
+static void fill_cells(const gpud_table *table, const struct sheet_column *columns, uint32_t width,
+                       struct sheet_cell *cells)
 {
-    bool found = filter == NULL;
-    for (uint32_t c = 0; !found && c < gpud_table_columns(table); c++) {
-        found = gpud_table_column_kind(table, c) == GPUD_COLUMN_TEXT &&
-                strstr(gpud_table_text(table, row, c), filter) != NULL;
-    }
-    return found;
-}
-
-/* Returns the number of rows. */
-static uint32_t fill_cells(const gpud_table *table, const char *filter,
-                           const struct sheet_column *columns, uint32_t width,
-                           struct sheet_cell *cells)
-{
-    uint32_t rows = 0;
     for (uint32_t r = 0; r < gpud_table_rows(table); r++) {
-        if (!row_matches(table, r, filter)) {
-            continue;
-        }
         for (uint32_t c = 0; c < width; c++) {
             const char *text = gpud_table_text(table, r, c);
             bool shown = columns[c].kind == GPUD_COLUMN_TEXT || text[0] != '\0';
-            cells[(size_t)rows * width + c] = (struct sheet_cell){
+            cells[(size_t)r * width + c] = (struct sheet_cell){
                 .value = gpud_table_value(table, r, c), .text = shown ? text : NULL};
         }
-        rows++;
     }
-    return rows;
 }
 
-int sheet_write_table(const gpud_table *table, const char *filter, enum sheet_format format,
-                      FILE *out, struct ctl_err *e)
+int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
+                      struct ctl_err *e)
 {
     uint32_t width = gpud_table_columns(table);
     struct sheet_column *columns = calloc(width > 0 ? width : 1, sizeof *columns);
@@ -152,11 +134,12 @@ int sheet_write_table(const gpud_table *table, const char *filter, enum sheet_fo
                                                .kind = gpud_table_column_kind(table, c),
                                                .wide = gpud_table_column_wide(table, c)};
         }
+        fill_cells(table, columns, width, cells);
         struct sheet sheet = {.name = gpud_table_name(table),
                               .columns = columns,
                               .column_count = width,
                               .cells = cells,
-                              .row_count = fill_cells(table, filter, columns, width, cells)};
+                              .row_count = gpud_table_rows(table)};
         rc = sheet_write(&sheet, format, out, e);
     }
     free(columns);

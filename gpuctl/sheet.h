@@ -43,10 +43,9 @@ int sheet_format_from_name(const char *name);
  * null for what is not known. csv: RFC 4180, the same values. */
 int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e);
 
-/* As sheet_write for a table of the daemon; only rows with a text that contains `filter`, all if it
- * is NULL. */
-int sheet_write_table(const gpud_table *table, const char *filter, enum sheet_format format,
-                      FILE *out, struct ctl_err *e);
+/* As sheet_write for a table of the daemon. */
+int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
+                      struct ctl_err *e);
 
 /* A cell by its column's name, "" or 0 without that column or row. */
 const char *table_text_of(const gpud_table *table, uint32_t row, const char *column);

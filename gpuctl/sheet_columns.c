@@ -9,6 +9,31 @@ static bool visible(const struct sheet_column *column, bool wide)
     return wide || !column->wide;
 }
 
+static void head_of(const struct sheet_column *column, char head[GPUD_NAME])
+{
+    size_t n = 0;
+    for (; column->name[n] != '\0' && n + 1 < GPUD_NAME; n++) {
+        char letter = column->name[n];
+        head[n] = letter == '_' ? ' ' : (char)toupper((unsigned char)letter);
+    }
+    head[n] = '\0';
+}
+
+/* libsmartcols prints nothing at all where there are no rows. */
+static void write_heads(const struct sheet *sheet, bool wide, FILE *out)
+{
+    const char *between = "";
+    for (uint32_t c = 0; c < sheet->column_count; c++) {
+        char head[GPUD_NAME];
+        if (visible(&sheet->columns[c], wide)) {
+            head_of(&sheet->columns[c], head);
+            fprintf(out, "%s%s", between, head);
+            between = " ";
+        }
+    }
+    putc('\n', out);
+}
+
 static int add_columns(struct libscols_table *table, const struct sheet *sheet, bool wide)
 {
     for (uint32_t c = 0; c < sheet->column_count; c++) {
@@ -17,12 +42,7 @@ static int add_columns(struct libscols_table *table, const struct sheet *sheet, 
             continue;
         }
         char head[GPUD_NAME];
-        size_t n = 0;
-        for (; column->name[n] != '\0' && n + 1 < sizeof head; n++) {
-            char letter = column->name[n];
-            head[n] = letter == '_' ? ' ' : (char)toupper((unsigned char)letter);
-        }
-        head[n] = '\0';
+        head_of(column, head);
         bool right = column->kind != GPUD_COLUMN_TEXT && column->kind != GPUD_COLUMN_BOOL;
         if (scols_table_new_column(table, head, 0, right ? SCOLS_FL_RIGHT : 0) == NULL) {
             return -1;
@@ -87,6 +107,8 @@ int sheet_write_columns(const struct sheet *sheet, bool wide, FILE *out, struct 
     }
     if (rc == 0 && sheet->row_count > 0) {
         rc = scols_print_table(table);
+    } else if (rc == 0) {
+        write_heads(sheet, wide, out);
     }
     scols_unref_table(table);
     return rc == 0 ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "writing the table failed");

@@ -474,7 +474,8 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     U(started_ns, UINT64_MAX)                                                                      \
     U(ended_ns, UINT64_MAX)                                                                        \
     U(trace_id, UINT64_MAX)                                                                        \
-    L(timings, TIMING, PROTO_STEPS_MAX)
+    L(timings, TIMING, PROTO_STEPS_MAX)                                                            \
+    U(now_ns, UINT64_MAX)
 
 #define MSG_EXPLANATION(U, I, S, B, L) S(text, PROTO_TEXT_MAX)
 

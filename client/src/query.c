@@ -63,7 +63,7 @@ static void job_desc_fill(const struct msg_job *told, gpud_job_desc *desc)
     *desc = (gpud_job_desc){
         .id = told->job,
         .code = (int)told->code,
-        .device = told->device > 0 ? told->device - 1 : 0,
+        .device = told->device > 0 ? told->device - 1 : GPUD_NO_DEVICE,
         .stream = told->stream,
         .replays = told->replays,
         .submitted_ns = told->submitted_ns,
@@ -71,6 +71,7 @@ static void job_desc_fill(const struct msg_job *told, gpud_job_desc *desc)
         .started_ns = told->started_ns,
         .ended_ns = told->ended_ns,
         .trace_id = told->trace_id,
+        .now_ns = told->now_ns,
     };
     text_copy(desc->state, sizeof desc->state, told->state);
     text_copy(desc->label, sizeof desc->label, told->label);

@@ -402,6 +402,7 @@ int request_query(struct request_context *c, struct err *e)
         }
         struct table t;
         table_init(&t, views[i].name);
+        t.filter = c->r->msg.query.filter;
         struct look l = {.f = c->f, .s = c->s, .t = &t};
         views[i].fill(&l);
         int rc = table_encode(&t, c->out, e);

@@ -87,6 +87,7 @@ int request_job_info(struct request_context *c, struct err *e)
             .ended_ns = j->ended_ns,
             .trace_id = j->trace_id,
             .timings = proto_list_of(&timings, j->timing_count),
+            .now_ns = clock_now_ns(),
         };
         rc = proto_encode(&schema_msg_job, &m, c->out, e);
     }
@@ -122,11 +123,39 @@ static const char *module_waited_for(const struct front *f, const struct job *j)
     return "its kernels";
 }
 
+/* What it waits for that does not serve: its own device, or, if none does, the first that may;
+ * NULL: some device may take it. */
+static const struct device *device_waited_for(const struct front *f, const struct job *j)
+{
+    if (j->device != NULL) {
+        return device_serves(j->device) ? NULL : j->device;
+    }
+    const struct device *first = NULL;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (device_serves(d)) {
+            return NULL;
+        }
+        first = first == NULL && device_hopeful(d) ? d : first;
+    }
+    return first;
+}
+
+/* Also one that is ready, but whose worker is being ended, says why. */
+static void explain_device(const struct job *j, const struct device *d, char *out, size_t size)
+{
+    const char *why = d->reason[0] != '\0' ? d->reason : d->killed_ns != 0 ? d->ending : "";
+    (void)snprintf(out, size, "waits for %sdevice %u, which is %s%s%s",
+                   j->device != NULL ? "" : "any device to serve, first of all ", d->index,
+                   d->killed_ns != 0 ? "ending its worker" : device_state_name(d),
+                   why[0] != '\0' ? ": " : "", why);
+}
+
 static void explain_turn(const struct front *f, const struct job *j, char *out, size_t size)
 {
-    if (j->device != NULL && !device_serves(j->device)) {
-        (void)snprintf(out, size, "waits for device %u, which is %s: %s", j->device->index,
-                       device_state_name(j->device), j->device->reason);
+    const struct device *away = device_waited_for(f, j);
+    if (away != NULL) {
+        explain_device(j, away, out, size);
         return;
     }
     unsigned ahead = 0;
@@ -134,9 +163,14 @@ static void explain_turn(const struct front *f, const struct job *j, char *out, 
          x = x->ready_next) {
         ahead++;
     }
-    const struct device *d = j->device != NULL ? j->device : f->device[0];
-    (void)snprintf(out, size, "waits for its turn: %u ready before it, %llu may be in flight",
-                   ahead, (unsigned long long)device_window(d, f->config.window));
+    uint64_t most = j->device != NULL ? device_window(j->device, f->config.window) : 0;
+    for (unsigned i = 0; j->device == NULL && i < f->device_count; i++) {
+        bool serves = device_serves(f->device[i]);
+        most += serves ? device_window(f->device[i], f->config.window) : 0;
+    }
+    (void)snprintf(out, size,
+                   "waits for its turn: %u ready before it, %" PRIu64 " may be in flight", ahead,
+                   most);
 }
 
 static void explain_queued(const struct front *f, const struct job *j, char *out, size_t size)

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "proto/codec.h"
 
@@ -30,11 +31,18 @@ void table_column(struct table *t, const char *name, enum proto_column_kind kind
     }
 }
 
+static bool holds(struct bytes text, struct bytes part)
+{
+    return part.size == 0 ||
+           (text.size >= part.size && memmem(text.data, text.size, part.data, part.size) != NULL);
+}
+
 static void cell(struct table *t, uint64_t value, struct bytes text)
 {
     if (text.size > PROTO_TEXT_MAX) {
         text.size = PROTO_TEXT_MAX;
     }
+    t->found = t->found || holds(text, t->filter);
     struct proto_cell c = {.value = value, .text = text};
     if (proto_list_add(&schema_cell, &c, &t->cells, &t->error) == 0) {
         t->cell_count++;
@@ -69,12 +77,13 @@ void table_printf(struct table *t, const char *fmt, ...)
 void table_row_end(struct table *t)
 {
     struct proto_row row = {.cells = proto_list_of(&t->cells, t->cell_count)};
-    if (t->row_count < PROTO_ROWS_MAX &&
+    if (t->found && t->row_count < PROTO_ROWS_MAX &&
         proto_list_add(&schema_row, &row, &t->rows, &t->error) == 0) {
         t->row_count++;
     }
     capbuf_reset(&t->cells);
     t->cell_count = 0;
+    t->found = false;
 }
 
 int table_encode(struct table *t, struct capbuf *out, struct err *e)

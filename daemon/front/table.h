@@ -3,6 +3,7 @@
 #ifndef FRONT_TABLE_H
 #define FRONT_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/bytes.h"
@@ -11,6 +12,8 @@
 
 struct table {
     const char *name;
+    struct bytes filter; /* not owned: only rows with a text that contains it; empty: all */
+    bool found;          /* by the row being built */
     struct capbuf columns;
     struct capbuf rows;
     struct capbuf cells; /* of the row being built */

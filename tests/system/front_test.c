@@ -461,6 +461,46 @@ START_TEST(first_device_does_not_open)
 }
 END_TEST
 
+/* Its only device does not open, and is tried again and again: a job that names none says what it
+ * waits for, has no device, and its time counts. */
+START_TEST(what_a_job_waits_for_is_told)
+{
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    struct daemon d;
+    daemon_prepare(&d, "--backend", "sim", "--backend-options", "script=open:1=nomem", NULL);
+    daemon_spawn(&d);
+    gpud_client *c = client_open(d.url);
+    ck_until(gpuctl(&d, out, err, "status", NULL) == 5 &&
+             strstr(out, "its worker starts again by itself") != NULL);
+    ck_assert_msg(strstr(out, "-u gpud-launcher") != NULL, "%s", out);
+    float y[4];
+    gpud_job *job = NULL;
+    gpud_arg args[] = {gpud_f32(1), gpud_host_out(y, 4, GPUD_F32)};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, NULL, &job));
+    char text[GPUD_ERROR_TEXT];
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
+    ck_until(gpud_explain(c, gpud_job_id(job), text, sizeof text) == 0 &&
+             strstr(text, "which is restarting: it does not open: ") != NULL);
+    ck_assert_msg(strstr(text, "waits for any device to serve") != NULL, "%s", text);
+    gpud_job_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_job_info(c, gpud_job_id(job), &desc));
+    ck_assert_str_eq(desc.state, "queued");
+    ck_assert(desc.device == GPUD_NO_DEVICE);
+    ck_assert_uint_gt(desc.now_ns, desc.submitted_ns);
+    char number[24];
+    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)gpud_job_id(job));
+    ck_assert_int_eq(gpuctl(&d, out, err, "job", "show", number, "-o", "json", NULL), 0);
+    ck_assert_msg(strstr(out, "\"device\": null") != NULL, "%s", out);
+    ck_assert_msg(strstr(out, "\"waited\": null") == NULL, "%s", out);
+    ck_assert_msg(strstr(out, "\"total\": null") == NULL, "%s", out);
+    ck_assert_msg(strstr(out, "\"executed\": null") != NULL, "%s", out);
+    ck_gpud_ok(gpud_job_cancel(c, gpud_job_id(job))); /* nothing to wait for at the end */
+    gpud_job_free(job);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* No OpenCL at all: alive, not ready, and told what to install. */
 START_TEST(no_driver)
 {
@@ -576,6 +616,7 @@ int main(void)
     suite_add(suite, second_daemon);
     suite_add(suite, stale_socket);
     suite_add(suite, first_device_does_not_open);
+    suite_add(suite, what_a_job_waits_for_is_told);
     suite_add(suite, no_driver);
     suite_add_loop(suite, client_killed, 2);
     return system_main(suite);

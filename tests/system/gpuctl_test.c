@@ -316,6 +316,37 @@ START_TEST(full_houses_can_be_looked_at)
 }
 END_TEST
 
+/* The daemon narrows a table to rows with a text; where none has it, the head is there. */
+START_TEST(tables_are_filtered)
+{
+    struct daemon d;
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
+    gpud_table *all = NULL;
+    gpud_table *some = NULL;
+    gpud_table *none = NULL;
+    ck_gpud_ok(gpud_query(c, "kernels", "", &all));
+    ck_gpud_ok(gpud_query(c, "kernels", "axpy", &some));
+    ck_gpud_ok(gpud_query(c, "kernels", "no such kernel", &none));
+    ck_assert_uint_gt(gpud_table_rows(some), 0);
+    ck_assert_uint_lt(gpud_table_rows(some), gpud_table_rows(all));
+    ck_assert_uint_eq(gpud_table_rows(none), 0);
+    for (uint32_t r = 0; r < gpud_table_rows(some); r++) {
+        const char *name = gpud_table_text(some, r, (uint32_t)gpud_table_find(some, "name"));
+        const char *module = gpud_table_text(some, r, (uint32_t)gpud_table_find(some, "module"));
+        ck_assert_msg(strstr(name, "axpy") != NULL || strstr(module, "axpy") != NULL, "%s", name);
+    }
+    gpud_table_free(all);
+    gpud_table_free(some);
+    gpud_table_free(none);
+    ck_assert_int_eq(gpuctl(&d, out, err, "kernels", "axpy", NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "axpy"));
+    ck_assert_ptr_null(strstr(out, "histogram"));
+    ck_assert_int_eq(gpuctl(&d, out, err, "kernels", "no such kernel", NULL), 0);
+    ck_assert_int_eq(strncmp(out, "NAME MODULE", 11), 0);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gpuctl");
@@ -330,5 +361,6 @@ int main(void)
     suite_add(suite, detached_jobs_outlive_gpuctl);
     suite_add(suite, a_session_is_killed_with_its_jobs);
     suite_add_loop(suite, full_houses_can_be_looked_at, 2);
+    suite_add(suite, tables_are_filtered);
     return system_main(suite);
 }

@@ -711,11 +711,13 @@ GPUD_API void gpud_job_free(gpud_job *job);
 
 /* ---- looking at the daemon ----------------------------------------------------------------- */
 
+#define GPUD_NO_DEVICE UINT64_MAX /* in place of a device's id */
+
 typedef struct gpud_job_desc {
     size_t size;
     uint64_t id;
     int code;        /* GPUD_ERR_* if it failed */
-    uint64_t device; /* its id, not GPUD_ON(id) */
+    uint64_t device; /* its id, not GPUD_ON(id); GPUD_NO_DEVICE: none yet */
     uint64_t stream;
     uint64_t replays;
     uint64_t submitted_ns; /* the daemon's monotonic clock; 0 = not yet, as the next three */
@@ -727,6 +729,7 @@ typedef struct gpud_job_desc {
     char label[GPUD_NAME];
     char text[GPUD_ERROR_TEXT];
     char implementation[GPUD_NAME]; /* as in gpud_job_times */
+    uint64_t now_ns;                /* that clock, as this was told */
 } gpud_job_desc;
 
 /* By the daemon's number of a job, of any session the caller may see. All block. NOT_FOUND. */
@@ -736,7 +739,8 @@ GPUD_API int gpud_job_cancel(gpud_client *client, uint64_t job);
 GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
 
 /* Tables: what = "status", "devices", "pool", "kernels", "jobs", "sessions", "tenants", "config",
- * "timeline"; filter may be NULL. Blocks. NOT_FOUND for an unknown `what`. Free the table. */
+ * "timeline"; filter: only rows with a text that contains it, NULL or "": all. Blocks. NOT_FOUND
+ * for an unknown `what`. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
 /* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"

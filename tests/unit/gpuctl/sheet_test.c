@@ -103,7 +103,8 @@ START_TEST(no_rows)
     empty.row_count = 0;
     expect(&empty, SHEET_JSON, "{\n  \"jobs\": []\n}\n");
     expect(&empty, SHEET_CSV, "job_id,label,size,time,share,delta,ok\r\n");
-    expect(&empty, SHEET_TABLE, "");
+    expect(&empty, SHEET_TABLE, "JOB ID LABEL SIZE TIME SHARE OK\n");
+    expect(&empty, SHEET_WIDE, "JOB ID LABEL SIZE TIME SHARE DELTA OK\n");
 }
 END_TEST
 
