@@ -67,6 +67,9 @@ struct backend_memory_ops {
                  struct err *e);
     /* All commands on the block have completed. */
     void (*free)(struct backend_device *d, struct backend_block *block);
+    /* Optional (NULL: nobody knows): bytes that the device could give now, to any process. Takes
+     * some microseconds. */
+    int (*room)(struct backend_device *d, uint64_t *ret_bytes, struct err *e);
     /* Optional (NULL: staging memory is used as it is): makes host memory known to the device so
      * that copies from and to it are fast. `unregister` is then mandatory. */
     int (*register_host)(struct backend_device *d, void *data, size_t size, struct err *e);

@@ -53,7 +53,6 @@ static void ask_budget(struct pool *p, uint64_t now_ns)
     }
     uint64_t free_bytes;
     t->budget_ns = now_ns;
-    p->stats.driver_calls++;
     bool known = p->source.budget(p->source.user, &free_bytes, NULL) == 0;
     t->budget = known ? free_bytes : UINT64_MAX;
 }

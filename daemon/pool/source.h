@@ -55,7 +55,7 @@ struct pool_source {
      * commands of `stream` run after the point `seq` of stream `on`. */
     int (*wait)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
     /* Optional (NULL: as much as the pool's limit says): bytes that the device could still give.
-     * Called from pool_tick only. */
+     * Called from pool_tick only, and not counted as a call of the driver. */
     int (*budget)(void *user, uint64_t *ret_free, struct err *e);
 };
 

@@ -30,6 +30,13 @@ static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *
     return rc;
 }
 
+/* Other processes may use the device as well. */
+static int device_room(void *user, uint64_t *ret_free, struct err *e)
+{
+    struct memory *m = user;
+    return m->b->memory->room(m->d, ret_free, e);
+}
+
 static void block_free(void *user, void *block, uint64_t size)
 {
     struct memory *m = user;
@@ -388,7 +395,8 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                        .clear = clear_new,
                                        .pages = page != 0 ? &m->pages : NULL,
                                        .blocks = page != 0 ? NULL : &m->blocks,
-                                       .wait = stream_wait};
+                                       .wait = stream_wait,
+                                       .budget = b->memory->room != NULL ? device_room : NULL};
     const struct pool_options options = {.limit = limit,
                                          .streams = on->streams,
                                          .keep = limit / MEMORY_KEEP,

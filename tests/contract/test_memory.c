@@ -61,6 +61,25 @@ START_TEST(blocks_are_apart)
 }
 END_TEST
 
+/* Others may use the device as well, so only what this process takes is known. */
+START_TEST(the_room_of_a_device_is_told)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    uint64_t before = 0, after = 0;
+    if (m->room == NULL) {
+        return;
+    }
+    ok(m->room(bench.device, &before, e));
+    ck_assert_uint_gt(before, 0);
+    struct backend_block *b = block_new(1u << 26);
+    ok(m->room(bench.device, &after, e));
+    ck_assert_uint_gt(after, 0);
+    ck_assert_uint_ne(after, before);
+    block_free(b);
+    ck_assert_int_eq(m->room(bench.device, &after, NULL), 0);
+}
+END_TEST
+
 START_TEST(registered_host_memory_works)
 {
     const struct backend_memory_ops *m = bench.b->memory;
@@ -227,6 +246,7 @@ void contract_memory(Suite *suite)
     tcase_add_test(t, refuses_nothing_and_too_much);
     tcase_add_test(t, runs_out_and_recovers);
     tcase_add_test(t, blocks_are_apart);
+    tcase_add_test(t, the_room_of_a_device_is_told);
     tcase_add_test(t, registered_host_memory_works);
     tcase_add_test(t, shared_memory_is_memory);
     tcase_add_test(t, managed_memory_is_memory);

@@ -53,6 +53,17 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     return 0;
 }
 
+static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
+{
+    size_t room = 0;
+    size_t total = 0;
+    int rc = CUDA_CALL(&d->cu, e, MemGetInfo, &room, &total);
+    if (rc == 0) {
+        *ret_bytes = room;
+    }
+    return rc;
+}
+
 /* Without concurrent access by the host there is no bringing it along. */
 static int alloc_managed(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                          struct err *e)
@@ -131,6 +142,7 @@ static void release_host(struct backend_device *d, struct backend_block *b)
 const struct backend_memory_ops cuda_memory_ops = {
     .alloc = memory_alloc,
     .free = memory_free,
+    .room = memory_room,
     .register_host = register_host,
     .unregister_host = unregister_host,
     .import_host = import_host,

@@ -45,6 +45,13 @@ static void memory_free(struct backend_device *d, struct backend_block *b)
     free(b);
 }
 
+static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
+{
+    (void)e;
+    *ret_bytes = d->config.memory - d->used;
+    return 0;
+}
+
 static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
     void **free_slot = NULL;
@@ -97,6 +104,7 @@ static void release_host(struct backend_device *d, struct backend_block *b)
 const struct backend_memory_ops sim_memory_ops = {
     .alloc = memory_alloc,
     .free = memory_free,
+    .room = memory_room,
     .register_host = register_host,
     .unregister_host = unregister_host,
     .import_host = import_host,

@@ -277,12 +277,17 @@ static void on_kick(void *data)
     t.kicks++;
 }
 
-static void upkeep_start(void)
+static void upkeep_start_on(const char *options)
 {
-    start("speed=0,pages=on", LARGE);
+    start(options, LARGE);
     t.idle = true;
     ck_assert_int_eq(uv_loop_init(&t.loop), 0);
     upkeep_init(&t.upkeep, &t.loop, &t.device, is_idle, on_kick, NULL);
+}
+
+static void upkeep_start(void)
+{
+    upkeep_start_on("speed=0,pages=on");
 }
 
 static void upkeep_stop(void)
@@ -332,6 +337,29 @@ START_TEST(what_nobody_needs_goes_back)
     }
     ck_assert_uint_eq(stats().size, LARGE / MEMORY_KEEP);
     ck_assert_uint_eq(stats().trimmed, before - LARGE / MEMORY_KEEP);
+    upkeep_stop();
+}
+END_TEST
+
+/* Where the device has little left for others it goes after a quarter of that time. */
+START_TEST(where_the_device_is_full_it_goes_sooner)
+{
+    bool dirty;
+    uint64_t now = 1000 * NS_PER_S;
+    upkeep_start_on("speed=0,pages=on,memory=992M");
+    ck_assert_int_eq(upkeep_turn(&t.upkeep, now), UPKEEP_STOP);
+    take_and_free(LARGE / 16 * 15, 1, &dirty);
+    upkeep_begin(&t.upkeep);
+    uint64_t before = stats().size;
+    for (unsigned s = 1; s <= 12; s++) {
+        ck_assert_int_eq(upkeep_turn(&t.upkeep, now += NS_PER_S), UPKEEP_LATER);
+    }
+    ck_assert_uint_eq(stats().size, before);
+    for (unsigned s = 13; s <= 20; s++) {
+        (void)upkeep_turn(&t.upkeep, now += NS_PER_S);
+    }
+    ck_assert_uint_lt(stats().size, before);
+    ck_assert_uint_eq(stats().size, LARGE / MEMORY_KEEP);
     upkeep_stop();
 }
 END_TEST
@@ -493,6 +521,7 @@ START_TEST(what_is_being_zeroed_is_not_refused)
         upkeep_poll(&t.upkeep);
         (void)nanosleep(&pause, NULL);
     }
+    wait_for(t.device.stream[0]); /* it reads them until then */
     memset(bytes, 0, sizeof bytes);
     ck_assert_int_eq(
         t.device.b->stream->read(t.device.stream[0], bytes, piece.ref, sizeof bytes, &e), 0);
@@ -628,6 +657,7 @@ int main(void)
     tcase_add_loop_test(moving, without_copies_it_is_refused, 0, 2);
     tcase_add_test(moving, what_is_freed_while_it_moves);
     tcase_add_test(upkeep, what_nobody_needs_goes_back);
+    tcase_add_test(upkeep, where_the_device_is_full_it_goes_sooner);
     tcase_add_test(upkeep, the_timer_ends);
     tcase_add_test(upkeep, what_was_left_is_zeroed_ahead);
     tcase_add_test(upkeep, zeros_that_fail_are_left_to_who_comes);
