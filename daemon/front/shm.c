@@ -353,6 +353,15 @@ static void receive_work(struct aside_job *job)
     c->received = seqpacket_recv(c->fd, c->frame, sizeof c->frame, &c->size, &c->given, &c->e);
 }
 
+static bool given_left(const struct frame_fds *given)
+{
+    bool left = false;
+    for (int i = 0; i < given->count; i++) {
+        left = left || given->fd[i] >= 0;
+    }
+    return left;
+}
+
 static void receive_done(struct aside_job *job)
 {
     struct shm_conn *c = conn_of(job);
@@ -367,6 +376,9 @@ static void receive_done(struct aside_job *job)
     }
     if (c->received != SEQPACKET_AGAIN) {
         take_claim(c);
+        if (given_left(&c->given)) { /* it could be the other end: then that would never close */
+            conn_end(c);
+        }
     }
     if (!c->ended) {
         (void)uv_poll_start(&c->poll, UV_READABLE, on_conn);

@@ -5,6 +5,7 @@
  * is wanted, says GRANTED if and only if the ticket's owner did, and keeps no descriptor.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,10 @@
 
 #define PREFIX   3u
 #define FDS_MAX  12u /* more than a frame may have */
-#define TURNS    8
 #define MESSAGE  1024u
 #define WANT_MAX 4u
+
+#define PATIENCE_NS (10 * NS_PER_S)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -76,11 +78,30 @@ static void finish(void)
     (void)rmdir(dir);
 }
 
-static void turn(void)
+/* Threads of its own receive and close: the loop has to turn until they have. */
+static void turn_until(bool (*over)(int fd), int fd, const char *what)
 {
-    for (int i = 0; i < TURNS; i++) {
+    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+    (void)uv_run(&t.loop, UV_RUN_NOWAIT);
+    while (!over(fd)) {
+        must(clock_now_ns() < until_ns, what);
+        (void)usleep(20);
         (void)uv_run(&t.loop, UV_RUN_NOWAIT);
     }
+}
+
+static bool answered(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+static bool forgotten(int fd)
+{
+    struct shm_stats stats;
+    (void)fd;
+    shm_stats(t.shm, &stats);
+    return stats.connections == 0 && stats.working == 0;
 }
 
 static void show(int fd, const uint8_t *message, size_t size, unsigned count)
@@ -135,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (t.shm == NULL) {
         begin();
         (void)atexit(finish);
-        turn();
+        (void)uv_run(&t.loop, UV_RUN_NOWAIT);
     }
     const struct ticket ticket = {
         .uid = getuid(), .give = t.want = data[1] % WANT_MAX, .claim = on_claim, .data = &t};
@@ -150,10 +171,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     must(seqpacket_connect(shm_path(t.shm), &fd, &e) == 0, e.text);
     show(fd, message, size, data[0] % (FDS_MAX + 1));
-    turn();
+    turn_until(answered, fd, "no answer, and no end");
     must(granted(fd) == (t.claims > claims), "the answer and the owner differ");
     (void)close(fd);
-    turn();
+    turn_until(forgotten, -1, "the connection stays");
     shm_withdraw(t.shm, &t);
     must(lowest_free() == before, "a descriptor is left");
     return 0;
