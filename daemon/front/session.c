@@ -59,6 +59,9 @@ void session_destroy(struct session *s)
     {
         op_destroy(o);
     }
+    for (struct request *r; (r = session_early_drop(s)) != NULL;) {
+        request_destroy(r);
+    }
     notices_destroy(s);
     if (s->pidfd >= 0) {
         (void)close(s->pidfd);
@@ -213,17 +216,22 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
     return 0;
 }
 
-struct request *session_early_take(struct session *s)
+struct request *session_early_drop(struct session *s)
 {
     struct request *r = s->early;
-    if (r == NULL || r->msg.ping.seq != s->expect) {
-        return NULL;
+    if (r != NULL) {
+        s->early = r->next;
+        r->next = NULL;
+        s->early_count--;
+        s->early_bytes -= r->size;
     }
-    s->early = r->next;
-    r->next = NULL;
-    s->early_count--;
-    s->early_bytes -= r->size;
     return r;
+}
+
+struct request *session_early_take(struct session *s)
+{
+    bool turn = s->early != NULL && s->early->msg.ping.seq == s->expect;
+    return turn ? session_early_drop(s) : NULL;
 }
 
 bool session_notice(struct session *s, unsigned kind, uint64_t handle)

@@ -120,7 +120,8 @@ struct async_result {
 };
 
 struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id);
-/* Frees memory; slots, requests in `early`, buffers and jobs must have been dealt with. */
+/* Frees memory, that of requests in `early`, too; slots, buffers and jobs must have been dealt
+ * with. */
 void session_destroy(struct session *s);
 
 struct op *op_find(struct session *s, uint64_t seq);
@@ -143,6 +144,7 @@ void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struc
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
                       struct request **ret_other, struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
+struct request *session_early_drop(struct session *s); /* any, the caller's; NULL: none is left */
 
 /* Its lane is gone: answers that were on their way there are asked for again. */
 void session_lane_gone(struct session *s);

@@ -310,13 +310,9 @@ void standing_disconnected(struct front *f, uint32_t pipe)
         listener_drop(f->listener, s->wait);
         s->wait = NULL;
     }
-    while (s->early != NULL) { /* the client sends them again */
-        struct request *r = s->early;
-        s->early = r->next;
-        reply_none(f, r);
+    for (struct request *r; (r = session_early_drop(s)) != NULL;) {
+        reply_none(f, r); /* the client sends them again */
     }
-    s->early_count = 0;
-    s->early_bytes = 0;
     for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
         reply_forget(f, o);
     }

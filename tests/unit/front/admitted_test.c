@@ -20,6 +20,7 @@ static struct fake *k;
 static struct session *s;
 static char slot;
 static unsigned replies;
+static unsigned drops; /* slots that are free again without an answer */
 static unsigned kind;
 static struct msg_error last; /* the last answer, if it was an ERROR */
 static bool fails;            /* the next allocation */
@@ -47,6 +48,7 @@ void __wrap_listener_drop(struct listener *l, struct listener_slot *to)
 {
     (void)l;
     (void)to;
+    drops++;
 }
 
 static void setup(void)
@@ -202,6 +204,21 @@ START_TEST(results_that_are_not_taken_are_bounded)
 }
 END_TEST
 
+/* Slots are few, and others' as well. */
+START_TEST(who_ends_leaves_no_slot_behind)
+{
+    setup();
+    drops = 0;
+    ask(MSG_KIND_BUFFER_INFO, 3, 0, 8);
+    ask(MSG_KIND_BUFFER_INFO, 5, 0, 8);
+    ask_by_ring(7);
+    ck_assert_uint_eq(s->early_count, 3);
+    ck_assert_uint_eq(drops, 0);
+    teardown();
+    ck_assert_uint_eq(drops, 2);
+}
+END_TEST
+
 /* What lay in a ring that its client has given up is read after it came over the socket. */
 START_TEST(a_ring_takes_no_answer_from_the_socket)
 {
@@ -246,4 +263,5 @@ END_TEST
 SUITE_MAIN("admitted", a_ring_takes_no_answer_from_the_socket,
            the_socket_takes_an_answer_from_a_ring, results_that_are_not_taken_are_bounded,
            without_memory_the_number_stays_open, without_acknowledgement_the_number_stays_open,
-           what_comes_too_early_may_come_again, answers_that_are_not_taken_are_bounded)
+           what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
+           answers_that_are_not_taken_are_bounded)

@@ -240,6 +240,20 @@ START_TEST(early_requests_forget_a_lane_that_is_gone)
 }
 END_TEST
 
+/* A front that ends has no use for them; what is left behind is for the leak checker to find. */
+START_TEST(early_requests_go_with_their_session)
+{
+    struct session *s = session_new();
+    struct request *r[] = {early(4), early(2)};
+    struct request *older = NULL;
+    struct err e = ERR_INIT;
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(session_early_put(s, r[i], r[i]->msg.ping.seq, 4, &older, &e), 0);
+    }
+    session_destroy(s);
+}
+END_TEST
+
 START_TEST(early_requests_wait_for_their_turn)
 {
     struct session *s = session_new();
@@ -639,6 +653,7 @@ int main(void)
                                   answers_are_kept_until_acknowledged,
                                   early_requests_forget_a_lane_that_is_gone,
                                   early_requests_wait_for_their_turn,
+                                  early_requests_go_with_their_session,
                                   results_and_notices_go_in_order,
                                   openers_are_counted_each_time,
                                   only_what_writes_nothing_is_repeatable,
