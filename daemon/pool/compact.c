@@ -140,6 +140,36 @@ static struct stretch home_from(const struct pool *p, uint32_t first, struct eff
     return s;
 }
 
+#define HOME_LOOKED 256u /* blocks; one of more counts as full */
+
+/* On sources of blocks, what is moved goes where as much is in use as where it was: then the sum of
+ * squares of what is in use in each grows, and moving comes to an end. Else two blocks of the
+ * source could change places for ever. */
+bool compact_gains(const struct pool *p, uint32_t i)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t live = 0;
+    unsigned looked = 0;
+    if (p->moving.least == 0) {
+        return true;
+    }
+    while (!b->edge && looked++ < HOME_LOOKED) {
+        i = b->before;
+        b = block_at(&p->blocks, i);
+    }
+    const struct home *h = records_at(&p->homes, b->home);
+    for (; i != BLOCK_NONE && looked < HOME_LOOKED; looked++, i = b->after) {
+        b = block_at(&p->blocks, i);
+        if (b->at >= h->at + h->bytes) {
+            break;
+        }
+        live += b->state == BLOCK_LIVE   ? b->size
+                : b->state == BLOCK_SLAB ? slab_live_bytes(p, b->owner)
+                                         : 0;
+    }
+    return live >= p->moving.least || looked >= HOME_LOOKED;
+}
+
 /* ---- moving -----------------------------------------------------------------------------------*/
 
 /* A LIVE block goes elsewhere; what it held is free at the point that the owner names. */
@@ -193,10 +223,12 @@ static void empty(struct pool *p, const struct stretch *s, struct effort *effort
         block_at(&p->blocks, gap[n])->state = BLOCK_HELD;
     }
     int rc = 0;
+    p->moving.least = p->source.blocks != NULL ? s->live : 0;
     for (unsigned n = 0; n < lives && rc == 0; n++) {
         const struct block *b = block_at(&p->blocks, live[n]);
         rc = b->state == BLOCK_LIVE ? move_block(p, live[n]) : slab_move(p, b->owner);
     }
+    p->moving.least = 0;
     for (unsigned n = 0; n < gaps; n++) {
         block_at(&p->blocks, gap[n])->state = BLOCK_READY;
         space_enter(p, space_merge(p, gap[n]));
@@ -267,12 +299,32 @@ static void pass(struct pool *p, unsigned number, struct effort *effort)
     }
 }
 
+/* Nothing was freed since less, of the same kind, was moved for in vain. */
+static bool in_vain(const struct pool *p, uint64_t target, uint64_t block)
+{
+    const struct moving *m = &p->moving;
+    return m->vain_frees == p->stats.frees && (target != 0) == (m->vain_target != 0) &&
+           m->vain_block != 0 && target >= m->vain_target &&
+           (block > 0 ? block : 1) >= m->vain_block;
+}
+
+/* What a stretch promises is reckoned as if all could lie close together elsewhere. Where it
+ * cannot, the same pieces would go round for as long as somebody asks. */
 static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_t most)
 {
     (void)warm_flush(p);
     struct effort effort = {.target = target, .block = block, .most = most};
-    for (unsigned n = 0; n < ROUGH && p->mover.move != NULL && !done(p, &effort); n++) {
+    uint64_t before = reach(p);
+    if (p->mover.move == NULL || in_vain(p, target, block)) {
+        return 0;
+    }
+    for (unsigned n = 0; n < ROUGH && !done(p, &effort); n++) {
         pass(p, n, &effort);
+    }
+    if (effort.moved > 0 && reach(p) <= before && !done(p, &effort)) {
+        p->moving.vain_target = target;
+        p->moving.vain_block = block > 0 ? block : 1;
+        p->moving.vain_frees = p->stats.frees;
     }
     return effort.moved;
 }

@@ -227,7 +227,7 @@ static int find_past(struct pool *p, uint64_t size, uint32_t *ret_block, struct 
 {
     (void)warm_flush(p);
     *ret_block = fit_find(&p->ready, &p->blocks, size);
-    if (*ret_block != BLOCK_NONE) {
+    if (*ret_block != BLOCK_NONE && compact_gains(p, *ret_block)) {
         return 0;
     }
     return p->source.pages != NULL ? backing_grow(p, size, ret_block, e) : ERR_DEVICE_MEMORY;

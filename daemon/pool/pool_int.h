@@ -116,6 +116,9 @@ struct moving {
     uint64_t most;  /* bytes moved for one request */
     uint64_t tried; /* stats.frees when pieces were moved ahead last */
     uint64_t calm;  /* frees until that is tried again */
+    uint64_t least; /* bytes: see compact_gains; 0: anywhere */
+    /* What moving was in vain for, and stats.frees then: it is so until something is freed. */
+    uint64_t vain_target, vain_block, vain_frees;
 };
 
 #define TRIM_WINDOWS 16u
@@ -361,6 +364,8 @@ uint64_t quota_kept(const struct pool *p, const struct pool_ask *ask);
 bool compact_for(struct pool *p, uint64_t size);
 /* Keeps some whole pages, without which pieces that are larger than any free part cannot move. */
 void compact_ahead(struct pool *p);
+/* While pieces are moved: may one go to this free block, or to this slab's? */
+bool compact_gains(const struct pool *p, uint32_t block);
 
 /* ---- refusal.c */
 

@@ -391,7 +391,8 @@ static uint32_t find_other(struct pool *p, const struct slab *s)
     uint32_t to = p->partial[s->stream][s->class];
     for (unsigned n = 0; to != RECORD_NONE && n < OTHERS_LOOKED; n++) {
         const struct slab *t = slab_at(p, to);
-        if (t->tenant == s->tenant && t->seq <= p->done[t->stream] && !bound(p, t)) {
+        if (t->tenant == s->tenant && t->seq <= p->done[t->stream] && !bound(p, t) &&
+            compact_gains(p, t->block)) {
             return to;
         }
         to = t->next;

@@ -286,6 +286,33 @@ START_TEST(moves_are_logged)
 }
 END_TEST
 
+/* Objects in slabs of their own, and pieces of a part of a block: put together once, they stay. */
+START_TEST(moving_comes_to_an_end)
+{
+    const struct pool_mover mover = {.move = move};
+    unsigned rounds = 0;
+    start(_i == 0, 1024);
+    pool_set_mover(pool, &mover);
+    for (unsigned i = 0; i < 24; i++) {
+        const struct pool_ask ask = {
+            .size = i % 3 == 0 ? MIB : (18 + i * 2) * KIB, .tenant = 1 + i % 2, .tag = i + 1};
+        ck_assert_int_eq(pool_alloc(pool, &ask, &movable[i], NULL), 0);
+    }
+    for (unsigned i = 0; i < 24; i += 6) {
+        give(&movable[i], 0);
+    }
+    while (pool_defragment(pool, 16 * MIB) > 0) {
+        ck_assert_uint_lt(++rounds, 24);
+    }
+    for (unsigned i = 0; i < 24; i++) {
+        if (i % 6 != 0) {
+            give(&movable[i], 0);
+        }
+    }
+    stop();
+}
+END_TEST
+
 START_TEST(the_last_events_are_kept)
 {
     struct pool_event event[16];
@@ -359,6 +386,7 @@ int main(void)
     tcase_add_test(t, parts_of_pages_are_told);
     tcase_add_test(t, each_kind_of_event_is_logged);
     tcase_add_loop_test(t, moves_are_logged, 0, 2);
+    tcase_add_loop_test(t, moving_comes_to_an_end, 0, 2);
     tcase_add_loop_test(t, the_last_events_are_kept, 0, 2);
     tcase_add_loop_test(t, a_snapshot_covers_everything_once, 0, 2);
     suite_add_tcase(s, t);

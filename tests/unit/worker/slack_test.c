@@ -180,7 +180,7 @@ int main(void)
     TCase *tc = tcase_create("slack");
     tcase_set_timeout(tc, 90);
     tcase_add_loop_test(tc, free_objects_are_no_reason_to_refuse_a_job, 0, 3);
-    tcase_add_test(tc, free_objects_are_not_what_is_guaranteed);
+    tcase_add_loop_test(tc, free_objects_are_not_what_is_guaranteed, 0, 3);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
