@@ -3,6 +3,7 @@
  * value of a PING, so that each test reads top to bottom in its client.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <nng/nng.h>
@@ -283,7 +284,7 @@ static int bare(const struct world *world, bool negotiate)
     return fd;
 }
 
-/* A message of the transport: type, length, request id, then the bytes. */
+/* A message of the transport: type, length, request id, then the bytes. Who crowds is closed. */
 static void bare_send(int fd, const void *data, size_t size, uint64_t claimed)
 {
     uint8_t out[1024] = {1};
@@ -294,7 +295,7 @@ static void bare_send(int fd, const void *data, size_t size, uint64_t claimed)
     out[12] = 1;
     ck_assert_uint_le(size, sizeof out - 13);
     memcpy(out + 13, data, size);
-    ck_assert_int_eq(send(fd, out, 13 + size, MSG_NOSIGNAL), (ssize_t)(13 + size));
+    ck_assert(send(fd, out, 13 + size, MSG_NOSIGNAL) == (ssize_t)(13 + size) || errno == EPIPE);
 }
 
 static void await_end(int fd)
