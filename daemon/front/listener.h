@@ -59,7 +59,7 @@ struct listener_callbacks {
 
 struct listener_options {
     unsigned contexts;          /* requests that may be unanswered at once; made as needed */
-    unsigned connections_max;   /* more are closed at once */
+    unsigned connections_max;   /* more are told so, and have no place */
     unsigned connections_spare; /* so many more of keepers are not */
     uint64_t handshake_ns;      /* a connection without HELLO for so long is closed */
     uint32_t ipc_mode;          /* permissions of an ipc socket, 0660 */
@@ -70,8 +70,8 @@ struct listener_options {
 };
 
 struct listener_stats {
-    uint64_t connections;     /* open now */
-    uint64_t refused;         /* over the cap */
+    uint64_t connections;     /* open now, with a place */
+    uint64_t refused;         /* over the cap, told so or closed */
     uint64_t silent;          /* closed by the handshake's time-out */
     uint64_t crowded;         /* closed for too many unanswered requests, of it or its user */
     uint64_t protocol_errors; /* messages that could not be decoded */

@@ -49,6 +49,7 @@ struct connection {
     int fd; /* NNG's; -1: not known */
     struct user *user;
     unsigned outstanding;           /* slots that hold a request or an answer of it */
+    bool crowded;                   /* has no place: it is told so, and nothing else */
     bool said_hello;                /* a HELLO was handed to the loop */
     bool identified;                /* no time-out any more: not in `silent` */
     bool gone;                      /* in `closed` */
@@ -84,7 +85,8 @@ struct listener {
     pthread_mutex_t lock; /* guards all below */
     struct connection *connections;
     struct user *users;
-    unsigned connected; /* in `connections` and not gone */
+    unsigned connected;   /* in `connections` and not gone, with a place */
+    unsigned turned_away; /* and without one */
     struct connection *silent;
     struct connection *doomed;
     struct connection *closed_list;
@@ -108,8 +110,11 @@ void slot_release(struct listener_slot *slot); /* receives again */
 /* listener_pipe.c */
 void connection_event(nng_pipe pipe, nng_pipe_ev event, void *data); /* (nng) */
 /* (nng) Counts the slot to its connection and hands its request, if any, to the loop. false: the
- * connection is gone, or it or its user takes too many slots; the request is the caller's still. */
+ * connection is gone or has no place, or it or its user takes too many slots; the request is the
+ * caller's still. */
 bool connection_take(struct listener_slot *slot, struct request *r);
+/* (nng) Why no request of its connection is taken: it has no place. 0: that is not so. */
+int connection_crowded(const struct listener_slot *slot, struct err *e);
 /* To be called with the lock, once it has a connection or a slot less. */
 void user_release(struct listener *l, struct user *u);
 void connection_answered(struct listener_slot *slot);

@@ -7,8 +7,10 @@
 #include "daemon/front/listener_int.h"
 #include "daemon/front/nng_guard.h"
 
-#define QUIET_NS (20 * NS_PER_MS) /* nothing came for so long: nothing is half read */
-#define FULL_NS  (10 * NS_PER_S)  /* between two lines of the log that say so */
+#define QUIET_NS        (20 * NS_PER_MS) /* nothing came for so long: nothing is half read */
+#define FULL_NS         (10 * NS_PER_S)  /* between two lines of the log that say so */
+#define AGAIN_NS        NS_PER_S         /* when who finds no place may try again */
+#define TURNED_AWAY_MAX 64u              /* who are told so at once; more are closed */
 
 /* To be called with the lock, for one that is not gone: NNG has its descriptor until then. */
 static void end(const struct connection *c)
@@ -124,18 +126,27 @@ static void tell_full(struct listener *l, const struct peer *p)
     uint64_t now = clock_now_ns();
     if (l->full_told_ns == 0 || now - l->full_told_ns >= FULL_NS) {
         l->full_told_ns = now;
-        log_warn("a connection of user %u is closed: %u are open, connections_max = %u; %llu "
-                 "found no place before it",
+        log_warn("a connection of user %u is turned away: %u are open, connections_max = %u; "
+                 "%llu found no place before it",
                  p->local ? p->uid : UINT32_MAX, l->connected, l->options.connections_max,
                  (unsigned long long)l->stats.refused);
     }
 }
 
-/* To be called with the lock. */
+/* To be called with the lock: in what it is counted. */
+static unsigned *count_of(struct listener *l, const struct connection *c)
+{
+    return c->crowded ? &l->turned_away : &l->connected;
+}
+
+/* To be called with the lock. One too many is let in to be told so. */
 static bool enter(struct listener *l, struct connection *c)
 {
-    if (l->connected >= places(l, &c->peer)) {
+    c->crowded = l->connected >= places(l, &c->peer);
+    if (c->crowded) {
         tell_full(l, &c->peer);
+    }
+    if (c->crowded && l->turned_away >= TURNED_AWAY_MAX) {
         return false;
     }
     c->user = user_of(l, &c->peer);
@@ -148,7 +159,7 @@ static bool enter(struct listener *l, struct connection *c)
         return false;
     }
     c->user->connections++;
-    l->connected++;
+    ++*count_of(l, c);
     return true;
 }
 
@@ -160,9 +171,8 @@ static bool admit(struct listener *l, struct connection *c)
     if (room) {
         wake = l->silent == NULL && must_wake(l);
         DL_APPEND(l->silent, c);
-    } else {
-        l->stats.refused++;
     }
+    l->stats.refused += !room || c->crowded;
     pthread_mutex_unlock(&l->lock);
     if (wake) {
         (void)uv_async_send(&l->wake);
@@ -196,7 +206,7 @@ static void departed(struct listener *l, uint32_t pipe)
             DL_DELETE(l->doomed, c);
         }
         c->gone = true;
-        l->connected--;
+        --*count_of(l, c);
         DL_APPEND(l->closed_list, c);
         wake = must_wake(l);
     }
@@ -212,7 +222,7 @@ bool connections_end(struct listener *l)
     struct connection *next;
     pthread_mutex_lock(&l->lock);
     l->ending = true;
-    bool none = l->connected == 0;
+    bool none = l->connected + l->turned_away == 0;
     HASH_ITER(hh, l->connections, c, next)
     {
         if (!c->gone && c->fd >= 0) {
@@ -272,7 +282,8 @@ bool connection_take(struct listener_slot *slot, struct request *r)
     pthread_mutex_lock(&l->lock);
     /* Under one lock with `departed`, so that the loop hears of a connection's end last. */
     struct connection *c = find(l, slot->pipe);
-    bool taken = room_for(l, c, &wake);
+    bool crowded = r != NULL && c != NULL && c->crowded;
+    bool taken = !crowded && room_for(l, c, &wake);
     if (taken) {
         c->outstanding++;
         c->user->outstanding++;
@@ -288,6 +299,26 @@ bool connection_take(struct listener_slot *slot, struct request *r)
         (void)uv_async_send(&l->wake);
     }
     return taken;
+}
+
+int connection_crowded(const struct listener_slot *slot, struct err *e)
+{
+    struct listener *l = slot->listener;
+    pthread_mutex_lock(&l->lock);
+    const struct connection *c = find(l, slot->pipe);
+    bool crowded = c != NULL && c->crowded;
+    pthread_mutex_unlock(&l->lock);
+    if (!crowded) {
+        return 0;
+    }
+    int rc = err_set(e, ERR_BUSY,
+                     "%u connections are open, as many as connections_max lets: close some, or "
+                     "raise it in [daemon] and restart gpud",
+                     l->options.connections_max);
+    if (e != NULL) {
+        e->retry_after_ns = AGAIN_NS;
+    }
+    return rc;
 }
 
 void connection_answered(struct listener_slot *slot)
@@ -397,4 +428,5 @@ void connections_free(struct listener *l)
     l->doomed = NULL;
     l->closed_list = NULL;
     l->connected = 0;
+    l->turned_away = 0;
 }

@@ -123,8 +123,13 @@ static void received(struct listener_slot *slot)
     }
     r->slot = slot;
     atomic_store(&slot->state, SLOT_HELD);
-    if (!connection_take(slot, r)) {
-        request_destroy(r);
+    if (connection_take(slot, r)) {
+        return;
+    }
+    request_destroy(r);
+    if (connection_crowded(slot, &e) != 0) {
+        refuse(slot, &e);
+    } else {
         slot_receive(slot);
     }
 }

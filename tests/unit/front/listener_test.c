@@ -1,14 +1,8 @@
-/*
- * The listener with real clients in a thread of their own. What the server does is asked for by the
- * value of a PING, so that each test reads top to bottom in its client.
- */
+/* The listener with real clients. */
+#include "tests/unit/front/listener_world.h"
+
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <nng/nng.h>
-#include <nng/protocol/reqrep0/req.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,304 +12,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/front/listener.h"
-#include "proto/codec.h"
-#include "tests/unit/front/scratch.h"
-
-enum {
-    DO_ANSWER = 0,        /* … 99: with the same value */
-    DO_HOLD = 100,        /* … 999: do not answer before somebody asks */
-    DO_RELEASE = 1000,    /* answer what is held, the last one first */
-    DO_DROP = 1001,       /* free the slot, never answer */
-    DO_CLOSE = 1002,      /* close this connection */
-    DO_AWAIT_END = 1003,  /* answer when a connection that said hello has ended */
-    DO_COUNT_HELD = 1004, /* answer with how many are held, once it is more than zero */
-};
-
-#define HELD_MAX 256
-
-struct world {
-    uv_loop_t loop;
-    uv_async_t finished;
-    struct listener *listener;
-    char dir[SCRATCH_PATH];
-    char url[SCRATCH_PATH + 32];
-    void (*client)(struct world *w);
-    pthread_t thread;
-    struct request *held[HELD_MAX];
-    unsigned held_count;
-    struct request *waiter;
-    unsigned ends; /* of connections that said hello */
-    struct peer last_peer;
-    struct listener_stats stats;
-    bool closed;
-};
-
-static struct world w;
-
-/* ---- the server's side ---------------------------------------------------------------------- */
-
-static void pong(struct request *r, uint64_t value)
-{
-    struct msg_pong msg = {.value = value};
-    struct capbuf out;
-    struct err e = ERR_INIT;
-    capbuf_init(&out, 256);
-    ck_assert_int_eq(proto_encode(&schema_msg_pong, &msg, &out, &e), 0);
-    struct listener_slot *slot = r->slot;
-    request_destroy(r);
-    listener_reply(w.listener, slot, capbuf_view(&out));
-    capbuf_finish(&out);
-}
-
-static void release(void)
-{
-    while (w.held_count > 0) {
-        struct request *r = w.held[--w.held_count];
-        pong(r, r->msg.ping.value);
-    }
-}
-
-static void drop(struct request *r)
-{
-    listener_drop(w.listener, r->slot);
-    request_destroy(r);
-}
-
-static void on_ping(struct request *r)
-{
-    uint64_t value = r->msg.ping.value;
-    if (value >= DO_HOLD && value < DO_RELEASE) {
-        ck_assert_uint_lt(w.held_count, HELD_MAX);
-        w.held[w.held_count++] = r;
-        return;
-    }
-    switch (value) {
-    case DO_RELEASE:
-        release();
-        break;
-    case DO_DROP:
-        drop(r);
-        return;
-    case DO_CLOSE:
-        listener_close_pipe(w.listener, r->peer.pipe);
-        drop(r);
-        return;
-    case DO_AWAIT_END:
-        if (w.ends == 0) {
-            w.waiter = r;
-            return;
-        }
-        break;
-    case DO_COUNT_HELD:
-        value = w.held_count;
-        break;
-    default:
-        break;
-    }
-    pong(r, value);
-}
-
-static void on_request(void *data, struct request *r)
-{
-    ck_assert_ptr_eq(data, &w);
-    ck_assert_uint_ne(r->peer.pipe, 0);
-    w.last_peer = r->peer;
-    if (r->kind == MSG_KIND_PING) {
-        on_ping(r);
-        return;
-    }
-    ck_assert_uint_eq(r->kind, MSG_KIND_HELLO);
-    listener_identified(w.listener, r->peer.pipe);
-    pong(r, r->peer.pipe);
-}
-
-static void on_closed(void *data, uint32_t pipe)
-{
-    ck_assert_ptr_eq(data, &w);
-    ck_assert_uint_ne(pipe, 0);
-    w.ends++;
-    release();
-    if (w.waiter != NULL) {
-        struct request *r = w.waiter;
-        w.waiter = NULL;
-        pong(r, DO_AWAIT_END);
-    }
-}
-
-static const struct listener_callbacks callbacks = {.request = on_request, .closed = on_closed};
-
-static void on_listener_closed(void *data)
-{
-    (void)data;
-    w.closed = true;
-}
-
-static void on_finished(uv_async_t *async)
-{
-    listener_stats(w.listener, &w.stats);
-    listener_close(w.listener, on_listener_closed, NULL);
-    uv_close((uv_handle_t *)async, NULL);
-}
-
-static void *client_main(void *data)
-{
-    (void)data;
-    w.client(&w);
-    (void)uv_async_send(&w.finished);
-    return NULL;
-}
-
-static const struct listener_options usual = {
-    .contexts = 128, .connections_max = 64, .handshake_ns = NS_NEVER, .ipc_mode = 0660};
-
-static void start(const struct listener_options *options)
-{
-    struct err e = ERR_INIT;
-    memset(&w, 0, sizeof w);
-    scratch_make(w.dir);
-    (void)snprintf(w.url, sizeof w.url, "ipc://%s/s", w.dir);
-    ck_assert_int_eq(uv_loop_init(&w.loop), 0);
-    ck_assert_int_eq(listener_create(&w.loop, options, &callbacks, &w, &w.listener, &e), 0);
-    ck_assert_msg(listener_add(w.listener, w.url, &e) == 0, "%s", e.text);
-}
-
-static void serve(void (*client)(struct world *w))
-{
-    ck_assert_int_eq(uv_async_init(&w.loop, &w.finished, on_finished), 0);
-    w.client = client;
-    ck_assert_int_eq(pthread_create(&w.thread, NULL, client_main, NULL), 0);
-    (void)uv_run(&w.loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(pthread_join(w.thread, NULL), 0);
-    ck_assert(w.closed);
-    while (w.held_count > 0) {
-        request_destroy(w.held[--w.held_count]);
-    }
-    listener_destroy(w.listener);
-    ck_assert_int_eq(uv_loop_close(&w.loop), 0);
-    scratch_remove(w.dir);
-}
-
-/* ---- clients -------------------------------------------------------------------------------- */
-
-static nng_socket dial(const char *url)
-{
-    nng_socket s;
-    ck_assert_int_eq(nng_req0_open(&s), 0);
-    ck_assert_int_eq(nng_socket_set_ms(s, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE), 0);
-    ck_assert_int_eq(nng_socket_set_size(s, NNG_OPT_RECVMAXSZ, 1 << 20), 0);
-    ck_assert_int_eq(nng_dial(s, url, NULL, 0), 0);
-    return s;
-}
-
-static size_t encode(const struct schema *schema, const void *msg, uint8_t out[512])
-{
-    struct capbuf b;
-    struct err e = ERR_INIT;
-    capbuf_init(&b, 512);
-    ck_assert_int_eq(proto_encode(schema, msg, &b, &e), 0);
-    memcpy(out, b.data, b.size);
-    size_t size = b.size;
-    capbuf_finish(&b);
-    return size;
-}
-
-static void post(nng_socket s, const void *data, size_t size)
-{
-    ck_assert_int_eq(nng_send(s, (void *)(uintptr_t)data, size, 0), 0);
-}
-
-static void post_ping(nng_socket s, uint64_t value)
-{
-    uint8_t out[512];
-    struct msg_ping ping = {.value = value};
-    post(s, out, encode(&schema_msg_ping, &ping, out));
-}
-
-static uint64_t pong_of(const void *data, size_t size)
-{
-    struct msg_pong msg;
-    struct err e = ERR_INIT;
-    ck_assert_msg(proto_decode(&schema_msg_pong, bytes_of(data, size), &msg, &e) == 0, "%s",
-                  e.text);
-    return msg.value;
-}
-
-static uint64_t take_pong(nng_socket s)
-{
-    char *data = NULL;
-    size_t size = 0;
-    ck_assert_int_eq(nng_recv(s, &data, &size, NNG_FLAG_ALLOC), 0);
-    uint64_t value = pong_of(data, size);
-    nng_free(data, size);
-    return value;
-}
-
-static uint64_t ask(nng_socket s, uint64_t value)
-{
-    post_ping(s, value);
-    return take_pong(s);
-}
-
-static uint64_t say_hello(nng_socket s)
-{
-    uint8_t out[512];
-    uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
-    struct msg_hello hello = {.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id)};
-    post(s, out, encode(&schema_msg_hello, &hello, out));
-    return take_pong(s);
-}
-
-/* A bare socket that has (or has not) said that it speaks REQ. */
-static int bare(const struct world *world, bool negotiate)
-{
-    static const uint8_t sp_req[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/s", world->dir);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
-    if (negotiate) {
-        uint8_t theirs[8];
-        ck_assert_int_eq(send(fd, sp_req, sizeof sp_req, MSG_NOSIGNAL), sizeof sp_req);
-        ck_assert_int_eq(recv(fd, theirs, sizeof theirs, MSG_WAITALL), sizeof theirs);
-        ck_assert_uint_eq(theirs[5], 0x31);
-    }
-    return fd;
-}
-
-/* A message of the transport: type, length, request id, then the bytes. Who crowds is closed. */
-static void bare_send(int fd, const void *data, size_t size, uint64_t claimed)
-{
-    uint8_t out[1024] = {1};
-    for (unsigned i = 0; i < 8; i++) {
-        out[1 + i] = (uint8_t)(claimed >> (56 - 8 * i));
-    }
-    out[9] = 0x80;
-    out[12] = 1;
-    ck_assert_uint_le(size, sizeof out - 13);
-    memcpy(out + 13, data, size);
-    ck_assert(send(fd, out, 13 + size, MSG_NOSIGNAL) == (ssize_t)(13 + size) || errno == EPIPE);
-}
-
-static void await_end(int fd)
-{
-    uint8_t rest[64];
-    while (recv(fd, rest, sizeof rest, 0) > 0) {
-    }
-    (void)close(fd);
-}
 
 /* ---- tests ---------------------------------------------------------------------------------- */
-
-static void client_asks(struct world *world)
-{
-    nng_socket s = dial(world->url);
-    for (uint64_t i = 0; i < 50; i++) {
-        ck_assert_uint_eq(ask(s, i), i);
-    }
-    nng_close(s);
-}
 
 START_TEST(answers_and_knows_who_asks)
 {
@@ -330,17 +28,6 @@ START_TEST(answers_and_knows_who_asks)
     ck_assert_uint_eq(w.ends, 0); /* it never said hello */
 }
 END_TEST
-
-static unsigned free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&a, sizeof a), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &size), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
-}
 
 START_TEST(serves_tcp_on_loopback)
 {
@@ -398,20 +85,6 @@ START_TEST(sixty_four_requests_answered_in_reverse)
     ck_assert_uint_eq(w.stats.crowded, 0);
 }
 END_TEST
-
-static void answered_by_error(nng_socket s, const uint8_t *bad, size_t bad_size, int code)
-{
-    char *data = NULL;
-    size_t size = 0;
-    post(s, bad, bad_size);
-    ck_assert_int_eq(nng_recv(s, &data, &size, NNG_FLAG_ALLOC), 0);
-    struct msg_error msg;
-    struct err e = ERR_INIT;
-    ck_assert_int_eq(proto_decode(&schema_msg_error, bytes_of(data, size), &msg, &e), 0);
-    ck_assert_int_eq(msg.code, code);
-    ck_assert_uint_gt(msg.text.size, 0);
-    nng_free(data, size);
-}
 
 static void client_bad_field(struct world *world)
 {
@@ -507,31 +180,6 @@ START_TEST(silent_connections_are_closed)
     start(&options);
     serve(client_silent);
     ck_assert_uint_ge(w.stats.silent, 2);
-}
-END_TEST
-
-static void client_over_the_cap(struct world *world)
-{
-    nng_socket a = dial(world->url);
-    nng_socket b = dial(world->url);
-    ck_assert_uint_eq(ask(a, 1), 1);
-    ck_assert_uint_eq(ask(b, 2), 2);
-    int third = bare(world, true);
-    await_end(third);
-    ck_assert_uint_eq(ask(a, 3), 3);
-    ck_assert_uint_eq(ask(b, 4), 4);
-    nng_close(a);
-    nng_close(b);
-}
-
-START_TEST(connections_over_the_cap_are_closed)
-{
-    struct listener_options options = usual;
-    options.connections_max = 1;
-    options.connections_spare = 1; /* the daemon's own user has it */
-    start(&options);
-    serve(client_over_the_cap);
-    ck_assert_uint_eq(w.stats.refused, 1);
 }
 END_TEST
 
@@ -877,7 +525,6 @@ int main(void)
     tcase_add_test(tc, what_is_no_request_ends_its_connection);
     tcase_add_test(tc, what_is_not_sp_or_too_long_ends_its_connection);
     tcase_add_test(tc, silent_connections_are_closed);
-    tcase_add_test(tc, connections_over_the_cap_are_closed);
     tcase_add_test(tc, an_answer_to_nobody_frees_its_slot);
     tcase_add_test(tc, a_dropped_slot_serves_again);
     tcase_add_test(tc, a_connection_can_be_closed);
