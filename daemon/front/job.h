@@ -85,12 +85,12 @@ struct job {
     uint64_t epoch;        /* of the device's worker that has it */
     unsigned stream;
     unsigned replays;
-    unsigned external;   /* ends of its worker that were not its fault */
-    bool alone;          /* runs with nothing beside it */
-    bool suspect;        /* ended its worker, as it seems, and has not run again since */
-    bool tainted;        /* what it read was undefined after all */
-    bool cancelled;      /* asked for */
-    bool adopted;        /* from a worker of an earlier front: no work, no replay */
+    unsigned external; /* ends of its worker that were not its fault */
+    bool alone;        /* runs with nothing beside it: it ended its worker, or one beside it did */
+    bool suspect;      /* ended its worker, as it seems, and has not run again since */
+    bool tainted;      /* what it read was undefined after all */
+    bool cancelled;    /* asked for */
+    bool adopted;      /* from a worker of an earlier front: no work, no replay */
     bool touches_arenas; /* adopted, and used arenas: which parts was not told */
     bool starved;        /* what it was to read was never written: it must not run */
     bool retained;       /* the worker's ledger still has it, its answer was not taken */

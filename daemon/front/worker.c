@@ -20,6 +20,7 @@
 #define SILENCE_NS    (3 * NS_PER_S)       /* three heartbeats */
 #define START_NS      (60 * NS_PER_S)      /* a context in the making, cold */
 #define UNKILLABLE_NS (5 * NS_PER_S)
+#define BESIDE_PART   4u /* of a job's time limit: so long beside it may have kept it waiting */
 
 static uint64_t silent_at(const struct device *d)
 {
@@ -377,6 +378,41 @@ static bool seen_running(const struct device *d)
     return j != NULL;
 }
 
+/* Either may be what keeps the other from the device: `k` has run behind `j` for long, and nothing
+ * has ended on the device since. */
+static bool entangled(const struct device *d, const struct job *j, const struct job *k,
+                      uint64_t now)
+{
+    uint64_t since = k->started_ns > j->alone_ns ? k->started_ns : j->alone_ns;
+    return k->start > j->start && d->ran_ns <= since && now - since >= j->limit_ns / BESIDE_PART;
+}
+
+/* Whom to blame is seen when each runs alone. One that cannot be repeated has no second try. */
+static bool set_apart(const struct device *d, struct job *j, uint64_t now)
+{
+    bool any = false;
+    if (j->alone || !job_repeatable(j)) {
+        return false;
+    }
+    for (struct job *k = d->inflight; k != NULL; k = k->device_next) {
+        if (k != j && entangled(d, j, k, now)) {
+            k->alone = any = true;
+        }
+    }
+    j->alone = any;
+    return any;
+}
+
+static void end_overdue(struct front *f, struct device *d, struct job *j, uint64_t now)
+{
+    char why[sizeof d->ending];
+    bool apart = set_apart(d, j, now);
+    (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s%s",
+                   (double)j->limit_ns / 1e9,
+                   apart ? ", which it or one beside it is to blame for" : "");
+    worker_end(f, d, apart ? NULL : j, why);
+}
+
 /* One that is not the first of its stream and was not seen to run is looked at again later; so is
  * each while another runs, which has a limit of its own: the worker may have put the one behind the
  * other, and the device's units may be taken. */
@@ -393,10 +429,7 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
         uint64_t over = job_overdue_ns(j);
         seen |= bit;
         if (counts && now >= over) {
-            char why[96];
-            (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s",
-                           (double)j->limit_ns / 1e9);
-            worker_end(f, d, j, why);
+            end_overdue(f, d, j, now);
         } else {
             due_at(f, now < over ? over : ns_add(now, NS_PER_S));
         }

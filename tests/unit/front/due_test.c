@@ -208,13 +208,100 @@ START_TEST(who_runs_behind_another_is_not_to_blame)
     struct job *later = runs_since(0, NS_PER_MS);
     ck_assert_uint_eq(job_overdue_ns(behind), over);
     worker_watch(&k->f, over - 1, false);
+    fake_done(k, later, 0);
     ck_assert_uint_eq(kills, 0);
     worker_watch(&k->f, over, false);
     ck_assert_uint_eq(kills, 1);
     ck_assert_ptr_eq(d->culprit, behind);
     d->worker = 0;
     fake_done(k, behind, 0);
-    fake_done(k, later, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+/* What runs, and what hangs behind it, and keeps it from the device. */
+static void begin_hanging(struct job **ret_first, struct job **ret_behind)
+{
+    begin();
+    kills = 0;
+    k->device[0].worker = 7;
+    k->device[0].pid = 1;
+    *ret_first = runs_since(1, NS_PER_S);
+    *ret_behind = runs_since(0, 30 * NS_PER_S);
+}
+
+static void pass_limit(struct job *j)
+{
+    uint64_t over = job_overdue_ns(j);
+    ck_assert_uint_ne(over, NS_NEVER);
+    j->device->beat_ns = over;
+    worker_watch(&k->f, over, false);
+    ck_assert_uint_eq(kills, 1);
+}
+
+/* The next worker runs. */
+static void lose(void)
+{
+    struct device *d = &k->device[0];
+    fake_lose(k, 0, true);
+    d->killed_ns = 0;
+    kills = 0;
+    fake_turn(k);
+}
+
+/* The first to pass its limit need not be at fault: each runs again alone, and who is will be
+ * seen. */
+START_TEST(who_hangs_behind_another_is_found)
+{
+    struct job *first;
+    struct job *behind;
+    begin_hanging(&first, &behind);
+    struct device *d = &k->device[0];
+    uint64_t id = first->id;
+    uint64_t hangs = behind->id;
+    pass_limit(first);
+    ck_assert_ptr_null(d->culprit);
+    ck_assert(first->alone && behind->alone);
+    lose();
+    ck_assert_uint_eq(k->ends[id] + k->ends[hangs], 0);
+    ck_assert_int_eq(first->state, JOB_DISPATCHED);
+    ck_assert_int_eq(behind->state, JOB_QUEUED);
+    fake_done(k, first, 0);
+    fake_turn(k);
+    ck_assert_int_eq(behind->state, JOB_DISPATCHED);
+    job_set_state(behind, JOB_RUNNING, clock_now_ns());
+    pass_limit(behind);
+    ck_assert_ptr_eq(d->culprit, behind);
+    lose();
+    ck_assert_int_eq(k->state[id], JOB_DONE);
+    ck_assert_int_eq(k->error[hangs].code, ERR_TIME_LIMIT);
+    d->worker = 0;
+    fake_destroy(k);
+}
+END_TEST
+
+/* _i: something has ended since the other began; that has only just begun; what passes its limit
+ * cannot be repeated, or is what runs again alone. */
+START_TEST(who_passes_its_limit_is_to_blame)
+{
+    struct job *first;
+    struct job *behind;
+    begin_hanging(&first, &behind);
+    if (_i == 0) {
+        fake_done(k, runs_since(0, NS_PER_S), 0);
+    } else if (_i == 1) {
+        behind->started_ns = job_overdue_ns(first) - NS_PER_MS;
+    } else if (_i == 2) {
+        first->adopted = true;
+    } else {
+        first->alone = true;
+    }
+    pass_limit(first);
+    ck_assert_ptr_eq(k->device[0].culprit, first);
+    ck_assert(!behind->alone);
+    k->device[0].worker = 0;
+    fake_done(k, first, 0);
+    fake_done(k, behind, 0);
     fake_destroy(k);
 }
 END_TEST
@@ -320,8 +407,31 @@ START_TEST(statistics_once_a_second_and_only_after_changes)
 }
 END_TEST
 
-SUITE_MAIN("due", the_earliest_counts, deadlines, nobody_is_forgotten_while_all_are_looked_at,
-           limits_pauses_and_silence, who_never_began_is_not_to_blame,
-           who_runs_behind_another_is_not_to_blame, brief_jobs_ahead_take_no_time_of_who_waits,
-           brief_jobs_behind_give_no_time, silence_while_away_is_none,
-           statistics_once_a_second_and_only_after_changes)
+int main(void)
+{
+    const TTest *const tests[] = {
+        the_earliest_counts,
+        deadlines,
+        nobody_is_forgotten_while_all_are_looked_at,
+        limits_pauses_and_silence,
+        who_never_began_is_not_to_blame,
+        who_runs_behind_another_is_not_to_blame,
+        who_hangs_behind_another_is_found,
+        brief_jobs_ahead_take_no_time_of_who_waits,
+        brief_jobs_behind_give_no_time,
+        silence_while_away_is_none,
+        statistics_once_a_second_and_only_after_changes,
+    };
+    Suite *suite = suite_create("due");
+    TCase *tcase = tcase_create("due");
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        tcase_add_test(tcase, tests[i]);
+    }
+    tcase_add_loop_test(tcase, who_passes_its_limit_is_to_blame, 0, 4);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
