@@ -1,6 +1,7 @@
 #include "daemon/front/drain.h"
 
 #include "common/clock.h"
+#include "daemon/front/queue.h"
 
 uint64_t drain_until(const struct front *f, uint64_t now_ns)
 {
@@ -11,4 +12,21 @@ uint64_t drain_until(const struct front *f, uint64_t now_ns)
         }
     }
     return ns_add(now_ns, longest < DRAIN_MAX_NS ? longest : DRAIN_MAX_NS);
+}
+
+static bool orphan(const struct job *j)
+{
+    return j->state == JOB_QUEUED && j->detached && j->session == NULL;
+}
+
+unsigned drain_orphans(struct front *f)
+{
+    unsigned count = 0;
+    for (struct job *j = f->queued_count > 0 ? f->jobs : NULL; j != NULL; j = j->hh.next) {
+        if (orphan(j)) {
+            queue_first(f, j);
+            count++;
+        }
+    }
+    return count;
 }

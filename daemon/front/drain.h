@@ -1,6 +1,6 @@
 /*
- * How long the daemon's end waits for jobs. Pure. TimeoutStopSec of gpud.service is DRAIN_MAX_NS
- * and what the end itself takes. Thread: the loop's.
+ * How long the daemon's end waits for jobs, and for which. TimeoutStopSec of gpud.service is
+ * DRAIN_MAX_NS and what the end itself takes. Thread: the loop's.
  */
 #ifndef FRONT_DRAIN_H
 #define FRONT_DRAIN_H
@@ -13,5 +13,8 @@
 /* When waiting ends: each unfinished job may take as long as it may run, within the bounds above. A
  * queue that takes longer is cut. */
 uint64_t drain_until(const struct front *f, uint64_t now_ns);
+/* Queued jobs that outlived their session: nobody sends them to the next front. They go before all
+ * others now. How many there are. */
+unsigned drain_orphans(struct front *f);
 
 #endif

@@ -229,14 +229,35 @@ static bool drained(struct front *f, uint64_t now)
 
 static void start_anew(struct front *f);
 
+static void hand_over(struct front *f, unsigned orphans)
+{
+    if (orphans > 0) {
+        log_warn("%u detached jobs of sessions that ended were not waited for", orphans);
+    }
+    log_info("handing over to the next front: %u jobs are unfinished", f->job_count);
+    pipeline_stop(f);
+}
+
+static void watch_hand_over(struct front *f, uint64_t now)
+{
+    unsigned orphans = drain_orphans(f);
+    if (orphans == 0 || now >= f->drain_until_ns) {
+        hand_over(f, orphans);
+    } else {
+        due_at(f, ns_add(now, DRAIN_LOOK_NS));
+    }
+}
+
 static void watch_drain(struct front *f, uint64_t now)
 {
-    if (!f->exit_after_drain || f->stopping) {
+    if (f->stopping) {
         return;
     }
-    if (drained(f, now)) {
+    if (f->handing_over) {
+        watch_hand_over(f, now);
+    } else if (f->exit_after_drain && drained(f, now)) {
         pipeline_stop(f);
-    } else {
+    } else if (f->exit_after_drain) {
         due_at(f, ns_add(now, DRAIN_LOOK_NS));
     }
 }
@@ -634,6 +655,7 @@ void pipeline_drain(struct front *f)
     }
     f->draining = true;
     f->exit_after_drain = true;
+    f->handing_over = false;
     due_at(f, clock_now_ns());
     f->drain_until_ns = drain_until(f, clock_now_ns());
     log_info("draining: %u jobs are unfinished", f->job_count);
@@ -649,10 +671,17 @@ void pipeline_hand_over(struct front *f)
     if (f->stopping) {
         return;
     }
-    log_info("handing over to the next front: %u jobs are unfinished", f->job_count);
+    unsigned orphans = drain_orphans(f);
+    bool now = f->handing_over || f->exit_after_drain; /* asked a second time */
     f->handing_over = true;
     notify_stopping();
-    pipeline_stop(f);
+    if (now || orphans == 0) {
+        hand_over(f, orphans);
+        return;
+    }
+    f->drain_until_ns = drain_until(f, clock_now_ns());
+    due_at(f, clock_now_ns());
+    log_info("handing over once a worker has %u detached jobs whose sessions ended", orphans);
 }
 
 static void on_listener_closed(void *data)

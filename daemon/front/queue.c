@@ -88,15 +88,20 @@ void queue_successors(struct front *f, struct job *j)
     }
 }
 
-static void raise_one(struct front *f, struct job *j, const struct job *waiter)
+static void set_rank(struct front *f, struct job *j, int64_t rank)
 {
     bool ready = j->in_ready;
     queue_remove(f, j);
-    j->rank = waiter->rank;
-    j->urgent = j->urgent || waiter->urgent;
+    j->rank = rank;
     if (ready) {
         insert(f, j);
     }
+}
+
+static void raise_one(struct front *f, struct job *j, const struct job *waiter)
+{
+    j->urgent = j->urgent || waiter->urgent;
+    set_rank(f, j, waiter->rank);
 }
 
 void queue_raise(struct front *f, struct job *j)
@@ -113,6 +118,15 @@ void queue_raise(struct front *f, struct job *j)
                 todo = x->pred;
             }
         }
+    }
+}
+
+void queue_first(struct front *f, struct job *j)
+{
+    if (j->rank != INT64_MIN) {
+        set_rank(f, j, INT64_MIN);
+        queue_raise(f, j);
+        f->hooks.kick(f);
     }
 }
 

@@ -16,6 +16,8 @@ void queue_successors(struct front *f, struct job *j);
 /* What `j` waits for is as urgent as itself: queued jobs before it get its rank where theirs is
  * behind. */
 void queue_raise(struct front *f, struct job *j);
+/* Before all that have a priority, and so is what it waits for. */
+void queue_first(struct front *f, struct job *j);
 /* The first job that `d` may take: the one of the two heads that is before the other. NULL: none.
  */
 struct job *queue_head(const struct front *f, const struct device *d);

@@ -123,6 +123,42 @@ START_TEST(a_reconnected_client_with_a_child_falls_idle)
 }
 END_TEST
 
+/* Nobody would send them to the next front, which adopts them with the worker. */
+START_TEST(detached_jobs_outlive_a_restart)
+{
+    enum { COUNT = 4, PART = 100 };
+    struct daemon d;
+    float out[COUNT * PART] = {0};
+    gpud_buffer opened;
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=200", "--set",
+                                  "jobs.window=1", NULL);
+    gpud_buffer b = numbers(c, COUNT * PART);
+    ck_gpud_ok(gpud_buffer_publish(c, b, "parts", GPUD_INOUT, 0));
+    gpud_client *leaves = client_open(d.url);
+    ck_gpud_ok(gpud_buffer_open(leaves, "parts", &opened));
+    gpud_kernel fill = kernel_find(leaves, "fill");
+    for (unsigned i = 0; i < COUNT; i++) {
+        gpud_arg args[] = {gpud_f32((float)(i + 1)),
+                           gpud_arg_slice(gpud_out(opened), i * PART, PART)};
+        gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_DETACHED};
+        gpud_job *job = NULL;
+        ck_gpud_ok(gpud_launch(leaves, fill, args, 2, NULL, &o, &job));
+        ck_until(gpud_dispatch(leaves) == 0 && gpud_job_id(job) != 0);
+        gpud_job_free(job);
+    }
+    gpud_close(leaves);
+    ck_assert_uint_gt(query_value(c, "status", NULL, "queued"), 0);
+    daemon_hand_over(&d);
+    ck_assert(daemon_logged(&d, "handing over once"));
+    daemon_spawn(&d);
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, out, NULL));
+    for (unsigned i = 0; i < COUNT * PART; i++) {
+        ck_assert_float_eq(out[i], (float)(i / PART + 1));
+    }
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* Running, with the worker, and queued, accepted or not: all are done by the next front. */
 START_TEST(jobs_outlive_a_restart)
 {
@@ -604,6 +640,7 @@ int main(void)
     suite_add(suite, front_restarted_under_load);
     suite_add(suite, a_reconnected_client_with_a_child_falls_idle);
     suite_add(suite, jobs_outlive_a_restart);
+    suite_add(suite, detached_jobs_outlive_a_restart);
     suite_add(suite, adopted_writer);
     suite_add(suite, silent_worker);
     suite_add(suite, adopted_first_writer);

@@ -35,4 +35,45 @@ START_TEST(the_longest_time_limit_counts)
 }
 END_TEST
 
-SUITE_MAIN("drain", the_longest_time_limit_counts)
+/* Whose session is there is sent again by it; whose is not, and is not detached, is called back. */
+START_TEST(detached_jobs_without_a_session_go_first)
+{
+    k = fake_create();
+    k->f.config.window = 1;
+    struct job *first = limited(NS_PER_S);
+    fake_turn(k);
+    struct job *urgent = fake_job(k, 0);
+    urgent->priority = PRIORITY_MAX;
+    urgent->rank = job_rank(urgent);
+    (void)fake_submit(k, urgent);
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *writer = fake_job(k, 0);
+    fake_writes(writer, b, 0, 64);
+    (void)fake_submit(k, writer);
+    struct job *waits = fake_job(k, 0); /* for the writer */
+    waits->detached = true;
+    fake_reads(waits, b, 0, 64);
+    (void)fake_submit(k, waits);
+    ck_assert_uint_eq(drain_orphans(&k->f), 0); /* its session is there */
+    k->session->jobs--;
+    waits->session = NULL;
+    ck_assert_uint_eq(drain_orphans(&k->f), 1);
+    ck_assert_uint_eq(drain_orphans(&k->f), 1);
+    fake_done(k, first, 0);
+    fake_turn(k);
+    ck_assert_int_eq(writer->state, JOB_DISPATCHED);
+    ck_assert_int_eq(urgent->state, JOB_QUEUED);
+    ck_assert_uint_eq(drain_orphans(&k->f), 1);
+    fake_done(k, writer, 0);
+    fake_turn(k);
+    ck_assert_int_eq(waits->state, JOB_DISPATCHED);
+    ck_assert_uint_eq(drain_orphans(&k->f), 0); /* its worker has it */
+    k->tenant->detached++;
+    fake_done(k, waits, 0);
+    fake_turn(k);
+    fake_done(k, urgent, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("drain", the_longest_time_limit_counts, detached_jobs_without_a_session_go_first)
