@@ -12,8 +12,9 @@ static void *cuda;
         PFN_cu##name##_v##abi call;                                                                \
         *(void **)&call =                                                                          \
             dlsym(cuda, abi == 3020 || abi == 11000 ? "cu" #name "_v2" : "cu" #name);              \
-        if (call == NULL || call(__VA_ARGS__) != CUDA_SUCCESS) {                                   \
-            (void)fprintf(stderr, "cu%s failed\n", #name);                                         \
+        CUresult code = call != NULL ? call(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND;                   \
+        if (code != CUDA_SUCCESS) {                                                                \
+            (void)fprintf(stderr, "cu%s gave %d\n", #name, (int)code);                             \
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
@@ -25,7 +26,7 @@ static float last_of(const gpud_export_desc *x)
     CUmemGenericAllocationHandle memory;
     CUdeviceptr at = 0;
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
-                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CALL(Init, 2000, 0);
     CALL(DevicePrimaryCtxRetain, 7000, &context, 0); /* of the GPU x->device; here the only one */
     CALL(CtxSetCurrent, 4000, context);
