@@ -211,6 +211,42 @@ START_TEST(reduces_through_local_memory)
 }
 END_TEST
 
+/* Dynamic shared memory up to all that a group has by default, and past it with what is the
+ * kernel's own: CUDA has to be asked for more. */
+START_TEST(takes_shared_memory_beside_its_own)
+{
+    static const uint64_t shared[] = {0, 32 << 10, (48 << 10) - 1024, (48 << 10) - 256, 48 << 10};
+    const uint64_t n = 256;
+    const struct signature *sig = NULL;
+    uint32_t in[256];
+    uint32_t part = 0;
+    if (bench.b->dialect != BACKEND_LANG_CUDA) {
+        return; /* launches elsewhere have none */
+    }
+    struct backend_module *m = module_of("reduce_sum_part", &sig);
+    struct backend_block *x = block_new(sizeof in);
+    struct backend_block *y = block_new(sizeof part);
+    for (uint32_t i = 0; i < n; i++) {
+        in[i] = i;
+    }
+    put(at(x, 0), in, sizeof in);
+    struct call c = {0};
+    call_memory(&c, at(x, 0));
+    call_memory(&c, at(y, 0));
+    call_value(&c, &n, sizeof n);
+    struct backend_launch l = launch_of(&c, n, n);
+    l.shared = shared[_i];
+    ok(bench.b->stream->launch(bench.stream, m, "reduce_sum_part_u32", &l, e));
+    get(&part, at(y, 0), sizeof part);
+    ck_assert_uint_eq(part, 255 * 256 / 2);
+    l.shared = bench.info.local_bytes;
+    fails(ERR_LAUNCH, bench.b->stream->launch(bench.stream, m, "reduce_sum_part_u32", &l, e));
+    bench.b->module->unload(m);
+    block_free(x);
+    block_free(y);
+}
+END_TEST
+
 START_TEST(refuses_wrong_calls)
 {
     struct axpy a;
@@ -258,6 +294,7 @@ void contract_launch(Suite *suite)
     tcase_add_test(t, values_are_read_during_the_call);
     tcase_add_test(t, launches_follow_each_other);
     tcase_add_test(t, reduces_through_local_memory);
+    tcase_add_loop_test(t, takes_shared_memory_beside_its_own, 0, 5);
     tcase_add_test(t, refuses_wrong_calls);
     suite_add_tcase(suite, t);
 }

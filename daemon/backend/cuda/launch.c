@@ -184,7 +184,7 @@ static int sizes_set(const struct backend_device *d, const struct cuda_kernel *k
     return rc == 0 ? grid_of(d, launch, group, grid, e) : rc;
 }
 
-/* More than a kernel may have by default has to be asked for. */
+/* More than a kernel may have by default has to be asked for; then it gets all that there is. */
 static int shared_allow(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
                         struct err *e)
 {
@@ -198,10 +198,11 @@ static int shared_allow(const struct backend_device *d, struct cuda_kernel *k, u
     if (shared <= k->shared_allowed) {
         return 0;
     }
+    uint64_t most = d->info.local_bytes - k->shared;
     int rc = CUDA_CALL(&d->cu, e, FuncSetAttribute, k->function,
-                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
+                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most);
     if (rc == 0) {
-        k->shared_allowed = shared;
+        k->shared_allowed = most;
     }
     return rc;
 }

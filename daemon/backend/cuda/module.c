@@ -10,6 +10,9 @@
 #define LOG_BYTES   4096u
 #define KERNELS_MAX 65536u
 
+/* bytes of shared memory, its own and a launch's, that a group has without asking for more */
+#define SHARED_DEFAULT (UINT64_C(48) << 10)
+
 static void module_unload(struct backend_module *m)
 {
     if (!m) {
@@ -234,7 +237,10 @@ static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, stru
     }
     k->max_group = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     k->shared = attribute(m, k, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-    k->shared_allowed = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    /* drivers may tell of all that a group has by default, the kernel's own not taken off */
+    uint64_t told = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    uint64_t left = k->shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->shared : 0;
+    k->shared_allowed = told < left ? told : left;
     k->described = true;
     return 0;
 }

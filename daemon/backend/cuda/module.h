@@ -15,7 +15,7 @@ struct cuda_kernel {
     uint32_t param_size[CUDA_PARAMS_MAX]; /* bytes */
     uint64_t max_group;                   /* work items, by what the kernel uses */
     uint64_t shared;                      /* bytes of shared memory it declares */
-    uint64_t shared_allowed;              /* bytes of dynamic shared memory before opting in */
+    uint64_t shared_allowed; /* bytes of dynamic shared memory without asking, or asked for */
 };
 
 struct cuda_variable {
