@@ -4,6 +4,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include <limits>
+#include <type_traits>
 
 #include "common/shape.h"
 #include "kernels/cub.h"
@@ -31,6 +32,18 @@ template <class T> constexpr T identity(bool is_least)
     return is_least ? limits::max() : limits::lowest();
 }
 
+// Of integers: those that round may come out otherwise each time.
+template <class T>
+cudaError_t scan(const gpud_cub_call *c, void *workspace, size_t &bytes, cudaStream_t s)
+{
+    const T *in = static_cast<const T *>(c->in);
+    T *out = static_cast<T *>(c->out);
+    const long long n = static_cast<long long>(c->count);
+    return c->operation == GPUD_CUB_SCAN_INCLUSIVE
+               ? cub::DeviceScan::InclusiveSum(workspace, bytes, in, out, n, s)
+               : cub::DeviceScan::ExclusiveSum(workspace, bytes, in, out, n, s);
+}
+
 template <class T>
 cudaError_t run_typed(const gpud_cub_call *c, void *workspace, size_t &bytes, cudaStream_t s)
 {
@@ -47,9 +60,11 @@ cudaError_t run_typed(const gpud_cub_call *c, void *workspace, size_t &bytes, cu
         return cub::DeviceReduce::Reduce(workspace, bytes, in, out, n, choose<T, false>(),
                                          identity<T>(false), s);
     case GPUD_CUB_SCAN_INCLUSIVE:
-        return cub::DeviceScan::InclusiveSum(workspace, bytes, in, out, n, s);
     case GPUD_CUB_SCAN_EXCLUSIVE:
-        return cub::DeviceScan::ExclusiveSum(workspace, bytes, in, out, n, s);
+        if constexpr (std::is_integral_v<T>) {
+            return scan<T>(c, workspace, bytes, s);
+        }
+        return cudaErrorNotSupported;
     default:
         return cudaErrorInvalidValue;
     }

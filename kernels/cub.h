@@ -15,8 +15,8 @@ enum gpud_cub_operation {
     GPUD_CUB_SUM,
     GPUD_CUB_MIN,
     GPUD_CUB_MAX,
-    GPUD_CUB_SCAN_INCLUSIVE,
-    GPUD_CUB_SCAN_EXCLUSIVE,
+    GPUD_CUB_SCAN_INCLUSIVE, /* i32 u32 */
+    GPUD_CUB_SCAN_EXCLUSIVE, /* the same */
 };
 
 struct gpud_cub_call {

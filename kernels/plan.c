@@ -186,8 +186,7 @@ void plan_fill(struct plan_build *b, struct plan_ref dst, struct plan_ref value)
 
 bool plan_library(const char *kernel)
 {
-    static const char *const names[] = {"gemm", "gemm_add", "gemm_batched", "random_uniform",
-                                        "random_normal"};
+    static const char *const names[] = {"gemm", "gemm_add", "gemm_batched", "random_normal"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(kernel, names[i]) == 0) {
             return true;

@@ -65,13 +65,18 @@ int library_run(const struct job_scope *scope, struct job *j, const struct proto
 {
     const struct device *dev = scope->device;
     struct call c;
+    struct err why;
     uint64_t bytes = 0;
+    err_init(&why);
     if (dev->b->library == NULL || !call_make(scope, j, s, &c) ||
         dev->b->library->workspace(dev->stream[j->stream], &c.call, &bytes, NULL) != 0 ||
         bytes > j->workspace_size) {
         return ERR_UNSUPPORTED;
     }
-    int rc = dev->b->library->run(dev->stream[j->stream], &c.call, j->workspace.ref, ret_by, e);
+    int rc = dev->b->library->run(dev->stream[j->stream], &c.call, j->workspace.ref, ret_by, &why);
+    if (rc != 0 && rc != ERR_UNSUPPORTED && e != NULL) {
+        *e = why; /* of a library that only declines, the job knows nothing */
+    }
     j->writes = j->writes || (rc == 0 && touches_buffers(s));
     return rc;
 }

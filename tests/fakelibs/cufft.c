@@ -12,7 +12,8 @@ struct transform {
     int rank, direction;
     long long n[2], batch;
     CUstream stream;
-    void *work;
+    size_t bytes;
+    bool told; /* of its work area */
     const void *in;
     void *out;
 };
@@ -105,7 +106,8 @@ int cufftMakePlanMany64(int plan, int rank, long long *n, long long *in_embed, l
     t->n[1] = rank == 2 ? n[1] : 1;
     t->batch = batch;
     t->wide = type == Z2Z;
-    *bytes = 4096;
+    t->bytes = rank == 1 && batch == 1 ? 0 : 4096; /* some work without an area */
+    *bytes = t->bytes;
     bool plain = !in_embed && !out_embed && in_stride == 1 && out_stride == 1;
     return plain && in_distance == count && out_distance == count ? 0 : 4;
 }
@@ -120,8 +122,8 @@ int cufftSetStream(int plan, CUstream stream)
 EXPORT int cufftSetWorkArea(int plan, void *memory);
 int cufftSetWorkArea(int plan, void *memory)
 {
-    plans[plan].work = memory;
-    return memory ? 0 : 4;
+    plans[plan].told = memory || plans[plan].bytes == 0;
+    return plans[plan].told ? 0 : 4;
 }
 
 static int exec(int plan, void *in, void *out, int direction)
@@ -130,7 +132,7 @@ static int exec(int plan, void *in, void *out, int direction)
     t.in = in;
     t.out = out;
     t.direction = direction;
-    return t.work ? on_stream(t.stream, execute, &t, sizeof t) : 4;
+    return t.told ? on_stream(t.stream, execute, &t, sizeof t) : 4;
 }
 
 EXPORT int cufftExecC2C(int plan, void *in, void *out, int direction);

@@ -44,11 +44,23 @@ static struct gpud_cub_call call_of(const struct backend_call *c)
     return call;
 }
 
+/* CUB adds what its groups have ready first: a prefix sum that rounds may come out otherwise the
+ * next time, and a job that runs twice has to give the same. */
+static bool varies(const struct gpud_cub_call *call)
+{
+    bool scan =
+        call->operation == GPUD_CUB_SCAN_INCLUSIVE || call->operation == GPUD_CUB_SCAN_EXCLUSIVE;
+    return scan && (call->dtype == DTYPE_F32 || call->dtype == DTYPE_F64);
+}
+
 static int workspace(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
                      struct err *e)
 {
     struct gpud_cub_call call = call_of(c);
     size_t bytes = 0;
+    if (varies(&call)) {
+        return err_set(e, ERR_UNSUPPORTED, "%s by CUB is for integers", c->operation);
+    }
     if (call.count == 0 ||
         !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &cub)) {
         return err_set(e, ERR_UNSUPPORTED, "no CUB, or nothing to do");

@@ -1,12 +1,16 @@
-/* Random numbers by cuRAND's Philox generator. Each call begins its sequence anew, so that a seed
- * gives the same numbers each time; they are not those of the portable kernels. */
+/* Normally distributed numbers by cuRAND's Philox generator. Each call begins its sequence anew, so
+ * that a seed gives the same numbers each time; they are not those of the portable kernels. Its
+ * uniform ones have another range, 0 < x <= 1, and in f32 1 - x would round to 1 as well: the
+ * portable kernel makes them. */
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "common/shape.h"
 #include "daemon/backend/cuda/library.h"
 
 #define PHILOX 161
+#define ALIGN  16u /* bytes: it may store several numbers at once, a slice begins anywhere */
 
 #define ENTRIES(X)                                                                                 \
     X(CreateGenerator, (void **generator, int kind))                                               \
@@ -14,8 +18,6 @@
     X(SetStream, (void *generator, CUstream stream))                                               \
     X(SetPseudoRandomGeneratorSeed, (void *generator, unsigned long long seed))                    \
     X(SetGeneratorOffset, (void *generator, unsigned long long offset))                            \
-    X(GenerateUniform, (void *generator, float *x, size_t n))                                      \
-    X(GenerateUniformDouble, (void *generator, double *x, size_t n))                               \
     X(GenerateNormal, (void *generator, float *x, size_t n, float mean, float deviation))          \
     X(GenerateNormalDouble, (void *generator, double *x, size_t n, double mean, double deviation))
 
@@ -52,18 +54,15 @@ static int generator_make(struct backend_stream *s, struct err *e)
     return 0;
 }
 
-/* The array is the last argument; the number of its elements follows. */
-static unsigned array_of(const struct backend_call *c)
-{
-    return c->arg_count - 2;
-}
+/* random_normal(u64 seed, T mean, T deviation, out T x[n]); then n */
+enum { SEED, MEAN, DEVIATION, ARRAY, COUNT, ARGS };
 
-/* Normal numbers come in pairs. */
+/* They come in pairs. */
 static int workspace(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
                      struct err *e)
 {
-    uint64_t n = c->arg_count > 2 ? cuda_call_u64(c, array_of(c) + 1) : 0;
-    if (n == 0 || (n % 2 != 0 && strcmp(c->operation, "random_normal") == 0) ||
+    uint64_t n = c->arg_count == ARGS ? cuda_call_u64(c, COUNT) : 0;
+    if (n == 0 || n % 2 != 0 ||
         !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &curand)) {
         return err_set(e, ERR_UNSUPPORTED, "no cuRAND, or not for this number of elements");
     }
@@ -75,11 +74,8 @@ static int draw_f32(void *g, const struct backend_call *c, float *x, size_t n)
 {
     float mean;
     float deviation;
-    if (array_of(c) == 1) {
-        return curand.GenerateUniform(g, x, n);
-    }
-    memcpy(&mean, cuda_call_value(c, 1), sizeof mean);
-    memcpy(&deviation, cuda_call_value(c, 2), sizeof deviation);
+    memcpy(&mean, cuda_call_value(c, MEAN), sizeof mean);
+    memcpy(&deviation, cuda_call_value(c, DEVIATION), sizeof deviation);
     return curand.GenerateNormal(g, x, n, mean, deviation);
 }
 
@@ -87,22 +83,22 @@ static int draw_f64(void *g, const struct backend_call *c, double *x, size_t n)
 {
     double mean;
     double deviation;
-    if (array_of(c) == 1) {
-        return curand.GenerateUniformDouble(g, x, n);
-    }
-    memcpy(&mean, cuda_call_value(c, 1), sizeof mean);
-    memcpy(&deviation, cuda_call_value(c, 2), sizeof deviation);
+    memcpy(&mean, cuda_call_value(c, MEAN), sizeof mean);
+    memcpy(&deviation, cuda_call_value(c, DEVIATION), sizeof deviation);
     return curand.GenerateNormalDouble(g, x, n, mean, deviation);
 }
 
 static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
                uint64_t bytes, struct err *e)
 {
-    void *x = cuda_call_address(c, array_of(c));
-    size_t n = (size_t)cuda_call_u64(c, array_of(c) + 1);
+    void *x = cuda_call_address(c, ARRAY);
+    size_t n = (size_t)cuda_call_u64(c, COUNT);
     (void)workspace_at;
     (void)bytes;
-    int status = curand.SetPseudoRandomGeneratorSeed(s->random, cuda_call_u64(c, 0));
+    if ((uintptr_t)x % ALIGN != 0) {
+        return err_set(e, ERR_UNSUPPORTED, "cuRAND is not asked for an array at such an address");
+    }
+    int status = curand.SetPseudoRandomGeneratorSeed(s->random, cuda_call_u64(c, SEED));
     status = status == 0 ? curand.SetGeneratorOffset(s->random, 0) : status;
     if (status == 0) {
         status =
@@ -118,6 +114,5 @@ static void finish(struct backend_stream *s)
     }
 }
 
-static const struct cuda_served served[] = {
-    {"random_uniform", workspace, run}, {"random_normal", workspace, run}, {NULL, NULL, NULL}};
+static const struct cuda_served served[] = {{"random_normal", workspace, run}, {NULL, NULL, NULL}};
 const struct cuda_library_part cuda_rand = {.by = "curand", .served = served, .finish = finish};
