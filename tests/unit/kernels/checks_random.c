@@ -1,6 +1,7 @@
 /* Random numbers: the generator's published answers, then what is made of its words. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "checks.h"
 #include "runner.h"
@@ -87,19 +88,79 @@ START_TEST(test_normal)
     int dtype = _i == 0 ? DTYPE_F32 : DTYPE_F64;
     long double u = unit_roundoff(dtype);
     void *x = array_new(dtype, COUNT);
-    long double sum = 0, squares = 0;
     draw("random_normal", dtype, 7, x, COUNT);
     for (uint64_t i = 0; i < COUNT; i++) {
         long double length = sqrtl(-2 * logl(1 - uniform_of(dtype, i / 2 * 2, 7)));
         long double angle = 2 * (long double)M_PI * uniform_of(dtype, i / 2 * 2 + 1, 7);
         long double want = 3 + 0.5L * length * (i % 2 == 0 ? cosl(angle) : sinl(angle));
         check_close("random_normal", i, value_at(dtype, x, i), want, 60 * u * (3 + length));
-        sum += value_at(dtype, x, i);
-        squares += powl(value_at(dtype, x, i) - 3, 2);
     }
-    check_close("mean", 0, sum / COUNT, 3, 6 * 0.5L / sqrtl(COUNT));
-    check_close("variance", 0, squares / COUNT, 0.25L, 6 * 0.25L * sqrtl(2.0L / COUNT));
     free(x);
+}
+END_TEST
+
+/* ---- whoever makes them ------------------------------------------------------------------------
+ */
+
+#define EVEN 131072u /* a library makes normal numbers in pairs */
+
+/* What is promised of a distribution. */
+struct moments {
+    const char *name;
+    double mean, variance;
+    double fourth;    /* the central moment, of which the variance's own spread follows */
+    double low, high; /* low <= x < high; of the normal ones none is 12 deviations away */
+};
+
+static const struct moments promised[] = {
+    {"random_uniform", 0.5, 1.0 / 12, 1.0 / 80, 0, 1},
+    {"random_normal", 3, 0.25, 3 * 0.25 * 0.25, -3, 9},
+};
+
+/* Range, mean, variance and that neighbours know nothing of each other: within six deviations. */
+START_TEST(test_moments)
+{
+    const struct moments *m = &promised[_i / 2];
+    int dtype = _i % 2 == 0 ? DTYPE_F32 : DTYPE_F64;
+    void *x = array_new(dtype, EVEN);
+    long double sum = 0, squares = 0, pairs = 0, before = 0;
+    draw(m->name, dtype, 11, x, EVEN);
+    for (uint64_t i = 0; i < EVEN; i++) {
+        long double v = value_at(dtype, x, i);
+        if (!(v >= m->low && v < m->high)) {
+            ck_abort_msg("%s: element %llu is %Lg", m->name, (unsigned long long)i, v);
+        }
+        v -= m->mean;
+        sum += v;
+        squares += v * v;
+        pairs += v * before;
+        before = v;
+    }
+    long double root = sqrtl(EVEN);
+    check_close("mean", 0, sum / EVEN, 0, 6 * sqrtl(m->variance) / root);
+    check_close("variance", 0, squares / EVEN, m->variance,
+                6 * sqrtl(m->fourth - m->variance * m->variance) / root);
+    check_close("covariance", 0, pairs / EVEN, 0, 6 * m->variance / root);
+    free(x);
+}
+END_TEST
+
+/* A seed gives the same numbers each time, another one others. */
+START_TEST(test_seeds)
+{
+    const char *name = promised[_i / 2].name;
+    int dtype = _i % 2 == 0 ? DTYPE_F32 : DTYPE_F64;
+    size_t size = 1024 * dtype_size(dtype);
+    void *x[3];
+    for (unsigned i = 0; i < 3; i++) {
+        x[i] = array_new(dtype, 1024);
+        draw(name, dtype, i == 1 ? 8 : 7, x[i], 1024);
+    }
+    ck_assert_msg(memcmp(x[0], x[2], size) == 0, "%s: not the same twice", name);
+    ck_assert_msg(memcmp(x[0], x[1], size) != 0, "%s: the seed does not matter", name);
+    for (unsigned i = 0; i < 3; i++) {
+        free(x[i]);
+    }
 }
 END_TEST
 
@@ -107,7 +168,11 @@ TCase *checks_random(void)
 {
     TCase *t = tcase_create("random");
     tcase_add_test(t, test_philox_reference);
-    tcase_add_loop_test(t, test_uniform, 0, 2);
-    tcase_add_loop_test(t, test_normal, 0, 2);
+    tcase_add_loop_test(t, test_moments, 0, 4);
+    tcase_add_loop_test(t, test_seeds, 0, 4);
+    if (runner_target.library == NULL) { /* a library has numbers of its own */
+        tcase_add_loop_test(t, test_uniform, 0, 2);
+        tcase_add_loop_test(t, test_normal, 0, 2);
+    }
     return t;
 }

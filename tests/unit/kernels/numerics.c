@@ -19,9 +19,7 @@ int main(void)
     suite_add_tcase(s, checks_matrix());
     suite_add_tcase(s, checks_image());
     suite_add_tcase(s, checks_physics());
-    if (runner_target.library == NULL) { /* a library has numbers of its own */
-        suite_add_tcase(s, checks_random());
-    }
+    suite_add_tcase(s, checks_random());
     SRunner *sr = srunner_create(s);
     /* an OpenCL driver does not survive a fork */
     srunner_set_fork_status(sr, CK_NOFORK);
