@@ -175,10 +175,11 @@ static void append(const char *file, write_fn write, const struct record *r, con
 
 static void write_all(const struct record *r, const char *state, const char *reason)
 {
-    write_line(stdout, r, state, reason);
-    (void)fflush(stdout);
     append("results.jsonl", write_json, r, state, reason);
     append("results.rows", write_row, r, state, reason);
+    write_line(stdout, r, state,
+               reason); /* who listens may be gone: that is no reason to lose it */
+    (void)fflush(stdout);
 }
 
 bool record_end(const struct record *r)

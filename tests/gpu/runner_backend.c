@@ -47,13 +47,27 @@ static int init(void)
 }
 
 #ifdef GPU_LIBRARIES
-static unsigned served;
+/* How many calls each of them served: a line "served NAME COUNT" at the end. */
+static struct {
+    const char *by;
+    unsigned calls;
+} served[] = {{.by = "cublas"}, {.by = "cufft"}, {.by = "curand"}, {.by = "cub"}};
+#define LIBRARIES (sizeof served / sizeof served[0])
+
+static void served_by(const char *by)
+{
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        served[i].calls += strcmp(served[i].by, by) == 0;
+    }
+}
 #endif
 
 static void finish(void)
 {
 #ifdef GPU_LIBRARIES
-    (void)printf("%u operations were served by libraries\n", served);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        (void)printf("served %s %u\n", served[i].by, served[i].calls);
+    }
 #endif
     for (unsigned m = 0; m < MODULES_MAX; m++) {
         if (module_of[m] != NULL) {
@@ -152,8 +166,7 @@ static void launch(unsigned module, const char *entry, const struct sig_binding 
 }
 
 #ifdef GPU_LIBRARIES
-/* Served by a library of the vendor's, with workspace of its own; how many were is told at the end.
- */
+/* Served by a library of the vendor's, with workspace of its own. */
 static bool library(const char *operation, int dtype, const struct runner_arg *args, unsigned count)
 {
     struct backend_arg arg[SIG_ARGS + SIG_DIMS];
@@ -179,7 +192,7 @@ static bool library(const char *operation, int dtype, const struct runner_arg *a
     if (bytes > 0) {
         b->memory->free(device, workspace.block);
     }
-    served++;
+    served_by(by);
     return true;
 }
 #endif

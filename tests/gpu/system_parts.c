@@ -110,11 +110,12 @@ START_TEST(implementations)
     const gpud_arg fft[] = {gpud_host_shaped(x, complex, GPUD_AS_KERNEL),
                             gpud_host_shaped(y, complex, GPUD_AS_KERNEL)};
     const gpud_arg sort[] = {gpud_host(keys, SIDE, GPUD_U32)};
-    const gpud_arg uniform[] = {gpud_u64(1), gpud_host(x, 2 * SIDE, GPUD_F32)};
+    const gpud_arg normal[] = {gpud_u64(1), gpud_f32(0), gpud_f32(1),
+                               gpud_host(x, 2 * SIDE, GPUD_F32)};
     served(c, "gemm", gemm, 3, note, sizeof note);
     served(c, "fft", fft, 2, note, sizeof note);
     served(c, "sort", sort, 1, note, sizeof note);
-    served(c, "random_uniform", uniform, 2, note, sizeof note);
+    served(c, "random_normal", normal, 4, note, sizeof note);
     ck_assert_float_eq(b[0], 4);
     ck_assert_float_eq(b[1], 0);
     ck_assert_uint_eq(keys[0], 1);
