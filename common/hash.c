@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -25,6 +27,20 @@ struct hash hash_parts(const struct hash_part *parts, size_t count)
 struct hash hash_of(const void *data, size_t size)
 {
     return hash_parts(&(struct hash_part){.data = data, .size = size}, 1);
+}
+
+bool hash_file(int fd, struct hash *ret_hash)
+{
+    struct stat st;
+    bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    size_t size = fits ? (size_t)st.st_size : 0;
+    void *data = fits ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (data == MAP_FAILED) {
+        return false;
+    }
+    *ret_hash = hash_of(data, size);
+    (void)munmap(data, size);
+    return true;
 }
 
 bool hash_equal(struct hash a, struct hash b)

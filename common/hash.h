@@ -23,6 +23,8 @@ struct hash_part {
 struct hash hash_parts(const struct hash_part *parts, size_t count);
 struct hash hash_of(const void *data, size_t size);
 bool hash_equal(struct hash a, struct hash b);
+/* Of a file that is open for reading, from its begin. false: it cannot be read, or is empty. */
+bool hash_file(int fd, struct hash *ret_hash);
 const char *hash_text(struct hash h, char out[HASH_TEXT_BYTES]);
 
 /* For tables of what is numbered by counting (uthash's _BYHASHVALUE): all bits of the number reach

@@ -365,8 +365,10 @@ enum frame_ref_tag {
 
 /* ---- front and launcher --------------------------------------------------------------------- */
 
-/* First frame of both sides. The launcher serves one front at a time. */
-#define MSG_L_HELLO(U, I, S, B, L) S(build, PROTO_NAME_MAX) U(pid, UINT64_MAX)
+/* First frame of both sides. The launcher serves one front at a time. compiler: the hash of its
+ * gpud-compile, of a launcher only. */
+#define MSG_L_HELLO(U, I, S, B, L)                                                                 \
+    S(build, PROTO_NAME_MAX) U(pid, UINT64_MAX) S(compiler, PROTO_NAME_MAX)
 /* fds: input staging, output staging. The launcher makes the worker's channel, keeps a duplicate of
  * everything and answers L_STARTED. */
 #define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)

@@ -23,7 +23,8 @@ enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_READY };
 struct task {
     struct task *prev, *next;
     enum task_state state;
-    uint64_t id; /* the launcher's; 0: was never started */
+    uint64_t id;   /* the launcher's; 0: was never started */
+    bool relinked; /* runs by another launcher, whose gpud-compile `identity` does not name */
     compiler_done_fn done;
     void *data;
     struct hash key;
@@ -287,7 +288,7 @@ static void judge_exit(struct compiler *c, struct task *t, int status)
     if (rc == ERR_COMPILE_LIMIT) { /* it wrote nothing */
         judge_silence(c, WEXITSTATUS(status), &t->error);
     }
-    if (rc != 0 || response.code != 0 || c->cache == NULL) {
+    if (rc != 0 || response.code != 0 || c->cache == NULL || t->relinked) {
         return;
     }
     struct err why = ERR_INIT;
@@ -328,6 +329,11 @@ void compiler_relink(struct compiler *c, struct launcher_link *launcher)
         DL_PREPEND(c->queued, t);
         c->stats.queued++;
     }
+    struct task *t;
+    DL_FOREACH(c->queued, t)
+    {
+        t->relinked = true;
+    }
     start_next(c);
 }
 
@@ -344,17 +350,19 @@ static bool add_text(struct capbuf *b, const char *text)
     return add_part(b, text, text == NULL ? 0 : strlen(text));
 }
 
-/* All that the binary depends on, one after the other with their lengths. The file's name is not
- * among it: it stands in messages only. */
+/* All that the binary depends on, one after the other with their lengths: gpud-compile's own hash
+ * stands for what it makes of a source before the vendor's compiler sees that. The file's name is
+ * not among it: it stands in messages only. */
 static int identify(const struct compiler *c, const struct compiler_request *r, struct task *t,
                     struct err *e)
 {
     const uint8_t kind[2] = {(uint8_t)r->lang, r->f64 ? 1 : 0};
     struct capbuf *b = &t->identity;
-    bool ok = add_text(b, c->build) && add_text(b, r->owner) && add_text(b, r->backend) &&
-              add_text(b, r->arch) && add_text(b, r->options) && add_text(b, r->build_options) &&
-              add_text(b, r->signature) && add_part(b, kind, sizeof kind) &&
-              add_part(b, r->source.data, r->source.size);
+    const char *program = c->launcher != NULL ? launcher_compiler_hash(c->launcher) : "";
+    bool ok = add_text(b, c->build) && add_text(b, program) && add_text(b, r->owner) &&
+              add_text(b, r->backend) && add_text(b, r->arch) && add_text(b, r->options) &&
+              add_text(b, r->build_options) && add_text(b, r->signature) &&
+              add_part(b, kind, sizeof kind) && add_part(b, r->source.data, r->source.size);
     if (!ok) {
         return err_set(e, ERR_LIMIT, "source and options of over %u bytes", IDENTITY_BYTES);
     }

@@ -1,9 +1,10 @@
 /*
  * Source to binary by throwaway gpud-compile processes, at most `parallel` at once, in front of
- * them a cache of binaries on disk: keyed by content, options, back end, architecture and build;
- * each file carries a checksum and the stamp of the compiler that made it: a damaged one is deleted
- * and made again, and so is one whose compiler was replaced. A full disk only costs the
- * cache. Thread: the loop's. File access is synchronous and small (up to some MiB).
+ * them a cache of binaries on disk: keyed by content, options, back end, architecture, build and
+ * what gpud-compile is, byte for byte; each file carries a checksum and the stamp of the compiler
+ * that made it: a damaged one is deleted and made again, and so is one whose compiler was replaced.
+ * A full disk only costs the cache. Thread: the loop's. File access is synchronous and small (up to
+ * some MiB).
  */
 #ifndef FRONT_COMPILER_H
 #define FRONT_COMPILER_H

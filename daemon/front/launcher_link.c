@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "daemon/front/launcher_start.h"
 #include "daemon/front/link.h"
 
@@ -27,6 +28,7 @@
 
 struct launcher_link {
     struct link *link;
+    char compiler[HASH_TEXT_BYTES];
     struct launcher_callbacks callbacks;
     void *data;
 };
@@ -189,7 +191,7 @@ static int say_hello(int fd, const char *build, struct err *e)
 }
 
 /* e: not NULL. Both sides say hello first; a launcher of another build is not talked to. */
-static int greet(int fd, const char *build, struct err *e)
+static int greet(int fd, const char *build, char ret_compiler[HASH_TEXT_BYTES], struct err *e)
 {
     uint8_t buffer[HELLO_BYTES];
     size_t size = 0;
@@ -218,6 +220,9 @@ static int greet(int fd, const char *build, struct err *e)
                        "again when it has ended by itself for want of a front",
                        (unsigned long long)m.pid, (int)m.build.size, (const char *)m.build.data,
                        build);
+    }
+    if (!bytes_to_str(m.compiler, ret_compiler, HASH_TEXT_BYTES)) {
+        return err_set(e, ERR_PROTOCOL, "the launcher tells no hash of its compiler");
     }
     return 0;
 }
@@ -285,8 +290,8 @@ static int reach(const struct launcher_options *options, int *ret_fd, struct err
 
 /* A launcher may not have seen yet that the front before is gone, or be about to end: then it hangs
  * up, and is asked again. */
-static int meet(const struct launcher_options *options, const char *build, int *ret_fd,
-                struct err *e)
+static int meet(const struct launcher_options *options, const char *build,
+                char ret_compiler[HASH_TEXT_BYTES], int *ret_fd, struct err *e)
 {
     struct err why = ERR_INIT;
     uint64_t patience_ns = options->patience_ns != 0 ? options->patience_ns : START_NS;
@@ -295,7 +300,7 @@ static int meet(const struct launcher_options *options, const char *build, int *
         int fd = -1;
         int rc = reach(options, &fd, &why);
         if (rc == 0) {
-            rc = greet(fd, build, &why);
+            rc = greet(fd, build, ret_compiler, &why);
             if (rc == 0) {
                 *ret_fd = fd;
                 return 0;
@@ -324,7 +329,7 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
     l->callbacks = *callbacks;
     l->data = data;
     int fd = -1;
-    int rc = meet(options, build, &fd, e);
+    int rc = meet(options, build, l->compiler, &fd, e);
     if (rc == 0) {
         rc = link_create(loop, fd, QUEUE_MAX, &link_callbacks, l, &l->link, e);
     }
@@ -334,6 +339,11 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
     }
     *ret_link = l;
     return 0;
+}
+
+const char *launcher_compiler_hash(const struct launcher_link *l)
+{
+    return l->compiler;
 }
 
 void launcher_link_close(struct launcher_link *l)

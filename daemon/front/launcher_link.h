@@ -43,6 +43,8 @@ struct launcher_options {
 int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, const char *build,
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, struct err *e);
+/* The hash of the gpud-compile that it starts, as text; "": it did not tell. */
+const char *launcher_compiler_hash(const struct launcher_link *l);
 void launcher_link_close(struct launcher_link *l); /* workers go on; NULL is accepted */
 
 int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,

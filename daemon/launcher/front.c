@@ -13,10 +13,10 @@
 #define COMPILER_FILE  (256ull * 1024 * 1024) /* bytes of a file that a compiler writes */
 #define COMPILER_FILES 256                    /* descriptors */
 
-void front_init(struct front *f, struct children *children, struct programs programs,
+void front_init(struct front *f, struct children *children, const struct programs *programs,
                 const char *build)
 {
-    *f = (struct front){.fd = -1, .children = children, .programs = programs, .build = build};
+    *f = (struct front){.fd = -1, .children = children, .programs = *programs, .build = build};
 }
 
 void front_accept(struct front *f, int fd)
@@ -55,7 +55,9 @@ static int send_msg(struct front *f, const struct schema *schema, const void *ms
 
 static int send_hello(struct front *f, struct err *e)
 {
-    struct msg_l_hello msg = {.build = bytes_str(f->build), .pid = (uint64_t)getpid()};
+    struct msg_l_hello msg = {.build = bytes_str(f->build),
+                              .pid = (uint64_t)getpid(),
+                              .compiler = bytes_str(f->programs.compiler_hash)};
     return send_msg(f, &schema_msg_l_hello, &msg, NULL, e);
 }
 

@@ -8,12 +8,14 @@
 
 #include <stdbool.h>
 
+#include "common/hash.h"
 #include "daemon/launcher/children.h"
 
 struct programs {
     int worker; /* descriptors of the executables, opened at start */
     int compiler;
-    int monitor; /* -1: it is not installed */
+    int monitor;                         /* -1: it is not installed */
+    char compiler_hash[HASH_TEXT_BYTES]; /* of what the descriptor leads to */
 };
 
 struct front {
@@ -29,7 +31,7 @@ struct front {
     struct children *children; /* not owned */
 };
 
-void front_init(struct front *f, struct children *children, struct programs programs,
+void front_init(struct front *f, struct children *children, const struct programs *programs,
                 const char *build);
 void front_accept(struct front *f, int fd); /* takes the descriptor; there must be none */
 /* Serves what arrived. < 0: the connection is to be closed, `e` says why (ERR_CLOSED: it ended). */

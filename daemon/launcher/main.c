@@ -364,10 +364,14 @@ int main(int argc, char **argv)
     struct programs programs = {.worker = program_open(o.worker, "gpud-worker"),
                                 .compiler = program_open(o.compiler, "gpud-compile"),
                                 .monitor = program_open(o.monitor, "gpud-monitor")};
+    struct hash compiler;
     if (programs.worker < 0 || programs.compiler < 0) {
         return 1;
     }
-    front_init(&l.front, &l.children, programs, GPUD_BUILD);
+    if (hash_file(programs.compiler, &compiler)) {
+        (void)hash_text(compiler, programs.compiler_hash);
+    }
+    front_init(&l.front, &l.children, &programs, GPUD_BUILD);
     if (signals_open(&l, &e) != 0 || listen_open(&l, o.runtime_dir, &e) != 0) {
         log_error("%s", e.text);
         return 1;

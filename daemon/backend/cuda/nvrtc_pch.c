@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,9 +15,9 @@
 #include "daemon/backend/cuda/nvrtc_header.h"
 
 #define PROGRAM     "gpud-source.cu" /* as the programs that use it are called */
-#define OPTIONS_MAX 8u
+#define OPTIONS_MAX 24u
 #define ABANDONED_S 600 /* a file being made is given up after so long */
-#define VERSION_LEN 8   /* of a file's name: digits of NVRTC's */
+#define VERSION_LEN 8   /* of a file's name: digits of its version */
 
 struct paths {
     char folder[PATH_MAX - 128];
@@ -27,6 +26,24 @@ struct paths {
     char sum[PATH_MAX]; /* its checksum */
     char made[PATH_MAX];
 };
+
+/* Which NVRTC makes it of which text, our own headers among it: a file of another version is of no
+ * use any more. */
+static struct hash version_of(const char *nvrtc_stamp)
+{
+    struct hash_part part[2 + 2 * NVRTC_HEADERS_MAX];
+    const char *name[NVRTC_HEADERS_MAX];
+    const char *text[NVRTC_HEADERS_MAX];
+    unsigned headers = nvrtc_headers(true, name, text);
+    size_t count = 0;
+    part[count++] = (struct hash_part){nvrtc_stamp, strlen(nvrtc_stamp)};
+    part[count++] = (struct hash_part){NVRTC_PCH_PREFIX, sizeof NVRTC_PCH_PREFIX - 1};
+    for (unsigned i = 0; i < headers; i++) {
+        part[count++] = (struct hash_part){name[i], strlen(name[i])};
+        part[count++] = (struct hash_part){text[i], strlen(text[i])};
+    }
+    return hash_parts(part, count);
+}
 
 static bool paths_make(const struct nvrtc *n, const struct nvrtc_pch *p, struct paths *out)
 {
@@ -38,7 +55,7 @@ static bool paths_make(const struct nvrtc *n, const struct nvrtc_pch *p, struct 
         part[i] = (struct hash_part){p->options[i], strlen(p->options[i])};
     }
     (void)stamp_make(n->file, stamp, sizeof stamp);
-    (void)hash_text(hash_of(stamp, strlen(stamp)), version);
+    (void)hash_text(version_of(stamp), version);
     (void)hash_text(hash_parts(part, p->option_count), key);
     int used = snprintf(out->folder, sizeof out->folder, "%s/pch", p->cache_dir);
     (void)snprintf(out->name, sizeof out->name, "%.*s-%s", VERSION_LEN, version, key);
@@ -52,21 +69,12 @@ static bool paths_make(const struct nvrtc *n, const struct nvrtc_pch *p, struct 
 
 static bool file_hash(const char *path, struct hash *ret_hash)
 {
-    struct stat st;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
+    bool ok = fd >= 0 && hash_file(fd, ret_hash);
+    if (fd >= 0) {
+        (void)close(fd);
     }
-    bool fits = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-    size_t size = fits ? (size_t)st.st_size : 0;
-    void *data = fits ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    (void)close(fd);
-    if (data == MAP_FAILED) {
-        return false;
-    }
-    *ret_hash = hash_of(data, size);
-    (void)munmap(data, size);
-    return true;
+    return ok;
 }
 
 static bool verified(const struct paths *p)

@@ -1,5 +1,6 @@
 #include "common/hash.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/common/suite.h"
@@ -31,6 +32,21 @@ START_TEST(every_bit_counts)
 }
 END_TEST
 
+START_TEST(a_file_has_that_of_its_bytes)
+{
+    struct hash h;
+    FILE *f = tmpfile();
+    ck_assert_ptr_nonnull(f);
+    ck_assert(!hash_file(fileno(f), &h)); /* nothing is in it */
+    ck_assert_int_ge(fputs("bytes", f), 0);
+    ck_assert_int_eq(fflush(f), 0);
+    ck_assert(hash_file(fileno(f), &h)); /* wherever it was read to */
+    ck_assert(hash_equal(h, hash_of("bytes", 5)));
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert(!hash_file(-1, &h));
+}
+END_TEST
+
 START_TEST(nothing_has_a_hash)
 {
     ck_assert(hash_equal(hash_of(NULL, 0), hash_of("", 0)));
@@ -47,5 +63,5 @@ START_TEST(text_is_hexadecimal)
 }
 END_TEST
 
-SUITE_MAIN("hash", borders_between_parts_count, every_bit_counts, nothing_has_a_hash,
-           text_is_hexadecimal)
+SUITE_MAIN("hash", borders_between_parts_count, every_bit_counts, a_file_has_that_of_its_bytes,
+           nothing_has_a_hash, text_is_hexadecimal)

@@ -518,6 +518,62 @@ START_TEST(another_compiler_makes_it_again)
 }
 END_TEST
 
+static void relink(const char *hash)
+{
+    struct err e = ERR_INIT;
+    struct launcher_link *old = near_end;
+    (void)close(far_end);
+    (void)snprintf(fake_compiler_hash, sizeof fake_compiler_hash, "%s", hash);
+    ck_assert_int_eq(
+        fake_launcher_open(&loop, dir, FAKE_BUILD, &callbacks, NULL, &near_end, &far_end, &e), 0);
+    ck_assert_str_eq(launcher_compiler_hash(near_end), hash);
+    compiler_relink(compiler, near_end);
+    launcher_link_close(old);
+}
+
+/* What it cuts and adds is in no version of the vendor's compiler. */
+START_TEST(another_gpud_compile_makes_it_again)
+{
+    static const char *const hash[] = {"one", "one", "two", "one"};
+    static const char *const want[] = {"0", "0", "2", "0"};
+    for (unsigned i = 0; i < 4; i++) {
+        struct outcome o;
+        relink(hash[i]);
+        start("source", &o);
+        if (i == 0 || i == 2) {
+            struct run run = take_run();
+            answer(&run, 0, want[i], "");
+        }
+        loop_until(&loop, &o.done);
+        ck_assert_str_eq(o.binary, want[i]);
+    }
+    ck_assert_uint_eq(stats().started, 2);
+}
+END_TEST
+
+/* Asked of one launcher and made by the next: it is no answer to what is asked of the first. */
+START_TEST(what_changes_its_launcher_is_not_kept)
+{
+    struct outcome o;
+    relink("one");
+    start("source", &o);
+    struct run run = take_run();
+    memfd_finish(&run.request);
+    memfd_finish(&run.response);
+    relink("two");
+    run = take_run();
+    answer(&run, 0, "binary", "");
+    loop_until(&loop, &o.done);
+    ck_assert_str_eq(o.binary, "binary");
+    relink("one");
+    start("source", &o);
+    run = take_run();
+    answer(&run, 0, "again", "");
+    loop_until(&loop, &o.done);
+    ck_assert_str_eq(o.binary, "again");
+}
+END_TEST
+
 /* A full disk, played by a limit on files: told as long as it lasts. */
 START_TEST(a_binary_that_cannot_be_kept_is_told)
 {
@@ -599,6 +655,8 @@ int main(void)
     tcase_add_test(tc, destroyed_with_work_at_hand);
     tcase_add_test(tc, a_damaged_binary_is_made_again);
     tcase_add_test(tc, another_compiler_makes_it_again);
+    tcase_add_test(tc, another_gpud_compile_makes_it_again);
+    tcase_add_test(tc, what_changes_its_launcher_is_not_kept);
     tcase_add_test(tc, a_binary_that_cannot_be_kept_is_told);
     tcase_add_test(tc, a_cache_that_cannot_be_used_is_done_without);
     tcase_add_test(tc, a_source_that_is_too_long);

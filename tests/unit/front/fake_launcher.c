@@ -49,6 +49,8 @@ bool fake_has_frame(int far_end)
     return poll(&p, 1, 0) == 1;
 }
 
+char fake_compiler_hash[HASH_TEXT_BYTES];
+
 static void *greet(void *data)
 {
     struct fake *fake = data;
@@ -66,7 +68,8 @@ static void *greet(void *data)
         return NULL;
     }
     struct msg_l_hello theirs;
-    struct msg_l_hello hello = {.build = bytes_str(fake->build), .pid = 1};
+    struct msg_l_hello hello = {
+        .build = bytes_str(fake->build), .pid = 1, .compiler = bytes_str(fake_compiler_hash)};
     fake_recv(fd, &schema_msg_l_hello, &theirs, NULL);
     ck_assert_uint_eq(theirs.pid, (uint64_t)getpid());
     fake_send(fd, &schema_msg_l_hello, &hello, NULL);

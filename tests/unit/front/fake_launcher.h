@@ -2,6 +2,7 @@
 #ifndef TESTS_FRONT_FAKE_LAUNCHER_H
 #define TESTS_FRONT_FAKE_LAUNCHER_H
 
+#include "common/hash.h"
 #include "common/seqpacket.h"
 #include "daemon/front/launcher_link.h"
 #include "proto/codec.h"
@@ -16,6 +17,8 @@ int fake_launcher_busy(uv_loop_t *loop, const char *dir, const char *build, unsi
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, int *ret_far, struct err *e);
 #define FAKE_BUILD "test-build"
+/* What those hellos tell of gpud-compile; "" at first. */
+extern char fake_compiler_hash[HASH_TEXT_BYTES];
 
 void fake_send(int far_end, const struct schema *schema, const void *msg,
                const struct frame_fds *fds);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/memfd.h"
 #include "common/seqpacket.h"
 #include "proto/codec.h"
@@ -31,6 +32,7 @@ struct bench {
     uint8_t frame[FRAME_MAX_BYTES];
     size_t size;
     struct frame_fds fds;
+    char program_hash[HASH_TEXT_BYTES];
 };
 
 /* ---- the launcher --------------------------------------------------------------------------- */
@@ -63,6 +65,16 @@ static pid_t launcher_start(struct bench *b, const char *program, const char *li
     return pid;
 }
 
+static void program_hash(const char *program, char out[HASH_TEXT_BYTES])
+{
+    struct hash hash;
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert(hash_file(fd, &hash));
+    (void)close(fd);
+    (void)hash_text(hash, out);
+}
+
 static void bench_start(struct bench *b, const char *program, const char *linger)
 {
     memset(b, 0, sizeof *b);
@@ -70,6 +82,7 @@ static void bench_start(struct bench *b, const char *program, const char *linger
     ck_assert_ptr_nonnull(mkdtemp(b->dir));
     (void)snprintf(b->socket, sizeof b->socket, "%s/launcher.sock", b->dir);
     b->fd = -1;
+    program_hash(program, b->program_hash);
     b->pid = launcher_start(b, program, linger);
     wait_for(b->socket);
 }
@@ -143,6 +156,7 @@ static void greet(struct bench *b)
     expect(b, FRAME_KIND_L_HELLO, &schema_msg_l_hello, &answer);
     ck_assert_int_eq((pid_t)answer.pid, b->pid);
     ck_assert_uint_gt(answer.build.size, 0);
+    ck_assert(bytes_equal_str(answer.compiler, b->program_hash));
 }
 
 static struct proto_list word_list(const char *word, struct capbuf *space)
