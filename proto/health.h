@@ -66,6 +66,7 @@ struct health_process {
 
 struct health_device {
     char uuid[HEALTH_UUID]; /* with its prefix, as the library writes it */
+    uint32_t divided;       /* 1: a GPU in MIG mode, which is no device but by its instances */
     struct health_value value[HEALTH_KINDS];
     /* the first of them; `processes` says how many there are */
     struct health_process process[HEALTH_PROCESSES];

@@ -106,51 +106,82 @@ void discover_siblings(struct front *f, struct device *d)
     }
 }
 
-/* ---- instances of MIG ------------------------------------------------------------------------ */
+/* ---- instances of MIG, and the GPUs beside them ---------------------------------------------- */
 
-#define INSTANCE_PIN "uuid=MIG-"
-#define INSTANCE     "MIG-"
+#define UUID_PIN "uuid="
+#define INSTANCE "MIG-"
+#define WHOLE    "GPU-"
 
-static const struct device *instance_named(const struct front *f, const char *uuid)
+static bool begins(const char *text, const char *with)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        const char *pin = f->device[i]->pin;
-        if (strncmp(pin, INSTANCE_PIN, strlen(INSTANCE_PIN)) == 0 &&
-            strcasecmp(pin + strlen("uuid="), uuid) == 0) {
-            return f->device[i];
-        }
-    }
-    return NULL;
+    return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* The first device, if it is an instance that serves and nobody chose which are to be opened. */
+/* A pin has no prefix where the driver shows the GPU unasked. */
+static bool same_uuid(const char *pin, const char *uuid)
+{
+    const char *name = begins(pin, UUID_PIN) ? pin + strlen(UUID_PIN) : "";
+    const char *plain = begins(uuid, WHOLE) && !begins(name, WHOLE) ? uuid + strlen(WHOLE) : uuid;
+    return strcasecmp(name, plain) == 0;
+}
+
+static bool is_open(const struct front *f, const char *uuid)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (same_uuid(f->device[i]->pin, uuid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A process sees one instance, and perhaps no GPU beside it. Where there is none it sees all. */
+static bool some_divided(const struct health_report *report)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        some = some || report->device[i].divided != 0 || begins(report->device[i].uuid, INSTANCE);
+    }
+    return some;
+}
+
+/* The first device, if nobody chose which are to be opened, and it is known of all that were opened
+ * by number which they are. */
 static const struct device *first_of_all(const struct front *f)
 {
     const struct device *d = f->device_count > 0 ? f->device[0] : NULL;
     bool chosen = f->config.devices[0] != '\0' || getenv("CUDA_VISIBLE_DEVICES") != NULL ||
                   strstr(f->config.backend_options, "uuid=") != NULL;
-    return d != NULL && !chosen && d->state == DEVICE_READY && d->number == 0 &&
-                   strncmp(d->pin, INSTANCE_PIN, strlen(INSTANCE_PIN)) == 0
-               ? d
-               : NULL;
+    bool known = d != NULL && d->state == DEVICE_READY && begins(d->pin, UUID_PIN);
+    for (unsigned i = 0; known && i < f->device_count; i++) {
+        known = f->device[i]->pin[0] != '\0' || f->device[i]->state == DEVICE_ABSENT;
+    }
+    return known && !chosen && d->number == 0 ? d : NULL;
 }
 
-void discover_instances(struct front *f, const struct health_report *report)
+static unsigned next_number(const struct front *f)
 {
-    const struct device *first = first_of_all(f);
     unsigned number = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        number = f->device[i]->number >= number ? f->device[i]->number + 1 : number;
+    }
+    return number;
+}
+
+void discover_listed(struct front *f, const struct health_report *report)
+{
+    const struct device *first = some_divided(report) ? first_of_all(f) : NULL;
     for (uint32_t i = 0; first != NULL && i < report->device_count; i++) {
-        const char *uuid = report->device[i].uuid;
-        if (strncmp(uuid, INSTANCE, strlen(INSTANCE)) != 0 || instance_named(f, uuid) == first) {
-            continue;
+        const struct health_device *listed = &report->device[i];
+        bool device =
+            begins(listed->uuid, INSTANCE) || (begins(listed->uuid, WHOLE) && listed->divided == 0);
+        struct device *d = NULL;
+        if (device && !is_open(f, listed->uuid) &&
+            strlen(listed->uuid) < sizeof d->pin - strlen(UUID_PIN)) {
+            d = discover_device(f, first->backend, next_number(f));
         }
-        number++;
-        unsigned before = f->device_count;
-        struct device *d = instance_named(f, uuid) == NULL && strlen(uuid) < sizeof d->pin - 8
-                               ? discover_device(f, first->backend, number)
-                               : NULL;
-        if (d != NULL && f->device_count > before) {
-            (void)snprintf(d->pin, sizeof d->pin, "uuid=%s", uuid);
+        if (d != NULL) {
+            (void)snprintf(d->pin, sizeof d->pin, UUID_PIN "%s", listed->uuid);
             worker_start(f, d);
         }
     }

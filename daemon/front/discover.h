@@ -20,9 +20,9 @@ void discover_probed(struct front *f, struct device *d, const struct job *j);
 /* Opens the others of its back end: those that are there, and those that are asked for by number.
  */
 void discover_siblings(struct front *f, struct device *d);
-/* The other instances of MIG, where the first device is one and the configuration chooses none: a
- * process sees one of them, the management library all. */
-void discover_instances(struct front *f, const struct health_report *report);
+/* Where a GPU is in MIG mode and the configuration chooses no devices: all instances, and the GPUs
+ * that are not divided. A process sees some of them only, the management library all. */
+void discover_listed(struct front *f, const struct health_report *report);
 unsigned discover_serving(const struct front *f);
 
 #endif

@@ -257,13 +257,13 @@ void monitor_wake(struct front *f, struct device *d)
     }
 }
 
-static void find_instances(struct front *f)
+static void find_listed(struct front *f)
 {
     struct monitor *m = &f->monitor;
     struct health_report report;
     if (m->page.data != NULL && m->killed_ns == 0 && health_read(page_of(m), &report) &&
         report.taken_ns != 0 && report.error[0] == '\0') {
-        discover_instances(f, &report);
+        discover_listed(f, &report);
     }
 }
 
@@ -284,7 +284,7 @@ void monitor_watch(struct front *f, uint64_t now_ns, bool away)
                 watch_device(f, f->device[i], now_ns);
             }
         }
-        find_instances(f);
+        find_listed(f);
     }
     due_at(f, m->watch_ns);
 }

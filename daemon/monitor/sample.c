@@ -100,19 +100,22 @@ static struct health_device *next_device(struct round *r)
     return d;
 }
 
-static void add_device(struct round *r, nvml_device device, const struct health_value *shared)
+/* NULL: all places are taken. */
+static struct health_device *add_device(struct round *r, nvml_device device,
+                                        const struct health_value *shared)
 {
     struct health_device *d = next_device(r);
     if (d == NULL) {
-        return;
+        return NULL;
     }
     int rc = r->n->DeviceGetUUID(device, d->uuid, sizeof d->uuid);
     if (rc != NVML_SUCCESS) {
         unreachable(rc, d);
-        return;
+        return d;
     }
     memcpy(d->value, shared, sizeof d->value);
     sample_memory(r->n, device, d);
+    return d;
 }
 
 static void add_gpu(struct round *r, unsigned index)
@@ -127,19 +130,23 @@ static void add_gpu(struct round *r, unsigned index)
         struct health_device *d = next_device(r);
         if (d != NULL) {
             memcpy(d->uuid, r->last->device[place].uuid, sizeof d->uuid);
+            d->divided = r->last->device[place].divided;
             unreachable(rc, d);
         }
         return;
     }
     sample_gpu(r->n, gpu, shared);
-    add_device(r, gpu, shared);
-    if (ASK(r->n, DeviceGetMaxMigDeviceCount, gpu, &instances) != NVML_SUCCESS) {
+    struct health_device *whole = add_device(r, gpu, shared);
+    if (ASK(r->n, DeviceGetMaxMigDeviceCount, gpu, &instances) != NVML_SUCCESS || instances == 0) {
         return;
+    }
+    if (whole != NULL) {
+        whole->divided = 1;
     }
     for (unsigned i = 0; i < instances; i++) {
         nvml_device instance = NULL;
         if (ASK(r->n, DeviceGetMigDeviceHandleByIndex, gpu, i, &instance) == NVML_SUCCESS) {
-            add_device(r, instance, shared);
+            (void)add_device(r, instance, shared);
         }
     }
 }

@@ -19,13 +19,18 @@ static void uuid_make(int number, uint8_t uuid[16])
     uuid[15] = (uint8_t)number;
 }
 
+static bool is_instance(int number)
+{
+    return fake.script.mig && number >= fake.script.whole;
+}
+
 static void uuid_text(int number, char *out, size_t size)
 {
     uint8_t u[16];
     uuid_make(number, u);
     snprintf(out, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-             fake.script.mig ? "MIG" : "GPU", u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8],
-             u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+             is_instance(number) ? "MIG" : "GPU", u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7],
+             u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 static void lost_path(int number, char *out, size_t size)
@@ -62,8 +67,9 @@ void device_lose(struct device *d)
 
 static void device_add(int number)
 {
-    bool there = number >= 0 && number < fake.script.devices && !lost_before(number) &&
-                 !(fake.script.mig && fake.device_count == 1);
+    bool there =
+        number >= 0 && number < fake.script.devices && !lost_before(number) &&
+        (fake.device_count == 0 || (!is_instance(number) && !is_instance(fake.device[0].number)));
     for (int i = 0; i < fake.device_count; i++) {
         there = there && fake.device[i].number != number;
     }
@@ -96,7 +102,7 @@ static int visible_find(const char *word, size_t size)
     }
     for (int n = 0; n < fake.script.devices; n++) {
         uuid_text(n, text, sizeof text);
-        if (size > (fake.script.mig ? strlen(text) - 1 : 4) && strncmp(text, word, size) == 0) {
+        if (size > (is_instance(n) ? strlen(text) - 1 : 4) && strncmp(text, word, size) == 0) {
             return n;
         }
     }
@@ -184,7 +190,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
     CUresult r = call_enter_device("cuDeviceGetName", NEED_INIT, dev);
     if (r == CUDA_SUCCESS && len > 0) {
         snprintf(name, (size_t)len, "%s%s", fake.script.name,
-                 fake.script.mig ? " MIG 1g.18gb" : "");
+                 is_instance(device_at(dev)->number) ? " MIG 1g.18gb" : "");
     }
     return call_leave(r);
 }
@@ -222,7 +228,8 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice dev)
 /* The MIG instances of one GPU share its place. */
 static int bus_of(int number)
 {
-    return 0x10 + 8 * (fake.script.mig ? number / MIG_PER_GPU : number);
+    int whole = fake.script.whole;
+    return 0x10 + 8 * (is_instance(number) ? whole + (number - whole) / MIG_PER_GPU : number);
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)

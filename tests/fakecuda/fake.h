@@ -29,6 +29,8 @@
  *   context=SIZE      what a context takes of it (256M)
  *   mig=0|1           devices are MIG instances, of which a process sees one: the first that
  *                     CUDA_VISIBLE_DEVICES names by its whole UUID, or the first at all
+ *   whole=N           the first N of them are GPUs as a whole (0); a process sees either these or
+ *                     one instance, whichever comes first
  *   peer=0|1          devices reach each other's memory (1)
  *   ats=0|1           pageable host memory is reachable by kernels (0)
  *   host_pointers=0|1 registered host memory has the host's address on the device, too (1)
@@ -110,6 +112,7 @@ struct script {
     uint64_t context;
     uint64_t addresses; /* that can be reserved in one piece */
     bool mig;
+    int whole;
     bool peer;
     bool ats;
     bool host_pointers;

@@ -126,7 +126,8 @@ static bool value_set(struct script *s, const char *key, const char *value)
     const struct {
         const char *key;
         int *number;
-    } ints[] = {{"devices", &s->devices}, {"driver", &s->driver}, {"arch", &s->arch}};
+    } ints[] = {
+        {"devices", &s->devices}, {"driver", &s->driver}, {"arch", &s->arch}, {"whole", &s->whole}};
     const struct {
         const char *key;
         uint64_t *number;

@@ -4,6 +4,7 @@
  *
  * CUDA_FAKE_NVML = item[;item]…
  *   devices=N  mig=N         GPUs (1), instances on each (0)
+ *   whole=N                  the first N of them are not divided (0)
  *   temperature=N  power=MW  busy=PERCENT  ecc=N  throttle=BITS  recovery=ACTION
  *   CALL=CODE                the call gives it ("DeviceGetTemperature", without what follows "_")
  *   CALL=hang                it never returns
@@ -88,6 +89,12 @@ static unsigned device_count(void)
     return (unsigned)number("devices", 1);
 }
 
+/* Instances on it. */
+static unsigned divided(unsigned gpu)
+{
+    return gpu < number("whole", 0) ? 0 : (unsigned)number("mig", 0);
+}
+
 static void name(struct nvml_device_s *d, const char *kind, unsigned n)
 {
     (void)snprintf(d->uuid, sizeof d->uuid, "%s-fa4ec0da-0000-4000-8000-0000000000%02x", kind, n);
@@ -120,7 +127,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device)
     if (index >= device_count()) {
         return INVALID;
     }
-    name(&gpus[index], "GPU", number("mig", 0) > 0 ? 0x80 + index : index);
+    name(&gpus[index], "GPU", divided(index) > 0 ? 0x80 + index : index);
     *device = &gpus[index];
     return enter("DeviceGetHandleByIndex");
 }
@@ -236,8 +243,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *count,
 EXPORT int nvmlDeviceGetMaxMigDeviceCount(nvml_device device, unsigned *count);
 int nvmlDeviceGetMaxMigDeviceCount(nvml_device device, unsigned *count)
 {
-    (void)device;
-    *count = (unsigned)number("mig", 0);
+    *count = divided((unsigned)(device - gpus));
     return enter("DeviceGetMaxMigDeviceCount");
 }
 
@@ -246,11 +252,12 @@ EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(nvml_device device, unsigned inde
 int nvmlDeviceGetMigDeviceHandleByIndex(nvml_device device, unsigned index, nvml_device *instance)
 {
     unsigned gpu = (unsigned)(device - gpus);
-    unsigned count = (unsigned)number("mig", 0);
+    unsigned count = divided(gpu);
+    unsigned whole = (unsigned)number("whole", 0);
     if (index >= count || index >= 7) {
         return NVML_NOT_FOUND;
     }
-    name(&instances[gpu][index], "MIG", gpu * count + index);
+    name(&instances[gpu][index], "MIG", whole + (gpu - whole) * count + index);
     *instance = &instances[gpu][index];
     return enter("DeviceGetMigDeviceHandleByIndex");
 }

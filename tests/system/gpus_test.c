@@ -100,6 +100,24 @@ START_TEST(some_are_chosen_by_uuid)
 }
 END_TEST
 
+/* Jobs run on each of them, which have these pins. */
+static void all_run(gpud_client *c, const char *const *pins, unsigned count)
+{
+    char pin[96];
+    ck_until(query_value(c, "status", NULL, "serving") == count);
+    for (unsigned i = 0; i < count; i++) {
+        gpud_job *job = NULL;
+        float x[] = {1, 2};
+        const gpud_arg args[] = {gpud_f32(3), gpud_host(x, 2, GPUD_F32), gpud_host(x, 2, GPUD_F32)};
+        gpud_submit_options o = {.size = sizeof o, .device = i + 1};
+        pin_of(c, i, pin, sizeof pin);
+        ck_assert_str_eq(pin, pins[i]);
+        ck_gpud_ok(gpud_launch(c, kernel_find(c, "scale"), args, 3, NULL, &o, &job));
+        ck_gpud_ok(gpud_wait(job, PATIENCE));
+        gpud_job_free(job);
+    }
+}
+
 /* None is named: the first is the one that the driver shows (the double's order is the reverse of
  * the bus), the others are those that the management library lists. */
 START_TEST(all_instances_serve)
@@ -108,21 +126,32 @@ START_TEST(all_instances_serve)
                                        "uuid=MIG-" UUID "01"};
     (void)setenv("CUDA_FAKE_NVML", "mig=3", 1);
     gpud_client *c = begin("devices=3;mig=1", NULL, NULL);
-    char pin[96];
-    ck_until(query_value(c, "status", NULL, "serving") == 3);
-    for (unsigned i = 0; i < 3; i++) {
-        gpud_job *job = NULL;
-        float x[] = {1, 2};
-        const gpud_arg args[] = {gpud_f32(3), gpud_host(x, 2, GPUD_F32), gpud_host(x, 2, GPUD_F32)};
-        gpud_submit_options o = {.size = sizeof o, .device = i + 1};
-        pin_of(c, i, pin, sizeof pin);
-        ck_assert_str_eq(pin, want[i]);
-        ck_gpud_ok(gpud_launch(c, kernel_find(c, "scale"), args, 3, NULL, &o, &job));
-        ck_gpud_ok(gpud_wait(job, PATIENCE));
-        gpud_job_free(job);
-    }
+    all_run(c, want, 3);
     end(c);
     (void)unsetenv("CUDA_FAKE_NVML");
+}
+END_TEST
+
+/* Two GPUs as a whole and one that is divided, which is no device itself. The driver shows one
+ * instance first, or the GPUs that are none. */
+START_TEST(gpus_beside_instances_serve)
+{
+    static const struct {
+        const char *order, *pin[4];
+    } ways[] = {
+        {"FASTEST_FIRST",
+         {"uuid=MIG-" UUID "03", "uuid=GPU-" UUID "00", "uuid=GPU-" UUID "01",
+          "uuid=MIG-" UUID "02"}},
+        {"PCI_BUS_ID",
+         {"uuid=" UUID "00", "uuid=" UUID "01", "uuid=MIG-" UUID "02", "uuid=MIG-" UUID "03"}}};
+    (void)setenv("CUDA_DEVICE_ORDER", ways[_i].order, 1);
+    (void)setenv("CUDA_FAKE_NVML", "devices=3;whole=2;mig=2", 1);
+    gpud_client *c = begin("devices=4;mig=1;whole=2", NULL, NULL);
+    all_run(c, ways[_i].pin, 4);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "devices"), 4);
+    end(c);
+    (void)unsetenv("CUDA_FAKE_NVML");
+    (void)unsetenv("CUDA_DEVICE_ORDER");
 }
 END_TEST
 
@@ -172,6 +201,7 @@ int main(void)
     suite_add(suite, some_are_chosen_by_index);
     suite_add_loop(suite, some_are_chosen_by_uuid, 2);
     suite_add(suite, all_instances_serve);
+    suite_add_loop(suite, gpus_beside_instances_serve, 2);
     suite_add_loop(suite, a_copy_crosses_devices, 2);
     return system_main(suite);
 }

@@ -11,6 +11,7 @@
 #define KNOWN_OPTIONS "uuid vmm nvrtc libraries"
 #define PAGE          (UINT64_C(2) << 20)
 #define NAME_SIZE     64u                            /* "MIG-" and a UUID */
+#define UUID_SIZE     36u                            /* as text */
 #define NAMES_SIZE    (CUDA_DEVICES_MAX * NAME_SIZE) /* joined */
 
 /* ---- which devices there are ----------------------------------------------------------------- */
@@ -109,28 +110,34 @@ int cuda_devices(const struct cuda_driver *cu, const char *options,
     return 0;
 }
 
-/* A process sees one instance of MIG, so it cannot list them: they are those that the option "uuid"
- * names, else CUDA_VISIBLE_DEVICES, in that order, if one of them is an instance. How many names
- * there are; 0: none is. The one at `index` is copied. */
-static unsigned instances(const char *options, unsigned index, char ret_name[NAME_SIZE])
+/* "GPU-" and a whole UUID: the driver can be told to show nothing else. */
+static bool whole_name(const char *name)
+{
+    return strncasecmp(name, "GPU-", 4) == 0 && strlen(name) == strlen("GPU-") + UUID_SIZE;
+}
+
+/* A process sees one instance of MIG, and perhaps no GPU beside it, so it cannot list them: they
+ * are those that the option "uuid" names, else CUDA_VISIBLE_DEVICES, in that order, if one of them
+ * is an instance, or the option names one GPU alone and in full. How many names there are; 0: none
+ * is such. The one at `index` is copied. */
+static unsigned opened_by_name(const char *options, unsigned index, char ret_name[NAME_SIZE])
 {
     char names[NAMES_SIZE] = "";
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     unsigned count = 0;
-    bool some = false;
     (void)snprintf(names, sizeof names, "%s", visible != NULL ? visible : "");
-    (void)option_text(options, "uuid", names, sizeof names);
+    bool by_name = option_text(options, "uuid", names, sizeof names) && whole_name(names);
     char *rest = names;
     for (char *name = strsep(&rest, "+,"); name != NULL; name = strsep(&rest, "+,")) {
         if (name[0] == '\0') {
             continue;
         }
-        some = some || strncasecmp(name, "MIG-", 4) == 0;
+        by_name = by_name || strncasecmp(name, "MIG-", 4) == 0;
         if (count++ == index) {
             (void)snprintf(ret_name, NAME_SIZE, "%s", name);
         }
     }
-    return some ? count : 0;
+    return by_name ? count : 0;
 }
 
 static int enumerate(const char *options, unsigned *ret_count, struct err *e)
@@ -138,7 +145,7 @@ static int enumerate(const char *options, unsigned *ret_count, struct err *e)
     struct cuda_driver cu;
     CUdevice device[CUDA_DEVICES_MAX];
     char name[NAME_SIZE];
-    unsigned named = instances(options, 0, name);
+    unsigned named = opened_by_name(options, 0, name);
     if (named > 0) { /* the driver is to start with the one that is opened */
         *ret_count = named;
         return 0;
@@ -194,7 +201,9 @@ static int describe(struct backend_device *d, struct err *e)
     char uuid[40];
     uuid_text(&d->cu, d->id, uuid);
     /* the driver ends an instance's name so: " MIG 1g.18gb" */
-    const char *kind = strstr(d->info.name, " MIG ") != NULL ? "uuid=MIG-" : "uuid=";
+    const char *kind = strstr(d->info.name, " MIG ") != NULL ? "uuid=MIG-"
+                       : d->alone                            ? "uuid=GPU-"
+                                                             : "uuid=";
     (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? kind : "", uuid);
     describe_limits(d);
     return rc;
@@ -227,14 +236,15 @@ static int absent(unsigned index, unsigned count, struct err *e)
     return err_set(e, ERR_NO_DEVICE, "no CUDA device %u: there are %u", index, count);
 }
 
-static int choose_instance(struct backend_device *d, const char *name, struct err *e)
+static int choose_named(struct backend_device *d, const char *name, struct err *e)
 {
     CUdevice device[CUDA_DEVICES_MAX];
     char option[NAME_SIZE + 8];
     unsigned count = 0;
     /* names of another form are the driver's to know */
     (void)snprintf(option, sizeof option, "uuid=%s", strchr(name, '/') == NULL ? name : "");
-    int rc = cuda_driver_load_instance(name, &d->cu, e);
+    d->alone = true;
+    int rc = cuda_driver_load_named(name, &d->cu, e);
     rc = rc == 0 ? cuda_devices(&d->cu, option, device, &count, e) : rc;
     if (rc == 0) {
         d->id = device[0];
@@ -248,9 +258,9 @@ static int choose(struct backend_device *d, unsigned index, const char *options,
     char name[NAME_SIZE] = "";
     unsigned count = 0;
     int rc = options_check(options, KNOWN_OPTIONS, e);
-    unsigned named = instances(options, index, name);
+    unsigned named = opened_by_name(options, index, name);
     if (rc == 0 && named > 0) {
-        return index < named ? choose_instance(d, name, e) : absent(index, named, e);
+        return index < named ? choose_named(d, name, e) : absent(index, named, e);
     }
     rc = rc == 0 ? cuda_driver_load(&d->cu, e) : rc;
     rc = rc == 0 ? cuda_devices(&d->cu, options, device, &count, e) : rc;

@@ -22,6 +22,7 @@ struct backend_device {
     struct backend_info info;
     uint64_t max_grid[3]; /* groups by dimension */
     unsigned major;       /* of its compute capability */
+    bool alone;           /* opened by name: without that the driver may show others instead */
     char libraries[64];   /* those that may serve, joined by '+'; "" all */
     uint64_t warp;        /* work items that run in step */
     uint64_t unit_items;  /* work items that a compute unit holds at most */

@@ -98,9 +98,10 @@ struct cuda_driver {
  * the driver. ERR_NO_DEVICE with the reason and what to install where there is none, where it is
  * older than the toolkit this was built with, or where it has no device. Blocks. */
 int cuda_driver_load(struct cuda_driver *ret_driver, struct err *e);
-/* The same with one device, an instance of MIG ("MIG-<UUID>"), of which a process sees no other
- * one: it sets CUDA_VISIBLE_DEVICES, so it counts only where the process has not initialised the
- * driver before. ERR_NO_DEVICE where there is no such instance. */
-int cuda_driver_load_instance(const char *instance, struct cuda_driver *ret_driver, struct err *e);
+/* The same with one device: an instance of MIG ("MIG-<UUID>"), of which a process sees no other
+ * one, or a GPU ("GPU-<UUID>") that it may not see for instances beside it. It sets
+ * CUDA_VISIBLE_DEVICES, so it counts only where the process has not initialised the driver before.
+ * ERR_NO_DEVICE where there is no such device. */
+int cuda_driver_load_named(const char *name, struct cuda_driver *ret_driver, struct err *e);
 
 #endif

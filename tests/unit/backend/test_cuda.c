@@ -268,6 +268,32 @@ START_TEST(instances_are_those_that_are_named)
 }
 END_TEST
 
+#define WHOLE "GPU-fa4ec0da-0000-4000-8000-0000000000"
+
+/* Beside instances the driver may show no GPU that is not named; the pin names it again. */
+START_TEST(a_gpu_beside_instances_is_found_by_its_name)
+{
+    static const struct {
+        const char *options, *pin; /* "": there is none */
+        unsigned index;
+    } ways[] = {{"uuid=" WHOLE "01", WHOLE "01", 0},
+                {"uuid=" INSTANCE "03+" WHOLE "00", WHOLE "00", 1},
+                {"uuid=" INSTANCE "03+" WHOLE "00,uuid=" WHOLE "00", WHOLE "00", 0},
+                {"uuid=" WHOLE "77", "", 0}};
+    struct err e = ERR_INIT;
+    script("devices=4;mig=1;whole=2");
+    int rc = cuda->device->open(ways[_i].index, ways[_i].options, NULL, NULL, &b.device, &e);
+    if (ways[_i].pin[0] == '\0') {
+        fails(rc, &e, ERR_NO_DEVICE, WHOLE "77");
+        return;
+    }
+    ck_assert_msg(rc == 0, "%s", e.text);
+    cuda->device->info(b.device, &b.info);
+    ck_assert_str_eq(b.info.pin + strlen("uuid="), ways[_i].pin);
+    cuda->device->close(b.device);
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 START_TEST(memory_that_is_not_there_says_how_much_is)
@@ -761,6 +787,7 @@ int main(void)
     tcase_add_test(t, devices_are_in_the_order_of_the_bus);
     tcase_add_test(t, devices_are_named_by_uuid);
     tcase_add_loop_test(t, instances_are_those_that_are_named, 0, 5);
+    tcase_add_loop_test(t, a_gpu_beside_instances_is_found_by_its_name, 0, 4);
     tcase_add_test(t, memory_that_is_not_there_says_how_much_is);
     tcase_add_test(t, places_beyond_four_gib);
     tcase_add_test(t, memory_that_may_only_be_read_is_registered);

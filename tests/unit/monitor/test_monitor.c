@@ -128,6 +128,22 @@ START_TEST(instances_are_devices)
     known(d, HEALTH_temperature, 41);
     ck_assert_ptr_nonnull(health_find(&r, "fa4ec0da-0000-4000-8000-000000000005"));
     ck_assert_ptr_null(health_find(&r, "fa4ec0da-0000-4000-8000-000000000006"));
+    ck_assert_uint_eq(d->divided, 0);
+    ck_assert_uint_eq(r.device[0].divided, 1);
+}
+END_TEST
+
+START_TEST(a_gpu_beside_instances_is_one)
+{
+    static struct health_report r;
+    start("mig=2;devices=2;whole=1", MONITOR_LIBRARY);
+    await_report(&r, 0);
+    ck_assert_uint_eq(r.device_count, 4);
+    const struct health_device *d = health_find(&r, UUID_0);
+    ck_assert_ptr_nonnull(d);
+    ck_assert_uint_eq(d->divided, 0);
+    ck_assert_uint_eq(r.device[1].divided, 1);
+    ck_assert_str_eq(r.device[2].uuid, UUID_1);
 }
 END_TEST
 
@@ -201,6 +217,7 @@ int main(void)
     tcase_add_test(all, all_is_told);
     tcase_add_test(all, what_it_cannot_know_is_told_by_itself);
     tcase_add_test(all, instances_are_devices);
+    tcase_add_test(all, a_gpu_beside_instances_is_one);
     tcase_add_test(all, no_driver_is_told);
     tcase_add_test(all, no_library_is_told);
     tcase_add_test(all, a_hang_shows_in_the_page);
