@@ -18,7 +18,7 @@
 #define LOG_BYTES_MAX  (4u * 1024u * 1024u)
 #define GLOBALS_MAX    1024u
 #define STATIC_MAX     32u
-#define ARGUMENTS_MAX  (NVRTC_OPTIONS_MAX + 8)
+#define ARGUMENTS_MAX  (NVRTC_OPTIONS_MAX + 16)
 #define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
 #define ALIASES_MAX    (NVRTC_EXPRESSIONS_MAX + HOST_INSTANCES_MAX)
 
@@ -102,10 +102,18 @@ static int arch_choose(struct compiler *c)
     return 0;
 }
 
+/* What nvcc has of the host's compiler and NVRTC has not: sources ask for it to choose among
+ * headers of hosts, and to refuse others. The user's options come behind these. */
+static const char *const host_macros[] = {"-D__linux__=1", "-D__linux=1", "-D__gnu_linux__=1",
+                                          "-D__unix__=1", "-D__unix=1"};
+
 static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX])
 {
     unsigned count = 0;
     out[count++] = c->arch;
+    for (size_t i = 0; i < sizeof host_macros / sizeof host_macros[0]; i++) {
+        out[count++] = host_macros[i];
+    }
     for (unsigned i = 0; i < c->options.option_count; i++) {
         out[count++] = c->options.option[i];
     }
@@ -126,14 +134,14 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
 /* The text as NVRTC gets it: what was precompiled first, then the user's under his file's name. */
 static int text_compose(struct compiler *c, bool pch)
 {
-    size_t size = strlen(c->text) + strlen(c->file) + 128;
+    size_t size = strlen(c->text) + strlen(c->file) + 512;
     free(c->program_text);
     c->program_text = malloc(size);
     if (c->program_text == NULL) {
         return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", size);
     }
     snprintf(c->program_text, size, "%s%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "",
-             c->as_nvcc ? NVRTC_HEADER_NVCC : "", c->file,
+             c->as_nvcc ? NVRTC_HEADER_NVCC "#define " HOST_CONSTEXPR " constexpr\n" : "", c->file,
              c->cut.text != NULL ? c->cut.text : c->text);
     return 0;
 }
@@ -230,6 +238,9 @@ static const char *hint_for(struct bytes log)
     } hints[] = {
         {"is left out",
          "what kernels call of it is to be __device__, what they read __device__ or __constant__"},
+        {"dynamic initialization is not supported", "the value of a constant that kernels use is "
+                                                    "to be computed by the compiler: constexpr, of "
+                                                    "numbers and constexpr functions"},
         {"considered a host function",
          "functions for the device are __device__; the option -default-device makes all so"},
         {"considered a host variable",
@@ -314,7 +325,7 @@ static void host_leave(struct compiler *c)
 {
     struct scan scan;
     struct err ignored = ERR_INIT;
-    if (!host_cut(c->text, &c->cut)) {
+    if (!host_cut(c->text, c->options.expression, c->options.expression_count, &c->cut)) {
         return;
     }
     if (scan_source(c->cut.text, c->file, &scan, &ignored) != 0) {
@@ -331,7 +342,7 @@ static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], 
     c->as_nvcc = true;
     unsigned count = arguments_make(c, argument);
     host_leave(c);
-    if (c->cut.text != NULL) {
+    if (c->cut.functions + c->cut.others > 0) {
         char place[LEX_PLACE];
         lex_place(c->text, c->file, c->cut.line, place, sizeof place);
         (void)capbuf_printf(c->log,

@@ -7,6 +7,7 @@
 #include "daemon/backend/cuda/compile_param.h"
 
 #define INSTANCE_BYTES_MAX 128u
+#define ARGUMENTS_MAX      32u   /* tokens between the brackets of an instance */
 #define CLASSES_MAX        8u    /* one inside of another */
 #define ROUNDS_MAX         64u   /* until it is known which macros give to the device */
 #define NAMESAKES_MAX      1024u /* declarations of one name */
@@ -15,8 +16,11 @@
 struct cutting {
     struct items items; /* its names sorted */
     bool *gone;         /* owned, for each token of code: it becomes a blank */
+    bool *computed;     /* owned, for each item: a constant that the compiler can compute */
     unsigned *queue;    /* owned: items that were kept and not yet looked into */
     unsigned queued;
+    const char *const *expression; /* not owned */
+    unsigned expression_count;
     unsigned members; /* functions of classes whose bodies go */
     bool mentioned;   /* what stays names a function that would go, … */
     bool doubtful;    /* … which may not be the host's */
@@ -70,14 +74,25 @@ static const struct lex_token *tokens_of(const struct cutting *c, const struct i
     return item->kind == ITEM_MACRO ? c->items.macros.token : c->items.code.token;
 }
 
-/* Is there a macro among the words that may give a declaration to the device? */
-static bool macro_given(const struct cutting *c, const struct lex_token *t, size_t at, size_t end)
+static bool says_device(const struct item *macro)
+{
+    return macro->device;
+}
+
+static bool says_constant(const struct item *macro)
+{
+    return macro->constant;
+}
+
+/* Is there a macro among the words that says such a thing? */
+static bool macro_says(const struct cutting *c, const struct lex_token *t, size_t at, size_t end,
+                       bool (*says)(const struct item *macro))
 {
     for (; at < end; at++) {
         size_t stop = 0;
         for (size_t n = names_of(c, &t[at], &stop); n < stop; n++) {
             const struct item *item = item_named(c, n);
-            if (item->kind == ITEM_MACRO && item->device) {
+            if (item->kind == ITEM_MACRO && says(item)) {
                 return true;
             }
         }
@@ -85,8 +100,19 @@ static bool macro_given(const struct cutting *c, const struct lex_token *t, size
     return false;
 }
 
-/* Macros that use a macro for the device are such ones, and so are declarations. false: they lie
- * too deep. */
+/* Behind the last token that says what it is: its body, or its value, comes next. */
+static size_t head_end(const struct lex_token *t, const struct item *item)
+{
+    size_t end = item->body > 0 ? item->body : item->end;
+    size_t at = item->begin;
+    while (item->kind == ITEM_VARIABLE && at < end && !lex_is(&t[at], "=")) {
+        at++;
+    }
+    return item->kind == ITEM_VARIABLE ? at : end;
+}
+
+/* Macros that use a macro for the device are such ones, and so are declarations; the same holds for
+ * variables and macros that say "const". false: they lie too deep. */
 static bool macros_settle(struct cutting *c)
 {
     bool more = true;
@@ -94,9 +120,16 @@ static bool macros_settle(struct cutting *c)
         more = false;
         for (unsigned i = 0; i < c->items.count; i++) {
             struct item *item = &c->items.item[i];
+            const struct lex_token *t = tokens_of(c, item);
             size_t end = item->body > 0 ? item->body : item->end;
-            if (!item->device && macro_given(c, tokens_of(c, item), item->begin, end)) {
+            bool data = item->kind == ITEM_VARIABLE || item->kind == ITEM_MACRO;
+            if (!item->device && macro_says(c, t, item->begin, end, says_device)) {
                 item->device = true;
+                more = true;
+            }
+            if (data && !item->constant &&
+                macro_says(c, t, item->begin, head_end(t, item), says_constant)) {
+                item->constant = true;
                 more = true;
             }
         }
@@ -148,6 +181,28 @@ static bool for_host(const struct item *item)
 static bool host_variable(const struct item *item)
 {
     return item->kind == ITEM_VARIABLE && !item->device && !item->constant;
+}
+
+/* Is it computed by a call of the host's functions alone? Then the host's compiler alone knows it.
+ */
+static bool host_computes(const struct cutting *c, const struct item *item)
+{
+    const struct lex_token *t = c->items.code.token;
+    if (item->kind != ITEM_VARIABLE || item->device) {
+        return false;
+    }
+    for (size_t at = head_end(t, item); at < item->end; at++) {
+        size_t stop = 0;
+        size_t first = lex_is(&t[at + 1], "(") ? names_of(c, &t[at], &stop) : 0;
+        bool host = first < stop;
+        for (size_t n = first; n < stop; n++) {
+            host = host && for_host(item_named(c, n));
+        }
+        if (host) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* "type C::name(…) { … }": what is found by the name is the declaration in the class, which stays.
@@ -214,10 +269,11 @@ static bool unevaluated(const struct lex_token *t)
     return one_of(t, words);
 }
 
-/* What stays names a function that would go, as tokens[at]. What runs on the device cannot call it,
- * so that it is another one or a variable; but for what this cannot tell. */
-static void mention(struct cutting *c, const struct item *item, const struct lex_token *tokens,
-                    size_t at)
+/* `user`, which stays, names a function that would go, as tokens[at]. What runs on the device
+ * cannot call it, so that it is another one or a variable; but for what this cannot tell, and for a
+ * constant, which the host computes. */
+static void mention(struct cutting *c, const struct item *user, const struct item *item,
+                    const struct lex_token *tokens, size_t at)
 {
     const struct lex_token *t = c->items.code.token;
     const struct lex_token *next = &tokens[at + 1];
@@ -225,27 +281,46 @@ static void mention(struct cutting *c, const struct item *item, const struct lex
                  (at > 0 && lex_is(&tokens[at - 1], "&"));
     if (calls && !defines_member(t, item)) {
         c->mentioned = true;
-        c->doubtful = c->doubtful || annotation_doubtful(t, item);
+        c->doubtful = c->doubtful || user->kind == ITEM_VARIABLE || annotation_doubtful(t, item);
     }
 }
 
 /* A variable of the host that is named is no device's: its name is another thing's, or an error. */
-static void keep(struct cutting *c, unsigned index, const struct lex_token *tokens, size_t at)
+static void keep(struct cutting *c, const struct item *user, unsigned index,
+                 const struct lex_token *tokens, size_t at)
 {
     struct item *item = &c->items.item[index];
     if (for_host(item)) {
-        mention(c, item, tokens, at);
-    } else if (!host_variable(item) && !item->kept) {
+        mention(c, user, item, tokens, at);
+    } else if (!host_variable(item) && !host_computes(c, item) && !item->kept) {
         item->kept = true;
         c->queue[c->queued++] = index;
     }
 }
 
-/* Templates of types may be specializations, which are found by other names than their own. */
+/* Is the type a specialization of a template, "template <…> struct name<…>", or in another space
+ * than it is declared in? Then who uses the template may be elsewhere. */
+static bool specializes(const struct cutting *c, const struct item *item)
+{
+    static const char *const ends[] = {"{", ";", "=", NULL};
+    const struct lex_token *t = c->items.code.token;
+    size_t at = template_skip(t, item->begin, item->end);
+    bool of_template = at > item->begin;
+    bool found = false;
+    for (; of_template && !found && at < item->end && !one_of(&t[at], ends); at++) {
+        bool colons = lex_is(&t[at], ":") && lex_is(&t[at + 1], ":") && t[at + 1].glued;
+        if (lex_is(&t[at], ":") && !colons) {
+            break; /* what follows are its bases */
+        }
+        found = colons || lex_is(&t[at], "<") || lex_is(&t[at], "(");
+    }
+    return found;
+}
+
 static bool stays(const struct cutting *c, const struct item *item)
 {
-    bool of_template = lex_is(&c->items.code.token[item->begin], "template");
-    return item->device || item->kind == ITEM_OTHER || (item->kind == ITEM_TYPE && of_template);
+    return item->device || item->kind == ITEM_OTHER ||
+           (item->kind == ITEM_TYPE && specializes(c, item));
 }
 
 /* Keeps all that an item mentions, but for bodies that go. */
@@ -257,22 +332,204 @@ static void look_into(struct cutting *c, const struct item *item)
         size_t stop = 0;
         size_t n = macro || !c->gone[i] ? names_of(c, &t[i], &stop) : 0;
         for (; n < stop; n++) {
-            keep(c, c->items.name[n].item, t, i);
+            keep(c, item, c->items.name[n].item, t, i);
         }
         c->unevaluated = c->unevaluated || unevaluated(&t[i]);
     }
 }
 
+static bool sign3(const struct lex_token *t, const char *sign)
+{
+    return lex_is(&t[0], sign) && lex_is(&t[1], sign) && lex_is(&t[2], sign) && t[1].glued &&
+           t[2].glued;
+}
+
+/* The "<" of "name<…>" before the "<<<" at `launch`; 0: there is none. */
+static size_t arguments_open(const struct lex_token *t, size_t launch)
+{
+    size_t open = launch;
+    int depth = 0;
+    do {
+        open--;
+        depth += lex_is(&t[open], ">");
+        depth -= lex_is(&t[open], "<");
+    } while (depth > 0 && open > 0 && open + ARGUMENTS_MAX > launch);
+    bool named = open + 1 < launch && depth == 0 && open > 0 && t[open - 1].kind == LEX_WORD;
+    return named ? open : 0;
+}
+
+/* A type or a constant that an instance of a kernel is named by. */
+static void argument_keep(struct cutting *c, const struct lex_token *t)
+{
+    size_t stop = 0;
+    for (size_t n = names_of(c, t, &stop); n < stop; n++) {
+        struct item *item = item_named(c, n);
+        bool data = item->kind == ITEM_TYPE || (item->kind == ITEM_VARIABLE && item->constant);
+        if (data && !item->kept) {
+            item->kept = true;
+            c->queue[c->queued++] = c->items.name[n].item;
+        }
+    }
+}
+
+static void expression_keep(struct cutting *c, const char *expression)
+{
+    struct lex lex;
+    struct lex_token t = {.kind = LEX_WORD};
+    lex_init(&lex, expression, "");
+    while (t.kind != LEX_END && lex_next(&lex, &t, NULL) == 0) {
+        argument_keep(c, &t);
+    }
+}
+
+/* Those of "name<…>" before each "<<<". */
+static void launches_keep(struct cutting *c)
+{
+    const struct lex_token *t = c->items.code.token;
+    for (size_t i = 1; i < c->items.code.count; i++) {
+        size_t open = sign3(&t[i], "<") ? arguments_open(t, i) : 0;
+        for (size_t at = open; open > 0 && at < i; at++) {
+            argument_keep(c, &t[at]);
+        }
+    }
+}
+
 static void reach(struct cutting *c)
 {
+    launches_keep(c);
+    for (unsigned i = 0; i < c->expression_count; i++) {
+        expression_keep(c, c->expression[i]);
+    }
     for (unsigned i = 0; i < c->items.count; i++) {
         const struct item *item = &c->items.item[i];
         if (item->kind != ITEM_MACRO && stays(c, item)) {
-            keep(c, i, c->items.code.token, item->begin);
+            keep(c, item, i, c->items.code.token, item->begin);
         }
     }
     while (c->queued > 0) {
         look_into(c, &c->items.item[c->queue[--c->queued]]);
+    }
+}
+
+/* ---- constants ------------------------------------------------------------------------------- */
+
+/* What this becomes in the text: nvcc computes a "const float" from others, NVRTC "constexpr" ones
+ * only. As long as "const", and a macro of what the text is compiled with. */
+static const char computed_word[] = HOST_CONSTEXPR;
+_Static_assert(sizeof computed_word == sizeof "const", "columns stay");
+
+/* Is the word at `at` a parameter of the macro that it stands in? */
+static bool macro_parameter(const struct lex_token *t, const struct item *macro, size_t at)
+{
+    size_t open = macro->begin + 1;
+    bool found = false;
+    if (!lex_is(&t[open], "(") || !t[open].glued) {
+        return false;
+    }
+    for (size_t i = open; i < macro->end && !lex_is(&t[i], ")"); i++) {
+        found = found || (t[i].size == t[at].size && memcmp(t[i].text, t[at].text, t[i].size) == 0);
+    }
+    return found;
+}
+
+/* A macro of elsewhere: M_PI. */
+static bool all_capitals(const struct lex_token *t)
+{
+    bool all = true;
+    for (size_t i = 0; i < t->size; i++) {
+        all = all && (t->text[i] < 'a' || t->text[i] > 'z');
+    }
+    return all;
+}
+
+static bool says_constexpr(const struct lex_token *t, const struct item *item)
+{
+    bool found = false;
+    for (size_t at = item->begin; item->kind == ITEM_FUNCTION && at < item->params; at++) {
+        found = found || lex_is(&t[at], "constexpr") || lex_is(&t[at], "consteval");
+    }
+    return found;
+}
+
+/* May the token at `at` of the item stand in what a compiler computes? */
+static bool token_computed(const struct cutting *c, const struct item *item, size_t at)
+{
+    static const char *const words[] = {"unsigned", "signed", "int",   "long",   "short",
+                                        "char",     "bool",   "float", "double", "true",
+                                        "false",    "sizeof", "const", NULL};
+    const struct lex_token *t = &tokens_of(c, item)[at];
+    size_t stop = 0;
+    size_t first = names_of(c, t, &stop);
+    bool known = first < stop;
+    for (size_t n = first; n < stop; n++) {
+        const struct item *named = item_named(c, n);
+        known = known && (named == item || c->computed[c->items.name[n].item] ||
+                          says_constexpr(c->items.code.token, named));
+    }
+    if (t->kind != LEX_WORD) {
+        return !lex_is(t, "[") && !lex_is(t, "{") && (t->kind != LEX_LITERAL || t->text[0] == '\'');
+    }
+    return known || one_of(t, words) || (first == stop && all_capitals(t)) ||
+           (item->kind == ITEM_MACRO && macro_parameter(tokens_of(c, item), item, at));
+}
+
+static bool item_computed(const struct cutting *c, const struct item *item)
+{
+    const struct lex_token *t = tokens_of(c, item);
+    bool variable = item->kind == ITEM_VARIABLE && item->constant && !item->device;
+    size_t at = variable ? head_end(t, item) : item->begin + 1;
+    bool all = variable || item->kind == ITEM_MACRO || item->kind == ITEM_TYPE;
+    for (; all && item->kind != ITEM_TYPE && at < item->end; at++) {
+        all = token_computed(c, item, at);
+    }
+    return all;
+}
+
+static void computed_settle(struct cutting *c)
+{
+    bool more = true;
+    for (unsigned round = 0; more && round < ROUNDS_MAX; round++) {
+        more = false;
+        for (unsigned i = 0; i < c->items.count; i++) {
+            if (!c->computed[i] && item_computed(c, &c->items.item[i])) {
+                c->computed[i] = true;
+                more = true;
+            }
+        }
+    }
+}
+
+/* Behind the "const" of a number that may be no integer, which is one for NVRTC as it is; 0 if it
+ * is of another form than "const TYPE NAME = …". */
+static size_t real_constant(const struct cutting *c, const struct item *item)
+{
+    static const char *const others[] = {"static", "inline", NULL};
+    static const char *const integers[] = {"unsigned", "signed", "int",  "long",
+                                           "short",    "char",   "bool", NULL};
+    const struct lex_token *t = c->items.code.token;
+    size_t end = head_end(t, item);
+    size_t found = 0;
+    unsigned words = 0;
+    bool plain = end < item->end;
+    for (size_t at = item->begin; plain && at < end; at++) {
+        bool constant = lex_is(&t[at], "const");
+        found = constant && found == 0 ? at + 1 : found;
+        words += !constant && !one_of(&t[at], others);
+        plain = t[at].kind == LEX_WORD && !one_of(&t[at], integers);
+    }
+    return plain && words == 2 ? found : 0;
+}
+
+static void constants_mark(const struct cutting *c, const char *text, char *out)
+{
+    for (unsigned i = 0; i < c->items.count; i++) {
+        const struct item *item = &c->items.item[i];
+        bool real = item->kind == ITEM_VARIABLE && item->kept && c->computed[i];
+        size_t behind = real ? real_constant(c, item) : 0;
+        if (behind > 0) {
+            const char *at = c->items.code.token[behind - 1].text;
+            memcpy(out + (at - text), computed_word, sizeof computed_word - 1);
+        }
     }
 }
 
@@ -317,7 +574,7 @@ static void class_cut(struct cutting *c, size_t open, size_t end, unsigned depth
         struct item member;
         at = item_read_member(t, at, close, &member);
         size_t head = member.body > 0 ? member.body : member.end;
-        if (for_host(&member) && !macro_given(c, t, member.begin, head)) {
+        if (for_host(&member) && !macro_says(c, t, member.begin, head, says_device)) {
             member_cut(c, &member, close);
         } else if (member.body > 0 && member.kind == ITEM_TYPE) {
             class_cut(c, member.body, member.end, depth + 1);
@@ -369,12 +626,6 @@ static void text_cut(const struct cutting *c, const char *text, char *out)
 
 /* ---- instances of templates ------------------------------------------------------------------ */
 
-static bool sign3(const struct lex_token *t, const char *sign)
-{
-    return lex_is(&t[0], sign) && lex_is(&t[1], sign) && lex_is(&t[2], sign) && t[1].glued &&
-           t[2].glued;
-}
-
 /* Can everyone say it: a number, a type of the language or of what stays, a macro? */
 static bool argument_known(const struct cutting *c, const struct lex_token *t)
 {
@@ -393,19 +644,17 @@ static bool argument_known(const struct cutting *c, const struct lex_token *t)
             return true;
         }
     }
-    return t->kind == LEX_NUMBER || lex_is(t, ",") || lex_is(t, "*") || lex_is(t, "_");
+    static const char *const signs[] = {",", "*", "<", ">", ":", NULL};
+    return t->kind == LEX_NUMBER || one_of(t, signs) || lex_is(t, "_");
 }
 
 /* "name<…>" before the "<<<" at `launch` as one text without blanks; false: not of such a form. */
 static bool instance_text(const struct cutting *c, size_t launch, char out[INSTANCE_BYTES_MAX])
 {
     const struct lex_token *t = c->items.code.token;
-    size_t open = launch - 1;
+    size_t open = arguments_open(t, launch);
     size_t used = 0;
-    while (open > 0 && !lex_is(&t[open], "<") && open + 32 > launch) {
-        open--;
-    }
-    if (!lex_is(&t[launch - 1], ">") || open == 0 || t[open - 1].kind != LEX_WORD) {
+    if (open == 0) {
         return false;
     }
     for (size_t i = open + 1; i + 1 < launch; i++) {
@@ -453,8 +702,9 @@ static bool cut(struct cutting *c, const char *text, struct host_cut *out)
 {
     c->gone = calloc(c->items.code.count + 1, sizeof *c->gone);
     c->queue = calloc(c->items.count + 1, sizeof *c->queue);
+    c->computed = calloc(c->items.count + 1, sizeof *c->computed);
     out->text = strdup(text);
-    if (c->gone == NULL || c->queue == NULL || out->text == NULL) {
+    if (c->gone == NULL || c->queue == NULL || c->computed == NULL || out->text == NULL) {
         return false;
     }
     if (c->items.name_count == 0) {
@@ -474,20 +724,26 @@ static bool cut(struct cutting *c, const char *text, struct host_cut *out)
     out->functions += c->members;
     instances_collect(c, out);
     text_cut(c, text, out->text);
+    computed_settle(c);
+    constants_mark(c, text, out->text);
     return strcmp(text, out->text) != 0;
 }
 
-bool host_cut(const char *text, struct host_cut *ret_cut)
+bool host_cut(const char *text, const char *const *expressions, unsigned expression_count,
+              struct host_cut *ret_cut)
 {
     struct cutting c = {.queued = 0};
     struct host_cut out = {.text = NULL};
     if (!items_read(text, &c.items)) {
         return false;
     }
+    c.expression = expressions;
+    c.expression_count = expression_count;
     bool ok = cut(&c, text, &out);
     items_finish(&c.items);
     free(c.gone);
     free(c.queue);
+    free(c.computed);
     if (!ok) {
         host_cut_finish(&out);
         return false;

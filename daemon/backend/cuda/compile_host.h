@@ -4,7 +4,8 @@
  * Kept are the declarations that are given to the device (__global__, __device__, __constant__, …),
  * the types, constants and macros that these mention, by name and transitively, and all that is not
  * plainly a function, a variable or a type; the rest becomes blanks, so that lines and columns
- * stay. The host's functions in classes lose their bodies only. All directives stay.
+ * stay. The host's functions in classes lose their bodies only. All directives stay. The "const" of
+ * a float or double that is computed from others becomes HOST_CONSTEXPR.
  *
  * What is left must mean the same as with nvcc. Device code cannot call what goes, so that among
  * functions of one name it finds the same without it. Nothing is cut at all where that does not
@@ -19,6 +20,7 @@
 #include <stdbool.h>
 
 #define HOST_INSTANCES_MAX 32u
+#define HOST_CONSTEXPR     "__fix" /* is to be a macro for "constexpr" where the text is compiled */
 
 struct host_cut {
     char *text; /* owned: as long as the source */
@@ -28,8 +30,10 @@ struct host_cut {
     unsigned instance_count;
 };
 
-/* `text` is lex_normalize's. false: there is nothing to cut, or it cannot be told. */
-bool host_cut(const char *text, struct host_cut *ret_cut);
+/* `text` is lex_normalize's; `expressions` name instances of kernels, whose types stay. false:
+ * there is nothing to cut, or it cannot be told. */
+bool host_cut(const char *text, const char *const *expressions, unsigned expression_count,
+              struct host_cut *ret_cut);
 void host_cut_finish(struct host_cut *c);
 
 #endif

@@ -6,6 +6,7 @@
 #define TOKENS_MAX     (512u * 1024u)
 #define ITEMS_MAX      (64u * 1024u)
 #define CONDITIONS_MAX 64u
+#define LOOSE_MAX      8u    /* #ifs that leave something open, one inside of another */
 #define ANGLES_MAX     1024u /* tokens between a template's "<" and ">" */
 
 static bool one_of(const struct lex_token *t, const char *const *words)
@@ -94,14 +95,23 @@ static bool name_add(struct items *s, const struct lex_token *t)
 
 /* ---- tokens and directives ------------------------------------------------------------------- */
 
-/* Braces and parentheses that are open, how many were where each #if began, where that is in the
- * code, and whether it has an #else. */
+/* An #if, or what is left of one that does not close what it opens. */
+struct condition {
+    const char *text; /* its line, from the word on */
+    int open;         /* braces and parentheses that were when it began */
+    int net;          /* how many more are behind its #endif */
+    size_t from;      /* where that is in the code */
+    bool branches;    /* it has an #else */
+    bool dips;        /* it closes what was open before */
+};
+
 struct depths {
     int open;
-    int at[CONDITIONS_MAX];
-    size_t from[CONDITIONS_MAX];
-    bool branches[CONDITIONS_MAX];
+    struct condition inside[CONDITIONS_MAX];
     unsigned conditions;
+    struct condition loose[LOOSE_MAX]; /* whose braces another #if of the same words closes */
+    unsigned loose_count;
+    int loose_net;
 };
 
 /* Is all that stands between #if and #endif the begin of an extern "C", or the end of one? Those
@@ -114,40 +124,84 @@ static bool linkage_only(const struct item_tokens *code, size_t from)
                                                   t[1].kind == LEX_LITERAL && lex_is(&t[2], "{"));
 }
 
+static bool lines_equal(const char *a, const char *b)
+{
+    size_t size = strcspn(a, "\n");
+    return strcspn(b, "\n") == size && memcmp(a, b, size) == 0;
+}
+
+/* Braces that one #if opens, and another of the same words closes, are there together. What lies
+ * between is as deep with them as without, so that it ends nothing around it. */
+static bool loose_step(struct depths *d, struct items *s, const struct condition *c)
+{
+    if (c->net > 0 && c->open > 0 && d->loose_count < LOOSE_MAX) {
+        d->loose[d->loose_count++] = *c;
+        d->loose_net += c->net;
+        return true;
+    }
+    const struct condition *first = d->loose_count > 0 ? &d->loose[d->loose_count - 1] : NULL;
+    if (first == NULL || c->net != -first->net || !lines_equal(c->text, first->text) ||
+        s->loose_count == ITEM_LOOSE_MAX) {
+        return false;
+    }
+    s->loose[s->loose_count++] = (struct item_range){first->from, s->code.count};
+    d->loose_net -= first->net;
+    d->loose_count--;
+    return true;
+}
+
+static bool condition_begin(struct depths *d, const struct items *s, const struct lex_token *t)
+{
+    if (d->conditions == CONDITIONS_MAX) {
+        return false;
+    }
+    d->inside[d->conditions++] =
+        (struct condition){.text = t->text, .open = d->open, .from = s->code.count};
+    return true;
+}
+
 /* At the word behind "#". false: its branches do not open and close alike, or what there is one of
  * does not close what it opens. */
-static bool condition_step(struct depths *d, const struct item_tokens *code,
-                           const struct lex_token *t)
+static bool condition_step(struct depths *d, struct items *s, const struct lex_token *t)
 {
     static const char *const begin[] = {"if", "ifdef", "ifndef", NULL};
     static const char *const between[] = {"else", "elif", "elifdef", "elifndef", NULL};
+    static const char *const defining[] = {"define", "undef", "include", NULL};
     if (one_of(t, begin)) {
-        if (d->conditions == CONDITIONS_MAX) {
-            return false;
-        }
-        d->branches[d->conditions] = false;
-        d->from[d->conditions] = code->count;
-        d->at[d->conditions++] = d->open;
-        return true;
+        return condition_begin(d, s, t);
     }
     bool ends = lex_is(t, "endif");
     bool branch = one_of(t, between);
     if (!ends && !branch) {
-        return true;
+        return d->loose_count == 0 || !one_of(t, defining);
     }
     if (d->conditions == 0) {
         return false;
     }
-    unsigned last = d->conditions - 1;
-    d->branches[last] = d->branches[last] || branch;
+    struct condition *c = &d->inside[d->conditions - 1];
+    c->branches = c->branches || branch;
+    c->net = d->open - c->open;
     d->conditions -= ends;
-    return d->at[last] == d->open || (!d->branches[last] && linkage_only(code, d->from[last]));
+    if (c->net == 0) {
+        return !c->dips || d->loose_count == 0;
+    }
+    bool linkage = d->loose_count == 0 && linkage_only(&s->code, c->from);
+    return !c->branches && (linkage || loose_step(d, s, c));
 }
 
-static void depth_step(struct depths *d, const struct lex_token *t)
+/* false: it ends what lies around an #if that does not close what it opens. */
+static bool depth_step(struct depths *d, const struct lex_token *t)
 {
     d->open += lex_is(t, "{") || lex_is(t, "(");
     d->open -= lex_is(t, "}") || lex_is(t, ")");
+    struct condition *now = d->conditions > 0 ? &d->inside[d->conditions - 1] : NULL;
+    bool inside = now != NULL && now->open > d->open;
+    if (inside) {
+        now->dips = true; /* its #endif decides */
+    }
+    const struct condition *last = d->loose_count > 0 ? &d->loose[d->loose_count - 1] : NULL;
+    return last == NULL || inside ||
+           d->open - d->loose_net >= last->open - (d->loose_net - last->net);
 }
 
 /* A directive's token; `word` counts them, "#" being 1. */
@@ -160,7 +214,7 @@ static bool directive_step(struct items *s, struct lex *lex, struct lex_token *t
         if (lex_is(t, "include")) {
             (void)lex_header(lex, &angle);
         }
-        return condition_step(d, &s->code, t);
+        return condition_step(d, s, t);
     }
     if (word < 2 || !*define) {
         return true;
@@ -185,14 +239,14 @@ static bool tokens_read(const char *text, struct items *s)
     lex_init(&lex, text, "");
     while (lex_next(&lex, &t, NULL) == 0) {
         if (t.kind == LEX_END) {
-            return d.open == 0 && d.conditions == 0;
+            return d.open == 0 && d.conditions == 0 && d.loose_count == 0;
         }
         word = t.kind == LEX_HASH ? 1 : t.first || word == 0 ? 0 : word + 1;
         if (word == 0 && would_direct(&t)) {
             return false;
         }
-        if (word == 0) {
-            depth_step(&d, &t);
+        if (word == 0 && !depth_step(&d, &t)) {
+            return false;
         }
         if (word == 0 ? !tokens_add(&s->code, &t)
                       : !directive_step(s, &lex, &t, word, &define, &d)) {
@@ -453,7 +507,9 @@ static void kind_settle(struct reading *r)
         item->kind = function_doubtful(r) ? ITEM_OTHER : ITEM_FUNCTION;
         return;
     }
-    bool forward = r->type && item->end == item->begin + 3; /* struct name; */
+    /* struct name; */
+    bool forward =
+        r->type && item->end >= item->begin + 3 && type_word(&r->t[item->end - 3]) && !r->body;
     item->kind = space || r->name_count == 0      ? ITEM_OTHER
                  : r->alias || r->body || forward ? ITEM_TYPE
                                                   : ITEM_VARIABLE;
@@ -559,6 +615,24 @@ static bool code_items(struct items *s)
     return level == 0;
 }
 
+/* Such #ifs are told only in a function's body, which is that however they come out. */
+static bool loose_told(const struct items *s)
+{
+    for (unsigned k = 0; k < s->loose_count; k++) {
+        const struct item_range *loose = &s->loose[k];
+        bool told = false;
+        for (unsigned i = 0; i < s->count; i++) {
+            const struct item *item = &s->item[i];
+            told = told || (item->kind == ITEM_FUNCTION && item->body > 0 &&
+                            item->body < loose->begin && loose->end < item->end);
+        }
+        if (!told) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool macro_items(struct items *s)
 {
     for (size_t at = 0; at < s->macros.count;) {
@@ -568,6 +642,8 @@ static bool macro_items(struct items *s)
         }
         do {
             item.device = item.device || annotation(&s->macros.token[at]);
+            item.constant = item.constant || lex_is(&s->macros.token[at], "const") ||
+                            lex_is(&s->macros.token[at], "constexpr");
             at++;
         } while (at < s->macros.count && !s->macros.token[at].first);
         item.end = at;
@@ -587,7 +663,7 @@ bool items_read(const char *text, struct items *ret_items)
               tokens_add(&s.code, &end) && tokens_add(&s.macros, &end);
     s.code.count -= ok ? 3 : 0;
     s.macros.count -= ok ? 1 : 0;
-    if (!ok || !code_items(&s) || !macro_items(&s)) {
+    if (!ok || !code_items(&s) || !loose_told(&s) || !macro_items(&s)) {
         items_finish(&s);
         return false;
     }

@@ -24,9 +24,9 @@ struct item {
     size_t params;     /* of a function: the "(" of its parameters */
     bool device;       /* __global__, __device__, … */
     bool global;       /* in no namespace */
-    bool constant;     /* const or constexpr, or its type is to be found by its body */
-    bool overloads;    /* an operator: it has no name to be found by */
-    bool kept;         /* of whoever uses the items */
+    bool constant; /* const or constexpr, or its type is to be found by its body; a macro: has it */
+    bool overloads; /* an operator: it has no name to be found by */
+    bool kept;      /* of whoever uses the items */
 };
 
 /* Items of one name share it. */
@@ -40,6 +40,12 @@ struct item_tokens {
     size_t count, capacity;
 };
 
+struct item_range {
+    size_t begin, end; /* tokens */
+};
+
+#define ITEM_LOOSE_MAX 64u
+
 struct items {
     struct item_tokens code;   /* without directives */
     struct item_tokens macros; /* those of #define, from the name on */
@@ -48,6 +54,9 @@ struct items {
     size_t capacity;
     struct item_name *name; /* owned; in the order of items */
     size_t name_count, name_capacity;
+    struct item_range
+        loose[ITEM_LOOSE_MAX]; /* from an #if that leaves braces open to what closes */
+    unsigned loose_count;
 };
 
 /* false: it cannot be told where declarations end (braces differ between branches of an #if), or it

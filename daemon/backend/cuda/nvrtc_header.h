@@ -15,10 +15,11 @@
 bool nvrtc_header_known(struct bytes name);
 
 /* What nvcc brings to every source, and NVRTC does not: the limits and the constants of mathematics
- * that the runtime's header includes. For a program's beginning, with nvrtc_headers. */
+ * that the runtime's header includes, and that "register" means nothing instead of being an error.
+ * For a program's beginning, with nvrtc_headers. */
 #define NVRTC_HEADER_NVCC                                                                          \
     "#include <limits.h>\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n"           \
-    "#include <sys/types.h>\n"
+    "#include <sys/types.h>\n#define register\n"
 
 /* The texts to be given to the compiler, as parallel arrays. `toolkit`: its headers are installed,
  * so those are not given. Returns how many. */

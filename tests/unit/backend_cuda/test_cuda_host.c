@@ -7,12 +7,14 @@
 #include "daemon/backend/cuda/compile_lex.h"
 
 static char *text;
+static const char *expressions[2];
+static unsigned expression_count;
 
 static bool cut(const char *source, struct host_cut *ret_cut)
 {
     struct err e = ERR_INIT;
     ck_assert_msg(lex_normalize(bytes_str(source), "k.cu", &text, &e) == 0, "%s", e.text);
-    bool done = host_cut(text, ret_cut);
+    bool done = host_cut(text, expressions, expression_count, ret_cut);
     free(text);
     return done;
 }
@@ -119,6 +121,44 @@ static const struct {
      "template <class T> Box(T *) -> Box<T>;" KERNEL,
      "template <class T> struct Box { T v; }; Box(float) -> Box<int>; template <class T> Box(T *) "
      "-> Box<T>; __global__ void k(float *a) { a[0] = 1; }"},
+    {"void h() {\n#ifdef OMP\nfor (;;) {\n#endif\n{ f(); }\n#ifdef OMP\n}\n#endif\n}" KERNEL,
+     "#ifdef OMP #endif #ifdef OMP #endif __global__ void k(float *a) { a[0] = 1; }"},
+    /* templates of types that nothing names */
+    {"template <class B> class Wrong : public B { std::string what; }; template <class T>\n"
+     "struct Box { T v; }; template <class T> using Row = Box<T>; template <class T> struct Pair "
+     "{\n"
+     "Box<T> a; }; int h; __global__ void k(Row<int> *r) { r->v = 1; }",
+     "template <class T> struct Box { T v; }; template <class T> using Row = Box<T>; "
+     "__global__ void k(Row<int> *r) { r->v = 1; }"},
+    {"template <class T> struct From; template <> struct From<int> { int v; }; struct tm t; int "
+     "h;\n"
+     "template <class T> struct Unused; struct Other;" KERNEL,
+     "template <class T> struct From; template <> struct From<int> { int v; }; "
+     "__global__ void k(float *a) { a[0] = 1; }"},
+    {"template <class T> struct std::hash<T *> { int v; }; template <> struct Traits<int> { };\n"
+     "template <class T> struct ALIGN(8) V { T v; }; int h;" KERNEL,
+     "template <class T> struct std::hash<T *> { int v; }; template <> struct Traits<int> { }; "
+     "template <class T> struct ALIGN(8) V { T v; }; "
+     "__global__ void k(float *a) { a[0] = 1; }"},
+    /* constants that others are computed of; what only the host computes is its variable */
+    {"const float a = 1.5f; static const double b = 1.0 / a, c = -M_PI * a; int h;\n"
+     "const float d = sinf(a); __global__ void k(float *o) { *o = b + c + d; }",
+     "__fix float a = 1.5f; static __fix double b = 1.0 / a, c = -M_PI * a; "
+     "const float d = sinf(a); __global__ void k(float *o) { *o = b + c + d; }"},
+    {"#define SQ(x) ((x) * (x))\n#define WIDTH 4\nconstexpr float half(float x) { return x / 2; }\n"
+     "const float a = SQ(0.5f) * WIDTH; const float b = half(a), t[2] = {a, a}; const int n = "
+     "WIDTH;"
+     " int h; const float c = n * a; __global__ void k(float *o) { *o = b + c + t[0]; }",
+     "#define SQ(x) ((x) * (x)) #define WIDTH 4 constexpr float half(float x) { return x / 2; } "
+     "__fix float a = SQ(0.5f) * WIDTH; const float b = half(a), t[2] = {a, a}; "
+     "const int n = WIDTH; __fix float c = n * a; "
+     "__global__ void k(float *o) { *o = b + c + t[0]; }"},
+    {"#define CONST static const\nCONST int N = 4; CONST float x = N; int h;\n"
+     "__global__ void k(int *a) { *a = N; }",
+     "#define CONST static const CONST int N = 4; __global__ void k(int *a) { *a = N; }"},
+    {"float f(float x) { return x; } const float a = f(2); int h;\n"
+     "__global__ void k(float *o, float a) { *o = a; }",
+     "__global__ void k(float *o, float a) { *o = a; }"},
     /* directives stay where they are */
     {"void h() {\n#ifdef X\n f();\n#else\n g();\n#endif\n#define N 3\n}" KERNEL,
      "#ifdef X #else #endif #define N 3 __global__ void k(float *a) { a[0] = 1; }"},
@@ -140,6 +180,14 @@ static const char *const uncut[] = {
     "",
     "__global__ void k() { }",
     "int h;\n#ifdef X\nvoid f() {\n#else\nvoid g() {\n#endif\n}" KERNEL,
+    "void h() {\n#ifdef A\n{\n#endif\n}\n__device__ int g() { return 2; }\n#ifdef A\n}\n#endif\n"
+    "int h;" KERNEL,
+    "void h() {\n#ifdef A\n{\n#endif\nf();\n#ifdef B\n}\n#endif\n}" KERNEL,
+    "void h() {\n#ifdef A\n{\n#endif\n#undef A\nf();\n#ifdef A\n}\n#endif\n}" KERNEL,
+    "void h() {\n#ifdef A\n{\n#endif\n#ifdef B\n} } __device__ int g() { {\n#endif\nf();\n"
+    "#ifdef A\n}\n#endif\n}" KERNEL,
+    "namespace x {\n#if 0\nvoid f() {\n#endif\n__device__ int g() { return 2; }\n#if 0\n}\n#endif\n"
+    "} int h;" KERNEL,
     "int h; }" KERNEL,
     "int h; {" KERNEL,
     "#if 1\nint h;" KERNEL,
@@ -152,6 +200,8 @@ static const char *const uncut[] = {
     "__global__ void k(int *o) { *o = f(1.f); } int h;",
     "struct V { int n; }; int size(V v) { return v.n; } template <class T> __device__ auto\n"
     "pick(T t, int) -> decltype(size(t), 1) { return 1; } __global__ void k(V v) { pick(v, 0); }",
+    "constexpr int f(long x) { return 1; } int f(int x) { return 2; } const int n = f(3); int h;\n"
+    "__global__ void k(int *o) { *o = n; }",
     /* a directive that nobody has looked at */
     "__global__ void k(int *p) { *p = 1; }\nint h() { return 0; } #include \"/etc/hostname\"\n",
     "__global__ void k(int *p) { *p = 1; }\nint h() { return 0; } %: include \"/etc/hostname\"\n",
@@ -184,6 +234,29 @@ START_TEST(finds_instances)
     ck_assert_str_eq(c.instance[2], "k<unsigned int,2>");
     ck_assert_uint_eq(c.functions, 2);
     ck_assert_uint_eq(c.line, 5);
+    host_cut_finish(&c);
+}
+END_TEST
+
+/* A type that only an instance of a kernel is named by. */
+START_TEST(keeps_types_of_instances)
+{
+    static const char source[] =
+        "struct Base { float x; }; struct Given : Base { }; struct Launched { int y; };\n"
+        "struct Other { int z; }; template <class T> __global__ void k(T *a) { }\n"
+        "template <class T> struct Box { T v; };\n"
+        "int main() { k<Box<Launched>><<<1, 2>>>(a); }";
+    struct host_cut c = {.text = NULL};
+    expressions[0] = "k<float>";
+    expressions[1] = "k<Given>";
+    expression_count = 2;
+    ck_assert(cut(source, &c));
+    ck_assert_ptr_nonnull(strstr(c.text, "struct Base"));
+    ck_assert_ptr_nonnull(strstr(c.text, "struct Given"));
+    ck_assert_ptr_nonnull(strstr(c.text, "struct Launched"));
+    ck_assert_ptr_null(strstr(c.text, "struct Other"));
+    ck_assert_uint_eq(c.instance_count, 1);
+    ck_assert_str_eq(c.instance[0], "k<Box<Launched>>");
     host_cut_finish(&c);
 }
 END_TEST
@@ -228,6 +301,7 @@ int main(void)
     tcase_add_loop_test(all, leaves_the_device, 0, sizeof cuts / sizeof cuts[0]);
     tcase_add_loop_test(all, leaves_all, 0, sizeof uncut / sizeof uncut[0]);
     tcase_add_test(all, finds_instances);
+    tcase_add_test(all, keeps_types_of_instances);
     tcase_add_loop_test(all, takes_anything, 0, 8);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
