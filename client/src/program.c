@@ -286,12 +286,10 @@ int gpud_program_read_to(gpud_program *program, gpud_arg to, gpud_arg from)
 
 /* ---- sealing ------------------------------------------------------------------------------- */
 
-static int seal(struct gpud_client *c, struct gpud_program *p, struct err *e)
+/* Asks for it, and keeps what was asked. */
+static int create(struct gpud_client *c, struct gpud_program *p, uint64_t *ret_daemon,
+                  struct capbuf *ret_recipe, struct err *e)
 {
-    if (p->failed.code != 0) {
-        *e = p->failed;
-        return p->failed.code;
-    }
     struct msg_program_create msg = {
         .seq = 1,
         .ack = 1,
@@ -302,7 +300,6 @@ static int seal(struct gpud_client *c, struct gpud_program *p, struct err *e)
     };
     struct msg_program told;
     struct message *m = NULL;
-    uint64_t epoch = c->session.epoch;
     struct capbuf recipe;
     capbuf_init(&recipe, PROTO_MESSAGE_MAX);
     int rc = proto_encode(&schema_msg_program_create, &msg, &recipe, e);
@@ -310,22 +307,53 @@ static int seal(struct gpud_client *c, struct gpud_program *p, struct err *e)
         rc = client_call(c, &schema_msg_program_create, &msg, CALL_SEQUENCED, &schema_msg_program,
                          &told, &m, e);
     }
-    if (rc == 0 && epoch != c->session.epoch) {
-        /* the recipe names kernels by handles from before the restart */
-        rc = err_set(e, ERR_STATE, "the daemon restarted meanwhile: build the program again");
-        message_unref(m);
-    }
     if (rc != 0) {
         capbuf_finish(&recipe);
         return rc;
     }
-    p->object.daemon = told.program;
+    *ret_daemon = told.program;
+    *ret_recipe = recipe;
+    message_unref(m);
+    return 0;
+}
+
+/* If the daemon restarts meanwhile, nobody knows of which life the answer is: once more, with the
+ * steps as restore_commit has left them. */
+static int create_in_one_life(struct gpud_client *c, struct gpud_program *p, uint64_t *ret_daemon,
+                              struct capbuf *ret_recipe, struct err *e)
+{
+    for (;;) {
+        uint64_t epoch = c->session.epoch;
+        int rc = p->failed.code;
+        if (rc != 0) {
+            *e = p->failed;
+        } else {
+            rc = create(c, p, ret_daemon, ret_recipe, e);
+        }
+        if (rc != 0 || epoch == c->session.epoch) {
+            return rc;
+        }
+        struct msg_program_free msg = {.program = *ret_daemon};
+        uint64_t seq = 0;
+        capbuf_finish(ret_recipe);
+        (void)client_post(c, &schema_msg_program_free, &msg, &seq, NULL);
+    }
+}
+
+static int seal(struct gpud_client *c, struct gpud_program *p, struct err *e)
+{
+    uint64_t daemon = 0;
+    struct capbuf recipe;
+    int rc = create_in_one_life(c, p, &daemon, &recipe, e);
+    if (rc != 0) {
+        return rc;
+    }
+    p->object.daemon = daemon;
     p->object.recipe = recipe;
     p->object.recipe_kind = MSG_KIND_PROGRAM_CREATE;
     p->sealed = true;
     object_link(c, &p->object);
     lists_finish(p);
-    message_unref(m);
     return 0;
 }
 

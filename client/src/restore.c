@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "client/src/arena.h"
+#include "client/src/program.h"
 
 void object_link(struct gpud_client *c, struct object *o)
 {
@@ -80,12 +81,26 @@ static uint64_t made_handle(struct gpud_client *c, struct object *o, const struc
     return 0;
 }
 
+/* It may succeed in a moment; a daemon that ends (CLOSED) will not answer then. No device will come
+ * any more if the daemon says that there is none; an arena's claim is over with its answer. */
+static bool comes_again(const struct object *o, const struct err *failed)
+{
+    bool later = err_retriable(failed->code) || failed->code == ERR_CLOSED;
+    return later && failed->code != ERR_NO_DEVICE && o->kind != OBJECT_ARENA;
+}
+
 static void restore_answered(struct gpud_client *c, struct request *r, struct message *m,
                              const struct err *e)
 {
     (void)e;
     struct restoring *restoring = (struct restoring *)r;
     struct object *o = restoring->object;
+    struct err failed = ERR_INIT;
+    o->pending = m != NULL ? made_handle(c, o, m, &failed) : 0;
+    if (m != NULL && o->pending == 0 && comes_again(o, &failed)) {
+        session_send_later(c, r, failed.retry_after_ns);
+        return;
+    }
     requests_end(&c->requests, r);
     request_finish(r);
     free(restoring);
@@ -93,8 +108,6 @@ static void restore_answered(struct gpud_client *c, struct request *r, struct me
     if (m == NULL) {
         return;
     }
-    struct err failed = ERR_INIT;
-    o->pending = made_handle(c, o, m, &failed);
     if (o->pending == 0) {
         client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, failed.text);
     }
@@ -133,14 +146,21 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
     return 0;
 }
 
+void restore_forget(struct gpud_client *c)
+{
+    for (struct object *o = c->objects; o != NULL; o = o->next) {
+        o->pending = 0;
+    }
+}
+
 bool restore_begin(struct gpud_client *c, int stage)
 {
     for (struct object *o = c->objects; o != NULL; o = o->next) {
-        if ((int)o->kind != stage || (stage == OBJECT_ARENA && !arena_restorable(o))) {
+        if ((int)o->kind != stage || o->pending != 0 ||
+            (stage == OBJECT_ARENA && !arena_restorable(o))) {
             continue;
         }
         struct err e = ERR_INIT;
-        o->pending = 0;
         if (restore_send(c, o, &e) != 0) {
             client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, e.text);
         }
@@ -277,6 +297,29 @@ int restore_translate(struct gpud_client *c, unsigned kind, struct capbuf *io_ms
     return 0;
 }
 
+/* Those under construction: their steps name kernels and arenas already. */
+static void translate_programs(struct gpud_client *c)
+{
+    for (struct gpud_program *p = c->programs; p != NULL; p = p->next) {
+        struct proto_list steps = proto_list_of(&p->steps, p->step_count);
+        struct capbuf out;
+        if (p->sealed) {
+            continue;
+        }
+        capbuf_init(&out, PROTO_MESSAGE_MAX);
+        struct err e = ERR_INIT;
+        if (translate_steps(c, &steps, &out, &e) == 0) {
+            capbuf_finish(&p->steps);
+            p->steps = out;
+            continue;
+        }
+        capbuf_finish(&out);
+        if (p->failed.code == 0) {
+            p->failed = e;
+        }
+    }
+}
+
 void restore_commit(struct gpud_client *c)
 {
     struct err e = ERR_INIT;
@@ -292,6 +335,7 @@ void restore_commit(struct gpud_client *c)
         }
     }
     /* recipes before handles: they are found by the old ones */
+    translate_programs(c);
     for (struct object *o = c->objects; o != NULL; o = o->next) {
         if (restore_translate(c, o->recipe_kind, &o->recipe, &e) != 0) {
             client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, e.text);

@@ -31,8 +31,11 @@ void object_unlink(struct gpud_client *c, struct object *o);
 /* Frees what was given up and is not named by an unanswered request any more. */
 void objects_reap(struct gpud_client *c);
 
-/* Sends the requests of one stage; false if there are none. Stages follow object_kind. */
+/* Sends the requests of one stage for what is not restored yet; false if there are none. Stages
+ * follow object_kind. */
 bool restore_begin(struct gpud_client *c, int stage);
+/* Another daemon: what one before it has restored is to be restored again. */
+void restore_forget(struct gpud_client *c);
 /* All stages are through: the new handles count, unanswered requests name them. */
 void restore_commit(struct gpud_client *c);
 

@@ -13,7 +13,7 @@
 
 #define BACKOFF_MIN      (10 * NS_PER_MS)
 #define BACKOFF_MAX      (1 * NS_PER_S)
-#define ATTEMPT_NS       (5 * NS_PER_S) /* from connecting to being ready */
+#define ATTEMPT_NS       (5 * NS_PER_S) /* from connecting to WELCOME */
 #define WAIT_NS          (30 * NS_PER_S)
 #define WAIT_RETRY_NS    (1 * NS_PER_S)
 #define UNSENT_NS        (1 * NS_PER_MS) /* the ring may have room again without an answer */
@@ -134,6 +134,14 @@ void session_resend_ring(struct gpud_client *c)
 void session_send_own(struct gpud_client *c, struct request *r)
 {
     send_now(c, r);
+}
+
+void session_send_later(struct gpud_client *c, struct request *r, uint64_t pause_ns)
+{
+    struct session *s = &c->session;
+    uint64_t pause = pause_ns > 0 ? pause_ns : AGAIN_NS;
+    r->again_ns = ns_add(clock_now_ns(), pause < BACKOFF_MAX ? pause : BACKOFF_MAX);
+    s->again_ns = r->again_ns < s->again_ns ? r->again_ns : s->again_ns;
 }
 
 int session_ask(struct gpud_client *c, struct request *r, request_fn answered, struct err *e)
@@ -347,6 +355,7 @@ void session_restored(struct gpud_client *c)
         }
     }
     restore_commit(c);
+    s->restoring = false;
     ready(c, s->told_to, GPUD_EVENT_RESTARTED);
 }
 
@@ -382,6 +391,24 @@ static int welcome_check(const struct msg_welcome *w, struct err *e)
     return 0;
 }
 
+/* going_on: the daemon keeps what was restored before the connection broke. Compiling takes its
+ * time: as long as there is the connection, there is a daemon that will answer. */
+static void restore(struct gpud_client *c, bool going_on)
+{
+    struct session *s = &c->session;
+    if (!going_on) {
+        restore_forget(c);
+    }
+    s->restoring = true;
+    s->attempt_ns = NS_NEVER;
+    s->again_ns = NS_NEVER;
+    s->taken = 0;       /* another daemon counts its events anew */
+    jobs_forget_ids(c); /* what is sent again tells them anew */
+    s->state = SESSION_RESTORE;
+    s->restore_stage = 0;
+    session_restored(c);
+}
+
 static void hello_answered(struct gpud_client *c, struct request *r, struct message *m,
                            const struct err *e)
 {
@@ -399,19 +426,15 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
         session_lost(c, &failed);
         return;
     }
-    bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0;
+    bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0 && w.resumed != 0;
     welcome_take(s, &w);
     uint64_t expect = w.expect > 0 ? w.expect : 1;
     if (!s->known) {
         ready(c, c->requests.next_seq, 0);
-    } else if (same && w.resumed != 0) {
+    } else if (same && !s->restoring) {
         ready(c, expect, GPUD_EVENT_RECONNECTED);
     } else {
-        s->taken = 0;       /* another daemon counts its events anew */
-        jobs_forget_ids(c); /* what is sent again tells them anew */
-        s->state = SESSION_RESTORE;
-        s->restore_stage = 0;
-        session_restored(c);
+        restore(c, same);
     }
 }
 
@@ -503,13 +526,14 @@ bool session_gave_up(const struct gpud_client *c)
 static void list_again(struct gpud_client *c, struct request *first, uint64_t now_ns)
 {
     struct session *s = &c->session;
+    const enum session_state state = s->state;
     for (struct request *r = first; r != NULL; r = r->next) {
         if (r->again_ns != 0 && r->again_ns <= now_ns) {
             const uint64_t seq = r->seq;
             r->again_ns = 0;
             r->by_ring = false;
             send_now(c, r);
-            if (s->state != SESSION_READY) {
+            if (s->state != state) {
                 return; /* r may be gone */
             }
             requests_went(&c->requests, seq, WAY_SOCKET);
@@ -522,6 +546,10 @@ static void list_again(struct gpud_client *c, struct request *first, uint64_t no
 static void send_again(struct gpud_client *c, uint64_t now_ns)
 {
     c->session.again_ns = NS_NEVER;
+    if (c->session.state == SESSION_RESTORE) {
+        list_again(c, c->requests.plain.first, now_ns);
+        return;
+    }
     list_again(c, c->requests.sequenced.first, now_ns);
     if (c->session.state == SESSION_READY) {
         list_again(c, c->requests.fillers.first, now_ns);
@@ -543,9 +571,7 @@ static bool not_admitted(struct gpud_client *c, struct request *r, struct messag
     }
     proto_error_to(&error, &e);
     if (err_retriable(e.code)) {
-        uint64_t pause = e.retry_after_ns > 0 ? e.retry_after_ns : AGAIN_NS;
-        r->again_ns = ns_add(clock_now_ns(), pause < BACKOFF_MAX ? pause : BACKOFF_MAX);
-        s->again_ns = r->again_ns < s->again_ns ? r->again_ns : s->again_ns;
+        session_send_later(c, r, e.retry_after_ns);
         return true;
     }
     /* There before the number is given up: nothing that is sent now may acknowledge it. */
@@ -572,7 +598,7 @@ static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
         b = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
     } else {
         uint64_t unsent = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
-        uint64_t again = s->state == SESSION_READY ? s->again_ns : NS_NEVER;
+        uint64_t again = s->state >= SESSION_RESTORE ? s->again_ns : NS_NEVER;
         a = s->attempt_ns < unsent ? s->attempt_ns : unsent;
         b = s->wait_ns < again ? s->wait_ns : again;
     }
@@ -607,7 +633,7 @@ uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
     if (now_ns >= s->wait_ns && s->state == SESSION_READY) {
         wait_send(c);
     }
-    if (now_ns >= s->again_ns && s->state == SESSION_READY) {
+    if (now_ns >= s->again_ns && s->state >= SESSION_RESTORE) {
         send_again(c, now_ns);
     }
     return next_due(c, now_ns);
@@ -633,9 +659,6 @@ void session_lost(struct gpud_client *c, const struct err *why)
     struct session *s = &c->session;
     bool was_ready = s->state == SESSION_READY;
     uint64_t now = clock_now_ns();
-    if (s->state == SESSION_RESTORE) { /* all of it is done again, be it the same daemon */
-        memset(s->daemon_id, 0, sizeof s->daemon_id);
-    }
     s->state = SESSION_DOWN;
     lane_drop(c);
     if (c->conn.fd >= 0 && origin_here(&c->origin)) {

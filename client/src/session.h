@@ -40,13 +40,14 @@ struct session {
     uint64_t again_ns; /* when a request that was not admitted is sent again; NS_NEVER: none */
     uint64_t told_to;  /* HELLO told the fate of all numbers below this one */
 
+    bool restoring; /* what was made before is not all known to this daemon yet */
     int restore_stage;
     unsigned restores; /* not answered yet */
     uint64_t epoch;    /* grows when handles of the daemon change */
 
     uint64_t retry_ns; /* when to connect again */
     uint64_t backoff_ns;
-    uint64_t attempt_ns; /* when the attempt under way is given up; NS_NEVER: none */
+    uint64_t attempt_ns; /* when an attempt that got no WELCOME is given up; NS_NEVER: none */
     uint64_t lost_ns;    /* since when there is no connection; NS_NEVER: there is one */
     bool opening;        /* gpud_open waits; a daemon that is not there may come */
     struct err failure;  /* why it is down; code 0: not */
@@ -77,6 +78,9 @@ int session_ask(struct gpud_client *c, struct request *r, request_fn answered, s
 void session_resend_ring(struct gpud_client *c);
 /* For restore.c: sends one that is in the table ahead of all that waits for the session. */
 void session_send_own(struct gpud_client *c, struct request *r);
+/* For restore.c: sends one of those again after a pause, under the same id; 0: as session.c thinks.
+ */
+void session_send_later(struct gpud_client *c, struct request *r, uint64_t pause_ns);
 /* The answers of a stage of restoring are there. */
 void session_restored(struct gpud_client *c);
 /* Ends every request with an error. */

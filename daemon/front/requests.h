@@ -72,5 +72,7 @@ void arena_device_lost(struct front *f, const struct device *d);
 
 void module_answered(struct front *f, struct build *b, const struct compile_response *response);
 void module_drop(struct front *f, struct module *m);
+/* A device has come, or will not: loads that wait for one are compiled, or refused. */
+void module_devices_changed(struct front *f);
 
 #endif

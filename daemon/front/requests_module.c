@@ -2,8 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "daemon/front/building.h"
 #include "daemon/front/requests.h"
+
+#define RETRY_NS (100 * NS_PER_MS) /* what found too many before it at the compiler */
 
 /* Code of a user is compiled for the first device that is known, even while its worker starts anew;
  * for others when it is needed there. */
@@ -16,6 +19,21 @@ static struct device *compile_device(struct front *f)
         }
     }
     return NULL;
+}
+
+/* Sources wait for a device as jobs do: one that opens has said what it is compiled for. */
+static bool device_may_come(const struct front *f)
+{
+    bool may = !f->listed;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        may = may || device_hopeful(f->device[i]);
+    }
+    return may;
+}
+
+static int no_device(struct err *e)
+{
+    return err_set(e, ERR_NO_DEVICE, "no device to compile for: see gpuctl devices");
 }
 
 static char *text_of(struct bytes b)
@@ -55,6 +73,15 @@ static int fill_module(struct module *m, const struct msg_module_load *msg, stru
     return 0;
 }
 
+static int compile(struct front *f, struct module *m, const struct device *d, struct err *e)
+{
+    int rc = building_compile(f, m, d, e);
+    if (rc == ERR_BUSY) {
+        e->retry_after_ns = RETRY_NS;
+    }
+    return rc;
+}
+
 int request_module_load(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
@@ -70,8 +97,8 @@ int request_module_load(struct request_context *c, struct err *e)
                        c->s->modules);
     }
     struct device *d = compile_device(f);
-    if (d == NULL) {
-        return err_set(e, ERR_NO_DEVICE, "no device to compile for: see gpuctl devices");
+    if (d == NULL && !device_may_come(f)) {
+        return no_device(e);
     }
     struct module *m = calloc(1, sizeof *m);
     if (m == NULL) {
@@ -80,7 +107,10 @@ int request_module_load(struct request_context *c, struct err *e)
     int rc = fill_module(m, msg, e);
     if (rc == 0) {
         m->id = idmap_add(&f->modules, m);
-        rc = m->id != 0 ? building_compile(f, m, d, e) : err_set(e, ERR_LIMIT, "too many modules");
+        rc = m->id != 0 ? 0 : err_set(e, ERR_LIMIT, "too many modules");
+    }
+    if (rc == 0 && d != NULL) {
+        rc = compile(f, m, d, e);
     }
     if (rc != 0) {
         (void)idmap_remove(&f->modules, m->id);
@@ -92,6 +122,33 @@ int request_module_load(struct request_context *c, struct err *e)
     c->s->modules++;
     m->pending = c->o;
     return 0;
+}
+
+static void begin(struct front *f, struct module *m, struct device *d)
+{
+    struct err e = ERR_INIT;
+    int rc = d != NULL ? compile(f, m, d, &e) : no_device(&e);
+    if (rc != 0) {
+        struct op *o = m->pending;
+        m->pending = NULL;
+        f->hooks.answer_error(f, o, &e, (struct bytes){0});
+        module_drop(f, m);
+    }
+}
+
+void module_devices_changed(struct front *f)
+{
+    struct device *d = compile_device(f);
+    uint32_t cursor = 0;
+    struct module *m;
+    if (d == NULL && device_may_come(f)) {
+        return;
+    }
+    while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
+        if (m->pending != NULL && m->builds == NULL) {
+            begin(f, m, d);
+        }
+    }
 }
 
 /* ---- what the compiler made --------------------------------------------------------------- */

@@ -296,6 +296,33 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     return welcome(f, s, known, out, e);
 }
 
+/* Whoever asked is gone. */
+static void leave_load(struct front *f, struct module *m)
+{
+    struct op *o = m->pending;
+    if (o != NULL && o->loose) {
+        if (o->slot != NULL) {
+            listener_drop(f->listener, o->slot);
+        }
+        op_destroy(o);
+    }
+    m->pending = NULL;
+    module_drop(f, m);
+}
+
+/* What was to be made without a number has no owner who could learn its handle: it is asked for
+ * anew, and finds what was compiled meanwhile in the cache. */
+static void leave_loose_loads(struct front *f, const struct session *s)
+{
+    uint32_t cursor = 0;
+    struct module *m;
+    while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
+        if (m->owner == s && m->pending != NULL && m->pending->loose) {
+            leave_load(f, m);
+        }
+    }
+}
+
 void standing_disconnected(struct front *f, uint32_t pipe)
 {
     struct session *s = standing_find(f, pipe);
@@ -316,6 +343,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
         reply_forget(f, o);
     }
+    leave_loose_loads(f, s);
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */
@@ -422,14 +450,7 @@ static void end_recipes(struct front *f, struct session *s)
     struct module *m;
     while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
         if (m->owner == s) {
-            if (m->pending != NULL && m->pending->loose) {
-                if (m->pending->slot != NULL) {
-                    listener_drop(f->listener, m->pending->slot);
-                }
-                op_destroy(m->pending);
-            }
-            m->pending = NULL;
-            module_drop(f, m);
+            leave_load(f, m);
         }
     }
 }

@@ -13,7 +13,8 @@
 
 #include "tests/system/load.h"
 
-#define TAKEN 20u
+#define TAKEN  20u
+#define EVENTS 16
 /* Of the last answer: more than lies in a socket; the daemon waits a second for it to be taken. */
 #define LARGE 200000u
 
@@ -291,6 +292,50 @@ START_TEST(launcher_killed)
     check_numbers(c, sealed, 10);
     ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, GPUD_REST, x, NULL), GPUD_ERR_BUFFER_LOST);
     ck_assert(daemon_logged(&d, "the launcher is gone"));
+    daemon_end(&d, c);
+}
+END_TEST
+
+static void count_event(gpud_client *c, const gpud_event *event, void *user)
+{
+    unsigned *counts = user;
+    (void)c;
+    ck_assert_int_lt(event->kind, EVENTS);
+    counts[event->kind]++;
+}
+
+/* Its daemon, launcher and workers are others, and no worker has told yet what is compiled for. */
+START_TEST(modules_outlive_everything)
+{
+    static const char *const source = "//@kernel twice<T: f32>(inout T x[n]) over n\n{\n"
+                                      "    x[i] = x[i] * 2;\n}\n";
+    struct daemon d;
+    unsigned events[EVENTS] = {0};
+    float x[4] = {1, 2, 3, 4};
+    gpud_client *c = daemon_begin(&d, "--backend", "opencl", NULL);
+    gpud_module m = {0};
+    gpud_kernel twice = {0};
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_DIALECT, source, strlen(source), NULL, &m));
+    ck_gpud_ok(gpud_module_kernel(c, m, "twice", &twice));
+    ck_gpud_ok(gpud_set_event_cb(c, count_event, events));
+    daemon_stop(&d);
+    daemon_spawn(&d);
+    ck_until(daemon_worker(&d, 0) != 0);
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0); /* it opens its device when told, if not yet */
+    gpud_client *other = client_open(d.url);
+    gpud_arg args[] = {gpud_host(x, 4, GPUD_F32)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, twice, args, 1, NULL, NULL, &job));
+    ck_until(gpud_wait(job, 10 * MS) != GPUD_ERR_TIMEOUT ||
+             query_value(other, "status", NULL, "sessions") == 2);
+    ck_assert_int_eq(kill(worker, SIGCONT), 0);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    ck_assert_float_eq(x[3], 8);
+    ck_assert_uint_eq(events[GPUD_EVENT_RESTORE_FAILED], 0);
+    ck_assert_uint_eq(events[GPUD_EVENT_RESTARTED], 1);
+    gpud_job_free(job);
+    gpud_close(other);
     daemon_end(&d, c);
 }
 END_TEST
@@ -645,6 +690,7 @@ int main(void)
     suite_add(suite, silent_worker);
     suite_add(suite, adopted_first_writer);
     suite_add(suite, launcher_killed);
+    suite_add(suite, modules_outlive_everything);
     suite_add(suite, sigterm_under_load);
     suite_add(suite, sigterm_twice);
     suite_add(suite, draining);

@@ -525,8 +525,9 @@ typedef struct gpud_module_options {
 } gpud_module_options;
 
 /* Compiles source, or loads a binary, of at most 1 MiB. options may be NULL. Blocks until it is
- * compiled. PERMISSION, COMPILE (text: "file:line:col: …"; the whole log: options.log),
- * COMPILE_LIMIT, UNSUPPORTED, QUARANTINED. */
+ * compiled; where no device has opened yet, until one has, or none will (NO_DEVICE). PERMISSION,
+ * COMPILE (text: "file:line:col: …"; the whole log: options.log), COMPILE_LIMIT, UNSUPPORTED,
+ * QUARANTINED, BUSY (too many wait for the compiler). */
 GPUD_API int gpud_module_load(gpud_client *client, int lang, const void *source, size_t bytes,
                               const gpud_module_options *options, gpud_module *ret_module);
 /* A kernel of the module by name, or by index from 0 in the module's order; valid until the module

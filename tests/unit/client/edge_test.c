@@ -188,6 +188,64 @@ START_TEST(forked_child_frees)
 }
 END_TEST
 
+/* ---- a program and a restart ------------------------------------------------------------------
+ */
+
+static void *restart_when_held(void *arg)
+{
+    fake_wait_held(fake, 1);
+    fake_mode(fake, FAKE_SERVE);
+    fake_restart(fake, false);
+    return arg;
+}
+
+/* Its steps name what the daemon before has given, as long as it is not sealed. */
+START_TEST(a_program_under_construction_survives_a_restart)
+{
+    gpud_kernel k = find();
+    gpud_program *p = NULL;
+    float image[4] = {0};
+    gpud_arg args[] = {gpud_host_in(image, 4, GPUD_F32)};
+    OK(gpud_program_create(client, "half", &p));
+    gpud_arg x = gpud_program_param(p, "x", GPUD_PARAM_DATA, gpud_shape_1d(GPUD_F32, 4));
+    gpud_arg launch_args[] = {gpud_f32(1), x};
+    ck_assert_int_eq(gpud_program_launch(p, k, launch_args, 2, NULL), 0);
+    fake_restart(fake, false);
+    OK(gpud_ping(client, NULL));
+    ck_assert_int_eq(gpud_program_launch(p, k, launch_args, 2, NULL), 1);
+    OK(gpud_program_seal(p));
+    fake_restart(fake, false); /* it is restored by what it was made of */
+    OK(gpud_ping(client, NULL));
+    OK(gpud_run(client, p, args, 1, NULL, NULL));
+    ck_assert_uint_eq(fake_stale(fake), 0);
+    gpud_program_free(p);
+}
+END_TEST
+
+/* The daemon may not have got it, or have answered before its end. */
+START_TEST(a_program_is_sealed_across_a_restart)
+{
+    gpud_kernel k = find();
+    gpud_program *p = NULL;
+    float image[4] = {0};
+    gpud_arg args[] = {gpud_host_in(image, 4, GPUD_F32)};
+    pthread_t restarter;
+    OK(gpud_program_create(client, "half", &p));
+    gpud_arg x = gpud_program_param(p, "x", GPUD_PARAM_DATA, gpud_shape_1d(GPUD_F32, 4));
+    gpud_arg launch_args[] = {gpud_f32(1), x};
+    ck_assert_int_eq(gpud_program_launch(p, k, launch_args, 2, NULL), 0);
+    fake_mode(fake, FAKE_SILENT);
+    ck_assert_int_eq(pthread_create(&restarter, NULL, restart_when_held, NULL), 0);
+    OK(gpud_program_seal(p));
+    ck_assert_int_eq(pthread_join(restarter, NULL), 0);
+    fake_restart(fake, false);
+    OK(gpud_ping(client, NULL));
+    OK(gpud_run(client, p, args, 1, NULL, NULL));
+    ck_assert_uint_eq(fake_stale(fake), 0);
+    gpud_program_free(p);
+}
+END_TEST
+
 /* ---- not admitted --------------------------------------------------------------------------- */
 
 /* The daemon has no room for a request, and waits for its number. */
@@ -535,6 +593,8 @@ int main(void)
     tcase_add_loop_test(t, closed_with_jobs_outstanding, 0, 8);
     tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
     tcase_add_test(t, never_admitted);
+    tcase_add_test(t, a_program_under_construction_survives_a_restart);
+    tcase_add_test(t, a_program_is_sealed_across_a_restart);
     tcase_add_test(t, forked_child_frees);
     tcase_add_loop_test(t, callbacks_submit, 0, 2);
     tcase_add_test(t, waiting_for_any);

@@ -6,16 +6,24 @@
 #include <string.h>
 
 #include "client/src/client.h"
+#include "client/src/restore.h"
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 
 #define SENT_MAX 16u
 
 int __wrap_conn_send(struct conn *conn, struct out *out, struct err *e);
+int __wrap_conn_start(struct conn *conn, struct err *e);
+
+/* What was sent. */
+struct sent {
+    unsigned kind;
+    uint64_t seq, ack; /* 0: it has none */
+};
 
 static struct gpud_client c;
 static struct request r[4];
-static struct msg_buffer_info sent[SENT_MAX];
+static struct sent sent[SENT_MAX];
 static unsigned count;
 static unsigned answers;
 
@@ -31,9 +39,22 @@ int __wrap_conn_send(struct conn *conn, struct out *out, struct err *e)
     ck_assert_uint_le(head + out->body.size, sizeof room);
     memcpy(room, out->head + skip, head);
     memcpy(room + head, out->body.data, out->body.size);
-    ck_assert_int_eq(proto_decode(&schema_msg_buffer_info, bytes_of(room, head + out->body.size),
-                                  &sent[count++], NULL),
-                     0);
+    const struct bytes message = bytes_of(room, head + out->body.size);
+    struct sent *it = &sent[count++];
+    *it = (struct sent){.kind = proto_kind(message)};
+    if (it->kind == MSG_KIND_BUFFER_INFO) {
+        struct msg_buffer_info m;
+        ck_assert_int_eq(proto_decode(&schema_msg_buffer_info, message, &m, NULL), 0);
+        it->seq = m.seq;
+        it->ack = m.ack;
+    }
+    return 0;
+}
+
+int __wrap_conn_start(struct conn *conn, struct err *e)
+{
+    (void)e;
+    conn->state = CONN_UP;
     return 0;
 }
 
@@ -85,17 +106,12 @@ static void teardown(void)
     requests_finish(&c.requests);
 }
 
-static void say_error(uint32_t id, int code, bool open)
+static void say(uint32_t id, const struct schema *schema, const void *m)
 {
     struct err e = ERR_INIT;
-    struct msg_error m;
     struct capbuf out;
-    (void)err_set(&e, code, "said");
-    proto_error_from(&e, &m);
-    m.open = open;
-    m.retry_after_ns = 1;
     capbuf_init(&out, 4096);
-    ck_assert_int_eq(proto_encode(&schema_msg_error, &m, &out, NULL), 0);
+    ck_assert_int_eq(proto_encode(schema, m, &out, NULL), 0);
     struct message *message = message_create(out.size);
     ck_assert_ptr_nonnull(message);
     memcpy(message->data, out.data, out.size);
@@ -103,6 +119,17 @@ static void say_error(uint32_t id, int code, bool open)
     ck_assert_int_eq(session_message(&c, message, &e), 0);
     message_unref(message);
     capbuf_finish(&out);
+}
+
+static void say_error(uint32_t id, int code, bool open)
+{
+    struct err e = ERR_INIT;
+    struct msg_error m;
+    (void)err_set(&e, code, "said");
+    proto_error_from(&e, &m);
+    m.open = open;
+    m.retry_after_ns = 1;
+    say(id, &schema_msg_error, &m);
 }
 
 /* It was to be sent again, and its ring was given up before that. */
@@ -191,6 +218,153 @@ START_TEST(fillers_keep_their_order)
 }
 END_TEST
 
-SUITE_MAIN("session", what_was_not_admitted_goes_once_after_its_ring,
-           what_goes_again_went_over_the_socket, a_number_that_is_open_is_not_acknowledged,
-           fillers_keep_their_order)
+/* ---- restoring ------------------------------------------------------------------------------ */
+
+#define MODULES 2u
+
+static struct object modules[MODULES];
+
+static void lose(void)
+{
+    struct err why = ERR_INIT;
+    (void)err_set(&why, ERR_CONNECT, "lost");
+    session_lost(&c, &why);
+}
+
+/* A client that a daemon has welcomed before, with modules, and no connection. */
+static void setup_modules(void)
+{
+    const struct msg_module_load m = {.source = bytes_str("source")};
+    setup();
+    c.conn.fd = -1;
+    c.session.known = true;
+    c.reconnect_ns = NS_NEVER;
+    lose();
+    for (unsigned i = 0; i < MODULES; i++) {
+        modules[i] = (struct object){
+            .kind = OBJECT_MODULE, .daemon = 100 + i, .recipe_kind = MSG_KIND_MODULE_LOAD};
+        capbuf_init(&modules[i].recipe, 4096);
+        ck_assert_int_eq(proto_encode(&schema_msg_module_load, &m, &modules[i].recipe, NULL), 0);
+        object_link(&c, &modules[i]);
+    }
+}
+
+static void teardown_modules(void)
+{
+    lose();
+    for (unsigned i = 0; i < MODULES; i++) {
+        capbuf_finish(&modules[i].recipe);
+    }
+    session_finish(&c);
+    teardown();
+}
+
+/* Connects, and is welcomed by that daemon. */
+static void welcome(uint8_t daemon, bool resumed)
+{
+    const uint8_t id[PROTO_CLIENT_ID_BYTES] = {daemon};
+    const struct msg_welcome w = {.daemon_id = bytes_of(id, sizeof id), .resumed = resumed};
+    unsigned before = count;
+    (void)session_tick(&c, ns_add(clock_now_ns(), 2 * NS_PER_S));
+    ck_assert_uint_eq(count, before + 1);
+    ck_assert_uint_eq(sent[before].kind, MSG_KIND_HELLO);
+    say(c.session.hello.id, &schema_msg_welcome, &w);
+}
+
+static unsigned loads_since(unsigned from)
+{
+    unsigned loads = 0;
+    for (unsigned i = from; i < count; i++) {
+        loads += sent[i].kind == MSG_KIND_MODULE_LOAD;
+    }
+    return loads;
+}
+
+/* Its first load that is not answered. */
+static uint32_t load_id(void)
+{
+    ck_assert_ptr_nonnull(c.requests.plain.first);
+    return c.requests.plain.first->id;
+}
+
+/* Compilers take their time. */
+START_TEST(restoring_has_no_end_but_the_connections)
+{
+    setup_modules();
+    welcome(1, false);
+    ck_assert_uint_eq(loads_since(0), MODULES);
+    (void)session_tick(&c, ns_add(clock_now_ns(), 3600 * NS_PER_S));
+    ck_assert_int_eq(c.session.state, SESSION_RESTORE);
+    for (unsigned i = 0; i < MODULES; i++) {
+        say(load_id(), &schema_msg_module, &(const struct msg_module){.module = 7 + i});
+    }
+    ck_assert_int_eq(c.session.state, SESSION_READY);
+    ck_assert_uint_eq(modules[0].daemon + modules[1].daemon, 7 + 8);
+    ck_assert_uint_eq(loads_since(0), MODULES);
+    teardown_modules();
+}
+END_TEST
+
+/* The same daemon has it still. */
+START_TEST(what_was_restored_stays_when_the_connection_breaks)
+{
+    setup_modules();
+    welcome(1, false);
+    say(load_id(), &schema_msg_module, &(const struct msg_module){.module = 7});
+    lose();
+    ck_assert_uint_eq(c.session.restores, 0);
+    unsigned before = count;
+    welcome(1, true);
+    ck_assert_uint_eq(loads_since(before), MODULES - 1);
+    say(load_id(), &schema_msg_module, &(const struct msg_module){.module = 8});
+    ck_assert_int_eq(c.session.state, SESSION_READY);
+    ck_assert_uint_eq(modules[0].daemon + modules[1].daemon, 7 + 8);
+    lose();
+    before = count;
+    welcome(1, true); /* all is there */
+    ck_assert_uint_eq(loads_since(before), 0);
+    ck_assert_int_eq(c.session.state, SESSION_READY);
+    teardown_modules();
+}
+END_TEST
+
+/* Be it another daemon, or one that has forgotten the session. */
+START_TEST(what_was_restored_goes_with_its_daemon)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        setup_modules();
+        welcome(1, false);
+        say(load_id(), &schema_msg_module, &(const struct msg_module){.module = 7});
+        lose();
+        unsigned before = count;
+        welcome(i == 0 ? 2 : 1, i == 0);
+        ck_assert_uint_eq(loads_since(before), MODULES);
+        teardown_modules();
+    }
+}
+END_TEST
+
+/* Many come back at once, and only so many sources may wait for the compiler. */
+START_TEST(what_may_be_restored_later_is)
+{
+    setup_modules();
+    welcome(1, false);
+    say_error(load_id(), ERR_BUSY, false);
+    ck_assert_uint_eq(loads_since(0), MODULES);
+    ck_assert_uint_eq(c.session.restores, MODULES);
+    (void)session_tick(&c, ns_add(clock_now_ns(), 2 * NS_PER_S));
+    ck_assert_uint_eq(loads_since(0), MODULES + 1);
+    say(load_id(), &schema_msg_module, &(const struct msg_module){.module = 7});
+    say_error(load_id(), ERR_COMPILE, false); /* that is final */
+    ck_assert_int_eq(c.session.state, SESSION_READY);
+    (void)session_tick(&c, ns_add(clock_now_ns(), 2 * NS_PER_S));
+    ck_assert_uint_eq(loads_since(0), MODULES + 1);
+    teardown_modules();
+}
+END_TEST
+
+SUITE_MAIN("session", restoring_has_no_end_but_the_connections,
+           what_was_restored_stays_when_the_connection_breaks,
+           what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
+           what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,
+           a_number_that_is_open_is_not_acknowledged, fillers_keep_their_order)

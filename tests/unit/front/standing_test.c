@@ -181,6 +181,7 @@ START_TEST(who_may_load_kernels_is_told)
     s = hello((struct caller){.id = 2, .pipe = 12}, &w);
     ck_assert_uint_eq(w.may_load, 1);
     ck_assert(s->tenant->may_load);
+    k->f.listed = true;
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
         k->device[i].state = DEVICE_ABSENT; /* the next reason to refuse */
     }
