@@ -309,6 +309,7 @@ enum proto_submit_flag {
     SUBMIT_ASYNC = 1,    /* answered by ACCEPTED; the result comes through WAIT */
     SUBMIT_PURE = 2,     /* reserved */
     SUBMIT_DETACHED = 4, /* goes on when its session has ended */
+    SUBMIT_BLOCK = 8,    /* BUSY leaves its number open: it keeps its place until there is room */
 };
 
 /* program 0: temps and steps stand in this message. bindings: a value for each parameter.

@@ -72,7 +72,6 @@ struct gpud_client {
     uint64_t jobs_made;
     struct gpud_job *bucket[JOB_BUCKETS]; /* accepted ones by the daemon's number */
     struct early *early;                  /* for results that come before their ACCEPTED */
-    struct job_list retry;                /* refused as busy, to be sent again */
     struct job_list ended;                /* whose done callback has not run */
 
     gpud_event_cb event_cb;

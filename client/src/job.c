@@ -344,14 +344,7 @@ static void refused(struct gpud_client *c, struct gpud_job *job, const struct er
     if (e->code == ERR_STATE && job->id != 0) {
         return; /* it was accepted before, and sent again: EVENTS tells its end */
     }
-    if (e->code != ERR_BUSY || !job->block || job->released) {
-        job_end_error(c, job, e);
-        return;
-    }
-    requests_end(&c->requests, &job->req);
-    uint64_t wait = e->retry_after_ns > 0 ? e->retry_after_ns : RETRY_DEFAULT_NS;
-    job->retry_ns = ns_add(clock_now_ns(), wait);
-    queue_push(&c->retry, job);
+    job_end_error(c, job, e);
 }
 
 static void results(struct gpud_client *c, struct gpud_job *job, struct message *m)
@@ -510,6 +503,7 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
 {
     msg->flags = quiet ? 0 : SUBMIT_ASYNC;
     msg->flags |= (o->flags & GPUD_SUBMIT_DETACHED) != 0 ? SUBMIT_DETACHED : 0;
+    msg->flags |= (o->flags & GPUD_SUBMIT_BLOCK) != 0 ? SUBMIT_BLOCK : 0;
     msg->deadline_ns = o->deadline_ns;
     msg->limit_ns = o->time_limit_ns;
     msg->priority = o->priority;
@@ -545,7 +539,6 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
     job->req.answered = job_answered;
     job->quiet = quiet;
     job->held = (o->flags & GPUD_SUBMIT_HELD) != 0;
-    job->block = (o->flags & GPUD_SUBMIT_BLOCK) != 0;
     err_init(&job->error);
     job->done = o->done;
     job->user = o->user;
@@ -592,35 +585,6 @@ int job_room(struct gpud_client *c, const gpud_submit_options *options, struct e
     gpud_submit_options o = {0};
     int rc = submit_options_read(options, &o, e);
     return rc != 0 ? rc : wait_for_room(c, (o.flags & GPUD_SUBMIT_BLOCK) != 0, e);
-}
-
-/* ---- again --------------------------------------------------------------------------------- */
-
-uint64_t jobs_retry_tick(struct gpud_client *c, uint64_t now_ns)
-{
-    uint64_t next_ns = NS_NEVER;
-    struct gpud_job *job = c->retry.first;
-    while (job != NULL) {
-        struct gpud_job *next = job->queue_next;
-        struct err e = ERR_INIT;
-        if (job->retry_ns <= now_ns) {
-            queue_remove(job);
-            if (submit(c, job, &e) != 0) {
-                job_end_error(c, job, &e);
-            }
-        } else if (job->retry_ns < next_ns) {
-            next_ns = job->retry_ns;
-        }
-        job = next;
-    }
-    return next_ns;
-}
-
-void jobs_retry_fail(struct gpud_client *c, const struct err *why)
-{
-    while (c->retry.first != NULL) {
-        job_end_error(c, c->retry.first, why);
-    }
 }
 
 /* ---- the user's side ----------------------------------------------------------------------- */

@@ -31,16 +31,14 @@ struct gpud_job {
     struct gpud_job *prev;      /* in client->jobs */
     struct gpud_job *next;
     struct gpud_job *bucket_next;
-    struct gpud_job *queue_prev; /* in client->retry or client->ended */
+    struct gpud_job *queue_prev; /* in client->ended */
     struct gpud_job *queue_next;
     struct job_list *queue;
-    uint64_t id; /* the daemon's, 0: not known */
-    uint64_t retry_ns;
+    uint64_t id;    /* the daemon's, 0: not known */
     uint64_t order; /* counts the client's jobs */
     bool held;
     bool quiet;        /* answered when it has ended only: its id is asked for */
     struct find *find; /* that question, not answered yet */
-    bool block;
     bool ended;
     bool released; /* the user has given it up */
     bool lent;     /* the client has its `early` */
@@ -86,9 +84,6 @@ int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e);
 /* From EVENTS. `m` holds the result. */
 void job_result(struct gpud_client *c, const struct proto_result *result, struct message *m);
 
-/* Sends again what was refused as busy and is due; returns when to be called again. */
-uint64_t jobs_retry_tick(struct gpud_client *c, uint64_t now_ns);
-void jobs_retry_fail(struct gpud_client *c, const struct err *why);
 /* Another daemon: its numbers are others, or are told again. */
 void jobs_forget_ids(struct gpud_client *c);
 /* The client goes: jobs stay for their owners. */

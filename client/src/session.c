@@ -711,7 +711,6 @@ int session_message(struct gpud_client *c, struct message *m, struct err *e)
 void session_fail(struct gpud_client *c, const struct err *why)
 {
     struct requests *t = &c->requests;
-    jobs_retry_fail(c, why);
     while (t->sequenced.first != NULL) {
         t->sequenced.first->answered(c, t->sequenced.first, NULL, why);
     }

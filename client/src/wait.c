@@ -55,10 +55,7 @@ void client_process(struct gpud_client *c, bool socket)
     lane_claimed(c);
     (void)lane_take(c);
     session_go_on(c);
-    uint64_t now = clock_now_ns();
-    uint64_t jobs = jobs_retry_tick(c, now);
-    uint64_t session = session_tick(c, now);
-    conn_timer_set(&c->conn, jobs < session ? jobs : session);
+    conn_timer_set(&c->conn, session_tick(c, clock_now_ns()));
     client_arm(c);
 }
 

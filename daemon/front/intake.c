@@ -72,6 +72,24 @@ static int check_kept(struct front *f, const struct session *s, unsigned kind, s
     return e->code;
 }
 
+/* A job that waits for room keeps its number, and with it its place before all that comes behind.
+ */
+static bool keeps_place(const struct request *r, const struct err *e)
+{
+    return r != NULL && r->kind == MSG_KIND_SUBMIT && e->code == ERR_BUSY &&
+           (r->msg.submit.flags & SUBMIT_BLOCK) != 0;
+}
+
+/* As if it had not come yet. */
+static void leave_open(struct front *f, struct op *o, struct request *r, struct err *e)
+{
+    struct session *s = o->session;
+    s->expect = o->seq;
+    op_destroy(o);
+    e->retry_after_ns = e->retry_after_ns > 0 ? e->retry_after_ns : RETRY_NS;
+    reply_open(f, r, e);
+}
+
 /* Runs the handler of a request that has an op; takes the request. */
 static void handle_with_op(struct front *f, struct session *s, struct op *o, struct request *r)
 {
@@ -82,7 +100,11 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     capbuf_init_in(&out, PROTO_MESSAGE_MAX, room, sizeof room);
     struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
     s->requests++;
-    if (route_of(r->kind)->handler(&c, &e) != 0) {
+    int rc = route_of(r->kind)->handler(&c, &e);
+    if (rc != 0 && keeps_place(c.r, &e)) {
+        leave_open(f, o, c.r, &e);
+        c.r = NULL;
+    } else if (rc != 0) {
         reply_answer_error(f, o, &e, (struct bytes){0});
     } else if (out.size > 0) {
         reply_answer(f, o, capbuf_view(&out));

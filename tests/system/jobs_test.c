@@ -345,6 +345,38 @@ START_TEST(full_queue)
 }
 END_TEST
 
+/* What comes behind a job that waits for room waits, too: be it what takes its buffer away. */
+START_TEST(place_in_a_full_queue)
+{
+    gpud_client *c = begin(SLOW, "jobs.queue_max", "1");
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_buffer b = make(c, 4);
+    gpud_buffer taken = make(c, 4);
+    gpud_buffer theirs = make(other, LONG_MS);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_BLOCK};
+    gpud_job *job[3];
+    float out[4] = {0};
+    gpud_job *full = slow(other, theirs, 1000, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        gpud_arg args[] = {gpud_f32((float)i), gpud_out(i == 2 ? taken : b)};
+        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, &o, &job[i]));
+    }
+    ck_gpud_ok(gpud_buffer_free(c, taken));
+    gpud_job_free(job[1]);
+    ck_gpud_ok(gpud_wait(job[2], PATIENCE));
+    ck_gpud_ok(gpud_wait(job[0], PATIENCE));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, out, NULL));
+    ck_assert_float_eq(out[3], 1);
+    ck_gpud_ok(gpud_wait(full, PATIENCE));
+    gpud_job_free(full);
+    gpud_job_free(job[0]);
+    gpud_job_free(job[2]);
+    gpud_close(other);
+    end(c);
+}
+END_TEST
+
 /* Its time limit on a device that never ends; scripted. The one before it has none to race with. */
 START_TEST(hanging_device)
 {
@@ -433,6 +465,7 @@ int main(void)
     suite_add(suite, cancel_behind_a_long_one);
     suite_add(suite, deadline);
     suite_add(suite, full_queue);
+    suite_add(suite, place_in_a_full_queue);
     suite_add(suite, hanging_device);
     suite_add(suite, full_device);
     suite_add(suite, two_devices);

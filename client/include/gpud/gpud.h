@@ -606,7 +606,9 @@ GPUD_API void gpud_program_free(gpud_program *program);
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
 enum gpud_submit_flag {
-    GPUD_SUBMIT_BLOCK = 1, /* wait for room in the queue instead of failing with BUSY */
+    /* Wait for room in the queue instead of failing with BUSY. The job keeps its place: what the
+     * client asks for behind it (but for cancelling and looking) waits with it. */
+    GPUD_SUBMIT_BLOCK = 1,
     /* Answer only when done: half the messages for tiny jobs, but until then the job has no id
      * (gpud_job_id is 0): gpud_cancel answers STATE, and gpud_explain has nothing to ask for. */
     GPUD_SUBMIT_HELD = 2,

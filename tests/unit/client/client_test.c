@@ -288,6 +288,23 @@ START_TEST(busy)
     OK(gpud_wait(job, GPUD_FOREVER));
     gpud_job_free(job);
     ck_assert_uint_eq(fake_gaps(fake), 0);
+    ck_assert_uint_eq(fake_executed(fake), 1);
+}
+END_TEST
+
+/* It waits for room, and nobody for it: it runs all the same, under the number that it had. */
+START_TEST(who_is_freed_waits_for_room)
+{
+    gpud_kernel k = find();
+    uint32_t data = 0;
+    fake_mode(fake, FAKE_BUSY);
+    gpud_job_free(
+        launch(k, &data, _i == 0 ? GPUD_SUBMIT_BLOCK : GPUD_SUBMIT_BLOCK | GPUD_SUBMIT_HELD));
+    OK(gpud_flush(client, GPUD_FOREVER));
+    ck_assert_uint_eq(fake_executed(fake), 1);
+    ck_assert_uint_eq(fake_twice(fake), 0);
+    (void)make(4);
+    ck_assert_uint_eq(fake_gaps(fake), 0);
 }
 END_TEST
 
@@ -830,6 +847,7 @@ int main(void)
     tcase_add_test(t, in_a_poll_loop);
     tcase_add_test(t, callbacks_wake_the_loop);
     tcase_add_test(t, busy);
+    tcase_add_loop_test(t, who_is_freed_waits_for_room, 0, 2);
     tcase_add_test(t, jobs_in_flight_are_capped);
     tcase_add_test(t, cancelling);
     tcase_add_test(t, modules);

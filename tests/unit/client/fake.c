@@ -70,6 +70,12 @@ static bool understood(const struct fake *f, nng_msg *m, union any *ret_msg, str
            proto_decode(schema, view(m), ret_msg, e) == 0;
 }
 
+static bool waits_for_room(const struct fake *f, unsigned kind, const union any *msg)
+{
+    return kind == MSG_KIND_SUBMIT && f->mode == FAKE_BUSY &&
+           (msg->submit.flags & SUBMIT_BLOCK) != 0;
+}
+
 /* Takes one request. */
 static void request(struct slot *s, nng_msg *m)
 {
@@ -89,6 +95,10 @@ static void request(struct slot *s, nng_msg *m)
         f->not_admitted--;
         f->seen[msg.ping.seq] |= 4;
         fake_answer_open(s, f->not_admitted_code);
+    } else if (waits_for_room(f, kind, &msg)) {
+        f->mode = FAKE_SERVE;
+        f->seen[msg.submit.seq] |= 4;
+        fake_answer_open(s, ERR_BUSY);
     } else {
         seq_note(f, msg.ping.seq);
         if (kind == MSG_KIND_WAIT) {

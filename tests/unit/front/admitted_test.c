@@ -99,6 +99,18 @@ static void ask(unsigned what, uint64_t seq, uint64_t ack, size_t size)
     intake_request(&k->f, r);
 }
 
+static void submit(uint64_t seq, uint64_t flags)
+{
+    struct request *r = __real_calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    *r = (struct request){.peer = {.pipe = PIPE},
+                          .kind = MSG_KIND_SUBMIT,
+                          .slot = (struct listener_slot *)(void *)&slot};
+    r->msg.submit.seq = seq;
+    r->msg.submit.flags = flags;
+    intake_request(&k->f, r);
+}
+
 static void is_open(int code)
 {
     ck_assert_uint_eq(kind, MSG_KIND_ERROR);
@@ -188,6 +200,32 @@ START_TEST(answers_that_are_not_taken_are_bounded)
 }
 END_TEST
 
+/* A job that waits for room is before all that comes behind it. */
+START_TEST(who_waits_for_room_keeps_its_place)
+{
+    setup();
+    k->f.config.queue_max = 0;
+    submit(1, 0);
+    is_taken(ERR_BUSY);
+    submit(2, SUBMIT_BLOCK);
+    is_open(ERR_BUSY);
+    ck_assert_uint_eq(s->expect, 2);
+    ck_assert_uint_eq(s->op_count, 1);
+    ask(MSG_KIND_BUFFER_INFO, 3, 0, 0);
+    submit(4, SUBMIT_BLOCK);
+    ck_assert_uint_eq(replies, 2);
+    submit(2, SUBMIT_BLOCK);
+    is_open(ERR_BUSY);
+    ck_assert_uint_eq(replies, 3);
+    k->f.draining = true;
+    submit(2, SUBMIT_BLOCK);
+    is_taken(ERR_DRAINING); /* of 4, behind it */
+    ck_assert_uint_eq(replies, 6);
+    ck_assert_uint_eq(s->expect, 5);
+    teardown();
+}
+END_TEST
+
 /* Many small results that nobody waits for are as much as a few large ones. */
 START_TEST(results_that_are_not_taken_are_bounded)
 {
@@ -260,7 +298,7 @@ START_TEST(the_socket_takes_an_answer_from_a_ring)
 }
 END_TEST
 
-SUITE_MAIN("admitted", a_ring_takes_no_answer_from_the_socket,
+SUITE_MAIN("admitted", who_waits_for_room_keeps_its_place, a_ring_takes_no_answer_from_the_socket,
            the_socket_takes_an_answer_from_a_ring, results_that_are_not_taken_are_bounded,
            without_memory_the_number_stays_open, without_acknowledgement_the_number_stays_open,
            what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
