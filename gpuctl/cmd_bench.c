@@ -197,15 +197,11 @@ static int parse(struct ctl *ctl, struct options *options, struct bench *b, stru
         }
         if (id == OPT_QUICK) {
             b->quick = true;
-        } else if (strcmp(value, "auto") == 0) {
-            b->device = 0;
         } else {
-            uint64_t device;
-            int rc = spec_number("--device", value, 0, UINT32_MAX, &device, e);
+            int rc = ctl_device(value, &b->device, e);
             if (rc != 0) {
                 return rc;
             }
-            b->device = GPUD_ON(device);
         }
     }
     return 0;

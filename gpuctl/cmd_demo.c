@@ -48,15 +48,11 @@ static int parse(struct ctl *ctl, struct options *options, struct demo_choice *c
             choice->file = value;
         } else if (id == OPT_IMAGE) {
             choice->image = value;
-        } else if (strcmp(value, "auto") == 0) {
-            choice->device = 0;
         } else {
-            uint64_t device;
-            int rc = spec_number("--device", value, 0, UINT32_MAX, &device, e);
+            int rc = ctl_device(value, &choice->device, e);
             if (rc != 0) {
                 return rc;
             }
-            choice->device = GPUD_ON(device);
         }
     }
     return 0;

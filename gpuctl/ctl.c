@@ -77,6 +77,20 @@ int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct 
     return spec_number(what, text, 0, UINT64_MAX, ret_number, e);
 }
 
+int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e)
+{
+    uint64_t id = 0;
+    if (strcmp(value, "auto") == 0) {
+        *ret_device = 0;
+        return 0;
+    }
+    int rc = spec_number("--device", value, 0, UINT32_MAX, &id, e);
+    if (rc == 0) {
+        *ret_device = GPUD_ON(id);
+    }
+    return rc;
+}
+
 /* The token of $GPUD_TOKEN_FILE without the newline at its end. */
 static int load_token(struct file *ret_file, gpud_options *o, struct ctl_err *e)
 {

@@ -62,6 +62,9 @@ int ctl_words(struct ctl *ctl, struct options *options, unsigned min, unsigned m
 /* A job, session … number: decimal or hexadecimal. */
 int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct ctl_err *e);
 
+/* --device ID|auto: GPUD_ON(id), or 0. */
+int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e);
+
 /* Opens the connection; on failure the error says what to do. Blocks. */
 int ctl_connect(struct ctl *ctl, struct ctl_err *e);
 void ctl_disconnect(struct ctl *ctl);

@@ -1,4 +1,5 @@
 /* gpuctl: looks at gpud and gives it work. */
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,19 @@ static int find(struct ctl *ctl, struct options *options, const struct command *
                          second != NULL ? second : "");
 }
 
+/* Sees to it that all of standard output is out, or says why not. Returns the exit code. */
+static int output_end(int code)
+{
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    failed = fflush(stdout) != 0 || failed;
+    if (!failed || code != EXIT_OK) {
+        return code; /* a command that failed has said what it knows */
+    }
+    ctl_say("writing the output: %s", errno != 0 ? strerror(errno) : "not all of it went out");
+    return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
@@ -106,9 +120,5 @@ int main(int argc, char **argv)
         rc = command->run(&ctl, &options, &e);
     }
     ctl_disconnect(&ctl);
-    int code = finish(command, rc, &e);
-    if (fflush(stdout) != 0 && code == EXIT_OK) {
-        code = EXIT_FAILED;
-    }
-    return code;
+    return output_end(finish(command, rc, &e));
 }

@@ -90,20 +90,6 @@ static int take_lang(struct run_options *o, const char *value, struct ctl_err *e
                : ctl_err_usage(e, "--lang %s: opencl, cuda, ptx, cubin, spirv or dialect", value);
 }
 
-static int take_device(struct run_options *o, const char *value, struct ctl_err *e)
-{
-    o->device = 0;
-    if (strcmp(value, "auto") == 0) {
-        return 0;
-    }
-    uint64_t id;
-    int rc = spec_number("--device", value, 0, UINT32_MAX, &id, e);
-    if (rc == 0) {
-        o->device = GPUD_ON(id);
-    }
-    return rc;
-}
-
 static int take_timeout(struct run_options *o, const char *value, struct ctl_err *e)
 {
     uint64_t ms;
@@ -148,7 +134,7 @@ static int take(struct run_options *o, int id, const char *value, struct ctl_err
     case OPT_LOCAL:
         return spec_grid(value, o->grid.local, e);
     case OPT_DEVICE:
-        return take_device(o, value, e);
+        return ctl_device(value, &o->device, e);
     case OPT_REPEAT:
         return spec_number("--repeat", value, 1, 1000000, &o->repeat, e);
     case OPT_TIMEOUT:

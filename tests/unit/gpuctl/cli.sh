@@ -83,4 +83,16 @@ for command in ping status devices pool kernels jobs sessions tenants drain resu
     # shellcheck disable=SC2086
     expect 3 -o json $command
 done
+
+# What cannot be written is told, whichever command printed it.
+for words in --version --help 'demo --help'; do
+    # shellcheck disable=SC2086
+    "$gpuctl" $words >/dev/full 2>"$dir/err"
+    got=$?
+    if [ $got -ne 1 ] || ! grep -q 'gpuctl: writing the output: ' "$dir/err"; then
+        echo "gpuctl $words to a full device: exit code $got" >&2
+        cat "$dir/err" >&2
+        failed=1
+    fi
+done
 exit $failed
