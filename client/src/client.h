@@ -85,6 +85,8 @@ uint64_t client_deadline(const struct gpud_client *c);
 
 /* Checks the client (INVALID, FORKED, CLOSED) and takes its lock. No lock is held on failure. */
 int client_enter(struct gpud_client *c, struct err *e);
+/* The same while it closes, too, for what can do without the daemon: callbacks run then. */
+int client_enter_closing(struct gpud_client *c, struct err *e);
 void client_leave(struct gpud_client *c);
 
 /* Makes `rc` and `e` this thread's last error if rc is a failure. Returns rc. No lock needed. */

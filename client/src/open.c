@@ -17,7 +17,7 @@
 
 /* ---- in and out of every function ---------------------------------------------------------- */
 
-int client_enter(struct gpud_client *c, struct err *e)
+int client_enter_closing(struct gpud_client *c, struct err *e)
 {
     if (c == NULL) {
         return err_set(e, ERR_INVALID, "no client");
@@ -27,11 +27,17 @@ int client_enter(struct gpud_client *c, struct err *e)
                        (int)c->origin.pid);
     }
     (void)pthread_mutex_lock(&c->lock);
-    if (c->closing) {
-        (void)pthread_mutex_unlock(&c->lock);
-        return err_set(e, ERR_CLOSED, "client is closed");
-    }
     return 0;
+}
+
+int client_enter(struct gpud_client *c, struct err *e)
+{
+    int rc = client_enter_closing(c, e);
+    if (rc == 0 && c->closing) {
+        (void)pthread_mutex_unlock(&c->lock);
+        rc = err_set(e, ERR_CLOSED, "client is closed");
+    }
+    return rc;
 }
 
 void client_leave(struct gpud_client *c)

@@ -6,13 +6,14 @@
 #include "client/src/job.h"
 #include "common/clock.h"
 
-/* Locks the job's client if it still has one. */
+/* Locks the job's client if it still has one. While it closes all its jobs have ended: what they
+ * tell can be asked for in their callbacks. */
 static int job_enter(const gpud_job *job, struct err *e)
 {
     if (job == NULL) {
         return err_set(e, ERR_INVALID, "no job");
     }
-    return job->client != NULL ? client_enter(job->client, e) : 0;
+    return job->client != NULL ? client_enter_closing(job->client, e) : 0;
 }
 
 static void job_leave(const gpud_job *job)

@@ -203,10 +203,11 @@ typedef struct gpud_options {
  * daemon is there: one may be about to start. For tcp the time that getaddrinfo takes for the
  * host's name comes on top. CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
 GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
-/* Ends the session: pending jobs end with CLOSED (their callbacks run in this call); the daemon
- * cancels those without GPUD_SUBMIT_DETACHED: what has begun of them runs on. Buffers and programs
- * are gone with it. Blocks at most 1 s for the daemon to take the good-bye. Job and
- * program objects must still be freed. NULL is allowed. In a forked child it only frees memory. */
+/* Ends the session: pending jobs end with CLOSED; the daemon cancels those without
+ * GPUD_SUBMIT_DETACHED: what has begun of them runs on. Callbacks that are due run in this call:
+ * what a job has can be asked for there, the client answers CLOSED. Buffers and programs are gone
+ * with it. Blocks at most 1 s for the daemon to take the good-bye. Job and program objects must
+ * still be freed. NULL is allowed. In a forked child it only frees memory. */
 GPUD_API void gpud_close(gpud_client *client);
 /* Waits until everything submitted before has ended; runs callbacks. Blocks up to timeout_ns. What
  * became of the jobs is told by the jobs. */

@@ -151,6 +151,58 @@ START_TEST(closed_with_jobs_outstanding)
 }
 END_TEST
 
+/* All that a job tells, in its callback. */
+static void on_answered(gpud_job *job, int code, void *user)
+{
+    unsigned *count = user;
+    const void *data = NULL;
+    size_t bytes = 0;
+    gpud_job_times times = {.size = sizeof times};
+    gpud_error error = {.size = sizeof error};
+    ++*count;
+    ck_assert_int_eq(code, 0);
+    ck_assert(gpud_job_done(job));
+    ck_assert_uint_ne(gpud_job_id(job), 0);
+    OK(gpud_job_output(job, 0, 1, &data, &bytes));
+    ck_assert_uint_eq(bytes, sizeof(uint32_t));
+    OK(gpud_job_timing(job, &times));
+    ck_assert_uint_eq(times.executed_ns, 1000);
+    OK(gpud_job_error(job, &error));
+    ck_assert_int_eq(error.code, 0);
+    OK(gpud_wait(job, GPUD_FOREVER));
+    OK(gpud_wait_any(&job, 1, GPUD_FOREVER, NULL));
+    OK(gpud_cancel(job));
+    FAILS(gpud_ping(client, NULL), GPUD_ERR_CLOSED);
+    gpud_job_free(job);
+}
+
+/* Their answers are taken by gpud_close. */
+START_TEST(closed_with_jobs_answered)
+{
+    uint32_t data[2] = {0};
+    unsigned count = 0;
+    gpud_kernel k = find();
+    gpud_submit_options o = {
+        .size = sizeof o,
+        .flags = GPUD_SUBMIT_HELD,
+        .done = on_answered,
+        .user = &count,
+    };
+    for (unsigned i = 0; i < 2; i++) {
+        gpud_arg args[] = {gpud_f32(1), gpud_host(&data[i], 1, GPUD_U32)};
+        gpud_job *job = NULL;
+        OK(gpud_launch(client, k, args, 2, NULL, &o, &job));
+    }
+    while (fake_executed(fake) < 2) {
+        (void)usleep(1000);
+    }
+    gpud_close(client);
+    client = NULL;
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(data[1], 0x01010101);
+}
+END_TEST
+
 /* Jobs and programs that are freed in a child, before and after the client. */
 START_TEST(forked_child_frees)
 {
@@ -591,6 +643,7 @@ int main(void)
     tcase_add_test(t, parts);
     tcase_add_test(t, slices);
     tcase_add_loop_test(t, closed_with_jobs_outstanding, 0, 8);
+    tcase_add_test(t, closed_with_jobs_answered);
     tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
     tcase_add_test(t, never_admitted);
     tcase_add_test(t, a_program_under_construction_survives_a_restart);
