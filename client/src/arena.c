@@ -139,6 +139,12 @@ static int map_plain(struct arena *a, struct err *e)
     return 0;
 }
 
+/* Its memory is there, and the daemon has nothing of it: it did not take it after a restart. */
+static bool is_dead(const struct arena *a)
+{
+    return a->fd >= 0 && a->object.daemon == 0;
+}
+
 static void tell_free(struct gpud_client *c, uint64_t daemon, uint64_t *ret_seq)
 {
     struct msg_arena_free msg = {.arena = daemon};
@@ -154,11 +160,28 @@ static void arena_give_up(struct gpud_client *c, struct arena *a)
     if (a->object.daemon != 0 && !c->closing) {
         tell_free(c, a->object.daemon, &seq);
     }
+    if (seq == 0 && c->session.state == SESSION_RESTORE) {
+        seq = 1; /* one that is under way points to it: it goes when they may go */
+    }
     if (seq != 0) {
         a->object.freed_seq = seq;
     } else {
         object_unlink(c, &a->object);
         arena_destroy(&a->object);
+    }
+}
+
+/* What another daemon did not take and nobody uses any more. */
+static void dead_give_up(struct gpud_client *c)
+{
+    if (c->session.state == SESSION_RESTORE) {
+        return; /* yet another may take it */
+    }
+    for (unsigned i = c->arena_count; i-- > 0;) {
+        struct arena *a = c->arenas[i];
+        if (is_dead(a) && a->kind != ARENA_IMPORTED && a->heap.used == 0) {
+            arena_give_up(c, a);
+        }
     }
 }
 
@@ -169,7 +192,8 @@ static int recipe_make(struct arena *a, struct err *e)
 }
 
 /* Shows the nonce, without the lock. */
-static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, struct err *e)
+static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, uint64_t deadline_ns,
+                 struct err *e)
 {
     char path[sizeof c->session.shm];
     uint8_t own[PROTO_NONCE_BYTES] = {0};
@@ -181,7 +205,7 @@ static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, str
     memcpy(own, nonce.data, nonce.size < sizeof own ? nonce.size : sizeof own);
     (void)pthread_mutex_unlock(&c->lock);
     int rc = shm_claim(path, bytes_of(own, sizeof own), import ? &given : NULL, import ? 0 : 1,
-                       ns_add(clock_now_ns(), patience), &taken, e);
+                       client_sooner(deadline_ns, patience), &taken, e);
     if (rc == 0 && !import) {
         a->fd = taken.fd[0];
         rc = map(a, e);
@@ -191,7 +215,7 @@ static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, str
 }
 
 /* Asks the daemon, and brings the memory here or there. Blocks. */
-static int ask(struct gpud_client *c, struct arena *a, struct err *e)
+static int ask(struct gpud_client *c, struct arena *a, uint64_t deadline_ns, struct err *e)
 {
     struct msg_arena_create msg = {.bytes = a->bytes, .import = a->kind == ARENA_IMPORTED};
     struct msg_arena told;
@@ -199,13 +223,13 @@ static int ask(struct gpud_client *c, struct arena *a, struct err *e)
     if (c->session.shm[0] == '\0') {
         return err_set(e, ERR_UNSUPPORTED, "the daemon shares no memory over this connection");
     }
-    int rc = client_call(c, &schema_msg_arena_create, &msg, CALL_SEQUENCED, &schema_msg_arena,
-                         &told, &m, e);
+    int rc = client_call_until(c, deadline_ns, &schema_msg_arena_create, &msg, CALL_SEQUENCED,
+                               &schema_msg_arena, &told, &m, e);
     if (rc != 0) {
         return rc;
     }
     uint64_t epoch = c->session.epoch;
-    rc = claim(c, told.nonce, a, e);
+    rc = claim(c, told.nonce, a, deadline_ns, e);
     if (rc == 0 && epoch != c->session.epoch) {
         rc = err_set(e, ERR_STATE, "the daemon restarted meanwhile");
     }
@@ -220,14 +244,14 @@ static int ask(struct gpud_client *c, struct arena *a, struct err *e)
 
 /* Memory with all that belongs to it, in the table. Blocks. */
 static int arena_make(struct gpud_client *c, enum arena_kind kind, uint64_t bytes, bool plain,
-                      struct arena **ret_arena, struct err *e)
+                      uint64_t deadline_ns, struct arena **ret_arena, struct err *e)
 {
     struct arena *a = bytes <= SIZE_MAX / 2 ? arena_new(kind, (size_t)bytes) : NULL;
     if (a == NULL) {
         return err_set(e, ERR_NOMEM, "%llu bytes", (unsigned long long)bytes);
     }
     int rc = recipe_make(a, e);
-    rc = rc != 0 ? rc : plain ? map_plain(a, e) : ask(c, a, e);
+    rc = rc != 0 ? rc : plain ? map_plain(a, e) : ask(c, a, deadline_ns, e);
     if (rc == 0 && (!heap_init(&a->heap, bytes) || !table_add(c, a))) {
         rc = err_set(e, ERR_NOMEM, "table of arenas");
         uint64_t seq = 0;
@@ -338,10 +362,26 @@ bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint
     return true;
 }
 
-void arena_stage_prepare(struct gpud_client *c, uint64_t bytes)
+/* How large the next arena for so many bytes is: as large as all together, so that there are few.
+ * 0: there would be too much. */
+static uint64_t staging_size(const struct gpud_client *c, uint64_t bytes)
 {
     uint64_t all = 0;
     uint64_t wanted = STAGING_FIRST;
+    for (unsigned i = 0; i < c->arena_count; i++) {
+        const struct arena *a = c->arenas[i];
+        all += a->kind == ARENA_STAGING && !is_dead(a) ? a->bytes : 0;
+    }
+    uint64_t taken = all + c->stage_making;
+    uint64_t left = taken < STAGING_MAX ? STAGING_MAX - taken : 0;
+    while (bytes <= left && wanted <= left && (wanted < bytes || wanted < all)) {
+        wanted *= 2;
+    }
+    return bytes <= left && wanted <= left ? wanted : 0;
+}
+
+void arena_stage_prepare(struct gpud_client *c, uint64_t bytes, uint64_t deadline_ns)
+{
     struct arena *a = NULL;
     struct err e = ERR_INIT;
     uint64_t offset = staging_alloc(c, bytes, &a);
@@ -349,19 +389,17 @@ void arena_stage_prepare(struct gpud_client *c, uint64_t bytes)
         (void)heap_free(&a->heap, offset);
         return;
     }
-    for (unsigned i = 0; i < c->arena_count; i++) {
-        all += c->arenas[i]->kind == ARENA_STAGING ? c->arenas[i]->bytes : 0;
-    }
-    while (wanted < bytes || wanted < all) {
-        wanted *= 2;
-    }
+    dead_give_up(c);
+    uint64_t wanted = staging_size(c, bytes);
     bool refused = c->stage_after_ns != 0 && clock_now_ns() < c->stage_after_ns;
-    if (c->session.shm[0] == '\0' || refused || bytes > STAGING_MAX || wanted > STAGING_MAX - all) {
+    if (c->closing || c->session.shm[0] == '\0' || refused || wanted == 0) {
         return;
     }
-    if (arena_make(c, ARENA_STAGING, wanted, false, &a, &e) != 0) {
+    c->stage_making += wanted;
+    if (arena_make(c, ARENA_STAGING, wanted, false, deadline_ns, &a, &e) != 0) {
         c->stage_after_ns = clock_now_ns() + REFUSED_NS;
     }
+    c->stage_making -= wanted;
 }
 
 void arena_stage_wished(struct gpud_client *c)
@@ -369,7 +407,7 @@ void arena_stage_wished(struct gpud_client *c)
     uint64_t bytes = c->stage_wish;
     c->stage_wish = 0;
     if (bytes > 0) {
-        arena_stage_prepare(c, bytes);
+        arena_stage_prepare(c, bytes, client_sooner(client_deadline(c), STAGE_NS));
     }
 }
 
@@ -396,7 +434,7 @@ void arena_uses_end(struct gpud_client *c, const struct host_use *uses, unsigned
         }
         u->arena->doomed = u->arena->doomed || unsure;
         (void)heap_free(&u->arena->heap, u->offset);
-        if (u->arena->doomed && u->arena->heap.used == 0) {
+        if ((u->arena->doomed || is_dead(u->arena)) && u->arena->heap.used == 0) {
             arena_give_up(c, u->arena);
         }
     }
@@ -428,8 +466,8 @@ static uint64_t user_alloc(struct gpud_client *c, uint64_t bytes, bool plain,
 {
     for (unsigned i = 0; i < c->arena_count; i++) {
         struct arena *a = c->arenas[i];
-        uint64_t offset =
-            a->kind == ARENA_USER && is_plain(a) == plain ? heap_alloc(&a->heap, bytes) : HEAP_NONE;
+        bool fits = a->kind == ARENA_USER && is_plain(a) == plain && !is_dead(a);
+        uint64_t offset = fits ? heap_alloc(&a->heap, bytes) : HEAP_NONE;
         if (offset != HEAP_NONE) {
             *ret_arena = a;
             return offset;
@@ -438,8 +476,20 @@ static uint64_t user_alloc(struct gpud_client *c, uint64_t bytes, bool plain,
     return HEAP_NONE;
 }
 
+/* A chunk with room for so many bytes. Blocks. */
+static int chunk_make(struct gpud_client *c, uint64_t bytes, bool plain, uint64_t deadline_ns,
+                      struct arena **ret_arena, struct err *e)
+{
+    int rc = arena_make(c, ARENA_USER, chunk_bytes(c, bytes), plain, deadline_ns, ret_arena, e);
+    if (rc == ERR_LIMIT) { /* perhaps there is room for what was asked for */
+        rc = arena_make(c, ARENA_USER, bytes, plain, deadline_ns, ret_arena, e);
+    }
+    return rc;
+}
+
 static int host_alloc(struct gpud_client *c, uint64_t bytes, void **ret_memory, struct err *e)
 {
+    uint64_t deadline_ns = client_deadline(c);
     uint64_t rounded = heap_rounded(bytes);
     bool plain = c->session.shm[0] == '\0';
     struct arena *a = NULL;
@@ -449,13 +499,15 @@ static int host_alloc(struct gpud_client *c, uint64_t bytes, void **ret_memory, 
     uint64_t offset = user_alloc(c, rounded, plain, &a);
     int rc = 0;
     if (offset == HEAP_NONE) {
-        rc = arena_make(c, ARENA_USER, chunk_bytes(c, rounded), plain, &a, e);
-        if (rc == ERR_UNSUPPORTED) { /* a daemon in another container */
-            rc = arena_make(c, ARENA_USER, chunk_bytes(c, rounded), true, &a, e);
-        } else if (rc == ERR_LIMIT) { /* perhaps there is room for what was asked for */
-            rc = arena_make(c, ARENA_USER, rounded, plain, &a, e);
-        }
-        offset = rc == 0 ? heap_alloc(&a->heap, rounded) : HEAP_NONE;
+        dead_give_up(c);
+        rc = chunk_make(c, rounded, plain, deadline_ns, &a, e);
+    }
+    if (rc == ERR_UNSUPPORTED) { /* a daemon in another container */
+        offset = user_alloc(c, rounded, true, &a);
+        rc = offset == HEAP_NONE ? chunk_make(c, rounded, true, deadline_ns, &a, e) : 0;
+    }
+    if (rc == 0 && offset == HEAP_NONE) {
+        offset = heap_alloc(&a->heap, rounded);
     }
     if (rc == 0 && offset == HEAP_NONE) {
         rc = err_set(e, ERR_NOMEM, "%llu bytes", (unsigned long long)bytes);
@@ -496,7 +548,7 @@ static int import(struct gpud_client *c, int memfd, void **ret_memory, size_t *r
     }
     a->fd = fcntl(memfd, F_DUPFD_CLOEXEC, 0);
     int rc = a->fd < 0 ? err_errno(e, ERR_IO, "duplicating a descriptor") : recipe_make(a, e);
-    rc = rc == 0 ? ask(c, a, e) : rc;
+    rc = rc == 0 ? ask(c, a, client_deadline(c), e) : rc;
     bool told = rc == 0;
     rc = rc == 0 ? map(a, e) : rc;
     if (rc == 0 && !table_add(c, a)) {
@@ -556,14 +608,14 @@ static bool unused(void *arg)
     return true;
 }
 
-/* An empty chunk goes back, unless it is a small one and the only one. */
+/* An empty chunk goes back, unless it is a small one and the only one, and good for more. */
 static void chunk_settle(struct gpud_client *c, struct arena *a)
 {
     unsigned others = 0;
     for (unsigned i = 0; i < c->arena_count; i++) {
         others += c->arenas[i] != a && c->arenas[i]->kind == ARENA_USER;
     }
-    if (a->heap.used == 0 && (others > 0 || a->bytes > CHUNK_KEPT)) {
+    if (a->heap.used == 0 && (is_dead(a) || others > 0 || a->bytes > CHUNK_KEPT)) {
         arena_give_up(c, a);
     }
 }

@@ -4,8 +4,8 @@
  * travel instead of through the socket.
  *
  * An arena keeps its descriptor: a restarted daemon knows nothing of it and gets it again. One that
- * this did not work for (`object.daemon` 0) is plain memory from then on; so is what the user asked
- * for where the daemon shares none (tcp).
+ * this did not work for (`object.daemon` 0) is plain memory from then on, of which nothing more is
+ * handed out; so is what the user asked for where the daemon shares none (tcp).
  *
  * Thread: under the client's lock. Functions that say so give it up while they block.
  */
@@ -57,7 +57,7 @@ bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint
                  uint32_t access, uint32_t arg);
 /* Sees to it that so many bytes of staging memory are free, if that can be. Blocks without the
  * lock; failing is no error. */
-void arena_stage_prepare(struct gpud_client *c, uint64_t bytes);
+void arena_stage_prepare(struct gpud_client *c, uint64_t bytes, uint64_t deadline_ns);
 bool arena_has_staging(const struct gpud_client *c);
 /* The same for an array that found none when a job was submitted, which must not block. */
 void arena_stage_wished(struct gpud_client *c);

@@ -255,14 +255,16 @@ int gpud_buffer_export(gpud_client *client, gpud_buffer buffer, gpud_export_desc
     struct err e = ERR_INIT;
     struct export x;
     struct frame_fds fds = {.count = 0};
+    uint64_t deadline_ns = 0;
     int rc = client_enter(client, &e);
     if (rc == 0) {
+        deadline_ns = client_deadline(client);
         rc = export_ask(client, buffer, &x, &e);
         client_leave(client);
     }
     if (rc == 0) {
         rc = shm_claim(x.path, bytes_of(x.nonce, sizeof x.nonce), NULL, 1,
-                       ns_add(clock_now_ns(), CLAIM_NS), &fds, &e);
+                       client_sooner(deadline_ns, CLAIM_NS), &fds, &e);
     }
     if (rc == 0) {
         x.desc.fd = fds.fd[0];

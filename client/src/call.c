@@ -19,6 +19,12 @@ uint64_t client_deadline(const struct gpud_client *c)
     return ns_add(clock_now_ns(), c->timeout_ns);
 }
 
+uint64_t client_sooner(uint64_t deadline_ns, uint64_t patience_ns)
+{
+    uint64_t soon_ns = ns_add(clock_now_ns(), patience_ns);
+    return soon_ns < deadline_ns ? soon_ns : deadline_ns;
+}
+
 static void call_destroy(struct call *call)
 {
     message_unref(call->reply);
@@ -101,8 +107,8 @@ static int call_make(struct gpud_client *c, const struct schema *request, void *
     return 0;
 }
 
-int client_exchange(struct gpud_client *c, const struct schema *request, void *msg,
-                    enum call_flag flags, struct message **ret_message, struct err *e)
+static int exchange(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
+                    void *msg, enum call_flag flags, struct message **ret_message, struct err *e)
 {
     struct call *call = NULL;
     int rc = call_make(c, request, msg, flags, &call, e);
@@ -110,7 +116,7 @@ int client_exchange(struct gpud_client *c, const struct schema *request, void *m
         return rc;
     }
     session_send(c, &call->req);
-    rc = client_wait(c, call_done, call, client_deadline(c), e);
+    rc = client_wait(c, call_done, call, deadline_ns, e);
     if (!call->done) {
         call->orphan = true;
         return rc;
@@ -126,12 +132,18 @@ int client_exchange(struct gpud_client *c, const struct schema *request, void *m
     return rc;
 }
 
-int client_call(struct gpud_client *c, const struct schema *request, void *msg,
-                enum call_flag flags, const struct schema *reply, void *ret_reply,
-                struct message **ret_message, struct err *e)
+int client_exchange(struct gpud_client *c, const struct schema *request, void *msg,
+                    enum call_flag flags, struct message **ret_message, struct err *e)
+{
+    return exchange(c, client_deadline(c), request, msg, flags, ret_message, e);
+}
+
+int client_call_until(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
+                      void *msg, enum call_flag flags, const struct schema *reply, void *ret_reply,
+                      struct message **ret_message, struct err *e)
 {
     struct message *m = NULL;
-    int rc = client_exchange(c, request, msg, flags, &m, e);
+    int rc = exchange(c, deadline_ns, request, msg, flags, &m, e);
     if (rc == 0) {
         rc = reply_decode(m, reply, ret_reply, e);
         if (rc == 0) {
@@ -141,6 +153,14 @@ int client_call(struct gpud_client *c, const struct schema *request, void *msg,
         }
     }
     return rc;
+}
+
+int client_call(struct gpud_client *c, const struct schema *request, void *msg,
+                enum call_flag flags, const struct schema *reply, void *ret_reply,
+                struct message **ret_message, struct err *e)
+{
+    return client_call_until(c, client_deadline(c), request, msg, flags, reply, ret_reply,
+                             ret_message, e);
 }
 
 int client_call_done(struct gpud_client *c, const struct schema *request, void *msg,

@@ -64,6 +64,7 @@ struct gpud_client {
     unsigned arena_count;
     unsigned arena_room;
     uint64_t stage_after_ns; /* staging memory was refused: not asked for before */
+    uint64_t stage_making;   /* bytes of staging memory that is under way */
     uint64_t stage_wish;     /* bytes of an array that found no staging memory; 0: none did */
 
     struct gpud_program *programs; /* all that exist */
@@ -80,8 +81,11 @@ struct gpud_client {
     struct event *event_last;
 };
 
-/* The deadline of a blocking call that starts now. */
+/* The deadline of a blocking call that starts now: a function of the user's that blocks in several
+ * places takes one for all of them. */
 uint64_t client_deadline(const struct gpud_client *c);
+/* In `patience_ns` from now, but not behind the deadline. */
+uint64_t client_sooner(uint64_t deadline_ns, uint64_t patience_ns);
 
 /* Checks the client (INVALID, FORKED, CLOSED) and takes its lock. No lock is held on failure. */
 int client_enter(struct gpud_client *c, struct err *e);
@@ -123,6 +127,10 @@ enum call_flag { CALL_PLAIN = 0, CALL_SEQUENCED = 1 };
 int client_call(struct gpud_client *c, const struct schema *request, void *msg,
                 enum call_flag flags, const struct schema *reply, void *ret_reply,
                 struct message **ret_message, struct err *e);
+/* The same with the deadline of a function that has blocked before. */
+int client_call_until(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
+                      void *msg, enum call_flag flags, const struct schema *reply, void *ret_reply,
+                      struct message **ret_message, struct err *e);
 /* For a caller that needs nothing but success. reply: DONE or BUFFER. */
 int client_call_done(struct gpud_client *c, const struct schema *request, void *msg,
                      enum call_flag flags, const struct schema *reply, struct err *e);

@@ -17,15 +17,6 @@ struct side {
     uint64_t first, count;
 };
 
-static uint64_t elements(const gpud_shape *s)
-{
-    uint64_t count = 1;
-    for (uint32_t i = 0; i < s->ndim; i++) {
-        count *= s->dim[i];
-    }
-    return count;
-}
-
 static int side_find(gpud_client *client, const gpud_arg *arg, struct side *ret_side)
 {
     ret_side->buffer = (gpud_buffer){arg->handle};
@@ -33,8 +24,9 @@ static int side_find(gpud_client *client, const gpud_arg *arg, struct side *ret_
     int rc = gpud_buffer_info(client, ret_side->buffer, &ret_side->desc);
     if (rc == 0) {
         ret_side->first = arg->first;
-        ret_side->count =
-            arg->count != GPUD_REST ? arg->count : elements(&ret_side->desc.shape) - arg->first;
+        ret_side->count = arg->count != GPUD_REST
+                              ? arg->count
+                              : gpud_shape_count(ret_side->desc.shape) - arg->first;
     }
     return rc;
 }

@@ -90,6 +90,7 @@ void orphan_free(struct gpud_client *c, unsigned request_kind, const struct mess
     struct msg_buffer buffer;
     struct msg_module module;
     struct msg_program program;
+    struct msg_arena arena;
     uint64_t seq = 0;
     if (c->closing) {
         return;
@@ -112,6 +113,12 @@ void orphan_free(struct gpud_client *c, unsigned request_kind, const struct mess
         if (reply_decode(m, &schema_msg_program, &program, &ERR_INIT) == 0) {
             struct msg_program_free msg = {.program = program.program};
             (void)client_post(c, &schema_msg_program_free, &msg, &seq, NULL);
+        }
+        break;
+    case MSG_KIND_ARENA_CREATE:
+        if (reply_decode(m, &schema_msg_arena, &arena, &ERR_INIT) == 0) {
+            struct msg_arena_free msg = {.arena = arena.arena};
+            (void)client_post(c, &schema_msg_arena_free, &msg, &seq, NULL);
         }
         break;
     default:

@@ -445,13 +445,13 @@ static bool room(void *arg)
     return c->jobs_live < c->session.max_inflight;
 }
 
-static int wait_for_room(struct gpud_client *c, bool block, struct err *e)
+static int wait_for_room(struct gpud_client *c, bool block, uint64_t deadline_ns, struct err *e)
 {
     if (room(c)) {
         return 0;
     }
     if (block) {
-        return client_wait(c, room, c, client_deadline(c), e);
+        return client_wait(c, room, c, deadline_ns, e);
     }
     int rc = err_set(e, ERR_BUSY, "%llu jobs of this client have not ended",
                      (unsigned long long)c->jobs_live);
@@ -580,11 +580,12 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
     return 0;
 }
 
-int job_room(struct gpud_client *c, const gpud_submit_options *options, struct err *e)
+int job_room(struct gpud_client *c, const gpud_submit_options *options, uint64_t deadline_ns,
+             struct err *e)
 {
     gpud_submit_options o = {0};
     int rc = submit_options_read(options, &o, e);
-    return rc != 0 ? rc : wait_for_room(c, (o.flags & GPUD_SUBMIT_BLOCK) != 0, e);
+    return rc != 0 ? rc : wait_for_room(c, (o.flags & GPUD_SUBMIT_BLOCK) != 0, deadline_ns, e);
 }
 
 /* ---- the user's side ----------------------------------------------------------------------- */

@@ -61,7 +61,8 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
                         struct err *e);
 /* Waits for room among the jobs in flight with GPUD_SUBMIT_BLOCK, else BUSY. Comes first, since
  * handles may change while it waits. */
-int job_room(struct gpud_client *c, const gpud_submit_options *options, struct err *e);
+int job_room(struct gpud_client *c, const gpud_submit_options *options, uint64_t deadline_ns,
+             struct err *e);
 /* Sends a job. msg: complete but for flags and the options' fields; its lists may go when this
  * returns. sinks: copied. uses: the job's from then on, also on failure; NULL: none. Does not
  * block. */

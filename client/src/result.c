@@ -285,12 +285,18 @@ static int cancel(struct gpud_job *job, struct err *e)
     if (job->held) {
         return err_set(e, ERR_STATE, "a job submitted with GPUD_SUBMIT_HELD has no id yet");
     }
-    int rc = wait_for_id(job, client_deadline(c), e);
+    uint64_t deadline_ns = client_deadline(c);
+    int rc = wait_for_id(job, deadline_ns, e);
     if (rc != 0 || job->ended) {
         return rc;
     }
     struct msg_cancel msg = {.job = job->id};
-    return client_call_done(c, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done, e);
+    struct msg_done told;
+    struct message *m = NULL;
+    rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done,
+                           &told, &m, e);
+    message_unref(m);
+    return rc;
 }
 
 int gpud_cancel(gpud_job *job)

@@ -6,6 +6,7 @@
 #include "client/src/copy.h"
 #include "client/src/job.h"
 #include "client/src/program.h"
+#include "common/clock.h"
 
 static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
                            const gpud_arg *args, struct host_uses *uses, struct capbuf *out,
@@ -42,7 +43,7 @@ static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
 }
 
 static int program_start(struct gpud_client *c, const struct gpud_program *p, const gpud_arg *args,
-                         uint32_t count, const gpud_submit_options *options,
+                         uint32_t count, const gpud_submit_options *options, uint64_t deadline_ns,
                          struct gpud_job **ret_job, struct err *e)
 {
     if (p == NULL || p->client != c || !p->sealed) {
@@ -60,7 +61,7 @@ static int program_start(struct gpud_client *c, const struct gpud_program *p, co
     uses.count = 0;
     struct capbuf list;
     capbuf_init(&list, PROTO_MESSAGE_MAX);
-    int rc = job_room(c, options, e);
+    int rc = job_room(c, options, deadline_ns, e);
     if (rc == 0) {
         rc = bindings_encode(c, p, args, &uses, &list, e);
     }
@@ -84,15 +85,18 @@ int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg
     err_init(&e);
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = ret_job != NULL ? program_start(client, program, args, count, options, ret_job, &e)
+        rc = ret_job != NULL ? program_start(client, program, args, count, options,
+                                             client_deadline(client), ret_job, &e)
                              : err_set(&e, ERR_INVALID, "no place for the job");
         client_leave(client);
     }
     return error_report(rc, &e);
 }
 
-/* Has staging memory made for what will go through it. May block. */
-static void stage_for(struct gpud_client *c, const gpud_arg *args, uint32_t count)
+/* Has staging memory made for what will go through it. May block; TIMEOUT where that left no time
+ * for the job. */
+static int stage_for(struct gpud_client *c, const gpud_arg *args, uint32_t count,
+                     uint64_t deadline_ns, struct err *e)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -101,8 +105,11 @@ static void stage_for(struct gpud_client *c, const gpud_arg *args, uint32_t coun
         sum += large && arena_at(c, args[i].data, args[i].bytes) == NULL ? args[i].bytes : 0;
     }
     if (sum > 0) {
-        arena_stage_prepare(c, sum);
+        arena_stage_prepare(c, sum, deadline_ns);
     }
+    return sum == 0 || deadline_ns == NS_NEVER || clock_now_ns() < deadline_ns
+               ? 0
+               : err_set(e, ERR_TIMEOUT, "the daemon does not answer: nothing was submitted");
 }
 
 /* The same options, answered by the result itself: for jobs that are waited for at once. */
@@ -130,13 +137,16 @@ int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *a
     if (rc != 0) {
         return error_report(rc, &e);
     }
+    uint64_t deadline_ns = client_deadline(client);
     rc = held(options, &o, &e);
     if (rc == 0) {
-        stage_for(client, args, args != NULL ? count : 0);
-        rc = program_start(client, program, args, count, &o, &job, &e);
+        rc = stage_for(client, args, args != NULL ? count : 0, deadline_ns, &e);
     }
     if (rc == 0) {
-        rc = job_wait(client, job, client_deadline(client), &e);
+        rc = program_start(client, program, args, count, &o, deadline_ns, &job, &e);
+    }
+    if (rc == 0) {
+        rc = job_wait(client, job, deadline_ns, &e);
         if (ret_job != NULL) {
             *ret_job = job;
         } else {
@@ -182,14 +192,14 @@ static size_t sinks_collect(struct gpud_client *c, gpud_kernel kernel, const gpu
 
 static int launch_start(struct gpud_client *c, gpud_kernel kernel, const gpud_arg *args,
                         uint32_t count, const gpud_grid *grid, const gpud_submit_options *options,
-                        struct gpud_job **ret_job, struct err *e)
+                        uint64_t deadline_ns, struct gpud_job **ret_job, struct err *e)
 {
     struct sink sinks[PROTO_ARGS_MAX];
     struct host_uses uses; /* filled as far as it is used */
     uses.count = 0;
     struct capbuf steps;
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
-    int rc = count == 0 || args != NULL ? job_room(c, options, e)
+    int rc = count == 0 || args != NULL ? job_room(c, options, deadline_ns, e)
                                         : err_set(e, ERR_INVALID, "no arguments");
     if (rc == 0) {
         rc = step_add_launch(c, kernel, args, count, grid, &uses, &steps, e);
@@ -211,7 +221,8 @@ int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg *args, u
     struct err e = ERR_INIT;
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = ret_job != NULL ? launch_start(client, kernel, args, count, grid, options, ret_job, &e)
+        rc = ret_job != NULL ? launch_start(client, kernel, args, count, grid, options,
+                                            client_deadline(client), ret_job, &e)
                              : err_set(&e, ERR_INVALID, "no place for the job");
         client_leave(client);
     }
@@ -223,14 +234,17 @@ static int launch_wait(struct gpud_client *c, gpud_kernel kernel, const gpud_arg
 {
     gpud_submit_options o = {0};
     struct gpud_job *job = NULL;
+    uint64_t deadline_ns = client_deadline(c);
     int rc = held(NULL, &o, e);
     o.flags |= GPUD_SUBMIT_BLOCK;
     if (rc == 0) {
-        stage_for(c, args, args != NULL ? count : 0);
-        rc = launch_start(c, kernel, args, count, grid, &o, &job, e);
+        rc = stage_for(c, args, args != NULL ? count : 0, deadline_ns, e);
     }
     if (rc == 0) {
-        rc = job_wait(c, job, client_deadline(c), e);
+        rc = launch_start(c, kernel, args, count, grid, &o, deadline_ns, &job, e);
+    }
+    if (rc == 0) {
+        rc = job_wait(c, job, deadline_ns, e);
         job_release(c, job);
     }
     return rc;
@@ -414,12 +428,13 @@ static int one_step(struct gpud_client *c, int op, const gpud_arg *to, const gpu
     struct proto_arg wire[2];
     struct gpud_job *job = NULL;
     gpud_submit_options o = {0};
+    uint64_t deadline_ns = client_deadline(c);
     struct capbuf steps;
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
     int rc = held(NULL, &o, e);
     o.flags |= GPUD_SUBMIT_BLOCK;
     if (rc == 0) {
-        rc = job_room(c, &o, e);
+        rc = job_room(c, &o, deadline_ns, e);
     }
     if (rc == 0) {
         rc = arg_encode(c, to, GPUD_OUT, NULL, 0, &wire[0], e);
@@ -436,7 +451,7 @@ static int one_step(struct gpud_client *c, int op, const gpud_arg *to, const gpu
     }
     capbuf_finish(&steps);
     if (rc == 0) {
-        rc = job_wait(c, job, client_deadline(c), e);
+        rc = job_wait(c, job, deadline_ns, e);
         job_release(c, job);
     }
     return rc;

@@ -56,7 +56,7 @@ int part_start(struct gpud_client *c, const struct part *part, struct gpud_job *
     };
     struct capbuf steps;
     capbuf_init(&steps, PROTO_MESSAGE_MAX);
-    int rc = job_room(c, &options, e);
+    int rc = job_room(c, &options, client_deadline(c), e);
     if (rc == 0) {
         rc = arg_encode(c, &from, 0, &uses, 1, &args[1], e);
     }
@@ -185,7 +185,7 @@ static void stage(struct transfer *t)
     t->shared = arena_at(t->client, t->host, bytes) != NULL;
     if (!t->shared && bytes >= STAGE_MIN) {
         uint64_t window = (uint64_t)WINDOW * STAGE_BYTES;
-        arena_stage_prepare(t->client, bytes < window ? bytes : window);
+        arena_stage_prepare(t->client, bytes < window ? bytes : window, client_deadline(t->client));
         t->staged = arena_has_staging(t->client);
     }
 }

@@ -647,10 +647,10 @@ GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const
                          uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* Submit and wait: the job's own error, too. ret_job may be NULL; otherwise the ended job is there
  * for its outputs, also when the job failed (then *ret_job is set and the code is not 0); free it.
- * Untouched if nothing could be submitted. Blocks. TIMEOUT (gpud_options.timeout_ns): the job goes
- * on, and may still write to memory of gpud_host_alloc that it names; other host memory is not
- * written any more once the job was freed, as it is if ret_job is NULL. The same holds for
- * gpud_call, gpud_copy and gpud_fill. */
+ * Untouched if nothing could be submitted. Blocks. TIMEOUT (gpud_options.timeout_ns): the job, if
+ * there was time to submit it, goes on, and may still write to memory of gpud_host_alloc that it
+ * names; other host memory is not written any more once the job was freed, as it is if ret_job is
+ * NULL. The same holds for gpud_call, gpud_copy and gpud_fill. */
 GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                       uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit
@@ -658,7 +658,8 @@ GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gp
 GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                          uint32_t count, const gpud_grid *grid, const gpud_submit_options *options,
                          gpud_job **ret_job);
-/* One kernel, blocking, with host arrays of any size. grid may be NULL. TIMEOUT as in gpud_run.
+/* One kernel, blocking, with host arrays of any size. grid may be NULL. TIMEOUT as in gpud_run;
+ * arrays that together are more than a message go through buffers, each step with that time anew.
  * Memory of gpud_host_alloc is used where it lies; other arrays of 64 KiB and more are copied into
  * and out of shared memory. The trip has its price: a sum or a simple map of less than some hundred
  * thousand elements is done sooner by a loop in place, and of many more where arrays must be copied

@@ -282,6 +282,13 @@ void fake_garble(struct fake *f, enum fake_garble how, uint64_t seed)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+void fake_share(struct fake *f)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->shares = true;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_limit(struct fake *f, uint64_t max_inflight)
 {
     (void)pthread_mutex_lock(&f->lock);
@@ -426,6 +433,8 @@ GETTER(executed)
 GETTER(twice)
 
 GETTER(stale)
+
+GETTER(arenas)
 
 uint64_t fake_gaps(struct fake *f)
 {

@@ -34,6 +34,9 @@ void fake_mode(struct fake *f, enum fake_mode mode);
 void fake_limit(struct fake *f, uint64_t max_inflight); /* told in the next WELCOME */
 /* The same for the bytes of a message; a larger request is refused. */
 void fake_limit_message(struct fake *f, uint64_t max_message);
+/* Tells in the next WELCOME that it shares memory, and answers ARENA_CREATE and BUFFER_EXPORT. It
+ * has no socket for claims: the test stands in for shm_claim. */
+void fake_share(struct fake *f);
 /* The next `count` requests with a number are not admitted, for this reason. */
 void fake_not_admit(struct fake *f, unsigned count, int code);
 /* Answers what is held: the newest first if `reverse`. */
@@ -64,6 +67,7 @@ uint64_t fake_executed(struct fake *f); /* jobs that were run */
 uint64_t fake_twice(struct fake *f);    /* sequence numbers that came again */
 uint64_t fake_gaps(struct fake *f);     /* that were neither admitted nor told as taken */
 uint64_t fake_live(struct fake *f);     /* buffers */
+uint64_t fake_arenas(struct fake *f);   /* made and not freed, by whichever life of it */
 uint64_t fake_stale(struct fake *f);    /* requests that named what another life of it made */
 
 #endif

@@ -142,6 +142,7 @@ void fake_hello(struct slot *s, struct bytes message)
         .tenant = bytes_str("tester"),
         .may_load = 1,
         .session = 7,
+        .shm = bytes_str(f->shares ? "/nowhere" : ""),
     };
     f->knows_session = true;
     fake_answer(s, &schema_msg_welcome, &welcome);
@@ -267,6 +268,29 @@ static void program_answer(struct slot *s, const struct msg_program_create *msg)
     fake_answer(s, &schema_msg_program, &told);
 }
 
+static void arena_answer(struct slot *s, uint64_t bytes)
+{
+    static const uint8_t nonce[PROTO_NONCE_BYTES];
+    struct msg_arena told = {
+        .arena = s->fake->life << 16 | ++s->fake->next,
+        .bytes = bytes,
+        .nonce = bytes_of(nonce, sizeof nonce),
+    };
+    s->fake->arenas++;
+    fake_answer(s, &schema_msg_arena, &told);
+}
+
+static void export_answer(struct slot *s)
+{
+    static const uint8_t nonce[PROTO_NONCE_BYTES];
+    struct msg_exported told = {
+        .nonce = bytes_of(nonce, sizeof nonce),
+        .bytes = 4096,
+        .device = bytes_str("uuid=0"),
+    };
+    fake_answer(s, &schema_msg_exported, &told);
+}
+
 void fake_serve(struct slot *s, unsigned kind, const union any *msg)
 {
     struct msg_done done = {0};
@@ -296,6 +320,16 @@ void fake_serve(struct slot *s, unsigned kind, const union any *msg)
         break;
     case MSG_KIND_SUBMIT:
         fake_submit(s, &msg->submit);
+        break;
+    case MSG_KIND_ARENA_CREATE:
+        arena_answer(s, msg->arena_create.bytes);
+        break;
+    case MSG_KIND_ARENA_FREE:
+        s->fake->arenas--;
+        fake_answer(s, &schema_msg_done, &done);
+        break;
+    case MSG_KIND_BUFFER_EXPORT:
+        export_answer(s);
         break;
     case MSG_KIND_QUERY:
         table_answer(s);

@@ -54,7 +54,7 @@ struct fake {
     unsigned greeted_count;
     unsigned not_admitted; /* so many of the next requests, with this code */
     int not_admitted_code;
-    bool knows_session, results_first;
+    bool knows_session, results_first, shares;
     struct slot *waiting; /* a held WAIT */
     uint64_t event_number;
     uint64_t lost[16], lost_count;
@@ -68,6 +68,7 @@ struct fake {
     uint64_t twice;
     uint64_t stale;
     uint64_t next_job;
+    uint64_t arenas;
     struct fake *left_before;
 };
 
@@ -82,6 +83,7 @@ union any {
     struct msg_program_create program_create;
     struct msg_submit submit;
     struct msg_wait wait;
+    struct msg_arena_create arena_create;
 };
 
 /* fake_answer.c: answers go out, the slot may receive when they are gone */
