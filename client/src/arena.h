@@ -30,19 +30,21 @@ struct arena {
     bool doomed;      /* staging: the daemon may still write there for a job that was given up */
 };
 
+#define HOST_USE_NO_ARG UINT32_MAX
+
 /* A job's use of a piece of an arena. */
 struct host_use {
     struct arena *arena;
     uint64_t offset;
     uint64_t bytes;
-    uint32_t arg;  /* the argument's index */
+    uint32_t arg;  /* the argument's index; HOST_USE_NO_ARG: its program's */
     bool staged;   /* the piece is the job's own, to be freed at its end */
     void *copy_to; /* staged: where the bytes go when the job succeeded; NULL: nowhere */
 };
 
-/* What the arguments of one job use. */
+/* What the arguments of one job use, and the steps of its program. */
 struct host_uses {
-    struct host_use use[PROTO_PARAMS_MAX];
+    struct host_use use[PROTO_PARAMS_MAX + PROTO_STEPS_MAX];
     unsigned count;
 };
 

@@ -20,6 +20,7 @@ static void program_destroy(struct object *o)
     struct gpud_program *p = (struct gpud_program *)o;
     capbuf_finish(&o->recipe);
     lists_finish(p);
+    free(p->ranges);
     free(p);
 }
 
@@ -258,6 +259,17 @@ int gpud_program_read(gpud_program *program, gpud_arg from)
     return step_two(program, OP_READ, NULL, &from);
 }
 
+static int range_add(struct gpud_program *p, const gpud_arg *to, struct err *e)
+{
+    struct host_range *grown = realloc(p->ranges, (p->range_count + 1) * sizeof *grown);
+    if (grown == NULL) {
+        return err_set(e, ERR_NOMEM, "program");
+    }
+    p->ranges = grown;
+    p->ranges[p->range_count++] = (struct host_range){.data = to->data, .bytes = to->bytes};
+    return 0;
+}
+
 static int step_add_read_to(struct gpud_program *p, const gpud_arg *to, const gpud_arg *from,
                             struct err *e)
 {
@@ -270,6 +282,9 @@ static int step_add_read_to(struct gpud_program *p, const gpud_arg *to, const gp
     if (rc == 0) {
         rc = to->kind == ARG_PARAM ? arg_encode(p->client, to, GPUD_OUT, NULL, 0, &wire[1], e)
                                    : arg_encode_arena(p->client, to, GPUD_OUT, &wire[1], e);
+    }
+    if (rc == 0 && to->kind != ARG_PARAM) {
+        rc = range_add(p, to, e);
     }
     return rc == 0 ? step_add(&step, wire, 2, &p->steps, e) : rc;
 }

@@ -4,6 +4,12 @@
 
 #include "client/src/args.h"
 
+/* Memory of gpud_host_alloc that a step writes to. */
+struct host_range {
+    void *data;
+    uint64_t bytes;
+};
+
 struct gpud_program {
     struct object object;       /* in the client's list once sealed */
     struct gpud_client *client; /* NULL: it was closed */
@@ -17,6 +23,8 @@ struct gpud_program {
     uint32_t temp_count;
     uint32_t step_count;
     uint8_t param_kind[PROTO_PARAMS_MAX]; /* enum gpud_param_kind */
+    struct host_range *ranges;            /* owned; jobs of the program use them */
+    uint32_t range_count;                 /* one of a step at most */
     struct err failed;                    /* the first error of the building */
     bool sealed;
     bool abandoned; /* freed in a forked child */

@@ -42,6 +42,18 @@ static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
     return rc;
 }
 
+/* Memory that the program's own steps write to: the job uses it as it uses its arguments'. */
+static void ranges_note(struct gpud_client *c, const struct gpud_program *p, struct host_uses *uses)
+{
+    for (uint32_t i = 0; i < p->range_count; i++) {
+        const struct host_range *r = &p->ranges[i];
+        struct arena *a = arena_at(c, r->data, r->bytes); /* NULL: the daemon refuses the job */
+        if (a != NULL) {
+            (void)arena_use_add(uses, a, r->data, r->bytes, HOST_USE_NO_ARG);
+        }
+    }
+}
+
 static int program_start(struct gpud_client *c, const struct gpud_program *p, const gpud_arg *args,
                          uint32_t count, const gpud_submit_options *options, uint64_t deadline_ns,
                          struct gpud_job **ret_job, struct err *e)
@@ -66,6 +78,7 @@ static int program_start(struct gpud_client *c, const struct gpud_program *p, co
         rc = bindings_encode(c, p, args, &uses, &list, e);
     }
     if (rc == 0) {
+        ranges_note(c, p, &uses);
         struct msg_submit msg = {
             .program = p->object.daemon,
             .bindings = proto_list_of(&list, count),

@@ -38,7 +38,8 @@ int part_start(struct gpud_client *c, const struct part *part, struct gpud_job *
                struct err *e)
 {
     size_t bytes = (size_t)(part->count * dtype_size((int)part->dtype));
-    struct host_uses uses = {.count = 0};
+    struct host_uses uses; /* filled as far as it is used */
+    uses.count = 0;
     struct proto_arg args[2] = {
         {.tag = ARG_BUFFER,
          .access = part->write ? ACCESS_OUT : ACCESS_IN,

@@ -395,9 +395,9 @@ GPUD_API int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memor
  * may be closed. The same memory imported twice counts as two. Blocks. ret_bytes may be NULL.
  * INVALID (not sealed, no memfd), UNSUPPORTED (huge pages, tcp), LIMIT. */
 GPUD_API int gpud_host_import(gpud_client *client, int memfd, void **ret_memory, size_t *ret_bytes);
-/* Gives back what one of the two returned; waits until the jobs that name it have ended. NULL is
- * allowed. Programs must not be submitted with it afterwards. INVALID: it was not handed out, or is
- * free already. */
+/* Gives back what one of the two returned; waits until the jobs that name it, themselves or by
+ * their program, have ended. NULL is allowed. Programs must not be submitted with it afterwards.
+ * INVALID: it was not handed out, or is free already. */
 GPUD_API int gpud_host_free(gpud_client *client, void *memory);
 
 /* ---- arguments ----------------------------------------------------------------------------- */

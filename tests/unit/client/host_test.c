@@ -109,6 +109,34 @@ static void timeout(uint64_t ns)
     client->timeout_ns = ns;
 }
 
+/* ---- who uses it ---------------------------------------------------------------------------- */
+
+/* A program that reads a buffer into memory, which no argument of its jobs names. */
+START_TEST(jobs_use_what_their_program_names)
+{
+    gpud_program *p = NULL;
+    gpud_job *job = NULL;
+    gpud_buffer b = make(16);
+    float *named = host_memory(64);
+    float *beside = host_memory(64);
+    OK(gpud_program_create(client, "p", &p));
+    ck_assert_int_eq(gpud_program_read_to(p, gpud_host_out(named, 16, GPUD_F32), gpud_in(b)), 0);
+    OK(gpud_program_seal(p));
+    fake_mode(fake, FAKE_HOLD);
+    OK(gpud_submit(client, p, NULL, 0, NULL, &job));
+    fake_wait_held(fake, 1);
+    gpud_program_free(p);
+    timeout(NO_TIME_NS);
+    FAILS(gpud_host_free(client, named), GPUD_ERR_TIMEOUT);
+    OK(gpud_host_free(client, beside));
+    timeout(NS_NEVER);
+    fake_release(fake, false);
+    OK(gpud_host_free(client, named));
+    ck_assert(gpud_job_done(job));
+    gpud_job_free(job);
+}
+END_TEST
+
 /* ---- how much there is ---------------------------------------------------------------------- */
 
 static void *one_of_the_crowd(void *data)
@@ -294,6 +322,7 @@ int main(void)
     (void)setenv("GPUD_LANE", "nng", 1);
     tcase_add_checked_fixture(t, begin, stop);
     tcase_set_timeout(t, 100);
+    tcase_add_test(t, jobs_use_what_their_program_names);
     tcase_add_test(t, staging_memory_of_many_threads_has_a_limit);
     tcase_add_test(t, without_shared_memory_chunks_are_filled);
     tcase_add_test(t, memory_that_was_not_taken_is_used_up);
