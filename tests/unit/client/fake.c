@@ -158,7 +158,7 @@ static void pipe_changed(nng_pipe p, nng_pipe_ev ev, void *arg)
 {
     (void)arg;
     (void)pthread_mutex_lock(&pipes.lock);
-    if (ev == NNG_PIPE_EV_ADD_POST && pipes.count < 64) {
+    if (ev == NNG_PIPE_EV_ADD_PRE && pipes.count < 64) {
         pipes.pipes[pipes.count++] = p;
     }
     for (unsigned i = 0; ev == NNG_PIPE_EV_REM_POST && i < pipes.count; i++) {
@@ -188,7 +188,7 @@ struct fake *fake_start(const char *url)
         (void)snprintf(f->url, sizeof f->url, "ipc://%s/s", f->dir);
     }
     check(nng_rep0_open(&f->socket), "socket");
-    check(nng_pipe_notify(f->socket, NNG_PIPE_EV_ADD_POST, pipe_changed, NULL), "notify");
+    check(nng_pipe_notify(f->socket, NNG_PIPE_EV_ADD_PRE, pipe_changed, NULL), "notify");
     check(nng_pipe_notify(f->socket, NNG_PIPE_EV_REM_POST, pipe_changed, NULL), "notify");
     for (unsigned i = 0; i < SLOTS; i++) {
         f->slots[i].fake = f;
