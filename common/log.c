@@ -18,9 +18,11 @@ static struct {
 
 void log_open(const char *program, int level)
 {
+    const char *wish = getenv("GPUD_LOG");
+    int wished = wish != NULL ? log_level_from_name(wish) : -1;
     sink.program = program;
     sink.journal = getenv("JOURNAL_STREAM") != NULL;
-    log_set_level(level);
+    log_set_level(wished >= 0 ? wished : level);
 }
 
 void log_set_level(int level)

@@ -8,7 +8,8 @@
 
 enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
 
-void log_open(const char *program, int level); /* program: static text */
+/* program: static text. The level is that of $GPUD_LOG if it names one, else as given. */
+void log_open(const char *program, int level);
 void log_set_level(int level);
 int log_level_from_name(const char *name); /* "error", "warn", "info", "debug"; -1 if unknown */
 const char *log_level_name(int level);

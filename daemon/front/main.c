@@ -185,10 +185,22 @@ static int parse(struct arguments *a, int argc, char **argv)
     return -1;
 }
 
+/* Files say it for all starts, the environment for this one and those of its helpers. */
+static int read_environment(struct config *config, struct err *e)
+{
+    const char *level = getenv("GPUD_LOG");
+    if (level == NULL || level[0] == '\0' ||
+        config_set(config, "daemon.log_level", level, e) == 0) {
+        return 0;
+    }
+    return err_wrap(e, "GPUD_LOG");
+}
+
 static int read_config(const struct arguments *a, struct config *config, struct err *e)
 {
     config_defaults(config);
     int rc = config_load(config, a->config, e);
+    rc = rc == 0 ? read_environment(config, e) : rc;
     for (unsigned i = 0; rc == 0 && i < a->set_count; i++) {
         rc = config_set(config, a->set[i].key, a->set[i].value, e);
     }

@@ -38,3 +38,14 @@ if ! grep -q 'unknown.conf:2' "$work/said"; then
     cat "$work/said" >&2
     exit 1
 fi
+
+# The environment says how much is logged, if it says it rightly.
+GPUD_LOG=debug "$gpud" --config "$file" --check-config
+GPUD_LOG='' "$gpud" --config "$file" --check-config
+status=0
+GPUD_LOG=loud "$gpud" --config "$file" --check-config 2>"$work/said" || status=$?
+if [ $status != 2 ] || ! grep -q 'GPUD_LOG.*loud' "$work/said"; then
+    echo "a level that is none was taken ($status):" >&2
+    cat "$work/said" >&2
+    exit 1
+fi

@@ -1,6 +1,7 @@
 #include "common/log.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ END_TEST
 START_TEST(only_what_is_wanted_is_written)
 {
     ck_assert_int_eq(unsetenv("JOURNAL_STREAM"), 0);
+    ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
     log_open("prog", LOG_LEVEL_WARN);
     listen_begin();
     log_info("quiet");
@@ -57,9 +59,26 @@ START_TEST(only_what_is_wanted_is_written)
 }
 END_TEST
 
+START_TEST(the_environment_says_how_much)
+{
+    ck_assert_int_eq(setenv("GPUD_LOG", "debug", 1), 0);
+    log_open("prog", LOG_LEVEL_INFO);
+    ck_assert_int_eq(log_get_level(), LOG_LEVEL_DEBUG);
+    ck_assert_int_eq(setenv("GPUD_LOG", "error", 1), 0);
+    log_open("prog", LOG_LEVEL_INFO);
+    ck_assert_int_eq(log_get_level(), LOG_LEVEL_ERROR);
+    log_set_level(LOG_LEVEL_WARN); /* the settings */
+    ck_assert_int_eq(log_get_level(), LOG_LEVEL_WARN);
+    ck_assert_int_eq(setenv("GPUD_LOG", "loud", 1), 0);
+    log_open("prog", LOG_LEVEL_INFO);
+    ck_assert_int_eq(log_get_level(), LOG_LEVEL_INFO);
+}
+END_TEST
+
 START_TEST(the_journal_gets_levels)
 {
     ck_assert_int_eq(setenv("JOURNAL_STREAM", "1:2", 1), 0);
+    ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
     log_open("prog", LOG_LEVEL_DEBUG);
     listen_begin();
     log_error("a");
@@ -71,6 +90,7 @@ END_TEST
 START_TEST(nobody_forges_a_line)
 {
     ck_assert_int_eq(unsetenv("JOURNAL_STREAM"), 0);
+    ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
     log_open("prog", LOG_LEVEL_INFO);
     listen_begin();
     log_info("label %s", "x\nprog: forged\r\033[2J");
@@ -82,6 +102,7 @@ START_TEST(long_lines_are_cut)
 {
     char big[5000];
     memset(big, 'x', sizeof big - 1);
+    ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
     big[sizeof big - 1] = '\0';
     log_open("prog", LOG_LEVEL_INFO);
     listen_begin();
@@ -92,5 +113,6 @@ START_TEST(long_lines_are_cut)
 }
 END_TEST
 
-SUITE_MAIN("log", names_and_levels_agree, only_what_is_wanted_is_written, the_journal_gets_levels,
-           nobody_forges_a_line, long_lines_are_cut)
+SUITE_MAIN("log", names_and_levels_agree, only_what_is_wanted_is_written,
+           the_environment_says_how_much, the_journal_gets_levels, nobody_forges_a_line,
+           long_lines_are_cut)

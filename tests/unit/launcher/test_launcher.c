@@ -58,6 +58,7 @@ static pid_t launcher_start(struct bench *b, const char *program, const char *li
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)setenv("SECRET_OF_THE_LAUNCHER", "1", 1);
+        (void)setenv("GPUD_LOG", "info", 1);
         (void)execl(path, path, "--runtime-dir", b->dir, "--worker", program, "--compiler", program,
                     linger != NULL ? "--linger" : "--supervised", linger, NULL);
         _exit(127);
