@@ -1,6 +1,9 @@
 #include "common/descriptors.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -40,4 +43,50 @@ void descriptor_close(int *fd)
         (void)close(*fd);
         *fd = -1;
     }
+}
+
+/* ---- without waiting ------------------------------------------------------------------------- */
+
+struct holder {
+    sem_t holds;
+    sem_t may_end;
+};
+
+static void await(sem_t *sem)
+{
+    while (sem_wait(sem) != 0) { /* a signal came */
+    }
+}
+
+/* Has copies of all descriptors, so it is the last to close each that is closed meanwhile. It does
+ * that as it ends, and Linux keeps nobody waiting who ends. */
+static void *hold(void *data)
+{
+    struct holder *h = data;
+    (void)close_range(UINT_MAX, UINT_MAX, CLOSE_RANGE_UNSHARE); /* closes none */
+    (void)sem_post(&h->holds);
+    await(&h->may_end);
+    return NULL;
+}
+
+void descriptor_close_at_once(int *fd)
+{
+    struct holder h;
+    pthread_t thread;
+    if (*fd < 0) {
+        return;
+    }
+    (void)sem_init(&h.holds, 0, 0); /* these cannot fail */
+    (void)sem_init(&h.may_end, 0, 0);
+    bool held = pthread_create(&thread, NULL, hold, &h) == 0;
+    if (held) {
+        await(&h.holds);
+    }
+    descriptor_close(fd);
+    if (held) {
+        (void)sem_post(&h.may_end);
+        (void)pthread_join(thread, NULL);
+    }
+    (void)sem_destroy(&h.holds);
+    (void)sem_destroy(&h.may_end);
 }

@@ -3,7 +3,8 @@
  * (a worker's channel, a new launcher) always finds some. The system gives out the lowest free
  * number: one among the highest tells that all others are taken.
  *
- * Thread: any. None blocks. Errors: none; a limit that cannot be read keeps nothing back.
+ * Thread: any. None blocks, if nothing else is said. Errors: none; a limit that cannot be read
+ * keeps nothing back.
  */
 #ifndef COMMON_DESCRIPTORS_H
 #define COMMON_DESCRIPTORS_H
@@ -21,5 +22,9 @@ bool descriptors_kept(int fd);
 bool descriptors_left(void);
 /* Closes it, where there is one, and leaves -1. */
 void descriptor_close(int *fd);
+/* The same for one in which strangers may have left descriptors whose close waits for as long as
+ * they wish (SO_LINGER): it does not wait for that, unless the system has no close_range(2) or no
+ * thread can be had. Blocks for a thread's life, that is briefly. */
+void descriptor_close_at_once(int *fd);
 
 #endif

@@ -205,6 +205,13 @@ static void close_work(struct aside_job *job)
     descriptor_close(&c->fd);
 }
 
+/* In its thread. Nothing has come in: all that came with it is unread. Who has as many as may be
+ * makes none of these last, or nobody could connect any more. */
+static void refuse_work(struct aside_job *job)
+{
+    descriptor_close_at_once(&conn_of(job)->fd);
+}
+
 static void close_done(struct aside_job *job)
 {
     struct shm_conn *c = conn_of(job);
@@ -240,7 +247,7 @@ static void conn_work(struct shm_conn *c, void (*work)(struct aside_job *job),
 static void conn_close_if_free(struct shm_conn *c)
 {
     if (c->ended && !c->watched && !c->working) {
-        conn_work(c, close_work, close_done);
+        conn_work(c, c->crowded ? refuse_work : close_work, close_done);
     }
 }
 

@@ -9,7 +9,8 @@
  * against the daemon: so one uid has few of them.
  *
  * What strangers send is received and closed in threads: the last close of a socket can take as
- * long as they wish. Such a connection counts until it is closed.
+ * long as they wish. Such a connection counts until it is closed. What one too many brings is
+ * closed unread, and at once where the system can.
  *
  * Thread: the loop's. Nothing blocks.
  */

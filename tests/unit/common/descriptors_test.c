@@ -63,4 +63,22 @@ START_TEST(all_are_had)
 }
 END_TEST
 
-SUITE_MAIN("descriptors", a_part_is_kept_back, all_are_had)
+/* The last who has it is gone soon after. */
+START_TEST(what_is_closed_at_once_is_closed)
+{
+    char byte;
+    int none = -1;
+    int fd[2];
+    ck_assert_int_eq(pipe(fd), 0);
+    int number = fd[1];
+    descriptor_close_at_once(&fd[1]);
+    ck_assert_int_eq(fd[1], -1);
+    ck_assert_int_eq(close(number), -1);
+    ck_assert_int_eq(read(fd[0], &byte, 1), 0);
+    ck_assert_int_eq(close(fd[0]), 0); /* others stay open */
+    descriptor_close_at_once(&none);
+    ck_assert_int_eq(none, -1);
+}
+END_TEST
+
+SUITE_MAIN("descriptors", a_part_is_kept_back, all_are_had, what_is_closed_at_once_is_closed)

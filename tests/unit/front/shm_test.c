@@ -7,6 +7,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -533,6 +534,47 @@ START_TEST(a_descriptor_that_lasts_stops_nobody)
 }
 END_TEST
 
+/* So many of one user that more are not let in as long as they are being closed. */
+START_TEST(crowded_ones_that_last_stop_nobody)
+{
+    enum { COUNT = 6 };
+    static const uint8_t wrong[PROTO_NONCE_BYTES] = {1};
+    uint8_t nonce[PROTO_NONCE_BYTES];
+    int reader[COUNT];
+    struct err e = ERR_INIT;
+    if (close_range(UINT_MAX, UINT_MAX, 0) != 0) {
+        return; /* the system cannot do it */
+    }
+    shm_destroy(shm);
+    options.uid_max = 1;
+    options.connections_max = 2;
+    ck_assert_int_eq(shm_create(&loop, scratch_path(dir, "shm.sock"), &options, &shm, &e), 0);
+    int first = dial();
+    turn();
+    ck_assert_uint_eq(stats().connections, 1);
+    for (unsigned i = 0; i < COUNT; i++) {
+        int bad = lasting(&reader[i]);
+        int fd = dial();
+        sent = bad;
+        show(fd, wrong, 1);
+        sent = STDERR_FILENO;
+        (void)close(bad);
+        (void)close(fd);
+    }
+    while (stats().crowded < COUNT) {
+        turn_once();
+    }
+    (void)close(first);
+    turn(); /* none is being closed any more */
+    ck_assert_uint_eq(stats().connections, 0);
+    offer(0, getuid(), nonce);
+    turn_until_served(nonce, 0);
+    for (unsigned i = 0; i < COUNT; i++) {
+        (void)close(reader[i]);
+    }
+}
+END_TEST
+
 /* ---- libgpud's side -------------------------------------------------------------------------- */
 
 struct caller {
@@ -653,6 +695,7 @@ int main(void)
         one_user_has_few_connections_and_tickets,
         a_second_daemon_is_refused_and_a_stale_socket_taken,
         without_descriptors_it_waits,
+        crowded_ones_that_last_stop_nobody,
         the_library_claims,
         the_library_waits_for_its_place,
         the_library_does_not_wait_for_ever,
