@@ -261,13 +261,33 @@ bool completion_at_once(struct completion *c, struct job *j)
     return over;
 }
 
+static bool over(const struct completion *c, const struct job *j)
+{
+    if (!j->enqueued || graph_busy(j->graph)) {
+        return false;
+    }
+    if (j->mark_count == 0) {
+        return true; /* copies only */
+    }
+    struct err e = ERR_INIT;
+    enum backend_state state =
+        c->x->scope.device->b->marker->state(j->mark[j->mark_count - 1].marker, &e);
+    return state == BACKEND_DONE || state == BACKEND_FAILED;
+}
+
+/* Has the device something of it that will come to an end, whatever it comes after? */
+static bool under_way(const struct completion *c, const struct job *j)
+{
+    return graph_busy(j->graph) || (j->enqueued && !over(c, j));
+}
+
 /* Does it come after one that waits for memory, and nothing of it is on its way? */
 static bool is_stuck(const struct completion *c, const struct job *j)
 {
-    for (unsigned i = 0; !j->enqueued && !graph_busy(j->graph) && i < j->after_count; i++) {
+    for (unsigned i = 0; i < j->after_count; i++) {
         const struct job *before = ledger_find(c->x->ledger, j->after[i]);
         if (before != NULL && !before->finished && (before->waiting != NULL || before->stuck)) {
-            return true;
+            return !under_way(c, j);
         }
     }
     return false;
@@ -407,20 +427,6 @@ static void arm(const struct completion *c, struct job *j, uint64_t now)
         j->armed = true;
         (void)ops->arm(j->mark[j->mark_count - 1].marker, NULL);
     }
-}
-
-static bool over(const struct completion *c, const struct job *j)
-{
-    if (!j->enqueued || graph_busy(j->graph)) {
-        return false;
-    }
-    if (j->mark_count == 0) {
-        return true; /* copies only */
-    }
-    struct err e = ERR_INIT;
-    enum backend_state state =
-        c->x->scope.device->b->marker->state(j->mark[j->mark_count - 1].marker, &e);
-    return state == BACKEND_DONE || state == BACKEND_FAILED;
 }
 
 /* Is it over and reported? */

@@ -118,9 +118,8 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
         } else if (ref.tag == REF_LOCAL) {
             *arg = (struct backend_arg){.kind = BACKEND_ARG_LOCAL, .size = (size_t)ref.size};
         } else {
-            *arg = (struct backend_arg){.kind = BACKEND_ARG_MEMORY,
-                                        .memory = job_ref(&x->scope, j, &ref),
-                                        .size = (size_t)ref.size};
+            *arg = (struct backend_arg){
+                .kind = BACKEND_ARG_MEMORY, .memory = job_ref(j, &ref), .size = (size_t)ref.size};
         }
         bool outside = ref.tag == REF_BUFFER || ref.tag == REF_ARENA;
         writes = writes || (outside && ref.access != ACCESS_IN);
@@ -136,7 +135,7 @@ static int move_enqueue(struct executor *x, struct job *j, const struct proto_ws
 {
     const struct backend_stream_ops *ops = x->scope.device->b->stream;
     struct backend_stream *stream = x->scope.device->stream[j->stream];
-    struct backend_ref at = job_ref(&x->scope, j, first);
+    struct backend_ref at = job_ref(j, first);
     switch (s->op) {
     case OP_READ:
         return ops->read(stream, job_host(&x->scope, j, s, second), at, first->size, e);
@@ -145,7 +144,7 @@ static int move_enqueue(struct executor *x, struct job *j, const struct proto_ws
     case OP_FILL:
         return ops->fill(stream, at, s->pattern.data, s->pattern.size, first->size, e);
     default:
-        return ops->copy(stream, at, job_ref(&x->scope, j, second), first->size, e);
+        return ops->copy(stream, at, job_ref(j, second), first->size, e);
     }
 }
 
@@ -311,9 +310,8 @@ static void gather_add(struct executor *x, struct job *j, struct gather *g,
                        const struct proto_ref *arena)
 {
     g->step[g->count] = *s;
-    g->write[g->count++] = (struct backend_write){.dst = job_ref(&x->scope, j, ref),
-                                                  .host = job_host(&x->scope, j, s, arena),
-                                                  .size = ref->size};
+    g->write[g->count++] = (struct backend_write){
+        .dst = job_ref(j, ref), .host = job_host(&x->scope, j, s, arena), .size = ref->size};
     j->writes = j->writes || ref->tag == REF_BUFFER;
 }
 
@@ -423,7 +421,7 @@ static int enqueue_one(struct executor *x, struct job *j, struct open_mark *open
     struct proto_ref arena = {0};
     bool small = gathers(g, s, &ref, &arena);
     int rc = 0;
-    if (g->count > 0 && (!small || meets(g, job_ref(&x->scope, j, &ref), ref.size))) {
+    if (g->count > 0 && (!small || meets(g, job_ref(j, &ref), ref.size))) {
         rc = gather_flush(x, j, g, e);
     }
     if (rc == 0 && open->any && s->step != open->mark.step && g->count == 0) {

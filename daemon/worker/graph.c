@@ -295,8 +295,8 @@ static bool memory_free_for(struct graph *g, const struct graph_step *t)
         return false;
     }
     if (m->tag == REF_BUFFER) {
-        const struct buffer *b = buffer_find(g->x->scope.buffers, m->id, NULL);
-        if (b == NULL || b->filling != NULL || b->arriving) {
+        const struct buffer *b = job_buffer(g->job, m->id);
+        if (b->filling != NULL || b->arriving) {
             return false;
         }
     }
@@ -344,7 +344,7 @@ static void copy_begin(struct graph *g, struct graph_step *t)
     (void)proto_list_next(&it, &schema_ref, &ref);
     bool outside = proto_list_next(&it, &schema_ref, &arena);
     t->copy = (struct copy){.direction = direction_of(t),
-                            .ref = job_ref(&x->scope, g->job, &ref),
+                            .ref = job_ref(g->job, &ref),
                             .host = job_host(&x->scope, g->job, &t->s, &arena),
                             .size = ref.size,
                             .priority = device_is_urgent(x->scope.device, g->job->stream),

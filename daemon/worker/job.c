@@ -669,8 +669,15 @@ static const struct arena *arena_of(const struct job *j, const struct proto_ref 
     return j->arenas[i];
 }
 
-struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
-                           const struct proto_ref *ref)
+const struct buffer *job_buffer(struct job *j, uint64_t id)
+{
+    for (unsigned left = j->buffer_count; left > 1 && j->buffers[j->buffer_at]->id != id; left--) {
+        j->buffer_at = (j->buffer_at + 1) % j->buffer_count;
+    }
+    return j->buffers[j->buffer_at];
+}
+
+struct backend_ref job_ref(struct job *j, const struct proto_ref *ref)
 {
     struct backend_ref r;
     uint64_t size;
@@ -684,7 +691,7 @@ struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
         r = (struct backend_ref){.block = a->block};
         size = a->size;
     } else {
-        const struct buffer *b = buffer_find(scope->buffers, ref->id, NULL);
+        const struct buffer *b = job_buffer(j, ref->id);
         r = b->piece.ref;
         size = b->size;
     }

@@ -68,6 +68,7 @@ struct job {
     unsigned after_count;
     struct buffer **buffers; /* one entry for each mention */
     unsigned buffer_count;
+    unsigned buffer_at;    /* where the last one was found */
     struct arena **arenas; /* likewise */
     unsigned arena_count;
     struct job_launch *launches;
@@ -163,9 +164,11 @@ bool job_step_large(const struct job_scope *scope, const struct job *j,
                     const struct proto_wstep *s);
 /* How often the steps mention something. */
 uint64_t job_mentions(const struct msg_f_job *msg);
+/* A buffer that the job's check has found: it is the job's until its end, also when it was freed.
+ * Quick for who goes through the mentions in their order. */
+const struct buffer *job_buffer(struct job *j, uint64_t id);
 /* The piece of device memory that a REF names; checked before. block NULL where there is none. */
-struct backend_ref job_ref(const struct job_scope *scope, const struct job *j,
-                           const struct proto_ref *ref);
+struct backend_ref job_ref(struct job *j, const struct proto_ref *ref);
 /* Where the bytes of a write come from, or those of a read go: an arena, if the step names one,
  * else staging memory. */
 uint8_t *job_host(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,

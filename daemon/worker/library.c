@@ -10,9 +10,8 @@ struct call {
     char operation[PROTO_NAME_MAX * 2 + 1];
 };
 
-/* What a REF stands for is left out where the job has no memory yet (scope NULL). */
-static bool call_make(const struct job_scope *scope, const struct job *j,
-                      const struct proto_wstep *s, struct call *ret_call)
+/* What a REF stands for is left out where there is no job with memory yet (NULL). */
+static bool call_make(struct job *j, const struct proto_wstep *s, struct call *ret_call)
 {
     struct proto_iter it = proto_iter_of(s->args);
     struct proto_ref ref;
@@ -27,7 +26,7 @@ static bool call_make(const struct job_scope *scope, const struct job *j,
                 .kind = BACKEND_ARG_VALUE, .value = ref.value.data, .size = ref.value.size};
         } else {
             *arg = (struct backend_arg){.kind = BACKEND_ARG_MEMORY, .size = (size_t)ref.size};
-            arg->memory = scope != NULL ? job_ref(scope, j, &ref) : (struct backend_ref){0};
+            arg->memory = j != NULL ? job_ref(j, &ref) : (struct backend_ref){0};
         }
     }
     ret_call->call = (struct backend_call){.operation = ret_call->operation,
@@ -41,7 +40,7 @@ uint64_t library_workspace(const struct device *dev, unsigned stream, const stru
 {
     struct call c;
     uint64_t bytes = 0;
-    if (dev->b->library == NULL || !call_make(NULL, NULL, s, &c) ||
+    if (dev->b->library == NULL || !call_make(NULL, s, &c) ||
         dev->b->library->workspace(dev->stream[stream], &c.call, &bytes, NULL) != 0) {
         return 0;
     }
@@ -68,7 +67,7 @@ int library_run(const struct job_scope *scope, struct job *j, const struct proto
     struct err why;
     uint64_t bytes = 0;
     err_init(&why);
-    if (dev->b->library == NULL || !call_make(scope, j, s, &c) ||
+    if (dev->b->library == NULL || !call_make(j, s, &c) ||
         dev->b->library->workspace(dev->stream[j->stream], &c.call, &bytes, NULL) != 0 ||
         bytes > j->workspace_size) {
         return ERR_UNSUPPORTED;

@@ -16,11 +16,8 @@
  * counts whosever it is: it is soon over, and it has room on the host. */
 static bool nothing_moves(const struct server *s, const uint64_t *tenant)
 {
-    const struct transfer *x = s->transfers.first;
-    while (x != NULL && tenant != NULL && x->buffer->tenant != *tenant) {
-        x = x->next;
-    }
-    return x == NULL && !spill_busy(&s->spill) && !upkeep_busy(&s->upkeep);
+    return !transfers_move(&s->transfers, tenant) && !spill_busy(&s->spill) &&
+           !upkeep_busy(&s->upkeep);
 }
 
 static bool still(void *data)

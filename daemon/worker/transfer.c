@@ -261,3 +261,18 @@ void transfers_poll(struct transfers *t)
         poll_one(t, x);
     }
 }
+
+static bool waits_for_jobs(const struct transfers *t, const struct transfer *x)
+{
+    return x->kind == TRANSFER_SEAL && x->waits && t->used(t->data, x->buffer, x->behind);
+}
+
+bool transfers_move(const struct transfers *t, const uint64_t *tenant)
+{
+    const struct transfer *x = t->first;
+    while (x != NULL &&
+           ((tenant != NULL && x->buffer->tenant != *tenant) || waits_for_jobs(t, x))) {
+        x = x->next;
+    }
+    return x != NULL;
+}

@@ -66,5 +66,8 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
 /* What is being sealed is being sealed anew: only the transfer that follows is kept and told. */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
 void transfers_poll(struct transfers *t);
+/* Is one under way? tenant: into or out of its buffers; NULL: anybody's. A seal that waits for jobs
+ * is not: it comes about when they have ended, and only then. */
+bool transfers_move(const struct transfers *t, const uint64_t *tenant);
 
 #endif

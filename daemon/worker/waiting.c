@@ -18,6 +18,7 @@ struct waiting_job {
     uint64_t deadline; /* ns */
     bool told;
     bool stalled;     /* nothing that runs can help: others pass */
+    bool behind;      /* it comes after one that waits: that one keeps others back, if any does */
     bool own;         /* it is its tenant's hard limit that it met: others' jobs pass */
     struct err e;     /* why it did not get what it wants; code 0: it was not tried yet */
     int rc;           /* what spill_acquire() returned then */
@@ -50,7 +51,8 @@ bool waiting_behind(const struct waiting *w, const struct job *j)
 static bool blocked(const struct waiting *w, const struct job *j, const struct waiting_job *end)
 {
     const struct waiting_job *x = w->first;
-    while (x != NULL && x != end && (x->stalled || (x->own && x->job->tenant != j->tenant))) {
+    while (x != NULL && x != end &&
+           (x->stalled || x->behind || (x->own && x->job->tenant != j->tenant))) {
         x = x->next;
     }
     return x != NULL && x != end && !spill_assured(w->spill, j);
@@ -87,6 +89,7 @@ static int park(struct waiting *w, struct job *j, struct bytes frame, const stru
                                 .deadline = msg->deadline_ns,
                                 .size = frame.size,
                                 .stalled = rc == SPILL_NEVER,
+                                .behind = waiting_behind(w, j),
                                 .e = *tried,
                                 .rc = rc,
                                 .changes = spill_changes(w->spill),
@@ -187,7 +190,8 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         fail(w, x, &e);
         return false;
     }
-    if (waiting_behind(w, x->job) || blocked(w, x->job, x)) {
+    x->behind = waiting_behind(w, x->job);
+    if (x->behind || blocked(w, x->job, x)) {
         return true;
     }
     int rc = again(w, x, now);

@@ -3,7 +3,8 @@
  * rank, then of their coming. While one waits, what came later waits behind it, so that what runs
  * ends and there is room. One that cannot be served by anything that runs or moves fails, with what
  * was wanted and what there is; with a deadline it waits on, and lets others pass. So does one that
- * wants more than there is for its tenant at all, whatever runs. Thread: the loop's. Never blocks.
+ * wants more than there is for its tenant at all, whatever runs. Who comes after one that waits
+ * keeps nobody back. Thread: the loop's. Never blocks.
  */
 #ifndef WORKER_WAITING_H
 #define WORKER_WAITING_H
