@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/log.h"
 
@@ -87,14 +88,32 @@ static void on_work(uv_work_t *work)
     import(a->table, a);
 }
 
+static void next_known(struct arenas *t);
+
+static void leave(struct arenas *t, struct arena *a)
+{
+    DL_DELETE(t->unknown, a);
+    a->table = NULL;
+    arena_unuse(t, a);
+}
+
 static void on_work_done(uv_work_t *work, int status)
 {
     struct arena *a = work->data;
     struct arenas *t = a->table;
     (void)status;
-    a->table = NULL;
     tell(t, a);
-    arena_unuse(t, a);
+    leave(t, a);
+    next_known(t);
+}
+
+/* What cannot be given to a thread stays unknown, which is slower. */
+static void next_known(struct arenas *t)
+{
+    while (t->unknown != NULL &&
+           uv_queue_work(t->loop, &t->unknown->work, on_work, on_work_done) != 0) {
+        leave(t, t->unknown);
+    }
 }
 
 /* A device that memory has to be registered with pins it, which takes long. */
@@ -112,9 +131,9 @@ static void make_known(struct arenas *t, struct arena *a)
     a->work.data = a;
     a->table = t;
     arena_use(a);
-    if (uv_queue_work(t->loop, &a->work, on_work, on_work_done) != 0) {
-        a->table = NULL;
-        arena_unuse(t, a);
+    DL_APPEND(t->unknown, a);
+    if (t->unknown == a) {
+        next_known(t);
     }
 }
 
@@ -183,6 +202,11 @@ void arena_free(struct arenas *t, struct arena *a)
 {
     HASH_DEL(t->by_id, a);
     a->freed = true;
+    if (a->table != NULL && a != t->unknown) { /* no thread is at it yet */
+        a->uses--;
+        DL_DELETE(t->unknown, a);
+        a->table = NULL;
+    }
     if (a->uses == 0) {
         destroy(t, a);
     }

@@ -8,7 +8,8 @@
  *
  * An arena is made known to the device when it comes, so that kernels can work on it as it is and
  * copies are fast. Where that takes long (memory that has to be pinned) a thread of libuv's does
- * it, and jobs copy meanwhile as well as they can.
+ * it, for one arena after the other, so that the other threads are there for copies; and jobs copy
+ * meanwhile as well as they can.
  *
  * Thread: the loop's.
  */
@@ -36,8 +37,9 @@ struct arena {
     struct backend_block *block; /* owned: what kernels work on, NULL: nothing (yet) */
     struct backend_block *found; /* what a thread made of it, before it is `block` */
     uint64_t align;              /* bytes: where arguments in it may begin */
-    struct arenas *table;        /* while a thread makes it known: then it is in use, too */
+    struct arenas *table;        /* while a thread is to make it known: then it is in use, too */
     uv_work_t work;
+    struct arena *prev, *next; /* to be made known */
     UT_hash_handle hh;
 };
 
@@ -46,6 +48,8 @@ typedef void (*arena_ready_fn)(void *data, const struct arena *a);
 
 struct arenas {
     struct arena *by_id;
+    struct arena *unknown; /* to be made known, in the order of their coming; a thread is at the
+                              first one */
     uint64_t bytes;        /* of all that are mapped */
     struct device *device; /* not owned */
     uv_loop_t *loop;
