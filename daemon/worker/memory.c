@@ -17,7 +17,9 @@
 #define SCRUB_BYTES (UINT64_C(16) << 20) /* more new memory than that is not waited for */
 #define SCRUB_NS    (2 * NS_PER_S)
 /* The number of all who came when the others were given out: they have no memory of their own. */
-#define TENANT_REST (POOL_TENANTS - 1)
+#define TENANT_REST     (POOL_TENANTS - 1)
+#define NUMBERS_AT_ONCE 16u /* that come back: each costs a walk over the pool's pages */
+#define NUMBERS_NS      NS_PER_S
 
 static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *e)
 {
@@ -218,37 +220,63 @@ static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
            (t->told.asked | t->told.mapped | t->told.shared | t->told.spilled) == 0;
 }
 
-/* Pages remember numbers: so one is another's only when the pool has forgotten whose it was. */
-static unsigned number_new(struct memory *m, bool again)
+/* Those of tenants that have nothing come back, some at a time. Pages remember numbers: so one is
+ * another's only when the pool has forgotten whose it was. */
+static void numbers_return(struct memory *m)
 {
-    struct memory_tenant *t = m->tenants;
+    struct memory_tenant *t;
+    struct memory_tenant *next;
+    (void)pool_trim(m->pool, UINT64_MAX); /* empty slabs are charged, and nobody's */
+    HASH_ITER(hh, m->tenants, t, next)
+    {
+        if (m->spare == NUMBERS_AT_ONCE) {
+            return;
+        }
+        if (tenant_unused(m, t)) {
+            pool_renumber(m->pool, t->number);
+            m->numbered[t->number] = NULL;
+            m->spare++;
+            HASH_DEL(m->tenants, t);
+            free(t);
+        }
+    }
+}
+
+/* patience: when those that nobody needs were looked for so long ago, they are again. */
+static unsigned number_new(struct memory *m, uint64_t patience)
+{
     if (m->numbers < TENANT_REST) {
         return m->numbers++;
     }
-    while (again && t != NULL && !tenant_unused(m, t)) {
-        t = t->hh.next;
+    if (m->spare == 0 && patience != UINT64_MAX) {
+        uint64_t now = clock_now_ns();
+        if (now - m->returned_ns < patience) {
+            return TENANT_REST;
+        }
+        m->returned_ns = now;
+        numbers_return(m);
     }
-    if (!again || t == NULL) {
+    if (m->spare == 0) {
         return TENANT_REST;
     }
-    unsigned number = t->number;
-    pool_renumber(m->pool, number);
-    m->numbered[number] = NULL;
-    HASH_DEL(m->tenants, t);
-    free(t);
+    unsigned number = 0;
+    while (m->numbered[number] != NULL) {
+        number++;
+    }
+    m->spare--;
     return number;
 }
 
 /* The daemon's own jobs show nobody anything and leave no secrets: they share a number with the
- * first tenant. again: where all numbers are given, it gets that of one that has nothing. NULL:
- * none is left. */
-static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, bool again)
+ * first tenant. patience: in ns, where all numbers are given; see number_new. NULL: none is left.
+ */
+static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint64_t patience)
 {
     struct memory_tenant *t = tenant_find(m, key);
     if (t != NULL) {
         return t;
     }
-    unsigned number = number_new(m, again);
+    unsigned number = number_new(m, patience);
     t = number < TENANT_REST ? calloc(1, sizeof *t) : NULL;
     if (t != NULL) {
         *t = (struct memory_tenant){
@@ -259,10 +287,15 @@ static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, bool 
     return t;
 }
 
+static unsigned number_of(struct memory *m, uint64_t key, uint64_t patience)
+{
+    const struct memory_tenant *t = key != 0 ? tenant_obtain(m, key, patience) : NULL;
+    return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
+}
+
 unsigned memory_number(struct memory *m, uint64_t key)
 {
-    const struct memory_tenant *t = key != 0 ? tenant_obtain(m, key, false) : NULL;
-    return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
+    return number_of(m, key, UINT64_MAX);
 }
 
 static bool unlimited(const struct memory_limits *l)
@@ -281,7 +314,7 @@ int memory_quota(struct memory *m, uint64_t key, const char *name,
         return 0; /* it never had another */
     }
     if (t == NULL && key != 0) {
-        t = tenant_obtain(m, key, true);
+        t = tenant_obtain(m, key, 0);
     }
     if (t == NULL) {
         return err_set(e, ERR_LIMIT, "tenant %s is one of over %u of this worker", name,
@@ -320,8 +353,7 @@ void memory_spilled(struct memory *m, unsigned number, uint64_t bytes, bool come
     if (t == NULL) {
         return;
     }
-    /* what came before it had a number is not among it */
-    t->spilled = comes ? t->spilled + bytes : sat_sub(t->spilled, bytes);
+    t->spilled = comes ? t->spilled + bytes : t->spilled - bytes;
     if (!comes && t->spilled_most > t->spilled_limit) {
         t->spilled_most = t->spilled > t->spilled_limit ? t->spilled : t->spilled_limit;
     }
@@ -455,7 +487,7 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
     struct memory_piece piece = {.ref = {.block = NULL}};
     const struct pool_ask wanted = {.size = ask->size,
                                     .stream = ask->stream,
-                                    .tenant = memory_number(m, ask->tenant),
+                                    .tenant = number_of(m, ask->tenant, NUMBERS_NS),
                                     .tag = ask->tag,
                                     .place = ask->place};
     m->waited = false;
@@ -494,7 +526,7 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
 {
     uint64_t size = piece.pool.size;
     piece.dirty = true;
-    piece.pool.tenant = (uint16_t)memory_number(m, tenant);
+    piece.pool.tenant = (uint16_t)number_of(m, tenant, NUMBERS_NS);
     ahead_yield(m);
     int rc = pool_reserve(m->pool, piece.pool.tenant, size, e);
     if (rc != 0) {

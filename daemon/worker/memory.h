@@ -68,7 +68,9 @@ struct memory {
     struct timeline timeline;
     unsigned unmarked; /* jobs that begin bit by bit: their work is not all on the timeline */
     struct memory_tenant *tenants;                /* owned, uthash */
-    unsigned numbers;                             /* given so far; then those not used again */
+    unsigned numbers;                             /* given so far; then those that came back, */
+    unsigned spare;                               /* so many now */
+    uint64_t returned_ns;                         /* when those were looked for last */
     struct memory_tenant *numbered[POOL_TENANTS]; /* the same, where there is one */
     unsigned softs;                               /* how many have a soft limit */
     uint64_t stamped_ns;                          /* when the pool's log was told the time last */
@@ -134,7 +136,8 @@ void memory_spilled(struct memory *m, unsigned number, uint64_t bytes, bool come
 /* How many bytes more it may have on the host: of its number; UINT64_MAX: no limit. `back`: bytes
  * that come back from there at the same time. */
 uint64_t memory_host_room(const struct memory *m, unsigned number, uint64_t back);
-/* The pool's number for a tenant. */
+/* The pool's number for a tenant. Where all are given it is that of all who have none: who has
+ * nothing, and no limits, leaves its own to others, who get it when they get memory. */
 unsigned memory_number(struct memory *m, uint64_t key);
 /* What people know it by. */
 const char *memory_tenant_name(const struct memory *m, uint64_t key, char out[32]);

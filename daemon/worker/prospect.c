@@ -44,7 +44,7 @@ bool prospect_host_allows(const struct spill *s, const struct buffer *b, const s
 void prospect_look(struct spill *s, const struct hunger *h, struct prospect *ret_prospect)
 {
     struct prospect p = {.movable = 0};
-    uint64_t room = s->limit - s->bytes;
+    uint64_t room = sat_sub(s->limit, s->bytes); /* it may have been more */
     uint64_t bytes = 0;
     memset(s->going, 0, sizeof s->going);
     memset(s->hosted, 0, sizeof s->hosted);

@@ -20,6 +20,7 @@
 
 /* Where a buffer's bytes are in the arena. */
 struct spill_copy {
+    unsigned tenant; /* whose number it is counted for while a buffer has it */
     unsigned count;
     struct pool_piece part[];
 };
@@ -89,20 +90,30 @@ static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy 
     return 0;
 }
 
-/* What is on the host, in all and of the buffer's tenant. */
-static void count(struct spill *s, const struct buffer *b, bool comes)
+/* It lies on the host: in all, and of the number that its tenant has now. */
+static void count(struct spill *s, struct buffer *b, struct spill_copy *copy)
 {
     struct memory *m = &s->device->memory;
-    s->bytes = comes ? s->bytes + b->size : s->bytes - b->size;
-    memory_spilled(m, memory_number(m, b->tenant), b->size, comes);
+    b->spilled = copy;
+    copy->tenant = memory_number(m, b->tenant);
+    s->bytes += b->size;
+    memory_spilled(m, copy->tenant, b->size, true);
+}
+
+/* It does no more. The copy is the caller's. */
+static struct spill_copy *uncount(struct spill *s, struct buffer *b)
+{
+    struct spill_copy *copy = b->spilled;
+    b->spilled = NULL;
+    s->bytes -= b->size;
+    memory_spilled(&s->device->memory, copy->tenant, b->size, false);
+    return copy;
 }
 
 static void forget(void *data, struct buffer *b)
 {
     struct spill *s = data;
-    copy_free(s, b->spilled);
-    b->spilled = NULL;
-    count(s, b, false);
+    copy_free(s, uncount(s, b));
 }
 
 static int arena_init(struct spill *s, struct err *e)
@@ -251,8 +262,7 @@ static int move_out(struct spill *s, struct buffer *b, struct err *e)
         *e = why;
         return rc;
     }
-    b->spilled = copy;
-    count(s, b, true);
+    count(s, b, copy);
     s->leaving += b->size;
     leave(s, b);
     return 0;
@@ -317,9 +327,7 @@ static int move_back(struct spill *s, struct buffer *b, struct err *e)
     }
     b->filling = m->marker;
     if (b->spilled != NULL) {
-        m->copy = b->spilled;
-        b->spilled = NULL;
-        count(s, b, false);
+        m->copy = uncount(s, b);
     }
     s->backs++;
     return 0;
@@ -379,9 +387,8 @@ static void tear(struct spill *s, struct spill_move *m)
     b->broken = true;
     b->torn = true;
     if (m->copy != NULL) {
-        b->spilled = m->copy;
+        count(s, b, m->copy);
         m->copy = NULL;
-        count(s, b, true);
     }
     DL_APPEND(s->torn, m);
 }
@@ -529,12 +536,13 @@ static struct pool *pool_of(const struct spill *s)
     return s->device->memory.pool;
 }
 
-/* Is its tenant above its soft limit now? */
+/* Is its tenant above its soft limit now? What is free in its slabs is none of its buffers' doing.
+ */
 static bool over_soft(const struct spill *s, const struct buffer *b)
 {
     struct pool_account a;
     pool_account(pool_of(s), b->piece.pool.tenant, &a);
-    return a.mapped > a.quota.soft;
+    return a.meter.used > a.quota.soft;
 }
 
 /* Those not used for longest, until `wanted` bytes are on their way. Returns how many bytes; <
@@ -659,13 +667,14 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
     return gone > 0 && s->first == NULL;
 }
 
+/* What is free in its slabs goes first: the pool puts them together for the next request. */
 int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
 {
     struct pool_account a;
     unsigned number = memory_number(&s->device->memory, tenant);
     pool_account(pool_of(s), number, &a);
     const struct hunger h = {.tenant = number,
-                             .wanted = sat_sub(sat_add(a.mapped, a.reserved), a.quota.hard),
+                             .wanted = sat_sub(sat_add(a.meter.used, a.reserved), a.quota.hard),
                              .own = true};
     struct err why = ERR_INIT;
     if (h.wanted > 0) {
