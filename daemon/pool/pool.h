@@ -20,9 +20,8 @@
  * useful thing to do (pool_refusal). Nothing here waits on the host.
  *
  * Beside this header: place.h (addresses that outlive their memory), quota.h (what a tenant may
- * hold), pressure.h (how short memory is, giving
- * back what is not needed), move.h (moving live pieces), clean.h (clearing ahead), host.h (a
- * source).
+ * hold), pressure.h (giving back what is not needed), move.h (moving live pieces), clean.h
+ * (clearing ahead), host.h (a source).
  *
  * Thread: one owner. All sizes are bytes. Every address is a multiple of POOL_ALIGN.
  */

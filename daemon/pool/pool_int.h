@@ -133,7 +133,6 @@ struct trimming {
     uint64_t budget;    /* bytes the source can still give; UINT64_MAX: not known */
     uint64_t budget_ns; /* when it was asked */
     uint64_t allowance; /* bytes that may be given back now */
-    bool refused;       /* since the last tick, for want of memory */
 };
 
 /* Debug builds: see check.c. */

@@ -6,44 +6,10 @@
 #include "daemon/pool/pressure.h"
 #include "daemon/pool/pool_int.h"
 
-#define PERCENT_LOW   80u
-#define PERCENT_HIGH  92u
-#define PERCENT_FULL  98u
 #define BUDGET_NS     UINT64_C(100000000) /* the source is asked no more often */
 #define SECOND_NS     UINT64_C(1000000000)
 #define SCARCE_SHARE  20u /* of the limit */
 #define SCARCE_FASTER 4u
-
-/* What the pool can come to have. */
-static uint64_t reach(const struct pool *p)
-{
-    uint64_t all = sat_add(p->stats.size, p->trimming.budget);
-    return all < pool_most(p) ? all : pool_most(p);
-}
-
-static bool share(uint64_t part, unsigned percent, uint64_t all)
-{
-    return part / percent >= all / 100 && part >= all / 100 * percent;
-}
-
-enum pool_pressure pool_pressure(struct pool *p)
-{
-    (void)warm_flush(p);
-    uint64_t all = reach(p);
-    uint64_t in_use = sat_sub(p->stats.size, p->whole_bytes);
-    if (p->trimming.refused || share(in_use, PERCENT_FULL, all)) {
-        return POOL_PRESSURE_FULL;
-    }
-    return share(in_use, PERCENT_HIGH, all)  ? POOL_PRESSURE_HIGH
-           : share(in_use, PERCENT_LOW, all) ? POOL_PRESSURE_LOW
-                                             : POOL_PRESSURE_NONE;
-}
-
-const char *pool_pressure_name(enum pool_pressure level)
-{
-    static const char *const name[] = {"none", "low", "high", "full"};
-    return (unsigned)level < sizeof name / sizeof name[0] ? name[level] : "unknown";
-}
 
 static void ask_budget(struct pool *p, uint64_t now_ns)
 {
@@ -108,7 +74,6 @@ uint64_t pool_tick(struct pool *p, uint64_t now_ns)
     struct trimming *t = &p->trimming;
     save_up(t, now_ns - t->now_ns);
     t->now_ns = now_ns;
-    t->refused = false;
     ask_budget(p, now_ns);
     if (t->age_ns == 0) {
         return 0;

@@ -68,7 +68,6 @@ int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
                                .largest_free = stats_largest_free(p),
                                .pending = p->stats.pending};
     r->advice = advise(p, ask, rc, &r->victim);
-    p->trimming.refused |= rc == ERR_DEVICE_MEMORY && r->advice != POOL_ADVICE_SMALLER;
     if (e == NULL || (rc != ERR_DEVICE_MEMORY && rc != ERR_LIMIT)) {
         return rc;
     }
