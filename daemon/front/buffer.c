@@ -107,8 +107,8 @@ int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenan
                 struct buffer **ret_buffer, struct err *e)
 {
     struct buffer *b = idmap_get(buffers, handle);
-    if (b == NULL) {
-        return idmap_state(buffers, handle) == IDMAP_STALE
+    if (b == NULL || b->freed) {
+        return b != NULL || idmap_state(buffers, handle) == IDMAP_STALE
                    ? err_set(e, ERR_STALE_HANDLE, "buffer %#llx was freed",
                              (unsigned long long)handle)
                    : err_set(e, ERR_BAD_HANDLE, "there is no buffer %#llx",

@@ -58,10 +58,10 @@ struct buffer {
     unsigned device; /* index */
     struct spans defined;
     bool sealed;
-    bool sealing;          /* asked of the worker, and not answered: host_fd is not filled */
-    int host_fd;           /* sealed: memfd with the content, owned; -1 */
-    bool restore_asked;    /* RESTORING: of the worker, which has not answered */
-    bool freed;            /* the handle is gone; memory goes when the last job is done */
+    bool sealing;       /* asked of the worker, and not answered: host_fd is not filled */
+    int host_fd;        /* sealed: memfd with the content, owned; -1 */
+    bool restore_asked; /* RESTORING: of the worker, which has not answered */
+    bool freed; /* the handle is nobody's, and it is in the table for jobs that name it only */
     struct op *pending;    /* create or seal that waits for the worker */
     bool seal_wanted;      /* a seal that waits for writers */
     int export_fd;         /* its memory for other processes, owned; -1: not asked for yet */
@@ -93,7 +93,8 @@ unsigned buffer_wire_state(const struct buffer *b);
 /* Appends the BUFFER message that tells of it. */
 int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e);
 
-/* Finds a live handle that the tenant may use; typed errors otherwise. */
+/* Finds a live handle that the tenant may use; typed errors otherwise. What was freed is gone, also
+ * while jobs name it. */
 int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,
                 struct buffer **ret_buffer, struct err *e);
 /* A published buffer of the tenant by name; NULL if there is none. */

@@ -8,7 +8,6 @@
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
-#include "daemon/front/variable.h"
 
 /* The time of those that were seen to run after it begins. */
 static void make_way(const struct job *j)
@@ -135,16 +134,6 @@ static void starve_readers(struct front *f, const struct job *j)
             }
         }
     }
-}
-
-void buffer_settle(struct front *f, struct buffer *b)
-{
-    if (!b->freed || b->users > 0) {
-        return;
-    }
-    f->hooks.buffer_free(f, b);
-    variable_detach(f, b->variable);
-    buffer_destroy(b);
 }
 
 static void release_uses(struct front *f, struct job *j)

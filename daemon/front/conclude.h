@@ -24,7 +24,5 @@ void job_forget_history(struct front *f, unsigned keep);
 /* Ended jobs of tenants without sessions are known no more, whether their answers were taken or
  * not: nobody is there who could ask. */
 void job_forget_absent(struct front *f);
-/* Frees a buffer whose handle is gone once no job names it. */
-void buffer_settle(struct front *f, struct buffer *b);
 
 #endif

@@ -57,8 +57,11 @@ void buffer_device_given_up(struct front *f, struct device *d);
 void buffer_device_lost(struct front *f, struct device *d);
 void buffer_device_ready(struct front *f, struct device *d);
 bool buffer_restoring(const struct front *f, const struct device *d);
-/* Takes the handle away; memory goes when no job names it. */
+/* Takes the handle away; memory goes when no job names it. Until then it is restored, or lost with
+ * its worker, as others are. */
 void buffer_drop(struct front *f, struct buffer *b);
+/* A job that named it has ended. */
+void buffer_settle(struct front *f, struct buffer *b);
 
 /* Takes the handle away; memory goes when no job names it. */
 void arena_drop(struct front *f, struct arena *a);

@@ -237,10 +237,12 @@ int request_buffer_create(struct request_context *c, struct err *e)
 
 /* ---- what the worker answers -------------------------------------------------------------- */
 
-/* Its memory is there for others from now on. */
+/* Its memory is there for others from now on; that of one that was freed has been since then. */
 static void discount(struct front *f, const struct buffer *b)
 {
-    buffer_discharge(b, f->device[b->device]);
+    if (!b->freed) {
+        buffer_discharge(b, f->device[b->device]);
+    }
 }
 
 static void tell_sessions(struct front *f)
@@ -332,14 +334,14 @@ static void restore_more(struct front *f, struct device *d)
     }
 }
 
-/* It was answered, or nobody needs the answer: it is the next one's turn. */
-static void restore_settled(struct front *f, struct buffer *b)
+/* One was answered, or nobody needs the answer: it is the next one's turn, and the device's own
+ * after the last one. */
+static void restore_next(struct front *f, struct device *d)
 {
-    struct device *d = f->device[b->device];
-    if (b->restore_asked) {
-        b->restore_asked = false;
-        d->restores--;
-        restore_more(f, d);
+    d->restores--;
+    restore_more(f, d);
+    if (d->killed_ns == 0) {
+        f->hooks.worker_ready(f, d);
     }
 }
 
@@ -351,8 +353,10 @@ static void restored(struct front *f, struct buffer *b, const struct err *e)
         buffer_lost(f, b);
         tell_sessions(f);
     }
-    restore_settled(f, b);
-    f->hooks.worker_ready(f, f->device[b->device]);
+    if (b->restore_asked) {
+        b->restore_asked = false;
+        restore_next(f, f->device[b->device]);
+    }
 }
 
 void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m)
@@ -397,9 +401,9 @@ static int find_own(struct request_context *c, uint64_t handle, struct buffer **
     return rc;
 }
 
-void buffer_drop(struct front *f, struct buffer *b)
+/* The handle is nobody's any more. */
+static void let_go(struct front *f, struct buffer *b)
 {
-    (void)idmap_remove(&f->buffers, b->handle);
     buffer_unexport(f, b);
     if (b->state != BUFFER_LOST) {
         discount(f, b);
@@ -410,8 +414,30 @@ void buffer_drop(struct front *f, struct buffer *b)
     }
     b->freed = true;
     b->name[0] = '\0';
-    restore_settled(f, b);
+}
+
+void buffer_drop(struct front *f, struct buffer *b)
+{
+    if (!b->freed) {
+        let_go(f, b);
+    }
     buffer_settle(f, b);
+}
+
+void buffer_settle(struct front *f, struct buffer *b)
+{
+    if (!b->freed || b->users > 0) {
+        return;
+    }
+    struct device *d = f->device[b->device];
+    bool asked = b->restore_asked;
+    (void)idmap_remove(&f->buffers, b->handle);
+    f->hooks.buffer_free(f, b);
+    variable_detach(f, b->variable);
+    buffer_destroy(b);
+    if (asked) {
+        restore_next(f, d);
+    }
 }
 
 static int reply_done(struct request_context *c, uint64_t value, struct err *e)

@@ -164,12 +164,12 @@ static int add_value(struct resolver *r, const void *data, size_t size, struct e
 }
 
 /* What is open of a module is used by each of its launches. One whose handle is gone counts as long
- * as somebody is to write it. */
+ * as somebody is to write it, which nobody does once it is lost. */
 static int variables_use(struct resolver *r, const struct module *m, struct err *e)
 {
     for (const struct variable *v = m->variables; v != NULL; v = v->next) {
         struct buffer *b = v->buffer;
-        if (b->freed && b->writer == NULL) {
+        if (b->freed && (b->writer == NULL || b->state == BUFFER_LOST)) {
             continue;
         }
         if (b->state == BUFFER_LOST) {

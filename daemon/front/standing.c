@@ -521,7 +521,7 @@ static void drop_lingered(struct front *f, uint64_t now)
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->owner != NULL || b->openers > 0) {
+        if (b->freed || b->owner != NULL || b->openers > 0) {
             continue;
         }
         if (now >= b->linger_until_ns) {

@@ -205,6 +205,35 @@ START_TEST(buffers_of_a_killed_worker)
 }
 END_TEST
 
+static bool restores(gpud_client *c)
+{
+    char reason[256];
+    query_text(c, "devices", "0", "reason", reason, sizeof reason);
+    return strcmp(reason, "restores sealed buffers") == 0;
+}
+
+/* The last sealed buffer that the device was waiting for is not wanted any more: it serves without
+ * its content, which would never come: the first write to a device is the worker's own check. */
+START_TEST(a_buffer_freed_as_it_comes_back)
+{
+    struct daemon d;
+    float values[1000];
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "script=write:2=hang", NULL);
+    gpud_buffer sealed = filled(c, 5);
+    ck_gpud_ok(gpud_buffer_seal(c, sealed));
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    ck_until(restores(c));
+    ck_gpud_ok(gpud_buffer_free(c, sealed));
+    daemon_wait_worker(&d, 0, worker);
+    gpud_buffer other = filled(c, 6);
+    ck_gpud_ok(gpud_read(c, other, GPUD_F32, 0, GPUD_REST, values, NULL));
+    ck_assert_float_eq(values[999], 6);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* A job that wrote to a resident buffer is not run twice: it fails, and says that something may
  * have changed. */
 START_TEST(writer_is_not_replayed)
@@ -236,6 +265,7 @@ int main(void)
     suite_add(suite, always_faulting_device);
     suite_add(suite, cannot_be_killed);
     suite_add(suite, buffers_of_a_killed_worker);
+    suite_add(suite, a_buffer_freed_as_it_comes_back);
     suite_add(suite, writer_is_not_replayed);
     return system_main(suite);
 }

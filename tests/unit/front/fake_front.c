@@ -11,6 +11,7 @@
 #include "daemon/front/dispatch.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
+#include "daemon/front/requests.h"
 
 static struct fake *fake_of(struct front *f)
 {
@@ -76,8 +77,8 @@ static void on_buffer_create(struct front *f, struct buffer *b)
 
 static void on_ready(struct front *f, struct device *d)
 {
-    (void)f;
     (void)d;
+    fake_of(f)->readies++;
 }
 
 static void on_added(struct front *f)
@@ -219,7 +220,6 @@ struct buffer *fake_buffer(struct fake *k, unsigned device, uint64_t bytes, bool
 
 void fake_drop(struct fake *k, struct buffer *b)
 {
-    (void)idmap_remove(&k->f.buffers, b->handle);
     b->freed = true;
     buffer_settle(&k->f, b);
 }

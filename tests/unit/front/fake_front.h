@@ -18,7 +18,7 @@ struct fake {
     struct tenant *tenant;
     struct module *module; /* a user's, loaded everywhere */
     bool kicked;
-    unsigned sent, cancels, retired, gone, freed, metas, needed, created;
+    unsigned sent, cancels, retired, gone, freed, metas, needed, created, readies;
     unsigned ends[FAKE_JOBS];        /* by job id: how often it ended */
     enum job_state state[FAKE_JOBS]; /* with what */
     struct err error[FAKE_JOBS];     /* and why */

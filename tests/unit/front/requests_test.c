@@ -345,7 +345,7 @@ START_TEST(a_refused_variable_harms_no_job)
     const uint64_t id = fake_submit(k, naming);
     ck_assert_uint_eq(b->users, 3);
     variable_answered(ERR_NOT_FOUND);
-    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
+    ck_assert_int_eq(buffer_find(&k->f.buffers, handle, k->tenant, &b, NULL), ERR_STALE_HANDLE);
     ck_assert_uint_eq(before->work.use_count + since->work.use_count, 0);
     k->device[0].inflight_count = 0;
     k->kicked = true;
@@ -360,6 +360,7 @@ START_TEST(a_refused_variable_harms_no_job)
     ck_assert_int_eq(k->state[since->id], JOB_DONE);
     ck_assert_int_eq(k->error[id].code, ERR_BUFFER_LOST);
     ck_assert_ptr_null(k->module->variables);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
     end();
 }
 END_TEST

@@ -621,7 +621,7 @@ START_TEST(an_ended_session_leaves_nothing_but_what_runs)
     ck_assert_uint_eq(drops, 0);
     ck_assert_uint_eq(k->f.programs.live, 0);
     ck_assert_uint_eq(k->f.modules.live, 0);
-    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
+    ck_assert_int_eq(buffer_find(&k->f.buffers, handle, k->tenant, &b, NULL), ERR_STALE_HANDLE);
     ck_assert_int_eq(k->state[waits], JOB_CANCELLED);
     ck_assert_int_eq(k->error[waits].code, ERR_CANCELLED);
     ck_assert_uint_eq(k->ends[runs], 0);
@@ -630,6 +630,7 @@ START_TEST(an_ended_session_leaves_nothing_but_what_runs)
     fake_done(k, fake_find(k, runs), 0);
     ck_assert_uint_eq(k->ends[runs], 1);
     ck_assert_uint_eq(k->freed, 1);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
     ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
     ck_assert_uint_eq(k->device[0].buffer_bytes, 0);
 }
