@@ -262,8 +262,8 @@ enum frame_ref_tag {
 #define MSG_W_HELD_BUFFER(U, I, S, B, L)                                                           \
     U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) B(meta, FRAME_META_MAX)
 #define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
-/* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE;
- * gone: its staging memory is no longer its own */
+/* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE,
+ * one that was told to run by its W_STARTED; gone: its staging memory is no longer its own */
 #define MSG_W_HELD_JOB(U, I, S, B, L)                                                              \
     U(job, UINT64_MAX) U(stream, 255) U(finished, 1) U(gone, 1) B(meta, FRAME_META_MAX)
 #define MSG_W_HELD_END(U, I, S, B, L) U(nonce, UINT64_MAX)

@@ -85,6 +85,12 @@ int answer_job_error(struct channel *c, uint64_t id, const struct err *why, stru
     return channel_send(c, &schema_msg_w_done, &msg, NULL, e);
 }
 
+int answer_started(struct channel *c, const struct job *j, struct err *e)
+{
+    const struct msg_w_started msg = {.job = j->id, .at_ns = j->seen_running_ns};
+    return channel_send(c, &schema_msg_w_started, &msg, NULL, e);
+}
+
 /* Of those whose numbers are others than when the front heard of them. */
 static int tenants_tell(struct channel *c, struct memory *memory, struct err *e)
 {
@@ -148,6 +154,8 @@ static int held_job(struct channel *c, const struct job *j, struct err *e)
     int rc = channel_send(c, &schema_msg_w_held_job, &msg, NULL, e);
     if (rc == 0 && (j->finished || j->told)) {
         rc = channel_send_bytes(c, bytes_of(j->done, j->done_size), NULL, e);
+    } else if (rc == 0 && j->told_started) {
+        rc = answer_started(c, j, e);
     }
     return rc;
 }

@@ -73,8 +73,7 @@ static void on_job_started(void *data, struct job *j)
 {
     struct server *s = data;
     struct err e = ERR_INIT;
-    struct msg_w_started msg = {.job = j->id, .at_ns = j->seen_running_ns};
-    must_send(s, channel_send(&s->channel, &schema_msg_w_started, &msg, NULL, &e), &e);
+    must_send(s, answer_started(&s->channel, j, &e), &e);
 }
 
 static void on_transfer_done(void *data, struct buffer *b, const struct err *why)

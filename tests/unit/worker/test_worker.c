@@ -712,18 +712,31 @@ START_TEST(a_job_comes_after_what_was_given_before)
 }
 END_TEST
 
-/* A job that takes long is told of; a worker ends when asked even so. */
+/* A job that takes long is told of, to the next front as well; a worker ends when asked even so. */
 START_TEST(a_hanging_job_is_told_of)
 {
     struct fake f;
     struct job_draft d;
     struct msg_w_started started;
+    struct msg_w_held_job held;
+    struct msg_f_inventory ask = {.nonce = 5};
     start_scripted(&f, "fill:2=hang");
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
     draft_fill_zero(&d, 1, 0, 0);
     draft_send(&d, &f);
     fake_expect(&f, FRAME_KIND_W_STARTED, &schema_msg_w_started, &started);
     ck_assert_uint_eq(started.job, 1);
+    uint64_t at = started.at_ns;
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &(struct msg_w_ready){0});
+    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer,
+                &(struct msg_w_held_buffer){0});
+    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &held);
+    ck_assert_uint_eq(held.finished, 0);
+    fake_expect(&f, FRAME_KIND_W_STARTED, &schema_msg_w_started, &started);
+    ck_assert_uint_eq(started.job, 1);
+    ck_assert_uint_eq(started.at_ns, at);
+    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &(struct msg_w_held_end){0});
     fake_stop(&f);
 }
 END_TEST
