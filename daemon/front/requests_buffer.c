@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/descriptors.h"
+#include "common/saturate.h"
 #include "daemon/front/command.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
@@ -82,7 +83,7 @@ struct choice {
     struct device *best;
     struct device *over; /* its tenant is over its limit there */
     uint64_t room;       /* of the best, bytes */
-    uint32_t near;       /* and the session's buffers there, 0 if it has no room */
+    uint32_t near;       /* and the session's buffers there, 0 if its own memory has no room */
 };
 
 static void consider(const struct front *f, const struct session *s, struct device *d,
@@ -93,7 +94,8 @@ static void consider(const struct front *f, const struct session *s, struct devi
         return;
     }
     uint64_t room = quota_room(f, d, s->tenant);
-    uint32_t near = bytes <= largest(d, room) ? s->near[d->index] : 0;
+    uint64_t own = sat_sub(room, d->spill_limit); /* the rest is the host's */
+    uint32_t near = bytes <= largest(d, own) ? s->near[d->index] : 0;
     if (c->best == NULL || near > c->near || (near == c->near && room > c->room)) {
         c->best = d;
         c->room = room;
@@ -102,8 +104,8 @@ static void consider(const struct front *f, const struct session *s, struct devi
 }
 
 /* The wished device, or, of those that serve and where the tenant may have so much, the one that
- * has room and most of the session's buffers, as a job's buffers share a device; else the one with
- * the most room. */
+ * has room in its own memory and most of the session's buffers, as a job's buffers share a device;
+ * else the one with the most room, with what it may move to the host. */
 static int choose_device(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
                          struct device **ret_device, struct err *e)
 {

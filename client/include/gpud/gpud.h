@@ -310,9 +310,9 @@ typedef struct gpud_buffer_desc {
 } gpud_buffer_desc;
 
 /* Memory on a device of the daemon's choice, owned by the session. A job's buffers share a device:
- * it is the one that has most of the session's buffers, as long as that has room, else the one with
- * the most room. flags: enum gpud_buffer_flag; label may be NULL. Blocks. ARG_SHAPE, NO_DEVICE,
- * DEVICE_MEMORY, UNSUPPORTED (EXPORT, MANAGED). */
+ * it is the one that has most of the session's buffers, as long as that has room in its own memory,
+ * else the one with the most room, that on the host included. flags: enum gpud_buffer_flag; label
+ * may be NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY, UNSUPPORTED (EXPORT, MANAGED). */
 GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags,
                                 const char *label, gpud_buffer *ret_buffer);
 /* The same on one device: its id, not GPUD_ON(id). */

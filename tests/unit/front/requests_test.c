@@ -12,6 +12,7 @@
 
 static struct fake *k;
 static struct capbuf out;
+static uint64_t seq;
 
 static void begin(void)
 {
@@ -254,6 +255,45 @@ START_TEST(opening_has_an_end)
 }
 END_TEST
 
+/* The device that the daemon chose. */
+static unsigned create(uint64_t bytes)
+{
+    struct request r = {.slot = NULL};
+    struct request_context c = {.f = &k->f, .s = k->session, .r = &r, .out = &out};
+    struct err e = ERR_INIT;
+    uint32_t cursor = 0;
+    const struct buffer *b;
+    const struct buffer *newest = NULL;
+    r.msg.buffer_create =
+        (struct msg_buffer_create){.seq = ++seq, .dtype = DTYPE_U8, .ndim = 1, .d0 = bytes};
+    ck_assert_msg(request_buffer_create(&c, &e) == 0, "%s", e.text);
+    while ((b = idmap_next(&k->f.buffers, &cursor, NULL)) != NULL) {
+        newest = b->seq == seq ? b : newest;
+    }
+    ck_assert_ptr_nonnull(newest);
+    return newest->device;
+}
+
+/* A session's buffers lie together as long as the device itself has room for them: what would have
+ * to move to the host for that is no reason to leave another device empty. */
+START_TEST(what_a_device_would_move_to_the_host_is_no_room_near)
+{
+    begin();
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].memory = 100;
+        k->device[i].spill_limit = 100;
+    }
+    ck_assert_uint_eq(create(60), 0);
+    ck_assert_uint_eq(create(20), 0);
+    ck_assert_uint_eq(create(40), 1);
+    ck_assert_uint_eq(create(20), 0); /* most are there, and it has the room */
+    ck_assert_uint_eq(create(60), 1); /* and the other has not */
+    ck_assert_uint_eq(create(90), 0); /* both are full: the host is left */
+    k->session->buffers = 0;
+    end();
+}
+END_TEST
+
 /* ---- variables of modules -------------------------------------------------------------------- */
 
 static void begin_module(void)
@@ -396,6 +436,7 @@ int main(void)
                                   what_was_not_copied_is_not_restored,
                                   what_a_given_up_device_was_to_make_is_answered,
                                   opening_has_an_end,
+                                  what_a_device_would_move_to_the_host_is_no_room_near,
                                   a_variable_waits_for_jobs_that_are_full,
                                   a_refused_variable_harms_no_job,
                                   a_variable_is_charged_to_nobody};
