@@ -412,6 +412,7 @@ static const char *const live[] = {
     "jobs.arena_bytes_max",
     "tenants.arena_bytes_max",
     "jobs.user_sessions_max",
+    "memory.spill_limit",
 };
 
 static bool is_live(const char *name)

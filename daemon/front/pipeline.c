@@ -397,6 +397,7 @@ static void on_settings(struct front *f)
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);
+        command_spill(f, f->device[i]);
     }
 }
 

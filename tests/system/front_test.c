@@ -478,9 +478,11 @@ START_TEST(reload)
                       strstr(gpud_last_error()->text, ":3: window = none") != NULL,
                   "%s", gpud_last_error()->text);
     ck_assert_uint_eq(setting(c, "window"), 6);
-    config_write(path, "[jobs]\nwindow = 7\n");
+    config_write(path, "[jobs]\nwindow = 7\n[memory]\nspill_limit = 48M\n");
     ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
     ck_until(setting(c, "window") == 7);
+    const uint64_t limit = 48 << 20; /* which the worker knows, too */
+    ck_until(query_value(c, "pool", NULL, "spill_limit") == limit);
     static char log[DAEMON_OUTPUT];
     file_read(d.log, log, sizeof log);
     ck_assert_msg(strstr(log, "(systemctl restart gpud-launcher gpud): staging.input_bytes") !=

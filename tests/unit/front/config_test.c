@@ -237,6 +237,7 @@ START_TEST(what_may_change_is_taken_and_the_rest_is_named)
     ck_assert_int_eq(config_set(&fresh, "daemon.log_level", "debug", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "daemon.look", "all", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "tenants.load_group", "root", &e), 0);
+    ck_assert_int_eq(config_set(&fresh, "memory.spill_limit", "3G", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "daemon.backend", "sim", &e), 0);
     ck_assert_int_eq(config_set(&fresh, "staging.input_bytes", "2M", &e), 0);
     config_take_live(&config, &fresh, waiting, sizeof waiting);
@@ -245,6 +246,7 @@ START_TEST(what_may_change_is_taken_and_the_rest_is_named)
     ck_assert_uint_eq(config.coalesce_window_us, 200);
     ck_assert_int_eq(config.log_level, LOG_LEVEL_DEBUG);
     ck_assert_str_eq(config.look, "all");
+    ck_assert_uint_eq(config.spill_limit, UINT64_C(3) << 30);
     ck_assert_str_eq(config.load_group, "root");
     ck_assert_str_eq(config.backend, "auto");
     ck_assert_uint_eq(config.staging_input_bytes, 256u << 20);

@@ -132,6 +132,36 @@ START_TEST(more_than_one_block_moves_nobody)
 }
 END_TEST
 
+/* The limit may be set lower than what lies on the host: that stays, and nothing more has room. */
+START_TEST(a_limit_below_what_the_host_has)
+{
+    const uint64_t some[] = {4 * MIB};
+    const uint64_t all[] = {LIMIT};
+    struct job *j = NULL;
+    struct err e = ERR_INIT;
+    start(_i);
+    for (uint64_t id = 1; id <= LIMIT / MIB; id++) {
+        (void)make(id, MIB, 2);
+    }
+    while (job_of(some, 1, 0, &j, &e) != 0) { /* until they have moved */
+        spill_poll(&t.spill);
+        job_end(j);
+    }
+    job_end(j);
+    while (spill_busy(&t.spill)) {
+        spill_poll(&t.spill);
+    }
+    ck_assert_uint_ge(t.spill.bytes, 4 * MIB);
+    ck_assert_uint_lt(t.spill.bytes, LIMIT);
+    spill_set_limit(&t.spill, MIB);
+    ck_assert_int_eq(job_of(all, 1, 0, &j, &e), ERR_DEVICE_MEMORY);
+    ck_assert_msg(strstr(e.text, "the host has room for 0 of its 1048576 bytes") != NULL, "%s",
+                  e.text);
+    job_end(j);
+    stop();
+}
+END_TEST
+
 /* Each has its own piece; those that nothing needs have none, however large they say they are. */
 START_TEST(what_no_step_mentions_takes_no_memory)
 {
@@ -325,6 +355,7 @@ int main(void)
     TCase *tc = tcase_create("room");
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, more_than_one_block_moves_nobody, 0, 2);
+    tcase_add_loop_test(tc, a_limit_below_what_the_host_has, 0, 2);
     tcase_add_loop_test(tc, what_no_step_mentions_takes_no_memory, 0, 2);
     tcase_add_loop_test(tc, numbers_of_tenants_come_back, 0, 2);
     tcase_add_loop_test(tc, a_place_that_was_taken_names_nobody, 0, 2);
