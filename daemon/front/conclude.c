@@ -47,7 +47,8 @@ void job_join_device(struct job *j)
     d->exclusive = j->alone;
 }
 
-/* A part that was to be written is defined when all went well, and undefined when it did not. */
+/* A part that was to be written is defined when all went well, and undefined when it did not. The
+ * worker keeps that for who comes after this front, as long as there is somebody to read it. */
 static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatched)
 {
     for (unsigned i = 0; i < j->work.use_count; i++) {
@@ -55,14 +56,16 @@ static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatche
         if ((u->access & ACCESS_OUT) == 0 || !dispatched) {
             continue;
         }
-        bool was = spans_cover(&u->buffer->defined, 0, u->buffer->bytes);
+        struct buffer *b = u->buffer;
+        bool was = spans_cover(&b->defined, 0, b->bytes);
         if (!ok) {
-            spans_remove(&u->buffer->defined, u->write_begin, u->write_end);
+            spans_remove(&b->defined, u->write_begin, u->write_end);
         } else if (u->fills) {
-            spans_add(&u->buffer->defined, u->write_begin, u->write_end);
+            spans_add(&b->defined, u->write_begin, u->write_end);
         }
-        if (was != spans_cover(&u->buffer->defined, 0, u->buffer->bytes) && !u->buffer->freed) {
-            f->hooks.buffer_meta(f, u->buffer);
+        bool others = !b->freed || b->users > 1;
+        if (was != spans_cover(&b->defined, 0, b->bytes) && others) {
+            f->hooks.buffer_meta(f, b);
         }
     }
 }

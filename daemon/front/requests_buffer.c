@@ -416,6 +416,11 @@ static void let_go(struct front *f, struct buffer *b)
     }
     b->freed = true;
     b->name[0] = '\0';
+    if (b->users > 0 && b->variable == NULL) {
+        /* the next front keeps it for those of its jobs that are sent again, and for nobody */
+        b->linger_ns = f->config.session_linger_ms * NS_PER_MS;
+        f->hooks.buffer_meta(f, b);
+    }
 }
 
 void buffer_drop(struct front *f, struct buffer *b)

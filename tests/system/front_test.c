@@ -46,7 +46,8 @@ START_TEST(front_killed_under_load)
     struct daemon d;
     struct load load;
     gpud_client *c = daemon_begin(&d, "--backend", _i == 0 ? "sim" : "opencl", "--backend-options",
-                                  _i == 0 ? "devices=1,items=10000000" : "", NULL);
+                                  _i == 0 ? "devices=1,items=10000000" : "", "--set",
+                                  "jobs.session_linger_ms=600000", NULL); /* c is idle meanwhile */
     gpud_buffer b = numbers(c, 1000);
     pid_t worker = daemon_worker(&d, 0);
     pid_t launcher = daemon_launcher(&d);
@@ -76,7 +77,8 @@ START_TEST(front_restarted_under_load)
     struct daemon d;
     struct load load;
     gpud_client *c =
-        daemon_begin(&d, "--backend", "sim", "--backend-options", "devices=1,items=10000000", NULL);
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "devices=1,items=10000000",
+                     "--set", "jobs.session_linger_ms=600000", NULL);
     gpud_buffer b = numbers(c, 1000);
     pid_t worker = daemon_worker(&d, 0);
     pid_t launcher = daemon_launcher(&d);

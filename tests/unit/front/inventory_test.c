@@ -1,6 +1,9 @@
 /* What a worker from before tells of itself, to a front that may not be the first to ask. */
 #include "common/clock.h"
 #include "daemon/front/adopt.h"
+#include "daemon/front/meta.h"
+#include "daemon/front/requests.h"
+#include "daemon/front/standing.h"
 #include "daemon/front/worker_frames.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
@@ -89,5 +92,79 @@ START_TEST(what_ran_before_has_its_time_and_its_place)
 }
 END_TEST
 
+/* As a worker has it of a front before: freed while a job was to read it. */
+static void say_freed(struct fake *k, uint64_t id)
+{
+    struct capbuf meta;
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    b->owner = k->session;
+    k->session->buffers++;
+    ck_assert(buffer_charge(b, &k->device[0]));
+    struct job *j = fake_job(k, 0);
+    fake_reads(j, b, 0, 64);
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    buffer_drop(&k->f, b);
+    ck_assert_uint_eq(k->metas, 1);
+    capbuf_init(&meta, 4096);
+    ck_assert_int_eq(meta_of_buffer(b, &meta, NULL), 0);
+    const struct msg_w_held_buffer held = {.id = id, .size = 64, .meta = capbuf_view(&meta)};
+    fake_done(k, j, 0);
+    ck_assert_uint_eq(k->freed, 1);
+    k->device[0].state = DEVICE_ADOPTING;
+    say(k, &schema_msg_w_held_buffer, &held);
+    capbuf_finish(&meta);
+}
+
+/* Jobs of it that are sent again find it for a while; it is not its owner's again, who would not
+ * know of it. */
+START_TEST(what_was_freed_before_goes_once_nobody_asks_for_it)
+{
+    struct fake *k = fake_create();
+    struct buffer *b = NULL;
+    const uint64_t id = idmap_handle(99, 9);
+    idmap_finish(&k->f.buffers);
+    idmap_init(&k->f.buffers, 1024, 100);
+    k->f.hooks.held_buffer = adopt_buffer;
+    say_freed(k, id);
+    ck_assert_int_eq(buffer_find(&k->f.buffers, id, k->tenant, &b, NULL), 0);
+    ck_assert_ptr_null(b->owner);
+    ck_assert_uint_eq(k->f.session_count, 0);
+    ck_assert_uint_ne(b->linger_until_ns, NS_NEVER);
+    standing_watch(&k->f, b->linger_until_ns - 1);
+    ck_assert_uint_eq(k->freed, 1);
+    standing_watch(&k->f, b->linger_until_ns);
+    ck_assert_uint_eq(k->freed, 2);
+    ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+/* So is what jobs wrote into it meanwhile: others that read it may be sent again. */
+START_TEST(what_was_written_into_what_was_freed_is_told)
+{
+    struct fake *k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, false);
+    ck_assert(buffer_charge(b, &k->device[0]));
+    struct job *writer = fake_job(k, 0);
+    struct job *reader = fake_job(k, 0);
+    fake_writes(writer, b, 0, 64);
+    fake_reads(reader, b, 0, 64);
+    (void)fake_submit(k, writer);
+    (void)fake_submit(k, reader);
+    fake_turn(k);
+    buffer_drop(&k->f, b);
+    ck_assert_uint_eq(k->metas, 1);
+    fake_done(k, writer, 0);
+    ck_assert_uint_eq(k->metas, 2);
+    fake_done(k, reader, 0);
+    ck_assert_uint_eq(k->metas, 2);
+    ck_assert_uint_eq(k->freed, 1);
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("inventory", the_end_of_an_older_inventory_is_none,
-           what_ran_before_has_its_time_and_its_place)
+           what_ran_before_has_its_time_and_its_place,
+           what_was_freed_before_goes_once_nobody_asks_for_it,
+           what_was_written_into_what_was_freed_is_told)
