@@ -72,5 +72,14 @@ cp "$double/libcuda.so.1" "$work/driver/"
 LD_LIBRARY_PATH=$work/driver "$bundle/run.sh" --out "$work/none" libraries >"$work/said" 2>&1 ||
     fail "without libraries it gave $?"
 got=$(told "$work/none/results.json")
-grep -qE '^libraries skipped none is installed here' <<<"$got" || fail "$got"
+grep -qE '^libraries skipped none is installed here, or' <<<"$got" || fail "$got"
+
+# As pip leaves them in an environment.
+wheel=$work/venv/lib/python3.11/site-packages/nvidia/curand/lib
+mkdir -p "$wheel"
+cp "$double/libcurand.so.10" "$wheel/"
+LD_LIBRARY_PATH=$work/driver VIRTUAL_ENV=$work/venv "$bundle/run.sh" --out "$work/wheel" libraries \
+    >"$work/said" 2>&1 || fail "with a wheel it gave $?"
+got=$(told "$work/wheel/results.json")
+grep -qE '^libraries passed not installed here.*: cublas, cufft, cub; .* curand=[1-9]' <<<"$got" || fail "$got"
 echo "check-gpu-report: whole, in time, and who served is told"

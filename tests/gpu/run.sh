@@ -227,7 +227,7 @@ check() {
     if late "$name" "${log##*/}"; then
         :
     elif [ $code -eq 0 ] && [ -n "$absent" ] && [ $served -eq 0 ]; then
-        record "$name" skipped "none is installed here: $absent; ${log##*/}"
+        record "$name" skipped "none is installed here, or none could be used: $absent; ${log##*/}"
     elif [ $code -eq 0 ] && [ "${checks:-0}" -gt 0 ]; then
         record "$name" passed "${absent:+not installed here, or of no use to it: $absent; ${log##*/}}" "${figures[@]}"
     elif [ $code -eq 77 ]; then
