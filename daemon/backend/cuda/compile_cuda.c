@@ -313,8 +313,9 @@ static int run_named(struct compiler *c, const char *const *argument, unsigned c
 {
     int rc = run(c, argument, count, false, ret_result);
     while (rc == 0 && *ret_result == NVRTC_FAILED && c->instance_count + c->static_count > 0) {
+        unsigned fewer = c->instance_count > c->cut.launched_count ? c->cut.launched_count : 0;
         c->static_count = c->instance_count > 0 ? c->static_count : 0;
-        c->instance_count = 0;
+        c->instance_count = fewer;
         rc = run(c, argument, count, false, ret_result);
     }
     return rc;

@@ -7,6 +7,7 @@
 #include "daemon/backend/cuda/compile_param.h"
 
 #define INSTANCE_BYTES_MAX 128u
+#define PARAMETERS_MAX     8u    /* of a template */
 #define ARGUMENTS_MAX      32u   /* tokens between the brackets of an instance */
 #define CLASSES_MAX        8u    /* one inside of another */
 #define ROUNDS_MAX         64u   /* until it is known which macros give to the device */
@@ -648,50 +649,155 @@ static bool argument_known(const struct cutting *c, const struct lex_token *t)
     return t->kind == LEX_NUMBER || one_of(t, signs) || lex_is(t, "_");
 }
 
+/* The parameters of a function's template, and what one of its calls gives for them. */
+struct substitution {
+    const struct lex_token *name[PARAMETERS_MAX];
+    size_t begin[PARAMETERS_MAX], end[PARAMETERS_MAX]; /* tokens of the call */
+    unsigned count;
+};
+
+/* An instance's name as it grows. */
+struct instance {
+    char text[INSTANCE_BYTES_MAX];
+    size_t used;
+    bool word; /* it ends with one */
+    bool known;
+};
+
+static void instance_add(const struct cutting *c, struct instance *out, const struct lex_token *t,
+                         bool checked)
+{
+    bool word = t->kind != LEX_SIGN;
+    out->known = out->known && (!checked || argument_known(c, t)) &&
+                 out->used + t->size + 2 <= sizeof out->text;
+    if (!out->known) {
+        return;
+    }
+    out->text[out->used] = ' ';
+    out->used += word && out->word;
+    memcpy(out->text + out->used, t->text, t->size);
+    out->used += t->size;
+    out->text[out->used] = '\0';
+    out->word = word;
+}
+
 /* "name<…>" before the "<<<" at `launch` as one text without blanks; false: not of such a form. */
-static bool instance_text(const struct cutting *c, size_t launch, char out[INSTANCE_BYTES_MAX])
+static bool instance_text(const struct cutting *c, size_t launch, const struct substitution *s,
+                          struct instance *out)
 {
     const struct lex_token *t = c->items.code.token;
     size_t open = arguments_open(t, launch);
-    size_t used = 0;
-    if (open == 0) {
-        return false;
-    }
-    for (size_t i = open + 1; i + 1 < launch; i++) {
-        if (!argument_known(c, &t[i])) {
-            return false;
+    *out = (struct instance){.known = open > 0};
+    for (size_t i = open > 0 ? open - 1 : launch; i < launch; i++) {
+        unsigned p = 0;
+        while (p < s->count && (s->name[p]->size != t[i].size || i < open ||
+                                memcmp(s->name[p]->text, t[i].text, t[i].size) != 0)) {
+            p++;
+        }
+        if (p == s->count) {
+            instance_add(c, out, &t[i], i > open && i + 1 < launch);
+            continue;
+        }
+        for (size_t k = s->begin[p]; k < s->end[p]; k++) {
+            instance_add(c, out, &t[k], true);
         }
     }
-    for (size_t i = open - 1; i < launch; i++) {
-        bool words = i > open && t[i].kind != LEX_SIGN && t[i - 1].kind != LEX_SIGN;
-        if (used + t[i].size + 2 > INSTANCE_BYTES_MAX) {
-            return false;
-        }
-        out[used] = ' ';
-        used += words;
-        memcpy(out + used, t[i].text, t[i].size);
-        used += t[i].size;
+    return out->known;
+}
+
+static void instance_put(struct host_cut *out, const struct instance *instance)
+{
+    bool known = out->instance_count == HOST_INSTANCES_MAX;
+    for (unsigned k = 0; !known && k < out->instance_count; k++) {
+        known = strcmp(out->instance[k], instance->text) == 0;
     }
-    out[used] = '\0';
-    return true;
+    char *copy = known ? NULL : strdup(instance->text);
+    if (copy != NULL) {
+        out->instance[out->instance_count++] = copy;
+    }
+}
+
+/* Of "template <class A, int B = 1>" at the item's begin A and B. */
+static void parameters_read(const struct lex_token *t, const struct item *item,
+                            struct substitution *out)
+{
+    size_t end = template_skip(t, item->begin, item->params);
+    int depth = 0;
+    bool value = false;
+    *out = (struct substitution){.count = 0};
+    for (size_t i = item->begin + 1; i < end && out->count < PARAMETERS_MAX; i++) {
+        bool closes = (lex_is(&t[i], ",") && depth == 1) || (lex_is(&t[i], ">") && depth == 1);
+        depth += lex_is(&t[i], "<");
+        depth -= lex_is(&t[i], ">");
+        if ((closes || (lex_is(&t[i], "=") && depth == 1)) && !value) {
+            out->name[out->count++] = &t[i - 1];
+        }
+        value = lex_is(&t[i], "=") ? true : closes ? false : value;
+    }
+}
+
+/* "<…>(" at `open`: what it gives for each parameter. false: not for all of them. */
+static bool arguments_read(const struct lex_token *t, size_t open, struct substitution *s)
+{
+    unsigned count = 0;
+    int depth = 0;
+    size_t begin = open + 1;
+    for (size_t i = open; i < open + ARGUMENTS_MAX && t[i].kind != LEX_END; i++) {
+        bool last = lex_is(&t[i], ">") && depth == 1;
+        if (last || (lex_is(&t[i], ",") && depth == 1)) {
+            if (count == s->count) {
+                return false;
+            }
+            s->begin[count] = begin;
+            s->end[count++] = i;
+            begin = i + 1;
+        }
+        if (last) {
+            return count == s->count && lex_is(&t[i + 1], "(");
+        }
+        depth += lex_is(&t[i], "<");
+        depth -= lex_is(&t[i], ">");
+    }
+    return false;
+}
+
+/* What a launch in a template of the host is for each call of that with its arguments. */
+static void instances_of_calls(const struct cutting *c, const struct item *host, size_t launch,
+                               struct host_cut *out)
+{
+    const struct lex_token *t = c->items.code.token;
+    const struct lex_token *name = &t[host->params - 1];
+    struct substitution s;
+    struct instance instance;
+    parameters_read(t, host, &s);
+    for (size_t i = 0; s.count > 0 && i < c->items.code.count; i++) {
+        bool calls = t[i].kind == LEX_WORD && t[i].size == name->size &&
+                     memcmp(t[i].text, name->text, name->size) == 0 && lex_is(&t[i + 1], "<");
+        if (calls && arguments_read(t, i + 1, &s) && instance_text(c, launch, &s, &instance)) {
+            instance_put(out, &instance);
+        }
+    }
 }
 
 static void instances_collect(const struct cutting *c, struct host_cut *out)
 {
+    static const struct substitution nothing = {.count = 0};
     const struct lex_token *t = c->items.code.token;
-    char text[INSTANCE_BYTES_MAX];
+    struct instance instance;
     for (size_t i = 1; i < c->items.code.count; i++) {
-        if (!c->gone[i] || !sign3(&t[i], "<") || out->instance_count == HOST_INSTANCES_MAX ||
-            !instance_text(c, i, text)) {
-            continue;
+        if (c->gone[i] && sign3(&t[i], "<") && instance_text(c, i, &nothing, &instance)) {
+            instance_put(out, &instance);
         }
-        bool known = false;
-        for (unsigned k = 0; k < out->instance_count; k++) {
-            known = known || strcmp(out->instance[k], text) == 0;
-        }
-        char *copy = known ? NULL : strdup(text);
-        if (copy != NULL) {
-            out->instance[out->instance_count++] = copy;
+    }
+    out->launched_count = out->instance_count;
+    for (unsigned k = 0; k < c->items.count; k++) {
+        const struct item *host = &c->items.item[k];
+        bool templated = host->kind == ITEM_FUNCTION && host->params > host->begin &&
+                         host->body > 0 && lex_is(&t[host->begin], "template");
+        for (size_t i = host->body; templated && i < host->end; i++) {
+            if (c->gone[i] && sign3(&t[i], "<") && arguments_open(t, i) > 0) {
+                instances_of_calls(c, host, i, out);
+            }
         }
     }
 }

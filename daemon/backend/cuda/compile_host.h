@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#define HOST_INSTANCES_MAX 32u
+#define HOST_INSTANCES_MAX 64u
 #define HOST_CONSTEXPR     "__fix" /* is to be a macro for "constexpr" where the text is compiled */
 
 struct host_cut {
@@ -28,6 +28,7 @@ struct host_cut {
     unsigned line;                      /* of the first */
     char *instance[HOST_INSTANCES_MAX]; /* owned: "f<float,4>", launched by what was cut */
     unsigned instance_count;
+    unsigned launched_count; /* the first of them; others are so by calls of a template */
 };
 
 /* `text` is lex_normalize's; `expressions` name instances of kernels, whose types stay. false:

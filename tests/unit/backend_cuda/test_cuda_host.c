@@ -238,6 +238,28 @@ START_TEST(finds_instances)
 }
 END_TEST
 
+/* A launch in a template of the host is one for each call of that. */
+START_TEST(finds_instances_of_calls)
+{
+    struct host_cut c = {.text = NULL};
+    ck_assert(
+        cut("struct P { int x; }; template <class T, int N> __global__ void k(T *a) { }\n"
+            "template <typename T, class U, int N = 2> void run(U u) { k<T, N><<<1, 2>>>(u);"
+            " k<P, 1><<<1, 2>>>(u); k<U, N><<<1, 2>>>(u); }\n"
+            "template <class T> void deduced(T t) { k<T, 5><<<1, 2>>>(t); }\n"
+            "template void run<P, float *, 4>(float *);\n"
+            "int main() { run<float, Unknown<int>, 3>(a); run<float>(a); deduced(a); run < 3; }",
+            &c));
+    ck_assert_uint_eq(c.launched_count, 1);
+    ck_assert_str_eq(c.instance[0], "k<P,1>");
+    ck_assert_uint_eq(c.instance_count, 4);
+    ck_assert_str_eq(c.instance[1], "k<P,4>");
+    ck_assert_str_eq(c.instance[2], "k<float,3>");
+    ck_assert_str_eq(c.instance[3], "k<float*,4>");
+    host_cut_finish(&c);
+}
+END_TEST
+
 /* A type that only an instance of a kernel is named by. */
 START_TEST(keeps_types_of_instances)
 {
@@ -301,6 +323,7 @@ int main(void)
     tcase_add_loop_test(all, leaves_the_device, 0, sizeof cuts / sizeof cuts[0]);
     tcase_add_loop_test(all, leaves_all, 0, sizeof uncut / sizeof uncut[0]);
     tcase_add_test(all, finds_instances);
+    tcase_add_test(all, finds_instances_of_calls);
     tcase_add_test(all, keeps_types_of_instances);
     tcase_add_loop_test(all, takes_anything, 0, 8);
     suite_add_tcase(suite, all);
