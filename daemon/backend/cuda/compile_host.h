@@ -11,8 +11,9 @@
  * functions of one name it finds the same without it. Nothing is cut at all where that does not
  * hold or cannot be told: where what stays names a function that would go and looks names up
  * without running them (sizeof, decltype, …), or that may be the device's by a macro of elsewhere;
- * where braces open in one #if and close in another, but for those of extern "C"; where a "#"
- * could begin a line by the cut. Pure but for memory. Thread: any.
+ * where braces open in one #if and close in another, but for those of extern "C" and in a function
+ * under the same words; where a "#" could begin a line by the cut. Pure but for memory.
+ * Thread: any.
  */
 #ifndef BACKEND_CUDA_COMPILE_HOST_H
 #define BACKEND_CUDA_COMPILE_HOST_H
