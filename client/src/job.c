@@ -326,6 +326,7 @@ static void accepted(struct gpud_client *c, struct gpud_job *job, uint64_t id)
     if (job->id == id || id == 0) {
         return; /* told again after a reconnection */
     }
+    requests_accepted(&c->requests, &job->req);
     bucket_remove(c, job);
     job->id = id;
     struct gpud_job **bucket = bucket_of(c, id);
@@ -624,6 +625,7 @@ void job_abandon(struct gpud_job *job)
 
 void jobs_forget_ids(struct gpud_client *c)
 {
+    requests_forget_accepted(&c->requests);
     for (struct gpud_job *job = c->jobs; job != NULL; job = job->next) {
         if (!job->ended) {
             bucket_remove(c, job);

@@ -13,6 +13,10 @@
  * receive for it mix up. */
 #define OVERTAKE_MAX 240u
 
+/* How far numbers may run ahead of one that is only accepted. Another daemon has to be told of them
+ * all: by HELLO, as far as it believes it, and by fillers. */
+#define AHEAD_MAX 8192u
+
 /* the seq and ack with which messages are encoded: one byte each on the wire */
 #define PLACEHOLDER 1
 
@@ -112,8 +116,32 @@ int requests_add(struct requests *t, struct request *r, bool sequenced, struct e
         struct request_list *l = sequenced ? &t->sequenced : &t->plain;
         r->seq = sequenced ? t->next_seq++ : 0;
         list_put(l, r, l->last);
+        if (sequenced && t->open == NULL) {
+            t->open = r;
+        }
     }
     return rc;
+}
+
+static void open_settle(struct requests *t)
+{
+    while (t->open != NULL && t->open->accepted) {
+        t->open = t->open->next;
+    }
+}
+
+void requests_accepted(struct requests *t, struct request *r)
+{
+    r->accepted = true;
+    open_settle(t);
+}
+
+void requests_forget_accepted(struct requests *t)
+{
+    for (struct request *r = t->sequenced.first; r != NULL; r = r->next) {
+        r->accepted = false;
+    }
+    t->open = t->sequenced.first;
 }
 
 int requests_add_filler(struct requests *t, struct request *r, uint64_t seq, struct err *e)
@@ -144,6 +172,10 @@ void requests_end(struct requests *t, struct request *r)
     if (t->unsent == r) {
         t->unsent = r->next;
     }
+    if (t->open == r) {
+        t->open = r->next;
+        open_settle(t);
+    }
     list_remove(r->list, r);
     r->id = 0;
     t->live--;
@@ -163,6 +195,18 @@ uint64_t requests_lowest(const struct requests *t)
     return filler != NULL && filler->seq < lowest ? filler->seq : lowest;
 }
 
+/* Up to here the daemon may forget its answers. */
+static uint64_t acknowledged(const struct requests *t)
+{
+    uint64_t lowest = requests_lowest(t);
+    uint64_t open = t->open != NULL ? t->open->seq : t->next_seq;
+    const struct request *filler = t->fillers.first;
+    if (t->next_seq - lowest > AHEAD_MAX) {
+        return lowest - 1;
+    }
+    return (filler != NULL && filler->seq < open ? filler->seq : open) - 1;
+}
+
 /* Array header, kind, seq, ack: only the last two change their size. */
 static void head_write(const struct requests *t, struct request *r, struct capbuf *head)
 {
@@ -171,7 +215,7 @@ static void head_write(const struct requests *t, struct request *r, struct capbu
     size_t skip = fixed + 2;
     (void)capbuf_append(head, msg, fixed);
     (void)pack_uint(head, r->seq);
-    (void)pack_uint(head, requests_lowest(t) - 1);
+    (void)pack_uint(head, acknowledged(t));
     r->out.body = bytes_of(msg + skip, r->msg.size - skip);
 }
 

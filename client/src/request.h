@@ -38,6 +38,7 @@ struct request {
     uint64_t again_ns;         /* not admitted: when it is sent again, 0: it is not */
     bool by_ring;              /* sent by the ring lane; not to be answered by the socket alone */
     bool own;                  /* of this connection: not sent again on the next */
+    bool accepted;             /* what it asked for goes on; this daemon need not keep its answer */
     struct request_list *list; /* the one it is in */
     uint8_t room[REQUEST_SHORT];
 };
@@ -65,6 +66,7 @@ struct requests {
     uint32_t first_free; /* slot + 1 */
     uint32_t live;
     struct request_list sequenced; /* ascending */
+    struct request *open;          /* the first of them that is not accepted; NULL: none */
     struct request_list plain;
     struct request_list fillers; /* of numbers that nobody here waits for any more; ascending */
     uint64_t next_seq;
@@ -94,6 +96,11 @@ uint64_t requests_lowest(const struct requests *t);
 void requests_head(const struct requests *t, struct request *r, enum sp_transport transport);
 /* The same for a ring. */
 void requests_ring_head(const struct requests *t, struct request *r);
+/* A sequenced one was accepted: it stays in the table, for another daemon, but holds no answers of
+ * later ones back. */
+void requests_accepted(struct requests *t, struct request *r);
+/* Another daemon: it has accepted none. */
+void requests_forget_accepted(struct requests *t);
 /* It was answered: what came before it was admitted. */
 void requests_answered(struct requests *t, const struct request *r);
 /* Would the daemon take the number, though what went the other way may come later? */

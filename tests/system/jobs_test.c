@@ -2,7 +2,10 @@
  * that a job lasts as long as the test wants. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/system/harness.h"
@@ -345,6 +348,58 @@ START_TEST(full_queue)
 }
 END_TEST
 
+/* Its number was answered: the answers of those behind it are taken and forgotten meanwhile. */
+START_TEST(answers_beside_a_long_job)
+{
+    (void)setenv("GPUD_LANE", "nng", 1);
+    gpud_client *c = begin(SLOW, "jobs.keep_results_bytes", "64K");
+    gpud_buffer b = make(c, LONG_MS);
+    gpud_buffer other = make(c, 1024);
+    float out[1024];
+    gpud_job *job = slow(c, b, LONG_MS, 0);
+    for (unsigned i = 0; i < 64; i++) {
+        ck_gpud_ok(gpud_read(c, other, GPUD_F32, 0, GPUD_REST, out, NULL));
+    }
+    ck_assert_uint_eq(query_value(c, "status", NULL, "refused"), 0);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    end(c);
+}
+END_TEST
+
+/* All of this process's. */
+static void cut_connections(void)
+{
+    unsigned cut = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_un at = {.sun_family = AF_UNSPEC};
+        socklen_t size = sizeof at;
+        if (getpeername(fd, (struct sockaddr *)&at, &size) == 0 && at.sun_family == AF_UNIX) {
+            cut += shutdown(fd, SHUT_RDWR) == 0;
+        }
+    }
+    ck_assert_uint_gt(cut, 0);
+}
+
+/* The daemon has forgotten the number that is sent again, not the job. */
+START_TEST(a_long_job_and_a_broken_connection)
+{
+    (void)setenv("GPUD_LANE", "nng", 1);
+    gpud_client *c = begin(SLOW, "jobs.queue_max", "100");
+    gpud_buffer b = make(c, LONG_MS);
+    gpud_buffer other = make(c, 4);
+    float out[4];
+    gpud_job *job = slow(c, b, 1000, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_gpud_ok(gpud_read(c, other, GPUD_F32, 0, GPUD_REST, out, NULL));
+        cut_connections();
+    }
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    end(c);
+}
+END_TEST
+
 /* What comes behind a job that waits for room waits, too: be it what takes its buffer away. */
 START_TEST(place_in_a_full_queue)
 {
@@ -466,6 +521,8 @@ int main(void)
     suite_add(suite, deadline);
     suite_add(suite, full_queue);
     suite_add(suite, place_in_a_full_queue);
+    suite_add(suite, answers_beside_a_long_job);
+    suite_add(suite, a_long_job_and_a_broken_connection);
     suite_add(suite, hanging_device);
     suite_add(suite, full_device);
     suite_add(suite, two_devices);

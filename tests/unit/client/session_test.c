@@ -197,6 +197,39 @@ START_TEST(a_number_that_is_open_is_not_acknowledged)
 }
 END_TEST
 
+/* A job that runs for long holds no answers of others back, as long as the next daemon can be told
+ * of all the numbers behind it. */
+START_TEST(what_is_accepted_holds_no_answers_back)
+{
+    setup();
+    ask(1);
+    ask(3);
+    requests_accepted(&c.requests, &r[3]);
+    ask(2);
+    ck_assert_uint_eq(sent[2].ack, 0);
+    requests_accepted(&c.requests, &r[1]);
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    ask(2);
+    ck_assert_uint_eq(sent[3].seq, 4);
+    ck_assert_uint_eq(sent[3].ack, 3);
+    ck_assert_uint_eq(requests_lowest(&c.requests), 1); /* so it is told to another daemon */
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    c.requests.next_seq = 9000; /* as if others had been answered */
+    ask(2);
+    ck_assert_uint_eq(sent[4].ack, 0);
+    requests_end(&c.requests, &r[1]);
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    requests_forget_accepted(&c.requests);
+    ask(2);
+    ck_assert_uint_eq(sent[5].ack, 1);
+    requests_end(&c.requests, &r[3]);
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    ask(2);
+    ck_assert_uint_eq(sent[6].ack, 9001);
+    teardown();
+}
+END_TEST
+
 /* They are acknowledged in their order, in which they do not come. */
 START_TEST(fillers_keep_their_order)
 {
@@ -367,4 +400,5 @@ SUITE_MAIN("session", restoring_has_no_end_but_the_connections,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
            what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,
-           a_number_that_is_open_is_not_acknowledged, fillers_keep_their_order)
+           a_number_that_is_open_is_not_acknowledged, what_is_accepted_holds_no_answers_back,
+           fillers_keep_their_order)
