@@ -234,6 +234,28 @@ START_TEST(a_buffer_freed_as_it_comes_back)
 }
 END_TEST
 
+/* Freed while a job reads it, and its worker ends: the job runs again, on what it was given. */
+START_TEST(a_buffer_freed_under_its_job)
+{
+    struct daemon d;
+    float y[1000] = {0};
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=2000", NULL);
+    gpud_buffer sealed = filled(c, 5);
+    ck_gpud_ok(gpud_buffer_seal(c, sealed));
+    gpud_job *job = NULL;
+    gpud_arg args[] = {gpud_f32(3), gpud_in(sealed), gpud_host(y, 1000, GPUD_F32)};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &job));
+    job_await_dispatch(c, job);
+    ck_gpud_ok(gpud_buffer_free(c, sealed));
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    ck_assert_float_eq(y[999], 15);
+    gpud_job_free(job);
+    ck_until(query_value(c, "devices", "0", "buffers") == 0);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* A job that wrote to a resident buffer is not run twice: it fails, and says that something may
  * have changed. */
 START_TEST(writer_is_not_replayed)
@@ -266,6 +288,7 @@ int main(void)
     suite_add(suite, cannot_be_killed);
     suite_add(suite, buffers_of_a_killed_worker);
     suite_add(suite, a_buffer_freed_as_it_comes_back);
+    suite_add(suite, a_buffer_freed_under_its_job);
     suite_add(suite, writer_is_not_replayed);
     return system_main(suite);
 }
