@@ -28,12 +28,13 @@ struct effort {
     uint64_t most;   /* bytes that may yet be moved */
     uint64_t steps;
     uint64_t moved;
-    bool refused; /* a piece could not be moved, or there was no place for it */
+    bool waits; /* for streams: there is what may be free, or movable, when they have come on */
 };
 
 void pool_set_mover(struct pool *p, const struct pool_mover *mover)
 {
     p->mover = mover != NULL ? *mover : (struct pool_mover){.move = NULL};
+    p->moving.vain.known = false;
 }
 
 /* What nobody has: free objects of slabs are charged to somebody, and may become whole pages too.
@@ -188,6 +189,7 @@ static int move_block(struct pool *p, uint32_t i)
     struct pool_move move = {.tag = b->tag, .from = &from_piece, .to = &to_piece};
     int rc = p->mover.move(p->mover.user, &move, NULL);
     if (rc != 0) {
+        p->moving.refused = true;
         space_enter(p, space_merge(p, to));
         return rc;
     }
@@ -234,7 +236,6 @@ static void empty(struct pool *p, const struct stretch *s, struct effort *effort
         space_enter(p, space_merge(p, gap[n]));
     }
     uint64_t moved = p->stats.moved - before;
-    effort->refused = effort->refused || rc != 0;
     effort->moved += moved;
     effort->most = sat_sub(effort->most, moved);
 }
@@ -285,6 +286,7 @@ static void pass(struct pool *p, unsigned number, struct effort *effort)
         const struct block *b = block_at(&p->blocks, i);
         bool start = p->source.pages != NULL ? begins(p, b) : b->edge && b->state != BLOCK_VOID;
         effort->steps++;
+        effort->waits |= number == 0 && b->state == BLOCK_SLAB && slab_busy(p, b->owner);
         struct stretch s = {.count = 0};
         if (start) {
             s = p->source.pages != NULL ? best_from(p, i, effort) : home_from(p, i, effort);
@@ -299,13 +301,18 @@ static void pass(struct pool *p, unsigned number, struct effort *effort)
     }
 }
 
-/* Nothing was freed since less, of the same kind, was moved for in vain. */
-static bool in_vain(const struct pool *p, uint64_t target, uint64_t block)
+/* Less, of the same kind, was moved for in vain, and nothing was freed or gained since. What was in
+ * the way then for a stream or the owner may be so no more: that is tried again, but not while
+ * streams still have what moved, or the same pieces would go round. */
+static bool in_vain(const struct pool *p, const struct effort *effort)
 {
-    const struct moving *m = &p->moving;
-    return m->vain_frees == p->stats.frees && (target != 0) == (m->vain_target != 0) &&
-           m->vain_block != 0 && target >= m->vain_target &&
-           (block > 0 ? block : 1) >= m->vain_block;
+    const struct vain *v = &p->moving.vain;
+    bool pages = effort->target != 0;
+    bool less = pages ? v->target != 0 && v->target <= effort->target
+                      : v->target == 0 && v->block <= effort->block;
+    bool waits = p->stats.pending > 0 || p->deferred.live > 0;
+    return v->known && less && v->most >= effort->most && v->frees == p->stats.frees &&
+           v->reach >= reach(p) && (v->sure || waits);
 }
 
 /* What a stretch promises is reckoned as if all could lie close together elsewhere. Where it
@@ -313,18 +320,21 @@ static bool in_vain(const struct pool *p, uint64_t target, uint64_t block)
 static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_t most)
 {
     (void)warm_flush(p);
-    struct effort effort = {.target = target, .block = block, .most = most};
-    uint64_t before = reach(p);
-    if (p->mover.move == NULL || in_vain(p, target, block)) {
+    struct effort effort = {
+        .target = target, .block = block, .most = most, .waits = p->stats.pending > 0};
+    struct vain vain = {
+        .target = target, .block = block, .most = most, .reach = reach(p), .frees = p->stats.frees};
+    if (p->mover.move == NULL || in_vain(p, &effort)) {
         return 0;
     }
+    p->moving.refused = false;
     for (unsigned n = 0; n < ROUGH && !done(p, &effort); n++) {
         pass(p, n, &effort);
     }
-    if (effort.moved > 0 && reach(p) <= before && !done(p, &effort)) {
-        p->moving.vain_target = target;
-        p->moving.vain_block = block > 0 ? block : 1;
-        p->moving.vain_frees = p->stats.frees;
+    if (effort.moved > 0) {
+        vain.known = reach(p) <= vain.reach && !done(p, &effort);
+        vain.sure = !p->moving.refused && !effort.waits;
+        p->moving.vain = vain;
     }
     return effort.moved;
 }

@@ -574,6 +574,7 @@ void pool_set_limit(struct pool *p, uint64_t limit)
 {
     (void)warm_flush(p);
     p->stats.limit = limit;
+    p->moving.vain.known = false;
     event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = limit});
     if (pool_over(p) > 0) {
         (void)pool_trim(p, sat_sub(p->whole_bytes, pool_over(p)));

@@ -111,14 +111,23 @@ struct point {
     uint64_t seq; /* 0: it is not */
 };
 
+/* What moving did not help. */
+struct vain {
+    bool known;                   /* false: of nothing */
+    bool sure;                    /* nothing was in the way that passes without a free */
+    uint64_t target, block, most; /* what was wanted: see struct effort */
+    uint64_t reach;               /* bytes that could be had, before */
+    uint64_t frees;               /* stats.frees then */
+};
+
 /* See compact.c. */
 struct moving {
     uint64_t most;  /* bytes moved for one request */
     uint64_t tried; /* stats.frees when pieces were moved ahead last */
     uint64_t calm;  /* frees until that is tried again */
     uint64_t least; /* bytes: see compact_gains; 0: anywhere */
-    /* What moving was in vain for, and stats.frees then: it is so until something is freed. */
-    uint64_t vain_target, vain_block, vain_frees;
+    bool refused;   /* the owner did not move a piece, since moving began */
+    struct vain vain;
 };
 
 #define TRIM_WINDOWS 16u
@@ -425,6 +434,7 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
 void slab_advance(struct pool *p, unsigned stream);  /* done[stream] has moved */
 void pressure_note(struct pool *p);                  /* somebody got whole pages, perhaps */
 uint64_t slab_reclaim(struct pool *p);               /* empty slabs' bytes become free blocks */
+bool slab_busy(const struct pool *p, uint32_t i);    /* streams may use what is free in it */
 bool slab_movable(const struct pool *p, uint32_t i); /* each object in use has a tag; all past */
 uint64_t slab_live_bytes(const struct pool *p, uint32_t i);
 /* Moves its objects into other slabs of their class, until the owner refuses one. */

@@ -346,11 +346,16 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
 
 /* ---- moving -----------------------------------------------------------------------------------*/
 
+bool slab_busy(const struct pool *p, uint32_t i)
+{
+    const struct slab *s = slab_at(p, i);
+    return bound(p, s) || s->seq > p->done[s->stream] || (s->free | s->live) != all_free(s);
+}
+
 bool slab_movable(const struct pool *p, uint32_t i)
 {
     const struct slab *s = slab_at(p, i);
-    bool movable = !bound(p, s) && s->seq <= p->done[s->stream] &&
-                   (s->free | s->live) == all_free(s); /* or others may use an object yet */
+    bool movable = !slab_busy(p, i);
     for (uint64_t live = s->live; live != 0 && movable; live &= live - 1) {
         movable = *tag_of(p, i, (unsigned)__builtin_ctzll(live)) != 0;
     }
@@ -421,6 +426,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object,
     struct pool_move move = {.tag = *tag_of(p, i, object), .from = &from_piece, .to = &to_piece};
     int rc = p->mover.move(p->mover.user, &move, NULL);
     if (rc != 0) {
+        p->moving.refused = true;
         return rc;
     }
     event_moved(p, &move, object_at(p, i, object), object_at(p, to, other), calls);

@@ -1,0 +1,226 @@
+/* When moving did not help: what is believed of that, and for how long. */
+#include <check.h>
+
+#include "daemon/pool/move.h"
+#include "daemon/pool/quota.h"
+#include "tests/unit/pool/fake_source.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * KIB)
+
+#define LARGE   (FAKE_PAGE - 128 * KIB) /* of these each has a page, whatever moves */
+#define LARGES  17u                     /* what is free beside them is as much as is wanted */
+#define OTHERS  4u                      /* pages that can be made whole */
+#define OBJECT  (32 * KIB)
+#define OBJECTS 8u /* in a slab */
+#define WANTED  (2 * FAKE_PAGE)
+#define PIECES  64u
+
+static struct fake_source source;
+static struct pool *pool;
+static struct pool_piece piece[PIECES];
+static struct pool_piece filler[PIECES];
+static unsigned pieces, fillers;
+static bool refuses; /* what is not large */
+static bool lasts;   /* moving: until stream 0 is at `now` */
+static uint64_t now;
+
+static int move(void *user, struct pool_move *m, struct err *e)
+{
+    (void)user;
+    if (refuses && m->from->size < LARGE) {
+        return err_set(e, ERR_BUSY, "in use");
+    }
+    m->seq = lasts ? ++now : 0;
+    pool_piece_moved(&piece[m->tag - 1], m);
+    return 0;
+}
+
+static const struct pool_mover mover = {.move = move};
+
+static void take(uint64_t size)
+{
+    const struct pool_ask ask = {.size = size, .tag = ++pieces};
+    ck_assert_uint_le(pieces, PIECES);
+    ck_assert_int_eq(pool_alloc(pool, &ask, &piece[pieces - 1], NULL), 0);
+}
+
+static void fill(uint64_t size)
+{
+    const struct pool_ask ask = {.size = size};
+    ck_assert_int_eq(pool_alloc(pool, &ask, &filler[fillers++], NULL), 0);
+}
+
+static void give(struct pool_piece *p, uint64_t seq)
+{
+    ck_assert_int_eq(pool_free(pool, p, 0, seq, NULL), 0);
+}
+
+/* A full pool with one page that is free, and large pieces that may move there one after the
+ * other. Between them are other pages, if there are. */
+static void start(unsigned others)
+{
+    const struct pool_options o = {.limit = (1 + LARGES + others) * FAKE_PAGE, .streams = 2};
+    pieces = fillers = 0;
+    now = 0;
+    refuses = lasts = false;
+    fake_pages_init(&source, UINT64_C(1) << 36);
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, NULL), 0);
+    pool_set_mover(pool, &mover);
+    fill(FAKE_PAGE);
+    for (unsigned i = 0; i < LARGES; i++) {
+        take(LARGE);
+        fill(FAKE_PAGE - LARGE);
+    }
+}
+
+static void ready(void)
+{
+    while (fillers > 0) {
+        give(&filler[--fillers], 0);
+    }
+}
+
+static void stop(void)
+{
+    struct err e = ERR_INIT;
+    pool_advance(pool, 0, 1000);
+    ck_assert_msg(pool_check(pool, &e) == 0, "%s", e.text);
+    pool_destroy(pool);
+    fake_finish(&source);
+}
+
+static uint64_t moves(void)
+{
+    struct pool_stats s;
+    pool_stats(pool, &s);
+    return s.moves;
+}
+
+/* Returns how many pieces were moved for a request that is refused. */
+static uint64_t moved_in_vain(void)
+{
+    const struct pool_ask ask = {.size = WANTED};
+    struct pool_piece none;
+    uint64_t before = moves();
+    ck_assert_int_eq(pool_alloc(pool, &ask, &none, NULL), ERR_DEVICE_MEMORY);
+    return moves() - before;
+}
+
+static void served(void)
+{
+    struct pool_piece all;
+    const struct pool_ask ask = {.size = WANTED};
+    struct err e = ERR_INIT;
+    ck_assert_msg(pool_alloc(pool, &ask, &all, &e) == 0, "%s", e.text);
+}
+
+/* ---- what was in the way for a time -----------------------------------------------------------*/
+
+static void halves(uint64_t seq)
+{
+    for (unsigned i = 0; i < OTHERS; i++) {
+        take(FAKE_PAGE / 2);
+        take(FAKE_PAGE / 2);
+    }
+    ready();
+    for (unsigned i = 0; i < OTHERS; i++) {
+        give(&piece[LARGES + 2 * i + 1], seq);
+    }
+}
+
+/* In each page one object is left of a slab that stream 0 uses. */
+static void slabs(uint64_t seq)
+{
+    for (unsigned i = 0; i < OTHERS; i++) {
+        for (unsigned k = 0; k < OBJECTS; k++) {
+            take(OBJECT);
+        }
+        fill(FAKE_PAGE - OBJECTS * OBJECT);
+    }
+    ready();
+    for (unsigned i = 0; i < OTHERS * OBJECTS; i++) {
+        if (i % OBJECTS != 0) {
+            give(&piece[LARGES + i], seq);
+        }
+    }
+}
+
+/* It moves what does not help, and what would help may not be moved. When it may, nothing is freed:
+ * the stream comes on, or the owner refuses no more. */
+START_TEST(what_was_in_the_way_is_looked_at_again)
+{
+    start(OTHERS);
+    refuses = _i == 0;
+    if (_i == 2) {
+        slabs(1);
+    } else {
+        halves(_i == 1 ? 1 : 0);
+    }
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    refuses = false;
+    pool_advance(pool, 0, 1);
+    served();
+    stop();
+}
+END_TEST
+
+/* What moves now is waited for, or it would move again with each request. */
+START_TEST(what_moves_is_waited_for)
+{
+    start(OTHERS);
+    refuses = lasts = true;
+    halves(0);
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    ck_assert_uint_eq(moved_in_vain(), 0);
+    pool_advance(pool, 0, now);
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    pool_advance(pool, 0, now);
+    refuses = false;
+    lasts = false;
+    served();
+    stop();
+}
+END_TEST
+
+/* ---- what does not help -----------------------------------------------------------------------*/
+
+/* Another limit or quota, another mover or a free may change it. */
+START_TEST(what_did_not_help_is_not_moved_again)
+{
+    start(0);
+    ready();
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    ck_assert_uint_eq(moved_in_vain(), 0);
+    ck_assert_uint_eq(pool_defragment(pool, FAKE_PAGE), 0);
+    pool_set_limit(pool, (1 + LARGES) * FAKE_PAGE);
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    ck_assert_uint_eq(moved_in_vain(), 0);
+    ck_assert_int_eq(pool_set_quota(pool, 1, &POOL_QUOTA_NONE, NULL), 0);
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    ck_assert_uint_eq(moved_in_vain(), 0);
+    pool_set_mover(pool, &mover);
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    ck_assert_uint_eq(moved_in_vain(), 0);
+    give(&piece[0], 0);
+    take(LARGE);
+    ck_assert_uint_gt(moved_in_vain(), 0);
+    ck_assert_uint_eq(moved_in_vain(), 0);
+    stop();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("moving that does not help");
+    TCase *t = tcase_create("moving");
+    tcase_add_loop_test(t, what_was_in_the_way_is_looked_at_again, 0, 3);
+    tcase_add_test(t, what_moves_is_waited_for);
+    tcase_add_test(t, what_did_not_help_is_not_moved_again);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
