@@ -10,6 +10,7 @@
 #include "bench/common/echo.h"
 #include "bench/common/plans.h"
 #include "bench/common/sides.h"
+#include "bench/common/trial.h"
 #include "common/clock.h"
 
 struct load {
@@ -100,47 +101,85 @@ static double once(const struct side *s, struct work *w)
     return (double)(clock_now_ns() - begin_ns) / 1e3;
 }
 
-/* An empty kernel after each of the vendor's that went through more memory than caches near a
- * processor hold: what a trip costs where nothing that it needs is in them. */
-static void measure_cold(struct bench *b, struct side *sides, const char *part)
+/* A trip of so many bytes through two processes and back, by sockets alone. */
+static double once_relayed(struct echo *c)
+{
+    uint64_t begin_ns = clock_now_ns();
+    echo_relay.send(c, 0);
+    echo_relay.take(c, 0);
+    return (double)(clock_now_ns() - begin_ns) / 1e3;
+}
+
+/* What is measured behind a kernel of the vendor's that went through more memory than caches near
+ * a processor hold. */
+struct cold {
+    struct side *sides;
+    struct work *work[2]; /* an empty kernel of each side */
+    struct work *sweep;   /* of the vendor's */
+    struct echo *relay;
+};
+
+enum { COLD_GPUD, COLD_VENDOR, COLD_RELAY, COLDS };
+
+static double once_cold(const struct cold *c, unsigned what)
+{
+    (void)once(&c->sides[1], c->sweep);
+    return what == COLD_RELAY ? once_relayed(c->relay) : once(&c->sides[what], c->work[what]);
+}
+
+static void add_cold(struct bench *b, const struct cold *c, const char *part)
+{
+    unsigned each = bench_scale(b, 100u, 4u);
+    double median[COLDS];
+    for (unsigned what = 0; what < COLDS; what++) {
+        struct samples times;
+        samples_init(&times);
+        for (unsigned n = 0; n < each; n++) {
+            samples_add(&times, once_cold(c, what));
+        }
+        median[what] = samples_median(&times);
+        samples_finish(&times);
+    }
+    double added = median[COLD_GPUD] - median[COLD_VENDOR];
+    report_add(&b->report, part, "empty kernel after saxpy, gpud", "one at a time", "us",
+               median[COLD_GPUD]);
+    report_add(&b->report, part, "empty kernel after saxpy, gpud", "added", "us", added);
+    report_add(&b->report, part, "empty kernel after saxpy, gpud", "added over relay", "x",
+               added / median[COLD_RELAY]);
+    report_add(&b->report, part, "relay after saxpy", "one at a time", "us", median[COLD_RELAY]);
+}
+
+/* What a trip costs where nothing that it needs is in the caches, and what the same way costs by
+ * sockets that do nothing else. */
+static void measure_cold(struct bench *b, struct side *sides, enum placement place,
+                         const char *part, struct server *relay)
 {
     struct planned empty, sweep;
-    struct work *work[2], *sweeping;
-    unsigned each = bench_scale(b, 100u, 4u);
+    struct cold c = {.sides = sides};
+    machine_pin_server(place, relay->pid); /* before it forks who answers this client */
+    c.relay = echo_relay.open(relay->address, 1);
     planned_init(&empty, PLANS_EMPTY, 1);
     planned_init(&sweep, PLANS_SAXPY, bench_scale(b, 1u << 20, 4096u));
-    sweeping = sides[1].kind->prepare(sides[1].engine, &sweep.plan);
+    c.sweep = sides[1].kind->prepare(sides[1].engine, &sweep.plan);
     for (unsigned i = 0; i < 2; i++) {
-        work[i] = sides[i].kind->prepare(sides[i].engine, &empty.plan);
-        (void)once(&sides[i], work[i]);
+        c.work[i] = sides[i].kind->prepare(sides[i].engine, &empty.plan);
+        (void)once(&sides[i], c.work[i]);
     }
     for (unsigned k = 0; k < b->repeat; k++) {
-        double median[2];
-        for (unsigned i = 0; i < 2; i++) {
-            struct samples times;
-            samples_init(&times);
-            for (unsigned n = 0; n < each; n++) {
-                (void)once(&sides[1], sweeping);
-                samples_add(&times, once(&sides[i], work[i]));
-            }
-            median[i] = samples_median(&times);
-            samples_finish(&times);
-        }
-        report_add(&b->report, part, "empty kernel after saxpy, gpud", "one at a time", "us",
-                   median[0]);
-        report_add(&b->report, part, "empty kernel after saxpy, gpud", "added", "us",
-                   median[0] - median[1]);
+        add_cold(b, &c, part);
     }
     for (unsigned i = 0; i < 2; i++) {
-        sides[i].kind->release(work[i]);
+        sides[i].kind->release(c.work[i]);
     }
-    sides[1].kind->release(sweeping);
+    sides[1].kind->release(c.sweep);
+    echo_relay.close(c.relay);
+    machine_unpin(relay->pid);
     planned_finish(&sweep);
     planned_finish(&empty);
 }
 
 static void measure_all(struct bench *b, struct side *sides, unsigned count, const struct gpud *g,
-                        enum placement place, const char *lane)
+                        enum placement place, const char *lane, struct server *relay)
 {
     char part[FIGURE_TEXT];
     (void)snprintf(part, sizeof part, "%s, %s lane", placement_name(place), lane);
@@ -153,7 +192,7 @@ static void measure_all(struct bench *b, struct side *sides, unsigned count, con
         measure(b, sides, count, part, &loads[i]);
     }
     if (count == 2) {
-        measure_cold(b, sides, part);
+        measure_cold(b, sides, place, part, relay);
     }
     machine_unpin(getpid());
 }
@@ -162,18 +201,21 @@ int main(int argc, char **argv)
 {
     struct bench b;
     struct gpud g;
+    struct server relay;
     bench_begin(&b, "inprocess",
                 "The same kernels, buffers and steps through gpud and directly in one process.", 9,
                 argc, argv);
     bench_gpud(&b, &g, NULL);
+    server_start(&relay, &echo_relay, g.dir);
     for (const char *const *lane = bench_lanes; *lane != NULL; lane++) {
         (void)setenv("GPUD_LANE", *lane, 1);
         struct side sides[2];
         unsigned count = sides_open(sides, &g, &b.report);
-        measure_all(&b, sides, count, &g, PLACE_ONE, *lane);
-        measure_all(&b, sides, count, &g, PLACE_ANY, *lane);
+        measure_all(&b, sides, count, &g, PLACE_ONE, *lane, &relay);
+        measure_all(&b, sides, count, &g, PLACE_ANY, *lane, &relay);
         sides_close(sides, count);
     }
+    server_stop(&relay);
     gpud_stop(&g);
     return bench_end(&b);
 }
