@@ -34,7 +34,7 @@ struct effort {
 void pool_set_mover(struct pool *p, const struct pool_mover *mover)
 {
     p->mover = mover != NULL ? *mover : (struct pool_mover){.move = NULL};
-    p->moving.vain.known = false;
+    compact_anew(p);
 }
 
 /* What nobody has: free objects of slabs are charged to somebody, and may become whole pages too.
@@ -143,9 +143,9 @@ static struct stretch home_from(const struct pool *p, uint32_t first, struct eff
 
 #define HOME_LOOKED 256u /* blocks; one of more counts as full */
 
-/* On sources of blocks, what is moved goes where as much is in use as where it was: then the sum of
- * squares of what is in use in each grows, and moving comes to an end. Else two blocks of the
- * source could change places for ever. */
+/* On sources of blocks, what is moved goes into a smaller home, or where as much is in use as where
+ * it was: else what lies in two of the same size could change places for ever. A large one may
+ * hold more than any small one ever does, and is still emptied. */
 bool compact_gains(const struct pool *p, uint32_t i)
 {
     const struct block *b = block_at(&p->blocks, i);
@@ -159,6 +159,9 @@ bool compact_gains(const struct pool *p, uint32_t i)
         b = block_at(&p->blocks, i);
     }
     const struct home *h = records_at(&p->homes, b->home);
+    if (looked < HOME_LOOKED && h->bytes < p->moving.home) {
+        return true;
+    }
     for (; i != BLOCK_NONE && looked < HOME_LOOKED; looked++, i = b->after) {
         b = block_at(&p->blocks, i);
         if (b->at >= h->at + h->bytes) {
@@ -226,6 +229,7 @@ static void empty(struct pool *p, const struct stretch *s, struct effort *effort
     }
     int rc = 0;
     p->moving.least = p->source.blocks != NULL ? s->live : 0;
+    p->moving.home = s->end - s->begin;
     for (unsigned n = 0; n < lives && rc == 0; n++) {
         const struct block *b = block_at(&p->blocks, live[n]);
         rc = b->state == BLOCK_LIVE ? move_block(p, live[n]) : slab_move(p, b->owner);
@@ -301,15 +305,18 @@ static void pass(struct pool *p, unsigned number, struct effort *effort)
     }
 }
 
+void compact_anew(struct pool *p)
+{
+    p->moving.vain[0].known = p->moving.vain[1].known = false;
+}
+
 /* Less, of the same kind, was moved for in vain, and nothing was freed or gained since. What was in
  * the way then for a stream or the owner may be so no more: that is tried again, but not while
  * streams still have what moved, or the same pieces would go round. */
 static bool in_vain(const struct pool *p, const struct effort *effort)
 {
-    const struct vain *v = &p->moving.vain;
-    bool pages = effort->target != 0;
-    bool less = pages ? v->target != 0 && v->target <= effort->target
-                      : v->target == 0 && v->block <= effort->block;
+    const struct vain *v = &p->moving.vain[effort->target != 0];
+    bool less = effort->target != 0 ? v->target <= effort->target : v->block <= effort->block;
     bool waits = p->stats.pending > 0 || p->deferred.live > 0;
     return v->known && less && v->most >= effort->most && v->frees == p->stats.frees &&
            v->reach >= reach(p) && (v->sure || waits);
@@ -322,8 +329,12 @@ static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_
     (void)warm_flush(p);
     struct effort effort = {
         .target = target, .block = block, .most = most, .waits = p->stats.pending > 0};
-    struct vain vain = {
-        .target = target, .block = block, .most = most, .reach = reach(p), .frees = p->stats.frees};
+    struct vain vain = {.known = true,
+                        .target = target,
+                        .block = block,
+                        .most = most,
+                        .reach = reach(p),
+                        .frees = p->stats.frees};
     if (p->mover.move == NULL || in_vain(p, &effort)) {
         return 0;
     }
@@ -331,10 +342,9 @@ static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_
     for (unsigned n = 0; n < ROUGH && !done(p, &effort); n++) {
         pass(p, n, &effort);
     }
-    if (effort.moved > 0) {
-        vain.known = reach(p) <= vain.reach && !done(p, &effort);
+    if (effort.moved > 0 && reach(p) <= vain.reach && !done(p, &effort)) {
         vain.sure = !p->moving.refused && !effort.waits;
-        p->moving.vain = vain;
+        p->moving.vain[target != 0] = vain; /* else an earlier one holds as far as it did */
     }
     return effort.moved;
 }

@@ -222,12 +222,30 @@ static uint32_t find_again(struct pool *p, uint64_t size, unsigned stream)
     return recall_take(p, at, size, stream);
 }
 
+#define GAPS_LOOKED 32u /* for one piece that moves */
+
+/* The closest of those to which a piece may move. */
+static uint32_t find_gaining(const struct pool *p, uint64_t size)
+{
+    uint32_t gap[GAPS_LOOKED];
+    unsigned count = fit_least(&p->ready, &p->blocks, size, gap, GAPS_LOOKED);
+    for (unsigned n = 0; n < count; n++) {
+        if (compact_gains(p, gap[n])) {
+            return gap[n];
+        }
+    }
+    return BLOCK_NONE;
+}
+
 /* Only what no stream uses any more. */
 static int find_past(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e)
 {
     (void)warm_flush(p);
     *ret_block = fit_find(&p->ready, &p->blocks, size);
-    if (*ret_block != BLOCK_NONE && compact_gains(p, *ret_block)) {
+    if (*ret_block != BLOCK_NONE && !compact_gains(p, *ret_block)) {
+        *ret_block = find_gaining(p, size);
+    }
+    if (*ret_block != BLOCK_NONE) {
         return 0;
     }
     return p->source.pages != NULL ? backing_grow(p, size, ret_block, e) : ERR_DEVICE_MEMORY;
@@ -574,7 +592,7 @@ void pool_set_limit(struct pool *p, uint64_t limit)
 {
     (void)warm_flush(p);
     p->stats.limit = limit;
-    p->moving.vain.known = false;
+    compact_anew(p);
     event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = limit});
     if (pool_over(p) > 0) {
         (void)pool_trim(p, sat_sub(p->whole_bytes, pool_over(p)));

@@ -125,9 +125,10 @@ struct moving {
     uint64_t most;  /* bytes moved for one request */
     uint64_t tried; /* stats.frees when pieces were moved ahead last */
     uint64_t calm;  /* frees until that is tried again */
-    uint64_t least; /* bytes: see compact_gains; 0: anywhere */
+    uint64_t least; /* bytes in use in the home that is emptied: see compact_gains; 0: anywhere */
+    uint64_t home;  /* its bytes */
     bool refused;   /* the owner did not move a piece, since moving began */
-    struct vain vain;
+    struct vain vain[2]; /* for less than a page, for pages */
 };
 
 #define TRIM_WINDOWS 16u
@@ -372,6 +373,8 @@ uint64_t quota_kept(const struct pool *p, const struct pool_ask *ask);
 bool compact_for(struct pool *p, uint64_t size);
 /* Keeps some whole pages, without which pieces that are larger than any free part cannot move. */
 void compact_ahead(struct pool *p);
+/* What moving did not help once may be helped now: something was changed that is no free. */
+void compact_anew(struct pool *p);
 /* While pieces are moved: may one go to this free block, or to this slab's? */
 bool compact_gains(const struct pool *p, uint32_t block);
 

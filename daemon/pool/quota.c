@@ -122,7 +122,7 @@ int pool_set_quota(struct pool *p, unsigned tenant, const struct pool_quota *quo
     uint64_t before = due(a);
     a->quota = *quota;
     settle_due(p, a, before);
-    p->moving.vain.known = false;
+    compact_anew(p);
     return 0;
 }
 
