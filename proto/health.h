@@ -81,7 +81,7 @@ struct health_report {
 
 struct health_page {
     _Atomic uint32_t sequence;  /* odd while the report is written */
-    _Atomic uint64_t asking_ns; /* since when a round of questions is under way; 0: none is */
+    _Atomic uint64_t asking_ns; /* since when the library starts, or one GPU is asked; 0: neither */
     struct health_report report;
 };
 

@@ -12,6 +12,7 @@
 
 #define ID_BIT     (UINT64_C(1) << 62) /* ids of workers lie below, of compilers above */
 #define HANG_NS    (5 * NS_PER_S)      /* a round of questions takes some ms */
+#define FIRST_NS   (60 * NS_PER_S)     /* in the first one the driver may start each GPU */
 #define STALE_NS   (10 * NS_PER_S)     /* there is one every 2 s */
 #define UNSURE_NS  (120 * NS_PER_S)    /* a device is held on that the driver once asked for */
 #define RESTART_NS (30 * NS_PER_S)
@@ -68,14 +69,16 @@ static void start(struct front *f, uint64_t now)
     }
 }
 
-/* Within a round of questions, or without beginning one. 0: it is in time, else the time it had. */
+/* At one GPU, or without beginning a round. 0: it is in time, else the time it had. */
 static uint64_t hangs_ns(const struct monitor *m, uint64_t now)
 {
     struct health_report report;
     uint64_t since = atomic_load(&page_of(m)->asking_ns);
-    uint64_t patience = since != 0 ? HANG_NS : STALE_NS;
+    bool readable = health_read(page_of(m), &report);
+    bool first = readable && report.taken_ns == 0;
+    uint64_t patience = since == 0 ? STALE_NS : first ? FIRST_NS : HANG_NS;
     if (since == 0) {
-        since = health_read(page_of(m), &report) ? report.taken_ns : now;
+        since = readable ? report.taken_ns : now;
     }
     return now > ns_add(since, patience) ? patience : 0;
 }

@@ -77,7 +77,7 @@ static int watch(struct health_page *page, unsigned period_ms)
         return 1;
     }
     for (;;) {
-        sample_take(&nvml, &report);
+        sample_take(&nvml, &page->asking_ns, &report);
         tell(page, &report);
         pause_ms(period_ms);
         atomic_store(&page->asking_ns, clock_now_ns());

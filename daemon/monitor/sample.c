@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
+
 #define PPM_OF_PERCENT  10000u
 #define SINCE_LOADED    0 /* NVML's volatile counters */
 #define ECC_CORRECTED   0
@@ -151,7 +153,7 @@ static void add_gpu(struct round *r, unsigned index)
     }
 }
 
-void sample_take(const struct nvml *n, struct health_report *report)
+void sample_take(const struct nvml *n, _Atomic uint64_t *asking_ns, struct health_report *report)
 {
     static struct health_report last;
     unsigned count = 0;
@@ -165,6 +167,7 @@ void sample_take(const struct nvml *n, struct health_report *report)
         return;
     }
     for (unsigned i = 0; i < count; i++) {
+        atomic_store(asking_ns, clock_now_ns());
         add_gpu(&r, i);
     }
 }

@@ -8,7 +8,10 @@
  *   temperature=N  power=MW  busy=PERCENT  ecc=N  throttle=BITS  recovery=ACTION
  *   CALL=CODE                the call gives it ("DeviceGetTemperature", without what follows "_")
  *   CALL=hang                it never returns
+ *   CALL=hang-later          a process's first one does, the next does not (one such item)
  *   CALL=hang1               the first one among all processes that share CUDA_FAKE_STATE does not
+ *   CALL=wait                it makes the file nvml-CALL in CUDA_FAKE_STATE, and returns when that
+ *                            is gone
  *   CALL=exit                the process ends there
  */
 #include <fcntl.h>
@@ -17,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/monitor/nvml.h"
@@ -57,11 +61,16 @@ static unsigned long long number(const char *key, unsigned long long usual)
     return text[0] != '\0' ? strtoull(text, NULL, 0) : usual;
 }
 
+static void mark(const char *call, char *ret_path, size_t size)
+{
+    const char *dir = getenv("CUDA_FAKE_STATE");
+    (void)snprintf(ret_path, size, "%s/nvml-%s", dir != NULL ? dir : "/nowhere", call);
+}
+
 static bool first(const char *call)
 {
     char path[512];
-    const char *dir = getenv("CUDA_FAKE_STATE");
-    (void)snprintf(path, sizeof path, "%s/nvml-%s", dir != NULL ? dir : "/nowhere", call);
+    mark(call, path, sizeof path);
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd >= 0) {
         (void)close(fd);
@@ -69,10 +78,26 @@ static bool first(const char *call)
     return fd >= 0;
 }
 
+static void wait_for_leave(const char *call)
+{
+    char path[512];
+    struct timespec pause = {.tv_nsec = 5000000};
+    mark(call, path, sizeof path);
+    (void)first(call);
+    while (access(path, F_OK) == 0) {
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 static int enter(const char *call)
 {
+    static unsigned later;
     const char *act = item(call);
-    if (strcmp(act, "hang") == 0 || (strcmp(act, "hang1") == 0 && first(call))) {
+    if (strcmp(act, "wait") == 0) {
+        wait_for_leave(call);
+    }
+    if (strcmp(act, "hang") == 0 || (strcmp(act, "hang1") == 0 && first(call)) ||
+        (strcmp(act, "hang-later") == 0 && later++ > 0)) {
         for (;;) {
             (void)pause();
         }

@@ -681,7 +681,7 @@ END_TEST
 /* Row 12: nobody asks for devices, and the hang is found out all the same. */
 START_TEST(a_hang_is_found_without_anybody_looking)
 {
-    gpud_client *c = begin_watched("DeviceGetTemperature=hang");
+    gpud_client *c = begin_watched("DeviceGetTemperature=hang-later");
     ck_until(daemon_logged(&daemon_of_test, "gpud-monitor is ended: the driver did not answer"));
     unharmed(c);
     end_watched(c);
@@ -692,8 +692,8 @@ END_TEST
  * ended, and where that is not possible either, nothing waits for it. */
 START_TEST(management_library_hangs)
 {
-    gpud_client *c = begin_watched("DeviceGetTemperature=hang");
-    ck_until(told(c, "health", "it is being asked"));
+    gpud_client *c = begin_watched("DeviceGetTemperature=hang-later");
+    ck_until(told(c, "health", "known") && !told(c, "health", "not known"));
     unharmed(c);
     pid_t launcher = daemon_launcher(&daemon_of_test);
     ck_assert_int_eq(kill(launcher, SIGSTOP),
@@ -714,6 +714,7 @@ START_TEST(no_management_library)
     static const struct {
         const char *management, *reason;
     } reasons[] = {{"Init=9", "not known: nvmlInit: Driver Not Loaded (9)"},
+                   {"DeviceGetTemperature=hang", "it is being asked"},
                    {"DeviceGetUUID=exit", "not known: gpud-monitor ended unexpectedly"},
                    {"devices=0", "not known: the management library does not list this device"}};
     gpud_client *c = begin_watched(reasons[_i].management);
@@ -868,7 +869,7 @@ int main(void)
     suite_add(suite, a_hold_outlives_its_front);
     suite_add(suite, a_hang_is_found_without_anybody_looking);
     suite_add(suite, management_library_hangs);
-    suite_add_loop(suite, no_management_library, 3);
+    suite_add_loop(suite, no_management_library, 4);
     suite_add_loop(suite, no_or_older_driver, 3);
     suite_add(suite, no_driver);
     suite_add(suite, eight_devices);

@@ -95,6 +95,12 @@ static void tells(uint64_t after, uint32_t state, uint64_t recovery)
     atomic_store(&page()->asking_ns, 0);
 }
 
+/* What it writes before it asks. */
+static void asks(uint64_t after)
+{
+    atomic_store(&page()->asking_ns, begun + after * NS_PER_S);
+}
+
 START_TEST(one_is_kept_without_anybody_looking)
 {
     begin();
@@ -103,13 +109,15 @@ START_TEST(one_is_kept_without_anybody_looking)
     at(0);
     ck_assert_uint_eq(started, 1);
     ck_assert_uint_eq(k->f.due_ns, begun + NS_PER_S);
-    at(4);
+    tells(0, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    asks(1);
+    at(5);
     ck_assert_uint_eq(killed, 0);
-    at(6); /* it does not answer */
-    at(7);
+    at(7); /* it does not answer */
+    at(8);
     ck_assert_uint_eq(killed, 1);
     ck_assert(monitor_ended(&k->f, k->f.monitor.id));
-    at(8);
+    at(9);
     ck_assert_uint_eq(started, 1);
     at(60);
     ck_assert_uint_eq(started, 2);
@@ -118,6 +126,22 @@ START_TEST(one_is_kept_without_anybody_looking)
     ck_assert_uint_eq(killed, 1);
     at(71); /* it begins no round */
     ck_assert_uint_eq(killed, 2);
+    end();
+}
+END_TEST
+
+/* In the first round the driver may have each GPU to start. */
+START_TEST(the_first_answer_may_take_longer)
+{
+    begin();
+    at(0);
+    at(59);
+    asks(59); /* about the second GPU */
+    at(118);
+    ck_assert_uint_eq(killed, 0);
+    at(120);
+    ck_assert_uint_eq(killed, 1);
+    ck_assert_str_eq(k->f.monitor.ended, "the driver did not answer within 60 s");
     end();
 }
 END_TEST
@@ -250,6 +274,7 @@ int main(void)
     Suite *suite = suite_create("monitor");
     TCase *tcase = tcase_create("monitor");
     tcase_add_test(tcase, one_is_kept_without_anybody_looking);
+    tcase_add_test(tcase, the_first_answer_may_take_longer);
     tcase_add_test(tcase, one_that_stood_still_has_time_to_tell);
     tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
     tcase_add_test(tcase, a_hold_outlives_its_front);

@@ -190,6 +190,41 @@ START_TEST(a_hang_shows_in_the_page)
 }
 END_TEST
 
+static void await_file(const char *path)
+{
+    uint64_t until = clock_now_ns() + 60 * NS_PER_S;
+    while (access(path, F_OK) != 0) {
+        ck_assert_msg(clock_now_ns() < until, "it does not ask");
+        nap();
+    }
+}
+
+/* One that nobody uses takes the driver seconds to start: eight of them are no hang. */
+START_TEST(each_gpu_has_its_own_time)
+{
+    static struct health_report r;
+    char dir[] = "/tmp/monitor-XXXXXX";
+    char path[64];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(path, sizeof path, "%s/nvml-DeviceGetHandleByIndex", dir);
+    (void)setenv("CUDA_FAKE_STATE", dir, 1);
+    start("devices=2;DeviceGetHandleByIndex=wait", MONITOR_LIBRARY);
+    await_file(path);
+    uint64_t second = clock_now_ns();
+    ck_assert_uint_lt(atomic_load(&page()->asking_ns), second);
+    ck_assert_int_eq(unlink(path), 0);
+    await_file(path);
+    ck_assert_uint_ge(atomic_load(&page()->asking_ns), second);
+    ck_assert(health_read(page(), &r));
+    ck_assert_uint_eq(r.taken_ns, 0);
+    (void)kill(monitor, SIGKILL);
+    (void)waitpid(monitor, NULL, 0);
+    monitor = 0;
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 START_TEST(a_page_is_read_whole_and_sane)
 {
     static struct health_report r;
@@ -221,6 +256,7 @@ int main(void)
     tcase_add_test(all, no_driver_is_told);
     tcase_add_test(all, no_library_is_told);
     tcase_add_test(all, a_hang_shows_in_the_page);
+    tcase_add_test(all, each_gpu_has_its_own_time);
     tcase_add_test(all, a_page_is_read_whole_and_sane);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
