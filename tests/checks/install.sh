@@ -20,6 +20,8 @@ while read -r path; do
 done <<'LIST'
 lib/systemd/system/gpud.service
 lib/systemd/system/gpud-launcher.service
+lib/systemd/system/gpud-nvidia.service
+libexec/gpud/nvidia-devices
 lib/sysusers.d/gpud.conf
 etc/gpud/gpud.conf
 etc/gpud/tenants.d

@@ -9,17 +9,19 @@ failed=0
 
 # verify wants the programs to exist; where they will be installed is not what is tested here.
 mkdir "$work/bin" "$work/units"
-for program in gpud gpud-launcher; do
+for program in gpud gpud-launcher nvidia-devices; do
     printf '#!/bin/sh\n' >"$work/bin/$program"
     chmod +x "$work/bin/$program"
-    sed -E "s#^(Exec[A-Za-z]+=)[^ ]*/(gpud[a-z-]*)#\\1$work/bin/\\2#; /^Documentation=/d" \
-        "$units/$program.service" >"$work/units/$program.service"
+done
+for unit in gpud gpud-launcher gpud-nvidia; do
+    sed -E "s#^(Exec[A-Za-z]+=)[^ ]*/(gpud[a-z-]*|nvidia-devices)( |\$)#\\1$work/bin/\\2\\3#
+        /^Documentation=/d" "$units/$unit.service" >"$work/units/$unit.service"
 done
 
 # verify exits 0 on unknown keys: what it says about our units counts. It also reads other units of
 # the host, whose faults are not ours.
 verify() {
-    SYSTEMD_UNIT_PATH="$1:" systemd-analyze verify "$1/gpud.service" "$1/gpud-launcher.service" 2>&1 |
+    SYSTEMD_UNIT_PATH="$1:" systemd-analyze verify "$1"/*.service 2>&1 |
         grep -E 'gpud|^Failed' || true
 }
 
@@ -37,6 +39,14 @@ if [ -z "$(verify "$work/planted")" ]; then
     echo "an unknown key was not noticed" >&2
     failed=1
 fi
+
+# Workers find the devices: they are made before the launcher starts, as soon as it is wanted.
+for key in Wants After; do
+    if ! grep -qx "$key=gpud-nvidia.service" "$units/gpud-launcher.service"; then
+        echo "gpud-launcher.service: no $key=gpud-nvidia.service" >&2
+        failed=1
+    fi
+done
 
 exposure() {
     systemd-analyze security --offline=true --threshold="$2" "$work/units/$1.service" \

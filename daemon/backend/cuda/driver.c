@@ -57,7 +57,10 @@ static int absent(CUresult rc, const char *call, struct err *e)
     if (e) {
         e->code = ERR_NO_DEVICE;
     }
-    (void)err_wrap(e, "the NVIDIA driver does not start");
+    (void)err_wrap(e, "the NVIDIA driver does not start%s",
+                   rc == CUDA_ERROR_UNKNOWN ? " (is there a /dev/nvidia-uvm? \"nvidia-modprobe -u "
+                                              "-c 0\" makes it)"
+                                            : "");
     return ERR_NO_DEVICE;
 }
 
