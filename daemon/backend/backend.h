@@ -82,7 +82,8 @@ struct backend_memory_ops {
      * cannot. */
     int (*import_host)(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e);
-    void (*release_host)(struct backend_device *d, struct backend_block *block); /* as free */
+    /* As free. Blocks where the back end says release_waits. */
+    void (*release_host)(struct backend_device *d, struct backend_block *block);
     /* Optional (NULL: there is none; then the other two are NULL as well): device memory that
      * another process can map. ERR_DEVICE_MEMORY; ERR_UNSUPPORTED where this device has none. */
     int (*alloc_shared)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
@@ -251,7 +252,8 @@ struct backend_module_ops {
      * at a time. */
     int (*load)(struct backend_device *d, struct bytes binary, struct backend_module **ret_module,
                 struct err *e);
-    void (*unload)(struct backend_module *m); /* after its last launch completed */
+    /* After its last launch completed. Blocks where the back end says release_waits. */
+    void (*unload)(struct backend_module *m);
     unsigned (*kernel_count)(struct backend_module *m);
     int (*kernel)(struct backend_module *m, unsigned index, struct backend_kernel *ret_kernel,
                   struct err *e);
@@ -351,6 +353,8 @@ struct backend {
                          BACKEND_LANG_DIALECT = the source as it is */
     /* Number of devices; ERR_NO_DEVICE with a reason and what to install. Blocks. */
     int (*enumerate)(const char *options, unsigned *ret_count, struct err *e);
+    bool release_waits; /* the driver may end all that is in flight before it lets go of memory of
+                           the host or of a module: the caller does that while nothing is */
     const struct backend_device_ops *device;
     const struct backend_memory_ops *memory;
     const struct backend_page_ops *pages; /* optional */

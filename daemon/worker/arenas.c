@@ -14,14 +14,22 @@ void arenas_init(struct arenas *t, struct device *device, uv_loop_t *loop, arena
     *t = (struct arenas){.device = device, .loop = loop, .ready = ready, .data = data};
 }
 
-static void destroy(struct arenas *t, struct arena *a)
+static void release(void *item)
 {
+    struct arena *a = item;
+    struct arenas *t = a->table;
     if (a->block != NULL) {
         t->device->b->memory->release_host(t->device->d, a->block);
     }
     t->bytes -= a->map.size;
     memfd_finish(&a->map);
     free(a);
+}
+
+static void destroy(struct arenas *t, struct arena *a)
+{
+    a->table = t;
+    release_put(t->releases, &a->release, release, a);
 }
 
 void arenas_finish(struct arenas *t)

@@ -24,6 +24,7 @@
 #include "common/err.h"
 #include "common/memfd.h"
 #include "daemon/worker/device.h"
+#include "daemon/worker/releases.h"
 
 #define ARENAS_MAX 65536u
 
@@ -37,7 +38,8 @@ struct arena {
     struct backend_block *block; /* owned: what kernels work on, NULL: nothing (yet) */
     struct backend_block *found; /* what a thread made of it, before it is `block` */
     uint64_t align;              /* bytes: where arguments in it may begin */
-    struct arenas *table;        /* while a thread is to make it known: then it is in use, too */
+    struct arenas *table;        /* while a thread is to make it known, in use, or it is to go */
+    struct release release;
     uv_work_t work;
     struct arena *prev, *next; /* to be made known */
     UT_hash_handle hh;
@@ -53,7 +55,8 @@ struct arenas {
     uint64_t bytes;        /* of all that are mapped */
     struct device *device; /* not owned */
     uv_loop_t *loop;
-    arena_ready_fn ready; /* NULL: nobody is to be told any more */
+    arena_ready_fn ready;      /* NULL: nobody is to be told any more */
+    struct releases *releases; /* not owned; NULL: what goes does so at once */
     void *data;
 };
 

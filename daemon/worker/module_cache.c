@@ -15,14 +15,21 @@ void modules_init(struct modules *t, const struct backend *b, struct backend_dev
     t->limit.data = t;
 }
 
-static void destroy(struct modules *t, struct module *m)
+static void release(void *item)
 {
+    struct module *m = item;
     if (m->m != NULL) {
-        t->b->module->unload(m->m);
+        m->table->b->module->unload(m->m);
     }
     free(m->kernels);
     free(m->paces);
     free(m);
+}
+
+static void destroy(struct modules *t, struct module *m)
+{
+    m->table = t;
+    release_put(t->releases, &m->release, release, m);
 }
 
 void modules_finish(struct modules *t)

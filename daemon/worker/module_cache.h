@@ -14,6 +14,7 @@
 #include "common/hash.h"
 #include "daemon/backend/backend.h"
 #include "daemon/worker/pace.h"
+#include "daemon/worker/releases.h"
 #include "proto/limits.h"
 
 #define MODULES_MAX      4096u
@@ -29,7 +30,9 @@ struct module {
     struct pace *paces; /* owned: of each kernel, then of each when a library ran in its place */
     unsigned kernel_count;
     unsigned uses;
-    bool unloaded; /* no longer in the table */
+    bool unloaded;         /* no longer in the table */
+    struct modules *table; /* when it is to go */
+    struct release release;
     UT_hash_handle hh;
 };
 
@@ -61,6 +64,7 @@ struct modules {
     uint64_t limit_ms; /* MODULE_LOAD_MS */
     module_loaded_fn loaded;
     void *data;
+    struct releases *releases; /* not owned; NULL: what goes does so at once */
 };
 
 void modules_init(struct modules *t, const struct backend *b, struct backend_device *d,

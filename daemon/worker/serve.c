@@ -215,6 +215,7 @@ static bool ask_device(void *data)
     if (memory_hung(&s->device.memory, &e) != 0) {
         end_lost(s, e.text);
     }
+    releases_turn(&s->releases);
     return !still(s);
 }
 
@@ -846,6 +847,8 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     buffers_init(&s->buffers, &dev->memory, &s->modules);
     arenas_init(&s->arenas, dev, loop, on_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d, loop, on_module_loaded, s);
+    releases_init(&s->releases, still, s);
+    s->arenas.releases = s->modules.releases = dev->b->release_waits ? &s->releases : NULL;
     s->executor = (struct executor){.scope = {.device = dev,
                                               .buffers = &s->buffers,
                                               .arenas = &s->arenas,
@@ -892,4 +895,5 @@ void server_finish(struct server *s)
     ledger_finish(&s->ledger);
     buffers_finish(&s->buffers);
     modules_finish(&s->modules);
+    releases_finish(&s->releases);
 }

@@ -28,6 +28,7 @@ struct server {
     struct device device;
     struct staging staging;
     struct buffers buffers;
+    struct releases releases; /* of arenas and modules */
     struct arenas arenas;
     struct modules modules;
     struct ledger ledger;

@@ -254,6 +254,7 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
     return call_leave(r ? r : host_register((uint64_t)(uintptr_t)p, bytesize, Flags));
 }
 
+/* Waits for all that the context does, as the driver may. */
 static CUresult host_unregister(uint64_t address)
 {
     struct range *r = range_owned(address, 1u << RANGE_REGISTERED);
@@ -261,6 +262,7 @@ static CUresult host_unregister(uint64_t address)
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
     CUresult rc = settle(r);
+    rc = rc == CUDA_SUCCESS ? context_wait(context_current()) : rc;
     if (rc == CUDA_SUCCESS) {
         range_remove(r);
     }

@@ -155,6 +155,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
     return call_leave(r ? r : load(module, image, &none));
 }
 
+/* Waits for all that the context does, as the driver may. */
 static CUresult unload(struct module *m)
 {
     for (unsigned i = 0; i < m->image.variable_count; i++) {
@@ -170,13 +171,12 @@ static CUresult unload(struct module *m)
     }
     if (running > 0) {
         misuse("%s: %u launches of its kernels are pending", call_name(), running);
-        CUresult r = context_wait(m->object.context);
-        if (r != CUDA_SUCCESS) {
-            return r;
-        }
     }
-    module_drop(m);
-    return CUDA_SUCCESS;
+    CUresult r = context_wait(m->object.context);
+    if (r == CUDA_SUCCESS) {
+        module_drop(m);
+    }
+    return r;
 }
 
 CUresult cuModuleUnload(CUmodule handle)

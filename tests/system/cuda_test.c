@@ -337,21 +337,6 @@ START_TEST(endless_kernel)
 }
 END_TEST
 
-static void gate_open(void)
-{
-    char path[DAEMON_PATH + 32];
-    (void)snprintf(path, sizeof path, "%s/state/gate", daemon_of_test.dir);
-    file_write(path, "", 0);
-}
-
-/* The kernel runs that waits for it. */
-static bool gate_shut(void)
-{
-    char path[DAEMON_PATH + 32];
-    (void)snprintf(path, sizeof path, "%s/state/waits", daemon_of_test.dir);
-    return access(path, F_OK) == 0;
-}
-
 /* New memory while a kernel has the whole device: its zeros come after that kernel, the worker does
  * not wait for it. So what needs no kernel is done before it ends, and nothing is lost. The
  * kernel's job may have large copies, too, which begin bit by bit. */
@@ -367,7 +352,7 @@ START_TEST(new_memory_beside_a_long_kernel)
     gpud_client *other = client_open(daemon_of_test.url);
     gpud_buffer there = filled(other, 7);
     gpud_job *large = launch_on(c, kernel_named(c, "fake_gate"), y, _i == 0 ? ITEMS : LARGE, 0);
-    ck_until(gpud_dispatch(c) == 0 && gate_shut());
+    ck_until(gpud_dispatch(c) == 0 && gate_shut(&daemon_of_test));
     gpud_job *job = NULL;
     gpud_arg args[] = {gpud_f32(2), gpud_host(x, N, GPUD_F32), gpud_host(x, N, GPUD_F32)};
     ck_gpud_ok(gpud_launch(other, kernel_find(other, "scale"), args, 3, NULL, NULL, &job));
@@ -376,7 +361,7 @@ START_TEST(new_memory_beside_a_long_kernel)
     ck_assert_float_eq(values[0], 7);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
     ck_assert(gpud_dispatch(c) == 0 && !gpud_job_done(large));
-    gate_open();
+    gate_open(&daemon_of_test);
     ck_gpud_ok(gpud_wait(large, 2 * PATIENCE));
     ck_gpud_ok(gpud_wait(job, 2 * PATIENCE));
     ck_assert_float_eq(x[N - 1], 6);
@@ -387,6 +372,34 @@ START_TEST(new_memory_beside_a_long_kernel)
     end(c);
     free(x);
     free(y);
+}
+END_TEST
+
+/* The driver waits for all that the device does before it lets go of memory of the host and of
+ * modules, and gpud does not make it: a session's end holds up no job of another. */
+START_TEST(a_session_ends_beside_a_long_kernel)
+{
+    enum { N = 1 << 20 };
+    float y[ITEMS] = {0};
+    void *memory = NULL;
+    gpud_client *c = begin("units=1", "--set", "jobs.window=4");
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_buffer there = filled(c, 7);
+    ck_gpud_ok(gpud_host_alloc(other, N * sizeof *y, &memory));
+    gpud_job *own = launch_on(other, kernel_named(other, "fake_nothing"), memory, N, 0);
+    ck_gpud_ok(gpud_wait(own, 2 * PATIENCE)); /* its memory and its module are known now */
+    gpud_job *large = launch_one(c, kernel_named(c, "fake_gate"), y, 0);
+    ck_until(gpud_dispatch(c) == 0 && gate_shut(&daemon_of_test));
+    gpud_job_free(own);
+    gpud_close(other);
+    ck_until(query_value(c, "status", NULL, "sessions") == 1);
+    ck_gpud_ok(gpud_read(c, there, GPUD_F32, 0, 1, y, NULL));
+    ck_assert(y[0] == 7 && gpud_dispatch(c) == 0 && !gpud_job_done(large));
+    gate_open(&daemon_of_test);
+    ck_gpud_ok(gpud_wait(large, 2 * PATIENCE));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    gpud_job_free(large);
+    end(c);
 }
 END_TEST
 
@@ -855,6 +868,7 @@ int main(void)
     suite_add(suite, many_work_items);
     suite_add(suite, endless_kernel);
     suite_add_loop(suite, new_memory_beside_a_long_kernel, 2);
+    suite_add(suite, a_session_ends_beside_a_long_kernel);
     suite_add(suite, blocked_driver);
     suite_add(suite, a_load_that_does_not_end);
     suite_add(suite, out_of_memory);

@@ -571,3 +571,20 @@ int system_main(Suite *suite)
     finish_program(argv);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+/* ---- the driver double -------------------------------------------------------------------------
+ */
+
+void gate_open(const struct daemon *d)
+{
+    char path[DAEMON_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/state/gate", d->dir);
+    file_write(path, "", 0);
+}
+
+bool gate_shut(const struct daemon *d)
+{
+    char path[DAEMON_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/state/waits", d->dir);
+    return access(path, F_OK) == 0;
+}

@@ -123,4 +123,8 @@ int system_main(Suite *suite);
         }                                                                                          \
     } while (0)
 
+/* The driver double's kernel fake_gate runs until the gate is opened. */
+bool gate_shut(const struct daemon *d); /* it runs, and waits */
+void gate_open(const struct daemon *d);
+
 #endif

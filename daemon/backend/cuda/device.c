@@ -351,6 +351,7 @@ const struct backend backend_cuda = {
     .auto_choice = true,
     .dialect = BACKEND_LANG_CUDA,
     .enumerate = enumerate,
+    .release_waits = true,
     .device = &device_ops,
     .memory = &cuda_memory_ops,
     .pages = &cuda_page_ops,

@@ -1,0 +1,42 @@
+/*
+ * What was given up and whose release makes a driver wait for all that the device does: memory of
+ * clients, modules. It is kept until nothing is in flight, so that the end of one session holds up
+ * no job of another, and no longer than RELEASES_NS on a device that is never idle.
+ *
+ * Thread: the loop's. Blocks as long as the driver does.
+ */
+#ifndef WORKER_RELEASES_H
+#define WORKER_RELEASES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+
+#define RELEASES_NS (10 * NS_PER_S)
+
+typedef void (*release_fn)(void *item); /* frees it */
+
+/* Part of the item. */
+struct release {
+    release_fn run;
+    void *item;
+    uint64_t since_ns;
+    struct release *next;
+};
+
+struct releases {
+    struct release *first; /* the oldest; owned */
+    struct release **last;
+    bool (*idle)(void *data); /* is nothing in flight? */
+    void *data;
+};
+
+void releases_init(struct releases *r, bool (*idle)(void *data), void *data);
+void releases_finish(struct releases *r); /* releases what is left */
+/* At once where `r` is NULL or nothing is in flight. */
+void release_put(struct releases *r, struct release *x, release_fn run, void *item);
+/* Releases what may go now. O(1) if there is nothing. */
+void releases_turn(struct releases *r);
+
+#endif

@@ -1,0 +1,111 @@
+/* What is given up while something is in flight goes when nothing is, or after a while. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "daemon/worker/releases.h"
+
+struct item {
+    struct release release;
+    unsigned number;
+};
+
+static struct releases releases;
+static bool idle;
+static unsigned gone[8];
+static unsigned gone_count;
+
+static bool is_idle(void *data)
+{
+    ck_assert_ptr_eq(data, &idle);
+    return idle;
+}
+
+static void go(void *data)
+{
+    struct item *item = data;
+    gone[gone_count++] = item->number;
+    free(item);
+}
+
+static struct item *put(unsigned number)
+{
+    struct item *item = calloc(1, sizeof *item);
+    ck_assert_ptr_nonnull(item);
+    item->number = number;
+    release_put(&releases, &item->release, go, item);
+    return item;
+}
+
+static void start(bool now)
+{
+    idle = now;
+    gone_count = 0;
+    releases_init(&releases, is_idle, &idle);
+}
+
+START_TEST(at_once_where_nothing_is_in_flight)
+{
+    struct item *item = calloc(1, sizeof *item);
+    ck_assert_ptr_nonnull(item);
+    start(true);
+    (void)put(1);
+    ck_assert_uint_eq(gone_count, 1);
+    idle = false;
+    release_put(NULL, &item->release, go, item); /* a driver that does not wait */
+    ck_assert_uint_eq(gone_count, 2);
+}
+END_TEST
+
+START_TEST(in_order_when_nothing_is_any_more)
+{
+    start(false);
+    for (unsigned i = 1; i <= 3; i++) {
+        (void)put(i);
+    }
+    releases_turn(&releases);
+    ck_assert_uint_eq(gone_count, 0);
+    idle = true;
+    releases_turn(&releases);
+    ck_assert_uint_eq(gone_count, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_uint_eq(gone[i], i + 1);
+    }
+    idle = false;
+    (void)put(4); /* the list is whole again */
+    (void)put(5);
+    releases_finish(&releases);
+    ck_assert_uint_eq(gone_count, 5);
+    ck_assert_uint_eq(gone[4], 5);
+}
+END_TEST
+
+/* A device that is never idle has to wait once for what is old, not for what came now. */
+START_TEST(no_longer_than_a_while)
+{
+    start(false);
+    struct item *old = put(1);
+    (void)put(2);
+    ck_assert_uint_ge(clock_now_ns(), old->release.since_ns);
+    old->release.since_ns -= RELEASES_NS;
+    releases_turn(&releases);
+    ck_assert_uint_eq(gone_count, 1);
+    ck_assert_uint_eq(gone[0], 1);
+    releases_finish(&releases);
+    ck_assert_uint_eq(gone_count, 2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("worker releases");
+    TCase *t = tcase_create("releases");
+    tcase_add_test(t, at_once_where_nothing_is_in_flight);
+    tcase_add_test(t, in_order_when_nothing_is_any_more);
+    tcase_add_test(t, no_longer_than_a_while);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
