@@ -7,72 +7,11 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "daemon/backend/backend.h"
-#include "tests/unit/worker/fake_front.h"
+#include "tests/unit/worker/rooms.h"
 
 /* ---- more buffers than the device holds ------------------------------------------------------ */
 
-#define ROOM_BYTES   (1u << 20)
 #define ROOM_BUFFERS 30u
-
-static const struct {
-    const char *backend;
-    const char *options;
-} ROOMS[] = {{"sim", "speed=0,pages=on"}, {"sim", "speed=0,pages=off"}, {"opencl", ""}};
-
-/* Twelve MiB on the device, and as much as `spill` on the host. */
-static bool start_small(struct fake *f, int which, const char *spill)
-{
-    const char *args[] = {"--options", ROOMS[which].options, "--memory-limit",
-                          "12582912",  "--spill-limit",      spill,
-                          NULL};
-    if (backend_find(ROOMS[which].backend) == NULL) {
-        return false;
-    }
-    fake_start(f, ROOMS[which].backend, args);
-    if (f->absent) {
-        fake_finish(f);
-        return false;
-    }
-    return true;
-}
-
-/* Words of a buffer after `round` times of writing. */
-static void put_words(uint8_t *at, uint64_t buffer, unsigned round)
-{
-    for (uint32_t i = 0; i < ROOM_BYTES / 8; i++) {
-        uint64_t word = (buffer << 40) + ((uint64_t)round << 32) + i;
-        memcpy(at + i * 8, &word, 8);
-    }
-}
-
-static void room_write(struct fake *f, uint64_t buffer, unsigned round)
-{
-    struct job_draft d;
-    put_words(f->input.data, buffer, round);
-    draft_init(&d, (uint64_t)round << 32 | buffer, (unsigned)buffer % 2);
-    draft_move(&d, OP_WRITE, ref_buffer(buffer, 0, ROOM_BYTES), 0);
-    draft_send(&d, f);
-    ck_assert_int_eq(fake_done(f, (uint64_t)round << 32 | buffer, NULL), 0);
-}
-
-static void room_check(struct fake *f, uint64_t buffer, unsigned round)
-{
-    static uint8_t expected[ROOM_BYTES];
-    struct job_draft d;
-    struct msg_w_done done;
-    static uint64_t checks;
-    uint64_t job = UINT64_C(1) << 60 | ++checks;
-    memset(f->output.data, 0xa5, ROOM_BYTES);
-    draft_init(&d, job, (unsigned)buffer % 2);
-    draft_move(&d, OP_READ, ref_buffer(buffer, 0, ROOM_BYTES), 0);
-    draft_send(&d, f);
-    int code = fake_done(f, job, &done);
-    ck_assert_msg(code == 0, "%.*s", (int)done.text.size, done.text.data);
-    put_words(expected, buffer, round);
-    ck_assert_msg(memcmp(f->output.data, expected, ROOM_BYTES) == 0, "buffer %u, round %u",
-                  (unsigned)buffer, round);
-}
 
 static void room_pool(struct fake *f, struct msg_w_pool *ret_pool)
 {
@@ -87,7 +26,7 @@ START_TEST(buffers_move_to_the_host_and_back)
 {
     struct fake f;
     struct msg_w_pool pool;
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
     for (unsigned round = 1; round <= 3; round++) {
@@ -122,7 +61,7 @@ START_TEST(zeros_wait_for_room)
     struct fake f;
     static const uint8_t zeros[ROOM_BYTES];
     struct msg_w_done done;
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
     for (uint64_t b = 1; b <= ROOM_BUFFERS; b++) {
@@ -160,7 +99,7 @@ static void room_copy(struct fake *f, uint64_t job, unsigned stream, uint64_t to
 START_TEST(jobs_wait_for_room)
 {
     struct fake f;
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
     for (uint64_t b = 1; b <= ROOM_BUFFERS; b++) {
@@ -188,7 +127,7 @@ START_TEST(jobs_wait_for_room)
         draft_move(&d, OP_READ, ref_buffer(count + b, 0, ROOM_BYTES), 0);
         draft_send(&d, &f);
         ck_assert_int_eq(fake_done(&f, 6000 + b, NULL), 0);
-        put_words(expected, b, 1);
+        room_words(expected, b, 1);
         ck_assert_int_eq(memcmp(f.output.data, expected, ROOM_BYTES), 0);
     }
     fake_stop(&f);
@@ -203,7 +142,7 @@ START_TEST(what_finds_no_room_says_why)
     struct job_draft d;
     struct msg_w_done done;
     struct msg_w_waiting waiting;
-    if (!start_small(&f, _i, "4194304")) {
+    if (!room_start(&f, _i, "4194304")) {
         return;
     }
     for (uint64_t b = 1; b <= 14; b++) {
@@ -243,7 +182,7 @@ START_TEST(a_deadline_ends_the_wait_for_room)
     struct job_draft d;
     struct msg_w_done done;
     struct msg_w_waiting waiting;
-    if (!start_small(&f, _i, "4194304")) {
+    if (!room_start(&f, _i, "4194304")) {
         return;
     }
     for (uint64_t b = 1; b <= 14; b++) {
@@ -301,7 +240,7 @@ START_TEST(what_is_on_the_host_is_sealed_there)
     struct fake f;
     struct memfd host = MEMFD_NONE;
     struct memfd again = MEMFD_NONE;
-    if (!start_small(&f, _i, "4194304")) {
+    if (!room_start(&f, _i, "4194304")) {
         return;
     }
     for (uint64_t b = 1; b <= 16; b++) {
@@ -312,7 +251,7 @@ START_TEST(what_is_on_the_host_is_sealed_there)
     }
     for (uint64_t b = 1; b <= 2; b++) {
         ck_assert_int_eq(seal(&f, b, &host), 0);
-        put_words(expected, b, 1);
+        room_words(expected, b, 1);
         ck_assert_int_eq(memcmp(host.data, expected, ROOM_BYTES), 0);
         memfd_finish(&host);
     }
@@ -409,25 +348,6 @@ static void part_check(struct fake *f, uint64_t job, uint64_t buffer, uint8_t va
                   (unsigned)buffer, f->output.data[0]);
 }
 
-static bool start_parts(struct fake *f, int which, const char *options)
-{
-    const char *args[] = {"--options",
-                          options != NULL ? options : ROOMS[which].options,
-                          "--memory-limit",
-                          "12582912",
-                          "--spill-limit",
-                          "0",
-                          NULL};
-    if (backend_find(ROOMS[which].backend) == NULL) {
-        return false;
-    }
-    fake_start(f, ROOMS[which].backend, args);
-    if (f->absent) {
-        fake_finish(f);
-    }
-    return !f->absent;
-}
-
 /* Nothing can go to the host: what a job needs in one piece comes about by moving what lies between
  * free parts, while other jobs write what moves. */
 START_TEST(buffers_move_together)
@@ -435,7 +355,7 @@ START_TEST(buffers_move_together)
     struct fake f;
     struct job_draft d;
     struct msg_w_pool pool;
-    if (!start_parts(&f, _i, NULL)) {
+    if (!room_start_with(&f, _i, NULL, "0")) {
         return;
     }
     parts_make(&f);
@@ -488,7 +408,7 @@ START_TEST(a_move_that_fails_is_told)
     struct err e = ERR_INIT;
     struct memfd host[PARTS + 1];
     unsigned lost = 0;
-    if (!start_parts(&f, 1, "speed=0,pages=off,script=copy:1=fail")) {
+    if (!room_start_with(&f, 1, "speed=0,pages=off,script=copy:1=fail", "0")) {
         return;
     }
     parts_make(&f);
@@ -535,7 +455,7 @@ START_TEST(who_waits_asks_after_changes_and_now_and_then)
     struct msg_w_waiting waiting;
     static const char *const options[] = {"speed=0,pages=on,script=read:2+=hang",
                                           "speed=0,pages=off,script=read:2+=hang"};
-    ck_assert(start_parts(&f, 0, options[_i])); /* which reads once */
+    ck_assert(room_start_with(&f, 0, options[_i], "0")); /* which reads once */
     parts_make(&f);
     draft_init(&d, 500, 0);
     for (uint64_t b = PART_EACH; b <= PARTS; b += PART_EACH) {
@@ -563,41 +483,6 @@ END_TEST
 
 /* ---- what tenants may have ------------------------------------------------------------------- */
 
-#define TENANTS_MAX 8u
-
-/* As W_TENANT told last. */
-static struct msg_w_tenant uses[TENANTS_MAX];
-
-static const struct msg_w_tenant *use_of(struct fake *f, uint64_t tenant)
-{
-    const struct msg_f_pool ask = {0};
-    unsigned kind = 0;
-    fake_send(f, &schema_msg_f_pool, &ask, -1);
-    while (kind != FRAME_KIND_W_POOL) {
-        struct msg_w_tenant m;
-        kind = fake_next(f);
-        if (kind == FRAME_KIND_W_TENANT) {
-            ck_assert_int_eq(
-                proto_decode(&schema_msg_w_tenant, bytes_of(f->frame, f->size), &m, NULL), 0);
-            ck_assert_uint_lt(m.tenant, TENANTS_MAX);
-            uses[m.tenant] = m;
-        }
-    }
-    return &uses[tenant];
-}
-
-static void quota(struct fake *f, uint64_t tenant, const char *name, uint64_t hard, uint64_t soft,
-                  uint64_t guaranteed)
-{
-    const struct msg_f_tenant m = {.tenant = tenant,
-                                   .name = bytes_str(name),
-                                   .hard = hard,
-                                   .soft = soft,
-                                   .guaranteed = guaranteed,
-                                   .spilled = UINT64_MAX};
-    fake_send(f, &schema_msg_f_tenant, &m, -1);
-}
-
 static void quota_spilled(struct fake *f, uint64_t tenant, uint64_t spilled)
 {
     const struct msg_f_tenant m = {.tenant = tenant,
@@ -608,57 +493,26 @@ static void quota_spilled(struct fake *f, uint64_t tenant, uint64_t spilled)
     fake_send(f, &schema_msg_f_tenant, &m, -1);
 }
 
-/* Buffers from `first` on, written by a tenant. */
-static void fill(struct fake *f, uint64_t tenant, uint64_t first, unsigned count)
-{
-    f->tenant = tenant;
-    for (uint64_t b = first; b < first + count; b++) {
-        ck_assert_int_eq(fake_buffer(f, b, ROOM_BYTES, false), 0);
-        room_write(f, b, 1);
-    }
-}
-
-static void check_all(struct fake *f, uint64_t tenant, uint64_t first, unsigned count)
-{
-    f->tenant = tenant;
-    for (uint64_t b = first; b < first + count; b++) {
-        room_check(f, b, 1);
-    }
-}
-
-/* A job with so much of temporaries; what its end says. */
-static int temporaries(struct fake *f, uint64_t tenant, uint64_t job, uint64_t bytes,
-                       struct msg_w_done *ret_done)
-{
-    struct job_draft d;
-    f->tenant = tenant;
-    draft_init(&d, job, 0);
-    uint64_t t = draft_temp(&d, bytes);
-    draft_fill(&d, ref_temp(t, bytes), "x", 1);
-    draft_send(&d, f);
-    return fake_done(f, job, ret_done);
-}
-
 /* Who is above its soft limit moves to the host first, though others were not used for longer. */
 START_TEST(soft_limits_give_first)
 {
     struct fake f;
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
-    quota(&f, 2, "soft", UINT64_MAX, 2 * ROOM_BYTES, 0);
-    fill(&f, 1, 1, 5);
-    fill(&f, 2, 11, 6);
-    ck_assert_uint_eq(use_of(&f, 2)->spilled, 0); /* nobody is pressed */
-    fill(&f, 3, 21, 3);
-    ck_assert_uint_gt(use_of(&f, 2)->spilled, 0);
-    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
-    fill(&f, 3, 24, 6); /* and the others when that is not enough */
-    ck_assert_uint_gt(use_of(&f, 1)->spilled, 0);
-    ck_assert_uint_gt(use_of(&f, 2)->mapped, 0);
-    check_all(&f, 1, 1, 5);
-    check_all(&f, 2, 11, 6);
-    check_all(&f, 3, 21, 9);
+    room_quota(&f, 2, "soft", UINT64_MAX, 2 * ROOM_BYTES, 0);
+    room_fill(&f, 1, 1, 5);
+    room_fill(&f, 2, 11, 6);
+    ck_assert_uint_eq(room_use(&f, 2)->spilled, 0); /* nobody is pressed */
+    room_fill(&f, 3, 21, 3);
+    ck_assert_uint_gt(room_use(&f, 2)->spilled, 0);
+    ck_assert_uint_eq(room_use(&f, 1)->spilled, 0);
+    room_fill(&f, 3, 24, 6); /* and the others when that is not enough */
+    ck_assert_uint_gt(room_use(&f, 1)->spilled, 0);
+    ck_assert_uint_gt(room_use(&f, 2)->mapped, 0);
+    room_check_all(&f, 1, 1, 5);
+    room_check_all(&f, 2, 11, 6);
+    room_check_all(&f, 3, 21, 9);
     fake_stop(&f);
 }
 END_TEST
@@ -688,7 +542,7 @@ static bool goes_well(unsigned nth)
     fake_start(&f, "sim", args);
     bool well = !f.absent;
     f.may_end = true; /* by what it does while nobody asks, too */
-    quota(&f, 2, "soft", UINT64_MAX, ROOM_BYTES, 0);
+    room_quota(&f, 2, "soft", UINT64_MAX, ROOM_BYTES, 0);
     for (uint64_t b = 1; well && b <= 11; b++) {
         f.tenant = b <= 9 ? 1 : 2;
         struct msg_f_buffer_create ask = {.id = b, .size = ROOM_BYTES, .tenant = f.tenant};
@@ -731,24 +585,24 @@ END_TEST
 START_TEST(guarantees_are_kept)
 {
     struct fake f;
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
-    quota(&f, 1, "sure", UINT64_MAX, UINT64_MAX, 4 * ROOM_BYTES);
-    quota(&f, 2, "late", UINT64_MAX, UINT64_MAX, 4 * ROOM_BYTES);
-    fill(&f, 1, 1, 3);
-    fill(&f, 3, 11, 12); /* what is left has room for four at most */
-    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
-    ck_assert_uint_ge(use_of(&f, 3)->spilled, 8 * ROOM_BYTES);
-    ck_assert_uint_le(use_of(&f, 3)->mapped, 4 * ROOM_BYTES);
-    uint64_t moved = use_of(&f, 3)->spilled;
-    fill(&f, 2, 31, 3);
-    ck_assert_uint_eq(use_of(&f, 3)->spilled, moved);
-    check_all(&f, 3, 11, 12);
-    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
-    ck_assert_uint_eq(use_of(&f, 2)->spilled, 0);
-    check_all(&f, 1, 1, 3);
-    check_all(&f, 2, 31, 3);
+    room_quota(&f, 1, "sure", UINT64_MAX, UINT64_MAX, 4 * ROOM_BYTES);
+    room_quota(&f, 2, "late", UINT64_MAX, UINT64_MAX, 4 * ROOM_BYTES);
+    room_fill(&f, 1, 1, 3);
+    room_fill(&f, 3, 11, 12); /* what is left has room for four at most */
+    ck_assert_uint_eq(room_use(&f, 1)->spilled, 0);
+    ck_assert_uint_ge(room_use(&f, 3)->spilled, 8 * ROOM_BYTES);
+    ck_assert_uint_le(room_use(&f, 3)->mapped, 4 * ROOM_BYTES);
+    uint64_t moved = room_use(&f, 3)->spilled;
+    room_fill(&f, 2, 31, 3);
+    ck_assert_uint_eq(room_use(&f, 3)->spilled, moved);
+    room_check_all(&f, 3, 11, 12);
+    ck_assert_uint_eq(room_use(&f, 1)->spilled, 0);
+    ck_assert_uint_eq(room_use(&f, 2)->spilled, 0);
+    room_check_all(&f, 1, 1, 3);
+    room_check_all(&f, 2, 31, 3);
     fake_stop(&f);
 }
 END_TEST
@@ -758,26 +612,26 @@ START_TEST(hard_limits_are_a_tenants_own_matter)
 {
     struct fake f;
     struct msg_w_done done;
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
-    quota(&f, 2, "hard", 4 * ROOM_BYTES, UINT64_MAX, 0);
-    fill(&f, 1, 1, 3);
-    fill(&f, 2, 11, 4);
-    ck_assert_int_eq(temporaries(&f, 2, 100, 2 * ROOM_BYTES, &done), 0);
-    ck_assert_uint_ge(use_of(&f, 2)->spilled, 2 * ROOM_BYTES);
-    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
-    ck_assert_int_eq(temporaries(&f, 2, 101, 5 * ROOM_BYTES, &done), ERR_LIMIT);
+    room_quota(&f, 2, "hard", 4 * ROOM_BYTES, UINT64_MAX, 0);
+    room_fill(&f, 1, 1, 3);
+    room_fill(&f, 2, 11, 4);
+    ck_assert_int_eq(room_temporaries(&f, 2, 100, 2 * ROOM_BYTES, &done), 0);
+    ck_assert_uint_ge(room_use(&f, 2)->spilled, 2 * ROOM_BYTES);
+    ck_assert_uint_eq(room_use(&f, 1)->spilled, 0);
+    ck_assert_int_eq(room_temporaries(&f, 2, 101, 5 * ROOM_BYTES, &done), ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "tenant hard wants 5242880 bytes"));
     ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "its memory_hard of 4194304"));
-    ck_assert_int_eq(temporaries(&f, 1, 102, 5 * ROOM_BYTES, &done), 0);
-    check_all(&f, 2, 11, 4);
+    ck_assert_int_eq(room_temporaries(&f, 1, 102, 5 * ROOM_BYTES, &done), 0);
+    room_check_all(&f, 2, 11, 4);
     /* lower than what it has: nothing ends, and it lives within it from then on */
-    quota(&f, 2, "hard", 2 * ROOM_BYTES, UINT64_MAX, 0);
-    ck_assert_int_eq(temporaries(&f, 2, 103, ROOM_BYTES, &done), 0);
-    ck_assert_uint_le(use_of(&f, 2)->mapped, 2 * ROOM_BYTES);
-    check_all(&f, 2, 11, 4);
-    check_all(&f, 1, 1, 3);
+    room_quota(&f, 2, "hard", 2 * ROOM_BYTES, UINT64_MAX, 0);
+    ck_assert_int_eq(room_temporaries(&f, 2, 103, ROOM_BYTES, &done), 0);
+    ck_assert_uint_le(room_use(&f, 2)->mapped, 2 * ROOM_BYTES);
+    room_check_all(&f, 2, 11, 4);
+    room_check_all(&f, 1, 1, 3);
     fake_stop(&f);
 }
 END_TEST
@@ -789,16 +643,16 @@ START_TEST(what_lies_on_the_host_has_a_limit)
     struct fake f;
     struct job_draft d;
     struct msg_w_done done;
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
     quota_spilled(&f, 2, 3 * ROOM_BYTES);
-    fill(&f, 2, 11, 14);
-    ck_assert_uint_ge(use_of(&f, 2)->spilled, 2 * ROOM_BYTES);
+    room_fill(&f, 2, 11, 14);
+    ck_assert_uint_ge(room_use(&f, 2)->spilled, 2 * ROOM_BYTES);
     for (unsigned round = 0; round < 2; round++) {
-        check_all(&f, 2, 11, 14);
+        room_check_all(&f, 2, 11, 14);
     }
-    ck_assert_uint_le(use_of(&f, 2)->spilled, 4 * ROOM_BYTES); /* one on its way */
+    ck_assert_uint_le(room_use(&f, 2)->spilled, 4 * ROOM_BYTES); /* one on its way */
     for (uint64_t b = 25; b < 28; b++) {
         ck_assert_int_eq(fake_buffer(&f, b, ROOM_BYTES, false), 0);
     }
@@ -811,15 +665,15 @@ START_TEST(what_lies_on_the_host_has_a_limit)
     ck_assert_msg(strstr((const char *)done.text.data, "raise its memory_spilled of 3145728") !=
                       NULL,
                   "%.*s", (int)done.text.size, done.text.data);
-    ck_assert_int_eq(temporaries(&f, 1, 101, 2 * ROOM_BYTES, &done), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(room_temporaries(&f, 1, 101, 2 * ROOM_BYTES, &done), ERR_DEVICE_MEMORY);
     quota_spilled(&f, 2, 8 * ROOM_BYTES);
-    ck_assert_int_eq(temporaries(&f, 1, 102, 2 * ROOM_BYTES, &done), 0);
-    check_all(&f, 2, 11, 14);
+    ck_assert_int_eq(room_temporaries(&f, 1, 102, 2 * ROOM_BYTES, &done), 0);
+    room_check_all(&f, 2, 11, 14);
     quota_spilled(&f, 2, 0); /* lower than what it has: nothing is lost, and no more goes */
-    uint64_t there = use_of(&f, 2)->spilled;
+    uint64_t there = room_use(&f, 2)->spilled;
     ck_assert_uint_gt(there, 0);
-    check_all(&f, 2, 11, 14);
-    ck_assert_uint_le(use_of(&f, 2)->spilled, there + ROOM_BYTES);
+    room_check_all(&f, 2, 11, 14);
+    ck_assert_uint_le(room_use(&f, 2)->spilled, there + ROOM_BYTES);
     fake_stop(&f);
 }
 END_TEST
@@ -840,26 +694,27 @@ START_TEST(each_front_tells_its_own_limits)
     struct msg_w_ready ready;
     struct msg_w_held_end end;
     const struct msg_f_inventory ask = {.nonce = 7};
-    if (!start_small(&f, _i, "33554432")) {
+    if (!room_start(&f, _i, "33554432")) {
         return;
     }
-    quota(&f, 1, "hard", 2 * ROOM_BYTES, UINT64_MAX, 0);
-    quota(&f, 2, "gone", UINT64_MAX, UINT64_MAX, 8 * ROOM_BYTES);
-    quota(&f, 3, "new", 3 * ROOM_BYTES, UINT64_MAX, 6 * ROOM_BYTES / 2);
-    quota(&f, 4, "more", 3 * ROOM_BYTES, UINT64_MAX, 3 * ROOM_BYTES);
+    room_quota(&f, 1, "hard", 2 * ROOM_BYTES, UINT64_MAX, 0);
+    room_quota(&f, 2, "gone", UINT64_MAX, UINT64_MAX, 8 * ROOM_BYTES);
+    room_quota(&f, 3, "new", 3 * ROOM_BYTES, UINT64_MAX, 6 * ROOM_BYTES / 2);
+    room_quota(&f, 4, "more", 3 * ROOM_BYTES, UINT64_MAX, 3 * ROOM_BYTES);
     expect_refusal(&f, 4);
-    ck_assert_int_eq(temporaries(&f, 4, 100, 4 * ROOM_BYTES, NULL), ERR_LIMIT); /* that counts */
+    ck_assert_int_eq(room_temporaries(&f, 4, 100, 4 * ROOM_BYTES, NULL),
+                     ERR_LIMIT); /* that counts */
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
     fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &(struct msg_w_held_job){0});
     ck_assert_int_eq(fake_done(&f, 100, NULL), ERR_LIMIT);
     fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
-    ck_assert_int_eq(temporaries(&f, 4, 101, 4 * ROOM_BYTES, NULL), 0);
-    fill(&f, 1, 1, 10);
-    ck_assert_uint_eq(use_of(&f, 1)->spilled, 0);
-    quota(&f, 3, "new", UINT64_MAX, UINT64_MAX, 11 * ROOM_BYTES);
-    ck_assert_uint_eq(use_of(&f, 3)->asked, 0); /* not refused: nothing else comes before */
-    check_all(&f, 1, 1, 10);
+    ck_assert_int_eq(room_temporaries(&f, 4, 101, 4 * ROOM_BYTES, NULL), 0);
+    room_fill(&f, 1, 1, 10);
+    ck_assert_uint_eq(room_use(&f, 1)->spilled, 0);
+    room_quota(&f, 3, "new", UINT64_MAX, UINT64_MAX, 11 * ROOM_BYTES);
+    ck_assert_uint_eq(room_use(&f, 3)->asked, 0); /* not refused: nothing else comes before */
+    room_check_all(&f, 1, 1, 10);
     fake_stop(&f);
 }
 END_TEST

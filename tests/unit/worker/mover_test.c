@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "daemon/pool/pool.h"
-#include "daemon/worker/spill.h"
 #include "daemon/worker/upkeep.h"
 #include "tests/unit/common/suite.h"
+#include "tests/unit/worker/local.h"
 
 #define LIMIT   ((uint64_t)16 << 20)
 #define BYTES   ((uint64_t)512 << 10) /* a quarter of a page, and of what smaller ones share */
@@ -16,10 +16,9 @@
 
 static const char *const SOURCES[] = {"speed=0,pages=off", "speed=0,pages=on"};
 
+static struct local t;
+
 static struct {
-    struct device device;
-    struct buffers buffers;
-    struct spill spill;
     struct backend backend; /* the device's, with copies that fail */
     struct backend_stream_ops ops;
     unsigned copies;
@@ -27,12 +26,7 @@ static struct {
     struct upkeep upkeep;
     bool idle;
     unsigned kicks;
-} t;
-
-static void no_wake(void *data)
-{
-    (void)data;
-}
+} own;
 
 static int copy_refused(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
                         uint64_t size, struct err *e)
@@ -41,56 +35,19 @@ static int copy_refused(struct backend_stream *s, struct backend_ref dst, struct
     (void)dst;
     (void)src;
     (void)size;
-    t.copies++;
+    own.copies++;
     return err_set(e, ERR_IO, "no copy today");
 }
 
 static void start_with(const char *options, uint64_t limit, uint64_t spill_limit)
 {
-    struct err e = ERR_INIT;
-    struct device_options o = {
-        .backend = "sim", .options = options, .streams = 2, .memory_limit = limit, .wake = no_wake};
-    memset(&t, 0, sizeof t);
-    ck_assert_msg(device_open(&t.device, &o, &e) == 0, "%s", e.text);
-    buffers_init(&t.buffers, &t.device.memory, NULL);
-    ck_assert_msg(spill_init(&t.spill, &t.device, &t.buffers, spill_limit, &e) == 0, "%s", e.text);
+    memset(&own, 0, sizeof own);
+    local_start(&t, "sim", options, limit, spill_limit);
 }
 
 static void start(const char *options, uint64_t limit)
 {
     start_with(options, limit, 0);
-}
-
-static void quiet(void)
-{
-    const struct timespec pause = {0, 100000};
-    while (spill_busy(&t.spill)) {
-        spill_poll(&t.spill);
-        (void)nanosleep(&pause, NULL);
-    }
-}
-
-static void stop(void)
-{
-    quiet();
-    buffers_finish(&t.buffers);
-    spill_finish(&t.spill);
-    device_close(&t.device);
-}
-
-static void wait_for(struct backend_stream *s)
-{
-    const struct timespec pause = {0, 100000};
-    struct backend_marker *marker = NULL;
-    struct err e = ERR_INIT;
-    enum backend_state state = BACKEND_PENDING;
-    ck_assert_int_eq(device_mark(&t.device, s, &marker, &e), 0);
-    while (state != BACKEND_DONE) {
-        state = t.device.b->marker->state(marker, &e);
-        ck_assert_int_ne(state, BACKEND_FAILED);
-        (void)nanosleep(&pause, NULL);
-    }
-    t.device.b->marker->release(marker);
 }
 
 static uint8_t *pattern(uint64_t id)
@@ -110,7 +67,7 @@ static struct buffer *make(uint64_t id)
     ck_assert_msg(buffer_create(&t.buffers, &ask, &b, &e) == 0, "%s", e.text);
     ck_assert_int_eq(
         t.device.b->stream->write(t.device.service, b->piece.ref, pattern(id), BYTES, &e), 0);
-    wait_for(t.device.service);
+    local_wait(&t, t.device.service);
     memory_cleaned(&b->piece);
     b->content = BUFFER_BYTES;
     return b;
@@ -139,7 +96,7 @@ static void check_contents(void)
         ck_assert(!b->broken && b->filling == NULL);
         ck_assert_int_eq(t.device.b->stream->read(t.device.service, back, b->piece.ref, BYTES, &e),
                          0);
-        wait_for(t.device.service);
+        local_wait(&t, t.device.service);
         ck_assert_msg(memcmp(back, pattern(id), BYTES) == 0, "buffer %u", (unsigned)id);
     }
 }
@@ -150,7 +107,7 @@ static int take(struct memory_piece *ret_piece, struct err *e)
     const struct memory_ask ask = {.size = WANTED, .tenant = 1, .stream = 0};
     int rc = memory_alloc(&t.device.memory, &ask, ret_piece, e);
     if (rc == ERR_DEVICE_MEMORY) {
-        quiet();
+        local_quiet(&t);
         *e = (struct err)ERR_INIT;
         rc = memory_alloc(&t.device.memory, &ask, ret_piece, e);
     }
@@ -174,10 +131,10 @@ START_TEST(what_lies_apart_is_put_together)
     ck_assert_msg(take(&piece, &e) == 0, "%s", e.text);
     ck_assert_uint_gt(stats().moves, 0);
     ck_assert_uint_ge(piece.pool.size, WANTED);
-    quiet();
+    local_quiet(&t);
     check_contents();
     memory_free(&t.device.memory, &piece);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -204,10 +161,10 @@ START_TEST(what_is_in_use_stays)
     ck_assert_uint_eq(stats().moves, 0);
     check_contents();
     ck_assert_msg(take(&piece, &e) == 0, "%s", e.text);
-    quiet();
+    local_quiet(&t);
     check_contents();
     memory_free(&t.device.memory, &piece);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -219,22 +176,22 @@ START_TEST(without_copies_it_is_refused)
     start(SOURCES[_i], LIMIT);
     fragment();
     const struct backend *real = t.device.b;
-    t.backend = *real;
-    t.ops = *real->stream;
-    t.ops.copy = copy_refused;
-    t.backend.stream = &t.ops;
-    t.device.b = &t.backend;
+    own.backend = *real;
+    own.ops = *real->stream;
+    own.ops.copy = copy_refused;
+    own.backend.stream = &own.ops;
+    t.device.b = &own.backend;
     ck_assert_int_eq(take(&piece, &e), ERR_DEVICE_MEMORY);
-    ck_assert_uint_gt(t.copies, 0);
+    ck_assert_uint_gt(own.copies, 0);
     ck_assert_uint_eq(stats().moves, 0);
     ck_assert(!t.device.memory.hung);
     check_contents();
     t.device.b = real;
     ck_assert_msg(take(&piece, &e) == 0, "%s", e.text);
-    quiet();
+    local_quiet(&t);
     check_contents();
     memory_free(&t.device.memory, &piece);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -251,12 +208,12 @@ START_TEST(what_is_freed_while_it_moves)
     for (uint64_t id = 4; id <= BUFFERS; id += 4) {
         buffer_free(&t.buffers, buffer_find(&t.buffers, id, NULL));
     }
-    quiet();
+    local_quiet(&t);
     e = (struct err)ERR_INIT;
     ck_assert_msg(memory_alloc(&t.device.memory, &ask, &piece, &e) == 0, "%s", e.text);
     memory_free(&t.device.memory, &piece);
     ck_assert_uint_eq(stats().used, 0);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -268,21 +225,21 @@ END_TEST
 static bool is_idle(void *data)
 {
     (void)data;
-    return t.idle;
+    return own.idle;
 }
 
 static void on_kick(void *data)
 {
     (void)data;
-    t.kicks++;
+    own.kicks++;
 }
 
 static void upkeep_start_on(const char *options)
 {
     start(options, LARGE);
-    t.idle = true;
-    ck_assert_int_eq(uv_loop_init(&t.loop), 0);
-    upkeep_init(&t.upkeep, &t.loop, &t.device, is_idle, on_kick, NULL);
+    own.idle = true;
+    ck_assert_int_eq(uv_loop_init(&own.loop), 0);
+    upkeep_init(&own.upkeep, &own.loop, &t.device, is_idle, on_kick, NULL);
 }
 
 static void upkeep_start(void)
@@ -292,10 +249,10 @@ static void upkeep_start(void)
 
 static void upkeep_stop(void)
 {
-    upkeep_finish(&t.upkeep);
-    (void)uv_run(&t.loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&t.loop), 0);
-    stop();
+    upkeep_finish(&own.upkeep);
+    (void)uv_run(&own.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&own.loop), 0);
+    local_stop(&t);
 }
 
 static void take_and_free(uint64_t bytes, uint64_t tenant, bool *ret_dirty)
@@ -316,20 +273,20 @@ START_TEST(what_nobody_needs_goes_back)
     bool dirty;
     uint64_t now = 1000 * NS_PER_S;
     upkeep_start();
-    ck_assert_int_eq(upkeep_turn(&t.upkeep, now), UPKEEP_STOP);
+    ck_assert_int_eq(upkeep_turn(&own.upkeep, now), UPKEEP_STOP);
     take_and_free(LARGE / 2, 1, &dirty);
-    upkeep_begin(&t.upkeep);
-    ck_assert(uv_is_active((uv_handle_t *)&t.upkeep.timer));
+    upkeep_begin(&own.upkeep);
+    ck_assert(uv_is_active((uv_handle_t *)&own.upkeep.timer));
     uint64_t before = stats().size;
     ck_assert_uint_ge(before, LARGE / 2);
     for (unsigned s = 1; s <= 55; s++) {
         now += NS_PER_S;
-        ck_assert_int_eq(upkeep_turn(&t.upkeep, now), UPKEEP_LATER);
+        ck_assert_int_eq(upkeep_turn(&own.upkeep, now), UPKEEP_LATER);
     }
     ck_assert_uint_eq(stats().size, before);
     unsigned turns = 0;
     uint64_t left = before;
-    while (upkeep_turn(&t.upkeep, now += NS_PER_S) != UPKEEP_STOP) {
+    while (upkeep_turn(&own.upkeep, now += NS_PER_S) != UPKEEP_STOP) {
         uint64_t size = stats().size;
         ck_assert_uint_le(left - size, MEMORY_RATE);
         left = size;
@@ -347,16 +304,16 @@ START_TEST(where_the_device_is_full_it_goes_sooner)
     bool dirty;
     uint64_t now = 1000 * NS_PER_S;
     upkeep_start_on("speed=0,pages=on,memory=992M");
-    ck_assert_int_eq(upkeep_turn(&t.upkeep, now), UPKEEP_STOP);
+    ck_assert_int_eq(upkeep_turn(&own.upkeep, now), UPKEEP_STOP);
     take_and_free(LARGE / 16 * 15, 1, &dirty);
-    upkeep_begin(&t.upkeep);
+    upkeep_begin(&own.upkeep);
     uint64_t before = stats().size;
     for (unsigned s = 1; s <= 12; s++) {
-        ck_assert_int_eq(upkeep_turn(&t.upkeep, now += NS_PER_S), UPKEEP_LATER);
+        ck_assert_int_eq(upkeep_turn(&own.upkeep, now += NS_PER_S), UPKEEP_LATER);
     }
     ck_assert_uint_eq(stats().size, before);
     for (unsigned s = 13; s <= 20; s++) {
-        (void)upkeep_turn(&t.upkeep, now += NS_PER_S);
+        (void)upkeep_turn(&own.upkeep, now += NS_PER_S);
     }
     ck_assert_uint_lt(stats().size, before);
     ck_assert_uint_eq(stats().size, LARGE / MEMORY_KEEP);
@@ -375,14 +332,14 @@ START_TEST(the_timer_ends)
     upkeep_start();
     take_and_free(1 << 20, 1, &dirty);
     ck_assert_int_eq(memory_alloc(&t.device.memory, &ask, &piece, &e), 0);
-    upkeep_begin(&t.upkeep);
-    t.idle = false;
+    upkeep_begin(&own.upkeep);
+    own.idle = false;
     for (unsigned s = 0; s < 500; s++) {
-        ck_assert_int_ne(upkeep_turn(&t.upkeep, now += NS_PER_S), UPKEEP_STOP);
+        ck_assert_int_ne(upkeep_turn(&own.upkeep, now += NS_PER_S), UPKEEP_STOP);
     }
-    t.idle = true;
+    own.idle = true;
     unsigned turns = 0;
-    while (upkeep_turn(&t.upkeep, now += NS_PER_S) != UPKEEP_STOP) {
+    while (upkeep_turn(&own.upkeep, now += NS_PER_S) != UPKEEP_STOP) {
         ck_assert_uint_lt(++turns, 130);
     }
     memory_free(&t.device.memory, &piece);
@@ -393,9 +350,9 @@ END_TEST
 static void until_zeroed(uint64_t *now)
 {
     const struct timespec pause = {0, 100000};
-    while (upkeep_turn(&t.upkeep, *now += NS_PER_MS) == UPKEEP_SOON) {
-        while (upkeep_busy(&t.upkeep)) {
-            upkeep_poll(&t.upkeep);
+    while (upkeep_turn(&own.upkeep, *now += NS_PER_MS) == UPKEEP_SOON) {
+        while (upkeep_busy(&own.upkeep)) {
+            upkeep_poll(&own.upkeep);
             (void)nanosleep(&pause, NULL);
         }
     }
@@ -417,24 +374,24 @@ START_TEST(what_was_left_is_zeroed_ahead)
     memset(bytes, 0x5a, sizeof bytes);
     ck_assert_int_eq(
         t.device.b->stream->write(t.device.service, piece.ref, bytes, sizeof bytes, &e), 0);
-    wait_for(t.device.service);
+    local_wait(&t, t.device.service);
     memory_cleaned(&piece);
     memory_free(&t.device.memory, &piece);
     until_zeroed(&now);
     ck_assert_uint_eq(stats().cleared, 0);
     (void)memory_number(&t.device.memory, 2);
-    t.idle = false;
+    own.idle = false;
     until_zeroed(&now);
     ck_assert_uint_eq(stats().cleared, 0);
-    t.idle = true;
+    own.idle = true;
     until_zeroed(&now);
     ck_assert_uint_ge(stats().cleared, 200u << 20);
-    ck_assert_uint_gt(t.kicks, 1);
+    ck_assert_uint_gt(own.kicks, 1);
     ck_assert_int_eq(memory_alloc(&t.device.memory, &ask, &piece, &e), 0);
     ck_assert(!piece.dirty);
     ck_assert_int_eq(t.device.b->stream->read(t.device.service, bytes, piece.ref, sizeof bytes, &e),
                      0);
-    wait_for(t.device.service);
+    local_wait(&t, t.device.service);
     for (unsigned i = 0; i < sizeof bytes; i++) {
         ck_assert_uint_eq(bytes[i], 0);
     }
@@ -449,9 +406,9 @@ static void upkeep_start_with(const char *options)
 {
     bool dirty;
     start(options, LIMIT);
-    t.idle = true;
-    ck_assert_int_eq(uv_loop_init(&t.loop), 0);
-    upkeep_init(&t.upkeep, &t.loop, &t.device, is_idle, on_kick, NULL);
+    own.idle = true;
+    ck_assert_int_eq(uv_loop_init(&own.loop), 0);
+    upkeep_init(&own.upkeep, &own.loop, &t.device, is_idle, on_kick, NULL);
     (void)memory_number(&t.device.memory, 2);
     take_and_free(WANTED, 1, &dirty);
 }
@@ -466,7 +423,7 @@ START_TEST(zeros_that_fail_are_left_to_who_comes)
     upkeep_start_with("speed=0,pages=on,script=fill:2+=fail");
     until_zeroed(&now);
     ck_assert_int_eq(memory_hung(&t.device.memory, &e), 0);
-    ck_assert_uint_eq(t.upkeep.failures, UPKEEP_FAILURES);
+    ck_assert_uint_eq(own.upkeep.failures, UPKEEP_FAILURES);
     ck_assert_uint_eq(stats().cleared, 0);
     take_and_free(LIMIT, 2, &dirty); /* none of it is away */
     ck_assert(dirty);
@@ -480,7 +437,7 @@ START_TEST(one_that_fails_is_tried_again)
     uint64_t now = NS_PER_S;
     upkeep_start_with("speed=0,pages=on,script=fill:2=fail");
     until_zeroed(&now);
-    ck_assert_uint_eq(t.upkeep.failures, 0);
+    ck_assert_uint_eq(own.upkeep.failures, 0);
     ck_assert_uint_ge(stats().cleared, WANTED);
     take_and_free(WANTED, 2, &dirty);
     ck_assert(!dirty);
@@ -509,23 +466,23 @@ START_TEST(what_is_being_zeroed_is_not_refused)
     const struct timespec pause = {0, 100000};
     const struct memory_ask all = {.size = WANTED, .tenant = 2, .stream = 0};
     upkeep_start_with("speed=0.001,pages=on");
-    ck_assert_int_eq(upkeep_turn(&t.upkeep, now += NS_PER_MS), UPKEEP_SOON);
-    ck_assert(upkeep_busy(&t.upkeep));
+    ck_assert_int_eq(upkeep_turn(&own.upkeep, now += NS_PER_MS), UPKEEP_SOON);
+    ck_assert(upkeep_busy(&own.upkeep));
     ck_assert_msg(memory_alloc(&t.device.memory, &all, &piece, &e) == 0, "%s", e.text);
     ck_assert(piece.dirty && piece.waits);
     memset(bytes, 0x5a, sizeof bytes);
     ck_assert_int_eq(
         t.device.b->stream->write(t.device.stream[0], piece.ref, bytes, sizeof bytes, &e), 0);
-    wait_for(t.device.stream[0]); /* the bytes are read then */
-    while (upkeep_busy(&t.upkeep)) {
-        upkeep_poll(&t.upkeep);
+    local_wait(&t, t.device.stream[0]); /* the bytes are read then */
+    while (upkeep_busy(&own.upkeep)) {
+        upkeep_poll(&own.upkeep);
         (void)nanosleep(&pause, NULL);
     }
-    wait_for(t.device.stream[0]); /* it reads them until then */
+    local_wait(&t, t.device.stream[0]); /* it reads them until then */
     memset(bytes, 0, sizeof bytes);
     ck_assert_int_eq(
         t.device.b->stream->read(t.device.stream[0], bytes, piece.ref, sizeof bytes, &e), 0);
-    wait_for(t.device.stream[0]);
+    local_wait(&t, t.device.stream[0]);
     ck_assert_uint_eq(bytes[0], 0x5a); /* the zeros went before */
     memory_free(&t.device.memory, &piece);
     ck_assert_uint_eq(stats().cleared, 0);
@@ -553,7 +510,7 @@ START_TEST(numbers_have_an_end)
     ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS, "one more", &limits, &e),
                      ERR_LIMIT);
     ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS - 1, "last", &limits, &e), 0);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -563,12 +520,12 @@ END_TEST
 static int alloc_apart(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                        struct err *e)
 {
-    return t.backend.memory->alloc(d, size, ret_block, e);
+    return own.backend.memory->alloc(d, size, ret_block, e);
 }
 
 static void free_apart(struct backend_device *d, struct backend_block *block)
 {
-    t.backend.memory->free(d, block);
+    own.backend.memory->free(d, block);
 }
 
 /* Tenant 1 may have a little more than it has: then what it asks for beside is had by what it gives
@@ -606,13 +563,13 @@ START_TEST(room_is_made_beside_the_pool)
     bool exported = _i % 2 == 0;
     start_with(_i < 2 ? "speed=0,pages=on,memory=16M" : "speed=0,pages=off,memory=16M", LIMIT,
                LIMIT);
-    t.backend = *t.device.b;
+    own.backend = *t.device.b;
     ops = *t.device.b->memory;
     ops.alloc_shared = alloc_apart;
     ops.alloc_managed = alloc_apart;
     ops.free_shared = free_apart;
-    t.backend.memory = &ops;
-    t.device.memory.b = &t.backend;
+    own.backend.memory = &ops;
+    t.device.memory.b = &own.backend;
     t.device.memory.managed_limit = 4 * LIMIT;
     for (uint64_t id = 1; id <= BUFFERS; id++) {
         (void)make(id);
@@ -629,7 +586,7 @@ START_TEST(room_is_made_beside_the_pool)
         struct buffer *old = buffer_find(&t.buffers, id, &e);
         buffer_pin(&t.buffers, old);
         ck_assert_msg(spill_return(&t.spill, old, &e) == 0, "%s", e.text);
-        quiet();
+        local_quiet(&t);
         buffer_unpin(&t.buffers, old);
     }
     check_contents();
@@ -641,7 +598,7 @@ START_TEST(room_is_made_beside_the_pool)
     ck_assert_uint_eq(t.spill.outs, outs);
     own_limit(exported);
     buffer_free(&t.buffers, buffer_find(&t.buffers, 100, &e));
-    stop();
+    local_stop(&t);
 }
 END_TEST
 

@@ -3,10 +3,9 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/pool/place.h"
-#include "daemon/worker/spill.h"
+#include "tests/unit/worker/local.h"
 
 #define LIMIT   ((uint64_t)16 << 20)
 #define PAGE    ((uint64_t)2 << 20)
@@ -21,76 +20,23 @@ static const struct {
 
 #define KINDS ((int)(sizeof ON / sizeof ON[0]))
 
-static struct {
-    struct device device;
-    struct buffers buffers;
-    struct spill spill;
-    uint64_t bytes; /* of each buffer */
-} t;
-
-static void no_wake(void *data)
-{
-    (void)data;
-}
+static struct local t;
+static uint64_t size; /* of each buffer */
 
 static bool start(int which, uint64_t bytes)
 {
-    struct err e = ERR_INIT;
-    struct device_options o = {.backend = ON[which].backend,
-                               .options = ON[which].options,
-                               .streams = 2,
-                               .memory_limit = LIMIT,
-                               .wake = no_wake};
-    memset(&t, 0, sizeof t);
-    t.bytes = bytes;
     if (backend_find(ON[which].backend) == NULL) { /* is not built */
         return false;
     }
-    ck_assert_msg(device_open(&t.device, &o, &e) == 0, "%s", e.text);
-    buffers_init(&t.buffers, &t.device.memory, NULL);
-    ck_assert_msg(spill_init(&t.spill, &t.device, &t.buffers, LIMIT * 4, &e) == 0, "%s", e.text);
+    size = bytes;
+    local_start(&t, ON[which].backend, ON[which].options, LIMIT, LIMIT * 4);
     return true;
-}
-
-static void quiet(void)
-{
-    const struct timespec pause = {0, 100000};
-    while (spill_busy(&t.spill)) {
-        spill_poll(&t.spill);
-        (void)nanosleep(&pause, NULL);
-    }
-}
-
-static void stop(void)
-{
-    struct err e = ERR_INIT;
-    quiet();
-    ck_assert_msg(pool_check(t.device.memory.pool, &e) == 0, "%s", e.text);
-    buffers_finish(&t.buffers);
-    ck_assert_msg(pool_check(t.device.memory.pool, &e) == 0, "%s", e.text);
-    spill_finish(&t.spill);
-    device_close(&t.device);
-}
-
-static void wait_for(struct backend_stream *s)
-{
-    const struct timespec pause = {0, 100000};
-    struct backend_marker *marker = NULL;
-    struct err e = ERR_INIT;
-    enum backend_state state = BACKEND_PENDING;
-    ck_assert_int_eq(device_mark(&t.device, s, &marker, &e), 0);
-    while (state != BACKEND_DONE) {
-        state = t.device.b->marker->state(marker, &e);
-        ck_assert_int_ne(state, BACKEND_FAILED);
-        (void)nanosleep(&pause, NULL);
-    }
-    t.device.b->marker->release(marker);
 }
 
 static uint8_t *pattern(uint64_t id, unsigned round)
 {
     static uint8_t bytes[4 * PAGE];
-    for (uint64_t i = 0; i < t.bytes; i++) {
+    for (uint64_t i = 0; i < size; i++) {
         bytes[i] = (uint8_t)(id * 31 + round * 17 + i * 7 + (i >> 9));
     }
     return bytes;
@@ -105,13 +51,13 @@ static struct buffer *bring(uint64_t id, bool wait)
     buffer_pin(&t.buffers, b);
     int rc = spill_return(&t.spill, b, &e);
     if (spill_short(rc)) { /* what goes has to be gone first */
-        quiet();
+        local_quiet(&t);
         e = (struct err)ERR_INIT;
         rc = spill_return(&t.spill, b, &e);
     }
     ck_assert_msg(rc == 0, "%s", e.text);
     if (wait) {
-        quiet();
+        local_quiet(&t);
     }
     b->content = BUFFER_BYTES;
     return b;
@@ -120,10 +66,10 @@ static struct buffer *bring(uint64_t id, bool wait)
 static void put(struct buffer *b, unsigned round)
 {
     struct err e = ERR_INIT;
-    ck_assert_int_eq(t.device.b->stream->write(t.device.service, b->piece.ref,
-                                               pattern(b->id, round), t.bytes, &e),
-                     0);
-    wait_for(t.device.service);
+    ck_assert_int_eq(
+        t.device.b->stream->write(t.device.service, b->piece.ref, pattern(b->id, round), size, &e),
+        0);
+    local_wait(&t, t.device.service);
     memory_cleaned(&b->piece);
 }
 
@@ -131,10 +77,9 @@ static void look(const struct buffer *b, unsigned round)
 {
     static uint8_t back[4 * PAGE];
     struct err e = ERR_INIT;
-    ck_assert_int_eq(t.device.b->stream->read(t.device.service, back, b->piece.ref, t.bytes, &e),
-                     0);
-    wait_for(t.device.service);
-    ck_assert_msg(memcmp(back, pattern(b->id, round), t.bytes) == 0, "buffer %u, round %u",
+    ck_assert_int_eq(t.device.b->stream->read(t.device.service, back, b->piece.ref, size, &e), 0);
+    local_wait(&t, t.device.service);
+    ck_assert_msg(memcmp(back, pattern(b->id, round), size) == 0, "buffer %u, round %u",
                   (unsigned)b->id, round);
 }
 
@@ -142,7 +87,7 @@ static void make(uint64_t id)
 {
     struct buffer *b = NULL;
     struct err e = ERR_INIT;
-    const struct buffer_ask ask = {.id = id, .size = t.bytes, .tenant = 1 + id % 2};
+    const struct buffer_ask ask = {.id = id, .size = size, .tenant = 1 + id % 2};
     ck_assert_msg(buffer_create(&t.buffers, &ask, &b, &e) == 0, "%s", e.text);
     b = bring(id, true);
     put(b, 0);
@@ -181,7 +126,7 @@ START_TEST(buffers_come_back_to_their_addresses)
     ck_assert_uint_gt(t.spill.outs, BUFFERS);
     ck_assert(ON[_i].places ? stats().came_back >= ROUNDS : stats().came_back == 0);
     ck_assert_uint_eq(stats().given_up, 0);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -200,7 +145,7 @@ START_TEST(buffers_come_back_while_others_go)
         buffer_unpin(&t.buffers, b);
     }
     ck_assert(!ON[_i].places || stats().came_back > 0);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -223,7 +168,7 @@ START_TEST(others_come_back_anywhere)
         }
         ck_assert_uint_gt(t.spill.backs, 0);
         ck_assert(SIZES[k] > PAGE || stats().came_back == 0);
-        stop();
+        local_stop(&t);
     }
 }
 END_TEST
@@ -237,14 +182,14 @@ START_TEST(a_place_ends_with_its_buffer)
     for (uint64_t id = 1; id <= BUFFERS; id++) {
         make(id);
     }
-    quiet();
+    local_quiet(&t);
     ck_assert(!ON[_i].places || stats().vacant == (BUFFERS - 2) * 4 * PAGE);
     for (uint64_t id = 1; id <= BUFFERS; id++) {
         buffer_free(&t.buffers, buffer_find(&t.buffers, id, NULL));
     }
     ck_assert_uint_eq(stats().vacant, 0);
     ck_assert_uint_eq(stats().used, 0);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 #include "common/seqpacket.h"
 #include "daemon/worker/job.h"
 #include "daemon/worker/picture.h"
-#include "daemon/worker/spill.h"
+#include "tests/unit/worker/local.h"
 
 #define MIB   ((uint64_t)1 << 20)
 #define LIMIT (16 * MIB)
@@ -19,41 +19,11 @@
 
 static const char *const SOURCES[] = {"speed=0,pages=off", "speed=0,pages=on"};
 
-static struct {
-    struct device device;
-    struct buffers buffers;
-    struct spill spill;
-} t;
-
-static void no_wake(void *data)
-{
-    (void)data;
-}
+static struct local t;
 
 static void start(int which)
 {
-    struct err e = ERR_INIT;
-    struct device_options o = {.backend = "sim",
-                               .options = SOURCES[which],
-                               .streams = 2,
-                               .memory_limit = LIMIT,
-                               .wake = no_wake};
-    memset(&t, 0, sizeof t);
-    ck_assert_msg(device_open(&t.device, &o, &e) == 0, "%s", e.text);
-    buffers_init(&t.buffers, &t.device.memory, NULL);
-    ck_assert_msg(spill_init(&t.spill, &t.device, &t.buffers, LIMIT, &e) == 0, "%s", e.text);
-}
-
-static void stop(void)
-{
-    struct err e = ERR_INIT;
-    while (spill_busy(&t.spill)) {
-        spill_poll(&t.spill);
-    }
-    buffers_finish(&t.buffers);
-    ck_assert_msg(pool_check(t.device.memory.pool, &e) == 0, "%s", e.text);
-    spill_finish(&t.spill);
-    device_close(&t.device);
+    local_start(&t, "sim", SOURCES[which], LIMIT, LIMIT);
 }
 
 static struct buffer *make(uint64_t id, uint64_t bytes, uint64_t tenant)
@@ -128,7 +98,7 @@ START_TEST(more_than_one_block_moves_nobody)
     ck_assert_int_eq(job_of(sizes, 1, 0, &j, &e), ERR_DEVICE_MEMORY);
     ck_assert_ptr_nonnull(strstr(e.text, "the device gives at most 4194304 in one piece"));
     ck_assert_uint_eq(t.spill.outs, 0);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -158,7 +128,7 @@ START_TEST(a_limit_below_what_the_host_has)
     ck_assert_msg(strstr(e.text, "the host has room for 0 of its 1048576 bytes") != NULL, "%s",
                   e.text);
     job_end(j);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -175,7 +145,7 @@ START_TEST(what_no_step_mentions_takes_no_memory)
     ck_assert_uint_eq(j->temp_bytes, 6 * MIB);
     ck_assert_ptr_null(j->pieces[2].ref.block);
     job_end(j);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -229,7 +199,7 @@ START_TEST(numbers_of_tenants_come_back)
         ck_assert_msg(limit(key, MIB, &e) == 0, "%s", e.text);
     }
     ck_assert_int_eq(take(5000, 2 * MIB, &piece, &e), ERR_LIMIT);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -345,7 +315,7 @@ START_TEST(a_place_that_was_taken_names_nobody)
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     (void)close(pair[0]);
     (void)close(pair[1]);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 

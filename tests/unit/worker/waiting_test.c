@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/worker/fake_front.h"
-
-#define ROOM_BYTES ((uint64_t)1 << 20)
+#include "tests/unit/worker/rooms.h"
 
 static void start(struct fake *f, const char *options)
 {
@@ -14,32 +12,6 @@ static void start(struct fake *f, const char *options)
                           "0",         NULL};
     fake_start(f, "sim", args);
     ck_assert(!f->absent);
-}
-
-/* Buffers from `first` on, written by a tenant. */
-static void fill(struct fake *f, uint64_t tenant, uint64_t first, unsigned count)
-{
-    f->tenant = tenant;
-    for (uint64_t b = first; b < first + count; b++) {
-        struct job_draft d;
-        ck_assert_int_eq(fake_buffer(f, b, ROOM_BYTES, false), 0);
-        draft_init(&d, 1000 + b, 0);
-        draft_move(&d, OP_WRITE, ref_buffer(b, 0, ROOM_BYTES), 0);
-        draft_send(&d, f);
-        ck_assert_int_eq(fake_done(f, 1000 + b, NULL), 0);
-    }
-}
-
-/* A job with so much of temporaries; what its end says. */
-static int temporaries(struct fake *f, uint64_t tenant, uint64_t job, uint64_t bytes,
-                       struct msg_w_done *ret_done)
-{
-    struct job_draft d;
-    f->tenant = tenant;
-    draft_init(&d, job, 0);
-    draft_fill(&d, ref_temp(draft_temp(&d, bytes), bytes), "x", 1);
-    draft_send(&d, f);
-    return fake_done(f, job, ret_done);
 }
 
 static void cancel(struct fake *f, uint64_t job)
@@ -65,7 +37,7 @@ START_TEST(what_was_given_up_keeps_nobody_waiting)
                                       .guaranteed = ROOM_BYTES,
                                       .spilled = UINT64_MAX};
     fake_send(&f, &schema_msg_f_tenant, &sure, -1);
-    fill(&f, 1, 1, 8);
+    room_fill(&f, 1, 1, 8);
     fake_packet_begin(&f);
     draft_init(&d, 100, 0);
     draft_fill(&d, ref_buffer(1, 0, ROOM_BYTES), "r", 1);
@@ -111,19 +83,19 @@ START_TEST(what_can_never_be_had_is_told_on_a_busy_device)
     const struct msg_f_tenant hard = {
         .tenant = 2, .name = bytes_str("hard"), .hard = 4 * ROOM_BYTES, .soft = UINT64_MAX};
     fake_send(&f, &schema_msg_f_tenant, &hard, -1);
-    fill(&f, 1, 1, 2);
-    fill(&f, 2, 11, 3);
+    room_fill(&f, 1, 1, 2);
+    room_fill(&f, 2, 11, 3);
     f.tenant = 1;
     for (uint64_t b = 1; b <= 2; b++) {
         draft_init(&d, 100 + b, (unsigned)b % 2);
         draft_move(&d, OP_READ, ref_buffer(b, 0, ROOM_BYTES), b * ROOM_BYTES);
         draft_send(&d, &f);
     }
-    ck_assert_int_eq(temporaries(&f, 2, 200, 5 * ROOM_BYTES, &done), ERR_LIMIT);
+    ck_assert_int_eq(room_temporaries(&f, 2, 200, 5 * ROOM_BYTES, &done), ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "its memory_hard of 4194304"));
-    ck_assert_int_eq(temporaries(&f, 2, 201, 2 * ROOM_BYTES, &done), ERR_LIMIT);
+    ck_assert_int_eq(room_temporaries(&f, 2, 201, 2 * ROOM_BYTES, &done), ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "raise its memory_spilled of 0"));
-    ck_assert_int_eq(temporaries(&f, 3, 202, 13 * ROOM_BYTES, &done), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(room_temporaries(&f, 3, 202, 13 * ROOM_BYTES, &done), ERR_DEVICE_MEMORY);
     ck_assert_ptr_nonnull(strstr((const char *)done.text.data, "the device has 12582912"));
     draft_init(&d, 203, 0);
     draft_fill(&d, ref_temp(draft_temp(&d, 13 * ROOM_BYTES), 13 * ROOM_BYTES), "x", 1);

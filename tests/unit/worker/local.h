@@ -1,0 +1,23 @@
+/* A worker's memory in the test's own process: a device, its buffers and their way to the host. */
+#ifndef TEST_WORKER_LOCAL_H
+#define TEST_WORKER_LOCAL_H
+
+#include "daemon/worker/spill.h"
+
+struct local {
+    struct device device;
+    struct buffers buffers;
+    struct spill spill;
+};
+
+/* Two streams; so many bytes on the device, and on the host. */
+void local_start(struct local *t, const char *backend, const char *options, uint64_t limit,
+                 uint64_t spill_limit);
+/* With all of its buffers. The books are looked at before and after. */
+void local_stop(struct local *t);
+/* Waits until no buffer is on its way. */
+void local_quiet(struct local *t);
+/* Waits for all that is on a stream. */
+void local_wait(struct local *t, struct backend_stream *s);
+
+#endif
