@@ -3,7 +3,6 @@
  * client is served as before, and the daemon has no more open than before. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "proto/codec.h"
 #include "proto/lane.h"
 #include "tests/system/harness.h"
+#include "tests/unit/common/lasting.h"
 
 #define SP_HEAD     13u /* of a frame on ipc: a type, a length, a request id */
 #define ARENA_BYTES 65536u
@@ -345,29 +345,6 @@ START_TEST(descriptors_by_the_hundred)
 END_TEST
 
 /* ---- descriptors whose last close takes an hour ---------------------------------------------- */
-
-/* A connection full of bytes that nobody reads, and that is to be emptied before it is closed;
- * *ret_reader ends it. */
-static int lasting(int *ret_reader)
-{
-    static const char bytes[65536];
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    const struct linger linger = {.l_onoff = 1, .l_linger = 3600};
-    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(listening, (struct sockaddr *)&at, sizeof at), 0);
-    ck_assert_int_eq(listen(listening, 1), 0);
-    ck_assert_int_eq(getsockname(listening, (struct sockaddr *)&at, &size), 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    *ret_reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-    ck_assert_int_ge(*ret_reader, 0);
-    (void)close(listening);
-    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
-    while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-    }
-    return fd;
-}
 
 /* Refused, or not even read: the daemon has the last of it, and is not kept by it. */
 START_TEST(descriptors_that_last)

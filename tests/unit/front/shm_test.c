@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,6 +24,7 @@
 #include "client/src/shm.h"
 #include "common/clock.h"
 #include "proto/codec.h"
+#include "tests/unit/common/lasting.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/scratch.h"
 
@@ -442,29 +442,6 @@ START_TEST(without_descriptors_it_waits)
 END_TEST
 
 /* ---- descriptors whose last close takes an hour ---------------------------------------------- */
-
-/* A connection full of bytes that nobody reads, and that is to be emptied before it is closed;
- * *ret_reader ends it. */
-static int lasting(int *ret_reader)
-{
-    static const char bytes[65536];
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    const struct linger linger = {.l_onoff = 1, .l_linger = 3600};
-    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(listening, (struct sockaddr *)&at, sizeof at), 0);
-    ck_assert_int_eq(listen(listening, 1), 0);
-    ck_assert_int_eq(getsockname(listening, (struct sockaddr *)&at, &size), 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    *ret_reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-    ck_assert_int_ge(*ret_reader, 0);
-    (void)close(listening);
-    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
-    while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-    }
-    return fd;
-}
 
 static void turn_until_served(const uint8_t *nonce, int code)
 {
