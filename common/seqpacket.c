@@ -204,7 +204,9 @@ int seqpacket_recv_lossy(int fd, void *data, size_t size, size_t *ret_size,
 void frame_fds_close(struct frame_fds *fds)
 {
     for (int i = 0; i < fds->count; i++) {
-        (void)close(fds->fd[i]);
+        if (fds->fd[i] >= 0) {
+            (void)close(fds->fd[i]);
+        }
     }
     fds->count = 0;
 }

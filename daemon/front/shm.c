@@ -187,21 +187,11 @@ static struct shm_conn *conn_of(struct aside_job *job)
     return (struct shm_conn *)job;
 }
 
-static void given_close(struct frame_fds *given)
-{
-    for (int i = 0; i < given->count; i++) {
-        if (given->fd[i] >= 0) {
-            (void)close(given->fd[i]);
-        }
-    }
-    given->count = 0;
-}
-
 /* In its thread. There may be something unread, too, that is closed with it. */
 static void close_work(struct aside_job *job)
 {
     struct shm_conn *c = conn_of(job);
-    given_close(&c->given);
+    frame_fds_close(&c->given);
     descriptor_close(&c->fd);
 }
 
