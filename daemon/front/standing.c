@@ -496,16 +496,6 @@ void standing_end(struct front *f, struct session *s)
     f->hooks.kick(f);
 }
 
-void standing_kill(struct front *f, struct session *s)
-{
-    uint32_t pipe = s->pipe;
-    end_jobs(f, s, true);
-    standing_end(f, s);
-    if (pipe != 0) {
-        listener_close_pipe(f->listener, pipe);
-    }
-}
-
 /* Its descriptors may live on in a child that it forked: what was its own does not. */
 void standing_process_ended(struct front *f, struct session *s)
 {
@@ -514,6 +504,12 @@ void standing_process_ended(struct front *f, struct session *s)
     if (pipe != 0) {
         listener_close_pipe(f->listener, pipe);
     }
+}
+
+void standing_kill(struct front *f, struct session *s)
+{
+    end_jobs(f, s, true);
+    standing_process_ended(f, s);
 }
 
 static void drop_lingered(struct front *f, uint64_t now)

@@ -20,10 +20,10 @@ void standing_disconnected(struct front *f, uint32_t pipe);
 /* Ends a session: buffers, modules and programs are dropped, its jobs cancelled: what has begun of
  * them runs on. Those that were submitted to outlive it do. */
 void standing_end(struct front *f, struct session *s);
-/* The same with all of its jobs, and its connection. */
-void standing_kill(struct front *f, struct session *s);
-/* The same when its process has ended, connected or not. */
+/* The same when its process has ended; its connection is closed, if there is one. */
 void standing_process_ended(struct front *f, struct session *s);
+/* As if it had, and all of its jobs are cancelled. */
+void standing_kill(struct front *f, struct session *s);
 /* Ends what lingered long enough, answers WAITs; says when the next is due. */
 void standing_watch(struct front *f, uint64_t now_ns);
 
