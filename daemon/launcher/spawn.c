@@ -41,13 +41,13 @@ static bool passes(const char *variable)
     return false;
 }
 
-static void environment_make(char *ret_env[ENVIRONMENT_MAX + 2])
+static void environment_make(char *ret_env[ENVIRONMENT_MAX + 1])
 {
     size_t count = 0;
     if (getenv("GLIBC_TUNABLES") == NULL) {
         ret_env[count++] = copies_past_cache;
     }
-    for (char **v = environ; *v != NULL && count <= ENVIRONMENT_MAX; v++) {
+    for (char **v = environ; *v != NULL && count < ENVIRONMENT_MAX; v++) {
         if (passes(*v)) {
             ret_env[count++] = *v;
         }
@@ -165,7 +165,7 @@ static int exec_result(int fd)
 
 int spawn_process(const struct spawn *s, pid_t *ret_pid, struct err *e)
 {
-    char *env[ENVIRONMENT_MAX + 2];
+    char *env[ENVIRONMENT_MAX + 1];
     char *argv[SPAWN_ARGS_MAX + 2];
     size_t count = 0;
     environment_make(env);
