@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/double.h"
 
 #define HEAD  ".version 8.0\n.target sm_80\n.address_size 64\n"
 #define TABLE 4u
@@ -14,16 +14,8 @@ static struct daemon daemon_of_test;
 
 static gpud_client *begin(const char *script)
 {
-    char path[DAEMON_PATH + 16];
     daemon_prepare(&daemon_of_test, "--backend", "cuda", NULL);
-    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
-    file_write(path, "", 0);
-    (void)setenv("CUDA_FAKE_REPORT", path, 1);
-    (void)setenv("CUDA_FAKE", script, 1);
-    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
-    daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
-    return client_open(daemon_of_test.url);
+    return double_begin(&daemon_of_test, script);
 }
 
 static void end(gpud_client *c)
@@ -327,16 +319,8 @@ END_TEST
 
 static gpud_client *begin_limited(const char *limit, const char *most, const char *script)
 {
-    char path[DAEMON_PATH + 16];
     daemon_prepare(&daemon_of_test, "--backend", "cuda", "--set", limit, "--set", most, NULL);
-    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
-    file_write(path, "", 0);
-    (void)setenv("CUDA_FAKE_REPORT", path, 1);
-    (void)setenv("CUDA_FAKE", script, 1);
-    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
-    daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
-    return client_open(daemon_of_test.url);
+    return double_begin(&daemon_of_test, script);
 }
 
 static gpud_client *begin_managed(const char *limit, const char *script)

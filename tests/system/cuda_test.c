@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/double.h"
 
 #define ITEMS    64u
 #define NO_NVRTC 77
@@ -29,11 +29,7 @@ static void prepare(const char *script, const char *option, const char *value)
     (void)snprintf(path, sizeof path, "%s/state", daemon_of_test.dir);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     (void)setenv("CUDA_FAKE_STATE", path, 1);
-    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
-    file_write(path, "", 0);
-    (void)setenv("CUDA_FAKE_REPORT", path, 1);
-    (void)setenv("CUDA_FAKE", script, 1);
-    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
+    double_prepare(&daemon_of_test, script);
 }
 
 static gpud_client *begin(const char *script, const char *option, const char *value)

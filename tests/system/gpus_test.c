@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/double.h"
 
 #define GPUS 8u
 #define UUID "fa4ec0da-0000-4000-8000-0000000000"
@@ -14,16 +14,8 @@ static struct daemon daemon_of_test;
 
 static gpud_client *begin(const char *script, const char *option, const char *value)
 {
-    char path[DAEMON_PATH + 16];
     daemon_prepare(&daemon_of_test, "--backend", "cuda", option, value, NULL);
-    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
-    file_write(path, "", 0);
-    (void)setenv("CUDA_FAKE_REPORT", path, 1);
-    (void)setenv("CUDA_FAKE", script, 1);
-    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
-    daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
-    return client_open(daemon_of_test.url);
+    return double_begin(&daemon_of_test, script);
 }
 
 static void end(gpud_client *c)

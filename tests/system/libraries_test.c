@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/double.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -20,19 +20,11 @@ static char served_by[GPUD_NAME];
 
 static gpud_client *begin(const char *libraries, const char *scripted)
 {
-    char path[DAEMON_PATH + 16];
     char options[64];
     (void)snprintf(options, sizeof options, "libraries=%s", libraries);
     daemon_prepare(&daemon_of_test, "--backend", "cuda", "--backend-options", options, NULL);
-    (void)snprintf(path, sizeof path, "%s/report", daemon_of_test.dir);
-    file_write(path, "", 0);
-    (void)setenv("CUDA_FAKE_REPORT", path, 1);
-    (void)setenv("CUDA_FAKE", "", 1);
     (void)setenv("CUDA_FAKE_LIBS", scripted, 1);
-    (void)setenv("LD_LIBRARY_PATH", SYSTEM_FAKECUDA, 1);
-    daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
-    return client_open(daemon_of_test.url);
+    return double_begin(&daemon_of_test, "");
 }
 
 static void end(gpud_client *c)
