@@ -194,13 +194,14 @@ static int close_all(struct server *s, uv_loop_t *loop)
         _exit(0);
     }
     server_finish(s);
-    pump_finish(&s->pump);
+    pump_stop(&s->pump);
     (void)uv_run(loop, UV_RUN_DEFAULT);
     beat_stop(&s->beat);
     copies_finish(&s->copies);
     spill_finish(&s->spill);
     staging_register(s, false);
     device_close(&s->device);
+    pump_finish(&s->pump);
     staging_finish(&s->staging);
     return uv_loop_close(loop) == 0 ? 0 : 1;
 }

@@ -94,12 +94,16 @@ void pump_wake(void *pump)
     }
 }
 
-void pump_finish(struct pump *p)
+void pump_stop(struct pump *p)
 {
     stop(p);
     atomic_store(&p->told, true);
     bell_destroy(p->wake);
-    descriptor_close(&p->fd);
     uv_close((uv_handle_t *)&p->timer, NULL);
     uv_close((uv_handle_t *)&p->spin, NULL);
+}
+
+void pump_finish(struct pump *p)
+{
+    descriptor_close(&p->fd);
 }

@@ -37,7 +37,9 @@ int pump_init(struct pump *p, uv_loop_t *loop, struct err *e);
 void pump_start(struct pump *p, bool wakes, pump_fn ask, void *data);
 /* Something was put in flight. */
 void pump_kick(struct pump *p);
-void pump_wake(void *pump);       /* a backend_wake_fn */
-void pump_finish(struct pump *p); /* nothing is in flight: pump_wake does nothing from then on */
+void pump_wake(void *pump); /* a backend_wake_fn */
+/* Nothing is in flight: it asks no more. Who is in pump_wake still may be. The loop is to turn. */
+void pump_stop(struct pump *p);
+void pump_finish(struct pump *p); /* stopped, and nobody is in pump_wake any more */
 
 #endif

@@ -49,6 +49,7 @@ static void begin(struct asked *a, unsigned stop_at)
 
 static void end(struct asked *a)
 {
+    pump_stop(&a->pump);
     pump_finish(&a->pump);
     pump_wake(&a->pump); /* a driver's thread that is late */
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
