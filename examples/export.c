@@ -1,5 +1,4 @@
-/* A result goes on to somebody else's CUDA and does not leave the device: the descriptor that gpud
- * hands out is mapped with the driver API, as another process, PyTorch or CuPy would do it. */
+/* A result goes on to other software on CUDA, as PyTorch or CuPy, and does not leave the device. */
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
 
