@@ -28,7 +28,7 @@ proc=$work/nvidia
 mkdir -p "$proc/gpus/0000:01:00.0" "$proc/gpus/0000:02:00.0"
 control="$modules
 nvidia-modprobe -c 255
-nvidia-modprobe -u -c 0 -c 1"
+nvidia-modprobe -u -c 0"
 asked "no GPU" "$proc" "$control"
 printf 'Model: \t\t NVIDIA H200\nDevice Minor: \t 0\n' >"$proc/gpus/0000:01:00.0/information"
 printf 'Device Minor: \t 3\nGPU Excluded:\t No\n' >"$proc/gpus/0000:02:00.0/information"
