@@ -29,7 +29,7 @@ static void release(void *item)
 static void destroy(struct modules *t, struct module *m)
 {
     m->table = t;
-    release_put(t->releases, &m->release, release, m);
+    release_put(m->m != NULL ? t->releases : NULL, &m->release, 0, release, m);
 }
 
 void modules_finish(struct modules *t)

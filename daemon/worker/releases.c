@@ -2,15 +2,19 @@
 
 #include <stddef.h>
 
-void releases_init(struct releases *r, bool (*idle)(void *data), void *data)
+#include "daemon/worker/completion.h"
+
+void releases_init(struct releases *r, bool (*idle)(void *data), void *data,
+                   const struct completion *running)
 {
-    *r = (struct releases){.last = &r->first, .idle = idle, .data = data};
+    *r = (struct releases){.last = &r->first, .idle = idle, .data = data, .running = running};
 }
 
 static void release_first(struct releases *r)
 {
     struct release *x = r->first;
     r->first = x->next;
+    r->bytes -= x->bytes;
     if (r->first == NULL) {
         r->last = &r->first;
     }
@@ -24,15 +28,23 @@ void releases_finish(struct releases *r)
     }
 }
 
-void release_put(struct releases *r, struct release *x, release_fn run, void *item)
+void release_put(struct releases *r, struct release *x, uint64_t bytes, release_fn run, void *item)
 {
     if (r == NULL || r->idle(r->data)) {
         run(item);
         return;
     }
-    *x = (struct release){.run = run, .item = item, .since_ns = clock_now_ns()};
+    *x = (struct release){.run = run, .item = item, .bytes = bytes, .since_ns = clock_now_ns()};
+    r->bytes += bytes;
     *r->last = x;
     r->last = &x->next;
+}
+
+static bool is_due(const struct releases *r, uint64_t now_ns)
+{
+    const struct job *oldest = r->running->first;
+    bool brief = oldest == NULL || now_ns - oldest->added_ns < RELEASES_WAIT_NS;
+    return r->bytes > RELEASES_BYTES || (brief && now_ns - r->first->since_ns >= RELEASES_NS);
 }
 
 void releases_turn(struct releases *r)
@@ -42,7 +54,7 @@ void releases_turn(struct releases *r)
     }
     bool idle = r->idle(r->data);
     uint64_t now_ns = clock_now_ns();
-    while (r->first != NULL && (idle || now_ns - r->first->since_ns >= RELEASES_NS)) {
+    while (r->first != NULL && (idle || is_due(r, now_ns))) {
         release_first(r);
     }
 }

@@ -1,7 +1,9 @@
 /*
  * What was given up and whose release makes a driver wait for all that the device does: memory of
  * clients, modules. It is kept until nothing is in flight, so that the end of one session holds up
- * no job of another, and no longer than RELEASES_NS on a device that is never idle.
+ * no job of another. On a device that is never idle it goes after RELEASES_NS, when the oldest job
+ * has not run for longer than RELEASES_WAIT_NS, so that others wait about as long; and whatever
+ * runs where more than RELEASES_BYTES would lie around.
  *
  * Thread: the loop's. Blocks as long as the driver does.
  */
@@ -13,7 +15,11 @@
 
 #include "common/clock.h"
 
-#define RELEASES_NS (10 * NS_PER_S)
+#define RELEASES_NS      (10 * NS_PER_S)
+#define RELEASES_WAIT_NS (100 * NS_PER_MS)
+#define RELEASES_BYTES   (UINT64_C(8) << 30)
+
+struct completion;
 
 typedef void (*release_fn)(void *item); /* frees it */
 
@@ -21,6 +27,7 @@ typedef void (*release_fn)(void *item); /* frees it */
 struct release {
     release_fn run;
     void *item;
+    uint64_t bytes; /* of host memory, that it keeps */
     uint64_t since_ns;
     struct release *next;
 };
@@ -28,14 +35,17 @@ struct release {
 struct releases {
     struct release *first; /* the oldest; owned */
     struct release **last;
+    uint64_t bytes;
     bool (*idle)(void *data); /* is nothing in flight? */
     void *data;
+    const struct completion *running; /* not owned: the jobs in flight */
 };
 
-void releases_init(struct releases *r, bool (*idle)(void *data), void *data);
+void releases_init(struct releases *r, bool (*idle)(void *data), void *data,
+                   const struct completion *running);
 void releases_finish(struct releases *r); /* releases what is left */
 /* At once where `r` is NULL or nothing is in flight. */
-void release_put(struct releases *r, struct release *x, release_fn run, void *item);
+void release_put(struct releases *r, struct release *x, uint64_t bytes, release_fn run, void *item);
 /* Releases what may go now. O(1) if there is nothing. */
 void releases_turn(struct releases *r);
 

@@ -847,7 +847,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     buffers_init(&s->buffers, &dev->memory, &s->modules);
     arenas_init(&s->arenas, dev, loop, on_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d, loop, on_module_loaded, s);
-    releases_init(&s->releases, still, s);
+    releases_init(&s->releases, still, s, &s->completion);
     s->arenas.releases = s->modules.releases = dev->b->release_waits ? &s->releases : NULL;
     s->executor = (struct executor){.scope = {.device = dev,
                                               .buffers = &s->buffers,

@@ -2,6 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "daemon/worker/completion.h"
 #include "daemon/worker/releases.h"
 
 struct item {
@@ -10,6 +11,8 @@ struct item {
 };
 
 static struct releases releases;
+static struct completion running;
+static struct job oldest;
 static bool idle;
 static unsigned gone[8];
 static unsigned gone_count;
@@ -27,20 +30,27 @@ static void go(void *data)
     free(item);
 }
 
-static struct item *put(unsigned number)
+static struct item *put_of(unsigned number, uint64_t bytes)
 {
     struct item *item = calloc(1, sizeof *item);
     ck_assert_ptr_nonnull(item);
     item->number = number;
-    release_put(&releases, &item->release, go, item);
+    release_put(&releases, &item->release, bytes, go, item);
     return item;
+}
+
+static struct item *put(unsigned number)
+{
+    return put_of(number, 0);
 }
 
 static void start(bool now)
 {
     idle = now;
     gone_count = 0;
-    releases_init(&releases, is_idle, &idle);
+    oldest.added_ns = clock_now_ns();
+    running.first = now ? NULL : &oldest;
+    releases_init(&releases, is_idle, &idle, &running);
 }
 
 START_TEST(at_once_where_nothing_is_in_flight)
@@ -51,7 +61,7 @@ START_TEST(at_once_where_nothing_is_in_flight)
     (void)put(1);
     ck_assert_uint_eq(gone_count, 1);
     idle = false;
-    release_put(NULL, &item->release, go, item); /* a driver that does not wait */
+    release_put(NULL, &item->release, 0, go, item); /* a driver that does not wait */
     ck_assert_uint_eq(gone_count, 2);
 }
 END_TEST
@@ -79,7 +89,8 @@ START_TEST(in_order_when_nothing_is_any_more)
 }
 END_TEST
 
-/* A device that is never idle has to wait once for what is old, not for what came now. */
+/* A device that is never idle has to wait once for what is old, not for what came now, and not
+ * while a job runs for long. */
 START_TEST(no_longer_than_a_while)
 {
     start(false);
@@ -87,11 +98,34 @@ START_TEST(no_longer_than_a_while)
     (void)put(2);
     ck_assert_uint_ge(clock_now_ns(), old->release.since_ns);
     old->release.since_ns -= RELEASES_NS;
+    oldest.added_ns -= RELEASES_WAIT_NS;
+    releases_turn(&releases);
+    ck_assert_uint_eq(gone_count, 0);
+    running.first = NULL; /* copies only */
     releases_turn(&releases);
     ck_assert_uint_eq(gone_count, 1);
     ck_assert_uint_eq(gone[0], 1);
     releases_finish(&releases);
     ck_assert_uint_eq(gone_count, 2);
+}
+END_TEST
+
+/* Memory that no limit counts any more does not pile up behind a long job. */
+START_TEST(no_more_than_so_much)
+{
+    start(false);
+    oldest.added_ns -= RELEASES_WAIT_NS;
+    (void)put_of(1, RELEASES_BYTES / 2);
+    (void)put_of(2, RELEASES_BYTES / 2);
+    releases_turn(&releases);
+    ck_assert_uint_eq(gone_count, 0);
+    (void)put_of(3, 1);
+    releases_turn(&releases);
+    ck_assert_uint_eq(gone_count, 1);
+    ck_assert_uint_eq(gone[0], 1);
+    releases_finish(&releases);
+    ck_assert_uint_eq(gone_count, 3);
+    ck_assert_uint_eq(releases.bytes, 0);
 }
 END_TEST
 
@@ -102,6 +136,7 @@ int main(void)
     tcase_add_test(t, at_once_where_nothing_is_in_flight);
     tcase_add_test(t, in_order_when_nothing_is_any_more);
     tcase_add_test(t, no_longer_than_a_while);
+    tcase_add_test(t, no_more_than_so_much);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
