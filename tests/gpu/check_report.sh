@@ -55,10 +55,26 @@ done
 [ -e "$work/packed/kernels.log" ] || fail "a log is missing in the packed results"
 
 # No time: nothing runs, nothing fails, and it is a whole report.
-"$bundle/run.sh" --budget 1 --out "$work/late" contract bench >"$work/said" 2>&1 || fail "--budget 1 gave $?"
+"$bundle/run.sh" --budget 1 --out "$work/late" --pack "$work/results" contract bench >"$work/said" 2>&1 || fail "--budget 1 gave $?"
 got=$(told "$work/late/results.json")
 if [ "$(grep -c 'skipped out of time' <<<"$got")" -ne 8 ] || [ "${got%%$'\n'*}" != true ]; then
     fail "$got"
+fi
+
+# The packed file is not in itself, and leaves nothing out that is called as it is.
+tar -tf "$work/results" | grep -qx ./results.json || fail "the report is not in what was packed"
+
+# What somebody else killed has failed, whatever time it had.
+cp -rs "$bundle" "$work/killed"
+rm "$work/killed/bin/gpu-kernels"
+# shellcheck disable=SC2016 # for the stub to expand
+printf '#!/bin/sh\nkill -KILL $$\n' >"$work/killed/bin/gpu-kernels"
+chmod +x "$work/killed/bin/gpu-kernels"
+code=0
+"$work/killed/run.sh" --budget 100 --out "$work/kill" kernels >"$work/said" 2>&1 || code=$?
+got=$(told "$work/kill/results.json")
+if [ $code -eq 0 ] || ! grep -q '^kernels failed' <<<"$got"; then
+    fail "killed, it gave $code: $got"
 fi
 
 # Who served: a library's double; nobody, where there is none; and an item that was not asked for is

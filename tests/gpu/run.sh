@@ -167,6 +167,7 @@ allow() {
 # wait until it ends. What it says is appended to these files. Sets `code`.
 running=
 limited() {
+    began=$SECONDS
     local to=$1 err=$2
     shift 2
     timeout -k $((kept / 2)) "$limit" "$@" >>"$to" 2>>"$err" {held}>&- &
@@ -179,6 +180,7 @@ limited() {
 # late NAME LOG: was it ended for its time? Then that is recorded.
 late() {
     [ $code -eq 124 ] || [ $code -eq 137 ] || return 1
+    [ $((SECONDS - began)) -ge $((limit - 1)) ] || return 1 # killed by somebody else
     if [ -n "$cut" ]; then
         record "$1" skipped "out of time: was ended after $limit s, all that the budget of $budget s left it; $2"
     else
@@ -379,10 +381,11 @@ report() {
 
 # A file that grows meanwhile is no reason to have none.
 packed() {
-    local how=-cf
+    local how=-cf leave=()
+    [ ! "${pack%/*}" -ef "$out" ] || leave=(--exclude "./${pack##*/}")
     ! command -v gzip >/dev/null || how=-czf
-    tar -C "$out" --exclude "${pack##*/}*" "$how" "$pack.new" . 2>/dev/null || [ $? -eq 1 ] || return 1
-    mv -f "$pack.new" "$pack"
+    tar -C "$out" "$how" "$scratch/pack" --anchored --no-wildcards "${leave[@]}" . 2>/dev/null || [ $? -eq 1 ] || return 1
+    mv -f "$scratch/pack" "$pack"
 }
 
 # ---- all of it -------------------------------------------------------------------------------------
