@@ -401,6 +401,7 @@ static void restore(struct gpud_client *c, bool going_on)
     }
     s->restoring = true;
     s->attempt_ns = NS_NEVER;
+    s->lost_ns = NS_NEVER; /* there was a daemon: if it is lost, too, that begins anew */
     s->again_ns = NS_NEVER;
     s->taken = 0;       /* another daemon counts its events anew */
     jobs_forget_ids(c); /* what is sent again tells them anew */

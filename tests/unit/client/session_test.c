@@ -338,6 +338,28 @@ START_TEST(restoring_has_no_end_but_the_connections)
 }
 END_TEST
 
+/* What is not answered ends when nobody is found for as long as was asked for: since the last
+ * daemon was lost, not since the first. */
+START_TEST(each_lost_connection_has_its_time)
+{
+    setup_modules();
+    c.reconnect_ns = 60 * NS_PER_S;
+    const uint64_t first = c.session.lost_ns;
+    ask(1);
+    ck_assert_uint_eq(count, 0);
+    welcome(1, false);
+    while (clock_now_ns() == first) {
+    }
+    lose();
+    (void)session_tick(&c, ns_add(first, c.reconnect_ns));
+    ck_assert_uint_eq(answers, 0);
+    lose();
+    (void)session_tick(&c, ns_add(clock_now_ns(), c.reconnect_ns));
+    ck_assert_uint_eq(answers, 1);
+    teardown_modules();
+}
+END_TEST
+
 /* The same daemon has it still. */
 START_TEST(what_was_restored_stays_when_the_connection_breaks)
 {
@@ -396,7 +418,7 @@ START_TEST(what_may_be_restored_later_is)
 }
 END_TEST
 
-SUITE_MAIN("session", restoring_has_no_end_but_the_connections,
+SUITE_MAIN("session", restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
            what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,
