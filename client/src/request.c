@@ -13,8 +13,8 @@
  * receive for it mix up. */
 #define OVERTAKE_MAX 240u
 
-/* How far numbers may run ahead of one that is only accepted. Another daemon has to be told of them
- * all: by HELLO, as far as it believes it, and by fillers. */
+/* How far answers behind one that is only accepted are acknowledged. Another daemon has to be told
+ * of all these numbers: by HELLO, as far as it believes it, and by fillers. */
 #define AHEAD_MAX 8192u
 
 /* the seq and ack with which messages are encoded: one byte each on the wire */
@@ -195,16 +195,15 @@ uint64_t requests_lowest(const struct requests *t)
     return filler != NULL && filler->seq < lowest ? filler->seq : lowest;
 }
 
-/* Up to here the daemon may forget its answers. */
+/* Up to here the daemon may forget its answers. That never goes back: one that learns them all by
+ * HELLO has no room for more until it may forget some. */
 static uint64_t acknowledged(const struct requests *t)
 {
-    uint64_t lowest = requests_lowest(t);
+    uint64_t most = requests_lowest(t) + AHEAD_MAX;
     uint64_t open = t->open != NULL ? t->open->seq : t->next_seq;
     const struct request *filler = t->fillers.first;
-    if (t->next_seq - lowest > AHEAD_MAX) {
-        return lowest - 1;
-    }
-    return (filler != NULL && filler->seq < open ? filler->seq : open) - 1;
+    open = filler != NULL && filler->seq < open ? filler->seq : open;
+    return (open < most ? open : most) - 1;
 }
 
 /* Array header, kind, seq, ack: only the last two change their size. */
