@@ -191,6 +191,36 @@ START_TEST(jobs_outlive_a_restart)
 }
 END_TEST
 
+/* The next front learns of all the numbers behind a long job: it has room for more of them. */
+START_TEST(many_answers_behind_a_long_job)
+{
+    enum { MANY = 17000 };
+    struct daemon d;
+    (void)setenv("GPUD_LANE", "nng", 1);
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "speed=0,script=launch:2=hang",
+                     "--set", "jobs.time_limit_ms=1000000", NULL);
+    gpud_buffer x = numbers(c, 1000);
+    gpud_buffer y = numbers(c, 1000);
+    gpud_arg args[] = {gpud_f32(1), gpud_in(x), gpud_inout(y)};
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &job));
+    job_await_dispatch(c, job);
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_gpud_ok(gpud_buffer_info(c, x, &desc));
+    }
+    daemon_hand_over(&d);
+    daemon_spawn(&d);
+    ck_gpud_ok(gpud_buffer_info(c, x, &desc));
+    ck_assert(!gpud_job_done(job));
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    ck_gpud_err(gpud_wait(job, PATIENCE), GPUD_ERR_WORKER_LOST);
+    gpud_job_free(job);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* A job that changes what it reads goes on in its worker while there is no front. Its client asks
  * the new one, who knows it: it is answered, and was done once. */
 START_TEST(adopted_writer)
@@ -690,6 +720,7 @@ int main(void)
     suite_add(suite, a_reconnected_client_with_a_child_falls_idle);
     suite_add(suite, jobs_outlive_a_restart);
     suite_add(suite, detached_jobs_outlive_a_restart);
+    suite_add(suite, many_answers_behind_a_long_job);
     suite_add(suite, adopted_writer);
     suite_add(suite, silent_worker);
     suite_add(suite, adopted_first_writer);
