@@ -79,7 +79,8 @@ int job_output_aligned(struct gpud_job *job, uint32_t step, uint32_t arg, struct
 /* The bytes of an output where they lie in the message; false if there is none. */
 bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data);
 
-/* Asks for the id of one that is quiet and on its way; job->id is set when the answer is there. */
+/* Asks for the id of one that is quiet and on its way; job->id is set when the answer is there, and
+ * stays 0 if the question came before the job. */
 int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e);
 
 /* From EVENTS. `m` holds the result. */

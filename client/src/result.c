@@ -6,6 +6,8 @@
 #include "client/src/job.h"
 #include "common/clock.h"
 
+#define FIND_PAUSE_NS (2 * NS_PER_MS) /* the daemon does not have the job yet */
+
 /* Locks the job's client if it still has one. While it closes all its jobs have ended: what they
  * tell can be asked for in their callbacks. */
 static int job_enter(const gpud_job *job, struct err *e)
@@ -264,7 +266,12 @@ static bool id_known(void *arg)
     return job->ended || job->id != 0 || (job->quiet && job->find == NULL && job->req.id != 0);
 }
 
-/* Until it has an id, or has ended. */
+static bool has_ended(void *arg)
+{
+    return ((const struct gpud_job *)arg)->ended;
+}
+
+/* Until it has an id, or has ended. A question that overtook the job is asked again. */
 static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
 {
     struct gpud_client *c = job->client;
@@ -272,6 +279,10 @@ static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e
     while (rc == 0 && !job->ended && job->id == 0) {
         rc = job->quiet ? job_find(c, job, e) : 0;
         rc = rc == 0 ? client_wait(c, id_known, job, deadline_ns, e) : rc;
+        if (rc == 0 && !job->ended && job->id == 0) {
+            struct err pause = ERR_INIT;
+            (void)client_wait(c, has_ended, job, client_sooner(deadline_ns, FIND_PAUSE_NS), &pause);
+        }
     }
     return rc;
 }

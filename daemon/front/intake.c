@@ -37,7 +37,7 @@ static const struct route routes[] = {
     [MSG_KIND_PROGRAM_CREATE] = {request_program_create, .sequenced = true, .restores = true},
     [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true, .relieves = true},
     [MSG_KIND_SUBMIT] = {request_submit, .sequenced = true},
-    [MSG_KIND_JOB_FIND] = {request_job_find, .sequenced = true},
+    [MSG_KIND_JOB_FIND] = {request_job_find},
     [MSG_KIND_RING_OPEN] = {request_ring_open},
     [MSG_KIND_CANCEL] = {request_cancel},
     [MSG_KIND_JOB_INFO] = {request_job_info},

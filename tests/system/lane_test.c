@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,6 +338,36 @@ START_TEST(cancel)
 }
 END_TEST
 
+/* One that waits for the very job that is to be cancelled does not keep that from it. */
+START_TEST(cancel_before_one_that_waits_for_room)
+{
+    ck_assert_int_eq(setenv("GPUD_LANE", "ring", 1), 0);
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "speed=0,script=launch:3=hang",
+                     "--set", "jobs.queue_max=1", "--set", "jobs.time_limit_ms=1000000", NULL);
+    gpud_program *p = null_program(c);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_BLOCK};
+    gpud_buffer b = {0};
+    gpud_job *job[2];
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), GPUD_BUFFER_ZERO, NULL, &b));
+    gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
+    ck_gpud_ok(gpud_call(c, fill, args, 2, NULL));
+    ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[0]));
+    ck_until(query_value(c, "status", NULL, "in_flight") == 1);
+    ck_gpud_ok(gpud_submit(c, p, NULL, 0, &o, &job[1]));
+    ck_gpud_ok(gpud_cancel(job[0]));
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0); /* it would not end by itself */
+    int code = gpud_wait(job[0], PATIENCE);
+    ck_assert(code == GPUD_ERR_WORKER_LOST || code == GPUD_ERR_CANCELLED); /* it had not begun */
+    ck_gpud_ok(gpud_wait(job[1], PATIENCE));
+    gpud_job_free(job[0]);
+    gpud_job_free(job[1]);
+    gpud_program_free(p);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* ---- processes ------------------------------------------------------------------------------ */
 
 static int child_work(void *data)
@@ -407,6 +438,7 @@ int main(void)
     suite_add(suite, more_than_the_ring_holds);
     suite_add(suite, many_frees_in_a_row);
     suite_add(suite, cancel);
+    suite_add(suite, cancel_before_one_that_waits_for_room);
     suite_add(suite, forked);
     suite_add(suite, many_come_and_go);
     suite_add(suite, other_settings);

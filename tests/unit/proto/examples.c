@@ -209,7 +209,7 @@ static void ring_open(struct capbuf *out)
 
 static void job_find(struct capbuf *out)
 {
-    struct msg_job_find m = {.seq = 9, .ack = 6, .number = 8};
+    struct msg_job_find m = {.ack = 6, .number = 8};
     put(&schema_msg_job_find, &m, out);
 }
 
