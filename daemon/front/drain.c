@@ -14,9 +14,11 @@ uint64_t drain_until(const struct front *f, uint64_t now_ns)
     return ns_add(now_ns, longest < DRAIN_MAX_NS ? longest : DRAIN_MAX_NS);
 }
 
+/* Of a session without a connection nobody knows whether its client comes back. */
 static bool orphan(const struct job *j)
 {
-    return j->state == JOB_QUEUED && j->detached && j->session == NULL;
+    bool left = j->session == NULL || j->session->pipe == 0;
+    return j->state == JOB_QUEUED && j->detached && left;
 }
 
 unsigned drain_orphans(struct front *f)

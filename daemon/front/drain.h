@@ -13,8 +13,8 @@
 /* When waiting ends: each unfinished job may take as long as it may run, within the bounds above. A
  * queue that takes longer is cut. */
 uint64_t drain_until(const struct front *f, uint64_t now_ns);
-/* Queued jobs that outlived their session: nobody sends them to the next front. They go before all
- * others now. How many there are. */
+/* Queued detached jobs whose client is gone, as far as one can tell: nobody sends them to the next
+ * front. They go before all others now. How many there are. */
 unsigned drain_orphans(struct front *f);
 
 #endif

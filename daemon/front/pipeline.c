@@ -233,7 +233,7 @@ static void start_anew(struct front *f);
 static void hand_over(struct front *f, unsigned orphans)
 {
     if (orphans > 0) {
-        log_warn("%u detached jobs of sessions that ended were not waited for", orphans);
+        log_warn("%u detached jobs of clients that left were not waited for", orphans);
     }
     log_info("handing over to the next front: %u jobs are unfinished", f->job_count);
     pipeline_stop(f);
@@ -684,7 +684,7 @@ void pipeline_hand_over(struct front *f)
     }
     f->drain_until_ns = drain_until(f, clock_now_ns());
     due_at(f, clock_now_ns());
-    log_info("handing over once a worker has %u detached jobs whose sessions ended", orphans);
+    log_info("handing over once a worker has %u detached jobs of clients that left", orphans);
 }
 
 static void on_listener_closed(void *data)

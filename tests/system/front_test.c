@@ -126,36 +126,83 @@ START_TEST(a_reconnected_client_with_a_child_falls_idle)
 }
 END_TEST
 
-/* Nobody would send them to the next front, which adopts them with the worker. */
+enum { PARTS = 4, PART = 100 };
+
+/* Launches without waiting, the job's number known. */
+static void launch_detached(gpud_client *c, gpud_buffer b, unsigned part)
+{
+    gpud_arg args[] = {gpud_f32((float)(part + 1)), gpud_arg_slice(gpud_out(b), part * PART, PART)};
+    gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_DETACHED};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, &o, &job));
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
+    gpud_job_free(job);
+}
+
+struct leaver {
+    const char *url;
+    bool closes; /* before it ends */
+};
+
+static int leaver_work(void *data)
+{
+    const struct leaver *w = data;
+    gpud_buffer b;
+    gpud_client *c = client_open(w->url);
+    ck_gpud_ok(gpud_buffer_open(c, "parts", &b));
+    for (unsigned i = 0; i < PARTS; i++) {
+        launch_detached(c, b, i);
+    }
+    if (w->closes) {
+        gpud_close(c);
+    }
+    return 0;
+}
+
+static unsigned sessions_connected(gpud_client *c)
+{
+    gpud_table *t = NULL;
+    unsigned count = 0;
+    ck_gpud_ok(gpud_query(c, "sessions", NULL, &t));
+    uint32_t column = (uint32_t)gpud_table_find(t, "state");
+    for (uint32_t i = 0; i < gpud_table_rows(t); i++) {
+        count += strcmp(gpud_table_text(t, i, column), "connected") == 0;
+    }
+    gpud_table_free(t);
+    return count;
+}
+
+/* Nobody would send them to the next front, which adopts them with the worker. _i 1: the client
+ * only broke off, and the daemon keeps its session for a while. */
 START_TEST(detached_jobs_outlive_a_restart)
 {
-    enum { COUNT = 4, PART = 100 };
     struct daemon d;
-    float out[COUNT * PART] = {0};
-    gpud_buffer opened;
-    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=200", "--set",
-                                  "jobs.window=1", NULL);
-    gpud_buffer b = numbers(c, COUNT * PART);
-    ck_gpud_ok(gpud_buffer_publish(c, b, "parts", GPUD_INOUT, 0));
-    gpud_client *leaves = client_open(d.url);
-    ck_gpud_ok(gpud_buffer_open(leaves, "parts", &opened));
-    gpud_kernel fill = kernel_find(leaves, "fill");
-    for (unsigned i = 0; i < COUNT; i++) {
-        gpud_arg args[] = {gpud_f32((float)(i + 1)),
-                           gpud_arg_slice(gpud_out(opened), i * PART, PART)};
-        gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_DETACHED};
-        gpud_job *job = NULL;
-        ck_gpud_ok(gpud_launch(leaves, fill, args, 2, NULL, &o, &job));
-        ck_until(gpud_dispatch(leaves) == 0 && gpud_job_id(job) != 0);
-        gpud_job_free(job);
+    float out[PARTS * PART] = {0};
+    static char far_url[64];
+    static char near_url[DAEMON_PATH];
+    tcp_url(far_url, sizeof far_url);
+    daemon_prepare(&d, "--backend", "sim", "--backend-options", "items=100", "--set",
+                   "jobs.window=1", "--set", "jobs.session_linger_ms=600000", "--listen", near_url,
+                   "--listen", far_url, NULL);
+    (void)snprintf(near_url, sizeof near_url, "%s", d.url);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    struct leaver w = {_i == 0 ? near_url : far_url, _i == 0};
+    if (_i == 1) {
+        (void)setenv("GPUD_LANE", "nng", 1); /* there are no rings over tcp */
     }
-    gpud_close(leaves);
+    gpud_client *c = client_open(w.url);
+    gpud_buffer b = numbers(c, PARTS * PART);
+    ck_gpud_ok(gpud_buffer_publish(c, b, "parts", GPUD_INOUT, 0));
+    ck_assert_int_eq(process_wait(process_start(leaver_work, &w)), 0);
+    ck_until(sessions_connected(c) == 1);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "sessions"), w.closes ? 1 : 2);
     ck_assert_uint_gt(query_value(c, "status", NULL, "queued"), 0);
     daemon_hand_over(&d);
     ck_assert(daemon_logged(&d, "handing over once"));
     daemon_spawn(&d);
     ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, out, NULL));
-    for (unsigned i = 0; i < COUNT * PART; i++) {
+    for (unsigned i = 0; i < PARTS * PART; i++) {
         ck_assert_float_eq(out[i], (float)(i / PART + 1));
     }
     daemon_end(&d, c);
@@ -719,7 +766,7 @@ int main(void)
     suite_add(suite, front_restarted_under_load);
     suite_add(suite, a_reconnected_client_with_a_child_falls_idle);
     suite_add(suite, jobs_outlive_a_restart);
-    suite_add(suite, detached_jobs_outlive_a_restart);
+    suite_add_loop(suite, detached_jobs_outlive_a_restart, 2);
     suite_add(suite, many_answers_behind_a_long_job);
     suite_add(suite, adopted_writer);
     suite_add(suite, silent_worker);

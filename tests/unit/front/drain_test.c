@@ -35,7 +35,7 @@ START_TEST(the_longest_time_limit_counts)
 }
 END_TEST
 
-/* Whose session is there is sent again by it; whose is not, and is not detached, is called back. */
+/* Whose client is there is sent again by it; whose is not, and is not detached, is called back. */
 START_TEST(detached_jobs_without_a_session_go_first)
 {
     k = fake_create();
@@ -54,7 +54,10 @@ START_TEST(detached_jobs_without_a_session_go_first)
     waits->detached = true;
     fake_reads(waits, b, 0, 64);
     (void)fake_submit(k, waits);
-    ck_assert_uint_eq(drain_orphans(&k->f), 0); /* its session is there */
+    k->session->pipe = 1;
+    ck_assert_uint_eq(drain_orphans(&k->f), 0); /* its client is there */
+    k->session->pipe = 0;                       /* a session that lingers */
+    ck_assert_uint_eq(drain_orphans(&k->f), 1);
     k->session->jobs--;
     waits->session = NULL;
     ck_assert_uint_eq(drain_orphans(&k->f), 1);
