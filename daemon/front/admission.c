@@ -11,7 +11,8 @@
 #include "daemon/front/requests.h"
 #include "daemon/front/resolve.h"
 
-#define RETRY_NS (20 * NS_PER_MS)
+#define RETRY_NS           (20 * NS_PER_MS)
+#define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
 
 static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
 {
@@ -27,6 +28,12 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
     uint64_t most = f->config.session_inflight_max;
     if (f->draining) {
         return refuse(f, e, err_set(e, ERR_DRAINING, "the daemon is draining"), NS_PER_S);
+    }
+    if (f->handing_over && (flags & SUBMIT_DETACHED) != 0) { /* or it would go on for ever */
+        return refuse(
+            f, e,
+            err_set(e, ERR_BUSY, "the daemon starts anew: the next one takes detached jobs again"),
+            HAND_OVER_RETRY_NS);
     }
     if (f->job_count >= f->config.queue_max) {
         return refuse(f, e,

@@ -126,12 +126,13 @@ START_TEST(a_reconnected_client_with_a_child_falls_idle)
 }
 END_TEST
 
-enum { PARTS = 4, PART = 100 };
+enum { PARTS = 4, PART = 250 };
 
 /* Launches without waiting, the job's number known. */
-static void launch_detached(gpud_client *c, gpud_buffer b, unsigned part)
+static void launch_detached(gpud_client *c, gpud_buffer b, unsigned part, unsigned count)
 {
-    gpud_arg args[] = {gpud_f32((float)(part + 1)), gpud_arg_slice(gpud_out(b), part * PART, PART)};
+    gpud_arg args[] = {gpud_f32((float)(part + 1)),
+                       gpud_arg_slice(gpud_out(b), part * PART, count)};
     gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_DETACHED};
     gpud_job *job = NULL;
     ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, &o, &job));
@@ -151,7 +152,7 @@ static int leaver_work(void *data)
     gpud_client *c = client_open(w->url);
     ck_gpud_ok(gpud_buffer_open(c, "parts", &b));
     for (unsigned i = 0; i < PARTS; i++) {
-        launch_detached(c, b, i);
+        launch_detached(c, b, i, PART);
     }
     if (w->closes) {
         gpud_close(c);
@@ -181,7 +182,7 @@ START_TEST(detached_jobs_outlive_a_restart)
     static char far_url[64];
     static char near_url[DAEMON_PATH];
     tcp_url(far_url, sizeof far_url);
-    daemon_prepare(&d, "--backend", "sim", "--backend-options", "items=100", "--set",
+    daemon_prepare(&d, "--backend", "sim", "--backend-options", "items=500", "--set",
                    "jobs.window=1", "--set", "jobs.session_linger_ms=600000", "--listen", near_url,
                    "--listen", far_url, NULL);
     (void)snprintf(near_url, sizeof near_url, "%s", d.url);
@@ -205,6 +206,53 @@ START_TEST(detached_jobs_outlive_a_restart)
     for (unsigned i = 0; i < PARTS * PART; i++) {
         ck_assert_float_eq(out[i], (float)(i / PART + 1));
     }
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Else whoever submits some and leaves, again and again, puts off the next front. */
+START_TEST(detached_jobs_do_not_put_off_a_restart)
+{
+    struct daemon d;
+    float out[PARTS * PART] = {0};
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000",
+                                  "--set", "jobs.window=1", NULL);
+    gpud_buffer b = numbers(c, PARTS * PART);
+    gpud_buffer large = {0};
+    gpud_arg next[] = {gpud_f32(9), gpud_arg_slice(gpud_out(b), 3 * PART, 1)};
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_job *running = NULL;
+    gpud_job *refused = NULL;
+    gpud_job *waits = NULL;
+    ck_gpud_ok(gpud_buffer_publish(c, b, "parts", GPUD_INOUT, 0));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 8000), 0, NULL, &large));
+    gpud_arg args[] = {gpud_f32(7), gpud_out(large)};
+    ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &running)); /* for eight seconds */
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(running) != 0);
+    gpud_client *leaves = client_open(d.url);
+    gpud_buffer opened;
+    ck_gpud_ok(gpud_buffer_open(leaves, "parts", &opened));
+    launch_detached(leaves, opened, 1, 1);
+    gpud_close(leaves);
+    ck_until(query_value(c, "status", NULL, "sessions") == 1);
+    ck_assert_int_eq(kill(d.pid, SIGUSR1), 0);
+    ck_until(daemon_logged(&d, "handing over once"));
+    gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_DETACHED};
+    ck_gpud_ok(gpud_launch(c, fill, next, 2, NULL, &o, &refused));
+    ck_assert_int_eq(gpud_wait(refused, PATIENCE), GPUD_ERR_BUSY);
+    ck_assert_uint_gt(gpud_last_error()->retry_after_ns, 0);
+    o.flags |= GPUD_SUBMIT_BLOCK; /* for the next front */
+    ck_gpud_ok(gpud_launch(c, fill, next, 2, NULL, &o, &waits));
+    ck_assert_int_eq(daemon_wait(&d), 0);
+    daemon_spawn(&d);
+    ck_gpud_ok(gpud_wait(waits, 2 * PATIENCE));
+    ck_gpud_ok(gpud_wait(running, 2 * PATIENCE));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, out, NULL));
+    ck_assert_float_eq(out[PART], 2);
+    ck_assert_float_eq(out[3 * PART], 9);
+    gpud_job_free(running);
+    gpud_job_free(refused);
+    gpud_job_free(waits);
     daemon_end(&d, c);
 }
 END_TEST
@@ -768,6 +816,7 @@ int main(void)
     suite_add(suite, jobs_outlive_a_restart);
     suite_add_loop(suite, detached_jobs_outlive_a_restart, 2);
     suite_add(suite, many_answers_behind_a_long_job);
+    suite_add(suite, detached_jobs_do_not_put_off_a_restart);
     suite_add(suite, adopted_writer);
     suite_add(suite, silent_worker);
     suite_add(suite, adopted_first_writer);

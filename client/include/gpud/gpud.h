@@ -614,9 +614,9 @@ enum gpud_submit_flag {
      * (gpud_job_id is 0): gpud_cancel answers STATE, and gpud_explain has nothing to ask for. */
     GPUD_SUBMIT_HELD = 2,
     /* The job goes on when its session has ended (gpud_close, the end of the process), and keeps
-     * what it uses until then; what it is for is in a published buffer. A restart of the daemon
-     * ends it while it is queued. A tenant has so many of them unfinished as a session may have
-     * jobs (BUSY). */
+     * what it uses until then; what it is for is in a published buffer. While a daemon ends for a
+     * restart it may take no new ones (BUSY). A tenant has so many of them unfinished as a session
+     * may have jobs (BUSY). */
     GPUD_SUBMIT_DETACHED = 4
 };
 
