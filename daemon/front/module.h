@@ -63,8 +63,8 @@ struct module {
     struct tenant *tenant;  /* NULL: built-in */
     struct session *owner;  /* NULL: built-in, or its session ended */
     struct hash hash;       /* of content and options: strikes are counted against it */
-    struct op *pending;     /* the load that waits: for the compiler; while there is no build, for a
-                             * device */
+    struct op *pending;     /* the load that waits: for the compiler; while no build was begun, for
+                             * a device or for room at the compiler */
     struct kernel *kernels; /* owned array */
     unsigned kernel_count;
     struct signature *signatures; /* owned array */

@@ -203,7 +203,7 @@ static void kick(struct front *f)
 static void on_device_changed(struct front *f, struct device *d)
 {
     monitor_wake(f, d);
-    module_devices_changed(f);
+    module_begin_waiting(f);
     unsigned serving = discover_serving(f);
     bool ready = serving >= f->config.min_devices;
     if (ready && !f->ready_told) {
@@ -412,7 +412,7 @@ static bool on_worker_opened(struct front *f, struct device *d)
 {
     command_spill(f, d);
     command_coalesce(d, f->config.coalesce_window_us * NS_PER_US);
-    module_devices_changed(f);
+    module_begin_waiting(f);
     return quota_open(f, d);
 }
 

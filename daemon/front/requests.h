@@ -73,9 +73,11 @@ void arena_mapped(struct front *f, const struct device *d, const struct msg_w_ar
 /* The next worker of the device knows no arenas. */
 void arena_device_lost(struct front *f, const struct device *d);
 
+/* The caller holds the module with `users`. */
 void module_answered(struct front *f, struct build *b, const struct compile_response *response);
 void module_drop(struct front *f, struct module *m);
-/* A device has come, or will not: loads that wait for one are compiled, or refused. */
-void module_devices_changed(struct front *f);
+/* A device has come, or will not, or the compiler has room: loads that wait are compiled as far as
+ * it takes them, or refused. */
+void module_begin_waiting(struct front *f);
 
 #endif

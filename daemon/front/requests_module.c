@@ -124,30 +124,41 @@ int request_module_load(struct request_context *c, struct err *e)
     return 0;
 }
 
-static void begin(struct front *f, struct module *m, struct device *d)
+/* false: there are too many before it at the compiler, and it goes on waiting. */
+static bool begin(struct front *f, struct module *m, struct device *d)
 {
     struct err e = ERR_INIT;
     int rc = d != NULL ? compile(f, m, d, &e) : no_device(&e);
+    if (rc == ERR_BUSY) {
+        return false;
+    }
     if (rc != 0) {
         struct op *o = m->pending;
         m->pending = NULL;
         f->hooks.answer_error(f, o, &e, (struct bytes){0});
         module_drop(f, m);
     }
+    return true;
 }
 
-void module_devices_changed(struct front *f)
+/* Has the compiler not been given it? */
+static bool waits(const struct module *m)
+{
+    const struct build *b = m->builds;
+    while (b != NULL && b->state == BUILD_NONE) {
+        b = b->next;
+    }
+    return m->pending != NULL && b == NULL;
+}
+
+void module_begin_waiting(struct front *f)
 {
     struct device *d = compile_device(f);
     uint32_t cursor = 0;
     struct module *m;
-    if (d == NULL && device_may_come(f)) {
-        return;
-    }
-    while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
-        if (m->pending != NULL && m->builds == NULL) {
-            begin(f, m, d);
-        }
+    bool room = !f->stopping && (d != NULL || !device_may_come(f));
+    while (room && (m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
+        room = !waits(m) || begin(f, m, d);
     }
 }
 
@@ -229,7 +240,7 @@ static int reply_module(const struct build *b, struct bytes log, struct capbuf *
     return rc;
 }
 
-void module_answered(struct front *f, struct build *b, const struct compile_response *response)
+static void answer_load(struct front *f, struct build *b, const struct compile_response *response)
 {
     struct module *m = b->module;
     struct op *o = m->pending;
@@ -255,6 +266,12 @@ void module_answered(struct front *f, struct build *b, const struct compile_resp
         module_drop(f, m);
     }
     capbuf_finish(&out);
+}
+
+void module_answered(struct front *f, struct build *b, const struct compile_response *response)
+{
+    answer_load(f, b, response);
+    module_begin_waiting(f);
 }
 
 void module_drop(struct front *f, struct module *m)
