@@ -5,8 +5,8 @@
 
 #include "daemon/backend/cuda/binary.h"
 #include "daemon/backend/cuda/compile_cuda.h"
-#include "daemon/backend/cuda/compile_lex.h"
 #include "daemon/backend/cuda/compile_report.h"
+#include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/telling.h"
 #include "kernels/builtin_fatbin.h"
 

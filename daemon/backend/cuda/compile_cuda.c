@@ -4,23 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/backend/cuda/compile_host.h"
-#include "daemon/backend/cuda/compile_lex.h"
 #include "daemon/backend/cuda/compile_report.h"
 #include "daemon/backend/cuda/nvrtc.h"
-#include "daemon/backend/cuda/nvrtc_header.h"
 #include "daemon/backend/cuda/nvrtc_log.h"
 #include "daemon/backend/cuda/nvrtc_option.h"
 #include "daemon/backend/cuda/nvrtc_pch.h"
+#include "daemon/backend/cuda/source/cut.h"
+#include "daemon/backend/cuda/source/header.h"
+#include "daemon/backend/cuda/source/lex.h"
+#include "daemon/backend/cuda/source/name.h"
 #include "daemon/backend/options.h"
 
+#define HOST_PRELUDE   HEADER_NVCC "#define " CONSTANT_COMPUTED " constexpr\n" INSTANCE_PRELUDE
 #define PROGRAM        "gpud-source.cu" /* what NVRTC calls it; #line puts the user's name there */
 #define LOG_BYTES_MAX  (4u * 1024u * 1024u)
 #define GLOBALS_MAX    1024u
 #define STATIC_MAX     32u
 #define ARGUMENTS_MAX  (NVRTC_OPTIONS_MAX + 16)
 #define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
-#define ALIASES_MAX    (NVRTC_EXPRESSIONS_MAX + HOST_INSTANCES_MAX)
+#define ALIASES_MAX    (NVRTC_EXPRESSIONS_MAX + INSTANCES_MAX)
 
 /* One compilation. */
 struct compiler {
@@ -36,11 +38,13 @@ struct compiler {
     char pch[PATH_MAX];              /* the option that names the precompiled header */
     const char *cache_dir;           /* may be NULL */
     bool as_nvcc;                    /* with what nvcc brings to every source */
+    bool library;                    /* with what of the C++ library is for devices */
     bool ptx;                        /* NVRTC does not know the device: PTX for an older one */
     const char *statics[STATIC_MAX]; /* kernels that nothing refers to: named, else they vanish */
     unsigned static_count;
-    struct host_cut cut;     /* text NULL: nothing was */
-    unsigned instance_count; /* of those that what was cut launched: named */
+    struct host_cut cut;       /* text NULL: nothing was */
+    bool probes;               /* with what tells the instances that calls deduce */
+    bool named[INSTANCES_MAX]; /* instances that are asked for */
     nvrtc_program program;
     struct capbuf *log;
     struct err *e;
@@ -134,24 +138,27 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
 /* The text as NVRTC gets it: what was precompiled first, then the user's under his file's name. */
 static int text_compose(struct compiler *c, bool pch)
 {
-    size_t size = strlen(c->text) + strlen(c->file) + 512;
+    size_t size = strlen(c->text) + strlen(c->file) + 2048;
     free(c->program_text);
     c->program_text = malloc(size);
     if (c->program_text == NULL) {
         return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", size);
     }
-    snprintf(c->program_text, size, "%s%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "",
-             c->as_nvcc ? NVRTC_HEADER_NVCC "#define " HOST_CONSTEXPR " constexpr\n" : "", c->file,
-             c->cut.text != NULL ? c->cut.text : c->text);
+    const char *library = c->library ? HEADER_LIBRARY : "";
+    const char *nvcc = !c->as_nvcc ? ""
+                       : c->probes ? HOST_PRELUDE INSTANCE_PROBES
+                                   : HOST_PRELUDE INSTANCE_NO_PROBES;
+    snprintf(c->program_text, size, "%s%s%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "",
+             library, nvcc, c->file, c->cut.text != NULL ? c->cut.text : c->text);
     return 0;
 }
 
 static int program_create(struct compiler *c)
 {
-    const char *name[NVRTC_HEADERS_MAX];
-    const char *text[NVRTC_HEADERS_MAX];
+    const char *name[HEADERS_MAX];
+    const char *text[HEADERS_MAX];
     unsigned headers =
-        c->scan.includes || c->as_nvcc ? nvrtc_headers(c->nvrtc.include[0] != '\0', name, text) : 0;
+        c->scan.includes || c->as_nvcc ? headers_given(c->nvrtc.include[0] != '\0', name, text) : 0;
     if (c->program != NULL) {
         (void)c->nvrtc.DestroyProgram(&c->program);
         c->program = NULL;
@@ -168,8 +175,10 @@ static int program_create(struct compiler *c)
     for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->static_count; i++) {
         rc = c->nvrtc.AddNameExpression(c->program, c->statics[i]);
     }
-    for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->instance_count; i++) {
-        rc = c->nvrtc.AddNameExpression(c->program, c->cut.instance[i]);
+    for (unsigned i = 0; rc == NVRTC_SUCCESS && i < c->cut.instances.count; i++) {
+        rc = c->named[i]
+                 ? c->nvrtc.AddNameExpression(c->program, c->cut.instances.list[i].expression)
+                 : rc;
     }
     return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(&c->nvrtc, rc, "nvrtcAddNameExpression", c->e);
 }
@@ -306,18 +315,79 @@ static bool pch_find(struct compiler *c, const char *const *argument, unsigned c
            nvrtc_pch_obtain(&c->nvrtc, &pch, option);
 }
 
-/* With names of kernels that may be spelled in words that only the host's part knew, or be cut out
- * by the preprocessor: so with fewer of them where it fails. */
+/* Are they one but for blanks? `log` ends with a quote. */
+static bool expression_is(const char *log, const char *expression)
+{
+    for (;; log++) {
+        expression += strspn(expression, " ");
+        if (*log != ' ' && *log != *expression) {
+            return *log == '"' && *expression == '\0';
+        }
+        expression += *log != ' ';
+    }
+}
+
+/* Takes back the name, which was none. */
+static bool name_leave(struct compiler *c, const char *log)
+{
+    for (unsigned i = 0; i < c->cut.instances.count; i++) {
+        if (c->named[i] && expression_is(log, c->cut.instances.list[i].expression)) {
+            c->named[i] = false;
+            return true;
+        }
+    }
+    for (unsigned i = 0; i < c->static_count; i++) {
+        if (expression_is(log, c->statics[i])) {
+            c->statics[i] = c->statics[--c->static_count];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those that calls deduce, or else all of them. false: there were none. */
+static bool instances_leave(struct compiler *c)
+{
+    bool left = c->probes;
+    for (unsigned i = 0; i < c->cut.instances.count; i++) {
+        bool goes = c->named[i] && (!c->probes || !c->cut.instances.list[i].spelled);
+        c->named[i] = c->named[i] && !goes;
+        left = left || goes;
+    }
+    c->probes = false;
+    return left;
+}
+
+/* Names of kernels may be spelled in words that only the host's part knew, or be cut out by the
+ * preprocessor: with fewer of them where it fails for one; with the library where it lacks some of
+ * that. false: it fails for something else. */
+static bool names_leave(struct compiler *c)
+{
+    static const char mark[] = "Input name expression was: \"";
+    char *raw = NULL;
+    bool left = false;
+    if (log_read(c, &raw) != 0) {
+        return false;
+    }
+    for (const char *at = raw; (at = strstr(at, mark)) != NULL;) {
+        at += sizeof mark - 1;
+        left = name_leave(c, at) || left;
+    }
+    bool lacks = !left && !c->library && c->as_nvcc && c->nvrtc.include[0] != '\0' &&
+                 strstr(raw, "namespace \"std\" has no member") != NULL;
+    c->library = c->library || lacks;
+    bool inside = strstr(raw, "__gpud_") != NULL || strstr(raw, "instantiation of") != NULL;
+    free(raw);
+    return left || lacks || (inside && instances_leave(c));
+}
+
 static int run_named(struct compiler *c, const char *const *argument, unsigned count,
                      int *ret_result)
 {
-    int rc = run(c, argument, count, false, ret_result);
-    while (rc == 0 && *ret_result == NVRTC_FAILED && c->instance_count + c->static_count > 0) {
-        unsigned fewer = c->instance_count > c->cut.launched_count ? c->cut.launched_count : 0;
-        c->static_count = c->instance_count > 0 ? c->static_count : 0;
-        c->instance_count = fewer;
+    int rc = 0;
+    do {
         rc = run(c, argument, count, false, ret_result);
-    }
+    } while (rc == 0 && *ret_result == NVRTC_FAILED && names_leave(c));
     return rc;
 }
 
@@ -353,7 +423,8 @@ static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], 
     }
     int rc = 0;
     for (int i = 0; rc == 0 && *ret_result == NVRTC_FAILED && i <= (c->cut.text != NULL); i++) {
-        c->instance_count = c->cut.instance_count;
+        c->probes = true;
+        memset(c->named, 1, sizeof c->named);
         statics_find(c);
         argument[count] = "-default-device";
         rc = run_named(c, argument, count + (unsigned)i, ret_result);
@@ -441,25 +512,60 @@ static int no_kernel(const struct compiler *c)
     return err_set(c->e, ERR_COMPILE, "%s: error: no kernel in it: nothing is __global__", c->file);
 }
 
+/* Of templates that the host launches without an instance here: what their user can do. */
+static void templates_tell(const struct compiler *c, const struct image *image)
+{
+    for (unsigned i = 0; i < c->cut.instances.asked_count; i++) {
+        const struct instance_template *asked = &c->cut.instances.asked[i];
+        size_t size = strlen(asked->name);
+        bool made = false;
+        for (unsigned k = 0; !made && k < image->kernel_count; k++) {
+            struct name_info info;
+            made = name_read(image->kernels[k].entry, &info) &&
+                   strncmp(info.name, asked->name, size) == 0 && info.name[size] == '<';
+        }
+        char place[LEX_PLACE];
+        lex_place(c->text, c->file, asked->line, place, sizeof place);
+        if (!made) {
+            (void)capbuf_printf(c->log,
+                                "%s:1: note: of which types the host launches the template %s "
+                                "cannot be told: name them with --name-expression=%s<float>\n",
+                                place, asked->name, asked->name);
+        }
+    }
+}
+
+static int alias_add(struct compiler *c, const char *name, struct report_alias *alias,
+                     unsigned *count)
+{
+    struct report_alias *a = &alias[*count];
+    int rc = c->nvrtc.GetLoweredName(c->program, name, &a->entry);
+    a->name = name;
+    *count += rc == NVRTC_SUCCESS;
+    return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(&c->nvrtc, rc, "nvrtcGetLoweredName", c->e);
+}
+
 static int report(struct compiler *c, struct compile_output *out)
 {
     struct report_alias alias[ALIASES_MAX];
     unsigned count = 0;
-    unsigned given = c->options.expression_count;
-    while (count < given + c->instance_count) {
-        alias[count].name =
-            count < given ? c->options.expression[count] : c->cut.instance[count - given];
-        int rc = c->nvrtc.GetLoweredName(c->program, alias[count].name, &alias[count].entry);
-        if (rc != NVRTC_SUCCESS) {
-            return nvrtc_error(&c->nvrtc, rc, "nvrtcGetLoweredName", c->e);
-        }
-        count++;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < c->options.expression_count; i++) {
+        rc = alias_add(c, c->options.expression[i], alias, &count);
+    }
+    for (unsigned i = 0; rc == 0 && i < c->cut.instances.count; i++) {
+        const struct instance *own = &c->cut.instances.list[i];
+        rc = c->named[i] && own->spelled ? alias_add(c, own->expression, alias, &count) : 0;
+    }
+    if (rc != 0) {
+        return rc;
     }
     report_complete(&out->image, &c->scan, alias, count, c->file, c->log);
+    templates_tell(c, &out->image);
     if (out->image.kernel_count > 0) {
         return 0;
     }
-    int rc = no_kernel(c);
+    rc = no_kernel(c);
     (void)capbuf_printf(c->log, "%s\n", c->e->text);
     return rc;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/compile_name.h"
+#include "daemon/backend/cuda/source/name.h"
 
 /* A value's size is what the image says; a type of another size was misread. */
 static void arg_complete(struct backend_compiled_arg *arg, const struct backend_compiled_arg *told)

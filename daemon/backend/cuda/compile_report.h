@@ -5,8 +5,8 @@
 #ifndef BACKEND_CUDA_COMPILE_REPORT_H
 #define BACKEND_CUDA_COMPILE_REPORT_H
 
-#include "daemon/backend/cuda/compile_scan.h"
 #include "daemon/backend/cuda/image.h"
+#include "daemon/backend/cuda/source/scan.h"
 
 /* How users asked for instances of templates and what the compiler calls them. */
 struct report_alias {

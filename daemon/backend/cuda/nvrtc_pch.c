@@ -12,7 +12,7 @@
 
 #include "common/hash.h"
 #include "common/stamp.h"
-#include "daemon/backend/cuda/nvrtc_header.h"
+#include "daemon/backend/cuda/source/header.h"
 
 #define PROGRAM     "gpud-source.cu" /* as the programs that use it are called */
 #define OPTIONS_MAX 24u
@@ -31,10 +31,10 @@ struct paths {
  * use any more. */
 static struct hash version_of(const char *nvrtc_stamp)
 {
-    struct hash_part part[2 + 2 * NVRTC_HEADERS_MAX];
-    const char *name[NVRTC_HEADERS_MAX];
-    const char *text[NVRTC_HEADERS_MAX];
-    unsigned headers = nvrtc_headers(true, name, text);
+    struct hash_part part[2 + 2 * HEADERS_MAX];
+    const char *name[HEADERS_MAX];
+    const char *text[HEADERS_MAX];
+    unsigned headers = headers_given(true, name, text);
     size_t count = 0;
     part[count++] = (struct hash_part){nvrtc_stamp, strlen(nvrtc_stamp)};
     part[count++] = (struct hash_part){NVRTC_PCH_PREFIX, sizeof NVRTC_PCH_PREFIX - 1};
@@ -114,12 +114,12 @@ static void folder_clear(const struct paths *p)
 
 static bool header_compile(const struct nvrtc *n, const struct nvrtc_pch *p, const char *file)
 {
-    const char *name[NVRTC_HEADERS_MAX];
-    const char *text[NVRTC_HEADERS_MAX];
+    const char *name[HEADERS_MAX];
+    const char *text[HEADERS_MAX];
     const char *option[OPTIONS_MAX + 1];
     char create[PATH_MAX + 16];
     nvrtc_program program = NULL;
-    unsigned headers = nvrtc_headers(true, name, text);
+    unsigned headers = headers_given(true, name, text);
     (void)snprintf(create, sizeof create, "--create-pch=%s", file);
     for (unsigned i = 0; i < p->option_count; i++) {
         option[i] = p->options[i];

@@ -2,7 +2,7 @@
  * Kernel files in the manner of public benchmark collections (Rodinia, SHOC, PolyBench, CUDA's
  * samples), device code as such programs have it, through the real NVRTC. The first lines of each
  * say what is to come of it: "// kernels: NAME…", all of them and no others, or "// refused: TEXT",
- * which the error or the log must hold; "// options: …" before.
+ * which the error or the log must hold; "// options: …" before, "// noted: TEXT" in the log.
  */
 #include <check.h>
 #include <dirent.h>
@@ -142,6 +142,9 @@ START_TEST(is_taken_or_refused)
             count++;
         }
         ck_assert_msg(c.kernel_count == count, "%s: %u kernels", name, c.kernel_count);
+        bool noted = !expectation(text, "noted", want, sizeof want) ||
+                     (c.log != NULL && strstr(c.log, want) != NULL);
+        ck_assert_msg(noted, "%s: %s", name, c.log != NULL ? c.log : "");
     }
     backend_compiled_finish(&c);
 }

@@ -1,11 +1,11 @@
 /*
  * A kernel's parameter as its source or its mangled name spells it. Pure. Thread: any.
  */
-#ifndef BACKEND_CUDA_COMPILE_PARAM_H
-#define BACKEND_CUDA_COMPILE_PARAM_H
+#ifndef BACKEND_CUDA_SOURCE_PARAM_H
+#define BACKEND_CUDA_SOURCE_PARAM_H
 
 #include "daemon/backend/backend.h"
-#include "daemon/backend/cuda/compile_lex.h"
+#include "daemon/backend/cuda/source/lex.h"
 
 /* One type: what a pointer points to where `pointers` > 0. */
 struct param_type {

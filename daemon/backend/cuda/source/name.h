@@ -3,10 +3,10 @@
  * users write it, and the types of its parameters. Forms that kernels do not have are not
  * understood. Pure. Thread: any.
  */
-#ifndef BACKEND_CUDA_COMPILE_NAME_H
-#define BACKEND_CUDA_COMPILE_NAME_H
+#ifndef BACKEND_CUDA_SOURCE_NAME_H
+#define BACKEND_CUDA_SOURCE_NAME_H
 
-#include "daemon/backend/cuda/compile_param.h"
+#include "daemon/backend/cuda/source/param.h"
 
 #define NAME_PARAMS_MAX 32u
 

@@ -3,8 +3,8 @@
  * comments and literals end, since a difference to the compiler's view could hide an #include;
  * what is uncertain is refused. Pure. Thread: any.
  */
-#ifndef BACKEND_CUDA_COMPILE_LEX_H
-#define BACKEND_CUDA_COMPILE_LEX_H
+#ifndef BACKEND_CUDA_SOURCE_LEX_H
+#define BACKEND_CUDA_SOURCE_LEX_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +58,9 @@ struct bytes lex_header(struct lex *l, bool *ret_angle);
  * says, as gpuctl writes them for headers that it put in. Always terminated. */
 void lex_place(const char *text, const char *file, unsigned line, char *out, size_t size);
 
-bool lex_is(const struct lex_token *t, const char *text); /* word or sign */
+bool lex_is(const struct lex_token *t, const char *text);             /* word or sign */
+bool lex_one_of(const struct lex_token *t, const char *const *words); /* NULL-terminated */
+bool lex_is_thrice(const struct lex_token *t, const char *sign); /* "<<<" with nothing between */
+bool lex_equal(const struct lex_token *a, const struct lex_token *b);
 
 #endif

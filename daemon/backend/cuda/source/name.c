@@ -1,4 +1,4 @@
-#include "daemon/backend/cuda/compile_name.h"
+#include "daemon/backend/cuda/source/name.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
  * A CUDA C source as the declarations it is made of, by its tokens alone: nothing is preprocessed.
  * What cannot be told apart is ITEM_OTHER or refused as a whole. Pure but for memory. Thread: any.
  */
-#ifndef BACKEND_CUDA_COMPILE_ITEM_H
-#define BACKEND_CUDA_COMPILE_ITEM_H
+#ifndef BACKEND_CUDA_SOURCE_ITEM_H
+#define BACKEND_CUDA_SOURCE_ITEM_H
 
-#include "daemon/backend/cuda/compile_lex.h"
+#include "daemon/backend/cuda/source/lex.h"
 
 enum item_kind {
     ITEM_OTHER, /* stays: using namespace, static_assert, what was not understood */
@@ -23,10 +23,10 @@ struct item {
     size_t body;       /* of a function: "{", or the ":" of a constructor; 0: it has none */
     size_t params;     /* of a function: the "(" of its parameters */
     bool device;       /* __global__, __device__, … */
-    bool global;       /* in no namespace */
     bool constant; /* const or constexpr, or its type is to be found by its body; a macro: has it */
     bool overloads; /* an operator: it has no name to be found by */
     bool kept;      /* of whoever uses the items */
+    unsigned space; /* of items.space */
 };
 
 /* Items of one name share it. */
@@ -44,6 +44,12 @@ struct item_range {
     size_t begin, end; /* tokens */
 };
 
+/* A namespace; 0 is the global one. */
+struct item_space {
+    unsigned parent;
+    struct item_range name; /* tokens; empty: it is looked through from outside */
+};
+
 #define ITEM_LOOSE_MAX 64u
 
 struct items {
@@ -52,8 +58,11 @@ struct items {
     struct item *item;         /* owned; code first, in the source's order, then macros */
     unsigned count;
     size_t capacity;
-    struct item_name *name; /* owned; in the order of items */
+    struct item_name *name; /* owned; sorted */
     size_t name_count, name_capacity;
+    struct item_space *space; /* owned */
+    unsigned space_count;
+    size_t space_capacity;
     struct item_range
         loose[ITEM_LOOSE_MAX]; /* from an #if that leaves braces open to what closes */
     unsigned loose_count;
@@ -64,9 +73,21 @@ struct items {
 bool items_read(const char *text, struct items *ret_items);
 void items_finish(struct items *s);
 
+/* The names that a word is: from the result to below *ret_end. */
+size_t items_names(const struct items *s, const struct lex_token *t, size_t *ret_end);
+struct item *items_named(const struct items *s, size_t name);
+/* Those of `item`: of code, or of macros. */
+const struct lex_token *items_tokens(const struct items *s, const struct item *item);
+
+/* Behind the last token that says what it is: its body, or its value, comes next. */
+size_t item_head_end(const struct lex_token *t, const struct item *item);
+bool item_for_host(const struct item *item); /* a function that no device code can call */
+
 /* A declaration of a class's body. Returns where the next one begins. */
 size_t item_read_member(const struct lex_token *t, size_t begin, size_t end, struct item *ret_item);
 /* Behind the bracket that closes the one at `at`; `end` if nothing does. */
 size_t item_skip(const struct lex_token *t, size_t at, size_t end);
+/* Behind the "<…>" that begins at `at`; `at` if none does. */
+size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end);
 
 #endif

@@ -1,13 +1,13 @@
-#include "daemon/backend/cuda/compile_scan.h"
+#include "daemon/backend/cuda/source/scan.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/backend/cuda/compile_lex.h"
-#include "daemon/backend/cuda/compile_param.h"
-#include "daemon/backend/cuda/nvrtc_header.h"
+#include "daemon/backend/cuda/source/header.h"
+#include "daemon/backend/cuda/source/lex.h"
+#include "daemon/backend/cuda/source/param.h"
 
 #define PARAM_TOKENS_MAX 32u
 
@@ -71,11 +71,11 @@ static int header_check(struct walk *w, const struct lex_token *t)
     if (name.size == 0) {
         return refuse(w, t, "#include of a macro", name, ": name a header of the toolkit");
     }
-    if (!angle && !nvrtc_header_known(name) && w->conditions > 0 && lex_is(t, "include")) {
+    if (!angle && !header_known(name) && w->conditions > 0 && lex_is(t, "include")) {
         header_forbid(w, t);
         return 0;
     }
-    if (!angle && !nvrtc_header_known(name)) {
+    if (!angle && !header_known(name)) {
         return refuse(w, t, "#include of ", name, advice);
     }
     if (!header_name_ok(name)) {

@@ -1,4 +1,4 @@
-#include "daemon/backend/cuda/compile_item.h"
+#include "daemon/backend/cuda/source/item.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +9,12 @@
 #define LOOSE_MAX      8u    /* #ifs that leave something open, one inside of another */
 #define ANGLES_MAX     1024u /* tokens between a template's "<" and ">" */
 
-static bool one_of(const struct lex_token *t, const char *const *words)
-{
-    for (; *words != NULL; words++) {
-        if (lex_is(t, *words)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool annotation(const struct lex_token *t)
 {
     static const char *const words[] = {"__global__", "__device__",  "__constant__",
                                         "__shared__", "__managed__", "__grid_constant__",
                                         NULL};
-    return one_of(t, words);
+    return lex_one_of(t, words);
 }
 
 /* Words that have parentheses of their own. */
@@ -44,7 +34,7 @@ static bool attribute(const struct lex_token *t)
                                         "explicit",
                                         "requires",
                                         NULL};
-    return one_of(t, words);
+    return lex_one_of(t, words);
 }
 
 /* Room for one more; NULL: there is none. */
@@ -167,13 +157,13 @@ static bool condition_step(struct depths *d, struct items *s, const struct lex_t
     static const char *const begin[] = {"if", "ifdef", "ifndef", NULL};
     static const char *const between[] = {"else", "elif", "elifdef", "elifndef", NULL};
     static const char *const defining[] = {"define", "undef", "include", NULL};
-    if (one_of(t, begin)) {
+    if (lex_one_of(t, begin)) {
         return condition_begin(d, s, t);
     }
     bool ends = lex_is(t, "endif");
-    bool branch = one_of(t, between);
+    bool branch = lex_one_of(t, between);
     if (!ends && !branch) {
-        return d->loose_count == 0 || !one_of(t, defining);
+        return d->loose_count == 0 || !lex_one_of(t, defining);
     }
     if (d->conditions == 0) {
         return false;
@@ -269,8 +259,7 @@ size_t item_skip(const struct lex_token *t, size_t at, size_t end)
     return end;
 }
 
-/* Behind a template's "<…>"; `at` if it is none. */
-static size_t skip_angles(const struct lex_token *t, size_t at, size_t end)
+size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end)
 {
     int depth = 0;
     end = end - at < ANGLES_MAX ? end : at + ANGLES_MAX;
@@ -329,7 +318,7 @@ static void name_take(struct reading *r, size_t at)
 static void name_look(struct reading *r)
 {
     static const char *const ends[] = {"=", ";", ",", "[", "{", ":", NULL};
-    if (r->words > 0 && r->item->params == 0 && !r->value && one_of(&r->t[r->at], ends) &&
+    if (r->words > 0 && r->item->params == 0 && !r->value && lex_one_of(&r->t[r->at], ends) &&
         !double_colon(r->t, r->at)) {
         name_take(r, r->word);
     }
@@ -377,7 +366,7 @@ static void operator_take(struct reading *r)
 static bool type_word(const struct lex_token *t)
 {
     static const char *const words[] = {"struct", "class", "union", "enum", NULL};
-    return one_of(t, words);
+    return lex_one_of(t, words);
 }
 
 static bool alias_word(const struct lex_token *t)
@@ -394,7 +383,7 @@ static void word_note(struct reading *r, const struct lex_token *t)
     r->enumeration = r->enumeration || lex_is(t, "enum");
     r->alias = r->alias || alias_word(t);
     if (!r->value) {
-        item->constant = item->constant || one_of(t, constants);
+        item->constant = item->constant || lex_one_of(t, constants);
         r->type = r->type || (item->params == 0 && type_word(t));
     }
 }
@@ -407,7 +396,7 @@ static void word_take(struct reading *r)
         r->at++;
         r->at = lex_is(&r->t[r->at], "(") ? item_skip(r->t, r->at, r->end) : r->at;
     } else if (lex_is(t, "template")) {
-        r->at = skip_angles(r->t, r->at + 1, r->end);
+        r->at = item_skip_angles(r->t, r->at + 1, r->end);
     } else if (lex_is(t, "operator") && !r->value) {
         operator_take(r);
     } else {
@@ -475,7 +464,7 @@ static void sign_take(struct reading *r)
     } else if (lex_is(t, "[")) {
         behind = item_skip(r->t, r->at, r->end);
     } else if (lex_is(t, "<") && !r->value && r->words > 0) {
-        size_t close = skip_angles(r->t, r->at, r->end);
+        size_t close = item_skip_angles(r->t, r->at, r->end);
         behind = close > r->at ? close : behind;
     }
     r->at = behind;
@@ -552,19 +541,21 @@ size_t item_read_member(const struct lex_token *t, size_t begin, size_t end, str
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Behind the "{" of a namespace or of extern "C"; `at` if it is none. */
-static size_t space_enter(const struct lex_token *t, size_t at, size_t end, bool *ret_space)
+/* Behind the "{" of a namespace or of extern "C"; `at` if it is none. Its name is before that. */
+static size_t space_enter(const struct lex_token *t, size_t at, size_t end,
+                          struct item_range *ret_name)
 {
     size_t i = at + lex_is(&t[at], "inline");
     bool space = i < end && lex_is(&t[i], "namespace");
     bool linkage = lex_is(&t[at], "extern") && at + 2 < end && t[at + 1].kind == LEX_LITERAL;
     if (linkage && lex_is(&t[at + 2], "{")) {
-        *ret_space = false;
+        *ret_name = (struct item_range){at, at};
         return at + 3;
     }
+    const size_t name = i + 1;
     for (i++; space && i < end; i++) {
         if (lex_is(&t[i], "{")) {
-            *ret_space = true;
+            *ret_name = (struct item_range){name, i};
             return i + 1;
         }
         if (t[i].kind != LEX_WORD && !lex_is(&t[i], ":")) {
@@ -574,36 +565,47 @@ static size_t space_enter(const struct lex_token *t, size_t at, size_t end, bool
     return at;
 }
 
-#define SPACES_MAX 32u
+#define LEVELS_MAX 32u
+
+static bool space_add(struct items *s, unsigned parent, struct item_range name)
+{
+    void *grown = grow(s->space, s->space_count, &s->space_capacity, ITEMS_MAX, sizeof *s->space);
+    if (grown == NULL) {
+        return false;
+    }
+    s->space = grown;
+    s->space[s->space_count++] = (struct item_space){parent, name};
+    return true;
+}
 
 static bool code_items(struct items *s)
 {
     const struct lex_token *t = s->code.token;
-    bool space[SPACES_MAX] = {false};
+    unsigned inside[LEVELS_MAX + 1] = {0}; /* spaces */
     unsigned level = 0;
-    unsigned spaces = 0;
+    if (!space_add(s, 0, (struct item_range){0, 0})) {
+        return false;
+    }
     for (size_t at = 0; at < s->code.count;) {
         if (lex_is(&t[at], ";") || lex_is(&t[at], "}")) {
             if (lex_is(&t[at], "}") && level == 0) {
                 return false;
             }
             level -= lex_is(&t[at], "}");
-            spaces -= lex_is(&t[at], "}") && space[level];
             at++;
             continue;
         }
-        bool named = false;
-        size_t inside = space_enter(t, at, s->code.count, &named);
-        if (inside > at) {
-            if (level == SPACES_MAX) {
+        struct item_range name;
+        size_t entered = space_enter(t, at, s->code.count, &name);
+        if (entered > at) {
+            if (level == LEVELS_MAX || !space_add(s, inside[level], name)) {
                 return false;
             }
-            space[level++] = named;
-            spaces += named;
-            at = inside;
+            inside[++level] = s->space_count - 1;
+            at = entered;
             continue;
         }
-        struct item item = {.kind = ITEM_OTHER, .global = spaces == 0};
+        struct item item = {.kind = ITEM_OTHER, .space = inside[level]};
         struct reading r = {.t = t, .at = at, .end = s->code.count, .item = &item, .names = s};
         size_t behind = at;
         item.begin = at;
@@ -636,7 +638,7 @@ static bool loose_told(const struct items *s)
 static bool macro_items(struct items *s)
 {
     for (size_t at = 0; at < s->macros.count;) {
-        struct item item = {.kind = ITEM_MACRO, .begin = at, .global = true};
+        struct item item = {.kind = ITEM_MACRO, .begin = at};
         if (!name_add(s, &s->macros.token[at])) {
             return false;
         }
@@ -654,6 +656,20 @@ static bool macro_items(struct items *s)
     return true;
 }
 
+static int text_compare(struct bytes a, struct bytes b)
+{
+    int rc = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
+    return rc != 0 ? rc : (a.size > b.size) - (a.size < b.size);
+}
+
+static int name_compare(const void *a, const void *b)
+{
+    const struct item_name *x = a;
+    const struct item_name *y = b;
+    int rc = text_compare(x->text, y->text);
+    return rc != 0 ? rc : (x->item > y->item) - (x->item < y->item);
+}
+
 bool items_read(const char *text, struct items *ret_items)
 {
     struct items s = {.count = 0};
@@ -667,8 +683,60 @@ bool items_read(const char *text, struct items *ret_items)
         items_finish(&s);
         return false;
     }
+    if (s.name_count > 0) {
+        qsort(s.name, s.name_count, sizeof *s.name, name_compare);
+    }
     *ret_items = s;
     return true;
+}
+
+size_t item_head_end(const struct lex_token *t, const struct item *item)
+{
+    size_t end = item->body > 0 ? item->body : item->end;
+    size_t at = item->begin;
+    while (item->kind == ITEM_VARIABLE && at < end && !lex_is(&t[at], "=")) {
+        at++;
+    }
+    return item->kind == ITEM_VARIABLE ? at : end;
+}
+
+/* One whose type its body says, or that a compiler may compute, is not told apart by what stands
+ * before it. */
+bool item_for_host(const struct item *item)
+{
+    return item->kind == ITEM_FUNCTION && !item->device && !item->constant;
+}
+
+size_t items_names(const struct items *s, const struct lex_token *t, size_t *ret_end)
+{
+    const struct bytes text = bytes_of(t->text, t->size);
+    size_t low = 0;
+    size_t high = t->kind == LEX_WORD ? s->name_count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (text_compare(s->name[middle].text, text) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    size_t end = low;
+    while (t->kind == LEX_WORD && end < s->name_count &&
+           text_compare(s->name[end].text, text) == 0) {
+        end++;
+    }
+    *ret_end = end;
+    return low;
+}
+
+struct item *items_named(const struct items *s, size_t name)
+{
+    return &s->item[s->name[name].item];
+}
+
+const struct lex_token *items_tokens(const struct items *s, const struct item *item)
+{
+    return item->kind == ITEM_MACRO ? s->macros.token : s->code.token;
 }
 
 void items_finish(struct items *s)
@@ -677,5 +745,6 @@ void items_finish(struct items *s)
     free(s->macros.token);
     free(s->item);
     free(s->name);
+    free(s->space);
     *s = (struct items){.count = 0};
 }

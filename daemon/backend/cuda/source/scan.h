@@ -3,8 +3,8 @@
  * seems to define and with which parameters, and where host code stands. Hints but for the files:
  * nothing is preprocessed. Pure but for memory. Thread: any.
  */
-#ifndef BACKEND_CUDA_COMPILE_SCAN_H
-#define BACKEND_CUDA_COMPILE_SCAN_H
+#ifndef BACKEND_CUDA_SOURCE_SCAN_H
+#define BACKEND_CUDA_SOURCE_SCAN_H
 
 #include "daemon/backend/backend.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/backend/cuda/compile_lex.h"
+#include "daemon/backend/cuda/source/lex.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -364,4 +364,25 @@ bool lex_is(const struct lex_token *t, const char *text)
     size_t size = strlen(text);
     return (t->kind == LEX_WORD || t->kind == LEX_SIGN) && t->size == size &&
            memcmp(t->text, text, size) == 0;
+}
+
+bool lex_one_of(const struct lex_token *t, const char *const *words)
+{
+    for (; *words != NULL; words++) {
+        if (lex_is(t, *words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool lex_equal(const struct lex_token *a, const struct lex_token *b)
+{
+    return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
+}
+
+bool lex_is_thrice(const struct lex_token *t, const char *sign)
+{
+    return lex_is(&t[0], sign) && lex_is(&t[1], sign) && lex_is(&t[2], sign) && t[1].glued &&
+           t[2].glued;
 }

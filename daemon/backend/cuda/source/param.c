@@ -1,4 +1,4 @@
-#include "daemon/backend/cuda/compile_param.h"
+#include "daemon/backend/cuda/source/param.h"
 
 #include <stdio.h>
 #include <string.h>

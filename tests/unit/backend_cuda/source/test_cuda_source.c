@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/compile_lex.h"
-#include "daemon/backend/cuda/compile_name.h"
-#include "daemon/backend/cuda/compile_scan.h"
 #include "daemon/backend/cuda/nvrtc_log.h"
 #include "daemon/backend/cuda/nvrtc_option.h"
+#include "daemon/backend/cuda/source/lex.h"
+#include "daemon/backend/cuda/source/name.h"
+#include "daemon/backend/cuda/source/scan.h"
 
 static int scan(const char *source, struct scan *ret, struct err *e)
 {

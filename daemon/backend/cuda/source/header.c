@@ -1,4 +1,4 @@
-#include "daemon/backend/cuda/nvrtc_header.h"
+#include "daemon/backend/cuda/source/header.h"
 
 #include <string.h>
 
@@ -15,6 +15,13 @@ static const char stdint_text[] =
     "#define UINT32_MAX 4294967295U\n"
     "#define INT64_MIN (-9223372036854775807LL-1)\n#define INT64_MAX 9223372036854775807LL\n"
     "#define UINT64_MAX 18446744073709551615ULL\n"
+    "typedef long long intmax_t;\ntypedef unsigned long long uintmax_t;\n"
+    "#define INTMAX_MIN INT64_MIN\n#define INTMAX_MAX INT64_MAX\n#define UINTMAX_MAX UINT64_MAX\n"
+    "#define INTPTR_MIN INT64_MIN\n#define INTPTR_MAX INT64_MAX\n#define UINTPTR_MAX UINT64_MAX\n"
+    "#define PTRDIFF_MIN INT64_MIN\n#define PTRDIFF_MAX INT64_MAX\n#define SIZE_MAX UINT64_MAX\n"
+    "namespace std {\n"
+    "using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;\n"
+    "using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t; }\n"
     "#endif\n";
 
 static const char limits_text[] =
@@ -68,7 +75,8 @@ static const char stddef_text[] = "#ifndef GPUD_STDDEF_H\n#define GPUD_STDDEF_H\
 
 /* What kernels take of the driver's header: a tensor map is opaque to them. */
 static const char cuda_text[] =
-    "#ifndef GPUD_CUDA_H\n#define GPUD_CUDA_H\n"
+    "#ifndef GPUD_CUDA_H\n#define GPUD_CUDA_H\n" /* sources choose by its version */
+    "#define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)\n"
     "typedef unsigned long long CUdeviceptr;\n"
     "typedef unsigned long long CUtexObject;\ntypedef unsigned long long CUsurfObject;\n"
     "typedef struct CUtensorMap_st { alignas(64) unsigned long long opaque[16]; } CUtensorMap;\n"
@@ -85,6 +93,21 @@ static const char types_text[] = "#ifndef GPUD_TYPES_H\n#define GPUD_TYPES_H\n"
                                  "typedef unsigned int uint;\ntypedef unsigned long ulong;\n"
                                  "#endif\n";
 
+/* Of the host's headers the names that declarations outside of functions have: spaces, and types
+ * that nothing is made of. */
+static const char chrono_text[] = "namespace std { namespace chrono { } "
+                                  "inline namespace literals { inline namespace chrono_literals { "
+                                  "} } }\n";
+static const char functional_text[] = "namespace std { namespace placeholders { } }\n";
+static const char filesystem_text[] = "namespace std { namespace filesystem { } }\n";
+static const char thread_text[] = "namespace std { namespace this_thread { } }\n";
+static const char complex_text[] = "namespace std { template <class T> class complex; }\n";
+static const char stdio_text[] = "#ifndef GPUD_STDIO_H\n#define GPUD_STDIO_H\n"
+                                 "typedef struct gpud_file FILE;\n#endif\n";
+static const char stream_text[] =
+    "namespace std { class istream; class ostream; class ifstream; class ofstream;\n"
+    "class stringstream; class ostringstream; class istringstream; }\n";
+
 static const char none[] = "\n";
 
 /* Where the toolkit's headers are installed, its own definitions: others would clash with them. */
@@ -97,7 +120,10 @@ static const char toolkit_utility[] = "#pragma once\n#include <cuda/std/utility>
                                       "namespace std { using namespace cuda::std; }\n";
 static const char toolkit_array[] = "#pragma once\n#include <cuda/std/array>\n"
                                     "namespace std { using namespace cuda::std; }\n";
-static const char toolkit_stdint[] = "#include <cuda/std/cstdint>\n";
+static const char toolkit_stdint[] =
+    "#pragma once\n#include <cuda/std/cstdint>\nnamespace std {\n"
+    "using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;\n"
+    "using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t; }\n";
 static const char toolkit_limits[] = "#include <cuda/std/climits>\n";
 
 /* All of CUB that is made for kernels; the rest of it is for hosts and does not compile here. */
@@ -150,14 +176,25 @@ static const struct {
     {"array", toolkit_array, TOOLKIT},
     {"utility", none, RUNTIME},
     {"array", none, RUNTIME},
+    {"iostream", stream_text, LIBRARY},
+    {"fstream", stream_text, LIBRARY},
+    {"sstream", stream_text, LIBRARY},
+    {"ostream", stream_text, LIBRARY},
+    {"istream", stream_text, LIBRARY},
+    {"iomanip", stream_text, LIBRARY},
+    {"functional", functional_text, LIBRARY},
+    {"chrono", chrono_text, LIBRARY},
+    {"filesystem", filesystem_text, LIBRARY},
+    {"thread", thread_text, LIBRARY},
+    {"complex", complex_text, LIBRARY},
     {"float.h", float_text, LIBRARY},
     {"cfloat", float_text, LIBRARY},
     {"math.h", math_text, LIBRARY},
     {"cmath", math_text, LIBRARY},
     {"stddef.h", stddef_text, LIBRARY},
     {"cstddef", stddef_text, LIBRARY},
-    {"stdio.h", none, LIBRARY},
-    {"cstdio", none, LIBRARY},
+    {"stdio.h", stdio_text, LIBRARY},
+    {"cstdio", stdio_text, LIBRARY},
     {"stdlib.h", none, LIBRARY},
     {"cstdlib", none, LIBRARY},
     {"string.h", none, LIBRARY},
@@ -183,18 +220,14 @@ static const struct {
 /* Of hosts: files of kernels include them for the part that is left out. What device code takes of
  * them all the same is not there, and the compiler says so. */
 static const char *const empty[] = {
-    "iostream",
-    "fstream",
-    "sstream",
-    "iomanip",
-    "string",
-    "vector",
-    "map",
-    "set",
     "algorithm",
-    "chrono",
     "random",
-    "thread",
+    "vector",
+    "string",
+    "map",
+    "memory",
+    "numeric",
+    "set",
     "memory.h",
     "malloc.h",
     "ctype.h",
@@ -212,7 +245,6 @@ static const char *const empty[] = {
     "atomic",
     "any",
     "bitset",
-    "complex",
     "condition_variable",
     "cctype",
     "cerrno",
@@ -224,22 +256,16 @@ static const char *const empty[] = {
     "deque",
     "exception",
     "execution",
-    "filesystem",
     "forward_list",
-    "functional",
     "future",
     "initializer_list",
     "ios",
-    "istream",
     "iterator",
     "list",
     "locale",
-    "memory",
     "mutex",
     "new",
-    "numeric",
     "optional",
-    "ostream",
     "queue",
     "ratio",
     "regex",
@@ -274,6 +300,7 @@ static const char *const empty[] = {
     "sys/socket.h",
     "sys/sysinfo.h",
     "sys/timeb.h",
+    "sys/times.h",
     "sys/un.h",
     "sys/wait.h",
     "wchar.h",
@@ -309,7 +336,7 @@ static const char *const toolkit_names[] = {
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-bool nvrtc_header_known(struct bytes name)
+bool header_known(struct bytes name)
 {
     for (size_t i = 0; i < COUNT(headers); i++) {
         if (bytes_equal_str(name, headers[i].name)) {
@@ -330,10 +357,10 @@ bool nvrtc_header_known(struct bytes name)
     return false;
 }
 
-_Static_assert(COUNT(headers) + COUNT(empty) <= NVRTC_HEADERS_MAX, "room for all headers");
+_Static_assert(COUNT(headers) + COUNT(empty) <= HEADERS_MAX, "room for all headers");
 
-unsigned nvrtc_headers(bool toolkit, const char *ret_name[NVRTC_HEADERS_MAX],
-                       const char *ret_text[NVRTC_HEADERS_MAX])
+unsigned headers_given(bool toolkit, const char *ret_name[HEADERS_MAX],
+                       const char *ret_text[HEADERS_MAX])
 {
     unsigned count = 0;
     for (size_t i = 0; i < COUNT(headers); i++) {

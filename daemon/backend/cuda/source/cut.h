@@ -5,7 +5,7 @@
  * the types, constants and macros that these mention, by name and transitively, and all that is not
  * plainly a function, a variable or a type; the rest becomes blanks, so that lines and columns
  * stay. The host's functions in classes lose their bodies only. All directives stay. The "const" of
- * a float or double that is computed from others becomes HOST_CONSTEXPR.
+ * a float or double that is computed from others becomes CONSTANT_COMPUTED.
  *
  * What is left must mean the same as with nvcc. Device code cannot call what goes, so that among
  * functions of one name it finds the same without it. Nothing is cut at all where that does not
@@ -15,21 +15,17 @@
  * under the same words; where a "#" could begin a line by the cut. Pure but for memory.
  * Thread: any.
  */
-#ifndef BACKEND_CUDA_COMPILE_HOST_H
-#define BACKEND_CUDA_COMPILE_HOST_H
+#ifndef BACKEND_CUDA_SOURCE_CUT_H
+#define BACKEND_CUDA_SOURCE_CUT_H
 
-#include <stdbool.h>
-
-#define HOST_INSTANCES_MAX 64u
-#define HOST_CONSTEXPR     "__fix" /* is to be a macro for "constexpr" where the text is compiled */
+#include "daemon/backend/cuda/source/constant.h"
+#include "daemon/backend/cuda/source/instance.h"
 
 struct host_cut {
-    char *text; /* owned: as long as the source */
+    char *text; /* owned: as long as the source, and what tells instances of its templates */
     unsigned functions, others;
-    unsigned line;                      /* of the first */
-    char *instance[HOST_INSTANCES_MAX]; /* owned: "f<float,4>", launched by what was cut */
-    unsigned instance_count;
-    unsigned launched_count; /* the first of them; others are so by calls of a template */
+    unsigned line; /* of the first */
+    struct instances instances;
 };
 
 /* `text` is lex_normalize's; `expressions` name instances of kernels, whose types stay. false:
