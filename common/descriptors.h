@@ -14,6 +14,9 @@
 #define DESCRIPTORS_MAX  65536u /* of a process, whatever its hard limit is */
 #define DESCRIPTORS_KEPT 256u   /* of them kept back; a quarter where there are few */
 
+/* Opens /dev/null as each of the standard three that is closed, or what is opened next would be
+ * written to as if it were that one. First in main; where it fails, they stay closed. */
+void descriptors_standard(void);
 /* Takes as many as there may be. */
 void descriptors_init(void);
 /* Whether this one is of those kept back: who can do without it closes it. */

@@ -60,13 +60,43 @@ const char *log_level_name(int level)
     }
 }
 
-/* What a client sent must not look like lines of ours. */
+/* Bytes of the UTF-8 character that the text begins with (RFC 3629); 0: it is none, or a control.
+ */
+static unsigned character(const unsigned char *c)
+{
+    static const struct {
+        unsigned char first, last; /* of the first byte */
+        unsigned char least, most; /* of the second: shorter forms and surrogates are none */
+        unsigned size;
+    } forms[] = {
+        {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    unsigned size = c[0] < 0x80 ? 1 : 0;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        bool lead = c[0] >= forms[i].first && c[0] <= forms[i].last;
+        size = lead && c[1] >= forms[i].least && c[1] <= forms[i].most ? forms[i].size : size;
+    }
+    for (unsigned i = 2; i < size; i++) {
+        if ((c[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return size;
+}
+
+/* What a client sent must not look like lines of ours, and the journal shows no line with bytes
+ * that are no text. */
 static void flatten(char *text)
 {
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
+        unsigned size = character((const unsigned char *)text);
         if ((unsigned char)*text < 0x20 || *text == 0x7f) {
             *text = ' ';
+        } else if (size == 0) {
+            *text = '?';
         }
+        text += size > 0 ? size : 1;
     }
 }
 

@@ -187,7 +187,8 @@ enum frame_ref_tag {
 /* Answered by W_PICTURE. detail: with pieces and events. */
 #define MSG_F_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: its memfd of at least `size` bytes. Answered by W_ARENA once kernels can work on it as it is,
- * perhaps never; otherwise the jobs that name it are answered. */
+ * perhaps never; or at once, if it is of no use: then the jobs that name it fail until it is freed
+ * and comes again. */
 #define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
@@ -226,7 +227,8 @@ enum frame_ref_tag {
     U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */                     \
     U(urgent, 255)         /* the last so many of the streams go first, where the device can */    \
     U(pool_limit, UINT64_MAX)                                                                      \
-    U(spill_limit, UINT64_MAX)
+    U(spill_limit, UINT64_MAX)                                                                     \
+    U(chosen, 1) /* its environment says which devices it may see */
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L)                                                                \
     I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */
@@ -250,7 +252,8 @@ enum frame_ref_tag {
 /* fd where code is 0: for another process's driver; `bytes` lie behind it */
 #define MSG_W_EXPORTED(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX) U(bytes, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
-/* Launches may name the arena, arrays in it that begin at multiples of `align` bytes. */
+/* Launches may name the arena, arrays in it that begin at multiples of `align` bytes. align 0: the
+ * worker has it not, for want of descriptors or memory. */
 #define MSG_W_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(align, 4096)
 #define MSG_W_MODULE(U, I, S, B, L)                                                                \
     U(module, UINT64_MAX)                                                                          \
@@ -258,9 +261,9 @@ enum frame_ref_tag {
     I(vendor)                                                                                      \
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(kernels, WKERNEL, PROTO_KERNELS_MAX)
-/* fd if sealed: its host copy */
+/* fd if sealed: its host copy. arriving: it is being restored, and W_BUFFER follows. */
 #define MSG_W_HELD_BUFFER(U, I, S, B, L)                                                           \
-    U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) B(meta, FRAME_META_MAX)
+    U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) B(meta, FRAME_META_MAX) U(arriving, 1)
 #define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
 /* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE,
  * one that was told to run by its W_STARTED; gone: its staging memory is no longer its own */
@@ -322,7 +325,8 @@ enum frame_ref_tag {
 #define REC_MOPENER(U, I, S, B, L)                                                                 \
     B(client_id, PROTO_CLIENT_ID_BYTES) U(uid, UINT64_MAX) U(seq, UINT64_MAX)
 
-/* owner: (client_id, uid), left: it is gone; seq: of the request that made it */
+/* owner: (client_id, uid), left: it is gone; seq: of the request that made it; freed: of the one by
+ * which its owner freed it, 0: none did */
 #define MSG_META_BUFFER(U, I, S, B, L)                                                             \
     B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
     U(uid, UINT64_MAX)                                                                             \
@@ -341,7 +345,8 @@ enum frame_ref_tag {
     U(defined, 1)                                                                                  \
     U(left, 1)                                                                                     \
     L(openers, MOPENER, META_OPENERS_MAX)                                                          \
-    S(tenant, PROTO_NAME_MAX)
+    S(tenant, PROTO_NAME_MAX)                                                                      \
+    U(freed, UINT64_MAX)
 
 /* staging: where input and outputs lie (bytes); outputs' offsets are relative to `output` */
 #define MSG_META_JOB(U, I, S, B, L)                                                                \

@@ -3,7 +3,7 @@
 #define PROTO_LIMITS_H
 
 #define PROTO_MAJOR 0
-#define PROTO_MINOR 2
+#define PROTO_MINOR 3
 
 #define PROTO_INLINE_MAX (16u * 1024u * 1024u) /* bytes of one inline value */
 #define PROTO_MESSAGE_MAX                                                                          \

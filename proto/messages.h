@@ -332,7 +332,8 @@ enum proto_submit_flag {
  * that this client received; one that was not received is sent again. */
 #define MSG_WAIT(U, I, S, B, L) HEAD(U) U(timeout_ns, UINT64_MAX) U(taken, UINT64_MAX)
 
-#define MSG_CANCEL(U, I, S, B, L)   HEAD(U) U(job, UINT64_MAX)
+/* number: of the SUBMIT, with job 0: it need not have been admitted. */
+#define MSG_CANCEL(U, I, S, B, L)   HEAD(U) U(job, UINT64_MAX) U(number, UINT64_MAX)
 #define MSG_JOB_INFO(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
 #define MSG_EXPLAIN(U, I, S, B, L)  HEAD(U) U(job, UINT64_MAX)
 
@@ -357,6 +358,10 @@ enum proto_submit_flag {
 
 /* Which job did that SUBMIT become? Answered by ACCEPTED, or NOT_FOUND if its answer was taken. */
 #define MSG_JOB_FIND(U, I, S, B, L) HEAD(U) U(number, UINT64_MAX)
+
+/* taken: numbers above `ack` whose answers the client has, too: the daemon forgets them. Answered
+ * by DONE, `value`: how many it forgot. */
+#define MSG_TAKEN(U, I, S, B, L) HEAD(U) L(taken, SPAN, 1024)
 
 /* A picture of the devices' memory pools, answered by TABLE when all of them told, or the time is
  * over. device: 0 = all, else the device's id + 1. detail: with pieces and events, to be read with
@@ -534,7 +539,8 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     MESSAGE(JOB_FIND, job_find, 27)                                                                \
     MESSAGE(POOL_TAKE, pool_take, 29)                                                              \
     MESSAGE(POOL_READ, pool_read, 30)                                                              \
-    MESSAGE(BUFFER_EXPORT, buffer_export, 32)
+    MESSAGE(BUFFER_EXPORT, buffer_export, 32)                                                      \
+    MESSAGE(TAKEN, taken, 33)
 
 #define PROTO_REPLIES(MESSAGE)                                                                     \
     MESSAGE(ERROR, error, 64)                                                                      \

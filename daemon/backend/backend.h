@@ -44,6 +44,7 @@ struct backend_info {
     char arch[128]; /* key for compiled code: binaries are good for the same (backend, arch) only */
     bool cpu;       /* executes on the host's processor */
     bool simulated; /* nothing is executed on real hardware */
+    bool chosen;    /* this process's environment says which devices it may see */
     bool f64;
     uint64_t memory;       /* bytes */
     uint64_t max_alloc;    /* bytes of one block */
@@ -65,14 +66,15 @@ struct backend_memory_ops {
      * pool only. */
     int (*alloc)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                  struct err *e);
-    /* All commands on the block have completed. */
+    /* All commands on the block have completed. Blocks where the back end says release_waits. */
     void (*free)(struct backend_device *d, struct backend_block *block);
     /* Optional (NULL: nobody knows): bytes that the device could give now, to any process. Takes
      * some microseconds. */
     int (*room)(struct backend_device *d, uint64_t *ret_bytes, struct err *e);
     /* Optional (NULL: staging memory is used as it is): makes host memory known to the device so
-     * that copies from and to it are fast. `unregister` is then mandatory. */
+     * that copies from and to it are fast; in any thread. `unregister` is then mandatory. */
     int (*register_host)(struct backend_device *d, void *data, size_t size, struct err *e);
+    /* Blocks where the back end says release_waits. */
     void (*unregister_host)(struct backend_device *d, void *data);
     /* Optional (NULL: kernels work on copies): host memory of whole pages as a block, so that
      * commands and kernels work on it as it is, and copies from and to it are as fast as they get.
@@ -88,7 +90,8 @@ struct backend_memory_ops {
      * another process can map. ERR_DEVICE_MEMORY; ERR_UNSUPPORTED where this device has none. */
     int (*alloc_shared)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                         struct err *e);
-    void (*free_shared)(struct backend_device *d, struct backend_block *block); /* as free */
+    /* All commands on the block have completed; in this process. Does not wait for others. */
+    void (*free_shared)(struct backend_device *d, struct backend_block *block);
     /* Optional (NULL: there is none; then the stream's `prefetch` is NULL as well): memory that the
      * driver moves between host and device as it is used; `free` frees it. ERR_DEVICE_MEMORY;
      * ERR_UNSUPPORTED where this device has none. */
@@ -180,8 +183,9 @@ struct backend_stream_ops {
     /* Starts what was enqueued; called after each batch. */
     int (*flush)(struct backend_stream *s, struct err *e);
     /* Optional (NULL: one `write` each): `count` ≥ 1 writes as one command, in any order among
-     * themselves: no two write the same byte. `host` as for `write`, the array is read during the
-     * call. On failure some of them may have been enqueued. */
+     * themselves: no two write the same byte. `host` as for `write`, and known to the device where
+     * that has register_host; the array is read during the call. On failure some of them may have
+     * been enqueued. */
     int (*write_batch)(struct backend_stream *s, const struct backend_write *writes, unsigned count,
                        struct err *e);
     /* Optional: brings managed memory to the device. */
@@ -197,9 +201,18 @@ struct backend_call {
     unsigned arg_count;
 };
 
-/* Optional table (NULL: there are none): the vendor's libraries, opened when first needed (which
- * blocks). Both give ERR_UNSUPPORTED where none serves the call; then nothing was enqueued. */
+/* Optional table (NULL: there are none): the vendor's libraries. One that was not prepared, or
+ * could not be, serves nothing. `workspace` and `run` give ERR_UNSUPPORTED where none serves the
+ * call; then nothing was enqueued. */
 struct backend_library_ops {
+    /* Those that may do what kernels of this module do, and that nobody has prepared yet: a set for
+     * `prepare`, 0: none. */
+    unsigned (*wanted)(struct backend_module *m);
+    /* Opens them and makes what they need for a device, once: what fails is told to the log, and
+     * not tried again. Blocks, perhaps for seconds (files of hundreds of MiB, and drivers may wait
+     * for what runs): to be called from another thread than the rest, one call at a time; all
+     * others may be called meanwhile. */
+    void (*prepare)(struct backend_device *d, unsigned wanted);
     /* Bytes of device memory that the call works in, 0: none. Addresses are not looked at. */
     int (*workspace)(struct backend_stream *s, const struct backend_call *call, uint64_t *ret_bytes,
                      struct err *e);
@@ -207,6 +220,9 @@ struct backend_library_ops {
      * serves it ("cublas"), static. */
     int (*run)(struct backend_stream *s, const struct backend_call *call,
                struct backend_ref workspace, const char **ret_by, struct err *e);
+    /* Optional (NULL: nothing is kept): ends what the libraries gave up, for which the driver may
+     * wait for all that is in flight; called while nothing is, often. */
+    void (*tidy)(struct backend_device *d);
 };
 
 enum backend_state {
@@ -277,6 +293,9 @@ struct backend_device_ops {
     /* Does wake() come for markers by itself? false: the worker polls while jobs are in flight.
      * true: a failure may still come without a wake, so it polls too, but seldom. */
     bool (*wakes)(struct backend_device *d);
+    /* Optional (NULL: there is nothing to do): nothing is in flight. What kernels printed comes out
+     * now, if it has not come before. Takes some microseconds. */
+    void (*idle)(struct backend_device *d);
 };
 
 /* A kernel argument as a compiler reports it for code without a signature line. */
@@ -353,8 +372,9 @@ struct backend {
                          BACKEND_LANG_DIALECT = the source as it is */
     /* Number of devices; ERR_NO_DEVICE with a reason and what to install. Blocks. */
     int (*enumerate)(const char *options, unsigned *ret_count, struct err *e);
-    bool release_waits; /* the driver may end all that is in flight before it lets go of memory of
-                           the host or of a module: the caller does that while nothing is */
+    bool release_waits; /* the driver may end all that is in flight before it lets go of a block of
+                           memory, also of the host's, or of a module: the caller does that while
+                           nothing is */
     const struct backend_device_ops *device;
     const struct backend_memory_ops *memory;
     const struct backend_page_ops *pages; /* optional */

@@ -67,7 +67,7 @@ static bool module_complete(const struct backend_module_ops *o)
 
 static bool library_complete(const struct backend_library_ops *o)
 {
-    return !o || (o->workspace && o->run);
+    return !o || (o->wanted && o->prepare && o->workspace && o->run);
 }
 
 int backend_check(const struct backend *b, struct err *e)

@@ -145,7 +145,8 @@ static struct stretch home_from(const struct pool *p, uint32_t first, struct eff
 
 /* On sources of blocks, what is moved goes into a smaller home, or where as much is in use as where
  * it was: else what lies in two of the same size could change places for ever. A large one may
- * hold more than any small one ever does, and is still emptied. */
+ * hold more than any small one ever does, and is still emptied. What went into a smaller one and
+ * fills a large one again has helped nobody: `in_vain` ends that. */
 bool compact_gains(const struct pool *p, uint32_t i)
 {
     const struct block *b = block_at(&p->blocks, i);

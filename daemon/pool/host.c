@@ -26,14 +26,23 @@ static int chunk_alloc(void *user, uint64_t bytes, void **ret_block, struct err 
     return 0;
 }
 
+void pool_host_drop(struct pool_host *h, void *memory, uint64_t bytes)
+{
+    if (h->options.unpin != NULL) {
+        h->options.unpin(h->options.user, memory, bytes);
+    }
+    (void)munmap(memory, bytes);
+    h->bytes -= bytes;
+}
+
 static void chunk_free(void *user, void *block, uint64_t bytes)
 {
     struct pool_host *h = user;
-    if (h->options.unpin != NULL) {
-        h->options.unpin(h->options.user, block, bytes);
+    if (h->options.later != NULL) {
+        h->options.later(h->options.user, h, block, bytes);
+    } else {
+        pool_host_drop(h, block, bytes);
     }
-    (void)munmap(block, bytes);
-    h->bytes -= bytes;
 }
 
 /* New chunks are zeros already. */

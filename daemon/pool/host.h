@@ -14,12 +14,17 @@
 
 #include "daemon/pool/pool.h"
 
+struct pool_host;
+
 struct pool_host_options {
     uint64_t
         chunk; /* bytes, a power of two ≥ 64 KiB: what requests share, and the arena grows by */
     /* Optional (NULL: plain memory). An error refuses the chunk. */
     int (*pin)(void *user, void *memory, uint64_t bytes, struct err *e);
     void (*unpin)(void *user, void *memory, uint64_t bytes);
+    /* Optional (NULL: a chunk goes at once): takes one that is to go, and gives it to
+     * pool_host_drop() when its unpinning holds nobody up; before `h` ends. */
+    void (*later)(void *user, struct pool_host *h, void *memory, uint64_t bytes);
     void *user;
 };
 
@@ -31,6 +36,8 @@ struct pool_host {
 };
 
 int pool_host_init(struct pool_host *h, const struct pool_host_options *options, struct err *e);
+/* Of `later`: unpins and unmaps it. */
+void pool_host_drop(struct pool_host *h, void *memory, uint64_t bytes);
 
 static inline void *pool_host_at(const struct pool_piece *piece)
 {

@@ -272,6 +272,7 @@ static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size)
 static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsigned flags)
 {
     bool grows = (flags & TAKE_GROW) != 0;
+    bool waits = (flags & TAKE_WAIT) != 0 && !(grows && (flags & TAKE_LATE) != 0);
     uint32_t i = find_now(p, size, stream);
     if (i == BLOCK_NONE && warm_flush(p)) {
         i = find_now(p, size, stream);
@@ -279,7 +280,23 @@ static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsign
     if (i != BLOCK_NONE && grows && wasteful(p, i, size) && backing_grow(p, size, &i, NULL) != 0) {
         i = find_now(p, size, stream); /* what was free may have gone back to the source */
     }
-    return i == BLOCK_NONE && (flags & TAKE_WAIT) != 0 ? find_waiting(p, size, stream) : i;
+    return i == BLOCK_NONE && waits ? find_waiting(p, size, stream) : i;
+}
+
+/* Memory that is new, or else what others leave. */
+static int find_more(struct pool *p, uint64_t size, unsigned stream, unsigned flags,
+                     uint32_t *ret_block, struct err *e)
+{
+    int rc = backing_grow(p, size, ret_block, e);
+    if (rc != ERR_DEVICE_MEMORY || (flags & TAKE_WAIT) == 0) {
+        return rc;
+    }
+    uint32_t i = (flags & TAKE_LATE) != 0 ? find_waiting(p, size, stream) : BLOCK_NONE;
+    if (i == BLOCK_NONE) {
+        return vacant_grow(p, size, stream, ret_block, e);
+    }
+    *ret_block = i;
+    return 0;
 }
 
 static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
@@ -293,9 +310,7 @@ static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, 
     i = find_free(p, size, stream, flags);
     int rc = i != BLOCK_NONE ? 0 : ERR_DEVICE_MEMORY;
     if (rc != 0 && (flags & TAKE_GROW) != 0) {
-        rc = backing_grow(p, size, &i, e);
-        bool waits = rc == ERR_DEVICE_MEMORY && (flags & TAKE_WAIT) != 0;
-        rc = waits ? vacant_grow(p, size, stream, &i, e) : rc;
+        rc = find_more(p, size, stream, flags, &i, e);
     }
     if (rc == 0) {
         *ret_block = aligned(p, i, size);
@@ -310,6 +325,7 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     if (!space_has_records(p, 1)) {
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
+    flags |= ask->prompt ? TAKE_LATE : 0u;
     int rc = (flags & TAKE_PAST) != 0 ? find_past(p, size, &i, e)
                                       : find(p, size, ask->stream, flags, &i, e);
     if (rc != 0) {

@@ -17,7 +17,8 @@
  *
  * Preference: same stream, then what is past, then a wait between streams, then whole free pages
  * mapped elsewhere, then new memory, then moving pieces; then ERR_DEVICE_MEMORY, with the one
- * useful thing to do (pool_refusal). Nothing here waits on the host.
+ * useful thing to do (pool_refusal). Who asks for it (`prompt`) gets new memory before a wait.
+ * Nothing here waits on the host.
  *
  * Beside this header: place.h (addresses that outlive their memory), quota.h (what a tenant may
  * hold), pressure.h (giving back what is not needed), move.h (moving live pieces), clean.h
@@ -74,6 +75,8 @@ struct pool_ask {
     unsigned tenant;
     uint64_t tag;  /* the owner's name for it: the piece may be moved (move.h); 0: it stays */
     bool reserved; /* draws on what the tenant has reserved (quota.h), as far as there is any */
+    bool prompt;   /* its stream serves others, too, whom its waits hold up: new memory is taken
+                      before it waits for another stream */
     const struct pool_place *place; /* of a piece of this size (place.h); NULL: anywhere */
 };
 

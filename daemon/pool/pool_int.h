@@ -403,6 +403,7 @@ enum take_flags {
     TAKE_GROW = 2,
     TAKE_PAST = 4,   /* only what no stream uses any more */
     TAKE_RECALL = 8, /* first where such a request was served before */
+    TAKE_LATE = 16,  /* waits where nothing grows; without TAKE_GROW at once */
 };
 
 /* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), in the state it was found in. */

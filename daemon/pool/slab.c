@@ -170,7 +170,8 @@ static int find_slab(struct pool *p, unsigned class, const struct pool_ask *ask,
     if (i == RECORD_NONE) {
         i = take_over(p, class, stream, false);
     }
-    if (i == RECORD_NONE && slab_create(p, class, ask, TAKE_NOW, &i, NULL) != 0) {
+    if (i == RECORD_NONE &&
+        slab_create(p, class, ask, ask->prompt ? TAKE_GROW : TAKE_NOW, &i, NULL) != 0) {
         i = take_over(p, class, stream, true);
     }
     if (i == RECORD_NONE) {

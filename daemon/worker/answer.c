@@ -29,7 +29,8 @@ int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_lim
                               .devices = dev->count,
                               .urgent = dev->urgent,
                               .pool_limit = stats.limit,
-                              .spill_limit = spill_limit};
+                              .spill_limit = spill_limit,
+                              .chosen = i->chosen};
     return channel_send(c, &schema_msg_w_ready, &msg, NULL, e);
 }
 
@@ -139,7 +140,8 @@ static int held_buffer(struct channel *c, const struct buffer *b, struct err *e)
     struct msg_w_held_buffer msg = {.id = b->id,
                                     .size = b->size,
                                     .sealed = b->sealed_fd >= 0,
-                                    .meta = bytes_of(b->meta, b->meta_size)};
+                                    .meta = bytes_of(b->meta, b->meta_size),
+                                    .arriving = b->arriving && !b->fetched};
     struct frame_fds fds = {.fd = {b->sealed_fd}, .count = b->sealed_fd >= 0};
     return channel_send(c, &schema_msg_w_held_buffer, &msg, &fds, e);
 }

@@ -52,9 +52,15 @@ void arenas_forget(struct arenas *t)
 /* A mapping is enough: descriptors are few. What the file has beyond the arena is not kept. */
 static int map(struct arena *a, int fd, struct err *e)
 {
-    int rc = a->size == 0 || a->size > INT64_MAX
-                 ? err_set(e, ERR_PROTOCOL, "%" PRIu64 " bytes", a->size)
-                 : memfd_adopt(fd, (size_t)a->size, true, &a->map, e);
+    int rc = 0;
+    if (a->size == 0 || a->size > INT64_MAX) {
+        rc = err_set(e, ERR_PROTOCOL, "%" PRIu64 " bytes", a->size);
+    } else if (fd < 0) {
+        rc =
+            err_set(e, ERR_LIMIT, "the worker had no descriptor left for it (limit of open files)");
+    } else {
+        rc = memfd_adopt(fd, (size_t)a->size, true, &a->map, e);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -129,7 +135,11 @@ static void next_known(struct arenas *t)
 static void make_known(struct arenas *t, struct arena *a)
 {
     const struct backend_memory_ops *ops = t->device->b->memory;
-    if (ops->import_host == NULL || a->e.code != 0) {
+    if (a->e.code != 0) {
+        t->ready(t->data, a); /* it may come again, when there is room */
+        return;
+    }
+    if (ops->import_host == NULL) {
         return;
     }
     if (ops->register_host == NULL) {
@@ -170,7 +180,9 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *
         t->bytes += a->map.size;
         make_known(t, a);
     }
-    (void)close(fd);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
     return rc;
 }
 

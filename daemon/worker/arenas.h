@@ -45,7 +45,8 @@ struct arena {
     UT_hash_handle hh;
 };
 
-/* Kernels can work on it from now on. */
+/* Kernels can work on it from now on; or, where it has an error, it is of no use and is to be freed
+ * and added again. */
 typedef void (*arena_ready_fn)(void *data, const struct arena *a);
 
 struct arenas {
@@ -64,7 +65,8 @@ void arenas_init(struct arenas *t, struct device *device, uv_loop_t *loop, arena
                  void *data);
 /* Idle. What a thread is at ends when the loop turns. */
 void arenas_finish(struct arenas *t);
-/* Takes `fd` in any case. What goes wrong is told to the jobs that name it. */
+/* Takes `fd` in any case; -1: it was lost on its way. What goes wrong with its memory is told to
+ * the jobs that name it, and by `ready`, in the call. */
 int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *e);
 /* Checks a range of one and uses it. */
 int arena_range_use(const struct arenas *t, uint64_t id, uint64_t offset, uint64_t size,

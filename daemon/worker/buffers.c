@@ -60,8 +60,28 @@ void buffer_unpin(struct buffers *t, struct buffer *b)
     list(t, b);
 }
 
+static void promise(struct buffers *t, struct buffer *b, bool promised)
+{
+    if (promised && !b->promised) {
+        memory_promise(t->memory, b->size);
+    } else if (!promised && b->promised) {
+        memory_unpromise(t->memory, b->size);
+    }
+    b->promised = promised;
+}
+
+int buffer_manage(struct buffers *t, struct buffer *b, struct err *e)
+{
+    bool promised = b->promised;
+    promise(t, b, false);
+    int rc = memory_alloc_managed(t->memory, b->size, b->tenant, &b->piece, e);
+    promise(t, b, rc != 0 && promised);
+    return rc;
+}
+
 static void destroy(struct buffers *t, struct buffer *b)
 {
+    promise(t, b, false);
     if (b->spilled != NULL) {
         t->forget(t->data, b);
     }
@@ -119,6 +139,7 @@ static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct bu
     bool apart = ask->exported || (ask->managed && memory_may_manage(t->memory, ask->size));
     struct err why = ERR_INIT;
     int rc = take_once(t, ask, b, &why);
+    apart = apart && !(ask->managed && memory_soon(t->memory, ask->tenant, ask->size, true));
     while (apart && (rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && t->clear_out != NULL &&
            t->clear_out(t->data, ask->tenant, ask->size, rc == ERR_LIMIT)) {
         why = ERR_INIT;
@@ -130,11 +151,26 @@ static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct bu
     return rc;
 }
 
+/* Would all buffers together be on the device? */
+static bool all_fit(const struct buffers *t, uint64_t size)
+{
+    struct pool_stats s;
+    pool_stats(t->memory->pool, &s);
+    return t->bytes <= s.limit && size <= s.limit - t->bytes;
+}
+
 static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                        struct err *e)
 {
     int rc = ask->size > 0 ? piece_take(t, ask, b, e) : 0;
     bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
+    bool counted = ask->managed || all_fit(t, ask->size);   /* others may have none yet either */
+    if (room && counted && !ask->exported &&
+        memory_soon(t->memory, ask->tenant, ask->size, ask->managed)) {
+        b->managed = ask->managed;
+        promise(t, b, ask->managed);
+        return 0;
+    }
     bool soon = rc == ERR_DEVICE_MEMORY && t->soon != NULL && t->soon(t->data);
     if (!room || ask->managed) {
         return rc;

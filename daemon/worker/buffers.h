@@ -34,9 +34,11 @@ struct buffer {
     uint64_t tenant;           /* as the front names it */
     struct memory_piece piece; /* none when size is 0, or while it is elsewhere */
     struct pool_place place;   /* meanwhile: the addresses that it comes back to, if it may */
+    bool managed;              /* it comes back as managed memory, */
+    bool promised;             /* which is kept for it */
     struct module *module;     /* whose variable it is, used by it; NULL: of memory of its own */
     enum buffer_content content;
-    struct spill_copy *spilled; /* owned by spill.c: its bytes, while it has no piece */
+    struct spill_copy *spilled; /* owned by spill_copy.c: its bytes, while it has no piece */
     int sealed_fd;              /* owned: its host copy, -1 if it is not sealed */
     unsigned uses;              /* jobs and transfers that refer to it */
     unsigned pins;              /* of these, those on the device: it stays where it is */
@@ -45,6 +47,7 @@ struct buffer {
     struct buffer *cold_prev, *cold_next;
     bool freed;                     /* no longer in the table */
     bool arriving;                  /* its content is being copied: jobs wait */
+    bool fetched;                   /* and only they: the front did not ask for it */
     bool broken;                    /* its content did not arrive */
     bool torn;                      /* and lies on the host still: it is brought again */
     struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done;
@@ -96,7 +99,8 @@ struct buffer_ask {
 };
 
 /* Its memory may be dirty: transfer_start clears it. Where there is `room` beside a device that is
- * full, or there will be some when others have moved, it gets none yet. */
+ * full, or there will be some when others have moved or what is free has gone back to the driver,
+ * it gets none yet. */
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
@@ -107,6 +111,8 @@ int buffer_set_meta(struct buffer *b, struct bytes meta, struct err *e);
 void buffer_free(struct buffers *t, struct buffer *b);
 uint64_t buffer_tag(const struct buffer *b); /* its memory's name for the pool: its own address */
 bool buffer_away(const struct buffer *b);    /* it has bytes and no device memory */
+/* Managed memory for one that has none. ERR_DEVICE_MEMORY, ERR_LIMIT: not yet, or no more. */
+int buffer_manage(struct buffers *t, struct buffer *b, struct err *e);
 bool buffer_keeps_itself(const struct buffer *b); /* its bytes need no copy on the host */
 void buffer_pin(struct buffers *t, struct buffer *b);
 void buffer_unpin(struct buffers *t, struct buffer *b);

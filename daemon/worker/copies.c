@@ -177,9 +177,7 @@ static void chunk_enqueue(struct copy_chunk *k)
         chunk_fail(k, &e);
         return;
     }
-    if (dev->b->marker->arm != NULL) {
-        (void)dev->b->marker->arm(k->marker, NULL); /* if it cannot call, the pump's timer asks */
-    }
+    device_tell(dev, k->marker);
     k->state = CHUNK_FLYING;
     copy->enqueued += k->size;
     if (copy_enqueued(copy)) {

@@ -36,6 +36,24 @@ int device_mark(struct device *dev, struct backend_stream *s, struct backend_mar
     return 0;
 }
 
+void device_tell(const struct device *dev, struct backend_marker *marker)
+{
+    if (dev->b->marker->arm != NULL) {
+        (void)dev->b->marker->arm(marker, NULL);
+    }
+}
+
+int device_mark_service(struct device *dev, struct backend_marker **ret_marker,
+                        struct timeline_point *ret_point, struct err *e)
+{
+    if (device_mark(dev, dev->service, ret_marker, e) != 0) {
+        e->code = ERR_DEVICE_LOST;
+        return e->code;
+    }
+    memory_mark(&dev->memory, memory_service(&dev->memory), *ret_marker, ret_point);
+    return 0;
+}
+
 /* Only while the device is being opened: there is no loop yet that could be held up. */
 static int wait_for(struct device *dev, struct backend_marker *marker, struct err *e)
 {

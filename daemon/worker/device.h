@@ -49,6 +49,12 @@ void device_close(struct device *dev); /* idle; closing one that is not open is 
 /* Enqueues a marker at the end of a stream and starts what was enqueued. */
 int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
                 struct err *e);
+/* The device calls when the marker is passed; where it cannot, the pump's timer asks. */
+void device_tell(const struct device *dev, struct backend_marker *marker);
+/* A marker at the end of the service stream, which is on the memory's timeline then.
+ * ERR_DEVICE_LOST: what was enqueued has no end that could be waited for. */
+int device_mark_service(struct device *dev, struct backend_marker **ret_marker,
+                        struct timeline_point *ret_point, struct err *e);
 /* Is the stream one for what is urgent? As a priority: 1 or 0. */
 int device_is_urgent(const struct device *dev, unsigned stream);
 /* Is nothing more to be expected of this process after such an error? */

@@ -8,8 +8,6 @@
 #include "daemon/worker/graph.h"
 #include "daemon/worker/library.h"
 
-#define ARGS_MAX 64
-
 /* The steps' errors carry the index of the user's step. */
 int executor_step_failed(struct err *e, const struct proto_wstep *s, const char *what)
 {
@@ -99,7 +97,7 @@ int executor_wait_all(struct executor *x, struct job *j, struct err *e)
 static int launch(struct executor *x, struct job *j, const struct proto_wstep *s, struct err *e)
 {
     struct device *dev = x->scope.device;
-    struct backend_arg args[ARGS_MAX];
+    struct backend_arg args[PROTO_ARGS_MAX];
     struct backend_launch l = {.args = args, .shared = s->shared};
     char entry[PROTO_NAME_MAX * 2 + 1];
     bool writes = false;
@@ -110,7 +108,7 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
         return err_set(e, ERR_INTERNAL, "kernel was checked and is gone");
     }
     job_sizes(s, l.global, l.local);
-    while (l.arg_count < ARGS_MAX && proto_list_next(&it, &schema_ref, &ref)) {
+    while (l.arg_count < PROTO_ARGS_MAX && proto_list_next(&it, &schema_ref, &ref)) {
         struct backend_arg *arg = &args[l.arg_count++];
         if (ref.tag == REF_VALUE) {
             *arg = (struct backend_arg){
@@ -279,7 +277,10 @@ struct gather {
     unsigned count;
 };
 
-static bool gathers(const struct gather *g, const struct proto_wstep *s, struct proto_ref *ret_ref,
+/* From memory that the device does not know (yet) each is written alone: the driver reads it then
+ * before it goes on, where those of a batch are read by the device. */
+static bool gathers(const struct executor *x, const struct job *j, const struct gather *g,
+                    const struct proto_wstep *s, struct proto_ref *ret_ref,
                     struct proto_ref *ret_arena)
 {
     struct proto_iter it = proto_iter_of(s->args);
@@ -289,7 +290,7 @@ static bool gathers(const struct gather *g, const struct proto_wstep *s, struct 
     if (small && s->args.count > 1) {
         (void)proto_list_next(&it, &schema_ref, ret_arena);
     }
-    return small;
+    return small && job_host_as_known(&x->scope, j, s, ret_arena);
 }
 
 /* What is written together has no order: what meets an earlier one comes after it. Temporaries may
@@ -419,7 +420,7 @@ static int enqueue_one(struct executor *x, struct job *j, struct open_mark *open
     struct gather *g = &open->gather;
     struct proto_ref ref = {0};
     struct proto_ref arena = {0};
-    bool small = gathers(g, s, &ref, &arena);
+    bool small = gathers(x, j, g, s, &ref, &arena);
     int rc = 0;
     if (g->count > 0 && (!small || meets(g, job_ref(j, &ref), ref.size))) {
         rc = gather_flush(x, j, g, e);

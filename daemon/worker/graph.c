@@ -17,8 +17,9 @@ struct touch {
 struct graph_step {
     struct proto_wstep s;
     unsigned first_touch, touches;
-    bool large;  /* goes through the queues of copies */
-    bool marked; /* a large copy waits for it, so a mark comes right behind it */
+    uint64_t module; /* of a launch, or whose variable a transfer is of; 0: none */
+    bool large;      /* goes through the queues of copies */
+    bool marked;     /* a large copy waits for it, so a mark comes right behind it */
     bool begun;
     bool over;        /* a large copy: begun and ended */
     unsigned mark;    /* begun and marked: the index of its mark */
@@ -49,8 +50,18 @@ struct graph {
 
 /* ---- who waits for whom -------------------------------------------------------------------- */
 
+/* A launch uses all variables of its module, also those that are no argument of it. */
+static bool meet_in_module(const struct graph_step *a, const struct graph_step *b)
+{
+    return a->module != 0 && a->module == b->module &&
+           (a->s.op == OP_LAUNCH) != (b->s.op == OP_LAUNCH);
+}
+
 static bool meets(const struct graph *g, const struct graph_step *a, const struct graph_step *b)
 {
+    if (meet_in_module(a, b)) {
+        return true;
+    }
     for (unsigned i = 0; i < a->touches; i++) {
         const struct touch *s = &g->touch[a->first_touch + i];
         for (unsigned k = 0; k < b->touches; k++) {
@@ -120,18 +131,27 @@ static bool writes_arg(const struct proto_wstep *s, const struct proto_ref *ref,
     }
 }
 
+static uint64_t module_of(const struct buffer *b)
+{
+    return b->module != NULL ? b->module->id : 0;
+}
+
 static void step_read(struct graph *g, const struct job_scope *scope, const struct proto_wstep *s,
                       unsigned *touches)
 {
     struct graph_step *t = &g->step[g->count++];
     *t = (struct graph_step){
         .s = *s, .first_touch = *touches, .large = job_step_large(scope, g->job, s), .graph = g};
+    t->module = s->op == OP_LAUNCH ? s->module : 0;
     struct proto_iter it = proto_iter_of(s->args);
     struct proto_ref ref;
     for (unsigned i = 0; proto_list_next(&it, &schema_ref, &ref); i++) {
         if (ref.tag == REF_BUFFER || ref.tag == REF_TEMP || ref.tag == REF_ARENA) {
             uint64_t id = ref.id;
             uint64_t at = ref.offset;
+            if (t->large && ref.tag == REF_BUFFER) {
+                t->module = module_of(job_buffer(g->job, id));
+            }
             if (ref.tag == REF_TEMP) { /* what shares memory is not needed at once */
                 at += g->job->temps[ref.id].offset;
                 id = g->job->piece_count == 1 ? 0 : ref.id;

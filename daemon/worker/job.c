@@ -470,8 +470,7 @@ bool job_step_large(const struct job_scope *scope, const struct job *j, const st
         return false;
     }
     (void)proto_list_next(&it, &schema_ref, &arena);
-    bool known = job_host_known(scope, j, s, &arena) ||
-                 scope->device->b->memory->register_host == NULL; /* as good as known */
+    bool known = job_host_as_known(scope, j, s, &arena);
     if (s->op == OP_READ && !known) {
         return true;
     }
@@ -719,4 +718,10 @@ bool job_host_known(const struct job_scope *scope, const struct job *j, const st
         return arena_of(j, arena)->block != NULL;
     }
     return s->op == OP_WRITE ? scope->staging->input_known : scope->staging->output_known;
+}
+
+bool job_host_as_known(const struct job_scope *scope, const struct job *j,
+                       const struct proto_wstep *s, const struct proto_ref *arena)
+{
+    return scope->device->b->memory->register_host == NULL || job_host_known(scope, j, s, arena);
 }

@@ -176,6 +176,9 @@ uint8_t *job_host(const struct job_scope *scope, const struct job *j, const stru
 /* Does the device know that memory, so that copies need no other on their way? */
 bool job_host_known(const struct job_scope *scope, const struct job *j, const struct proto_wstep *s,
                     const struct proto_ref *arena);
+/* The same, or it is nothing to this back end. */
+bool job_host_as_known(const struct job_scope *scope, const struct job *j,
+                       const struct proto_wstep *s, const struct proto_ref *arena);
 /* Sizes with what was left out (0) put in: 1 for an extent. */
 void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret_local[3]);
 

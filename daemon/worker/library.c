@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-#define ARGS_MAX 64
-
 struct call {
     struct backend_call call;
-    struct backend_arg arg[ARGS_MAX];
+    struct backend_arg arg[PROTO_ARGS_MAX];
     char operation[PROTO_NAME_MAX * 2 + 1];
 };
 
@@ -19,7 +17,7 @@ static bool call_make(struct job *j, const struct proto_wstep *s, struct call *r
     if (!bytes_to_str(s->entry, ret_call->operation, sizeof ret_call->operation)) {
         return false;
     }
-    while (count < ARGS_MAX && proto_list_next(&it, &schema_ref, &ref)) {
+    while (count < PROTO_ARGS_MAX && proto_list_next(&it, &schema_ref, &ref)) {
         struct backend_arg *arg = &ret_call->arg[count++];
         if (ref.tag == REF_VALUE) {
             *arg = (struct backend_arg){
@@ -78,4 +76,11 @@ int library_run(const struct job_scope *scope, struct job *j, const struct proto
     }
     j->writes = j->writes || (rc == 0 && touches_buffers(s));
     return rc;
+}
+
+void library_tidy(struct device *dev)
+{
+    if (dev->b->library != NULL && dev->b->library->tidy != NULL) {
+        dev->b->library->tidy(dev->d);
+    }
 }

@@ -111,9 +111,13 @@ static void process_prepare(void)
     /* memory of jobs comes and goes: what was freed is not given back to the system at once */
     (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
     (void)mallopt(M_TOP_PAD, HEAP_STEP);
+    /* libuv's threads: pinning, arenas, modules and libraries may each wait for the driver in one,
+     * and copies through staging memory must go on */
+    (void)setenv("UV_THREADPOOL_SIZE", "8", 0);
     (void)prctl(PR_SET_NAME, "gpud-worker");
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    /* kernels' printf and the drivers' words belong into the log, not on somebody's data */
+    /* kernels' printf and the drivers' words belong into the log, not on somebody's data; that they
+     * come while nothing runs, too, upkeep.h sees to */
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* each sealed buffer holds one */
@@ -136,51 +140,17 @@ static int tell_absent(const struct err *why, unsigned devices)
     return EXIT_ABSENT;
 }
 
-static int side_register(struct server *s, struct memfd *side, struct err *e)
-{
-    const struct backend_memory_ops *ops = s->device.b->memory;
-    int rc = ops->register_host(s->device.d, side->data, side->size, e);
-    if (rc == 0 || side != &s->staging.input || device_is_lost(rc)) {
-        return rc;
-    }
-    rc = staging_input_writable(&s->staging, e);
-    return rc == 0 ? ops->register_host(s->device.d, side->data, side->size, e) : rc;
-}
-
-/* Helps the device to copy; where it refuses, copies are slower. */
-static void staging_register(struct server *s, bool on)
-{
-    const struct backend_memory_ops *ops = s->device.b->memory;
-    static bool registered[2];
-    bool *known[2] = {&s->staging.input_known, &s->staging.output_known};
-    struct memfd *side[2] = {&s->staging.input, &s->staging.output};
-    for (int i = 0; i < 2; i++) {
-        *known[i] = ops->register_host == NULL;
-    }
-    for (int i = 0; i < 2 && ops->register_host != NULL; i++) {
-        if (on) {
-            struct err e = ERR_INIT;
-            *known[i] = registered[i] = side_register(s, side[i], &e) == 0;
-            if (!registered[i]) {
-                log_warn("%s staging memory is not known to the device, so copies are slower: %s",
-                         i == 0 ? "input" : "output", e.text);
-            }
-        } else if (registered[i]) {
-            ops->unregister_host(s->device.d, side[i]->data);
-        }
-    }
-}
-
 static int open_all(struct server *s, uv_loop_t *loop, const struct device_options *o,
                     struct err *e)
 {
+    uint64_t begin_ns = clock_now_ns();
     int rc = beat_start(&s->beat, CHANNEL_FD, OPEN_PATIENCE_NS, e);
     rc = rc == 0 ? staging_init(&s->staging, INPUT_FD, OUTPUT_FD, e) : rc;
     rc = rc == 0 ? device_open(&s->device, o, e) : rc;
     if (rc != 0) {
         return rc;
     }
-    staging_register(s, true);
+    log_info("the device was opened in %.0f ms", (double)(clock_now_ns() - begin_ns) / 1e6);
     rc = server_start(s, loop, CHANNEL_FD, GPUD_BUILD, o->spill_limit, e);
     beat_patience(&s->beat, 0);
     return rc;
@@ -194,12 +164,13 @@ static int close_all(struct server *s, uv_loop_t *loop)
         _exit(0);
     }
     server_finish(s);
+    pinning_stop(&s->pinning);
     pump_stop(&s->pump);
     (void)uv_run(loop, UV_RUN_DEFAULT);
     beat_stop(&s->beat);
     copies_finish(&s->copies);
     spill_finish(&s->spill);
-    staging_register(s, false);
+    pinning_finish(&s->pinning);
     device_close(&s->device);
     pump_finish(&s->pump);
     staging_finish(&s->staging);

@@ -21,12 +21,148 @@
 #define NUMBERS_AT_ONCE 16u /* that come back: each costs a walk over the pool's pages */
 #define NUMBERS_NS      NS_PER_S
 
+/* ---- back to the driver ----------------------------------------------------------------------*/
+
+/* A block that the driver is to get back. */
+struct leaving {
+    struct release release;
+    struct memory *m;
+    struct backend_block *block;
+    uint64_t bytes;
+    bool managed;    /* else it was the pool's, */
+    unsigned tenant; /* and charged to this number */
+};
+
+/* The pool knows of it as reserved: charged to its tenant, and no others' to map. */
+static void uncharge(struct memory *m, unsigned number, uint64_t bytes)
+{
+    struct memory_tenant *t = m->numbered[number];
+    pool_unreserve(m->pool, number, bytes);
+    if (t != NULL) {
+        t->shared -= bytes;
+    }
+}
+
+static void leaving_count(const struct leaving *x, bool comes)
+{
+    struct memory *m = x->m;
+    struct memory_tenant *t = x->managed ? m->numbered[x->tenant] : NULL;
+    uint64_t bytes = comes ? x->bytes : 0 - x->bytes;
+    m->leaving += bytes;
+    m->managed_leaving += x->managed ? bytes : 0;
+    if (t != NULL) {
+        t->leaving += bytes;
+    }
+}
+
+static void block_go(const struct leaving *x)
+{
+    struct memory *m = x->m;
+    m->b->memory->free(m->d, x->block);
+    leaving_count(x, false);
+    m->changes++;
+    if (x->managed) {
+        uncharge(m, x->tenant, x->bytes);
+        m->managed -= x->bytes;
+    } else {
+        m->taken -= x->bytes;
+    }
+}
+
+static void leave(void *item)
+{
+    block_go(item);
+    free(item);
+}
+
+/* Without memory to remember it by it goes at once. */
+static void give_back(const struct leaving *x)
+{
+    struct leaving *later = x->m->releases != NULL ? malloc(sizeof *later) : NULL;
+    leaving_count(x, true);
+    if (later == NULL) {
+        block_go(x);
+        return;
+    }
+    *later = *x;
+    release_put(x->m->releases, &later->release, 0, leave, later);
+}
+
+/* Has what a refused request lacks gone by now? */
+static bool given_back(struct memory *m, int rc)
+{
+    uint64_t before = m->leaving;
+    if ((rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && before > 0) {
+        releases_turn(m->releases);
+    }
+    return m->leaving < before;
+}
+
+static struct memory_tenant *tenant_find(const struct memory *m, uint64_t key)
+{
+    struct memory_tenant *t = NULL;
+    HASH_FIND(hh, m->tenants, &key, sizeof key, t);
+    return t;
+}
+
+uint64_t memory_leaving(const struct memory *m, const uint64_t *tenant)
+{
+    const struct memory_tenant *t = tenant != NULL ? tenant_find(m, *tenant) : NULL;
+    return tenant == NULL ? m->leaving : t != NULL ? t->leaving : 0;
+}
+
+bool memory_leaves_late(const struct memory *m)
+{
+    return m->leaving > 0 && m->releases != NULL && !releases_soon(m->releases);
+}
+
+static uint64_t rounded(uint64_t size, uint64_t to)
+{
+    return sat_add(size, to - 1) / to * to;
+}
+
+bool memory_soon(const struct memory *m, uint64_t tenant, uint64_t size, bool managed)
+{
+    struct pool_account a;
+    struct pool_stats s;
+    const struct memory_tenant *t = tenant_find(m, tenant);
+    unsigned number = t != NULL ? t->number : tenant == 0 ? 0 : TENANT_REST;
+    pool_account(m->pool, number, &a);
+    pool_stats(m->pool, &s);
+    uint64_t taken = sat_sub(sat_add(s.used, pool_kept(m->pool, number)), m->managed_leaving);
+    uint64_t own = sat_sub(sat_add(a.meter.used, a.reserved), t != NULL ? t->leaving : 0);
+    uint64_t stays = sat_add(m->managed - m->managed_leaving, m->promised);
+    return m->leaving > 0 && size <= sat_sub(s.limit, taken) &&
+           size <= sat_sub(a.quota.hard, own) &&
+           (!managed || rounded(size, POOL_ALIGN) <= sat_sub(m->managed_limit, stays));
+}
+
+void memory_promise(struct memory *m, uint64_t size)
+{
+    m->promised += rounded(size, POOL_ALIGN);
+}
+
+void memory_unpromise(struct memory *m, uint64_t size)
+{
+    m->promised -= rounded(size, POOL_ALIGN);
+    m->changes++;
+}
+
+/* ---- the pool's source -----------------------------------------------------------------------*/
+
+/* The driver has what is on its way back still, so that there could be more than the limit. */
 static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *e)
 {
     struct memory *m = user;
     struct backend_block *block = NULL;
+    if (m->leaving > 0 && sat_add(m->taken, size) > m->limit) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%" PRIu64 " bytes go back to the device when what runs has ended",
+                       m->leaving);
+    }
     int rc = m->b->memory->alloc(m->d, size, &block, e);
     if (rc == 0) {
+        m->taken += size;
         *ret_block = block;
     }
     return rc;
@@ -41,9 +177,7 @@ static int device_room(void *user, uint64_t *ret_free, struct err *e)
 
 static void block_free(void *user, void *block, uint64_t size)
 {
-    struct memory *m = user;
-    (void)size;
-    m->b->memory->free(m->d, block);
+    give_back(&(struct leaving){.m = user, .block = block, .bytes = size});
 }
 
 static int range_reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)
@@ -199,13 +333,6 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
     struct backend_marker *marker = timeline_marker(&m->timeline, on, seq);
     m->waited = m->waited || marker != NULL;
     return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
-}
-
-static struct memory_tenant *tenant_find(const struct memory *m, uint64_t key)
-{
-    struct memory_tenant *t = NULL;
-    HASH_FIND(hh, m->tenants, &key, sizeof key, t);
-    return t;
 }
 
 /* Has it nothing, no limits either, and was that told? */
@@ -489,10 +616,12 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
                                     .stream = ask->stream,
                                     .tenant = number_of(m, ask->tenant, NUMBERS_NS),
                                     .tag = ask->tag,
+                                    .prompt = ask->stream >= memory_copies(m),
                                     .place = ask->place};
     m->waited = false;
     ahead_yield(m);
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
+    rc = given_back(m, rc) ? pool_alloc(m->pool, &wanted, &piece.pool, e) : rc;
     if (rc == 0) {
         piece.waits = m->waited;
         piece.ref = (struct backend_ref){.block = piece.pool.range, .offset = piece.pool.offset};
@@ -500,16 +629,6 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
         *ret_piece = piece;
     }
     return rc;
-}
-
-/* The pool knows of it as reserved: charged to its tenant, and no others' to map. */
-static void uncharge(struct memory *m, const struct memory_piece *piece)
-{
-    struct memory_tenant *t = m->numbered[piece->pool.tenant];
-    pool_unreserve(m->pool, piece->pool.tenant, piece->pool.size);
-    if (t != NULL) {
-        t->shared -= piece->pool.size;
-    }
 }
 
 static int apart_take(struct memory *m, struct memory_piece *piece, struct err *e)
@@ -529,6 +648,7 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
     piece.pool.tenant = (uint16_t)number_of(m, tenant, NUMBERS_NS);
     ahead_yield(m);
     int rc = pool_reserve(m->pool, piece.pool.tenant, size, e);
+    rc = given_back(m, rc) ? pool_reserve(m->pool, piece.pool.tenant, size, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -542,7 +662,7 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
         rc = apart_take(m, &piece, e);
     }
     if (rc != 0) {
-        uncharge(m, &piece);
+        uncharge(m, piece.pool.tenant, size);
         return rc;
     }
     m->exported += piece.kind == MEMORY_SHARED ? size : 0;
@@ -551,11 +671,6 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
 }
 
 /* Taken, charged and cleared as a whole: who maps exported memory gets all of its last page. */
-static uint64_t rounded(uint64_t size, uint64_t to)
-{
-    return sat_add(size, to - 1) / to * to;
-}
-
 int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
                         struct memory_piece *ret_piece, struct err *e)
 {
@@ -569,7 +684,7 @@ int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
 
 bool memory_may_manage(const struct memory *m, uint64_t size)
 {
-    return rounded(size, POOL_ALIGN) <= m->managed_limit - m->managed;
+    return rounded(size, POOL_ALIGN) <= sat_sub(m->managed_limit, sat_add(m->managed, m->promised));
 }
 
 int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
@@ -583,11 +698,12 @@ int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
     if (m->managed_limit == 0) {
         return err_set(e, ERR_UNSUPPORTED, "managed memory is off: see [memory] managed_limit");
     }
-    if (!memory_may_manage(m, size)) {
+    if (!memory_may_manage(m, size) &&
+        !(given_back(m, ERR_DEVICE_MEMORY) && memory_may_manage(m, size))) {
         return err_set(e, ERR_DEVICE_MEMORY,
                        "managed memory takes %" PRIu64 " of %" PRIu64
                        " bytes: free some, or see [memory] managed_limit",
-                       m->managed, m->managed_limit);
+                       m->managed + m->promised, m->managed_limit);
     }
     int rc = apart_alloc(m, piece, tenant, ret_piece, e);
     m->managed += rc == 0 ? piece.pool.size : 0;
@@ -627,11 +743,13 @@ void memory_free(struct memory *m, struct memory_piece *piece)
     } else if (piece->kind == MEMORY_SHARED) {
         m->b->memory->free_shared(m->d, piece->ref.block);
         m->exported -= piece->pool.size;
-        uncharge(m, piece);
+        uncharge(m, piece->pool.tenant, piece->pool.size);
     } else {
-        m->b->memory->free(m->d, piece->ref.block);
-        uncharge(m, piece);
-        m->managed -= piece->pool.size;
+        give_back(&(struct leaving){.m = m,
+                                    .block = piece->ref.block,
+                                    .bytes = piece->pool.size,
+                                    .managed = true,
+                                    .tenant = piece->pool.tenant});
     }
     piece->ref.block = NULL;
 }
@@ -644,17 +762,13 @@ void memory_free_at(struct memory *m, struct memory_piece *piece,
     m->changes++;
 }
 
-void memory_free_service(struct memory *m, struct memory_piece *piece)
-{
-    unsigned service = memory_service(m);
-    (void)pool_free(m->pool, &piece->pool, service, m->timeline.stream[service].last, NULL);
-    piece->ref.block = NULL;
-    m->changes++;
-}
-
 void memory_vacate(struct memory *m, struct memory_piece *piece, struct pool_place *ret_place)
 {
     unsigned service = memory_service(m);
+    if (piece->kind != MEMORY_POOL) {
+        memory_free(m, piece);
+        return;
+    }
     (void)pool_vacate(m->pool, &piece->pool, service, m->timeline.stream[service].last, ret_place,
                       NULL);
     piece->ref.block = NULL;
@@ -663,6 +777,11 @@ void memory_vacate(struct memory *m, struct memory_piece *piece, struct pool_pla
 bool memory_service_busy(const struct memory *m)
 {
     return m->timeline.stream[memory_service(m)].first != NULL;
+}
+
+bool memory_settled(const struct memory *m, const struct memory_piece *piece)
+{
+    return !piece->waits && !memory_service_busy(m);
 }
 
 void memory_trim(struct memory *m)

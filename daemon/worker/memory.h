@@ -25,6 +25,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/pool/place.h"
 #include "daemon/pool/quota.h"
+#include "daemon/worker/releases.h"
 #include "daemon/worker/timeline.h"
 #include "proto/limits.h"
 
@@ -43,6 +44,7 @@ struct memory_tenant {
     unsigned number;
     char name[PROTO_NAME_MAX + 1];
     uint64_t shared;
+    uint64_t leaving; /* of these, see below */
     uint64_t spilled;
     uint64_t spilled_limit; /* UINT64_MAX: none */
     uint64_t spilled_most;  /* the limit, or what lay there when it was lowered and does still */
@@ -62,9 +64,16 @@ struct memory {
     uint64_t limit;                  /* bytes that the pool may take */
     uint64_t managed, managed_limit; /* bytes of managed memory */
     uint64_t exported;               /* bytes of memory that other processes can map */
-    bool hung;                       /* zeroing or moving has no end that can be waited for */
-    struct pool_piece zeroing;       /* free, and being zeroed ahead; range NULL: none */
-    bool waited;                     /* the pool has let a stream wait */
+    /* Memory that goes back to the driver does so by these, not owned; NULL: at once. Until it has
+     * gone its bytes count as before, but for the pool. */
+    struct releases *releases;
+    uint64_t taken;            /* bytes of blocks that the pool has, or had and are to go */
+    uint64_t leaving;          /* bytes that are to go: of these, and of managed memory, which is */
+    uint64_t managed_leaving;  /* so much */
+    uint64_t promised;         /* bytes of managed memory that buffers are to get of that */
+    bool hung;                 /* zeroing or moving has no end that can be waited for */
+    struct pool_piece zeroing; /* free, and being zeroed ahead; range NULL: none */
+    bool waited;               /* the pool has let a stream wait */
     struct timeline timeline;
     unsigned unmarked; /* jobs that begin bit by bit: their work is not all on the timeline */
     struct memory_tenant *tenants;                /* owned, uthash */
@@ -159,6 +168,16 @@ int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
                          struct memory_piece *ret_piece, struct err *e);
 /* Is so much within managed_limit? */
 bool memory_may_manage(const struct memory *m, uint64_t size);
+/* Bytes that are free, and had when what is in flight has ended: of a tenant's account; NULL: of
+ * all. */
+uint64_t memory_leaving(const struct memory *m, const uint64_t *tenant);
+/* Are there some, and does what they wait for run for long already? Nobody waits for them then. */
+bool memory_leaves_late(const struct memory *m);
+/* Would a request that was refused have room then? */
+bool memory_soon(const struct memory *m, uint64_t tenant, uint64_t size, bool managed);
+/* So much managed memory is kept from others for who gets it then, or is so no more. */
+void memory_promise(struct memory *m, uint64_t size);
+void memory_unpromise(struct memory *m, uint64_t size);
 /* A descriptor of a shared piece, the caller's, and its bytes. ERR_STATE for another piece. */
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e);
@@ -166,17 +185,18 @@ int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd
 int memory_clear(struct memory *m, const struct memory_piece *piece, unsigned stream,
                  struct err *e);
 void memory_cleaned(struct memory_piece *piece); /* nothing of others is left in it */
-/* All commands on it have completed. A piece that is none is allowed. */
+/* All commands on it have completed, or those of managed memory come to an end before nothing is in
+ * flight. A piece that is none is allowed. */
 void memory_free(struct memory *m, struct memory_piece *piece);
 /* Its last command is before a point that is on the timeline. A dirty piece cannot go so. */
 void memory_free_at(struct memory *m, struct memory_piece *piece,
                     const struct timeline_point *point);
-
-/* Its last command is on the service stream already, or past. */
-void memory_free_service(struct memory *m, struct memory_piece *piece);
-/* The same, and its addresses are kept for it where that may be (pool's place.h). */
+/* Its last command is on the service stream already, or past. Its addresses are kept for it where
+ * that may be (pool's place.h); managed memory is freed. */
 void memory_vacate(struct memory *m, struct memory_piece *piece, struct pool_place *ret_place);
 bool memory_service_busy(const struct memory *m); /* has the service stream points to come to? */
+/* Has what used the memory of a piece for service before done so, for all streams? */
+bool memory_settled(const struct memory *m, const struct memory_piece *piece);
 
 /* The end of what was enqueued on a stream. */
 void memory_mark(struct memory *m, unsigned stream, struct backend_marker *marker,

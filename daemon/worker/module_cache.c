@@ -9,10 +9,16 @@
 void modules_init(struct modules *t, const struct backend *b, struct backend_device *d,
                   uv_loop_t *loop, module_loaded_fn loaded, void *data)
 {
-    *t = (struct modules){
-        .b = b, .d = d, .loop = loop, .limit_ms = MODULE_LOAD_MS, .loaded = loaded, .data = data};
+    *t = (struct modules){.b = b,
+                          .d = d,
+                          .loop = loop,
+                          .limit_ms = MODULE_LOAD_MS,
+                          .ready_ms = MODULE_READY_MS,
+                          .loaded = loaded,
+                          .data = data};
     (void)uv_timer_init(loop, &t->limit);
-    t->limit.data = t;
+    (void)uv_timer_init(loop, &t->ready);
+    t->limit.data = t->ready.data = t;
 }
 
 static void release(void *item)
@@ -36,6 +42,7 @@ void modules_finish(struct modules *t)
 {
     struct module *m = t->by_id;
     uv_close((uv_handle_t *)&t->limit, NULL);
+    uv_close((uv_handle_t *)&t->ready, NULL);
     HASH_CLEAR(hh, t->by_id); /* the links from one to the next stay */
     while (m != NULL) {
         struct module *next = m->hh.next;
@@ -107,6 +114,12 @@ static void on_work(uv_work_t *work)
     free(data);
 }
 
+static void on_prepare(uv_work_t *work)
+{
+    struct module_load *l = work->data;
+    l->table->b->library->prepare(l->table->d, l->wanted);
+}
+
 /* ---- loading --------------------------------------------------------------------------------- */
 
 static void load_free(struct modules *t, struct module_load *l)
@@ -118,19 +131,83 @@ static void load_free(struct modules *t, struct module_load *l)
     free(l);
 }
 
-static void load_next(struct modules *t);
-
-static void load_over(struct modules *t, struct module_load *l)
+static void load_tell(struct modules *t, struct module_load *l)
 {
     struct module *m = l->m;
-    (void)uv_timer_stop(&t->limit);
-    LL_DELETE(t->loads, l);
     if (l->e.code == 0) {
         l->m = NULL;
         HASH_ADD(hh, t->by_id, id, sizeof m->id, m);
     }
     t->loaded(t->data, m, &l->e);
+}
+
+static void prepare_next(struct modules *t);
+
+static void prepare_over(struct modules *t, struct module_load *l)
+{
+    LL_DELETE(t->preparing, l);
+    if (l->m != NULL) {
+        load_tell(t, l);
+    }
     load_free(t, l);
+    prepare_next(t);
+}
+
+static void on_prepare_done(uv_work_t *work, int status)
+{
+    struct module_load *l = work->data;
+    (void)status; /* nobody cancels it */
+    prepare_over(l->table, l);
+}
+
+/* However long it takes, what they would do the modules' own kernels do until then. */
+static void on_ready_limit(uv_timer_t *timer)
+{
+    struct modules *t = timer->data;
+    for (struct module_load *l = t->preparing; l != NULL; l = l->next) {
+        if (l->m != NULL) {
+            load_tell(t, l);
+        }
+    }
+}
+
+static void prepare_next(struct modules *t)
+{
+    struct module_load *l = t->preparing;
+    if (l == NULL) {
+        (void)uv_timer_stop(&t->ready);
+    } else if (uv_queue_work(t->loop, &l->work, on_prepare, on_prepare_done) != 0) {
+        prepare_over(t, l); /* without */
+    }
+}
+
+static void prepare_add(struct modules *t, struct module_load *l)
+{
+    bool first = t->preparing == NULL;
+    LL_APPEND(t->preparing, l);
+    if (!uv_is_active((uv_handle_t *)&t->ready)) {
+        (void)uv_timer_start(&t->ready, on_ready_limit, t->ready_ms, 0);
+    }
+    if (first) {
+        prepare_next(t);
+    }
+}
+
+static void load_next(struct modules *t);
+
+static void load_over(struct modules *t, struct module_load *l)
+{
+    (void)uv_timer_stop(&t->limit);
+    LL_DELETE(t->loads, l);
+    if (l->e.code == 0 && t->b->library != NULL) {
+        l->wanted = t->b->library->wanted(l->m->m);
+    }
+    if (l->wanted != 0) {
+        prepare_add(t, l);
+    } else {
+        load_tell(t, l);
+        load_free(t, l);
+    }
     load_next(t);
 }
 
@@ -165,24 +242,26 @@ static void load_next(struct modules *t)
     }
 }
 
-static bool is_loading(const struct modules *t, uint64_t id)
+/* Of those that nobody was told of yet; ret_found: it is one of them. */
+static unsigned count_untold(const struct module_load *l, uint64_t id, bool *ret_found)
 {
-    const struct module_load *l = t->loads;
-    while (l != NULL && l->m->id != id) {
-        l = l->next;
+    unsigned count = 0;
+    for (; l != NULL; l = l->next) {
+        count += l->m != NULL;
+        *ret_found = *ret_found || (l->m != NULL && l->m->id == id);
     }
-    return l != NULL;
+    return count;
 }
 
 static int load_check(const struct modules *t, uint64_t id, struct bytes hash, uint64_t size,
                       struct err *e)
 {
-    const struct module_load *l;
     struct module *m = NULL;
-    unsigned count = 0;
+    bool loading = false;
+    unsigned count = count_untold(t->loads, id, &loading);
+    count += count_untold(t->preparing, id, &loading);
     HASH_FIND(hh, t->by_id, &id, sizeof id, m);
-    LL_COUNT(t->loads, l, count);
-    if (m != NULL || is_loading(t, id)) {
+    if (m != NULL || loading) {
         return err_set(e, ERR_EXISTS, "module %" PRIu64, id);
     }
     if (HASH_COUNT(t->by_id) + count >= MODULES_MAX || hash.size > HASH_BYTES) {

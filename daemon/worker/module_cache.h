@@ -1,6 +1,9 @@
 /* The loaded modules by the front's ids. One that is unloaded while jobs use it goes when the last
  * of them ends. Loading reads, links and may compile, which takes long: a thread of its own does
- * it, one module at a time, while the loop serves what needs none of them. Thread: the loop's. */
+ * it, one module at a time, while the loop serves what needs none of them. Another one makes ready
+ * the vendor's libraries that do what a module's kernels do: the module is told of when they are,
+ * as results are then the same from its first job on, or after a while without them, for good if
+ * they never are. Thread: the loop's. */
 #ifndef WORKER_MODULE_CACHE_H
 #define WORKER_MODULE_CACHE_H
 
@@ -20,6 +23,7 @@
 #define MODULES_MAX      4096u
 #define MODULE_LOAD_MS   (120u * 1000u) /* until a load is given up */
 #define MODULE_BYTES_MAX (64u * 1024u * 1024u)
+#define MODULE_READY_MS  (10u * 1000u) /* that a module waits for libraries */
 
 struct module {
     uint64_t id;
@@ -38,15 +42,16 @@ struct module {
 
 struct modules;
 
-/* One that is to be loaded. The first in the list is in the hands of the thread, which touches
- * nothing else. */
+/* One that is to be loaded, or that is and wants libraries. The first in the list is in the hands
+ * of the thread, which touches nothing else. */
 struct module_load {
     uv_work_t work;
     struct modules *table;
-    struct module *m; /* owned */
+    struct module *m; /* owned; NULL: it was told of */
     int fd;           /* owned: the binary */
     uint64_t size;    /* bytes */
     struct err e;     /* what came of it */
+    unsigned wanted;  /* libraries, see backend_library_ops */
     struct module_load *next;
 };
 
@@ -56,12 +61,15 @@ typedef void (*module_loaded_fn)(void *data, struct module *m, const struct err 
 
 struct modules {
     struct module *by_id;
-    struct module_load *loads; /* owned, in order */
+    struct module_load *loads;     /* owned, in order */
+    struct module_load *preparing; /* the same, of those that want libraries */
     const struct backend *b;
     struct backend_device *d; /* not owned */
     uv_loop_t *loop;
     uv_timer_t limit;  /* of the load that is under way */
     uint64_t limit_ms; /* MODULE_LOAD_MS */
+    uv_timer_t ready;  /* until modules are told of without libraries */
+    uint64_t ready_ms; /* MODULE_READY_MS */
     module_loaded_fn loaded;
     void *data;
     struct releases *releases; /* not owned; NULL: what goes does so at once */

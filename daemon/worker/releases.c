@@ -47,6 +47,12 @@ static bool is_due(const struct releases *r, uint64_t now_ns)
     return r->bytes > RELEASES_BYTES || (brief && now_ns - r->first->since_ns >= RELEASES_NS);
 }
 
+bool releases_soon(const struct releases *r)
+{
+    const struct job *oldest = r->running->first;
+    return oldest == NULL || clock_now_ns() - oldest->added_ns < RELEASES_NS;
+}
+
 void releases_turn(struct releases *r)
 {
     if (r->first == NULL) {

@@ -1,9 +1,10 @@
 /*
  * What was given up and whose release makes a driver wait for all that the device does: memory of
- * clients, modules. It is kept until nothing is in flight, so that the end of one session holds up
- * no job of another. On a device that is never idle it goes after RELEASES_NS, when the oldest job
- * has not run for longer than RELEASES_WAIT_NS, so that others wait about as long; and whatever
- * runs where more than RELEASES_BYTES would lie around.
+ * clients, blocks of the device's and managed memory, modules. It is kept until nothing is in
+ * flight, so that the end of one session holds up no job of another. On a device that is never idle
+ * it goes after RELEASES_NS, when the oldest job has not run for longer than RELEASES_WAIT_NS, so
+ * that others wait about as long; and whatever runs where more than RELEASES_BYTES would lie
+ * around.
  *
  * Thread: the loop's. Blocks as long as the driver does.
  */
@@ -46,6 +47,8 @@ void releases_init(struct releases *r, bool (*idle)(void *data), void *data,
 void releases_finish(struct releases *r); /* releases what is left */
 /* At once where `r` is NULL or nothing is in flight. */
 void release_put(struct releases *r, struct release *x, uint64_t bytes, release_fn run, void *item);
+/* Is it likely to go soon: has what runs begun less than RELEASES_NS ago? */
+bool releases_soon(const struct releases *r);
 /* Releases what may go now. O(1) if there is nothing. */
 void releases_turn(struct releases *r);
 

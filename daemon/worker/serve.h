@@ -14,6 +14,7 @@
 #include "daemon/worker/completion.h"
 #include "daemon/worker/hold.h"
 #include "daemon/worker/picture.h"
+#include "daemon/worker/pinning.h"
 #include "daemon/worker/pump.h"
 #include "daemon/worker/transfer.h"
 #include "daemon/worker/upkeep.h"
@@ -27,8 +28,9 @@ struct server {
     struct beat beat;
     struct device device;
     struct staging staging;
+    struct pinning pinning; /* main's */
     struct buffers buffers;
-    struct releases releases; /* of arenas and modules */
+    struct releases releases; /* of memory, arenas and modules */
     struct arenas arenas;
     struct modules modules;
     struct ledger ledger;

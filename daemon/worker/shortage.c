@@ -73,7 +73,13 @@ int shortage_say(const struct memory *m, const struct shortage *s, struct err *e
     char name[32];
     struct numbers n;
     gather(m, s->tenant, &n);
-    advise(s, &n, advice, sizeof advice);
+    if (memory_soon(m, s->tenant, s->wanted, false)) {
+        (void)snprintf(advice, sizeof advice,
+                       "try again when what runs has ended: %" PRIu64 " bytes are free then",
+                       m->leaving);
+    } else {
+        advise(s, &n, advice, sizeof advice);
+    }
     return err_set(e, s->own ? ERR_LIMIT : ERR_DEVICE_MEMORY,
                    "tenant %s wants %" PRIu64 " bytes more of the device; largest free %" PRIu64
                    ", %" PRIu64 " wait for what runs, %" PRIu64 " could move to the host; %s",

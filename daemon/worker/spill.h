@@ -8,7 +8,9 @@
  *
  * Copies run on the service stream. What a buffer leaves is used by others at once, after the copy,
  * in the order of streams; nothing here waits. Where that is not enough, memory comes when copies
- * that are under way, or jobs, end: ERR_DEVICE_MEMORY now, and another try then (waiting.h).
+ * that are under way, or jobs, end: ERR_DEVICE_MEMORY now, and another try then (waiting.h). What a
+ * sealed buffer's host copy has comes by the queue of copies (copies.h), once all that was on the
+ * service stream before is over: until it is there jobs wait, and the buffer stays.
  *
  * It is the pool's mover, too: where what is free lies in small parts, buffers that no job on the
  * device uses are put together by copies on the same stream. Those that are shared with other
@@ -22,6 +24,7 @@
 
 #include "daemon/pool/host.h"
 #include "daemon/worker/buffers.h"
+#include "daemon/worker/copies.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/job.h"
 
@@ -31,6 +34,7 @@ struct spill_move;
 struct spill {
     struct device *device;        /* not owned */
     struct buffers *buffers;      /* not owned */
+    struct copies *copies;        /* not owned */
     struct pool_host host;        /* what the arena draws on */
     struct pool *arena;           /* owned; NULL: nothing moves to the host */
     uint64_t limit;               /* bytes of the arena at most */
@@ -40,7 +44,8 @@ struct spill {
     uint64_t packed;              /* frees of the pool when they were last put together in vain */
     bool stuck;                   /* the last one that was to could not be copied */
     uint64_t leaving;             /* bytes of device memory that copies under way will free */
-    struct spill_move *first;     /* under way */
+    struct spill_move *first;     /* under way on the service stream */
+    struct spill_move *coming;    /* in the queue of copies */
     struct spill_move *torn;      /* did not arrive, and jobs have the buffer still */
     uint64_t going[POOL_TENANTS]; /* bytes, while it is thought over what could go */
     uint64_t hosted[POOL_TENANTS]; /* of these, what would need room on the host */
@@ -50,8 +55,8 @@ struct spill {
 
 /* Sets up `buffers` and the pool's mover, too. limit 0: nothing is spilled. Some milliseconds (the
  * first chunk). */
-int spill_init(struct spill *s, struct device *device, struct buffers *buffers, uint64_t limit,
-               struct err *e);
+int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
+               struct copies *copies, uint64_t limit, struct err *e);
 /* Bytes of host memory from now on. With less than is there nothing more goes, and what comes back
  * makes no room for others. Some milliseconds if it was 0 or gets less. */
 void spill_set_limit(struct spill *s, uint64_t limit);
@@ -63,6 +68,8 @@ void spill_finish(struct spill *s); /* idle, after the buffers; one that was not
  * limits change or what is kept for others does. */
 #define SPILL_NEVER 1
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
+/* Would one that waits have to wait for what runs for long already? Others pass it then. */
+bool spill_late(const struct spill *s);
 /* Another number: since the last try something has changed that may help who was refused. */
 uint64_t spill_changes(const struct spill *s);
 /* Why a job that has nothing could not have what it needs now. */

@@ -1,11 +1,10 @@
 #include "daemon/worker/staging.h"
 
 #include <inttypes.h>
-#include <sys/mman.h>
 
 int staging_init(struct staging *s, int input_fd, int output_fd, struct err *e)
 {
-    *s = (struct staging){.input = MEMFD_NONE, .output = MEMFD_NONE};
+    *s = (struct staging){.input = MEMFD_NONE, .output = MEMFD_NONE, .before = MEMFD_NONE};
     int rc = memfd_adopt(input_fd, 0, false, &s->input, e);
     if (rc != 0) {
         return err_wrap(e, "input staging memory");
@@ -18,21 +17,32 @@ int staging_init(struct staging *s, int input_fd, int output_fd, struct err *e)
     return 0;
 }
 
-int staging_input_writable(struct staging *s, struct err *e)
+int staging_writable(const struct staging *s, struct memfd *ret_m, struct err *e)
 {
-    struct memfd m = MEMFD_NONE;
-    int rc = memfd_adopt(s->input.fd, s->input.size, true, &m, e);
-    if (rc == 0) {
-        (void)munmap(s->input.data, s->input.size);
-        s->input = m;
+    return memfd_adopt(s->input.fd, s->input.size, true, ret_m, e);
+}
+
+void staging_replace(struct staging *s, struct memfd *m, bool use)
+{
+    struct memfd old = *m;
+    if (use) {
+        old = s->input;
+        s->input = *m;
     }
-    return rc;
+    old.fd = -1; /* the input's */
+    *m = MEMFD_NONE;
+    if (use) {
+        s->before = old;
+    } else {
+        memfd_finish(&old);
+    }
 }
 
 void staging_finish(struct staging *s)
 {
     memfd_finish(&s->input);
     memfd_finish(&s->output);
+    memfd_finish(&s->before);
 }
 
 int staging_check(const struct memfd *m, const char *kind, uint64_t offset, uint64_t size,

@@ -59,8 +59,7 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     if ((x->kind == TRANSFER_ZERO || x->kind == TRANSFER_RESTORE) && e->code == 0) {
         memory_cleaned(&b->piece);
     }
-    bool has_host = x->kind == TRANSFER_SEAL || x->kind == TRANSFER_RESTORE;
-    if (has_host && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
+    if (x->kind == TRANSFER_SEAL && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
         keep_host(x);
     }
     bool quiet = x->superseded && e->code == 0;
@@ -104,17 +103,15 @@ static int serve(struct transfer *x, struct err *e)
     } else if (x->kind == TRANSFER_RESTORE) {
         rc = memory_clear(&dev->memory, &b->piece, memory_service(&dev->memory), e);
     }
-    bool any = x->kind == TRANSFER_ZERO || b->piece.dirty || b->piece.waits ||
-               memory_service_busy(&dev->memory);
+    bool any =
+        x->kind == TRANSFER_ZERO || b->piece.dirty || !memory_settled(&dev->memory, &b->piece);
     if (rc != 0 || x->kind == TRANSFER_SEAL || !any) {
         return rc;
     }
-    if (device_mark(dev, dev->service, &x->marker, e) != 0) {
+    if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
         buffer_use(b);
-        e->code = ERR_DEVICE_LOST;
         return err_wrap(e, "marking the end of a copy of buffer %" PRIu64, b->id);
     }
-    memory_mark(&dev->memory, memory_service(&dev->memory), x->marker, &x->point);
     b->filling = x->marker;
     return 0;
 }
@@ -155,6 +152,9 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
     if (host != NULL) {
         x->host = *host;
         *host = MEMFD_NONE;
+    }
+    if (kind == TRANSFER_RESTORE) { /* it is told to a front that comes meanwhile */
+        keep_host(x);
     }
     buffer_use(b);
     if (kind != TRANSFER_SEAL) { /* that may wait, and needs no device for what is on the host */
@@ -208,6 +208,8 @@ static void seal_away(struct transfers *t, struct transfer *x)
     }
     if (rc < 0 || x->taken == b->size) {
         finish(t, x, &e);
+    } else if (rc == 0) { /* the next step: nothing on the device tells when */
+        t->copies->wake(t->copies->wake_data);
     }
 }
 

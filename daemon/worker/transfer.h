@@ -1,8 +1,8 @@
 /*
  * What moves whole buffers outside jobs: zeroing a new one on a stream for that, copying one to its
  * host copy (seal) and from it (restore) by the queues of copies, behind what jobs copy. A buffer
- * that is on the host is sealed there, a step at each poll. Thread: the loop's. Never blocks for
- * more than such a step, some milliseconds.
+ * that is on the host is sealed there, a step at each poll, and asks for the next one (the wake of
+ * `copies`). Thread: the loop's. Never blocks for more than such a step, some milliseconds.
  */
 #ifndef WORKER_TRANSFER_H
 #define WORKER_TRANSFER_H

@@ -49,14 +49,13 @@ static uint64_t zero_some(struct upkeep *u)
     }
     int rc = dev->b->stream->fill(dev->service, at, ZEROS, sizeof ZEROS, bytes, &e);
     bool ordered = rc == 0;
-    rc = ordered ? device_mark(dev, dev->service, &u->marker, &e) : rc;
+    rc = ordered ? device_mark_service(dev, &u->marker, &u->point, &e) : rc;
     if (rc != 0) { /* what was ordered and has no end cannot be waited for */
         memory->hung = memory->hung || ordered || device_is_lost(rc);
         memory_ahead_end(memory, false);
         failed(u, &e);
         return 0;
     }
-    memory_mark(memory, memory_service(memory), u->marker, &u->point);
     u->kick(u->data);
     return bytes;
 }
@@ -85,7 +84,11 @@ void upkeep_poll(struct upkeep *u)
 
 enum upkeep_next upkeep_turn(struct upkeep *u, uint64_t now_ns)
 {
+    const struct backend_device_ops *ops = u->device->b->device;
     bool idle = u->idle(u->data);
+    if (idle && ops->idle != NULL) {
+        ops->idle(u->device->d);
+    }
     u->since_ns = u->fresh || !idle ? now_ns : u->since_ns;
     u->fresh = false;
     uint64_t done = memory_tick(&u->device->memory, now_ns);

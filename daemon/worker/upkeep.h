@@ -1,9 +1,10 @@
 /*
- * What is done for the device's memory while nobody asks for any: what was not needed for a while
- * goes back to the device, and what tenants left is zeroed ahead where others could get it. A timer
- * runs for that after frames of the front, and stops when nothing is left to do. Zeroing is ordered
- * on the service stream, and only while nothing is in flight. Thread: the loop's. Blocks for some
- * milliseconds where the device takes memory back.
+ * What is done for the device while nobody asks for anything: memory that was not needed for a
+ * while goes back to it, what tenants left is zeroed ahead where others could get it, and the
+ * driver is had to put out what kernels printed, which it keeps else until it is called for
+ * something. A timer runs for that after frames of the front, and stops when nothing is left to do.
+ * Zeroing is ordered on the service stream, and only while nothing is in flight. Thread: the
+ * loop's. Blocks for some milliseconds where the device takes memory back.
  */
 #ifndef WORKER_UPKEEP_H
 #define WORKER_UPKEEP_H

@@ -208,7 +208,8 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         fail(w, x, &e);
         return false;
     }
-    x->stalled = x->stalled || hopeless; /* it lets others pass from then on */
+    /* it lets others pass from then on */
+    x->stalled = x->stalled || hopeless || spill_late(w->spill);
     return true;
 }
 

@@ -91,6 +91,37 @@ START_TEST(fills_with_all_patterns)
 }
 END_TEST
 
+/* Long ones may be made otherwise: of whole patterns, up to the last one and not further. */
+START_TEST(fills_much_with_all_patterns)
+{
+    enum { MOST = 300 << 10, ROOM = MOST + 64 };
+    static const size_t patterns[] = {1, 2, 4, 8, 16};
+    static const uint64_t sizes[] = {1 << 16, (1 << 16) - 16, (1 << 16) + 16, (1 << 17) + 48, MOST};
+    uint8_t *model = malloc(ROOM);
+    uint8_t *back = malloc(ROOM);
+    uint8_t pattern[16];
+    ck_assert(model && back);
+    struct backend_block *b = block_new(ROOM);
+    count_up(pattern, sizeof pattern, 77);
+    for (unsigned i = 0; i < 25; i++) {
+        size_t n = patterns[i % 5];
+        uint64_t size = sizes[i / 5];
+        memset(model, 0xEE, ROOM);
+        put(at(b, 0), model, ROOM);
+        for (uint64_t k = 0; k < size; k++) {
+            model[n + k] = pattern[k % n];
+        }
+        ok(bench.b->stream->fill(bench.stream, at(b, n), pattern, n, size, e));
+        get(back, at(b, 0), ROOM);
+        ck_assert_msg(memcmp(back, model, ROOM) == 0, "%llu bytes with a pattern of %zu",
+                      (unsigned long long)size, n);
+    }
+    block_free(b);
+    free(model);
+    free(back);
+}
+END_TEST
+
 START_TEST(refuses_what_lies_outside)
 {
     uint8_t data[64] = {0};
@@ -364,16 +395,21 @@ START_TEST(writes_a_batch)
 {
     enum { PIECES = 150, EACH = 37 };
     const struct backend_stream_ops *ops = bench.b->stream;
+    const struct backend_memory_ops *memory = bench.b->memory;
+    static _Alignas(4096) uint8_t host[8192];
     struct backend_write w[PIECES];
     uint8_t model[PIECES * EACH];
     uint8_t back[PIECES * EACH];
-    uint8_t host[PIECES * EACH];
+    ck_assert_uint_le(sizeof model, sizeof host);
     if (ops->write_batch == NULL) {
         return;
     }
     struct backend_block *b = block_new(sizeof model);
     memset(model, 7, sizeof model);
     count_up(host, sizeof host, 3);
+    if (memory->register_host != NULL) {
+        ok(memory->register_host(bench.device, host, sizeof host, e));
+    }
     ok(ops->fill(bench.stream, at(b, 0), model, 1, sizeof model, e));
     for (unsigned i = 0; i < PIECES; i++) {
         uint64_t offset = (uint64_t)(PIECES - 1 - i) * EACH; /* the last one first */
@@ -388,6 +424,9 @@ START_TEST(writes_a_batch)
     w[PIECES - 1].size = 2;
     fails(ERR_RANGE, ops->write_batch(bench.stream, w, PIECES, e));
     drain(bench.stream);
+    if (memory->register_host != NULL) {
+        memory->unregister_host(bench.device, host);
+    }
     block_free(b);
 }
 END_TEST
@@ -400,6 +439,7 @@ void contract_stream(Suite *suite)
     tcase_add_test(t, writes_and_reads_anywhere);
     tcase_add_test(t, copies_between_and_within_blocks);
     tcase_add_test(t, fills_with_all_patterns);
+    tcase_add_test(t, fills_much_with_all_patterns);
     tcase_add_test(t, refuses_what_lies_outside);
     tcase_add_test(t, keeps_order_within_a_stream);
     tcase_add_test(t, waits_for_another_stream);

@@ -3,6 +3,8 @@
 
 #include "tests/fakecuda/fake.h"
 
+#define STAGED_AT_ONCE 65536u /* bytes of a pageable source: no more are set aside in the call */
+
 struct piece {
     uint64_t dst, src, size;
 };
@@ -65,6 +67,17 @@ struct request {
     bool wait; /* not one of the Async calls */
 };
 
+/* For a pageable source, which the call itself sets aside: a large one when all that came before it
+ * in the stream is over. */
+static CUresult staging_wait(struct stream *s, uint64_t size)
+{
+    if (size <= STAGED_AT_ONCE) {
+        return CUDA_SUCCESS;
+    }
+    note("%s: the source is not pinned, so the call waits", call_name());
+    return stream_wait(s, s->enqueued);
+}
+
 static CUresult copy(const struct piece *p, struct request q, CUstream stream)
 {
     CUresult r = CUDA_SUCCESS;
@@ -75,6 +88,7 @@ static CUresult copy(const struct piece *p, struct request q, CUstream stream)
     }
     r = side_check(p->dst, p->size, true, q.to, &loose_dst);
     r = r ? r : side_check(p->src, p->size, false, q.from, &loose_src);
+    r = r || !loose_src || q.wait ? r : staging_wait(s, p->size);
     if (r != CUDA_SUCCESS) {
         return r;
     }
@@ -193,11 +207,29 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext 
 
 /* ---- several at once ------------------------------------------------------------------------- */
 
+/* A source of a batch that the device cannot reach when the stream comes to it: what happens then
+ * is the worst that may. Pageable memory is for the orders that let the driver read it before. */
+static bool unreachable(uint64_t src, bool pageable, bool in_order)
+{
+    const struct range *from = range_at(src);
+    if (!fake.script.host_pointers && from && from->kind == RANGE_REGISTERED) {
+        misuse("%s: %#llx is the host's address, the device has another for it", call_name(),
+               (unsigned long long)src);
+        return true;
+    }
+    if (pageable && in_order && !fake.script.ats) {
+        misuse("%s: %#llx is pageable and to be read in the stream's order", call_name(),
+               (unsigned long long)src);
+        return true;
+    }
+    return false;
+}
+
 /* Sources are read in the stream's order, whatever their attributes allow: that is the one order
  * that is right for each of them. The copies of a batch have none among themselves: the last one is
- * done first, so that who counts on another sees it. */
+ * done first, so that who counts on another sees it. in_order: they must be read so. */
 static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-                      CUstream stream)
+                      bool in_order, CUstream stream)
 {
     CUresult r = CUDA_SUCCESS;
     bool loose = false;
@@ -216,12 +248,7 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
         op_span(&c->op, dsts[i], sizes[i], true, loose);
         r = r ? r : side_check(srcs[i], sizes[i], false, SIDE_ANY, &loose);
         op_span(&c->op, srcs[i], sizes[i], false, loose);
-        const struct range *from = range_at(srcs[i]);
-        if (!fake.script.host_pointers && from && from->kind == RANGE_REGISTERED) {
-            misuse("%s: %#llx is the host's address, the device has another for it", call_name(),
-                   (unsigned long long)srcs[i]);
-            c->nowhere = true;
-        }
+        c->nowhere = (r == CUDA_SUCCESS && unreachable(srcs[i], loose, in_order)) || c->nowhere;
     }
     if (r != CUDA_SUCCESS) {
         free(c->op.spans);
@@ -235,6 +262,16 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
 #undef cuMemcpyBatchAsync
 #if CUDA_VERSION >= 12080
 typedef CUmemcpyAttributes attributes;
+
+static bool any_in_order(const attributes *attrs, size_t num)
+{
+    bool in_order = false;
+    for (size_t i = 0; i < num; i++) {
+        in_order = in_order || attrs[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    }
+    return in_order;
+}
+
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                             attributes *attrs, size_t *idxs, size_t num, size_t *fail,
                             CUstream stream);
@@ -248,7 +285,7 @@ cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t c
     }
     bool described = attrs && idxs && num > 0 && num <= count;
     r = r || described ? r : CUDA_ERROR_INVALID_VALUE;
-    return call_leave(r ? r : batch(dsts, srcs, sizes, count, stream));
+    return call_leave(r ? r : batch(dsts, srcs, sizes, count, any_in_order(attrs, num), stream));
 }
 #endif
 
@@ -259,7 +296,7 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
     CUresult r = call_enter("cuMemcpyBatchAsync", NEED_CONTEXT);
     bool described = attrs && idxs && num > 0 && num <= count;
     r = r || described ? r : CUDA_ERROR_INVALID_VALUE;
-    return call_leave(r ? r : batch(dsts, srcs, sizes, count, stream));
+    return call_leave(r ? r : batch(dsts, srcs, sizes, count, any_in_order(attrs, num), stream));
 }
 #endif
 

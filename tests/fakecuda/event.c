@@ -155,6 +155,7 @@ CUresult cuEventSynchronize(CUevent handle)
     struct event *e = r ? NULL : object_get(handle, KIND_EVENT);
     if (r == CUDA_SUCCESS) {
         r = e ? synchronize(e) : CUDA_ERROR_INVALID_HANDLE;
+        kernels_put_out();
     }
     return call_leave(r);
 }

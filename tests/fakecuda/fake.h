@@ -426,6 +426,8 @@ struct grid {
 typedef CUresult (*kernel_fn)(const char *entry, const struct grid *g, void *const *params,
                               unsigned count);
 kernel_fn kernel_find(const char *entry, unsigned param_count); /* NULL: the double has none */
+/* What kernels printed, kept until a call that waits or launches. */
+void kernels_put_out(void);
 /* Bit i: the i-th parameter is an address. ~0: not known. */
 uint64_t kernel_pointers(const char *entry);
 

@@ -288,6 +288,7 @@ static CUresult prepare(struct entry *e, const struct request *q, struct launch_
 static CUresult launch(CUfunction handle, const struct request *q)
 {
     CUresult r = CUDA_SUCCESS;
+    kernels_put_out();
     struct entry *e = entry_of(handle);
     struct stream *s = e ? stream_of(q->stream, &r) : NULL;
     struct launch_op *l = NULL;

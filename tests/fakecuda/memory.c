@@ -110,8 +110,9 @@ static struct range *range_owned(uint64_t address, unsigned kinds)
     return NULL;
 }
 
-/* The driver waits for the work that uses it; relying on that is a fault of the caller all the
- * same, since the work may be meant for a buffer that is gone. */
+/* The driver waits for the work that uses it, and for all other work of the context. Relying on
+ * that is a fault of the caller all the same, since the work may be meant for a buffer that is
+ * gone. */
 static CUresult settle(const struct range *r)
 {
     const char *pending = memory_pending(r->base, r->size);
@@ -134,8 +135,11 @@ static CUresult memory_free(uint64_t address, unsigned kinds)
     }
     CUresult rc = settle(r);
     if (rc == CUDA_SUCCESS && r->kind == RANGE_POOL) {
-        pool_take_back(r);
-    } else if (rc == CUDA_SUCCESS) {
+        pool_take_back(r); /* which waits for none */
+        return rc;
+    }
+    rc = rc == CUDA_SUCCESS ? context_wait(context_current()) : rc;
+    if (rc == CUDA_SUCCESS) {
         memory_delete(r);
     }
     return rc;

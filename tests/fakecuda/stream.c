@@ -508,7 +508,9 @@ CUresult cuStreamSynchronize(CUstream handle)
 {
     CUresult r = call_enter("cuStreamSynchronize", NEED_CONTEXT);
     struct stream *s = r ? NULL : stream_of(handle, &r);
-    return call_leave(s ? stream_wait(s, s->enqueued) : r);
+    r = s ? stream_wait(s, s->enqueued) : r;
+    kernels_put_out();
+    return call_leave(r);
 }
 
 CUresult cuStreamQuery(CUstream handle)

@@ -456,11 +456,33 @@ static void leaks_registration(void)
     ok(cuMemHostRegister(pages(4096), 4096, 0));
 }
 
+#if CUDA_VERSION >= 13000
+/* The device reaches for it when the stream comes there. */
+static void batch_of_pageable(void)
+{
+    start();
+    CUstream s = stream_new();
+    CUdeviceptr dst = memory_new(4096);
+    int own[2] = {1, 2};
+    CUdeviceptr src = (CUdeviceptr)(uintptr_t)own;
+    size_t size = sizeof own, first = 0;
+    CUmemcpyAttributes attrs = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY};
+    ok(cuMemcpyBatchAsync_v2(&dst, &src, &size, 1, &attrs, &first, 1, s));
+    ok(cuStreamSynchronize(s));
+    attrs.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    ok(cuMemcpyBatchAsync_v2(&dst, &src, &size, 1, &attrs, &first, 1, s));
+    ck_cu(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+#endif
+
 static const struct {
     void (*work)(void);
     const char *text;
     const char *script;
 } wrong[] = {
+#if CUDA_VERSION >= 13000
+    {batch_of_pageable, "is pageable and to be read in the stream's order", ""},
+#endif
     {freed_twice, "misuse: cuMemFree: ", ""},
     {freed_inside, "misuse: cuMemFree: ", ""},
     {freed_as_another_kind, "is host memory", ""},

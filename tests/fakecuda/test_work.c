@@ -297,6 +297,29 @@ static void pageable_is_staged(void)
     stop();
 }
 
+/* And of a large one not before all that came before it in the stream. */
+static void large_pageable_waits(void)
+{
+    start();
+    enum { LARGE = 128 << 10 };
+    CUstream s = stream_new();
+    CUdeviceptr d = memory_new(LARGE);
+    CUevent before;
+    char *own = calloc(1, LARGE);
+    must(own != NULL);
+    ok(cuEventCreate(&before, CU_EVENT_DISABLE_TIMING));
+    ok(cuMemsetD8Async(d, 1, LARGE, s));
+    ok(cuEventRecord(before, s));
+    ok(cuMemcpyHtoDAsync(d, own, LARGE, s));
+    ok(cuEventQuery(before));
+    free(own);
+    ok(cuStreamSynchronize(s));
+    ok(cuEventDestroy(before));
+    ok(cuMemFree(d));
+    ok(cuStreamDestroy(s));
+    stop();
+}
+
 static void batches_copy(void)
 {
 #if CUDA_VERSION >= 13000
@@ -519,6 +542,7 @@ static const struct {
     {"pools_are_in_order", pools_are_in_order, ""},
     {"registered_and_managed", registered_and_managed, ""},
     {"pageable_is_staged", pageable_is_staged, ""},
+    {"large_pageable_waits", large_pageable_waits, "delay_us=20000"},
     {"batches_copy", batches_copy, ""},
     {"ptx_is_read", ptx_is_read, ""},
     {"builtins_compute", builtins_compute, ""},

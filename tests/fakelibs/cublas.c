@@ -70,6 +70,8 @@ EXPORT int cublasSetStream_v2(struct handle *handle, CUstream stream);
 int cublasSetStream_v2(struct handle *handle, CUstream stream)
 {
     handle->stream = stream;
+    handle->workspace = NULL; /* it has that of the new stream from now on, which is not ours */
+    handle->bytes = 0;
     return 0;
 }
 

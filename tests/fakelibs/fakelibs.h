@@ -4,7 +4,8 @@
  * another order of operations than the portable kernels.
  *
  * CUDA_FAKE_LIBS = NAME=CODE[;…]: each call of a library ("cublas") that would enqueue work, or
- * make a handle or plan, gives the code instead.
+ * make a handle or plan, gives the code instead. NAME=/PATH: it does not go on before there is a
+ * file of that name.
  */
 #ifndef FAKELIBS_H
 #define FAKELIBS_H
@@ -13,8 +14,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
+
+static inline void wait_for_file(const char *at)
+{
+    char path[256];
+    const struct timespec pause = {0, 1000000};
+    (void)snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ";"), at);
+    while (access(path, F_OK) != 0) {
+        (void)nanosleep(&pause, NULL);
+    }
+}
 
 static inline int scripted(const char *name)
 {
@@ -22,6 +35,10 @@ static inline int scripted(const char *name)
     size_t length = strlen(name);
     while (at && *at) {
         if (strncmp(at, name, length) == 0 && at[length] == '=') {
+            if (at[length + 1] == '/') {
+                wait_for_file(at + length + 1);
+                return 0;
+            }
             return atoi(at + length + 1);
         }
         at += strcspn(at, ";");

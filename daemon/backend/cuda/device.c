@@ -291,6 +291,7 @@ static void device_close(struct backend_device *d)
     if (!d) {
         return;
     }
+    cuda_library_close(d);
     while (d->event_count > 0) {
         d->cu.EventDestroy(d->event[--d->event_count]);
     }
@@ -305,6 +306,7 @@ static void device_close(struct backend_device *d)
 static int device_open(unsigned index, const char *options, backend_wake_fn wake, void *wake_data,
                        struct backend_device **ret_device, struct err *e)
 {
+    bool chosen = getenv("CUDA_VISIBLE_DEVICES") != NULL; /* before a name is put there */
     struct backend_device *d = calloc(1, sizeof *d);
     if (!d) {
         return err_set(e, ERR_NOMEM, "a device");
@@ -314,9 +316,11 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     (void)option_text(options, "libraries", d->libraries, sizeof d->libraries);
     int rc = choose(d, index, options, e);
     rc = rc == 0 ? describe(d, e) : rc;
+    d->info.chosen = chosen;
     rc = rc == 0 ? page_choose(d, options, e) : rc;
     rc = rc == 0 ? context_make(d, e) : rc;
     rc = rc == 0 ? cuda_clock_init(&d->clock, &d->cu, e) : rc;
+    rc = rc == 0 ? cuda_library_init(d, e) : rc;
     if (rc != 0) {
         device_close(d);
         return rc;
@@ -338,11 +342,22 @@ static bool device_wakes(struct backend_device *d)
     return false;
 }
 
+/* The driver keeps what kernels print until it has another reason to look: a launch, a module, or
+ * somebody who waits. The clock's stream is one that nobody has to wait for. */
+static void device_idle(struct backend_device *d)
+{
+    if (d->launched) {
+        d->launched = false;
+        d->cu.StreamSynchronize(d->clock.stream); /* an error tells itself to who asks next */
+    }
+}
+
 static const struct backend_device_ops device_ops = {
     .open = device_open,
     .close = device_close,
     .info = device_info,
     .wakes = device_wakes,
+    .idle = device_idle,
 };
 
 const struct backend backend_cuda = {

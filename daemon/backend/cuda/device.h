@@ -14,6 +14,7 @@
 
 #define CUDA_DEVICES_MAX 64u
 #define CUDA_EVENTS_KEPT 256u
+#define CUDA_PLANS_MAX   64u
 
 struct backend_device {
     struct cuda_driver cu;
@@ -33,10 +34,19 @@ struct backend_device {
     int priority_least;    /* numerically the largest */
     int priority_greatest; /* numerically the smallest */
     struct cuda_clock clock;
+    bool launched;        /* kernels, since what they print was last asked for */
     backend_wake_fn wake; /* may be NULL; called on a thread of the driver */
     void *wake_data;
     CUevent event[CUDA_EVENTS_KEPT]; /* free ones, kept for the next marker */
     unsigned event_count;
+    /* What libraries have here (library.h), made in the thread that prepares them. */
+    CUstream aside;      /* for a first small call of each; NULL: none may serve */
+    CUdeviceptr scratch; /* what those work on; 0: there was none yet */
+    void *blas;          /* cuBLAS's handle, or NULL */
+    /* cuFFT's plans that were given up, until nothing is in flight */
+    int plan[CUDA_PLANS_MAX];
+    unsigned plan_count;
+    int first_plan; /* the first small call's, likewise: its number + 1; 0: none */
 };
 
 struct backend_block {

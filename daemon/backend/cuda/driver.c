@@ -25,9 +25,9 @@ static int too_old(int version, struct err *e)
 {
     return err_set(e, ERR_NO_DEVICE,
                    "the NVIDIA driver is too old: it serves CUDA %d.%d, gpud was built for %d.%d: "
-                   "install a newer driver",
+                   "install driver %d or newer",
                    version / 1000, version % 1000 / 10, CUDA_VERSION / 1000,
-                   CUDA_VERSION % 1000 / 10);
+                   CUDA_VERSION % 1000 / 10, CUDA_DRIVER_NEEDED);
 }
 
 /* The toolkit's stub library answers some calls and yields NULL: so pointers are tested, too. */

@@ -18,6 +18,16 @@
 #error "the CUDA back end needs the headers of CUDA 12.4 or later"
 #endif
 
+/* The branch of the driver that came with this CUDA, and serves it first. */
+#define CUDA_DRIVER_NEEDED                                                                         \
+    (CUDA_VERSION >= 13010   ? 590                                                                 \
+     : CUDA_VERSION >= 13000 ? 580                                                                 \
+     : CUDA_VERSION >= 12090 ? 575                                                                 \
+     : CUDA_VERSION >= 12080 ? 570                                                                 \
+     : CUDA_VERSION >= 12060 ? 560                                                                 \
+     : CUDA_VERSION >= 12050 ? 555                                                                 \
+                             : 550)
+
 /* What the oldest headers do not have. */
 #if CUDA_VERSION >= 12080
 #define CUDA_ENTRIES_YOUNG(X) X(MemcpyBatchAsync, 12080, OPTIONAL)

@@ -86,19 +86,37 @@ static uint64_t divisor(uint64_t global, uint64_t limit, uint64_t warp)
     return best;
 }
 
-/* Exactly the work items that were asked for: a kernel need not look whether it is one too many.
- */
-static int group_choose(const struct backend_device *d, const struct cuda_kernel *k,
-                        const struct backend_launch *launch, uint64_t group[3], struct err *e)
+/* Work items of the group that suits the kernel best; the driver is asked once where a launch adds
+ * no shared memory, as most do. */
+static int group_best(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
+                      uint64_t *ret_items, struct err *e)
 {
     int grid = 0;
-    int limit = 0;
-    int rc = CUDA_CALL(&d->cu, e, OccupancyMaxPotentialBlockSize, &grid, &limit, k->function, NULL,
-                       launch->shared, GROUP_CHOSEN);
+    int items = 0;
+    if (shared == 0 && k->best_group > 0) {
+        *ret_items = k->best_group;
+        return 0;
+    }
+    int rc = CUDA_CALL(&d->cu, e, OccupancyMaxPotentialBlockSize, &grid, &items, k->function, NULL,
+                       shared, GROUP_CHOSEN);
     if (rc != 0) {
         return rc;
     }
-    uint64_t left = limit > 0 ? (uint64_t)limit : 1;
+    *ret_items = items > 0 ? (uint64_t)items : 1;
+    k->best_group = shared == 0 ? *ret_items : k->best_group;
+    return 0;
+}
+
+/* Exactly the work items that were asked for: a kernel need not look whether it is one too many.
+ */
+static int group_choose(const struct backend_device *d, struct cuda_kernel *k,
+                        const struct backend_launch *launch, uint64_t group[3], struct err *e)
+{
+    uint64_t left = 0;
+    int rc = group_best(d, k, launch->shared, &left, e);
+    if (rc != 0) {
+        return rc;
+    }
     for (unsigned i = 0; i < 3; i++) {
         uint64_t most = left < d->info.max_local[i] ? left : d->info.max_local[i];
         group[i] = divisor(launch->global[i], most, i == 0 ? d->warp : 1);
@@ -107,20 +125,17 @@ static int group_choose(const struct backend_device *d, const struct cuda_kernel
     return 0;
 }
 
-uint64_t cuda_kernel_occupancy(const struct backend_device *d, const struct cuda_kernel *k)
+uint64_t cuda_kernel_occupancy(const struct backend_device *d, struct cuda_kernel *k)
 {
-    int grid = 0;
-    int items = 0;
+    uint64_t items = 0;
     int groups = 0;
-    if (d->unit_items == 0 ||
-        d->cu.OccupancyMaxPotentialBlockSize(&grid, &items, k->function, NULL, 0, GROUP_CHOSEN) !=
+    if (d->unit_items == 0 || group_best(d, k, 0, &items, NULL) != 0 ||
+        d->cu.OccupancyMaxActiveBlocksPerMultiprocessor(&groups, k->function, (int)items, 0) !=
             CUDA_SUCCESS ||
-        d->cu.OccupancyMaxActiveBlocksPerMultiprocessor(&groups, k->function, items, 0) !=
-            CUDA_SUCCESS ||
-        items <= 0 || groups <= 0) {
+        groups <= 0) {
         return 0;
     }
-    uint64_t ppm = (uint64_t)groups * (uint64_t)items * 1000000 / d->unit_items;
+    uint64_t ppm = (uint64_t)groups * items * 1000000 / d->unit_items;
     return ppm < 1000000 ? ppm : 1000000;
 }
 
@@ -168,7 +183,7 @@ static int grid_of(const struct backend_device *d, const struct backend_launch *
     return 0;
 }
 
-static int sizes_set(const struct backend_device *d, const struct cuda_kernel *k,
+static int sizes_set(const struct backend_device *d, struct cuda_kernel *k,
                      const struct backend_launch *launch, unsigned grid[3], uint64_t group[3],
                      struct err *e)
 {
@@ -249,6 +264,7 @@ int cuda_launch(struct backend_stream *s, struct backend_module *m, const char *
         err_wrap(e, "kernel %s", k->name);
         return rc;
     }
+    s->device->launched = true;
     (void)snprintf(s->blamed, sizeof s->blamed, "%s", k->name);
     return 0;
 }

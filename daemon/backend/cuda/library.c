@@ -3,28 +3,25 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "daemon/backend/cuda/module.h"
 
 static const struct cuda_library_part *const parts[] = {&cuda_blas, &cuda_fft, &cuda_rand,
                                                         &cuda_cub};
 #define PARTS (sizeof parts / sizeof parts[0])
 
-bool cuda_library_open(struct cuda_library *l, const struct toolkit_entry *entries, size_t count,
-                       void *table)
+bool cuda_library_ready(const struct cuda_library *l)
 {
-    const char *missing = NULL;
-    if (l->tried) {
-        return l->open;
-    }
-    l->tried = true;
-    void *library = toolkit_open(l->files, NULL);
-    if (library == NULL) {
-        log_info("no %s: the portable kernels do its work; %s", l->files[0], l->advice);
-    } else if (!toolkit_resolve(library, entries, count, table, &missing)) {
-        log_warn("%s lacks %s: the portable kernels do its work; %s", l->name, missing, l->advice);
-    } else {
-        l->open = true;
-    }
-    return l->open;
+    return atomic_load_explicit(&l->state, memory_order_acquire) == CUDA_LIBRARY_READY;
+}
+
+static void state_set(struct cuda_library *l, enum cuda_library_state state)
+{
+    atomic_store_explicit(&l->state, (int)state, memory_order_release);
+}
+
+void cuda_library_give_up(struct cuda_library *l)
+{
+    state_set(l, CUDA_LIBRARY_FAILED);
 }
 
 int cuda_library_check(struct cuda_library *l, int status, const char *call, struct err *e)
@@ -71,12 +68,93 @@ static bool allowed(const char *list, const char *name)
     return any;
 }
 
+/* ---- making ready -----------------------------------------------------------------------------
+ */
+
+int cuda_library_init(struct backend_device *d, struct err *e)
+{
+    bool any = false;
+    for (size_t p = 0; p < PARTS; p++) {
+        any = any || allowed(d->libraries, parts[p]->by);
+    }
+    return any ? CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &d->aside, CU_STREAM_NON_BLOCKING,
+                           d->priority_least)
+               : 0;
+}
+
+static unsigned library_wanted(struct backend_module *m)
+{
+    unsigned wanted = 0;
+    for (size_t p = 0; p < PARTS; p++) {
+        bool fresh = atomic_load(&parts[p]->library->state) == CUDA_LIBRARY_NEW &&
+                     allowed(m->device->libraries, parts[p]->by);
+        for (const char *const *k = parts[p]->kernels; fresh && *k != NULL; k++) {
+            wanted |= cuda_module_has(m, *k) ? 1u << p : 0;
+        }
+    }
+    return wanted;
+}
+
+static bool library_open(struct cuda_library *l)
+{
+    const char *missing = NULL;
+    void *library = toolkit_open(l->files, NULL);
+    if (library == NULL) {
+        log_info("no %s: the portable kernels do its work; %s", l->files[0], l->advice);
+        return false;
+    }
+    if (!toolkit_resolve(library, l->entries, l->entry_count, l->table, &missing)) {
+        log_warn("%s lacks %s: the portable kernels do its work; %s", l->name, missing, l->advice);
+        return false;
+    }
+    return true;
+}
+
+static int scratch_make(struct backend_device *d, struct err *e)
+{
+    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this is another thread */
+    if (rc == 0 && d->scratch == 0) {
+        rc = CUDA_CALL(&d->cu, e, MemAlloc, &d->scratch, 2 * CUDA_LIBRARY_SCRATCH);
+        d->scratch = rc == 0 ? d->scratch : 0;
+    }
+    return rc;
+}
+
+static void part_prepare(struct backend_device *d, const struct cuda_library_part *part)
+{
+    struct cuda_library *l = part->library;
+    struct err e = ERR_INIT;
+    if (!library_open(l)) {
+        cuda_library_give_up(l);
+        return;
+    }
+    int rc = scratch_make(d, &e);
+    rc = rc == 0 ? part->prepare(d, &e) : rc;
+    if (rc != 0) {
+        log_warn("%s does not serve: %s", l->name, e.text);
+    }
+    state_set(l, rc == 0 ? CUDA_LIBRARY_READY : CUDA_LIBRARY_FAILED);
+}
+
+static void library_prepare(struct backend_device *d, unsigned wanted)
+{
+    for (size_t p = 0; p < PARTS; p++) {
+        if ((wanted >> p & 1u) != 0 && atomic_load(&parts[p]->library->state) == CUDA_LIBRARY_NEW) {
+            part_prepare(d, parts[p]);
+        }
+    }
+}
+
+/* ---- calls ------------------------------------------------------------------------------------
+ */
+
 static const struct cuda_served *find(const struct backend_device *d, const struct backend_call *c,
                                       const char **ret_by)
 {
     for (size_t p = 0; p < PARTS; p++) {
         const struct cuda_served *s = parts[p]->served;
-        for (; allowed(d->libraries, parts[p]->by) && s->operation != NULL; s++) {
+        bool ready = allowed(d->libraries, parts[p]->by) && cuda_library_ready(parts[p]->library);
+        for (; ready && s->operation != NULL; s++) {
             if (strcmp(s->operation, c->operation) == 0) {
                 *ret_by = parts[p]->by;
                 return s;
@@ -125,7 +203,38 @@ void cuda_library_finish(struct backend_stream *s)
     }
 }
 
+void cuda_library_close(struct backend_device *d)
+{
+    if (d->aside) { /* first calls may be under way */
+        d->cu.StreamSynchronize(d->aside);
+    }
+    for (size_t p = 0; p < PARTS; p++) {
+        if (parts[p]->close) {
+            parts[p]->close(d);
+        }
+        state_set(parts[p]->library, CUDA_LIBRARY_NEW);
+    }
+    if (d->aside) {
+        d->cu.StreamDestroy(d->aside);
+    }
+    if (d->scratch) {
+        d->cu.MemFree(d->scratch);
+    }
+}
+
+static void library_tidy(struct backend_device *d)
+{
+    for (size_t p = 0; p < PARTS; p++) {
+        if (parts[p]->tidy && cuda_library_ready(parts[p]->library)) {
+            parts[p]->tidy(d);
+        }
+    }
+}
+
 const struct backend_library_ops cuda_library_ops = {
+    .wanted = library_wanted,
+    .prepare = library_prepare,
     .workspace = library_workspace,
     .run = library_run,
+    .tidy = library_tidy,
 };

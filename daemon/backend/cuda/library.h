@@ -1,27 +1,39 @@
 /*
- * cuBLAS, cuFFT, cuRAND and CUB behind the names and signatures of the built-in operations: each is
- * opened when first needed, by its functions alone, and may be absent. Handles and plans belong to
- * a stream. What a library cannot do, or does not know, is ERR_UNSUPPORTED: the portable kernels
- * do it. Thread: the worker's.
+ * cuBLAS, cuFFT, cuRAND and CUB behind the names and signatures of the built-in operations. Each is
+ * opened, by its functions alone, when a module comes whose kernels do what it does, and may be
+ * absent; a first small call has it do what it leaves until then. What a library cannot do, or does
+ * not know, is ERR_UNSUPPORTED: the portable kernels do it. What is left to the first call of its
+ * kind (a plan of cuFFT's for a shape and a stream, a kernel that a library loads when it needs it)
+ * blocks. Thread: the worker's, but for what prepares.
  */
 #ifndef BACKEND_CUDA_LIBRARY_H
 #define BACKEND_CUDA_LIBRARY_H
 
+#include <stdatomic.h>
+
 #include "daemon/backend/cuda/stream.h"
 #include "daemon/backend/cuda/toolkit.h"
 
-/* A library: where it is, and once it is open its functions. One of each for the process. */
+/* Bytes that a first small call may use: so much for its data, then as much workspace. */
+#define CUDA_LIBRARY_SCRATCH (UINT64_C(1) << 20)
+
+/* A library: where it is, and once it is ready its functions. One of each for the process. */
 struct cuda_library {
-    const char *name;         /* "cublas" */
-    const char *const *files; /* the last one NULL */
-    const char *advice;       /* what to install */
-    bool tried, open;
-    bool told; /* a failure stands in the log */
+    const char *name;                    /* "cublas" */
+    const char *const *files;            /* the last one NULL */
+    const char *advice;                  /* what to install */
+    const struct toolkit_entry *entries; /* of `table` */
+    size_t entry_count;
+    void *table;
+    atomic_int state; /* enum cuda_library_state: `table` may be used when it is READY */
+    bool told;        /* a failure stands in the log */
 };
 
-/* Opens it the first time; tells the log once where it is not there or lacks something. */
-bool cuda_library_open(struct cuda_library *l, const struct toolkit_entry *entries, size_t count,
-                       void *table);
+enum cuda_library_state { CUDA_LIBRARY_NEW = 0, CUDA_LIBRARY_READY, CUDA_LIBRARY_FAILED };
+
+bool cuda_library_ready(const struct cuda_library *l);
+/* It serves nothing from now on. */
+void cuda_library_give_up(struct cuda_library *l);
 /* 0, or ERR_UNSUPPORTED with the library's own number; the first one is told to the log. */
 int cuda_library_check(struct cuda_library *l, int status, const char *call, struct err *e);
 
@@ -39,14 +51,26 @@ struct cuda_served {
                uint64_t bytes, struct err *e);
 };
 struct cuda_library_part {
-    const char *by;                           /* the option "libraries" names it so */
-    const struct cuda_served *served;         /* ends with operation NULL */
-    void (*finish)(struct backend_stream *s); /* gives up the stream's handle; it is idle */
+    const char *by; /* the option "libraries" names it so */
+    struct cuda_library *library;
+    const char *const *kernels;       /* of modules that it is prepared for; the last one NULL */
+    const struct cuda_served *served; /* ends with operation NULL */
+    /* In the thread that prepares: makes handles, and a first small call in d->aside on d->scratch,
+     * which nobody waits for. */
+    int (*prepare)(struct backend_device *d, struct err *e);
+    void (*finish)(struct backend_stream *s); /* NULL: nothing to do. It is idle */
+    void (*close)(struct backend_device *d);  /* the same for the device; prepared or not */
+    /* As backend_library_ops, of what was prepared; NULL: nothing to do. */
+    void (*tidy)(struct backend_device *d);
 };
 
 extern const struct cuda_library_part cuda_blas, cuda_fft, cuda_rand, cuda_cub;
 extern const struct backend_library_ops cuda_library_ops;
+/* When a device is opened: what must not wait for a kernel later. */
+int cuda_library_init(struct backend_device *d, struct err *e);
 /* What a stream holds of libraries; called before it is destroyed. */
 void cuda_library_finish(struct backend_stream *s);
+/* The same for a device; it is idle, and nothing is being prepared. */
+void cuda_library_close(struct backend_device *d);
 
 #endif

@@ -43,8 +43,12 @@ static const struct toolkit_entry entries[] = {
 };
 static const char *const files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
 static struct blas blas;
-static struct cuda_library library = {
-    .name = "cublas", .files = files, .advice = "install cuBLAS (Debian: libcublas12)"};
+static struct cuda_library library = {.name = "cublas",
+                                      .files = files,
+                                      .advice = "install cuBLAS (Debian: libcublas12)",
+                                      .entries = entries,
+                                      .entry_count = sizeof entries / sizeof entries[0],
+                                      .table = &blas};
 
 struct product {
     void *a, *b, *c;
@@ -101,20 +105,8 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
                      struct err *e)
 {
     struct product p = product_read(c);
-    if (p.count == 0 || p.m == 0 || p.k == 0 || p.n == 0 ||
-        !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &blas)) {
-        return err_set(e, ERR_UNSUPPORTED, "no cuBLAS, or nothing to do");
-    }
-    if (!s->blas) {
-        void *handle = NULL;
-        int rc = cuda_library_check(&library, blas.Create_v2(&handle), "cublasCreate", e);
-        rc = rc == 0 ? cuda_library_check(&library, blas.SetStream_v2(handle, s->stream),
-                                          "cublasSetStream", e)
-                     : rc;
-        if (rc != 0) {
-            return rc;
-        }
-        s->blas = handle;
+    if (p.count == 0 || p.m == 0 || p.k == 0 || p.n == 0) {
+        return err_set(e, ERR_UNSUPPORTED, "nothing to do");
     }
     *ret_bytes = s->device->major >= 9 ? WORKSPACE_HOPPER : WORKSPACE;
     return 0;
@@ -144,28 +136,79 @@ static int multiply_f64(void *h, const struct product *p)
                                        (int64_t)p->count);
 }
 
-static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
-               uint64_t bytes, struct err *e)
+/* One handle for all streams, as all calls come from one thread. To set its stream takes its
+ * workspace away, so that comes after it. */
+static int place(void *handle, CUstream stream, CUdeviceptr workspace_at, uint64_t bytes,
+                 struct err *e)
 {
-    struct product p = product_read(c);
-    int status = blas.SetWorkspace_v2(s->blas, (void *)(uintptr_t)workspace_at, bytes);
-    int rc = cuda_library_check(&library, status, "cublasSetWorkspace", e);
+    int rc = cuda_library_check(&library, blas.SetStream_v2(handle, stream), "cublasSetStream", e);
     if (rc != 0) {
         return rc;
     }
-    status = c->dtype == DTYPE_F64 ? multiply_f64(s->blas, &p) : multiply_f32(s->blas, &p);
+    int status = blas.SetWorkspace_v2(handle, (void *)(uintptr_t)workspace_at, bytes);
+    return cuda_library_check(&library, status, "cublasSetWorkspace", e);
+}
+
+static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
+               uint64_t bytes, struct err *e)
+{
+    void *handle = s->device->blas;
+    struct product p = product_read(c);
+    int rc = place(handle, s->stream, workspace_at, bytes, e);
+    if (rc != 0) {
+        return rc;
+    }
+    int status = c->dtype == DTYPE_F64 ? multiply_f64(handle, &p) : multiply_f32(handle, &p);
     return cuda_library_check(&library, status, c->operation, e);
 }
 
-static void finish(struct backend_stream *s)
+/* Of each type one product of matrices that no special case serves. */
+static int first_products(struct backend_device *d, struct err *e)
 {
-    if (s->blas) {
-        blas.Destroy_v2(s->blas);
+    enum { SIDE = 64, BYTES = SIDE * SIDE * sizeof(double) };
+    void *at[3];
+    for (size_t i = 0; i < 3; i++) {
+        at[i] = (void *)(uintptr_t)(d->scratch + i * BYTES);
+    }
+    struct product p = {
+        .a = at[0], .b = at[1], .c = at[2], .count = 1, .m = SIDE, .k = SIDE, .n = SIDE};
+    int rc = place(d->blas, d->aside, d->scratch + CUDA_LIBRARY_SCRATCH, CUDA_LIBRARY_SCRATCH, e);
+    if (rc != 0) {
+        return rc;
+    }
+    p.alpha = number_of(DTYPE_F32, 1);
+    int status = multiply_f32(d->blas, &p);
+    p.alpha = number_of(DTYPE_F64, 1);
+    status = status == 0 ? multiply_f64(d->blas, &p) : status;
+    return cuda_library_check(&library, status, "a first product", e);
+}
+
+static int prepare(struct backend_device *d, struct err *e)
+{
+    void *handle = NULL;
+    int rc = cuda_library_check(&library, blas.Create_v2(&handle), "cublasCreate", e);
+    if (rc != 0) {
+        return rc;
+    }
+    d->blas = handle;
+    return first_products(d, e);
+}
+
+static void close_device(struct backend_device *d)
+{
+    if (d->blas) {
+        blas.Destroy_v2(d->blas);
     }
 }
 
+static const char *const kernels[] = {"gemm_f32", NULL};
 static const struct cuda_served served[] = {{"gemm", workspace, run},
                                             {"gemm_add", workspace, run},
                                             {"gemm_batched", workspace, run},
                                             {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_blas = {.by = "cublas", .served = served, .finish = finish};
+const struct cuda_library_part cuda_blas = {.by = "cublas",
+                                            .library = &library,
+                                            .kernels = kernels,
+                                            .served = served,
+                                            .prepare = prepare,
+                                            .close = close_device};

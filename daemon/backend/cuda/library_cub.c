@@ -14,8 +14,12 @@ struct cub {
 static const struct toolkit_entry entries[] = {{"gpud_cub_run", offsetof(struct cub, run)}};
 static const char *const files[] = {"libgpud-cub.so", NULL};
 static struct cub cub;
-static struct cuda_library library = {
-    .name = "cub", .files = files, .advice = "build gpud with nvcc and GPUD_CUB=ON"};
+static struct cuda_library library = {.name = "cub",
+                                      .files = files,
+                                      .advice = "build gpud with nvcc and GPUD_CUB=ON",
+                                      .entries = entries,
+                                      .entry_count = sizeof entries / sizeof entries[0],
+                                      .table = &cub};
 
 static const struct {
     const char *operation;
@@ -61,9 +65,8 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
     if (varies(&call)) {
         return err_set(e, ERR_UNSUPPORTED, "%s by CUB is for integers", c->operation);
     }
-    if (call.count == 0 ||
-        !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &cub)) {
-        return err_set(e, ERR_UNSUPPORTED, "no CUB, or nothing to do");
+    if (call.count == 0) {
+        return err_set(e, ERR_UNSUPPORTED, "nothing to do");
     }
     int rc = cuda_library_check(&library, cub.run(&call, NULL, &bytes, s->stream), c->operation, e);
     if (rc == 0) {
@@ -81,6 +84,22 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     return cuda_library_check(&library, status, c->operation, e);
 }
 
+/* To be asked for its workspace has it load the kernels of each. */
+static int prepare(struct backend_device *d, struct err *e)
+{
+    int status = 0;
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0] && status == 0; i++) {
+        struct gpud_cub_call call = {.operation = operations[i].what, .dtype = DTYPE_U32};
+        size_t bytes = 0;
+        call.in = call.out = (void *)(uintptr_t)d->scratch;
+        call.count = 256;
+        status = cub.run(&call, NULL, &bytes, d->aside);
+    }
+    return cuda_library_check(&library, status, "a first question", e);
+}
+
+static const char *const kernels[] = {"sort_count", "reduce_sum_part_f32",
+                                      "scan_block_inclusive_f32", NULL};
 static const struct cuda_served served[] = {{"sort", workspace, run},
                                             {"reduce_sum", workspace, run},
                                             {"reduce_min", workspace, run},
@@ -88,4 +107,5 @@ static const struct cuda_served served[] = {{"sort", workspace, run},
                                             {"scan_inclusive", workspace, run},
                                             {"scan_exclusive", workspace, run},
                                             {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_cub = {.by = "cub", .served = served, .finish = NULL};
+const struct cuda_library_part cuda_cub = {
+    .by = "cub", .library = &library, .kernels = kernels, .served = served, .prepare = prepare};

@@ -1,5 +1,7 @@
 /* Fourier transforms by cuFFT. A plan is made once for each stream, shape and type and kept, the
- * least recently used one making room; it works in memory of the pool. */
+ * least recently used one making room; it works in memory of the pool. One that is given up has
+ * memory of its own, before whose end the driver waits for all that the device does: it ends when
+ * nothing is in flight. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -39,8 +41,12 @@ static const struct toolkit_entry entries[] = {
 };
 static const char *const files[] = {"libcufft.so.12", "libcufft.so.11", NULL};
 static struct fft fft;
-static struct cuda_library library = {
-    .name = "cufft", .files = files, .advice = "install cuFFT (Debian: libcufft11)"};
+static struct cuda_library library = {.name = "cufft",
+                                      .files = files,
+                                      .advice = "install cuFFT (Debian: libcufft11)",
+                                      .entries = entries,
+                                      .entry_count = sizeof entries / sizeof entries[0],
+                                      .table = &fft};
 
 struct shape_of_fft {
     int rank, type;
@@ -52,6 +58,7 @@ struct plan {
     int plan;
     size_t bytes;
     uint64_t used; /* 0: no plan */
+    bool made;     /* there is `plan` */
 };
 
 struct cuda_fft {
@@ -89,7 +96,27 @@ static struct plan *place_of(struct cuda_fft *f, const struct shape_of_fft *shap
     return oldest;
 }
 
-static int plan_make(struct backend_stream *s, const struct shape_of_fft *shape, struct plan *p,
+static void tidy(struct backend_device *d)
+{
+    if (d->first_plan > 0) {
+        fft.Destroy(d->first_plan - 1);
+        d->first_plan = 0;
+    }
+    while (d->plan_count > 0) {
+        fft.Destroy(d->plan[--d->plan_count]);
+    }
+}
+
+/* Whoever makes a plan has seen to it that there is room. One that could not be made is no plan. */
+static void give_up(struct backend_device *d, const struct plan *p)
+{
+    if (p->made) {
+        d->plan[d->plan_count++] = p->plan;
+    }
+}
+
+/* What was made of it is the caller's, also on failure. */
+static int plan_make(CUstream stream, const struct shape_of_fft *shape, struct plan *p,
                      struct err *e)
 {
     struct shape_of_fft f = *shape;
@@ -98,18 +125,15 @@ static int plan_make(struct backend_stream *s, const struct shape_of_fft *shape,
     if (rc != 0) {
         return rc;
     }
+    p->made = true;
     int status = fft.SetAutoAllocation(p->plan, 0);
-    status = status == 0 ? fft.SetStream(p->plan, s->stream) : status;
+    status = status == 0 ? fft.SetStream(p->plan, stream) : status;
     status = status == 0 ? fft.MakePlanMany64(p->plan, f.rank, f.n, NULL, 1, distance, NULL, 1,
                                               distance, f.type, f.batch, &p->bytes)
                          : status;
     rc = cuda_library_check(&library, status, "cufftMakePlanMany64", e);
-    if (rc != 0) {
-        fft.Destroy(p->plan);
-        return rc;
-    }
     p->shape = *shape;
-    return 0;
+    return rc;
 }
 
 static int plan_obtain(struct backend_stream *s, const struct shape_of_fft *shape,
@@ -122,12 +146,13 @@ static int plan_obtain(struct backend_stream *s, const struct shape_of_fft *shap
     struct plan *p = place_of(s->fft, shape);
     if (p->used == 0 || memcmp(&p->shape, shape, sizeof *shape) != 0) {
         struct plan fresh = {.used = 0};
-        int rc = plan_make(s, shape, &fresh, e);
+        if (s->device->plan_count == CUDA_PLANS_MAX) { /* the device was not idle for long */
+            return err_set(e, ERR_UNSUPPORTED, "%u plans wait for their end", CUDA_PLANS_MAX);
+        }
+        int rc = plan_make(s->stream, shape, &fresh, e);
+        give_up(s->device, rc != 0 ? &fresh : p);
         if (rc != 0) {
             return rc;
-        }
-        if (p->used > 0) {
-            fft.Destroy(p->plan); /* waits for what it runs */
         }
         *p = fresh;
     }
@@ -142,9 +167,8 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
     struct shape_of_fft shape;
     struct plan *p = NULL;
     memset(&shape, 0, sizeof shape);
-    if (!shape_read(c, &shape) ||
-        !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &fft)) {
-        return err_set(e, ERR_UNSUPPORTED, "no cuFFT, or nothing to do");
+    if (!shape_read(c, &shape)) {
+        return err_set(e, ERR_UNSUPPORTED, "nothing to do");
     }
     int rc = plan_obtain(s, &shape, &p, e);
     if (rc == 0) {
@@ -184,6 +208,17 @@ static void finish(struct backend_stream *s)
     free(s->fft);
 }
 
+/* A plan has the library load what all of them need. */
+static int prepare(struct backend_device *d, struct err *e)
+{
+    const struct shape_of_fft shape = {.rank = 1, .type = C2C, .n = {256}, .batch = 1};
+    struct plan p = {.used = 0};
+    int rc = plan_make(d->aside, &shape, &p, e);
+    d->first_plan = p.made ? p.plan + 1 : 0;
+    return rc;
+}
+
+static const char *const kernels[] = {"fft_pass_f32", NULL};
 static const struct cuda_served served[] = {{"fft", workspace, run},
                                             {"ifft", workspace, run},
                                             {"fft_batched", workspace, run},
@@ -191,4 +226,11 @@ static const struct cuda_served served[] = {{"fft", workspace, run},
                                             {"fft_2d", workspace, run},
                                             {"ifft_2d", workspace, run},
                                             {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_fft = {.by = "cufft", .served = served, .finish = finish};
+const struct cuda_library_part cuda_fft = {.by = "cufft",
+                                           .library = &library,
+                                           .kernels = kernels,
+                                           .served = served,
+                                           .prepare = prepare,
+                                           .finish = finish,
+                                           .tidy = tidy,
+                                           .close = tidy};

@@ -34,10 +34,15 @@ static const struct toolkit_entry entries[] = {
 };
 static const char *const files[] = {"libcurand.so.10", NULL};
 static struct random curand;
-static struct cuda_library library = {
-    .name = "curand", .files = files, .advice = "install cuRAND (Debian: libcurand10)"};
+static struct cuda_library library = {.name = "curand",
+                                      .files = files,
+                                      .advice = "install cuRAND (Debian: libcurand10)",
+                                      .entries = entries,
+                                      .entry_count = sizeof entries / sizeof entries[0],
+                                      .table = &curand};
 
-static int generator_make(struct backend_stream *s, struct err *e)
+/* Each stream has one, as it keeps its state on the device. */
+static int generator_make(CUstream stream, void **ret_generator, struct err *e)
 {
     void *generator = NULL;
     int rc = cuda_library_check(&library, curand.CreateGenerator(&generator, PHILOX),
@@ -45,12 +50,12 @@ static int generator_make(struct backend_stream *s, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    rc = cuda_library_check(&library, curand.SetStream(generator, s->stream), "curandSetStream", e);
+    rc = cuda_library_check(&library, curand.SetStream(generator, stream), "curandSetStream", e);
     if (rc != 0) {
         curand.DestroyGenerator(generator);
         return rc;
     }
-    s->random = generator;
+    *ret_generator = generator;
     return 0;
 }
 
@@ -62,12 +67,15 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
                      struct err *e)
 {
     uint64_t n = c->arg_count == ARGS ? cuda_call_u64(c, COUNT) : 0;
-    if (n == 0 || n % 2 != 0 ||
-        !cuda_library_open(&library, entries, sizeof entries / sizeof entries[0], &curand)) {
-        return err_set(e, ERR_UNSUPPORTED, "no cuRAND, or not for this number of elements");
+    if (n == 0 || n % 2 != 0) {
+        return err_set(e, ERR_UNSUPPORTED, "cuRAND is not for this number of elements");
     }
     *ret_bytes = 0;
-    return s->random ? 0 : generator_make(s, e);
+    int rc = s->random ? 0 : generator_make(s->stream, &s->random, e);
+    if (rc != 0) {
+        cuda_library_give_up(&library); /* else each job would try again */
+    }
+    return rc;
 }
 
 static int draw_f32(void *g, const struct backend_call *c, float *x, size_t n)
@@ -107,6 +115,21 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     return cuda_library_check(&library, status, c->operation, e);
 }
 
+/* First numbers of each type have the library load what makes them. */
+static int prepare(struct backend_device *d, struct err *e)
+{
+    void *generator = NULL;
+    void *x = (void *)(uintptr_t)d->scratch;
+    int rc = generator_make(d->aside, &generator, e);
+    if (rc != 0) {
+        return rc;
+    }
+    int status = curand.GenerateNormal(generator, x, 256, 0, 1);
+    status = status == 0 ? curand.GenerateNormalDouble(generator, x, 256, 0, 1) : status;
+    curand.DestroyGenerator(generator); /* waits for what it runs */
+    return cuda_library_check(&library, status, "first numbers", e);
+}
+
 static void finish(struct backend_stream *s)
 {
     if (s->random) {
@@ -114,5 +137,11 @@ static void finish(struct backend_stream *s)
     }
 }
 
+static const char *const kernels[] = {"random_normal_f32", NULL};
 static const struct cuda_served served[] = {{"random_normal", workspace, run}, {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_rand = {.by = "curand", .served = served, .finish = finish};
+const struct cuda_library_part cuda_rand = {.by = "curand",
+                                            .library = &library,
+                                            .kernels = kernels,
+                                            .served = served,
+                                            .prepare = prepare,
+                                            .finish = finish};

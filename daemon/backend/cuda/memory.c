@@ -91,7 +91,8 @@ static int alloc_managed(struct backend_device *d, uint64_t size, struct backend
 /* Memory that this process may only read is registered as such where the device can. */
 static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
-    int rc = CUDA_CALL(&d->cu, e, MemHostRegister, data, size, 0);
+    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this may be another thread */
+    rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemHostRegister, data, size, 0) : rc;
     if (rc != 0 && d->register_read) {
         rc = CUDA_CALL(&d->cu, e, MemHostRegister, data, size, CU_MEMHOSTREGISTER_READ_ONLY);
     }

@@ -264,6 +264,11 @@ int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_ke
     return 0;
 }
 
+bool cuda_module_has(const struct backend_module *m, const char *entry)
+{
+    return lookup(m, entry) != NULL;
+}
+
 static unsigned module_kernel_count(struct backend_module *m)
 {
     return m->kernel_count;

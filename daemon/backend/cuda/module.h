@@ -15,6 +15,7 @@ struct cuda_kernel {
     uint32_t param_size[CUDA_PARAMS_MAX]; /* bytes */
     uint64_t max_group;                   /* work items, by what the kernel uses */
     uint64_t shared;                      /* bytes of shared memory it declares */
+    uint64_t best_group; /* work items, where a launch adds no shared memory; 0: not asked yet */
     uint64_t shared_allowed; /* bytes of dynamic shared memory without asking, or asked for */
 };
 
@@ -36,8 +37,10 @@ struct backend_module {
 /* The described kernel. ERR_NOT_FOUND; ERR_LIMIT if its parameters are too many for a launch. */
 int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
                      struct err *e);
+/* Is there a kernel of that name? */
+bool cuda_module_has(const struct backend_module *m, const char *entry);
 /* In groups of the size that suits it best, in parts of a million of what a unit holds; 0 where the
  * driver does not tell. launch.c */
-uint64_t cuda_kernel_occupancy(const struct backend_device *d, const struct cuda_kernel *k);
+uint64_t cuda_kernel_occupancy(const struct backend_device *d, struct cuda_kernel *k);
 
 #endif

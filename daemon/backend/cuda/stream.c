@@ -96,7 +96,8 @@ static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uin
                    : rc;
 }
 
-#define BATCH 64u /* writes in a call of the driver's */
+#define BATCH      64u                  /* writes in a call of the driver's */
+#define FILL_PIECE (UINT64_C(64) << 10) /* bytes, a multiple of every pattern */
 
 /* One call for all; false: the driver has none, or does not take these: it reads from addresses of
  * the device's, which those of registered memory are not everywhere. Writing them again one by one
@@ -178,7 +179,25 @@ static size_t period(const uint8_t *pattern, size_t size)
     return size;
 }
 
-/* The driver sets words of at most 4 bytes; a longer pattern is set column by column. */
+/* The driver sets words of at most 4 bytes. A longer pattern is set column by column, which is
+ * slow, word for word of each row; so that is done for a piece only, which copies then double. */
+static int long_set(struct backend_stream *s, CUdeviceptr at, const uint32_t *word, size_t n,
+                    uint64_t size, struct err *e)
+{
+    const struct cuda_driver *cu = &s->device->cu;
+    uint64_t done = size < FILL_PIECE ? size : FILL_PIECE;
+    int rc = 0;
+    for (size_t i = 0; i < n / 4 && rc == 0; i++) {
+        rc = CUDA_CALL(cu, e, MemsetD2D32Async, at + 4 * i, n, word[i], 1, done / n, s->stream);
+    }
+    while (done < size && rc == 0) {
+        uint64_t more = done < size - done ? done : size - done;
+        rc = CUDA_CALL(cu, e, MemcpyDtoDAsync, at + done, at, more, s->stream);
+        done += more;
+    }
+    return rc;
+}
+
 static int words_set(struct backend_stream *s, CUdeviceptr at, const uint8_t *pattern, size_t n,
                      uint64_t size, struct err *e)
 {
@@ -195,13 +214,8 @@ static int words_set(struct backend_stream *s, CUdeviceptr at, const uint8_t *pa
     case 4:
         return CUDA_CALL(cu, e, MemsetD32Async, at, word[0], size / 4, s->stream);
     default:
-        break;
+        return long_set(s, at, word, n, size, e);
     }
-    int rc = 0;
-    for (size_t i = 0; i < n / 4 && rc == 0; i++) {
-        rc = CUDA_CALL(cu, e, MemsetD2D32Async, at + 4 * i, n, word[i], 1, size / n, s->stream);
-    }
-    return rc;
 }
 
 static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,

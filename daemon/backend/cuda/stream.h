@@ -13,7 +13,6 @@ struct backend_stream {
     CUevent begin;                /* before the first command since the last marker, or NULL */
     char blamed[CUDA_BLAMED_MAX]; /* the kernel launched last since then, or "" */
     /* what libraries keep for it (library_….c); NULL before they are used */
-    void *blas;
     void *random;
     struct cuda_fft *fft;
 };

@@ -52,31 +52,43 @@ static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err
     return 0;
 }
 
+/* Of registered memory; NULL: a free one. Locked. */
+static void **host_slot(struct backend_device *d, const void *data)
+{
+    unsigned i = 0;
+    while (i < SIM_HOST_MAX && d->host[i] != data) {
+        i++;
+    }
+    return i < SIM_HOST_MAX ? &d->host[i] : NULL;
+}
+
 static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
-    void **free_slot = NULL;
-    for (unsigned i = 0; i < SIM_HOST_MAX; i++) {
-        if (d->host[i] == data && data != NULL) {
-            return err_set(e, ERR_EXISTS, "%zu bytes of host memory are registered already", size);
-        }
-        free_slot = free_slot == NULL && d->host[i] == NULL ? &d->host[i] : free_slot;
+    void **slot = NULL;
+    pthread_mutex_lock(&d->lock); /* any thread */
+    bool known = data != NULL && host_slot(d, data) != NULL;
+    slot = known || data == NULL || size == 0 ? NULL : host_slot(d, NULL);
+    if (slot != NULL) {
+        *slot = data;
     }
-    if (data == NULL || size == 0 || free_slot == NULL) {
-        return err_set(e, ERR_LIMIT, "%zu bytes of host memory cannot be registered", size);
+    pthread_mutex_unlock(&d->lock);
+    if (known) {
+        return err_set(e, ERR_EXISTS, "%zu bytes of host memory are registered already", size);
     }
-    *free_slot = data;
-    return 0;
+    return slot != NULL
+               ? 0
+               : err_set(e, ERR_LIMIT, "%zu bytes of host memory cannot be registered", size);
 }
 
 static void unregister_host(struct backend_device *d, void *data)
 {
-    for (unsigned i = 0; i < SIM_HOST_MAX; i++) {
-        if (d->host[i] == data) {
-            d->host[i] = NULL;
-            return;
-        }
+    pthread_mutex_lock(&d->lock);
+    void **slot = host_slot(d, data);
+    if (slot == NULL) {
+        abort(); /* it was never registered: the caller has lost count */
     }
-    abort(); /* it was never registered: the caller has lost count */
+    *slot = NULL;
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* Simulated devices compute on the host: its memory is as good as theirs. */

@@ -273,6 +273,25 @@ START_TEST(instances_are_those_that_are_named)
 }
 END_TEST
 
+/* A process that is told by its environment which devices it may see says so; one that puts the
+ * name of what it opens there itself does not. */
+START_TEST(who_chose_is_told)
+{
+    struct err e = ERR_INIT;
+    script("devices=8;mig=1");
+    (void)unsetenv("CUDA_VISIBLE_DEVICES");
+    if (_i > 0) {
+        (void)setenv("CUDA_VISIBLE_DEVICES", INSTANCE "05", 1);
+    }
+    int rc = cuda->device->open(0, _i == 1 ? "" : "uuid=" INSTANCE "05", NULL, NULL, &b.device, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    cuda->device->info(b.device, &b.info);
+    ck_assert_str_eq(b.info.pin + strlen("uuid="), INSTANCE "05");
+    ck_assert_int_eq(b.info.chosen, _i > 0);
+    cuda->device->close(b.device);
+}
+END_TEST
+
 #define WHOLE "GPU-fa4ec0da-0000-4000-8000-0000000000"
 
 /* Beside instances the driver may show no GPU that is not named; the pin names it again. */
@@ -395,9 +414,10 @@ START_TEST(a_batch_that_is_refused_is_written_in_pieces)
                 {"cuMemcpyBatchAsync@1=700", ERR_KERNEL_FAULT}};
     struct backend_block *block = NULL;
     struct err e = ERR_INIT;
-    const uint8_t data[] = {1, 2, 3, 4};
+    static _Alignas(4096) uint8_t data[4096] = {1, 2, 3, 4};
     uint8_t back[8] = {0};
     start(ways[_i].script, "");
+    ck_assert_int_eq(cuda->memory->register_host(b.device, data, sizeof data, &e), 0);
     ck_assert_int_eq(cuda->memory->alloc(b.device, 4096, &block, &e), 0);
     const struct backend_write w[] = {{{block, 1}, data, 2}, {{block, 5}, data + 2, 2}};
     int rc = cuda->stream->write_batch(b.stream, w, 2, &e);
@@ -408,6 +428,7 @@ START_TEST(a_batch_that_is_refused_is_written_in_pieces)
     ck_assert_int_eq(cuda->stream->read(b.stream, back, (struct backend_ref){block, 0}, 8, &e), 0);
     drain();
     ck_assert(back[1] == 1 && back[2] == 2 && back[5] == 3 && back[6] == 4);
+    cuda->memory->unregister_host(b.device, data);
     cuda->memory->free(b.device, block);
     stop();
 }
@@ -792,6 +813,7 @@ int main(void)
     tcase_add_test(t, devices_are_in_the_order_of_the_bus);
     tcase_add_test(t, devices_are_named_by_uuid);
     tcase_add_loop_test(t, instances_are_those_that_are_named, 0, 5);
+    tcase_add_loop_test(t, who_chose_is_told, 0, 3);
     tcase_add_loop_test(t, a_gpu_beside_instances_is_found_by_its_name, 0, 4);
     tcase_add_test(t, memory_that_is_not_there_says_how_much_is);
     tcase_add_test(t, places_beyond_four_gib);

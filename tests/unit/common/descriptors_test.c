@@ -1,6 +1,8 @@
 #include "common/descriptors.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/common/suite.h"
@@ -81,4 +83,26 @@ START_TEST(what_is_closed_at_once_is_closed)
 }
 END_TEST
 
-SUITE_MAIN("descriptors", a_part_is_kept_back, all_are_had, what_is_closed_at_once_is_closed)
+/* What is opened next is none of the standard three, whichever were closed. */
+START_TEST(the_standard_three_are_there)
+{
+    struct stat st;
+    for (int mask = 0; mask < 8; mask++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            for (int fd = 0; fd < 3; fd++) {
+                (void)((mask >> fd & 1) != 0 && close(fd));
+            }
+            descriptors_standard();
+            bool there = fstat(0, &st) == 0 && fstat(1, &st) == 0 && fstat(2, &st) == 0;
+            _exit(there && dup(0) > STDERR_FILENO ? 0 : 1);
+        }
+        int status = -1;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(status == 0, "closed %d: %d", mask, status);
+    }
+}
+END_TEST
+
+SUITE_MAIN("descriptors", a_part_is_kept_back, all_are_had, what_is_closed_at_once_is_closed,
+           the_standard_three_are_there)

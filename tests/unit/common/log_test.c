@@ -98,6 +98,32 @@ START_TEST(nobody_forges_a_line)
 }
 END_TEST
 
+/* The journal hides a line with bytes that are no text. */
+START_TEST(all_that_is_written_is_text)
+{
+    static const char *const lines[][2] = {
+        {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xff\xfe.", "??."},
+        {"\xc0\xaf\xc1\xbf", "????"},
+        {"\xe0\x9f\xbf\xed\xa0\x80", "??????"},
+        {"\xf0\x8f\xbf\xbf\xf4\x90\x80\x80\xf5", "?????????"},
+        {"\xc2\x85\xc2\xa0", "??\xc2\xa0"},
+        {"cut \xe2\x82", "cut ??"},
+        {"\xe2\xe2\x82\xac", "?\xe2\x82\xac"},
+    };
+    ck_assert_int_eq(unsetenv("JOURNAL_STREAM"), 0);
+    ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
+    log_open("p", LOG_LEVEL_INFO);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char want[100];
+        (void)snprintf(want, sizeof want, "p: %s\n", lines[i][1]);
+        listen_begin();
+        log_info("%s", lines[i][0]);
+        ck_assert_str_eq(listen_end(), want);
+    }
+}
+END_TEST
+
 START_TEST(long_lines_are_cut)
 {
     char big[5000];
@@ -115,4 +141,4 @@ END_TEST
 
 SUITE_MAIN("log", names_and_levels_agree, only_what_is_wanted_is_written,
            the_environment_says_how_much, the_journal_gets_levels, nobody_forges_a_line,
-           long_lines_are_cut)
+           all_that_is_written_is_text, long_lines_are_cut)

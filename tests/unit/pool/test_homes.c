@@ -98,7 +98,7 @@ START_TEST(a_wider_gap_serves_where_the_closest_may_not)
     ck_assert_ptr_eq(e[0].range, e[2].range);
     ck_assert_ptr_eq(a[0].range, a[2].range);
     take_tagged(0, 300 * KIB);
-    struct pool_piece rest = take(1700 * KIB, 0); /* fills its home for now */
+    struct pool_piece rest = take(1700 * KIB, 0); /* until the gaps elsewhere are made */
     ck_assert_ptr_eq(piece[0].range, rest.range);
     give(&e[0]); /* exactly what moves */
     give(&e[2]);

@@ -299,6 +299,63 @@ START_TEST(another_stream_waits_before_memory_is_mapped)
 }
 END_TEST
 
+static struct pool_piece take_promptly(uint64_t size, unsigned stream)
+{
+    const struct pool_ask ask = {.size = size, .stream = stream, .prompt = true};
+    struct pool_piece piece = {.range = NULL};
+    ck_assert_msg(pool_alloc(pool, &ask, &piece, &err) == 0, "%s", err.text);
+    check();
+    return piece;
+}
+
+/* New memory as long as there is any, and only then what another stream may still use. */
+START_TEST(a_prompt_request_waits_last)
+{
+    start(_i == 0, 64 * MIB);
+    struct pool_piece a = take(24 * MIB, 1);
+    give(&a, 1, 10);
+    a = take_promptly(16 * MIB, 2);
+    ck_assert_uint_eq(stats().waits, 0);
+    struct pool_piece b = take_promptly(24 * MIB, 2);
+    ck_assert_uint_eq(stats().waits, 0);
+    struct pool_piece c = take_promptly(16 * MIB, 2);
+    ck_assert_uint_eq(stats().waits, 1);
+    ck_assert_uint_eq(source.waited[2][1], 10);
+    ck_assert_uint_eq(stats().size, 64 * MIB);
+    give(&a, 2, 1);
+    give(&b, 2, 1);
+    give(&c, 2, 1);
+    stop();
+}
+END_TEST
+
+/* So are slabs: a new one comes before one that another stream uses. */
+START_TEST(a_prompt_small_request_waits_last)
+{
+    enum { ALL = 256 }; /* of these pieces: as much as there is */
+    struct pool_piece old[2];
+    struct pool_piece piece[ALL];
+    unsigned n = 0;
+    start(_i == 0, 8 * MIB);
+    old[0] = take(32 * KIB, 1);
+    old[1] = take(32 * KIB, 1); /* stays */
+    give(&old[0], 1, 10);
+    piece[n++] = take_promptly(32 * KIB, 2);
+    ck_assert_uint_eq(stats().waits, 0);
+    while (n < ALL && stats().waits == 0) {
+        piece[n++] = take_promptly(32 * KIB, 2);
+    }
+    ck_assert_uint_eq(stats().waits, 1);
+    ck_assert_uint_eq(source.waited[2][1], 10);
+    ck_assert_uint_eq(stats().size, 8 * MIB);
+    while (n > 0) {
+        give(&piece[--n], 2, 1);
+    }
+    give(&old[1], 1, 11);
+    stop();
+}
+END_TEST
+
 /* ---- pages ------------------------------------------------------------------------------------*/
 
 START_TEST(a_tail_shares_its_page)
@@ -640,6 +697,8 @@ int main(void)
     tcase_add_loop_test(t, freed_unused_it_is_still_the_earlier_streams, 0, 2);
     tcase_add_test(t, a_piece_of_a_slab_is_not_its_successor);
     tcase_add_test(t, another_stream_waits_before_memory_is_mapped);
+    tcase_add_loop_test(t, a_prompt_request_waits_last, 0, 2);
+    tcase_add_loop_test(t, a_prompt_small_request_waits_last, 0, 2);
     tcase_add_test(t, a_tail_shares_its_page);
     tcase_add_test(t, scattered_pages_serve_a_large_request);
     tcase_add_loop_test(t, the_same_again_asks_nothing_of_the_driver, 0, 2);

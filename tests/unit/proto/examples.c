@@ -32,7 +32,7 @@ static void add(const struct schema *record, const void *value, struct capbuf *o
 static void hello(struct capbuf *out)
 {
     struct msg_hello m = {.major = 0,
-                          .minor = 2,
+                          .minor = 3,
                           .client_id = bytes_of(client_id, sizeof client_id),
                           .resume = 1,
                           .name = bytes_str("demo")};
@@ -213,6 +213,19 @@ static void job_find(struct capbuf *out)
     put(&schema_msg_job_find, &m, out);
 }
 
+static void taken(struct capbuf *out)
+{
+    static const struct proto_span spans[] = {{.first = 8, .count = 4096},
+                                              {.first = 4105, .count = 3}};
+    struct capbuf list;
+    capbuf_init(&list, 256);
+    add(&schema_span, &spans[0], &list);
+    add(&schema_span, &spans[1], &list);
+    struct msg_taken m = {.ack = 6, .taken = proto_list_of(&list, 2)};
+    put(&schema_msg_taken, &m, out);
+    capbuf_finish(&list);
+}
+
 static void ring(struct capbuf *out)
 {
     struct msg_ring m = {.nonce = bytes_of(nonce, sizeof nonce),
@@ -310,6 +323,7 @@ static const struct {
     {"granted", granted},
     {"ring_open", ring_open},
     {"job_find", job_find},
+    {"taken", taken},
     {"ring", ring},
     {"elsewhere", elsewhere},
 };

@@ -20,14 +20,19 @@
 static struct fake f;
 static struct err e;
 
-static void start(void)
+static void start_with(const char *const *args)
 {
     e = ERR_INIT;
-    fake_start(&f, "sim", NULL);
+    fake_start(&f, "sim", args);
     ck_assert(!f.absent);
     if (f.rings == NULL) {
         fake_rings(&f);
     }
+}
+
+static void start(void)
+{
+    start_with(NULL);
 }
 
 static void stop_worker(void)
@@ -306,6 +311,53 @@ START_TEST(a_worker_without_descriptors_does_without)
 }
 END_TEST
 
+static void send_arena(void)
+{
+    struct memfd m = MEMFD_NONE;
+    const struct msg_f_arena arena = {.arena = 5, .size = 4096};
+    ck_assert_int_eq(memfd_create_sealed("arena", 4096, &m, &e), 0);
+    fake_send(&f, &schema_msg_f_arena, &arena, m.fd);
+    memfd_finish(&m);
+}
+
+static void read_into_arena(uint64_t job)
+{
+    struct job_draft d;
+    const struct proto_ref arena = {.tag = REF_ARENA, .id = 5, .size = 4096};
+    draft_init(&d, job, 0);
+    draft_move_arena(&d, OP_READ, ref_buffer(1, 0, 4096), arena);
+    draft_send(&d, &f);
+}
+
+/* Who names it is told why there is none, and the front that it has to come again. */
+START_TEST(an_arena_without_a_descriptor_comes_again)
+{
+    const struct msg_f_arena_free gone = {.arena = 5};
+    struct msg_w_arena told;
+    unsigned kind;
+    start();
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
+    leave_room(0);
+    send_arena();
+    read_into_arena(1);
+    fake_expect(&f, FRAME_KIND_W_ARENA, &schema_msg_w_arena, &told);
+    ck_assert_uint_eq(told.arena, 5);
+    ck_assert_uint_eq(told.align, 0);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_LIMIT);
+    leave_room(-1);
+    fake_send(&f, &schema_msg_f_arena_free, &gone, -1);
+    send_arena();
+    read_into_arena(2);
+    while ((kind = fake_next(&f)) == FRAME_KIND_W_ARENA || kind == FRAME_KIND_W_STARTED) {
+    }
+    struct msg_w_done done;
+    ck_assert_uint_eq(kind, FRAME_KIND_W_DONE);
+    ck_assert_int_eq(proto_decode(&schema_msg_w_done, bytes_of(f.frame, f.size), &done, &e), 0);
+    ck_assert_msg(done.code == 0, "%.*s", (int)done.text.size, done.text.data);
+    fake_stop(&f);
+}
+END_TEST
+
 START_TEST(beats_come_in_memory)
 {
     start();
@@ -347,8 +399,39 @@ START_TEST(the_channels_end_is_seen_beside_rings)
 }
 END_TEST
 
+/* The next front is given the host copy, as any other's that is sealed. The device's own check is
+ * the first write. */
+START_TEST(a_front_dies_that_restores_a_buffer)
+{
+    enum { BYTES = 4096 };
+    const char *const args[] = {"--options", "speed=0,script=write:2=hang", NULL};
+    const struct msg_f_buffer_restore restore = {.id = 5, .size = BYTES};
+    const struct msg_f_inventory ask = {.nonce = 9};
+    struct memfd host = MEMFD_NONE;
+    struct msg_w_held_buffer held;
+    struct msg_w_held_end end;
+    struct msg_w_ready ready;
+    start_with(args);
+    ck_assert_int_eq(memfd_create_sealed("host", BYTES, &host, &e), 0);
+    fake_send(&f, &schema_msg_f_buffer_restore, &restore, host.fd);
+    fake_dies(&f);
+    fake_send(&f, &schema_msg_f_inventory, &ask, -1);
+    fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
+    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
+    ck_assert_uint_eq(held.id, 5);
+    ck_assert_uint_eq(held.sealed, 1);
+    ck_assert_uint_eq(held.arriving, 1);
+    ck_assert_int_eq(f.fds.count, 1);
+    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    ck_assert_int_eq(kill(f.pid, SIGKILL), 0);
+    fake_finish(&f);
+    memfd_finish(&host);
+}
+END_TEST
+
 SUITE_MAIN("channel", frames_and_descriptors_keep_their_order,
            a_front_dies_with_frames_on_their_way, front_after_front_has_rings_of_its_own,
            a_front_that_does_not_read_loses_nothing, a_front_that_did_not_read_dies,
            rings_that_are_none_are_refused, a_worker_without_descriptors_does_without,
-           beats_come_in_memory, the_channels_end_is_seen_beside_rings)
+           an_arena_without_a_descriptor_comes_again, beats_come_in_memory,
+           the_channels_end_is_seen_beside_rings, a_front_dies_that_restores_a_buffer)

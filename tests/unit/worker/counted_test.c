@@ -6,7 +6,7 @@
 
 #include "common/seqpacket.h"
 #include "daemon/worker/job.h"
-#include "daemon/worker/spill.h"
+#include "tests/unit/worker/local.h"
 
 #define MIB   ((uint64_t)1 << 20)
 #define LIMIT (16 * MIB)
@@ -14,41 +14,11 @@
 
 static const char *const SOURCES[] = {"speed=0,pages=off", "speed=0,pages=on"};
 
-static struct {
-    struct device device;
-    struct buffers buffers;
-    struct spill spill;
-} t;
-
-static void no_wake(void *data)
-{
-    (void)data;
-}
+static struct local t;
 
 static void start(int which)
 {
-    struct err e = ERR_INIT;
-    struct device_options o = {.backend = "sim",
-                               .options = SOURCES[which],
-                               .streams = 2,
-                               .memory_limit = LIMIT,
-                               .wake = no_wake};
-    memset(&t, 0, sizeof t);
-    ck_assert_msg(device_open(&t.device, &o, &e) == 0, "%s", e.text);
-    buffers_init(&t.buffers, &t.device.memory, NULL);
-    ck_assert_msg(spill_init(&t.spill, &t.device, &t.buffers, LIMIT, &e) == 0, "%s", e.text);
-}
-
-static void stop(void)
-{
-    struct err e = ERR_INIT;
-    while (spill_busy(&t.spill)) {
-        spill_poll(&t.spill);
-    }
-    buffers_finish(&t.buffers);
-    ck_assert_msg(pool_check(t.device.memory.pool, &e) == 0, "%s", e.text);
-    spill_finish(&t.spill);
-    device_close(&t.device);
+    local_start(&t, "sim", SOURCES[which], LIMIT, LIMIT);
 }
 
 static struct buffer *make(uint64_t id, uint64_t bytes, uint64_t tenant)
@@ -105,7 +75,7 @@ START_TEST(numbers_of_tenants_without_limits_come_back)
         memory_free(&t.device.memory, &piece[i]);
         ck_assert_uint_eq(use_of(KEYS + 1 + i).asked, 0);
     }
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -192,7 +162,7 @@ START_TEST(what_lies_on_the_host_is_counted_once)
     buffer_free(&t.buffers, second);
     ck_assert_uint_eq(use_of(KEYS + 1).spilled, 0);
     ck_assert_uint_eq(t.spill.bytes, 0);
-    stop();
+    local_stop(&t);
 }
 END_TEST
 
@@ -221,7 +191,7 @@ START_TEST(a_lower_limit_moves_nobody_for_free_objects)
     ck_assert_msg(limit(1, 3 * MIB, &e) == 0, "%s", e.text);
     ck_assert_int_eq(spill_shed(&t.spill, 1, &e), 0);
     ck_assert(buffer_away(b));
-    stop();
+    local_stop(&t);
 }
 END_TEST
 

@@ -11,6 +11,11 @@ static void no_wake(void *data)
     (void)data;
 }
 
+static void wake_count(void *data)
+{
+    ((struct local *)data)->wakes++;
+}
+
 void local_start(struct local *t, const char *backend, const char *options, uint64_t limit,
                  uint64_t spill_limit)
 {
@@ -23,8 +28,10 @@ void local_start(struct local *t, const char *backend, const char *options, uint
     memset(t, 0, sizeof *t);
     ck_assert_msg(device_open(&t->device, &o, &e) == 0, "%s", e.text);
     buffers_init(&t->buffers, &t->device.memory, NULL);
-    ck_assert_msg(spill_init(&t->spill, &t->device, &t->buffers, spill_limit, &e) == 0, "%s",
-                  e.text);
+    ck_assert_int_eq(uv_loop_init(&t->loop), 0);
+    copies_init(&t->copies, &t->device, &t->loop, wake_count, t);
+    ck_assert_msg(spill_init(&t->spill, &t->device, &t->buffers, &t->copies, spill_limit, &e) == 0,
+                  "%s", e.text);
 }
 
 static void check_books(const struct local *t)
@@ -40,12 +47,16 @@ void local_stop(struct local *t)
     buffers_finish(&t->buffers);
     check_books(t);
     spill_finish(&t->spill);
+    copies_finish(&t->copies);
+    ck_assert_int_eq(uv_loop_close(&t->loop), 0);
     device_close(&t->device);
 }
 
 void local_quiet(struct local *t)
 {
     while (spill_busy(&t->spill)) {
+        (void)uv_run(&t->loop, UV_RUN_NOWAIT);
+        copies_poll(&t->copies);
         spill_poll(&t->spill);
         (void)nanosleep(&PAUSE, NULL);
     }

@@ -2,11 +2,17 @@
 #ifndef TEST_WORKER_LOCAL_H
 #define TEST_WORKER_LOCAL_H
 
+#include <uv.h>
+
+#include "daemon/worker/copies.h"
 #include "daemon/worker/spill.h"
 
 struct local {
     struct device device;
     struct buffers buffers;
+    struct copies copies;
+    uv_loop_t loop; /* of the copies' threads */
+    unsigned wakes; /* of the copies, and of who uses that */
     struct spill spill;
 };
 

@@ -146,4 +146,124 @@ START_TEST(loads_end_in_order)
 }
 END_TEST
 
-SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order)
+/* ---- libraries that do what kernels do ---------------------------------------------------------
+ */
+
+static unsigned prepared; /* how often; the thread's, and the loop's when that has ended */
+static bool want;
+
+static unsigned wanted(struct backend_module *m)
+{
+    ck_assert_ptr_eq(m, &only);
+    return want ? 1 : 0;
+}
+
+static void prepare(struct backend_device *d, unsigned wants)
+{
+    (void)d;
+    ck_assert_uint_eq(wants, 1);
+    (void)pthread_mutex_lock(&lock);
+    while (!open_) {
+        (void)pthread_cond_wait(&changed, &lock);
+    }
+    prepared++;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static int load_at_once(struct backend_device *d, struct bytes binary,
+                        struct backend_module **ret_module, struct err *e)
+{
+    (void)d, (void)binary, (void)e;
+    *ret_module = &only;
+    return 0;
+}
+
+static const struct backend_module_ops quick_ops = {
+    .load = load_at_once, .unload = unload, .kernel_count = kernel_count};
+static const struct backend_library_ops library = {.wanted = wanted, .prepare = prepare};
+static const struct backend with_libraries = {
+    .name = "test", .module = &quick_ops, .library = &library};
+
+/* Which ones somebody was told of. */
+struct ready {
+    struct modules *t;
+    uint64_t id[8];
+    unsigned count;
+    bool opens; /* the gate, when one is told of */
+};
+
+static void on_ready(void *data, struct module *m, const struct err *why)
+{
+    struct ready *r = data;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(why->code, 0);
+    ck_assert_uint_lt(r->count, 8);
+    ck_assert_ptr_eq(module_find(r->t, m->id, &e), m);
+    r->id[r->count++] = m->id;
+    if (r->opens) {
+        gate_set(true);
+    }
+}
+
+/* A module that wants none does not wait behind one that does. */
+START_TEST(a_module_waits_for_its_libraries)
+{
+    uv_loop_t loop;
+    struct modules t;
+    struct ready r = {.t = &t, .opens = true};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    modules_init(&t, &with_libraries, NULL, &loop, on_ready, &r);
+    ck_assert_uint_eq(t.ready_ms, MODULE_READY_MS);
+    gate_set(false);
+    want = true;
+    add(&t, 1, "binary");
+    while (t.preparing == NULL) {
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    }
+    ck_assert_ptr_null(module_find(&t, 1, &e));
+    ck_assert_int_eq(module_load(&t, 1, bytes_str(""), file_of("binary"), 6, &e), ERR_EXISTS);
+    want = false;
+    add(&t, 3, "binary");
+    run(&t, &loop);
+    ck_assert_uint_eq(r.count, 2);
+    ck_assert_uint_eq(r.id[0], 3);
+    ck_assert_uint_eq(r.id[1], 1);
+    ck_assert_uint_eq(prepared, 1);
+}
+END_TEST
+
+/* They never come: the module's own kernels serve, and it may go. They come after all: that is
+ * well, too. */
+START_TEST(a_module_does_not_wait_for_ever)
+{
+    uv_loop_t loop;
+    struct modules t;
+    struct ready r = {.t = &t};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    modules_init(&t, &with_libraries, NULL, &loop, on_ready, &r);
+    t.ready_ms = 1;
+    gate_set(false);
+    want = true;
+    for (unsigned told = 0; told < 2; told++) { /* the second one comes behind the first */
+        want = true;
+        add(&t, 1 + told, "binary");
+        while (r.count == told) {
+            (void)uv_run(&loop, UV_RUN_ONCE);
+        }
+    }
+    ck_assert_uint_eq(prepared, 0);
+    struct module *first = module_find(&t, 1, &e);
+    ck_assert_ptr_nonnull(first);
+    module_unload(&t, first);
+    ck_assert_ptr_nonnull(t.preparing);
+    gate_set(true);
+    run(&t, &loop);
+    ck_assert_uint_eq(prepared, 2);
+    ck_assert_uint_eq(r.count, 2);
+}
+END_TEST
+
+SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order, a_module_waits_for_its_libraries,
+           a_module_does_not_wait_for_ever)

@@ -298,6 +298,33 @@ START_TEST(what_nobody_needs_goes_back)
 }
 END_TEST
 
+static unsigned told_idle;
+
+static void count_idle(struct backend_device *d)
+{
+    ck_assert_ptr_eq(d, t.device.d);
+    told_idle++;
+}
+
+/* A driver has things to do then: to put out what kernels printed. */
+START_TEST(the_back_end_is_told_when_nothing_runs)
+{
+    upkeep_start();
+    struct backend_device_ops ops = *t.device.b->device;
+    struct backend with_idle = *t.device.b;
+    ops.idle = count_idle;
+    with_idle.device = &ops;
+    t.device.b = &with_idle;
+    own.idle = false;
+    ck_assert_int_eq(upkeep_turn(&own.upkeep, NS_PER_S), UPKEEP_LATER);
+    ck_assert_uint_eq(told_idle, 0);
+    own.idle = true;
+    (void)upkeep_turn(&own.upkeep, 2 * NS_PER_S);
+    ck_assert_uint_eq(told_idle, 1);
+    upkeep_stop();
+}
+END_TEST
+
 /* Where the device has little left for others it goes after a quarter of that time. */
 START_TEST(where_the_device_is_full_it_goes_sooner)
 {
@@ -615,6 +642,7 @@ int main(void)
     tcase_add_test(moving, what_is_freed_while_it_moves);
     tcase_add_test(upkeep, what_nobody_needs_goes_back);
     tcase_add_test(upkeep, where_the_device_is_full_it_goes_sooner);
+    tcase_add_test(upkeep, the_back_end_is_told_when_nothing_runs);
     tcase_add_test(upkeep, the_timer_ends);
     tcase_add_test(upkeep, what_was_left_is_zeroed_ahead);
     tcase_add_test(upkeep, zeros_that_fail_are_left_to_who_comes);

@@ -29,7 +29,7 @@ int room_temporaries(struct fake *f, uint64_t tenant, uint64_t job, uint64_t byt
 
 void room_quota(struct fake *f, uint64_t tenant, const char *name, uint64_t hard, uint64_t soft,
                 uint64_t guaranteed);
-/* What W_TENANT told last of a tenant below TENANTS_MAX, asked for now. */
+/* Asks the worker for its tenants; what it tells of this one, which is below TENANTS_MAX. */
 const struct msg_w_tenant *room_use(struct fake *f, uint64_t tenant);
 
 #endif

@@ -1,6 +1,7 @@
 /* Memory that the device does not know: gpud-worker as a process on the CUDA driver's double. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/shape.h"
 #include "daemon/backend/backend.h"
@@ -16,6 +17,7 @@ static void arenas_make(struct fake *f, uint64_t count)
         struct memfd m = MEMFD_NONE;
         const struct msg_f_arena msg = {.arena = id, .size = 4096};
         ck_assert_int_eq(memfd_create_sealed("arena", 4096, &m, &e), 0);
+        memset(m.data, (int)id, 4096);
         fake_send(f, &schema_msg_f_arena, &msg, m.fd);
         memfd_finish(&m);
     }
@@ -75,6 +77,80 @@ START_TEST(a_small_read_holds_nobody_up)
 }
 END_TEST
 
+/* Small writes that follow each other are handed over together, to be read by the device: not those
+ * from memory that it does not know, while that is being made known and where that failed. The
+ * double takes such a batch for a fault. */
+START_TEST(small_writes_come_from_what_the_device_knows)
+{
+    static const char *const ways[] = {"cuMemHostRegister@10+=block",
+                                       "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY"};
+    enum { ARENAS = 32, EACH = 256, WRITES = 8 };
+    struct fake f;
+    struct job_draft d;
+    if (backend_find("cuda") == NULL) {
+        return;
+    }
+    (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
+    (void)setenv("FAKECUDA", ways[_i], 1);
+    const char *const args[] = {"--spill-limit", "0", NULL};
+    fake_start(&f, "cuda", args);
+    ck_assert(!f.absent);
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    arenas_make(&f, ARENAS);
+    draft_init(&d, 1, 0);
+    for (uint64_t i = 0; i < WRITES; i++) { /* every second one of staging memory */
+        const struct proto_ref arena = {
+            .tag = REF_ARENA, .id = ARENAS, .offset = i * EACH, .size = EACH};
+        const struct proto_ref to = ref_buffer(1, (WRITES - 1 - i) * EACH, EACH);
+        memset(f.input.data + i * EACH, (int)(i + 100), EACH);
+        if (i % 2 == 0) {
+            draft_move_arena(&d, OP_WRITE, to, arena);
+        } else {
+            draft_move(&d, OP_WRITE, to, i * EACH);
+        }
+    }
+    draft_move(&d, OP_READ, ref_buffer(1, 0, WRITES * EACH), 0);
+    draft_send(&d, &f);
+    done_next(&f, 1);
+    for (size_t i = 0; i < WRITES * EACH; i++) {
+        size_t from = WRITES - 1 - i / EACH;
+        ck_assert_uint_eq(f.output.data[i], from % 2 == 0 ? ARENAS : from + 100);
+    }
+    fake_finish(&f);
+}
+END_TEST
+
+/* However long it takes to make staging memory known, or if it never is: the worker serves, and
+ * what is copied arrives. The driver takes the worker's own piece of memory only. */
+START_TEST(staging_that_is_made_known_holds_nobody_up)
+{
+    static const char *const ways[] = {"cuMemHostRegister@2+=block",
+                                       "cuMemHostRegister@2+=CUDA_ERROR_OUT_OF_MEMORY"};
+    enum { BYTES = 4096 };
+    struct fake f;
+    struct job_draft d;
+    if (backend_find("cuda") == NULL) {
+        return;
+    }
+    (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
+    (void)setenv("FAKECUDA", ways[_i], 1);
+    const char *const args[] = {"--spill-limit", "0", NULL};
+    fake_start(&f, "cuda", args);
+    ck_assert(!f.absent);
+    ck_assert_int_eq(fake_buffer(&f, 1, BYTES, false), 0);
+    memset(f.input.data, 5, BYTES);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(1, 0, BYTES), 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, BYTES), 0);
+    draft_send(&d, &f);
+    done_next(&f, 1);
+    for (size_t i = 0; i < BYTES; i++) {
+        ck_assert_uint_eq(f.output.data[i], 5);
+    }
+    fake_finish(&f);
+}
+END_TEST
+
 /* However long it takes to make arenas known: what is read into one that is not, and all that comes
  * behind it, arrives. Of these arenas the driver comes to an end with the first ones only. */
 START_TEST(arenas_that_are_made_known_hold_nobody_up)
@@ -115,6 +191,8 @@ int main(void)
     TCase *tc = tcase_create("unknown memory");
     tcase_set_timeout(tc, 90);
     tcase_add_test(tc, a_small_read_holds_nobody_up);
+    tcase_add_loop_test(tc, small_writes_come_from_what_the_device_knows, 0, 2);
+    tcase_add_loop_test(tc, staging_that_is_made_known_holds_nobody_up, 0, 2);
     tcase_add_test(tc, arenas_that_are_made_known_hold_nobody_up);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -1,0 +1,189 @@
+/* How often the driver is asked, and for what: the CUDA back end against the double of its driver.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/backend/cuda/binary.h"
+#include "daemon/backend/cuda/stream.h"
+#include "tests/unit/common/suite.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static const struct backend *cuda;
+static struct backend_device *device;
+static struct backend_stream *stream;
+
+#define ok(call)                                                                                   \
+    do {                                                                                           \
+        struct err ok_e = ERR_INIT;                                                                \
+        struct err *e = &ok_e;                                                                     \
+        ck_assert_msg((call) == 0, "%s: %s", #call, ok_e.text);                                    \
+    } while (0)
+
+static void start(const char *script)
+{
+    ck_assert_int_eq(setenv("FAKECUDA", script, 1), 0);
+    ck_assert_int_eq(setenv("FAKECUDA_STRICT", "1", 1), 0);
+    cuda = backend_find("cuda");
+    ok(cuda->device->open(0, "", NULL, NULL, &device, e));
+    ok(cuda->stream->create(device, 0, &stream, e));
+}
+
+static void drain(void)
+{
+    const struct timespec pause = {0, 100000};
+    struct backend_marker *m = NULL;
+    struct err why = ERR_INIT;
+    enum backend_state state = BACKEND_PENDING;
+    ok(cuda->stream->mark(stream, &m, e));
+    while (state != BACKEND_DONE) {
+        nanosleep(&pause, NULL);
+        state = cuda->marker->state(m, &why);
+        ck_assert_msg(state != BACKEND_FAILED, "%s", why.text);
+    }
+    cuda->marker->release(m);
+}
+
+static void stop(void)
+{
+    cuda->stream->destroy(stream);
+    cuda->device->close(device);
+}
+
+/* ---- fills ----------------------------------------------------------------------------------- */
+
+static struct {
+    PFN_cuMemsetD2D32Async_v3020 set;
+    PFN_cuMemcpyDtoDAsync_v3020 copy;
+    uint64_t rows;
+    unsigned sets, copies;
+} counted;
+
+static CUresult counted_set(CUdeviceptr at, size_t pitch, unsigned value, size_t width,
+                            size_t height, CUstream on)
+{
+    counted.sets++;
+    counted.rows += height;
+    return counted.set(at, pitch, value, width, height, on);
+}
+
+static CUresult counted_copy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream on)
+{
+    counted.copies++;
+    return counted.copy(dst, src, size, on);
+}
+
+/* The driver sets one word of a row after the other: of long patterns that is done for a piece. */
+START_TEST(long_patterns_are_doubled)
+{
+    static const struct {
+        size_t pattern;
+        uint64_t size;
+        unsigned sets, copies;
+        uint64_t rows;
+    } table[] = {{8, 8, 2, 0, 2},
+                 {16, 65536, 4, 0, 4 * 4096},
+                 {8, 65544, 2, 1, 2 * 8192},
+                 {16, 131072, 4, 1, 4 * 4096},
+                 {16, 131088, 4, 2, 4 * 4096},
+                 {8, 64 * MIB, 2, 10, 2 * 8192},
+                 {4, 64 * MIB, 0, 0, 0}};
+    static const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct backend_block *block = NULL;
+    start("");
+    counted.set = device->cu.MemsetD2D32Async;
+    counted.copy = device->cu.MemcpyDtoDAsync;
+    device->cu.MemsetD2D32Async = counted_set;
+    device->cu.MemcpyDtoDAsync = counted_copy;
+    ok(cuda->memory->alloc(device, 64 * MIB, &block, e));
+    for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++) {
+        counted.sets = counted.copies = 0;
+        counted.rows = 0;
+        ok(cuda->stream->fill(stream, (struct backend_ref){block, 0}, pattern, table[i].pattern,
+                              table[i].size, e));
+        ck_assert_uint_eq(counted.sets, table[i].sets);
+        ck_assert_uint_eq(counted.copies, table[i].copies);
+        ck_assert_uint_eq(counted.rows, table[i].rows);
+    }
+    drain();
+    cuda->memory->free(device, block);
+    stop();
+}
+END_TEST
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+static struct backend_module *module_of(const char *ptx)
+{
+    struct backend_compiled c = {.kernel_count = 0};
+    struct backend_info info;
+    struct backend_module *m = NULL;
+    cuda->device->info(device, &info);
+    ok(cuda_binary_wrap(info.arch, bytes_str(ptx), &c, e));
+    ok(cuda->module->load(device, bytes_of(c.binary, c.binary_size), &m, e));
+    free(c.binary);
+    return m;
+}
+
+/* A launch takes some microseconds in all: what the driver once said is not asked again. */
+START_TEST(the_best_group_is_asked_for_once)
+{
+    static const char ptx[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+                              ".visible .entry fake_nothing()\n{\nret;\n}\n";
+    const struct backend_launch plain = {.global = {1000, 1, 1}};
+    const struct backend_launch with_shared = {.global = {64, 1, 1}, .shared = 1024};
+    struct backend_kernel k;
+    struct err why = ERR_INIT;
+    start("cuOccupancyMaxPotentialBlockSize@2+=1");
+    struct backend_module *m = module_of(ptx);
+    ok(cuda->module->kernel(m, 0, &k, e));
+    ck_assert_uint_gt(k.occupancy, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        ok(cuda->stream->launch(stream, m, "fake_nothing", &plain, e));
+    }
+    ck_assert_int_ne(cuda->stream->launch(stream, m, "fake_nothing", &with_shared, &why), 0);
+    ck_assert_ptr_nonnull(strstr(why.text, "cuOccupancyMaxPotentialBlockSize"));
+    drain();
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+/* ---- what kernels print -----------------------------------------------------------------------
+ */
+
+static long said(FILE *out)
+{
+    ck_assert_int_eq(fseek(out, 0, SEEK_END), 0);
+    return ftell(out);
+}
+
+/* The driver keeps it until it is called for something that waits; nobody waits here. */
+START_TEST(what_kernels_print_comes_when_nothing_runs)
+{
+    static const char ptx[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+                              ".visible .entry fake_print()\n{\nret;\n}\n";
+    const struct backend_launch one = {.global = {1, 1, 1}};
+    FILE *out = tmpfile();
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_ge(dup2(fileno(out), STDOUT_FILENO), 0);
+    start("cuStreamSynchronize@2=1");
+    struct backend_module *m = module_of(ptx);
+    ok(cuda->stream->launch(stream, m, "fake_print", &one, e));
+    drain();
+    ck_assert_int_eq(said(out), 0); /* as the driver does it */
+    cuda->device->idle(device);
+    ck_assert_int_eq(said(out), (long)strlen("printed by a kernel\n"));
+    cuda->device->idle(device); /* nothing was launched since: nobody is asked */
+    ck_assert_int_eq((int)device->cu.StreamSynchronize(NULL), 1); /* the second time */
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
+SUITE_MAIN("cuda calls", long_patterns_are_doubled, the_best_group_is_asked_for_once,
+           what_kernels_print_comes_when_nothing_runs)

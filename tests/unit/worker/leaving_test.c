@@ -1,0 +1,305 @@
+/* Memory that goes back to the driver when nothing is in flight: what counts until then, and who
+ * may have its room. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "daemon/pool/pressure.h"
+#include "daemon/worker/completion.h"
+#include "tests/unit/worker/local.h"
+
+#define MIB   (UINT64_C(1) << 20)
+#define LIMIT (16 * MIB)
+
+static struct local t;
+static struct releases releases;
+static struct completion running;
+static struct job oldest;
+static bool idle;
+static struct backend backend;
+static struct backend_memory_ops ops, own;
+static unsigned live; /* blocks that the driver has given */
+
+static bool is_idle(void *data)
+{
+    (void)data;
+    return idle;
+}
+
+static int alloc_counted(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                         struct err *e)
+{
+    int rc = own.alloc(d, size, ret_block, e);
+    live += rc == 0;
+    return rc;
+}
+
+static void free_counted(struct backend_device *d, struct backend_block *block)
+{
+    live--;
+    own.free(d, block);
+}
+
+/* A driver that has managed memory and waits before it frees. */
+static void start(const char *options)
+{
+    local_start(&t, "sim", options, LIMIT, 0);
+    backend = *t.device.b;
+    own = ops = *t.device.b->memory;
+    ops.alloc = ops.alloc_managed = alloc_counted;
+    ops.free = free_counted;
+    backend.memory = &ops;
+    t.device.memory.b = &backend;
+    t.device.memory.managed_limit = 4 * MIB;
+    live = 0;
+    idle = false;
+    oldest.added_ns = clock_now_ns();
+    running.first = &oldest;
+    releases_init(&releases, is_idle, NULL, &running);
+    t.device.memory.releases = &releases;
+}
+
+static void stop(void)
+{
+    releases_finish(&releases);
+    t.device.memory.releases = NULL;
+    ck_assert_uint_eq(memory_leaving(&t.device.memory, NULL), 0);
+    buffers_finish(&t.buffers);
+    ck_assert_uint_eq(t.device.memory.managed, 0);
+    ck_assert_uint_eq(t.device.memory.promised, 0);
+    local_stop(&t);
+}
+
+static void settle(void)
+{
+    idle = true;
+    releases_turn(&releases);
+    idle = false;
+}
+
+static int create(uint64_t id, uint64_t tenant, uint64_t size, bool managed,
+                  struct buffer **ret_buffer)
+{
+    struct err e = ERR_INIT;
+    const struct buffer_ask ask = {.id = id, .size = size, .tenant = tenant, .managed = managed};
+    return buffer_create(&t.buffers, &ask, ret_buffer, &e);
+}
+
+static uint64_t reserved(uint64_t tenant)
+{
+    struct pool_account a;
+    pool_account(t.device.memory.pool, memory_number(&t.device.memory, tenant), &a);
+    return a.reserved;
+}
+
+static int bring(struct buffer *b)
+{
+    struct err e = ERR_INIT;
+    buffer_pin(&t.buffers, b);
+    int rc = spill_return(&t.spill, b, &e);
+    local_quiet(&t);
+    buffer_unpin(&t.buffers, b);
+    return rc;
+}
+
+START_TEST(managed_memory_counts_until_it_is_gone)
+{
+    const uint64_t one = 1;
+    struct memory *m = &t.device.memory;
+    struct buffer *b = NULL;
+    struct buffer *later = NULL;
+    start("speed=0,pages=on");
+    ck_assert_int_eq(create(1, 1, 3 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 2, 2 * MIB, true, &later), ERR_DEVICE_MEMORY);
+    buffer_free(&t.buffers, b);
+    ck_assert_uint_eq(live, 1);
+    ck_assert_uint_eq(m->managed, 3 * MIB);
+    ck_assert_uint_eq(reserved(1), 3 * MIB);
+    ck_assert_uint_eq(memory_leaving(m, NULL), 3 * MIB);
+    ck_assert_uint_eq(memory_leaving(m, &one), 3 * MIB);
+    ck_assert_int_eq(create(2, 2, 2 * MIB, true, &later), 0); /* what comes then is this one's, */
+    ck_assert(later->managed && buffer_away(later));
+    ck_assert_int_eq(create(3, 2, 3 * MIB, true, &b), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(bring(later), ERR_DEVICE_MEMORY);
+    settle();
+    ck_assert(live == 0 && m->managed == 0 && reserved(1) == 0);
+    ck_assert_int_eq(create(3, 2, 3 * MIB, true, &b), ERR_DEVICE_MEMORY); /* also now */
+    ck_assert_int_eq(bring(later), 0);
+    ck_assert(m->managed == 2 * MIB && m->promised == 0 && reserved(2) == 2 * MIB);
+    ck_assert_int_eq(later->piece.kind, MEMORY_MANAGED);
+    ck_assert_int_eq(create(3, 2, 2 * MIB, true, &b), 0);
+    buffer_free(&t.buffers, later);
+    ck_assert_int_eq(create(4, 2, MIB, true, &later), 0);
+    buffer_free(&t.buffers, later); /* one that nobody used */
+    ck_assert_uint_eq(m->promised, 0);
+    stop();
+}
+END_TEST
+
+/* Where nothing is in flight nobody waits, and what was left goes when it is asked for. */
+START_TEST(at_once_where_nothing_runs)
+{
+    struct memory *m = &t.device.memory;
+    struct buffer *b = NULL;
+    start("speed=0,pages=on");
+    ck_assert_int_eq(create(1, 1, 3 * MIB, true, &b), 0);
+    buffer_free(&t.buffers, b);
+    idle = true;
+    ck_assert_int_eq(create(2, 1, 4 * MIB, true, &b), 0);
+    ck_assert(!buffer_away(b) && live == 1 && m->managed == 4 * MIB);
+    buffer_free(&t.buffers, b);
+    ck_assert(live == 0 && m->managed == 0 && memory_leaving(m, NULL) == 0);
+    stop();
+}
+END_TEST
+
+/* Its tenant may have no more: its own buffers stay where they are, and one more waits. */
+START_TEST(what_goes_is_its_tenants)
+{
+    struct err e = ERR_INIT;
+    struct buffer *b = NULL;
+    struct buffer *cold = NULL;
+    struct buffer *later = NULL;
+    const struct memory_limits limits = {.device = {.hard = 6 * MIB, .soft = UINT64_MAX},
+                                         .spilled = UINT64_MAX};
+    start("speed=0,pages=on");
+    ck_assert_int_eq(memory_quota(&t.device.memory, 1, "one", &limits, &e), 0);
+    ck_assert_int_eq(create(1, 1, 2 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 1, 4 * MIB, false, &cold), 0);
+    ck_assert_int_eq(create(3, 1, 2 * MIB, false, &later), ERR_LIMIT);
+    buffer_free(&t.buffers, b);
+    ck_assert_int_eq(create(3, 1, 4 * MIB, false, &later), ERR_LIMIT);
+    ck_assert_int_eq(create(3, 1, 2 * MIB, false, &later), 0);
+    ck_assert_int_eq(bring(later), ERR_LIMIT);
+    ck_assert(buffer_away(later) && !buffer_away(cold) && t.spill.outs == 0);
+    settle();
+    ck_assert_int_eq(bring(later), 0);
+    ck_assert(later->piece.kind == MEMORY_POOL && t.spill.outs == 0);
+    stop();
+}
+END_TEST
+
+/* Nobody moves for what is free when a short job has ended. Behind a long one others move, as they
+ * would without that, and who waits lets others pass. */
+START_TEST(nobody_waits_behind_a_long_job)
+{
+    struct buffer *b = NULL;
+    struct buffer *cold = NULL;
+    struct buffer *later = NULL;
+    start("speed=0,pages=on");
+    spill_set_limit(&t.spill, LIMIT);
+    ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 2, LIMIT - 4 * MIB, false, &cold), 0);
+    buffer_free(&t.buffers, b);
+    ck_assert_int_eq(create(3, 3, 2 * MIB, false, &later), 0);
+    ck_assert_int_eq(bring(later), ERR_DEVICE_MEMORY);
+    ck_assert(!buffer_away(cold) && t.spill.outs == 0 && !spill_late(&t.spill));
+    oldest.added_ns -= RELEASES_NS;
+    ck_assert(spill_late(&t.spill));
+    if (bring(later) != 0) { /* what moves has gone by now */
+        ck_assert_int_eq(bring(later), 0);
+    }
+    ck_assert(buffer_away(cold) && !buffer_away(later));
+    settle();
+    ck_assert(!spill_late(&t.spill));
+    idle = true;
+    spill_set_limit(&t.spill, 0);
+    stop();
+}
+END_TEST
+
+/* More than the device has is not put off, either. */
+START_TEST(what_comes_later_is_bounded)
+{
+    struct buffer *b = NULL;
+    struct buffer *later = NULL;
+    start("speed=0,pages=on");
+    ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 2, LIMIT - 4 * MIB, false, &later), 0);
+    buffer_free(&t.buffers, b);
+    ck_assert_int_eq(create(3, 3, 3 * MIB, false, &later), 0);
+    ck_assert_int_eq(create(4, 3, 3 * MIB, false, &later), ERR_DEVICE_MEMORY);
+    stop();
+}
+END_TEST
+
+/* Blocks of a pool that has no pages: until they are gone there is no more than the limit. */
+START_TEST(blocks_of_the_pool)
+{
+    struct memory *m = &t.device.memory;
+    struct buffer *b = NULL;
+    struct buffer *later = NULL;
+    start("speed=0,pages=off");
+    uint64_t taken = m->taken;
+    ck_assert_int_eq(create(1, 1, 8 * MIB, false, &b), 0);
+    ck_assert_uint_eq(m->taken, taken + 8 * MIB);
+    buffer_free(&t.buffers, b);
+    memory_trim(m);
+    ck_assert(memory_leaving(m, NULL) >= 8 * MIB && live == 1);
+    ck_assert_int_eq(create(2, 1, 4 * MIB, false, &b), 0); /* there is room for both */
+    ck_assert(!buffer_away(b) && live == 2);
+    ck_assert_int_eq(create(3, 1, 10 * MIB, false, &later), 0);
+    ck_assert_int_eq(bring(later), ERR_DEVICE_MEMORY);
+    ck_assert(!buffer_away(b) && live == 2);
+    settle();
+    ck_assert(memory_leaving(m, NULL) == 0 && m->taken == 4 * MIB);
+    ck_assert_int_eq(bring(later), 0);
+    ck_assert_uint_le(m->taken, LIMIT);
+    stop();
+}
+END_TEST
+
+static int known(struct backend_device *d, void *data, size_t size, struct err *e)
+{
+    (void)d;
+    (void)data;
+    (void)size;
+    (void)e;
+    live++;
+    return 0;
+}
+
+static void unknown(struct backend_device *d, void *data)
+{
+    (void)d;
+    (void)data;
+    live--;
+}
+
+/* Host memory that the driver knows, and which is more than there may be from now on. */
+START_TEST(chunks_of_the_host)
+{
+    start("speed=0,pages=on");
+    ops.register_host = known;
+    ops.unregister_host = unknown;
+    t.device.b = &backend;
+    spill_set_limit(&t.spill, LIMIT);
+    ck_assert_uint_eq(live, 1);
+    spill_set_limit(&t.spill, 0);
+    ck_assert(live == 1 && t.spill.host.bytes == LIMIT && releases.bytes == LIMIT);
+    spill_set_limit(&t.spill, LIMIT);
+    settle();
+    ck_assert(live == 0 && t.spill.host.bytes == 0 && releases.bytes == 0);
+    idle = true;
+    spill_set_limit(&t.spill, 0);
+    stop();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("worker leaving");
+    TCase *tc = tcase_create("leaving");
+    tcase_add_test(tc, managed_memory_counts_until_it_is_gone);
+    tcase_add_test(tc, at_once_where_nothing_runs);
+    tcase_add_test(tc, what_goes_is_its_tenants);
+    tcase_add_test(tc, nobody_waits_behind_a_long_job);
+    tcase_add_test(tc, what_comes_later_is_bounded);
+    tcase_add_test(tc, blocks_of_the_pool);
+    tcase_add_test(tc, chunks_of_the_host);
+    suite_add_tcase(s, tc);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
