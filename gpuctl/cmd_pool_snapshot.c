@@ -174,14 +174,26 @@ static int options_read(struct ctl *ctl, struct options *options, struct shot_as
     return rc;
 }
 
-static int outputs_begin(struct output *outputs, unsigned *ret_files, struct ctl_err *e)
+static int outputs_begin(struct ctl *ctl, struct output *outputs, unsigned *ret_files,
+                         struct ctl_err *e)
 {
     int rc = 0;
+    bool piped = false;
     for (unsigned i = 0; rc == 0 && i < FILES; i++) {
-        if (outputs[i].path != NULL) {
-            (*ret_files)++;
-            rc = save_begin(outputs[i].path, &outputs[i].save, e);
+        if (outputs[i].path == NULL) {
+            continue;
         }
+        bool pipe = strcmp(outputs[i].path, "-") == 0;
+        if (pipe && piped) {
+            return ctl_err_usage(e, "standard output ('-') takes one of the files only");
+        }
+        piped = piped || pipe;
+        (*ret_files)++;
+        rc = pipe ? save_begin_stdout(&outputs[i].save, e)
+                  : save_begin(outputs[i].path, &outputs[i].save, e);
+    }
+    if (rc == 0 && piped) {
+        ctl->format = SHEET_TABLE; /* nothing else goes there */
     }
     return rc;
 }
@@ -196,7 +208,7 @@ int cmd_pool_snapshot(struct ctl *ctl, struct options *options, struct ctl_err *
     struct shot shot = {0};
     unsigned files = 0;
     int rc = options_read(ctl, options, &ask, outputs, e);
-    rc = rc == 0 ? outputs_begin(outputs, &files, e) : rc;
+    rc = rc == 0 ? outputs_begin(ctl, outputs, &files, e) : rc;
     rc = rc == 0 ? ctl_connect(ctl, e) : rc;
     rc = rc == 0 ? shot_take(ctl->client, &ask, &shot, e) : rc;
     rc = rc == 0 ? pool_notes_tell(&shot, e) : rc;
@@ -204,7 +216,10 @@ int cmd_pool_snapshot(struct ctl *ctl, struct options *options, struct ctl_err *
         rc = outputs[i].path != NULL ? output_commit(&outputs[i], &shot, e) : 0;
     }
     if (rc == 0 && ctl->format == SHEET_JSON) {
-        shot_write_json(&shot, stdout);
+        struct output out = {.path = "-", .write = shot_write_json};
+        rc = save_begin_stdout(&out.save, e);
+        rc = rc == 0 ? output_commit(&out, &shot, e) : rc;
+        save_finish(&out.save);
     } else if (rc == 0 && (files == 0 || ctl->format != SHEET_TABLE)) {
         rc = table_write(ctl, &shot, e);
     }

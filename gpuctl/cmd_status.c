@@ -20,7 +20,7 @@ static const struct advice advices[] = {
     {"probing", "look again in a moment"},
     {"restarting", "its worker starts again by itself; the log tells why it ended: " LOG},
     {"absent", "check its driver (for the CPU: apt-get install pocl-opencl-icd), then systemctl "
-               "restart gpud"},
+               "restart gpud-launcher gpud"},
     {"held",
      "the driver asks for a recovery (see reason); jobs wait until it is done: drain, reset "
      "the GPU (nvidia-smi -r) or reboot"},

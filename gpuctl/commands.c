@@ -68,6 +68,7 @@ static const char pool_snapshot_help[] =
     "  --pytorch FILE   a pickle for PyTorch's viewer: drop it on https://pytorch.org/memory_viz\n"
     "  --device ID      this device alone\n"
     "  --timeout MS     how long the devices' workers may take to tell (2000)\n"
+    "One FILE may be -, standard output.\n"
     "Without a file the largest pieces are listed; -o wide and csv list all.\n"
     "You see your own pieces; what belongs to others has no name.\n"
     "Example:\n"

@@ -1,5 +1,6 @@
 /* gpuctl: looks at gpud and gives it work. */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,8 +104,21 @@ static int output_end(int code)
     return EXIT_FAILED;
 }
 
+/* A closed one of the standard three stays unusable, instead of being whatever is opened next. */
+static void standard_keep(void)
+{
+    int fd = 0;
+    while (fd >= 0 && fd <= STDERR_FILENO) {
+        fd = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    standard_keep();
     setlocale(LC_CTYPE, "");
     const char *no_colour = getenv("NO_COLOR");
     struct ctl ctl = {

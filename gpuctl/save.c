@@ -33,8 +33,11 @@ static char *folder_of(const char *path)
 static char *beside_of(const char *path, unsigned number)
 {
     char *beside = NULL;
-    int n = number > 0 ? asprintf(&beside, "%s.%ld-%u", path, (long)getpid(), number)
-                       : asprintf(&beside, "%s.XXXXXX", path);
+    const char *slash = strrchr(path, '/'); /* a name as long as may be takes nothing more */
+    int folder = slash == NULL ? 0 : (int)(slash - path) + 1;
+    int n = number > 0
+                ? asprintf(&beside, "%.*s.gpuctl.%ld-%u", folder, path, (long)getpid(), number)
+                : asprintf(&beside, "%.*s.gpuctl.XXXXXX", folder, path);
     return n >= 0 ? beside : NULL;
 }
 
@@ -72,7 +75,13 @@ int save_begin(const char *path, struct save *ret_save, struct ctl_err *e)
     if (save.path == NULL) {
         return ctl_err_errno(e, "%s", path);
     }
-    if (stat(save.path, &st) == 0 && !S_ISREG(st.st_mode)) {
+    bool there = stat(save.path, &st) == 0;
+    if (!there && errno != ENOENT) { /* a name too long for this file system, say */
+        int rc = ctl_err_errno(e, "%s: cannot be written there", path);
+        free(save.path);
+        return rc;
+    }
+    if (there && !S_ISREG(st.st_mode)) {
         free(save.path);
         return ctl_err_set(e, GPUD_ERR_IO, "%s: is %s", path,
                            S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
@@ -80,6 +89,19 @@ int save_begin(const char *path, struct save *ret_save, struct ctl_err *e)
     save.fd = open_beside(&save);
     if (save.fd < 0) {
         int rc = ctl_err_errno(e, "%s: cannot be written there", path);
+        free(save.path);
+        return rc;
+    }
+    *ret_save = save;
+    return 0;
+}
+
+int save_begin_stdout(struct save *ret_save, struct ctl_err *e)
+{
+    struct save save = {.path = strdup("standard output"), .in_place = true};
+    save.fd = save.path != NULL ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : -1;
+    if (save.fd < 0) {
+        int rc = ctl_err_errno(e, "standard output");
         free(save.path);
         return rc;
     }
@@ -111,15 +133,18 @@ static int write_parts(int fd, const struct save_part *parts, unsigned count)
             return -1;
         }
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    return fchmod(fd, 0666 & ~mask);
+    return 0;
 }
 
-/* Gives the unfinished file a name; rename can then replace what is there. */
+/* Gives the unfinished file its mode and a name; rename can then replace what is there. */
 static int name_it(struct save *save)
 {
     char fd[40];
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(save->fd, 0666 & ~mask) != 0) {
+        return -1;
+    }
     snprintf(fd, sizeof fd, "/proc/self/fd/%d", save->fd);
     for (unsigned i = 1; save->beside == NULL && i <= NAMES_TRIED; i++) {
         char *beside = beside_of(save->path, i);
@@ -141,7 +166,7 @@ static int name_it(struct save *save)
 
 int save_commit(struct save *save, const struct save_part *parts, unsigned count, struct ctl_err *e)
 {
-    bool ok = write_parts(save->fd, parts, count) == 0 && name_it(save) == 0;
+    bool ok = write_parts(save->fd, parts, count) == 0 && (save->in_place || name_it(save) == 0);
     int why = errno;
     int closed = close(save->fd);
     save->fd = -1;
@@ -149,7 +174,7 @@ int save_commit(struct save *save, const struct save_part *parts, unsigned count
         ok = false;
         why = errno;
     }
-    if (ok && rename(save->beside, save->path) != 0) {
+    if (ok && !save->in_place && rename(save->beside, save->path) != 0) {
         ok = false;
         why = errno;
     }

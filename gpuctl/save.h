@@ -5,6 +5,7 @@
 #ifndef GPUCTL_SAVE_H
 #define GPUCTL_SAVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "gpuctl/ctl_err.h"
@@ -13,6 +14,7 @@ struct save {
     char *path;   /* owned: the file, links followed; NULL: not begun */
     char *beside; /* owned: the unfinished file beside it; NULL: it has no name yet */
     int fd;
+    bool in_place; /* standard output: there is nothing to put in its place */
 };
 
 struct save_part {
@@ -22,6 +24,8 @@ struct save_part {
 
 /* Makes an unfinished file where `path` will be. Refuses what is there and no regular file. */
 int save_begin(const char *path, struct save *ret_save, struct ctl_err *e);
+/* The same for standard output, which takes the parts when they are there. */
+int save_begin_stdout(struct save *ret_save, struct ctl_err *e);
 /* Writes the parts and puts the file in its place. On failure nothing of it stays. Begun no more
  * either way. */
 int save_commit(struct save *save, const struct save_part *parts, unsigned count,

@@ -1,4 +1,5 @@
 #include <jansson.h>
+#include <stdlib.h>
 
 #include "gpuctl/sheet.h"
 
@@ -58,11 +59,16 @@ int sheet_write_json(const struct sheet *sheet, FILE *out, struct ctl_err *e)
         }
     }
     json_t *root = json_object();
-    int rc = -1;
+    char *text = NULL;
     if (rows != NULL && json_object_set_new_nocheck(root, sheet->name, rows) == 0) {
-        rc = json_dumpf(root, out, JSON_INDENT(2));
-        putc('\n', out);
+        text = json_dumps(root, JSON_INDENT(2));
     }
     json_decref(root);
-    return rc == 0 ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "writing JSON failed");
+    if (text == NULL) {
+        return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
+    }
+    bool failed = fputs(text, out) == EOF || putc('\n', out) == EOF;
+    int rc = failed ? ctl_err_errno(e, "writing the output") : 0;
+    free(text);
+    return rc;
 }

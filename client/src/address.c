@@ -1,4 +1,6 @@
 #include <netdb.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/src/conn.h"
@@ -47,6 +49,11 @@ static int parse_tcp(const char *text, struct address *a, struct err *e)
     int rc = split_host(text, host, &port, e);
     if (rc != 0) {
         return rc;
+    }
+    char *end = NULL;
+    unsigned long number = strtoul(port, &end, 10);
+    if (*end == '\0' && number > UINT16_MAX) { /* else looked up modulo 65536 */
+        return err_set(e, ERR_INVALID, "'%s' is no port: 1 to %d", port, UINT16_MAX);
     }
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;

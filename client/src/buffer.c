@@ -88,6 +88,10 @@ int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags, co
 int gpud_buffer_create_on(gpud_client *client, uint64_t device, gpud_shape shape, uint32_t flags,
                           const char *label, gpud_buffer *ret_buffer)
 {
+    if (device == GPUD_NO_DEVICE) {
+        struct err e = ERR_INIT;
+        return error_report(err_set(&e, ERR_RANGE, "GPUD_NO_DEVICE is no device's number"), &e);
+    }
     return create_reported(client, device + 1, shape, flags, label, ret_buffer);
 }
 

@@ -227,7 +227,10 @@ static int connected(struct conn *c, struct err *e)
     }
     int error = 0;
     socklen_t size = sizeof error;
-    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+        return err_errno(e, ERR_CONNECT, "connecting");
+    }
+    if (error != 0) {
         return refused(error, e);
     }
     /* the stream's header goes in front of what was queued meanwhile */

@@ -168,11 +168,9 @@ int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_cl
     struct err e = ERR_INIT;
     struct gpud_client *c = NULL;
     gpud_options o = {0};
-    if (url == NULL) {
+    if (url == NULL) { /* an empty one that was given is a mistake, and no wish for this */
         url = getenv("GPUD_URL");
-    }
-    if (url == NULL || url[0] == '\0') {
-        url = URL_DEFAULT;
+        url = url == NULL || url[0] == '\0' ? URL_DEFAULT : url;
     }
     if (ret_client == NULL) {
         return error_report(err_set(&e, ERR_INVALID, "no place for the client"), &e);

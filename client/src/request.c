@@ -13,16 +13,14 @@
  * receive for it mix up. */
 #define OVERTAKE_MAX 240u
 
-/* How far answers behind one that is only accepted are acknowledged. Another daemon has to be told
- * of all these numbers: by HELLO, as far as it believes it, and by fillers. */
-#define AHEAD_MAX 8192u
+#define SPANS_MAX 1024u /* of a message */
 
 /* the seq and ack with which messages are encoded: one byte each on the wire */
 #define PLACEHOLDER 1
 
 void requests_init(struct requests *t)
 {
-    *t = (struct requests){.next_seq = 1};
+    *t = (struct requests){.next_seq = 1, .ahead_max = UINT64_MAX};
 }
 
 void requests_finish(struct requests *t)
@@ -119,6 +117,9 @@ int requests_add(struct requests *t, struct request *r, bool sequenced, struct e
         if (sequenced && t->open == NULL) {
             t->open = r;
         }
+        if (sequenced && ++t->waiting == GAPS_MAX) {
+            t->mark = r;
+        }
     }
     return rc;
 }
@@ -176,6 +177,12 @@ void requests_end(struct requests *t, struct request *r)
         t->open = r->next;
         open_settle(t);
     }
+    if (r->list == &t->sequenced) {
+        t->waiting--;
+        if (t->mark != NULL && r->seq <= t->mark->seq) {
+            t->mark = t->mark->next;
+        }
+    }
     list_remove(r->list, r);
     r->id = 0;
     t->live--;
@@ -195,11 +202,45 @@ uint64_t requests_lowest(const struct requests *t)
     return filler != NULL && filler->seq < lowest ? filler->seq : lowest;
 }
 
-/* Up to here the daemon may forget its answers. That never goes back: one that learns them all by
- * HELLO has no room for more until it may forget some. */
-static uint64_t acknowledged(const struct requests *t)
+bool requests_far(const struct requests *t, uint64_t seq)
 {
-    uint64_t most = requests_lowest(t) + AHEAD_MAX;
+    return t->mark != NULL && seq > t->mark->seq + FAR_MAX;
+}
+
+int requests_spans(const struct requests *t, uint64_t from, struct capbuf *out, uint64_t *ret_count,
+                   uint64_t *ret_until, struct err *e)
+{
+    uint64_t at = from;
+    uint64_t count = 0;
+    const struct request *r = t->sequenced.first;
+    for (; r != NULL && r->seq < from; r = r->next) {
+    }
+    while (at < t->next_seq) {
+        uint64_t until = r != NULL ? r->seq : t->next_seq;
+        if (until > at) {
+            struct proto_span span = {.first = at, .count = until - at};
+            int rc = count < SPANS_MAX ? proto_list_add(&schema_span, &span, out, e) : 1;
+            if (rc != 0) {
+                *ret_count = count;
+                *ret_until = at;
+                return rc > 0 ? 0 : rc;
+            }
+            count++;
+        }
+        at = until + (r != NULL);
+        r = r != NULL ? r->next : NULL;
+    }
+    *ret_count = count;
+    *ret_until = at;
+    return 0;
+}
+
+/* That never goes back: one that learns them all by HELLO has no room for more until it may forget
+ * some. */
+uint64_t requests_acknowledged(const struct requests *t)
+{
+    uint64_t lowest = requests_lowest(t);
+    uint64_t most = t->ahead_max < UINT64_MAX - lowest ? lowest + t->ahead_max : UINT64_MAX;
     uint64_t open = t->open != NULL ? t->open->seq : t->next_seq;
     const struct request *filler = t->fillers.first;
     open = filler != NULL && filler->seq < open ? filler->seq : open;
@@ -214,7 +255,7 @@ static void head_write(const struct requests *t, struct request *r, struct capbu
     size_t skip = fixed + 2;
     (void)capbuf_append(head, msg, fixed);
     (void)pack_uint(head, r->seq);
-    (void)pack_uint(head, acknowledged(t));
+    (void)pack_uint(head, requests_acknowledged(t));
     r->out.body = bytes_of(msg + skip, r->msg.size - skip);
 }
 

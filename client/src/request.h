@@ -36,6 +36,7 @@ struct request {
     uint32_t id;  /* of the SP request, 0: not in the table */
     unsigned kind;
     uint64_t again_ns;         /* not admitted: when it is sent again, 0: it is not */
+    unsigned refusals;         /* so often was it not, up to REFUSALS_MAX */
     bool by_ring;              /* sent by the ring lane; not to be answered by the socket alone */
     bool own;                  /* of this connection: not sent again on the next */
     bool accepted;             /* what it asked for goes on; this daemon need not keep its answer */
@@ -44,6 +45,11 @@ struct request {
 };
 
 #define REQUESTS_MAX 32768u
+
+/* The next daemon is told what was answered already as ranges between what was not. Numbers run no
+ * further than FAR_MAX ahead of the one behind which there may be too many of these. */
+#define GAPS_MAX 1000u
+#define FAR_MAX  8192u
 
 /* Requests keep their order on each way, but those of one may overtake those of the other. */
 enum way { WAY_SOCKET, WAY_RING, WAYS };
@@ -67,9 +73,12 @@ struct requests {
     uint32_t live;
     struct request_list sequenced; /* ascending */
     struct request *open;          /* the first of them that is not accepted; NULL: none */
+    uint32_t waiting;              /* so many sequenced ones */
+    struct request *mark;          /* the GAPS_MAX-th of them; NULL: there are fewer */
     struct request_list plain;
     struct request_list fillers; /* of numbers that nobody here waits for any more; ascending */
     uint64_t next_seq;
+    uint64_t ahead_max;  /* how far answers are acknowledged from the lowest number on */
     uint64_t admitted;   /* the daemon has admitted all up to here */
     uint64_t went[WAYS]; /* the highest number that went each way on this connection */
     struct request
@@ -103,6 +112,14 @@ void requests_accepted(struct requests *t, struct request *r);
 void requests_forget_accepted(struct requests *t);
 /* It was answered: what came before it was admitted. */
 void requests_answered(struct requests *t, const struct request *r);
+/* Is the number so far ahead that a next daemon could not be told of all before it? */
+bool requests_far(const struct requests *t, uint64_t seq);
+/* Up to here the daemon may forget its answers. */
+uint64_t requests_acknowledged(const struct requests *t);
+/* Appends SPANs of numbers from `from` on that are answered, as many as a message takes.
+ * *ret_until: behind the last number that they tell of. NOMEM. */
+int requests_spans(const struct requests *t, uint64_t from, struct capbuf *out, uint64_t *ret_count,
+                   uint64_t *ret_until, struct err *e);
 /* Would the daemon take the number, though what went the other way may come later? */
 bool requests_may_go(const struct requests *t, uint64_t seq, enum way way);
 void requests_went(struct requests *t, uint64_t seq, enum way way);

@@ -287,6 +287,30 @@ static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e
     return rc;
 }
 
+/* By the number of its SUBMIT: it need not have been admitted. One that the daemon does not have
+ * yet is asked for again. */
+static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
+{
+    struct gpud_client *c = job->client;
+    for (;;) {
+        struct msg_cancel msg = {.job = job->id, .number = job->id == 0 ? job->req.seq : 0};
+        struct msg_done told;
+        struct message *m = NULL;
+        struct err pause = ERR_INIT;
+        int rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN,
+                                   &schema_msg_done, &told, &m, e);
+        message_unref(m);
+        if (rc != ERR_NOT_FOUND || job->ended || clock_now_ns() >= deadline_ns) {
+            return job->ended ? 0 : rc;
+        }
+        *e = pause;
+        (void)client_wait(c, has_ended, job, client_sooner(deadline_ns, FIND_PAUSE_NS), &pause);
+        if (job->ended) {
+            return 0;
+        }
+    }
+}
+
 static int cancel(struct gpud_job *job, struct err *e)
 {
     struct gpud_client *c = job->client;
@@ -297,6 +321,9 @@ static int cancel(struct gpud_job *job, struct err *e)
         return err_set(e, ERR_STATE, "a job submitted with GPUD_SUBMIT_HELD has no id yet");
     }
     uint64_t deadline_ns = client_deadline(c);
+    if (job->id == 0 && c->session.minor >= MINOR_RANGES) {
+        return cancel_by_number(job, deadline_ns, e);
+    }
     int rc = wait_for_id(job, deadline_ns, e);
     if (rc != 0 || job->ended) {
         return rc;

@@ -18,8 +18,11 @@
 #define WAIT_RETRY_NS    (1 * NS_PER_S)
 #define UNSENT_NS        (1 * NS_PER_MS) /* the ring may have room again without an answer */
 #define AGAIN_NS         (5 * NS_PER_MS) /* what was not admitted, if the daemon does not say when */
-#define TAKEN_SPANS      1024
-#define TAKEN_MAX        16384 /* numbers from the lowest unanswered one that a daemon is told of */
+#define REFUSALS_MAX     4 /* then the pause grows no more: 16 times what the daemon said first */
+#define TELL_EVERY       1024  /* answers that no acknowledgement covers */
+#define TELL_PART        4     /* or so much less than a daemon keeps, in bytes */
+#define OLD_TAKEN_MAX    16384 /* numbers from `resume` on that a daemon of minor 2 believes */
+#define OLD_AHEAD_MAX    8192  /* so it must not be let to forget more than these */
 #define INFLIGHT_DEFAULT 64
 
 int session_init(struct session *s, const char *name, const void *token, size_t token_size,
@@ -30,6 +33,9 @@ int session_init(struct session *s, const char *name, const void *token, size_t 
     s->again_ns = NS_NEVER;
     s->max_inflight = INFLIGHT_DEFAULT;
     s->max_message = PROTO_MESSAGE_MAX;
+    if (token == NULL && token_size > 0) {
+        return err_set(e, ERR_INVALID, "no token, but a size of %zu", token_size);
+    }
     if (token_size > sizeof s->token) {
         return err_set(e, ERR_LIMIT, "token of %zu bytes, at most %zu", token_size,
                        sizeof s->token);
@@ -49,6 +55,7 @@ void session_finish(struct gpud_client *c)
 {
     request_finish(&c->session.hello);
     request_finish(&c->session.wait);
+    request_finish(&c->session.tell);
 }
 
 static void send_now(struct gpud_client *c, struct request *r)
@@ -70,6 +77,9 @@ static bool send_sequenced(struct gpud_client *c, struct request *r)
     struct requests *t = &c->requests;
     enum way way = WAY_RING;
     lane_wish(c);
+    if (requests_far(t, r->seq)) {
+        return false;
+    }
     if (!requests_may_go(t, r->seq, WAY_RING) || !lane_send(c, r)) {
         if (c->session.state != SESSION_READY) {
             return true; /* the connection broke: the next one sends it again */
@@ -140,6 +150,10 @@ void session_send_later(struct gpud_client *c, struct request *r, uint64_t pause
 {
     struct session *s = &c->session;
     uint64_t pause = pause_ns > 0 ? pause_ns : AGAIN_NS;
+    pause = (pause < BACKOFF_MAX ? pause : BACKOFF_MAX) << r->refusals; /* all of it goes again */
+    if (r->refusals < REFUSALS_MAX) {
+        r->refusals++;
+    }
     r->again_ns = ns_add(clock_now_ns(), pause < BACKOFF_MAX ? pause : BACKOFF_MAX);
     s->again_ns = r->again_ns < s->again_ns ? r->again_ns : s->again_ns;
 }
@@ -229,6 +243,53 @@ static void wait_send(struct gpud_client *c)
     } else if (session_ask(c, &s->wait, wait_answered, &e) != 0) {
         request_finish(&s->wait);
         s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
+    }
+}
+
+/* ---- TAKEN --------------------------------------------------------------------------------- */
+
+static void told_answered(struct gpud_client *c, struct request *r, struct message *m,
+                          const struct err *e)
+{
+    (void)m;
+    (void)e;
+    requests_end(&c->requests, r);
+    request_finish(r);
+}
+
+/* Tells the daemon of answers that came, but lie behind one that did not: it keeps only so many. */
+static void tell_taken(struct gpud_client *c)
+{
+    struct session *s = &c->session;
+    struct requests *t = &c->requests;
+    struct capbuf spans;
+    struct err e = ERR_INIT;
+    uint64_t count = 0;
+    uint64_t until = 0;
+    if (s->tell.id != 0 || t->fillers.first != NULL || s->minor < MINOR_RANGES) {
+        return; /* fillers' numbers are in nobody's list: they are answered soon */
+    }
+    s->untold = 0;
+    s->untold_bytes = 0;
+    capbuf_init(&spans, PROTO_LOG_MAX);
+    int rc = requests_spans(t, requests_acknowledged(t) + 1, &spans, &count, &until, &e);
+    struct msg_taken msg = {.taken = proto_list_of(&spans, count)};
+    if (rc == 0 && count > 0 && request_encode(&s->tell, &schema_msg_taken, &msg, &e) == 0 &&
+        session_ask(c, &s->tell, told_answered, &e) != 0) {
+        request_finish(&s->tell); /* the next answers bring it up again */
+    }
+    capbuf_finish(&spans);
+}
+
+/* An answer to a numbered request that came over the socket. */
+static void untold(struct gpud_client *c, size_t bytes)
+{
+    struct session *s = &c->session;
+    s->untold++;
+    s->untold_bytes += bytes;
+    if (s->state == SESSION_READY &&
+        (s->untold >= TELL_EVERY || s->untold_bytes > s->max_kept / TELL_PART)) {
+        tell_taken(c);
     }
 }
 
@@ -370,6 +431,7 @@ static void welcome_take(struct session *s, const struct msg_welcome *w)
     s->max_inflight = w->max_inflight > 0 ? w->max_inflight : INFLIGHT_DEFAULT;
     s->linger_ns = w->linger_ns;
     s->max_arena = w->max_arena;
+    s->max_kept = w->max_kept;
     s->number = w->session;
     s->may_load = w->may_load != 0;
     text_copy(s->build, sizeof s->build, w->build);
@@ -389,6 +451,16 @@ static int welcome_check(const struct msg_welcome *w, struct err *e)
         return err_set(e, ERR_PROTOCOL, "daemon's id has %zu bytes", w->daemon_id.size);
     }
     return 0;
+}
+
+/* One that does not take numbers as ranges believes and forgets fewer of them. */
+static void ranges_settle(struct gpud_client *c)
+{
+    struct session *s = &c->session;
+    bool ranges = s->minor >= MINOR_RANGES;
+    uint64_t most = s->told_from + OLD_TAKEN_MAX;
+    c->requests.ahead_max = ranges ? UINT64_MAX : OLD_AHEAD_MAX;
+    s->told_to = ranges || s->told_to < most ? s->told_to : most;
 }
 
 /* going_on: the daemon keeps what was restored before the connection broke. Compiling takes its
@@ -429,6 +501,7 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     }
     bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0 && w.resumed != 0;
     welcome_take(s, &w);
+    ranges_settle(c);
     uint64_t expect = w.expect > 0 ? w.expect : 1;
     if (!s->known) {
         ready(c, c->requests.next_seq, 0);
@@ -439,44 +512,14 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     }
 }
 
-/* The numbers above the lowest unanswered one whose answers are here. */
-static int spans_add(const struct requests *t, struct capbuf *out, uint64_t *ret_count,
-                     uint64_t *ret_told_to, struct err *e)
-{
-    uint64_t at = requests_lowest(t);
-    uint64_t count = 0;
-    for (struct request *r = t->sequenced.first;; r = r->next) {
-        uint64_t until = r != NULL ? r->seq : t->next_seq;
-        if (until > at) {
-            if (count == TAKEN_SPANS) {
-                break;
-            }
-            struct proto_span span = {.first = at, .count = until - at};
-            int rc = proto_list_add(&schema_span, &span, out, e);
-            if (rc != 0) {
-                return rc;
-            }
-            count++;
-        }
-        at = until + 1;
-        if (r == NULL) {
-            break;
-        }
-    }
-    *ret_count = count;
-    uint64_t most = requests_lowest(t) + TAKEN_MAX;
-    *ret_told_to = at < t->next_seq ? at : t->next_seq;
-    *ret_told_to = *ret_told_to < most ? *ret_told_to : most;
-    return 0;
-}
-
 static int hello_send(struct gpud_client *c, struct err *e)
 {
     struct session *s = &c->session;
     struct capbuf spans;
     uint64_t count = 0;
     capbuf_init(&spans, PROTO_LOG_MAX);
-    int rc = spans_add(&c->requests, &spans, &count, &s->told_to, e);
+    int rc =
+        requests_spans(&c->requests, requests_lowest(&c->requests), &spans, &count, &s->told_to, e);
     if (rc == 0) {
         struct msg_hello msg = {
             .major = PROTO_MAJOR,
@@ -493,6 +536,7 @@ static int hello_send(struct gpud_client *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
+    s->told_from = requests_lowest(&c->requests);
     s->state = SESSION_HELLO;
     rc = session_ask(c, &s->hello, hello_answered, e);
     if (rc != 0) {
@@ -705,7 +749,11 @@ int session_message(struct gpud_client *c, struct message *m, struct err *e)
         send_now(c, r); /* the same number: the same answer */
         return 0;
     }
+    bool kept = r->seq != 0 && !r->by_ring;
     r->answered(c, r, m, NULL);
+    if (kept) {
+        untold(c, message_view(m).size);
+    }
     return 0;
 }
 

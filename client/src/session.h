@@ -10,6 +10,9 @@
 
 #include "client/src/request.h"
 
+/* The daemon's minor from which on it takes numbers as ranges (TAKEN), finds jobs without one. */
+#define MINOR_RANGES 3u
+
 enum session_state { SESSION_DOWN, SESSION_HELLO, SESSION_RESTORE, SESSION_READY };
 
 struct session {
@@ -26,6 +29,7 @@ struct session {
     uint64_t max_message;
     uint64_t max_inflight;
     uint64_t max_arena;
+    uint64_t max_kept;
     uint64_t linger_ns;
     uint64_t number;
     bool may_load;
@@ -35,10 +39,14 @@ struct session {
 
     struct request hello;
     struct request wait;
-    uint64_t taken;    /* number of the last EVENTS */
-    uint64_t wait_ns;  /* when to ask again after WAIT was refused; NS_NEVER: not */
-    uint64_t again_ns; /* when a request that was not admitted is sent again; NS_NEVER: none */
-    uint64_t told_to;  /* HELLO told the fate of all numbers below this one */
+    struct request tell; /* TAKEN */
+    unsigned untold;     /* answers over the socket since the last one, and their bytes */
+    uint64_t untold_bytes;
+    uint64_t taken;     /* number of the last EVENTS */
+    uint64_t wait_ns;   /* when to ask again after WAIT was refused; NS_NEVER: not */
+    uint64_t again_ns;  /* when a request that was not admitted is sent again; NS_NEVER: none */
+    uint64_t told_from; /* HELLO told the fate of all numbers between these two */
+    uint64_t told_to;
 
     bool restoring; /* what was made before is not all known to this daemon yet */
     int restore_stage;

@@ -130,11 +130,7 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
 
 static int bind_device(struct front *f, struct job *j, uint64_t wish, struct err *e)
 {
-    bool hope = false;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        hope = hope || device_hopeful(f->device[i]);
-    }
-    if (!hope) {
+    if (device_bits(f->device, f->device_count, false) == 0) {
         return err_set(e, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
     }
     if (wish > f->device_count) {
@@ -241,7 +237,7 @@ int request_submit(struct request_context *c, struct err *e)
     err_init(&j->error);
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
-    j->submitted_ns = turn_now(f);
+    j->submitted_ns = session_arrived(c->s, c->r->msg.submit.seq, turn_now(f));
     work_init(&j->work);
     take_options(f, j, &c->r->msg.submit);
     rc = find_program(c, &j->program, e);

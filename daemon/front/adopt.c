@@ -90,7 +90,9 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->flags = m->flags;
     b->tenant = t;
     b->owner = s;
+    b->uid = (uint32_t)m->uid;
     b->seq = m->seq;
+    b->freed_by = m->freed;
     b->device = d->index;
     b->rights = (unsigned)m->rights;
     b->linger_ns = m->linger_ns;
@@ -180,6 +182,11 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
                  (unsigned long long)b->bytes);
         lost(f, b);
         return;
+    }
+    if (b->sealed && m->arriving != 0) { /* the front before asked for it: its answer comes here */
+        buffer_set_state(b, BUFFER_RESTORING);
+        b->restore_asked = true;
+        d->restores++;
     }
     answer_again(b, b->owner, b->seq);
     take_openers(f, b, &meta);

@@ -54,8 +54,10 @@ struct buffer {
     struct tenant *tenant;
     struct session *owner; /* NULL: lives by its name, or is only used by jobs still */
     uint64_t seq;          /* of the request that made it */
-    uint8_t client_id[PROTO_CLIENT_ID_BYTES];
-    unsigned device; /* index */
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES]; /* and the user: whose session made it */
+    uint32_t uid;
+    uint64_t freed_by; /* number of the request by which its owner let go of it, 0: of none */
+    unsigned device;   /* index */
     struct spans defined;
     bool sealed;
     bool sealing;       /* asked of the worker, and not answered: host_fd is not filled */
@@ -75,7 +77,8 @@ struct buffer {
     /* hazards: who wrote it last, and who has been reading it since */
     struct job *writer;
     struct buffer_use *readers;
-    unsigned users; /* unfinished jobs that name it */
+    struct buffer_use *displaced; /* as many entries as readers before `writer` are unfinished */
+    unsigned users;               /* unfinished jobs that name it */
 };
 
 /* What it counts for on its device and for its tenant, in bytes: a variable's memory is its

@@ -166,14 +166,18 @@ static int tell_arenas(struct device *d, const struct work *w, struct err *e)
     return rc;
 }
 
+void command_arena_drop(const struct device *d, const struct arena *a)
+{
+    if ((a->told >> d->index & 1) != 0 && d->link != NULL) {
+        struct msg_f_arena_free m = {.arena = a->handle};
+        (void)link_send(d->link, &schema_msg_f_arena_free, &m, NULL, NULL);
+    }
+}
+
 void command_arena_free(struct front *f, struct arena *a)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
-        if ((a->told >> i & 1) != 0 && d->link != NULL) {
-            struct msg_f_arena_free m = {.arena = a->handle};
-            (void)link_send(d->link, &schema_msg_f_arena_free, &m, NULL, NULL);
-        }
+        command_arena_drop(f->device[i], a);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
@@ -139,8 +140,18 @@ static void starve_readers(struct front *f, const struct job *j)
     }
 }
 
+/* Its successors may wait for others now, and for one that is less urgent than they are. */
+static void release_one(struct front *f, struct job *succ, bool early)
+{
+    if (early) {
+        queue_raise(f, succ);
+    }
+    queue_offer(f, succ);
+}
+
 static void release_uses(struct front *f, struct job *j)
 {
+    bool early = j->preds != NULL;
     struct job_edge *x = j->succs;
     struct job *succs[64];
     unsigned count = 0;
@@ -152,7 +163,7 @@ static void release_uses(struct front *f, struct job *j)
     bool more = x != NULL;
     hazard_leave(j);
     for (unsigned i = 0; i < count; i++) {
-        queue_offer(f, succs[i]);
+        release_one(f, succs[i], early);
     }
     if (more) {
         struct job *each;
@@ -160,7 +171,7 @@ static void release_uses(struct front *f, struct job *j)
         HASH_ITER(hh, f->jobs, each, next)
         {
             if (each->wait == WAIT_HAZARD) {
-                queue_offer(f, each);
+                release_one(f, each, early);
             }
         }
     }
@@ -353,7 +364,11 @@ void job_strike(const struct job *j)
     for (unsigned i = 0; i < j->work.step_count; i++) {
         const struct work_step *s = &j->work.steps[i];
         if (s->op == OP_LAUNCH && j->tenant != NULL && s->module->tenant != NULL) {
-            (void)tenant_strike(j->tenant, kernel_hash(s->module, s->entry));
+            struct hash kernel = kernel_hash(s->module, s->entry);
+            if (tenant_strike(j->tenant, kernel) == STRIKES_MAX) {
+                log_warn("kernel %s of tenant %s ended workers %d times: jobs with it are refused",
+                         s->entry, j->tenant->name, STRIKES_MAX);
+            }
         }
     }
 }

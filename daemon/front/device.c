@@ -1,6 +1,7 @@
 #include "daemon/front/device.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -33,6 +34,12 @@ const char *device_state_name(const struct device *d)
     return d->state == DEVICE_READY && d->recovery != 0 ? "held" : names[d->state];
 }
 
+const char *device_uuid(const struct device *d)
+{
+    size_t prefix = strlen(UUID_OPTION);
+    return strncmp(d->pin, UUID_OPTION, prefix) == 0 ? d->pin + prefix : NULL;
+}
+
 uint64_t device_window(const struct device *d, uint64_t setting)
 {
     return setting != 0 ? setting : window_size(&d->window);
@@ -47,6 +54,11 @@ bool device_serves(const struct device *d)
 bool device_hopeful(const struct device *d)
 {
     return d->state != DEVICE_ABSENT && d->state != DEVICE_STUCK;
+}
+
+bool device_coming(const struct device *d)
+{
+    return device_hopeful(d) && d->recovery == 0 && d->failures < 2;
 }
 
 void device_ended(struct device *d, bool blameless)

@@ -22,7 +22,8 @@ struct link;
 
 #define DEVICES_MAX   64u
 #define STREAMS_MAX   16u
-#define STAGING_ALIGN 256u /* bytes */
+#define STAGING_ALIGN 256u    /* bytes */
+#define UUID_OPTION   "uuid=" /* of a pin, or of the settings: which devices, by their UUIDs */
 
 enum device_state {
     DEVICE_STARTING, /* its worker opens the context */
@@ -62,6 +63,7 @@ struct device {
     bool cpu;
     bool simulated;
     bool f64;
+    bool chosen; /* its worker's environment names the devices that may be seen */
     uint64_t memory;
     uint64_t max_alloc;
     uint64_t pool_limit;  /* bytes its pool may take */
@@ -131,6 +133,8 @@ uint64_t device_patience_ns(uint64_t asked_ns);
 void device_set_state(struct device *d, enum device_state state, const char *reason);
 const char *device_state_name(const struct device *d); /* "held" while `recovery` says so */
 bool device_serves(const struct device *d);
+/* Its vendor's name of it, as its pin has it; NULL: it has none. */
+const char *device_uuid(const struct device *d);
 /* Jobs that it may have in flight: as set, or (0) as found. */
 uint64_t device_window(const struct device *d, uint64_t setting);
 /* Bytes that its worker's pool takes at most; a guess before that has told. */
@@ -140,6 +144,9 @@ uint64_t device_pool_limit(const struct device *d);
 uint64_t device_spill_limit(uint64_t set, unsigned devices);
 /* Could it serve soon (so that jobs wait instead of failing)? */
 bool device_hopeful(const struct device *d);
+/* It serves, or its worker starts and none before it was of no use: not one that fails to open
+ * again and again, or that its driver wants left alone. */
+bool device_coming(const struct device *d);
 /* A worker has ended. Some ends (blameless: from outside, a job's time limit) say nothing against a
  * device that came up. */
 void device_ended(struct device *d, bool blameless);

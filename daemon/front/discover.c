@@ -108,7 +108,6 @@ void discover_siblings(struct front *f, struct device *d)
 
 /* ---- instances of MIG, and the GPUs beside them ---------------------------------------------- */
 
-#define UUID_PIN "uuid="
 #define INSTANCE "MIG-"
 #define WHOLE    "GPU-"
 
@@ -118,17 +117,18 @@ static bool begins(const char *text, const char *with)
 }
 
 /* A pin has no prefix where the driver shows the GPU unasked. */
-static bool same_uuid(const char *pin, const char *uuid)
+static bool same_uuid(const struct device *d, const char *uuid)
 {
-    const char *name = begins(pin, UUID_PIN) ? pin + strlen(UUID_PIN) : "";
-    const char *plain = begins(uuid, WHOLE) && !begins(name, WHOLE) ? uuid + strlen(WHOLE) : uuid;
-    return strcasecmp(name, plain) == 0;
+    const char *name = device_uuid(d);
+    const char *plain =
+        name != NULL && begins(uuid, WHOLE) && !begins(name, WHOLE) ? uuid + strlen(WHOLE) : uuid;
+    return name != NULL && strcasecmp(name, plain) == 0;
 }
 
 static bool is_open(const struct front *f, const char *uuid)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
-        if (same_uuid(f->device[i]->pin, uuid)) {
+        if (same_uuid(f->device[i], uuid)) {
             return true;
         }
     }
@@ -145,18 +145,29 @@ static bool some_divided(const struct health_report *report)
     return some;
 }
 
-/* The first device, if nobody chose which are to be opened, and it is known of all that were opened
- * by number which they are. */
+/* After a restart of the front they are in the order in which their workers were taken over. */
+static const struct device *number_zero(const struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->number == 0) {
+            return f->device[i];
+        }
+    }
+    return NULL;
+}
+
+/* The first device, if nobody chose which are to be opened (for the workers, whose environment need
+ * not be the front's), and it is known of all that were opened by number which they are. */
 static const struct device *first_of_all(const struct front *f)
 {
-    const struct device *d = f->device_count > 0 ? f->device[0] : NULL;
-    bool chosen = f->config.devices[0] != '\0' || getenv("CUDA_VISIBLE_DEVICES") != NULL ||
-                  strstr(f->config.backend_options, "uuid=") != NULL;
-    bool known = d != NULL && d->state == DEVICE_READY && begins(d->pin, UUID_PIN);
+    const struct device *d = number_zero(f);
+    bool known = d != NULL && d->state == DEVICE_READY && device_uuid(d) != NULL;
     for (unsigned i = 0; known && i < f->device_count; i++) {
         known = f->device[i]->pin[0] != '\0' || f->device[i]->state == DEVICE_ABSENT;
     }
-    return known && !chosen && d->number == 0 ? d : NULL;
+    bool chosen = !known || d->chosen || f->config.devices[0] != '\0' ||
+                  strstr(f->config.backend_options, UUID_OPTION) != NULL;
+    return chosen ? NULL : d;
 }
 
 static unsigned next_number(const struct front *f)
@@ -177,11 +188,11 @@ void discover_listed(struct front *f, const struct health_report *report)
             begins(listed->uuid, INSTANCE) || (begins(listed->uuid, WHOLE) && listed->divided == 0);
         struct device *d = NULL;
         if (device && !is_open(f, listed->uuid) &&
-            strlen(listed->uuid) < sizeof d->pin - strlen(UUID_PIN)) {
+            strlen(listed->uuid) < sizeof d->pin - strlen(UUID_OPTION)) {
             d = discover_device(f, first->backend, next_number(f));
         }
         if (d != NULL) {
-            (void)snprintf(d->pin, sizeof d->pin, UUID_PIN "%s", listed->uuid);
+            (void)snprintf(d->pin, sizeof d->pin, UUID_OPTION "%s", listed->uuid);
             worker_start(f, d);
         }
     }
@@ -197,6 +208,8 @@ static void serve(struct front *f, struct device *d)
                  d->simulated ? ", simulated"
                  : d->cpu     ? ", CPU"
                               : "");
+    } else {
+        log_info("device %u ready again: worker %d", d->index, (int)d->pid);
     }
     due_pool(f, d);
     f->hooks.device_changed(f, d);
@@ -351,10 +364,7 @@ void discover_ready(struct front *f, struct device *d)
 static void fail_waiting(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
-    bool hope = false;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        hope = hope || device_hopeful(f->device[i]);
-    }
+    bool hope = device_bits(f->device, f->device_count, false) != 0;
     (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
     struct job *j;
     struct job *next;

@@ -21,14 +21,31 @@ static bool orphan(const struct job *j)
     return j->state == JOB_QUEUED && j->detached && left;
 }
 
-unsigned drain_orphans(struct front *f)
+static bool stranded(const struct front *f, const struct job *j)
+{
+    bool coming = false;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        coming = coming || ((j->device == NULL || j->device == d) && device_coming(d));
+    }
+    return !coming;
+}
+
+unsigned drain_orphans(struct front *f, unsigned *ret_stranded)
 {
     unsigned count = 0;
+    unsigned left = 0;
     for (struct job *j = f->queued_count > 0 ? f->jobs : NULL; j != NULL; j = j->hh.next) {
-        if (orphan(j)) {
+        if (!orphan(j)) {
+            continue;
+        }
+        if (stranded(f, j)) {
+            left++;
+        } else {
             queue_first(f, j);
             count++;
         }
     }
+    *ret_stranded = left;
     return count;
 }

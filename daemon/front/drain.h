@@ -14,7 +14,8 @@
  * queue that takes longer is cut. */
 uint64_t drain_until(const struct front *f, uint64_t now_ns);
 /* Queued detached jobs whose client is gone, as far as one can tell: nobody sends them to the next
- * front. They go before all others now. How many there are. */
-unsigned drain_orphans(struct front *f);
+ * front. They go before all others now. How many there are; and how many more that no device will
+ * take soon: nobody waits for these. */
+unsigned drain_orphans(struct front *f, unsigned *ret_stranded);
 
 #endif

@@ -56,6 +56,7 @@ struct front_hooks {
     void (*buffer_seal)(struct front *f, struct buffer *b);
     void (*buffer_export)(struct front *f, struct buffer *b);
     void (*arena_free)(struct front *f, struct arena *a); /* to all that were told of it */
+    void (*arena_drop)(const struct device *d, const struct arena *a); /* to this one */
     /* The module is needed on a device: builds, loads, then kicks. */
     void (*module_need)(struct front *f, struct module *m, struct device *d);
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
@@ -140,6 +141,7 @@ struct front {
     struct tenant *tenants;   /* uthash by key */
     struct session *sessions; /* uthash by key */
     struct session *by_pipe;  /* uthash of those with a connection */
+    struct parking parked;
     unsigned session_count;
     struct spare spare_jobs; /* of struct job */
     struct spare spare_ops;  /* of struct op */

@@ -9,6 +9,8 @@
 #include "daemon/front/buffer.h"
 #include "daemon/front/job.h"
 
+#define BEQUEST_MAX 1024u /* edges of one job that ends before its predecessors */
+
 static bool edge_exists(const struct job *pred, const struct job *succ)
 {
     for (const struct job_edge *x = succ->preds; x != NULL; x = x->next_pred) {
@@ -73,25 +75,36 @@ static void drop_succs(struct job *j)
     }
 }
 
-static void readers_clear(struct buffer *b)
+/* A writer comes after them. What they brought stays with the buffer until they end: whoever takes
+ * the writer out again needs it. */
+static void readers_displace(struct buffer *b)
 {
     while (b->readers != NULL) {
         struct buffer_use *u = b->readers;
         b->readers = u->next;
+        u->next = b->displaced;
+        b->displaced = u;
+    }
+}
+
+/* Each reader takes away as much as it brought. */
+static void reader_remove(struct buffer *b, const struct job *j)
+{
+    struct buffer_use **at = &b->readers;
+    while (*at != NULL && (*at)->job != j) {
+        at = &(*at)->next;
+    }
+    at = *at != NULL ? at : &b->displaced;
+    struct buffer_use *u = *at;
+    if (u != NULL) { /* else it was forgotten before */
+        *at = u->next;
         free(u);
     }
 }
 
-static void reader_remove(struct buffer *b, const struct job *j)
+static bool only_reads(const struct work_use *use)
 {
-    for (struct buffer_use **at = &b->readers; *at != NULL; at = &(*at)->next) {
-        if ((*at)->job == j) {
-            struct buffer_use *u = *at;
-            *at = u->next;
-            free(u);
-            return;
-        }
-    }
+    return (use->access & ACCESS_OUT) == 0;
 }
 
 /* All that can fail comes first: edges, then the readers' entries. */
@@ -231,6 +244,16 @@ static bool reader_add(struct job *j, struct buffer *b)
     return true;
 }
 
+/* Of the first so many uses. */
+static void readers_remove(struct job *j, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (only_reads(&j->work.uses[i])) {
+            reader_remove(j->work.uses[i].buffer, j);
+        }
+    }
+}
+
 int hazard_enter(struct job *j, struct err *e)
 {
     bool ok = true;
@@ -241,13 +264,14 @@ int hazard_enter(struct job *j, struct err *e)
     unsigned entered = 0;
     for (; ok && entered < j->work.use_count; entered++) {
         const struct work_use *use = &j->work.uses[entered];
-        ok = (use->access & ACCESS_OUT) != 0 || reader_add(j, use->buffer);
+        if (only_reads(use) && !reader_add(j, use->buffer)) {
+            ok = false;
+            break;
+        }
     }
     if (!ok) {
         drop_preds(j);
-        for (unsigned i = 0; i < entered; i++) {
-            reader_remove(j->work.uses[i].buffer, j);
-        }
+        readers_remove(j, entered);
         return err_set(e, ERR_NOMEM, "order of %u buffers", j->work.use_count);
     }
     parts_enter(j);
@@ -255,7 +279,7 @@ int hazard_enter(struct job *j, struct err *e)
         struct buffer *b = j->work.uses[i].buffer;
         b->users++;
         if ((j->work.uses[i].access & ACCESS_OUT) != 0) {
-            readers_clear(b);
+            readers_displace(b);
             b->writer = j;
         }
     }
@@ -287,9 +311,11 @@ void hazard_part(struct job *j, struct buffer *b)
     if (at == w->use_count) {
         return;
     }
+    if (only_reads(&w->uses[at])) {
+        reader_remove(b, j);
+    }
     w->use_count--;
     memmove(&w->uses[at], &w->uses[at + 1], (w->use_count - at) * sizeof w->uses[0]);
-    reader_remove(b, j);
     b->writer = b->writer == j ? NULL : b->writer;
     b->users--;
 }
@@ -303,30 +329,55 @@ static bool reads(const struct job *j, const struct buffer *b)
     return u != NULL;
 }
 
-/* Those before `j` in the order of one buffer are the last ones to use it again. One that is before
- * `j` for another buffer's sake may have been handed back before. */
-static bool hand_back(const struct job *j, struct buffer *b)
+/* A reader that was displaced is one again. */
+static void reader_back(struct job *j, struct buffer *b)
 {
-    bool ok = true;
-    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
-        for (unsigned i = 0; i < x->pred->work.use_count; i++) {
-            const struct work_use *use = &x->pred->work.uses[i];
-            if (use->buffer != b) {
-                continue;
-            }
-            if ((use->access & ACCESS_OUT) != 0) {
-                b->writer = b->writer == NULL || b->writer->id < x->pred->id ? x->pred : b->writer;
-            } else {
-                ok = ok && (reads(x->pred, b) || reader_add(x->pred, b));
+    struct buffer_use *u = b->displaced;
+    b->displaced = u->next;
+    *u = (struct buffer_use){.job = j, .next = b->readers};
+    b->readers = u;
+}
+
+/* Who is before `j` for one buffer's sake, is among the last ones to use it again. One that is
+ * before `j` for another buffer's sake may have been handed back before. */
+static void hand_back_one(struct job *pred, struct buffer *b)
+{
+    for (unsigned i = 0; i < pred->work.use_count; i++) {
+        const struct work_use *use = &pred->work.uses[i];
+        if (use->buffer != b) {
+            continue;
+        }
+        if (!only_reads(use)) {
+            b->writer = b->writer == NULL || b->writer->id < pred->id ? pred : b->writer;
+        } else if (!reads(pred, b)) {
+            reader_back(pred, b);
+        }
+    }
+}
+
+/* Those before `j`, and before the hubs among them, which may not use the buffer themselves. */
+static void hand_back(struct job *j, struct buffer *b)
+{
+    struct job *last = j;
+    j->walk_next = NULL;
+    for (const struct job *at = j; at != NULL; at = at->walk_next) {
+        for (const struct job_edge *x = at->preds; x != NULL; x = x->next_pred) {
+            hand_back_one(x->pred, b);
+            if (x->pred->hub && !x->pred->walked) {
+                x->pred->walked = true;
+                x->pred->walk_next = NULL;
+                last->walk_next = x->pred;
+                last = x->pred;
             }
         }
     }
-    return ok;
+    for (struct job *at = j; at != NULL; at = at->walk_next) {
+        at->walked = false;
+    }
 }
 
-/* One that ends before its predecessors (cancelled, say) stands between them and its successors no
- * more: these wait for those from now on. */
-static bool bequeath(struct job *j)
+/* Each successor waits for each predecessor. false: not all of them do. */
+static bool bequeath_each(struct job *j)
 {
     bool ok = true;
     for (struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
@@ -337,31 +388,99 @@ static bool bequeath(struct job *j)
     return ok;
 }
 
+/* Its predecessors are the hub's. */
+static void move_preds(struct job *j, struct job *hub)
+{
+    while (j->preds != NULL) {
+        struct job_edge *x = j->preds;
+        j->preds = x->next_pred;
+        if (x->pred == hub || edge_exists(x->pred, hub)) {
+            unlink_succ(x);
+            free(x);
+        } else {
+            x->succ = hub;
+            x->next_pred = hub->preds;
+            hub->preds = x;
+        }
+    }
+}
+
+static void move_succs(struct job *j, struct job *hub)
+{
+    while (j->succs != NULL) {
+        struct job_edge *x = j->succs;
+        j->succs = x->next_succ;
+        if (x->succ == hub || edge_exists(hub, x->succ)) {
+            unlink_pred(x);
+            free(x);
+        } else {
+            x->pred = hub;
+            x->next_succ = hub->succs;
+            hub->succs = x;
+        }
+    }
+}
+
+static struct job *oldest_succ(const struct job *j)
+{
+    struct job *oldest = j->succs->succ;
+    for (const struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
+        oldest = x->succ->id < oldest->id ? x->succ : oldest;
+    }
+    return oldest;
+}
+
+/* Are there so few that each pair may have an edge? Where one side is a single job, there are as
+ * many as the job has itself. */
+static bool pairs_fit(const struct job *j)
+{
+    unsigned before = 0;
+    unsigned behind = 0;
+    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+        before++;
+    }
+    for (const struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
+        behind++;
+    }
+    return before > 1 && behind > 1 && (uint64_t)before * behind <= BEQUEST_MAX;
+}
+
+/* One that ends before its predecessors (cancelled, say) stands between them and its successors no
+ * more: these wait for those from now on. Where there are too many pairs, or no memory for them,
+ * with the edges that it has: the oldest successor waits for all before, and the others for that
+ * one. */
+static void bequeath(struct job *j)
+{
+    if (j->preds == NULL || j->succs == NULL || (pairs_fit(j) && bequeath_each(j))) {
+        return;
+    }
+    bool single = j->preds->next_pred == NULL;
+    struct job *hub = single ? j->preds->pred : oldest_succ(j);
+    hub->hub = hub->hub || !single;
+    move_preds(j, hub);
+    move_succs(j, hub);
+}
+
 void hazard_leave(struct job *j)
 {
-    bool ok = bequeath(j);
     parts_leave(j);
     for (unsigned i = 0; i < j->work.use_count; i++) {
         struct buffer *b = j->work.uses[i].buffer;
         b->users--;
         if (b->writer == j) {
             b->writer = NULL;
-            ok = ok && hand_back(j, b);
+            hand_back(j, b);
         }
-        reader_remove(b, j);
     }
-    if (!ok) {
-        abort(); /* without memory for an edge, going on would let jobs overtake each other */
-    }
+    readers_remove(j, j->work.use_count);
+    bequeath(j);
     drop_preds(j);
     drop_succs(j);
 }
 
 void hazard_forget(struct job *j)
 {
-    for (unsigned i = 0; i < j->work.use_count; i++) {
-        reader_remove(j->work.uses[i].buffer, j);
-    }
+    readers_remove(j, j->work.use_count);
     parts_leave(j);
     drop_preds(j);
     drop_succs(j);

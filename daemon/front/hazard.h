@@ -26,7 +26,8 @@ bool hazard_join(struct job *j, struct buffer *b);
 void hazard_part(struct job *j, struct buffer *b);
 /* Lets an entered job wait for one more. false: no memory. */
 bool hazard_after(struct job *pred, struct job *succ);
-/* Takes an ended job out: its buffers and successors forget it. */
+/* Takes an ended job out: its buffers and successors forget it. Needs no memory. Where some before
+ * it are unfinished its successors wait for those, and perhaps for one among themselves. */
 void hazard_leave(struct job *j);
 /* Frees the job's edges only, at the end of everything. */
 void hazard_forget(struct job *j);

@@ -1,7 +1,10 @@
 #include "daemon/front/intake.h"
 
+#include <utlist.h>
+
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/due.h"
 #include "daemon/front/picture.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
@@ -10,15 +13,62 @@
 
 #define RETRY_NS      (5 * NS_PER_MS) /* what is not admitted may come again */
 #define KEPT_RETRY_NS (20 * NS_PER_MS)
-#define ANSWER_ROOM   512u /* bytes: most are shorter */
+#define PARKED_NS     (200 * NS_PER_MS) /* looked at so often, beside when a job ends */
+#define PARKED_TRIES  4u                /* that find no room, in a turn */
+#define ANSWER_ROOM   512u              /* bytes: most are shorter */
 
 struct route {
     request_fn handler;
     bool sequenced;
+    bool counted;  /* is sequenced if it carries a number: it was, before minor 3 */
     bool restores; /* may come again without a number after the daemon was started anew */
     bool anybody;  /* before HELLO too */
     bool relieves; /* gives something back: taken however many answers are kept */
 };
+
+/* Its answer was taken: it is asked for no more. */
+static void acknowledged(void *data, struct op *o)
+{
+    struct front *f = data;
+    struct job *j = job_find(f->jobs, o->job);
+    if (j != NULL && job_ended(j) && !j->async) {
+        job_release(f, j);
+    }
+}
+
+void intake_taken(struct front *f, struct op *o)
+{
+    if (o->seq >= o->session->expect) { /* answered before its turn: then its number is passed */
+        op_leave_ring(o);
+        return;
+    }
+    acknowledged(f, o);
+    op_destroy(o);
+}
+
+/* Answers behind one that is still awaited: no `ack` can pass that. */
+static int request_taken(struct request_context *c, struct err *e)
+{
+    struct taken taken = {0};
+    struct msg_done done = {0};
+    struct op *o;
+    struct op *next;
+    int rc = taken_read(c->r->msg.taken.taken, &taken, e);
+    if (rc != 0) {
+        return rc;
+    }
+    HASH_ITER(hh, c->s->ops, o, next)
+    {
+        if (o->answered && o->seq < c->s->expect && taken_end(&taken, o->seq) != 0) {
+            intake_taken(c->f, o);
+            done.value++;
+        }
+    }
+    taken_finish(&taken);
+    return proto_encode(&schema_msg_done, &done, c->out, e);
+}
+
+static int request_cancel_any(struct request_context *c, struct err *e);
 
 static const struct route routes[] = {
     [MSG_KIND_PING] = {request_ping, .anybody = true},
@@ -37,9 +87,10 @@ static const struct route routes[] = {
     [MSG_KIND_PROGRAM_CREATE] = {request_program_create, .sequenced = true, .restores = true},
     [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true, .relieves = true},
     [MSG_KIND_SUBMIT] = {request_submit, .sequenced = true},
-    [MSG_KIND_JOB_FIND] = {request_job_find},
+    [MSG_KIND_JOB_FIND] = {request_job_find, .counted = true},
+    [MSG_KIND_TAKEN] = {request_taken},
     [MSG_KIND_RING_OPEN] = {request_ring_open},
-    [MSG_KIND_CANCEL] = {request_cancel},
+    [MSG_KIND_CANCEL] = {request_cancel_any},
     [MSG_KIND_JOB_INFO] = {request_job_info},
     [MSG_KIND_EXPLAIN] = {request_explain},
     [MSG_KIND_QUERY] = {request_query, .anybody = true},
@@ -80,14 +131,34 @@ static bool keeps_place(const struct request *r, const struct err *e)
            (r->msg.submit.flags & SUBMIT_BLOCK) != 0;
 }
 
-/* As if it had not come yet. */
+static uint64_t deadline_of(struct front *f, const struct session *s, const struct request *r)
+{
+    const struct msg_submit *m = &r->msg.submit;
+    return m->deadline_ns > 0 ? ns_add(session_arrived(s, m->seq, turn_now(f)), m->deadline_ns)
+                              : NS_NEVER;
+}
+
+/* As if it had not come yet: its turn comes again when there may be room. If it cannot be kept for
+ * that, its client sends it again. */
 static void leave_open(struct front *f, struct op *o, struct request *r, struct err *e)
 {
     struct session *s = o->session;
-    s->expect = o->seq;
+    struct request *other = NULL;
+    uint64_t seq = o->seq;
+    uint64_t since = session_arrived(s, seq, turn_now(f));
+    s->expect = seq;
     op_destroy(o);
-    e->retry_after_ns = e->retry_after_ns > 0 ? e->retry_after_ns : RETRY_NS;
-    reply_open(f, r, e);
+    if (f->parked.bytes + r->size > f->config.staging_input_bytes ||
+        session_early_put(s, r, seq, REORDER_MAX + 1, &other, NULL) != 0) {
+        e->retry_after_ns = e->retry_after_ns > 0 ? e->retry_after_ns : RETRY_NS;
+        reply_open(f, r, e);
+        return;
+    }
+    s->parked_seq = seq;
+    s->parked_since_ns = since;
+    s->parked_until_ns = deadline_of(f, s, r);
+    session_park(&f->parked, s, r->size);
+    due_at(f, ns_add(clock_now_ns(), PARKED_NS));
 }
 
 /* Runs the handler of a request that has an op; takes the request. */
@@ -96,14 +167,23 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     uint8_t room[ANSWER_ROOM];
     struct capbuf out;
     struct err e;
+    struct err why = ERR_INIT;
     err_init(&e);
     capbuf_init_in(&out, PROTO_MESSAGE_MAX, room, sizeof room);
     struct request_context c = {.f = f, .s = s, .o = o, .r = r, .out = &out};
     s->requests++;
+    uint64_t refused = f->count.refused;
     int rc = route_of(r->kind)->handler(&c, &e);
-    if (rc != 0 && keeps_place(c.r, &e)) {
+    bool waits = rc != 0 && keeps_place(c.r, &e);
+    if (waits && turn_now(f) >= deadline_of(f, s, c.r)) {
+        (void)err_set(&why, ERR_DEADLINE, "its deadline passed while it waited for room: %s",
+                      e.text);
+        reply_answer_error(f, o, &why, (struct bytes){0});
+    } else if (waits) {
         leave_open(f, o, c.r, &e);
         c.r = NULL;
+        f->count.refused = s->parked ? refused : f->count.refused; /* it waits */
+        s->requests -= s->parked;
     } else if (rc != 0) {
         reply_answer_error(f, o, &e, (struct bytes){0});
     } else if (out.size > 0) {
@@ -173,24 +253,14 @@ static void again(struct front *f, struct op *o, struct request *r)
 /* Past those that are known from a worker's holdings, then the early ones whose turn it is. */
 static void go_on(struct front *f, struct session *s)
 {
-    for (;;) {
-        while (op_find(s, s->expect) != NULL) {
-            s->expect++;
-        }
+    session_unpark(&f->parked, s);
+    while (!s->parked) {
+        session_skip(s, false);
         struct request *r = session_early_take(s);
         if (r == NULL) {
             return;
         }
         admit(f, s, r);
-    }
-}
-
-static void acknowledged(void *data, struct op *o)
-{
-    struct front *f = data;
-    struct job *j = job_find(f->jobs, o->job);
-    if (j != NULL && job_ended(j) && !j->async) {
-        job_release(f, j);
     }
 }
 
@@ -218,15 +288,111 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
     if (o != NULL) {
         again(f, o, r);
         go_on(f, s);
-    } else if (seq < s->expect) {
+    } else if (seq < s->expect || session_took(s, seq)) {
         (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer acknowledged",
                       (unsigned long long)seq);
         reply_error(f, r, &e);
-    } else if (seq == s->expect) {
-        admit(f, s, r);
+    } else if (seq != s->expect) {
+        early(f, s, r);
+    } else if (s->parked) { /* it came once more */
+        early(f, s, r);
         go_on(f, s);
     } else {
-        early(f, s, r);
+        admit(f, s, r);
+        if (!s->parked) {
+            go_on(f, s);
+        }
+    }
+}
+
+/* A job that waits for its turn is answered before that. */
+static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err *e)
+{
+    struct request *r = session_early_pick(s, seq);
+    struct request *other = NULL;
+    struct err why = ERR_INIT;
+    if (r == NULL || r->kind != MSG_KIND_SUBMIT) {
+        if (r != NULL) {
+            (void)session_early_put(s, r, seq, REORDER_MAX, &other, NULL);
+        }
+        return err_set(e, ERR_NOT_FOUND, "request %llu did not come yet, or is no job",
+                       (unsigned long long)seq);
+    }
+    struct op *o = op_create(s, seq, r->slot);
+    if (o == NULL) {
+        (void)session_early_put(s, r, seq, REORDER_MAX, &other, NULL);
+        return err_set(e, ERR_NOMEM, "request");
+    }
+    o->ring_id = r->ring_id;
+    (void)err_set(&why, ERR_CANCELLED, "cancelled before it was admitted");
+    reply_answer_error(f, o, &why, (struct bytes){0});
+    request_destroy(r);
+    if (seq == s->expect) {
+        go_on(f, s);
+    }
+    return 0;
+}
+
+/* Its answer was acknowledged while the request came that asks for it. 0: it has ended. */
+static uint64_t unfinished(const struct front *f, const struct session *s, uint64_t seq)
+{
+    const struct job *j = f->jobs;
+    while (j != NULL && (j->session != s || j->seq != seq || job_ended(j))) {
+        j = j->hh.next;
+    }
+    return j != NULL ? j->id : 0;
+}
+
+/* By the job's id, or by the number of its SUBMIT, which may not have had its turn. */
+static int request_cancel_any(struct request_context *c, struct err *e)
+{
+    struct msg_cancel *m = &c->r->msg.cancel;
+    const struct op *o = m->job == 0 ? op_find(c->s, m->number) : NULL;
+    struct msg_done done = {0};
+    if (o != NULL && o->job != 0) {
+        m->job = o->job;
+    } else if (m->job == 0 && o == NULL && m->number > 0 && m->number < c->s->expect) {
+        m->job = unfinished(c->f, c->s, m->number);
+    }
+    if (m->job != 0 || m->number == 0) {
+        return request_cancel(c, e);
+    }
+    if (o == NULL && m->number >= c->s->expect && !session_took(c->s, m->number)) {
+        int rc = withdraw(c->f, c->s, m->number, e);
+        if (rc != 0) {
+            return rc;
+        }
+        done.value = 1;
+    }
+    return proto_encode(&schema_msg_done, &done, c->out, e);
+}
+
+/* For whom it is too late is told so, whether there is room or not. */
+static void expire(struct front *f)
+{
+    struct session *s = NULL;
+    struct session *next = NULL;
+    uint64_t now = turn_now(f);
+    DL_FOREACH_SAFE2(f->parked.first, s, next, parked_next)
+    {
+        if (now >= s->parked_until_ns) {
+            go_on(f, s);
+        }
+    }
+}
+
+void intake_room(struct front *f)
+{
+    expire(f);
+    unsigned failed = 0;
+    while (f->parked.first != NULL && failed < PARKED_TRIES &&
+           (f->job_count < f->config.queue_max || f->draining)) {
+        struct session *s = f->parked.first;
+        go_on(f, s);
+        failed += s->parked; /* behind the others now */
+    }
+    if (f->parked.first != NULL) {
+        due_at(f, ns_add(clock_now_ns(), PARKED_NS));
     }
 }
 
@@ -276,7 +442,7 @@ static void of_session(struct front *f, struct session *s, const struct route *r
 {
     uint64_t seq = r->msg.ping.seq;
     session_ack(s, r->msg.ping.ack, acknowledged, f);
-    if (!route->sequenced) {
+    if (!route->sequenced && (!route->counted || seq == 0)) {
         handle_plain(f, s, r);
     } else if (seq > 0) {
         sequenced(f, s, r);
@@ -292,7 +458,7 @@ static void of_session(struct front *f, struct session *s, const struct route *r
 void intake_ring(struct front *f, struct session *s, struct request *r)
 {
     const struct route *route = route_of(r->kind);
-    if (route != NULL && route->sequenced && r->msg.ping.seq > 0) {
+    if (route != NULL && (route->sequenced || route->counted) && r->msg.ping.seq > 0) {
         session_ack(s, r->msg.ping.ack, acknowledged, f);
         sequenced(f, s, r);
         return;
@@ -301,12 +467,6 @@ void intake_ring(struct front *f, struct session *s, struct request *r)
     err_init(&e);
     (void)err_set(&e, ERR_UNSUPPORTED, "only requests with a sequence number come by a ring");
     reply_error(f, r, &e);
-}
-
-void intake_taken(struct front *f, struct op *o)
-{
-    acknowledged(f, o);
-    op_destroy(o);
 }
 
 void intake_request(struct front *f, struct request *r)

@@ -14,4 +14,7 @@ void intake_ring(struct front *f, struct session *s, struct request *r);
 /* The client has taken the op's answer out of its ring: it is forgotten. */
 void intake_taken(struct front *f, struct op *o);
 
+/* There may be room for jobs that wait for it (SUBMIT with BLOCK). */
+void intake_room(struct front *f);
+
 #endif

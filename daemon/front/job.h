@@ -107,6 +107,9 @@ struct job {
 
     struct job_edge *succs;
     struct job_edge *preds;
+    bool hub;    /* some wait for what it waits for, and for it for that reason alone */
+    bool walked; /* while hubs are gone through */
+    struct job *walk_next;
     bool in_ready;
     struct job *ready_next;
     struct job *raise_next;                /* while ranks are handed down */

@@ -32,6 +32,7 @@ struct user {
     uint32_t uid;
     unsigned connections; /* in the table, those that are gone as well */
     unsigned outstanding; /* slots that hold requests or answers of theirs */
+    unsigned turned_away; /* connections without a place */
     UT_hash_handle hh;    /* by uid */
 };
 

@@ -139,6 +139,20 @@ static unsigned *count_of(struct listener *l, const struct connection *c)
     return c->crowded ? &l->turned_away : &l->connected;
 }
 
+/* To be called with the lock: is there one of the places left of those who are told so? A user has
+ * no more of them than are left for all others. */
+static bool may_be_told(const struct listener *l, const struct user *u)
+{
+    return u->turned_away < TURNED_AWAY_MAX - l->turned_away;
+}
+
+/* To be called with the lock; false: memory is out. */
+static bool list(struct listener *l, struct connection *c)
+{
+    HASH_ADD(hh, l->connections, peer.pipe, sizeof c->peer.pipe, c);
+    return c->hh.tbl != NULL;
+}
+
 /* To be called with the lock. One too many is let in to be told so. */
 static bool enter(struct listener *l, struct connection *c)
 {
@@ -146,19 +160,16 @@ static bool enter(struct listener *l, struct connection *c)
     if (c->crowded) {
         tell_full(l, &c->peer);
     }
-    if (c->crowded && l->turned_away >= TURNED_AWAY_MAX) {
-        return false;
-    }
     c->user = user_of(l, &c->peer);
     if (c->user == NULL) {
         return false;
     }
-    HASH_ADD(hh, l->connections, peer.pipe, sizeof c->peer.pipe, c);
-    if (c->hh.tbl == NULL) { /* memory is out */
+    if ((c->crowded && !may_be_told(l, c->user)) || !list(l, c)) {
         user_release(l, c->user);
         return false;
     }
     c->user->connections++;
+    c->user->turned_away += c->crowded;
     ++*count_of(l, c);
     return true;
 }
@@ -207,6 +218,7 @@ static void departed(struct listener *l, uint32_t pipe)
         }
         c->gone = true;
         --*count_of(l, c);
+        c->user->turned_away -= c->crowded;
         DL_APPEND(l->closed_list, c);
         wake = must_wake(l);
     }

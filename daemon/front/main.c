@@ -366,6 +366,7 @@ int main(int argc, char **argv)
     struct arguments a = {0};
     struct config config;
     struct err e = ERR_INIT;
+    descriptors_standard();
     log_open("gpud", LOG_LEVEL_INFO);
     heap_prepare();
     int status = parse(&a, argc, argv);

@@ -27,7 +27,7 @@ int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
     int rc = add_openers(b, &openers, &opener_count, e);
     struct msg_meta_buffer m = {
         .client_id = bytes_of(b->client_id, sizeof b->client_id),
-        .uid = b->owner != NULL ? b->owner->key.uid : 0,
+        .uid = b->uid,
         .seq = b->seq,
         .dtype = b->shape.dtype,
         .ndim = b->shape.ndim,
@@ -44,6 +44,7 @@ int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
         .left = b->owner == NULL,
         .openers = proto_list_of(&openers, opener_count),
         .tenant = bytes_str(b->tenant->name),
+        .freed = b->freed_by,
     };
     rc = rc == 0 ? proto_encode(&schema_msg_meta_buffer, &m, out, e) : rc;
     capbuf_finish(&openers);

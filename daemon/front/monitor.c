@@ -37,7 +37,7 @@ static struct health_page *page_of(const struct monitor *m)
 /* Devices that the management library may know. */
 static bool asks_about(const struct device *d)
 {
-    return strncmp(d->pin, "uuid=", 5) == 0;
+    return device_uuid(d) != NULL;
 }
 
 static bool wanted(const struct front *f)
@@ -124,7 +124,7 @@ static bool lookup(const struct monitor *m, const struct device *d, uint64_t now
                        (unsigned)((now - report.taken_ns) / NS_PER_S));
         return false;
     }
-    const struct health_device *found = health_find(&report, d->pin + strlen("uuid="));
+    const struct health_device *found = health_find(&report, device_uuid(d));
     if (found == NULL) {
         (void)snprintf(why, size, "the management library does not list this device");
         return false;

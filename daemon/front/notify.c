@@ -1,6 +1,7 @@
 #include "daemon/front/notify.h"
 
 #ifdef GPUD_SYSTEMD
+#include <inttypes.h>
 #include <systemd/sd-daemon.h>
 
 #include "common/clock.h"
@@ -23,6 +24,11 @@ void notify_status(const struct front *f)
 void notify_watchdog(void)
 {
     (void)sd_notify(0, "WATCHDOG=1");
+}
+
+void notify_starting(uint64_t ns)
+{
+    (void)sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, ns / NS_PER_US);
 }
 
 uint64_t notify_watchdog_period(void)
@@ -55,6 +61,11 @@ void notify_status(const struct front *f)
 
 void notify_watchdog(void)
 {
+}
+
+void notify_starting(uint64_t ns)
+{
+    (void)ns;
 }
 
 uint64_t notify_watchdog_period(void)

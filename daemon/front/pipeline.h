@@ -1,7 +1,7 @@
 /*
  * The order of the stages, top to bottom: a request comes in, is put in its session's order,
- * handled, becomes a job, waits, is given to a worker, ends, and is answered. Only this file knows
- * all stages. Thread: the loop's.
+ * handled, becomes a job, waits, is given to a worker, ends, and is answered. Only pipeline.c knows
+ * all stages; what starts and ends the daemon lies beside it. Thread: the loop's.
  */
 #ifndef FRONT_PIPELINE_H
 #define FRONT_PIPELINE_H
@@ -12,8 +12,9 @@
 int pipeline_start(struct front *f, struct err *e);
 void pipeline_drain(struct front *f); /* no new jobs; ends the loop when all have ended, or at once
                                        when asked again */
-/* Ends at once, and leaves launcher and workers to the next front: to clients it is as if this one
- * had crashed. They connect again and ask it for what was not answered. */
+/* Ends, and leaves launcher and workers to the next front: to clients it is as if this one had
+ * crashed. They connect again and ask it for what was not answered. At once but for drain_orphans;
+ * asked again, without these. */
 void pipeline_hand_over(struct front *f);
 void pipeline_stop(struct front *f);   /* ends now: the loop runs empty */
 void pipeline_finish(struct front *f); /* after the loop: frees everything */

@@ -68,7 +68,7 @@ void arena_drop(struct front *f, struct arena *a);
 /* A job that named it has ended. */
 void arena_settle(struct front *f, struct arena *a);
 void arena_session_ended(struct front *f, const struct session *s);
-/* The device's kernels can work on it as it is. */
+/* The device's kernels can work on it as it is, or its worker could not take it. */
 void arena_mapped(struct front *f, const struct device *d, const struct msg_w_arena *m);
 /* The next worker of the device knows no arenas. */
 void arena_device_lost(struct front *f, const struct device *d);

@@ -102,7 +102,13 @@ void arena_mapped(struct front *f, const struct device *d, const struct msg_w_ar
 {
     struct arena *a = idmap_get(&f->arenas, m->arena);
     uint64_t bit = UINT64_C(1) << d->index;
-    if (a != NULL && (a->told & bit) != 0 && m->align > 0) {
+    if (a == NULL || (a->told & bit) == 0) {
+        return;
+    }
+    if (m->align == 0) { /* the next job that names it brings it along again */
+        f->hooks.arena_drop(d, a);
+        forget(a, d);
+    } else {
         a->mapped |= bit;
         a->align = m->align > a->align ? m->align : a->align;
     }

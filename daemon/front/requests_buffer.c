@@ -148,6 +148,7 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     b->flags = m->flags;
     b->tenant = c->s->tenant;
     b->owner = c->s;
+    b->uid = c->s->key.uid;
     b->seq = m->seq;
     b->device = d->index;
     b->linger_until_ns = NS_NEVER;
@@ -328,7 +329,7 @@ static void restore_more(struct front *f, struct device *d)
     struct buffer *b;
     while (d->restores < RESTORES_MAX && d->link != NULL &&
            (b = idmap_next(&f->buffers, &d->restore_cursor, NULL)) != NULL) {
-        if (b->device == d->index && b->state == BUFFER_RESTORING) {
+        if (b->device == d->index && b->state == BUFFER_RESTORING && !b->restore_asked) {
             b->restore_asked = true;
             d->restores++;
             command_buffer_restore(f, b);
@@ -492,6 +493,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
         return err_set(e, ERR_STATE, "buffer %#llx is being made or sealed",
                        (unsigned long long)handle);
     }
+    b->freed_by = c->r->msg.buffer_free.seq;
     if (b->name[0] != '\0' && b->openers > 0) {
         buffer_disown(b); /* others hold it: it goes on by its name */
         c->f->hooks.buffer_meta(c->f, b);

@@ -24,11 +24,7 @@ static struct device *compile_device(struct front *f)
 /* Sources wait for a device as jobs do: one that opens has said what it is compiled for. */
 static bool device_may_come(const struct front *f)
 {
-    bool may = !f->listed;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        may = may || device_hopeful(f->device[i]);
-    }
-    return may;
+    return !f->listed || device_bits(f->device, f->device_count, false) != 0;
 }
 
 static int no_device(struct err *e)

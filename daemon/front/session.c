@@ -66,6 +66,7 @@ void session_destroy(struct session *s)
     if (s->pidfd >= 0) {
         (void)close(s->pidfd);
     }
+    taken_finish(&s->taken);
     free(s->event.data);
     free(s);
 }
@@ -106,11 +107,6 @@ struct op *op_create_loose(struct session *s, struct listener_slot *slot)
     return o;
 }
 
-void op_taken(struct op *o)
-{
-    o->answered = true;
-}
-
 bool op_passed(const struct op *o)
 {
     return !o->loose && o->seq <= o->session->acked;
@@ -131,7 +127,7 @@ bool op_answer(struct op *o, struct bytes reply)
     return true;
 }
 
-static void leave_ring(struct op *o)
+void op_leave_ring(struct op *o)
 {
     if (o->in_ring) {
         o->in_ring = false;
@@ -143,7 +139,7 @@ void session_lane_gone(struct session *s)
 {
     s->lane = NULL;
     while (s->in_ring != NULL) {
-        leave_ring(s->in_ring);
+        op_leave_ring(s->in_ring);
     }
     for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
         o->ring_id = 0;
@@ -156,7 +152,7 @@ void session_lane_gone(struct session *s)
 void op_destroy(struct op *o)
 {
     struct session *s = o->session;
-    leave_ring(o);
+    op_leave_ring(o);
     if (!o->loose) {
         HASH_DEL(s->ops, o);
         s->op_count--;
@@ -168,19 +164,62 @@ void op_destroy(struct op *o)
     spare_give(s->spare_ops, o);
 }
 
+bool session_took(const struct session *s, uint64_t seq)
+{
+    return taken_end(&s->taken, seq) != 0;
+}
+
+void session_skip(struct session *s, bool answered)
+{
+    for (;;) {
+        const struct op *o = op_find(s, s->expect);
+        uint64_t end = taken_end(&s->taken, s->expect);
+        if (end == 0 && (o == NULL || (answered && !o->answered))) {
+            break;
+        }
+        s->expect = end > 0 ? end : s->expect + 1;
+    }
+    if (s->taken.count > 0 && s->expect >= taken_last(&s->taken)) {
+        taken_finish(&s->taken);
+    }
+}
+
+static void forget(struct op *o, void (*each)(void *data, struct op *o), void *data)
+{
+    if (each != NULL) {
+        each(data, o);
+    }
+    op_destroy(o);
+}
+
+/* Numbers can run far ahead of what is kept. */
+static void forget_all_up_to(struct session *s, uint64_t ack,
+                             void (*each)(void *data, struct op *o), void *data)
+{
+    struct op *o;
+    struct op *next;
+    HASH_ITER(hh, s->ops, o, next)
+    {
+        if (o->seq <= ack && o->answered) {
+            forget(o, each, data);
+        }
+    }
+}
+
 void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
                  void *data)
 {
     if (ack <= s->acked || ack >= s->expect) {
         return;
     }
-    for (uint64_t seq = s->acked + 1; seq <= ack && s->op_count > 0; seq++) {
-        struct op *o = op_find(s, seq);
-        if (o != NULL && o->answered) {
-            if (each != NULL) {
-                each(data, o);
+    if (ack - s->acked > s->op_count) {
+        forget_all_up_to(s, ack, each, data);
+    } else {
+        for (uint64_t seq = s->acked + 1; seq <= ack; seq++) {
+            struct op *o = op_find(s, seq);
+            if (o != NULL && o->answered) {
+                forget(o, each, data);
             }
-            op_destroy(o);
         }
     }
     s->acked = ack;
@@ -232,6 +271,46 @@ struct request *session_early_take(struct session *s)
 {
     bool turn = s->early != NULL && s->early->msg.ping.seq == s->expect;
     return turn ? session_early_drop(s) : NULL;
+}
+
+struct request *session_early_pick(struct session *s, uint64_t seq)
+{
+    struct request **at = &s->early;
+    while (*at != NULL && (*at)->msg.ping.seq < seq) {
+        at = &(*at)->next;
+    }
+    struct request *r = *at != NULL && (*at)->msg.ping.seq == seq ? *at : NULL;
+    if (r != NULL) {
+        *at = r->next;
+        r->next = NULL;
+        s->early_count--;
+        s->early_bytes -= r->size;
+    }
+    return r;
+}
+
+void session_park(struct parking *p, struct session *s, size_t bytes)
+{
+    if (!s->parked) {
+        s->parked = true;
+        s->parked_bytes = bytes;
+        p->bytes += bytes;
+        DL_APPEND2(p->first, s, parked_prev, parked_next);
+    }
+}
+
+uint64_t session_arrived(const struct session *s, uint64_t seq, uint64_t now_ns)
+{
+    return s->parked_seq == seq && seq != 0 ? s->parked_since_ns : now_ns;
+}
+
+void session_unpark(struct parking *p, struct session *s)
+{
+    if (s->parked) {
+        s->parked = false;
+        p->bytes -= s->parked_bytes;
+        DL_DELETE2(p->first, s, parked_prev, parked_next);
+    }
 }
 
 bool session_notice(struct session *s, unsigned kind, uint64_t handle)

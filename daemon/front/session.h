@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/err.h"
 #include "daemon/front/device.h"
+#include "daemon/front/taken.h"
 #include "proto/messages.h"
 
 #define REORDER_MAX 256u   /* requests that may come before their turn */
@@ -60,6 +61,12 @@ struct notice {
     struct notice *next;
 };
 
+/* Whose next job waits for room. */
+struct parking {
+    struct session *first; /* waits longest */
+    uint64_t bytes;        /* of these jobs' requests: no more than staging.input_bytes */
+};
+
 struct session {
     struct session_key key;
     uint64_t id; /* for people: status and logs */
@@ -78,10 +85,17 @@ struct session {
     unsigned op_count;
     struct spare *spare_ops; /* where ops come from and go; not owned, NULL: malloc alone */
     uint64_t op_last;        /* no request has had a higher number */
+    struct taken taken;      /* behind `expect`: answered by a front before this one */
     uint64_t kept_bytes;     /* of answers */
     struct request *early;   /* requests that came before their turn, sorted by seq */
     unsigned early_count;
     size_t early_bytes;
+    bool parked; /* the first of them is a job that waits for room; in front->parked */
+    size_t parked_bytes;
+    uint64_t parked_seq;      /* its number; also while it is tried again */
+    uint64_t parked_since_ns; /* when it was tried first */
+    uint64_t parked_until_ns; /* when it is too late for it */
+    struct session *parked_prev, *parked_next;
     struct lane *lane;          /* its ring lane, NULL: none */
     struct op *in_ring;         /* whose answers are in it, oldest first */
     int lane_error;             /* why it gets no other lane, 0: it may */
@@ -129,14 +143,20 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
 struct op *op_create_loose(struct session *s, struct listener_slot *slot);
 /* Keeps a copy of the answer. false: memory was out; the op is answered all the same. */
 bool op_answer(struct op *o, struct bytes reply);
-/* The client has the answer from a daemon before this one: none is kept. */
-void op_taken(struct op *o);
 /* An ack has passed it: nobody will ask for its answer again. */
 bool op_passed(const struct op *o);
+/* Its answer is not in the ring any more. */
+void op_leave_ring(struct op *o);
 void op_destroy(struct op *o);
 /* Forgets answers up to `ack`; calls `each` (may be NULL) with every op before it goes. */
 void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
                  void *data);
+
+/* Was its answer taken from a front before this one? Nobody waits for that number. */
+bool session_took(const struct session *s, uint64_t seq);
+/* Goes past numbers that need not come: those taken, and those known already; with `answered` only
+ * those of them that are answered. */
+void session_skip(struct session *s, bool answered);
 
 /* Puts a request that came early in its place; takes it. Of two with the same number one goes: the
  * caller's, or NULL: the older, but not one of the socket for one of a ring. ERR_BUSY over
@@ -144,7 +164,14 @@ void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struc
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
                       struct request **ret_other, struct err *e);
 struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
+struct request *session_early_pick(struct session *s, uint64_t seq); /* that one, or NULL */
 struct request *session_early_drop(struct session *s); /* any, the caller's; NULL: none is left */
+
+/* The next of its requests waits for room: behind those that wait longer; not any more. */
+void session_park(struct parking *p, struct session *s, size_t bytes);
+/* When that request had its turn first; `now_ns` if it has it now. */
+uint64_t session_arrived(const struct session *s, uint64_t seq, uint64_t now_ns);
+void session_unpark(struct parking *p, struct session *s);
 
 /* Its lane is gone: answers that were on their way there are asked for again. */
 void session_lane_gone(struct session *s);

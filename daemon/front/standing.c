@@ -18,7 +18,6 @@
 #include "daemon/front/tenant_quota.h"
 
 #define REMOTE_UID UINT32_MAX /* who comes over tcp: nobody in particular */
-#define TAKEN_MAX  OPS_MAX    /* how far ahead of its first unanswered request a client may be */
 
 struct session *standing_find(struct front *f, uint32_t pipe)
 {
@@ -95,26 +94,20 @@ static void leave_job(struct front *f, struct op *o)
 }
 
 /* What the client has taken already was answered by a front before this one. */
-static void skip_taken(struct front *f, struct session *s, const struct msg_hello *m)
+static void skip_taken(struct front *f, struct session *s, const struct taken *taken)
 {
-    struct proto_iter it = proto_iter_of(m->taken);
-    struct proto_span span;
-    uint64_t base = s->expect; /* what lies outside of [base, base + TAKEN_MAX) is not believed */
-    while (proto_list_next(&it, &schema_span, &span)) {
-        for (uint64_t i = 0; i < span.count && span.first + i - base < TAKEN_MAX; i++) {
-            struct op *o = op_find(s, span.first + i);
-            if (o == NULL && span.first + i >= s->expect) {
-                o = op_create(s, span.first + i, NULL);
-            }
-            if (o != NULL) {
-                leave_job(f, o);
-                op_taken(o);
-            }
+    struct op *o;
+    struct op *next;
+    HASH_ITER(hh, s->ops, o, next)
+    {
+        if (taken_end(taken, o->seq) != 0) {
+            leave_job(f, o);
+            op_destroy(o);
         }
     }
-    while (op_find(s, s->expect) != NULL && op_find(s, s->expect)->answered) {
-        s->expect++;
-    }
+    taken_finish(&s->taken);
+    s->taken = *taken;
+    session_skip(s, true);
 }
 
 /* Workers hold what was asked for by numbers below, too: no ack will name them again. */
@@ -281,15 +274,23 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     if (rc != 0) {
         return rc;
     }
+    struct taken taken = {0};
+    rc = taken_read(m->taken, &taken, e);
+    if (rc != 0) {
+        return rc;
+    }
     s = known ? s : standing_obtain(f, &key, t);
     if (s == NULL) {
+        taken_finish(&taken);
         return err_set(e, ERR_NOMEM, "session");
     }
     if (s->fresh) {
         s->expect = m->resume > 0 ? m->resume : 1;
         s->acked = s->expect - 1;
         drop_passed(f, s);
-        skip_taken(f, s, m);
+        skip_taken(f, s, &taken);
+    } else {
+        taken_finish(&taken);
     }
     tie(f, s, r);
     *ret_session = s;
@@ -337,6 +338,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
         listener_drop(f->listener, s->wait);
         s->wait = NULL;
     }
+    session_unpark(&f->parked, s);
     for (struct request *r; (r = session_early_drop(s)) != NULL;) {
         reply_none(f, r); /* the client sends them again */
     }
@@ -512,6 +514,19 @@ void standing_kill(struct front *f, struct session *s)
     standing_process_ended(f, s);
 }
 
+/* Its owner let go of it behind jobs that a front before this one had not given to a worker: they
+ * are sent again, however long the client takes to make anew what they need before that. */
+static bool awaited(const struct front *f, const struct buffer *b)
+{
+    struct session_key key;
+    struct session *s = NULL;
+    memset(&key, 0, sizeof key);
+    memcpy(key.client_id, b->client_id, sizeof key.client_id);
+    key.uid = b->uid;
+    HASH_FIND(hh, f->sessions, &key, sizeof key, s);
+    return s != NULL && s->expect <= b->freed_by;
+}
+
 static void drop_lingered(struct front *f, uint64_t now)
 {
     uint32_t cursor = 0;
@@ -519,6 +534,9 @@ static void drop_lingered(struct front *f, uint64_t now)
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->freed || b->owner != NULL || b->openers > 0) {
             continue;
+        }
+        if (now >= b->linger_until_ns && awaited(f, b)) {
+            b->linger_until_ns = ns_add(now, NS_PER_S);
         }
         if (now >= b->linger_until_ns) {
             buffer_drop(f, b);

@@ -325,6 +325,20 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     return true;
 }
 
+void worker_orphaned(struct front *f, struct device *d)
+{
+    if (d->worker == 0) {
+        return;
+    }
+    if (d->killed_ns == 0 || d->hung_up) { /* else it was being ended already */
+        d->killed_ns = clock_now_ns();
+        d->hung_up = false;
+        (void)snprintf(d->ending, sizeof d->ending,
+                       "the launcher is gone, and its workers with it");
+    }
+    (void)worker_ended(f, d->worker, SIGKILL);
+}
+
 /* ---- watching ---------------------------------------------------------------------------- */
 
 /* Beats that come in shared memory wake nobody: they are looked at when one is due. */

@@ -16,6 +16,7 @@ void worker_detach(struct device *d); /* drops the link; the process goes on */
 /* What the launcher says. false: the id is no worker's. */
 bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text);
 bool worker_ended(struct front *f, uint64_t id, int status);
+void worker_orphaned(struct front *f, struct device *d); /* its launcher ended */
 /* A worker that runs already is taken over. The descriptors are taken in any case. */
 void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int channel, int input,
                  int output);

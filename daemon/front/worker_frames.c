@@ -68,6 +68,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->cpu = m.cpu != 0;
     d->simulated = m.simulated != 0;
     d->f64 = m.f64 != 0;
+    d->chosen = m.chosen != 0;
     d->memory = m.memory;
     d->max_alloc = m.max_alloc;
     d->pool_limit = m.pool_limit;

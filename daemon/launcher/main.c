@@ -18,6 +18,7 @@
 
 #include "build.h"
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/seqpacket.h"
 #include "daemon/launcher/children.h"
@@ -350,6 +351,7 @@ int main(int argc, char **argv)
     static struct launcher l = {.quit_at = NS_NEVER, .listen_fd = -1, .signal_fd = -1};
     struct options o = {.linger_ns = LINGER_S * NS_PER_S};
     struct err e = ERR_INIT;
+    descriptors_standard();
     log_open("gpud-launcher", LOG_LEVEL_INFO);
     int rc = options_parse(argc, argv, &o);
     if (rc != 0) {

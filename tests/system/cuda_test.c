@@ -24,11 +24,8 @@ static struct daemon daemon_of_test;
 /* Prepares a daemon whose workers see these devices; what they do wrong is told in its folder. */
 static void prepare(const char *script, const char *option, const char *value)
 {
-    char path[DAEMON_PATH + 16];
     daemon_prepare(&daemon_of_test, "--backend", "cuda", option, value, NULL);
-    (void)snprintf(path, sizeof path, "%s/state", daemon_of_test.dir);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
-    (void)setenv("CUDA_FAKE_STATE", path, 1);
+    double_state(&daemon_of_test);
     double_prepare(&daemon_of_test, script);
 }
 

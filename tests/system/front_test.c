@@ -418,7 +418,9 @@ START_TEST(launcher_killed)
     ck_assert_float_eq(y[1], 7);
     check_numbers(c, sealed, 10);
     ck_gpud_err(gpud_read(c, plain, GPUD_F32, 0, GPUD_REST, x, NULL), GPUD_ERR_BUFFER_LOST);
-    ck_assert(daemon_logged(&d, "the launcher is gone"));
+    ck_assert(daemon_logged(&d, "its worker was ended: the launcher is gone"));
+    ck_assert(!daemon_logged(&d, "by hand"));
+    ck_assert(daemon_logged(&d, "device 0 ready again"));
     daemon_end(&d, c);
 }
 END_TEST
@@ -807,6 +809,33 @@ START_TEST(client_killed)
 }
 END_TEST
 
+#ifdef GPUD_SYSTEMD
+/* A start has no end of its own: the service manager would restart, again and again, a front that
+ * waits for its last device and serves with the others. */
+START_TEST(a_long_start_asks_for_time)
+{
+    struct daemon d;
+    char text[512] = "";
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    daemon_prepare(&d, "--backend", "sim", "--set", "daemon.min_devices=2", NULL);
+    (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/notify", d.dir);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    ck_assert_int_eq(setenv("NOTIFY_SOCKET", addr.sun_path, 1), 0);
+    ck_assert_int_eq(setenv("WATCHDOG_USEC", "400000", 1), 0);
+    daemon_spawn(&d);
+    while (strstr(text, "EXTEND_TIMEOUT_USEC=") == NULL) { /* or the test's time is over */
+        ssize_t n = recv(fd, text, sizeof text - 1, 0);
+        ck_assert_int_gt(n, 0);
+        text[n] = '\0';
+        ck_assert_ptr_null(strstr(text, "READY=1\nSTATUS")); /* the launcher says READY, too */
+    }
+    daemon_stop(&d);
+    (void)close(fd);
+}
+END_TEST
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("front");
@@ -825,6 +854,9 @@ int main(void)
     suite_add(suite, sigterm_under_load);
     suite_add(suite, sigterm_twice);
     suite_add(suite, draining);
+#ifdef GPUD_SYSTEMD
+    suite_add(suite, a_long_start_asks_for_time);
+#endif
     suite_add_loop(suite, as_many_devices_as_there_are, 2);
     suite_add(suite, reload);
     suite_add(suite, second_daemon);

@@ -145,7 +145,18 @@ START_TEST(files_come_first)
         ck_assert_msg(status == 1, "%u: %d: %s", i, status, err);
         ck_assert_msg(strstr(err, strchr(bad[i][i < 3 ? 1 : 0], '/')) != NULL, "%s", err);
     }
+    char name[400]; /* 255 bytes are the most that a name may have */
+    (void)snprintf(name, sizeof name, "y=raw:%s/%0256d", d.dir, 1);
+    ck_assert_int_eq(gpuctl(&d, out, err, "run", "scale", "--arg", "a=f32:2", "--arg",
+                            "x=in:f32=1,2", "--arg", "y=out:f32:2", "--save", name, NULL),
+                     1);
+    ck_assert_msg(strstr(err, "name too long") != NULL, "%s", err);
     ck_assert_uint_eq(query_value(c, "status", NULL, "done"), before);
+    (void)snprintf(name, sizeof name, "y=raw:%s/%0255d", d.dir, 1);
+    ck_assert_int_eq(gpuctl(&d, out, err, "run", "scale", "--arg", "a=f32:2", "--arg",
+                            "x=in:f32=1,2", "--arg", "y=out:f32:2", "--save", name, NULL),
+                     0);
+    ck_assert_int_eq(unlink(name + strlen("y=raw:")), 0);
     ck_assert_int_ne(access("/tmp/never", F_OK), 0);
     daemon_end(&d, c);
 }

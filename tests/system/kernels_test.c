@@ -348,6 +348,7 @@ START_TEST(crash_and_quarantine)
     ck_gpud_ok(launch_one(c, fine, y, 0, NULL));
     ck_assert_float_eq(y[0], 2);
     ck_assert_uint_eq(query_value(c, "tenants", NULL, "struck_kernels"), 1);
+    ck_assert(daemon_logged(&daemon_of_test, "ended workers 3 times"));
     end(c);
 }
 END_TEST

@@ -328,9 +328,9 @@ START_TEST(cancel)
     ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job[0]) != 0);
     ck_gpud_ok(gpud_explain(c, gpud_job_id(job[0]), why, sizeof why));
     ck_gpud_ok(gpud_cancel(job[1]));
-    ck_assert_uint_ne(gpud_job_id(job[1]), 0);
     ck_gpud_ok(gpud_wait(job[0], PATIENCE));
     int code = gpud_wait(job[1], PATIENCE); /* the worker may have had it already */
+    ck_assert_uint_ne(gpud_job_id(job[1]), 0);
     ck_assert(code == 0 || code == GPUD_ERR_CANCELLED);
     gpud_job_free(job[0]);
     gpud_job_free(job[1]);
@@ -363,6 +363,43 @@ START_TEST(cancel_before_one_that_waits_for_room)
     ck_gpud_ok(gpud_wait(job[1], PATIENCE));
     gpud_job_free(job[0]);
     gpud_job_free(job[1]);
+    gpud_program_free(p);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* One that waits for room, and one behind it that was not looked at yet, are cancelled at once;
+ * what comes behind them goes on. */
+START_TEST(cancel_what_waits_for_room)
+{
+    ck_assert_int_eq(setenv("GPUD_LANE", _i == 0 ? "ring" : "nng", 1), 0);
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "speed=0,script=launch:3=hang",
+                     "--set", "jobs.queue_max=1", "--set", "jobs.time_limit_ms=1000000", NULL);
+    gpud_program *p = null_program(c);
+    gpud_kernel fill = kernel_find(c, "fill");
+    gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_BLOCK};
+    gpud_buffer b = {0};
+    gpud_job *job[3];
+    gpud_buffer_desc desc = {.size = sizeof desc};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), GPUD_BUFFER_ZERO, NULL, &b));
+    gpud_arg args[] = {gpud_f32(1), gpud_out(b)};
+    ck_gpud_ok(gpud_call(c, fill, args, 2, NULL));
+    ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[0]));
+    ck_until(query_value(c, "status", NULL, "in_flight") == 1);
+    ck_gpud_ok(gpud_submit(c, p, NULL, 0, &o, &job[1]));
+    ck_gpud_ok(gpud_submit(c, p, NULL, 0, &o, &job[2]));
+    for (unsigned i = 2; i > 0; i--) {
+        ck_gpud_ok(gpud_cancel(job[i]));
+        ck_gpud_err(gpud_wait(job[i], PATIENCE), GPUD_ERR_CANCELLED);
+    }
+    ck_gpud_ok(gpud_buffer_info(c, b, &desc));
+    ck_assert(!gpud_job_done(job[0]));
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    ck_gpud_err(gpud_wait(job[0], PATIENCE), GPUD_ERR_WORKER_LOST);
+    for (unsigned i = 0; i < 3; i++) {
+        gpud_job_free(job[i]);
+    }
     gpud_program_free(p);
     daemon_end(&d, c);
 }
@@ -439,6 +476,7 @@ int main(void)
     suite_add(suite, many_frees_in_a_row);
     suite_add(suite, cancel);
     suite_add(suite, cancel_before_one_that_waits_for_room);
+    suite_add_loop(suite, cancel_what_waits_for_room, 2);
     suite_add(suite, forked);
     suite_add(suite, many_come_and_go);
     suite_add(suite, other_settings);

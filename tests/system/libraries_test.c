@@ -13,7 +13,8 @@
 
 #include "tests/system/double.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT(a)   (sizeof(a) / sizeof((a)[0]))
+#define PLANS_MOST 400u
 
 static struct daemon daemon_of_test;
 static char served_by[GPUD_NAME];
@@ -221,6 +222,69 @@ START_TEST(some_libraries_only)
 }
 END_TEST
 
+/* A library takes its time to open; here until it is told. Its own job waits, or is done by the
+ * portable kernel, others go on. */
+START_TEST(a_library_that_opens_holds_nobody_up)
+{
+    char way[DAEMON_PATH + 32];
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", NULL);
+    (void)snprintf(way, sizeof way, "cublas=%s/go", daemon_of_test.dir);
+    (void)setenv("CUDA_FAKE_LIBS", way, 1);
+    gpud_client *c = double_begin(&daemon_of_test, "");
+    float a[] = {1, 2, 3, 4};
+    float out[4];
+    float x[] = {3};
+    const gpud_arg args[] = {array(a, 2, 2, 0), array(a, 2, 2, 0), array(out, 2, 2, 0)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "gemm"), args, COUNT(args), NULL, NULL, &job));
+    CALL(c, "scale", gpud_f32(2), array(x, 1, 0, 0), array(x, 1, 0, 0));
+    SAME("scale", x, 6);
+    file_write(way + strlen("cublas="), "", 0);
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    SAME("gemm", out, 7, 10, 15, 22);
+    gpud_job_free(job);
+    do { /* when it is there it serves */
+        call(c, "gemm", args, COUNT(args));
+    } while (strcmp(served_by, "cublas") != 0);
+    end(c);
+}
+END_TEST
+
+static bool transformed_by_cufft(gpud_client *c, uint64_t count)
+{
+    static float x[4 * PLANS_MOST];
+    static float y[4 * PLANS_MOST];
+    CALL(c, "fft_batched", array(x, count, 2, 2), array(y, count, 2, 2));
+    return strcmp(served_by, "cufft") == 0;
+}
+
+/* More shapes than there are plans for. The driver waits for the whole device before it frees a
+ * plan's memory, and gpud does not make it while a kernel runs. Too many are not kept: then others
+ * do the work, until there is room. */
+START_TEST(plans_are_given_up_beside_a_long_kernel)
+{
+    float y[GATE_ITEMS] = {0};
+    uint64_t count = 1;
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", "--set", "jobs.window=4", NULL);
+    double_state(&daemon_of_test);
+    gpud_client *c = double_begin(&daemon_of_test, "");
+    ck_until(transformed_by_cufft(c, count)); /* it is ready */
+    gpud_job *large = gate_start(&daemon_of_test, c, y);
+    while (transformed_by_cufft(c, count) && count < PLANS_MOST) {
+        count++;
+    }
+    ck_assert_str_eq(served_by, "portable");
+    ck_assert_uint_gt(count, 70); /* some are in use, and so many are given up */
+    ck_assert(gpud_dispatch(c) == 0 && !gpud_job_done(large));
+    gate_open(&daemon_of_test);
+    ck_gpud_ok(gpud_wait(large, 2 * PATIENCE));
+    ck_until(transformed_by_cufft(c, count));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    gpud_job_free(large);
+    end(c);
+}
+END_TEST
+
 /* The steps of a program tell each their own, and a library's part is in order with the rest. */
 START_TEST(steps_in_order)
 {
@@ -371,6 +435,8 @@ int main(void)
     suite_add(suite, libraries_serve);
     suite_add_loop(suite, portable_kernels_take_over, 2);
     suite_add(suite, some_libraries_only);
+    suite_add(suite, a_library_that_opens_holds_nobody_up);
+    suite_add(suite, plans_are_given_up_beside_a_long_kernel);
     suite_add(suite, steps_in_order);
     suite_add(suite, a_buffer_is_exported);
     suite_add(suite, an_exported_buffer_outlives_its_worker);

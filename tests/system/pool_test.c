@@ -286,9 +286,51 @@ START_TEST(files_that_cannot_be)
 }
 END_TEST
 
+static void to_a_full_device(const struct daemon *d, const char *const *words)
+{
+    const char *argv[12] = {SYSTEM_BIN "/gpuctl", "-u", d->url};
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/full", d->dir);
+    for (unsigned i = 0; i < 4; i++) {
+        argv[3 + i] = words[i];
+    }
+    ck_assert_int_eq(run_program(argv, "/dev/full", path), 1);
+    file_read(path, err, sizeof err);
+    ck_assert_msg(strstr(err, "No space left on device") != NULL, "%s %s: %s", words[0], words[1],
+                  err);
+}
+
+/* "-" is standard output, for one of the files; what finds no room there is told with its reason.
+ */
+START_TEST(standard_output)
+{
+    static const char *const words[][4] = {
+        {"pool", "snapshot", "-f", "-"},
+        {"pool", "snapshot", "-o", "json"},
+        {"pool", "snapshot", "--html", "-"},
+        {"kernels", "-o", "json", NULL},
+    };
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "snapshot", "-f", "-", NULL), 0);
+    json_error_t why;
+    json_t *root = json_loads(out, 0, &why);
+    ck_assert_msg(root != NULL, "%s", why.text);
+    json_decref(root);
+    ck_assert_int_ne(access("-", F_OK), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "pool", "snapshot", "-f", "-", "--csv", "-", NULL), 2);
+    ck_assert_msg(strstr(err, "one of the files only") != NULL, "%s", err);
+    for (unsigned i = 0; i < 4; i++) {
+        to_a_full_device(&d, words[i]);
+    }
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pool");
+    suite_add(suite, standard_output);
     suite_add_loop(suite, numbers_add_up, 2);
     suite_add(suite, the_library_checks_what_it_is_asked);
     suite_add(suite, a_stopped_worker_is_named);

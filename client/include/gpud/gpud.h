@@ -681,7 +681,8 @@ GPUD_API int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeo
                            uint32_t *ret_index);
 GPUD_API bool gpud_job_done(const gpud_job *job); /* has it ended? */
 /* Asks for the job's end; it still completes once, with CANCELLED if that came in time: what it has
- * begun on its device runs on, what it has not does not begin. Blocks.
+ * begun on its device runs on, what it has not does not begin. One that waits for room or for its
+ * turn ends at once. Blocks.
  * STATE for a GPUD_SUBMIT_HELD job; 0 for one that has ended. */
 GPUD_API int gpud_cancel(gpud_job *job);
 /* Its error; code 0 while it runs and after success. */

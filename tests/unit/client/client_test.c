@@ -562,6 +562,11 @@ START_TEST(nobody_there)
     ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "No such file"));
     FAILS(gpud_open("http://localhost", NULL, &c), GPUD_ERR_INVALID);
     FAILS(gpud_open("tcp://localhost", NULL, &c), GPUD_ERR_INVALID);
+    FAILS(gpud_open("tcp://127.0.0.1:99999", NULL, &c), GPUD_ERR_INVALID);
+    FAILS(gpud_open("", NULL, &c), GPUD_ERR_INVALID);
+    o.token_size = 5;
+    FAILS(gpud_open(fake_url(fake), &o, &c), GPUD_ERR_INVALID);
+    o.token_size = 0;
     FAILS(gpud_open("tcp://127.0.0.1:1", &o, &c), GPUD_ERR_CONNECT);
     ck_assert_ptr_null(c);
     fake_mode(fake, FAKE_REFUSE);

@@ -55,6 +55,10 @@ END_TEST
 START_TEST(slices)
 {
     gpud_buffer b = make_ten();
+    gpud_buffer none = {0};
+    FAILS(
+        gpud_buffer_create_on(client, GPUD_NO_DEVICE, gpud_shape_1d(GPUD_F32, 10), 0, NULL, &none),
+        GPUD_ERR_RANGE);
     gpud_arg past = gpud_arg_slice(gpud_slice(b, 2, 3), 4, GPUD_REST);
     ck_assert_uint_eq(past.first, UINT64_MAX);
     past = gpud_arg_slice(gpud_slice(b, 8, GPUD_REST), UINT64_MAX - 3, 1); /* does not wrap */

@@ -52,7 +52,9 @@ static void greet(struct fake *f, int pipe)
     f->greeted[f->greeted_count++ % GREETED] = (struct greeted){pipe, f->life};
 }
 
-/* What an earlier life's connection still carries never comes to the daemon after it. */
+/* What an earlier life's connection still carries never comes to the daemon after it; nor what one
+ * carries that was dropped: a WAIT of it that an NNG thread brings late would take the place of the
+ * next connection's. */
 static bool of_this_life(const struct fake *f, int pipe)
 {
     for (unsigned i = 0; i < GREETED; i++) {
@@ -389,6 +391,7 @@ static void pipes_close(void)
 void fake_drop(struct fake *f)
 {
     (void)pthread_mutex_lock(&f->lock);
+    memset(f->greeted, 0, sizeof f->greeted); /* what they still carry is of nobody */
     forget_held(f);
     (void)pthread_mutex_unlock(&f->lock);
     pipes_close();

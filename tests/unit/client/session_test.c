@@ -18,7 +18,9 @@ int __wrap_conn_start(struct conn *conn, struct err *e);
 /* What was sent. */
 struct sent {
     unsigned kind;
-    uint64_t seq, ack; /* 0: it has none */
+    uint64_t seq, ack;       /* 0: it has none */
+    struct proto_span taken; /* the first of TAKEN */
+    uint64_t taken_count;
 };
 
 static struct gpud_client c;
@@ -47,6 +49,11 @@ int __wrap_conn_send(struct conn *conn, struct out *out, struct err *e)
         ck_assert_int_eq(proto_decode(&schema_msg_buffer_info, message, &m, NULL), 0);
         it->seq = m.seq;
         it->ack = m.ack;
+    } else if (it->kind == MSG_KIND_TAKEN) {
+        struct msg_taken m;
+        ck_assert_int_eq(
+            proto_decode_first(&schema_msg_taken, message, &m, &schema_span, &it->taken, NULL), 0);
+        it->taken_count = m.taken.count;
     }
     return 0;
 }
@@ -198,10 +205,11 @@ START_TEST(a_number_that_is_open_is_not_acknowledged)
 END_TEST
 
 /* A job that runs for long holds no answers of others back, as long as the next daemon can be told
- * of all the numbers behind it. */
+ * of all the numbers behind it: one of minor 2 only of so many. */
 START_TEST(what_is_accepted_holds_no_answers_back)
 {
     setup();
+    c.requests.ahead_max = 8192;
     ask(1);
     ask(3);
     requests_accepted(&c.requests, &r[3]);
@@ -226,6 +234,73 @@ START_TEST(what_is_accepted_holds_no_answers_back)
     say_error(r[2].id, ERR_BAD_HANDLE, false);
     ask(2);
     ck_assert_uint_eq(sent[6].ack, 9001);
+    teardown();
+}
+END_TEST
+
+/* Answers behind one that does not come are told as ranges. */
+START_TEST(answers_behind_one_that_is_awaited_are_told)
+{
+    setup();
+    c.session.minor = PROTO_MINOR;
+    c.session.max_kept = 1 << 20;
+    ask(1);
+    ask(2);
+    ask(3);
+    c.session.untold = 1023; /* as if others had been answered */
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    ck_assert_uint_eq(count, 4);
+    ck_assert_uint_eq(sent[3].kind, MSG_KIND_TAKEN);
+    ck_assert_uint_eq(sent[3].taken_count, 1);
+    ck_assert_uint_eq(sent[3].taken.first, 2);
+    ck_assert_uint_eq(sent[3].taken.count, 1);
+    c.session.untold_bytes = 1 << 20;
+    say_error(r[3].id, ERR_BAD_HANDLE, false); /* not before that is answered */
+    ck_assert_uint_eq(count, 4);
+    struct msg_done done = {0};
+    say(c.session.tell.id, &schema_msg_done, &done);
+    ask(2);
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    ck_assert_uint_eq(count, 6);
+    ck_assert_uint_eq(sent[5].kind, MSG_KIND_TAKEN);
+    ck_assert_uint_eq(sent[5].taken.count, 3);
+    say(c.session.tell.id, &schema_msg_done, &done);
+    say_error(r[1].id, ERR_BAD_HANDLE, false); /* nothing is behind one any more */
+    c.session.untold = 1023;
+    ask(2);
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    ck_assert_uint_eq(count, 7);
+    session_finish(&c);
+    teardown();
+}
+END_TEST
+
+/* More of them than the next daemon can be told of hold back what is far ahead, and let it go. */
+START_TEST(numbers_run_only_so_far_ahead_of_many_that_are_awaited)
+{
+    static struct request many[GAPS_MAX];
+    setup();
+    for (unsigned i = 0; i < GAPS_MAX; i++) {
+        many[i].answered = answered;
+        ck_assert_int_eq(requests_add(&c.requests, &many[i], true, NULL), 0);
+    }
+    c.requests.next_seq = GAPS_MAX + FAR_MAX; /* as if others had been answered */
+    ask(1);
+    ck_assert_uint_eq(count, 1);
+    ask(2);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_ptr_eq(c.requests.unsent, &r[2]);
+    requests_end(&c.requests, &many[GAPS_MAX / 2]); /* that many again, with r[1] */
+    session_go_on(&c);
+    ck_assert_uint_eq(count, 2);
+    requests_end(&c.requests, &r[1]);
+    ck_assert_ptr_eq(c.requests.mark, &r[2]);
+    requests_end(&c.requests, &many[0]);
+    ck_assert_ptr_null(c.requests.mark);
+    for (unsigned i = 0; i < GAPS_MAX; i++) {
+        requests_end(&c.requests, &many[i]);
+    }
+    ck_assert_uint_eq(c.requests.waiting, 1);
     teardown();
 }
 END_TEST
@@ -293,10 +368,13 @@ static void teardown_modules(void)
 }
 
 /* Connects, and is welcomed by that daemon. */
+static uint64_t minor; /* of the daemon */
+
 static void welcome(uint8_t daemon, bool resumed)
 {
     const uint8_t id[PROTO_CLIENT_ID_BYTES] = {daemon};
-    const struct msg_welcome w = {.daemon_id = bytes_of(id, sizeof id), .resumed = resumed};
+    const struct msg_welcome w = {
+        .minor = minor, .daemon_id = bytes_of(id, sizeof id), .resumed = resumed};
     unsigned before = count;
     (void)session_tick(&c, ns_add(clock_now_ns(), 2 * NS_PER_S));
     ck_assert_uint_eq(count, before + 1);
@@ -360,6 +438,44 @@ START_TEST(each_lost_connection_has_its_time)
 }
 END_TEST
 
+static unsigned fillers_since(unsigned from)
+{
+    unsigned fillers = 0;
+    for (unsigned i = from; i < count; i++) {
+        fillers += sent[i].kind == MSG_KIND_BUFFER_INFO && sent[i].seq > 1;
+    }
+    return fillers;
+}
+
+static void meet_another(uint64_t its_minor, unsigned fillers, uint64_t ahead)
+{
+    setup();
+    c.conn.fd = -1;
+    c.session.known = true;
+    c.reconnect_ns = NS_NEVER;
+    ask(1);
+    c.requests.next_seq = 16384 + 5; /* as if others had been answered */
+    lose();
+    const unsigned before = count;
+    minor = its_minor;
+    welcome(2, false);
+    minor = 0;
+    ck_assert_uint_eq(fillers_since(before), fillers);
+    ck_assert_uint_eq(c.requests.ahead_max, ahead);
+    lose();
+    session_finish(&c);
+    teardown();
+}
+
+/* A daemon of minor 3 and more is told of every number at once; one before believes 16384 of them,
+ * and what it does not believe is filled. */
+START_TEST(an_older_daemon_believes_less)
+{
+    meet_another(MINOR_RANGES, 0, UINT64_MAX);
+    meet_another(MINOR_RANGES - 1, 4, 8192);
+}
+END_TEST
+
 /* The same daemon has it still. */
 START_TEST(what_was_restored_stays_when_the_connection_breaks)
 {
@@ -418,7 +534,9 @@ START_TEST(what_may_be_restored_later_is)
 }
 END_TEST
 
-SUITE_MAIN("session", restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
+SUITE_MAIN("session", answers_behind_one_that_is_awaited_are_told,
+           numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
+           restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
            what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,

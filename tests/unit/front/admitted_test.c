@@ -60,6 +60,7 @@ static void setup(void)
     struct err e = ERR_INIT;
     k = fake_create();
     k->f.config.keep_results_bytes = 1 << 20;
+    k->f.config.staging_input_bytes = EARLY_BYTES;
     hello.msg.hello =
         (struct msg_hello){.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .resume = 1};
     capbuf_init(&out, 4096);
@@ -108,6 +109,19 @@ static void submit(uint64_t seq, uint64_t flags)
                           .slot = (struct listener_slot *)(void *)&slot};
     r->msg.submit.seq = seq;
     r->msg.submit.flags = flags;
+    intake_request(&k->f, r);
+}
+
+static void submit_large(uint64_t seq)
+{
+    struct request *r = __real_calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    *r = (struct request){.peer = {.pipe = PIPE},
+                          .kind = MSG_KIND_SUBMIT,
+                          .slot = (struct listener_slot *)(void *)&slot,
+                          .size = 1};
+    r->msg.submit.seq = seq;
+    r->msg.submit.flags = SUBMIT_BLOCK;
     intake_request(&k->f, r);
 }
 
@@ -200,7 +214,7 @@ START_TEST(answers_that_are_not_taken_are_bounded)
 }
 END_TEST
 
-/* A job that waits for room is before all that comes behind it. */
+/* A job that waits for room is before all that comes behind it, and comes once. */
 START_TEST(who_waits_for_room_keeps_its_place)
 {
     setup();
@@ -208,20 +222,168 @@ START_TEST(who_waits_for_room_keeps_its_place)
     submit(1, 0);
     is_taken(ERR_BUSY);
     submit(2, SUBMIT_BLOCK);
-    is_open(ERR_BUSY);
     ck_assert_uint_eq(s->expect, 2);
     ck_assert_uint_eq(s->op_count, 1);
     ask(MSG_KIND_BUFFER_INFO, 3, 0, 0);
     submit(4, SUBMIT_BLOCK);
-    ck_assert_uint_eq(replies, 2);
-    submit(2, SUBMIT_BLOCK);
-    is_open(ERR_BUSY);
-    ck_assert_uint_eq(replies, 3);
+    intake_room(&k->f);
+    ck_assert_uint_eq(replies, 1);
+    ck_assert_uint_eq(s->early_count, 3);
+    submit(2, SUBMIT_BLOCK); /* by another way: of two one gets no answer */
+    ck_assert_uint_eq(drops, 1);
+    ck_assert_uint_eq(s->early_count, 3);
+    ck_assert_uint_eq(s->expect, 2);
+    ck_assert_uint_eq(k->f.count.refused, 1); /* who waits is not refused */
     k->f.draining = true;
-    submit(2, SUBMIT_BLOCK);
+    intake_room(&k->f);
     is_taken(ERR_DRAINING); /* of 4, behind it */
-    ck_assert_uint_eq(replies, 6);
+    ck_assert_uint_eq(replies, 4);
     ck_assert_uint_eq(s->expect, 5);
+    ck_assert_ptr_null(k->f.parked.first);
+    teardown();
+}
+END_TEST
+
+/* There is room, but not for this one: it does not keep the loop busy, nor is it counted again. */
+START_TEST(who_finds_no_room_is_tried_once_in_a_turn)
+{
+    setup();
+    k->f.config.queue_max = 1;
+    k->f.config.session_inflight_max = 0;
+    submit(1, SUBMIT_BLOCK);
+    intake_room(&k->f);
+    intake_room(&k->f);
+    ck_assert_uint_eq(replies, 0);
+    ck_assert_uint_eq(k->f.count.refused, 0);
+    ck_assert_uint_ne(k->f.due_ns, NS_NEVER);
+    k->f.config.session_inflight_max = 1;
+    intake_room(&k->f);
+    ck_assert_ptr_null(k->f.parked.first);
+    ck_assert_uint_eq(s->expect, 2);
+    teardown();
+}
+END_TEST
+
+/* Its deadline counts from when it came. */
+START_TEST(who_waits_too_long_is_told)
+{
+    setup();
+    k->f.config.queue_max = 0;
+    struct request *r = __real_calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    *r = (struct request){.peer = {.pipe = PIPE},
+                          .kind = MSG_KIND_SUBMIT,
+                          .slot = (struct listener_slot *)(void *)&slot};
+    r->msg.submit =
+        (struct msg_submit){.seq = 1, .flags = SUBMIT_BLOCK, .deadline_ns = 50 * NS_PER_MS};
+    uint64_t begin = clock_now_ns();
+    intake_request(&k->f, r);
+    intake_room(&k->f);
+    if (clock_now_ns() < begin + 50 * NS_PER_MS) {
+        ck_assert_uint_eq(replies, 0);
+    }
+    while (replies == 0) {
+        intake_room(&k->f);
+    }
+    ck_assert_uint_ge(clock_now_ns(), begin + 50 * NS_PER_MS);
+    is_taken(ERR_DEADLINE);
+    ck_assert_uint_eq(s->expect, 2);
+    ck_assert_ptr_null(k->f.parked.first);
+    teardown();
+}
+END_TEST
+
+/* Over the bytes that a session's early requests may have its client sends it again. */
+START_TEST(what_cannot_wait_here_comes_again)
+{
+    setup();
+    k->f.config.queue_max = 0;
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, EARLY_BYTES);
+    submit_large(1);
+    is_open(ERR_BUSY);
+    ck_assert_ptr_null(k->f.parked.first);
+    teardown();
+    ck_assert_uint_eq(drops, 1);
+}
+END_TEST
+
+/* Nor may those of all sessions be more than inputs may. */
+START_TEST(what_waits_is_bounded_for_all_together)
+{
+    setup();
+    k->f.config.queue_max = 0;
+    k->f.config.staging_input_bytes = 100;
+    k->f.parked.bytes = 100; /* of others */
+    submit_large(1);
+    is_open(ERR_BUSY);
+    ck_assert_ptr_null(k->f.parked.first);
+    k->f.parked.bytes = 99;
+    submit_large(1);
+    ck_assert_ptr_eq(k->f.parked.first, s);
+    ck_assert_uint_eq(k->f.parked.bytes, 100);
+    k->f.draining = true;
+    intake_room(&k->f);
+    is_taken(ERR_DRAINING);
+    ck_assert_uint_eq(k->f.parked.bytes, 99);
+    teardown();
+}
+END_TEST
+
+static void cancel(uint64_t number)
+{
+    struct request *r = __real_calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    *r = (struct request){.peer = {.pipe = PIPE},
+                          .kind = MSG_KIND_CANCEL,
+                          .slot = (struct listener_slot *)(void *)&slot};
+    r->msg.cancel.number = number;
+    intake_request(&k->f, r);
+}
+
+/* By the number of its SUBMIT: it is answered, and what is behind it has its turn. */
+START_TEST(who_waits_for_its_turn_is_cancelled)
+{
+    setup();
+    k->f.config.queue_max = 0;
+    cancel(1);
+    is_taken(ERR_NOT_FOUND);
+    submit(1, SUBMIT_BLOCK);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 0);
+    submit(3, SUBMIT_BLOCK);
+    cancel(2);
+    is_taken(ERR_NOT_FOUND);
+    cancel(3);
+    ck_assert_uint_eq(kind, MSG_KIND_DONE);
+    ck_assert_int_eq((int)last.code, ERR_CANCELLED);
+    ck_assert_uint_eq(s->early_count, 2);
+    intake_taken(&k->f, op_find(s, 3)); /* its number is there until it is passed */
+    cancel(1);
+    ck_assert_uint_eq(kind, MSG_KIND_DONE);
+    ck_assert_int_eq((int)last.code, ERR_BAD_HANDLE); /* of 2 */
+    ck_assert_uint_eq(s->expect, 4);
+    ck_assert_ptr_null(k->f.parked.first);
+    ck_assert_uint_eq(replies, 7);
+    cancel(3); /* once more: it has ended */
+    ck_assert_uint_eq(kind, MSG_KIND_DONE);
+    teardown();
+}
+END_TEST
+
+/* What acknowledges the answer of the SUBMIT is the request that asks for it. */
+START_TEST(a_job_is_cancelled_whose_answer_was_acknowledged)
+{
+    setup();
+    struct job j = {.id = 77, .session = s, .tenant = s->tenant, .seq = 1, .state = JOB_DISPATCHED};
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    ask(MSG_KIND_BUFFER_INFO, 2, 1, 0);
+    ck_assert_ptr_null(op_find(s, 1));
+    HASH_ADD_BYHASHVALUE(hh, k->f.jobs, id, sizeof j.id, hash_number(j.id), &j);
+    cancel(2);
+    ck_assert(!j.cancelled);
+    cancel(1);
+    ck_assert_uint_eq(kind, MSG_KIND_DONE);
+    ck_assert(j.cancelled);
+    HASH_DEL(k->f.jobs, &j);
     teardown();
 }
 END_TEST
@@ -298,8 +460,63 @@ START_TEST(the_socket_takes_an_answer_from_a_ring)
 }
 END_TEST
 
-SUITE_MAIN("admitted", who_waits_for_room_keeps_its_place, a_ring_takes_no_answer_from_the_socket,
-           the_socket_takes_an_answer_from_a_ring, results_that_are_not_taken_are_bounded,
-           without_memory_the_number_stays_open, without_acknowledgement_the_number_stays_open,
-           what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
-           answers_that_are_not_taken_are_bounded)
+/* Answers behind one that is awaited are forgotten, and nothing that the client cannot have. */
+START_TEST(answers_behind_an_awaited_one_are_forgotten)
+{
+    const struct proto_span spans[] = {{.first = 1, .count = 3}, {.first = 4, .count = UINT32_MAX}};
+    struct capbuf list;
+    setup();
+    ck_assert_ptr_nonnull(op_create(s, 1, NULL));
+    ck_assert(op_answer(op_create(s, 9, NULL), bytes_str("of a worker before its turn")));
+    s->expect = 2;
+    for (uint64_t seq = 2; seq < 6; seq++) {
+        ask(MSG_KIND_BUFFER_INFO, seq, 0, 0);
+    }
+    ck_assert_uint_eq(s->op_count, 6);
+    capbuf_init(&list, 256);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(proto_list_add(&schema_span, &spans[i], &list, NULL), 0);
+    }
+    struct request *r = __real_calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    *r = (struct request){.peer = {.pipe = PIPE},
+                          .kind = MSG_KIND_TAKEN,
+                          .slot = (struct listener_slot *)(void *)&slot};
+    r->msg.taken.taken = proto_list_of(&list, 2);
+    intake_request(&k->f, r);
+    capbuf_finish(&list);
+    ck_assert_uint_eq(kind, MSG_KIND_DONE);
+    ck_assert_uint_eq(s->op_count, 2);
+    ck_assert(op_find(s, 1) != NULL && op_find(s, 9) != NULL);
+    ask(MSG_KIND_BUFFER_INFO, 3, 0, 0);
+    is_taken(ERR_STATE);
+    ck_assert_uint_eq(s->expect, 6);
+    teardown();
+}
+END_TEST
+
+/* It had a number once: one that comes with it takes it, else what comes behind would wait. */
+START_TEST(a_question_for_a_job_may_have_a_number)
+{
+    setup();
+    ask(MSG_KIND_JOB_FIND, 0, 0, 0);
+    is_taken(ERR_NOT_FOUND);
+    ck_assert_uint_eq(s->expect, 1);
+    ask(MSG_KIND_JOB_FIND, 1, 0, 0);
+    is_taken(ERR_NOT_FOUND);
+    ck_assert_uint_eq(s->expect, 2);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 0);
+    is_taken(ERR_BAD_HANDLE);
+    teardown();
+}
+END_TEST
+
+SUITE_MAIN("admitted", who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
+           a_job_is_cancelled_whose_answer_was_acknowledged,
+           who_finds_no_room_is_tried_once_in_a_turn, what_cannot_wait_here_comes_again,
+           who_waits_for_its_turn_is_cancelled, answers_behind_an_awaited_one_are_forgotten,
+           a_question_for_a_job_may_have_a_number, who_waits_for_room_keeps_its_place,
+           a_ring_takes_no_answer_from_the_socket, the_socket_takes_an_answer_from_a_ring,
+           results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
+           without_acknowledgement_the_number_stays_open, what_comes_too_early_may_come_again,
+           who_ends_leaves_no_slot_behind, answers_that_are_not_taken_are_bounded)

@@ -182,6 +182,61 @@ START_TEST(hazards_live_through_each)
 }
 END_TEST
 
+enum { SIDE = 5 };
+
+/* A writer between readers leaves, the n-th allocation failing meanwhile. How many there were. */
+static unsigned leave_once(long n, bool hands_back)
+{
+    const struct err cancelled = {.code = ERR_CANCELLED};
+    struct fake *k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *before[SIDE];
+    struct job *behind[SIDE];
+    for (int i = 0; i < SIDE; i++) {
+        before[i] = fake_job(k, 0);
+        fake_reads(before[i], b, 0, 64);
+        (void)fake_submit(k, before[i]);
+    }
+    struct job *w = fake_job(k, 0);
+    fake_writes(w, b, 0, 64);
+    (void)fake_submit(k, w);
+    for (int i = 0; i < SIDE; i++) {
+        behind[i] = fake_job(k, 0);
+        fake_reads(behind[i], b, 0, 64);
+        if (!hands_back && i == SIDE - 1) {
+            fake_writes(behind[i], b, 0, 64);
+        }
+        (void)fake_submit(k, behind[i]);
+    }
+    left = n;
+    job_conclude(&k->f, w, JOB_CANCELLED, &cancelled);
+    unsigned used = (unsigned)(n - left);
+    left = -1;
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        ck_assert(fake_after(behind[i / SIDE], before[i % SIDE]));
+    }
+    for (int i = 0; i < 2 * SIDE; i++) { /* those before can be found by who comes later */
+        job_conclude(&k->f, i < SIDE ? behind[SIDE - 1 - i] : before[i - SIDE], JOB_CANCELLED,
+                     &cancelled);
+    }
+    ck_assert_ptr_null(b->writer);
+    ck_assert_ptr_null(b->readers);
+    fake_destroy(k);
+    return used;
+}
+
+START_TEST(leaving_needs_no_memory)
+{
+    for (int back = 0; back < 2; back++) {
+        unsigned all = leave_once(ROUNDS, back != 0);
+        ck_assert_uint_gt(all, 0);
+        for (unsigned n = 0; n <= all; n++) {
+            (void)leave_once((long)n, back != 0);
+        }
+    }
+}
+END_TEST
+
 static bool program_once(void *data)
 {
     struct recipe *r = data;
@@ -367,5 +422,6 @@ START_TEST(opening_a_variable_lives_through_each)
 END_TEST
 
 SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
-           programs_and_results_live_through_each, sessions_live_through_each,
-           events_live_through_each, opening_a_variable_lives_through_each)
+           leaving_needs_no_memory, programs_and_results_live_through_each,
+           sessions_live_through_each, events_live_through_each,
+           opening_a_variable_lives_through_each)

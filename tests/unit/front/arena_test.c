@@ -9,6 +9,7 @@
 #include "daemon/front/building.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/requests.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/recipe.h"
 
@@ -376,6 +377,39 @@ START_TEST(only_memory_that_stays_is_taken)
 }
 END_TEST
 
+static unsigned dropped;
+
+static void on_drop(const struct device *d, const struct arena *a)
+{
+    ck_assert_ptr_eq(d, &k->device[0]);
+    ck_assert_ptr_eq(a, arena);
+    dropped++;
+}
+
+/* A worker had no room for it: it is told of it again, and does not keep it as one that it lacks.
+ */
+START_TEST(what_a_worker_could_not_take_is_given_again)
+{
+    const struct msg_w_arena failed = {.arena = arena->handle};
+    const struct msg_w_arena mapped = {.arena = arena->handle, .align = 256};
+    dropped = 0;
+    k->f.hooks.arena_drop = on_drop;
+    arena_mapped(&k->f, &k->device[0], &failed); /* it was not told */
+    ck_assert_uint_eq(dropped, 0);
+    arena->told = 3;
+    arena_mapped(&k->f, &k->device[0], &failed);
+    ck_assert_uint_eq(dropped, 1);
+    ck_assert_uint_eq(arena->told, 2);
+    arena->told = 3;
+    arena_mapped(&k->f, &k->device[0], &mapped);
+    ck_assert_uint_eq(dropped, 1);
+    ck_assert_uint_eq(arena->told, 3);
+    ck_assert_uint_eq(arena->mapped, 1);
+    ck_assert_uint_eq(arena->align, 256);
+    arena->told = arena->mapped = 0;
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -389,6 +423,7 @@ int main(void)
         parts_that_overlap_are_ordered,
         what_changes_its_input_is_not_repeatable,
         only_memory_that_stays_is_taken,
+        what_a_worker_could_not_take_is_given_again,
     };
     Suite *suite = suite_create("arena");
     TCase *tcase = tcase_create("parts");

@@ -172,6 +172,7 @@ void fake_destroy(struct fake *k)
         ck_assert_uint_eq(b->users, 0);
         ck_assert_ptr_null(b->writer);
         ck_assert_ptr_null(b->readers);
+        ck_assert_ptr_null(b->displaced);
         buffer_destroy(b);
     }
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
@@ -306,6 +307,16 @@ void fake_lose(struct fake *k, unsigned device, bool external)
     d->culprit = NULL;
     d->epoch++;
     on_kick(&k->f);
+}
+
+bool fake_after(const struct job *succ, const struct job *pred)
+{
+    for (const struct job_edge *x = succ->preds; x != NULL; x = x->next_pred) {
+        if (x->pred == pred || fake_after(x->pred, pred)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct job *fake_find(struct fake *k, uint64_t id)

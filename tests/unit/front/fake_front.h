@@ -44,6 +44,8 @@ void fake_turn(struct fake *k); /* dispatches as long as there are kicks */
 void fake_done(struct fake *k, struct job *j, int code);
 /* The worker is gone, and another one comes at once. */
 void fake_lose(struct fake *k, unsigned device, bool external);
+/* Does it wait for the other one, or for one that does? */
+bool fake_after(const struct job *succ, const struct job *pred);
 struct job *fake_find(struct fake *k, uint64_t id);
 
 #endif

@@ -220,6 +220,114 @@ START_TEST(one_that_is_handed_back_twice_leaves_once)
 }
 END_TEST
 
+enum {
+    MANY = 40
+}; /* jobs before one that leaves, and behind it: more pairs than get an edge each */
+
+static void all_after(struct job *const *behind, struct job *const *before)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        for (unsigned m = 0; m < MANY; m++) {
+            ck_assert(fake_after(behind[i], before[m]));
+        }
+    }
+}
+
+static void end_many(struct job *const *jobs)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        end(jobs[i]);
+    }
+}
+
+static void leave_between_many(bool oldest_leaves)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *before[MANY];
+    struct job *behind[MANY];
+    unsigned edges = 0;
+    for (unsigned i = 0; i < MANY; i++) {
+        before[i] = user(b, ACCESS_IN);
+    }
+    struct job *w = user(b, ACCESS_OUT);
+    for (unsigned i = 0; i < MANY; i++) {
+        behind[i] = user(b, ACCESS_IN);
+    }
+    behind[MANY - 1]->rank = -1;
+    behind[MANY - 1]->urgent = true;
+    end(w);
+    for (unsigned i = 0; i < MANY; i++) {
+        edges += preds(behind[i]);
+    }
+    ck_assert_uint_lt(edges, 2 * MANY);
+    all_after(behind, before);
+    ck_assert(behind[0]->urgent);
+    ck_assert_int_eq(behind[0]->rank, -1);
+    struct job *w2 = user(b, ACCESS_OUT);
+    ck_assert(fake_after(w2, before[0]) && fake_after(w2, behind[0]));
+    if (oldest_leaves) {
+        end(behind[0]);
+        behind[0] = behind[1];
+        all_after(behind, before);
+        behind[0] = user(b, ACCESS_IN);
+    }
+    end_many(before);
+    ck_assert(behind[oldest_leaves ? 1 : 0]->in_ready);
+    end_many(behind);
+    end(w2);
+    fake_destroy(k);
+}
+
+/* Those behind wait for the oldest of them, which has their urgency, and it waits for all before.
+ */
+START_TEST(one_between_many_leaves_few_edges)
+{
+    leave_between_many(false);
+    leave_between_many(true);
+}
+END_TEST
+
+/* The one that stands for those before does not use the buffer: whoever uses it next, when the
+ * writer behind has gone, too, waits for them all the same. */
+START_TEST(who_stands_for_others_is_looked_behind)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct buffer *other = fake_buffer(k, 0, 64, true);
+    struct job *before[MANY];
+    struct job *behind[MANY];
+    for (unsigned i = 0; i < MANY; i++) {
+        before[i] = user(b, ACCESS_IN);
+    }
+    struct job *w = fake_job(k, 0);
+    fake_writes(w, b, 0, 64);
+    fake_writes(w, other, 0, 64);
+    (void)fake_submit(k, w);
+    for (unsigned i = 0; i < MANY; i++) {
+        behind[i] = user(other, ACCESS_IN);
+    }
+    struct job *w2 = user(b, ACCESS_OUT);
+    end(w);
+    ck_assert_uint_eq(preds(w2), 1);
+    ck_assert(waits_for(w2, behind[0]));
+    end(w2);
+    struct job *w3 = user(b, ACCESS_OUT);
+    struct job *r3 = user(b, ACCESS_IN);
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_assert(fake_after(w3, before[i]));
+        ck_assert(!before[i]->walked && !behind[i]->walked);
+    }
+    ck_assert(waits_for(r3, w3));
+    end_many(before);
+    ck_assert(w3->in_ready);
+    end_many(behind);
+    end(w3);
+    end(r3);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(forgetting_frees_edges_only)
 {
     k = fake_create();
@@ -351,6 +459,7 @@ SUITE_MAIN("hazard", readers_together_writers_alone, two_buffers_make_one_edge,
            predecessors_in_the_same_worker_are_no_hindrance,
            no_more_predecessors_than_a_worker_waits_for, more_successors_than_fit_are_all_offered,
            one_that_ends_early_leaves_its_place_to_those_before,
-           one_that_is_handed_back_twice_leaves_once, forgetting_frees_edges_only,
+           one_that_is_handed_back_twice_leaves_once, one_between_many_leaves_few_edges,
+           who_stands_for_others_is_looked_behind, forgetting_frees_edges_only,
            queues_are_in_order_of_admission, priorities_go_first_within_bounds,
            whom_the_urgent_wait_for_goes_first, successors_follow_their_predecessor)

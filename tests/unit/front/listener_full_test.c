@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 
-#define TOLD_MAX 64u /* at once; more are closed */
+#define TOLD_MAX 32u /* of one user at once, as many as are left then; more are closed */
 
 static const uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
 static const struct msg_hello hello = {.major = PROTO_MAJOR,
@@ -84,6 +84,49 @@ static void client_far_too_many(struct world *world)
     nng_close(a);
 }
 
+static char tcp[SCRATCH_PATH + 32];
+
+/* Who crowds takes no other user's place there: nobody in particular is one. */
+static void client_takes_all(struct world *world)
+{
+    enum { LEFT = TOLD_MAX / 2 }; /* for who comes second */
+    uint8_t out[512];
+    int fd[TOLD_MAX];
+    nng_socket far[LEFT];
+    size_t size = encode(&schema_msg_hello, &hello, out);
+    nng_socket a = dial(world->url);
+    ck_assert_uint_ne(say_hello(a), 0);
+    for (unsigned i = 0; i < TOLD_MAX; i++) {
+        fd[i] = bare(world, true);
+        ck_assert_int_eq(answer(fd[i]), ERR_BUSY);
+    }
+    for (unsigned i = 0; i < LEFT; i++) {
+        await_end(bare(world, true));
+        far[i] = dial(tcp);
+        answered_by_error(far[i], out, size, ERR_BUSY);
+    }
+    for (unsigned i = 0; i < TOLD_MAX; i++) {
+        (void)close(fd[i]);
+    }
+    for (unsigned i = 0; i < LEFT; i++) {
+        nng_close(far[i]);
+    }
+    nng_close(a);
+}
+
+START_TEST(no_user_is_told_in_all_places)
+{
+    struct err e = ERR_INIT;
+    struct listener_options options = usual;
+    options.connections_max = 1;
+    options.connections_spare = 0;
+    start(&options);
+    (void)snprintf(tcp, sizeof tcp, "tcp://localhost:%u", free_port());
+    ck_assert_msg(listener_add(w.listener, tcp, &e) == 0, "%s", e.text);
+    serve(client_takes_all);
+}
+END_TEST
+
 START_TEST(connections_over_the_cap_are_closed)
 {
     struct listener_options options = usual;
@@ -115,8 +158,6 @@ START_TEST(who_was_told_and_stays_is_closed)
     ck_assert_uint_eq(w.stats.silent, 1);
 }
 END_TEST
-
-static char tcp[SCRATCH_PATH + 32];
 
 static void client_keeper(struct world *world)
 {
@@ -151,4 +192,4 @@ START_TEST(keepers_find_a_place)
 END_TEST
 
 SUITE_MAIN("listener_full", one_too_many_is_told_so, connections_over_the_cap_are_closed,
-           who_was_told_and_stays_is_closed, keepers_find_a_place)
+           no_user_is_told_in_all_places, who_was_told_and_stays_is_closed, keepers_find_a_place)

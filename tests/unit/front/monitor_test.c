@@ -1,10 +1,12 @@
 /* The front's side of gpud-monitor: when it is started and ended, and what its page does to the
  * devices. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/front/discover.h"
 #include "daemon/front/monitor.h"
 #include "proto/health.h"
 #include "tests/unit/common/suite.h"
@@ -15,8 +17,11 @@
 
 int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e);
 int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                           struct bytes meta, int input, int output, struct err *e);
 
 static struct fake *k;
+static unsigned workers; /* that were asked for */
 static unsigned started, killed, changed;
 static uint64_t begun; /* the clock's time at the test's begin */
 static char dir[SCRATCH_PATH];
@@ -41,6 +46,20 @@ int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struc
     return 0;
 }
 
+int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                           struct bytes meta, int input, int output, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)args;
+    (void)meta;
+    (void)input;
+    (void)output;
+    (void)e;
+    workers++;
+    return 0;
+}
+
 static void on_changed(struct front *f, struct device *d)
 {
     ck_assert_ptr_eq(d, f->device[0]);
@@ -49,7 +68,7 @@ static void on_changed(struct front *f, struct device *d)
 
 static void begin(void)
 {
-    started = killed = changed = 0;
+    started = killed = changed = workers = 0;
     k = fake_create();
     monitor_init(&k->f.monitor);
     k->f.launcher = (struct launcher_link *)(void *)k; /* only its presence counts */
@@ -269,6 +288,48 @@ START_TEST(without_a_device_to_ask_about_there_is_none)
 }
 END_TEST
 
+/* A GPU in MIG mode with three instances; those of the first two places are open, in the order in
+ * which the workers of a front before were taken over. */
+static void list_instances(bool chosen)
+{
+    static struct health_report report;
+    memset(&report, 0, sizeof report);
+    report.device_count = 4;
+    report.device[0].divided = 1;
+    (void)strcpy(report.device[0].uuid, "GPU-" UUID);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)snprintf(report.device[i + 1].uuid, HEALTH_UUID, "MIG-%u", i);
+    }
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].number = 1 - i;
+        (void)snprintf(k->device[i].pin, sizeof k->device[i].pin, "uuid=MIG-%u", 1 - i);
+        k->device[i].chosen = chosen;
+    }
+    discover_listed(&k->f, &report);
+}
+
+/* Whether they were named is a matter of the workers' environment: the front may have another. */
+START_TEST(all_instances_are_opened_unless_workers_are_told_which)
+{
+    begin();
+    (void)setenv("CUDA_VISIBLE_DEVICES", "MIG-0,MIG-1", 1);
+    list_instances(true);
+    ck_assert_uint_eq(workers, 0);
+    list_instances(false);
+    ck_assert_uint_eq(workers, 1);
+    ck_assert_uint_eq(k->f.device_count, FAKE_DEVICES + 1);
+    struct device *d = k->f.device[FAKE_DEVICES];
+    ck_assert_str_eq(d->pin, "uuid=MIG-2");
+    ck_assert_uint_eq(d->number, 2);
+    list_instances(false);
+    ck_assert_uint_eq(workers, 1);
+    (void)unsetenv("CUDA_VISIBLE_DEVICES");
+    device_staging_finish(d);
+    free(d);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("monitor");
@@ -280,6 +341,7 @@ int main(void)
     tcase_add_test(tcase, a_hold_outlives_its_front);
     tcase_add_test(tcase, lists_of_held_devices);
     tcase_add_test(tcase, without_a_device_to_ask_about_there_is_none);
+    tcase_add_test(tcase, all_instances_are_opened_unless_workers_are_told_which);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -560,12 +560,12 @@ END_TEST
 START_TEST(meta_of_a_buffer_comes_back)
 {
     struct tenant tenant = {.key = 78, .name = "uid:77"};
-    struct session owner = {.key.uid = 77};
     struct buffer b = {.tenant = &tenant,
-                       .owner = &owner,
+                       .uid = 77,
                        .shape = {.dtype = DTYPE_F32, .ndim = 2, .dim = {3, 5}},
                        .bytes = 60,
                        .seq = 12,
+                       .freed_by = 13,
                        .rights = 3,
                        .linger_ns = 9,
                        .client_id = {1, 2, 3}};
@@ -582,6 +582,8 @@ START_TEST(meta_of_a_buffer_comes_back)
     ck_assert_uint_eq(m.uid, 77);
     ck_assert(bytes_equal_str(m.tenant, "uid:77"));
     ck_assert_uint_eq(m.seq, 12);
+    ck_assert_uint_eq(m.freed, 13);
+    ck_assert_uint_eq(m.left, 1);
     ck_assert_uint_eq(m.dtype, DTYPE_F32);
     ck_assert_uint_eq(m.d1, 5);
     ck_assert(bytes_equal_str(m.label, "weights"));

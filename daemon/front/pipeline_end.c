@@ -1,0 +1,246 @@
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/building.h"
+#include "daemon/front/drain.h"
+#include "daemon/front/due.h"
+#include "daemon/front/ending.h"
+#include "daemon/front/hazard.h"
+#include "daemon/front/lane.h"
+#include "daemon/front/monitor.h"
+#include "daemon/front/notify.h"
+#include "daemon/front/picture.h"
+#include "daemon/front/pipeline_int.h"
+#include "daemon/front/processes.h"
+#include "daemon/front/queue.h"
+#include "daemon/front/reload.h"
+#include "daemon/front/standing.h"
+#include "daemon/front/worker.h"
+
+#define LAST_ANSWERS_NS NS_PER_S
+#define STOP_S          10u
+#define READING_S       1u
+#define DRAIN_LOOK_NS   (20 * NS_PER_MS) /* while it ends */
+
+/* ---- is it time? --------------------------------------------------------------------------- */
+
+/* The last answers get time to reach their clients, who find nobody to ask again afterwards. */
+static bool drained(struct front *f, uint64_t now)
+{
+    if (now >= f->drain_until_ns) {
+        return true;
+    }
+    if (f->job_count > 0) {
+        f->drained_ns = 0;
+        return false;
+    }
+    f->drained_ns = f->drained_ns != 0 ? f->drained_ns : now;
+    return f->session_count == 0 || now - f->drained_ns > LAST_ANSWERS_NS;
+}
+
+static void hand_over(struct front *f, unsigned orphans, unsigned stranded)
+{
+    if (stranded > 0) {
+        log_warn("%u detached jobs of clients that left are given up: no device takes them soon",
+                 stranded);
+    }
+    if (orphans > 0) {
+        log_warn("%u detached jobs of clients that left were not waited for", orphans);
+    }
+    log_info("handing over to the next front: %u jobs are unfinished", f->job_count);
+    pipeline_stop(f);
+}
+
+static void watch_hand_over(struct front *f, uint64_t now)
+{
+    unsigned stranded = 0;
+    unsigned orphans = drain_orphans(f, &stranded);
+    if (orphans == 0 || now >= f->drain_until_ns) {
+        hand_over(f, orphans, stranded);
+    } else {
+        due_at(f, ns_add(now, DRAIN_LOOK_NS));
+    }
+}
+
+void pipeline_watch_end(struct front *f, uint64_t now)
+{
+    if (f->stopping) {
+        return;
+    }
+    if (f->handing_over) {
+        watch_hand_over(f, now);
+    } else if (f->exit_after_drain && drained(f, now)) {
+        pipeline_stop(f);
+    } else if (f->exit_after_drain) {
+        due_at(f, ns_add(now, DRAIN_LOOK_NS));
+    }
+}
+
+/* ---- asked to end -------------------------------------------------------------------------- */
+
+void pipeline_drain(struct front *f)
+{
+    if (f->exit_after_drain) { /* asked a second time */
+        pipeline_stop(f);
+        return;
+    }
+    f->draining = true;
+    f->exit_after_drain = true;
+    f->handing_over = false;
+    due_at(f, clock_now_ns());
+    f->drain_until_ns = drain_until(f, clock_now_ns());
+    log_info("draining: %u jobs are unfinished", f->job_count);
+    notify_stopping();
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        (void)session_notice(s, NOTICE_DRAINING, 0);
+        standing_tell(f, s, clock_now_ns());
+    }
+}
+
+void pipeline_hand_over(struct front *f)
+{
+    if (f->stopping) {
+        return;
+    }
+    unsigned stranded = 0;
+    unsigned orphans = drain_orphans(f, &stranded);
+    bool now = f->handing_over || f->exit_after_drain; /* asked a second time */
+    f->handing_over = true;
+    notify_stopping();
+    if (now || orphans == 0) {
+        hand_over(f, orphans, stranded);
+        return;
+    }
+    f->drain_until_ns = drain_until(f, clock_now_ns());
+    due_at(f, clock_now_ns());
+    log_info("handing over once a worker has %u detached jobs of clients that left", orphans);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void stop_lanes(struct front *f)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        lane_close(s->lane);
+    }
+    lanes_destroy(f->lanes);
+    f->lanes = NULL;
+}
+
+static void on_listener_closed(void *data)
+{
+    struct front *f = data;
+    listener_destroy(f->listener);
+    f->listener = NULL;
+    if (reload_under_way(f)) { /* nobody needs what it finds */
+        ending_within(f, READING_S, "the reading of settings");
+    }
+}
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (!uv_is_closing(handle)) {
+        uv_close(handle, NULL);
+    }
+}
+
+void pipeline_stop(struct front *f)
+{
+    if (f->stopping) {
+        return;
+    }
+    f->stopping = true;
+    if (f->exit_after_drain && f->job_count > 0) {
+        log_warn("%u %s not waited for", f->job_count, f->job_count == 1 ? "job was" : "jobs were");
+    }
+    ending_within(f, STOP_S, "a socket of NNG's"); /* closing one has been seen to hang */
+    close_handle((uv_handle_t *)&f->timer);
+    close_handle((uv_handle_t *)&f->arm);
+    close_handle((uv_handle_t *)&f->kick_idle);
+    close_handle((uv_handle_t *)&f->kick_check);
+    close_handle((uv_handle_t *)&f->sigterm);
+    close_handle((uv_handle_t *)&f->sigint);
+    close_handle((uv_handle_t *)&f->sighup);
+    close_handle((uv_handle_t *)&f->sigusr1);
+    stop_lanes(f);
+    processes_destroy(f->processes);
+    f->processes = NULL;
+    shm_destroy(f->shm);
+    f->shm = NULL;
+    compiler_destroy(f->compiler);
+    f->compiler = NULL;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        worker_detach(f->device[i]);
+    }
+    if (f->launcher != NULL && !f->supervised && !f->handing_over) {
+        (void)launcher_quit(f->launcher, NULL);
+    }
+    launcher_link_close(f->launcher);
+    f->launcher = NULL;
+    if (f->listener != NULL) {
+        listener_close(f->listener, on_listener_closed, f);
+    }
+}
+
+static void free_jobs(struct front *f)
+{
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        HASH_DEL(f->jobs, j);
+        if (!job_ended(j)) {
+            queue_remove(f, j);
+            j->retained = false;
+            f->job_count--;
+        }
+        hazard_forget(j);
+        job_destroy(j);
+    }
+}
+
+void pipeline_finish(struct front *f)
+{
+    struct session *s;
+    struct session *next;
+    HASH_CLEAR(hh_pipe, f->by_pipe);
+    HASH_ITER(hh, f->sessions, s, next)
+    {
+        HASH_DEL(f->sessions, s);
+        session_destroy(s);
+    }
+    free_jobs(f);
+    picture_finish_all(f);
+    reload_finish(f);
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        buffer_destroy(b);
+    }
+    cursor = 0;
+    struct arena *a;
+    while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
+        arena_destroy(a);
+    }
+    cursor = 0;
+    struct program *p;
+    while ((p = idmap_next(&f->programs, &cursor, NULL)) != NULL) {
+        program_unref(p);
+    }
+    building_finish(f);
+    monitor_finish(&f->monitor);
+    for (unsigned i = 0; i < f->device_count; i++) {
+        device_staging_finish(f->device[i]);
+        free(f->device[i]);
+    }
+    tenant_destroy_all(&f->tenants);
+    tenant_rules_finish(&f->rules);
+    idmap_finish(&f->buffers);
+    idmap_finish(&f->arenas);
+    idmap_finish(&f->programs);
+    idmap_finish(&f->modules);
+    idmap_finish(&f->kernels);
+    spare_finish(&f->spare_jobs);
+    spare_finish(&f->spare_ops);
+}
