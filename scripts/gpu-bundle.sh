@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes a folder that holds all that the GPU suite needs: programs, libraries, device code, tests and
-# benchmarks. It runs on an x86-64 Linux machine with an NVIDIA driver and a C library as new as the
-# one here (Debian 12's glibc 2.36, if it was built there): no network, no compiler, no packages.
+# benchmarks. It runs on an x86-64 Linux machine with an NVIDIA driver and a C library that are new
+# enough (BUNDLE in it says how new): no network, no compiler, no packages.
 #   gpu-bundle.sh [OUT_DIR]   default: build/gpu-bundle; an earlier bundle there is replaced
 #   GPUD_BUILD=DIR            take what was built there instead of building (preset release)
 # Then, on that machine: OUT_DIR/run.sh [--quick] [--out DIR]
@@ -69,6 +69,14 @@ done >"$out/rpath.cmake"
 cmake -P "$out/rpath.cmake"
 rm "$out/rpath.cmake"
 
+# The C library that these files need: the newest version that they name.
+glibc_of() { objdump -T "$@" | grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -n 1 | cut -d _ -f 2; }
+others=()
+for file in "$out"/bin/* "$out"/lib/*; do
+    [ "${file##*/}" = libgpud-cub.so ] || others+=("$file")
+done
+needs=$(LD_LIBRARY_PATH=$out/lib "$out/bin/gpu-probe" --needs)
+
 cp "$build/gpu/kernels.fatbin" "$build/bin/bench_kernels.fatbin" "$out/"
 cp "$root/tests/gpu/run.sh" "$out/run.sh"
 # what `gpuctl demo` looks for by itself (python-matplotlib-data)
@@ -78,7 +86,9 @@ cp "$root/docs/gpu/README.md" "$root/LICENSE" "$out/"
 {
     echo "gpud GPU suite, made $(date -u +%Y-%m-%dT%H:%M:%SZ)"
     LD_LIBRARY_PATH=$out/lib "$out/bin/gpud" --version | head -n 1
-    echo "glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or newer, x86-64"
+    echo "glibc $(glibc_of "${others[@]}") or newer, x86-64"
+    [ ! -f "$out/lib/libgpud-cub.so" ] || echo "CUB: glibc $(glibc_of "$out/lib/libgpud-cub.so") or newer, else it is not used"
+    echo "NVIDIA driver $(sed -n 's/^needs_driver=//p' <<<"$needs") or newer ($(sed -n 's/^built_for=//p' <<<"$needs"))"
 } >"$out/BUNDLE"
 
 size_kib=$(du -sk "$out" | cut -f 1)

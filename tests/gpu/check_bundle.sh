@@ -36,6 +36,17 @@ if [ $files -lt 20 ]; then
     exit 1
 fi
 
+# What it needs is said, and is no more than its files name.
+glibc=$(sed -n 's/^glibc \([0-9.]*\) or newer, x86-64$/\1/p' "$out/BUNDLE")
+if [ -z "$glibc" ] || ! grep -qE '^NVIDIA driver [0-9]{3} or newer \(CUDA [0-9.]+\)$' "$out/BUNDLE"; then
+    cat "$out/BUNDLE" >&2
+    echo "it does not say what it needs" >&2
+    exit 1
+fi
+objdump -T "$out"/bin/* >"$out/symbols"
+grep -qF "GLIBC_$glibc" "$out/symbols" || { echo "nothing in it needs glibc $glibc" >&2 && exit 1; }
+rm "$out/symbols"
+
 # A folder in the way of the driver, should there be one here.
 none=$(mktemp -d)
 trap 'rm -rf "$none"' EXIT

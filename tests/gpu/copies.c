@@ -96,6 +96,9 @@ static void one_size(struct copies *c, uint64_t size)
         (void)snprintf(name, sizeof name, "copy %s, %llu KiB", to ? "to device" : "to host",
                        (unsigned long long)(size >> 10));
         record_begin(&r, name);
+        record_note(&r,
+                    "share: the back end's rate with registered shared memory, as arenas are, of "
+                    "the driver's with pinned memory; huge pages: the same with those");
         compare(c, to != 0, &r);
         (void)record_end(&r);
     }

@@ -9,8 +9,9 @@ static const struct {
     const char *name;
     void (*run)(void);
 } items[] = {
-    {"copies", item_copies}, {"overlap", item_overlap}, {"pages", item_pages},
-    {"pool", item_pool},     {"turns", item_turns},
+    {"beside", item_beside},   {"copies", item_copies}, {"fill", item_fill},
+    {"overlap", item_overlap}, {"pages", item_pages},   {"plain", item_plain},
+    {"pool", item_pool},       {"turns", item_turns},
 };
 
 int main(int argc, char **argv)
@@ -21,6 +22,6 @@ int main(int argc, char **argv)
             return EXIT_SUCCESS;
         }
     }
-    (void)fputs("usage: gpu-direct copies|overlap|pages|pool|turns\n", stderr);
+    (void)fputs("usage: gpu-direct beside|copies|fill|overlap|pages|plain|pool|turns\n", stderr);
     return 2;
 }

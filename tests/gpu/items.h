@@ -2,9 +2,12 @@
 #ifndef GPU_ITEMS_H
 #define GPU_ITEMS_H
 
+void item_beside(void);
 void item_copies(void);
+void item_fill(void);
 void item_overlap(void);
 void item_pages(void);
+void item_plain(void);
 void item_pool(void);
 void item_turns(void);
 

@@ -1,5 +1,6 @@
 /*
- * gpu-probe: what there is to run the suite on. Prints "name=value" lines, without spaces around
+ * gpu-probe [--needs]: what there is to run the suite on (or only what it needs). Prints
+ * "name=value" lines, without spaces around
  * '=', and exits with 0; without a GPU one line on stderr, and 77. Nothing is taken on trust: what
  * is told comes from the driver that was loaded, and whether it is the tests' double is asked of
  * the library itself.
@@ -11,6 +12,8 @@
 
 #include "common/err.h"
 #include "daemon/backend/backend.h"
+#include "daemon/backend/cuda/driver.h"
+#include "daemon/backend/cuda/toolkit.h"
 #include "tests/gpu/direct.h"
 
 #define SKIPPED 77
@@ -40,19 +43,21 @@ static void tell_library(void)
     (void)printf("double=%d\n", library != NULL && dlsym(library, "fakecuda_is_a_double") != NULL);
 }
 
+/* Where gpud looks, too. */
 static void tell_nvrtc(void)
 {
-    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
-                                        "/usr/local/cuda/lib64/libnvrtc.so"};
-    const char *found = "";
-    for (size_t i = 0; found[0] == '\0' && i < sizeof names / sizeof names[0]; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        found = library != NULL ? names[i] : "";
-        if (library != NULL) {
-            (void)dlclose(library);
-        }
-    }
-    (void)printf("nvrtc=%s\n", found);
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
+    void *library = toolkit_open(names, NULL);
+    Dl_info info;
+    void *version = library != NULL ? dlsym(library, "nvrtcVersion") : NULL;
+    bool found = version != NULL && dladdr(version, &info) != 0;
+    (void)printf("nvrtc=%s\n", found ? info.dli_fname : "");
+}
+
+static void tell_needs(void)
+{
+    (void)printf("built_for=CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+    (void)printf("needs_driver=%d\n", CUDA_DRIVER_NEEDED);
 }
 
 static int tell_devices(const struct backend *b, unsigned count)
@@ -76,19 +81,23 @@ static int tell_devices(const struct backend *b, unsigned count)
     return EXIT_SUCCESS;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct err e = ERR_INIT;
     unsigned count = 0;
     char kernel[256];
     const struct backend *b = backend_find("cuda");
+    if (argc == 2 && strcmp(argv[1], "--needs") == 0) {
+        tell_needs();
+        return EXIT_SUCCESS;
+    }
     if (b == NULL || b->enumerate("", &count, &e) != 0) {
         (void)fprintf(stderr, "no GPU: %s\n", b == NULL ? "built without CUDA" : e.text);
         return SKIPPED;
     }
     kernel_driver(kernel, sizeof kernel);
     (void)printf("devices=%u\nkernel_driver=%s\n", count, kernel);
-    (void)printf("built_for=CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+    tell_needs();
     tell_library();
     tell_nvrtc();
     return tell_devices(b, count);

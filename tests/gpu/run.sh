@@ -2,18 +2,20 @@
 # Runs the GPU suite in the folder it lies in: what gpud promises of CUDA, checked and measured.
 #   run.sh [--quick] [--budget SECONDS] [--out DIR] [--pack FILE] [ITEM]...
 #   --quick     fewer repetitions
-#   --budget S  ends within S seconds: what does not fit is skipped, and told so
+#   --budget S  ends within S seconds: what does not fit is skipped, and told so; what says most in the
+#               least time comes first (an order of items that is given stays)
 #   --out DIR   where results.json, results.md and the logs go; default: results-DATE beside here,
 #               or below /tmp where that cannot be written
 #   --pack FILE all of these in one file too (tar; compressed where there is gzip)
 #   ITEM        only these: contract kernels libraries faults direct speed parts bench demo
-# Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU.
+# Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU or the
+# driver is too old.
 # The report is written anew after each part of an item, so it is there whatever ends the suite.
 # docs/gpu/README.md says what each line means. Only what ran is reported as passed or failed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$here/run.sh"; }
+usage() { sed -n '2,14s/^# \{0,1\}//p' "$here/run.sh"; }
 
 out=
 pack=
@@ -50,7 +52,11 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#items[@]} -gt 0 ] || items=(contract kernels libraries faults direct speed parts bench demo)
+if [ ${#items[@]} -eq 0 ] && [ -n "$budget" ]; then
+    items=(faults direct speed parts contract kernels libraries bench demo)
+elif [ ${#items[@]} -eq 0 ]; then
+    items=(contract kernels libraries faults direct speed parts bench demo)
+fi
 
 # ---- where libraries are ---------------------------------------------------------------------------
 
@@ -71,7 +77,7 @@ pythons() {
 }
 wheels=
 while IFS= read -r prefix; do
-    for folder in "$prefix"/lib/python3*/{site,dist}-packages/nvidia/*/lib; do
+    for folder in "$prefix"/lib{,64}/python3*/{site,dist}-packages/nvidia/*/lib; do
         if [ -d "$folder" ] && [[ $folder = /* && :$wheels: != *":$folder:"* ]]; then
             wheels+=:$folder
         fi
@@ -81,16 +87,61 @@ export LD_LIBRARY_PATH=${folders%:}$wheels
 
 # ---- what there is -------------------------------------------------------------------------------
 
-probed=$("$here/bin/gpu-probe")
-code=$?
-if [ $code -eq 77 ]; then
+scratch=$(mktemp -d /tmp/gpud-gpu-XXXXXX) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+
+# Of the budget some seconds are kept for what does not end when asked, and for the report.
+kept=10
+left() { echo $((budget - kept - SECONDS)); }
+
+# limited OUT ERR COMMAND...: for `limit` seconds, as a job of its own: a signal to this script need not
+# wait until it ends, and what nobody can end (a driver that hangs in the kernel) is left behind. What
+# it says is appended to these files. Sets `code`.
+exec {held}</dev/null
+running=
+limited() {
+    began=$SECONDS
+    local to=$1 err=$2 patience
+    shift 2
+    patience=$((limit + kept / 2))
+    timeout -k $((kept / 2 - 1)) "$limit" "$@" >>"$to" 2>>"$err" {held}>&- &
+    running=$!
+    while kill -0 $running 2>/dev/null && [ $((SECONDS - began)) -le $patience ]; do
+        sleep 0.1
+    done
+    code=137
+    if kill -0 $running 2>/dev/null; then
+        kill -KILL $running # it waits for what does not end; nobody else has to
+        disown $running
+    else
+        wait $running
+        code=$?
+    fi
+    running=
+}
+
+limit=120
+[ -z "$budget" ] || limit=$(($(left) > 120 ? 120 : $(left) < 10 ? 10 : $(left)))
+limited "$scratch/probed" "$scratch/probed.err" "$here/bin/gpu-probe"
+cat "$scratch/probed.err" >&2
+probed=$(cat "$scratch/probed")
+told() { sed -n "s/^$1=//p" <<<"$probed"; }
+wanted=$(grep -oE 'GLIBC[A-Z]*_[0-9.]+. not found' "$scratch/probed.err" | grep -oE '[0-9.]+' | sort -Vu | tail -n 1)
+if [ -n "$wanted" ]; then
+    echo "gpu suite: nothing was run: its programs need a C library (glibc) of $wanted or newer, here is" \
+        "$(getconf GNU_LIBC_VERSION 2>/dev/null || echo an older one): make the bundle on an older system" >&2
+    exit 1
+elif [ $code -eq 77 ]; then
     echo "gpu suite: skipped, nothing was run: see above" >&2
     exit 77
-elif [ $code -ne 0 ]; then
-    echo "gpu suite: gpu-probe ended with $code: see above; nothing was run" >&2
-    exit 1
 fi
-told() { sed -n "s/^$1=//p" <<<"$probed"; }
+unprobed=
+if [ $code -eq 124 ] || [ $code -eq 137 ]; then
+    unprobed="gpu-probe did not answer within $limit s: the driver hangs; nothing was run"
+elif [ $code -ne 0 ]; then
+    unprobed="gpu-probe ended with $code: $(tail -n 1 "$scratch/probed.err" | cut -c 1-300); nothing was run"
+fi
+[ -z "$unprobed" ] || echo "gpu suite: $unprobed" >&2
 
 if [ -z "$out" ]; then
     out=$here/results-$(date -u +%Y%m%d-%H%M%S)
@@ -107,17 +158,15 @@ export GPU_RECORD=$out GPU_KERNELS=$here/kernels.fatbin BENCH_KERNELS=$here/benc
 [ ! -f "$here/photograph.jpg" ] || export GPU_PICTURE=$here/photograph.jpg
 : >"$out/results.jsonl"
 : >"$out/results.rows"
-scratch=$(mktemp -d /tmp/gpud-gpu-XXXXXX) || exit 1
-trap 'rm -rf "$scratch"' EXIT
 ln -s "$here/bin" "$scratch/bin"
 mkdir "$scratch/cache" "$scratch/bench"
-mkfifo "$scratch/lines"
 export BENCH_CACHE_DIR=$scratch/bench
 cd "$scratch" || exit 1
 
 # A driver without persistence starts the device anew (seconds) whenever nobody has it open; most of
 # what runs here is a process of its own. The device files alone are enough, and unlike a context
 # they take no memory and nobody's turn. They are let go of when this script ends, however that is.
+exec {held}<&-
 exec {held}> >(
     for file in /dev/nvidia[0-9]*; do
         # shellcheck disable=SC2034 # it only has to stay open
@@ -138,11 +187,11 @@ fi
 
 record() { "$here/bin/gpu-record" "$@"; }
 
-# Of the budget some seconds are kept for what does not end when asked, and for the report. No part
-# takes more than half of what is left (a minute is never too much): one that hangs leaves time to
-# the others.
-kept=10
-left() { echo $((budget - kept - SECONDS)); }
+# No part takes more than half of what is left of the budget (a minute is never too much): one that
+# hangs leaves time to the others. One that was cut after so long has failed: none needs it on a GPU.
+long=${GPU_LONG:-120} # both of the environment are for tests
+# What hangs is waited for in each of its tests, as a rule for a minute.
+[ -z "$budget" ] || export GPUD_SYSTEM_PATIENCE=${GPUD_SYSTEM_PATIENCE:-30}
 
 # allow NAME SECONDS: sets `limit`, and `cut` where it is less than asked for; fails, and the part is
 # recorded, where no time is left.
@@ -156,68 +205,92 @@ allow() {
         record "$1" skipped "out of time: nothing is left of the budget of $budget s"
         return 1
     fi
-    share=$((all / 2 > 60 ? all / 2 : all < 60 ? all : 60))
-    if [ $share -lt "$limit" ]; then
+    share=${GPU_LIMIT:-$((all / 2 > 60 ? all / 2 : all < 60 ? all : 60))}
+    if [ "$share" -lt "$limit" ]; then
         limit=$share
         cut=1
     fi
 }
 
-# limited OUT ERR COMMAND...: for `limit` seconds, as a job of its own: a signal to this script need not
-# wait until it ends. What it says is appended to these files. Sets `code`.
-running=
-limited() {
-    began=$SECONDS
-    local to=$1 err=$2
-    shift 2
-    timeout -k $((kept / 2)) "$limit" "$@" >>"$to" 2>>"$err" {held}>&- &
-    running=$!
-    wait $running
-    code=$?
-    running=
+# failures LOG: "CASE<tab>TEXT" of each test that failed until now. Check writes a test's line into this
+# file when the test ends, and on stdout only when all have.
+failures() {
+    [ ! -f "$1" ] || sed -nE 's/^[^:]+:[0-9]+:[FE]:([^:]*):[^:]*:-?[0-9]+: (.*)/\1\t\2/p' "$1"
 }
 
-# late NAME LOG: was it ended for its time? Then that is recorded.
+passes() { sed -nE '/^[^:]+:[0-9]+:P:/p' "$1" 2>/dev/null | wc -l; }
+
+# late NAME LOG [FAILED]: was it ended for its time? Then that is recorded, with what had failed before.
 late() {
+    local state=failed why="was ended after $limit s" checked
     [ $code -eq 124 ] || [ $code -eq 137 ] || return 1
     [ $((SECONDS - began)) -ge $((limit - 1)) ] || return 1 # killed by somebody else
+    checked=$(passes "${2%.log}.check")
     if [ -n "$cut" ]; then
-        record "$1" skipped "out of time: was ended after $limit s, all that the budget of $budget s left it; $2"
-    else
-        record "$1" failed "was ended after $limit s; $2"
+        why="out of time: $why, all that the budget of $budget s left it"
+        [ "$limit" -ge "$long" ] || [ -n "${3:-}" ] || state=skipped
     fi
+    [ "$checked" -eq 0 ] || why+="; until then $checked tests passed"
+    record "$1" $state "$why${3:+; before that failed: $3}; ${2##*/}"
 }
 
-# part NAME SECONDS COMMAND...: its records are its own; an end that is not 0 is one more, failed.
+# settle PID: the end of what reads a part's lines. It comes with that of the last who holds them; who is
+# left of the part has two seconds.
+settle() {
+    local tries=0
+    while [ $tries -lt 20 ] && kill -0 "$1" 2>/dev/null; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -KILL "$1" 2>/dev/null
+    wait "$1" 2>/dev/null
+}
+
+# failed_since COUNT ITEM: is there a failure, of this item ('{"item":"NAME",') or any, behind so many records?
+failed_since() {
+    tail -n +$(($1 + 1)) "$out/results.jsonl" | grep -qF "$2\"state\":\"failed\""
+}
+
+# part NAME SECONDS COMMAND...: its records are its own. What Check says has failed without one is one more
+# by its case's name; an end that is not 0 and that nothing explains, too.
 part() {
-    local name=$1 log teller
+    local name=$1 log lines before case text
     allow "$@" || return
     doing=$name
     shift 2
     log=$out/$name.log
-    tee "$log" <"$scratch/lines" &
+    lines=$scratch/lines.$name
+    before=$(wc -l <"$out/results.jsonl")
+    rm -f "$lines" "$log.err" "$out/$name.check"
+    mkfifo "$lines" || return
+    tee "$log" <"$lines" &
     teller=$!
-    limited "$scratch/lines" "$log.err" "$@"
-    wait $teller
+    limited "$lines" "$log.err" env CK_LOG_FILE_NAME="$out/$name.check" "$@"
+    settle $teller
+    teller=
+    while IFS=$'\t' read -r case text; do
+        failed_since "$before" "{\"item\":\"$case\"," || record "$case" failed "$(cut -c 1-400 <<<"$text"); $name.log"
+    done < <(failures "$out/$name.check")
+    if ! late "$name" "$log" && [ $code -ne 0 ] && ! failed_since "$before" ""; then
+        record "$name" failed "ended with $code: $(grep . "$log.err" | tail -n 1 | cut -c 1-300); $name.log"
+    fi
     cat "$log.err" >>"$log"
     rm -f "$log.err"
-    if [ $code -ne 0 ] && ! late "$name" "$name.log"; then
-        record "$name" failed "ended with $code: $(grep -v '^[0-9]*%:' "$log" | grep -E ':[EF]:|error|cu[A-Z]' | tail -n 1 | cut -c 1-300); $name.log"
-    fi
     report false
 }
 
 # check NAME SECONDS COMMAND...: a program of Check's: one record, by its last line. Lines "served NAME
 # COUNT" become figures; it is skipped if all of them count 0.
 check() {
-    local name=$1 log checks failures errors line by count served=0 absent=
+    local name=$1 log checks failures errors line by count served=0 absent="" first
     allow "$@" || return
     doing=$name
     shift 2
     log=$out/${name//[^a-z0-9]/-}.log
     local begin=$SECONDS
-    rm -f "$log"
-    limited "$log" "$log" "$@"
+    rm -f "$log" "${log%.log}.check"
+    limited "$log" "$log" env CK_LOG_FILE_NAME="${log%.log}.check" "$@"
+    first=$(failures "${log%.log}.check" | head -n 3 | cut -c 1-200 | tr '\t\n' ':;')
     line=$(grep -E '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$log" | tail -n 1)
     read -r checks failures errors <<<"$(tr -cs '0-9\n' ' ' <<<"${line#*%}")"
     local figures=(checks "${checks:-0}" "" "took" $((SECONDS - begin)) s)
@@ -226,7 +299,7 @@ check() {
         served=$((served + count))
         [ "$count" -gt 0 ] || absent+="${absent:+, }$by"
     done < <(grep -E '^served [a-z]+ [0-9]+$' "$log")
-    if late "$name" "${log##*/}"; then
+    if late "$name" "$log" "$first"; then
         :
     elif [ $code -eq 0 ] && [ -n "$absent" ] && [ $served -eq 0 ]; then
         record "$name" skipped "none is installed here, or none could be used: $absent; ${log##*/}"
@@ -235,7 +308,7 @@ check() {
     elif [ $code -eq 77 ]; then
         record "$name" failed "it found no device, where the probe found one: $(tail -n 1 "$log")"
     else
-        record "$name" failed "status $code, ${failures:-?} failures, ${errors:-?} errors: $(grep -m 1 -E ':[EF]:' "$log" | cut -c 1-300); ${log##*/}" "${figures[@]}"
+        record "$name" failed "status $code, ${failures:-?} failures, ${errors:-?} errors: ${first:-$(tail -n 1 "$log" | cut -c 1-300); }${log##*/}" "${figures[@]}"
     fi
     report false
 }
@@ -257,18 +330,18 @@ run_libraries() {
     fi
 }
 
-run_faults() { part faults 900 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" faults; }
+run_faults() { part faults 900 "$here/bin/gpu-system" faults; }
 
 run_direct() {
     local item
-    for item in overlap copies turns pages pool; do
+    for item in overlap copies turns pages pool beside plain fill; do
         part "$item" 300 "$here/bin/gpu-direct" "$item"
     done
 }
 
-run_speed() { part speed 600 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" speed; }
+run_speed() { part speed 600 "$here/bin/gpu-system" speed; }
 
-run_parts() { part parts 300 env CK_DEFAULT_TIMEOUT=300 "$here/bin/gpu-system" parts; }
+run_parts() { part parts 300 "$here/bin/gpu-system" parts; }
 
 # told_by NAME PART CASE FIGURE WHAT: a number of a benchmark's own report; nothing if it is not there.
 told_by() {
@@ -290,7 +363,7 @@ bench() {
         "$here/bin/bench_$name" --backend cuda --only "${only:-}" --json "${short[@]}"
     if [ $code -eq 0 ]; then
         told_of_bench "$name" "$@"
-    elif ! late "bench $name" "bench_$name.log"; then
+    elif ! late "bench $name" "$out/bench_$name.log"; then
         record "bench $name" failed "ended with $code: $(tail -n 1 "$out/bench_$name.log" | cut -c 1-300); bench_$name.log"
     fi
     report false
@@ -315,18 +388,19 @@ told_of_bench() {
 run_bench() {
     local ring="unpinned, ring lane" only
     bench inprocess 400 "empty kernel, gpud adds|$ring|empty kernel, gpud|added|value|us" \
-        "saxpy 1M, 8 at once, time|$ring|saxpy 1M, gpud|8 at once|ratio|x" \
-        "five steps, one at a time, time|$ring|five steps 256K, gpud|one at a time|ratio|x"
+        "saxpy 1M, 8 at once: gpud's time / the driver's|$ring|saxpy 1M, gpud|8 at once|ratio|x" \
+        "five steps, one at a time: gpud's time / the driver's|$ring|five steps 256K, gpud|one at a time|ratio|x"
     bench coldstart 300 "first result, gpud|first result|gpud|time|value|ms" \
         "saved against a context of its own|first result|gpud|saved|value|%>=95"
-    bench bandwidth 400 "64 MiB in, arena, rate|unpinned|64 MiB, gpud, arena|in|ratio|x>=0.95" \
-        "64 MiB out, arena, rate|unpinned|64 MiB, gpud, arena|out|ratio|x>=0.95" \
-        "64 MiB in, plain memory, rate|unpinned|64 MiB, gpud|in|ratio|x" \
-        "64 MiB out, plain memory, rate|unpinned|64 MiB, gpud|out|ratio|x"
+    # of the driver's: registered memory beside an arena, plain beside plain
+    bench bandwidth 400 "256 MiB in, arena: gpud's rate / the driver's|unpinned|256 MiB, gpud, arena|in|ratio|x>=0.95" \
+        "256 MiB out, arena: gpud's rate / the driver's|unpinned|256 MiB, gpud, arena|out|ratio|x>=0.95" \
+        "256 MiB in, plain: gpud's rate / the driver's|unpinned|256 MiB, gpud|in|ratio|x" \
+        "256 MiB out, plain: gpud's rate / the driver's|unpinned|256 MiB, gpud|out|ratio|x"
     only="gpud's"
-    bench overlap 300 "all at once against step by step|gpud's device|all at once|throughput|value|x>=2.5"
-    bench writes 300 "64 neighbours in one job, gain|gpud's device|adjacent, one job|gain|value|x>=10" \
-        "64 scattered in one job, gain|gpud's device|scattered, one job|gain|value|x>=1.9"
+    bench overlap 300 "all at once: so many times as fast as step by step|gpud's device|all at once|throughput|value|x"
+    bench writes 300 "64 neighbours in one job: so many times as fast|gpud's device|adjacent, one job|gain|value|x>=10" \
+        "64 scattered in one job: so many times as fast|gpud's device|scattered, one job|gain|value|x>=1.9"
     only=
     bench frames 400 "p50|$ring|gpud|p50|value|ms" "p99|$ring|gpud|p99|value|ms<=5"
 }
@@ -337,6 +411,8 @@ run_demo() { part demo 300 "$here/bin/gpu-system" demo; }
 
 quote() { sed -e 's/[\\"]/\\&/g' -e 's/[^ -~]/?/g' <<<"$1"; }
 of_pages() { sed -n 's/.*\[\(.*\)\].*/\1/p' "/sys/kernel/mm/transparent_hugepage/$1" 2>/dev/null; }
+count() { grep -c "\"state\":\"$1\"" "$out/results.jsonl"; }
+number() { [[ ${1:-} =~ ^[0-9]+$ ]] && echo "$1" || echo null; }
 date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 version=$("$here/bin/gpud" --version | head -n 1)
 pages="huge pages: memory $(of_pages enabled), shared memory $(of_pages shmem_enabled)"
@@ -345,7 +421,7 @@ json_head=$(
     printf '{"suite":"gpud gpu suite","date":"%s","driver_double":%s,\n' "$date" \
         "$([ "$(told double)" = 1 ] && echo true || echo false)"
     printf '"device":"%s","arch":"%s","devices":%s,"driver":"%s","kernel_driver":"%s",' \
-        "$(quote "$(told device)")" "$(told arch)" "$(told devices)" "$(told cuda)" \
+        "$(quote "$(told device)")" "$(told arch)" "$(number "$(told devices)")" "$(told cuda)" \
         "$(quote "$(told kernel_driver)")"
     printf '"library":"%s","nvrtc":"%s",\n' "$(quote "$(told library)")" "$(quote "$(told nvrtc)")"
     printf '"build":"%s","built_for":"%s","quick":%s,"budget":%s,"items":"%s","host":"%s",' \
@@ -362,10 +438,17 @@ markdown_head=$(
         "${budget:+, within $budget s}"
 )
 
-# report COMPLETE: from what is recorded so far; true or false says whether all has run.
+# report COMPLETE: from what is recorded so far; true or false says whether all has run. Sets `failed`.
 report() {
+    local passed skipped status=null
+    passed=$(count passed)
+    failed=$(count failed)
+    skipped=$(count skipped)
+    [ "$1" = false ] || status=$((failed > 0))
     {
-        printf '%s"complete":%s,\n"results":[\n' "$json_head" "$1"
+        printf '%s"complete":%s,\n' "$json_head" "$1"
+        printf '"passed":%s,"failed":%s,"skipped":%s,"exit_status":%s,\n"results":[\n' \
+            "$passed" "$failed" "$skipped" "$status"
         sed '$!s/$/,/' "$out/results.jsonl"
         printf ']}\n'
     } >"$scratch/results.json"
@@ -374,6 +457,7 @@ report() {
         [ "$1" = true ] || printf -- '- not all of it has run\n'
         printf '\n| item | state | what came out |\n|---|---|---|\n'
         cat "$out/results.rows"
+        printf '\n%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
     } >"$scratch/results.md"
     mv "$scratch/results.json" "$scratch/results.md" "$out/"
     [ -z "$pack" ] || packed || echo "run.sh: $pack could not be written" >&2
@@ -392,6 +476,7 @@ packed() {
 
 # What ends the suite early is told of what ran and of what did not.
 doing=
+teller=
 todo=("${items[@]}")
 ended=
 end() {
@@ -411,6 +496,7 @@ end() {
         done
         report false
     fi
+    [ -z "$teller" ] || kill -TERM "$teller" 2>/dev/null
     rm -rf "$scratch"
 }
 by_signal() {
@@ -422,6 +508,11 @@ trap 'by_signal HUP 129' HUP
 trap 'by_signal INT 130' INT
 trap 'by_signal TERM 143' TERM
 
+if [ -n "$unprobed" ]; then
+    record probe failed "$unprobed"
+    report true
+    exit 1
+fi
 printf 'gpu suite on %s\n%s, %s; built for %s; %s\n\n' "$what" "$(told device0)" "$(told cuda)" \
     "$(told built_for)" "$(told kernel_driver)"
 report false
@@ -432,8 +523,6 @@ for item in "${items[@]}"; do
 done
 report true
 
-count() { grep -c "\"state\":\"$1\"" "$out/results.jsonl"; }
-failed=$(count failed)
 printf '\n%s passed, %s failed, %s skipped; %s\n' "$(count passed)" "$failed" "$(count skipped)" \
     "$out/results.json"
 [ "$(told double)" = 1 ] && printf '%s\n' "$what"

@@ -43,6 +43,9 @@ static int init(void)
         return EXIT_FAILURE;
     }
     b->device->info(device, &info);
+#ifdef GPU_LIBRARIES
+    b->library->prepare(device, ~0u);
+#endif
     return 0;
 }
 

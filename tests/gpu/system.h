@@ -5,6 +5,10 @@
 #include "tests/gpu/record.h"
 #include "tests/system/harness.h"
 
+/* A test as a case that is called like the item that it records: by that name run.sh records one
+ * that fails before it could. `i` is its _i. */
+void gpu_add(Suite *s, const char *item, const TTest *test, int i);
+
 /* A daemon on the CUDA back end and a client of it. */
 gpud_client *gpu_begin(struct daemon *d);
 /* The suite's kernels, loaded by this client. */

@@ -8,6 +8,17 @@
 #include "tests/gpu/direct.h"
 #include "tests/gpu/system.h"
 
+/* Seconds of an item: it waits for two things at most. */
+#define ITEM_S (3 * (unsigned)(PATIENCE / SECOND))
+
+void gpu_add(Suite *s, const char *item, const TTest *test, int i)
+{
+    TCase *tc = tcase_create(item);
+    tcase_set_timeout(tc, ITEM_S);
+    tcase_add_loop_test(tc, test, i, i + 1);
+    suite_add_tcase(s, tc);
+}
+
 gpud_client *gpu_begin(struct daemon *d)
 {
     return daemon_begin(d, "--backend", "cuda", "--devices", "0", NULL);
