@@ -138,18 +138,16 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
 /* The text as NVRTC gets it: what was precompiled first, then the user's under his file's name. */
 static int text_compose(struct compiler *c, bool pch)
 {
-    size_t size = strlen(c->text) + strlen(c->file) + 2048;
-    free(c->program_text);
-    c->program_text = malloc(size);
-    if (c->program_text == NULL) {
-        return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", size);
-    }
     const char *library = c->library ? HEADER_LIBRARY : "";
     const char *nvcc = !c->as_nvcc ? ""
                        : c->probes ? HOST_PRELUDE INSTANCE_PROBES
                                    : HOST_PRELUDE INSTANCE_NO_PROBES;
-    snprintf(c->program_text, size, "%s%s%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "",
-             library, nvcc, c->file, c->cut.text != NULL ? c->cut.text : c->text);
+    free(c->program_text);
+    if (asprintf(&c->program_text, "%s%s%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "", library,
+                 nvcc, c->file, c->cut.text != NULL ? c->cut.text : c->text) < 0) {
+        c->program_text = NULL;
+        return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", strlen(c->text));
+    }
     return 0;
 }
 
@@ -322,6 +320,9 @@ static bool expression_is(const char *log, const char *expression)
         expression += strspn(expression, " ");
         if (*log != ' ' && *log != *expression) {
             return *log == '"' && *expression == '\0';
+        }
+        if (*log == '\0') {
+            return false;
         }
         expression += *log != ' ';
     }
