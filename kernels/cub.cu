@@ -96,6 +96,7 @@ extern "C" __attribute__((visibility("default"))) int
 gpud_cub_run(const gpud_cub_call *call, void *workspace, size_t *bytes, void *stream)
 {
     cudaStream_t s = static_cast<cudaStream_t>(stream);
+    (void)cudaGetLastError(); // CUB takes what an earlier call left there for its own
     if (call->operation == GPUD_CUB_SORT) {
         return sort(call, workspace, *bytes, s);
     }

@@ -46,7 +46,6 @@ struct backend_device {
     /* cuFFT's plans that were given up, until nothing is in flight */
     int plan[CUDA_PLANS_MAX];
     unsigned plan_count;
-    int first_plan; /* the first small call's, likewise: its number + 1; 0: none */
 };
 
 struct backend_block {

@@ -5,13 +5,12 @@
 #include "common/log.h"
 #include "daemon/backend/cuda/module.h"
 
-static const struct cuda_library_part *const parts[] = {&cuda_blas, &cuda_fft, &cuda_rand,
-                                                        &cuda_cub};
-#define PARTS (sizeof parts / sizeof parts[0])
+static struct cuda_library *const libraries[] = {&cuda_blas, &cuda_fft, &cuda_rand, &cuda_cub};
+#define LIBRARIES (sizeof libraries / sizeof libraries[0])
 
-bool cuda_library_ready(const struct cuda_library *l)
+static enum cuda_library_state state_of(const struct cuda_library *l)
 {
-    return atomic_load_explicit(&l->state, memory_order_acquire) == CUDA_LIBRARY_READY;
+    return (enum cuda_library_state)atomic_load_explicit(&l->state, memory_order_acquire);
 }
 
 static void state_set(struct cuda_library *l, enum cuda_library_state state)
@@ -74,8 +73,8 @@ static bool allowed(const char *list, const char *name)
 int cuda_library_init(struct backend_device *d, struct err *e)
 {
     bool any = false;
-    for (size_t p = 0; p < PARTS; p++) {
-        any = any || allowed(d->libraries, parts[p]->by);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        any = any || allowed(d->libraries, libraries[i]->name);
     }
     return any ? CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &d->aside, CU_STREAM_NON_BLOCKING,
                            d->priority_least)
@@ -85,11 +84,11 @@ int cuda_library_init(struct backend_device *d, struct err *e)
 static unsigned library_wanted(struct backend_module *m)
 {
     unsigned wanted = 0;
-    for (size_t p = 0; p < PARTS; p++) {
-        bool fresh = atomic_load(&parts[p]->library->state) == CUDA_LIBRARY_NEW &&
-                     allowed(m->device->libraries, parts[p]->by);
-        for (const char *const *k = parts[p]->kernels; fresh && *k != NULL; k++) {
-            wanted |= cuda_module_has(m, *k) ? 1u << p : 0;
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        bool fresh = state_of(libraries[i]) == CUDA_LIBRARY_NEW &&
+                     allowed(m->device->libraries, libraries[i]->name);
+        for (const char *const *k = libraries[i]->kernels; fresh && *k != NULL; k++) {
+            wanted |= cuda_module_has(m, *k) ? 1u << i : 0;
         }
     }
     return wanted;
@@ -120,16 +119,15 @@ static int scratch_make(struct backend_device *d, struct err *e)
     return rc;
 }
 
-static void part_prepare(struct backend_device *d, const struct cuda_library_part *part)
+static void prepare_one(struct backend_device *d, struct cuda_library *l)
 {
-    struct cuda_library *l = part->library;
     struct err e = ERR_INIT;
     if (!library_open(l)) {
         cuda_library_give_up(l);
         return;
     }
     int rc = scratch_make(d, &e);
-    rc = rc == 0 ? part->prepare(d, &e) : rc;
+    rc = rc == 0 ? l->prepare(d, &e) : rc;
     if (rc != 0) {
         log_warn("%s does not serve: %s", l->name, e.text);
     }
@@ -138,9 +136,9 @@ static void part_prepare(struct backend_device *d, const struct cuda_library_par
 
 static void library_prepare(struct backend_device *d, unsigned wanted)
 {
-    for (size_t p = 0; p < PARTS; p++) {
-        if ((wanted >> p & 1u) != 0 && atomic_load(&parts[p]->library->state) == CUDA_LIBRARY_NEW) {
-            part_prepare(d, parts[p]);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        if ((wanted >> i & 1u) != 0 && state_of(libraries[i]) == CUDA_LIBRARY_NEW) {
+            prepare_one(d, libraries[i]);
         }
     }
 }
@@ -151,12 +149,13 @@ static void library_prepare(struct backend_device *d, unsigned wanted)
 static const struct cuda_served *find(const struct backend_device *d, const struct backend_call *c,
                                       const char **ret_by)
 {
-    for (size_t p = 0; p < PARTS; p++) {
-        const struct cuda_served *s = parts[p]->served;
-        bool ready = allowed(d->libraries, parts[p]->by) && cuda_library_ready(parts[p]->library);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        const struct cuda_served *s = libraries[i]->served;
+        bool ready = allowed(d->libraries, libraries[i]->name) &&
+                     state_of(libraries[i]) == CUDA_LIBRARY_READY;
         for (; ready && s->operation != NULL; s++) {
             if (strcmp(s->operation, c->operation) == 0) {
-                *ret_by = parts[p]->by;
+                *ret_by = libraries[i]->name;
                 return s;
             }
         }
@@ -196,9 +195,9 @@ static int library_run(struct backend_stream *s, const struct backend_call *c,
 
 void cuda_library_finish(struct backend_stream *s)
 {
-    for (size_t p = 0; p < PARTS; p++) {
-        if (parts[p]->finish) {
-            parts[p]->finish(s);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        if (libraries[i]->finish) {
+            libraries[i]->finish(s);
         }
     }
 }
@@ -208,11 +207,11 @@ void cuda_library_close(struct backend_device *d)
     if (d->aside) { /* first calls may be under way */
         d->cu.StreamSynchronize(d->aside);
     }
-    for (size_t p = 0; p < PARTS; p++) {
-        if (parts[p]->close) {
-            parts[p]->close(d);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        if (libraries[i]->close) {
+            libraries[i]->close(d);
         }
-        state_set(parts[p]->library, CUDA_LIBRARY_NEW);
+        state_set(libraries[i], CUDA_LIBRARY_NEW);
     }
     if (d->aside) {
         d->cu.StreamDestroy(d->aside);
@@ -224,9 +223,9 @@ void cuda_library_close(struct backend_device *d)
 
 static void library_tidy(struct backend_device *d)
 {
-    for (size_t p = 0; p < PARTS; p++) {
-        if (parts[p]->tidy && cuda_library_ready(parts[p]->library)) {
-            parts[p]->tidy(d);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        if (libraries[i]->tidy && state_of(libraries[i]) == CUDA_LIBRARY_READY) {
+            libraries[i]->tidy(d);
         }
     }
 }

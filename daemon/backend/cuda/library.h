@@ -17,21 +17,8 @@
 /* Bytes that a first small call may use: so much for its data, then as much workspace. */
 #define CUDA_LIBRARY_SCRATCH (UINT64_C(1) << 20)
 
-/* A library: where it is, and once it is ready its functions. One of each for the process. */
-struct cuda_library {
-    const char *name;                    /* "cublas" */
-    const char *const *files;            /* the last one NULL */
-    const char *advice;                  /* what to install */
-    const struct toolkit_entry *entries; /* of `table` */
-    size_t entry_count;
-    void *table;
-    atomic_int state; /* enum cuda_library_state: `table` may be used when it is READY */
-    bool told;        /* a failure stands in the log */
-};
+struct cuda_library;
 
-enum cuda_library_state { CUDA_LIBRARY_NEW = 0, CUDA_LIBRARY_READY, CUDA_LIBRARY_FAILED };
-
-bool cuda_library_ready(const struct cuda_library *l);
 /* It serves nothing from now on. */
 void cuda_library_give_up(struct cuda_library *l);
 /* 0, or ERR_UNSUPPORTED with the library's own number; the first one is told to the log. */
@@ -42,7 +29,7 @@ void *cuda_call_address(const struct backend_call *c, unsigned arg);
 uint64_t cuda_call_u64(const struct backend_call *c, unsigned arg);
 const void *cuda_call_value(const struct backend_call *c, unsigned arg);
 
-/* One library's part: the operations that it serves, by name. */
+/* An operation that a library serves. */
 struct cuda_served {
     const char *operation;
     int (*workspace)(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
@@ -50,9 +37,17 @@ struct cuda_served {
     int (*run)(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace,
                uint64_t bytes, struct err *e);
 };
-struct cuda_library_part {
-    const char *by; /* the option "libraries" names it so */
-    struct cuda_library *library;
+
+enum cuda_library_state { CUDA_LIBRARY_NEW = 0, CUDA_LIBRARY_READY, CUDA_LIBRARY_FAILED };
+
+/* A library: where it is and what it serves. One of each for the process. */
+struct cuda_library {
+    const char *name;                    /* "cublas"; the option "libraries" names it so */
+    const char *const *files;            /* the last one NULL */
+    const char *advice;                  /* what to install */
+    const struct toolkit_entry *entries; /* of `table`, its functions */
+    size_t entry_count;
+    void *table;
     const char *const *kernels;       /* of modules that it is prepared for; the last one NULL */
     const struct cuda_served *served; /* ends with operation NULL */
     /* In the thread that prepares: makes handles, and a first small call in d->aside on d->scratch,
@@ -62,9 +57,11 @@ struct cuda_library_part {
     void (*close)(struct backend_device *d);  /* the same for the device; prepared or not */
     /* As backend_library_ops, of what was prepared; NULL: nothing to do. */
     void (*tidy)(struct backend_device *d);
+    atomic_int state; /* enum cuda_library_state: `table` may be used when it is READY */
+    bool told;        /* a failure stands in the log */
 };
 
-extern const struct cuda_library_part cuda_blas, cuda_fft, cuda_rand, cuda_cub;
+extern struct cuda_library cuda_blas, cuda_fft, cuda_rand, cuda_cub;
 extern const struct backend_library_ops cuda_library_ops;
 /* When a device is opened: what must not wait for a kernel later. */
 int cuda_library_init(struct backend_device *d, struct err *e);

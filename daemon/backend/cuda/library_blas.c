@@ -43,12 +43,6 @@ static const struct toolkit_entry entries[] = {
 };
 static const char *const files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
 static struct blas blas;
-static struct cuda_library library = {.name = "cublas",
-                                      .files = files,
-                                      .advice = "install cuBLAS (Debian: libcublas12)",
-                                      .entries = entries,
-                                      .entry_count = sizeof entries / sizeof entries[0],
-                                      .table = &blas};
 
 struct product {
     void *a, *b, *c;
@@ -141,12 +135,13 @@ static int multiply_f64(void *h, const struct product *p)
 static int place(void *handle, CUstream stream, CUdeviceptr workspace_at, uint64_t bytes,
                  struct err *e)
 {
-    int rc = cuda_library_check(&library, blas.SetStream_v2(handle, stream), "cublasSetStream", e);
+    int rc =
+        cuda_library_check(&cuda_blas, blas.SetStream_v2(handle, stream), "cublasSetStream", e);
     if (rc != 0) {
         return rc;
     }
     int status = blas.SetWorkspace_v2(handle, (void *)(uintptr_t)workspace_at, bytes);
-    return cuda_library_check(&library, status, "cublasSetWorkspace", e);
+    return cuda_library_check(&cuda_blas, status, "cublasSetWorkspace", e);
 }
 
 static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
@@ -159,7 +154,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
         return rc;
     }
     int status = c->dtype == DTYPE_F64 ? multiply_f64(handle, &p) : multiply_f32(handle, &p);
-    return cuda_library_check(&library, status, c->operation, e);
+    return cuda_library_check(&cuda_blas, status, c->operation, e);
 }
 
 /* Of each type one product of matrices that no special case serves. */
@@ -180,13 +175,13 @@ static int first_products(struct backend_device *d, struct err *e)
     int status = multiply_f32(d->blas, &p);
     p.alpha = number_of(DTYPE_F64, 1);
     status = status == 0 ? multiply_f64(d->blas, &p) : status;
-    return cuda_library_check(&library, status, "a first product", e);
+    return cuda_library_check(&cuda_blas, status, "a first product", e);
 }
 
 static int prepare(struct backend_device *d, struct err *e)
 {
     void *handle = NULL;
-    int rc = cuda_library_check(&library, blas.Create_v2(&handle), "cublasCreate", e);
+    int rc = cuda_library_check(&cuda_blas, blas.Create_v2(&handle), "cublasCreate", e);
     if (rc != 0) {
         return rc;
     }
@@ -206,9 +201,13 @@ static const struct cuda_served served[] = {{"gemm", workspace, run},
                                             {"gemm_add", workspace, run},
                                             {"gemm_batched", workspace, run},
                                             {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_blas = {.by = "cublas",
-                                            .library = &library,
-                                            .kernels = kernels,
-                                            .served = served,
-                                            .prepare = prepare,
-                                            .close = close_device};
+struct cuda_library cuda_blas = {.name = "cublas",
+                                 .files = files,
+                                 .advice = "install cuBLAS (Debian: libcublas12)",
+                                 .entries = entries,
+                                 .entry_count = sizeof entries / sizeof entries[0],
+                                 .table = &blas,
+                                 .kernels = kernels,
+                                 .served = served,
+                                 .prepare = prepare,
+                                 .close = close_device};

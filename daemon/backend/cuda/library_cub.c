@@ -14,12 +14,6 @@ struct cub {
 static const struct toolkit_entry entries[] = {{"gpud_cub_run", offsetof(struct cub, run)}};
 static const char *const files[] = {"libgpud-cub.so", NULL};
 static struct cub cub;
-static struct cuda_library library = {.name = "cub",
-                                      .files = files,
-                                      .advice = "build gpud with nvcc and GPUD_CUB=ON",
-                                      .entries = entries,
-                                      .entry_count = sizeof entries / sizeof entries[0],
-                                      .table = &cub};
 
 static const struct {
     const char *operation;
@@ -68,7 +62,8 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
     if (call.count == 0) {
         return err_set(e, ERR_UNSUPPORTED, "nothing to do");
     }
-    int rc = cuda_library_check(&library, cub.run(&call, NULL, &bytes, s->stream), c->operation, e);
+    int rc =
+        cuda_library_check(&cuda_cub, cub.run(&call, NULL, &bytes, s->stream), c->operation, e);
     if (rc == 0) {
         *ret_bytes = bytes;
     }
@@ -81,21 +76,38 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     struct gpud_cub_call call = call_of(c);
     size_t size = (size_t)bytes;
     int status = cub.run(&call, (void *)(uintptr_t)workspace_at, &size, s->stream);
-    return cuda_library_check(&library, status, c->operation, e);
+    return cuda_library_check(&cuda_cub, status, c->operation, e);
 }
 
-/* To be asked for its workspace has it load the kernels of each. */
+/* Each operation of each type once with few elements, which one group does, and once with many:
+ * their kernels are others. In scratch: what comes in, what comes out, workspace. */
+static int first_call(struct backend_device *d, size_t operation, int dtype, uint64_t count)
+{
+    struct gpud_cub_call call = {
+        .operation = operations[operation].what, .dtype = dtype, .count = count};
+    size_t bytes = 0;
+    call.in = (void *)(uintptr_t)d->scratch;
+    call.out = (void *)(uintptr_t)(d->scratch + CUDA_LIBRARY_SCRATCH / 2);
+    if (varies(&call)) {
+        return 0;
+    }
+    int status = cub.run(&call, NULL, &bytes, d->aside);
+    return status == 0 && bytes <= CUDA_LIBRARY_SCRATCH
+               ? cub.run(&call, (void *)(uintptr_t)(d->scratch + CUDA_LIBRARY_SCRATCH), &bytes,
+                         d->aside)
+               : status;
+}
+
 static int prepare(struct backend_device *d, struct err *e)
 {
+    enum { FEW = 256, MANY = 1 << 16 }; /* of f64, half of the scratch */
+    static const int types[] = {DTYPE_U32, DTYPE_I32, DTYPE_F32, DTYPE_F64};
     int status = 0;
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0] && status == 0; i++) {
-        struct gpud_cub_call call = {.operation = operations[i].what, .dtype = DTYPE_U32};
-        size_t bytes = 0;
-        call.in = call.out = (void *)(uintptr_t)d->scratch;
-        call.count = 256;
-        status = cub.run(&call, NULL, &bytes, d->aside);
+    for (size_t i = 0; i < 4 * sizeof operations / sizeof operations[0] && status == 0; i++) {
+        status = first_call(d, i / 4, types[i % 4], FEW);
+        status = status == 0 ? first_call(d, i / 4, types[i % 4], MANY) : status;
     }
-    return cuda_library_check(&library, status, "a first question", e);
+    return cuda_library_check(&cuda_cub, status, "a first call", e);
 }
 
 static const char *const kernels[] = {"sort_count", "reduce_sum_part_f32",
@@ -107,5 +119,12 @@ static const struct cuda_served served[] = {{"sort", workspace, run},
                                             {"scan_inclusive", workspace, run},
                                             {"scan_exclusive", workspace, run},
                                             {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_cub = {
-    .by = "cub", .library = &library, .kernels = kernels, .served = served, .prepare = prepare};
+struct cuda_library cuda_cub = {.name = "cub",
+                                .files = files,
+                                .advice = "build gpud with nvcc and GPUD_CUB=ON",
+                                .entries = entries,
+                                .entry_count = sizeof entries / sizeof entries[0],
+                                .table = &cub,
+                                .kernels = kernels,
+                                .served = served,
+                                .prepare = prepare};

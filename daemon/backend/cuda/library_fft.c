@@ -41,12 +41,6 @@ static const struct toolkit_entry entries[] = {
 };
 static const char *const files[] = {"libcufft.so.12", "libcufft.so.11", NULL};
 static struct fft fft;
-static struct cuda_library library = {.name = "cufft",
-                                      .files = files,
-                                      .advice = "install cuFFT (Debian: libcufft11)",
-                                      .entries = entries,
-                                      .entry_count = sizeof entries / sizeof entries[0],
-                                      .table = &fft};
 
 struct shape_of_fft {
     int rank, type;
@@ -98,10 +92,6 @@ static struct plan *place_of(struct cuda_fft *f, const struct shape_of_fft *shap
 
 static void tidy(struct backend_device *d)
 {
-    if (d->first_plan > 0) {
-        fft.Destroy(d->first_plan - 1);
-        d->first_plan = 0;
-    }
     while (d->plan_count > 0) {
         fft.Destroy(d->plan[--d->plan_count]);
     }
@@ -121,7 +111,7 @@ static int plan_make(CUstream stream, const struct shape_of_fft *shape, struct p
 {
     struct shape_of_fft f = *shape;
     long long distance = f.rank == 2 ? f.n[0] * f.n[1] : f.n[0];
-    int rc = cuda_library_check(&library, fft.Create(&p->plan), "cufftCreate", e);
+    int rc = cuda_library_check(&cuda_fft, fft.Create(&p->plan), "cufftCreate", e);
     if (rc != 0) {
         return rc;
     }
@@ -131,7 +121,7 @@ static int plan_make(CUstream stream, const struct shape_of_fft *shape, struct p
     status = status == 0 ? fft.MakePlanMany64(p->plan, f.rank, f.n, NULL, 1, distance, NULL, 1,
                                               distance, f.type, f.batch, &p->bytes)
                          : status;
-    rc = cuda_library_check(&library, status, "cufftMakePlanMany64", e);
+    rc = cuda_library_check(&cuda_fft, status, "cufftMakePlanMany64", e);
     p->shape = *shape;
     return rc;
 }
@@ -195,7 +185,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
         status = c->dtype == DTYPE_F64 ? fft.ExecZ2Z(p->plan, x, y, direction)
                                        : fft.ExecC2C(p->plan, x, y, direction);
     }
-    return cuda_library_check(&library, status, c->operation, e);
+    return cuda_library_check(&cuda_fft, status, c->operation, e);
 }
 
 static void finish(struct backend_stream *s)
@@ -214,7 +204,7 @@ static int prepare(struct backend_device *d, struct err *e)
     const struct shape_of_fft shape = {.rank = 1, .type = C2C, .n = {256}, .batch = 1};
     struct plan p = {.used = 0};
     int rc = plan_make(d->aside, &shape, &p, e);
-    d->first_plan = p.made ? p.plan + 1 : 0;
+    give_up(d, &p); /* nobody else has one before the library is ready */
     return rc;
 }
 
@@ -226,11 +216,15 @@ static const struct cuda_served served[] = {{"fft", workspace, run},
                                             {"fft_2d", workspace, run},
                                             {"ifft_2d", workspace, run},
                                             {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_fft = {.by = "cufft",
-                                           .library = &library,
-                                           .kernels = kernels,
-                                           .served = served,
-                                           .prepare = prepare,
-                                           .finish = finish,
-                                           .tidy = tidy,
-                                           .close = tidy};
+struct cuda_library cuda_fft = {.name = "cufft",
+                                .files = files,
+                                .advice = "install cuFFT (Debian: libcufft11)",
+                                .entries = entries,
+                                .entry_count = sizeof entries / sizeof entries[0],
+                                .table = &fft,
+                                .kernels = kernels,
+                                .served = served,
+                                .prepare = prepare,
+                                .finish = finish,
+                                .tidy = tidy,
+                                .close = tidy};

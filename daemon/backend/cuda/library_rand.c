@@ -34,23 +34,17 @@ static const struct toolkit_entry entries[] = {
 };
 static const char *const files[] = {"libcurand.so.10", NULL};
 static struct random curand;
-static struct cuda_library library = {.name = "curand",
-                                      .files = files,
-                                      .advice = "install cuRAND (Debian: libcurand10)",
-                                      .entries = entries,
-                                      .entry_count = sizeof entries / sizeof entries[0],
-                                      .table = &curand};
 
 /* Each stream has one, as it keeps its state on the device. */
 static int generator_make(CUstream stream, void **ret_generator, struct err *e)
 {
     void *generator = NULL;
-    int rc = cuda_library_check(&library, curand.CreateGenerator(&generator, PHILOX),
+    int rc = cuda_library_check(&cuda_rand, curand.CreateGenerator(&generator, PHILOX),
                                 "curandCreateGenerator", e);
     if (rc != 0) {
         return rc;
     }
-    rc = cuda_library_check(&library, curand.SetStream(generator, stream), "curandSetStream", e);
+    rc = cuda_library_check(&cuda_rand, curand.SetStream(generator, stream), "curandSetStream", e);
     if (rc != 0) {
         curand.DestroyGenerator(generator);
         return rc;
@@ -73,7 +67,7 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
     *ret_bytes = 0;
     int rc = s->random ? 0 : generator_make(s->stream, &s->random, e);
     if (rc != 0) {
-        cuda_library_give_up(&library); /* else each job would try again */
+        cuda_library_give_up(&cuda_rand); /* else each job would try again */
     }
     return rc;
 }
@@ -112,7 +106,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
         status =
             c->dtype == DTYPE_F64 ? draw_f64(s->random, c, x, n) : draw_f32(s->random, c, x, n);
     }
-    return cuda_library_check(&library, status, c->operation, e);
+    return cuda_library_check(&cuda_rand, status, c->operation, e);
 }
 
 /* First numbers of each type have the library load what makes them. */
@@ -127,7 +121,7 @@ static int prepare(struct backend_device *d, struct err *e)
     int status = curand.GenerateNormal(generator, x, 256, 0, 1);
     status = status == 0 ? curand.GenerateNormalDouble(generator, x, 256, 0, 1) : status;
     curand.DestroyGenerator(generator); /* waits for what it runs */
-    return cuda_library_check(&library, status, "first numbers", e);
+    return cuda_library_check(&cuda_rand, status, "first numbers", e);
 }
 
 static void finish(struct backend_stream *s)
@@ -139,9 +133,13 @@ static void finish(struct backend_stream *s)
 
 static const char *const kernels[] = {"random_normal_f32", NULL};
 static const struct cuda_served served[] = {{"random_normal", workspace, run}, {NULL, NULL, NULL}};
-const struct cuda_library_part cuda_rand = {.by = "curand",
-                                            .library = &library,
-                                            .kernels = kernels,
-                                            .served = served,
-                                            .prepare = prepare,
-                                            .finish = finish};
+struct cuda_library cuda_rand = {.name = "curand",
+                                 .files = files,
+                                 .advice = "install cuRAND (Debian: libcurand10)",
+                                 .entries = entries,
+                                 .entry_count = sizeof entries / sizeof entries[0],
+                                 .table = &curand,
+                                 .kernels = kernels,
+                                 .served = served,
+                                 .prepare = prepare,
+                                 .finish = finish};
