@@ -133,16 +133,22 @@ static CUresult memory_free(uint64_t address, unsigned kinds)
     if (!r) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    bool pool = r->kind == RANGE_POOL; /* which waits for none */
     CUresult rc = settle(r);
-    if (rc == CUDA_SUCCESS && r->kind == RANGE_POOL) {
-        pool_take_back(r); /* which waits for none */
+    rc = rc == CUDA_SUCCESS && !pool ? context_wait(context_current()) : rc;
+    if (rc != CUDA_SUCCESS) {
         return rc;
     }
-    rc = rc == CUDA_SUCCESS ? context_wait(context_current()) : rc;
-    if (rc == CUDA_SUCCESS) {
+    r = range_owned(address, kinds); /* who waits lets others in, who may free it, too */
+    if (!r) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (pool) {
+        pool_take_back(r);
+    } else {
         memory_delete(r);
     }
-    return rc;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemFree(CUdeviceptr dptr)
@@ -267,10 +273,11 @@ static CUresult host_unregister(uint64_t address)
     }
     CUresult rc = settle(r);
     rc = rc == CUDA_SUCCESS ? context_wait(context_current()) : rc;
-    if (rc == CUDA_SUCCESS) {
+    r = rc == CUDA_SUCCESS ? range_owned(address, 1u << RANGE_REGISTERED) : NULL; /* still */
+    if (r) {
         range_remove(r);
     }
-    return rc;
+    return rc == CUDA_SUCCESS && !r ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : rc;
 }
 
 CUresult cuMemHostUnregister(void *p)
