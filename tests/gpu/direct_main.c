@@ -10,8 +10,8 @@ static const struct {
     void (*run)(void);
 } items[] = {
     {"beside", item_beside},   {"copies", item_copies}, {"fill", item_fill},
-    {"overlap", item_overlap}, {"pages", item_pages},   {"plain", item_plain},
-    {"pool", item_pool},       {"turns", item_turns},
+    {"overlap", item_overlap}, {"pages", item_pages},   {"pinning", item_pinning},
+    {"plain", item_plain},     {"pool", item_pool},     {"turns", item_turns},
 };
 
 int main(int argc, char **argv)
@@ -22,6 +22,7 @@ int main(int argc, char **argv)
             return EXIT_SUCCESS;
         }
     }
-    (void)fputs("usage: gpu-direct beside|copies|fill|overlap|pages|plain|pool|turns\n", stderr);
+    (void)fputs("usage: gpu-direct beside|copies|fill|overlap|pages|pinning|plain|pool|turns\n",
+                stderr);
     return 2;
 }

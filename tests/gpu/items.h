@@ -7,6 +7,7 @@ void item_copies(void);
 void item_fill(void);
 void item_overlap(void);
 void item_pages(void);
+void item_pinning(void);
 void item_plain(void);
 void item_pool(void);
 void item_turns(void);

@@ -334,7 +334,7 @@ run_faults() { part faults 900 "$here/bin/gpu-system" faults; }
 
 run_direct() {
     local item
-    for item in overlap copies turns pages pool beside plain fill; do
+    for item in overlap copies turns pages pool beside pinning plain fill; do
         part "$item" 300 "$here/bin/gpu-direct" "$item"
     done
 }

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "daemon/backend/cuda/device.h"
 
@@ -88,10 +89,21 @@ static int alloc_managed(struct backend_device *d, uint64_t size, struct backend
     return 0;
 }
 
+/* To pin memory, the driver holds a lock that calls of all processes wait for: pages that are not
+ * there yet are brought before, without it. Some kernels cannot; then the driver does. May be in
+ * another thread than the rest. */
+static int host_prepare(struct backend_device *d, void *data, size_t size, struct err *e)
+{
+    if (madvise(data, size, MADV_POPULATE_WRITE) != 0) { /* it may be there to be read only */
+        (void)madvise(data, size, MADV_POPULATE_READ);
+    }
+    return CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
+}
+
 /* Memory that this process may only read is registered as such where the device can. */
 static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
-    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this may be another thread */
+    int rc = host_prepare(d, data, size, e);
     rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemHostRegister, data, size, 0) : rc;
     if (rc != 0 && d->register_read) {
         rc = CUDA_CALL(&d->cu, e, MemHostRegister, data, size, CU_MEMHOSTREGISTER_READ_ONLY);
@@ -114,7 +126,7 @@ static int import_host(struct backend_device *d, void *data, size_t size,
     }
     b->size = size;
     b->host = data;
-    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this may be another thread */
+    int rc = host_prepare(d, data, size, e);
     rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemHostRegister, data, size, CU_MEMHOSTREGISTER_DEVICEMAP)
                  : rc;
     if (rc != 0) {
