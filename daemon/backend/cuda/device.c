@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "daemon/backend/cuda/compile.h"
 #include "daemon/backend/cuda/library.h"
 #include "daemon/backend/options.h"
@@ -206,6 +207,10 @@ static int describe(struct backend_device *d, struct err *e)
                                                              : "uuid=";
     (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? kind : "", uuid);
     describe_limits(d);
+    if (number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0) {
+        log_info("kernels reach the memory of this process, too (HMM or ATS): a stray pointer "
+                 "that meets some ends no worker, but may harm what others do");
+    }
     return rc;
 }
 
