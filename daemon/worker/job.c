@@ -474,7 +474,7 @@ bool job_step_large(const struct job_scope *scope, const struct job *j, const st
     if (s->op == OP_READ && !known) {
         return true;
     }
-    return ref.size > JOB_LARGE_COPY || (ref.size > JOB_LARGE_PLAIN && (j->bulk || !known));
+    return ref.size > (!known ? JOB_LARGE_UNKNOWN : j->bulk ? JOB_LARGE_PLAIN : JOB_LARGE_COPY);
 }
 
 /* One piece in which those lie that steps mention, sharing what is not needed at once; where the
