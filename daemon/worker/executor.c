@@ -123,6 +123,11 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
         writes = writes || (outside && ref.access != ACCESS_IN);
     }
     int rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
+    if (rc == ERR_DEVICE_MEMORY) { /* for the work items' own arrays: what the pool keeps, helps */
+        memory_trim(&dev->memory);
+        err_init(e);
+        rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
+    }
     j->writes = j->writes || (rc == 0 && writes);
     return rc == 0 ? 0 : executor_step_failed(e, s, entry);
 }
