@@ -3,8 +3,8 @@
  * MiB takes a driver as long as the rest of a start. Until then its copies go by way of memory that
  * is known (copies.h), and so they do for ever where the device refuses.
  *
- * One side after the other, in one piece of work for a thread of libuv's; what it found is used when
- * both are done. Thread: the loop's.
+ * One side after the other, in one piece of work for a thread of libuv's; what it found is used
+ * when both are done. Thread: the loop's.
  */
 #ifndef WORKER_PINNING_H
 #define WORKER_PINNING_H

@@ -116,9 +116,8 @@ bool server_ask_device(void *data)
         release_some(s);
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
-    if (s->hold.rule.due_ns != 0 &&
-        !server_jobs_wait(s)) { /* something came to an end, or was begun */
-        server_start_jobs(s);
+    if (s->hold.rule.due_ns != 0 && !server_jobs_wait(s)) {
+        server_start_jobs(s); /* something came to an end, or was begun */
     }
     struct err e = ERR_INIT;
     if (memory_hung(&s->device.memory, &e) != 0) {

@@ -5,6 +5,7 @@
 
 #include "daemon/pool/pressure.h"
 #include "daemon/worker/completion.h"
+#include "tests/unit/common/suite.h"
 #include "tests/unit/worker/local.h"
 
 #define MIB   (UINT64_C(1) << 20)
@@ -285,21 +286,6 @@ START_TEST(chunks_of_the_host)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("worker leaving");
-    TCase *tc = tcase_create("leaving");
-    tcase_add_test(tc, managed_memory_counts_until_it_is_gone);
-    tcase_add_test(tc, at_once_where_nothing_runs);
-    tcase_add_test(tc, what_goes_is_its_tenants);
-    tcase_add_test(tc, nobody_waits_behind_a_long_job);
-    tcase_add_test(tc, what_comes_later_is_bounded);
-    tcase_add_test(tc, blocks_of_the_pool);
-    tcase_add_test(tc, chunks_of_the_host);
-    suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("worker leaving", managed_memory_counts_until_it_is_gone, at_once_where_nothing_runs,
+           what_goes_is_its_tenants, nobody_waits_behind_a_long_job, what_comes_later_is_bounded,
+           blocks_of_the_pool, chunks_of_the_host)

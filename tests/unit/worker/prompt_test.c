@@ -1,11 +1,11 @@
 /* What everybody uses waits for nobody's kernel as long as there is memory: gpud-worker as a
  * process on the CUDA driver's double, whose kernel never ends. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/shape.h"
 #include "daemon/backend/backend.h"
+#include "tests/unit/common/suite.h"
 #include "tests/unit/worker/fake_front.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -108,17 +108,5 @@ START_TEST(a_wait_for_memory_is_no_beginning)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("prompt memory");
-    TCase *tc = tcase_create("prompt memory");
-    tcase_set_timeout(tc, 90);
-    tcase_add_test(tc, a_kernel_holds_up_no_buffers_and_copies);
-    tcase_add_test(tc, a_wait_for_memory_is_no_beginning);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("prompt memory", a_kernel_holds_up_no_buffers_and_copies,
+           a_wait_for_memory_is_no_beginning)
