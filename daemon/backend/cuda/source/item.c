@@ -324,6 +324,17 @@ static void name_look(struct reading *r)
     }
 }
 
+/* "typedef void (CALLED name)(…)", with a macro for the pointer; behind the first parentheses. */
+static void alias_take(struct reading *r, size_t open)
+{
+    size_t name = r->at - 2;
+    bool named = name > open && r->t[name].kind == LEX_WORD;
+    if (named && r->at < r->end && lex_is(&r->t[r->at], "(")) {
+        name_take(r, name);
+        r->at = item_skip(r->t, r->at, r->end);
+    }
+}
+
 /* At "(" outside of other brackets: perhaps that of a function's parameters. */
 static void parens_take(struct reading *r)
 {
@@ -341,6 +352,7 @@ static void parens_take(struct reading *r)
         return;
     }
     if (r->alias) {
+        alias_take(r, open);
         return;
     }
     item->params = open;

@@ -59,7 +59,8 @@ bool macros_name(const struct items *s, const struct lex_token *t)
 {
     size_t stop = 0;
     for (size_t n = items_names(s, t, &stop); n < stop; n++) {
-        if (items_named(s, n)->kind == ITEM_MACRO) {
+        const struct item *item = items_named(s, n);
+        if (item->kind == ITEM_MACRO && s->macros.token[item->begin].text < t->text) {
             return true;
         }
     }

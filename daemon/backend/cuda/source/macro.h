@@ -13,6 +13,7 @@
 bool macros_settle(struct items *s);
 /* Is there a macro among the code's tokens that gives to the device? */
 bool macros_say_device(const struct items *s, size_t at, size_t end);
-bool macros_name(const struct items *s, const struct lex_token *t); /* is it one? */
+/* Is it one where it stands? One that is defined behind a declaration does not change that. */
+bool macros_name(const struct items *s, const struct lex_token *t);
 
 #endif

@@ -45,6 +45,14 @@ static bool host_computes(const struct staying *c, const struct item *item)
     return false;
 }
 
+/* "template void name<int>(…);" declares nothing: what is found by the name is the template. Of
+ * what is the device's it would say so. */
+static bool instantiates(const struct lex_token *t, const struct item *item)
+{
+    size_t at = item->begin + lex_is(&t[item->begin], "extern");
+    return lex_is(&t[at], "template") && !lex_is(&t[at + 1], "<");
+}
+
 /* "type C::name(…) { … }": what is found by the name is the declaration in the class, which stays.
  */
 static bool defines_member(const struct lex_token *t, const struct item *item)
@@ -99,6 +107,25 @@ static bool leads_to_host(const struct staying *c, const struct lex_token *t, si
     return leads;
 }
 
+/* Is what lies between parentheses in a macro the same wherever it is used: closed, and without the
+ * macro's parameters? */
+static bool fixed_in_macro(const struct lex_token *t, const struct item *macro, size_t open,
+                           size_t end)
+{
+    static const char *const varied[] = {"#", "__VA_ARGS__", "__VA_OPT__", NULL};
+    size_t list = macro->begin + 1;
+    bool takes = lex_is(&t[list], "(") && t[list].glued;
+    size_t list_end = takes ? item_skip(t, list, macro->end) : list;
+    bool fixed = end <= macro->end;
+    for (size_t at = open; fixed && at < end; at++) {
+        fixed = !lex_one_of(&t[at], varied);
+        for (size_t i = list; fixed && i < list_end; i++) {
+            fixed = t[at].kind != LEX_WORD || !lex_equal(&t[at], &t[i]);
+        }
+    }
+    return fixed;
+}
+
 /* What is looked up by name and not run finds the host's functions, too. */
 static bool unevaluated(const struct staying *c, const struct item *user, const struct lex_token *t,
                         size_t at)
@@ -106,8 +133,11 @@ static bool unevaluated(const struct staying *c, const struct item *user, const 
     static const char *const words[] = {"decltype", "sizeof", "noexcept",   "requires", "typeof",
                                         "alignof",  "typeid", "__typeof__", NULL};
     bool finds = lex_one_of(&t[at], words);
-    bool plain = user->kind != ITEM_MACRO && lex_is(&t[at + 1], "(");
-    size_t end = finds && plain ? item_skip(t, at + 1, user->end) : at;
+    bool plain = finds && lex_is(&t[at + 1], "(");
+    bool macro = user->kind == ITEM_MACRO;
+    /* one more: what is not closed in the macro ends behind it */
+    size_t end = plain ? item_skip(t, at + 1, user->end + macro) : at;
+    plain = plain && (!macro || fixed_in_macro(t, user, at + 1, end));
     for (size_t i = at + 1; finds && plain && i < end; i++) {
         if (leads_to_host(c, t, i)) {
             return true;
@@ -126,7 +156,7 @@ static void mention(struct staying *c, const struct item *user, const struct ite
     const struct lex_token *next = &tokens[at + 1];
     bool calls = lex_is(next, "(") || lex_is(next, "<") || lex_is(next, ">") ||
                  (at > 0 && lex_is(&tokens[at - 1], "&"));
-    if (calls && !defines_member(t, item)) {
+    if (calls && !defines_member(t, item) && !instantiates(t, item)) {
         c->mentioned = true;
         c->doubtful = c->doubtful || user->kind == ITEM_VARIABLE || annotation_doubtful(t, item);
     }

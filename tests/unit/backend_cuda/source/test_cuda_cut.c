@@ -167,6 +167,23 @@ static const struct {
     /* directives stay where they are */
     {"void h() {\n#ifdef X\n f();\n#else\n g();\n#endif\n#define N 3\n}" KERNEL,
      "#ifdef X #else #endif #define N 3 __global__ void k(float *a) { a[0] = 1; }"},
+    /* a macro that is defined behind a function is no use of it */
+    {"void check(int s, int line) { }\n#define check(s) check((s), __LINE__)\n" KERNEL
+     " int main() { check(0); }",
+     "#define check(s) check((s), __LINE__) __global__ void k(float *a) { a[0] = 1; }"},
+    /* pointers to functions with a macro for what they are called by */
+    {"typedef void (CALLED *P)(int); typedef int (CALLED F)(int, float); typedef void (CALLED H)();"
+     " struct void_ { int x; }; __global__ void k(int *a, F f) { *a = f(1, 2); } void h(H f) { }",
+     "typedef int (CALLED F)(int, float); __global__ void k(int *a, F f) { *a = f(1, 2); }"},
+    /* an instance of a template that is asked for declares nothing that could be called */
+    {"template <class T> void reduce(T *x) { } template void reduce<int>(int *x);\n"
+     "extern template void reduce<long>(long *x); __device__ int g(int a) { return c::reduce(a); }",
+     "__device__ int g(int a) { return c::reduce(a); }"},
+    /* sizes in macros that are the same wherever they are used */
+    {"#define W (sizeof(unsigned) * 8)\nint n; __global__ void k(int *a, int n) { *a = n % W; }",
+     "#define W (sizeof(unsigned) * 8) __global__ void k(int *a, int n) { *a = n % W; }"},
+    {"#define W(x) ((x) * sizeof(long))\nint n; __global__ void k(int *a, int n) { *a = W(n); }",
+     "#define W(x) ((x) * sizeof(long)) __global__ void k(int *a, int n) { *a = W(n); }"},
 };
 
 START_TEST(leaves_the_device)
@@ -226,6 +243,12 @@ static const char *const uncut[] = {
     /* one that lies around what is the device's */
     "#if 0\nvoid f() {\n#endif\n__device__ int g(float) { return 2; }\n#if 0\n}\n#endif\n"
     "__device__ int g(double) { return 3; } __global__ void k(int *o) { *o = g(1.f); } int h;",
+    /* and those that are not: of a parameter, of what is not there, of what goes, not closed */
+    "#define W(x) sizeof(x)\nint n; __global__ void k(int *a, int n) { *a = W(n); }",
+    "#define W(...) sizeof(__VA_ARGS__)\nint n; __global__ void k(int *a, int n) { *a = W(n); }",
+    "#define W sizeof\nint n; __global__ void k(int *a, int n) { *a = W(n); }",
+    "#define W sizeof(n)\nint n; __global__ void k(int *a, int n) { *a = W; }",
+    "#define V )\n#define W sizeof((n)\nint n; __global__ void k(int *a, int n) { *a = W V; }",
 };
 
 START_TEST(leaves_all)
