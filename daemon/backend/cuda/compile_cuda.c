@@ -13,6 +13,7 @@
 #include "daemon/backend/cuda/source/header.h"
 #include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/cuda/source/name.h"
+#include "daemon/backend/cuda/source/predefined.h"
 #include "daemon/backend/options.h"
 
 #define HOST_PRELUDE   HEADER_NVCC "#define " CONSTANT_COMPUTED " constexpr\n" INSTANCE_PRELUDE
@@ -20,7 +21,7 @@
 #define LOG_BYTES_MAX  (4u * 1024u * 1024u)
 #define GLOBALS_MAX    1024u
 #define STATIC_MAX     32u
-#define ARGUMENTS_MAX  (NVRTC_OPTIONS_MAX + 16)
+#define ARGUMENTS_MAX  (NVRTC_OPTIONS_MAX + 48)
 #define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
 #define ALIASES_MAX    (NVRTC_EXPRESSIONS_MAX + INSTANCES_MAX)
 
@@ -74,6 +75,7 @@ static int source_read(struct compiler *c, struct bytes source)
     if (rc != 0) {
         return rc;
     }
+    predefined_rename(c->text);
     statics_find(c);
     return 0;
 }
@@ -106,17 +108,12 @@ static int arch_choose(struct compiler *c)
     return 0;
 }
 
-/* What nvcc has of the host's compiler and NVRTC has not: sources ask for it to choose among
- * headers of hosts, and to refuse others. The user's options come behind these. */
-static const char *const host_macros[] = {"-D__linux__=1", "-D__linux=1", "-D__gnu_linux__=1",
-                                          "-D__unix__=1", "-D__unix=1"};
-
 static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX])
 {
     unsigned count = 0;
     out[count++] = c->arch;
-    for (size_t i = 0; i < sizeof host_macros / sizeof host_macros[0]; i++) {
-        out[count++] = host_macros[i];
+    for (const char *const *option = predefined_options; *option != NULL; option++) {
+        out[count++] = *option;
     }
     for (unsigned i = 0; i < c->options.option_count; i++) {
         out[count++] = c->options.option[i];
@@ -238,28 +235,47 @@ static void advice_add(const struct compiler *c, struct capbuf *out)
     }
 }
 
+static bool log_says(struct bytes log, const char *words)
+{
+    return words == NULL || memmem(log.data, log.size, words, strlen(words)) != NULL;
+}
+
 static const char *hint_for(struct bytes log)
 {
+    static const char left[] = "is left out"; /* our own note: host code was told apart */
     static const struct {
-        const char *said, *hint;
+        const char *said, *also, *hint;
     } hints[] = {
-        {"is left out",
+        {"required runtime APIs are not declared", NULL,
+         "kernels that launch kernels need the device's runtime, which is not linked here: launch "
+         "the inner one from the host, as a job or a step of its own"},
+        {"error: identifier \"__shfl", NULL,
+         "the shuffles and votes without _sync are gone from CUDA: __shfl_down(x, d) is "
+         "__shfl_down_sync(0xffffffff, x, d)"},
+        {"function \"tex", "<error-type>",
+         "texture references (texture<float, 1> name;) are gone since CUDA 12: kernels read such "
+         "data through a const pointer"},
+        {"error: identifier \"cuda", left,
+         "kernels cannot call the runtime (cudaMalloc, cudaDeviceSynchronize): the device's is "
+         "not linked here"},
+        {left, NULL,
          "what kernels call of it is to be __device__, what they read __device__ or __constant__"},
-        {"dynamic initialization is not supported", "the value of a constant that kernels use is "
-                                                    "to be computed by the compiler: constexpr, of "
-                                                    "numbers and constexpr functions"},
-        {"considered a host function",
+        {"dynamic initialization is not supported", NULL,
+         "the value of a constant that kernels use is to be computed by the compiler: constexpr, "
+         "of numbers and constexpr functions"},
+        {"considered a host function", NULL,
          "functions for the device are __device__; the option -default-device makes all so"},
-        {"considered a host variable",
-         "variables of the device are __device__ or __constant__; those "
-         "of the host are to be left out"},
-        {"#error directive: \"", "a header's name there: files are not read but the toolkit's own "
-                                 "headers; put the text of yours into the source"},
-        {"open source file", "files are not read but the toolkit's own headers; put the text of "
-                             "yours into the source"},
+        {"considered a host variable", NULL,
+         "variables of the device are __device__ or __constant__; those of the host are to be left "
+         "out"},
+        {"#error directive: \"", NULL,
+         "a header's name there: files are not read but the toolkit's own headers; put the text of "
+         "yours into the source"},
+        {"open source file", NULL,
+         "files are not read but the toolkit's own headers; put the text of yours into the source"},
     };
-    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
-        if (log.size > 0 && memmem(log.data, log.size, hints[i].said, strlen(hints[i].said))) {
+    for (size_t i = 0; log.size > 0 && i < sizeof hints / sizeof hints[0]; i++) {
+        if (log_says(log, hints[i].said) && log_says(log, hints[i].also)) {
             return hints[i].hint;
         }
     }

@@ -1,0 +1,37 @@
+// kernels: by_nvcc by_gnu by_order by_pointer
+// What the host's compiler defines chooses the device's code, too.
+#include <cstdio>
+
+#ifdef __NVCC__
+typedef float real;
+__global__ void by_nvcc(real *x) { x[0] = (real)1.5; }
+#else
+typedef float4 real;
+#endif
+
+#if defined(__GNUC__) && __GNUC__ >= 5
+#define ALIGNED(n) __attribute__((aligned(n)))
+__global__ void by_gnu(float *x) { x[0] = 1; }
+#else
+#define ALIGNED(n)
+#endif
+
+struct ALIGNED(16) three {
+    float x, y, z;
+};
+static_assert(sizeof(struct three) == 16, "as the host has it");
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#error "not this"
+#elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+__global__ void by_order(unsigned *x) { x[0] = x[1] & 255; }
+#endif
+
+#if defined(__x86_64__) && __SIZEOF_POINTER__ == 8 && __SIZEOF_LONG__ == 8
+__global__ void by_pointer(three *x) { x[0].x = 1; }
+#endif
+
+int main()
+{
+    by_nvcc<<<1, 1>>>(nullptr);
+}

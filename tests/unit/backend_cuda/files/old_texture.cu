@@ -1,0 +1,18 @@
+// refused: texture references (texture<float, 1> name;) are gone since CUDA 12
+#include <cstdio>
+
+texture<float, 1, cudaReadModeElementType> table;
+
+__global__ void look_up(float *out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        out[i] = tex1Dfetch(table, i);
+    }
+}
+
+int main()
+{
+    look_up<<<1, 32>>>(NULL, 0);
+    return 0;
+}
