@@ -88,6 +88,9 @@ static const char cufft_text[] =
     "typedef float cufftReal;\ntypedef double cufftDoubleReal;\n"
     "typedef float2 cufftComplex;\ntypedef double2 cufftDoubleComplex;\n"
     "#endif\n";
+/* These bring the types of halves and of complex numbers with them. */
+static const char blas_text[] =
+    "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuComplex.h>\n";
 static const char types_text[] = "#ifndef GPUD_TYPES_H\n#define GPUD_TYPES_H\n"
                                  "typedef unsigned char u_char;\ntypedef unsigned short ushort;\n"
                                  "typedef unsigned int uint;\ntypedef unsigned long ulong;\n"
@@ -107,6 +110,9 @@ static const char stdio_text[] = "#ifndef GPUD_STDIO_H\n#define GPUD_STDIO_H\n"
 static const char stream_text[] =
     "namespace std { class istream; class ostream; class ifstream; class ofstream;\n"
     "class stringstream; class ostringstream; class istringstream; }\n";
+
+/* Of what only hosts can call the name of its space. */
+static const char thrust_text[] = "namespace thrust { }\n";
 
 static const char none[] = "\n";
 
@@ -205,6 +211,28 @@ static const struct {
     {"sys/types.h", types_text, LIBRARY},
     {"cufft.h", cufft_text, LIBRARY},
     {"cufftXt.h", cufft_text, LIBRARY},
+    {"cublas.h", blas_text, TOOLKIT},
+    {"cublas.h", none, RUNTIME},
+    {"cublas_v2.h", blas_text, TOOLKIT},
+    {"cublas_v2.h", none, RUNTIME},
+    {"cublasLt.h", blas_text, TOOLKIT},
+    {"cublasLt.h", none, RUNTIME},
+    {"cublasXt.h", blas_text, TOOLKIT},
+    {"cublasXt.h", none, RUNTIME},
+    {"cusolverDn.h", blas_text, TOOLKIT},
+    {"cusolverDn.h", none, RUNTIME},
+    {"cusolverMg.h", blas_text, TOOLKIT},
+    {"cusolverMg.h", none, RUNTIME},
+    {"cusolverRf.h", blas_text, TOOLKIT},
+    {"cusolverRf.h", none, RUNTIME},
+    {"cusolverSp.h", blas_text, TOOLKIT},
+    {"cusolverSp.h", none, RUNTIME},
+    {"cusolver_common.h", blas_text, TOOLKIT},
+    {"cusolver_common.h", none, RUNTIME},
+    {"cusparse.h", blas_text, TOOLKIT},
+    {"cusparse.h", none, RUNTIME},
+    {"cusparse_v2.h", blas_text, TOOLKIT},
+    {"cusparse_v2.h", none, RUNTIME},
     {"cuda.h", cuda_text, LIBRARY}, /* the toolkit's declares host functions */
     {"cuda_runtime.h", none, RUNTIME},
     {"cuda_runtime_api.h", none, RUNTIME},
@@ -308,23 +336,146 @@ static const char *const empty[] = {
     "x86intrin.h",
     "immintrin.h",
     "mpi.h",
-    "cublas.h",
-    "cublas_v2.h",
-    "cublasLt.h",
     "cuda_profiler_api.h",
     "cudaProfiler.h",
-    "cusolverDn.h",
-    "cusolver_common.h",
-    "cusparse.h",
-    "cusparse_v2.h",
     "nvToolsExt.h",
     "nvtx3/nvToolsExt.h",
     "cuda_gl_interop.h",
     "nccl.h",
     "nvml.h",
     "cuda_occupancy.h",
+    "alloca.h",
+    "arpa/inet.h",
+    "byteswap.h",
+    "cpuid.h",
+    "dlfcn.h",
+    "execinfo.h",
+    "ftw.h",
+    "glob.h",
+    "iso646.h",
+    "langinfo.h",
+    "netdb.h",
+    "netinet/in.h",
+    "netinet/tcp.h",
+    "numa.h",
+    "numaif.h",
+    "paths.h",
+    "poll.h",
+    "pwd.h",
+    "regex.h",
+    "search.h",
+    "spawn.h",
+    "sysexits.h",
+    "syslog.h",
+    "termios.h",
+    "uchar.h",
+    "ucontext.h",
+    "wctype.h",
+    "linux/limits.h",
+    "sys/epoll.h",
+    "sys/ipc.h",
+    "sys/param.h",
+    "sys/prctl.h",
+    "sys/select.h",
+    "sys/shm.h",
+    "sys/statvfs.h",
+    "sys/syscall.h",
+    "sys/uio.h",
+    "sys/utsname.h",
+    "codecvt",
+    "cwctype",
+    "memory_resource",
+    "scoped_allocator",
+    "emmintrin.h",
+    "xmmintrin.h",
+    "pmmintrin.h",
+    "tmmintrin.h",
+    "smmintrin.h",
+    "nmmintrin.h",
+    "cudnn.h",
+    "cufftw.h",
+    "cupti.h",
+    "cupti_activity.h",
+    "cupti_callbacks.h",
+    "cupti_profiler_target.h",
+    "cupti_result.h",
+    "cupti_target.h",
+    "nvperf_cuda_host.h",
+    "nvperf_host.h",
+    "nvperf_target.h",
+    "npp.h",
+    "nppi.h",
+    "nvblas.h",
+    "nvjpeg.h",
+    "nvrtc.h",
+    "nvToolsExtCuda.h",
+    "nvToolsExtCudaRt.h",
+    "nvtx3/nvtx3.hpp",
+    "nvtx3/nvToolsExtCuda.h",
+    "nvtx3/nvToolsExtCudaRt.h",
+    "GL/freeglut.h",
+    "GL/gl.h",
+    "GL/glew.h",
+    "GL/glext.h",
+    "GL/glu.h",
+    "GL/glut.h",
+    "GL/glx.h",
+    "EGL/egl.h",
+    "EGL/eglext.h",
+    "GLES2/gl2.h",
+    "GLES2/gl2ext.h",
+    "GLES3/gl3.h",
+    "GLES3/gl31.h",
+    "GLES3/gl32.h",
+    "GLFW/glfw3.h",
+    "X11/Xlib.h",
+    "X11/Xutil.h",
+};
+
+/* Algorithms and containers that hosts run on devices; no kernel can, and NVRTC does not read them.
+ */
+static const char *const thrust[] = {
+    "thrust/adjacent_difference.h",
+    "thrust/binary_search.h",
+    "thrust/copy.h",
+    "thrust/count.h",
+    "thrust/device_allocator.h",
+    "thrust/device_delete.h",
+    "thrust/device_free.h",
+    "thrust/device_malloc.h",
+    "thrust/device_new.h",
+    "thrust/device_ptr.h",
+    "thrust/equal.h",
+    "thrust/execution_policy.h",
+    "thrust/extrema.h",
+    "thrust/fill.h",
+    "thrust/find.h",
+    "thrust/for_each.h",
+    "thrust/gather.h",
+    "thrust/generate.h",
+    "thrust/inner_product.h",
+    "thrust/logical.h",
+    "thrust/merge.h",
+    "thrust/partition.h",
+    "thrust/reduce.h",
+    "thrust/remove.h",
+    "thrust/replace.h",
+    "thrust/reverse.h",
+    "thrust/scan.h",
+    "thrust/scatter.h",
+    "thrust/sequence.h",
+    "thrust/set_operations.h",
+    "thrust/shuffle.h",
+    "thrust/sort.h",
+    "thrust/tabulate.h",
+    "thrust/transform.h",
+    "thrust/transform_reduce.h",
+    "thrust/transform_scan.h",
+    "thrust/unique.h",
+    "thrust/universal_vector.h",
     "thrust/host_vector.h",
     "thrust/device_vector.h",
+    "thrust/system_error.h",
 };
 
 /* Beginnings of names of the toolkit's headers, with whom no user's file is likely to be mixed up.
@@ -357,7 +508,8 @@ bool header_known(struct bytes name)
     return false;
 }
 
-_Static_assert(COUNT(headers) + COUNT(empty) <= HEADERS_MAX, "room for all headers");
+_Static_assert(COUNT(headers) + COUNT(empty) + COUNT(thrust) <= HEADERS_MAX,
+               "room for all headers");
 
 unsigned headers_given(bool toolkit, const char *ret_name[HEADERS_MAX],
                        const char *ret_text[HEADERS_MAX])
@@ -372,6 +524,10 @@ unsigned headers_given(bool toolkit, const char *ret_name[HEADERS_MAX],
     for (size_t i = 0; i < COUNT(empty); i++) {
         ret_name[count] = empty[i];
         ret_text[count++] = none;
+    }
+    for (size_t i = 0; i < COUNT(thrust); i++) {
+        ret_name[count] = thrust[i];
+        ret_text[count++] = thrust_text;
     }
     return count;
 }

@@ -9,7 +9,7 @@
 
 #include "common/bytes.h"
 
-#define HEADERS_MAX 192u
+#define HEADERS_MAX 384u
 
 /* May "name" be included: one of the texts here, or by its name the toolkit's? */
 bool header_known(struct bytes name);

@@ -104,6 +104,25 @@ static int directive_check(struct walk *w, const struct lex_token *t)
                : 0;
 }
 
+/* "#ifdef WORD", "defined WORD" or "defined(WORD)": it asks for the word alone. */
+static bool only_defined(const struct walk *w, const struct lex_token *t)
+{
+    static const char *const asking[] = {"defined", "ifdef", "ifndef"};
+    const char *end = t->text;
+    while (end > w->text && (end[-1] == ' ' || end[-1] == '(')) {
+        end--;
+    }
+    for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
+        size_t size = strlen(asking[i]);
+        size_t before = (size_t)(end - w->text);
+        if (before > size && memcmp(end - size, asking[i], size) == 0 &&
+            strchr("# !(&|\t", end[-(ptrdiff_t)size - 1]) != NULL) {
+            return w->directive;
+        }
+    }
+    return false;
+}
+
 static int word_check(struct walk *w, const struct lex_token *t)
 {
     struct bytes word = bytes_of(t->text, t->size);
@@ -113,7 +132,7 @@ static int word_check(struct walk *w, const struct lex_token *t)
         return header_check(w, t);
     }
     if (lex_is(t, "__has_include") || lex_is(t, "__has_include_next")) {
-        return header_check(w, t);
+        return only_defined(w, t) ? 0 : header_check(w, t);
     }
     if (after_hash) {
         return directive_check(w, t);

@@ -40,6 +40,8 @@ static const char *const allowed[] = {
     "#define A(x) \\\n    do_it(x) \\\n    + 1\n",
     "\xef\xbb\xbfint x;\n",
     "#ifdef X\n#include \"a.h\"\n#endif\n",
+    "#ifdef __has_include\n#endif\n",
+    "#if defined __has_include && !defined(__has_include) || defined( __has_include )\n#endif\n",
 };
 
 START_TEST(accepts)
@@ -55,6 +57,9 @@ static const struct {
     const char *source, *why;
 } refused[] = {
     {"#include \"a.h\"\n", "k.cu:1:2: error: #include of a.h: files are not read"},
+    {"#define H __has_include\n#if H(<a>)\n#endif\n", "k.cu:1:11: error: #include of a macro"},
+    {"#define defined H(__has_include)\n", "k.cu:1:19: error: #include of a macro"},
+    {"#define undefined(x) x\n#if undefined(__has_include)(<a>)\n#endif\n", "k.cu:2:15: error"},
     {"#line 70 \"q.h\"\n\n#include \"a.h\"\n", "q.h:71:2: error: #include of a.h"},
     {"#line 7\n#line 7 \"q\n #include \"a.h\"\n", "k.cu:3:3: error"},
     {"#line 5 \"p.h\"\nint a;\n#line 9 \"q.h\"\nauto s = R\"(\";\n", "q.h:9:10: error: raw"},
