@@ -522,14 +522,15 @@ static int no_kernel(const struct compiler *c)
             lex_place(c->text, c->file, k->place.line, place, sizeof place);
             return err_set(c->e, ERR_COMPILE,
                            "%s:%u: error: kernel %s is a template: name the instances you need "
-                           "with the option --name-expression=%s<float>",
+                           "with the build option --name-expression=%s<float>",
                            place, k->place.column, k->name, k->name);
         }
     }
     return err_set(c->e, ERR_COMPILE, "%s: error: no kernel in it: nothing is __global__", c->file);
 }
 
-/* Of templates that the host launches without an instance here: what their user can do. */
+/* Of templates that the host launches without all of their instances here: what their user can do.
+ */
 static void templates_tell(const struct compiler *c, const struct image *image)
 {
     for (unsigned i = 0; i < c->cut.instances.asked_count; i++) {
@@ -543,11 +544,12 @@ static void templates_tell(const struct compiler *c, const struct image *image)
         }
         char place[LEX_PLACE];
         lex_place(c->text, c->file, asked->line, place, sizeof place);
-        if (!made) {
+        if (!made || asked->untold) {
             (void)capbuf_printf(c->log,
-                                "%s:1: note: of which types the host launches the template %s "
-                                "cannot be told: name them with --name-expression=%s<float>\n",
-                                place, asked->name, asked->name);
+                                "%s:1: note: of which %stypes the host launches the template %s "
+                                "cannot be told: name them with the build option "
+                                "--name-expression=%s<float>\n",
+                                place, made ? "other " : "", asked->name, asked->name);
         }
     }
 }

@@ -22,7 +22,7 @@
 #include "daemon/backend/cuda/source/instance.h"
 
 struct host_cut {
-    char *text; /* owned: as long as the source, and what tells instances of its templates */
+    char *text; /* owned: the source, as long, and what tells instances of templates put into it */
     unsigned functions, others;
     unsigned line; /* of the first */
     struct instances instances;

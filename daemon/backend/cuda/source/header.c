@@ -116,7 +116,6 @@ static const char thrust_text[] = "namespace thrust { }\n";
 
 static const char none[] = "\n";
 
-/* Where the toolkit's headers are installed, its own definitions: others would clash with them. */
 /* Of the C++ library what the toolkit has for devices, under the names that hosts know. */
 static const char toolkit_numeric[] = "#pragma once\n#include <cuda/std/limits>\nnamespace std { "
                                       "using cuda::std::numeric_limits; }\n";
@@ -126,6 +125,7 @@ static const char toolkit_utility[] = "#pragma once\n#include <cuda/std/utility>
                                       "namespace std { using namespace cuda::std; }\n";
 static const char toolkit_array[] = "#pragma once\n#include <cuda/std/array>\n"
                                     "namespace std { using namespace cuda::std; }\n";
+/* Where the toolkit's headers are installed, its own definitions: others would clash with them. */
 static const char toolkit_stdint[] =
     "#pragma once\n#include <cuda/std/cstdint>\nnamespace std {\n"
     "using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;\n"

@@ -29,7 +29,8 @@ bool header_known(struct bytes name);
     "#include <cuda/std/__algorithm/max.h>\n#endif\n"
 
 /* The texts to be given to the compiler, as parallel arrays. `toolkit`: its headers are installed,
- * so those are not given. Returns how many. */
+ * so none is given that it has, but what leads to its own where hosts know them by other names.
+ * Returns how many. */
 unsigned headers_given(bool toolkit, const char *ret_name[HEADERS_MAX],
                        const char *ret_text[HEADERS_MAX]);
 

@@ -13,7 +13,7 @@
 
 #include "daemon/backend/cuda/source/item.h"
 
-#define INSTANCES_MAX          128u
+#define INSTANCES_MAX          256u
 #define INSTANCE_TEMPLATES_MAX 32u
 
 /* Stands once before a text that has such declarations; INSTANCE_PROBES or INSTANCE_NO_PROBES too.
@@ -43,6 +43,7 @@ struct instances {
     struct instance_template {
         char *name; /* owned: "space::kernel" */
         unsigned line;
+        bool untold;                 /* some of them cannot be told, or are too many */
     } asked[INSTANCE_TEMPLATES_MAX]; /* of which there are to be some; no more are told of */
     unsigned asked_count;
 };

@@ -1,5 +1,5 @@
 // kernels: known<int>
-// noted: undeduced.cu:7:1: note: of which types the host launches the template deep::open cannot be told: name them with --name-expression=deep::open<float>
+// noted: undeduced.cu:7:1: note: of which types the host launches the template deep::open cannot be told: name them with the build option --name-expression=deep::open<float>
 // What an argument is, is told only where one declaration says it.
 template <class T> __global__ void known(T *x) { *x = 1; }
 

@@ -1,0 +1,92 @@
+#include "daemon/backend/cuda/source/instance_int.h"
+
+static bool type_word(const struct lex_token *t)
+{
+    return lex_is(t, "class") || lex_is(t, "typename");
+}
+
+/* Behind what begins at `at`: at a "," or at `end`. */
+static size_t argument_end(const struct lex_token *t, size_t at, size_t end)
+{
+    while (at < end && !lex_is(&t[at], ",")) {
+        size_t angles = lex_is(&t[at], "<") ? item_skip_angles(t, at, end) : at;
+        bool opens = lex_is(&t[at], "(") || lex_is(&t[at], "{") || lex_is(&t[at], "[");
+        at = opens ? item_skip(t, at, end) : angles > at ? angles : at + 1;
+    }
+    return at;
+}
+
+unsigned head_arguments(const struct lex_token *t, struct item_range inside, struct item_range *out,
+                        unsigned most)
+{
+    unsigned count = 0;
+    for (size_t at = inside.begin; at < inside.end; at++) {
+        size_t end = argument_end(t, at, inside.end);
+        if (count == most) {
+            return most + 1;
+        }
+        out[count++] = (struct item_range){at, end};
+        at = end;
+    }
+    return count;
+}
+
+static bool parameter_read(const struct lex_token *t, struct item_range r, struct parameter *out)
+{
+    size_t equals = r.begin;
+    bool plain = !lex_is(&t[r.begin], "template");
+    while (equals < r.end && !lex_is(&t[equals], "=")) {
+        plain = plain && !lex_is(&t[equals], ".") && !lex_is(&t[equals], "(");
+        equals++;
+    }
+    out->type = type_word(&t[r.begin]);
+    out->declared = (struct item_range){r.begin, equals};
+    out->value = (struct item_range){equals < r.end ? equals + 1 : equals, r.end};
+    out->name = equals > r.begin ? &t[equals - 1] : NULL;
+    size_t words = equals - r.begin;
+    return plain && words >= 2 && (!out->type || words == 2) && out->name->kind == LEX_WORD;
+}
+
+bool head_read(const struct lex_token *t, const struct item *item, struct head *ret_head)
+{
+    struct head h = {.item = item, .plain = true};
+    struct item_range part[PARAMETERS_MAX + 1];
+    size_t open = item->begin + 1;
+    if (item->kind == ITEM_MACRO || item->params < item->begin + 4 ||
+        !lex_is(&t[item->begin], "template") || !lex_is(&t[open], "<")) {
+        return false;
+    }
+    size_t end = item_skip_angles(t, open, item->params);
+    unsigned count =
+        head_arguments(t, (struct item_range){open + 1, end - 1}, part, PARAMETERS_MAX);
+    if (end == open || count == 0 || count > PARAMETERS_MAX) {
+        return false;
+    }
+    for (; h.count < count; h.count++) {
+        struct parameter *p = &h.parameter[h.count];
+        h.plain = parameter_read(t, part[h.count], p) && h.plain;
+        h.required = p->value.begin == p->value.end ? h.count + 1 : h.required;
+    }
+    *ret_head = h;
+    return true;
+}
+
+bool head_names_kernel(const struct items *s, const struct item *item)
+{
+    const struct lex_token *t = s->code.token;
+    for (size_t at = item->begin; at < item->params; at++) {
+        if (lex_is(&t[at], "__global__")) {
+            return true;
+        }
+        size_t stop = 0;
+        for (size_t n = items_names(s, &t[at], &stop); n < stop; n++) {
+            const struct item *macro = items_named(s, n);
+            for (size_t i = macro->begin; macro->kind == ITEM_MACRO && i < macro->end; i++) {
+                if (lex_is(&s->macros.token[i], "__global__")) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
