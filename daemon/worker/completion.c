@@ -325,6 +325,15 @@ bool completion_frees(struct completion *c, const uint64_t *tenant)
     return frees;
 }
 
+const struct job *completion_oldest(const struct completion *c)
+{
+    const struct job *j = c->first;
+    while (j != NULL && !j->enqueued && !graph_on_device(j->graph)) {
+        j = j->next;
+    }
+    return j;
+}
+
 /* A device may give up the commands that wait for one that failed: then that one is the reason. */
 static void name_predecessor(const struct completion *c, struct job *j)
 {

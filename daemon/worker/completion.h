@@ -43,6 +43,10 @@ void completion_cancel(struct completion *c, struct job *j, const struct err *wh
 /* Will one of them free memory when it ends, though no job that waits for memory begins? tenant:
  * its own memory alone counts; NULL: anybody's. Walks them. */
 bool completion_frees(struct completion *c, const uint64_t *tenant);
+/* The oldest of which the device has something; NULL: there is none. Those that were given up, or
+ * have not begun, behind one that waits for memory are nothing to the device, and may be for long.
+ */
+const struct job *completion_oldest(const struct completion *c);
 /* Ends a job by its j->e, whatever its markers say; for the device's end. Calls done. */
 void completion_fail(struct completion *c, struct job *j);
 

@@ -234,6 +234,11 @@ bool graph_untouched(const struct graph *g)
     return !begun;
 }
 
+bool graph_on_device(const struct graph *g)
+{
+    return g != NULL && (g->busy > 0 || g->smalls > 0 || prefetched(g));
+}
+
 bool graph_busy(const struct graph *g)
 {
     return g != NULL && g->busy > 0;
@@ -544,7 +549,15 @@ static int begin_all(struct graph *g, struct err *e)
     return 0;
 }
 
-/* All has begun, or no more will: the end of the stream's part comes behind the copies. */
+/* Has all begun, or will no more? Then the end of one that does not wait in its stream must not
+ * come before those that it comes after have ended: others begin once it is there. */
+static bool may_finish(const struct graph *g)
+{
+    return g->stopped ? g->waited || executor_predecessors_over(g->x, g->job)
+                      : g->first == g->count;
+}
+
+/* The end of the part in the stream comes behind the copies. */
 static int finish(struct graph *g, struct err *e)
 {
     struct job *j = g->job;
@@ -595,10 +608,7 @@ int graph_advance(struct graph *g, struct executor *x, struct job *j, struct err
         e->code = ERR_DEVICE_LOST;
         return err_wrap(e, "starting job %" PRIu64, j->id);
     }
-    if (!g->stopped && g->first < g->count) {
-        return 0;
-    }
-    rc = finish(g, e);
+    rc = may_finish(g) ? finish(g, e) : 0;
     if (rc != 0) {
         e->code = ERR_DEVICE_LOST;
     }

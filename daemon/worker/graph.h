@@ -34,6 +34,9 @@ int graph_advance(struct graph *g, struct executor *x, struct job *j, struct err
 void graph_stop(struct graph *g, struct executor *x, struct job *j, const struct err *why);
 /* Has nothing of the job been given to the device? */
 bool graph_untouched(const struct graph *g);
+/* Has the device something of it that is not known to be over? What it waits for does not count.
+ * NULL: nothing. */
+bool graph_on_device(const struct graph *g);
 /* Are copies under way? NULL: none. */
 bool graph_busy(const struct graph *g);
 /* The times of large copy `i`; false: there are no more. *ret_step: the user's. */

@@ -42,14 +42,14 @@ void release_put(struct releases *r, struct release *x, uint64_t bytes, release_
 
 static bool is_due(const struct releases *r, uint64_t now_ns)
 {
-    const struct job *oldest = r->running->first;
+    const struct job *oldest = completion_oldest(r->running);
     bool brief = oldest == NULL || now_ns - oldest->added_ns < RELEASES_WAIT_NS;
     return r->bytes > RELEASES_BYTES || (brief && now_ns - r->first->since_ns >= RELEASES_NS);
 }
 
 bool releases_soon(const struct releases *r)
 {
-    const struct job *oldest = r->running->first;
+    const struct job *oldest = completion_oldest(r->running);
     return oldest == NULL || clock_now_ns() - oldest->added_ns < RELEASES_NS;
 }
 

@@ -24,11 +24,13 @@ bool server_still(void *data)
     return s->completion.first == NULL && nothing_moves(s, NULL) && s->waiting.first == NULL;
 }
 
-/* Has a driver nothing to wait for? Jobs that wait have nothing on the device. */
+/* Has a driver nothing to wait for? Jobs that wait have nothing on the device, nor have those that
+ * were added and wait for these. */
 static bool nothing_runs(void *data)
 {
     const struct server *s = data;
-    return s->completion.first == NULL && nothing_moves(s, NULL) && !s->device.memory.hung;
+    return completion_oldest(&s->completion) == NULL && nothing_moves(s, NULL) &&
+           !s->device.memory.hung;
 }
 
 /* For a job that waits for memory. */

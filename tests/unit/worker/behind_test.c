@@ -184,9 +184,9 @@ static void crowd(struct fake *f)
     f->tenant = 2;
 }
 
-static void jobs_end(struct fake *f, unsigned answers, int last)
+/* Those from 100 on, each with its code, and a seal. */
+static void jobs_end(struct fake *f, unsigned answers, const int *code)
 {
-    const int code[] = {0, ERR_DEVICE_MEMORY, ERR_BAD_HANDLE, last};
     struct msg_w_done done;
     struct msg_w_buffer sealed;
     while (answers > 0) {
@@ -218,7 +218,63 @@ START_TEST(what_was_cancelled_as_it_copied_keeps_nobody_waiting)
     draft_move(&d, OP_WRITE, ref_temp(draft_temp(&d, 5 * MIB - 4096), 5 * MIB - 4096), 0);
     draft_send(&d, &f);
     cancel(&f, 103);
-    jobs_end(&f, 4, ERR_CANCELLED);
+    jobs_end(&f, 4, (const int[]){0, ERR_DEVICE_MEMORY, ERR_BAD_HANDLE, ERR_CANCELLED});
+    fake_stop(&f);
+}
+END_TEST
+
+/* Those that come after such a job come after what is before it, too. The copies of one direction
+ * keep their order: when one more is over (104), so is what was begun of the cancelled job. */
+START_TEST(what_was_cancelled_as_it_copied_keeps_its_place)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_waiting waiting;
+    const uint64_t bytes = 2 * MIB;
+    const struct msg_f_tenant sure = {.tenant = 2,
+                                      .name = bytes_str("sure"),
+                                      .hard = UINT64_MAX,
+                                      .soft = UINT64_MAX,
+                                      .guaranteed = 4 * MIB,
+                                      .spilled = UINT64_MAX};
+    start(&f, "bandwidth=16M,pages=on");
+    fake_send(&f, &schema_msg_f_tenant, &sure, -1);
+    make(&f, 1, 1, bytes);
+    make(&f, 1, 3, 4 * MIB);
+    make(&f, 2, 2, 4 * MIB);
+    drop(&f, 2); /* what is there then needs no zeros for its tenant */
+    make(&f, 2, 4, bytes);
+    f.tenant = 1;
+    draft_init(&d, 100, 0);
+    draft_fill(&d, ref_temp(draft_temp(&d, 4 * MIB), 4 * MIB), "t", 1);
+    draft_fill(&d, ref_buffer(1, 0, bytes), "a", 1);
+    d.msg.deadline_ns = UINT64_MAX - 1;
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert(waiting.job == 100 && waiting.waits == 1);
+    f.tenant = 2;
+    draft_init(&d, 101, 1); /* refused: what comes after it does not wait for memory itself */
+    draft_after(&d, 100);
+    draft_fill(&d, ref_buffer(99, 0, 1), "b", 1);
+    draft_send(&d, &f);
+    draft_init(&d, 102, 1);
+    draft_after(&d, 101);
+    draft_move(&d, OP_WRITE, ref_temp(draft_temp(&d, bytes), bytes), 0);
+    draft_send(&d, &f);
+    cancel(&f, 102);
+    draft_init(&d, 103, 1);
+    draft_after(&d, 102);
+    draft_fill(&d, ref_buffer(1, 0, bytes), "b", 1);
+    draft_send(&d, &f);
+    f.tenant = 2;
+    draft_init(&d, 104, 0);
+    draft_move(&d, OP_WRITE, ref_buffer(4, 0, bytes), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 104, NULL), 0);
+    drop(&f, 3);
+    f.tenant = 1;
+    jobs_end(&f, 4, (const int[]){0, ERR_BAD_HANDLE, ERR_CANCELLED, 0});
+    read_back(&f, 105, 1, bytes, 'b');
     fake_stop(&f);
 }
 END_TEST
@@ -239,7 +295,7 @@ START_TEST(a_seal_behind_jobs_keeps_nobody_waiting)
     draft_fill(&d, ref_buffer(3, 0, MIB), "s", 1);
     draft_send(&d, &f);
     fake_send(&f, &schema_msg_f_buffer_seal, &seal, host.fd);
-    jobs_end(&f, 5, 0);
+    jobs_end(&f, 5, (const int[]){0, ERR_DEVICE_MEMORY, ERR_BAD_HANDLE, 0});
     ck_assert_uint_eq(host.data[MIB - 1], 's');
     memfd_finish(&host);
     fake_stop(&f);
@@ -253,6 +309,7 @@ int main(void)
     tcase_set_timeout(tc, 90);
     tcase_add_loop_test(tc, a_job_has_what_was_freed_until_it_ends, 0, 10);
     tcase_add_test(tc, what_was_cancelled_as_it_copied_keeps_nobody_waiting);
+    tcase_add_test(tc, what_was_cancelled_as_it_copied_keeps_its_place);
     tcase_add_test(tc, a_seal_behind_jobs_keeps_nobody_waiting);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -54,6 +54,7 @@ static void start(const char *options)
     live = 0;
     idle = false;
     oldest.added_ns = clock_now_ns();
+    oldest.enqueued = true;
     running.first = &oldest;
     releases_init(&releases, is_idle, NULL, &running);
     t.device.memory.releases = &releases;

@@ -49,6 +49,7 @@ static void start(bool now)
     idle = now;
     gone_count = 0;
     oldest.added_ns = clock_now_ns();
+    oldest.enqueued = true;
     running.first = now ? NULL : &oldest;
     releases_init(&releases, is_idle, &idle, &running);
 }

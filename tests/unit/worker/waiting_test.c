@@ -1,9 +1,12 @@
 /* Jobs that wait for device memory, and those that would wait for ever: gpud-worker as a process on
- * a simulated device of twelve MiB, from which nothing can go to the host. */
+ * a simulated device of twelve MiB, or one of the CUDA driver's double, from which nothing can go
+ * to the host. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/shape.h"
+#include "daemon/backend/backend.h"
 #include "tests/unit/worker/rooms.h"
 
 static void start(struct fake *f, const char *options)
@@ -113,6 +116,65 @@ START_TEST(what_can_never_be_had_is_told_on_a_busy_device)
 }
 END_TEST
 
+/* The driver gets memory back when nothing runs: that is so although a job is left that was
+ * cancelled behind the one that waits for this memory, and one behind that, which has not begun. */
+START_TEST(what_was_cancelled_holds_up_no_memory)
+{
+    static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+                              ".visible .entry fake_sleep(.param .u32 ms)\n{\n ret;\n}\n";
+    static const char *const args[] = {
+        "--memory-limit", "67108864", "--spill-limit", "0", "--managed-limit", "33554432", NULL};
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct msg_w_buffer made;
+    struct compile_response compiled;
+    struct memfd memory = MEMFD_NONE;
+    const uint32_t ms = 1000;
+    const struct proto_ref value = ref_value(&ms, sizeof ms);
+    const struct msg_f_buffer_create create = {.id = 1, .size = 32 * ROOM_BYTES, .managed = 1};
+    const struct msg_f_buffer_free drop = {.id = 1};
+    if (backend_find("cuda") == NULL) {
+        return;
+    }
+    (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
+    fake_start(&f, "cuda", args);
+    ck_assert(!f.absent);
+    fake_compile("cuda", f.arch, LANG_PTX, "sleep.ptx", bytes_str(PTX), &compiled, &memory);
+    ck_assert_msg(compiled.code == 0, "%.*s", (int)compiled.text.size, compiled.text.data);
+    ck_assert_int_eq(fake_module(&f, 7, compiled.binary), 0);
+    memfd_finish(&memory);
+    fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &made);
+    ck_assert_int_eq((int)made.code, 0);
+    draft_init(&d, 100, 0);
+    draft_launch(&d, 7, "fake_sleep", 1, &value, 1);
+    draft_send(&d, &f);
+    fake_send(&f, &schema_msg_f_buffer_free, &drop, -1);
+    for (uint64_t job = 101; job <= 103; job++) {
+        uint64_t bytes = job == 101 ? 48 * ROOM_BYTES : 4096;
+        draft_init(&d, job, 1);
+        if (job > 101) {
+            draft_after(&d, job - 1);
+        }
+        draft_fill(&d, ref_temp(draft_temp(&d, bytes), bytes), "w", 1);
+        draft_send(&d, &f);
+    }
+    cancel(&f, 102);
+    for (unsigned left = 4; left > 0; left--) {
+        unsigned kind = fake_next(&f);
+        while (kind == FRAME_KIND_W_STARTED || kind == FRAME_KIND_W_WAITING) {
+            kind = fake_next(&f);
+        }
+        ck_assert_uint_eq(kind, FRAME_KIND_W_DONE);
+        ck_assert_int_eq(proto_decode(&schema_msg_w_done, bytes_of(f.frame, f.size), &done, NULL),
+                         0);
+        ck_assert_int_eq((int)done.code, done.job == 102 ? ERR_CANCELLED : 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("waiting");
@@ -120,6 +182,7 @@ int main(void)
     tcase_set_timeout(tc, 90);
     tcase_add_loop_test(tc, what_was_given_up_keeps_nobody_waiting, 0, 2);
     tcase_add_loop_test(tc, what_can_never_be_had_is_told_on_a_busy_device, 0, 2);
+    tcase_add_test(tc, what_was_cancelled_holds_up_no_memory);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
