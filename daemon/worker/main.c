@@ -164,7 +164,6 @@ static int close_all(struct server *s, uv_loop_t *loop)
         _exit(0);
     }
     server_finish(s);
-    pinning_stop(&s->pinning);
     pump_stop(&s->pump);
     (void)uv_run(loop, UV_RUN_DEFAULT);
     beat_stop(&s->beat);

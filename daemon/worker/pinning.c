@@ -45,25 +45,28 @@ static void pin_side(struct pinning *p, unsigned side)
 static void on_work(uv_work_t *work)
 {
     struct pinning *p = work->data;
-    for (unsigned side = 0; side < PINNING_SIDES && !atomic_load(&p->stopped); side++) {
+    for (unsigned side = 0; side < PINNING_SIDES; side++) {
         pin_side(p, side);
     }
+    p->took_ns = clock_now_ns() - p->begin_ns;
     atomic_store_explicit(&p->ended, true, memory_order_release);
 }
 
 /* Once, after the thread's end. */
 static void use(struct pinning *p)
 {
-    if (p->used) {
+    if (!p->busy) {
         return;
     }
-    p->used = true;
+    p->busy = false;
     if (p->writable.data != NULL) {
         staging_replace(p->staging, &p->writable, p->found[0] != NULL);
     }
     p->staging->input_known = p->found[0] != NULL;
     p->staging->output_known = p->found[1] != NULL;
-    log_info("staging memory was pinned in %.0f ms", (double)(clock_now_ns() - p->begin_ns) / 1e6);
+    if (p->found[0] != NULL && p->found[1] != NULL) {
+        log_info("staging memory was pinned in %.0f ms", (double)p->took_ns / 1e6);
+    }
 }
 
 static void on_work_done(uv_work_t *work, int status)
@@ -88,6 +91,7 @@ void pinning_start(struct pinning *p, struct device *device, struct staging *sta
         log_warn("staging memory is not known to the device, so copies are slower: no thread");
         return;
     }
+    p->busy = true;
     const struct timespec pause = {.tv_nsec = (long)(PINNING_LOOK_NS)};
     bool ended = false;
     while (!ended && clock_now_ns() - p->begin_ns < PINNING_BRIEF_NS) {
@@ -99,9 +103,9 @@ void pinning_start(struct pinning *p, struct device *device, struct staging *sta
     }
 }
 
-void pinning_stop(struct pinning *p)
+bool pinning_busy(const struct pinning *p)
 {
-    atomic_store(&p->stopped, true);
+    return p->busy;
 }
 
 void pinning_finish(struct pinning *p)

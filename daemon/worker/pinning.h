@@ -27,10 +27,10 @@ struct pinning {
     struct device *device;
     struct staging *staging;
     uint64_t begin_ns;
-    bool used;
-    atomic_bool stopped;
+    bool busy; /* until what the thread found is used */
     /* the thread's, until it has ended */
     atomic_bool ended;
+    uint64_t took_ns;
     void *found[PINNING_SIDES]; /* registered; NULL: not */
     struct memfd writable;      /* the input, mapped anew */
 };
@@ -40,9 +40,9 @@ struct pinning {
  * nothing all staging memory is known at once. The rest lives until pinning_finish. */
 void pinning_start(struct pinning *p, struct device *device, struct staging *staging,
                    uv_loop_t *loop);
-/* No further side is begun; the loop runs until one that is at work has ended. */
-void pinning_stop(struct pinning *p);
-/* Nothing is at work, nothing in flight; one that was not started is allowed. */
+/* Is the thread in the driver, for however long? One that was not started is allowed. */
+bool pinning_busy(const struct pinning *p);
+/* It is not busy, nothing is in flight; one that was not started is allowed. */
 void pinning_finish(struct pinning *p);
 
 #endif

@@ -43,7 +43,8 @@ static bool nothing_frees(void *data, const uint64_t *tenant)
 
 bool server_idle(struct server *s)
 {
-    return server_still(s) && s->modules.loads == NULL && s->modules.preparing == NULL;
+    return server_still(s) && s->modules.loads == NULL && s->modules.preparing == NULL &&
+           !pinning_busy(&s->pinning);
 }
 
 void server_must_send(struct server *s, int rc, const struct err *e)
