@@ -63,9 +63,9 @@ void buffer_unpin(struct buffers *t, struct buffer *b)
 static void promise(struct buffers *t, struct buffer *b, bool promised)
 {
     if (promised && !b->promised) {
-        memory_promise(t->memory, b->size);
+        b->promised_to = memory_promise(t->memory, b->tenant, b->size, b->managed);
     } else if (!promised && b->promised) {
-        memory_unpromise(t->memory, b->size);
+        memory_unpromise(t->memory, b->promised_to, b->size, b->managed);
     }
     b->promised = promised;
 }
@@ -77,6 +77,12 @@ int buffer_manage(struct buffers *t, struct buffer *b, struct err *e)
     int rc = memory_alloc_managed(t->memory, b->size, b->tenant, &b->piece, e);
     promise(t, b, rc != 0 && promised);
     return rc;
+}
+
+void buffer_came(struct buffers *t, struct buffer *b)
+{
+    b->place = (struct pool_place){.size = 0};
+    promise(t, b, false);
 }
 
 static void destroy(struct buffers *t, struct buffer *b)
@@ -139,7 +145,7 @@ static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct bu
     bool apart = ask->exported || (ask->managed && memory_may_manage(t->memory, ask->size));
     struct err why = ERR_INIT;
     int rc = take_once(t, ask, b, &why);
-    apart = apart && !(ask->managed && memory_soon(t->memory, ask->tenant, ask->size, true));
+    apart = apart && !(ask->managed && memory_may_promise(t->memory, ask->tenant, ask->size, true));
     while (apart && (rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && t->clear_out != NULL &&
            t->clear_out(t->data, ask->tenant, ask->size, rc == ERR_LIMIT)) {
         why = ERR_INIT;
@@ -151,24 +157,15 @@ static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct bu
     return rc;
 }
 
-/* Would all buffers together be on the device? */
-static bool all_fit(const struct buffers *t, uint64_t size)
-{
-    struct pool_stats s;
-    pool_stats(t->memory->pool, &s);
-    return t->bytes <= s.limit && size <= s.limit - t->bytes;
-}
-
 static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                        struct err *e)
 {
     int rc = ask->size > 0 ? piece_take(t, ask, b, e) : 0;
     bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
-    bool counted = ask->managed || all_fit(t, ask->size);   /* others may have none yet either */
-    if (room && counted && !ask->exported &&
-        memory_soon(t->memory, ask->tenant, ask->size, ask->managed)) {
+    if (room && !ask->exported &&
+        memory_may_promise(t->memory, ask->tenant, ask->size, ask->managed)) {
         b->managed = ask->managed;
-        promise(t, b, ask->managed);
+        promise(t, b, true);
         return 0;
     }
     bool soon = rc == ERR_DEVICE_MEMORY && t->soon != NULL && t->soon(t->data);

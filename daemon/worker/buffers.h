@@ -35,8 +35,9 @@ struct buffer {
     struct memory_piece piece; /* none when size is 0, or while it is elsewhere */
     struct pool_place place;   /* meanwhile: the addresses that it comes back to, if it may */
     bool managed;              /* it comes back as managed memory, */
-    bool promised;             /* which is kept for it */
-    struct module *module;     /* whose variable it is, used by it; NULL: of memory of its own */
+    bool promised;             /* memory that others are giving back is to be its own, */
+    struct memory_tenant *promised_to; /* and its tenant's account tells so; NULL: none does */
+    struct module *module; /* whose variable it is, used by it; NULL: of memory of its own */
     enum buffer_content content;
     struct spill_copy *spilled; /* owned by spill_copy.c: its bytes, while it has no piece */
     int sealed_fd;              /* owned: its host copy, -1 if it is not sealed */
@@ -113,6 +114,8 @@ uint64_t buffer_tag(const struct buffer *b); /* its memory's name for the pool: 
 bool buffer_away(const struct buffer *b);    /* it has bytes and no device memory */
 /* Managed memory for one that has none. ERR_DEVICE_MEMORY, ERR_LIMIT: not yet, or no more. */
 int buffer_manage(struct buffers *t, struct buffer *b, struct err *e);
+/* It has ordinary memory again, or for the first time. */
+void buffer_came(struct buffers *t, struct buffer *b);
 bool buffer_keeps_itself(const struct buffer *b); /* its bytes need no copy on the host */
 void buffer_pin(struct buffers *t, struct buffer *b);
 void buffer_unpin(struct buffers *t, struct buffer *b);

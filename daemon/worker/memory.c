@@ -121,30 +121,54 @@ static uint64_t rounded(uint64_t size, uint64_t to)
     return sat_add(size, to - 1) / to * to;
 }
 
-bool memory_soon(const struct memory *m, uint64_t tenant, uint64_t size, bool managed)
+/* Beside so much that its tenant and all were promised. */
+static bool soon(const struct memory *m, const struct memory_tenant *t, uint64_t key, uint64_t size,
+                 uint64_t own_promised, uint64_t promised)
 {
     struct pool_account a;
     struct pool_stats s;
-    const struct memory_tenant *t = tenant_find(m, tenant);
-    unsigned number = t != NULL ? t->number : tenant == 0 ? 0 : TENANT_REST;
+    unsigned number = t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
     pool_account(m->pool, number, &a);
     pool_stats(m->pool, &s);
     uint64_t taken = sat_sub(sat_add(s.used, pool_kept(m->pool, number)), m->managed_leaving);
     uint64_t own = sat_sub(sat_add(a.meter.used, a.reserved), t != NULL ? t->leaving : 0);
-    uint64_t stays = sat_add(m->managed - m->managed_leaving, m->promised);
-    return m->leaving > 0 && size <= sat_sub(s.limit, taken) &&
-           size <= sat_sub(a.quota.hard, own) &&
-           (!managed || rounded(size, POOL_ALIGN) <= sat_sub(m->managed_limit, stays));
+    return m->leaving > 0 && size <= sat_sub(s.limit, sat_add(taken, promised)) &&
+           size <= sat_sub(a.quota.hard, sat_add(own, own_promised));
 }
 
-void memory_promise(struct memory *m, uint64_t size)
+bool memory_soon(const struct memory *m, uint64_t tenant, uint64_t size)
 {
-    m->promised += rounded(size, POOL_ALIGN);
+    return soon(m, tenant_find(m, tenant), tenant, size, 0, 0);
 }
 
-void memory_unpromise(struct memory *m, uint64_t size)
+bool memory_may_promise(const struct memory *m, uint64_t tenant, uint64_t size, bool managed)
 {
-    m->promised -= rounded(size, POOL_ALIGN);
+    const struct memory_tenant *t = tenant_find(m, tenant);
+    uint64_t bytes = rounded(size, POOL_ALIGN);
+    uint64_t stays = sat_add(m->managed - m->managed_leaving, m->managed_promised);
+    return (!managed || bytes <= sat_sub(m->managed_limit, stays)) &&
+           soon(m, t, tenant, bytes, t != NULL ? t->promised : 0, m->promised);
+}
+
+static void promise_count(struct memory *m, struct memory_tenant *t, uint64_t bytes, bool managed)
+{
+    m->promised += bytes;
+    m->managed_promised += managed ? bytes : 0;
+    if (t != NULL) {
+        t->promised += bytes;
+    }
+}
+
+struct memory_tenant *memory_promise(struct memory *m, uint64_t tenant, uint64_t size, bool managed)
+{
+    struct memory_tenant *t = tenant_find(m, tenant);
+    promise_count(m, t, rounded(size, POOL_ALIGN), managed);
+    return t;
+}
+
+void memory_unpromise(struct memory *m, struct memory_tenant *t, uint64_t size, bool managed)
+{
+    promise_count(m, t, 0 - rounded(size, POOL_ALIGN), managed);
     m->changes++;
 }
 
@@ -342,7 +366,7 @@ static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
     pool_account(m->pool, t->number, &a);
     bool free_of_limits = a.quota.hard == UINT64_MAX && a.quota.soft == UINT64_MAX &&
                           a.quota.guaranteed == 0 && t->spilled_limit == UINT64_MAX;
-    uint64_t has = a.mapped | a.reserved | a.meter.used | t->shared | t->spilled;
+    uint64_t has = a.mapped | a.reserved | a.meter.used | t->shared | t->promised | t->spilled;
     return free_of_limits && has == 0 &&
            (t->told.asked | t->told.mapped | t->told.shared | t->told.spilled) == 0;
 }
@@ -684,7 +708,8 @@ int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
 
 bool memory_may_manage(const struct memory *m, uint64_t size)
 {
-    return rounded(size, POOL_ALIGN) <= sat_sub(m->managed_limit, sat_add(m->managed, m->promised));
+    return rounded(size, POOL_ALIGN) <=
+           sat_sub(m->managed_limit, sat_add(m->managed, m->managed_promised));
 }
 
 int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
@@ -703,7 +728,7 @@ int memory_alloc_managed(struct memory *m, uint64_t size, uint64_t tenant,
         return err_set(e, ERR_DEVICE_MEMORY,
                        "managed memory takes %" PRIu64 " of %" PRIu64
                        " bytes: free some, or see [memory] managed_limit",
-                       m->managed + m->promised, m->managed_limit);
+                       m->managed + m->managed_promised, m->managed_limit);
     }
     int rc = apart_alloc(m, piece, tenant, ret_piece, e);
     m->managed += rc == 0 ? piece.pool.size : 0;

@@ -45,6 +45,7 @@ struct memory_tenant {
     char name[PROTO_NAME_MAX + 1];
     uint64_t shared;
     uint64_t leaving; /* of these, see below */
+    uint64_t promised;
     uint64_t spilled;
     uint64_t spilled_limit; /* UINT64_MAX: none */
     uint64_t spilled_most;  /* the limit, or what lay there when it was lowered and does still */
@@ -70,7 +71,8 @@ struct memory {
     uint64_t taken;            /* bytes of blocks that the pool has, or had and are to go */
     uint64_t leaving;          /* bytes that are to go: of these, and of managed memory, which is */
     uint64_t managed_leaving;  /* so much */
-    uint64_t promised;         /* bytes of managed memory that buffers are to get of that */
+    uint64_t promised;         /* bytes that buffers are to get of all that; of these, */
+    uint64_t managed_promised; /* of managed memory: nobody else may have them */
     bool hung;                 /* zeroing or moving has no end that can be waited for */
     struct pool_piece zeroing; /* free, and being zeroed ahead; range NULL: none */
     bool waited;               /* the pool has let a stream wait */
@@ -174,10 +176,14 @@ uint64_t memory_leaving(const struct memory *m, const uint64_t *tenant);
 /* Are there some, and does what they wait for run for long already? Nobody waits for them then. */
 bool memory_leaves_late(const struct memory *m);
 /* Would a request that was refused have room then? */
-bool memory_soon(const struct memory *m, uint64_t tenant, uint64_t size, bool managed);
-/* So much managed memory is kept from others for who gets it then, or is so no more. */
-void memory_promise(struct memory *m, uint64_t size);
-void memory_unpromise(struct memory *m, uint64_t size);
+bool memory_soon(const struct memory *m, uint64_t tenant, uint64_t size);
+/* Would it beside all that was promised, to its tenant and in all? */
+bool memory_may_promise(const struct memory *m, uint64_t tenant, uint64_t size, bool managed);
+/* So much is to be had then, and counts as its tenant's: who has to be told the same when it came,
+ * or is not wanted any more (NULL: nobody). Managed memory is kept from others. */
+struct memory_tenant *memory_promise(struct memory *m, uint64_t tenant, uint64_t size,
+                                     bool managed);
+void memory_unpromise(struct memory *m, struct memory_tenant *t, uint64_t size, bool managed);
 /* A descriptor of a shared piece, the caller's, and its bytes. ERR_STATE for another piece. */
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e);

@@ -73,7 +73,7 @@ int shortage_say(const struct memory *m, const struct shortage *s, struct err *e
     char name[32];
     struct numbers n;
     gather(m, s->tenant, &n);
-    if (memory_soon(m, s->tenant, s->wanted, false)) {
+    if (memory_soon(m, s->tenant, s->wanted)) {
         (void)snprintf(advice, sizeof advice,
                        "try again when what runs has ended: %" PRIu64 " bytes are free then",
                        m->leaving);

@@ -288,7 +288,7 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
         *e = why;
     }
     if (rc == 0) {
-        b->place = (struct pool_place){.size = 0};
+        buffer_came(s->buffers, b);
     }
     rc = rc == 0 ? spill_move_back(s, b, e) : rc;
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);

@@ -5,7 +5,6 @@
 
 #include "daemon/pool/pressure.h"
 #include "daemon/worker/completion.h"
-#include "tests/unit/common/suite.h"
 #include "tests/unit/worker/local.h"
 
 #define MIB   (UINT64_C(1) << 20)
@@ -68,6 +67,7 @@ static void stop(void)
     buffers_finish(&t.buffers);
     ck_assert_uint_eq(t.device.memory.managed, 0);
     ck_assert_uint_eq(t.device.memory.promised, 0);
+    ck_assert_uint_eq(t.device.memory.managed_promised, 0);
     local_stop(&t);
 }
 
@@ -126,7 +126,8 @@ START_TEST(managed_memory_counts_until_it_is_gone)
     ck_assert(live == 0 && m->managed == 0 && reserved(1) == 0);
     ck_assert_int_eq(create(3, 2, 3 * MIB, true, &b), ERR_DEVICE_MEMORY); /* also now */
     ck_assert_int_eq(bring(later), 0);
-    ck_assert(m->managed == 2 * MIB && m->promised == 0 && reserved(2) == 2 * MIB);
+    ck_assert(m->managed == 2 * MIB && m->managed_promised == 0 && m->promised == 0 &&
+              reserved(2) == 2 * MIB);
     ck_assert_int_eq(later->piece.kind, MEMORY_MANAGED);
     ck_assert_int_eq(create(3, 2, 2 * MIB, true, &b), 0);
     buffer_free(&t.buffers, later);
@@ -176,6 +177,36 @@ START_TEST(what_goes_is_its_tenants)
     settle();
     ck_assert_int_eq(bring(later), 0);
     ck_assert(later->piece.kind == MEMORY_POOL && t.spill.outs == 0);
+    stop();
+}
+END_TEST
+
+/* What is to come counts for its tenant's limit as what it has: no tenant gets round it, and takes
+ * what others could have. _i 1: managed memory. */
+START_TEST(what_is_promised_is_its_tenants)
+{
+    struct err e = ERR_INIT;
+    struct memory *m = &t.device.memory;
+    struct buffer *b = NULL;
+    struct buffer *later = NULL;
+    const struct memory_limits limits = {.device = {.hard = 2 * MIB, .soft = UINT64_MAX},
+                                         .spilled = UINT64_MAX};
+    start("speed=0,pages=on");
+    ck_assert_int_eq(memory_quota(m, 1, "one", &limits, &e), 0);
+    ck_assert_int_eq(create(1, 1, 2 * MIB, true, &b), 0);
+    buffer_free(&t.buffers, b);
+    ck_assert_int_eq(create(2, 1, MIB, _i == 1, &later), 0);
+    ck_assert(buffer_away(later) && m->promised == MIB);
+    ck_assert_int_eq(create(3, 1, MIB, _i == 1, &b), 0);
+    ck_assert_int_ne(create(4, 1, MIB, _i == 1, &b), 0);
+    buffer_free(&t.buffers, later); /* one that nobody used */
+    ck_assert_int_eq(create(5, 1, MIB, _i == 1, &later), 0);
+    ck_assert_int_ne(create(6, 1, MIB, _i == 1, &b), 0);
+    settle();
+    ck_assert_int_eq(bring(later), 0);
+    ck_assert_uint_eq(m->promised, MIB);
+    ck_assert_int_eq(create(7, 2, 2 * MIB, true, &b), 0); /* another's */
+    ck_assert(!buffer_away(b));
     stop();
 }
 END_TEST
@@ -287,6 +318,22 @@ START_TEST(chunks_of_the_host)
 }
 END_TEST
 
-SUITE_MAIN("worker leaving", managed_memory_counts_until_it_is_gone, at_once_where_nothing_runs,
-           what_goes_is_its_tenants, nobody_waits_behind_a_long_job, what_comes_later_is_bounded,
-           blocks_of_the_pool, chunks_of_the_host)
+int main(void)
+{
+    Suite *suite = suite_create("worker leaving");
+    TCase *tc = tcase_create("leaving");
+    tcase_add_test(tc, managed_memory_counts_until_it_is_gone);
+    tcase_add_test(tc, at_once_where_nothing_runs);
+    tcase_add_test(tc, what_goes_is_its_tenants);
+    tcase_add_loop_test(tc, what_is_promised_is_its_tenants, 0, 2);
+    tcase_add_test(tc, nobody_waits_behind_a_long_job);
+    tcase_add_test(tc, what_comes_later_is_bounded);
+    tcase_add_test(tc, blocks_of_the_pool);
+    tcase_add_test(tc, chunks_of_the_host);
+    suite_add_tcase(suite, tc);
+    SRunner *r = srunner_create(suite);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
