@@ -121,6 +121,20 @@ static uint64_t rounded(uint64_t size, uint64_t to)
     return sat_add(size, to - 1) / to * to;
 }
 
+/* What a tenant with a guarantee gives back is kept for it again, up to that. */
+uint64_t memory_leaving_for(const struct memory *m, unsigned number)
+{
+    uint64_t bytes = m->managed_leaving;
+    for (const struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
+        struct pool_account a;
+        pool_account(m->pool, t->number, &a);
+        uint64_t after = sat_sub(sat_add(a.mapped, a.reserved), t->leaving);
+        uint64_t kept = sat_sub(a.quota.guaranteed, after);
+        bytes -= t->number == number ? 0 : kept < t->leaving ? kept : t->leaving;
+    }
+    return bytes;
+}
+
 /* Beside so much that its tenant and all were promised. */
 static bool soon(const struct memory *m, const struct memory_tenant *t, uint64_t key, uint64_t size,
                  uint64_t own_promised, uint64_t promised)
@@ -130,7 +144,8 @@ static bool soon(const struct memory *m, const struct memory_tenant *t, uint64_t
     unsigned number = t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
     pool_account(m->pool, number, &a);
     pool_stats(m->pool, &s);
-    uint64_t taken = sat_sub(sat_add(s.used, pool_kept(m->pool, number)), m->managed_leaving);
+    uint64_t taken =
+        sat_sub(sat_add(s.used, pool_kept(m->pool, number)), memory_leaving_for(m, number));
     uint64_t own = sat_sub(sat_add(a.meter.used, a.reserved), t != NULL ? t->leaving : 0);
     return m->leaving > 0 && size <= sat_sub(s.limit, sat_add(taken, promised)) &&
            size <= sat_sub(a.quota.hard, sat_add(own, own_promised));

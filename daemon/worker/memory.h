@@ -173,6 +173,8 @@ bool memory_may_manage(const struct memory *m, uint64_t size);
 /* Bytes that are free, and had when what is in flight has ended: of a tenant's account; NULL: of
  * all. */
 uint64_t memory_leaving(const struct memory *m, const uint64_t *tenant);
+/* Of these, bytes of managed memory that the pool's number of a tenant may have then. */
+uint64_t memory_leaving_for(const struct memory *m, unsigned number);
 /* Are there some, and does what they wait for run for long already? Nobody waits for them then. */
 bool memory_leaves_late(const struct memory *m);
 /* Would a request that was refused have room then? */

@@ -333,7 +333,7 @@ static int check_most(struct spill *s, const struct job *j, const struct hunger 
     pool_account(pool_of(s), h->tenant, &a);
     pool_stats(pool_of(s), &stats);
     bool own = h->wanted > a.quota.hard;
-    uint64_t soon = sat_add(stats.limit, s->device->memory.managed_leaving);
+    uint64_t soon = sat_add(stats.limit, memory_leaving_for(&s->device->memory, h->tenant));
     if (!own && h->wanted <= sat_sub(soon, pool_kept(pool_of(s), h->tenant))) {
         return 0;
     }

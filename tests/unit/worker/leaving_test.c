@@ -211,6 +211,33 @@ START_TEST(what_is_promised_is_its_tenants)
 }
 END_TEST
 
+/* What goes and is guaranteed to whose it was comes to nobody else. */
+START_TEST(what_goes_stays_guaranteed)
+{
+    struct err e = ERR_INIT;
+    struct memory *m = &t.device.memory;
+    struct buffer *b = NULL;
+    struct buffer *later = NULL;
+    const struct memory_limits limits = {
+        .device = {.hard = UINT64_MAX, .soft = UINT64_MAX, .guaranteed = 3 * MIB},
+        .spilled = UINT64_MAX};
+    start("speed=0,pages=on");
+    ck_assert_int_eq(memory_quota(m, 1, "one", &limits, &e), 0);
+    ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 2, LIMIT - 4 * MIB, false, &later), 0);
+    buffer_free(&t.buffers, b);
+    ck_assert_uint_eq(memory_leaving_for(m, memory_number(m, 1)), 4 * MIB);
+    ck_assert_uint_eq(memory_leaving_for(m, memory_number(m, 2)), MIB);
+    ck_assert_int_eq(create(3, 2, 2 * MIB, false, &later), ERR_DEVICE_MEMORY);
+    ck_assert_int_eq(create(3, 2, MIB, false, &later), 0);
+    ck_assert_int_eq(create(4, 1, 3 * MIB, false, &b), 0);
+    settle();
+    ck_assert_int_eq(bring(later), 0);
+    ck_assert_int_eq(bring(b), 0);
+    stop();
+}
+END_TEST
+
 /* Nobody moves for what is free when a short job has ended. Behind a long one others move, as they
  * would without that, and who waits lets others pass. */
 START_TEST(nobody_waits_behind_a_long_job)
@@ -326,6 +353,7 @@ int main(void)
     tcase_add_test(tc, at_once_where_nothing_runs);
     tcase_add_test(tc, what_goes_is_its_tenants);
     tcase_add_loop_test(tc, what_is_promised_is_its_tenants, 0, 2);
+    tcase_add_test(tc, what_goes_stays_guaranteed);
     tcase_add_test(tc, nobody_waits_behind_a_long_job);
     tcase_add_test(tc, what_comes_later_is_bounded);
     tcase_add_test(tc, blocks_of_the_pool);
