@@ -29,16 +29,16 @@ struct leaving {
     struct memory *m;
     struct backend_block *block;
     uint64_t bytes;
-    bool managed;    /* else it was the pool's, */
-    unsigned tenant; /* and charged to this number */
+    bool managed;                  /* else it was the pool's, */
+    unsigned tenant;               /* charged to this number, */
+    struct memory_tenant *account; /* and counted here; NULL: nowhere */
 };
 
 /* The pool knows of it as reserved: charged to its tenant, and no others' to map. */
-static void uncharge(struct memory *m, unsigned number, uint64_t bytes)
+static void uncharge(struct memory *m, unsigned number, struct memory_tenant *t, uint64_t bytes)
 {
-    struct memory_tenant *t = m->numbered[number];
     pool_unreserve(m->pool, number, bytes);
-    if (t != NULL) {
+    if (t != NULL) { /* the front's own work has a number together with a tenant, and no account */
         t->shared -= bytes;
     }
 }
@@ -46,12 +46,11 @@ static void uncharge(struct memory *m, unsigned number, uint64_t bytes)
 static void leaving_count(const struct leaving *x, bool comes)
 {
     struct memory *m = x->m;
-    struct memory_tenant *t = x->managed ? m->numbered[x->tenant] : NULL;
     uint64_t bytes = comes ? x->bytes : 0 - x->bytes;
     m->leaving += bytes;
     m->managed_leaving += x->managed ? bytes : 0;
-    if (t != NULL) {
-        t->leaving += bytes;
+    if (x->account != NULL) {
+        x->account->leaving += bytes;
     }
 }
 
@@ -62,7 +61,7 @@ static void block_go(const struct leaving *x)
     leaving_count(x, false);
     m->changes++;
     if (x->managed) {
-        uncharge(m, x->tenant, x->bytes);
+        uncharge(m, x->tenant, x->account, x->bytes);
         m->managed -= x->bytes;
     } else {
         m->taken -= x->bytes;
@@ -691,9 +690,9 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
     if (rc != 0) {
         return rc;
     }
-    struct memory_tenant *t = m->numbered[piece.pool.tenant];
-    if (t != NULL) {
-        t->shared += size;
+    piece.account = tenant_find(m, tenant);
+    if (piece.account != NULL) {
+        piece.account->shared += size;
     }
     rc = apart_take(m, &piece, e);
     if (rc == ERR_DEVICE_MEMORY) {
@@ -701,7 +700,7 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
         rc = apart_take(m, &piece, e);
     }
     if (rc != 0) {
-        uncharge(m, piece.pool.tenant, size);
+        uncharge(m, piece.pool.tenant, piece.account, size);
         return rc;
     }
     m->exported += piece.kind == MEMORY_SHARED ? size : 0;
@@ -783,13 +782,14 @@ void memory_free(struct memory *m, struct memory_piece *piece)
     } else if (piece->kind == MEMORY_SHARED) {
         m->b->memory->free_shared(m->d, piece->ref.block);
         m->exported -= piece->pool.size;
-        uncharge(m, piece->pool.tenant, piece->pool.size);
+        uncharge(m, piece->pool.tenant, piece->account, piece->pool.size);
     } else {
         give_back(&(struct leaving){.m = m,
                                     .block = piece->ref.block,
                                     .bytes = piece->pool.size,
                                     .managed = true,
-                                    .tenant = piece->pool.tenant});
+                                    .tenant = piece->pool.tenant,
+                                    .account = piece->account});
     }
     piece->ref.block = NULL;
 }

@@ -101,8 +101,9 @@ struct pool_move;
 struct memory_piece {
     struct backend_ref ref; /* block NULL: none */
     struct pool_piece pool;
-    bool dirty;            /* may hold another tenant's bytes */
-    enum memory_kind kind; /* only POOL's are the pool's */
+    bool dirty;                    /* may hold another tenant's bytes */
+    enum memory_kind kind;         /* only POOL's are the pool's */
+    struct memory_tenant *account; /* that counts SHARED and MANAGED ones; NULL: none does */
     bool waits; /* its stream waits until others are done with it: other streams must, too */
 };
 

@@ -238,6 +238,36 @@ START_TEST(what_goes_stays_guaranteed)
 }
 END_TEST
 
+/* The front's own work shares a number with the first tenant, not its account: who comes first does
+ * not matter. */
+START_TEST(what_is_the_fronts_is_no_tenants)
+{
+    const uint64_t one = 1;
+    struct memory_use use;
+    struct memory *m = &t.device.memory;
+    struct buffer *b = NULL;
+    struct buffer *other = NULL;
+    start("speed=0,pages=on");
+    ck_assert_int_eq(create(1, 0, MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 1, MIB, true, &other), 0);
+    ck_assert_uint_eq(memory_number(m, 0), memory_number(m, 1));
+    memory_use(m, m->tenants, &use);
+    ck_assert_uint_eq(use.shared, MIB);
+    buffer_free(&t.buffers, b);
+    ck_assert(memory_leaving(m, NULL) == MIB && memory_leaving(m, &one) == 0);
+    settle();
+    memory_use(m, m->tenants, &use);
+    ck_assert_uint_eq(use.shared, MIB);
+    ck_assert_int_eq(create(3, 0, MIB, true, &b), 0);
+    buffer_free(&t.buffers, other);
+    ck_assert_uint_eq(memory_leaving(m, &one), MIB);
+    settle();
+    memory_use(m, m->tenants, &use);
+    ck_assert(use.shared == 0 && memory_leaving(m, &one) == 0);
+    stop();
+}
+END_TEST
+
 /* Nobody moves for what is free when a short job has ended. Behind a long one others move, as they
  * would without that, and who waits lets others pass. */
 START_TEST(nobody_waits_behind_a_long_job)
@@ -354,6 +384,7 @@ int main(void)
     tcase_add_test(tc, what_goes_is_its_tenants);
     tcase_add_loop_test(tc, what_is_promised_is_its_tenants, 0, 2);
     tcase_add_test(tc, what_goes_stays_guaranteed);
+    tcase_add_test(tc, what_is_the_fronts_is_no_tenants);
     tcase_add_test(tc, nobody_waits_behind_a_long_job);
     tcase_add_test(tc, what_comes_later_is_bounded);
     tcase_add_test(tc, blocks_of_the_pool);
