@@ -360,9 +360,10 @@ static int check_prospect(struct spill *s, const struct job *j, struct err *e)
                : say(s, j->tenant, h.wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
 }
 
-bool spill_late(const struct spill *s)
+bool spill_late(const struct spill *s, const struct job *j)
 {
-    return memory_leaves_late(&s->device->memory);
+    const struct memory *m = &s->device->memory;
+    return memory_leaves_late(m) && memory_soon(m, j->tenant, lacks(j, NULL));
 }
 
 uint64_t spill_changes(const struct spill *s)

@@ -68,8 +68,9 @@ void spill_finish(struct spill *s); /* idle, after the buffers; one that was not
  * limits change or what is kept for others does. */
 #define SPILL_NEVER 1
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
-/* Would one that waits have to wait for what runs for long already? Others pass it then. */
-bool spill_late(const struct spill *s);
+/* Would one that waits have what it lacks as soon as what runs has ended, which runs for long
+ * already? Others pass it then. */
+bool spill_late(const struct spill *s, const struct job *j);
 /* Another number: since the last try something has changed that may help who was refused. */
 uint64_t spill_changes(const struct spill *s);
 /* Why a job that has nothing could not have what it needs now. */

@@ -18,6 +18,7 @@ struct waiting_job {
     uint64_t deadline; /* ns */
     bool told;
     bool stalled;     /* nothing that runs can help: others pass */
+    bool late;        /* so for now: what helps runs for long already */
     bool behind;      /* it comes after one that waits: that one keeps others back, if any does */
     bool own;         /* it is its tenant's hard limit that it met: others' jobs pass */
     struct err e;     /* why it did not get what it wants; code 0: it was not tried yet */
@@ -52,7 +53,7 @@ static bool blocked(const struct waiting *w, const struct job *j, const struct w
 {
     const struct waiting_job *x = w->first;
     while (x != NULL && x != end &&
-           (x->stalled || x->behind || (x->own && x->job->tenant != j->tenant))) {
+           (x->stalled || x->late || x->behind || (x->own && x->job->tenant != j->tenant))) {
         x = x->next;
     }
     return x != NULL && x != end && !spill_assured(w->spill, j);
@@ -191,6 +192,7 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         return false;
     }
     x->behind = waiting_behind(w, x->job);
+    x->late = spill_late(w->spill, x->job);
     if (x->behind || blocked(w, x->job, x)) {
         return true;
     }
@@ -208,8 +210,7 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         fail(w, x, &e);
         return false;
     }
-    /* it lets others pass from then on */
-    x->stalled = x->stalled || hopeless || spill_late(w->spill);
+    x->stalled = x->stalled || hopeless; /* it lets others pass from then on */
     return true;
 }
 

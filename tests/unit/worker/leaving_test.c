@@ -3,8 +3,10 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "common/seqpacket.h"
 #include "daemon/pool/pressure.h"
 #include "daemon/worker/completion.h"
+#include "daemon/worker/waiting.h"
 #include "tests/unit/worker/local.h"
 
 #define MIB   (UINT64_C(1) << 20)
@@ -269,7 +271,7 @@ START_TEST(what_is_the_fronts_is_no_tenants)
 END_TEST
 
 /* Nobody moves for what is free when a short job has ended. Behind a long one others move, as they
- * would without that, and who waits lets others pass. */
+ * would without that. */
 START_TEST(nobody_waits_behind_a_long_job)
 {
     struct buffer *b = NULL;
@@ -282,17 +284,102 @@ START_TEST(nobody_waits_behind_a_long_job)
     buffer_free(&t.buffers, b);
     ck_assert_int_eq(create(3, 3, 2 * MIB, false, &later), 0);
     ck_assert_int_eq(bring(later), ERR_DEVICE_MEMORY);
-    ck_assert(!buffer_away(cold) && t.spill.outs == 0 && !spill_late(&t.spill));
+    ck_assert(!buffer_away(cold) && t.spill.outs == 0 && !memory_leaves_late(&t.device.memory));
     oldest.added_ns -= RELEASES_NS;
-    ck_assert(spill_late(&t.spill));
+    ck_assert(memory_leaves_late(&t.device.memory));
     if (bring(later) != 0) { /* what moves has gone by now */
         ck_assert_int_eq(bring(later), 0);
     }
     ck_assert(buffer_away(cold) && !buffer_away(later));
     settle();
-    ck_assert(!spill_late(&t.spill));
+    ck_assert(!memory_leaves_late(&t.device.memory));
     idle = true;
     spill_set_limit(&t.spill, 0);
+    stop();
+}
+END_TEST
+
+static unsigned started;
+
+static void on_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame)
+{
+    (void)data;
+    (void)msg;
+    (void)frame;
+    started++;
+    job_unpin(&t.buffers, j);
+    memory_free(&t.device.memory, &j->pieces[0]);
+}
+
+static void on_fail(void *data, struct job *j, const struct err *why)
+{
+    (void)data;
+    ck_abort_msg("job %d: %s", (int)j->id, why->text);
+}
+
+static void on_tell(void *data, const struct job *j, bool waits)
+{
+    (void)data;
+    (void)j;
+    (void)waits;
+}
+
+static bool never_still(void *data, const uint64_t *tenant)
+{
+    (void)data;
+    (void)tenant;
+    return false;
+}
+
+/* A job of `id` MiB. */
+static void offer(struct waiting *w, struct job *j, struct memory_piece *piece, uint64_t id)
+{
+    struct err e = ERR_INIT;
+    struct capbuf frame;
+    const struct msg_f_job msg = {.job = id, .deadline_ns = UINT64_MAX};
+    *j = (struct job){.id = id, .tenant = 3, .temp_bytes = id * MIB, .pieces = piece};
+    capbuf_init(&frame, FRAME_MAX_BYTES);
+    ck_assert_int_eq(proto_encode(&schema_msg_f_job, &msg, &frame, &e), 0);
+    ck_assert_int_eq(waiting_offer(w, j, bytes_of(frame.data, frame.size), &msg, &e), 0);
+    capbuf_finish(&frame);
+}
+
+/* While a long job runs, who waits for what is free at its end lets others pass, and no longer; _i
+ * 1: who waits for more than that does not. */
+START_TEST(others_pass_behind_a_long_job)
+{
+    const struct ledger ledger = {.by_id = NULL};
+    struct waiting w;
+    struct job job[3];
+    struct memory_piece piece[3] = {{.dirty = false}};
+    struct buffer *b = NULL;
+    struct buffer *hot = NULL;
+    start("speed=0,pages=on");
+    started = 0;
+    waiting_init(&w, &t.spill, &ledger,
+                 (struct waiting_callbacks){
+                     .start = on_start, .fail = on_fail, .tell = on_tell, .still = never_still},
+                 NULL);
+    ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 2, 10 * MIB, false, &hot), 0);
+    buffer_pin(&t.buffers, hot);
+    buffer_free(&t.buffers, b);
+    offer(&w, &job[0], &piece[0], _i == 0 ? 4 : 8);
+    offer(&w, &job[1], &piece[1], 2);
+    ck_assert(w.count == 2 && started == 0);
+    oldest.added_ns -= RELEASES_NS;
+    waiting_poll(&w, clock_now_ns());
+    ck_assert(w.count == (_i == 0 ? 1 : 2) && started == (_i == 0 ? 1 : 0));
+    oldest.added_ns = clock_now_ns();
+    waiting_poll(&w, clock_now_ns());
+    unsigned before = started;
+    offer(&w, &job[2], &piece[2], 1);
+    ck_assert_uint_eq(started, before);
+    while (w.first != NULL) {
+        waiting_remove(&w, &job[w.first == job[0].waiting ? 0 : w.first == job[1].waiting ? 1 : 2]);
+    }
+    buffer_unpin(&t.buffers, hot);
+    settle();
     stop();
 }
 END_TEST
@@ -386,6 +473,7 @@ int main(void)
     tcase_add_test(tc, what_goes_stays_guaranteed);
     tcase_add_test(tc, what_is_the_fronts_is_no_tenants);
     tcase_add_test(tc, nobody_waits_behind_a_long_job);
+    tcase_add_loop_test(tc, others_pass_behind_a_long_job, 0, 2);
     tcase_add_test(tc, what_comes_later_is_bounded);
     tcase_add_test(tc, blocks_of_the_pool);
     tcase_add_test(tc, chunks_of_the_host);
