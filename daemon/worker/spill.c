@@ -424,9 +424,20 @@ static void workspace_get(struct spill *s, struct job *j)
 /* What a try may change beside its own. */
 struct before {
     uint64_t changes, moved, leaving;
+    uint64_t passed; /* on the service stream: room that is made beside the pool is waited for */
 };
 
-/* It has nothing, as before: where no memory came or went for it, nothing has changed. */
+static struct before before_try(const struct spill *s)
+{
+    const struct memory *m = &s->device->memory;
+    return (struct before){.changes = m->changes,
+                           .moved = s->outs + s->backs,
+                           .leaving = m->leaving,
+                           .passed = m->timeline.stream[memory_service(m)].done};
+}
+
+/* It has nothing, as before: where no memory came or went for it, nor others' copies came to their
+ * end meanwhile, nothing has changed. */
 static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
 {
     job_unpin(s->buffers, j);
@@ -434,16 +445,16 @@ static void acquire_undo(struct spill *s, struct job *j, const struct before *be
         memory_free(&s->device->memory, &j->pieces[i]);
     }
     j->piece_count = 0;
-    if (s->outs + s->backs == before->moved && s->device->memory.leaving == before->leaving) {
+    const struct before now = before_try(s);
+    if (now.moved == before->moved && now.leaving == before->leaving &&
+        now.passed == before->passed) {
         s->device->memory.changes = before->changes;
     }
 }
 
 int spill_acquire(struct spill *s, struct job *j, struct err *e)
 {
-    const struct before before = {.changes = s->device->memory.changes,
-                                  .moved = s->outs + s->backs,
-                                  .leaving = s->device->memory.leaving};
+    const struct before before = before_try(s);
     job_pin(s->buffers, j);
     int rc = bring(s, j, e);
     if (rc != 0) {

@@ -384,6 +384,44 @@ START_TEST(others_pass_behind_a_long_job)
 }
 END_TEST
 
+/* A try that is in vain, and during which others' copies came to their end, is a change to all who
+ * wait. */
+START_TEST(copies_that_end_in_a_try_are_told)
+{
+    struct err e = ERR_INIT;
+    struct buffer *b = NULL;
+    struct buffer *cold = NULL;
+    struct buffer *later = NULL;
+    const struct memory_limits less = {.device = {.hard = MIB, .soft = UINT64_MAX},
+                                       .spilled = UINT64_MAX};
+    start("speed=0,pages=on");
+    spill_set_limit(&t.spill, LIMIT);
+    ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 2, 4 * MIB, false, &cold), 0);
+    cold->content = BUFFER_BYTES;
+    memory_cleaned(&cold->piece);
+    buffer_free(&t.buffers, b);
+    ck_assert_int_eq(create(3, 1, 2 * MIB, true, &later), 0);
+    settle();
+    t.device.memory.managed_limit = MIB;
+    ck_assert_int_eq(memory_quota(&t.device.memory, 2, "two", &less, &e), 0);
+    ck_assert_int_eq(spill_shed(&t.spill, 2, &e), 0);
+    ck_assert_ptr_nonnull(t.spill.first);
+    struct job j = {.id = 1, .tenant = 1, .buffers = &later, .buffer_count = 1};
+    uint64_t changes = spill_changes(&t.spill);
+    ck_assert_int_eq(spill_acquire(&t.spill, &j, &e), ERR_DEVICE_MEMORY);
+    ck_assert_ptr_null(t.spill.first);
+    ck_assert_uint_ne(spill_changes(&t.spill), changes);
+    changes = spill_changes(&t.spill);
+    ck_assert_int_eq(spill_acquire(&t.spill, &j, &e), ERR_DEVICE_MEMORY);
+    ck_assert_uint_eq(spill_changes(&t.spill), changes);
+    idle = true;
+    buffers_finish(&t.buffers);
+    spill_set_limit(&t.spill, 0);
+    stop();
+}
+END_TEST
+
 /* More than the device has is not put off, either. */
 START_TEST(what_comes_later_is_bounded)
 {
@@ -474,6 +512,7 @@ int main(void)
     tcase_add_test(tc, what_is_the_fronts_is_no_tenants);
     tcase_add_test(tc, nobody_waits_behind_a_long_job);
     tcase_add_loop_test(tc, others_pass_behind_a_long_job, 0, 2);
+    tcase_add_test(tc, copies_that_end_in_a_try_are_told);
     tcase_add_test(tc, what_comes_later_is_bounded);
     tcase_add_test(tc, blocks_of_the_pool);
     tcase_add_test(tc, chunks_of_the_host);
