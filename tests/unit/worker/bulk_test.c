@@ -11,8 +11,9 @@
 #include "daemon/backend/backend.h"
 #include "tests/unit/worker/fake_front.h"
 
-#define BYTES ((uint64_t)10 << 20) /* two chunks and a half */
-#define COUNT (BYTES / 4)
+#define BYTES   ((uint64_t)10 << 20) /* two chunks and a half */
+#define COUNT   (BYTES / 4)
+#define LOOK_NS (30 * NS_PER_S) /* until the device knows staging memory, on a busy machine */
 
 static const char *const BACKEND[] = {"sim", "opencl"};
 
@@ -483,8 +484,7 @@ START_TEST(the_end_comes_amid_chunks)
 }
 END_TEST
 
-/* Many small writes are enqueued together, once the device knows their memory: each has its time.
- */
+/* Many small writes are enqueued together once the device knows their memory. Each has its time. */
 START_TEST(small_writes_are_gathered)
 {
     enum { WRITES = 200, EACH = 4096, ALL = WRITES * EACH };
@@ -495,11 +495,9 @@ START_TEST(small_writes_are_gathered)
         return;
     }
     make_buffers(&f, 1);
-    for (unsigned i = 0; i < ALL; i++) {
-        f.input.data[i] = (uint8_t)(i >> 5);
-    }
-    uint64_t times = 0;
-    for (uint64_t job = 1; times != WRITES + 1; job++) {
+    fill_input(&f, ALL / 4);
+    uint64_t times = 0, until = clock_now_ns() + LOOK_NS;
+    for (uint64_t job = 1; times != WRITES + 1 && clock_now_ns() < until; job++) {
         draft_init(&d, job, 0);
         for (uint64_t i = 0, at; i < WRITES; i++) {
             at = i % 3 == 0 ? WRITES + i : i; /* each third is no neighbour of the one before */
@@ -510,6 +508,7 @@ START_TEST(small_writes_are_gathered)
         must(fake_done(&f, job, &done), &done);
         times = done.timings.count;
     }
+    ck_assert_uint_eq(times, WRITES + 1);
     for (uint64_t i = 0, at; i < WRITES; i++) {
         at = i % 3 == 0 ? WRITES + i : i;
         ck_assert_int_eq(memcmp(f.output.data + at * EACH, f.input.data + i * EACH, EACH), 0);
@@ -528,7 +527,7 @@ START_TEST(of_gathered_writes_all_are_named)
     bool named = false;
     ck_assert(start(&f, "sim", "speed=0,script=write:2+=fail"));
     make_buffers(&f, 1);
-    for (uint64_t job = 1; !named; job++) {
+    for (uint64_t job = 1, end = clock_now_ns() + LOOK_NS; !named && clock_now_ns() < end; job++) {
         draft_init(&d, job, 0);
         for (uint64_t i = 0; i < 8; i++) {
             draft_move(&d, OP_WRITE, ref_buffer(1, i * 512, 256), i * 256);
@@ -538,6 +537,7 @@ START_TEST(of_gathered_writes_all_are_named)
         ck_assert_int_eq((int)done.step, 0); /* the device tells no more */
         named = memmem(done.text.data, done.text.size, all, sizeof all - 1) != NULL;
     }
+    ck_assert_msg(named, "%.*s", (int)done.text.size, done.text.data);
     fake_stop(&f);
 }
 END_TEST

@@ -8,15 +8,16 @@
 #include "tests/unit/common/suite.h"
 #include "tests/unit/worker/fake_front.h"
 
-#define MIB (UINT64_C(1) << 20)
+#define MIB    (UINT64_C(1) << 20)
+#define LITTLE "50331648" /* what a_wait_for_memory_is_no_beginning uses, and no more */
 
-static void start(struct fake *f)
+static void start(struct fake *f, const char *bytes)
 {
     static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                               ".visible .entry fake_hang(.param .u64 p)\n{\n ret;\n}\n";
     struct compile_response compiled;
     struct memfd memory = MEMFD_NONE;
-    const char *const args[] = {"--memory-limit", "1073741824", "--spill-limit", "0", NULL};
+    const char *const args[] = {"--memory-limit", bytes, "--spill-limit", "0", NULL};
     (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
     fake_start(f, "cuda", args);
     ck_assert(!f->absent);
@@ -56,7 +57,7 @@ START_TEST(a_kernel_holds_up_no_buffers_and_copies)
     if (backend_find("cuda") == NULL) {
         return;
     }
-    start(&f);
+    start(&f, "1073741824");
     warm(&f, 9);
     hang(&f, 1);
     ck_assert_int_eq(fake_buffer(&f, 1, 16 * MIB, false), 0);
@@ -86,7 +87,7 @@ START_TEST(a_wait_for_memory_is_no_beginning)
     if (backend_find("cuda") == NULL) {
         return;
     }
-    start(&f);
+    start(&f, LITTLE);
     ck_assert_int_eq(fake_buffer(&f, 1, 16 * MIB, false), 0);
     warm(&f, 9);
     hang(&f, 1);
