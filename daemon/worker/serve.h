@@ -28,7 +28,7 @@ struct server {
     struct beat beat;
     struct device device;
     struct staging staging;
-    struct pinning pinning; /* main's */
+    struct pinning pinning; /* server_start begins it; main ends it, as it does staging */
     struct buffers buffers;
     struct releases releases; /* of memory, arenas and modules */
     struct arenas arenas;
@@ -49,11 +49,12 @@ struct server {
     bool ended; /* nothing more is to be served */
 };
 
-/* Ties the parts together; device, staging and beat are there. Sends W_READY. */
+/* Ties the parts together; device, staging and beat are there. Sends W_READY. Blocks while staging
+ * memory is pinned: for PINNING_BRIEF_NS at most. */
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
                  uint64_t spill_limit, struct err *e);
-bool server_idle(struct server *s); /* nothing is in flight */
-/* Idle. Frees everything but device, spill, staging and beat. */
+bool server_idle(struct server *s); /* nothing is in flight, nor in a driver */
+/* Idle. Frees everything but device, spill, staging, beat, copies, pump and pinning. */
 void server_finish(struct server *s);
 
 #endif

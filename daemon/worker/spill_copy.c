@@ -153,7 +153,6 @@ static void leave(struct spill *s, struct buffer *b)
     s->outs++;
 }
 
-/* < 0: it stays; ERR_DEVICE_LOST: nobody knows. */
 int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
 {
     if (buffer_keeps_itself(b)) {
@@ -228,7 +227,6 @@ static void sealed_expect(struct spill *s, struct spill_move *m)
     device_tell(s->device, m->marker); /* nothing that is enqueued waits for it */
 }
 
-/* It has its piece. What cannot be brought is as before, and the piece goes. */
 int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
 {
     if (b->content == BUFFER_UNDEFINED && !b->piece.dirty &&
@@ -271,8 +269,6 @@ static bool may_move(const struct spill *s, const struct buffer *b)
            !b->broken && !b->arriving;
 }
 
-/* The pool wants it elsewhere (move.h). All it held is in the order of the service stream or past;
- * what it leaves is others' after the copy. */
 int spill_move_within(void *user, struct pool_move *move, struct err *e)
 {
     struct spill *s = user;
