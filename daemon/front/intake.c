@@ -256,7 +256,7 @@ static void go_on(struct front *f, struct session *s)
     session_unpark(&f->parked, s);
     while (!s->parked) {
         session_skip(s, false);
-        struct request *r = session_early_take(s);
+        struct request *r = session_early_take(s, s->expect);
         if (r == NULL) {
             return;
         }
@@ -305,28 +305,24 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
     }
 }
 
-/* A job that waits for its turn is answered before that. */
+/* A job that waits for its turn is answered before that. It is looked at before it is taken: there
+ * may be no way back, the window can be full. */
 static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err *e)
 {
-    struct request *r = session_early_pick(s, seq);
-    struct request *other = NULL;
+    struct request *r = session_early_find(s, seq);
     struct err why = ERR_INIT;
     if (r == NULL || r->kind != MSG_KIND_SUBMIT) {
-        if (r != NULL) {
-            (void)session_early_put(s, r, seq, REORDER_MAX, &other, NULL);
-        }
         return err_set(e, ERR_NOT_FOUND, "request %llu did not come yet, or is no job",
                        (unsigned long long)seq);
     }
     struct op *o = op_create(s, seq, r->slot);
     if (o == NULL) {
-        (void)session_early_put(s, r, seq, REORDER_MAX, &other, NULL);
         return err_set(e, ERR_NOMEM, "request");
     }
     o->ring_id = r->ring_id;
     (void)err_set(&why, ERR_CANCELLED, "cancelled before it was admitted");
     reply_answer_error(f, o, &why, (struct bytes){0});
-    request_destroy(r);
+    request_destroy(session_early_take(s, seq));
     if (seq == s->expect) {
         go_on(f, s);
     }

@@ -255,38 +255,40 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
     return 0;
 }
 
-struct request *session_early_drop(struct session *s)
+static struct request *early_unlink(struct session *s, struct request **at)
 {
-    struct request *r = s->early;
-    if (r != NULL) {
-        s->early = r->next;
-        r->next = NULL;
-        s->early_count--;
-        s->early_bytes -= r->size;
-    }
+    struct request *r = *at;
+    *at = r->next;
+    r->next = NULL;
+    s->early_count--;
+    s->early_bytes -= r->size;
     return r;
 }
 
-struct request *session_early_take(struct session *s)
-{
-    bool turn = s->early != NULL && s->early->msg.ping.seq == s->expect;
-    return turn ? session_early_drop(s) : NULL;
-}
-
-struct request *session_early_pick(struct session *s, uint64_t seq)
+static struct request **early_at(struct session *s, uint64_t seq)
 {
     struct request **at = &s->early;
     while (*at != NULL && (*at)->msg.ping.seq < seq) {
         at = &(*at)->next;
     }
-    struct request *r = *at != NULL && (*at)->msg.ping.seq == seq ? *at : NULL;
-    if (r != NULL) {
-        *at = r->next;
-        r->next = NULL;
-        s->early_count--;
-        s->early_bytes -= r->size;
-    }
-    return r;
+    return *at != NULL && (*at)->msg.ping.seq == seq ? at : NULL;
+}
+
+struct request *session_early_drop(struct session *s)
+{
+    return s->early != NULL ? early_unlink(s, &s->early) : NULL;
+}
+
+struct request *session_early_take(struct session *s, uint64_t seq)
+{
+    struct request **at = early_at(s, seq);
+    return at != NULL ? early_unlink(s, at) : NULL;
+}
+
+struct request *session_early_find(struct session *s, uint64_t seq)
+{
+    struct request **at = early_at(s, seq);
+    return at != NULL ? *at : NULL;
 }
 
 void session_park(struct parking *p, struct session *s, size_t bytes)

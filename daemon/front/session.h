@@ -163,8 +163,8 @@ void session_skip(struct session *s, bool answered);
  * `window`. */
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
                       struct request **ret_other, struct err *e);
-struct request *session_early_take(struct session *s); /* the one whose turn it is, or NULL */
-struct request *session_early_pick(struct session *s, uint64_t seq); /* that one, or NULL */
+struct request *session_early_find(struct session *s, uint64_t seq); /* stays there; or NULL */
+struct request *session_early_take(struct session *s, uint64_t seq); /* the caller's; or NULL */
 struct request *session_early_drop(struct session *s); /* any, the caller's; NULL: none is left */
 
 /* The next of its requests waits for room: behind those that wait longer; not any more. */

@@ -369,6 +369,38 @@ START_TEST(who_waits_for_its_turn_is_cancelled)
 }
 END_TEST
 
+/* With as many early ones as there may be, and the one that waits for room: what is asked to be
+ * cancelled and cannot be stays where it is. */
+START_TEST(what_cannot_be_cancelled_keeps_its_turn)
+{
+    setup();
+    k->f.config.queue_max = 0;
+    for (uint64_t seq = 2; seq <= REORDER_MAX + 1; seq++) {
+        if (seq == 7) {
+            submit(seq, 0);
+        } else {
+            ask(MSG_KIND_BUFFER_INFO, seq, 0, 0);
+        }
+    }
+    submit(1, SUBMIT_BLOCK);
+    ck_assert_ptr_eq(k->f.parked.first, s);
+    ck_assert_uint_eq(s->early_count, REORDER_MAX + 1);
+    cancel(6);
+    is_taken(ERR_NOT_FOUND);
+    s->spare_ops = NULL; /* the next one needs memory */
+    fails = true;
+    cancel(7);
+    is_taken(ERR_NOMEM);
+    ck_assert_uint_eq(s->early_count, REORDER_MAX + 1);
+    k->f.draining = true;
+    intake_room(&k->f);
+    ck_assert_uint_eq(s->early_count, 0);
+    ck_assert_uint_eq(s->expect, REORDER_MAX + 2);
+    ck_assert_uint_eq(replies, REORDER_MAX + 3);
+    teardown();
+}
+END_TEST
+
 /* What acknowledges the answer of the SUBMIT is the request that asks for it. */
 START_TEST(a_job_is_cancelled_whose_answer_was_acknowledged)
 {
@@ -514,9 +546,10 @@ END_TEST
 SUITE_MAIN("admitted", who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
            a_job_is_cancelled_whose_answer_was_acknowledged,
            who_finds_no_room_is_tried_once_in_a_turn, what_cannot_wait_here_comes_again,
-           who_waits_for_its_turn_is_cancelled, answers_behind_an_awaited_one_are_forgotten,
-           a_question_for_a_job_may_have_a_number, who_waits_for_room_keeps_its_place,
-           a_ring_takes_no_answer_from_the_socket, the_socket_takes_an_answer_from_a_ring,
-           results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
-           without_acknowledgement_the_number_stays_open, what_comes_too_early_may_come_again,
-           who_ends_leaves_no_slot_behind, answers_that_are_not_taken_are_bounded)
+           who_waits_for_its_turn_is_cancelled, what_cannot_be_cancelled_keeps_its_turn,
+           answers_behind_an_awaited_one_are_forgotten, a_question_for_a_job_may_have_a_number,
+           who_waits_for_room_keeps_its_place, a_ring_takes_no_answer_from_the_socket,
+           the_socket_takes_an_answer_from_a_ring, results_that_are_not_taken_are_bounded,
+           without_memory_the_number_stays_open, without_acknowledgement_the_number_stays_open,
+           what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
+           answers_that_are_not_taken_are_bounded)

@@ -231,7 +231,7 @@ START_TEST(early_requests_forget_a_lane_that_is_gone)
     session_lane_gone(s);
     for (uint64_t seq = 2; seq <= 3; seq++) {
         s->expect = seq;
-        struct request *taken = session_early_take(s);
+        struct request *taken = session_early_take(s, s->expect);
         ck_assert_ptr_nonnull(taken);
         ck_assert_uint_eq(taken->ring_id, 0);
         free(taken);
@@ -275,15 +275,15 @@ START_TEST(early_requests_wait_for_their_turn)
     twice = older;
     ck_assert_int_eq(session_early_put(s, twice, 6, 4, &older, &e), ERR_BUSY);
     ck_assert_int_eq(session_early_put(s, twice, 5, 3, &older, &e), ERR_BUSY); /* it is full */
-    ck_assert_ptr_null(session_early_take(s));
+    ck_assert_ptr_null(session_early_take(s, s->expect));
     for (uint64_t seq = 2; seq <= 4; seq++) {
         s->expect = seq;
-        struct request *taken = session_early_take(s);
+        struct request *taken = session_early_take(s, s->expect);
         ck_assert_ptr_nonnull(taken);
         ck_assert_uint_eq(taken->msg.ping.seq, seq);
         ck_assert(seq != 3 || taken == r[2]);
     }
-    ck_assert_ptr_null(session_early_take(s));
+    ck_assert_ptr_null(session_early_take(s, s->expect));
     ck_assert_uint_eq(s->early_count + s->early_bytes, 0);
     for (int i = 0; i < 3; i++) {
         free(r[i]);
