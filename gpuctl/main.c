@@ -104,15 +104,14 @@ static int output_end(int code)
     return EXIT_FAILED;
 }
 
-/* A closed one of the standard three stays unusable, instead of being whatever is opened next. */
+/* A closed one of the standard three stays unusable, instead of being whatever is opened next: what
+ * reads from it or writes to it fails. What is opened gets the lowest number that is free. */
 static void standard_keep(void)
 {
-    int fd = 0;
-    while (fd >= 0 && fd <= STDERR_FILENO) {
-        fd = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-    }
-    if (fd >= 0) {
-        (void)close(fd);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
     }
 }
 

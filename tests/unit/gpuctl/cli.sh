@@ -85,14 +85,23 @@ for command in ping status devices pool kernels jobs sessions tenants drain resu
 done
 
 # What cannot be written is told, whichever command printed it.
-for words in --version --help 'demo --help'; do
-    # shellcheck disable=SC2086
-    "$gpuctl" $words >/dev/full 2>"$dir/err"
-    got=$?
-    if [ $got -ne 1 ] || ! grep -q 'gpuctl: writing the output: ' "$dir/err"; then
-        echo "gpuctl $words to a full device: exit code $got" >&2
+written() {
+    if [ "$1" -ne 1 ] || ! grep -q 'gpuctl: writing the output: ' "$dir/err"; then
+        echo "gpuctl $2: exit code $1" >&2
         cat "$dir/err" >&2
         failed=1
     fi
+}
+
+for words in --version --help 'demo --help'; do
+    # shellcheck disable=SC2086
+    "$gpuctl" $words >/dev/full 2>"$dir/err"
+    written $? "$words to a full device"
+    # shellcheck disable=SC2086
+    "$gpuctl" $words 2>"$dir/err" >&-
+    written $? "$words to a closed output"
+    # shellcheck disable=SC2086
+    "$gpuctl" $words 2>"$dir/err" <&- >&-
+    written $? "$words to a closed output, with a closed input"
 done
 exit $failed
