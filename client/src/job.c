@@ -439,6 +439,17 @@ int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e)
     return 0;
 }
 
+bool job_cancel_here(struct gpud_client *c, struct gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    if (!session_withdraw(c, &job->req)) {
+        return false;
+    }
+    (void)err_set(&e, ERR_CANCELLED, "cancelled before it was admitted");
+    job_end_error(c, job, &e);
+    return true;
+}
+
 /* ---- start --------------------------------------------------------------------------------- */
 
 static bool room(void *arg)

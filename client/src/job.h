@@ -83,6 +83,9 @@ bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct 
  * stays 0 if the question came before the job. */
 int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e);
 
+/* Ends one that the daemon does not have, with CANCELLED; false: it may have it. */
+bool job_cancel_here(struct gpud_client *c, struct gpud_job *job);
+
 /* From EVENTS. `m` holds the result. */
 void job_result(struct gpud_client *c, const struct proto_result *result, struct message *m);
 

@@ -188,6 +188,23 @@ void requests_end(struct requests *t, struct request *r)
     t->live--;
 }
 
+int requests_replace(struct requests *t, struct request *old, struct request *r, struct err *e)
+{
+    int rc = id_give(t, r, e);
+    if (rc == 0) {
+        struct request *mark = t->mark == old ? r : t->mark;
+        uint32_t waiting = t->waiting;
+        r->seq = old->seq;
+        r->again_ns = old->again_ns;
+        r->refusals = old->refusals;
+        list_put(&t->sequenced, r, old);
+        requests_end(t, old); /* what pointed to it points to the next now: to `r` */
+        t->mark = mark;
+        t->waiting = waiting;
+    }
+    return rc;
+}
+
 struct request *requests_find(const struct requests *t, uint32_t id)
 {
     uint32_t slot = id & ((1u << SLOT_BITS) - 1);

@@ -96,6 +96,8 @@ void request_finish(struct request *r); /* frees the message; must not be in the
 int requests_add(struct requests *t, struct request *r, bool sequenced, struct err *e);
 /* Gives it its id and a number that another one had. */
 int requests_add_filler(struct requests *t, struct request *r, uint64_t seq, struct err *e);
+/* Gives `r` its id and the place and number of a sequenced one, which is in the table no more. */
+int requests_replace(struct requests *t, struct request *old, struct request *r, struct err *e);
 void requests_end(struct requests *t, struct request *r); /* not in the table: nothing happens */
 struct request *requests_find(const struct requests *t, uint32_t id); /* NULL if none */
 

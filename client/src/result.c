@@ -6,7 +6,8 @@
 #include "client/src/job.h"
 #include "common/clock.h"
 
-#define FIND_PAUSE_NS (2 * NS_PER_MS) /* the daemon does not have the job yet */
+#define FIND_PAUSE_NS  (2 * NS_PER_MS) /* the daemon does not have the job yet */
+#define FIND_PAUSE_MAX (64 * NS_PER_MS)
 
 /* Locks the job's client if it still has one. While it closes all its jobs have ended: what they
  * tell can be asked for in their callbacks. */
@@ -287,26 +288,29 @@ static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e
     return rc;
 }
 
-/* By the number of its SUBMIT: it need not have been admitted. One that the daemon does not have
- * yet is asked for again. */
+/* By the number of its SUBMIT: it need not have been admitted. One that is on its way to the daemon
+ * is asked for again; what is here still, or here again, ends here. */
 static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
 {
     struct gpud_client *c = job->client;
-    for (;;) {
+    for (uint64_t pause_ns = FIND_PAUSE_NS;; pause_ns *= pause_ns < FIND_PAUSE_MAX ? 2 : 1) {
         struct msg_cancel msg = {.job = job->id, .number = job->id == 0 ? job->req.seq : 0};
         struct msg_done told;
         struct message *m = NULL;
-        struct err pause = ERR_INIT;
+        if (job_cancel_here(c, job)) {
+            client_poll(c); /* others may wait for it */
+            return 0;
+        }
         int rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN,
                                    &schema_msg_done, &told, &m, e);
         message_unref(m);
-        if (rc != ERR_NOT_FOUND || job->ended || clock_now_ns() >= deadline_ns) {
+        if (rc != ERR_NOT_FOUND || job->ended) {
             return job->ended ? 0 : rc;
         }
-        *e = pause;
-        (void)client_wait(c, has_ended, job, client_sooner(deadline_ns, FIND_PAUSE_NS), &pause);
-        if (job->ended) {
-            return 0;
+        err_init(e);
+        rc = client_wait(c, has_ended, job, client_sooner(deadline_ns, pause_ns), e);
+        if (rc != ERR_TIMEOUT || clock_now_ns() >= deadline_ns) {
+            return rc;
         }
     }
 }

@@ -305,9 +305,10 @@ static void filler_answered(struct gpud_client *c, struct request *r, struct mes
     free(r);
 }
 
-/* A number that nobody waits for any more but the daemon does: a question without effect. */
-static int filler_make(struct gpud_client *c, uint64_t seq, struct request **ret_filler,
-                       struct err *e)
+/* A question without effect: for a number that nobody waits for any more but the daemon does. It
+ * takes the place of `old`, NULL: comes beside what is asked for. */
+static int filler_make(struct gpud_client *c, uint64_t seq, struct request *old,
+                       struct request **ret_filler, struct err *e)
 {
     struct request *r = calloc(1, sizeof *r);
     struct msg_buffer_info msg = {.handle = 0};
@@ -317,8 +318,9 @@ static int filler_make(struct gpud_client *c, uint64_t seq, struct request **ret
     int rc = request_encode(r, &schema_msg_buffer_info, &msg, e);
     if (rc == 0) {
         r->answered = filler_answered;
-        r->own = true;
-        rc = requests_add_filler(&c->requests, r, seq, e);
+        r->own = old == NULL;
+        rc = old != NULL ? requests_replace(&c->requests, old, r, e)
+                         : requests_add_filler(&c->requests, r, seq, e);
     }
     if (rc != 0) {
         request_finish(r);
@@ -329,10 +331,19 @@ static int filler_make(struct gpud_client *c, uint64_t seq, struct request **ret
     return 0;
 }
 
+bool session_withdraw(struct gpud_client *c, struct request *r)
+{
+    const struct request *unsent = c->requests.unsent;
+    struct request *filler = NULL;
+    bool refused = r->again_ns != 0;
+    bool sent = unsent == NULL || r->seq < unsent->seq;
+    return (refused || !sent) && filler_make(c, r->seq, r, &filler, NULL) == 0;
+}
+
 static int filler_send(struct gpud_client *c, uint64_t seq, struct err *e)
 {
     struct request *r = NULL;
-    int rc = filler_make(c, seq, &r, e);
+    int rc = filler_make(c, seq, NULL, &r, e);
     if (rc == 0) {
         send_now(c, r);
     }
@@ -622,7 +633,7 @@ static bool not_admitted(struct gpud_client *c, struct request *r, struct messag
     /* There before the number is given up: nothing that is sent now may acknowledge it. */
     struct request *filler = NULL;
     bool lost = r->answered == filler_answered ||
-                (s->state == SESSION_READY && filler_make(c, seq, &filler, &e) != 0);
+                (s->state == SESSION_READY && filler_make(c, seq, NULL, &filler, &e) != 0);
     r->answered(c, r, m, NULL);
     if (lost) {
         session_lost(c, &e); /* the next connection begins with what is missing */

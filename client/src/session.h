@@ -84,6 +84,10 @@ void session_go_on(struct gpud_client *c);
 int session_ask(struct gpud_client *c, struct request *r, request_fn answered, struct err *e);
 /* What went by the ring and was not answered goes over the socket. */
 void session_resend_ring(struct gpud_client *c);
+/* Withdraws a sequenced one that the daemon does not have, not sent yet or not admitted: a question
+ * without effect takes its number when its turn comes. False: the daemon may have it, or there was
+ * no memory. It is in the table no more, and was not answered. */
+bool session_withdraw(struct gpud_client *c, struct request *r);
 /* For restore.c: sends one that is in the table ahead of all that waits for the session. */
 void session_send_own(struct gpud_client *c, struct request *r);
 /* For restore.c: sends one of those again after a pause, under the same id; 0: as session.c thinks.

@@ -337,6 +337,27 @@ START_TEST(never_admitted)
 }
 END_TEST
 
+/* It ends here: the daemon that did not admit it has nothing to cancel. */
+START_TEST(cancelled_before_it_was_admitted)
+{
+    uint32_t data = 0;
+    gpud_kernel k = find();
+    fake_not_admit(fake, UINT32_MAX, GPUD_ERR_BUSY);
+    gpud_job *job = launch(k, &data, GPUD_SUBMIT_BLOCK);
+    OK(gpud_cancel(job));
+    ck_assert(gpud_job_done(job));
+    FAILS(gpud_wait(job, GPUD_FOREVER), GPUD_ERR_CANCELLED);
+    gpud_job_free(job);
+    fake_not_admit(fake, 0, GPUD_ERR_BUSY);
+    (void)make(4);
+    while (fake_gaps(fake) != 0) {
+        OK(gpud_ping(client, NULL));
+    }
+    ck_assert_uint_eq(fake_executed(fake), 0);
+    ck_assert_uint_eq(fake_twice(fake), 0);
+}
+END_TEST
+
 /* ---- callbacks that go on working ----------------------------------------------------------- */
 
 struct chain {
@@ -650,6 +671,7 @@ int main(void)
     tcase_add_test(t, closed_with_jobs_answered);
     tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
     tcase_add_test(t, never_admitted);
+    tcase_add_test(t, cancelled_before_it_was_admitted);
     tcase_add_test(t, a_program_under_construction_survives_a_restart);
     tcase_add_test(t, a_program_is_sealed_across_a_restart);
     tcase_add_test(t, forked_child_frees);

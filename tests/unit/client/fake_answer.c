@@ -292,6 +292,16 @@ static void export_answer(struct slot *s)
     fake_answer(s, &schema_msg_exported, &told);
 }
 
+static void cancel_answer(struct slot *s, uint64_t number)
+{
+    struct msg_done done = {0};
+    if (number != 0 && (number >= SEQS || (s->fake->seen[number] & 1) == 0)) {
+        fake_answer_error(s, ERR_NOT_FOUND, "that request did not come yet");
+        return;
+    }
+    fake_answer(s, &schema_msg_done, &done);
+}
+
 void fake_serve(struct slot *s, unsigned kind, const union any *msg)
 {
     struct msg_done done = {0};
@@ -331,6 +341,9 @@ void fake_serve(struct slot *s, unsigned kind, const union any *msg)
         break;
     case MSG_KIND_BUFFER_EXPORT:
         export_answer(s);
+        break;
+    case MSG_KIND_CANCEL:
+        cancel_answer(s, msg->cancel.number);
         break;
     case MSG_KIND_QUERY:
         table_answer(s);

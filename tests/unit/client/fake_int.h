@@ -82,6 +82,7 @@ union any {
     struct msg_module_load module_load;
     struct msg_program_create program_create;
     struct msg_submit submit;
+    struct msg_cancel cancel;
     struct msg_wait wait;
     struct msg_arena_create arena_create;
 };

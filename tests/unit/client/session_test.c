@@ -275,6 +275,67 @@ START_TEST(answers_behind_one_that_is_awaited_are_told)
 }
 END_TEST
 
+/* A question takes its number, and is sent when it would have been. */
+START_TEST(what_was_not_admitted_is_withdrawn)
+{
+    setup();
+    ask(1);
+    ask(2);
+    ck_assert(!session_withdraw(&c, &r[1])); /* the daemon may have it */
+    say_error(r[1].id, ERR_BUSY, true);
+    ck_assert(session_withdraw(&c, &r[1]));
+    ck_assert_uint_eq(r[1].id, 0);
+    ck_assert_uint_eq(answers, 0);
+    const struct request *filler = c.requests.sequenced.first;
+    ck_assert_uint_eq(filler->seq, 1);
+    ck_assert_ptr_eq(c.requests.open, filler);
+    ck_assert_uint_eq(count, 2);
+    (void)session_tick(&c, ns_add(clock_now_ns(), NS_PER_S));
+    ck_assert_uint_eq(count, 3);
+    ck_assert_uint_eq(sent[2].seq, 1);
+    say_error(r[2].id, ERR_BAD_HANDLE, false);
+    say_error(filler->id, ERR_BAD_HANDLE, false);
+    ck_assert_uint_eq(requests_lowest(&c.requests), 3);
+    teardown();
+}
+END_TEST
+
+START_TEST(what_was_not_sent_is_withdrawn)
+{
+    static struct request many[GAPS_MAX - 1];
+    setup();
+    for (unsigned i = 0; i < GAPS_MAX - 1; i++) {
+        many[i].answered = answered;
+        ck_assert_int_eq(requests_add(&c.requests, &many[i], true, NULL), 0);
+    }
+    ask(1);
+    ck_assert_ptr_eq(c.requests.mark, &r[1]);
+    c.requests.next_seq = GAPS_MAX + FAR_MAX + 1; /* as if others had been answered */
+    ask(2);
+    ask(3);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_ptr_eq(c.requests.unsent, &r[2]);
+    ck_assert(!session_withdraw(&c, &r[1]));
+    ck_assert(session_withdraw(&c, &r[2]));
+    const struct request *filler = c.requests.unsent;
+    ck_assert_ptr_ne(filler, &r[2]);
+    ck_assert_uint_eq(filler->seq, GAPS_MAX + FAR_MAX + 1);
+    ck_assert_ptr_eq(filler->next, &r[3]);
+    ck_assert_ptr_eq(c.requests.mark, &r[1]);
+    ck_assert_uint_eq(c.requests.waiting, GAPS_MAX + 2);
+    for (unsigned i = 0; i < GAPS_MAX - 1; i++) {
+        requests_end(&c.requests, &many[i]);
+    }
+    ck_assert_ptr_null(c.requests.mark);
+    session_go_on(&c);
+    ck_assert_uint_eq(count, 3);
+    ck_assert_uint_eq(sent[1].seq, GAPS_MAX + FAR_MAX + 1);
+    say_error(filler->id, ERR_BAD_HANDLE, false);
+    ck_assert_uint_eq(c.requests.waiting, 2);
+    teardown();
+}
+END_TEST
+
 /* More of them than the next daemon can be told of hold back what is far ahead, and let it go. */
 START_TEST(numbers_run_only_so_far_ahead_of_many_that_are_awaited)
 {
@@ -534,7 +595,8 @@ START_TEST(what_may_be_restored_later_is)
 }
 END_TEST
 
-SUITE_MAIN("session", answers_behind_one_that_is_awaited_are_told,
+SUITE_MAIN("session", what_was_not_admitted_is_withdrawn, what_was_not_sent_is_withdrawn,
+           answers_behind_one_that_is_awaited_are_told,
            numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
            restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
            what_was_restored_stays_when_the_connection_breaks,
