@@ -145,7 +145,8 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
     struct session *s = o->session;
     struct request *other = NULL;
     uint64_t seq = o->seq;
-    uint64_t since = session_arrived(s, seq, turn_now(f));
+    s->parked_since_ns = session_arrived(s, seq, turn_now(f)); /* also if it comes again */
+    s->parked_seq = seq;
     s->expect = seq;
     op_destroy(o);
     if (f->parked.bytes + r->size > f->config.staging_input_bytes ||
@@ -154,8 +155,6 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
         reply_open(f, r, e);
         return;
     }
-    s->parked_seq = seq;
-    s->parked_since_ns = since;
     s->parked_until_ns = deadline_of(f, s, r);
     session_park(&f->parked, s, r->size);
     due_at(f, ns_add(clock_now_ns(), PARKED_NS));

@@ -92,7 +92,7 @@ struct session {
     size_t early_bytes;
     bool parked; /* the first of them is a job that waits for room; in front->parked */
     size_t parked_bytes;
-    uint64_t parked_seq;      /* its number; also while it is tried again */
+    uint64_t parked_seq;      /* its number; also while it is tried again or sent again */
     uint64_t parked_since_ns; /* when it was tried first */
     uint64_t parked_until_ns; /* when it is too late for it */
     struct session *parked_prev, *parked_next;

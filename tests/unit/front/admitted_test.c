@@ -23,6 +23,7 @@ static unsigned replies;
 static unsigned drops; /* slots that are free again without an answer */
 static unsigned kind;
 static struct msg_error last; /* the last answer, if it was an ERROR */
+static unsigned deadlines;    /* so many were DEADLINE */
 static bool fails;            /* the next allocation */
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -40,6 +41,7 @@ void __wrap_listener_reply(struct listener *l, struct listener_slot *to, struct 
     kind = proto_kind(message);
     if (kind == MSG_KIND_ERROR) {
         ck_assert_int_eq(proto_decode(&schema_msg_error, message, &last, NULL), 0);
+        deadlines += (int)last.code == ERR_DEADLINE;
         last.text = last.log = (struct bytes){0};
     }
 }
@@ -112,7 +114,8 @@ static void submit(uint64_t seq, uint64_t flags)
     intake_request(&k->f, r);
 }
 
-static void submit_large(uint64_t seq)
+/* One that waits for room so long, and has a byte. */
+static void submit_until(uint64_t seq, uint64_t deadline_ns)
 {
     struct request *r = __real_calloc(1, sizeof *r);
     ck_assert_ptr_nonnull(r);
@@ -120,9 +123,14 @@ static void submit_large(uint64_t seq)
                           .kind = MSG_KIND_SUBMIT,
                           .slot = (struct listener_slot *)(void *)&slot,
                           .size = 1};
-    r->msg.submit.seq = seq;
-    r->msg.submit.flags = SUBMIT_BLOCK;
+    r->msg.submit =
+        (struct msg_submit){.seq = seq, .flags = SUBMIT_BLOCK, .deadline_ns = deadline_ns};
     intake_request(&k->f, r);
+}
+
+static void submit_large(uint64_t seq)
+{
+    submit_until(seq, 0);
 }
 
 static void is_open(int code)
@@ -269,15 +277,8 @@ START_TEST(who_waits_too_long_is_told)
 {
     setup();
     k->f.config.queue_max = 0;
-    struct request *r = __real_calloc(1, sizeof *r);
-    ck_assert_ptr_nonnull(r);
-    *r = (struct request){.peer = {.pipe = PIPE},
-                          .kind = MSG_KIND_SUBMIT,
-                          .slot = (struct listener_slot *)(void *)&slot};
-    r->msg.submit =
-        (struct msg_submit){.seq = 1, .flags = SUBMIT_BLOCK, .deadline_ns = 50 * NS_PER_MS};
     uint64_t begin = clock_now_ns();
-    intake_request(&k->f, r);
+    submit_until(1, 50 * NS_PER_MS);
     intake_room(&k->f);
     if (clock_now_ns() < begin + 50 * NS_PER_MS) {
         ck_assert_uint_eq(replies, 0);
@@ -304,6 +305,25 @@ START_TEST(what_cannot_wait_here_comes_again)
     ck_assert_ptr_null(k->f.parked.first);
     teardown();
     ck_assert_uint_eq(drops, 1);
+}
+END_TEST
+
+/* Nor has it more time for that. */
+START_TEST(what_comes_again_waits_no_longer)
+{
+    setup();
+    k->f.config.queue_max = 0;
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, EARLY_BYTES);
+    submit_until(1, 50 * NS_PER_MS);
+    uint64_t late = clock_now_ns() + 50 * NS_PER_MS;
+    is_open(ERR_BUSY);
+    while (clock_now_ns() < late) {
+    }
+    submit_until(1, 50 * NS_PER_MS);
+    ck_assert_uint_eq(s->expect, 3);
+    ck_assert_uint_eq(k->f.count.refused, 2);
+    ck_assert_uint_eq(deadlines, 1);
+    teardown();
 }
 END_TEST
 
@@ -543,8 +563,8 @@ START_TEST(a_question_for_a_job_may_have_a_number)
 }
 END_TEST
 
-SUITE_MAIN("admitted", who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
-           a_job_is_cancelled_whose_answer_was_acknowledged,
+SUITE_MAIN("admitted", what_comes_again_waits_no_longer, who_waits_too_long_is_told,
+           what_waits_is_bounded_for_all_together, a_job_is_cancelled_whose_answer_was_acknowledged,
            who_finds_no_room_is_tried_once_in_a_turn, what_cannot_wait_here_comes_again,
            who_waits_for_its_turn_is_cancelled, what_cannot_be_cancelled_keeps_its_turn,
            answers_behind_an_awaited_one_are_forgotten, a_question_for_a_job_may_have_a_number,
