@@ -23,6 +23,21 @@ static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
     return code;
 }
 
+/* Of what all share. Who comes new is not before those that wait for it. */
+static int check_queue(struct front *f, struct session *s, uint64_t seq, struct err *e)
+{
+    int rc = 0;
+    if (f->job_count >= f->config.queue_max) {
+        rc = err_set(e, ERR_BUSY, "%u jobs are unfinished, the queue takes %llu (queue_max)",
+                     f->job_count, (unsigned long long)f->config.queue_max);
+    } else if (f->parked.common > 0 && !session_in_turn(&f->parked, s, seq)) {
+        rc = err_set(e, ERR_BUSY, "jobs of %u sessions wait for room in the queue already",
+                     f->parked.common);
+    }
+    s->common = rc != 0;
+    return rc == 0 ? 0 : refuse(f, e, rc, RETRY_NS);
+}
+
 static int check_room(struct front *f, const struct session *s, uint64_t flags, struct err *e)
 {
     uint64_t most = f->config.session_inflight_max;
@@ -34,13 +49,6 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
             f, e,
             err_set(e, ERR_BUSY, "the daemon starts anew: the next one takes detached jobs again"),
             HAND_OVER_RETRY_NS);
-    }
-    if (f->job_count >= f->config.queue_max) {
-        return refuse(f, e,
-                      err_set(e, ERR_BUSY,
-                              "%u jobs are unfinished, the queue takes %llu (queue_max)",
-                              f->job_count, (unsigned long long)f->config.queue_max),
-                      RETRY_NS);
     }
     if (s->jobs >= most) {
         return refuse(f, e,
@@ -62,7 +70,8 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
 }
 
 /* Requests stay in memory until their job has ended: all of them together are bounded, too. */
-static int check_bytes(struct front *f, const struct request *r, struct job *j, struct err *e)
+static int check_bytes(struct front *f, struct session *s, const struct request *r, struct job *j,
+                       struct err *e)
 {
     uint64_t limit = f->config.staging_input_bytes;
     uint64_t charged = r->size; /* inputs, names, steps: all of it is kept */
@@ -72,6 +81,7 @@ static int check_bytes(struct front *f, const struct request *r, struct job *j, 
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
     if (f->input_bytes > 0 && f->input_bytes + charged > limit) {
+        s->common = true;
         return refuse(f, e,
                       err_set(e, ERR_BUSY,
                               "requests of unfinished jobs take %llu of %llu bytes ([staging] "
@@ -226,7 +236,9 @@ static int after_adopted(struct request_context *c, struct job *j, struct err *e
 int request_submit(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
+    c->s->common = false;
     int rc = check_room(f, c->s, c->r->msg.submit.flags, e);
+    rc = rc == 0 ? check_queue(f, c->s, c->o->seq, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -248,7 +260,7 @@ int request_submit(struct request_context *c, struct err *e)
         rc = job_frame_check(j, true, e);
     }
     if (rc == 0) {
-        rc = check_bytes(f, c->r, j, e);
+        rc = check_bytes(f, c->s, c->r, j, e);
     }
     if (rc == 0) {
         rc = bind_device(f, j, c->r->msg.submit.device, e);

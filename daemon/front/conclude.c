@@ -405,6 +405,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     }
     release_uses(f, j);
     f->job_count--;
+    f->parked.ended = true;
     f->adopted_arenas -= j->touches_arenas;
     f->input_bytes -= j->charged;
     count_end(f, j);

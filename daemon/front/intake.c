@@ -145,6 +145,7 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
     struct session *s = o->session;
     struct request *other = NULL;
     uint64_t seq = o->seq;
+    bool first = s->common && session_in_turn(&f->parked, s, seq);
     s->parked_since_ns = session_arrived(s, seq, turn_now(f)); /* also if it comes again */
     s->parked_seq = seq;
     s->expect = seq;
@@ -156,7 +157,7 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
         return;
     }
     s->parked_until_ns = deadline_of(f, s, r);
-    session_park(&f->parked, s, r->size);
+    session_park(&f->parked, s, r->size, first);
     due_at(f, ns_add(clock_now_ns(), PARKED_NS));
 }
 
@@ -252,7 +253,6 @@ static void again(struct front *f, struct op *o, struct request *r)
 /* Past those that are known from a worker's holdings, then the early ones whose turn it is. */
 static void go_on(struct front *f, struct session *s)
 {
-    session_unpark(&f->parked, s);
     while (!s->parked) {
         session_skip(s, false);
         struct request *r = session_early_take(s, s->expect);
@@ -291,16 +291,11 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
         (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer acknowledged",
                       (unsigned long long)seq);
         reply_error(f, r, &e);
-    } else if (seq != s->expect) {
+    } else if (seq != s->expect || s->parked) { /* parked: it came once more */
         early(f, s, r);
-    } else if (s->parked) { /* it came once more */
-        early(f, s, r);
-        go_on(f, s);
     } else {
         admit(f, s, r);
-        if (!s->parked) {
-            go_on(f, s);
-        }
+        go_on(f, s);
     }
 }
 
@@ -323,6 +318,7 @@ static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err
     reply_answer_error(f, o, &why, (struct bytes){0});
     request_destroy(session_early_take(s, seq));
     if (seq == s->expect) {
+        session_unpark(&f->parked, s);
         go_on(f, s);
     }
     return 0;
@@ -362,6 +358,17 @@ static int request_cancel_any(struct request_context *c, struct err *e)
     return proto_encode(&schema_msg_done, &done, c->out, e);
 }
 
+/* The one that waited, and what has its turn behind it: that has to wait anew. False: it waits. */
+static bool try_parked(struct front *f, struct session *s)
+{
+    uint64_t seq = s->parked_seq;
+    session_unpark(&f->parked, s);
+    f->parked.turn = s;
+    go_on(f, s);
+    f->parked.turn = NULL;
+    return !s->parked || s->parked_seq != seq;
+}
+
 /* For whom it is too late is told so, whether there is room or not. */
 static void expire(struct front *f)
 {
@@ -371,20 +378,23 @@ static void expire(struct front *f)
     DL_FOREACH_SAFE2(f->parked.first, s, next, parked_next)
     {
         if (now >= s->parked_until_ns) {
-            go_on(f, s);
+            (void)try_parked(f, s);
         }
     }
 }
 
 void intake_room(struct front *f)
 {
-    expire(f);
     unsigned failed = 0;
-    while (f->parked.first != NULL && failed < PARKED_TRIES &&
+    bool full = false; /* what all share: for whom there is too little of it waits in front */
+    f->parked.ended = false;
+    expire(f);
+    while (f->parked.first != NULL && failed < PARKED_TRIES && !full &&
            (f->job_count < f->config.queue_max || f->draining)) {
         struct session *s = f->parked.first;
-        go_on(f, s);
-        failed += s->parked; /* behind the others now */
+        bool waits = !try_parked(f, s);
+        failed += waits;
+        full = waits && s->common;
     }
     if (f->parked.first != NULL) {
         due_at(f, ns_add(clock_now_ns(), PARKED_NS));

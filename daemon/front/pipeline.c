@@ -137,7 +137,9 @@ static void on_check(uv_check_t *check)
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);
-        intake_room(f);
+        if (f->parked.ended) {
+            intake_room(f);
+        }
         dispatch_all(f);
     }
     for (unsigned i = 0; i < f->device_count; i++) {

@@ -291,14 +291,25 @@ struct request *session_early_find(struct session *s, uint64_t seq)
     return at != NULL ? *at : NULL;
 }
 
-void session_park(struct parking *p, struct session *s, size_t bytes)
+void session_park(struct parking *p, struct session *s, size_t bytes, bool first)
 {
-    if (!s->parked) {
-        s->parked = true;
-        s->parked_bytes = bytes;
-        p->bytes += bytes;
+    if (s->parked) {
+        return;
+    }
+    s->parked = true;
+    s->parked_bytes = bytes;
+    p->bytes += bytes;
+    p->common += s->common;
+    if (first) {
+        DL_PREPEND2(p->first, s, parked_prev, parked_next);
+    } else {
         DL_APPEND2(p->first, s, parked_prev, parked_next);
     }
+}
+
+bool session_in_turn(const struct parking *p, const struct session *s, uint64_t seq)
+{
+    return p->turn == s && s->parked_seq == seq;
 }
 
 uint64_t session_arrived(const struct session *s, uint64_t seq, uint64_t now_ns)
@@ -311,6 +322,7 @@ void session_unpark(struct parking *p, struct session *s)
     if (s->parked) {
         s->parked = false;
         p->bytes -= s->parked_bytes;
+        p->common -= s->common; /* nothing of it was tried meanwhile */
         DL_DELETE2(p->first, s, parked_prev, parked_next);
     }
 }

@@ -61,9 +61,14 @@ struct notice {
     struct notice *next;
 };
 
-/* Whose next job waits for room. */
+/* Whose next job waits for room. Who waits for what all share stays in front of all that came
+ * later; who waits for an end of its own, or its tenant's, goes behind the others when it was
+ * tried. */
 struct parking {
-    struct session *first; /* waits longest */
+    struct session *first; /* is tried next */
+    struct session *turn;  /* is tried now: not in the list meanwhile */
+    unsigned common;       /* so many wait for what all share: who comes new waits behind them */
+    bool ended;            /* a job has, since they were tried */
     uint64_t bytes;        /* of these jobs' requests: no more than staging.input_bytes */
 };
 
@@ -91,6 +96,7 @@ struct session {
     unsigned early_count;
     size_t early_bytes;
     bool parked; /* the first of them is a job that waits for room; in front->parked */
+    bool common; /* what its job found no room in last is what all share */
     size_t parked_bytes;
     uint64_t parked_seq;      /* its number; also while it is tried again or sent again */
     uint64_t parked_since_ns; /* when it was tried first */
@@ -167,11 +173,13 @@ struct request *session_early_find(struct session *s, uint64_t seq); /* stays th
 struct request *session_early_take(struct session *s, uint64_t seq); /* the caller's; or NULL */
 struct request *session_early_drop(struct session *s); /* any, the caller's; NULL: none is left */
 
-/* The next of its requests waits for room: behind those that wait longer; not any more. */
-void session_park(struct parking *p, struct session *s, size_t bytes);
+/* The next of its requests waits for room: behind all others, or `first` again. */
+void session_park(struct parking *p, struct session *s, size_t bytes, bool first);
+void session_unpark(struct parking *p, struct session *s); /* not any more */
+/* Is its request `seq` tried now because it waited? */
+bool session_in_turn(const struct parking *p, const struct session *s, uint64_t seq);
 /* When that request had its turn first; `now_ns` if it has it now. */
 uint64_t session_arrived(const struct session *s, uint64_t seq, uint64_t now_ns);
-void session_unpark(struct parking *p, struct session *s);
 
 /* Its lane is gone: answers that were on their way there are asked for again. */
 void session_lane_gone(struct session *s);

@@ -53,21 +53,28 @@ void __wrap_listener_drop(struct listener *l, struct listener_slot *to)
     drops++;
 }
 
-static void setup(void)
+static struct session *greet(uint32_t pipe)
 {
-    static const uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
-    struct request hello = {.peer = {.pipe = PIPE, .local = true, .uid = 1000},
+    const uint8_t id[PROTO_CLIENT_ID_BYTES] = {(uint8_t)pipe};
+    struct request hello = {.peer = {.pipe = pipe, .local = true, .uid = 1000},
                             .kind = MSG_KIND_HELLO};
+    struct session *made = NULL;
     struct capbuf out;
     struct err e = ERR_INIT;
-    k = fake_create();
-    k->f.config.keep_results_bytes = 1 << 20;
-    k->f.config.staging_input_bytes = EARLY_BYTES;
     hello.msg.hello =
         (struct msg_hello){.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .resume = 1};
     capbuf_init(&out, 4096);
-    ck_assert_int_eq(standing_hello(&k->f, &hello, &out, &s, &e), 0);
+    ck_assert_int_eq(standing_hello(&k->f, &hello, &out, &made, &e), 0);
     capbuf_finish(&out);
+    return made;
+}
+
+static void setup(void)
+{
+    k = fake_create();
+    k->f.config.keep_results_bytes = 1 << 20;
+    k->f.config.staging_input_bytes = EARLY_BYTES;
+    s = greet(PIPE);
     replies = kind = 0;
     fails = false;
 }
@@ -115,17 +122,27 @@ static void submit(uint64_t seq, uint64_t flags)
 }
 
 /* One that waits for room so long, and has a byte. */
-static void submit_until(uint64_t seq, uint64_t deadline_ns)
+static void submit_by(uint32_t pipe, uint64_t seq, uint64_t deadline_ns)
 {
     struct request *r = __real_calloc(1, sizeof *r);
     ck_assert_ptr_nonnull(r);
-    *r = (struct request){.peer = {.pipe = PIPE},
+    *r = (struct request){.peer = {.pipe = pipe},
                           .kind = MSG_KIND_SUBMIT,
                           .slot = (struct listener_slot *)(void *)&slot,
                           .size = 1};
     r->msg.submit =
         (struct msg_submit){.seq = seq, .flags = SUBMIT_BLOCK, .deadline_ns = deadline_ns};
     intake_request(&k->f, r);
+}
+
+static void submit_until(uint64_t seq, uint64_t deadline_ns)
+{
+    submit_by(PIPE, seq, deadline_ns);
+}
+
+static void submit_from(uint32_t pipe, uint64_t seq)
+{
+    submit_by(pipe, seq, 0);
 }
 
 static void submit_large(uint64_t seq)
@@ -268,6 +285,93 @@ START_TEST(who_finds_no_room_is_tried_once_in_a_turn)
     intake_room(&k->f);
     ck_assert_ptr_null(k->f.parked.first);
     ck_assert_uint_eq(s->expect, 2);
+    teardown();
+}
+END_TEST
+
+/* Whoever comes new while others wait for what all share waits behind them, or is refused. */
+START_TEST(who_waits_for_room_is_first)
+{
+    setup();
+    struct session *first = s;
+    struct session *second = greet(PIPE + 1);
+    k->f.config.queue_max = 0;
+    submit_from(PIPE, 1);
+    submit_from(PIPE, 2);
+    k->f.config.queue_max = 1; /* as if a job had ended just now */
+    submit_from(PIPE + 1, 1);
+    ck_assert_uint_eq(replies, 0);
+    ck_assert_uint_eq(second->expect, 1);
+    ck_assert_uint_eq(k->f.parked.common, 2);
+    ck_assert_ptr_eq(k->f.parked.first, first);
+    submit_from(PIPE, 1); /* once more, by another way: that does not change its place */
+    ck_assert_uint_eq(k->f.parked.common, 2);
+    ck_assert_ptr_eq(k->f.parked.first, first);
+    intake_room(&k->f);
+    ck_assert_uint_eq(first->expect, 2);
+    ck_assert_uint_eq(second->expect, 1);
+    ck_assert_ptr_eq(k->f.parked.first, second); /* what is behind the first one's waits anew */
+    k->f.config.queue_max = 2;
+    intake_room(&k->f);
+    ck_assert_uint_eq(first->expect, 2);
+    ck_assert_uint_eq(second->expect, 2);
+    ck_assert_ptr_eq(k->f.parked.first, first);
+    k->f.config.queue_max = 3;
+    intake_room(&k->f);
+    ck_assert_uint_eq(first->expect, 3);
+    ck_assert_uint_eq(k->f.parked.common, 0);
+    ck_assert_ptr_null(k->f.parked.first);
+    ck_assert_uint_eq(replies, 0);
+    standing_end(&k->f, second);
+    teardown();
+}
+END_TEST
+
+/* That it was tried in vain does not put it behind others, nor do those find room before it. */
+START_TEST(who_waits_for_bytes_stays_first)
+{
+    setup();
+    struct session *first = s;
+    struct session *second = greet(PIPE + 1);
+    k->f.config.queue_max = 8;
+    k->f.config.staging_input_bytes = 10;
+    k->f.input_bytes = 10; /* of others */
+    submit_from(PIPE, 1);
+    submit_from(PIPE + 1, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        intake_room(&k->f);
+        ck_assert_uint_eq(k->f.parked.common, 2);
+        ck_assert_ptr_eq(k->f.parked.first, first);
+    }
+    k->f.input_bytes = 8;
+    intake_room(&k->f);
+    ck_assert_uint_eq(k->f.input_bytes, 10);
+    ck_assert_uint_eq(first->expect + second->expect, 4);
+    ck_assert_ptr_null(k->f.parked.first);
+    standing_end(&k->f, second);
+    teardown();
+}
+END_TEST
+
+/* Nor does whoever waits for an end of its own hold up others. */
+START_TEST(who_waits_for_its_own_holds_up_nobody)
+{
+    setup();
+    struct session *first = s;
+    struct session *second = greet(PIPE + 1);
+    k->f.config.queue_max = 8;
+    k->f.config.session_inflight_max = 1;
+    submit_from(PIPE, 1);
+    submit_from(PIPE, 2);
+    ck_assert_ptr_eq(k->f.parked.first, first);
+    ck_assert_uint_eq(k->f.parked.common, 0);
+    submit_from(PIPE + 1, 1);
+    ck_assert_uint_eq(second->expect, 2);
+    submit_from(PIPE + 1, 2);
+    ck_assert_ptr_eq(k->f.parked.first, first);
+    intake_room(&k->f);
+    ck_assert_uint_eq(first->expect + second->expect, 4);
+    standing_end(&k->f, second);
     teardown();
 }
 END_TEST
@@ -563,8 +667,10 @@ START_TEST(a_question_for_a_job_may_have_a_number)
 }
 END_TEST
 
-SUITE_MAIN("admitted", what_comes_again_waits_no_longer, who_waits_too_long_is_told,
-           what_waits_is_bounded_for_all_together, a_job_is_cancelled_whose_answer_was_acknowledged,
+SUITE_MAIN("admitted", who_waits_for_bytes_stays_first, who_waits_for_its_own_holds_up_nobody,
+           who_waits_for_room_is_first, what_comes_again_waits_no_longer,
+           who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
+           a_job_is_cancelled_whose_answer_was_acknowledged,
            who_finds_no_room_is_tried_once_in_a_turn, what_cannot_wait_here_comes_again,
            who_waits_for_its_turn_is_cancelled, what_cannot_be_cancelled_keeps_its_turn,
            answers_behind_an_awaited_one_are_forgotten, a_question_for_a_job_may_have_a_number,
