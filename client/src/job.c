@@ -426,8 +426,7 @@ int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e)
     find->job = job;
     int rc = request_encode(&find->req, &schema_msg_job_find, &msg, e);
     if (rc == 0) {
-        /* nobody's turn holds it back, but with a daemon that wants a number */
-        rc = requests_add(&c->requests, &find->req, c->session.minor < MINOR_RANGES, e);
+        rc = requests_add(&c->requests, &find->req, false, e); /* nobody's turn holds it back */
     }
     if (rc != 0) {
         request_finish(&find->req);

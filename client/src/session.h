@@ -10,7 +10,7 @@
 
 #include "client/src/request.h"
 
-/* The daemon's minor from which on it takes numbers as ranges (TAKEN), finds jobs without one. */
+/* The daemon's minor from which on it takes numbers as ranges (TAKEN), cancels by number. */
 #define MINOR_RANGES 3u
 
 enum session_state { SESSION_DOWN, SESSION_HELLO, SESSION_RESTORE, SESSION_READY };

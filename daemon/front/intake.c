@@ -20,7 +20,6 @@
 struct route {
     request_fn handler;
     bool sequenced;
-    bool counted;  /* is sequenced if it carries a number: it was, before minor 3 */
     bool restores; /* may come again without a number after the daemon was started anew */
     bool anybody;  /* before HELLO too */
     bool relieves; /* gives something back: taken however many answers are kept */
@@ -87,7 +86,7 @@ static const struct route routes[] = {
     [MSG_KIND_PROGRAM_CREATE] = {request_program_create, .sequenced = true, .restores = true},
     [MSG_KIND_PROGRAM_FREE] = {request_program_free, .sequenced = true, .relieves = true},
     [MSG_KIND_SUBMIT] = {request_submit, .sequenced = true},
-    [MSG_KIND_JOB_FIND] = {request_job_find, .counted = true},
+    [MSG_KIND_JOB_FIND] = {request_job_find},
     [MSG_KIND_TAKEN] = {request_taken},
     [MSG_KIND_RING_OPEN] = {request_ring_open},
     [MSG_KIND_CANCEL] = {request_cancel_any},
@@ -447,7 +446,7 @@ static void of_session(struct front *f, struct session *s, const struct route *r
 {
     uint64_t seq = r->msg.ping.seq;
     session_ack(s, r->msg.ping.ack, acknowledged, f);
-    if (!route->sequenced && (!route->counted || seq == 0)) {
+    if (!route->sequenced) {
         handle_plain(f, s, r);
     } else if (seq > 0) {
         sequenced(f, s, r);
@@ -463,7 +462,7 @@ static void of_session(struct front *f, struct session *s, const struct route *r
 void intake_ring(struct front *f, struct session *s, struct request *r)
 {
     const struct route *route = route_of(r->kind);
-    if (route != NULL && (route->sequenced || route->counted) && r->msg.ping.seq > 0) {
+    if (route != NULL && route->sequenced && r->msg.ping.seq > 0) {
         session_ack(s, r->msg.ping.ack, acknowledged, f);
         sequenced(f, s, r);
         return;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/src/client.h"
+#include "client/src/job.h"
 #include "client/src/restore.h"
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
@@ -336,6 +337,26 @@ START_TEST(what_was_not_sent_is_withdrawn)
 }
 END_TEST
 
+/* Whatever minor the daemon has: one that answers it when it comes would wait for the number. */
+START_TEST(a_job_is_asked_for_without_a_number)
+{
+    static struct gpud_job job;
+    setup();
+    c.session.minor = 2;
+    job = (struct gpud_job){.client = &c, .quiet = true};
+    ck_assert_int_eq(requests_add(&c.requests, &job.req, true, NULL), 0);
+    ck_assert_int_eq(job_find(&c, &job, NULL), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_uint_eq(sent[0].kind, MSG_KIND_JOB_FIND);
+    ck_assert_uint_eq(c.requests.next_seq, 2);
+    const struct msg_accepted told = {.job = 9};
+    say(c.requests.plain.first->id, &schema_msg_accepted, &told);
+    ck_assert_uint_eq(job.id, 9);
+    requests_end(&c.requests, &job.req);
+    teardown();
+}
+END_TEST
+
 /* More of them than the next daemon can be told of hold back what is far ahead, and let it go. */
 START_TEST(numbers_run_only_so_far_ahead_of_many_that_are_awaited)
 {
@@ -595,8 +616,8 @@ START_TEST(what_may_be_restored_later_is)
 }
 END_TEST
 
-SUITE_MAIN("session", what_was_not_admitted_is_withdrawn, what_was_not_sent_is_withdrawn,
-           answers_behind_one_that_is_awaited_are_told,
+SUITE_MAIN("session", a_job_is_asked_for_without_a_number, what_was_not_admitted_is_withdrawn,
+           what_was_not_sent_is_withdrawn, answers_behind_one_that_is_awaited_are_told,
            numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
            restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
            what_was_restored_stays_when_the_connection_breaks,

@@ -651,31 +651,14 @@ START_TEST(answers_behind_an_awaited_one_are_forgotten)
 }
 END_TEST
 
-/* It had a number once: one that comes with it takes it, else what comes behind would wait. */
-START_TEST(a_question_for_a_job_may_have_a_number)
-{
-    setup();
-    ask(MSG_KIND_JOB_FIND, 0, 0, 0);
-    is_taken(ERR_NOT_FOUND);
-    ck_assert_uint_eq(s->expect, 1);
-    ask(MSG_KIND_JOB_FIND, 1, 0, 0);
-    is_taken(ERR_NOT_FOUND);
-    ck_assert_uint_eq(s->expect, 2);
-    ask(MSG_KIND_BUFFER_INFO, 2, 0, 0);
-    is_taken(ERR_BAD_HANDLE);
-    teardown();
-}
-END_TEST
-
 SUITE_MAIN("admitted", who_waits_for_bytes_stays_first, who_waits_for_its_own_holds_up_nobody,
            who_waits_for_room_is_first, what_comes_again_waits_no_longer,
            who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
            a_job_is_cancelled_whose_answer_was_acknowledged,
            who_finds_no_room_is_tried_once_in_a_turn, what_cannot_wait_here_comes_again,
            who_waits_for_its_turn_is_cancelled, what_cannot_be_cancelled_keeps_its_turn,
-           answers_behind_an_awaited_one_are_forgotten, a_question_for_a_job_may_have_a_number,
-           who_waits_for_room_keeps_its_place, a_ring_takes_no_answer_from_the_socket,
-           the_socket_takes_an_answer_from_a_ring, results_that_are_not_taken_are_bounded,
-           without_memory_the_number_stays_open, without_acknowledgement_the_number_stays_open,
-           what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
-           answers_that_are_not_taken_are_bounded)
+           answers_behind_an_awaited_one_are_forgotten, who_waits_for_room_keeps_its_place,
+           a_ring_takes_no_answer_from_the_socket, the_socket_takes_an_answer_from_a_ring,
+           results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
+           without_acknowledgement_the_number_stays_open, what_comes_too_early_may_come_again,
+           who_ends_leaves_no_slot_behind, answers_that_are_not_taken_are_bounded)
