@@ -199,6 +199,7 @@ struct front {
     uint64_t room_ns;     /* when that may be done again for one who is to have room */
     bool crowded;         /* then there was little: ended jobs keep tenants no longer */
     uint64_t watchdog_ns; /* when the service manager is to hear of us, NS_NEVER */
+    uint64_t starting_ns; /* when it is to hear that the start goes on, while it does */
     uint64_t drain_until_ns;
     uint64_t drained_ns; /* since when no job is unfinished while draining; 0: not */
     struct front_counters count;

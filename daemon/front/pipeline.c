@@ -163,12 +163,22 @@ static void watch_dog(struct front *f, uint64_t now)
 {
     if (now >= f->watchdog_ns) {
         notify_watchdog();
-        if (!f->ready_told) { /* a start may take as long as no device serves, but not hang */
-            notify_starting(START_NS);
-        }
         f->watchdog_ns = ns_add(now, notify_watchdog_period());
     }
     due_at(f, f->watchdog_ns);
+}
+
+/* A start may take as long as no device serves, but not hang. An end has the time that it has. */
+static void watch_start(struct front *f, uint64_t now)
+{
+    if (f->ready_told || f->exit_after_drain || f->handing_over) {
+        return;
+    }
+    if (now >= f->starting_ns) {
+        notify_starting(START_NS);
+        f->starting_ns = ns_add(now, START_NS / 4);
+    }
+    due_at(f, f->starting_ns);
 }
 
 static void on_due(uv_timer_t *timer)
@@ -196,6 +206,7 @@ static void on_due(uv_timer_t *timer)
     due_housekeeping(f, now);
     forget_tenants(f, now);
     watch_dog(f, now);
+    watch_start(f, now);
     pipeline_watch_end(f, now);
 }
 

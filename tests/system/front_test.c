@@ -822,7 +822,9 @@ START_TEST(a_long_start_asks_for_time)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
     ck_assert_int_eq(setenv("NOTIFY_SOCKET", addr.sun_path, 1), 0);
-    ck_assert_int_eq(setenv("WATCHDOG_USEC", "400000", 1), 0);
+    if (_i == 0) {
+        ck_assert_int_eq(setenv("WATCHDOG_USEC", "400000", 1), 0);
+    }
     daemon_spawn(&d);
     while (strstr(text, "EXTEND_TIMEOUT_USEC=") == NULL) { /* or the test's time is over */
         ssize_t n = recv(fd, text, sizeof text - 1, 0);
@@ -830,8 +832,8 @@ START_TEST(a_long_start_asks_for_time)
         text[n] = '\0';
         ck_assert_ptr_null(strstr(text, "READY=1\nSTATUS")); /* the launcher says READY, too */
     }
+    (void)close(fd); /* before that: nobody reads what is told now, and telling would wait */
     daemon_stop(&d);
-    (void)close(fd);
 }
 END_TEST
 #endif
@@ -855,7 +857,7 @@ int main(void)
     suite_add(suite, sigterm_twice);
     suite_add(suite, draining);
 #ifdef GPUD_SYSTEMD
-    suite_add(suite, a_long_start_asks_for_time);
+    suite_add_loop(suite, a_long_start_asks_for_time, 2);
 #endif
     suite_add_loop(suite, as_many_devices_as_there_are, 2);
     suite_add(suite, reload);
