@@ -7,6 +7,7 @@
 #include "common/clock.h"
 
 #define OUTPUT_ALIGN     64u /* bytes: a cache line, and wide enough for every vector type */
+#define SUBMIT_FLAGS     (GPUD_SUBMIT_BLOCK | GPUD_SUBMIT_HELD | GPUD_SUBMIT_DETACHED)
 #define RETRY_DEFAULT_NS (5 * NS_PER_MS)
 
 /* A result that overtook the ACCEPTED of its job. Each asynchronous job brings the room for one, so
@@ -491,6 +492,10 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
             return err_set(e, ERR_INVALID, "gpud_submit_options.size is %zu", given->size);
         }
         memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    }
+    if ((options.flags & ~(uint32_t)SUBMIT_FLAGS) !=
+        0) { /* of a newer library: it would not be what it is */
+        return err_set(e, ERR_INVALID, "gpud_submit_options.flags is %#x", options.flags);
     }
     *ret_options = options;
     return 0;

@@ -78,8 +78,8 @@ struct requests {
     struct request_list plain;
     struct request_list fillers; /* of numbers that nobody here waits for any more; ascending */
     uint64_t next_seq;
-    uint64_t ahead_max;  /* how far answers are acknowledged from the lowest number on */
-    uint64_t admitted;   /* the daemon has admitted all up to here */
+    uint64_t ahead_max; /* how far answers are acknowledged from the lowest number on */
+    uint64_t admitted;  /* so far the daemon has come, as its answers tell: see requests_answered */
     uint64_t went[WAYS]; /* the highest number that went each way on this connection */
     struct request
         *unsent; /* the first sequenced one that waits until it may be sent; NULL: none */
@@ -112,7 +112,8 @@ void requests_ring_head(const struct requests *t, struct request *r);
 void requests_accepted(struct requests *t, struct request *r);
 /* Another daemon: it has accepted none. */
 void requests_forget_accepted(struct requests *t);
-/* It was answered: what came before it was admitted. */
+/* It was answered: what came before it was admitted. Not so before a job that was cancelled while
+ * it waited for its turn: what is sent too far ahead then is not admitted, and sent again. */
 void requests_answered(struct requests *t, const struct request *r);
 /* Is the number so far ahead that a next daemon could not be told of all before it? */
 bool requests_far(const struct requests *t, uint64_t seq);

@@ -624,7 +624,7 @@ typedef void (*gpud_done_cb)(gpud_job *job, int code, void *user);
 
 typedef struct gpud_submit_options {
     size_t size;
-    uint32_t flags; /* enum gpud_submit_flag */
+    uint32_t flags; /* enum gpud_submit_flag; INVALID if there is another bit */
     /* higher runs earlier, and > 0 on streams that the device prefers where it can; 0 = normal.
      * Each level, up to 16 either way, is worth one second of waiting: nobody is overtaken for
      * longer. */

@@ -292,6 +292,18 @@ START_TEST(busy)
 }
 END_TEST
 
+/* What a newer library's flag asks for would not be done. */
+START_TEST(flags_that_are_not_known_are_refused)
+{
+    uint32_t data = 0;
+    gpud_arg args[] = {gpud_f32(1), gpud_host(&data, 1, GPUD_U32)};
+    gpud_submit_options o = {.size = sizeof o, .flags = 8};
+    gpud_job *job = NULL;
+    FAILS(gpud_launch(client, find(), args, 2, NULL, &o, &job), GPUD_ERR_INVALID);
+    ck_assert_ptr_null(job);
+}
+END_TEST
+
 /* It waits for room, and nobody for it: it runs all the same, under the number that it had. */
 START_TEST(who_is_freed_waits_for_room)
 {
@@ -563,6 +575,7 @@ START_TEST(nobody_there)
     FAILS(gpud_open("http://localhost", NULL, &c), GPUD_ERR_INVALID);
     FAILS(gpud_open("tcp://localhost", NULL, &c), GPUD_ERR_INVALID);
     FAILS(gpud_open("tcp://127.0.0.1:99999", NULL, &c), GPUD_ERR_INVALID);
+    FAILS(gpud_open("tcp://127.0.0.1:0", NULL, &c), GPUD_ERR_INVALID);
     FAILS(gpud_open("", NULL, &c), GPUD_ERR_INVALID);
     o.token_size = 5;
     FAILS(gpud_open(fake_url(fake), &o, &c), GPUD_ERR_INVALID);
@@ -852,6 +865,7 @@ int main(void)
     tcase_add_test(t, in_a_poll_loop);
     tcase_add_test(t, callbacks_wake_the_loop);
     tcase_add_test(t, busy);
+    tcase_add_test(t, flags_that_are_not_known_are_refused);
     tcase_add_loop_test(t, who_is_freed_waits_for_room, 0, 2);
     tcase_add_test(t, jobs_in_flight_are_capped);
     tcase_add_test(t, cancelling);
