@@ -26,8 +26,8 @@ struct save_part {
 int save_begin(const char *path, struct save *ret_save, struct ctl_err *e);
 /* The same for standard output, which takes the parts when they are there. */
 int save_begin_stdout(struct save *ret_save, struct ctl_err *e);
-/* Writes the parts and puts the file in its place. On failure nothing of it stays. Begun no more
- * either way. */
+/* Writes the parts and puts the file in its place. On failure nothing of it stays; standard output
+ * has what went out until then. Begun no more either way. */
 int save_commit(struct save *save, const struct save_part *parts, unsigned count,
                 struct ctl_err *e);
 /* Gives it up; a zeroed or committed one is allowed. */

@@ -190,7 +190,8 @@ enum frame_ref_tag {
  * perhaps never; or at once, if it is of no use: then the jobs that name it fail until it is freed
  * and comes again. */
 #define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
-/* After all jobs that use it ended; not answered. */
+/* After all jobs that use it ended, or when it could not be mapped: those that name it still fail
+ * then. Not answered. */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
 /* What a tenant may have on this device, in bytes: at most (UINT64_MAX: no limit), what is above
  * moves to the host first, what is kept for it; and on the host for this device. From the next
