@@ -21,7 +21,7 @@
 #define LOG_BYTES_MAX  (4u * 1024u * 1024u)
 #define GLOBALS_MAX    1024u
 #define STATIC_MAX     32u
-#define ARGUMENTS_MAX  (NVRTC_OPTIONS_MAX + 48)
+#define ARGUMENTS_MAX  (PREDEFINED_MAX + NVRTC_OPTIONS_MAX + 16)
 #define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
 #define ALIASES_MAX    (NVRTC_EXPRESSIONS_MAX + INSTANCES_MAX)
 

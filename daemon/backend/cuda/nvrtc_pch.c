@@ -13,9 +13,10 @@
 #include "common/hash.h"
 #include "common/stamp.h"
 #include "daemon/backend/cuda/source/header.h"
+#include "daemon/backend/cuda/source/predefined.h"
 
 #define PROGRAM     "gpud-source.cu" /* as the programs that use it are called */
-#define OPTIONS_MAX 24u
+#define OPTIONS_MAX (PREDEFINED_MAX + 16)
 #define ABANDONED_S 600 /* a file being made is given up after so long */
 #define VERSION_LEN 8   /* of a file's name: digits of its version */
 

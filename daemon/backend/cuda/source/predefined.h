@@ -6,6 +6,8 @@
 #ifndef BACKEND_CUDA_SOURCE_PREDEFINED_H
 #define BACKEND_CUDA_SOURCE_PREDEFINED_H
 
+#define PREDEFINED_MAX 64u
+
 /* Options, NULL-terminated; the user's own come behind them. */
 extern const char *const predefined_options[];
 

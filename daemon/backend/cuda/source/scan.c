@@ -17,7 +17,9 @@ struct walk {
     char *text;          /* where the lexer reads */
     unsigned conditions; /* #if that are open */
     struct scan *out;
-    bool directive;   /* in a preprocessor's line */
+    bool directive; /* in a preprocessor's line */
+    const char
+        *asked;       /* the last "ifdef" or "ifndef" behind "#": what follows is a name, no more */
     bool is_template; /* since the statement began */
     bool is_static;
     unsigned angles;        /* "<" in a row */
@@ -98,29 +100,11 @@ static void conditions_step(struct walk *w, const struct lex_token *t)
 static int directive_check(struct walk *w, const struct lex_token *t)
 {
     conditions_step(w, t);
+    w->asked = lex_is(t, "ifdef") || lex_is(t, "ifndef") ? t->text : w->asked;
     w->out->defines = w->out->defines || lex_is(t, "define") || lex_is(t, "undef");
     return lex_is(t, "import") || lex_is(t, "embed")
                ? refuse(w, t, "#", bytes_of(t->text, t->size), " is not allowed")
                : 0;
-}
-
-/* "#ifdef WORD", "defined WORD" or "defined(WORD)": it asks for the word alone. */
-static bool only_defined(const struct walk *w, const struct lex_token *t)
-{
-    static const char *const asking[] = {"defined", "ifdef", "ifndef"};
-    const char *end = t->text;
-    while (end > w->text && (end[-1] == ' ' || end[-1] == '(')) {
-        end--;
-    }
-    for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
-        size_t size = strlen(asking[i]);
-        size_t before = (size_t)(end - w->text);
-        if (before > size && memcmp(end - size, asking[i], size) == 0 &&
-            strchr("# !(&|\t", end[-(ptrdiff_t)size - 1]) != NULL) {
-            return w->directive;
-        }
-    }
-    return false;
 }
 
 static int word_check(struct walk *w, const struct lex_token *t)
@@ -132,7 +116,7 @@ static int word_check(struct walk *w, const struct lex_token *t)
         return header_check(w, t);
     }
     if (lex_is(t, "__has_include") || lex_is(t, "__has_include_next")) {
-        return only_defined(w, t) ? 0 : header_check(w, t);
+        return w->asked && w->before.text == w->asked ? 0 : header_check(w, t);
     }
     if (after_hash) {
         return directive_check(w, t);

@@ -1,4 +1,4 @@
-// kernels: by_nvcc by_gnu by_order by_pointer
+// kernels: by_nvcc by_gnu as_gnu by_order by_word by_pointer
 // What the host's compiler defines chooses the device's code, too.
 #include <cstdio>
 
@@ -12,6 +12,11 @@ typedef float4 real;
 #if defined(__GNUC__) && __GNUC__ >= 5
 #define ALIGNED(n) __attribute__((aligned(n)))
 __global__ void by_gnu(float *x) { x[0] = 1; }
+__global__ void as_gnu(unsigned *x)
+{
+    __asm__ __volatile__("membar.gl;" ::: "memory");
+    x[0] = __builtin_popcount(x[0]) + __builtin_clz(x[1]);
+}
 #else
 #define ALIGNED(n)
 #endif
@@ -25,6 +30,10 @@ static_assert(sizeof(struct three) == 16, "as the host has it");
 #error "not this"
 #elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 __global__ void by_order(unsigned *x) { x[0] = x[1] & 255; }
+#endif
+
+#if __BYTE_ORDER != __BIG_ENDIAN && __WORDSIZE == 64 && __LONG_MAX__ > 2147483647L
+__global__ void by_word(unsigned *x) { x[0] = x[1] & 65535; }
 #endif
 
 #if defined(__x86_64__) && __SIZEOF_POINTER__ == 8 && __SIZEOF_LONG__ == 8

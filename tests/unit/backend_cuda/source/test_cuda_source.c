@@ -41,7 +41,7 @@ static const char *const allowed[] = {
     "\xef\xbb\xbfint x;\n",
     "#ifdef X\n#include \"a.h\"\n#endif\n",
     "#ifdef __has_include\n#endif\n",
-    "#if defined __has_include && !defined(__has_include) || defined( __has_include )\n#endif\n",
+    "#  ifndef /* a */ __has_include\n#endif\n",
 };
 
 START_TEST(accepts)
@@ -57,6 +57,13 @@ static const struct {
     const char *source, *why;
 } refused[] = {
     {"#include \"a.h\"\n", "k.cu:1:2: error: #include of a.h: files are not read"},
+    {"#define ifdef __has_include(\"a.h\")\n#if ifdef\n#endif\n",
+     "k.cu:1:15: error: #include of a.h"},
+    {"#define ifdef __has_include\n#if ifdef(\"a\")\n#endif\n",
+     "k.cu:1:15: error: #include of a macro"},
+    {"#define ifdef(x) x\n#if ifdef(__has_include(\"a.h\"))\n#endif\n", "k.cu:2:11: error"},
+    {"#define A(ifdef) # ifdef __has_include(\"a.h\")\n", "k.cu:1:26: error"},
+    {"#define A(ifdef) \\\n# ifdef __has_include(\"a.h\")\n", "k.cu:2:9: error"},
     {"#define H __has_include\n#if H(<a>)\n#endif\n", "k.cu:1:11: error: #include of a macro"},
     {"#define defined H(__has_include)\n", "k.cu:1:19: error: #include of a macro"},
     {"#define undefined(x) x\n#if undefined(__has_include)(<a>)\n#endif\n", "k.cu:2:15: error"},
