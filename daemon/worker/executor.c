@@ -265,10 +265,10 @@ int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct
         return err_wrap(e, "marking the end of job %" PRIu64, j->id);
     }
     memory_mark(&dev->memory, j->stream, j->mark[j->mark_count - 1].marker, &j->end);
+    j->enqueued = true;                  /* before: memory that is to go when nothing runs waits */
     if (j->graph == NULL && !j->large) { /* large copies are not in the order of its stream */
         job_temps_leave(&x->scope, j);
     }
-    j->enqueued = true;
     batch_enqueued(&x->batch, j);
     return 0;
 }

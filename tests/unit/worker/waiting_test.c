@@ -130,7 +130,7 @@ START_TEST(what_was_cancelled_holds_up_no_memory)
     struct msg_w_buffer made;
     struct compile_response compiled;
     struct memfd memory = MEMFD_NONE;
-    const uint32_t ms = 1000;
+    const uint32_t ms = 5000; /* longer than anything here takes */
     const struct proto_ref value = ref_value(&ms, sizeof ms);
     const struct msg_f_buffer_create create = {.id = 1, .size = 32 * ROOM_BYTES, .managed = 1};
     const struct msg_f_buffer_free drop = {.id = 1};
