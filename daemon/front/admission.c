@@ -13,6 +13,7 @@
 
 #define RETRY_NS           (20 * NS_PER_MS)
 #define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
+#define SMALL_SHARE        64u /* of all that requests may take: a request of less is small */
 
 static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
 {
@@ -23,14 +24,15 @@ static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
     return code;
 }
 
-/* Of what all share. Who comes new is not before those that wait for it. */
+/* Of what all share. Who comes new has none of what those need that wait for it. */
 static int check_queue(struct front *f, struct session *s, uint64_t seq, struct err *e)
 {
     int rc = 0;
     if (f->job_count >= f->config.queue_max) {
         rc = err_set(e, ERR_BUSY, "%u jobs are unfinished, the queue takes %llu (queue_max)",
                      f->job_count, (unsigned long long)f->config.queue_max);
-    } else if (f->parked.common > 0 && !session_in_turn(&f->parked, s, seq)) {
+    } else if (f->parked.common > 0 && f->job_count + f->parked.common >= f->config.queue_max &&
+               !session_in_turn(&f->parked, s, seq)) {
         rc = err_set(e, ERR_BUSY, "jobs of %u sessions wait for room in the queue already",
                      f->parked.common);
     }
@@ -69,7 +71,8 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
     return 0;
 }
 
-/* Requests stay in memory until their job has ended: all of them together are bounded, too. */
+/* Requests stay in memory until their job has ended: all of them together are bounded, too. A small
+ * one that comes new may pass those that wait: they would gain nothing by its waiting. */
 static int check_bytes(struct front *f, struct session *s, const struct request *r, struct job *j,
                        struct err *e)
 {
@@ -80,12 +83,14 @@ static int check_bytes(struct front *f, struct session *s, const struct request 
                        "inputs of %llu bytes, staging memory has %llu ([staging] input_bytes)",
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
-    if (f->input_bytes > 0 && f->input_bytes + charged > limit) {
+    bool passes = f->parked.common > 0 && charged > limit / SMALL_SHARE &&
+                  !session_in_turn(&f->parked, s, r->msg.submit.seq);
+    if (f->input_bytes > 0 && (f->input_bytes + charged > limit || passes)) {
         s->common = true;
         return refuse(f, e,
                       err_set(e, ERR_BUSY,
                               "requests of unfinished jobs take %llu of %llu bytes ([staging] "
-                              "input_bytes)",
+                              "input_bytes), or others wait for them",
                               (unsigned long long)f->input_bytes, (unsigned long long)limit),
                       RETRY_NS);
     }

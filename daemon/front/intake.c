@@ -144,7 +144,7 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
     struct session *s = o->session;
     struct request *other = NULL;
     uint64_t seq = o->seq;
-    bool first = s->common && session_in_turn(&f->parked, s, seq);
+    bool again = session_in_turn(&f->parked, s, seq);
     s->parked_since_ns = session_arrived(s, seq, turn_now(f)); /* also if it comes again */
     s->parked_seq = seq;
     s->expect = seq;
@@ -156,7 +156,7 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
         return;
     }
     s->parked_until_ns = deadline_of(f, s, r);
-    session_park(&f->parked, s, r->size, first);
+    session_park(&f->parked, s, r->size, again);
     due_at(f, ns_add(clock_now_ns(), PARKED_NS));
 }
 
@@ -361,6 +361,7 @@ static int request_cancel_any(struct request_context *c, struct err *e)
 static bool try_parked(struct front *f, struct session *s)
 {
     uint64_t seq = s->parked_seq;
+    f->parked.behind = s->parked_next;
     session_unpark(&f->parked, s);
     f->parked.turn = s;
     go_on(f, s);
@@ -382,20 +383,30 @@ static void expire(struct front *f)
     }
 }
 
+static bool has_room(const struct front *f)
+{
+    return f->job_count < f->config.queue_max || f->draining;
+}
+
+/* Each keeps its place. Who waits for a limit of its own, or for many bytes, holds up nobody behind
+ * it; there are so many tries in a turn, and the rest in the next ones. */
 void intake_room(struct front *f)
 {
-    unsigned failed = 0;
-    bool full = false; /* what all share: for whom there is too little of it waits in front */
-    f->parked.ended = false;
+    struct parking *p = &f->parked;
+    p->next = p->ended || p->next == NULL ? p->first : p->next;
+    p->ended = false;
     expire(f);
-    while (f->parked.first != NULL && failed < PARKED_TRIES && !full &&
-           (f->job_count < f->config.queue_max || f->draining)) {
-        struct session *s = f->parked.first;
-        bool waits = !try_parked(f, s);
-        failed += waits;
-        full = waits && s->common;
+    for (unsigned failed = 0; p->next != NULL && failed < PARKED_TRIES && has_room(f);) {
+        struct session *s = p->next;
+        p->next = s->parked_next;
+        failed += !try_parked(f, s);
     }
-    if (f->parked.first != NULL) {
+    if (!has_room(f)) {
+        p->next = NULL;
+    } else if (p->next != NULL) {
+        f->hooks.kick(f);
+    }
+    if (p->first != NULL) {
         due_at(f, ns_add(clock_now_ns(), PARKED_NS));
     }
 }

@@ -137,7 +137,7 @@ static void on_check(uv_check_t *check)
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);
-        if (f->parked.ended) {
+        if (f->parked.ended || f->parked.next != NULL) {
             intake_room(f);
         }
         dispatch_all(f);

@@ -291,7 +291,7 @@ struct request *session_early_find(struct session *s, uint64_t seq)
     return at != NULL ? *at : NULL;
 }
 
-void session_park(struct parking *p, struct session *s, size_t bytes, bool first)
+void session_park(struct parking *p, struct session *s, size_t bytes, bool again)
 {
     if (s->parked) {
         return;
@@ -300,11 +300,8 @@ void session_park(struct parking *p, struct session *s, size_t bytes, bool first
     s->parked_bytes = bytes;
     p->bytes += bytes;
     p->common += s->common;
-    if (first) {
-        DL_PREPEND2(p->first, s, parked_prev, parked_next);
-    } else {
-        DL_APPEND2(p->first, s, parked_prev, parked_next);
-    }
+    struct session *behind = again ? p->behind : NULL;
+    DL_PREPEND_ELEM2(p->first, behind, s, parked_prev, parked_next);
 }
 
 bool session_in_turn(const struct parking *p, const struct session *s, uint64_t seq)
@@ -323,6 +320,8 @@ void session_unpark(struct parking *p, struct session *s)
         s->parked = false;
         p->bytes -= s->parked_bytes;
         p->common -= s->common; /* nothing of it was tried meanwhile */
+        p->next = p->next == s ? s->parked_next : p->next;
+        p->behind = p->behind == s ? s->parked_next : p->behind;
         DL_DELETE2(p->first, s, parked_prev, parked_next);
     }
 }

@@ -65,11 +65,13 @@ struct notice {
  * later; who waits for an end of its own, or its tenant's, goes behind the others when it was
  * tried. */
 struct parking {
-    struct session *first; /* is tried next */
-    struct session *turn;  /* is tried now: not in the list meanwhile */
-    unsigned common;       /* so many wait for what all share: who comes new waits behind them */
-    bool ended;            /* a job has, since they were tried */
-    uint64_t bytes;        /* of these jobs' requests: no more than staging.input_bytes */
+    struct session *first;  /* waits longest */
+    struct session *turn;   /* is tried now: not in the list meanwhile */
+    struct session *behind; /* the one in turn: where it goes if there is no room; NULL: the end */
+    struct session *next;   /* is tried next; NULL: all were, since a job ended */
+    unsigned common; /* so many wait for what all share: their room is not for who comes new */
+    bool ended;      /* a job has, since they were tried */
+    uint64_t bytes;  /* of these jobs' requests: no more than staging.input_bytes */
 };
 
 struct session {
@@ -173,8 +175,9 @@ struct request *session_early_find(struct session *s, uint64_t seq); /* stays th
 struct request *session_early_take(struct session *s, uint64_t seq); /* the caller's; or NULL */
 struct request *session_early_drop(struct session *s); /* any, the caller's; NULL: none is left */
 
-/* The next of its requests waits for room: behind all others, or `first` again. */
-void session_park(struct parking *p, struct session *s, size_t bytes, bool first);
+/* The next of its requests waits for room: behind all others, or `again`, where it did before its
+ * turn. */
+void session_park(struct parking *p, struct session *s, size_t bytes, bool again);
 void session_unpark(struct parking *p, struct session *s); /* not any more */
 /* Is its request `seq` tried now because it waited? */
 bool session_in_turn(const struct parking *p, const struct session *s, uint64_t seq);

@@ -213,8 +213,8 @@ START_TEST(store_to_nowhere)
 }
 END_TEST
 
-/* A copy may bring the news, too: the first worker's fifth launch fails, once; all are done. How many
- * copies there are before it depends on when staging memory is known to the device. */
+/* A copy may bring the news, too: the first worker's fifth launch fails, once; all are done. How
+ * many copies there are before it depends on when staging memory is known to the device. */
 START_TEST(a_single_fault_is_replayed)
 {
     static const char *const scripts[] = {"cuLaunchKernel@5=fault:700", "cuLaunchKernel@5=719",

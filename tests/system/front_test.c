@@ -824,6 +824,8 @@ START_TEST(a_long_start_asks_for_time)
     ck_assert_int_eq(setenv("NOTIFY_SOCKET", addr.sun_path, 1), 0);
     if (_i == 0) {
         ck_assert_int_eq(setenv("WATCHDOG_USEC", "400000", 1), 0);
+    } else {
+        ck_assert_int_eq(unsetenv("WATCHDOG_USEC"), 0);
     }
     daemon_spawn(&d);
     while (strstr(text, "EXTEND_TIMEOUT_USEC=") == NULL) { /* or the test's time is over */

@@ -607,8 +607,9 @@ GPUD_API void gpud_program_free(gpud_program *program);
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
 enum gpud_submit_flag {
-    /* Wait for room in the queue instead of failing with BUSY. The job keeps its place: what the
-     * client asks for behind it (but for cancelling and looking) waits with it. */
+    /* Wait for room in the queue instead of failing with BUSY, before those that come later and do
+     * not wait. The job keeps its place: what the client asks for behind it (but for cancelling and
+     * looking) waits with it. */
     GPUD_SUBMIT_BLOCK = 1,
     /* Answer only when done: half the messages for tiny jobs, but until then the job has no id
      * (gpud_job_id is 0): gpud_cancel answers STATE, and gpud_explain has nothing to ask for. */

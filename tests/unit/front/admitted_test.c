@@ -121,18 +121,23 @@ static void submit(uint64_t seq, uint64_t flags)
     intake_request(&k->f, r);
 }
 
-/* One that waits for room so long, and has a byte. */
-static void submit_by(uint32_t pipe, uint64_t seq, uint64_t deadline_ns)
+/* One that waits for room so long. */
+static void submit_sized(uint32_t pipe, uint64_t seq, size_t size, uint64_t deadline_ns)
 {
     struct request *r = __real_calloc(1, sizeof *r);
     ck_assert_ptr_nonnull(r);
     *r = (struct request){.peer = {.pipe = pipe},
                           .kind = MSG_KIND_SUBMIT,
                           .slot = (struct listener_slot *)(void *)&slot,
-                          .size = 1};
+                          .size = size};
     r->msg.submit =
         (struct msg_submit){.seq = seq, .flags = SUBMIT_BLOCK, .deadline_ns = deadline_ns};
     intake_request(&k->f, r);
+}
+
+static void submit_by(uint32_t pipe, uint64_t seq, uint64_t deadline_ns)
+{
+    submit_sized(pipe, seq, 1, deadline_ns);
 }
 
 static void submit_until(uint64_t seq, uint64_t deadline_ns)
@@ -349,6 +354,79 @@ START_TEST(who_waits_for_bytes_stays_first)
     ck_assert_uint_eq(first->expect + second->expect, 4);
     ck_assert_ptr_null(k->f.parked.first);
     standing_end(&k->f, second);
+    teardown();
+}
+END_TEST
+
+/* While one waits for more bytes than there are, what is small goes on, also if it waits behind;
+ * what is not waits, though it would fit. */
+START_TEST(who_waits_for_bytes_holds_up_nothing_small)
+{
+    setup();
+    struct session *first = s;
+    struct session *second = greet(PIPE + 1);
+    struct session *third = greet(PIPE + 2);
+    struct session *fourth = greet(PIPE + 3);
+    k->f.config.queue_max = 8;
+    k->f.config.staging_input_bytes = 1000;
+    k->f.input_bytes = 600; /* of others */
+    submit_sized(PIPE, 1, 500, 0);
+    k->f.config.queue_max = 0;
+    submit_from(PIPE + 1, 1);
+    ck_assert_uint_eq(k->f.parked.common, 2);
+    k->f.config.queue_max = 8;
+    submit_from(PIPE + 2, 1);
+    ck_assert_uint_eq(third->expect, 2);
+    submit_sized(PIPE + 3, 1, 100, 0);
+    ck_assert_uint_eq(fourth->expect, 1);
+    intake_room(&k->f);
+    ck_assert_uint_eq(second->expect, 2);
+    ck_assert_uint_eq(first->expect, 1);
+    ck_assert_ptr_eq(k->f.parked.first, first);
+    k->f.input_bytes -= 600;
+    intake_room(&k->f);
+    ck_assert_uint_eq(first->expect + fourth->expect, 4);
+    ck_assert_ptr_null(k->f.parked.first);
+    standing_end(&k->f, second);
+    standing_end(&k->f, third);
+    standing_end(&k->f, fourth);
+    teardown();
+}
+END_TEST
+
+/* However many wait for a limit of their own, each is tried after an end, and who waits behind them
+ * for what all share is not forgotten. */
+START_TEST(all_that_wait_are_tried)
+{
+    enum { OTHERS = 11 };
+    struct session *other[OTHERS];
+    setup();
+    k->f.config.queue_max = 64;
+    k->f.config.session_inflight_max = 0;
+    for (unsigned i = 0; i < OTHERS; i++) {
+        other[i] = greet(PIPE + 1 + i);
+        submit_from(PIPE + 1 + i, 1);
+    }
+    k->f.config.queue_max = 0;
+    k->f.config.session_inflight_max = 1;
+    submit_from(PIPE, 1);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        other[i]->jobs = 1; /* each has one under way */
+    }
+    k->f.config.queue_max = 64;
+    k->f.parked.ended = true;
+    unsigned turns = 0;
+    do {
+        intake_room(&k->f);
+        turns++;
+    } while (k->f.parked.next != NULL && turns < 2 * OTHERS);
+    ck_assert_uint_lt(turns, 2 * OTHERS);
+    ck_assert_uint_eq(s->expect, 2);
+    ck_assert_ptr_eq(k->f.parked.first, other[0]);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        other[i]->jobs = 0;
+        standing_end(&k->f, other[i]);
+    }
     teardown();
 }
 END_TEST
@@ -651,7 +729,8 @@ START_TEST(answers_behind_an_awaited_one_are_forgotten)
 }
 END_TEST
 
-SUITE_MAIN("admitted", who_waits_for_bytes_stays_first, who_waits_for_its_own_holds_up_nobody,
+SUITE_MAIN("admitted", who_waits_for_bytes_holds_up_nothing_small, all_that_wait_are_tried,
+           who_waits_for_bytes_stays_first, who_waits_for_its_own_holds_up_nobody,
            who_waits_for_room_is_first, what_comes_again_waits_no_longer,
            who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
            a_job_is_cancelled_whose_answer_was_acknowledged,
