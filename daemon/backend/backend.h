@@ -208,11 +208,15 @@ struct backend_library_ops {
     /* Those that may do what kernels of this module do, and that nobody has prepared yet: a set for
      * `prepare`, 0: none. */
     unsigned (*wanted)(struct backend_module *m);
-    /* Opens them and makes what they need for a device, once: what fails is told to the log, and
-     * not tried again. Blocks, perhaps for seconds (files of hundreds of MiB, and drivers may wait
-     * for what runs): to be called from another thread than the rest, one call at a time; all
-     * others may be called meanwhile. */
+    /* Opens them and makes what they need for a device; what fails is told to the log. Blocks,
+     * perhaps for seconds (files of hundreds of MiB, and drivers may wait for what runs): to be
+     * called from another thread than the rest, one call at a time; all others may be called
+     * meanwhile. */
     void (*prepare)(struct backend_device *d, unsigned wanted);
+    /* Optional (NULL: what failed is not tried again): those that could not be prepared, for want
+     * of memory perhaps, and may be now; a set for `prepare`. Bounded by its own pauses, and cheap:
+     * it may be asked at any time. */
+    unsigned (*again)(struct backend_device *d);
     /* Bytes of device memory that the call works in, 0: none. Addresses are not looked at. */
     int (*workspace)(struct backend_stream *s, const struct backend_call *call, uint64_t *ret_bytes,
                      struct err *e);

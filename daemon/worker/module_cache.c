@@ -124,7 +124,9 @@ static void on_prepare(uv_work_t *work)
 
 static void load_free(struct modules *t, struct module_load *l)
 {
-    (void)close(l->fd);
+    if (l->fd >= 0) {
+        (void)close(l->fd);
+    }
     if (l->m != NULL) {
         destroy(t, l->m);
     }
@@ -190,6 +192,19 @@ static void prepare_add(struct modules *t, struct module_load *l)
     }
     if (first) {
         prepare_next(t);
+    }
+}
+
+void modules_prepare_again(struct modules *t)
+{
+    const struct backend_library_ops *ops = t->b->library;
+    unsigned wanted =
+        ops != NULL && ops->again != NULL && t->preparing == NULL ? ops->again(t->d) : 0;
+    struct module_load *l = wanted != 0 ? calloc(1, sizeof *l) : NULL;
+    if (l != NULL) {
+        *l = (struct module_load){.table = t, .fd = -1, .e = ERR_INIT, .wanted = wanted};
+        l->work.data = l;
+        prepare_add(t, l);
     }
 }
 

@@ -47,8 +47,8 @@ struct modules;
 struct module_load {
     uv_work_t work;
     struct modules *table;
-    struct module *m; /* owned; NULL: it was told of */
-    int fd;           /* owned: the binary */
+    struct module *m; /* owned; NULL: it was told of, or this is for libraries alone */
+    int fd;           /* owned: the binary; -1: none */
     uint64_t size;    /* bytes */
     struct err e;     /* what came of it */
     unsigned wanted;  /* libraries, see backend_library_ops */
@@ -82,6 +82,9 @@ void modules_finish(struct modules *t); /* idle, nothing is being loaded; the lo
  * called once, later. */
 int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint64_t size,
                 struct err *e);
+/* Libraries that could not be made ready are tried again where it is time to, in the thread. Cheap:
+ * to be called whenever something happens. */
+void modules_prepare_again(struct modules *t);
 struct module *module_find(const struct modules *t, uint64_t id, struct err *e);
 const struct backend_kernel *module_kernel(const struct module *m, const char *entry,
                                            struct err *e);

@@ -104,6 +104,7 @@ static void release_some(struct server *s)
         library_tidy(&s->device);
     }
     releases_turn(&s->releases);
+    modules_prepare_again(&s->modules);
 }
 
 bool server_ask_device(void *data)

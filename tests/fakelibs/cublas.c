@@ -55,8 +55,11 @@ static void multiply(const void *work)
 EXPORT int cublasCreate_v2(struct handle **handle);
 int cublasCreate_v2(struct handle **handle)
 {
-    *handle = calloc(1, sizeof **handle);
-    return scripted("cublas");
+    int code = scripted("cublas");
+    if (code == 0) {
+        *handle = calloc(1, sizeof **handle);
+    }
+    return code;
 }
 
 EXPORT int cublasDestroy_v2(struct handle *handle);

@@ -68,14 +68,15 @@ static void execute(const void *work)
 EXPORT int cufftCreate(int *plan);
 int cufftCreate(int *plan)
 {
-    for (int i = 0; i < PLANS; i++) {
+    int code = scripted("cufft");
+    for (int i = 0; code == 0 && i < PLANS; i++) {
         if (!plans[i].used) {
             plans[i] = (struct transform){.used = true};
             *plan = i;
-            return scripted("cufft");
+            return 0;
         }
     }
-    return 2;
+    return code != 0 ? code : 2;
 }
 
 EXPORT int cufftDestroy(int plan);

@@ -46,8 +46,11 @@ static void fill(const void *work)
 EXPORT int curandCreateGenerator(struct draw **generator, int kind);
 int curandCreateGenerator(struct draw **generator, int kind)
 {
-    *generator = calloc(1, sizeof **generator);
-    return kind == 161 ? scripted("curand") : 103;
+    int code = kind == 161 ? scripted("curand") : 103;
+    if (code == 0) {
+        *generator = calloc(1, sizeof **generator);
+    }
+    return code;
 }
 
 EXPORT int curandDestroyGenerator(struct draw *generator);

@@ -5,12 +5,13 @@
  *
  * CUDA_FAKE_LIBS = NAME=CODE[;…]: each call of a library ("cublas") that would enqueue work, or
  * make a handle or plan, gives the code instead. NAME=/PATH: it does not go on before there is a
- * file of that name.
+ * file of that name. NAME=CODE/PATH: the code, until there is.
  */
 #ifndef FAKELIBS_H
 #define FAKELIBS_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,17 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static inline void wait_for_file(const char *at)
+static inline bool file_there(const char *at)
 {
     char path[256];
-    const struct timespec pause = {0, 1000000};
     (void)snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ";"), at);
-    while (access(path, F_OK) != 0) {
+    return access(path, F_OK) == 0;
+}
+
+static inline void wait_for_file(const char *at)
+{
+    const struct timespec pause = {0, 1000000};
+    while (!file_there(at)) {
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -39,7 +45,9 @@ static inline int scripted(const char *name)
                 wait_for_file(at + length + 1);
                 return 0;
             }
-            return atoi(at + length + 1);
+            const char *value = at + length + 1;
+            const char *path = value + strspn(value, "0123456789");
+            return *path == '/' && file_there(path) ? 0 : atoi(value);
         }
         at += strcspn(at, ";");
         at += *at == ';';

@@ -250,6 +250,42 @@ START_TEST(a_library_that_opens_holds_nobody_up)
 }
 END_TEST
 
+/* What it needs the device did not have when it was made ready, for all of the operations or for a
+ * while: in the meantime the portable kernels serve. */
+START_TEST(a_library_is_tried_again)
+{
+    static const char *const NAME[] = {"cublas=3", "cufft=2", "curand=102", "cub=2"};
+    static const char *const BY[] = {"cublas", "cufft", "curand", "cub"};
+    char way[DAEMON_PATH + 32];
+    float a[] = {1, 2, 3, 4};
+    float out[4];
+    const gpud_arg product[] = {array(a, 2, 2, 0), array(a, 2, 2, 0), array(out, 2, 2, 0)};
+    const gpud_arg transform[] = {array(a, 2, 2, 0), array(out, 2, 2, 0)};
+    const gpud_arg normal[] = {gpud_u64(1), gpud_f32(7), gpud_f32(0), array(out, 4, 0, 0)};
+    const gpud_arg sum[] = {array(a, 4, 0, 0), array(out, 1, 0, 0)};
+    const struct {
+        const char *kernel;
+        const gpud_arg *args;
+        uint32_t count;
+    } with[] = {{"gemm", product, 3},
+                {"fft", transform, 2},
+                {"random_normal", normal, 4},
+                {"reduce_sum", sum, 2}};
+    daemon_prepare(&daemon_of_test, "--backend", "cuda", NULL);
+    (void)snprintf(way, sizeof way, "%s%s/there", NAME[_i], daemon_of_test.dir);
+    (void)setenv("CUDA_FAKE_LIBS", way, 1);
+    gpud_client *c = double_begin(&daemon_of_test, "");
+    for (unsigned i = 0; i < 3; i++) {
+        call(c, with[_i].kernel, with[_i].args, with[_i].count);
+        ck_assert_str_eq(served_by, "portable");
+    }
+    file_write(strchr(way, '/'), "", 0);
+    ck_until((call(c, with[_i].kernel, with[_i].args, with[_i].count), /* somebody has to ask */
+              strcmp(served_by, BY[_i]) == 0));
+    end(c);
+}
+END_TEST
+
 static bool transformed_by_cufft(gpud_client *c, uint64_t count)
 {
     static float x[4 * PLANS_MOST];
@@ -436,6 +472,7 @@ int main(void)
     suite_add_loop(suite, portable_kernels_take_over, 2);
     suite_add(suite, some_libraries_only);
     suite_add(suite, a_library_that_opens_holds_nobody_up);
+    suite_add_loop(suite, a_library_is_tried_again, 4);
     suite_add(suite, plans_are_given_up_beside_a_long_kernel);
     suite_add(suite, steps_in_order);
     suite_add(suite, a_buffer_is_exported);

@@ -2,11 +2,16 @@
 
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/backend/cuda/module.h"
 
 static struct cuda_library *const libraries[] = {&cuda_blas, &cuda_fft, &cuda_rand, &cuda_cub};
 #define LIBRARIES (sizeof libraries / sizeof libraries[0])
+
+/* From one try to the next: each is twice as long. */
+#define AGAIN_NS      NS_PER_S
+#define AGAIN_DOUBLED 9u
 
 static enum cuda_library_state state_of(const struct cuda_library *l)
 {
@@ -18,9 +23,11 @@ static void state_set(struct cuda_library *l, enum cuda_library_state state)
     atomic_store_explicit(&l->state, (int)state, memory_order_release);
 }
 
-void cuda_library_give_up(struct cuda_library *l)
+void cuda_library_later(struct cuda_library *l)
 {
-    state_set(l, CUDA_LIBRARY_FAILED);
+    l->again_ns = clock_now_ns() + (AGAIN_NS << l->failures);
+    l->failures += l->failures < AGAIN_DOUBLED;
+    state_set(l, CUDA_LIBRARY_LATER);
 }
 
 int cuda_library_check(struct cuda_library *l, int status, const char *call, struct err *e)
@@ -122,25 +129,50 @@ static int scratch_make(struct backend_device *d, struct err *e)
 static void prepare_one(struct backend_device *d, struct cuda_library *l)
 {
     struct err e = ERR_INIT;
-    if (!library_open(l)) {
-        cuda_library_give_up(l);
+    if (state_of(l) == CUDA_LIBRARY_NEW && !library_open(l)) {
+        state_set(l, CUDA_LIBRARY_FAILED);
         return;
     }
     int rc = scratch_make(d, &e);
     rc = rc == 0 ? l->prepare(d, &e) : rc;
     if (rc != 0) {
-        log_warn("%s does not serve: %s", l->name, e.text);
+        if (l->failures == 0) {
+            log_warn("%s does not serve, which is tried again: %s", l->name, e.text);
+        }
+        cuda_library_later(l);
+        return;
     }
-    state_set(l, rc == 0 ? CUDA_LIBRARY_READY : CUDA_LIBRARY_FAILED);
+    if (l->failures > 0) {
+        log_info("%s serves now", l->name);
+    }
+    state_set(l, CUDA_LIBRARY_READY);
+}
+
+static bool to_prepare(const struct cuda_library *l)
+{
+    enum cuda_library_state state = state_of(l);
+    return state == CUDA_LIBRARY_NEW || state == CUDA_LIBRARY_LATER;
 }
 
 static void library_prepare(struct backend_device *d, unsigned wanted)
 {
     for (size_t i = 0; i < LIBRARIES; i++) {
-        if ((wanted >> i & 1u) != 0 && state_of(libraries[i]) == CUDA_LIBRARY_NEW) {
+        if ((wanted >> i & 1u) != 0 && to_prepare(libraries[i])) {
             prepare_one(d, libraries[i]);
         }
     }
+}
+
+/* The clock is looked at only where there is something to do: this is asked often. */
+static unsigned library_again(struct backend_device *d)
+{
+    unsigned due = 0;
+    (void)d; /* a process has one */
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        bool later = state_of(libraries[i]) == CUDA_LIBRARY_LATER;
+        due |= later && clock_now_ns() >= libraries[i]->again_ns ? 1u << i : 0;
+    }
+    return due;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------
@@ -211,6 +243,7 @@ void cuda_library_close(struct backend_device *d)
         if (libraries[i]->close) {
             libraries[i]->close(d);
         }
+        libraries[i]->failures = 0;
         state_set(libraries[i], CUDA_LIBRARY_NEW);
     }
     if (d->aside) {
@@ -233,6 +266,7 @@ static void library_tidy(struct backend_device *d)
 const struct backend_library_ops cuda_library_ops = {
     .wanted = library_wanted,
     .prepare = library_prepare,
+    .again = library_again,
     .workspace = library_workspace,
     .run = library_run,
     .tidy = library_tidy,

@@ -19,8 +19,9 @@
 
 struct cuda_library;
 
-/* It serves nothing from now on. */
-void cuda_library_give_up(struct cuda_library *l);
+/* It serves nothing until it was prepared again, which is tried after a pause: what it lacked may
+ * be there then. Each pause is longer than the one before. By who calls it, or prepares it. */
+void cuda_library_later(struct cuda_library *l);
 /* 0, or ERR_UNSUPPORTED with the library's own number; the first one is told to the log. */
 int cuda_library_check(struct cuda_library *l, int status, const char *call, struct err *e);
 
@@ -38,7 +39,12 @@ struct cuda_served {
                uint64_t bytes, struct err *e);
 };
 
-enum cuda_library_state { CUDA_LIBRARY_NEW = 0, CUDA_LIBRARY_READY, CUDA_LIBRARY_FAILED };
+enum cuda_library_state {
+    CUDA_LIBRARY_NEW = 0,
+    CUDA_LIBRARY_READY,
+    CUDA_LIBRARY_LATER,  /* it is there, and something that it needs was not */
+    CUDA_LIBRARY_FAILED, /* it is not there */
+};
 
 /* A library: where it is and what it serves. One of each for the process. */
 struct cuda_library {
@@ -51,14 +57,16 @@ struct cuda_library {
     const char *const *kernels;       /* of modules that it is prepared for; the last one NULL */
     const struct cuda_served *served; /* ends with operation NULL */
     /* In the thread that prepares: makes handles, and a first small call in d->aside on d->scratch,
-     * which nobody waits for. */
+     * which nobody waits for. After a failure it may come again, and goes on. */
     int (*prepare)(struct backend_device *d, struct err *e);
     void (*finish)(struct backend_stream *s); /* NULL: nothing to do. It is idle */
     void (*close)(struct backend_device *d);  /* the same for the device; prepared or not */
     /* As backend_library_ops, of what was prepared; NULL: nothing to do. */
     void (*tidy)(struct backend_device *d);
-    atomic_int state; /* enum cuda_library_state: `table` may be used when it is READY */
-    bool told;        /* a failure stands in the log */
+    atomic_int state;  /* enum cuda_library_state: `table` may be used when it is READY */
+    bool told;         /* a failure stands in the log */
+    unsigned failures; /* what was in vain, up to the longest pause */
+    uint64_t again_ns; /* LATER: it is not tried before */
 };
 
 extern struct cuda_library cuda_blas, cuda_fft, cuda_rand, cuda_cub;

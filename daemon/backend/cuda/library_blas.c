@@ -180,8 +180,9 @@ static int first_products(struct backend_device *d, struct err *e)
 
 static int prepare(struct backend_device *d, struct err *e)
 {
-    void *handle = NULL;
-    int rc = cuda_library_check(&cuda_blas, blas.Create_v2(&handle), "cublasCreate", e);
+    void *handle = d->blas; /* what failed may be the products */
+    int rc =
+        handle ? 0 : cuda_library_check(&cuda_blas, blas.Create_v2(&handle), "cublasCreate", e);
     if (rc != 0) {
         return rc;
     }

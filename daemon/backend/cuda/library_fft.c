@@ -204,7 +204,11 @@ static int prepare(struct backend_device *d, struct err *e)
     const struct shape_of_fft shape = {.rank = 1, .type = C2C, .n = {256}, .batch = 1};
     struct plan p = {.used = 0};
     int rc = plan_make(d->aside, &shape, &p, e);
-    give_up(d, &p); /* nobody else has one before the library is ready */
+    if (rc == 0) {
+        give_up(d, &p); /* nobody else has one before the library is ready */
+    } else if (p.made) {
+        fft.Destroy(p.plan); /* it is tried again, and nobody would tidy up before */
+    }
     return rc;
 }
 

@@ -67,7 +67,7 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
     *ret_bytes = 0;
     int rc = s->random ? 0 : generator_make(s->stream, &s->random, e);
     if (rc != 0) {
-        cuda_library_give_up(&cuda_rand); /* else each job would try again */
+        cuda_library_later(&cuda_rand); /* else each job would try again */
     }
     return rc;
 }

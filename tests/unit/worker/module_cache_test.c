@@ -180,7 +180,16 @@ static int load_at_once(struct backend_device *d, struct bytes binary,
 
 static const struct backend_module_ops quick_ops = {
     .load = load_at_once, .unload = unload, .kernel_count = kernel_count};
-static const struct backend_library_ops library = {.wanted = wanted, .prepare = prepare};
+static unsigned due; /* libraries that may be tried again */
+
+static unsigned again(struct backend_device *d)
+{
+    (void)d;
+    return due;
+}
+
+static const struct backend_library_ops library = {
+    .wanted = wanted, .prepare = prepare, .again = again};
 static const struct backend with_libraries = {
     .name = "test", .module = &quick_ops, .library = &library};
 
@@ -265,5 +274,29 @@ START_TEST(a_module_does_not_wait_for_ever)
 }
 END_TEST
 
+/* One try at a time, of which nobody is told. */
+START_TEST(libraries_are_tried_again)
+{
+    uv_loop_t loop;
+    struct modules t;
+    struct ready r = {.t = &t};
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    modules_init(&t, &with_libraries, NULL, &loop, on_ready, &r);
+    gate_set(false);
+    modules_prepare_again(&t);
+    ck_assert_ptr_null(t.preparing);
+    due = 1;
+    modules_prepare_again(&t);
+    ck_assert_ptr_nonnull(t.preparing);
+    modules_prepare_again(&t);
+    ck_assert_ptr_null(t.preparing->next);
+    due = 0;
+    gate_set(true);
+    run(&t, &loop);
+    ck_assert_uint_eq(prepared, 1);
+    ck_assert_uint_eq(r.count, 0);
+}
+END_TEST
+
 SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order, a_module_waits_for_its_libraries,
-           a_module_does_not_wait_for_ever)
+           a_module_does_not_wait_for_ever, libraries_are_tried_again)
