@@ -74,8 +74,8 @@ struct backend_memory_ops {
     /* Optional (NULL: staging memory is used as it is): makes host memory known to the device so
      * that copies from and to it are fast; in any thread. `unregister` is then mandatory. */
     int (*register_host)(struct backend_device *d, void *data, size_t size, struct err *e);
-    /* Blocks where the back end says release_waits. */
-    void (*unregister_host)(struct backend_device *d, void *data);
+    /* All of it, as it was registered. Blocks where the back end says release_waits. */
+    void (*unregister_host)(struct backend_device *d, void *data, size_t size);
     /* Optional (NULL: kernels work on copies): host memory of whole pages as a block, so that
      * commands and kernels work on it as it is, and copies from and to it are as fast as they get.
      * Its owner may write there at any time; it stays until the block was released. ret_align:

@@ -50,8 +50,9 @@ void copies_init(struct copies *c, struct device *device, uv_loop_t *loop, void 
 void copies_finish(struct copies *c)
 {
     if (c->memory != NULL) {
-        c->device->b->memory->unregister_host(c->device->d, c->memory);
-        (void)munmap(c->memory, PIECES * (size_t)COPY_CHUNK);
+        const size_t size = PIECES * (size_t)COPY_CHUNK;
+        c->device->b->memory->unregister_host(c->device->d, c->memory, size);
+        (void)munmap(c->memory, size);
         c->memory = NULL;
     }
 }

@@ -112,7 +112,7 @@ void pinning_finish(struct pinning *p)
 {
     for (unsigned i = 0; i < PINNING_SIDES; i++) {
         if (p->found[i] != NULL) {
-            ops_of(p)->unregister_host(p->device->d, p->found[i]);
+            ops_of(p)->unregister_host(p->device->d, p->found[i], side_of(p, i)->size);
             p->found[i] = NULL;
         }
     }

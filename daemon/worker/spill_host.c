@@ -18,8 +18,7 @@ static int pin(void *user, void *memory, uint64_t bytes, struct err *e)
 static void unpin(void *user, void *memory, uint64_t bytes)
 {
     struct device *dev = user;
-    (void)bytes;
-    dev->b->memory->unregister_host(dev->d, memory);
+    dev->b->memory->unregister_host(dev->d, memory, (size_t)bytes);
 }
 
 static void release(void *item)

@@ -98,7 +98,7 @@ START_TEST(registered_host_memory_works)
     get(back, at(b, 0), size);
     ck_assert_mem_eq(back, host, size);
     if (m->register_host) {
-        m->unregister_host(bench.device, host);
+        m->unregister_host(bench.device, host, size);
     }
     block_free(b);
     free(host);

@@ -425,7 +425,7 @@ START_TEST(writes_a_batch)
     fails(ERR_RANGE, ops->write_batch(bench.stream, w, PIECES, e));
     drain(bench.stream);
     if (memory->register_host != NULL) {
-        memory->unregister_host(bench.device, host);
+        memory->unregister_host(bench.device, host, sizeof host);
     }
     block_free(b);
 }

@@ -54,6 +54,11 @@ static CUresult side_check(uint64_t base, uint64_t size, bool write, enum side s
         misuse("%s: %#llx is no device memory", call_name(), (unsigned long long)base);
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (r->kind == RANGE_REGISTERED && size > r->base + r->size - base) {
+        misuse("%s: %llu bytes at %#llx reach over the end of a registration", call_name(),
+               (unsigned long long)size, (unsigned long long)base);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (base + size < base || !memory_usable(NULL, base, size, write)) {
         misuse("%s: %llu bytes at %#llx are not all memory that may be %s", call_name(),
                (unsigned long long)size, (unsigned long long)base, write ? "written" : "read");

@@ -35,6 +35,7 @@
  *   ats=0|1           pageable host memory is reachable by kernels (0)
  *   host_pointers=0|1 registered host memory has the host's address on the device, too (1)
  *   addresses=SIZE    the most that can be reserved in one piece (64 TiB)
+ *   register_most=SIZE  the most that one cuMemHostRegister takes; beyond it: 1 (any)
  *   copy_rate=SIZE    bytes per second of a copy (as fast as it goes)
  *   units=N           kernels and memsets of a context that run at a time (0: any number)
  *   kernel_us=N       what a kernel takes at least (0)
@@ -118,7 +119,8 @@ struct script {
     bool host_pointers;
     bool noop; /* unknown kernels do nothing */
     uint64_t copy_rate;
-    uint64_t units; /* 0: any number */
+    uint64_t units;         /* 0: any number */
+    uint64_t register_most; /* 0: any number of bytes */
     uint64_t kernel_us;
     uint64_t delay_us;
     struct rule rule[RULES_MAX];

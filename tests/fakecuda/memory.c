@@ -246,6 +246,10 @@ static CUresult host_register(uint64_t base, uint64_t size, unsigned flags)
     if (base == 0 || size == 0 || (flags & ~(unsigned)REGISTER_ALL) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (fake.script.register_most != 0 && size > fake.script.register_most) {
+        note("cuMemHostRegister: %llu bytes are too many", (unsigned long long)size);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (range_overlap(base, size)) {
         misuse("cuMemHostRegister: %#llx is known to the driver already", (unsigned long long)base);
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

@@ -170,6 +170,16 @@ static void half_registered(void)
     ck_cu(cuMemcpyHtoD(memory_new(8192), p, 8192), bad);
 }
 
+/* As drivers do, even though all of it is registered. */
+static void registered_in_pieces(void)
+{
+    start();
+    char *p = pages(8192);
+    ok(cuMemHostRegister(p, 4096, 0));
+    ok(cuMemHostRegister(p + 4096, 4096, 0));
+    ck_cu(cuMemcpyHtoD(memory_new(8192), p, 8192), bad);
+}
+
 /* ---- virtual memory -------------------------------------------------------------------------- */
 
 static CUdeviceptr mapped(unsigned units)
@@ -499,7 +509,8 @@ static const struct {
     {registered_nothing, "note: cuMemHostRegister: 0x1000 is not mapped", ""},
     {registered_read_only, "or only to be read", ""},
     {written_read_only, "are not all memory that may be written", ""},
-    {half_registered, "are not all memory that may be read", ""},
+    {half_registered, "reach over the end of a registration", ""},
+    {registered_in_pieces, "reach over the end of a registration", ""},
     {unmapped_in_part, "misuse: cuMemUnmap: ", ""},
     {mapped_with_an_offset, "an offset into the handle", ""},
     {mapped_over_another, "something is mapped there", ""},

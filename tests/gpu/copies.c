@@ -120,10 +120,10 @@ static void host_open(struct copies *c, uint64_t bytes)
     must_ok(c->b.b->memory->register_host(c->b.device, c->shared.data, bytes, e));
 }
 
-static void host_close(struct copies *c)
+static void host_close(struct copies *c, uint64_t bytes)
 {
-    c->b.b->memory->unregister_host(c->b.device, c->shared.data);
-    c->b.b->memory->unregister_host(c->b.device, c->huge);
+    c->b.b->memory->unregister_host(c->b.device, c->shared.data, bytes);
+    c->b.b->memory->unregister_host(c->b.device, c->huge, bytes);
     memfd_finish(&c->shared);
     free(c->huge);
 }
@@ -147,7 +147,7 @@ void item_copies(void)
     must(c.d.cu.MemFree(c.memory));
     must(c.d.MemFreeHost(c.pinned));
     c.b.b->memory->free(c.b.device, c.block);
-    host_close(&c);
+    host_close(&c, largest);
     c.b.b->stream->destroy(c.stream);
     bench_close(&c.b);
     direct_close(&c.d);

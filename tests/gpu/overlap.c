@@ -115,7 +115,7 @@ static void close_all(struct overlap *o)
 {
     for (unsigned i = 0; i < 2; i++) {
         o->b.b->memory->free(o->b.device, o->block[i]);
-        o->b.b->memory->unregister_host(o->b.device, o->host[i]);
+        o->b.b->memory->unregister_host(o->b.device, o->host[i], BYTES);
         free(o->host[i]);
     }
     for (unsigned k = 0; k < KINDS; k++) {

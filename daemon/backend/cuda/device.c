@@ -11,8 +11,9 @@
 
 #define KNOWN_OPTIONS "uuid vmm nvrtc libraries"
 #define PAGE          (UINT64_C(2) << 20)
-#define NAME_SIZE     64u                            /* "MIG-" and a UUID */
-#define UUID_SIZE     36u                            /* as text */
+#define HOST_PIECE    (UINT64_C(1) << 30) /* Linux 6.11 to 6.13 pin less than 2 GiB at once */
+#define NAME_SIZE     64u                 /* "MIG-" and a UUID */
+#define UUID_SIZE     36u                 /* as text */
 #define NAMES_SIZE    (CUDA_DEVICES_MAX * NAME_SIZE) /* joined */
 
 /* ---- which devices there are ----------------------------------------------------------------- */
@@ -180,6 +181,7 @@ static void describe_limits(struct backend_device *d)
     }
     d->host_pointers =
         number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
+    d->host_piece = d->host_pointers ? HOST_PIECE : UINT64_C(1) << 63;
     d->register_read =
         number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED) != 0;
 }

@@ -29,8 +29,13 @@ struct backend_device {
     uint64_t unit_items;  /* work items that a compute unit holds at most */
     uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
     CUmemAllocationProp page_prop;
-    bool host_pointers;    /* registered host memory has one address, the host's, for both */
-    bool register_read;    /* host memory that cannot be written can be registered */
+    bool host_pointers; /* registered host memory has one address, the host's, for both */
+    bool register_read; /* host memory that cannot be written can be registered */
+    /* Bytes, a power of two. Host memory of more is registered in pieces, which begin at addresses
+     * that are multiples of it: a copy from or to the host is cut there, as drivers refuse one that
+     * reaches over two. Kernels may; fills of imported memory and copies within it may not, and no
+     * job has any. */
+    uint64_t host_piece;
     int priority_least;    /* numerically the largest */
     int priority_greatest; /* numerically the smallest */
     struct cuda_clock clock;
@@ -65,6 +70,9 @@ extern const struct backend_page_ops cuda_page_ops;
 extern const struct backend_stream_ops cuda_stream_ops;
 extern const struct backend_marker_ops cuda_marker_ops;
 extern const struct backend_module_ops cuda_module_ops;
+
+/* Bytes of [host, host + size) that one call may copy. */
+uint64_t cuda_host_piece(const struct backend_device *d, const void *host, uint64_t size);
 
 /* Memory that other processes can map; as backend_memory_ops says. */
 int cuda_alloc_shared(struct backend_device *d, uint64_t size, struct backend_block **ret_block,

@@ -100,23 +100,62 @@ static int host_prepare(struct backend_device *d, void *data, size_t size, struc
     return CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
 }
 
-/* Memory that this process may only read is registered as such where the device can. */
-static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
+uint64_t cuda_host_piece(const struct backend_device *d, const void *host, uint64_t size)
 {
-    int rc = host_prepare(d, data, size, e);
-    rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemHostRegister, data, size, 0) : rc;
-    if (rc != 0 && d->register_read) {
-        rc = CUDA_CALL(&d->cu, e, MemHostRegister, data, size, CU_MEMHOSTREGISTER_READ_ONLY);
+    uint64_t left = d->host_piece - (uintptr_t)host % d->host_piece;
+    return left < size ? left : size;
+}
+
+/* Of memory of `size` bytes the registration that begins at byte `at`. */
+static uint64_t piece_at(const struct backend_device *d, const uint8_t *data, uint64_t at,
+                         uint64_t size)
+{
+    return size <= d->host_piece ? size : cuda_host_piece(d, data + at, size - at);
+}
+
+/* Up to byte `end`, where one begins or all ends. */
+static void unregister_until(struct backend_device *d, uint8_t *data, uint64_t end, uint64_t size)
+{
+    for (uint64_t at = 0; at < end; at += piece_at(d, data, at, size)) {
+        d->cu.MemHostUnregister(data + at);
+    }
+}
+
+/* All or nothing. */
+static int register_all(struct backend_device *d, uint8_t *data, uint64_t size, unsigned flags,
+                        struct err *e)
+{
+    uint64_t at = 0;
+    int rc = 0;
+    while (at < size && rc == 0) {
+        uint64_t n = piece_at(d, data, at, size);
+        rc = CUDA_CALL(&d->cu, e, MemHostRegister, data + at, n, flags);
+        at += rc == 0 ? n : 0;
+    }
+    if (rc != 0) {
+        unregister_until(d, data, at, size);
     }
     return rc;
 }
 
-static void unregister_host(struct backend_device *d, void *data)
+/* Memory that this process may only read is registered as such where the device can. */
+static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
-    d->cu.MemHostUnregister(data);
+    int rc = host_prepare(d, data, size, e);
+    rc = rc == 0 ? register_all(d, data, size, 0, e) : rc;
+    if (rc != 0 && d->register_read) {
+        rc = register_all(d, data, size, CU_MEMHOSTREGISTER_READ_ONLY, e);
+    }
+    return rc;
 }
 
-/* Registered, and at an address of the device's: kernels reach it over the bus. */
+static void unregister_host(struct backend_device *d, void *data, size_t size)
+{
+    unregister_until(d, data, size, size);
+}
+
+/* Registered, and at an address of the device's: kernels reach it over the bus. Where there are
+ * pieces the addresses are the host's, so these follow each other. */
 static int import_host(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
 {
@@ -127,15 +166,14 @@ static int import_host(struct backend_device *d, void *data, size_t size,
     b->size = size;
     b->host = data;
     int rc = host_prepare(d, data, size, e);
-    rc = rc == 0 ? CUDA_CALL(&d->cu, e, MemHostRegister, data, size, CU_MEMHOSTREGISTER_DEVICEMAP)
-                 : rc;
+    rc = rc == 0 ? register_all(d, data, size, CU_MEMHOSTREGISTER_DEVICEMAP, e) : rc;
     if (rc != 0) {
         free(b);
         return rc;
     }
     rc = CUDA_CALL(&d->cu, e, MemHostGetDevicePointer, &b->address, data, 0);
     if (rc != 0) {
-        unregister_host(d, data);
+        unregister_host(d, data, size);
         free(b);
         return rc;
     }
@@ -147,7 +185,7 @@ static int import_host(struct backend_device *d, void *data, size_t size,
 static void release_host(struct backend_device *d, struct backend_block *b)
 {
     if (b) {
-        unregister_host(d, b->host);
+        unregister_host(d, b->host, b->size);
         free(b);
     }
 }

@@ -78,11 +78,15 @@ static CUdeviceptr address_of(struct backend_ref ref)
 static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
                         uint64_t size, struct err *e)
 {
+    const uint8_t *from = host;
     int rc = backend_range_check("write", range_of(dst, size), e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
-    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyHtoDAsync, address_of(dst), host, size,
-                               s->stream)
-                   : rc;
+    for (uint64_t at = 0, n; at < size && rc == 0; at += n) {
+        n = cuda_host_piece(s->device, from + at, size - at);
+        rc = CUDA_CALL(&s->device->cu, e, MemcpyHtoDAsync, address_of(dst) + at, from + at, n,
+                       s->stream);
+    }
+    return rc;
 }
 
 static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uint64_t size,
@@ -119,6 +123,9 @@ static bool batch_enqueue(struct backend_stream *s, const struct backend_write *
         dst[i] = address_of(w[i].dst);
         src[i] = (CUdeviceptr)(uintptr_t)w[i].host;
         size[i] = w[i].size;
+        if (cuda_host_piece(s->device, w[i].host, w[i].size) < w[i].size) {
+            return false;
+        }
     }
     CUresult rc =
         s->device->cu.MemcpyBatchAsync(dst, src, size, count, &how, &first, 1, &failed, s->stream);
@@ -153,11 +160,15 @@ static int stream_write_batch(struct backend_stream *s, const struct backend_wri
 static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
                        struct err *e)
 {
+    uint8_t *to = host;
     int rc = backend_range_check("read", range_of(src, size), e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
-    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyDtoHAsync, host, address_of(src), size,
-                               s->stream)
-                   : rc;
+    for (uint64_t at = 0, n; at < size && rc == 0; at += n) {
+        n = cuda_host_piece(s->device, to + at, size - at);
+        rc = CUDA_CALL(&s->device->cu, e, MemcpyDtoHAsync, to + at, address_of(src) + at, n,
+                       s->stream);
+    }
+    return rc;
 }
 
 static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,

@@ -80,8 +80,9 @@ static int register_host(struct backend_device *d, void *data, size_t size, stru
                : err_set(e, ERR_LIMIT, "%zu bytes of host memory cannot be registered", size);
 }
 
-static void unregister_host(struct backend_device *d, void *data)
+static void unregister_host(struct backend_device *d, void *data, size_t size)
 {
+    (void)size;
     pthread_mutex_lock(&d->lock);
     void **slot = host_slot(d, data);
     if (slot == NULL) {

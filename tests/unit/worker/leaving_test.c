@@ -473,9 +473,10 @@ static int known(struct backend_device *d, void *data, size_t size, struct err *
     return 0;
 }
 
-static void unknown(struct backend_device *d, void *data)
+static void unknown(struct backend_device *d, void *data, size_t size)
 {
     (void)d;
+    (void)size;
     (void)data;
     live--;
 }
