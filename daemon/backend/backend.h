@@ -68,8 +68,8 @@ struct backend_memory_ops {
                  struct err *e);
     /* All commands on the block have completed. Blocks where the back end says release_waits. */
     void (*free)(struct backend_device *d, struct backend_block *block);
-    /* Optional (NULL: nobody knows): bytes that the device could give now, to any process. Takes
-     * some microseconds. */
+    /* Optional (NULL: nobody knows): bytes that the device could give now, to any process; while
+     * host memory is being registered perhaps what they were before. Takes some microseconds. */
     int (*room)(struct backend_device *d, uint64_t *ret_bytes, struct err *e);
     /* Optional (NULL: staging memory is used as it is): makes host memory known to the device so
      * that copies from and to it are fast; in any thread. `unregister` is then mandatory. */

@@ -318,6 +318,7 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     if (!d) {
         return err_set(e, ERR_NOMEM, "a device");
     }
+    d->room = UINT64_MAX; /* nobody asked yet */
     d->wake = wake;
     d->wake_data = wake_data;
     (void)option_text(options, "libraries", d->libraries, sizeof d->libraries);

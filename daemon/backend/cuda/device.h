@@ -7,6 +7,8 @@
 #ifndef BACKEND_CUDA_DEVICE_H
 #define BACKEND_CUDA_DEVICE_H
 
+#include <stdatomic.h>
+
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cuda/clock.h"
 #include "daemon/backend/cuda/driver.h"
@@ -36,8 +38,10 @@ struct backend_device {
      * reaches over two. Kernels may; fills of imported memory and copies within it may not, and no
      * job has any. */
     uint64_t host_piece;
-    int priority_least;    /* numerically the largest */
-    int priority_greatest; /* numerically the smallest */
+    atomic_uint registering; /* threads that register: the driver's lock may be held for long */
+    uint64_t room;           /* bytes that the driver had when it was asked last */
+    int priority_least;      /* numerically the largest */
+    int priority_greatest;   /* numerically the smallest */
     struct cuda_clock clock;
     bool launched;        /* kernels, since what they print was last asked for */
     backend_wake_fn wake; /* may be NULL; called on a thread of the driver */

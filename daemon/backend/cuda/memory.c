@@ -54,13 +54,17 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     return 0;
 }
 
+/* What it was the last time while something is registered, for which the driver holds a lock that
+ * this call waits for. */
 static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
 {
     size_t room = 0;
     size_t total = 0;
-    int rc = CUDA_CALL(&d->cu, e, MemGetInfo, &room, &total);
+    bool busy = atomic_load_explicit(&d->registering, memory_order_relaxed) > 0;
+    int rc = busy ? 0 : CUDA_CALL(&d->cu, e, MemGetInfo, &room, &total);
+    d->room = busy || rc != 0 ? d->room : room;
     if (rc == 0) {
-        *ret_bytes = room;
+        *ret_bytes = d->room;
     }
     return rc;
 }
@@ -127,6 +131,7 @@ static int register_all(struct backend_device *d, uint8_t *data, uint64_t size, 
 {
     uint64_t at = 0;
     int rc = 0;
+    atomic_fetch_add_explicit(&d->registering, 1, memory_order_relaxed);
     while (at < size && rc == 0) {
         uint64_t n = piece_at(d, data, at, size);
         rc = CUDA_CALL(&d->cu, e, MemHostRegister, data + at, n, flags);
@@ -135,6 +140,7 @@ static int register_all(struct backend_device *d, uint8_t *data, uint64_t size, 
     if (rc != 0) {
         unregister_until(d, data, at, size);
     }
+    atomic_fetch_sub_explicit(&d->registering, 1, memory_order_relaxed);
     return rc;
 }
 

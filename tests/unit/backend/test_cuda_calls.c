@@ -185,5 +185,52 @@ START_TEST(what_kernels_print_comes_when_nothing_runs)
 }
 END_TEST
 
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static PFN_cuMemHostRegister_v6050 register_plain;
+static PFN_cuMemGetInfo_v3020 info_plain;
+static unsigned infos;
+static uint64_t meanwhile; /* what the room was said to be during a registration */
+
+static CUresult info_counted(size_t *unused, size_t *total)
+{
+    infos++;
+    return info_plain(unused, total);
+}
+
+static CUresult register_asked_in(void *data, size_t size, unsigned flags)
+{
+    ok(cuda->memory->room(device, &meanwhile, e));
+    return register_plain(data, size, flags);
+}
+
+/* The driver's lock is held meanwhile, which the call would wait for. */
+START_TEST(nobody_asks_for_the_room_during_a_registration)
+{
+    static _Alignas(4096) uint8_t data[4096];
+    uint64_t before = 0;
+    uint64_t after = 0;
+    struct backend_block *block = NULL;
+    start("");
+    register_plain = device->cu.MemHostRegister;
+    info_plain = device->cu.MemGetInfo;
+    device->cu.MemHostRegister = register_asked_in;
+    device->cu.MemGetInfo = info_counted;
+    ok(cuda->memory->register_host(device, data, sizeof data, e));
+    ck_assert(infos == 0 && meanwhile == UINT64_MAX); /* nobody knows yet */
+    cuda->memory->unregister_host(device, data, sizeof data);
+    ok(cuda->memory->room(device, &before, e));
+    ok(cuda->memory->alloc(device, 64 * MIB, &block, e));
+    ok(cuda->memory->register_host(device, data, sizeof data, e));
+    ck_assert(infos == 1 && meanwhile == before);
+    ok(cuda->memory->room(device, &after, e));
+    ck_assert(infos == 2 && after + 64 * MIB == before);
+    cuda->memory->unregister_host(device, data, sizeof data);
+    cuda->memory->free(device, block);
+    stop();
+}
+END_TEST
+
 SUITE_MAIN("cuda calls", long_patterns_are_doubled, the_best_group_is_asked_for_once,
-           what_kernels_print_comes_when_nothing_runs)
+           what_kernels_print_comes_when_nothing_runs,
+           nobody_asks_for_the_room_during_a_registration)
