@@ -259,12 +259,31 @@ static int choose_named(struct backend_device *d, const char *name, struct err *
     return rc;
 }
 
+/* A whole UUID without a prefix, as pins have it: the driver shows the GPU unasked, but would start
+ * all that there are. Who chose what is seen at all has said more than that. */
+static bool bare_name(const char *options, char ret_name[NAME_SIZE])
+{
+    char uuid[NAMES_SIZE];
+    bool bare = getenv("CUDA_VISIBLE_DEVICES") == NULL &&
+                option_text(options, "uuid", uuid, sizeof uuid) && strlen(uuid) == UUID_SIZE &&
+                strspn(uuid, "0123456789abcdefABCDEF-") == UUID_SIZE;
+    if (bare) {
+        (void)snprintf(ret_name, NAME_SIZE, "GPU-%.*s", (int)UUID_SIZE, uuid);
+    }
+    return bare;
+}
+
 static int choose(struct backend_device *d, unsigned index, const char *options, struct err *e)
 {
     CUdevice device[CUDA_DEVICES_MAX];
     char name[NAME_SIZE] = "";
     unsigned count = 0;
     int rc = options_check(options, KNOWN_OPTIONS, e);
+    if (rc == 0 && index == 0 && bare_name(options, name)) {
+        rc = choose_named(d, name, e);
+        d->alone = false;
+        return rc;
+    }
     unsigned named = opened_by_name(options, index, name);
     if (rc == 0 && named > 0) {
         return index < named ? choose_named(d, name, e) : absent(index, named, e);

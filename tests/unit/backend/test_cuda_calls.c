@@ -185,6 +185,40 @@ START_TEST(what_kernels_print_comes_when_nothing_runs)
 }
 END_TEST
 
+/* ---- starting --------------------------------------------------------------------------------
+ */
+
+static int started(const char *visible)
+{
+    static const char pin[] = "uuid=fa4ec0da-0000-4000-8000-000000000002";
+    struct backend_info info;
+    int count = 0;
+    ck_assert_int_eq(setenv("FAKECUDA", "devices=4", 1), 0);
+    if (visible != NULL) {
+        ck_assert_int_eq(setenv("CUDA_VISIBLE_DEVICES", visible, 1), 0);
+    }
+    cuda = backend_find("cuda");
+    ok(cuda->device->open(0, pin, NULL, NULL, &device, e));
+    ck_assert_int_eq((int)device->cu.DeviceGetCount(&count), 0);
+    cuda->device->info(device, &info);
+    ck_assert_str_eq(info.pin, pin);
+    cuda->device->close(device);
+    return count;
+}
+
+/* A worker that is started again has the pin of its device, and no use for the others. */
+START_TEST(only_the_device_of_a_pin_is_started)
+{
+    ck_assert_int_eq(started(NULL), 1);
+}
+END_TEST
+
+START_TEST(what_somebody_chose_to_be_seen_stays)
+{
+    ck_assert_int_eq(started("1,2,3"), 3);
+}
+END_TEST
+
 /* ---- room ------------------------------------------------------------------------------------ */
 
 static PFN_cuMemHostRegister_v6050 register_plain;
@@ -232,5 +266,5 @@ START_TEST(nobody_asks_for_the_room_during_a_registration)
 END_TEST
 
 SUITE_MAIN("cuda calls", long_patterns_are_doubled, the_best_group_is_asked_for_once,
-           what_kernels_print_comes_when_nothing_runs,
-           nobody_asks_for_the_room_during_a_registration)
+           what_kernels_print_comes_when_nothing_runs, only_the_device_of_a_pin_is_started,
+           what_somebody_chose_to_be_seen_stays, nobody_asks_for_the_room_during_a_registration)
