@@ -34,6 +34,15 @@ __global__ void spin(unsigned long long ns)
     pass(ns);
 }
 
+// The same, and counts in memory as it goes: an access to those addresses at any time.
+__global__ void spin_at(unsigned long long ns, unsigned long long *count)
+{
+    volatile unsigned long long *at = count;
+    for (unsigned long long begin = now_ns(); now_ns() - begin < ns;) {
+        *at = *at + 1;
+    }
+}
+
 // So much arithmetic, whoever else runs. The sum is never stored, which only we know.
 __global__ void work(unsigned long long rounds)
 {
