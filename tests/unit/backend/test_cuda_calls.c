@@ -219,6 +219,21 @@ START_TEST(what_somebody_chose_to_be_seen_stays)
 }
 END_TEST
 
+/* Who can turn it off has to know. */
+START_TEST(that_kernels_reach_everything_is_told)
+{
+    char text[4096] = "";
+    FILE *out = tmpfile();
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_ge(dup2(fileno(out), STDERR_FILENO), 0);
+    start("ats=1");
+    rewind(out);
+    (void)fread(text, 1, sizeof text - 1, out);
+    ck_assert_msg(strstr(text, "HMM or ATS") != NULL, "%s", text);
+    stop();
+}
+END_TEST
+
 /* ---- room ------------------------------------------------------------------------------------ */
 
 static PFN_cuMemHostRegister_v6050 register_plain;
@@ -267,4 +282,5 @@ END_TEST
 
 SUITE_MAIN("cuda calls", long_patterns_are_doubled, the_best_group_is_asked_for_once,
            what_kernels_print_comes_when_nothing_runs, only_the_device_of_a_pin_is_started,
-           what_somebody_chose_to_be_seen_stays, nobody_asks_for_the_room_during_a_registration)
+           what_somebody_chose_to_be_seen_stays, nobody_asks_for_the_room_during_a_registration,
+           that_kernels_reach_everything_is_told)
