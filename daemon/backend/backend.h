@@ -215,7 +215,7 @@ struct backend_library_ops {
     void (*prepare)(struct backend_device *d, unsigned wanted);
     /* Optional (NULL: what failed is not tried again): those that could not be prepared, for want
      * of memory perhaps, and may be now; a set for `prepare`. Bounded by its own pauses, and cheap:
-     * it may be asked at any time. */
+     * it may be asked often, but not while `prepare` runs. */
     unsigned (*again)(struct backend_device *d);
     /* Bytes of device memory that the call works in, 0: none. Addresses are not looked at. */
     int (*workspace)(struct backend_stream *s, const struct backend_call *call, uint64_t *ret_bytes,
