@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 enum gpud_cub_operation {
-    GPUD_CUB_NONE = 0,
     GPUD_CUB_SORT, /* u32, in place */
     GPUD_CUB_SUM,
     GPUD_CUB_MIN,

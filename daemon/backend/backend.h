@@ -24,8 +24,9 @@
 #include "common/bytes.h"
 #include "common/err.h"
 
-#define BACKEND_ALIGN 256u /* bytes */
-#define BACKEND_ABI   1
+#define BACKEND_ALIGN      256u /* bytes */
+#define BACKEND_ABI        1
+#define BACKEND_WRITES_MAX 64u /* of a batch */
 
 struct backend_device; /* opened device, owned by the worker */
 struct backend_stream;
@@ -182,10 +183,10 @@ struct backend_stream_ops {
     int (*wait)(struct backend_stream *s, struct backend_marker *marker, struct err *e);
     /* Starts what was enqueued; called after each batch. */
     int (*flush)(struct backend_stream *s, struct err *e);
-    /* Optional (NULL: one `write` each): `count` ≥ 1 writes as one command, in any order among
-     * themselves: no two write the same byte. `host` as for `write`, and known to the device where
-     * that has register_host; the array is read during the call. On failure some of them may have
-     * been enqueued. */
+    /* Optional (NULL: one `write` each): 1 to BACKEND_WRITES_MAX writes as one command, in any
+     * order among themselves: no two write the same byte. `host` as for `write`, and known to the
+     * device where that has register_host; the array is read during the call. On failure some of
+     * them may have been enqueued, and one `write` each may succeed. */
     int (*write_batch)(struct backend_stream *s, const struct backend_write *writes, unsigned count,
                        struct err *e);
     /* Optional: brings managed memory to the device. */

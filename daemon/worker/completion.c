@@ -106,7 +106,7 @@ static uint64_t span_write(const struct span *s, uint64_t started_ns, uint64_t r
                            struct capbuf *out)
 {
     uint64_t count = 0;
-    unsigned first = s->step - s->first < EXECUTOR_GATHER ? s->first : s->step;
+    unsigned first = s->step - s->first < BACKEND_WRITES_MAX ? s->first : s->step;
     for (unsigned step = first; step <= s->step && count < room; step++) {
         struct proto_timing timing = {.step = step,
                                       .begin_ns =

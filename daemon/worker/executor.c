@@ -8,9 +8,13 @@
 #include "daemon/worker/graph.h"
 #include "daemon/worker/library.h"
 
-/* The steps' errors carry the index of the user's step. */
+/* The steps' errors carry the index of the user's step; but what ends a worker was done by
+ * something that runs, and the step only met it. */
 int executor_step_failed(struct err *e, const struct proto_wstep *s, const char *what)
 {
+    if (device_is_lost(e->code)) {
+        return err_wrap(e, "met at step %" PRIu64 ", %s", s->step, what);
+    }
     e->step = (int)s->step;
     return err_wrap(e, "step %" PRIu64 ": %s", s->step, what);
 }
@@ -277,8 +281,8 @@ int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct
 
 /* Writes that follow each other, not enqueued yet. */
 struct gather {
-    struct proto_wstep step[EXECUTOR_GATHER];
-    struct backend_write write[EXECUTOR_GATHER];
+    struct proto_wstep step[BACKEND_WRITES_MAX];
+    struct backend_write write[BACKEND_WRITES_MAX];
     unsigned count;
 };
 
@@ -289,7 +293,7 @@ static bool gathers(const struct executor *x, const struct job *j, const struct 
                     struct proto_ref *ret_arena)
 {
     struct proto_iter it = proto_iter_of(s->args);
-    bool small = s->op == OP_WRITE && g->count < EXECUTOR_GATHER &&
+    bool small = s->op == OP_WRITE && g->count < BACKEND_WRITES_MAX &&
                  proto_list_next(&it, &schema_ref, ret_ref) && ret_ref->size > 0 &&
                  ret_ref->size <= EXECUTOR_SMALL_WRITE;
     if (small && s->args.count > 1) {
@@ -356,7 +360,7 @@ static int write_all(struct executor *x, struct job *j, const struct backend_wri
 /* Together; if that fails one by one, to see which it is. */
 static int gather_flush(struct executor *x, struct job *j, struct gather *g, struct err *e)
 {
-    struct backend_write merged[EXECUTOR_GATHER];
+    struct backend_write merged[BACKEND_WRITES_MAX];
     struct err ignored = ERR_INIT;
     unsigned count = merge(g->write, g->count, merged);
     unsigned all = g->count;

@@ -14,7 +14,6 @@
 
 /* Writes up to this size that follow each other are enqueued together. */
 #define EXECUTOR_SMALL_WRITE ((uint64_t)64 << 10)
-#define EXECUTOR_GATHER      64u
 
 struct executor {
     struct job_scope scope;

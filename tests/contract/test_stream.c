@@ -393,7 +393,7 @@ END_TEST
  * behind what the stream had before them, and have no order among themselves. */
 START_TEST(writes_a_batch)
 {
-    enum { PIECES = 150, EACH = 37 };
+    enum { PIECES = BACKEND_WRITES_MAX, EACH = 37 };
     const struct backend_stream_ops *ops = bench.b->stream;
     const struct backend_memory_ops *memory = bench.b->memory;
     static _Alignas(4096) uint8_t host[8192];

@@ -182,6 +182,8 @@ static void describe_limits(struct backend_device *d)
     d->host_pointers =
         number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
     d->host_piece = d->host_pointers ? HOST_PIECE : UINT64_C(1) << 63;
+    d->exports =
+        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
     d->register_read =
         number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED) != 0;
 }
@@ -340,14 +342,13 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     d->room = UINT64_MAX; /* nobody asked yet */
     d->wake = wake;
     d->wake_data = wake_data;
-    (void)option_text(options, "libraries", d->libraries, sizeof d->libraries);
     int rc = choose(d, index, options, e);
     rc = rc == 0 ? describe(d, e) : rc;
     d->info.chosen = chosen;
     rc = rc == 0 ? page_choose(d, options, e) : rc;
     rc = rc == 0 ? context_make(d, e) : rc;
     rc = rc == 0 ? cuda_clock_init(&d->clock, &d->cu, e) : rc;
-    rc = rc == 0 ? cuda_library_init(d, e) : rc;
+    rc = rc == 0 ? cuda_library_init(d, options, e) : rc;
     if (rc != 0) {
         device_close(d);
         return rc;

@@ -26,12 +26,12 @@ struct backend_device {
     uint64_t max_grid[3]; /* groups by dimension */
     unsigned major;       /* of its compute capability */
     bool alone;           /* opened by name: without that the driver may show others instead */
-    char libraries[64];   /* those that may serve, joined by '+'; "" all */
     uint64_t warp;        /* work items that run in step */
     uint64_t unit_items;  /* work items that a compute unit holds at most */
     uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
     CUmemAllocationProp page_prop;
     bool host_pointers; /* registered host memory has one address, the host's, for both */
+    bool exports;       /* pages, as descriptors */
     bool register_read; /* host memory that cannot be written can be registered */
     /* Bytes, a power of two. Host memory of more is registered in pieces, which begin at addresses
      * that are multiples of it: a copy from or to the host is cut there, as drivers refuse one that

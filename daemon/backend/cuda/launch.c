@@ -256,13 +256,12 @@ int cuda_launch(struct backend_stream *s, struct backend_module *m, const char *
 {
     struct cuda_kernel *k = NULL;
     int rc = cuda_kernel_find(m, entry, &k, e);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        rc = enqueue(s, k, launch, e);
+        (void)(rc != 0 && rc != ERR_KERNEL_FAULT ? err_wrap(e, "kernel %s", k->name) : 0);
     }
-    rc = enqueue(s, k, launch, e);
-    if (rc != 0) {
-        err_wrap(e, "kernel %s", k->name);
-        return rc;
+    if (rc != 0) { /* a fault is not of this one, which did not start */
+        return cuda_blame(s->blamed, rc, e);
     }
     s->device->launched = true;
     (void)snprintf(s->blamed, sizeof s->blamed, "%s", k->name);

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/backend/cuda/module.h"
+#include "daemon/backend/options.h"
 
 static struct cuda_library *const libraries[] = {&cuda_blas, &cuda_fft, &cuda_rand, &cuda_cub};
 #define LIBRARIES (sizeof libraries / sizeof libraries[0])
@@ -77,11 +78,16 @@ static bool allowed(const char *list, const char *name)
 /* ---- making ready -----------------------------------------------------------------------------
  */
 
-int cuda_library_init(struct backend_device *d, struct err *e)
+int cuda_library_init(struct backend_device *d, const char *options, struct err *e)
 {
+    char list[64] = "";
     bool any = false;
+    (void)option_text(options, "libraries", list, sizeof list);
     for (size_t i = 0; i < LIBRARIES; i++) {
-        any = any || allowed(d->libraries, libraries[i]->name);
+        bool may = allowed(list, libraries[i]->name);
+        libraries[i]->failures = 0;
+        state_set(libraries[i], may ? CUDA_LIBRARY_NEW : CUDA_LIBRARY_FAILED);
+        any = any || may;
     }
     return any ? CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &d->aside, CU_STREAM_NON_BLOCKING,
                            d->priority_least)
@@ -92,8 +98,7 @@ static unsigned library_wanted(struct backend_module *m)
 {
     unsigned wanted = 0;
     for (size_t i = 0; i < LIBRARIES; i++) {
-        bool fresh = state_of(libraries[i]) == CUDA_LIBRARY_NEW &&
-                     allowed(m->device->libraries, libraries[i]->name);
+        bool fresh = state_of(libraries[i]) == CUDA_LIBRARY_NEW;
         for (const char *const *k = libraries[i]->kernels; fresh && *k != NULL; k++) {
             wanted |= cuda_module_has(m, *k) ? 1u << i : 0;
         }
@@ -178,51 +183,46 @@ static unsigned library_again(struct backend_device *d)
 /* ---- calls ------------------------------------------------------------------------------------
  */
 
-static const struct cuda_served *find(const struct backend_device *d, const struct backend_call *c,
-                                      const char **ret_by)
+static bool serves(const struct cuda_library *l, const char *operation)
+{
+    const char *const *at = l->operations;
+    while (*at != NULL && strcmp(*at, operation) != 0) {
+        at++;
+    }
+    return *at != NULL && state_of(l) == CUDA_LIBRARY_READY;
+}
+
+/* NULL: none does it. */
+static const struct cuda_library *find(const struct backend_call *c, struct err *e)
 {
     for (size_t i = 0; i < LIBRARIES; i++) {
-        const struct cuda_served *s = libraries[i]->served;
-        bool ready = allowed(d->libraries, libraries[i]->name) &&
-                     state_of(libraries[i]) == CUDA_LIBRARY_READY;
-        for (; ready && s->operation != NULL; s++) {
-            if (strcmp(s->operation, c->operation) == 0) {
-                *ret_by = libraries[i]->name;
-                return s;
-            }
+        if (serves(libraries[i], c->operation)) {
+            return libraries[i];
         }
     }
+    (void)err_set(e, ERR_UNSUPPORTED, "no library has %s", c->operation);
     return NULL;
 }
 
 static int library_workspace(struct backend_stream *s, const struct backend_call *c,
                              uint64_t *ret_bytes, struct err *e)
 {
-    const char *by = NULL;
-    uint64_t bytes = 0;
-    const struct cuda_served *served = find(s->device, c, &by);
-    if (!served) {
-        return err_set(e, ERR_UNSUPPORTED, "no library has %s", c->operation);
-    }
-    int rc = served->workspace(s, c, &bytes, e);
-    if (rc == 0) {
-        *ret_bytes = bytes;
-    }
-    return rc;
+    const struct cuda_library *l = find(c, e);
+    return l ? l->workspace(s, c, ret_bytes, e) : ERR_UNSUPPORTED;
 }
 
 static int library_run(struct backend_stream *s, const struct backend_call *c,
                        struct backend_ref workspace, const char **ret_by, struct err *e)
 {
-    const struct cuda_served *served = find(s->device, c, ret_by);
-    if (!served) {
-        return err_set(e, ERR_UNSUPPORTED, "no library has %s", c->operation);
-    }
     CUdeviceptr address = workspace.block ? workspace.block->address + workspace.offset : 0;
     uint64_t bytes = 0;
-    int rc = served->workspace(s, c, &bytes, e);
+    const struct cuda_library *l = find(c, e);
+    int rc = l ? l->workspace(s, c, &bytes, e) : ERR_UNSUPPORTED;
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
-    return rc == 0 ? served->run(s, c, address, bytes, e) : rc;
+    if (l) {
+        *ret_by = l->name;
+    }
+    return rc == 0 ? l->run(s, c, address, bytes, e) : rc;
 }
 
 void cuda_library_finish(struct backend_stream *s)
@@ -243,8 +243,6 @@ void cuda_library_close(struct backend_device *d)
         if (libraries[i]->close) {
             libraries[i]->close(d);
         }
-        libraries[i]->failures = 0;
-        state_set(libraries[i], CUDA_LIBRARY_NEW);
     }
     if (d->aside) {
         d->cu.StreamDestroy(d->aside);

@@ -30,20 +30,11 @@ void *cuda_call_address(const struct backend_call *c, unsigned arg);
 uint64_t cuda_call_u64(const struct backend_call *c, unsigned arg);
 const void *cuda_call_value(const struct backend_call *c, unsigned arg);
 
-/* An operation that a library serves. */
-struct cuda_served {
-    const char *operation;
-    int (*workspace)(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
-                     struct err *e);
-    int (*run)(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace,
-               uint64_t bytes, struct err *e);
-};
-
 enum cuda_library_state {
     CUDA_LIBRARY_NEW = 0,
     CUDA_LIBRARY_READY,
     CUDA_LIBRARY_LATER,  /* it is there, and something that it needs was not */
-    CUDA_LIBRARY_FAILED, /* it is not there */
+    CUDA_LIBRARY_FAILED, /* it is not there, or may not serve */
 };
 
 /* A library: where it is and what it serves. One of each for the process. */
@@ -54,8 +45,13 @@ struct cuda_library {
     const struct toolkit_entry *entries; /* of `table`, its functions */
     size_t entry_count;
     void *table;
-    const char *const *kernels;       /* of modules that it is prepared for; the last one NULL */
-    const struct cuda_served *served; /* ends with operation NULL */
+    const char *const *kernels;    /* of modules that it is prepared for; the last one NULL */
+    const char *const *operations; /* that it serves; the last one NULL */
+    /* As backend_library_ops. */
+    int (*workspace)(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
+                     struct err *e);
+    int (*run)(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace,
+               uint64_t bytes, struct err *e);
     /* In the thread that prepares: makes handles, and a first small call in d->aside on d->scratch,
      * which nobody waits for. After a failure it may come again, and goes on. */
     int (*prepare)(struct backend_device *d, struct err *e);
@@ -71,8 +67,9 @@ struct cuda_library {
 
 extern struct cuda_library cuda_blas, cuda_fft, cuda_rand, cuda_cub;
 extern const struct backend_library_ops cuda_library_ops;
-/* When a device is opened: what must not wait for a kernel later. */
-int cuda_library_init(struct backend_device *d, struct err *e);
+/* When a device is opened: what must not wait for a kernel later. The option "libraries" names
+ * those that may serve, joined by '+'; without it all may. */
+int cuda_library_init(struct backend_device *d, const char *options, struct err *e);
 /* What a stream holds of libraries; called before it is destroyed. */
 void cuda_library_finish(struct backend_stream *s);
 /* The same for a device; it is idle, and nothing is being prepared. */

@@ -198,10 +198,7 @@ static void close_device(struct backend_device *d)
 }
 
 static const char *const kernels[] = {"gemm_f32", NULL};
-static const struct cuda_served served[] = {{"gemm", workspace, run},
-                                            {"gemm_add", workspace, run},
-                                            {"gemm_batched", workspace, run},
-                                            {NULL, NULL, NULL}};
+static const char *const operations[] = {"gemm", "gemm_add", "gemm_batched", NULL};
 struct cuda_library cuda_blas = {.name = "cublas",
                                  .files = files,
                                  .advice = "install cuBLAS (Debian: libcublas12)",
@@ -209,6 +206,8 @@ struct cuda_library cuda_blas = {.name = "cublas",
                                  .entry_count = sizeof entries / sizeof entries[0],
                                  .table = &blas,
                                  .kernels = kernels,
-                                 .served = served,
+                                 .operations = operations,
+                                 .workspace = workspace,
+                                 .run = run,
                                  .prepare = prepare,
                                  .close = close_device};

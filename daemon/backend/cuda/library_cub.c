@@ -15,24 +15,21 @@ static const struct toolkit_entry entries[] = {{"gpud_cub_run", offsetof(struct 
 static const char *const files[] = {"libgpud-cub.so", NULL};
 static struct cub cub;
 
-static const struct {
-    const char *operation;
-    int what; /* enum gpud_cub_operation */
-} operations[] = {{"sort", GPUD_CUB_SORT},
-                  {"reduce_sum", GPUD_CUB_SUM},
-                  {"reduce_min", GPUD_CUB_MIN},
-                  {"reduce_max", GPUD_CUB_MAX},
-                  {"scan_inclusive", GPUD_CUB_SCAN_INCLUSIVE},
-                  {"scan_exclusive", GPUD_CUB_SCAN_EXCLUSIVE}};
+static const char *const operations[] = {[GPUD_CUB_SORT] = "sort",
+                                         [GPUD_CUB_SUM] = "reduce_sum",
+                                         [GPUD_CUB_MIN] = "reduce_min",
+                                         [GPUD_CUB_MAX] = "reduce_max",
+                                         [GPUD_CUB_SCAN_INCLUSIVE] = "scan_inclusive",
+                                         [GPUD_CUB_SCAN_EXCLUSIVE] = "scan_exclusive",
+                                         NULL};
+#define OPERATIONS (sizeof operations / sizeof operations[0] - 1)
 
 /* sort(inout keys[n]); the others (in x[n], out y). */
 static struct gpud_cub_call call_of(const struct backend_call *c)
 {
     struct gpud_cub_call call = {.dtype = c->dtype};
-    for (unsigned i = 0; i < sizeof operations / sizeof operations[0]; i++) {
-        if (strcmp(operations[i].operation, c->operation) == 0) {
-            call.operation = operations[i].what;
-        }
+    while (strcmp(operations[call.operation], c->operation) != 0) { /* it is one of them */
+        call.operation++;
     }
     bool sort = call.operation == GPUD_CUB_SORT;
     call.dtype = sort ? DTYPE_U32 : c->dtype;
@@ -81,10 +78,9 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
 
 /* Each operation of each type once with few elements, which one group does, and once with many:
  * their kernels are others. In scratch: what comes in, what comes out, workspace. */
-static int first_call(struct backend_device *d, size_t operation, int dtype, uint64_t count)
+static int first_call(struct backend_device *d, int operation, int dtype, uint64_t count)
 {
-    struct gpud_cub_call call = {
-        .operation = operations[operation].what, .dtype = dtype, .count = count};
+    struct gpud_cub_call call = {.operation = operation, .dtype = dtype, .count = count};
     size_t bytes = 0;
     call.in = (void *)(uintptr_t)d->scratch;
     call.out = (void *)(uintptr_t)(d->scratch + CUDA_LIBRARY_SCRATCH / 2);
@@ -103,22 +99,15 @@ static int prepare(struct backend_device *d, struct err *e)
     enum { FEW = 256, MANY = 1 << 16 }; /* of f64, half of the scratch */
     static const int types[] = {DTYPE_U32, DTYPE_I32, DTYPE_F32, DTYPE_F64};
     int status = 0;
-    for (size_t i = 0; i < 4 * sizeof operations / sizeof operations[0] && status == 0; i++) {
-        status = first_call(d, i / 4, types[i % 4], FEW);
-        status = status == 0 ? first_call(d, i / 4, types[i % 4], MANY) : status;
+    for (size_t i = 0; i < 4 * OPERATIONS && status == 0; i++) {
+        status = first_call(d, (int)(i / 4), types[i % 4], FEW);
+        status = status == 0 ? first_call(d, (int)(i / 4), types[i % 4], MANY) : status;
     }
     return cuda_library_check(&cuda_cub, status, "a first call", e);
 }
 
 static const char *const kernels[] = {"sort_count", "reduce_sum_part_f32",
                                       "scan_block_inclusive_f32", NULL};
-static const struct cuda_served served[] = {{"sort", workspace, run},
-                                            {"reduce_sum", workspace, run},
-                                            {"reduce_min", workspace, run},
-                                            {"reduce_max", workspace, run},
-                                            {"scan_inclusive", workspace, run},
-                                            {"scan_exclusive", workspace, run},
-                                            {NULL, NULL, NULL}};
 struct cuda_library cuda_cub = {.name = "cub",
                                 .files = files,
                                 .advice = "build gpud with nvcc and GPUD_CUB=ON",
@@ -126,5 +115,7 @@ struct cuda_library cuda_cub = {.name = "cub",
                                 .entry_count = sizeof entries / sizeof entries[0],
                                 .table = &cub,
                                 .kernels = kernels,
-                                .served = served,
+                                .operations = operations,
+                                .workspace = workspace,
+                                .run = run,
                                 .prepare = prepare};

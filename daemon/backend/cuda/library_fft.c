@@ -42,17 +42,16 @@ static const struct toolkit_entry entries[] = {
 static const char *const files[] = {"libcufft.so.12", "libcufft.so.11", NULL};
 static struct fft fft;
 
-struct shape_of_fft {
+struct fft_shape {
     int rank, type;
     long long n[2], batch;
 };
 
 struct plan {
-    struct shape_of_fft shape;
+    struct fft_shape shape;
     int plan;
     size_t bytes;
     uint64_t used; /* 0: no plan */
-    bool made;     /* there is `plan` */
 };
 
 struct cuda_fft {
@@ -61,9 +60,9 @@ struct cuda_fft {
 };
 
 /* false: nothing to do. Sizes stand behind x and y. */
-static bool shape_read(const struct backend_call *c, struct shape_of_fft *ret_shape)
+static bool shape_read(const struct backend_call *c, struct fft_shape *ret_shape)
 {
-    struct shape_of_fft f = {.rank = 1, .type = c->dtype == DTYPE_F64 ? Z2Z : C2C, .batch = 1};
+    struct fft_shape f = {.rank = 1, .type = c->dtype == DTYPE_F64 ? Z2Z : C2C, .batch = 1};
     f.n[0] = (long long)cuda_call_u64(c, 2);
     if (strstr(c->operation, "_batched")) {
         f.batch = f.n[0];
@@ -77,7 +76,7 @@ static bool shape_read(const struct backend_call *c, struct shape_of_fft *ret_sh
 }
 
 /* The plan of that shape, or the one to be given up for it. */
-static struct plan *place_of(struct cuda_fft *f, const struct shape_of_fft *shape)
+static struct plan *place_of(struct cuda_fft *f, const struct fft_shape *shape)
 {
     struct plan *oldest = &f->plan[0];
     for (unsigned i = 0; i < PLANS; i++) {
@@ -97,25 +96,22 @@ static void tidy(struct backend_device *d)
     }
 }
 
-/* Whoever makes a plan has seen to it that there is room. One that could not be made is no plan. */
-static void give_up(struct backend_device *d, const struct plan *p)
+/* Whoever makes a plan has seen to it that there is room. */
+static void retire(struct backend_device *d, const struct plan *p)
 {
-    if (p->made) {
-        d->plan[d->plan_count++] = p->plan;
-    }
+    d->plan[d->plan_count++] = p->plan;
 }
 
-/* What was made of it is the caller's, also on failure. */
-static int plan_make(CUstream stream, const struct shape_of_fft *shape, struct plan *p,
-                     struct err *e)
+/* On failure what there is of it is retired. */
+static int plan_make(struct backend_device *d, CUstream stream, const struct fft_shape *shape,
+                     struct plan *p, struct err *e)
 {
-    struct shape_of_fft f = *shape;
+    struct fft_shape f = *shape;
     long long distance = f.rank == 2 ? f.n[0] * f.n[1] : f.n[0];
     int rc = cuda_library_check(&cuda_fft, fft.Create(&p->plan), "cufftCreate", e);
     if (rc != 0) {
         return rc;
     }
-    p->made = true;
     int status = fft.SetAutoAllocation(p->plan, 0);
     status = status == 0 ? fft.SetStream(p->plan, stream) : status;
     status = status == 0 ? fft.MakePlanMany64(p->plan, f.rank, f.n, NULL, 1, distance, NULL, 1,
@@ -123,26 +119,35 @@ static int plan_make(CUstream stream, const struct shape_of_fft *shape, struct p
                          : status;
     rc = cuda_library_check(&cuda_fft, status, "cufftMakePlanMany64", e);
     p->shape = *shape;
+    if (rc != 0) {
+        retire(d, p);
+    }
     return rc;
 }
 
-static int plan_obtain(struct backend_stream *s, const struct shape_of_fft *shape,
+static int plan_obtain(struct backend_stream *s, const struct backend_call *c,
                        struct plan **ret_plan, struct err *e)
 {
+    struct fft_shape shape;
+    if (!shape_read(c, &shape)) {
+        return err_set(e, ERR_UNSUPPORTED, "nothing to do");
+    }
     s->fft = s->fft ? s->fft : calloc(1, sizeof *s->fft);
     if (!s->fft) {
         return err_set(e, ERR_UNSUPPORTED, "no memory for plans");
     }
-    struct plan *p = place_of(s->fft, shape);
-    if (p->used == 0 || memcmp(&p->shape, shape, sizeof *shape) != 0) {
+    struct plan *p = place_of(s->fft, &shape);
+    if (p->used == 0 || memcmp(&p->shape, &shape, sizeof shape) != 0) {
         struct plan fresh = {.used = 0};
         if (s->device->plan_count == CUDA_PLANS_MAX) { /* the device was not idle for long */
             return err_set(e, ERR_UNSUPPORTED, "%u plans wait for their end", CUDA_PLANS_MAX);
         }
-        int rc = plan_make(s->stream, shape, &fresh, e);
-        give_up(s->device, rc != 0 ? &fresh : p);
+        int rc = plan_make(s->device, s->stream, &shape, &fresh, e);
         if (rc != 0) {
             return rc;
+        }
+        if (p->used > 0) {
+            retire(s->device, p);
         }
         *p = fresh;
     }
@@ -154,13 +159,8 @@ static int plan_obtain(struct backend_stream *s, const struct shape_of_fft *shap
 static int workspace(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
                      struct err *e)
 {
-    struct shape_of_fft shape;
     struct plan *p = NULL;
-    memset(&shape, 0, sizeof shape);
-    if (!shape_read(c, &shape)) {
-        return err_set(e, ERR_UNSUPPORTED, "nothing to do");
-    }
-    int rc = plan_obtain(s, &shape, &p, e);
+    int rc = plan_obtain(s, c, &p, e);
     if (rc == 0) {
         *ret_bytes = p->bytes;
     }
@@ -170,12 +170,11 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
 static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
                uint64_t bytes, struct err *e)
 {
-    struct shape_of_fft shape;
     struct plan *p = NULL;
     int direction = c->operation[0] == 'i' ? INVERSE : FORWARD;
     void *x = cuda_call_address(c, 0);
     void *y = cuda_call_address(c, 1);
-    int rc = shape_read(c, &shape) ? plan_obtain(s, &shape, &p, e) : ERR_UNSUPPORTED;
+    int rc = plan_obtain(s, c, &p, e);
     if (rc != 0) {
         return rc;
     }
@@ -201,25 +200,20 @@ static void finish(struct backend_stream *s)
 /* A plan has the library load what all of them need. */
 static int prepare(struct backend_device *d, struct err *e)
 {
-    const struct shape_of_fft shape = {.rank = 1, .type = C2C, .n = {256}, .batch = 1};
+    const struct fft_shape shape = {.rank = 1, .type = C2C, .n = {256}, .batch = 1};
     struct plan p = {.used = 0};
-    int rc = plan_make(d->aside, &shape, &p, e);
+    int rc = plan_make(d, d->aside, &shape, &p, e);
     if (rc == 0) {
-        give_up(d, &p); /* nobody else has one before the library is ready */
-    } else if (p.made) {
-        fft.Destroy(p.plan); /* it is tried again, and nobody would tidy up before */
+        retire(d, &p); /* nobody else has one before the library is ready */
+    } else {
+        tidy(d); /* it is tried again, and nobody would before */
     }
     return rc;
 }
 
 static const char *const kernels[] = {"fft_pass_f32", NULL};
-static const struct cuda_served served[] = {{"fft", workspace, run},
-                                            {"ifft", workspace, run},
-                                            {"fft_batched", workspace, run},
-                                            {"ifft_batched", workspace, run},
-                                            {"fft_2d", workspace, run},
-                                            {"ifft_2d", workspace, run},
-                                            {NULL, NULL, NULL}};
+static const char *const operations[] = {"fft",    "ifft",    "fft_batched", "ifft_batched",
+                                         "fft_2d", "ifft_2d", NULL};
 struct cuda_library cuda_fft = {.name = "cufft",
                                 .files = files,
                                 .advice = "install cuFFT (Debian: libcufft11)",
@@ -227,7 +221,9 @@ struct cuda_library cuda_fft = {.name = "cufft",
                                 .entry_count = sizeof entries / sizeof entries[0],
                                 .table = &fft,
                                 .kernels = kernels,
-                                .served = served,
+                                .operations = operations,
+                                .workspace = workspace,
+                                .run = run,
                                 .prepare = prepare,
                                 .finish = finish,
                                 .tidy = tidy,

@@ -132,7 +132,7 @@ static void finish(struct backend_stream *s)
 }
 
 static const char *const kernels[] = {"random_normal_f32", NULL};
-static const struct cuda_served served[] = {{"random_normal", workspace, run}, {NULL, NULL, NULL}};
+static const char *const operations[] = {"random_normal", NULL};
 struct cuda_library cuda_rand = {.name = "curand",
                                  .files = files,
                                  .advice = "install cuRAND (Debian: libcurand10)",
@@ -140,6 +140,8 @@ struct cuda_library cuda_rand = {.name = "curand",
                                  .entry_count = sizeof entries / sizeof entries[0],
                                  .table = &curand,
                                  .kernels = kernels,
-                                 .served = served,
+                                 .operations = operations,
+                                 .workspace = workspace,
+                                 .run = run,
                                  .prepare = prepare,
                                  .finish = finish};

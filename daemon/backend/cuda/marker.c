@@ -21,9 +21,7 @@ void cuda_event_give(struct backend_device *d, CUevent event)
     }
 }
 
-/* A poisoned context gives its error to every call, whoever did it: so the name is that of a
- * suspect. */
-static int blame(const char *kernel, int rc, struct err *e)
+int cuda_blame(const char *kernel, int rc, struct err *e)
 {
     if (rc == ERR_KERNEL_FAULT && kernel[0]) {
         (void)err_wrap(e, "kernel %s or what ran beside it", kernel);
@@ -43,7 +41,7 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
     if (rc != 0) {
         cuda_event_give(d, m->end);
         free(m);
-        return blame(s->blamed, rc, e);
+        return cuda_blame(s->blamed, rc, e);
     }
     m->device = d;
     m->stream = s;
@@ -64,7 +62,7 @@ static void failure_tell(const struct backend_marker *m, struct err *e)
     if (rc != ERR_KERNEL_FAULT && e) {
         e->code = ERR_DEVICE_LOST;
     }
-    (void)blame(m->blamed, rc, e);
+    (void)cuda_blame(m->blamed, rc, e);
 }
 
 static enum backend_state marker_state(struct backend_marker *m, struct err *e)

@@ -3,7 +3,8 @@
 
 #include "daemon/backend/cuda/device.h"
 
-/* Whole blocks, where there are no pages (pages.c); and host memory made known to the device. */
+/* Whole blocks, where there are no pages (pages.c); managed memory; and host memory made known to
+ * the device. */
 
 static void memory_free(struct backend_device *d, struct backend_block *b)
 {

@@ -18,9 +18,6 @@ static void module_unload(struct backend_module *m)
     if (!m) {
         return;
     }
-    for (unsigned i = 0; i < m->kernel_count; i++) {
-        free(m->kernels[i].name);
-    }
     if (m->module) {
         m->device->cu.ModuleUnload(m->module);
     }
@@ -91,11 +88,8 @@ static int kernel_compare(const void *a, const void *b)
 
 static struct cuda_kernel *lookup(const struct backend_module *m, const char *entry)
 {
-    /* a string that is only compared */
-    const struct cuda_kernel key = {.name = (char *)(uintptr_t)entry};
-    return m->kernel_count == 0
-               ? NULL
-               : bsearch(&key, m->kernels, m->kernel_count, sizeof *m->kernels, kernel_compare);
+    const struct cuda_kernel key = {.name = entry};
+    return bsearch(&key, m->kernels, m->kernel_count, sizeof *m->kernels, kernel_compare);
 }
 
 static int kernels_name(struct backend_module *m, const CUfunction *functions, unsigned count,
@@ -110,12 +104,8 @@ static int kernels_name(struct backend_module *m, const CUfunction *functions, u
         if (!name || !name_usable(name)) {
             continue;
         }
-        struct cuda_kernel *k = &m->kernels[m->kernel_count];
-        *k = (struct cuda_kernel){.name = strdup(name), .function = functions[i]};
-        if (!k->name) {
-            return err_set(e, ERR_NOMEM, "a kernel's name");
-        }
-        m->kernel_count++;
+        m->kernels[m->kernel_count++] =
+            (struct cuda_kernel){.name = name, .function = functions[i]};
     }
     if (m->kernel_count < count) {
         log_warn("%u kernels of a module have names that cannot be used and are left out",
@@ -231,8 +221,10 @@ static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, stru
     }
     int rc = CUDA_CALL(&m->device->cu, e, FuncLoad, k->function);
     rc = rc == 0 ? params_list(m, k, e) : rc;
+    if (rc != 0 && rc != ERR_KERNEL_FAULT) { /* that is not of this one, which did not start */
+        (void)err_wrap(e, "kernel %s", k->name);
+    }
     if (rc != 0) {
-        err_wrap(e, "kernel %s", k->name);
         return rc;
     }
     k->max_group = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
@@ -285,15 +277,16 @@ static int module_kernel(struct backend_module *m, unsigned index,
     if (rc != 0) {
         return rc;
     }
-    struct backend_kernel out = {.arg_count = k->param_count};
-    (void)snprintf(out.entry, sizeof out.entry, "%s", k->name);
-    out.registers = attribute(m, k, CU_FUNC_ATTRIBUTE_NUM_REGS);
-    out.local_bytes = attribute(m, k, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
-    out.shared_bytes = k->shared;
-    out.max_group = k->max_group;
-    out.preferred_multiple = m->device->warp;
-    out.occupancy = cuda_kernel_occupancy(m->device, k);
-    *ret_kernel = out;
+    *ret_kernel = (struct backend_kernel){
+        .arg_count = k->param_count,
+        .registers = attribute(m, k, CU_FUNC_ATTRIBUTE_NUM_REGS),
+        .local_bytes = attribute(m, k, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        .shared_bytes = k->shared,
+        .max_group = k->max_group,
+        .preferred_multiple = m->device->warp,
+        .occupancy = cuda_kernel_occupancy(m->device, k),
+    };
+    (void)snprintf(ret_kernel->entry, sizeof ret_kernel->entry, "%s", k->name);
     return 0;
 }
 

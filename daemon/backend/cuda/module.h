@@ -7,7 +7,7 @@
 #define CUDA_PARAMS_MAX 64u
 
 struct cuda_kernel {
-    char *name; /* owned */
+    const char *name; /* the driver's, as long as the module is loaded */
     CUfunction function;
     struct bytes kinds;                   /* of its parameters, see binary.h; the module's */
     bool described;                       /* what follows is known: it is asked for at first use */

@@ -75,6 +75,69 @@ static int allow(struct backend_device *d, struct backend_block *range, uint64_t
     return CUDA_CALL(&d->cu, e, MemSetAccess, range->address + at, bytes, &access, 1);
 }
 
+/* ---- memory that other processes map ---------------------------------------------------------
+ */
+
+/* One handle for a block, created exportable: its descriptor is all that another process needs. The
+ * memory lives until this process and all others have let go of it. */
+int cuda_alloc_shared(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                      struct err *e)
+{
+    CUmemAllocationProp prop = d->page_prop;
+    struct backend_block *b = NULL;
+    if (d->page == 0 || !d->exports) {
+        return err_set(e, ERR_UNSUPPORTED, "only pages can be exported, and %s",
+                       d->page == 0 ? "vmm=off or the device has none"
+                                    : "the device gives no descriptors of them");
+    }
+    if (size > d->info.max_alloc) {
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes of device memory, the device has %llu",
+                       (unsigned long long)size, (unsigned long long)d->info.max_alloc);
+    }
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    int rc = reserve(d, (size + d->page - 1) / d->page * d->page, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = CUDA_CALL(&d->cu, e, MemCreate, &b->shared, b->size, &prop, 0);
+    bool made = rc == 0;
+    rc = made ? CUDA_CALL(&d->cu, e, MemMap, b->address, b->size, 0, b->shared, 0) : rc;
+    bool mapped = rc == 0;
+    rc = mapped ? allow(d, b, 0, b->size, e) : rc;
+    if (rc == 0) {
+        *ret_block = b;
+        return 0;
+    }
+    if (mapped) {
+        d->cu.MemUnmap(b->address, b->size);
+    }
+    if (made) {
+        d->cu.MemRelease(b->shared);
+    }
+    release(d, b);
+    return rc;
+}
+
+void cuda_free_shared(struct backend_device *d, struct backend_block *b)
+{
+    d->cu.MemUnmap(b->address, b->size);
+    d->cu.MemRelease(b->shared);
+    release(d, b);
+}
+
+int cuda_share(struct backend_device *d, struct backend_block *b, int *ret_fd, uint64_t *ret_bytes,
+               struct err *e)
+{
+    int fd = -1;
+    int rc = CUDA_CALL(&d->cu, e, MemExportToShareableHandle, &fd, b->shared,
+                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (rc == 0) {
+        *ret_fd = fd;
+        *ret_bytes = b->size;
+    }
+    return rc;
+}
+
 const struct backend_page_ops cuda_page_ops = {
     .page_bytes = page_bytes,
     .reserve = reserve,

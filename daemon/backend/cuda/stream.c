@@ -100,62 +100,41 @@ static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uin
                    : rc;
 }
 
-#define BATCH      64u                  /* writes in a call of the driver's */
 #define FILL_PIECE (UINT64_C(64) << 10) /* bytes, a multiple of every pattern */
 
-/* One call for all; false: the driver has none, or does not take these: it reads from addresses of
- * the device's, which those of registered memory are not everywhere. Writing them again one by one
- * does no harm. */
-static bool batch_enqueue(struct backend_stream *s, const struct backend_write *w, unsigned count,
-                          int *ret_rc, struct err *e)
-{
 #if CUDA_VERSION >= 12080
-    CUdeviceptr dst[BATCH];
-    CUdeviceptr src[BATCH];
-    size_t size[BATCH];
-    size_t first = 0;
-    size_t failed = 0;
-    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
-    if (!s->device->cu.MemcpyBatchAsync || !s->device->host_pointers) {
-        return false;
-    }
-    for (unsigned i = 0; i < count; i++) {
-        dst[i] = address_of(w[i].dst);
-        src[i] = (CUdeviceptr)(uintptr_t)w[i].host;
-        size[i] = w[i].size;
-        if (cuda_host_piece(s->device, w[i].host, w[i].size) < w[i].size) {
-            return false;
-        }
-    }
-    CUresult rc =
-        s->device->cu.MemcpyBatchAsync(dst, src, size, count, &how, &first, 1, &failed, s->stream);
-    *ret_rc = cuda_check(rc, "cuMemcpyBatchAsync", e);
-    return rc != CUDA_ERROR_NOT_SUPPORTED && rc != CUDA_ERROR_INVALID_VALUE;
-#else
-    (void)s, (void)w, (void)count, (void)ret_rc, (void)e;
-    return false;
-#endif
-}
-
+/* The driver reads from addresses of the device's, which those of registered memory are not
+ * everywhere, and from one registration each. */
 static int stream_write_batch(struct backend_stream *s, const struct backend_write *writes,
                               unsigned count, struct err *e)
 {
+    CUdeviceptr dst[BACKEND_WRITES_MAX];
+    CUdeviceptr src[BACKEND_WRITES_MAX];
+    size_t size[BACKEND_WRITES_MAX];
+    size_t first = 0;
+    size_t failed = 0;
+    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    bool able = s->device->cu.MemcpyBatchAsync && s->device->host_pointers;
     int rc = 0;
-    for (unsigned i = 0; i < count && rc == 0; i++) {
-        rc = backend_range_check("write", range_of(writes[i].dst, writes[i].size), e);
+    for (unsigned i = 0; able && i < count && rc == 0; i++) {
+        const struct backend_write *w = &writes[i];
+        rc = backend_range_check("write", range_of(w->dst, w->size), e);
+        dst[i] = address_of(w->dst);
+        src[i] = (CUdeviceptr)(uintptr_t)w->host;
+        size[i] = w->size;
+        able = cuda_host_piece(s->device, w->host, w->size) == w->size;
+    }
+    if (!able) {
+        return err_set(e, ERR_UNSUPPORTED, "these writes are for one call each");
     }
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
-    for (unsigned at = 0; at < count && rc == 0;) {
-        unsigned n = count - at < BATCH ? count - at : BATCH;
-        bool done = n > 1 && batch_enqueue(s, writes + at, n, &rc, e);
-        rc = done ? rc : 0;
-        for (unsigned i = at; i < at + n && !done && rc == 0; i++) {
-            rc = stream_write(s, writes[i].dst, writes[i].host, writes[i].size, e);
-        }
-        at += n;
-    }
-    return rc;
+    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyBatchAsync, dst, src, size, count, &how,
+                               &first, 1, &failed, s->stream)
+                   : rc;
 }
+#else
+#define stream_write_batch NULL
+#endif
 
 static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
                        struct err *e)
@@ -214,14 +193,12 @@ static int words_set(struct backend_stream *s, CUdeviceptr at, const uint8_t *pa
 {
     const struct cuda_driver *cu = &s->device->cu;
     uint32_t word[4] = {0};
-    uint16_t half = 0;
     memcpy(word, pattern, n);
-    memcpy(&half, pattern, n < sizeof half ? n : sizeof half);
     switch (n) {
     case 1:
-        return CUDA_CALL(cu, e, MemsetD8Async, at, pattern[0], size, s->stream);
+        return CUDA_CALL(cu, e, MemsetD8Async, at, (uint8_t)word[0], size, s->stream);
     case 2:
-        return CUDA_CALL(cu, e, MemsetD16Async, at, half, size / 2, s->stream);
+        return CUDA_CALL(cu, e, MemsetD16Async, at, (uint16_t)word[0], size / 2, s->stream);
     case 4:
         return CUDA_CALL(cu, e, MemsetD32Async, at, word[0], size / 4, s->stream);
     default:

@@ -31,6 +31,10 @@ struct backend_marker {
 int cuda_event_take(struct backend_device *d, CUevent *ret_event, struct err *e);
 void cuda_event_give(struct backend_device *d, CUevent event); /* NULL is accepted */
 
+/* rc, with `kernel` ("": none) named if it is a fault's. A poisoned context gives its error to
+ * every call, whoever did it: so the name is that of a suspect. */
+int cuda_blame(const char *kernel, int rc, struct err *e);
+
 /* To be called before each command: the first one since the last marker begins a span of time. */
 int cuda_stream_begin(struct backend_stream *s, struct err *e);
 
