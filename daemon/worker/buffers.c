@@ -175,7 +175,10 @@ static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct b
     if (!ask->exported && (soon || fits(t, ask->size))) {
         return 0;
     }
-    const struct shortage x = {.tenant = ask->tenant, .wanted = ask->size, .own = rc == ERR_LIMIT};
+    const struct shortage x = {.tenant = ask->tenant,
+                               .wanted = ask->size,
+                               .own = rc == ERR_LIMIT,
+                               .behind = !ask->exported};
     return shortage_say(t->memory, &x, e);
 }
 

@@ -73,7 +73,14 @@ int shortage_say(const struct memory *m, const struct shortage *s, struct err *e
     char name[32];
     struct numbers n;
     gather(m, s->tenant, &n);
-    if (memory_soon(m, s->tenant, s->wanted)) {
+    bool soon = memory_soon(m, s->tenant, s->wanted);
+    if (soon && s->behind && !memory_may_promise(m, s->tenant, s->wanted, false)) {
+        (void)snprintf(advice, sizeof advice,
+                       "try again later, or free buffers: of the %" PRIu64
+                       " bytes that are free when what runs has ended %" PRIu64
+                       " are promised to buffers made before",
+                       m->leaving, m->promised);
+    } else if (soon) {
         (void)snprintf(advice, sizeof advice,
                        "try again when what runs has ended: %" PRIu64 " bytes are free then",
                        m->leaving);

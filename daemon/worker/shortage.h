@@ -11,6 +11,7 @@ struct shortage {
     uint64_t tenant;     /* as the front names it */
     uint64_t wanted;     /* bytes */
     bool own;            /* it is the tenant's hard limit that it met */
+    bool behind;         /* what comes free soon is to be others' first: it may be promised */
     uint64_t movable;    /* bytes of buffers that may go to the host for it */
     uint64_t obtainable; /* if all that may go went: of these as much as the host has room for */
     uint64_t held;       /* bytes of its own that stay for its limit on the host */

@@ -148,11 +148,13 @@ static bool pack(struct spill *s, const struct hunger *h)
     return pool_defragment(pool_of(s), PACK_BYTES) > 0;
 }
 
-/* Will there be room when what is free has gone back to the driver? Nobody has to move then. */
+/* Will there be room when what is free has gone back to the driver? Nobody has to move then. What
+ * is kept for other tenants again as soon as it is there does not help. */
 static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, bool own)
 {
     const struct memory *m = &s->device->memory;
-    return !memory_leaves_late(m) && memory_leaving(m, own ? &ask->tenant : NULL) >= ask->size;
+    return !memory_leaves_late(m) && memory_leaving(m, own ? &ask->tenant : NULL) >= ask->size &&
+           (own || memory_soon(m, ask->tenant, ask->size));
 }
 
 /* Has enough been set going, or is it without that? */
@@ -281,7 +283,7 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
                                    .place = &b->place};
     int rc = b->managed ? buffer_manage(s->buffers, b, e)
                         : piece_get(s, &ask, b->spilled != NULL ? b->size : 0, &b->piece, e);
-    while (b->managed && spill_short(rc) && memory_leaving(&s->device->memory, NULL) == 0 &&
+    while (b->managed && spill_short(rc) && !memory_soon(&s->device->memory, b->tenant, b->size) &&
            clear_out(s, b->tenant, b->size, rc == ERR_LIMIT)) { /* it lies beside the pool */
         struct err why = ERR_INIT;
         rc = buffer_manage(s->buffers, b, &why);

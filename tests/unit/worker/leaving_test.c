@@ -2,6 +2,7 @@
  * may have its room. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/seqpacket.h"
 #include "daemon/pool/pressure.h"
@@ -299,6 +300,60 @@ START_TEST(nobody_waits_behind_a_long_job)
 }
 END_TEST
 
+/* What goes and is kept for its tenant again helps nobody else: others move for who wants room, and
+ * do not wait until it has gone. _i 1: for managed memory, promised before that was kept. */
+START_TEST(others_move_beside_what_stays_guaranteed)
+{
+    struct err e = ERR_INIT;
+    struct memory *m = &t.device.memory;
+    struct buffer *b = NULL;
+    struct buffer *cold = NULL;
+    struct buffer *later = NULL;
+    const struct memory_limits limits = {
+        .device = {.hard = UINT64_MAX, .soft = UINT64_MAX, .guaranteed = 3 * MIB},
+        .spilled = UINT64_MAX};
+    start("speed=0,pages=on");
+    spill_set_limit(&t.spill, LIMIT);
+    m->managed_limit = 8 * MIB;
+    ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 3, LIMIT - 4 * MIB, false, &cold), 0);
+    buffer_free(&t.buffers, b);
+    ck_assert_int_eq(create(3, 2, 2 * MIB, _i == 1, &later), 0);
+    ck_assert(buffer_away(later) && later->promised && later->managed == (_i == 1));
+    ck_assert_int_eq(memory_quota(m, 1, "one", &limits, &e), 0);
+    if (bring(later) != 0) { /* what moves has gone by now */
+        ck_assert_int_eq(bring(later), 0);
+    }
+    ck_assert(buffer_away(cold) && !buffer_away(later));
+    ck_assert_uint_eq(memory_leaving(m, NULL), 4 * MIB);
+    settle();
+    idle = true;
+    spill_set_limit(&t.spill, 0);
+    stop();
+}
+END_TEST
+
+/* Who comes after those to whom it was promised is not told that it is for the taking. */
+START_TEST(advice_knows_what_is_promised)
+{
+    struct err e = ERR_INIT;
+    struct buffer *b = NULL;
+    struct buffer *later = NULL;
+    const struct buffer_ask ask = {.id = 4, .size = 2 * MIB, .tenant = 3};
+    start("speed=0,pages=on");
+    ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
+    ck_assert_int_eq(create(2, 1, LIMIT - 4 * MIB, false, &later), 0);
+    buffer_free(&t.buffers, b);
+    ck_assert_int_eq(create(3, 2, 3 * MIB, false, &later), 0);
+    ck_assert(later->promised);
+    ck_assert_int_eq(buffer_create(&t.buffers, &ask, &b, &e), ERR_DEVICE_MEMORY);
+    ck_assert_msg(strstr(e.text, "of the 4194304 bytes that are free when what runs has ended "
+                                 "3145728 are promised to buffers made before") != NULL,
+                  "%s", e.text);
+    stop();
+}
+END_TEST
+
 static unsigned started;
 
 static void on_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame)
@@ -510,6 +565,8 @@ int main(void)
     tcase_add_test(tc, what_goes_is_its_tenants);
     tcase_add_loop_test(tc, what_is_promised_is_its_tenants, 0, 2);
     tcase_add_test(tc, what_goes_stays_guaranteed);
+    tcase_add_loop_test(tc, others_move_beside_what_stays_guaranteed, 0, 2);
+    tcase_add_test(tc, advice_knows_what_is_promised);
     tcase_add_test(tc, what_is_the_fronts_is_no_tenants);
     tcase_add_test(tc, nobody_waits_behind_a_long_job);
     tcase_add_loop_test(tc, others_pass_behind_a_long_job, 0, 2);
