@@ -471,9 +471,13 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
     open.gather.count = 0;
     open.progress = (struct executor_progress){.by = ""};
     if (j->large || !executor_ready(x, j)) {
-        int made = graph_create(&x->scope, j, frame, &j->graph, &j->e);
-        x->scope.device->memory.unmarked += made == 0;
-        return made == 0 ? executor_resume(x, j, e) : executor_end(x, j, open.mark, e);
+        if (graph_create(&x->scope, j, frame, &j->graph, &j->e) != 0) {
+            /* its end in the stream would come before those that it comes after have ended */
+            j->given_up = true;
+            return 0;
+        }
+        x->scope.device->memory.unmarked++;
+        return executor_resume(x, j, e);
     }
     int rc = executor_wait_all(x, j, &j->e);
     rc = rc == 0 ? job_temps_clear(&x->scope, j, &j->e) : rc;

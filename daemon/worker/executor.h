@@ -26,8 +26,9 @@ struct executor {
 int executor_start(struct executor *x, struct err *e);
 
 /* Enqueues a job that was checked; `frame` holds the bytes of msg. What goes wrong on the way is
- * kept in j->e, and the job is over when that which was enqueued before has completed. < 0 only if
- * that cannot be told any more: the device is lost. */
+ * kept in j->e, and the job is over when that which was enqueued before has completed. Of one that
+ * cannot even be kept until it may begin nothing is enqueued: j->given_up. < 0 only if that cannot
+ * be told any more: the device is lost. */
 int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *msg,
                      struct bytes frame, struct err *e);
 /* Carries on a job that is not enqueued; as above. */

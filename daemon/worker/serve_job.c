@@ -37,6 +37,10 @@ void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, st
     if (executor_enqueue(&s->executor, j, msg, frame, &e) != 0) {
         j->e = e;
         completion_fail(&s->completion, j); /* does not return: the device is lost */
+    } else if (j->given_up) {
+        const struct err why = j->e;
+        completion_give_up(&s->completion, j, &why);
+        (void)completion_at_once(&s->completion, j);
     }
 }
 
