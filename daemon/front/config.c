@@ -346,10 +346,29 @@ int config_set(struct config *config, const char *key, const char *value, struct
     return err_set(e, ERR_INTERNAL, "%s: no such type", key);
 }
 
+/* No more than those that are named will ever serve. */
+static int check_devices(const struct config *config, struct err *e)
+{
+    uint64_t named = 0; /* a bit each */
+    for (const char *c = config->devices; *c != '\0';) {
+        char *end = NULL;
+        named |= UINT64_C(1) << (strtoul(c, &end, 10) & 63u);
+        c = *end == ',' ? end + 1 : end;
+    }
+    unsigned count = (unsigned)__builtin_popcountll(named);
+    return count == 0 || config->min_devices <= count
+               ? 0
+               : err_set(e, ERR_RANGE,
+                         "min_devices = %" PRIu64 ": more than devices = %s has, so that it would "
+                         "never be ready",
+                         config->min_devices, config->devices);
+}
+
 int config_complete(struct config *config, struct err *e)
 {
-    if (config->listen_count > 0) {
-        return 0;
+    int rc = check_devices(config, e);
+    if (rc != 0 || config->listen_count > 0) {
+        return rc;
     }
     char url[CONFIG_PATH + 32];
     int n = snprintf(url, sizeof url, "ipc://%s/gpud.sock", config->runtime_dir);

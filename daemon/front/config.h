@@ -81,7 +81,7 @@ void config_take_live(struct config *config, const struct config *fresh, char *r
                       unsigned size);
 
 /* Fills in what follows from the rest, once all is set: without `listen`, gpud.sock in runtime_dir.
- */
+ * ERR_RANGE where settings do not go together. */
 int config_complete(struct config *config, struct err *e);
 
 /* For `gpuctl config show`: every key with its value as text; false at the end. */

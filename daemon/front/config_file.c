@@ -45,6 +45,10 @@ static int apply_key(const struct config_sink *sink, econf_file *file, const cha
     if (rc == 0 && strchr(value, '\n') != NULL && !repeats) {
         rc = err_set(e, ERR_INVALID, "%s: set twice or over several lines", key);
     }
+    if (sink->place != NULL) {
+        (void)snprintf(sink->place, sink->place_size, "%s:%llu", path,
+                       (unsigned long long)found->line_number);
+    }
     rc = rc == 0 ? sink->set(sink->data, group, key, value, e) : rc;
     if (rc != 0) {
         struct err ignored = ERR_INIT;

@@ -4,6 +4,7 @@
 #define FRONT_CONFIG_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/err.h"
 
@@ -15,6 +16,8 @@ struct config_sink {
     int (*set)(void *data, const char *section, const char *key, const char *value, struct err *e);
     bool (*repeats)(const char *section, const char *key); /* NULL: none */
     void *data;
+    char *place; /* not owned; gets FILE:LINE of what is set, cut; NULL: not wanted */
+    size_t place_size;
 };
 
 /* ERR_NOT_FOUND where there is no such file; else an error names file and line. */

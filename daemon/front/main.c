@@ -82,43 +82,63 @@ struct arguments {
     bool supervised;
     char listen[1024]; /* comma separated */
     struct {
+        const char *option; /* that it was given by; static */
         const char *key;
         const char *value;
     } set[64];
     unsigned set_count;
 };
 
-static bool remember(struct arguments *a, const char *key, const char *value)
+static int remember(struct arguments *a, const char *option, const char *key, const char *value,
+                    struct err *e)
 {
     if (a->set_count == sizeof a->set / sizeof a->set[0]) {
-        return false;
+        return err_set(e, ERR_LIMIT, "--%s %s: over %u settings", option, value, a->set_count);
     }
+    a->set[a->set_count].option = option;
     a->set[a->set_count].key = key;
     a->set[a->set_count++].value = value;
-    return true;
+    return 0;
 }
 
-static bool remember_listen(struct arguments *a, const char *url)
+static int remember_listen(struct arguments *a, const char *url, struct err *e)
 {
     size_t used = strlen(a->listen);
     int n = snprintf(a->listen + used, sizeof a->listen - used, "%s%s", used > 0 ? "," : "", url);
-    return n > 0 && (size_t)n < sizeof a->listen - used;
+    return n > 0 && (size_t)n < sizeof a->listen - used
+               ? 0
+               : err_set(e, ERR_LIMIT, "--listen %.60s: over %zu bytes in all", url,
+                         sizeof a->listen - 1);
 }
 
-static bool remember_set(struct arguments *a, char *text)
+static int remember_set(struct arguments *a, char *text, struct err *e)
 {
     char *equals = strchr(text, '=');
     if (equals == NULL) {
-        return false;
+        return err_set(e, ERR_INVALID, "--set %s: not KEY=VALUE, as jobs.window=4", text);
     }
     *equals = '\0';
-    return remember(a, text, equals + 1);
+    return remember(a, "set", text, equals + 1, e);
+}
+
+/* Sees to it that what was said is out. Returns the exit status. */
+static int said(void)
+{
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    failed = fflush(stdout) != 0 || failed;
+    if (failed) {
+        (void)fprintf(stderr, "gpud: writing the output: %s\n",
+                      errno != 0 ? strerror(errno) : "not all of it went out");
+    }
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* One option; -1: go on, else the exit status. */
 static int take(struct arguments *a, int option, char *value)
 {
-    bool ok = true;
+    struct err e = ERR_INIT;
+    int rc = 0;
     switch (option) {
     case OPT_CONFIG:
         a->config = value;
@@ -127,25 +147,25 @@ static int take(struct arguments *a, int option, char *value)
         a->check = true;
         break;
     case OPT_LISTEN:
-        ok = remember_listen(a, value);
+        rc = remember_listen(a, value, &e);
         break;
     case OPT_BACKEND:
-        ok = remember(a, "daemon.backend", value);
+        rc = remember(a, "backend", "daemon.backend", value, &e);
         break;
     case OPT_DEVICES:
-        ok = remember(a, "daemon.devices", value);
+        rc = remember(a, "devices", "daemon.devices", value, &e);
         break;
     case OPT_BACKEND_OPTIONS:
-        ok = remember(a, "daemon.backend_options", value);
+        rc = remember(a, "backend-options", "daemon.backend_options", value, &e);
         break;
     case OPT_RUNTIME_DIR:
-        ok = remember(a, "daemon.runtime_dir", value);
+        rc = remember(a, "runtime-dir", "daemon.runtime_dir", value, &e);
         break;
     case OPT_CACHE_DIR:
-        ok = remember(a, "daemon.cache_dir", value);
+        rc = remember(a, "cache-dir", "daemon.cache_dir", value, &e);
         break;
     case OPT_SET:
-        ok = remember_set(a, value);
+        rc = remember_set(a, value, &e);
         break;
     case OPT_SUPERVISED:
         a->supervised = true;
@@ -154,16 +174,16 @@ static int take(struct arguments *a, int option, char *value)
         break;
     case OPT_VERSION:
         (void)printf("gpud %s (build %s)\n", GPUD_VERSION, GPUD_BUILD);
-        return 0;
+        return said();
     case OPT_HELP:
         (void)fputs(usage, stdout);
-        return 0;
-    default:
-        ok = false;
+        return said();
+    default: /* getopt has named it */
+        rc = err_set(&e, ERR_INVALID, "bad option; gpud --help lists them");
         break;
     }
-    if (!ok) {
-        (void)fprintf(stderr, "gpud: bad option; gpud --help lists them\n");
+    if (rc != 0) {
+        (void)fprintf(stderr, "gpud: %s\n", e.text);
         return EXIT_USAGE;
     }
     return -1;
@@ -203,9 +223,15 @@ static int read_config(const struct arguments *a, struct config *config, struct 
     rc = rc == 0 ? read_environment(config, e) : rc;
     for (unsigned i = 0; rc == 0 && i < a->set_count; i++) {
         rc = config_set(config, a->set[i].key, a->set[i].value, e);
+        if (rc != 0) {
+            (void)err_wrap(e, "--%s", a->set[i].option);
+        }
     }
     if (rc == 0 && a->listen[0] != '\0') {
         rc = config_set(config, "daemon.listen", a->listen, e);
+        if (rc != 0) {
+            (void)err_wrap(e, "--listen");
+        }
     }
     return rc != 0 ? rc : config_complete(config, e);
 }
@@ -379,7 +405,7 @@ int main(int argc, char **argv)
     }
     if (a.check) {
         (void)printf("settings are good%s%s\n", config.file[0] != '\0' ? ": " : "", config.file);
-        return EXIT_SUCCESS;
+        return said();
     }
     log_set_level(config.log_level);
     descriptors_init();

@@ -257,7 +257,8 @@ static int set_who(struct tenant_rules *r, struct tenant_rule *rule, const char 
 
 struct reading {
     struct tenant_rules rules;
-    bool tenants_only; /* other sections have no place there */
+    char place[TENANT_RULE_PLACE]; /* of what is set */
+    bool tenants_only;             /* other sections have no place there */
 };
 
 static bool name_good(const char *name)
@@ -284,9 +285,20 @@ static bool section(void *data, const char *name)
     return tenant != NULL ? name_good(tenant) : !r->tenants_only;
 }
 
+/* What is seen to be wrong only when all is read is told with the place, too. */
+static void note_place(struct tenant_rule *rule, const char *key, const char *place)
+{
+    if (strcmp(key, "tcp") == 0) {
+        (void)snprintf(rule->tcp_at, sizeof rule->tcp_at, "%s", place);
+    } else if (strcmp(key, "memory_guaranteed") == 0) {
+        (void)snprintf(rule->guaranteed_at, sizeof rule->guaranteed_at, "%s", place);
+    }
+}
+
 static int set(void *data, const char *section_name, const char *key, const char *value,
                struct err *e)
 {
+    const struct reading *reading = data;
     struct tenant_rules *r = &((struct reading *)data)->rules;
     const char *name = tenant_of(section_name);
     if (name == NULL) {
@@ -305,6 +317,7 @@ static int set(void *data, const char *section_name, const char *key, const char
     if (rule == NULL) {
         return e != NULL ? e->code : ERR_NOMEM;
     }
+    note_place(rule, key, reading->place);
     return who ? set_who(r, rule, key, value, e) : set_limit(&rule->limits, key, value, e);
 }
 
@@ -319,8 +332,8 @@ static bool above(const struct amount *a, const struct amount *b)
 static int check_one(const struct tenant_rule *rule, struct err *e)
 {
     if (above(&rule->limits.guaranteed, &rule->limits.hard)) {
-        return err_set(e, ERR_INVALID, "tenant %s: memory_guaranteed is more than memory_hard",
-                       rule->name);
+        return err_set(e, ERR_INVALID, "%s: tenant %s: memory_guaranteed is more than memory_hard",
+                       rule->guaranteed_at, rule->name);
     }
     return 0;
 }
@@ -329,19 +342,22 @@ static int check(const struct tenant_rules *r, struct err *e)
 {
     unsigned percent = 0;
     const struct tenant_rule *tcp = NULL;
+    const struct tenant_rule *over = NULL;
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < r->count; i++) {
         const struct tenant_rule *rule = &r->rule[i];
         rc = check_one(rule, e);
         percent += rule->limits.guaranteed.percent;
+        over = over == NULL && percent > 100 ? rule : over;
         if (rc == 0 && rule->tcp && tcp != NULL) {
-            rc = err_set(e, ERR_EXISTS, "tenants %s and %s both have tcp = yes", tcp->name,
-                         rule->name);
+            rc = err_set(e, ERR_EXISTS, "%s: tenants %s and %s both have tcp = yes", rule->tcp_at,
+                         tcp->name, rule->name);
         }
         tcp = rule->tcp ? rule : tcp;
     }
-    if (rc == 0 && percent > 100) {
-        rc = err_set(e, ERR_LIMIT, "%u%% of a device are guaranteed to tenants", percent);
+    if (rc == 0 && over != NULL) {
+        rc = err_set(e, ERR_LIMIT, "%s: %u%% of a device are guaranteed to tenants",
+                     over->guaranteed_at, percent);
     }
     return rc;
 }
@@ -388,7 +404,11 @@ static int finish_reading(struct reading *r, int rc, struct tenant_rules *ret_ru
 static int read_some(struct reading *r, const char *file, const char *dir, bool tenants_only,
                      struct err *e)
 {
-    const struct config_sink sink = {.section = section, .set = set, .data = r};
+    const struct config_sink sink = {.section = section,
+                                     .set = set,
+                                     .data = r,
+                                     .place = r->place,
+                                     .place_size = sizeof r->place};
     struct err why = ERR_INIT;
     r->tenants_only = tenants_only;
     int rc = file != NULL ? config_file_read(file, &sink, &why) : 0;

@@ -18,6 +18,7 @@
 #define TENANT_RULES_MAX  256u
 #define TENANT_CLAIMS_MAX 16384u /* users and members of groups of all sections */
 #define TENANT_OTHERS     "others"
+#define TENANT_RULE_PLACE 288u /* bytes of FILE:LINE */
 
 struct config;
 
@@ -26,7 +27,9 @@ struct tenant_rule {
     struct tenant_limits limits;
     char users[256]; /* as they were set, cut; for people */
     char groups[256];
-    bool tcp;              /* who comes over tcp belongs to it */
+    bool tcp;                       /* who comes over tcp belongs to it */
+    char tcp_at[TENANT_RULE_PLACE]; /* where that was set */
+    char guaranteed_at[TENANT_RULE_PLACE];
     struct tenant *tenant; /* of that name, once the rules count (tenant_quota.h) */
 };
 

@@ -49,3 +49,32 @@ if [ $status != 2 ] || ! grep -q 'GPUD_LOG.*loud' "$work/said"; then
     cat "$work/said" >&2
     exit 1
 fi
+
+# What is wrong on the command line is named.
+refused() { # WANTED OPTION...
+    local wanted=$1 status=0
+    shift
+    "$gpud" --config "$file" --check-config "$@" 2>"$work/said" || status=$?
+    if [ $status != 2 ] || ! grep -q -- "$wanted" "$work/said"; then
+        echo "$* ended with $status:" >&2
+        cat "$work/said" >&2
+        exit 1
+    fi
+}
+refused '--set jobs.window: not KEY=VALUE' --set jobs.window
+refused '--set: unknown setting jobs.windows' --set jobs.windows=4
+refused '--set: window = many: not a number' --set jobs.window=many
+refused '--backend: backend = none: not one of' --backend none
+refused '--listen: .*nowhere' --listen nowhere
+refused 'min_devices = 3: more than devices = 0,1' --devices 0,1 --set daemon.min_devices=3
+
+# What cannot be written is no success.
+for option in --check-config --version --help; do
+    status=0
+    "$gpud" --config "$file" $option >/dev/full 2>"$work/said" || status=$?
+    if [ $status != 1 ] || ! grep -q 'writing the output: ' "$work/said"; then
+        echo "$option >/dev/full ended with $status:" >&2
+        cat "$work/said" >&2
+        exit 1
+    fi
+done

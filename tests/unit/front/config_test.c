@@ -222,6 +222,25 @@ START_TEST(listens_in_the_runtime_folder_unless_told)
 }
 END_TEST
 
+/* The same one twice is one. */
+START_TEST(as_many_devices_as_are_named)
+{
+    struct config config;
+    struct err e = ERR_INIT;
+    config_defaults(&config);
+    ck_assert_int_eq(config_set(&config, "daemon.min_devices", "64", &e), 0);
+    ck_assert_int_eq(config_complete(&config, &e), 0); /* it is not known how many there are */
+    ck_assert_int_eq(config_set(&config, "daemon.devices", "0,63,0", &e), 0);
+    ck_assert_int_eq(config_complete(&config, &e), ERR_RANGE);
+    ck_assert_msg(strncmp(e.text, "min_devices = 64: more than devices = 0,63,0", 44) == 0, "%s",
+                  e.text);
+    ck_assert_int_eq(config_set(&config, "daemon.min_devices", "3", &e), 0);
+    ck_assert_int_eq(config_complete(&config, &e), ERR_RANGE);
+    ck_assert_int_eq(config_set(&config, "daemon.min_devices", "2", &e), 0);
+    ck_assert_int_eq(config_complete(&config, &e), 0);
+}
+END_TEST
+
 START_TEST(what_may_change_is_taken_and_the_rest_is_named)
 {
     struct config config;
@@ -268,6 +287,7 @@ int main(void)
     tcase_add_loop_test(tc, bytes_of_any_kind_are_refused_or_read, 0, 200);
     tcase_add_test(tc, too_many_addresses);
     tcase_add_test(tc, listens_in_the_runtime_folder_unless_told);
+    tcase_add_test(tc, as_many_devices_as_are_named);
     tcase_add_test(tc, what_may_change_is_taken_and_the_rest_is_named);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

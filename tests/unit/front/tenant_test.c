@@ -123,11 +123,12 @@ static const struct {
     {"[tenant uid:7]\nusers = 1\n", ERR_NOT_FOUND, ":1: unknown section [tenant uid:7]"},
     {"[tenant others]\nusers = 1\n", ERR_INVALID, ":2: users: not for [tenant others]"},
     {"[tenant others]\nmemory_guaranteed = 1\n", ERR_INVALID, ":2: memory_guaranteed: not for"},
-    {"[tenant a]\ntcp = yes\n[tenant b]\ntcp = yes\n", ERR_EXISTS, "tenants a and b both have tcp"},
+    {"[tenant a]\ntcp = yes\n[tenant b]\ntcp = yes\n", ERR_EXISTS,
+     ".conf:4: tenants a and b both have tcp"},
     {"[tenant a]\nmemory_hard = 1G\nmemory_guaranteed = 2G\n", ERR_INVALID,
-     "tenant a: memory_guaranteed is more than memory_hard"},
+     ".conf:3: tenant a: memory_guaranteed is more than memory_hard"},
     {"[tenant a]\nmemory_guaranteed = 60%\n[tenant b]\nmemory_guaranteed = 41%\n", ERR_LIMIT,
-     "101% of a device are guaranteed to tenants"},
+     ".conf:4: 101% of a device are guaranteed to tenants"},
 };
 
 START_TEST(what_is_wrong_is_named_and_nothing_changes)
