@@ -2,6 +2,16 @@
 
 #include "gpuctl/run.h"
 
+/* People were told; programs get the job's number in place of the outputs. */
+static int show_job(struct ctl *ctl, const struct run *run, struct ctl_err *e)
+{
+    const struct sheet_column columns[] = {{"job", GPUD_COLUMN_HANDLE, false}};
+    const struct sheet_cell cells[] = {{.value = run->job_id}};
+    const struct sheet sheet = {
+        .name = "job", .columns = columns, .column_count = 1, .cells = cells, .row_count = 1};
+    return ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE ? 0 : ctl_write(ctl, &sheet, e);
+}
+
 static int run_all(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
     int rc = ctl_connect(ctl, e);
@@ -18,7 +28,10 @@ static int run_all(struct ctl *ctl, struct run *run, struct ctl_err *e)
         return rc == 0 ? run_show_plan(ctl, run, e) : rc;
     }
     rc = run_jobs(ctl, run, e);
-    return rc == 0 && !run->options.detach ? run_results(ctl, run, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    return run->options.detach ? show_job(ctl, run, e) : run_results(ctl, run, e);
 }
 
 int cmd_run(struct ctl *ctl, struct options *options, struct ctl_err *e)

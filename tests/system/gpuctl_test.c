@@ -282,6 +282,36 @@ START_TEST(detached_jobs_outlive_gpuctl)
 }
 END_TEST
 
+/* What programs read has the job's number. */
+START_TEST(a_detached_job_is_told_as_asked)
+{
+    struct daemon d;
+    char wanted[64];
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
+    gpud_buffer shared = floats(c, 8);
+    ck_gpud_ok(gpud_buffer_publish(c, shared, "shared", GPUD_INOUT, 0));
+    int status = gpuctl(&d, out, err, "-o", "json", "run", "fill", "--arg", "value=f32:7", "--arg",
+                        "x=out:%shared", "--detach", NULL);
+    ck_assert_msg(status == 0, "%d: %s", status, err);
+    const char *number = strstr(err, "job ");
+    ck_assert_ptr_nonnull(number);
+    json_t *all = json_loads(out, 0, NULL);
+    ck_assert_msg(all != NULL, "%s", out);
+    const json_t *row = json_array_get(json_object_get(all, "job"), 0);
+    const json_t *job = json_object_get(row, "job");
+    ck_assert_msg(json_is_integer(job), "%s", out);
+    (void)snprintf(wanted, sizeof wanted, "job %lld\n", (long long)json_integer_value(job));
+    ck_assert_msg(strncmp(number, wanted, strlen(wanted)) == 0, "%s%s", err, out);
+    json_decref(all);
+    status = gpuctl(&d, out, err, "run", "fill", "--arg", "value=f32:7", "--arg", "x=out:%shared",
+                    "--detach", NULL);
+    ck_assert_int_eq(status, 0);
+    ck_assert_str_eq(out, ""); /* people read the other one */
+    ck_until(idle(c));
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* Its jobs end with it: also one that a worker has already, and has not begun. */
 START_TEST(a_session_is_killed_with_its_jobs)
 {
@@ -370,6 +400,7 @@ int main(void)
     suite_add(suite, devices_are_told);
     suite_add(suite, reload_reads_again);
     suite_add(suite, detached_jobs_outlive_gpuctl);
+    suite_add(suite, a_detached_job_is_told_as_asked);
     suite_add(suite, a_session_is_killed_with_its_jobs);
     suite_add_loop(suite, full_houses_can_be_looked_at, 2);
     suite_add(suite, tables_are_filtered);
