@@ -83,15 +83,16 @@ static int check_bytes(struct front *f, struct session *s, const struct request 
                        "inputs of %llu bytes, staging memory has %llu ([staging] input_bytes)",
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
-    bool passes = f->parked.common > 0 && charged > limit / SMALL_SHARE &&
-                  !session_in_turn(&f->parked, s, r->msg.submit.seq);
-    if (f->input_bytes > 0 && (f->input_bytes + charged > limit || passes)) {
+    bool passes =
+        charged <= limit / SMALL_SHARE || session_in_turn(&f->parked, s, r->msg.submit.seq);
+    uint64_t taken = f->input_bytes + (passes ? 0 : f->parked.common_bytes);
+    if (f->input_bytes > 0 && taken + charged > limit) {
         s->common = true;
         return refuse(f, e,
                       err_set(e, ERR_BUSY,
-                              "requests of unfinished jobs take %llu of %llu bytes ([staging] "
-                              "input_bytes), or others wait for them",
-                              (unsigned long long)f->input_bytes, (unsigned long long)limit),
+                              "requests of unfinished jobs, and of those that wait for room, "
+                              "take %llu of %llu bytes ([staging] input_bytes)",
+                              (unsigned long long)taken, (unsigned long long)limit),
                       RETRY_NS);
     }
     j->charged = charged;

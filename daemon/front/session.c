@@ -300,6 +300,7 @@ void session_park(struct parking *p, struct session *s, size_t bytes, bool again
     s->parked_bytes = bytes;
     p->bytes += bytes;
     p->common += s->common;
+    p->common_bytes += s->common ? bytes : 0;
     struct session *behind = again ? p->behind : NULL;
     DL_PREPEND_ELEM2(p->first, behind, s, parked_prev, parked_next);
 }
@@ -320,6 +321,7 @@ void session_unpark(struct parking *p, struct session *s)
         s->parked = false;
         p->bytes -= s->parked_bytes;
         p->common -= s->common; /* nothing of it was tried meanwhile */
+        p->common_bytes -= s->common ? s->parked_bytes : 0;
         p->next = p->next == s ? s->parked_next : p->next;
         p->behind = p->behind == s ? s->parked_next : p->behind;
         DL_DELETE2(p->first, s, parked_prev, parked_next);

@@ -69,9 +69,10 @@ struct parking {
     struct session *turn;   /* is tried now: not in the list meanwhile */
     struct session *behind; /* the one in turn: where it goes if there is no room; NULL: the end */
     struct session *next;   /* is tried next; NULL: all were, since a job ended */
-    unsigned common; /* so many wait for what all share: their room is not for who comes new */
-    bool ended;      /* a job has, since they were tried */
-    uint64_t bytes;  /* of these jobs' requests: no more than staging.input_bytes */
+    unsigned common; /* so many wait for what all share: their room is not for who comes new, */
+    uint64_t common_bytes; /* nor is that of their requests */
+    bool ended;            /* a job has, since they were tried */
+    uint64_t bytes;        /* of all these jobs' requests: no more than staging.input_bytes */
 };
 
 struct session {

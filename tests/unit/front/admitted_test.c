@@ -394,6 +394,36 @@ START_TEST(who_waits_for_bytes_holds_up_nothing_small)
 }
 END_TEST
 
+/* Of the bytes those who wait keep what they need, and no more: who fits beside that is not refused
+ * because others wait for a place in the queue. */
+START_TEST(who_fits_beside_those_that_wait_is_taken)
+{
+    setup();
+    struct session *second = greet(PIPE + 1);
+    struct session *third = greet(PIPE + 2);
+    k->f.config.staging_input_bytes = 1000;
+    k->f.input_bytes = 600; /* of others */
+    k->f.config.queue_max = 0;
+    submit_sized(PIPE, 1, 200, 0);
+    ck_assert_uint_eq(k->f.parked.common_bytes, 200);
+    k->f.config.queue_max = 8;
+    submit_sized(PIPE + 1, 1, 200, 0);
+    ck_assert_uint_eq(second->expect, 2);
+    submit_sized(PIPE + 2, 1, 100, 0);
+    ck_assert_uint_eq(third->expect, 1);
+    ck_assert_uint_eq(k->f.parked.common_bytes, 300);
+    intake_room(&k->f);
+    ck_assert_uint_eq(s->expect, 2);
+    k->f.input_bytes -= 600;
+    intake_room(&k->f);
+    ck_assert_uint_eq(third->expect, 2);
+    ck_assert_uint_eq(k->f.parked.common_bytes, 0);
+    standing_end(&k->f, second);
+    standing_end(&k->f, third);
+    teardown();
+}
+END_TEST
+
 /* However many wait for a limit of their own, each is tried after an end, and who waits behind them
  * for what all share is not forgotten. */
 START_TEST(all_that_wait_are_tried)
@@ -729,7 +759,8 @@ START_TEST(answers_behind_an_awaited_one_are_forgotten)
 }
 END_TEST
 
-SUITE_MAIN("admitted", who_waits_for_bytes_holds_up_nothing_small, all_that_wait_are_tried,
+SUITE_MAIN("admitted", who_fits_beside_those_that_wait_is_taken,
+           who_waits_for_bytes_holds_up_nothing_small, all_that_wait_are_tried,
            who_waits_for_bytes_stays_first, who_waits_for_its_own_holds_up_nobody,
            who_waits_for_room_is_first, what_comes_again_waits_no_longer,
            who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
