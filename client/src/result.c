@@ -288,6 +288,16 @@ static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e
     return rc;
 }
 
+/* Is it here still, or here again? Then it ends here, whatever daemon there is. */
+static bool cancel_here(struct gpud_job *job)
+{
+    bool ended = job->id == 0 && job_cancel_here(job->client, job);
+    if (ended) {
+        client_poll(job->client); /* others may wait for it */
+    }
+    return ended;
+}
+
 /* By the number of its SUBMIT: it need not have been admitted. One that is on its way to the daemon
  * is asked for again; what is here still, or here again, ends here. */
 static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
@@ -297,8 +307,7 @@ static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct e
         struct msg_cancel msg = {.job = job->id, .number = job->id == 0 ? job->req.seq : 0};
         struct msg_done told;
         struct message *m = NULL;
-        if (job_cancel_here(c, job)) {
-            client_poll(c); /* others may wait for it */
+        if (cancel_here(job)) {
             return 0;
         }
         int rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN,
@@ -328,7 +337,17 @@ static int cancel(struct gpud_job *job, struct err *e)
     if (job->id == 0 && c->session.minor >= MINOR_RANGES) {
         return cancel_by_number(job, deadline_ns, e);
     }
-    int rc = wait_for_id(job, deadline_ns, e);
+    int rc = ERR_TIMEOUT;
+    while (rc == ERR_TIMEOUT) { /* it may be refused again meanwhile */
+        if (cancel_here(job)) {
+            return 0;
+        }
+        err_init(e);
+        rc = wait_for_id(job, client_sooner(deadline_ns, FIND_PAUSE_MAX), e);
+        if (rc == ERR_TIMEOUT && clock_now_ns() >= deadline_ns) {
+            return rc;
+        }
+    }
     if (rc != 0 || job->ended) {
         return rc;
     }

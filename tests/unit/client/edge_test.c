@@ -337,11 +337,17 @@ START_TEST(never_admitted)
 }
 END_TEST
 
-/* It ends here: the daemon that did not admit it has nothing to cancel. */
+/* It ends here: the daemon that did not admit it has nothing to cancel. _i 1: one that cancels by
+ * nothing but its own number. */
 START_TEST(cancelled_before_it_was_admitted)
 {
     uint32_t data = 0;
     gpud_kernel k = find();
+    if (_i == 1) {
+        fake_minor(fake, 2);
+        fake_drop(fake);
+        OK(gpud_ping(client, NULL));
+    }
     fake_not_admit(fake, UINT32_MAX, GPUD_ERR_BUSY);
     gpud_job *job = launch(k, &data, GPUD_SUBMIT_BLOCK);
     OK(gpud_cancel(job));
@@ -671,7 +677,7 @@ int main(void)
     tcase_add_test(t, closed_with_jobs_answered);
     tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
     tcase_add_test(t, never_admitted);
-    tcase_add_test(t, cancelled_before_it_was_admitted);
+    tcase_add_loop_test(t, cancelled_before_it_was_admitted, 0, 2);
     tcase_add_test(t, a_program_under_construction_survives_a_restart);
     tcase_add_test(t, a_program_is_sealed_across_a_restart);
     tcase_add_test(t, forked_child_frees);

@@ -179,6 +179,7 @@ struct fake *fake_start(const char *url)
     f->seen = calloc(1, SEQS);
     f->life = 1;
     f->max_inflight = 256;
+    f->minor = PROTO_MINOR;
     f->max_message = PROTO_MESSAGE_MAX;
     if (url != NULL) {
         (void)snprintf(f->url, sizeof f->url, "%s", url);
@@ -265,6 +266,13 @@ void fake_mode(struct fake *f, enum fake_mode mode)
 {
     (void)pthread_mutex_lock(&f->lock);
     f->mode = mode;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fake_minor(struct fake *f, uint64_t minor)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->minor = minor;
     (void)pthread_mutex_unlock(&f->lock);
 }
 

@@ -131,7 +131,7 @@ void fake_hello(struct slot *s, struct bytes message)
     id[0] = (uint8_t)f->life;
     struct msg_welcome welcome = {
         .major = PROTO_MAJOR,
-        .minor = PROTO_MINOR,
+        .minor = f->minor,
         .daemon_id = bytes_of(id, sizeof id),
         .resumed = f->knows_session,
         .expect = f->knows_session ? f->highest + 1 : msg.resume,
