@@ -52,13 +52,10 @@ static struct tenant *tenant_of(struct front *f, struct bytes name)
 static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid,
                                 struct tenant *t)
 {
-    struct session_key key;
-    memset(&key, 0, sizeof key);
-    if (client_id.size != sizeof key.client_id || t == NULL) {
+    if (client_id.size != PROTO_CLIENT_ID_BYTES || t == NULL) {
         return NULL;
     }
-    memcpy(key.client_id, client_id.data, sizeof key.client_id);
-    key.uid = (uint32_t)uid;
+    const struct session_key key = session_key(client_id.data, (uint32_t)uid);
     return standing_obtain(f, &key, t);
 }
 

@@ -12,6 +12,23 @@
 
 #define NOTICES_MAX 4096u
 
+_Static_assert(sizeof(struct session_key) == PROTO_CLIENT_ID_BYTES + sizeof(uint32_t),
+               "padding would take part in the hash");
+
+struct session_key session_key(const uint8_t *client_id, uint32_t uid)
+{
+    struct session_key key = {.uid = uid};
+    memcpy(key.client_id, client_id, sizeof key.client_id);
+    return key;
+}
+
+struct session *session_find(struct session *all, const struct session_key *key)
+{
+    struct session *s = NULL;
+    HASH_FIND(hh, all, key, sizeof *key, s);
+    return s;
+}
+
 struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id)
 {
     struct session *s = calloc(1, sizeof *s);

@@ -142,6 +142,10 @@ struct async_result {
     uint8_t record[]; /* an encoded RESULT */
 };
 
+/* client_id: PROTO_CLIENT_ID_BYTES. */
+struct session_key session_key(const uint8_t *client_id, uint32_t uid);
+/* In a table of sessions; NULL: there is none. */
+struct session *session_find(struct session *all, const struct session_key *key);
 struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id);
 /* Frees memory, that of requests in `early`, too; slots, buffers and jobs must have been dealt
  * with. */

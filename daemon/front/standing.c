@@ -39,8 +39,7 @@ static void set_pipe(struct front *f, struct session *s, uint32_t pipe)
 
 struct session *standing_obtain(struct front *f, const struct session_key *key, struct tenant *t)
 {
-    struct session *s = NULL;
-    HASH_FIND(hh, f->sessions, key, sizeof *key, s);
+    struct session *s = session_find(f->sessions, key);
     if (s != NULL) {
         return s;
     }
@@ -254,16 +253,13 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
                    struct session **ret_session, struct err *e)
 {
     const struct msg_hello *m = &r->msg.hello;
-    struct session_key key;
-    memset(&key, 0, sizeof key); /* padding takes part in the hash */
     int rc = check_hello(r, e);
     if (rc != 0) {
         return rc;
     }
-    memcpy(key.client_id, m->client_id.data, sizeof key.client_id);
-    key.uid = r->peer.local ? r->peer.uid : REMOTE_UID;
-    struct session *s = NULL;
-    HASH_FIND(hh, f->sessions, &key, sizeof key, s);
+    const struct session_key key =
+        session_key(m->client_id.data, r->peer.local ? r->peer.uid : REMOTE_UID);
+    struct session *s = session_find(f->sessions, &key);
     bool known = s != NULL;
     char tenant[PROTO_NAME_MAX + 1];
     const struct tenant_peer peer = {.uid = key.uid, .gid = r->peer.gid, .local = r->peer.local};
@@ -518,12 +514,8 @@ void standing_kill(struct front *f, struct session *s)
  * are sent again, however long the client takes to make anew what they need before that. */
 static bool awaited(const struct front *f, const struct buffer *b)
 {
-    struct session_key key;
-    struct session *s = NULL;
-    memset(&key, 0, sizeof key);
-    memcpy(key.client_id, b->client_id, sizeof key.client_id);
-    key.uid = b->uid;
-    HASH_FIND(hh, f->sessions, &key, sizeof key, s);
+    const struct session_key key = session_key(b->client_id, b->uid);
+    const struct session *s = session_find(f->sessions, &key);
     return s != NULL && s->expect <= b->freed_by;
 }
 
