@@ -6,6 +6,7 @@
 
 #define EM_CUBIN     190u
 #define PARAM_ATTR   0x17u /* of a kernel: one of its parameters */
+#define LARGE_ATTR   0x45u /* the same, where it has over 4 KiB of them */
 #define REGS_ATTR    0x2fu /* of the module: registers of a kernel */
 #define THREADS_ATTR 0x05u
 #define FORMAT_SIZED 4u
@@ -104,11 +105,13 @@ static void entry_attr(struct entry *e, const struct attr *a)
 {
     uint16_t ordinal = 0, offset = 0;
     uint32_t word = 0;
-    if (a->format == FORMAT_SIZED && a->kind == PARAM_ATTR && a->size >= 12) {
+    bool large = a->kind == LARGE_ATTR;
+    if (a->format == FORMAT_SIZED && (large || a->kind == PARAM_ATTR) && a->size >= 12) {
         memcpy(&ordinal, a->data + 4, sizeof ordinal);
         memcpy(&offset, a->data + 6, sizeof offset);
         memcpy(&word, a->data + 8, sizeof word);
-        (void)entry_param(e, ordinal, (struct param){.offset = offset, .size = word >> 18});
+        (void)entry_param(e, ordinal,
+                          (struct param){.offset = offset, .size = large ? word : word >> 18});
     } else if (a->format == FORMAT_SIZED && a->kind == THREADS_ATTR && a->size >= 12) {
         uint32_t dim[3];
         memcpy(dim, a->data, sizeof dim);

@@ -22,6 +22,7 @@ enum info_attribute {
     INFO_FRAME_SIZE = 0x11,
     INFO_PARAM = 0x17,
     INFO_REGISTERS = 0x2f,
+    INFO_PARAM_LARGE = 0x45, /* of a kernel with over 4 KiB of parameters, since CUDA 12.1 */
 };
 
 struct elf {
@@ -232,12 +233,13 @@ static uint32_t u32_at(struct bytes b, size_t index)
     return value;
 }
 
-/* Of one kernel's parameter: position, offset and size in bits of three words. */
-static bool param_take(struct bytes value, struct backend_compiled_kernel *k)
+/* Of one kernel's parameter: position, offset and size, in bits of three words; the size of a large
+ * kernel's is a word. */
+static bool param_take(const struct info_record *r, struct backend_compiled_kernel *k)
 {
-    unsigned ordinal = u32_at(value, 1) & 0xffff;
-    uint32_t size = u32_at(value, 2) >> 18;
-    if (value.size < 12 || ordinal >= IMAGE_ARGS_MAX) {
+    unsigned ordinal = u32_at(r->value, 1) & 0xffff;
+    uint32_t size = u32_at(r->value, 2) >> (r->attribute == INFO_PARAM_LARGE ? 0 : 18);
+    if (r->value.size < 12 || ordinal >= IMAGE_ARGS_MAX) {
         return false;
     }
     k->arg[ordinal].bytes = size;
@@ -252,8 +254,8 @@ static int info_take(const struct elf *f, struct bytes info, struct backend_comp
     size_t at = 0;
     struct info_record r;
     while (info_next(info, &at, &r)) {
-        if (r.attribute == INFO_PARAM && !param_take(r.value, k)) {
-            *ret_fits = false;
+        if (r.attribute == INFO_PARAM || r.attribute == INFO_PARAM_LARGE) {
+            *ret_fits = param_take(&r, k) && *ret_fits;
         } else if (r.attribute == INFO_REQUIRED_THREADS) {
             for (unsigned i = 0; i < 3; i++) {
                 k->required_local[i] = u32_at(r.value, i);

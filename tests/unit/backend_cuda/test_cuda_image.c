@@ -19,23 +19,23 @@ static const char source[] = "extern \"C\" __global__ void one(float *x, int n, 
                              "    t[threadIdx.x] = x[n]; __syncthreads(); x[0] = t[n] + v.x; }\n"
                              "__global__ void __launch_bounds__(64) two(const int *a) {}\n";
 
-static int make(void)
+static int make(const char *text, struct backend_compiled *out, struct bytes *ret_cubin)
 {
     struct err e = ERR_INIT;
     struct backend_source s = {.lang = BACKEND_LANG_CUDA,
-                               .text = bytes_str(source),
+                               .text = bytes_str(text),
                                .file = "k.cu",
                                .options = "-w",
                                .arch = "sm_90"};
     struct cuda_binary parts;
-    int rc = cuda_compile(0, &s, &made, &e);
-    rc = rc == 0 ? cuda_binary_unwrap("sm_90", bytes_of(made.binary, made.binary_size), &parts, &e)
+    int rc = cuda_compile(0, &s, out, &e);
+    rc = rc == 0 ? cuda_binary_unwrap("sm_90", bytes_of(out->binary, out->binary_size), &parts, &e)
                  : rc;
     if (rc != 0) {
         fprintf(stderr, "%s\n", e.text);
         return rc;
     }
-    cubin = parts.payload;
+    *ret_cubin = parts.payload;
     return 0;
 }
 
@@ -69,6 +69,28 @@ START_TEST(reads_a_cubin)
     ck_assert_uint_eq(k->shared_bytes, 128);
     ck_assert_uint_eq(find(&i, "_Z3twoPKi")->max_group, 64);
     image_finish(&i);
+}
+END_TEST
+
+/* Over 4 KiB of them are told in another way. */
+START_TEST(reads_large_parameters)
+{
+    struct backend_compiled c = {0};
+    struct bytes large;
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(make("struct S { char c[5000]; };\n"
+                          "extern \"C\" __global__ void f(S s, int *p) { *p = s.c[*p]; }\n",
+                          &c, &large),
+                     0);
+    ck_assert_msg(image_cubin_read(large, &sm_90, &i, &e) == 0, "%s", e.text);
+    const struct backend_compiled_kernel *k = find(&i, "f");
+    ck_assert_uint_eq(k->arg_count, 2);
+    ck_assert_uint_eq(k->arg[0].bytes, 5000);
+    ck_assert_uint_eq(k->arg[0].kind, 3);
+    ck_assert_uint_eq(k->arg[1].bytes, 8);
+    image_finish(&i);
+    backend_compiled_finish(&c);
 }
 END_TEST
 
@@ -379,7 +401,7 @@ END_TEST
 
 int main(void)
 {
-    int rc = make();
+    int rc = make(source, &made, &cubin);
     if (rc == ERR_UNSUPPORTED) {
         fprintf(stderr, "skipped: no NVRTC to make a cubin with\n");
         return SKIPPED;
@@ -391,6 +413,7 @@ int main(void)
     TCase *t = tcase_create("image");
     tcase_set_timeout(t, 110);
     tcase_add_test(t, reads_a_cubin);
+    tcase_add_test(t, reads_large_parameters);
     tcase_add_test(t, names_the_architectures);
     tcase_add_test(t, every_truncation_is_refused);
     tcase_add_loop_test(t, every_flipped_bit_does_no_harm, 0, 8);
