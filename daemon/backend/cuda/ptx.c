@@ -194,7 +194,7 @@ static int entry_read(struct reader *r, struct image *out)
         return rc;
     }
     limits_read(r, k);
-    if (is(r, ";")) {
+    if (!is(r, "{")) {
         return refuse(r, "an .entry without a body");
     }
     if (k != NULL && !fits) {

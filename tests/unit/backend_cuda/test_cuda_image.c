@@ -295,6 +295,7 @@ static const struct {
      ERR_INVALID},
     {".version 8.0\n.target sm_80\n.address_size 64\n.entry f(x) {}", "unknown type", ERR_INVALID},
     {".version 8.0\n.target sm_80\n.address_size 64\n.entry f();", "without a body", ERR_INVALID},
+    {".version 8.0\n.target sm_80\n.address_size 64\n.entry f()", "without a body", ERR_INVALID},
 };
 
 START_TEST(refuses_ptx)
