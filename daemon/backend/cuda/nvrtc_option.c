@@ -11,7 +11,7 @@
 
 static const char expression_option[] = "--name-expression=";
 
-enum value { VALUE_NONE, VALUE_BOOL, VALUE_NUMBER, VALUE_NUMBERS, VALUE_STD };
+enum value { VALUE_REFUSED, VALUE_NONE, VALUE_DEVICE, VALUE_BOOL, VALUE_NUMBER, VALUE_NUMBERS, VALUE_STD, VALUE_MACRO };
 
 /* Without the dashes: each may have one or two. */
 static const struct {
@@ -28,8 +28,8 @@ static const struct {
     {"restrict", VALUE_NONE},
     {"lineinfo", VALUE_NONE},
     {"generate-line-info", VALUE_NONE},
-    {"default-device", VALUE_NONE},
-    {"device-as-default-execution-space", VALUE_NONE},
+    {"default-device", VALUE_DEVICE},
+    {"device-as-default-execution-space", VALUE_DEVICE},
     {"extra-device-vectorization", VALUE_NONE},
     {"w", VALUE_NONE},
     {"disable-warnings", VALUE_NONE},
@@ -46,6 +46,7 @@ static bool value_ok(enum value kind, const char *value)
     static const char *const dialects[] = {"c++11", "c++14", "c++17", "c++20"};
     switch (kind) {
     case VALUE_NONE:
+    case VALUE_DEVICE:
         return value == NULL;
     case VALUE_BOOL:
         return value != NULL && (strcmp(value, "true") == 0 || strcmp(value, "false") == 0);
@@ -81,26 +82,27 @@ static bool macro_ok(const char *text)
     return true;
 }
 
-static bool option_ok(const char *word)
+static enum value option_kind(const char *word)
 {
     if (word[0] == '-' && (word[1] == 'D' || word[1] == 'U') && word[2] != '\0') {
-        return macro_ok(word + 2);
+        return macro_ok(word + 2) ? VALUE_MACRO : VALUE_REFUSED;
     }
     const char *name = word + (word[0] == '-') + (word[0] == '-' && word[1] == '-');
     const char *equals = strchr(name, '=');
     size_t size = equals != NULL ? (size_t)(equals - name) : strlen(name);
     if (name == word) {
-        return false;
+        return VALUE_REFUSED;
     }
     if (size == 12 && memcmp(name, "define-macro", size) == 0) {
-        return equals != NULL && macro_ok(equals + 1);
+        return equals != NULL && macro_ok(equals + 1) ? VALUE_MACRO : VALUE_REFUSED;
     }
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
-        if (strlen(allowed[i].name) == size && memcmp(allowed[i].name, name, size) == 0) {
-            return value_ok(allowed[i].value, equals != NULL ? equals + 1 : NULL);
+        if (strlen(allowed[i].name) == size && memcmp(allowed[i].name, name, size) == 0 &&
+            value_ok(allowed[i].value, equals != NULL ? equals + 1 : NULL)) {
+            return allowed[i].value;
         }
     }
-    return false;
+    return VALUE_REFUSED;
 }
 
 /* Where in a word the reader is. */
@@ -185,15 +187,15 @@ static int option_take(struct nvrtc_options *o, const char *word, struct err *e)
         o->expression[o->expression_count++] = expression;
         return 0;
     }
-    if (!option_ok(word)) {
+    enum value kind = option_kind(word);
+    if (kind == VALUE_REFUSED) {
         return err_set(e, ERR_INVALID, "compiler option \"%.64s\" is not allowed; these are: %s",
                        word, ALLOWED);
     }
     if (o->option_count == NVRTC_OPTIONS_MAX) {
         return err_set(e, ERR_LIMIT, "over %u compiler options", NVRTC_OPTIONS_MAX);
     }
-    o->default_device = o->default_device || strstr(word, "default-device") != NULL ||
-                        strstr(word, "device-as-default") != NULL;
+    o->default_device = o->default_device || kind == VALUE_DEVICE;
     o->option[o->option_count++] = word;
     return 0;
 }

@@ -330,6 +330,29 @@ START_TEST(reads_options)
 }
 END_TEST
 
+START_TEST(knows_what_makes_all_the_devices)
+{
+    static const struct {
+        const char *text;
+        bool makes;
+    } options[] = {
+        {"-default-device", true},
+        {"--default-device", true},
+        {"-w --device-as-default-execution-space", true},
+        {"-DMODE=default-device", false},
+        {"-DS=device-as-default -w", false},
+        {"", false},
+    };
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
+        struct nvrtc_options o;
+        struct err e = ERR_INIT;
+        ck_assert_msg(nvrtc_options_read(options[i].text, &o, &e) == 0, "%s", e.text);
+        ck_assert_msg(o.default_device == options[i].makes, "%s", options[i].text);
+        nvrtc_options_finish(&o);
+    }
+}
+END_TEST
+
 static const char *const bad_options[] = {
     "-I/etc",
     "-I /etc",
@@ -427,6 +450,7 @@ int main(void)
     tcase_add_loop_test(t, reads_names, 0, sizeof names / sizeof names[0]);
     tcase_add_loop_test(t, survives_any_name, 0, sizeof names / sizeof names[0]);
     tcase_add_test(t, reads_options);
+    tcase_add_test(t, knows_what_makes_all_the_devices);
     tcase_add_loop_test(t, refuses_options, 0, sizeof bad_options / sizeof bad_options[0]);
     tcase_add_test(t, rewrites_messages);
     suite_add_tcase(suite, t);
