@@ -4,64 +4,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALLOWED                                                                                    \
-    "-D, -U, -std, --use_fast_math, -ftz, -prec-div, -prec-sqrt, -fmad, --maxrregcount, "          \
-    "--restrict, -lineinfo, -default-device, -extra-device-vectorization, -w, "                    \
-    "-diag-suppress, --name-expression="
+/* X(name, value): without the dashes, of which each may have one or two. */
+#define OPTIONS(X)                                                                                 \
+    X("std", VALUE_STD)                                                                            \
+    X("use_fast_math", VALUE_NONE)                                                                 \
+    X("ftz", VALUE_BOOL)                                                                           \
+    X("prec-div", VALUE_BOOL)                                                                      \
+    X("prec-sqrt", VALUE_BOOL)                                                                     \
+    X("fmad", VALUE_BOOL)                                                                          \
+    X("maxrregcount", VALUE_NUMBER)                                                                \
+    X("restrict", VALUE_NONE)                                                                      \
+    X("lineinfo", VALUE_NONE)                                                                      \
+    X("default-device", VALUE_DEVICE)                                                              \
+    X("extra-device-vectorization", VALUE_NONE)                                                    \
+    X("w", VALUE_NONE)                                                                             \
+    X("diag-suppress", VALUE_NUMBERS)                                                              \
+    X("define-macro", VALUE_MACRO)                                                                 \
+    X("disable-warnings", VALUE_NONE)                                                              \
+    X("generate-line-info", VALUE_NONE)                                                            \
+    X("device-as-default-execution-space", VALUE_DEVICE)
 
 static const char expression_option[] = "--name-expression=";
 
-enum value { VALUE_REFUSED, VALUE_NONE, VALUE_DEVICE, VALUE_BOOL, VALUE_NUMBER, VALUE_NUMBERS, VALUE_STD, VALUE_MACRO };
+enum value {
+    VALUE_REFUSED,
+    VALUE_NONE,
+    VALUE_DEVICE, /* none, and o->default_device */
+    VALUE_BOOL,
+    VALUE_NUMBER,
+    VALUE_NUMBERS,
+    VALUE_STD,
+    VALUE_MACRO,
+};
 
-/* Without the dashes: each may have one or two. */
 static const struct {
     const char *name;
     enum value value;
 } allowed[] = {
-    {"std", VALUE_STD},
-    {"use_fast_math", VALUE_NONE},
-    {"ftz", VALUE_BOOL},
-    {"prec-div", VALUE_BOOL},
-    {"prec-sqrt", VALUE_BOOL},
-    {"fmad", VALUE_BOOL},
-    {"maxrregcount", VALUE_NUMBER},
-    {"restrict", VALUE_NONE},
-    {"lineinfo", VALUE_NONE},
-    {"generate-line-info", VALUE_NONE},
-    {"default-device", VALUE_DEVICE},
-    {"device-as-default-execution-space", VALUE_DEVICE},
-    {"extra-device-vectorization", VALUE_NONE},
-    {"w", VALUE_NONE},
-    {"disable-warnings", VALUE_NONE},
-    {"diag-suppress", VALUE_NUMBERS},
+#define X(name, value) {name, value},
+    OPTIONS(X)
+#undef X
 };
 
 static bool all_of(const char *text, const char *letters)
 {
     return text[0] != '\0' && text[strspn(text, letters)] == '\0';
-}
-
-static bool value_ok(enum value kind, const char *value)
-{
-    static const char *const dialects[] = {"c++11", "c++14", "c++17", "c++20"};
-    switch (kind) {
-    case VALUE_NONE:
-    case VALUE_DEVICE:
-        return value == NULL;
-    case VALUE_BOOL:
-        return value != NULL && (strcmp(value, "true") == 0 || strcmp(value, "false") == 0);
-    case VALUE_NUMBER:
-        return value != NULL && strlen(value) <= 3 && all_of(value, "0123456789");
-    case VALUE_NUMBERS:
-        return value != NULL && strlen(value) <= 100 && all_of(value, "0123456789,");
-    default:
-        for (size_t i = 0; value != NULL && i < sizeof dialects / sizeof dialects[0]; i++) {
-            if (strcmp(value, dialects[i]) == 0) {
-                return true;
-            }
-        }
-        return false;
-    }
 }
 
 /* "-D", "-U", their names and values; text after "=" may hold what a shell would not. */
@@ -82,6 +69,27 @@ static bool macro_ok(const char *text)
     return true;
 }
 
+static bool value_ok(enum value kind, const char *value)
+{
+    bool none = kind == VALUE_NONE || kind == VALUE_DEVICE;
+    if (none || value == NULL) {
+        return none && value == NULL;
+    }
+    switch (kind) {
+    case VALUE_BOOL:
+        return strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
+    case VALUE_NUMBER:
+        return strlen(value) <= 3 && all_of(value, "0123456789");
+    case VALUE_NUMBERS:
+        return strlen(value) <= 100 && all_of(value, "0123456789,");
+    case VALUE_STD:
+        return strcmp(value, "c++11") == 0 || strcmp(value, "c++14") == 0 ||
+               strcmp(value, "c++17") == 0 || strcmp(value, "c++20") == 0;
+    default:
+        return macro_ok(value);
+    }
+}
+
 static enum value option_kind(const char *word)
 {
     if (word[0] == '-' && (word[1] == 'D' || word[1] == 'U') && word[2] != '\0') {
@@ -93,9 +101,6 @@ static enum value option_kind(const char *word)
     if (name == word) {
         return VALUE_REFUSED;
     }
-    if (size == 12 && memcmp(name, "define-macro", size) == 0) {
-        return equals != NULL && macro_ok(equals + 1) ? VALUE_MACRO : VALUE_REFUSED;
-    }
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
         if (strlen(allowed[i].name) == size && memcmp(allowed[i].name, name, size) == 0 &&
             value_ok(allowed[i].value, equals != NULL ? equals + 1 : NULL)) {
@@ -105,49 +110,23 @@ static enum value option_kind(const char *word)
     return VALUE_REFUSED;
 }
 
-/* Where in a word the reader is. */
-struct word {
-    bool expression; /* brackets count */
-    char quote;      /* that is open, or NUL */
-    int depth;       /* of brackets */
-};
-
-/* true: the character is a quote that begins or ends here */
-static bool quote_step(struct word *w, char c)
-{
-    if (w->quote != '\0' ? c != w->quote : c != '"' && c != '\'') {
-        return false;
-    }
-    w->quote = w->quote != '\0' ? '\0' : c;
-    return true;
-}
-
-static void bracket_step(struct word *w, char c)
-{
-    if (w->expression && (c == '<' || c == '(')) {
-        w->depth++;
-    } else if (w->expression && w->depth > 0 && (c == '>' || c == ')')) {
-        w->depth--;
-    }
-}
-
 /* Ends the word at *at with a NUL; *at moves behind it. Quotes are taken out. */
 static char *word_take(char **at)
 {
     char *word = *at + strspn(*at, " \t");
-    struct word w = {.expression =
-                         strncmp(word, expression_option, sizeof expression_option - 1) == 0};
+    bool expression = strncmp(word, expression_option, sizeof expression_option - 1) == 0;
+    char quote = '\0';
+    int depth = 0; /* of an expression's brackets */
     char *to = word;
     char *from = word;
-    for (; *from != '\0'; from++) {
-        bool blank = *from == ' ' || *from == '\t';
-        if (blank && w.quote == '\0' && w.depth == 0) {
-            break;
+    for (; *from != '\0' && (quote != '\0' || depth > 0 || strchr(" \t", *from) == NULL); from++) {
+        if (quote != '\0' ? *from == quote : strchr("\"'", *from) != NULL) {
+            quote = quote != '\0' ? '\0' : *from;
+            continue;
         }
-        if (!quote_step(&w, *from)) {
-            bracket_step(&w, *from);
-            *to++ = *from;
-        }
+        depth += expression && strchr("<(", *from) != NULL;
+        depth -= depth > 0 && strchr(">)", *from) != NULL;
+        *to++ = *from;
     }
     *at = from + (*from != '\0');
     *to = '\0';
@@ -189,8 +168,11 @@ static int option_take(struct nvrtc_options *o, const char *word, struct err *e)
     }
     enum value kind = option_kind(word);
     if (kind == VALUE_REFUSED) {
-        return err_set(e, ERR_INVALID, "compiler option \"%.64s\" is not allowed; these are: %s",
-                       word, ALLOWED);
+#define X(name, value) ", -" name
+        return err_set(e, ERR_INVALID,
+                       "compiler option \"%.64s\" is not allowed; these are: -D, -U, %s" OPTIONS(X),
+                       word, expression_option);
+#undef X
     }
     if (o->option_count == NVRTC_OPTIONS_MAX) {
         return err_set(e, ERR_LIMIT, "over %u compiler options", NVRTC_OPTIONS_MAX);
@@ -200,36 +182,28 @@ static int option_take(struct nvrtc_options *o, const char *word, struct err *e)
     return 0;
 }
 
-/* "-D" and what follows it in place: "-DNAME"; the others get a "=" between. */
-static char *join(char *word, char *text, char *value)
+/* "-D" and what follows it becomes "-DNAME"; the others get a "=" in the blank's place. */
+static void join(char *word, const char *value)
 {
-    size_t size = strlen(word);
-    bool macro = word[1] == 'D' || word[1] == 'U';
-    memmove(text, word, size + 1);
-    text[size] = '=';
-    memmove(text + size + !macro, value, strlen(value) + 1);
-    return text;
+    char *end = word + strlen(word);
+    if (word[1] != 'D' && word[1] != 'U') {
+        *end++ = '=';
+    }
+    memmove(end, value, strlen(value) + 1);
 }
 
 int nvrtc_options_read(const char *text, struct nvrtc_options *ret_options, struct err *e)
 {
-    struct nvrtc_options o = {.option_count = 0};
-    /* in a copy with room for the words that are put together, which are no longer than they were
-     */
-    size_t size = strlen(text) + 1;
-    o.text = malloc(2 * size);
+    struct nvrtc_options o = {.text = strdup(text)};
     if (o.text == NULL) {
         return err_set(e, ERR_NOMEM, "compiler options");
     }
-    char *joined = o.text + size;
-    char *at = memcpy(o.text, text, size);
+    char *at = o.text;
     int rc = 0;
     while (rc == 0 && *(at += strspn(at, " \t")) != '\0') {
         char *word = word_take(&at);
         if (joins(word) && *at != '\0') {
-            char *value = word_take(&at);
-            word = join(word, joined, value);
-            joined += strlen(word) + 1;
+            join(word, word_take(&at));
         }
         rc = option_take(&o, word, e);
     }
