@@ -9,6 +9,7 @@
 #include "daemon/backend/cuda/nvrtc_log.h"
 #include "daemon/backend/cuda/nvrtc_option.h"
 #include "daemon/backend/cuda/nvrtc_pch.h"
+#include "daemon/backend/cuda/source/attribute.h"
 #include "daemon/backend/cuda/source/cut.h"
 #include "daemon/backend/cuda/source/header.h"
 #include "daemon/backend/cuda/source/lex.h"
@@ -77,7 +78,7 @@ static int source_read(struct compiler *c, struct bytes source)
     }
     predefined_rename(c->text);
     statics_find(c);
-    return 0;
+    return attributes_move(c->text, c->file, c->e);
 }
 
 /* The device's own architecture, or the newest that NVRTC knows below it, as PTX for the driver. */

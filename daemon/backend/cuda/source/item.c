@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/cuda/source/list.h"
+
 #define TOKENS_MAX     (512u * 1024u)
 #define ITEMS_MAX      (64u * 1024u)
 #define CONDITIONS_MAX 64u
@@ -37,50 +39,32 @@ static bool attribute(const struct lex_token *t)
     return lex_one_of(t, words);
 }
 
-/* Room for one more; NULL: there is none. */
-static void *grow(void *list, size_t count, size_t *capacity, size_t most, size_t size)
+bool item_tokens_add(struct item_tokens *s, const struct lex_token *t)
 {
-    if (count < *capacity) {
-        return list;
+    bool room = list_room(&s->token, s->count, &s->capacity, TOKENS_MAX, sizeof *t);
+    if (room) {
+        s->token[s->count++] = *t;
     }
-    size_t wanted = *capacity > 0 ? 2 * *capacity : 256;
-    void *grown = wanted <= most ? realloc(list, wanted * size) : NULL;
-    *capacity = grown != NULL ? wanted : *capacity;
-    return grown;
-}
-
-static bool tokens_add(struct item_tokens *s, const struct lex_token *t)
-{
-    void *grown = grow(s->token, s->count, &s->capacity, TOKENS_MAX, sizeof *t);
-    if (grown == NULL) {
-        return false;
-    }
-    s->token = grown;
-    s->token[s->count++] = *t;
-    return true;
+    return room;
 }
 
 static bool item_add(struct items *s, const struct item *item)
 {
-    void *grown = grow(s->item, s->count, &s->capacity, ITEMS_MAX, sizeof *item);
-    if (grown == NULL) {
-        return false;
+    bool room = list_room(&s->item, s->count, &s->capacity, ITEMS_MAX, sizeof *item);
+    if (room) {
+        s->item[s->count++] = *item;
     }
-    s->item = grown;
-    s->item[s->count++] = *item;
-    return true;
+    return room;
 }
 
 /* Of the item that comes next. */
 static bool name_add(struct items *s, const struct lex_token *t)
 {
-    void *grown = grow(s->name, s->name_count, &s->name_capacity, TOKENS_MAX, sizeof *s->name);
-    if (grown == NULL) {
-        return false;
+    bool room = list_room(&s->name, s->name_count, &s->name_capacity, TOKENS_MAX, sizeof *s->name);
+    if (room) {
+        s->name[s->name_count++] = (struct item_name){bytes_of(t->text, t->size), s->count};
     }
-    s->name = grown;
-    s->name[s->name_count++] = (struct item_name){bytes_of(t->text, t->size), s->count};
-    return true;
+    return room;
 }
 
 /* ---- tokens and directives ------------------------------------------------------------------- */
@@ -210,7 +194,7 @@ static bool directive_step(struct items *s, struct lex *lex, struct lex_token *t
         return true;
     }
     t->first = word == 3; /* its name begins a new item */
-    return tokens_add(&s->macros, t);
+    return item_tokens_add(&s->macros, t);
 }
 
 /* What would begin a directive if nothing stood before it in its line. */
@@ -238,7 +222,7 @@ static bool tokens_read(const char *text, struct items *s)
         if (word == 0 && !depth_step(&d, &t)) {
             return false;
         }
-        if (word == 0 ? !tokens_add(&s->code, &t)
+        if (word == 0 ? !item_tokens_add(&s->code, &t)
                       : !directive_step(s, &lex, &t, word, &define, &d)) {
             return false;
         }
@@ -581,13 +565,12 @@ static size_t space_enter(const struct lex_token *t, size_t at, size_t end,
 
 static bool space_add(struct items *s, unsigned parent, struct item_range name)
 {
-    void *grown = grow(s->space, s->space_count, &s->space_capacity, ITEMS_MAX, sizeof *s->space);
-    if (grown == NULL) {
-        return false;
+    bool room =
+        list_room(&s->space, s->space_count, &s->space_capacity, ITEMS_MAX, sizeof *s->space);
+    if (room) {
+        s->space[s->space_count++] = (struct item_space){parent, name};
     }
-    s->space = grown;
-    s->space[s->space_count++] = (struct item_space){parent, name};
-    return true;
+    return room;
 }
 
 static bool code_items(struct items *s)
@@ -687,8 +670,9 @@ bool items_read(const char *text, struct items *ret_items)
     struct items s = {.count = 0};
     /* what looks one token ahead or behind finds one */
     const struct lex_token end = {.kind = LEX_END, .text = "", .first = true};
-    bool ok = tokens_read(text, &s) && tokens_add(&s.code, &end) && tokens_add(&s.code, &end) &&
-              tokens_add(&s.code, &end) && tokens_add(&s.macros, &end);
+    bool ok = tokens_read(text, &s) && item_tokens_add(&s.code, &end) &&
+              item_tokens_add(&s.code, &end) && item_tokens_add(&s.code, &end) &&
+              item_tokens_add(&s.macros, &end);
     s.code.count -= ok ? 3 : 0;
     s.macros.count -= ok ? 1 : 0;
     if (!ok || !code_items(&s) || !loose_told(&s) || !macro_items(&s)) {

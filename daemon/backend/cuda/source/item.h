@@ -73,6 +73,9 @@ struct items {
 bool items_read(const char *text, struct items *ret_items);
 void items_finish(struct items *s);
 
+/* false: no memory, or too many for a source. */
+bool item_tokens_add(struct item_tokens *s, const struct lex_token *t);
+
 /* The names that a word is: from the result to below *ret_end. */
 size_t items_names(const struct items *s, const struct lex_token *t, size_t *ret_end);
 struct item *items_named(const struct items *s, size_t name);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "daemon/backend/cuda/source/list.h"
+
 #define LOCALS_MAX 65536u
 
 static bool keyword(const struct lex_token *t)
@@ -95,17 +97,11 @@ static size_t declarator_read(const struct lex_token *t, size_t at, size_t end, 
 
 static bool add(struct locals *s, const struct local *l)
 {
-    if (s->count == s->capacity) {
-        size_t wanted = s->capacity > 0 ? 2 * s->capacity : 64;
-        void *grown = wanted <= LOCALS_MAX ? realloc(s->list, wanted * sizeof *l) : NULL;
-        if (grown == NULL) {
-            return false;
-        }
-        s->list = grown;
-        s->capacity = wanted;
+    bool room = list_room(&s->list, s->count, &s->capacity, LOCALS_MAX, sizeof *l);
+    if (room) {
+        s->list[s->count++] = *l;
     }
-    s->list[s->count++] = *l;
-    return true;
+    return room;
 }
 
 /* "static const float" at the begin. Returns behind it, 0 if it is no type. */

@@ -1,9 +1,9 @@
-// refused: host_layout.cu:6:
-// An attribute that the compiler would leave out, with a warning: the host's struct has 5 bytes.
-typedef struct {
-    char tag;
+// refused: host_layout.cu:3:
+// An attribute that the compiler would leave out, with a warning: the host's bytes have another order.
+struct __attribute__((scalar_storage_order("big-endian"))) record {
+    short tag;
     int value;
-} __attribute__((packed)) record;
+};
 
 __global__ void read(const record *r, int *out) { out[threadIdx.x] = r[threadIdx.x].value; }
 

@@ -8,6 +8,7 @@
 #include "common/shape.h"
 #include "daemon/backend/cuda/nvrtc_log.h"
 #include "daemon/backend/cuda/nvrtc_option.h"
+#include "daemon/backend/cuda/source/attribute.h"
 #include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/cuda/source/name.h"
 #include "daemon/backend/cuda/source/scan.h"
@@ -143,6 +144,56 @@ START_TEST(refuses_a_nul)
 }
 END_TEST
 
+/* ---- attributes behind types ----------------------------------------------------------------- */
+
+static const struct {
+    const char *before, *after; /* or the error */
+} moved[] = {
+    {"struct { int a; } __align__(8) v;", "struct __align__(8) { int a; } v;"},
+    {"struct S{int a;\n} __align__(8)v;", "struct __align__(8) S{int a;\n}v;"},
+    {"struct { int a; } // b\n __align__(8) v;", "struct // b\n __align__(8) { int a; } v;"},
+    {"enum class E : char { A } __attribute__((packed));",
+     "enum class __attribute__((packed)) E : char { A };"},
+    {"struct A : B<(1)>, C { int a; } X v, *w;", "struct X A : B<(1)>, C { int a; } v, *w;"},
+    {"struct { int a; } __device__ X(8) v;", "struct X(8) { int a; } __device__ v;"},
+    {"struct X(1) A { void f() { } } Y v;", "struct Y X(1) A { void f() { } } v;"},
+    {"struct A {\n#if B\nvoid f() {\n#else\nvoid f(int) {\n#endif\n} };\nstruct { } X v;",
+     "struct A {\n#if B\nvoid f() {\n#else\nvoid f(int) {\n#endif\n} };\nstruct X { } v;"},
+    {"#define B struct {\nstruct { } X v;\n#define A struct { } X v;\n",
+     "#define B struct {\nstruct X { } v;\n#define A struct X { } v;\n"},
+    /* those of what is declared */
+    {"struct { } const __align__(8) v;", NULL},
+    {"typedef struct { } v __align__(8);", NULL},
+    {"#define AL __align__(8)\ntypedef struct { } v AL;", NULL},
+    {"struct A { } *__restrict__ v, f(int a), w;", NULL},
+    {"struct A f(int a) { } A b;", NULL},
+    {"template <class T> void f() { } A b;", NULL},
+    {"struct A v = { } ; A b;", NULL},
+    {"struct { } alignas(8) v;", NULL},
+    /* perhaps another type's */
+    {"#if A\nstruct B {\n#else\nstruct C {\n#endif\n} __align__(8) v;", "k.cu:6:3: error"},
+    {"struct B {\n}\n#if A\n__align__(8)\n#endif\nv;", "k.cu:4:1: error"},
+    {"struct B { }__align__(8) v;", "k.cu:1:13: error"},
+};
+
+START_TEST(moves_attributes)
+{
+    char *text = NULL;
+    struct err e = ERR_INIT;
+    const char *want = moved[_i].after != NULL ? moved[_i].after : moved[_i].before;
+    ck_assert_int_eq(lex_normalize(bytes_str(moved[_i].before), "k.cu", &text, &e), 0);
+    int rc = attributes_move(text, "k.cu", &e);
+    if (strncmp(want, "k.cu:", 5) == 0) {
+        ck_assert_int_eq(rc, ERR_COMPILE);
+        ck_assert_msg(strstr(e.text, want) != NULL, "%s", e.text);
+    } else {
+        ck_assert_int_eq(rc, 0);
+        ck_assert_str_eq(text, want);
+    }
+    free(text);
+}
+END_TEST
+
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 static const char kernels[] =
@@ -228,6 +279,10 @@ START_TEST(survives_any_bytes)
             if (scan(copy, &s, NULL) == 0) {
                 scan_finish(&s);
             }
+            char *whole = strdup(copy);
+            (void)attributes_move(whole, "k.cu", NULL);
+            ck_assert_uint_eq(strlen(whole), strlen(copy));
+            free(whole);
         }
         struct scan s = {0};
         copy[i] = '\0';
@@ -440,6 +495,7 @@ int main(void)
     Suite *suite = suite_create("cuda source");
     TCase *t = tcase_create("source");
     tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, moves_attributes, 0, sizeof moved / sizeof moved[0]);
     tcase_add_loop_test(t, accepts, 0, sizeof allowed / sizeof allowed[0]);
     tcase_add_test(t, forbids_what_may_be_left_out);
     tcase_add_loop_test(t, refuses, 0, sizeof refused / sizeof refused[0]);
