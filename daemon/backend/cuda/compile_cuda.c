@@ -76,9 +76,14 @@ static int source_read(struct compiler *c, struct bytes source)
     if (rc != 0) {
         return rc;
     }
-    predefined_rename(c->text);
     statics_find(c);
-    return attributes_move(c->text, c->file, c->e);
+    for (unsigned i = 0; i < c->options.option_count; i++) {
+        char *option = c->options.text + (c->options.option[i] - c->options.text);
+        bool macro = option[1] == 'D' || option[1] == 'U'; /* its name follows at once */
+        (void)predefined_rename(option + (macro ? 2 : 0), c->file, NULL);
+    }
+    rc = predefined_rename(c->text, c->file, c->e);
+    return rc == 0 ? attributes_move(c->text, c->file, c->e) : rc;
 }
 
 /* The device's own architecture, or the newest that NVRTC knows below it, as PTX for the driver. */

@@ -64,19 +64,109 @@ _Static_assert(sizeof predefined_options / sizeof predefined_options[0] <= PREDE
                "arguments have room for so many");
 
 static const struct {
-    const char *word, *name;
-} renamed[] = {{"__NVCC__", "__nvcc__"}, {"__GNUC__", "__gnuc__"}, {"__GNUG__", "__gnug__"}};
+    const char *word, *core, *name;
+} renamed[] = {{"__NVCC__", "NVCC", "__nvcc__"},
+               {"__GNUC__", "GNUC", "__gnuc__"},
+               {"__GNUG__", "GNUG", "__gnug__"}};
 
-void predefined_rename(char *text)
+/* Which of them the word is, or may become with more underscores; -1: none. */
+static int word_find(const struct lex_token *t)
+{
+    struct lex_token core = *t;
+    for (; core.size > 0 && core.text[0] == '_'; core.text++) {
+        core.size--;
+    }
+    while (core.size > 0 && core.text[core.size - 1] == '_') {
+        core.size--;
+    }
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++) {
+        if (lex_is(&core, renamed[i].core)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* Does a macro of that name hold # or ##? */
+static bool macro_joins(const char *text, const struct lex_token *name)
+{
+    struct lex lex;
+    struct lex_token t = {.kind = LEX_END};
+    bool define = false;
+    bool inside = false;
+    lex_init(&lex, text, "");
+    while (name->kind == LEX_WORD && lex_next(&lex, &t, NULL) == 0 && t.kind != LEX_END) {
+        inside = define ? lex_equal(&t, name) : inside && !t.first;
+        if (inside && lex_is(&t, "#")) {
+            return true;
+        }
+        define = lex_is(&t, "define");
+    }
+    return false;
+}
+
+static int refuse(const char *text, const char *file, const struct lex_token *t, struct err *e)
+{
+    char place[LEX_PLACE];
+    lex_place(text, file, t->line, place, sizeof place);
+    return err_set(e, ERR_COMPILE,
+                   "%s:%u: error: %.*s is made a text of or put together with another word, which "
+                   "is not supported: write out what is meant",
+                   place, t->column, (int)(t->size < 32 ? t->size : 32), t->text);
+}
+
+#define CALLS_MAX 16u /* parentheses, one inside of another */
+
+/* What parentheses are open, by the words before them. */
+struct calls {
+    struct lex_token caller[CALLS_MAX];
+    unsigned depth;
+};
+
+static void calls_step(struct calls *c, const struct lex_token *before, const struct lex_token *t)
+{
+    if (lex_is(t, "(")) {
+        c->caller[c->depth < CALLS_MAX ? c->depth : CALLS_MAX - 1] = *before;
+        c->depth++;
+    } else if (t->kind == LEX_HASH) {
+        c->depth = 0;
+    } else if (lex_is(t, ")") && c->depth > 0) {
+        c->depth--;
+    }
+}
+
+/* Is the word, one of ours, given to a macro that holds # or ##? */
+static bool calls_join(const char *text, const struct calls *c)
+{
+    bool joined = false;
+    for (unsigned i = 0; !joined && i < c->depth && i < CALLS_MAX; i++) {
+        joined = macro_joins(text, &c->caller[i]);
+    }
+    return joined;
+}
+
+int predefined_rename(char *text, const char *file, struct err *e)
 {
     struct lex lex;
     struct lex_token t = {.kind = LEX_HASH};
-    lex_init(&lex, text, "");
+    struct lex_token before = t;
+    struct calls calls = {.depth = 0};
+    int known_before = -1;
+    lex_init(&lex, text, file);
     while (lex_next(&lex, &t, NULL) == 0 && t.kind != LEX_END) {
-        for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++) {
-            if (lex_is(&t, renamed[i].word)) {
-                memcpy(text + (t.text - text), renamed[i].name, t.size); /* t.text is const */
-            }
+        int known = t.kind == LEX_WORD ? word_find(&t) : -1;
+        if (known_before >= 0 && lex_is(&t, "#")) {
+            return refuse(text, file, &before, e);
         }
+        if (known >= 0 && (lex_is(&before, "#") || calls_join(text, &calls))) {
+            return refuse(text, file, &t, e);
+        }
+        if (known >= 0 && lex_is(&t, renamed[known].word)) {
+            memcpy(text + (t.text - text), renamed[known].name, t.size); /* t.text is const */
+        }
+        calls_step(&calls, &before, &t);
+        before = t;
+        known_before = known;
     }
+    return 0;
 }

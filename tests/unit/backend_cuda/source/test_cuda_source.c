@@ -11,6 +11,7 @@
 #include "daemon/backend/cuda/source/attribute.h"
 #include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/cuda/source/name.h"
+#include "daemon/backend/cuda/source/predefined.h"
 #include "daemon/backend/cuda/source/scan.h"
 
 static int scan(const char *source, struct scan *ret, struct err *e)
@@ -141,6 +142,39 @@ START_TEST(refuses_a_nul)
     struct err e = ERR_INIT;
     ck_assert_int_eq(lex_normalize(bytes_of("a\0b", 3), "k.cu", &text, &e), ERR_COMPILE);
     ck_assert_ptr_nonnull(strstr(e.text, "NUL"));
+}
+END_TEST
+
+/* ---- words of the host's compiler ------------------------------------------------------------ */
+
+static const struct {
+    const char *before, *after; /* or the error */
+} renamed[] = {
+    {"#if __GNUC__ > 4 && NVCC", "#if __gnuc__ > 4 && NVCC"},
+    {"#define V(x) (__GNUC__ * (x))\nf(__NVCC__)", "#define V(x) (__gnuc__ * (x))\nf(__nvcc__)"},
+    {"#define S(x) #x\n#define T(x) S(x)\n(S(a), __GNUC__, T(__GNUC__))",
+     "#define S(x) #x\n#define T(x) S(x)\n(S(a), __gnuc__, T(__gnuc__))"},
+    {"\"__GNUC__\" /* __GNUC__ */ x__GNUC__", "\"__GNUC__\" /* __GNUC__ */ x__GNUC__"},
+    {"f(\n#define S #\n) __GNUG__\n#define A", "f(\n#define S #\n) __gnug__\n#define A"},
+    {"#define S(x) #x\nS(1 + (__NVCC__))", "k.cu:2:8: error: __NVCC__ is made a text of"},
+    {"#define D(x) defined(__##x##__)\n#if D(GNUC)\n", "k.cu:2:7: error: GNUC is made"},
+    {"#define D __GNUC ## __\n", "k.cu:1:11: error: __GNUC is"},
+    {"#define D(x) x ## NVCC__\n", "k.cu:1:19: error: NVCC__ is"},
+};
+
+START_TEST(renames_words)
+{
+    char *text = strdup(renamed[_i].before);
+    struct err e = ERR_INIT;
+    int rc = predefined_rename(text, "k.cu", &e);
+    if (strncmp(renamed[_i].after, "k.cu:", 5) == 0) {
+        ck_assert_int_eq(rc, ERR_COMPILE);
+        ck_assert_msg(strstr(e.text, renamed[_i].after) != NULL, "%s", e.text);
+    } else {
+        ck_assert_msg(rc == 0, "%s", e.text);
+        ck_assert_str_eq(text, renamed[_i].after);
+    }
+    free(text);
 }
 END_TEST
 
@@ -495,6 +529,7 @@ int main(void)
     Suite *suite = suite_create("cuda source");
     TCase *t = tcase_create("source");
     tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, renames_words, 0, sizeof renamed / sizeof renamed[0]);
     tcase_add_loop_test(t, moves_attributes, 0, sizeof moved / sizeof moved[0]);
     tcase_add_loop_test(t, accepts, 0, sizeof allowed / sizeof allowed[0]);
     tcase_add_test(t, forbids_what_may_be_left_out);
