@@ -458,6 +458,7 @@ static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], 
 static int program_compile(struct compiler *c)
 {
     const char *argument[ARGUMENTS_MAX];
+    c->as_nvcc = c->scan.asks;
     unsigned count = arguments_make(c, argument);
     int result = NVRTC_FAILED;
     int rc = 0;

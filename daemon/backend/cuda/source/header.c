@@ -1,5 +1,6 @@
 #include "daemon/backend/cuda/source/header.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char stdint_text[] =
@@ -24,17 +25,18 @@ static const char stdint_text[] =
     "using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t; }\n"
     "#endif\n";
 
+#define LIMITS                                                                                     \
+    "#define SCHAR_MIN (-128)\n#define CHAR_MIN SCHAR_MIN\n#define CHAR_MAX SCHAR_MAX\n"           \
+    "#define SHRT_MIN (-32768)\n#define SHRT_MAX 32767\n#define USHRT_MAX 65535\n"                 \
+    "#define INT_MIN (-2147483647-1)\n#define INT_MAX 2147483647\n#define UINT_MAX 4294967295U\n"  \
+    "#define LONG_MIN (-9223372036854775807L-1)\n#define LONG_MAX 9223372036854775807L\n"          \
+    "#define ULONG_MAX 18446744073709551615UL\n"                                                   \
+    "#define LLONG_MIN (-9223372036854775807LL-1)\n#define LLONG_MAX 9223372036854775807LL\n"      \
+    "#define ULLONG_MAX 18446744073709551615ULL\n#endif\n"
+
 static const char limits_text[] =
     "#ifndef GPUD_LIMITS_H\n#define GPUD_LIMITS_H\n"
-    "#define CHAR_BIT 8\n#define SCHAR_MIN (-128)\n#define SCHAR_MAX 127\n#define UCHAR_MAX 255\n"
-    "#define CHAR_MIN SCHAR_MIN\n#define CHAR_MAX SCHAR_MAX\n"
-    "#define SHRT_MIN (-32768)\n#define SHRT_MAX 32767\n#define USHRT_MAX 65535\n"
-    "#define INT_MIN (-2147483647-1)\n#define INT_MAX 2147483647\n#define UINT_MAX 4294967295U\n"
-    "#define LONG_MIN (-9223372036854775807L-1)\n#define LONG_MAX 9223372036854775807L\n"
-    "#define ULONG_MAX 18446744073709551615UL\n"
-    "#define LLONG_MIN (-9223372036854775807LL-1)\n#define LLONG_MAX 9223372036854775807LL\n"
-    "#define ULLONG_MAX 18446744073709551615ULL\n"
-    "#endif\n";
+    "#define CHAR_BIT 8\n#define SCHAR_MAX 127\n#define UCHAR_MAX 255\n" LIMITS;
 
 static const char float_text[] =
     "#ifndef GPUD_FLOAT_H\n#define GPUD_FLOAT_H\n"
@@ -59,6 +61,8 @@ static const char math_text[] =
     "#define M_SQRT1_2 0.70710678118654752440\n"
     "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
     "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
+    "#define MAXFLOAT 3.40282347e+38F\n"
+    "#ifndef HUGE_VALF\n#define HUGE_VALF INFINITY\n#endif\n"
     "#ifndef HUGE_VAL\n#define HUGE_VAL __longlong_as_double(0x7ff0000000000000ULL)\n#endif\n"
     "namespace std { using ::abs; using ::acos; using ::asin; using ::atan; using ::atan2;\n"
     "using ::ceil; using ::cos; using ::cosh; using ::exp; using ::fabs; using ::floor;\n"
@@ -72,6 +76,20 @@ static const char stddef_text[] = "#ifndef GPUD_STDDEF_H\n#define GPUD_STDDEF_H\
                                   "typedef long int ptrdiff_t;\n"
                                   "namespace std { using ::size_t; using ::ptrdiff_t; }\n"
                                   "#endif\n";
+
+/* Of other headers of the C library, which the runtime's include, what sources ask for. */
+static const char features_text[] =
+    "#ifndef GPUD_FEATURES_H\n#define GPUD_FEATURES_H\n"
+    "#define __GNUC_PREREQ(major, minor) (((major) << 16) + (minor) <= (12 << 16) + 2)\n"
+    "#define __GLIBC__ 2\n#define __GLIBC_MINOR__ 36\n"
+    "#define __GLIBC_PREREQ(major, minor) (((major) << 16) + (minor) <= (2 << 16) + 36)\n"
+    "#define LITTLE_ENDIAN 1234\n#define BIG_ENDIAN 4321\n#define BYTE_ORDER 1234\n"
+    "#define EXIT_SUCCESS 0\n#define EXIT_FAILURE 1\n#define RAND_MAX 2147483647\n"
+    "#define EOF (-1)\n#define BUFSIZ 8192\n#define FILENAME_MAX 4096\n#define PATH_MAX 4096\n"
+    "#define NAME_MAX 255\n#define SSIZE_MAX 9223372036854775807L\n"
+    "#define SEEK_SET 0\n#define SEEK_CUR 1\n#define SEEK_END 2\n"
+    "#define CLOCKS_PER_SEC 1000000L\n"
+    "#endif\n";
 
 /* What kernels take of the driver's header: a tensor map is opaque to them. */
 static const char cuda_text[] =
@@ -130,7 +148,14 @@ static const char toolkit_stdint[] =
     "#pragma once\n#include <cuda/std/cstdint>\nnamespace std {\n"
     "using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;\n"
     "using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t; }\n";
-static const char toolkit_limits[] = "#include <cuda/std/climits>\n";
+/* It makes a long's limits long longs. */
+static const char toolkit_limits[] =
+    "#ifndef GPUD_LIMITS_H\n#define GPUD_LIMITS_H\n#include <cuda/std/climits>\n"
+    "#undef __CHAR_UNSIGNED__\n#undef SCHAR_MIN\n#undef CHAR_MIN\n#undef CHAR_MAX\n#undef "
+    "SHRT_MIN\n#undef SHRT_MAX\n"
+    "#undef USHRT_MAX\n#undef INT_MIN\n#undef INT_MAX\n#undef UINT_MAX\n#undef LONG_MIN\n"
+    "#undef LONG_MAX\n#undef ULONG_MAX\n#undef LLONG_MIN\n#undef LLONG_MAX\n"
+    "#undef ULLONG_MAX\n" LIMITS;
 
 /* All of CUB that is made for kernels; the rest of it is for hosts and does not compile here. */
 static const char cub_text[] = "#ifndef GPUD_CUB_H\n#define GPUD_CUB_H\n"
@@ -193,6 +218,7 @@ static const struct {
     {"filesystem", filesystem_text, LIBRARY},
     {"thread", thread_text, LIBRARY},
     {"complex", complex_text, LIBRARY},
+    {"features.h", features_text, LIBRARY},
     {"float.h", float_text, LIBRARY},
     {"cfloat", float_text, LIBRARY},
     {"math.h", math_text, LIBRARY},
@@ -507,6 +533,22 @@ bool header_known(struct bytes name)
 
 _Static_assert(COUNT(headers) + COUNT(empty) + COUNT(thrust) <= HEADERS_MAX,
                "room for all headers");
+
+bool header_implied(struct bytes name)
+{
+    static const char *const texts[] = {limits_text, math_text, features_text};
+    char wanted[48];
+    int size = snprintf(wanted, sizeof wanted, "#define %.*s", (int)name.size, name.data);
+    for (size_t i = 0; size < (int)sizeof wanted && i < COUNT(texts); i++) {
+        const char *found = strstr(texts[i], wanted);
+        for (; found != NULL; found = strstr(found + size, wanted)) {
+            if (found[size] == ' ' || found[size] == '(') {
+                return true;
+            }
+        }
+    }
+    return false;
+}
 
 unsigned headers_given(bool toolkit, const char *ret_name[HEADERS_MAX],
                        const char *ret_text[HEADERS_MAX])

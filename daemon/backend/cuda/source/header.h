@@ -18,8 +18,12 @@ bool header_known(struct bytes name);
  * that the runtime's header includes, and that "register" means nothing instead of being an error.
  * For a program's beginning, with headers_given. */
 #define HEADER_NVCC                                                                                \
-    "#include <limits.h>\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n"           \
+    "#include <features.h>\n#include <limits.h>\n#include <math.h>\n#include "                     \
+    "<stddef.h>\n#include <stdint.h>\n"                                                            \
     "#include <sys/types.h>\n#define register\n"
+
+/* Is it a macro that HEADER_NVCC brings? A source that asks for one chooses otherwise without. */
+bool header_implied(struct bytes name);
 
 /* What of the C++ library the toolkit has for devices, whatever a source includes of it: its
  * headers include each other on hosts. It takes a second; for a source that misses some of it. */

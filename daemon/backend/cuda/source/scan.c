@@ -17,7 +17,8 @@ struct walk {
     char *text;          /* where the lexer reads */
     unsigned conditions; /* #if that are open */
     struct scan *out;
-    bool directive; /* in a preprocessor's line */
+    bool directive;   /* in a preprocessor's line */
+    bool conditional; /* in one of #if, or behind that in what is no word */
     const char
         *asked;       /* the last "ifdef" or "ifndef" behind "#": what follows is a name, no more */
     bool is_template; /* since the statement began */
@@ -90,10 +91,12 @@ static int header_check(struct walk *w, const struct lex_token *t)
 
 static void conditions_step(struct walk *w, const struct lex_token *t)
 {
+    static const char *const between[] = {"elif", "elifdef", "elifndef", NULL};
     bool begins = lex_is(t, "if") || lex_is(t, "ifdef") || lex_is(t, "ifndef");
     bool ends = lex_is(t, "endif") && w->conditions > 0;
     w->conditions += begins;
     w->conditions -= ends;
+    w->conditional = begins || lex_one_of(t, between);
 }
 
 /* What stands behind "#" and leads to no file. */
@@ -121,6 +124,8 @@ static int word_check(struct walk *w, const struct lex_token *t)
     if (after_hash) {
         return directive_check(w, t);
     }
+    w->conditional = w->conditional && !t->first;
+    w->out->asks = w->out->asks || (w->conditional && header_implied(word));
     if (lex_is(t, "__has_embed") || lex_is(t, "__has_") || lex_is(t, "include_alias")) {
         return refuse(w, t, "", word, " is not allowed");
     }
