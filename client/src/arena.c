@@ -164,7 +164,7 @@ static void arena_give_up(struct gpud_client *c, struct arena *a)
         seq = 1; /* one that is under way points to it: it goes when they may go */
     }
     if (seq != 0) {
-        a->object.freed_seq = seq;
+        object_give_up(c, &a->object, seq);
     } else {
         object_unlink(c, &a->object);
         arena_destroy(&a->object);

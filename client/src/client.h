@@ -60,6 +60,7 @@ struct gpud_client {
     struct idmap kernels;
     struct idmap modules;
     struct object *objects; /* all that is restored after a restart */
+    uint64_t given_up;      /* the least of these objects' freed_seq; 0: there is none */
     struct arena **arenas;  /* owned array; not owned: objects. By address. */
     unsigned arena_count;
     unsigned arena_room;

@@ -185,7 +185,7 @@ static void module_kernels_drop(struct gpud_client *c, struct module *module, ui
     for (uint32_t i = 0; i < module->kernel_count; i++) {
         struct kernel *k = idmap_remove(&c->kernels, module->kernels[i]);
         if (k != NULL) {
-            k->object.freed_seq = freed_seq;
+            object_give_up(c, &k->object, freed_seq);
         }
     }
 }
@@ -220,7 +220,7 @@ static void module_unload(struct gpud_client *c, struct module *module)
     if (client_post(c, &schema_msg_module_unload, &msg, &seq, NULL) != 0) {
         seq = requests_lowest(&c->requests); /* it goes with the session */
     }
-    module->object.freed_seq = seq;
+    object_give_up(c, &module->object, seq);
     module_kernels_drop(c, module, seq);
 }
 

@@ -397,7 +397,7 @@ static void release(struct gpud_client *c, struct gpud_program *program)
         seq = requests_lowest(&c->requests); /* it goes with the session */
     }
     program->client = NULL;
-    program->object.freed_seq = seq;
+    object_give_up(c, &program->object, seq);
 }
 
 void gpud_program_free(gpud_program *program)

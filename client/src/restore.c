@@ -27,18 +27,36 @@ void object_unlink(struct gpud_client *c, struct object *o)
     }
 }
 
+static void note_given_up(struct gpud_client *c, uint64_t seq)
+{
+    c->given_up = c->given_up == 0 || seq < c->given_up ? seq : c->given_up;
+}
+
+void object_give_up(struct gpud_client *c, struct object *o, uint64_t seq)
+{
+    o->freed_seq = seq;
+    note_given_up(c, seq);
+}
+
+/* Comes with every answer: they are walked only when one of them goes. */
 void objects_reap(struct gpud_client *c)
 {
     if (c->session.state == SESSION_RESTORE) {
         return; /* requests under way point to objects */
     }
     uint64_t lowest = requests_lowest(&c->requests);
+    if (c->given_up == 0 || c->given_up >= lowest) {
+        return;
+    }
     struct object *o = c->objects;
+    c->given_up = 0;
     while (o != NULL) {
         struct object *next = o->next;
         if (o->freed_seq != 0 && o->freed_seq < lowest) {
             object_unlink(c, o);
             o->destroy(o);
+        } else if (o->freed_seq != 0) {
+            note_given_up(c, o->freed_seq);
         }
         o = next;
     }

@@ -28,6 +28,8 @@ struct object {
 
 void object_link(struct gpud_client *c, struct object *o);
 void object_unlink(struct gpud_client *c, struct object *o);
+/* It goes when `seq`, which gives it up, is answered. */
+void object_give_up(struct gpud_client *c, struct object *o, uint64_t seq);
 /* Frees what was given up and is not named by an unanswered request any more. */
 void objects_reap(struct gpud_client *c);
 

@@ -616,7 +616,49 @@ START_TEST(what_may_be_restored_later_is)
 }
 END_TEST
 
-SUITE_MAIN("session", a_job_is_asked_for_without_a_number, what_was_not_admitted_is_withdrawn,
+static unsigned destroyed;
+
+static void on_destroy(struct object *o)
+{
+    (void)o;
+    destroyed++;
+}
+
+/* Answers come much more often than objects go: these are walked only when one does. */
+START_TEST(objects_go_with_the_answer_to_what_gave_them_up)
+{
+    struct object o[4] = {{.destroy = on_destroy},
+                          {.destroy = on_destroy},
+                          {.destroy = on_destroy},
+                          {.freed_seq = 1, .destroy = on_destroy}}; /* seen if they are walked */
+    setup();
+    destroyed = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        object_link(&c, &o[i]);
+    }
+    c.requests.next_seq = 3;
+    objects_reap(&c);
+    ck_assert_uint_eq(destroyed, 0);
+    object_give_up(&c, &o[0], 7);
+    object_give_up(&c, &o[1], 5);
+    object_give_up(&c, &o[2], 5);
+    c.requests.next_seq = 5;
+    objects_reap(&c);
+    ck_assert_uint_eq(destroyed, 0);
+    c.requests.next_seq = 6;
+    objects_reap(&c);
+    ck_assert_uint_eq(destroyed, 3);
+    ck_assert_ptr_eq(c.objects, &o[0]);
+    c.requests.next_seq = 8;
+    objects_reap(&c);
+    ck_assert_uint_eq(destroyed, 4);
+    ck_assert_ptr_null(c.objects);
+    teardown();
+}
+END_TEST
+
+SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
+           a_job_is_asked_for_without_a_number, what_was_not_admitted_is_withdrawn,
            what_was_not_sent_is_withdrawn, answers_behind_one_that_is_awaited_are_told,
            numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
            restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
