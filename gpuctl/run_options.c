@@ -159,6 +159,20 @@ static unsigned count_stdin(const struct spec *spec, uint32_t count)
     return found;
 }
 
+/* What is for sources only. */
+static int check_built_in(const struct run_options *o, struct ctl_err *e)
+{
+    const struct source *s = &o->source;
+    if (o->variable_count > 0) {
+        return ctl_err_usage(e, "--variable needs --source: built-in kernels have none");
+    }
+    if (s->lang != 0 || s->include.count > 0 || s->options[0] != '\0') {
+        return ctl_err_usage(e, "--lang, --define, --include and --build-option need --source: "
+                                "built-in kernels are compiled already");
+    }
+    return 0;
+}
+
 /* What makes no sense together. */
 static int check(const struct run_options *o, struct ctl_err *e)
 {
@@ -168,8 +182,8 @@ static int check(const struct run_options *o, struct ctl_err *e)
     if (o->kernel == NULL && o->source.file == NULL) {
         return ctl_err_usage(e, "a kernel's name is missing (gpuctl kernels lists them)");
     }
-    if (o->variable_count > 0 && o->source.file == NULL) {
-        return ctl_err_usage(e, "--variable needs --source: built-in kernels have none");
+    if (o->source.file == NULL && check_built_in(o, e) != 0) {
+        return e->code;
     }
     if (from_stdin > 1) {
         return ctl_err_usage(e, "standard input can be read once only");

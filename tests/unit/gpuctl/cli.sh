@@ -57,6 +57,11 @@ expect 2 -u
 expect 2 -u foo://bar ping
 expect 2 run
 expect 2 run k --arg i32:x
+for option in "--lang opencl" "-D N=1" "-I ." "--build-option -O3"; do
+    # shellcheck disable=SC2086 # an option and its value
+    expect 2 run axpy $option
+    grep -q 'need --source' "$dir/err" || { echo "$option without a source was taken" >&2; failed=1; }
+done
 expect 2 run k --expr x
 expect 2 run k --global 0
 expect 2 run k --local 4
