@@ -303,12 +303,20 @@ struct backend_device_ops {
     void (*idle)(struct backend_device *d);
 };
 
+/* What a kernel's argument is, in numbers of proto's KARG. */
+enum backend_kind {
+    BACKEND_KIND_UNKNOWN, /* an array or a value */
+    BACKEND_KIND_SCALAR,
+    BACKEND_KIND_ARRAY,
+    BACKEND_KIND_STRUCT,
+    BACKEND_KIND_LOCAL, /* local memory */
+};
+
 /* A kernel argument as a compiler reports it for code without a signature line. */
 struct backend_compiled_arg {
     char name[64];
     char type[64];   /* as in the source, "" if unknown */
-    unsigned kind;   /* 1 scalar, 2 array, 3 struct, 4 local memory (as in proto's KARG); 0 where
-                        it may be an array or a value */
+    unsigned kind;   /* enum backend_kind */
     unsigned access; /* enum access; arrays only */
     int dtype;       /* enum dtype, DTYPE_NONE if unknown */
     uint32_t bytes;  /* of a scalar or struct, 0 if unknown */

@@ -101,13 +101,13 @@ static bool arg_fits(const struct signature *sig, unsigned i, const struct backe
 {
     const struct sig_arg *want = i < sig->arg_count ? &sig->arg[i] : NULL;
     int dtype = want != NULL ? want->dtype : DTYPE_U64; /* a named size */
-    if (a->kind == 0) {
+    if (a->kind == BACKEND_KIND_UNKNOWN) {
         return true;
     }
     if (want != NULL && want->kind == SIG_ARRAY) {
-        return a->kind == 2;
+        return a->kind == BACKEND_KIND_ARRAY;
     }
-    if (a->kind == 2 || a->kind == 4) {
+    if (a->kind == BACKEND_KIND_ARRAY || a->kind == BACKEND_KIND_LOCAL) {
         return false;
     }
     return a->bytes == 0 || dtype == DTYPE_NONE || a->bytes == dtype_size(dtype);

@@ -10,10 +10,10 @@
 static char kind_letter(unsigned kind)
 {
     switch (kind) {
-    case 1: /* scalar */
-    case 3: /* struct */
+    case BACKEND_KIND_SCALAR:
+    case BACKEND_KIND_STRUCT:
         return CUDA_KIND_VALUE;
-    case 2: /* array */
+    case BACKEND_KIND_ARRAY:
         return CUDA_KIND_MEMORY;
     default:
         return CUDA_KIND_ANY;

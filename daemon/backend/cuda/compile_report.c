@@ -11,13 +11,12 @@ static void arg_complete(struct backend_compiled_arg *arg, const struct backend_
 {
     uint32_t bytes = arg->bytes;
     unsigned kind = told->kind;
-    if ((kind == 2 && bytes != 8) || (kind == 1 && told->bytes != bytes)) {
+    if ((kind == BACKEND_KIND_ARRAY && bytes != 8) ||
+        (kind == BACKEND_KIND_SCALAR && told->bytes != bytes)) {
         return;
     }
-    if (kind == 0 && bytes == 8) {
-        kind = 0; /* a name for a pointer, perhaps */
-    } else if (kind == 0) {
-        kind = 3;
+    if (kind == BACKEND_KIND_UNKNOWN && bytes != 8) { /* 8: a name for a pointer, perhaps */
+        kind = BACKEND_KIND_STRUCT;
     }
     arg->kind = kind;
     arg->access = told->access;
@@ -28,7 +27,7 @@ static void arg_complete(struct backend_compiled_arg *arg, const struct backend_
 static void types_from_name(struct backend_compiled_kernel *k, const struct name_info *info)
 {
     for (unsigned i = 0; i < k->arg_count; i++) {
-        struct backend_compiled_arg told = {.kind = 0};
+        struct backend_compiled_arg told = {.kind = BACKEND_KIND_UNKNOWN};
         param_describe(&info->param[i], &told);
         arg_complete(&k->arg[i], &told);
     }
@@ -63,7 +62,9 @@ static void kernel_complete(struct backend_compiled_kernel *k, const struct scan
         if (k->arg[i].name[0] == '\0') {
             snprintf(k->arg[i].name, sizeof k->arg[i].name, "arg%u", i);
         }
-        k->arg[i].bytes = k->arg[i].kind == 2 ? 0 : k->arg[i].bytes; /* of an address: no matter */
+        if (k->arg[i].kind == BACKEND_KIND_ARRAY) {
+            k->arg[i].bytes = 0; /* of an address: no matter */
+        }
     }
 }
 

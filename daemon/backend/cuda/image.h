@@ -24,8 +24,8 @@ struct image_arch {
 /* "sm_90", "compute_90a"; false for another form */
 bool image_arch_read(const char *text, struct image_arch *ret_arch);
 
-/* Kernels as the image tells of them. arg.kind is 0 where it may be an array or a value (8 bytes),
- * else 3; names are "". Owned by the caller of image_…_read. */
+/* Kernels as the image tells of them: of 8 bytes an argument's kind is unknown but where PTX calls
+ * it a pointer, the others are structs; names are "". Owned by the caller of image_…_read. */
 struct image {
     struct backend_compiled_kernel *kernels; /* owned: image_finish, or taken over */
     unsigned kernel_count;

@@ -243,7 +243,7 @@ static bool param_take(const struct info_record *r, struct backend_compiled_kern
         return false;
     }
     k->arg[ordinal].bytes = size;
-    k->arg[ordinal].kind = size == 8 ? 0 : 3;
+    k->arg[ordinal].kind = size == 8 ? BACKEND_KIND_UNKNOWN : BACKEND_KIND_STRUCT;
     k->arg_count = ordinal + 1 > k->arg_count ? ordinal + 1 : k->arg_count;
     return true;
 }

@@ -61,8 +61,8 @@ static void arg_value(struct backend_compiled_arg *arg)
 {
     unsigned width = 1;
     int dtype = type_read(arg->type, &width);
-    arg->kind = dtype != DTYPE_NONE && width == 1 ? 1 : 3;
-    arg->dtype = arg->kind == 1 ? dtype : DTYPE_NONE;
+    arg->kind = dtype != DTYPE_NONE && width == 1 ? BACKEND_KIND_SCALAR : BACKEND_KIND_STRUCT;
+    arg->dtype = arg->kind == BACKEND_KIND_SCALAR ? dtype : DTYPE_NONE;
     /* a vector of three takes the room of four */
     arg->bytes = dtype_size(dtype) * (width == 3 ? 4 : width);
 }
@@ -76,7 +76,7 @@ static void arg_array(const struct opencl_api *cl, cl_kernel kernel, cl_uint ind
     cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space,
                          NULL);
     cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type, NULL);
-    arg->kind = 2;
+    arg->kind = BACKEND_KIND_ARRAY;
     arg->dtype = type_read(arg->type, &width);
     bool constant =
         space == CL_KERNEL_ARG_ADDRESS_CONSTANT || (type & CL_KERNEL_ARG_TYPE_CONST) != 0;
@@ -100,7 +100,7 @@ static bool arg_report(const struct opencl_api *cl, cl_kernel kernel, cl_uint in
         arg_array(cl, kernel, index, &arg);
         break;
     case OPENCL_ARG_LOCAL:
-        arg.kind = 4;
+        arg.kind = BACKEND_KIND_LOCAL;
         break;
     case OPENCL_ARG_VALUE:
         arg_value(&arg);
@@ -109,7 +109,8 @@ static bool arg_report(const struct opencl_api *cl, cl_kernel kernel, cl_uint in
         break;
     }
     *ret_arg = arg;
-    return arg.kind != 0 && !type_image(arg.type) && strcmp(arg.type, "sampler_t") != 0;
+    return arg.kind != BACKEND_KIND_UNKNOWN && !type_image(arg.type) &&
+           strcmp(arg.type, "sampler_t") != 0;
 }
 
 /* ---- kernels ------------------------------------------------------------------------------- */

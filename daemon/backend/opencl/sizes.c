@@ -32,7 +32,7 @@ static bool name_fits(const char *name)
 
 static bool size_missing(const struct backend_compiled_arg *arg)
 {
-    return arg->kind == 3 && arg->bytes == 0 && name_fits(arg->type);
+    return arg->kind == BACKEND_KIND_STRUCT && arg->bytes == 0 && name_fits(arg->type);
 }
 
 static unsigned type_index(const struct types *t, const char *name)

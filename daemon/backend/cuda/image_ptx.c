@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/shape.h"
 #include "daemon/backend/cuda/image.h"
 
 /* Words of PTX: everything between blanks and signs, with dots and percent signs in it. */
@@ -122,8 +123,11 @@ static int param_read(struct reader *r, struct backend_compiled_arg *arg)
             bytes *= (uint32_t)count;
         }
     }
-    *arg = (struct backend_compiled_arg){.kind = pointer ? 2 : bytes == 8 ? 0 : 3, .bytes = bytes};
-    arg->access = pointer ? 3 : 0;
+    *arg = (struct backend_compiled_arg){.kind = pointer      ? BACKEND_KIND_ARRAY
+                                                 : bytes == 8 ? BACKEND_KIND_UNKNOWN
+                                                              : BACKEND_KIND_STRUCT,
+                                         .access = pointer ? ACCESS_INOUT : ACCESS_NONE,
+                                         .bytes = bytes};
     return bytes > 0 ? 0 : refuse(r, "a parameter of unknown type");
 }
 
