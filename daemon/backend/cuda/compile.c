@@ -12,45 +12,22 @@
 
 #define LOG_MAX (1024u * 1024u) /* bytes */
 
-static int output_copy(struct bytes data, struct compile_output *out, struct err *e)
-{
-    out->data = malloc(data.size > 0 ? data.size : 1);
-    if (out->data == NULL) {
-        return err_set(e, ERR_NOMEM, "a module of %zu bytes", data.size);
-    }
-    memcpy(out->data, data.data, data.size);
-    out->size = data.size;
-    return 0;
-}
-
-static int ptx_take(struct bytes text, const struct image_arch *device, struct compile_output *out,
-                    struct err *e)
-{
-    char *copy = NULL;
-    int rc = image_ptx_read(text, device, &out->image, &copy, e);
-    if (rc == 0) {
-        out->data = (uint8_t *)copy;
-        out->size = strlen(copy) + 1; /* drivers read up to a NUL */
-    }
-    return rc;
-}
-
-static int image_take(struct bytes image, const struct image_arch *device,
+/* What it holds, and a copy of it. */
+static int image_take(int lang, struct bytes image, const struct image_arch *device,
                       struct compile_output *out, struct err *e)
 {
-    if (image.size > IMAGE_BYTES_MAX) {
-        return err_set(e, ERR_LIMIT, "a module of %zu bytes, at most %u", image.size,
-                       IMAGE_BYTES_MAX);
-    }
-    int rc = image_is_fatbin(image) ? image_fatbin_read(image, device, &out->image, e)
-             : image_is_elf(image)
-                 ? image_cubin_read(image, device, &out->image, e)
-                 : err_set(e, ERR_INVALID, "neither a cubin nor a fatbin: %zu bytes", image.size);
-    rc = rc == 0 ? output_copy(image, out, e) : rc;
+    int rc = image_read(lang, image, device, &out->image, e);
     if (rc != 0) {
-        image_finish(&out->image);
+        return rc;
     }
-    return rc;
+    out->data = malloc(image.size);
+    if (out->data == NULL) {
+        image_finish(&out->image);
+        return err_set(e, ERR_NOMEM, "a module of %zu bytes", image.size);
+    }
+    memcpy(out->data, image.data, image.size);
+    out->size = image.size;
+    return 0;
 }
 
 static int given_take(const struct backend_source *source, const char *file,
@@ -60,8 +37,7 @@ static int given_take(const struct backend_source *source, const char *file,
     if (source->options != NULL && source->options[0] != '\0') {
         return err_set(e, ERR_INVALID, "%s is compiled already: it takes no options", file);
     }
-    int rc = source->lang == BACKEND_LANG_PTX ? ptx_take(source->text, device, out, e)
-                                              : image_take(source->text, device, out, e);
+    int rc = image_take(source->lang, source->text, device, out, e);
     if (rc != 0) {
         return rc;
     }
@@ -79,7 +55,7 @@ static bool builtin_take(const struct backend_source *source, const char *file,
     bool plain = source->options == NULL || source->options[0] == '\0';
     struct scan scan = {.kernel = NULL};
     char *text = NULL;
-    if (!plain || fat.size == 0 || image_take(fat, device, out, NULL) != 0) {
+    if (!plain || fat.size == 0 || image_take(BACKEND_LANG_CUBIN, fat, device, out, NULL) != 0) {
         return false;
     }
     /* where it cannot be read, kinds of arguments stay unknown: the front has the signatures */

@@ -509,17 +509,6 @@ static int output_take(struct compiler *c, struct compile_output *out)
     return 0;
 }
 
-static int image_take(struct compiler *c, struct compile_output *out)
-{
-    if (!c->ptx) {
-        return image_cubin_read(bytes_of(out->data, out->size), c->device, &out->image, c->e);
-    }
-    char *text = NULL;
-    int rc = image_ptx_read(bytes_of(out->data, out->size), c->device, &out->image, &text, c->e);
-    free(text);
-    return rc;
-}
-
 static int no_kernel(const struct compiler *c)
 {
     for (unsigned i = 0; i < c->scan.kernel_count; i++) {
@@ -629,7 +618,9 @@ int compile_cuda(const struct backend_source *source, const char *file,
     rc = rc == 0 ? arch_choose(c) : rc;
     rc = rc == 0 ? program_compile(c) : rc;
     rc = rc == 0 ? output_take(c, &out) : rc;
-    rc = rc == 0 ? image_take(c, &out) : rc;
+    rc = rc == 0 ? image_read(c->ptx ? BACKEND_LANG_PTX : BACKEND_LANG_CUBIN,
+                              bytes_of(out.data, out.size), device, &out.image, e)
+                 : rc;
     rc = rc == 0 ? report(c, &out) : rc;
     memcpy(out.compiler, c->nvrtc.file, sizeof out.compiler);
     compiler_finish(c);

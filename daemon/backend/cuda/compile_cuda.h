@@ -6,7 +6,7 @@
 
 struct compile_output {
     struct image image;
-    uint8_t *data; /* owned: cubin, or PTX with its NUL */
+    uint8_t *data; /* owned: cubin, fatbin or PTX */
     size_t size;
     char compiler[512]; /* NVRTC's file */
 };

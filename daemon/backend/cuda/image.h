@@ -40,12 +40,12 @@ struct backend_compiled_kernel *image_kernel_add(struct image *i, const char *en
 /* It takes more arguments than a launch can have. */
 void image_kernel_unfit(struct backend_compiled_kernel *k);
 
-bool image_is_elf(struct bytes b);
-bool image_is_fatbin(struct bytes b);
-
-/* PTX is text; ret_text is what the driver takes, with a NUL, owned by the caller. */
+/* `lang` is BACKEND_LANG_PTX, or BACKEND_LANG_CUBIN for a cubin or a fatbin. */
+int image_read(int lang, struct bytes data, const struct image_arch *device,
+               struct image *ret_image, struct err *e);
+/* What image_read chooses from. NULs may end a PTX. */
 int image_ptx_read(struct bytes text, const struct image_arch *device, struct image *ret_image,
-                   char **ret_text, struct err *e);
+                   struct err *e);
 int image_cubin_read(struct bytes elf, const struct image_arch *device, struct image *ret_image,
                      struct err *e);
 /* Kernels are those of the entry that the driver is going to choose; where that one is compressed,

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/backend/cuda/image.h"
@@ -53,7 +52,7 @@ static int head_check(struct bytes fat, struct fat_head *h, struct err *e)
         return err_set(e, ERR_INVALID, "the fatbin is damaged: %zu bytes are no header", fat.size);
     }
     memcpy(h, fat.data, sizeof *h);
-    if (!image_is_fatbin(fat) || h->version != FATBIN_VERSION || h->head_size != sizeof *h) {
+    if (h->version != FATBIN_VERSION || h->head_size != sizeof *h) {
         return err_set(e, ERR_INVALID, "not a fatbin: version %u, a header of %u bytes", h->version,
                        h->head_size);
     }
@@ -158,17 +157,8 @@ static int choice_read(const struct choice *c, const struct choice *readable,
                        "the fatbin's code for the device is compressed, so its kernels cannot be "
                        "read: make it with nvcc --compress-mode=none, or bring the cubin");
     }
-    if (c->kind == FATBIN_ELF) {
-        return image_cubin_read(c->data, device, ret_image, e);
-    }
-    char *text = NULL;
-    size_t size = c->data.size;
-    while (size > 0 && c->data.data[size - 1] == '\0') { /* padding */
-        size--;
-    }
-    int rc = image_ptx_read(bytes_of(c->data.data, size), device, ret_image, &text, e);
-    free(text);
-    return rc;
+    return c->kind == FATBIN_ELF ? image_cubin_read(c->data, device, ret_image, e)
+                                 : image_ptx_read(c->data, device, ret_image, e);
 }
 
 int image_fatbin_read(struct bytes fat, const struct image_arch *device, struct image *ret_image,

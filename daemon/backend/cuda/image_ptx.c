@@ -252,12 +252,12 @@ static int head_read(struct reader *r, const struct image_arch *device)
     return rc;
 }
 
+/* Up to the NULs that some tools end it with and that pad it in a fatbin. */
 static int text_copy(struct bytes text, char **ret_text, struct err *e)
 {
     size_t size = text.size;
-    size -= size > 0 && text.data[size - 1] == '\0'; /* some tools end it so */
-    if (size > IMAGE_BYTES_MAX) {
-        return err_set(e, ERR_LIMIT, "PTX of %zu bytes, at most %u", size, IMAGE_BYTES_MAX);
+    while (size > 0 && text.data[size - 1] == '\0') {
+        size--;
     }
     if (memchr(text.data, '\0', size) != NULL) {
         return err_set(e, ERR_INVALID, "the PTX contains a NUL");
@@ -267,7 +267,7 @@ static int text_copy(struct bytes text, char **ret_text, struct err *e)
 }
 
 int image_ptx_read(struct bytes text, const struct image_arch *device, struct image *ret_image,
-                   char **ret_text, struct err *e)
+                   struct err *e)
 {
     char *copy = NULL;
     struct image out = {.kernels = NULL};
@@ -289,12 +289,11 @@ int image_ptx_read(struct bytes text, const struct image_arch *device, struct im
     if (rc == 0 && out.kernel_count + out.left_out == 0) {
         rc = err_set(e, ERR_INVALID, "the PTX has no .entry: no kernel is in it");
     }
+    free(copy);
     if (rc != 0) {
-        free(copy);
         image_finish(&out);
         return rc;
     }
     *ret_image = out;
-    *ret_text = copy;
     return 0;
 }

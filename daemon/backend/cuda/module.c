@@ -49,7 +49,7 @@ static void wrap_log(char *log, struct err *e)
     }
 }
 
-/* The driver learns the size of a PTX by its NUL, which the copy ends with. */
+/* From a copy, which is aligned and ends with a NUL, by which the driver knows a PTX's size. */
 static int image_load(struct backend_module *m, struct bytes payload, struct err *e)
 {
     char log[LOG_BYTES] = "";

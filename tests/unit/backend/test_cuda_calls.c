@@ -1,6 +1,7 @@
 /* How often the driver is asked, and for what: the CUDA back end against the double of its driver.
  */
 #include <check.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,35 @@ static struct backend_module *module_of(const char *ptx)
     return m;
 }
 
+static struct {
+    PFN_cuModuleLoadDataEx_v2010 load;
+    bool ended; /* by a NUL */
+} loaded;
+
+static const char printing[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+                               ".visible .entry fake_print()\n{\nret;\n}\n";
+
+static CUresult loaded_check(CUmodule *module, const void *image, unsigned count,
+                             CUjit_option *options, void **values)
+{
+    loaded.ended = memcmp(image, printing, sizeof printing) == 0;
+    return loaded.load(module, image, count, options, values);
+}
+
+/* Of a PTX the driver is told no size, and none is kept with a NUL. */
+START_TEST(a_ptx_goes_to_the_driver_with_a_nul)
+{
+    start("");
+    loaded.load = device->cu.ModuleLoadDataEx;
+    device->cu.ModuleLoadDataEx = loaded_check;
+    (void)mallopt(M_PERTURB, 0x5a); /* no NUL by chance; sanitizers fill it themselves */
+    struct backend_module *m = module_of(printing);
+    ck_assert(loaded.ended);
+    cuda->module->unload(m);
+    stop();
+}
+END_TEST
+
 /* A launch takes some microseconds in all: what the driver once said is not asked again. */
 START_TEST(the_best_group_is_asked_for_once)
 {
@@ -165,14 +195,12 @@ static long said(FILE *out)
 /* The driver keeps it until it is called for something that waits; nobody waits here. */
 START_TEST(what_kernels_print_comes_when_nothing_runs)
 {
-    static const char ptx[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
-                              ".visible .entry fake_print()\n{\nret;\n}\n";
     const struct backend_launch one = {.global = {1, 1, 1}};
     FILE *out = tmpfile();
     ck_assert_ptr_nonnull(out);
     ck_assert_int_ge(dup2(fileno(out), STDOUT_FILENO), 0);
     start("cuStreamSynchronize@2=1");
-    struct backend_module *m = module_of(ptx);
+    struct backend_module *m = module_of(printing);
     ok(cuda->stream->launch(stream, m, "fake_print", &one, e));
     drain();
     ck_assert_int_eq(said(out), 0); /* as the driver does it */
@@ -280,7 +308,7 @@ START_TEST(nobody_asks_for_the_room_during_a_registration)
 }
 END_TEST
 
-SUITE_MAIN("cuda calls", long_patterns_are_doubled, the_best_group_is_asked_for_once,
-           what_kernels_print_comes_when_nothing_runs, only_the_device_of_a_pin_is_started,
-           what_somebody_chose_to_be_seen_stays, nobody_asks_for_the_room_during_a_registration,
-           that_kernels_reach_everything_is_told)
+SUITE_MAIN("cuda calls", long_patterns_are_doubled, a_ptx_goes_to_the_driver_with_a_nul,
+           the_best_group_is_asked_for_once, what_kernels_print_comes_when_nothing_runs,
+           only_the_device_of_a_pin_is_started, what_somebody_chose_to_be_seen_stays,
+           nobody_asks_for_the_room_during_a_registration, that_kernels_reach_everything_is_told)

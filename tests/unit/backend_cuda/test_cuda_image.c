@@ -115,9 +115,7 @@ static void read_copy(struct bytes b, size_t size, size_t flip, unsigned bit)
     if (flip < size) {
         copy[flip] ^= (uint8_t)(1u << bit);
     }
-    int rc = image_is_fatbin(bytes_of(copy, size))
-                 ? image_fatbin_read(bytes_of(copy, size), &sm_90, &i, &e)
-                 : image_cubin_read(bytes_of(copy, size), &sm_90, &i, &e);
+    int rc = image_read(BACKEND_LANG_CUBIN, bytes_of(copy, size), &sm_90, &i, &e);
     ck_assert_msg(rc == 0 || rc == ERR_INVALID || rc == ERR_UNSUPPORTED || rc == ERR_LIMIT,
                   "%d: %s", rc, e.text);
     ck_assert(rc == 0 || e.text[0] != '\0');
@@ -258,9 +256,7 @@ START_TEST(reads_ptx)
 {
     struct image i = {0};
     struct err e = ERR_INIT;
-    char *text = NULL;
-    ck_assert_msg(image_ptx_read(bytes_str(ptx), &sm_90, &i, &text, &e) == 0, "%s", e.text);
-    ck_assert_str_eq(text, ptx); /* and so with a NUL */
+    ck_assert_msg(image_ptx_read(bytes_str(ptx), &sm_90, &i, &e) == 0, "%s", e.text);
     const struct backend_compiled_kernel *k = find(&i, "f");
     ck_assert_uint_eq(i.kernel_count, 2);
     ck_assert_uint_eq(k->arg_count, 3);
@@ -269,7 +265,6 @@ START_TEST(reads_ptx)
     ck_assert_uint_eq(k->arg[2].bytes, 4);
     ck_assert_uint_eq(k->required_local[0], 32);
     ck_assert_uint_eq(k->required_local[1], 2);
-    free(text);
     image_finish(&i);
 }
 END_TEST
@@ -302,9 +297,7 @@ START_TEST(refuses_ptx)
 {
     struct image i = {0};
     struct err e = ERR_INIT;
-    char *text = NULL;
-    ck_assert_int_eq(image_ptx_read(bytes_str(bad_ptx[_i].text), &sm_90, &i, &text, &e),
-                     bad_ptx[_i].code);
+    ck_assert_int_eq(image_ptx_read(bytes_str(bad_ptx[_i].text), &sm_90, &i, &e), bad_ptx[_i].code);
     ck_assert_msg(strstr(e.text, bad_ptx[_i].why) != NULL, "%s", e.text);
 }
 END_TEST
@@ -314,12 +307,10 @@ START_TEST(any_ptx_does_no_harm)
     for (size_t size = 0; size < sizeof ptx; size++) {
         for (const char *c = "\n({[,\"/*;.\xff"; *c != '\0'; c++) {
             struct image i = {0};
-            char *text = NULL;
             char *copy = malloc(size + 1);
             memcpy(copy, ptx, size);
             copy[size] = *c;
-            if (image_ptx_read(bytes_of(copy, size + 1), &sm_90, &i, &text, NULL) == 0) {
-                free(text);
+            if (image_ptx_read(bytes_of(copy, size + 1), &sm_90, &i, NULL) == 0) {
                 image_finish(&i);
             }
             free(copy);
@@ -333,13 +324,12 @@ START_TEST(a_module_has_so_many_kernels)
     struct capbuf text;
     struct image i = {0};
     struct err e = ERR_INIT;
-    char *copy = NULL;
     capbuf_init(&text, 1u << 20);
     (void)capbuf_printf(&text, ".version 8.0\n.target sm_80\n.address_size 64\n");
     for (unsigned k = 0; k < 10000; k++) {
         (void)capbuf_printf(&text, ".entry k%u() { ret; }\n", k);
     }
-    ck_assert_int_eq(image_ptx_read(capbuf_view(&text), &sm_90, &i, &copy, &e), ERR_LIMIT);
+    ck_assert_int_eq(image_ptx_read(capbuf_view(&text), &sm_90, &i, &e), ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(e.text, "256 kernels"));
     capbuf_finish(&text);
 }
@@ -383,15 +373,16 @@ START_TEST(a_users_cubin_is_wrapped_with_its_types)
 }
 END_TEST
 
-START_TEST(ptx_goes_to_the_driver_with_a_nul)
+START_TEST(a_users_ptx_is_wrapped_as_it_is)
 {
     struct backend_compiled c = {0};
     struct err e = ERR_INIT;
     struct cuda_binary parts;
     ck_assert_msg(given(BACKEND_LANG_PTX, bytes_str(ptx), &c, &e) == 0, "%s", e.text);
     ck_assert_int_eq(cuda_binary_unwrap("sm_90", bytes_of(c.binary, c.binary_size), &parts, &e), 0);
-    ck_assert_uint_eq(parts.payload.size, sizeof ptx);
-    ck_assert_int_eq(parts.payload.data[sizeof ptx - 1], '\0');
+    ck_assert(bytes_equal(parts.payload, bytes_str(ptx)));
+    backend_compiled_finish(&c);
+    ck_assert_msg(given(BACKEND_LANG_PTX, bytes_of(ptx, sizeof ptx), &c, &e) == 0, "%s", e.text);
     backend_compiled_finish(&c);
     ck_assert_int_eq(given(BACKEND_LANG_PTX, bytes_of("a\0b", 3), &c, &e), ERR_INVALID);
     ck_assert_int_eq(given(BACKEND_LANG_CUBIN, bytes_str("hello"), &c, &e), ERR_INVALID);
@@ -427,7 +418,7 @@ int main(void)
     tcase_add_test(t, any_ptx_does_no_harm);
     tcase_add_test(t, a_module_has_so_many_kernels);
     tcase_add_test(t, a_users_cubin_is_wrapped_with_its_types);
-    tcase_add_test(t, ptx_goes_to_the_driver_with_a_nul);
+    tcase_add_test(t, a_users_ptx_is_wrapped_as_it_is);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
