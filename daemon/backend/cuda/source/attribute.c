@@ -73,24 +73,29 @@ static size_t type_key(const struct lex_token *t, size_t open)
     static const char *const keys[] = {"struct", "class", "union", "enum", NULL};
     static const char *const before[] = {";", "{", "}", NULL};
     size_t key = open;
-    size_t words = 0; /* since the type's word, or since the parentheses of an attribute */
+    size_t words = 0; /* since that, or since the parentheses of an attribute */
     bool bases = false;
     size_t at = open;
     while (at > 0 && !lex_one_of(&t[at - 1], before)) {
         at--;
     }
     for (; at < open; at++) {
-        if (lex_one_of(&t[at], keys)) {
+        bool colon =
+            at > 0 && lex_is(&t[at], ":") && !lex_is(&t[at + 1], ":") && !lex_is(&t[at - 1], ":");
+        if (lex_is(&t[at], "template")) {
+            at = item_skip_angles(t, at + 1, open) - 1;
+        } else if (lex_one_of(&t[at], keys)) {
             key = at;
             words = 0;
+            bases = false;
         } else if (lex_is(&t[at], "=") || (lex_is(&t[at], "(") && words > 1 && !bases)) {
-            key = open; /* a value, or a function */
+            return open; /* a value, or a function */
         } else if (lex_is(&t[at], "(")) {
             at = item_skip(t, at, open) - 1;
             words = 0;
         } else {
-            bases = bases || lex_is(&t[at], ":");
-            words += t[at].kind != LEX_HASH;
+            bases = bases || colon;
+            words += key < open && t[at].kind != LEX_HASH;
         }
     }
     return key;

@@ -202,6 +202,12 @@ static const struct {
     {"struct A { } *__restrict__ v, f(int a), w;", NULL},
     {"struct A f(int a) { } A b;", NULL},
     {"template <class T> void f() { } A b;", NULL},
+    {"template <class T, class U> A<T>::~A() throw() { } A b;", NULL},
+    {"template <class T> A<T>::A(const T &a) : B(a) { }\nclass C { } v;", NULL},
+    {"struct A B::f(int a) { } C d;", NULL},
+    {"void f(struct A *a, struct B *b) { } void g();", NULL},
+    {"f(struct A *a) { } void g();", NULL},
+    {"class A { public: struct B { } v; void f(struct A a) { } X g; };", NULL},
     {"struct A v = { } ; A b;", NULL},
     {"struct { } alignas(8) v;", NULL},
     /* perhaps another type's */
