@@ -67,6 +67,11 @@ static size_t attribute_end(const struct mover *m, const struct lex_token *t, si
     return more || attribute(&t[at]) || attribute_macro(m, &t[at]) ? behind : at;
 }
 
+static bool single_colon(const struct lex_token *t, size_t at)
+{
+    return at > 0 && lex_is(&t[at], ":") && !lex_is(&t[at + 1], ":") && !lex_is(&t[at - 1], ":");
+}
+
 /* The "struct" of the type whose body is at `open`; `open` if that is something else's. */
 static size_t type_key(const struct lex_token *t, size_t open)
 {
@@ -80,8 +85,6 @@ static size_t type_key(const struct lex_token *t, size_t open)
         at--;
     }
     for (; at < open; at++) {
-        bool colon =
-            at > 0 && lex_is(&t[at], ":") && !lex_is(&t[at + 1], ":") && !lex_is(&t[at - 1], ":");
         if (lex_is(&t[at], "template")) {
             at = item_skip_angles(t, at + 1, open) - 1;
         } else if (lex_one_of(&t[at], keys)) {
@@ -94,7 +97,7 @@ static size_t type_key(const struct lex_token *t, size_t open)
             at = item_skip(t, at, open) - 1;
             words = 0;
         } else {
-            bases = bases || colon;
+            bases = bases || single_colon(t, at);
             words += key < open && t[at].kind != LEX_HASH;
         }
     }

@@ -24,7 +24,7 @@ static bool macro_parameter(const struct lex_token *t, const struct item *macro,
         return false;
     }
     for (size_t i = open; i < macro->end && !lex_is(&t[i], ")"); i++) {
-        found = found || (t[i].size == t[at].size && memcmp(t[i].text, t[at].text, t[i].size) == 0);
+        found = found || lex_equal(&t[i], &t[at]);
     }
     return found;
 }
@@ -51,9 +51,7 @@ static bool says_constexpr(const struct lex_token *t, const struct item *item)
 /* May the token at `at` of the item stand in what a compiler computes? */
 static bool token_computed(const struct computing *c, const struct item *item, size_t at)
 {
-    static const char *const words[] = {"unsigned", "signed", "int",   "long",   "short",
-                                        "char",     "bool",   "float", "double", "true",
-                                        "false",    "sizeof", "const", NULL};
+    static const char *const words[] = {"true", "false", "sizeof", "const", NULL};
     const struct lex_token *t = &items_tokens(c->items, item)[at];
     size_t stop = 0;
     size_t first = items_names(c->items, t, &stop);
@@ -66,7 +64,7 @@ static bool token_computed(const struct computing *c, const struct item *item, s
     if (t->kind != LEX_WORD) {
         return !lex_is(t, "[") && !lex_is(t, "{") && (t->kind != LEX_LITERAL || t->text[0] == '\'');
     }
-    return known || lex_one_of(t, words) || (first == stop && all_capitals(t)) ||
+    return known || lex_number(t) || lex_one_of(t, words) || (first == stop && all_capitals(t)) ||
            (item->kind == ITEM_MACRO && macro_parameter(items_tokens(c->items, item), item, at));
 }
 
@@ -101,8 +99,6 @@ static void computed_settle(struct computing *c)
 static size_t real_constant(const struct computing *c, const struct item *item)
 {
     static const char *const others[] = {"static", "inline", NULL};
-    static const char *const integers[] = {"unsigned", "signed", "int",  "long",
-                                           "short",    "char",   "bool", NULL};
     const struct lex_token *t = c->items->code.token;
     size_t end = item_head_end(t, item);
     size_t found = 0;
@@ -112,7 +108,7 @@ static size_t real_constant(const struct computing *c, const struct item *item)
         bool constant = lex_is(&t[at], "const");
         found = constant && found == 0 ? at + 1 : found;
         words += !constant && !lex_one_of(&t[at], others);
-        plain = t[at].kind == LEX_WORD && !lex_one_of(&t[at], integers);
+        plain = t[at].kind == LEX_WORD && !lex_integer(&t[at]) && !lex_is(&t[at], "bool");
     }
     return plain && words == 2 ? found : 0;
 }

@@ -5,23 +5,12 @@ static bool type_word(const struct lex_token *t)
     return lex_is(t, "class") || lex_is(t, "typename");
 }
 
-/* Behind what begins at `at`: at a "," or at `end`. */
-static size_t argument_end(const struct lex_token *t, size_t at, size_t end)
-{
-    while (at < end && !lex_is(&t[at], ",")) {
-        size_t angles = lex_is(&t[at], "<") ? item_skip_angles(t, at, end) : at;
-        bool opens = lex_is(&t[at], "(") || lex_is(&t[at], "{") || lex_is(&t[at], "[");
-        at = opens ? item_skip(t, at, end) : angles > at ? angles : at + 1;
-    }
-    return at;
-}
-
 unsigned head_arguments(const struct lex_token *t, struct item_range inside, struct item_range *out,
                         unsigned most)
 {
     unsigned count = 0;
     for (size_t at = inside.begin; at < inside.end; at++) {
-        size_t end = argument_end(t, at, inside.end);
+        size_t end = item_skip_argument(t, at, inside.end);
         if (count == most) {
             return most + 1;
         }

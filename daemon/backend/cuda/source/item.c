@@ -234,7 +234,7 @@ size_t item_skip(const struct lex_token *t, size_t at, size_t end)
 {
     int depth = 0;
     for (; at < end; at++) {
-        depth += lex_is(&t[at], "(") || lex_is(&t[at], "{") || lex_is(&t[at], "[");
+        depth += lex_opens(&t[at]);
         depth -= lex_is(&t[at], ")") || lex_is(&t[at], "}") || lex_is(&t[at], "]");
         if (depth == 0) {
             return at + 1;
@@ -260,6 +260,15 @@ size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end)
         if (depth == 0) {
             return i + 1;
         }
+    }
+    return at;
+}
+
+size_t item_skip_argument(const struct lex_token *t, size_t at, size_t end)
+{
+    while (at < end && !lex_is(&t[at], ",")) {
+        size_t angles = item_skip_angles(t, at, end);
+        at = lex_opens(&t[at]) ? item_skip(t, at, end) : angles > at ? angles : at + 1;
     }
     return at;
 }

@@ -92,5 +92,7 @@ size_t item_read_member(const struct lex_token *t, size_t begin, size_t end, str
 size_t item_skip(const struct lex_token *t, size_t at, size_t end);
 /* Behind the "<…>" that begins at `at`; `at` if none does. */
 size_t item_skip_angles(const struct lex_token *t, size_t at, size_t end);
+/* Behind what begins at `at`: at a "," or at `end`. */
+size_t item_skip_argument(const struct lex_token *t, size_t at, size_t end);
 
 #endif

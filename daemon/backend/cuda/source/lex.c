@@ -376,6 +376,23 @@ bool lex_one_of(const struct lex_token *t, const char *const *words)
     return false;
 }
 
+bool lex_integer(const struct lex_token *t)
+{
+    static const char *const words[] = {"unsigned", "signed", "int", "long", "short", "char", NULL};
+    return lex_one_of(t, words);
+}
+
+bool lex_number(const struct lex_token *t)
+{
+    static const char *const words[] = {"bool", "float", "double", "size_t", NULL};
+    return lex_integer(t) || lex_one_of(t, words);
+}
+
+bool lex_opens(const struct lex_token *t)
+{
+    return lex_is(t, "(") || lex_is(t, "{") || lex_is(t, "[");
+}
+
 bool lex_equal(const struct lex_token *a, const struct lex_token *b)
 {
     return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;

@@ -23,12 +23,6 @@ static bool storage(const struct lex_token *t)
     return lex_one_of(t, words);
 }
 
-static bool part(const struct lex_token *t)
-{
-    static const char *const words[] = {"unsigned", "signed", "int", "long", "short", "char", NULL};
-    return lex_one_of(t, words);
-}
-
 static bool qualifier(const struct lex_token *t)
 {
     static const char *const words[] = {"const", "volatile", "__restrict__", "__restrict", NULL};
@@ -39,7 +33,7 @@ static bool qualifier(const struct lex_token *t)
 static size_t type_skip(const struct lex_token *t, size_t at, size_t end)
 {
     size_t from = at;
-    while (at < end && part(&t[at])) {
+    while (at < end && lex_integer(&t[at])) {
         at++;
     }
     if (at > from) {
@@ -64,8 +58,7 @@ static size_t type_skip(const struct lex_token *t, size_t at, size_t end)
 static size_t value_skip(const struct lex_token *t, size_t at, size_t end)
 {
     while (at < end && !lex_is(&t[at], ",") && !lex_is(&t[at], ";") && !lex_is(&t[at], ")")) {
-        bool opens = lex_is(&t[at], "(") || lex_is(&t[at], "{") || lex_is(&t[at], "[");
-        at = opens ? item_skip(t, at, end) : at + 1;
+        at = lex_opens(&t[at]) ? item_skip(t, at, end) : at + 1;
     }
     return at;
 }
@@ -163,12 +156,7 @@ bool locals_read_parameters(const struct lex_token *t, struct item_range where, 
         if (!declaration_read(t, (struct item_range){at, where.end + 1}, true, s)) {
             return false;
         }
-        while (at < where.end && !lex_is(&t[at], ",")) {
-            size_t angles = lex_is(&t[at], "<") ? item_skip_angles(t, at, where.end) : at;
-            bool opens = lex_is(&t[at], "(") || lex_is(&t[at], "{") || lex_is(&t[at], "[");
-            at = opens ? item_skip(t, at, where.end) : angles > at ? angles : at + 1;
-        }
-        at++;
+        at = item_skip_argument(t, at, where.end) + 1;
     }
     return true;
 }

@@ -95,16 +95,13 @@ static bool qualifier(const struct lex_token *t)
 /* true: a word of an integer type in several words */
 static bool integer_word(struct reading *r, const struct lex_token *t)
 {
-    bool longs = lex_is(t, "long");
-    bool any = longs || lex_is(t, "unsigned") || lex_is(t, "signed") || lex_is(t, "int") ||
-               lex_is(t, "char") || lex_is(t, "short");
     r->is_unsigned = r->is_unsigned || lex_is(t, "unsigned");
     r->is_signed = r->is_signed || lex_is(t, "signed");
     r->is_int = r->is_int || lex_is(t, "int");
     r->is_char = r->is_char || lex_is(t, "char");
     r->is_short = r->is_short || lex_is(t, "short");
-    r->longs += longs;
-    return any;
+    r->longs += lex_is(t, "long");
+    return lex_integer(t);
 }
 
 static bool integer_any(const struct reading *r)

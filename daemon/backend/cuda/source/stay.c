@@ -73,8 +73,6 @@ static size_t template_skip(const struct lex_token *t, size_t at, size_t end)
  * is its type, if nothing else is. Nor is it told of a specialization, which has a template's. */
 static bool annotation_doubtful(const struct lex_token *t, const struct item *item)
 {
-    static const char *const types[] = {"unsigned", "signed", "int",    "long", "short",  "char",
-                                        "bool",     "float",  "double", "void", "size_t", NULL};
     static const char *const others[] = {"static", "inline", "extern", "__host__", NULL};
     size_t at = template_skip(t, item->begin, item->params);
     bool specializes = at == item->begin + 3;
@@ -84,7 +82,7 @@ static bool annotation_doubtful(const struct lex_token *t, const struct item *it
         depth += lex_is(&t[at], "<");
         depth -= lex_is(&t[at], ">");
         bool word = depth == 0 && t[at].kind == LEX_WORD && !lex_is(&t[at + 1], ":");
-        bool type = word && lex_one_of(&t[at], types);
+        bool type = word && (lex_number(&t[at]) || lex_is(&t[at], "void"));
         known += type;
         unknown += word && !type && !lex_one_of(&t[at], others);
     }
@@ -196,9 +194,22 @@ static bool specializes(const struct staying *c, const struct item *item)
     return found;
 }
 
+/* "typedef float real;", which instances of kernels may be named by. */
+static bool plain_alias(const struct lex_token *t, const struct item *item)
+{
+    bool equals = lex_is(&t[item->begin], "using") && lex_is(&t[item->begin + 2], "=");
+    size_t at = item->begin + (equals ? 3 : 1);
+    size_t end = item->end - (equals ? 1 : 2);
+    bool plain = at < end && (equals || lex_is(&t[item->begin], "typedef"));
+    for (; plain && at < end; at++) {
+        plain = lex_number(&t[at]);
+    }
+    return plain;
+}
+
 static bool stays(const struct staying *c, const struct item *item)
 {
-    return item->device || item->kind == ITEM_OTHER ||
+    return item->device || plain_alias(c->items->code.token, item) || item->kind == ITEM_OTHER ||
            (item->kind == ITEM_TYPE && specializes(c, item));
 }
 
