@@ -116,19 +116,43 @@ static const char *argument_of(const struct scope *s, const struct lex_token *wo
     return NULL;
 }
 
+/* What the declaration from `begin` on calls by the word at `at` of it; empty: not what can be put
+ * in its place. false: the word is none that it declares. */
+static bool inner_read(const struct lex_token *t, size_t begin, size_t at, struct item_range *ret)
+{
+    static const char *const ends[] = {";", ",", "[", "(", ")", NULL};
+    bool typedefs = lex_is(&t[begin], "typedef");
+    bool equals = lex_is(&t[begin], "using") && at == begin + 1 && lex_is(&t[at + 1], "=");
+    *ret = (struct item_range){at, at};
+    if (typedefs && lex_is(&t[at + 1], ";")) {
+        *ret = (struct item_range){begin + 1, at};
+    }
+    for (size_t end = at; equals && !lex_is(&t[end], ";"); end++) {
+        *ret = (struct item_range){at + 2, end + 1};
+    }
+    return typedefs ? lex_one_of(&t[at + 1], ends)
+                    : equals || !lex_is(&t[begin], "using") || lex_is(&t[at + 1], ";");
+}
+
 /* Does a declaration in the body around name it, which only is in force there? */
-static bool inner(const struct finder *f, const struct item *around, const struct lex_token *word)
+static bool inner(const struct finder *f, const struct item *around, const struct lex_token *word,
+                  struct item_range *ret_alias)
 {
     static const char *const begins[] = {"using", "typedef", "enum", "struct",
                                          "class", "union",   NULL};
-    bool declares = false;
+    size_t begin = 0; /* of a declaration; 0: in none */
+    unsigned found = 0;
     for (size_t at = around->body; around->body > 0 && at < around->end; at++) {
-        declares = lex_one_of(&f->t[at], begins) || (declares && !lex_is(&f->t[at], ";"));
-        if (declares && lex_equal(&f->t[at], word) && &f->t[at] != word) {
-            return true;
+        struct item_range alias;
+        begin = lex_is(&f->t[at], ";")                        ? 0
+                : begin == 0 && lex_one_of(&f->t[at], begins) ? at
+                                                              : begin;
+        if (begin > 0 && lex_equal(&f->t[at], word) && &f->t[at] != word &&
+            inner_read(f->t, begin, at, &alias)) {
+            *ret_alias = found++ == 0 ? alias : (struct item_range){at, at};
         }
     }
-    return false;
+    return found > 0;
 }
 
 /* Is a macro of that name defined twice, or one that it mentions? */
@@ -165,6 +189,26 @@ static bool ambiguous(const struct items *s, const struct lex_token *word)
     return false;
 }
 
+/* An argument of the template's, for its parameter. */
+static void text_put(const char *text, bool type, struct words *w)
+{
+    bool blank = w->last != NULL && w->last->kind != LEX_SIGN;
+    bool plain = type || strpbrk(text, "+-*/%&|^<>?=! ") == NULL;
+    words_text(w, blank ? " " : "");
+    words_text(w, plain ? "" : "(");
+    words_text(w, text);
+    words_text(w, plain ? "" : ")");
+}
+
+static void alias_put(struct finder *f, const struct scope *s, struct item_range alias,
+                      struct manner manner, struct words *w)
+{
+    w->spelled = false;
+    w->unknown = w->unknown || alias.begin == alias.end || manner.depth == DEPTH_MAX;
+    manner.depth++;
+    words_range(f, s, alias, manner, w);
+}
+
 static void word_put(struct finder *f, const struct scope *s, size_t at, struct manner manner,
                      struct words *w)
 {
@@ -173,19 +217,17 @@ static void word_put(struct finder *f, const struct scope *s, size_t at, struct 
     bool known = false;
     const char *text = argument_of(s, word, &type);
     const struct local *l = locals_find(&f->locals, f->t, word, manner.constant, &known);
+    struct item_range alias = {0, 0};
     if (text != NULL) {
-        bool blank = w->last != NULL && w->last->kind != LEX_SIGN;
-        bool plain = type || strpbrk(text, "+-*/%&|^<>?=! ") == NULL;
-        words_text(w, blank ? " " : "");
-        words_text(w, plain ? "" : "(");
-        words_text(w, text);
-        words_text(w, plain ? "" : ")");
+        text_put(text, type, w);
         w->spelled = w->spelled && s->spelled;
     } else if (known && l != NULL) {
         local_put(f, s, l, manner, w);
     } else if (known) {
         w->unknown = true;
-    } else if (ambiguous(f->items, word) || inner(f, s->item, word)) {
+    } else if (inner(f, s->item, word, &alias)) {
+        alias_put(f, s, alias, manner, w);
+    } else if (ambiguous(f->items, word)) {
         w->unknown = true;
     } else {
         w->spelled = w->spelled && !redefined(f->items, word, DEPTH_MAX);
@@ -203,10 +245,11 @@ void words_range(struct finder *f, const struct scope *s, struct item_range r, s
             word_put(f, s, at, manner, w);
         } else {
             bool type = true;
+            struct item_range alias;
             bool leads = f->t[at].kind == LEX_WORD && lex_is(&f->t[at + 1], ":");
             w->unknown = w->unknown || (leads && (argument_of(s, &f->t[at], &type) != NULL ||
                                                   ambiguous(f->items, &f->t[at]) ||
-                                                  inner(f, s->item, &f->t[at])));
+                                                  inner(f, s->item, &f->t[at], &alias)));
             words_token(w, &f->t[at]);
         }
         w->unknown = w->unknown || w->text.failed;
