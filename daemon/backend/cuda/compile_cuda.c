@@ -261,6 +261,11 @@ static const char *hint_for(struct bytes log)
         {"function \"tex", "<error-type>",
          "texture references (texture<float, 1> name;) are gone since CUDA 12: kernels read such "
          "data through a const pointer"},
+        {"error: identifier \"__typeof", NULL,
+         "__typeof__ and ({ ... }) are other compilers': decltype and a function do the same"},
+        {"thrust/complex.h", NULL,
+         "thrust::complex is a host's, too, and not read here: cuda::std::complex of "
+         "<cuda/std/complex> does the same"},
         {"error: identifier \"cuda", left,
          "kernels cannot call the runtime (cudaMalloc, cudaDeviceSynchronize): the device's is "
          "not linked here"},

@@ -88,7 +88,9 @@ static const char features_text[] =
     "#define EOF (-1)\n#define BUFSIZ 8192\n#define FILENAME_MAX 4096\n#define PATH_MAX 4096\n"
     "#define NAME_MAX 255\n#define SSIZE_MAX 9223372036854775807L\n"
     "#define SEEK_SET 0\n#define SEEK_CUR 1\n#define SEEK_END 2\n"
-    "#define CLOCKS_PER_SEC 1000000L\n"
+    "#define CLOCKS_PER_SEC 1000000L\n" /* and what the library's random numbers can be read from */
+    "namespace std { template <class C, class T> class basic_istream;\n"
+    "template <class C, class T> class basic_ostream; }\n"
     "#endif\n";
 
 /* What kernels take of the driver's header: a tensor map is opaque to them. */

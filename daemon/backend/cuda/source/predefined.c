@@ -43,6 +43,8 @@ const char *const predefined_options[] = {
     "-D__SIZEOF_WCHAR_T__=4",
     "-D__SIZEOF_FLOAT__=4",
     "-D__SIZEOF_DOUBLE__=8",
+    "-D__SIZEOF_INT128__=16",
+    "--device-int128",
 
     "-D__nvcc__=1",
     "-D__gnuc__=12",

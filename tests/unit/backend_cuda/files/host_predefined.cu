@@ -1,4 +1,4 @@
-// kernels: by_nvcc by_gnu as_gnu by_order by_word by_pointer
+// kernels: by_nvcc by_gnu as_gnu by_order by_word by_pointer by_size
 // What the host's compiler defines chooses the device's code, too.
 #include <cstdio>
 
@@ -38,6 +38,14 @@ __global__ void by_word(unsigned *x) { x[0] = x[1] & 65535; }
 
 #if defined(__x86_64__) && __SIZEOF_POINTER__ == 8 && __SIZEOF_LONG__ == 8
 __global__ void by_pointer(three *x) { x[0].x = 1; }
+#endif
+
+#if __SIZEOF_INT128__ == 16
+__global__ void by_size(unsigned long long *x)
+{
+    unsigned __int128 wide = x[0];
+    x[1] = (unsigned long long)((wide * x[0]) >> 64);
+}
 #endif
 
 int main()
