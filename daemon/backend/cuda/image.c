@@ -27,37 +27,50 @@ void image_finish(struct image *i)
     *i = (struct image){0};
 }
 
-struct backend_compiled_kernel *image_kernel_add(struct image *i, const char *entry, int *ret_rc,
-                                                 struct err *e)
+int image_kernel_add(struct image *i, const char *entry,
+                     struct backend_compiled_kernel **ret_kernel, struct err *e)
 {
-    *ret_rc = 0;
-    if (strlen(entry) >= sizeof i->kernels->entry) {
-        i->left_out++;
+    size_t size = strlen(entry) + 1;
+    bool kept = size <= sizeof i->kernels->entry;
+    if (kept && i->kernel_count == IMAGE_KERNELS_MAX) {
+        return err_set(e, ERR_LIMIT, "more than %u kernels in a module: split it",
+                       IMAGE_KERNELS_MAX);
+    }
+    if (i->kernels == NULL) {
+        i->kernels = malloc((IMAGE_KERNELS_MAX + 1) * sizeof *i->kernels);
+    }
+    if (i->kernels == NULL) {
+        return err_set(e, ERR_NOMEM, "a module's kernels");
+    }
+    struct backend_compiled_kernel *k = &i->kernels[i->kernel_count];
+    memset(k, 0, sizeof *k);
+    if (kept) {
+        memcpy(k->entry, entry, size);
+        i->kernel_count++;
+    } else {
         snprintf(i->left_out_name, sizeof i->left_out_name, "%s", entry);
-        return NULL;
+        i->left_out++;
     }
-    if (i->kernel_count == IMAGE_KERNELS_MAX) {
-        *ret_rc =
-            err_set(e, ERR_LIMIT, "more than %u kernels in a module: split it", IMAGE_KERNELS_MAX);
-        return NULL;
-    }
-    if (i->kernels == NULL) {
-        i->kernels = calloc(IMAGE_KERNELS_MAX, sizeof *i->kernels);
-    }
-    if (i->kernels == NULL) {
-        *ret_rc = err_set(e, ERR_NOMEM, "a module's kernels");
-        return NULL;
-    }
-    struct backend_compiled_kernel *k = &i->kernels[i->kernel_count++];
-    memcpy(k->entry, entry, strlen(entry) + 1);
-    return k;
+    *ret_kernel = k;
+    return 0;
 }
 
-void image_kernel_unfit(struct backend_compiled_kernel *k)
+int image_done(struct image *made, int rc, struct image *ret_image)
 {
-    k->arg_count = 0;
-    snprintf(k->unfit, sizeof k->unfit, "it takes over %u arguments: put them into a struct",
-             IMAGE_ARGS_MAX);
+    if (rc != 0) {
+        image_finish(made);
+        return rc;
+    }
+    for (unsigned i = 0; i < made->kernel_count; i++) {
+        struct backend_compiled_kernel *k = &made->kernels[i];
+        if (k->arg_count > IMAGE_ARGS_MAX) {
+            k->arg_count = 0;
+            snprintf(k->unfit, sizeof k->unfit,
+                     "it takes over %u arguments: put them into a struct", IMAGE_ARGS_MAX);
+        }
+    }
+    *ret_image = *made;
+    return 0;
 }
 
 static bool begins(struct bytes b, const char magic[4])

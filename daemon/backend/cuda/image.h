@@ -34,11 +34,13 @@ struct image {
 };
 
 void image_finish(struct image *i);
-/* One more kernel, zeroed but for its name; NULL with *ret_rc = 0 if it is left out. */
-struct backend_compiled_kernel *image_kernel_add(struct image *i, const char *entry, int *ret_rc,
-                                                 struct err *e);
-/* It takes more arguments than a launch can have. */
-void image_kernel_unfit(struct backend_compiled_kernel *k);
+/* One more kernel, zeroed but for its name; arg_count may grow beyond the args that there are. One
+ * that is left out has no name and is the next one's room. */
+int image_kernel_add(struct image *i, const char *entry,
+                     struct backend_compiled_kernel **ret_kernel, struct err *e);
+/* What a reader ends with: *ret_image takes `made` over, which is finished if rc, also returned, is
+ * an error. Kernels with too many arguments are unfit. */
+int image_done(struct image *made, int rc, struct image *ret_image);
 
 /* `lang` is BACKEND_LANG_PTX, or BACKEND_LANG_CUBIN for a cubin or a fatbin. */
 int image_read(int lang, struct bytes data, const struct image_arch *device,

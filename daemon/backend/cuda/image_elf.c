@@ -208,13 +208,9 @@ static bool info_next(struct bytes info, size_t *at, struct info_record *ret)
     if (*at == info.size) {
         return false;
     }
-    if (!inside(info, *at, 4)) {
-        *at = SIZE_MAX;
-        return false;
-    }
-    const uint8_t *p = info.data + *at;
-    size_t size = p[0] == INFO_SIZED ? (size_t)(p[2] | p[3] << 8) : 0;
-    if (!inside(info, *at + 4, size)) {
+    const uint8_t *p = inside(info, *at, 4) ? info.data + *at : NULL;
+    size_t size = p != NULL && p[0] == INFO_SIZED ? (size_t)(p[2] | p[3] << 8) : 0;
+    if (p == NULL || !inside(info, *at + 4, size)) {
         *at = SIZE_MAX;
         return false;
     }
@@ -239,23 +235,21 @@ static bool param_take(const struct info_record *r, struct backend_compiled_kern
 {
     unsigned ordinal = u32_at(r->value, 1) & 0xffff;
     uint32_t size = u32_at(r->value, 2) >> (r->attribute == INFO_PARAM_LARGE ? 0 : 18);
-    if (r->value.size < 12 || ordinal >= IMAGE_ARGS_MAX) {
-        return false;
+    if (ordinal < IMAGE_ARGS_MAX) {
+        k->arg[ordinal].bytes = size;
+        k->arg[ordinal].kind = size == 8 ? BACKEND_KIND_UNKNOWN : BACKEND_KIND_STRUCT;
     }
-    k->arg[ordinal].bytes = size;
-    k->arg[ordinal].kind = size == 8 ? BACKEND_KIND_UNKNOWN : BACKEND_KIND_STRUCT;
     k->arg_count = ordinal + 1 > k->arg_count ? ordinal + 1 : k->arg_count;
-    return true;
+    return r->value.size >= 12;
 }
 
-static int info_take(const struct elf *f, struct bytes info, struct backend_compiled_kernel *k,
-                     bool *ret_fits)
+static int info_take(const struct elf *f, struct bytes info, struct backend_compiled_kernel *k)
 {
     size_t at = 0;
     struct info_record r;
     while (info_next(info, &at, &r)) {
         if (r.attribute == INFO_PARAM || r.attribute == INFO_PARAM_LARGE) {
-            *ret_fits = param_take(&r, k) && *ret_fits;
+            at = param_take(&r, k) ? at : SIZE_MAX;
         } else if (r.attribute == INFO_REQUIRED_THREADS) {
             for (unsigned i = 0; i < 3; i++) {
                 k->required_local[i] = u32_at(r.value, i);
@@ -291,7 +285,7 @@ static bool named(const char *name, const char *prefix, const char *kernel)
     return strncmp(name, prefix, size) == 0 && strcmp(name + size, kernel) == 0;
 }
 
-static int sections_take(const struct elf *f, struct backend_compiled_kernel *k, bool *ret_fits)
+static int sections_take(const struct elf *f, struct backend_compiled_kernel *k)
 {
     uint64_t reserved = 0;
     for (unsigned i = 1; i < f->count; i++) {
@@ -301,7 +295,7 @@ static int sections_take(const struct elf *f, struct backend_compiled_kernel *k,
             continue;
         }
         if (named(name, ".nv.info.", k->entry)) {
-            int rc = info_take(f, section_bytes(f, &s), k, ret_fits);
+            int rc = info_take(f, section_bytes(f, &s), k);
             if (rc != 0) {
                 return err_wrap(f->e, "kernel %s", k->entry);
             }
@@ -323,18 +317,13 @@ static int kernel_take(const struct elf *f, uint32_t symbol, const Elf64_Sym *s,
     if (name == NULL || s->st_shndx >= f->count) {
         return damaged(f, "symbol", symbol);
     }
-    int rc = 0;
-    bool fits = true;
-    struct backend_compiled_kernel *k = image_kernel_add(out, name, &rc, f->e);
-    if (k == NULL) {
+    struct backend_compiled_kernel *k = NULL;
+    int rc = image_kernel_add(out, name, &k, f->e);
+    if (rc != 0 || k->entry[0] == '\0') {
         return rc;
     }
-    rc = sections_take(f, k, &fits);
-    rc = rc == 0 ? common_take(f, symbol, k) : rc;
-    if (rc == 0 && !fits) {
-        image_kernel_unfit(k);
-    }
-    return rc;
+    rc = sections_take(f, k);
+    return rc == 0 ? common_take(f, symbol, k) : rc;
 }
 
 int image_cubin_read(struct bytes elf, const struct image_arch *device, struct image *ret_image,
@@ -355,10 +344,5 @@ int image_cubin_read(struct bytes elf, const struct image_arch *device, struct i
             rc = kernel_take(&f, (uint32_t)i, &s, &out);
         }
     }
-    if (rc != 0) {
-        image_finish(&out);
-        return rc;
-    }
-    *ret_image = out;
-    return 0;
+    return image_done(&out, rc, ret_image);
 }

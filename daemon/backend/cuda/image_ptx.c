@@ -64,6 +64,16 @@ static bool is(const struct reader *r, const char *word)
     return strcmp(r->word, word) == 0;
 }
 
+/* Over the word, if it is the next. */
+static bool take(struct reader *r, const char *word)
+{
+    bool there = is(r, word);
+    if (there) {
+        next(r);
+    }
+    return there;
+}
+
 static int refuse(const struct reader *r, const char *what)
 {
     return err_set(r->e, ERR_INVALID, "line %u of the PTX: %s", r->line, what);
@@ -85,17 +95,11 @@ static int block_skip(struct reader *r)
 
 static uint32_t type_bytes(const char *word)
 {
-    size_t n = strlen(word);
-    static const struct {
-        const char *end;
-        uint32_t bytes;
-    } sizes[] = {{"128", 16}, {"64", 8}, {"32", 4}, {"16", 2}, {"8", 1}};
-    if (word[0] != '.' || n < 3 || strchr("busf", word[1]) == NULL) {
-        return 0;
-    }
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (strcmp(word + 2, sizes[i].end) == 0) {
-            return sizes[i].bytes;
+    static const char *const bits[] = {"8", "16", "32", "64", "128"};
+    bool type = word[0] == '.' && word[1] != '\0' && strchr("busf", word[1]) != NULL;
+    for (size_t i = 0; type && i < sizeof bits / sizeof bits[0]; i++) {
+        if (strcmp(word + 2, bits[i]) == 0) {
+            return 1u << i;
         }
     }
     return 0;
@@ -114,8 +118,7 @@ static int param_read(struct reader *r, struct backend_compiled_arg *arg)
             bytes = type_bytes(r->word);
         }
         pointer = pointer || is(r, ".ptr");
-        if (is(r, "[")) {
-            next(r);
+        if (take(r, "[")) {
             unsigned long count = strtoul(r->word, NULL, 10);
             if (count == 0 || count > 32768) {
                 return refuse(r, "a parameter of no size that a kernel can take");
@@ -131,25 +134,20 @@ static int param_read(struct reader *r, struct backend_compiled_arg *arg)
     return bytes > 0 ? 0 : refuse(r, "a parameter of unknown type");
 }
 
-static int params_read(struct reader *r, struct backend_compiled_kernel *k, bool *ret_fits)
+static int params_read(struct reader *r, struct backend_compiled_kernel *k)
 {
     struct backend_compiled_arg arg;
     int rc = 0;
-    *ret_fits = true;
-    if (!is(r, "(")) {
+    if (!take(r, "(")) {
         return 0;
     }
-    next(r);
     while (rc == 0 && !is(r, ")")) {
         rc = param_read(r, &arg);
-        if (rc == 0 && k != NULL && k->arg_count < IMAGE_ARGS_MAX) {
-            k->arg[k->arg_count++] = arg;
-        } else if (rc == 0) {
-            *ret_fits = false;
+        if (rc == 0 && k->arg_count < IMAGE_ARGS_MAX) {
+            k->arg[k->arg_count] = arg;
         }
-        if (rc == 0 && is(r, ",")) {
-            next(r);
-        }
+        k->arg_count++;
+        (void)take(r, ",");
     }
     return rc;
 }
@@ -165,14 +163,13 @@ static void limits_read(struct reader *r, struct backend_compiled_kernel *k)
         for (unsigned i = 0; (required || most) && i < 3; i++) {
             size[i] = strtoul(r->word, NULL, 10);
             next(r);
-            if (!is(r, ",")) {
+            if (!take(r, ",")) {
                 break;
             }
-            next(r);
         }
-        if (required && k != NULL) {
+        if (required) {
             memcpy(k->required_local, size, sizeof size);
-        } else if (most && k != NULL) {
+        } else if (most) {
             k->max_group = size[0] * size[1] * size[2];
         }
     }
@@ -182,29 +179,19 @@ static void limits_read(struct reader *r, struct backend_compiled_kernel *k)
 
 static int entry_read(struct reader *r, struct image *out)
 {
-    int rc = 0;
-    bool fits = true;
+    struct backend_compiled_kernel *k = NULL;
     next(r);
     if (r->word[0] == '\0' || !word_char(r->word[0])) {
         return refuse(r, "an .entry without a name");
     }
-    struct backend_compiled_kernel *k = image_kernel_add(out, r->word, &rc, r->e);
-    if (rc != 0) {
-        return rc;
-    }
+    int rc = image_kernel_add(out, r->word, &k, r->e);
     next(r);
-    rc = params_read(r, k, &fits);
+    rc = rc == 0 ? params_read(r, k) : rc;
     if (rc != 0) {
         return rc;
     }
     limits_read(r, k);
-    if (!is(r, "{")) {
-        return refuse(r, "an .entry without a body");
-    }
-    if (k != NULL && !fits) {
-        image_kernel_unfit(k);
-    }
-    return block_skip(r);
+    return is(r, "{") ? block_skip(r) : refuse(r, "an .entry without a body");
 }
 
 static int target_check(const struct reader *r, const struct image_arch *device)
@@ -228,24 +215,22 @@ static int target_check(const struct reader *r, const struct image_arch *device)
 static int head_read(struct reader *r, const struct image_arch *device)
 {
     next(r);
-    if (!is(r, ".version")) {
+    if (!take(r, ".version")) {
         return refuse(r, "it does not begin with .version: this is no PTX");
     }
-    next(r);
     if (!isdigit((unsigned char)r->word[0]) || strchr(r->word, '.') == NULL) {
         return refuse(r, ".version without a number");
     }
     next(r);
-    if (!is(r, ".target")) {
+    if (!take(r, ".target")) {
         return refuse(r, "no .target after .version");
     }
-    next(r);
     int rc = target_check(r, device);
-    for (next(r); rc == 0 && is(r, ","); next(r)) {
+    next(r);
+    while (take(r, ",")) {
         next(r);
     }
-    if (rc == 0 && is(r, ".address_size")) {
-        next(r);
+    if (rc == 0 && take(r, ".address_size")) {
         rc = is(r, "64") ? 0 : refuse(r, "only addresses of 64 bits are supported");
         next(r);
     }
@@ -290,10 +275,5 @@ int image_ptx_read(struct bytes text, const struct image_arch *device, struct im
         rc = err_set(e, ERR_INVALID, "the PTX has no .entry: no kernel is in it");
     }
     free(copy);
-    if (rc != 0) {
-        image_finish(&out);
-        return rc;
-    }
-    *ret_image = out;
-    return 0;
+    return image_done(&out, rc, ret_image);
 }

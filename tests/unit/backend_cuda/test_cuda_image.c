@@ -72,6 +72,22 @@ START_TEST(reads_a_cubin)
 }
 END_TEST
 
+START_TEST(a_parameter_that_is_cut_off_is_damage)
+{
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    uint8_t *copy = malloc(cubin.size);
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, cubin.data, cubin.size);
+    uint8_t *record = memmem(copy, cubin.size, "\4\x17\14\0", 4);
+    ck_assert_ptr_nonnull(record);
+    record[2] = 8;
+    ck_assert_int_eq(image_cubin_read(bytes_of(copy, cubin.size), &sm_90, &i, &e), ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "damaged"));
+    free(copy);
+}
+END_TEST
+
 /* Over 4 KiB of them are told in another way. */
 START_TEST(reads_large_parameters)
 {
@@ -269,6 +285,36 @@ START_TEST(reads_ptx)
 }
 END_TEST
 
+/* What one kernel is too large for does not show in the next. */
+START_TEST(a_kernel_that_does_not_fit_spoils_no_other)
+{
+    struct capbuf text;
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    capbuf_init(&text, 1u << 20);
+    (void)capbuf_printf(&text,
+                        ".version 8.0\n.target sm_80\n.address_size 64\n"
+                        ".entry l%0150d(.param .u64 a) .maxntid 8 { ret; }\n"
+                        ".entry few(.param .f32 a) { ret; }\n.entry many(.param .u16 a",
+                        7);
+    for (unsigned k = 0; k < IMAGE_ARGS_MAX; k++) {
+        (void)capbuf_printf(&text, ", .param .b128 a%u", k);
+    }
+    (void)capbuf_printf(&text, ") { ret; }\n.entry none() { ret; }\n");
+    ck_assert_msg(image_ptx_read(capbuf_view(&text), &sm_90, &i, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(i.kernel_count, 3);
+    ck_assert_uint_eq(i.left_out, 1);
+    ck_assert_uint_eq(find(&i, "few")->arg_count, 1);
+    ck_assert_uint_eq(find(&i, "few")->max_group, 0);
+    ck_assert_ptr_nonnull(strstr(find(&i, "many")->unfit, "over 32 arguments"));
+    ck_assert_uint_eq(find(&i, "many")->arg_count, 0);
+    ck_assert_uint_eq(find(&i, "none")->arg_count, 0);
+    ck_assert_str_eq(find(&i, "none")->unfit, "");
+    image_finish(&i);
+    capbuf_finish(&text);
+}
+END_TEST
+
 static const struct {
     const char *text, *why;
     int code;
@@ -406,6 +452,7 @@ int main(void)
     tcase_set_timeout(t, 110);
     tcase_add_test(t, reads_a_cubin);
     tcase_add_test(t, reads_large_parameters);
+    tcase_add_test(t, a_parameter_that_is_cut_off_is_damage);
     tcase_add_test(t, names_the_architectures);
     tcase_add_test(t, every_truncation_is_refused);
     tcase_add_loop_test(t, every_flipped_bit_does_no_harm, 0, 8);
@@ -414,6 +461,7 @@ int main(void)
     tcase_add_test(t, compressed_code_is_told_by_another_architectures);
     tcase_add_test(t, a_damaged_fatbin_does_no_harm);
     tcase_add_test(t, reads_ptx);
+    tcase_add_test(t, a_kernel_that_does_not_fit_spoils_no_other);
     tcase_add_loop_test(t, refuses_ptx, 0, sizeof bad_ptx / sizeof bad_ptx[0]);
     tcase_add_test(t, any_ptx_does_no_harm);
     tcase_add_test(t, a_module_has_so_many_kernels);
