@@ -75,7 +75,6 @@ static bool single_colon(const struct lex_token *t, size_t at)
 /* The "struct" of the type whose body is at `open`; `open` if that is something else's. */
 static size_t type_key(const struct lex_token *t, size_t open)
 {
-    static const char *const keys[] = {"struct", "class", "union", "enum", NULL};
     static const char *const before[] = {";", "{", "}", NULL};
     size_t key = open;
     size_t words = 0; /* since that, or since the parentheses of an attribute */
@@ -87,7 +86,7 @@ static size_t type_key(const struct lex_token *t, size_t open)
     for (; at < open; at++) {
         if (lex_is(&t[at], "template")) {
             at = item_skip_angles(t, at + 1, open) - 1;
-        } else if (lex_one_of(&t[at], keys)) {
+        } else if (lex_type_key(&t[at])) {
             key = at;
             words = 0;
             bases = false;

@@ -53,18 +53,17 @@ static bool token_computed(const struct computing *c, const struct item *item, s
 {
     static const char *const words[] = {"true", "false", "sizeof", "const", NULL};
     const struct lex_token *t = &items_tokens(c->items, item)[at];
-    size_t stop = 0;
-    size_t first = items_names(c->items, t, &stop);
-    bool known = first < stop;
-    for (size_t n = first; n < stop; n++) {
-        const struct item *named = items_named(c->items, n);
-        known = known && (named == item || c->computed[c->items->name[n].item] ||
+    const struct item *named = items_next(c->items, t, NULL);
+    bool elsewhere = named == NULL;
+    bool known = !elsewhere;
+    for (; named != NULL; named = items_next(c->items, t, named)) {
+        known = known && (named == item || c->computed[named - c->items->item] ||
                           says_constexpr(c->items->code.token, named));
     }
     if (t->kind != LEX_WORD) {
         return !lex_is(t, "[") && !lex_is(t, "{") && (t->kind != LEX_LITERAL || t->text[0] == '\'');
     }
-    return known || lex_number(t) || lex_one_of(t, words) || (first == stop && all_capitals(t)) ||
+    return known || lex_number(t) || lex_one_of(t, words) || (elsewhere && all_capitals(t)) ||
            (item->kind == ITEM_MACRO && macro_parameter(items_tokens(c->items, item), item, at));
 }
 

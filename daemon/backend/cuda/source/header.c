@@ -186,321 +186,88 @@ static const char cub_text[] = "#ifndef GPUD_CUB_H\n#define GPUD_CUB_H\n"
 enum origin { LIBRARY, RUNTIME, TOOLKIT };
 
 /* The C library's where device code finds what it needs in the compiler itself, and the runtime's,
- * whose types and built-in variables NVRTC knows. */
+ * whose types and built-in variables NVRTC knows. Each name ends with a NUL. */
 static const struct {
-    const char *name;
+    const char *names;
     const char *text;
     enum origin origin;
 } headers[] = {
-    {"stdint.h", stdint_text, RUNTIME},
-    {"inttypes.h", stdint_text, RUNTIME},
-    {"cstdint", stdint_text, RUNTIME},
-    {"limits.h", limits_text, RUNTIME},
-    {"climits", limits_text, RUNTIME},
-    {"stdint.h", toolkit_stdint, TOOLKIT},
-    {"inttypes.h", toolkit_stdint, TOOLKIT},
-    {"cstdint", toolkit_stdint, TOOLKIT},
-    {"limits.h", toolkit_limits, TOOLKIT},
-    {"climits", toolkit_limits, TOOLKIT},
-    {"cub/cub.cuh", cub_text, TOOLKIT},
-    {"limits", toolkit_numeric, TOOLKIT},
-    {"type_traits", toolkit_traits, TOOLKIT},
-    {"utility", toolkit_utility, TOOLKIT},
-    {"array", toolkit_array, TOOLKIT},
-    {"utility", none, RUNTIME},
-    {"array", none, RUNTIME},
-    {"iostream", stream_text, LIBRARY},
-    {"fstream", stream_text, LIBRARY},
-    {"sstream", stream_text, LIBRARY},
-    {"ostream", stream_text, LIBRARY},
-    {"istream", stream_text, LIBRARY},
-    {"iomanip", stream_text, LIBRARY},
-    {"functional", functional_text, LIBRARY},
-    {"chrono", chrono_text, LIBRARY},
-    {"filesystem", filesystem_text, LIBRARY},
-    {"thread", thread_text, LIBRARY},
-    {"complex", complex_text, LIBRARY},
-    {"features.h", features_text, LIBRARY},
-    {"float.h", float_text, LIBRARY},
-    {"cfloat", float_text, LIBRARY},
-    {"math.h", math_text, LIBRARY},
-    {"cmath", math_text, LIBRARY},
-    {"stddef.h", stddef_text, LIBRARY},
-    {"cstddef", stddef_text, LIBRARY},
-    {"stdio.h", stdio_text, LIBRARY},
-    {"cstdio", stdio_text, LIBRARY},
-    {"stdlib.h", none, LIBRARY},
-    {"cstdlib", none, LIBRARY},
-    {"string.h", none, LIBRARY},
-    {"cstring", none, LIBRARY},
-    {"assert.h", none, LIBRARY},
-    {"cassert", none, LIBRARY},
-    {"stdbool.h", none, LIBRARY},
-    {"sys/types.h", types_text, LIBRARY},
-    {"cufft.h", cufft_text, LIBRARY},
-    {"cufftXt.h", cufft_text, LIBRARY},
-    {"cublas.h", blas_text, TOOLKIT},
-    {"cublas.h", none, RUNTIME},
-    {"cublas_v2.h", blas_text, TOOLKIT},
-    {"cublas_v2.h", none, RUNTIME},
-    {"cublasLt.h", blas_text, TOOLKIT},
-    {"cublasLt.h", none, RUNTIME},
-    {"cublasXt.h", blas_text, TOOLKIT},
-    {"cublasXt.h", none, RUNTIME},
-    {"cusolverDn.h", blas_text, TOOLKIT},
-    {"cusolverDn.h", none, RUNTIME},
-    {"cusolverMg.h", blas_text, TOOLKIT},
-    {"cusolverMg.h", none, RUNTIME},
-    {"cusolverRf.h", blas_text, TOOLKIT},
-    {"cusolverRf.h", none, RUNTIME},
-    {"cusolverSp.h", blas_text, TOOLKIT},
-    {"cusolverSp.h", none, RUNTIME},
-    {"cusolver_common.h", blas_text, TOOLKIT},
-    {"cusolver_common.h", none, RUNTIME},
-    {"cusparse.h", blas_text, TOOLKIT},
-    {"cusparse.h", none, RUNTIME},
-    {"cusparse_v2.h", blas_text, TOOLKIT},
-    {"cusparse_v2.h", none, RUNTIME},
-    {"cuda.h", cuda_text, LIBRARY}, /* the toolkit's declares host functions */
-    {"cuda_runtime.h", none, RUNTIME},
-    {"cuda_runtime_api.h", none, RUNTIME},
-    {"device_launch_parameters.h", none, RUNTIME},
-    {"device_functions.h", none, RUNTIME},
-    {"device_atomic_functions.h", none, RUNTIME},
-    {"math_functions.h", none, RUNTIME},
-    {"vector_types.h", none, RUNTIME},
-    {"vector_functions.h", none, RUNTIME},
-    {"builtin_types.h", none, RUNTIME},
-};
-
-/* Of hosts: files of kernels include them for the part that is left out. What device code takes of
- * them all the same is not there, and the compiler says so. */
-static const char *const empty[] = {
-    "algorithm",
-    "random",
-    "vector",
-    "string",
-    "map",
-    "memory",
-    "numeric",
-    "set",
-    "memory.h",
-    "malloc.h",
-    "ctype.h",
-    "errno.h",
-    "time.h",
-    "ctime",
-    "signal.h",
-    "strings.h",
-    "getopt.h",
-    "unistd.h",
-    "fcntl.h",
-    "sys/time.h",
-    "sys/stat.h",
-    "omp.h",
-    "atomic",
-    "any",
-    "bitset",
-    "condition_variable",
-    "cctype",
-    "cerrno",
-    "cfenv",
-    "cinttypes",
-    "csignal",
-    "cstdarg",
-    "cwchar",
-    "deque",
-    "exception",
-    "execution",
-    "forward_list",
-    "future",
-    "initializer_list",
-    "ios",
-    "iterator",
-    "list",
-    "locale",
-    "mutex",
-    "new",
-    "optional",
-    "queue",
-    "ratio",
-    "regex",
-    "stack",
-    "stdexcept",
-    "streambuf",
-    "string_view",
-    "system_error",
-    "tuple",
-    "typeinfo",
-    "typeindex",
-    "unordered_map",
-    "unordered_set",
-    "valarray",
-    "variant",
-    "shared_mutex",
-    "stdarg.h",
-    "complex.h",
-    "dirent.h",
-    "error.h",
-    "err.h",
-    "fenv.h",
-    "libgen.h",
-    "locale.h",
-    "pthread.h",
-    "sched.h",
-    "semaphore.h",
-    "setjmp.h",
-    "sys/ioctl.h",
-    "sys/mman.h",
-    "sys/resource.h",
-    "sys/socket.h",
-    "sys/sysinfo.h",
-    "sys/timeb.h",
-    "sys/times.h",
-    "sys/un.h",
-    "sys/wait.h",
-    "wchar.h",
-    "values.h",
-    "x86intrin.h",
-    "immintrin.h",
-    "mpi.h",
-    "cuda_profiler_api.h",
-    "cudaProfiler.h",
-    "nvToolsExt.h",
-    "nvtx3/nvToolsExt.h",
-    "cuda_gl_interop.h",
-    "nccl.h",
-    "nvml.h",
-    "cuda_occupancy.h",
-    "alloca.h",
-    "arpa/inet.h",
-    "cpuid.h",
-    "dlfcn.h",
-    "execinfo.h",
-    "ftw.h",
-    "glob.h",
-    "iso646.h",
-    "langinfo.h",
-    "netdb.h",
-    "netinet/in.h",
-    "netinet/tcp.h",
-    "numa.h",
-    "numaif.h",
-    "paths.h",
-    "poll.h",
-    "pwd.h",
-    "regex.h",
-    "search.h",
-    "spawn.h",
-    "sysexits.h",
-    "syslog.h",
-    "termios.h",
-    "uchar.h",
-    "ucontext.h",
-    "wctype.h",
-    "sys/epoll.h",
-    "sys/ipc.h",
-    "sys/prctl.h",
-    "sys/select.h",
-    "sys/shm.h",
-    "sys/statvfs.h",
-    "sys/syscall.h",
-    "sys/uio.h",
-    "sys/utsname.h",
-    "codecvt",
-    "cwctype",
-    "memory_resource",
-    "scoped_allocator",
-    "emmintrin.h",
-    "xmmintrin.h",
-    "pmmintrin.h",
-    "tmmintrin.h",
-    "smmintrin.h",
-    "nmmintrin.h",
-    "cudnn.h",
-    "cufftw.h",
-    "cupti.h",
-    "cupti_activity.h",
-    "cupti_callbacks.h",
-    "cupti_profiler_target.h",
-    "cupti_result.h",
-    "cupti_target.h",
-    "nvperf_cuda_host.h",
-    "nvperf_host.h",
-    "nvperf_target.h",
-    "npp.h",
-    "nppi.h",
-    "nvblas.h",
-    "nvjpeg.h",
-    "nvrtc.h",
-    "nvToolsExtCuda.h",
-    "nvToolsExtCudaRt.h",
-    "nvtx3/nvtx3.hpp",
-    "nvtx3/nvToolsExtCuda.h",
-    "nvtx3/nvToolsExtCudaRt.h",
-    "GL/freeglut.h",
-    "GL/gl.h",
-    "GL/glew.h",
-    "GL/glext.h",
-    "GL/glu.h",
-    "GL/glut.h",
-    "GL/glx.h",
-    "EGL/egl.h",
-    "EGL/eglext.h",
-    "GLES2/gl2.h",
-    "GLES2/gl2ext.h",
-    "GLES3/gl3.h",
-    "GLES3/gl31.h",
-    "GLES3/gl32.h",
-    "GLFW/glfw3.h",
-    "X11/Xlib.h",
-    "X11/Xutil.h",
-};
-
-/* Algorithms and containers that hosts run on devices; no kernel can, and NVRTC does not read them.
- */
-static const char *const thrust[] = {
-    "thrust/adjacent_difference.h",
-    "thrust/binary_search.h",
-    "thrust/copy.h",
-    "thrust/count.h",
-    "thrust/device_allocator.h",
-    "thrust/device_delete.h",
-    "thrust/device_free.h",
-    "thrust/device_malloc.h",
-    "thrust/device_new.h",
-    "thrust/device_ptr.h",
-    "thrust/equal.h",
-    "thrust/execution_policy.h",
-    "thrust/extrema.h",
-    "thrust/fill.h",
-    "thrust/find.h",
-    "thrust/for_each.h",
-    "thrust/gather.h",
-    "thrust/generate.h",
-    "thrust/inner_product.h",
-    "thrust/logical.h",
-    "thrust/merge.h",
-    "thrust/partition.h",
-    "thrust/reduce.h",
-    "thrust/remove.h",
-    "thrust/replace.h",
-    "thrust/reverse.h",
-    "thrust/scan.h",
-    "thrust/scatter.h",
-    "thrust/sequence.h",
-    "thrust/set_operations.h",
-    "thrust/shuffle.h",
-    "thrust/sort.h",
-    "thrust/tabulate.h",
-    "thrust/transform.h",
-    "thrust/transform_reduce.h",
-    "thrust/transform_scan.h",
-    "thrust/unique.h",
-    "thrust/universal_vector.h",
-    "thrust/host_vector.h",
-    "thrust/device_vector.h",
-    "thrust/system_error.h",
+    {"stdint.h\0inttypes.h\0cstdint\0", stdint_text, RUNTIME},
+    {"limits.h\0climits\0", limits_text, RUNTIME},
+    {"stdint.h\0inttypes.h\0cstdint\0", toolkit_stdint, TOOLKIT},
+    {"limits.h\0climits\0", toolkit_limits, TOOLKIT},
+    {"cub/cub.cuh\0", cub_text, TOOLKIT},
+    {"limits\0", toolkit_numeric, TOOLKIT},
+    {"type_traits\0", toolkit_traits, TOOLKIT},
+    {"utility\0", toolkit_utility, TOOLKIT},
+    {"array\0", toolkit_array, TOOLKIT},
+    {"utility\0array\0cublas.h\0cublas_v2.h\0cublasLt.h\0cublasXt.h\0cusolverDn.h\0"
+     "cusolverMg.h\0cusolverRf.h\0cusolverSp.h\0cusolver_common.h\0cusparse.h\0"
+     "cusparse_v2.h\0cuda_runtime.h\0cuda_runtime_api.h\0device_launch_parameters.h\0"
+     "device_functions.h\0device_atomic_functions.h\0math_functions.h\0vector_types.h\0"
+     "vector_functions.h\0builtin_types.h\0",
+     none, RUNTIME},
+    {"iostream\0fstream\0sstream\0ostream\0istream\0iomanip\0", stream_text, LIBRARY},
+    {"functional\0", functional_text, LIBRARY},
+    {"chrono\0", chrono_text, LIBRARY},
+    {"filesystem\0", filesystem_text, LIBRARY},
+    {"thread\0", thread_text, LIBRARY},
+    {"complex\0", complex_text, LIBRARY},
+    {"features.h\0", features_text, LIBRARY},
+    {"float.h\0cfloat\0", float_text, LIBRARY},
+    {"math.h\0cmath\0", math_text, LIBRARY},
+    {"stddef.h\0cstddef\0", stddef_text, LIBRARY},
+    {"stdio.h\0cstdio\0", stdio_text, LIBRARY},
+    /* of hosts: files of kernels include them for the part that is left out; what device code takes
+     * of them all the same is not there, and the compiler says so */
+    {"x86intrin.h\0stdlib.h\0cstdlib\0string.h\0cstring\0assert.h\0cassert\0stdbool.h\0algorithm\0"
+     "random\0vector\0string\0map\0memory\0numeric\0set\0memory.h\0malloc.h\0ctype.h\0"
+     "errno.h\0time.h\0ctime\0signal.h\0strings.h\0getopt.h\0unistd.h\0fcntl.h\0sys/time.h\0"
+     "sys/stat.h\0omp.h\0atomic\0any\0bitset\0condition_variable\0cctype\0cerrno\0cfenv\0"
+     "cinttypes\0csignal\0cstdarg\0cwchar\0deque\0exception\0execution\0forward_list\0"
+     "future\0initializer_list\0ios\0iterator\0list\0locale\0mutex\0new\0optional\0queue\0"
+     "ratio\0regex\0stack\0stdexcept\0streambuf\0string_view\0system_error\0tuple\0"
+     "typeinfo\0typeindex\0unordered_map\0unordered_set\0valarray\0variant\0shared_mutex\0"
+     "stdarg.h\0complex.h\0dirent.h\0error.h\0err.h\0fenv.h\0libgen.h\0locale.h\0pthread.h\0"
+     "sched.h\0semaphore.h\0setjmp.h\0sys/ioctl.h\0sys/mman.h\0sys/resource.h\0"
+     "sys/socket.h\0sys/sysinfo.h\0sys/timeb.h\0sys/times.h\0sys/un.h\0sys/wait.h\0wchar.h\0"
+     "values.h\0immintrin.h\0mpi.h\0cuda_profiler_api.h\0cudaProfiler.h\0"
+     "nvToolsExt.h\0nvtx3/nvToolsExt.h\0cuda_gl_interop.h\0nccl.h\0nvml.h\0"
+     "cuda_occupancy.h\0alloca.h\0arpa/inet.h\0cpuid.h\0dlfcn.h\0execinfo.h\0ftw.h\0glob.h\0"
+     "iso646.h\0langinfo.h\0netdb.h\0netinet/in.h\0netinet/tcp.h\0numa.h\0numaif.h\0"
+     "paths.h\0poll.h\0pwd.h\0regex.h\0search.h\0spawn.h\0sysexits.h\0syslog.h\0termios.h\0"
+     "uchar.h\0ucontext.h\0wctype.h\0sys/epoll.h\0sys/ipc.h\0sys/prctl.h\0sys/select.h\0"
+     "sys/shm.h\0sys/statvfs.h\0sys/syscall.h\0sys/uio.h\0sys/utsname.h\0codecvt\0cwctype\0"
+     "memory_resource\0scoped_allocator\0emmintrin.h\0xmmintrin.h\0pmmintrin.h\0"
+     "tmmintrin.h\0smmintrin.h\0nmmintrin.h\0cudnn.h\0cufftw.h\0cupti.h\0cupti_activity.h\0"
+     "cupti_callbacks.h\0cupti_profiler_target.h\0cupti_result.h\0cupti_target.h\0"
+     "nvperf_cuda_host.h\0nvperf_host.h\0nvperf_target.h\0npp.h\0nppi.h\0nvblas.h\0"
+     "nvjpeg.h\0nvrtc.h\0nvToolsExtCuda.h\0nvToolsExtCudaRt.h\0nvtx3/nvtx3.hpp\0"
+     "nvtx3/nvToolsExtCuda.h\0nvtx3/nvToolsExtCudaRt.h\0GL/freeglut.h\0GL/gl.h\0GL/glew.h\0"
+     "GL/glext.h\0GL/glu.h\0GL/glut.h\0GL/glx.h\0EGL/egl.h\0EGL/eglext.h\0GLES2/gl2.h\0"
+     "GLES2/gl2ext.h\0GLES3/gl3.h\0GLES3/gl31.h\0GLES3/gl32.h\0GLFW/glfw3.h\0X11/Xlib.h\0"
+     "X11/Xutil.h\0",
+     none, LIBRARY},
+    {"sys/types.h\0", types_text, LIBRARY},
+    {"cufft.h\0cufftXt.h\0", cufft_text, LIBRARY},
+    {"cublas.h\0cublas_v2.h\0cublasLt.h\0cublasXt.h\0cusolverDn.h\0cusolverMg.h\0"
+     "cusolverRf.h\0cusolverSp.h\0cusolver_common.h\0cusparse.h\0cusparse_v2.h\0",
+     blas_text, TOOLKIT},
+    /* the toolkit's declares host functions */
+    {"cuda.h\0", cuda_text, LIBRARY},
+    /* algorithms and containers that hosts run on devices: no kernel can, NVRTC reads none */
+    {"thrust/adjacent_difference.h\0thrust/binary_search.h\0thrust/copy.h\0thrust/count.h\0"
+     "thrust/device_allocator.h\0thrust/device_delete.h\0thrust/device_free.h\0"
+     "thrust/device_malloc.h\0thrust/device_new.h\0thrust/device_ptr.h\0thrust/equal.h\0"
+     "thrust/execution_policy.h\0thrust/extrema.h\0thrust/fill.h\0thrust/find.h\0"
+     "thrust/for_each.h\0thrust/gather.h\0thrust/generate.h\0thrust/inner_product.h\0"
+     "thrust/logical.h\0thrust/merge.h\0thrust/partition.h\0thrust/reduce.h\0"
+     "thrust/remove.h\0thrust/replace.h\0thrust/reverse.h\0thrust/scan.h\0thrust/scatter.h\0"
+     "thrust/sequence.h\0thrust/set_operations.h\0thrust/shuffle.h\0thrust/sort.h\0"
+     "thrust/tabulate.h\0thrust/transform.h\0thrust/transform_reduce.h\0"
+     "thrust/transform_scan.h\0thrust/unique.h\0thrust/universal_vector.h\0"
+     "thrust/host_vector.h\0thrust/device_vector.h\0thrust/system_error.h\0",
+     thrust_text, LIBRARY},
 };
 
 /* Beginnings of names of the toolkit's headers, with whom no user's file is likely to be mixed up.
@@ -515,13 +282,10 @@ static const char *const toolkit_names[] = {
 bool header_known(struct bytes name)
 {
     for (size_t i = 0; i < COUNT(headers); i++) {
-        if (bytes_equal_str(name, headers[i].name)) {
-            return true;
-        }
-    }
-    for (size_t i = 0; i < COUNT(empty); i++) {
-        if (bytes_equal_str(name, empty[i])) {
-            return true;
+        for (const char *own = headers[i].names; *own != '\0'; own += strlen(own) + 1) {
+            if (bytes_equal_str(name, own)) {
+                return true;
+            }
         }
     }
     for (size_t i = 0; i < COUNT(toolkit_names); i++) {
@@ -532,9 +296,6 @@ bool header_known(struct bytes name)
     }
     return false;
 }
-
-_Static_assert(COUNT(headers) + COUNT(empty) + COUNT(thrust) <= HEADERS_MAX,
-               "room for all headers");
 
 bool header_implied(struct bytes name)
 {
@@ -557,18 +318,12 @@ unsigned headers_given(bool toolkit, const char *ret_name[HEADERS_MAX],
 {
     unsigned count = 0;
     for (size_t i = 0; i < COUNT(headers); i++) {
-        if (headers[i].origin == LIBRARY || toolkit == (headers[i].origin == TOOLKIT)) {
-            ret_name[count] = headers[i].name;
+        bool given = headers[i].origin == LIBRARY || toolkit == (headers[i].origin == TOOLKIT);
+        const char *name = headers[i].names;
+        for (; given && *name != '\0' && count < HEADERS_MAX; name += strlen(name) + 1) {
+            ret_name[count] = name;
             ret_text[count++] = headers[i].text;
         }
-    }
-    for (size_t i = 0; i < COUNT(empty); i++) {
-        ret_name[count] = empty[i];
-        ret_text[count++] = none;
-    }
-    for (size_t i = 0; i < COUNT(thrust); i++) {
-        ret_name[count] = thrust[i];
-        ret_text[count++] = thrust_text;
     }
     return count;
 }

@@ -254,12 +254,11 @@ static unsigned fits(const struct finder *f, const struct scope *s, const struct
 /* The word at `at` may be a template's name. */
 static void word_look(struct finder *f, const struct scope *s, size_t at)
 {
-    size_t stop = 0;
     struct head best = {.item = NULL};
     unsigned best_fit = 0;
     bool several = false;
-    for (size_t n = items_names(f->items, &f->t[at], &stop); n < stop; n++) {
-        const struct item *item = items_named(f->items, n);
+    const struct item *item = NULL;
+    while ((item = items_next(f->items, &f->t[at], item)) != NULL) {
         struct head h;
         bool found = item->kind == ITEM_FUNCTION && item->body > 0 && at + 1 != item->params &&
                      head_read(f->t, item, &h);

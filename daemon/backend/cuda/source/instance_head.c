@@ -67,9 +67,8 @@ bool head_names_kernel(const struct items *s, const struct item *item)
         if (lex_is(&t[at], "__global__")) {
             return true;
         }
-        size_t stop = 0;
-        for (size_t n = items_names(s, &t[at], &stop); n < stop; n++) {
-            const struct item *macro = items_named(s, n);
+        const struct item *macro = NULL;
+        while ((macro = items_next(s, &t[at], macro)) != NULL) {
             for (size_t i = macro->begin; macro->kind == ITEM_MACRO && i < macro->end; i++) {
                 if (lex_is(&s->macros.token[i], "__global__")) {
                     return true;

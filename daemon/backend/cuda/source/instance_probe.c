@@ -103,11 +103,9 @@ static bool types_stay(const struct finder *f, struct item_range r)
 {
     bool stay = true;
     for (size_t at = r.begin; stay && at < r.end; at++) {
-        size_t stop = 0;
-        size_t n = items_names(f->items, &f->t[at], &stop);
+        const struct item *item = NULL;
         stay = !lex_is(&f->t[at], "std");
-        for (; n < stop; n++) {
-            const struct item *item = items_named(f->items, n);
+        while ((item = items_next(f->items, &f->t[at], item)) != NULL) {
             stay = stay && (item->kind != ITEM_TYPE || item->kept);
         }
     }

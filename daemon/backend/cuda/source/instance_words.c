@@ -86,12 +86,11 @@ static void local_put(struct finder *f, const struct scope *s, const struct loca
 static bool global_put(struct finder *f, const struct scope *s, const struct lex_token *word,
                        struct manner manner, struct words *w)
 {
-    size_t stop = 0;
-    size_t n = items_names(f->items, word, &stop);
-    const struct item *item = n + 1 == stop ? items_named(f->items, n) : NULL;
+    const struct item *item = items_next(f->items, word, NULL);
+    bool several = item != NULL && items_next(f->items, word, item) != NULL;
     struct locals own = {.count = 0};
     bool known = false;
-    if (manner.constant || item == NULL || item->kind != ITEM_VARIABLE || item->kept) {
+    if (manner.constant || item == NULL || several || item->kind != ITEM_VARIABLE || item->kept) {
         return false;
     }
     (void)locals_read_body(f->t, (struct item_range){item->begin, item->end}, &own);
@@ -138,15 +137,13 @@ static bool inner_read(const struct lex_token *t, size_t begin, size_t at, struc
 static bool inner(const struct finder *f, const struct item *around, const struct lex_token *word,
                   struct item_range *ret_alias)
 {
-    static const char *const begins[] = {"using", "typedef", "enum", "struct",
-                                         "class", "union",   NULL};
     size_t begin = 0; /* of a declaration; 0: in none */
     unsigned found = 0;
     for (size_t at = around->body; around->body > 0 && at < around->end; at++) {
         struct item_range alias;
-        begin = lex_is(&f->t[at], ";")                        ? 0
-                : begin == 0 && lex_one_of(&f->t[at], begins) ? at
-                                                              : begin;
+        bool begins =
+            lex_type_key(&f->t[at]) || lex_is(&f->t[at], "using") || lex_is(&f->t[at], "typedef");
+        begin = lex_is(&f->t[at], ";") ? 0 : begins && begin == 0 ? at : begin;
         if (begin > 0 && lex_equal(&f->t[at], word) && &f->t[at] != word &&
             inner_read(f->t, begin, at, &alias)) {
             *ret_alias = found++ == 0 ? alias : (struct item_range){at, at};
@@ -158,11 +155,10 @@ static bool inner(const struct finder *f, const struct item *around, const struc
 /* Is a macro of that name defined twice, or one that it mentions? */
 static bool redefined(const struct items *s, const struct lex_token *word, unsigned depth)
 {
-    size_t stop = 0;
+    const struct item *item = NULL;
     unsigned macros = 0;
     bool twice = false;
-    for (size_t n = items_names(s, word, &stop); n < stop; n++) {
-        const struct item *item = items_named(s, n);
+    while ((item = items_next(s, word, item)) != NULL) {
         bool macro = item->kind == ITEM_MACRO;
         macros += macro;
         for (size_t i = item->begin; macro && depth > 0 && !twice && i < item->end; i++) {
@@ -177,10 +173,9 @@ static bool redefined(const struct items *s, const struct lex_token *word, unsig
  * spaces, may be others there. */
 static bool ambiguous(const struct items *s, const struct lex_token *word)
 {
-    size_t stop = 0;
     const struct item *first = NULL;
-    for (size_t n = items_names(s, word, &stop); n < stop; n++) {
-        const struct item *item = items_named(s, n);
+    const struct item *item = NULL;
+    while ((item = items_next(s, word, item)) != NULL) {
         if (item->kind != ITEM_MACRO && first != NULL && item->space != first->space) {
             return true;
         }

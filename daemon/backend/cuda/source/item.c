@@ -19,26 +19,6 @@ static bool annotation(const struct lex_token *t)
     return lex_one_of(t, words);
 }
 
-/* Words that have parentheses of their own. */
-static bool attribute(const struct lex_token *t)
-{
-    static const char *const words[] = {"__launch_bounds__",
-                                        "__attribute__",
-                                        "__cluster_dims__",
-                                        "__block_size__",
-                                        "__maxnreg__",
-                                        "alignas",
-                                        "__align__",
-                                        "__declspec",
-                                        "decltype",
-                                        "noexcept",
-                                        "throw",
-                                        "explicit",
-                                        "requires",
-                                        NULL};
-    return lex_one_of(t, words);
-}
-
 bool item_tokens_add(struct item_tokens *s, const struct lex_token *t)
 {
     bool room = list_room(&s->token, s->count, &s->capacity, TOKENS_MAX, sizeof *t);
@@ -368,12 +348,6 @@ static void operator_take(struct reading *r)
     }
 }
 
-static bool type_word(const struct lex_token *t)
-{
-    static const char *const words[] = {"struct", "class", "union", "enum", NULL};
-    return lex_one_of(t, words);
-}
-
 static bool alias_word(const struct lex_token *t)
 {
     return lex_is(t, "typedef") || lex_is(t, "using");
@@ -389,7 +363,7 @@ static void word_note(struct reading *r, const struct lex_token *t)
     r->alias = r->alias || alias_word(t);
     if (!r->value) {
         item->constant = item->constant || lex_one_of(t, constants);
-        r->type = r->type || (item->params == 0 && type_word(t));
+        r->type = r->type || (item->params == 0 && lex_type_key(t));
     }
 }
 
@@ -397,7 +371,7 @@ static void word_take(struct reading *r)
 {
     const struct lex_token *t = &r->t[r->at];
     word_note(r, t);
-    if (attribute(t)) {
+    if (lex_takes_parens(t)) {
         r->at++;
         r->at = lex_is(&r->t[r->at], "(") ? item_skip(r->t, r->at, r->end) : r->at;
     } else if (lex_is(t, "template")) {
@@ -405,7 +379,7 @@ static void word_take(struct reading *r)
     } else if (lex_is(t, "operator") && !r->value) {
         operator_take(r);
     } else {
-        if (!r->value && !r->bases && !type_word(t) && !alias_word(t)) {
+        if (!r->value && !r->bases && !lex_type_key(t) && !alias_word(t)) {
             r->word = r->at;
             r->words++;
         }
@@ -489,7 +463,7 @@ static bool function_doubtful(const struct reading *r)
     }
     size_t behind = item_skip(t, item->params, item->end);
     bool arrow = lex_is(&t[behind], "-") && lex_is(&t[behind + 1], ">");
-    return type_word(&t[item->params - 2]) || (item->body == 0 && arrow);
+    return lex_type_key(&t[item->params - 2]) || (item->body == 0 && arrow);
 }
 
 static void kind_settle(struct reading *r)
@@ -503,7 +477,7 @@ static void kind_settle(struct reading *r)
     }
     /* struct name; */
     bool forward =
-        r->type && item->end >= item->begin + 3 && type_word(&r->t[item->end - 3]) && !r->body;
+        r->type && item->end >= item->begin + 3 && lex_type_key(&r->t[item->end - 3]) && !r->body;
     item->kind = space || r->name_count == 0      ? ITEM_OTHER
                  : r->alias || r->body || forward ? ITEM_TYPE
                                                   : ITEM_VARIABLE;
@@ -712,31 +686,23 @@ bool item_for_host(const struct item *item)
     return item->kind == ITEM_FUNCTION && !item->device && !item->constant;
 }
 
-size_t items_names(const struct items *s, const struct lex_token *t, size_t *ret_end)
+struct item *items_next(const struct items *s, const struct lex_token *t, const struct item *last)
 {
-    const struct bytes text = bytes_of(t->text, t->size);
+    const struct item_name wanted = {bytes_of(t->text, t->size),
+                                     last != NULL ? (unsigned)(last - s->item) + 1 : 0};
     size_t low = 0;
     size_t high = t->kind == LEX_WORD ? s->name_count : 0;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (text_compare(s->name[middle].text, text) < 0) {
+        if (name_compare(&s->name[middle], &wanted) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    size_t end = low;
-    while (t->kind == LEX_WORD && end < s->name_count &&
-           text_compare(s->name[end].text, text) == 0) {
-        end++;
-    }
-    *ret_end = end;
-    return low;
-}
-
-struct item *items_named(const struct items *s, size_t name)
-{
-    return &s->item[s->name[name].item];
+    bool found =
+        t->kind == LEX_WORD && low < s->name_count && bytes_equal(s->name[low].text, wanted.text);
+    return found ? &s->item[s->name[low].item] : NULL;
 }
 
 const struct lex_token *items_tokens(const struct items *s, const struct item *item)

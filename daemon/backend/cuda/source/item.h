@@ -76,9 +76,8 @@ void items_finish(struct items *s);
 /* false: no memory, or too many for a source. */
 bool item_tokens_add(struct item_tokens *s, const struct lex_token *t);
 
-/* The names that a word is: from the result to below *ret_end. */
-size_t items_names(const struct items *s, const struct lex_token *t, size_t *ret_end);
-struct item *items_named(const struct items *s, size_t name);
+/* Of what the word names the one behind `last`, or the first one for NULL; NULL: there is none. */
+struct item *items_next(const struct items *s, const struct lex_token *t, const struct item *last);
 /* Those of `item`: of code, or of macros. */
 const struct lex_token *items_tokens(const struct items *s, const struct item *item);
 

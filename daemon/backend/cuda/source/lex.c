@@ -388,6 +388,31 @@ bool lex_number(const struct lex_token *t)
     return lex_integer(t) || lex_one_of(t, words);
 }
 
+bool lex_takes_parens(const struct lex_token *t)
+{
+    static const char *const words[] = {"__launch_bounds__",
+                                        "__attribute__",
+                                        "__cluster_dims__",
+                                        "__block_size__",
+                                        "__maxnreg__",
+                                        "alignas",
+                                        "__align__",
+                                        "__declspec",
+                                        "decltype",
+                                        "noexcept",
+                                        "throw",
+                                        "explicit",
+                                        "requires",
+                                        NULL};
+    return lex_one_of(t, words);
+}
+
+bool lex_type_key(const struct lex_token *t)
+{
+    static const char *const words[] = {"struct", "class", "union", "enum", NULL};
+    return lex_one_of(t, words);
+}
+
 bool lex_opens(const struct lex_token *t)
 {
     return lex_is(t, "(") || lex_is(t, "{") || lex_is(t, "[");

@@ -60,9 +60,12 @@ void lex_place(const char *text, const char *file, unsigned line, char *out, siz
 
 bool lex_is(const struct lex_token *t, const char *text);             /* word or sign */
 bool lex_one_of(const struct lex_token *t, const char *const *words); /* NULL-terminated */
-bool lex_integer(const struct lex_token *t); /* a word of an integer type: unsigned, short, … */
-bool lex_number(const struct lex_token *t);  /* or bool, float, double, size_t */
-bool lex_opens(const struct lex_token *t);   /* ( { [ */
+bool lex_integer(const struct lex_token *t);  /* a word of an integer type: unsigned, short, … */
+bool lex_number(const struct lex_token *t);   /* or bool, float, double, size_t */
+bool lex_type_key(const struct lex_token *t); /* struct, class, union, enum */
+/* An attribute or another word that has parentheses of its own, which are no function's. */
+bool lex_takes_parens(const struct lex_token *t);
+bool lex_opens(const struct lex_token *t);                       /* ( { [ */
 bool lex_is_thrice(const struct lex_token *t, const char *sign); /* "<<<" with nothing between */
 bool lex_equal(const struct lex_token *a, const struct lex_token *b);
 

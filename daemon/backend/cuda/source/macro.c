@@ -18,9 +18,8 @@ static bool macro_says(const struct items *s, const struct lex_token *t, size_t 
                        bool (*says)(const struct item *macro))
 {
     for (; at < end; at++) {
-        size_t stop = 0;
-        for (size_t n = items_names(s, &t[at], &stop); n < stop; n++) {
-            const struct item *item = items_named(s, n);
+        const struct item *item = NULL;
+        while ((item = items_next(s, &t[at], item)) != NULL) {
             if (item->kind == ITEM_MACRO && says(item)) {
                 return true;
             }
@@ -57,9 +56,8 @@ static bool says_settle(struct items *s)
 
 bool macros_name(const struct items *s, const struct lex_token *t)
 {
-    size_t stop = 0;
-    for (size_t n = items_names(s, t, &stop); n < stop; n++) {
-        const struct item *item = items_named(s, n);
+    const struct item *item = NULL;
+    while ((item = items_next(s, t, item)) != NULL) {
         if (item->kind == ITEM_MACRO && s->macros.token[item->begin].text < t->text) {
             return true;
         }

@@ -154,20 +154,13 @@ static int skip_parens(struct walk *w, struct lex_token *t)
     return rc;
 }
 
-static bool attribute(const struct lex_token *t)
-{
-    return lex_is(t, "__launch_bounds__") || lex_is(t, "__attribute__") ||
-           lex_is(t, "__cluster_dims__") || lex_is(t, "__block_size__") ||
-           lex_is(t, "__maxnreg__") || lex_is(t, "alignas") || lex_is(t, "__declspec");
-}
-
 /* From behind __global__ to the "(" of the parameters; name.size 0: it is not a function. */
 static int kernel_name(struct walk *w, struct lex_token *t, struct lex_token *ret_name)
 {
     struct lex_token name = {.kind = LEX_END};
     int rc = 0;
     while (rc == 0 && t->kind != LEX_END && !lex_is(t, ";") && !lex_is(t, "{")) {
-        if (attribute(t)) {
+        if (lex_takes_parens(t)) {
             rc = next(w, t);
             rc = rc == 0 && lex_is(t, "(") ? skip_parens(w, t) : rc;
             continue;

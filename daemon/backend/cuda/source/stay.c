@@ -8,7 +8,7 @@
 struct staying {
     struct items *items;
     const bool *gone;
-    unsigned *queue; /* owned: items that were kept and not yet looked into */
+    struct item **queue; /* owned: items that were kept and not yet looked into */
     unsigned queued;
     const char *const *expression;
     unsigned expression_count;
@@ -32,11 +32,11 @@ static bool host_computes(const struct staying *c, const struct item *item)
         return false;
     }
     for (size_t at = item_head_end(t, item); at < item->end; at++) {
-        size_t stop = 0;
-        size_t first = lex_is(&t[at + 1], "(") ? items_names(c->items, &t[at], &stop) : 0;
-        bool host = first < stop;
-        for (size_t n = first; n < stop; n++) {
-            host = host && item_for_host(items_named(c->items, n));
+        const struct item *called =
+            lex_is(&t[at + 1], "(") ? items_next(c->items, &t[at], NULL) : NULL;
+        bool host = called != NULL;
+        for (; called != NULL; called = items_next(c->items, &t[at], called)) {
+            host = host && item_for_host(called);
         }
         if (host) {
             return true;
@@ -97,9 +97,8 @@ static bool leads_to_host(const struct staying *c, const struct lex_token *t, si
     static const char *const pointers[] = {"*", "&", NULL};
     bool leads = lex_one_of(&t[at], operators) ||
                  (lex_one_of(&t[at], pointers) && t[at + 1].kind != LEX_SIGN);
-    size_t stop = 0;
-    for (size_t n = items_names(c->items, &t[at], &stop); n < stop; n++) {
-        const struct item *item = items_named(c->items, n);
+    const struct item *item = NULL;
+    while ((item = items_next(c->items, &t[at], item)) != NULL) {
         leads = leads || item_for_host(item) || host_variable(item) || item->kind == ITEM_MACRO;
     }
     return leads;
@@ -160,18 +159,24 @@ static void mention(struct staying *c, const struct item *user, const struct ite
     }
 }
 
+static void enqueue(struct staying *c, struct item *item)
+{
+    if (!item->kept) {
+        item->kept = true;
+        c->queue[c->queued++] = item;
+    }
+}
+
 /* A variable of the host that is named is no device's: its name is another thing's, or an error. */
-static void keep(struct staying *c, const struct item *user, unsigned index,
+static void keep(struct staying *c, const struct item *user, struct item *item,
                  const struct lex_token *tokens, size_t at)
 {
-    struct item *item = &c->items->item[index];
     if (item_for_host(item)) {
         mention(c, user, item, tokens, at);
     } else if (host_variable(item)) {
         c->looked = true;
-    } else if (!host_computes(c, item) && !item->kept) {
-        item->kept = true;
-        c->queue[c->queued++] = index;
+    } else if (!host_computes(c, item)) {
+        enqueue(c, item);
     }
 }
 
@@ -219,10 +224,10 @@ static void look_into(struct staying *c, const struct item *item)
     const struct lex_token *t = items_tokens(c->items, item);
     bool macro = item->kind == ITEM_MACRO;
     for (size_t i = item->begin; i < item->end; i++) {
-        size_t stop = 0;
-        size_t n = macro || !c->gone[i] ? items_names(c->items, &t[i], &stop) : 0;
-        for (; n < stop; n++) {
-            keep(c, item, c->items->name[n].item, t, i);
+        bool read = macro || !c->gone[i];
+        for (struct item *named = NULL;
+             read && (named = items_next(c->items, &t[i], named)) != NULL;) {
+            keep(c, item, named, t, i);
         }
         c->unevaluated = c->unevaluated || unevaluated(c, item, t, i);
     }
@@ -245,13 +250,10 @@ static size_t arguments_open(const struct lex_token *t, size_t launch)
 /* A type or a constant that an instance of a kernel is named by. */
 static void argument_keep(struct staying *c, const struct lex_token *t)
 {
-    size_t stop = 0;
-    for (size_t n = items_names(c->items, t, &stop); n < stop; n++) {
-        struct item *item = items_named(c->items, n);
-        bool data = item->kind == ITEM_TYPE || (item->kind == ITEM_VARIABLE && item->constant);
-        if (data && !item->kept) {
-            item->kept = true;
-            c->queue[c->queued++] = c->items->name[n].item;
+    struct item *item = NULL;
+    while ((item = items_next(c->items, t, item)) != NULL) {
+        if (item->kind == ITEM_TYPE || (item->kind == ITEM_VARIABLE && item->constant)) {
+            enqueue(c, item);
         }
     }
 }
@@ -285,13 +287,13 @@ static void reach(struct staying *c)
         expression_keep(c, c->expression[i]);
     }
     for (unsigned i = 0; i < c->items->count; i++) {
-        const struct item *item = &c->items->item[i];
+        struct item *item = &c->items->item[i];
         if (item->kind != ITEM_MACRO && stays(c, item)) {
-            keep(c, item, i, c->items->code.token, item->begin);
+            keep(c, item, item, c->items->code.token, item->begin);
         }
     }
     while (c->queued > 0) {
-        look_into(c, &c->items->item[c->queue[--c->queued]]);
+        look_into(c, c->queue[--c->queued]);
     }
 }
 
