@@ -234,7 +234,8 @@ static uint32_t u32_at(struct bytes b, size_t index)
 static bool param_take(const struct info_record *r, struct backend_compiled_kernel *k)
 {
     unsigned ordinal = u32_at(r->value, 1) & 0xffff;
-    uint32_t size = u32_at(r->value, 2) >> (r->attribute == INFO_PARAM_LARGE ? 0 : 18);
+    uint32_t told = u32_at(r->value, 2); /* large: from sm_100 on there are flags above the size */
+    uint32_t size = r->attribute == INFO_PARAM_LARGE ? told & 0xffffff : told >> 18;
     if (ordinal < IMAGE_ARGS_MAX) {
         k->arg[ordinal].bytes = size;
         k->arg[ordinal].kind = size == 8 ? BACKEND_KIND_UNKNOWN : BACKEND_KIND_STRUCT;

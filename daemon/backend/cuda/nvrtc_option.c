@@ -110,8 +110,9 @@ static enum value option_kind(const char *word)
     return VALUE_REFUSED;
 }
 
-/* Ends the word at *at with a NUL; *at moves behind it. Quotes are taken out. */
-static char *word_take(char **at)
+/* Ends the word at *at with a NUL; *at moves behind it. Quotes are taken out; where one is not
+ * closed *ret_whole becomes false. */
+static char *word_take(char **at, bool *ret_whole)
 {
     char *word = *at + strspn(*at, " \t");
     bool expression = strncmp(word, expression_option, sizeof expression_option - 1) == 0;
@@ -128,6 +129,7 @@ static char *word_take(char **at)
         depth -= depth > 0 && strchr(">)", *from) != NULL;
         *to++ = *from;
     }
+    *ret_whole = *ret_whole && quote == '\0';
     *at = from + (*from != '\0');
     *to = '\0';
     return word;
@@ -201,11 +203,13 @@ int nvrtc_options_read(const char *text, struct nvrtc_options *ret_options, stru
     char *at = o.text;
     int rc = 0;
     while (rc == 0 && *(at += strspn(at, " \t")) != '\0') {
-        char *word = word_take(&at);
+        bool whole = true;
+        char *word = word_take(&at, &whole);
         if (joins(word) && *at != '\0') {
-            join(word, word_take(&at));
+            join(word, word_take(&at, &whole));
         }
-        rc = option_take(&o, word, e);
+        rc = whole ? option_take(&o, word, e)
+                   : err_set(e, ERR_INVALID, "option \"%.100s\": a quote is not closed", word);
     }
     if (rc != 0) {
         nvrtc_options_finish(&o);

@@ -176,6 +176,8 @@ START_TEST(takes_options)
     backend_compiled_finish(&c);
     ck_assert_int_eq(compile(text, "-DSCALE=2 -I/etc", &c, &e), ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(e.text, "\"-I/etc\""));
+    ck_assert_int_eq(compile(text, "-DSCALE=\"1 -use_fast_math", &c, &e), ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "a quote is not closed"));
 }
 END_TEST
 

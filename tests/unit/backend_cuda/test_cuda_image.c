@@ -88,9 +88,10 @@ START_TEST(a_parameter_that_is_cut_off_is_damage)
 }
 END_TEST
 
-/* Over 4 KiB of them are told in another way. */
+/* Over 4 KiB of them are told in another way; from sm_100 on with flags above a pointer's size. */
 START_TEST(reads_large_parameters)
 {
+    static const uint8_t pointer[] = {4, 0x45, 12, 0, 0, 0, 0, 0, 1, 0};
     struct backend_compiled c = {0};
     struct bytes large;
     struct image i = {0};
@@ -99,13 +100,18 @@ START_TEST(reads_large_parameters)
                           "extern \"C\" __global__ void f(S s, int *p) { *p = s.c[*p]; }\n",
                           &c, &large),
                      0);
-    ck_assert_msg(image_cubin_read(large, &sm_90, &i, &e) == 0, "%s", e.text);
-    const struct backend_compiled_kernel *k = find(&i, "f");
-    ck_assert_uint_eq(k->arg_count, 2);
-    ck_assert_uint_eq(k->arg[0].bytes, 5000);
-    ck_assert_uint_eq(k->arg[0].kind, 3);
-    ck_assert_uint_eq(k->arg[1].bytes, 8);
-    image_finish(&i);
+    uint8_t *record = memmem(large.data, large.size, pointer, sizeof pointer);
+    ck_assert_ptr_nonnull(record);
+    for (unsigned flags = 0; flags <= 0x50; flags += 0x50) {
+        record[15] = (uint8_t)flags;
+        ck_assert_msg(image_cubin_read(large, &sm_90, &i, &e) == 0, "%s", e.text);
+        const struct backend_compiled_kernel *k = find(&i, "f");
+        ck_assert_uint_eq(k->arg_count, 2);
+        ck_assert_uint_eq(k->arg[0].bytes, 5000);
+        ck_assert_uint_eq(k->arg[0].kind, BACKEND_KIND_STRUCT);
+        ck_assert_uint_eq(k->arg[1].bytes, 8);
+        image_finish(&i);
+    }
     backend_compiled_finish(&c);
 }
 END_TEST
