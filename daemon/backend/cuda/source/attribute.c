@@ -125,16 +125,6 @@ static char *token_end(const struct mover *m, const struct lex_token *t)
     return m->text + (t->text - m->text) + t->size; /* t->text is const */
 }
 
-static int refuse(const struct mover *m, const struct lex_token *t)
-{
-    char place[LEX_PLACE];
-    lex_place(m->text, m->file, t->line, place, sizeof place);
-    return err_set(m->e, ERR_COMPILE,
-                   "%s:%u: error: an attribute behind the body of a type: put it before the type's "
-                   "name: struct %.*s(…) name {",
-                   place, t->column, (int)(t->size < 32 ? t->size : 32), t->text);
-}
-
 /* What stands behind the type's body, which is between two braces; *ret_last is the last token of
  * what was moved: those before are no longer what they were. */
 static int behind_look(const struct mover *m, const struct lex_token *t, struct item_range body,
@@ -154,7 +144,10 @@ static int behind_look(const struct mover *m, const struct lex_token *t, struct 
             directive = directive || t[i].kind == LEX_HASH;
         }
         if (directive || t[at].glued) {
-            return refuse(m, &t[at]);
+            return lex_refuse(m->text, m->file, &t[at], m->e,
+                              "an attribute behind the body of a type: put it before the type's "
+                              "name: struct ",
+                              bytes_of(t[at].text, t[at].size), "(…) name {");
         }
         rotate(token_end(m, &t[key]), token_end(m, &t[at - 1]), token_end(m, &t[behind - 1]));
         *ret_last = at = behind - 1;
@@ -199,29 +192,19 @@ static int tokens_look(const struct mover *m, const struct item_tokens *s)
     return rc;
 }
 
-/* A directive's token; `word` counts them, "#" being 1. */
-static bool directive_add(struct mover *m, struct lex_token *t, unsigned word, bool *define)
-{
-    if (word < 2) {
-        return true;
-    }
-    *define = word == 2 ? lex_is(t, "define") : *define;
-    t->kind = word == 2 || word == 3 ? LEX_HASH : t->kind;
-    return word == 2 ? item_tokens_add(&m->code, t) : !*define || item_tokens_add(&m->macros, t);
-}
-
 /* false: no memory, or too many. What is no token is refused elsewhere. */
 static bool tokens_read(struct mover *m)
 {
     struct lex lex;
     struct lex_token t = {.kind = LEX_END};
-    unsigned word = 0; /* of a directive; 0: outside */
     bool define = false;
     bool ok = true;
     lex_init(&lex, m->text, m->file);
     while (ok && lex_next(&lex, &t, NULL) == 0 && t.kind != LEX_END) {
-        word = t.kind == LEX_HASH ? 1 : t.first || word == 0 ? 0 : word + 1;
-        ok = word == 0 ? item_tokens_add(&m->code, &t) : directive_add(m, &t, word, &define);
+        define = t.word == 2 ? lex_is(&t, "define") : define && t.word > 2;
+        t.kind = t.word == 2 || t.word == 3 ? LEX_HASH : t.kind;
+        ok = (t.word != 0 && t.word != 2) || item_tokens_add(&m->code, &t);
+        ok = ok && (t.word < 3 || !define || item_tokens_add(&m->macros, &t));
     }
     t = (struct lex_token){.kind = LEX_END, .text = lex.end};
     ok = ok && item_tokens_add(&m->code, &t) && item_tokens_add(&m->macros, &t);

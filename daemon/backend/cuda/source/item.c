@@ -21,30 +21,19 @@ static bool annotation(const struct lex_token *t)
 
 bool item_tokens_add(struct item_tokens *s, const struct lex_token *t)
 {
-    bool room = list_room(&s->token, s->count, &s->capacity, TOKENS_MAX, sizeof *t);
-    if (room) {
-        s->token[s->count++] = *t;
-    }
-    return room;
+    return LIST_ADD(s->token, s->count, s->capacity, TOKENS_MAX, *t);
 }
 
 static bool item_add(struct items *s, const struct item *item)
 {
-    bool room = list_room(&s->item, s->count, &s->capacity, ITEMS_MAX, sizeof *item);
-    if (room) {
-        s->item[s->count++] = *item;
-    }
-    return room;
+    return LIST_ADD(s->item, s->count, s->capacity, ITEMS_MAX, *item);
 }
 
 /* Of the item that comes next. */
 static bool name_add(struct items *s, const struct lex_token *t)
 {
-    bool room = list_room(&s->name, s->name_count, &s->name_capacity, TOKENS_MAX, sizeof *s->name);
-    if (room) {
-        s->name[s->name_count++] = (struct item_name){bytes_of(t->text, t->size), s->count};
-    }
-    return room;
+    const struct item_name name = {bytes_of(t->text, t->size), s->count};
+    return LIST_ADD(s->name, s->name_count, s->name_capacity, TOKENS_MAX, name);
 }
 
 /* ---- tokens and directives ------------------------------------------------------------------- */
@@ -158,22 +147,22 @@ static bool depth_step(struct depths *d, const struct lex_token *t)
            d->open - d->loose_net >= last->open - (d->loose_net - last->net);
 }
 
-/* A directive's token; `word` counts them, "#" being 1. */
-static bool directive_step(struct items *s, struct lex *lex, struct lex_token *t, unsigned word,
-                           bool *define, struct depths *d)
+/* A directive's token. */
+static bool directive_step(struct items *s, struct lex *lex, struct lex_token *t, bool *define,
+                           struct depths *d)
 {
     bool angle;
-    if (word == 2) {
+    if (t->word == 2) {
         *define = lex_is(t, "define");
         if (lex_is(t, "include")) {
             (void)lex_header(lex, &angle);
         }
         return condition_step(d, s, t);
     }
-    if (word < 2 || !*define) {
+    if (t->word < 2 || !*define) {
         return true;
     }
-    t->first = word == 3; /* its name begins a new item */
+    t->first = t->word == 3; /* its name begins a new item */
     return item_tokens_add(&s->macros, t);
 }
 
@@ -188,22 +177,16 @@ static bool tokens_read(const char *text, struct items *s)
     struct lex lex;
     struct lex_token t = {.kind = LEX_END};
     struct depths d = {.open = 0};
-    unsigned word = 0; /* of a directive; 0: outside */
     bool define = false;
     lex_init(&lex, text, "");
     while (lex_next(&lex, &t, NULL) == 0) {
         if (t.kind == LEX_END) {
             return d.open == 0 && d.conditions == 0 && d.loose_count == 0;
         }
-        word = t.kind == LEX_HASH ? 1 : t.first || word == 0 ? 0 : word + 1;
-        if (word == 0 && would_direct(&t)) {
-            return false;
-        }
-        if (word == 0 && !depth_step(&d, &t)) {
-            return false;
-        }
-        if (word == 0 ? !item_tokens_add(&s->code, &t)
-                      : !directive_step(s, &lex, &t, word, &define, &d)) {
+        bool ok = t.word > 0
+                      ? directive_step(s, &lex, &t, &define, &d)
+                      : !would_direct(&t) && depth_step(&d, &t) && item_tokens_add(&s->code, &t);
+        if (!ok) {
             return false;
         }
     }
@@ -548,12 +531,8 @@ static size_t space_enter(const struct lex_token *t, size_t at, size_t end,
 
 static bool space_add(struct items *s, unsigned parent, struct item_range name)
 {
-    bool room =
-        list_room(&s->space, s->space_count, &s->space_capacity, ITEMS_MAX, sizeof *s->space);
-    if (room) {
-        s->space[s->space_count++] = (struct item_space){parent, name};
-    }
-    return room;
+    const struct item_space space = {parent, name};
+    return LIST_ADD(s->space, s->space_count, s->space_capacity, ITEMS_MAX, space);
 }
 
 static bool code_items(struct items *s)

@@ -101,12 +101,19 @@ void lex_place(const char *text, const char *file, unsigned line, char *out, siz
              (const char *)name.data, shown);
 }
 
-static int refuse(const struct lex *l, const char *at, const char *what, struct err *e)
+int lex_refuse(const char *text, const char *file, const struct lex_token *t, struct err *e,
+               const char *what, struct bytes name, const char *advice)
 {
     char place[LEX_PLACE];
-    lex_place(l->begin, l->file, l->line, place, sizeof place);
-    return err_set(e, ERR_COMPILE, "%s:%u: error: %s", place, (unsigned)(at - l->line_start) + 1,
-                   what);
+    lex_place(text, file, t->line, place, sizeof place);
+    return err_set(e, ERR_COMPILE, "%s:%u: error: %s%.*s%s", place, t->column, what,
+                   (int)(name.size < 64 ? name.size : 64), (const char *)name.data, advice);
+}
+
+static int refuse(const struct lex *l, const char *at, const char *what, struct err *e)
+{
+    const struct lex_token t = {.line = l->line, .column = (unsigned)(at - l->line_start) + 1};
+    return lex_refuse(l->begin, l->file, &t, e, "", bytes_str(what), "");
 }
 
 static bool word_start(char c)
@@ -332,6 +339,8 @@ int lex_next(struct lex *l, struct lex_token *ret_token, struct err *e)
         return rc;
     }
     t.size = (size_t)(l->at - t.text);
+    t.word = t.kind == LEX_HASH ? 1 : t.first || l->word == 0 ? 0 : l->word + 1;
+    l->word = t.word;
     l->last = l->at;
     *ret_token = t;
     return 0;

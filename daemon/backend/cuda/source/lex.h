@@ -29,6 +29,7 @@ struct lex_token {
     size_t size;
     unsigned line, column; /* from 1, of the source as given: see lex_place */
     bool first;            /* of its line, continued lines being one */
+    unsigned word;         /* of a directive: which of its tokens, "#" being 1; 0: of none */
     bool glued;            /* nothing stands between it and the token before */
 };
 
@@ -38,6 +39,7 @@ struct lex {
     unsigned line;
     const char *file; /* for messages */
     const char *last; /* end of the token before */
+    unsigned word;    /* of that */
 };
 
 /* A copy for the compiler: terminated, with line ends as "\n", other carriage returns as blanks,
@@ -57,6 +59,11 @@ struct bytes lex_header(struct lex *l, bool *ret_angle);
 /* Where line `line` of the text is from, as "file:line": what the last "#line N "NAME"" before it
  * says, as gpuctl writes them for headers that it put in. Always terminated. */
 void lex_place(const char *text, const char *file, unsigned line, char *out, size_t size);
+
+/* Sets ERR_COMPILE "file:line:column: error: WHAT NAME ADVICE" for a token of the text, with no
+ * blanks put in, and returns it. */
+int lex_refuse(const char *text, const char *file, const struct lex_token *t, struct err *e,
+               const char *what, struct bytes name, const char *advice);
 
 bool lex_is(const struct lex_token *t, const char *text);             /* word or sign */
 bool lex_one_of(const struct lex_token *t, const char *const *words); /* NULL-terminated */

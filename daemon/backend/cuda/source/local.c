@@ -88,15 +88,6 @@ static size_t declarator_read(const struct lex_token *t, size_t at, size_t end, 
     return l->value.end;
 }
 
-static bool add(struct locals *s, const struct local *l)
-{
-    bool room = list_room(&s->list, s->count, &s->capacity, LOCALS_MAX, sizeof *l);
-    if (room) {
-        s->list[s->count++] = *l;
-    }
-    return room;
-}
-
 /* "static const float" at the begin. Returns behind it, 0 if it is no type. */
 static size_t base_read(const struct lex_token *t, struct item_range where, bool *ret_constant)
 {
@@ -128,7 +119,7 @@ static bool declaration_read(const struct lex_token *t, struct item_range where,
     while (more) {
         size_t at = declarator_read(t, behind, where.end, &l);
         l.constant = constant && !parameter && l.pointers.begin == l.pointers.end;
-        if (at > behind && !add(s, &l)) {
+        if (at > behind && !LIST_ADD(s->list, s->count, s->capacity, LOCALS_MAX, l)) {
             return false;
         }
         more = at > behind && !parameter && lex_is(&t[at], ",");

@@ -98,23 +98,13 @@ static bool macro_joins(const char *text, const struct lex_token *name)
     bool inside = false;
     lex_init(&lex, text, "");
     while (name->kind == LEX_WORD && lex_next(&lex, &t, NULL) == 0 && t.kind != LEX_END) {
-        inside = define ? lex_equal(&t, name) : inside && !t.first;
+        inside = define ? lex_equal(&t, name) : inside && t.word > 0;
         if (inside && lex_is(&t, "#")) {
             return true;
         }
         define = lex_is(&t, "define");
     }
     return false;
-}
-
-static int refuse(const char *text, const char *file, const struct lex_token *t, struct err *e)
-{
-    char place[LEX_PLACE];
-    lex_place(text, file, t->line, place, sizeof place);
-    return err_set(e, ERR_COMPILE,
-                   "%s:%u: error: %.*s is made a text of or put together with another word, which "
-                   "is not supported: write out what is meant",
-                   place, t->column, (int)(t->size < 32 ? t->size : 32), t->text);
 }
 
 #define CALLS_MAX 16u /* parentheses, one inside of another */
@@ -157,11 +147,12 @@ int predefined_rename(char *text, const char *file, struct err *e)
     lex_init(&lex, text, file);
     while (lex_next(&lex, &t, NULL) == 0 && t.kind != LEX_END) {
         int known = t.kind == LEX_WORD ? word_find(&t) : -1;
-        if (known_before >= 0 && lex_is(&t, "#")) {
-            return refuse(text, file, &before, e);
-        }
-        if (known >= 0 && (lex_is(&before, "#") || calls_join(text, &calls))) {
-            return refuse(text, file, &t, e);
+        bool joined = known >= 0 && (lex_is(&before, "#") || calls_join(text, &calls));
+        if (joined || (known_before >= 0 && lex_is(&t, "#"))) {
+            const struct lex_token *word = joined ? &t : &before;
+            return lex_refuse(text, file, word, e, "", bytes_of(word->text, word->size),
+                              " is made a text of or put together with another word, which is not "
+                              "supported: write out what is meant");
         }
         if (known >= 0 && lex_is(&t, renamed[known].word)) {
             memcpy(text + (t.text - text), renamed[known].name, t.size); /* t.text is const */

@@ -17,8 +17,7 @@ struct walk {
     char *text;          /* where the lexer reads */
     unsigned conditions; /* #if that are open */
     struct scan *out;
-    bool directive;   /* in a preprocessor's line */
-    bool conditional; /* in one of #if, or behind that in what is no word */
+    bool conditional; /* the last directive was one of #if */
     const char
         *asked;       /* the last "ifdef" or "ifndef" behind "#": what follows is a name, no more */
     bool is_template; /* since the statement began */
@@ -37,10 +36,7 @@ static struct scan_place place_of(const struct lex_token *t)
 static int refuse(const struct walk *w, const struct lex_token *t, const char *what,
                   struct bytes name, const char *advice)
 {
-    char place[LEX_PLACE];
-    lex_place(w->text, w->lex.file, t->line, place, sizeof place);
-    return err_set(w->e, ERR_COMPILE, "%s:%u: error: %s%.*s%s", place, t->column, what,
-                   (int)(name.size < 64 ? name.size : 64), (const char *)name.data, advice);
+    return lex_refuse(w->text, w->lex.file, t, w->e, what, name, advice);
 }
 
 /* ---- includes ------------------------------------------------------------------------------- */
@@ -124,8 +120,7 @@ static int word_check(struct walk *w, const struct lex_token *t)
     if (after_hash) {
         return directive_check(w, t);
     }
-    w->conditional = w->conditional && !t->first;
-    w->out->asks = w->out->asks || (w->conditional && header_implied(word));
+    w->out->asks = w->out->asks || (w->conditional && t->word > 0 && header_implied(word));
     if (lex_is(t, "__has_embed") || lex_is(t, "__has_") || lex_is(t, "include_alias")) {
         return refuse(w, t, "", word, " is not allowed");
     }
@@ -306,12 +301,7 @@ static void host_look(struct walk *w, const struct lex_token *t)
 
 static int step(struct walk *w, struct lex_token *t)
 {
-    if (t->kind == LEX_HASH) {
-        w->directive = true;
-    } else if (t->first) {
-        w->directive = false;
-    }
-    if (w->directive) {
+    if (t->word > 0) {
         return next(w, t);
     }
     host_look(w, t);
