@@ -4,50 +4,40 @@
 
 #include "daemon/backend/wrapped.h"
 
-#define MAGIC     "gpudcu2"
-#define TABLE_MAX (16u * 1024u * 1024u) /* bytes: 65,536 kernels with the longest of names */
-
-static char kind_letter(unsigned kind)
-{
-    switch (kind) {
-    case BACKEND_KIND_SCALAR:
-    case BACKEND_KIND_STRUCT:
-        return CUDA_KIND_VALUE;
-    case BACKEND_KIND_ARRAY:
-        return CUDA_KIND_MEMORY;
-    default:
-        return CUDA_KIND_ANY;
-    }
-}
+#define MAGIC "gpudcu3"
 
 static void kinds_write(struct capbuf *out, const struct backend_compiled *c)
 {
+    static const char letter[] = {[BACKEND_KIND_UNKNOWN] = CUDA_KIND_ANY,
+                                  [BACKEND_KIND_SCALAR] = CUDA_KIND_VALUE,
+                                  [BACKEND_KIND_ARRAY] = CUDA_KIND_MEMORY,
+                                  [BACKEND_KIND_STRUCT] = CUDA_KIND_VALUE};
     for (unsigned i = 0; i < c->kernel_count; i++) {
         const struct backend_compiled_kernel *k = &c->kernels[i];
-        char letters[sizeof k->arg / sizeof k->arg[0] + 1] = "";
-        for (unsigned a = 0; a < k->arg_count && a < sizeof letters - 1; a++) {
-            letters[a] = kind_letter(k->arg[a].kind);
+        (void)capbuf_append(out, k->entry, strlen(k->entry) + 1);
+        for (unsigned a = 0; a < k->arg_count; a++) {
+            (void)capbuf_append(out, &letter[k->arg[a].kind], 1);
         }
-        (void)capbuf_printf(out, "%s %s\n", k->entry, letters);
+        (void)capbuf_append(out, "", 1);
     }
 }
 
-/* Behind the head: the bytes of the lines as a number, the lines, the payload. */
+/* Behind the head: the bytes of the strings as a number, the strings, the payload. */
 int cuda_binary_wrap(const char *arch, struct bytes payload, struct backend_compiled *ret,
                      struct err *e)
 {
     uint64_t size = 0;
-    struct capbuf lines;
-    capbuf_init(&lines, sizeof size + TABLE_MAX);
-    (void)capbuf_append(&lines, &size, sizeof size);
-    kinds_write(&lines, ret);
-    int rc = lines.failed ? err_set(e, ERR_NOMEM, "a table of %u kernels", ret->kernel_count) : 0;
+    struct capbuf kinds;
+    capbuf_init(&kinds, sizeof size + ret->kernel_count * sizeof *ret->kernels);
+    (void)capbuf_append(&kinds, &size, sizeof size);
+    kinds_write(&kinds, ret);
+    int rc = kinds.failed ? err_set(e, ERR_NOMEM, "a table of %u kernels", ret->kernel_count) : 0;
     if (rc == 0) {
-        size = lines.size - sizeof size;
-        memcpy(lines.data, &size, sizeof size);
-        rc = backend_wrap(MAGIC, arch, capbuf_view(&lines), payload, ret, e);
+        size = kinds.size - sizeof size;
+        memcpy(kinds.data, &size, sizeof size);
+        rc = backend_wrap(MAGIC, arch, capbuf_view(&kinds), payload, ret, e);
     }
-    capbuf_finish(&lines);
+    capbuf_finish(&kinds);
     return rc;
 }
 
@@ -60,12 +50,13 @@ int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary
     if (rc != 0) {
         return rc;
     }
-    if (rest.size < sizeof size) {
-        return err_set(e, ERR_INVALID, "the module is damaged");
+    bool whole = rest.size > sizeof size;
+    if (whole) {
+        memcpy(&size, rest.data, sizeof size);
+        rest = bytes_of(rest.data + sizeof size, rest.size - sizeof size);
+        whole = size < rest.size;
     }
-    memcpy(&size, rest.data, sizeof size);
-    rest = bytes_of(rest.data + sizeof size, rest.size - sizeof size);
-    if (size >= rest.size) {
+    if (!whole) {
         return err_set(e, ERR_INVALID, "the module is damaged");
     }
     *ret_parts = (struct cuda_binary){
@@ -75,18 +66,21 @@ int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary
     return 0;
 }
 
-bool cuda_binary_next(struct bytes *kinds, struct bytes *ret_entry, struct bytes *ret_letters)
+/* NULL: there is none. */
+static const char *string_take(struct bytes *kinds)
 {
-    const uint8_t *line_end = kinds->size > 0 ? memchr(kinds->data, '\n', kinds->size) : NULL;
-    if (!line_end) {
-        return false;
+    const char *text = (const char *)kinds->data;
+    size_t size = strnlen(text, kinds->size) + 1;
+    if (size > kinds->size) {
+        return NULL;
     }
-    size_t line = (size_t)(line_end - kinds->data);
-    const uint8_t *space = memchr(kinds->data, ' ', line);
-    size_t entry = space ? (size_t)(space - kinds->data) : line;
-    size_t skip = space ? entry + 1 : line;
-    *ret_entry = bytes_of(kinds->data, entry);
-    *ret_letters = bytes_of(kinds->data + skip, line - skip);
-    *kinds = bytes_of(line_end + 1, kinds->size - line - 1);
-    return true;
+    *kinds = bytes_of(kinds->data + size, kinds->size - size);
+    return text;
+}
+
+bool cuda_binary_next(struct bytes *kinds, const char **ret_entry, const char **ret_letters)
+{
+    *ret_entry = string_take(kinds);
+    *ret_letters = string_take(kinds);
+    return *ret_letters != NULL;
 }

@@ -140,9 +140,8 @@ static int kernels_list(struct backend_module *m, struct err *e)
 
 static int kinds_take(struct backend_module *m, struct bytes kinds, struct err *e)
 {
-    struct bytes entry;
-    struct bytes letters;
-    char name[sizeof((struct backend_kernel *)NULL)->entry];
+    const char *entry;
+    const char *letters;
     m->kinds = malloc(kinds.size + 1);
     if (!m->kinds) {
         return err_set(e, ERR_NOMEM, "a module's parameters");
@@ -150,9 +149,9 @@ static int kinds_take(struct backend_module *m, struct bytes kinds, struct err *
     memcpy(m->kinds, kinds.data, kinds.size);
     struct bytes rest = bytes_of(m->kinds, kinds.size);
     while (cuda_binary_next(&rest, &entry, &letters)) {
-        struct cuda_kernel *k = bytes_to_str(entry, name, sizeof name) ? lookup(m, name) : NULL;
+        struct cuda_kernel *k = lookup(m, entry);
         if (k) {
-            k->kinds = letters;
+            k->kinds = bytes_str(letters);
         }
     }
     return 0;
