@@ -2,11 +2,11 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/src/client.h"
+#include "client/src/environment.h"
 #include "client/src/shm.h"
 #include "common/clock.h"
 #include "common/descriptors.h"
@@ -23,13 +23,11 @@
 
 static int spin_init(struct lane *l, struct err *e)
 {
-    const char *text = getenv("GPUD_SPIN_US");
-    char *end = NULL;
     cpu_set_t set;
-    unsigned long us = text != NULL ? strtoul(text, &end, 10) : SPIN_US;
-    if (text != NULL && (end == text || *end != '\0' || us > SPIN_US_MAX)) {
-        return err_set(e, ERR_INVALID, "GPUD_SPIN_US is '%.32s', not a number up to %u", text,
-                       SPIN_US_MAX);
+    uint64_t us = 0;
+    int rc = environment_number("GPUD_SPIN_US", SPIN_US_MAX, SPIN_US, &us, e);
+    if (rc != 0) {
+        return rc;
     }
     /* on the only processor, who looks keeps away what it looks for */
     bool spare = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
@@ -39,7 +37,7 @@ static int spin_init(struct lane *l, struct err *e)
 
 int lane_init(struct lane *l, struct err *e)
 {
-    const char *mode = getenv("GPUD_LANE");
+    const char *mode = environment_text("GPUD_LANE");
     *l = (struct lane){.claim_fd = -1, .daemon_bell = -1, .bell = -1, .pause = FIRST_AFTER};
     l->memory = l->retired = MEMFD_NONE;
     if (mode == NULL || strcmp(mode, "auto") == 0) {

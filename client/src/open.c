@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "client/src/arena.h"
+#include "client/src/environment.h"
 #include "client/src/handles.h"
 #include "client/src/job.h"
 #include "client/src/program.h"
@@ -66,11 +67,10 @@ static int options_read(const gpud_options *given, gpud_options *ret_options, st
         o.reconnect_ns = RECONNECT_DEFAULT;
     }
     if (o.timeout_ns == 0) {
-        const char *text = getenv("GPUD_TIMEOUT_MS");
-        char *end = NULL;
-        unsigned long long ms = text != NULL ? strtoull(text, &end, 10) : 0;
-        if (text != NULL && (end == text || *end != '\0' || ms > UINT64_MAX / NS_PER_MS)) {
-            return err_set(e, ERR_INVALID, "GPUD_TIMEOUT_MS is '%.32s'", text);
+        uint64_t ms = 0;
+        int rc = environment_number("GPUD_TIMEOUT_MS", UINT64_MAX / NS_PER_MS, 0, &ms, e);
+        if (rc != 0) {
+            return rc;
         }
         o.timeout_ns = ms > 0 ? ms * NS_PER_MS : NS_NEVER;
     }
@@ -169,8 +169,8 @@ int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_cl
     struct gpud_client *c = NULL;
     gpud_options o = {0};
     if (url == NULL) { /* an empty one that was given is a mistake, and no wish for this */
-        url = getenv("GPUD_URL");
-        url = url == NULL || url[0] == '\0' ? URL_DEFAULT : url;
+        url = environment_text("GPUD_URL");
+        url = url == NULL ? URL_DEFAULT : url;
     }
     if (ret_client == NULL) {
         return error_report(err_set(&e, ERR_INVALID, "no place for the client"), &e);

@@ -8,6 +8,36 @@
 
 #include "tests/unit/client/fixture.h"
 
+/* ---- the environment ------------------------------------------------------------------------ */
+
+/* What is empty is not set, as GPUD_URL; a number is one of digits. */
+START_TEST(wishes_of_the_environment)
+{
+    static const struct {
+        const char *name, *value;
+        bool good;
+    } wishes[] = {
+        {"GPUD_TIMEOUT_MS", "", true},       {"GPUD_LANE", "", true},
+        {"GPUD_SPIN_US", "", true},          {"GPUD_TIMEOUT_MS", "18446744073709", true},
+        {"GPUD_SPIN_US", "1000", true},      {"GPUD_SPIN_US", "1001", false},
+        {"GPUD_TIMEOUT_MS", "5s", false},    {"GPUD_TIMEOUT_MS", "18446744073710", false},
+        {"GPUD_TIMEOUT_MS", " 5000", false}, {"GPUD_TIMEOUT_MS", "-18446744073709546616", false},
+        {"GPUD_SPIN_US", "+1", false},       {"GPUD_SPIN_US", "-18446744073709551615", false},
+        {"GPUD_LANE", "pigeon", false},
+    };
+    for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
+        gpud_client *c = NULL;
+        ck_assert_int_eq(setenv(wishes[i].name, wishes[i].value, 1), 0);
+        int rc = gpud_open(fake_url(fake), NULL, &c);
+        ck_assert_msg(rc == (wishes[i].good ? 0 : GPUD_ERR_INVALID), "%s=%s: %s", wishes[i].name,
+                      wishes[i].value, gpud_err_name(rc));
+        ck_assert(rc == 0 || strstr(gpud_last_error()->text, wishes[i].name) != NULL);
+        gpud_close(c);
+        ck_assert_int_eq(unsetenv(wishes[i].name), 0);
+    }
+}
+END_TEST
+
 /* ---- parts of buffers ----------------------------------------------------------------------- */
 
 static gpud_buffer make_ten(void)
@@ -677,6 +707,7 @@ int main(void)
     tcase_add_test(t, closed_with_jobs_answered);
     tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
     tcase_add_test(t, never_admitted);
+    tcase_add_test(t, wishes_of_the_environment);
     tcase_add_loop_test(t, cancelled_before_it_was_admitted, 0, 2);
     tcase_add_test(t, a_program_under_construction_survives_a_restart);
     tcase_add_test(t, a_program_is_sealed_across_a_restart);
