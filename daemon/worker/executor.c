@@ -342,15 +342,18 @@ static unsigned merge(const struct backend_write *from, unsigned count, struct b
     return n;
 }
 
+/* Those that are not taken together are written one by one. `e` may hold that, too. */
 static int write_all(struct executor *x, struct job *j, const struct backend_write *w,
                      unsigned count, struct err *e)
 {
     const struct backend_stream_ops *ops = x->scope.device->b->stream;
     struct backend_stream *stream = x->scope.device->stream[j->stream];
-    if (count > 1 && ops->write_batch != NULL) {
-        return ops->write_batch(stream, w, count, e);
+    int rc = count > 1 && ops->write_batch != NULL ? ops->write_batch(stream, w, count, e)
+                                                   : ERR_UNSUPPORTED;
+    if (rc != ERR_UNSUPPORTED && rc != ERR_INVALID) {
+        return rc;
     }
-    int rc = 0;
+    rc = 0;
     for (unsigned i = 0; rc == 0 && i < count; i++) {
         rc = ops->write(stream, w[i].dst, w[i].host, w[i].size, e);
     }

@@ -76,8 +76,8 @@ int shortage_say(const struct memory *m, const struct shortage *s, struct err *e
     bool soon = memory_soon(m, s->tenant, s->wanted);
     if (soon && s->behind && !memory_may_promise(m, s->tenant, s->wanted, false)) {
         (void)snprintf(advice, sizeof advice,
-                       "try again later, or free buffers: of the %" PRIu64
-                       " bytes that are free when what runs has ended %" PRIu64
+                       "try again later, or free buffers: %" PRIu64
+                       " bytes come free when what runs has ended, and %" PRIu64
                        " are promised to buffers made before",
                        m->leaving, m->promised);
     } else if (soon) {

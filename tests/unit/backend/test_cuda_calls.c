@@ -222,9 +222,9 @@ static int started(const char *visible)
     struct backend_info info;
     int count = 0;
     ck_assert_int_eq(setenv("FAKECUDA", "devices=4", 1), 0);
-    if (visible != NULL) {
-        ck_assert_int_eq(setenv("CUDA_VISIBLE_DEVICES", visible, 1), 0);
-    }
+    int rc = visible != NULL ? setenv("CUDA_VISIBLE_DEVICES", visible, 1)
+                             : unsetenv("CUDA_VISIBLE_DEVICES");
+    ck_assert_int_eq(rc, 0);
     cuda = backend_find("cuda");
     ok(cuda->device->open(0, pin, NULL, NULL, &device, e));
     ck_assert_int_eq((int)device->cu.DeviceGetCount(&count), 0);

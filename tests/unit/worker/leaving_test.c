@@ -347,7 +347,7 @@ START_TEST(advice_knows_what_is_promised)
     ck_assert_int_eq(create(3, 2, 3 * MIB, false, &later), 0);
     ck_assert(later->promised);
     ck_assert_int_eq(buffer_create(&t.buffers, &ask, &b, &e), ERR_DEVICE_MEMORY);
-    ck_assert_msg(strstr(e.text, "of the 4194304 bytes that are free when what runs has ended "
+    ck_assert_msg(strstr(e.text, "4194304 bytes come free when what runs has ended, and "
                                  "3145728 are promised to buffers made before") != NULL,
                   "%s", e.text);
     stop();
