@@ -48,6 +48,10 @@ struct compiler {
     bool probes;               /* with what tells the instances that calls deduce */
     bool named[INSTANCES_MAX]; /* instances that are asked for */
     nvrtc_program program;
+    const char *argument[ARGUMENTS_MAX];
+    unsigned argument_count;
+    int result; /* the last run's, NVRTC's */
+    char *said; /* owned: what NVRTC said in it, as it said it; NULL: too much */
     struct capbuf *log;
     struct err *e;
 };
@@ -114,8 +118,9 @@ static int arch_choose(struct compiler *c)
     return 0;
 }
 
-static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX])
+static void arguments_make(struct compiler *c)
 {
+    const char **out = c->argument;
     unsigned count = 0;
     out[count++] = c->arch;
     for (const char *const *option = predefined_options; *option != NULL; option++) {
@@ -133,7 +138,7 @@ static unsigned arguments_make(struct compiler *c, const char *out[ARGUMENTS_MAX
         out[count++] = c->include[0];
         out[count++] = c->include[1];
     }
-    return count;
+    c->argument_count = count;
 }
 
 /* ---- compiling ------------------------------------------------------------------------------- */
@@ -184,43 +189,39 @@ static int program_create(struct compiler *c)
     return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(&c->nvrtc, rc, "nvrtcAddNameExpression", c->e);
 }
 
-/* What NVRTC said, as it said it, owned by the caller. */
-static int log_read(struct compiler *c, char **ret_raw)
+static int log_read(struct compiler *c)
 {
     size_t size = 0;
+    free(c->said);
+    c->said = NULL;
     if (c->nvrtc.GetProgramLogSize(c->program, &size) != NVRTC_SUCCESS || size > LOG_BYTES_MAX) {
-        return err_set(c->e, ERR_COMPILE_LIMIT, "the compiler's log takes %zu bytes", size);
+        return 0;
     }
-    char *raw = calloc(1, size + 1);
-    if (raw == NULL) {
+    c->said = calloc(1, size + 1);
+    if (c->said == NULL) {
         return err_set(c->e, ERR_NOMEM, "a compiler's log");
     }
-    if (c->nvrtc.GetProgramLog(c->program, raw) != NVRTC_SUCCESS) {
-        raw[0] = '\0';
+    if (c->nvrtc.GetProgramLog(c->program, c->said) != NVRTC_SUCCESS) {
+        c->said[0] = '\0';
     }
-    *ret_raw = raw;
     return 0;
 }
 
 static int log_take(struct compiler *c)
 {
-    char *raw = NULL;
-    int rc = log_read(c, &raw);
-    if (rc == 0) {
-        nvrtc_log_rewrite(raw, PROGRAM, c->file, c->log);
+    if (c->said == NULL) {
+        return err_set(c->e, ERR_COMPILE_LIMIT, "the compiler's log takes over %u bytes",
+                       LOG_BYTES_MAX);
     }
-    free(raw);
-    return rc;
+    nvrtc_log_rewrite(c->said, PROGRAM, c->file, c->log);
+    return 0;
 }
 
 /* Does it fail for the precompiled header, and not for what the user wrote? */
-static bool pch_failed(struct compiler *c)
+static bool pch_failed(const struct compiler *c)
 {
-    char *raw = NULL;
-    bool failed = log_read(c, &raw) != 0 || strstr(raw, "recompiled header") != NULL ||
-                  strstr(raw, "PCH") != NULL || strstr(raw, "error") == NULL;
-    free(raw);
-    return failed;
+    return c->said == NULL || strstr(c->said, "recompiled header") != NULL ||
+           strstr(c->said, "PCH") != NULL || strstr(c->said, "error") == NULL;
 }
 
 /* Where the source holds what only a host program can and it could not be told apart: said first,
@@ -318,26 +319,25 @@ static int compile_failed(struct compiler *c)
                    (const char *)first.data);
 }
 
-/* One run of NVRTC; ret_result is its. */
-static int run(struct compiler *c, const char *const *argument, unsigned count, bool pch,
-               int *ret_result)
+/* One run of NVRTC. */
+static int run(struct compiler *c, bool pch)
 {
     int rc = text_compose(c, pch);
     rc = rc == 0 ? program_create(c) : rc;
     if (rc == 0) {
-        *ret_result = c->nvrtc.CompileProgram(c->program, (int)count, argument);
+        c->result = c->nvrtc.CompileProgram(c->program, (int)c->argument_count, c->argument);
+        rc = log_read(c);
     }
     return rc;
 }
 
 /* The option that takes CUB in precompiled; only where nothing of the user's comes before it. */
-static bool pch_find(struct compiler *c, const char *const *argument, unsigned count,
-                     char option[PATH_MAX])
+static bool pch_find(struct compiler *c)
 {
     const struct nvrtc_pch pch = {
-        .cache_dir = c->cache_dir, .options = argument, .option_count = count};
+        .cache_dir = c->cache_dir, .options = c->argument, .option_count = c->argument_count};
     return c->scan.cub && c->options.option_count == 0 && c->nvrtc.include[0] != '\0' &&
-           nvrtc_pch_obtain(&c->nvrtc, &pch, option);
+           nvrtc_pch_obtain(&c->nvrtc, &pch, c->pch);
 }
 
 /* Are they one but for blanks? `log` ends with a quote. */
@@ -392,30 +392,27 @@ static bool instances_leave(struct compiler *c)
 static bool names_leave(struct compiler *c)
 {
     static const char mark[] = "Input name expression was: \"";
-    char *raw = NULL;
     bool left = false;
-    if (log_read(c, &raw) != 0) {
+    if (c->said == NULL) {
         return false;
     }
-    for (const char *at = raw; (at = strstr(at, mark)) != NULL;) {
+    for (const char *at = c->said; (at = strstr(at, mark)) != NULL;) {
         at += sizeof mark - 1;
         left = name_leave(c, at) || left;
     }
     bool lacks = !left && !c->library && c->as_nvcc && c->nvrtc.include[0] != '\0' &&
-                 strstr(raw, "namespace \"std\" has no member") != NULL;
+                 strstr(c->said, "namespace \"std\" has no member") != NULL;
     c->library = c->library || lacks;
-    bool inside = strstr(raw, "__gpud_") != NULL || strstr(raw, "instantiation of") != NULL;
-    free(raw);
+    bool inside = strstr(c->said, "__gpud_") != NULL || strstr(c->said, "instantiation of") != NULL;
     return left || lacks || (inside && instances_leave(c));
 }
 
-static int run_named(struct compiler *c, const char *const *argument, unsigned count,
-                     int *ret_result)
+static int run_named(struct compiler *c)
 {
     int rc = 0;
     do {
-        rc = run(c, argument, count, false, ret_result);
-    } while (rc == 0 && *ret_result == NVRTC_FAILED && names_leave(c));
+        rc = run(c, false);
+    } while (rc == 0 && c->result == NVRTC_FAILED && names_leave(c));
     return rc;
 }
 
@@ -436,10 +433,10 @@ static void host_leave(struct compiler *c)
 
 /* Once more as nvcc's device side sees it: without what is the host's, and with what nvcc brings.
  * What is left of classes and says nothing of itself may be the device's: no body is there. */
-static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], int *ret_result)
+static int run_as_nvcc(struct compiler *c)
 {
     c->as_nvcc = true;
-    unsigned count = arguments_make(c, argument);
+    arguments_make(c);
     host_leave(c);
     if (c->cut.functions + c->cut.others > 0) {
         char place[LEX_PLACE];
@@ -450,42 +447,44 @@ static int run_as_nvcc(struct compiler *c, const char *argument[ARGUMENTS_MAX], 
                             place, c->cut.functions, c->cut.others);
     }
     int rc = 0;
-    for (int i = 0; rc == 0 && *ret_result == NVRTC_FAILED && i <= (c->cut.text != NULL); i++) {
+    for (int i = 0; rc == 0 && c->result == NVRTC_FAILED && i <= (c->cut.text != NULL); i++) {
         c->probes = true;
         memset(c->named, 1, sizeof c->named);
         statics_find(c);
-        argument[count] = "-default-device";
-        rc = run_named(c, argument, count + (unsigned)i, ret_result);
+        if (i > 0) {
+            c->argument[c->argument_count++] = "-default-device";
+        }
+        rc = run_named(c);
     }
     return rc;
 }
 
 static int program_compile(struct compiler *c)
 {
-    const char *argument[ARGUMENTS_MAX];
     c->as_nvcc = c->scan.asks;
-    unsigned count = arguments_make(c, argument);
-    int result = NVRTC_FAILED;
     int rc = 0;
-    bool pch = pch_find(c, argument, count, c->pch);
+    arguments_make(c);
+    bool pch = pch_find(c);
     if (pch) {
-        argument[count] = c->pch;
-        argument[count + 1] = "--pch-messages=false";
-        rc = run(c, argument, count + 2, true, &result);
+        c->argument[c->argument_count++] = c->pch;
+        c->argument[c->argument_count++] = "--pch-messages=false";
+        rc = run(c, true);
+        c->argument_count -= 2;
     }
-    bool again = result != NVRTC_SUCCESS && pch && (c->static_count > 0 || pch_failed(c));
+    bool again = pch && c->result != NVRTC_SUCCESS && (c->static_count > 0 || pch_failed(c));
     if (rc == 0 && (!pch || again)) {
-        rc = run_named(c, argument, count, &result);
+        rc = run_named(c);
     }
-    if (rc == 0 && result == NVRTC_FAILED && !c->options.default_device) {
-        rc = run_as_nvcc(c, argument, &result);
+    if (rc == 0 && c->result == NVRTC_FAILED && !c->options.default_device) {
+        rc = run_as_nvcc(c);
     }
     rc = rc == 0 ? log_take(c) : rc;
-    if (rc != 0 || result == NVRTC_SUCCESS) {
+    if (rc != 0 || c->result == NVRTC_SUCCESS) {
         return rc;
     }
-    return result == NVRTC_FAILED ? compile_failed(c)
-                                  : nvrtc_error(&c->nvrtc, result, "nvrtcCompileProgram", c->e);
+    return c->result == NVRTC_FAILED
+               ? compile_failed(c)
+               : nvrtc_error(&c->nvrtc, c->result, "nvrtcCompileProgram", c->e);
 }
 
 /* ---- after ----------------------------------------------------------------------------------- */
@@ -600,6 +599,7 @@ static void compiler_finish(struct compiler *c)
     scan_finish(&c->scan);
     free(c->text);
     free(c->program_text);
+    free(c->said);
     free(c);
 }
 
