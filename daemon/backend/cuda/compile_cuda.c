@@ -18,7 +18,6 @@
 #include "daemon/backend/options.h"
 
 #define HOST_PRELUDE   HEADER_NVCC "#define " CONSTANT_COMPUTED " constexpr\n" INSTANCE_PRELUDE
-#define PROGRAM        "gpud-source.cu" /* what NVRTC calls it; #line puts the user's name there */
 #define LOG_BYTES_MAX  (4u * 1024u * 1024u)
 #define GLOBALS_MAX    1024u
 #define STATIC_MAX     32u
@@ -169,8 +168,8 @@ static int program_create(struct compiler *c)
         (void)c->nvrtc.DestroyProgram(&c->program);
         c->program = NULL;
     }
-    int rc =
-        c->nvrtc.CreateProgram(&c->program, c->program_text, PROGRAM, (int)headers, text, name);
+    int rc = c->nvrtc.CreateProgram(&c->program, c->program_text, NVRTC_PCH_PROGRAM, (int)headers,
+                                    text, name);
     if (rc != NVRTC_SUCCESS) {
         c->program = NULL;
         return nvrtc_error(&c->nvrtc, rc, "nvrtcCreateProgram", c->e);
@@ -213,7 +212,7 @@ static int log_take(struct compiler *c)
         return err_set(c->e, ERR_COMPILE_LIMIT, "the compiler's log takes over %u bytes",
                        LOG_BYTES_MAX);
     }
-    nvrtc_log_rewrite(c->said, PROGRAM, c->file, c->log);
+    nvrtc_log_rewrite(c->said, NVRTC_PCH_PROGRAM, c->file, c->log);
     return 0;
 }
 
@@ -419,14 +418,10 @@ static int run_named(struct compiler *c)
 /* The source without what is the host's, if that can be told and is as harmless as the whole. */
 static void host_leave(struct compiler *c)
 {
-    struct scan scan;
-    struct err ignored = ERR_INIT;
-    if (!host_cut(c->text, c->options.expression, c->options.expression_count, &c->cut)) {
-        return;
-    }
-    if (scan_source(c->cut.text, c->file, &scan, &ignored) != 0) {
+    struct scan scan = {.kernel = NULL};
+    if (host_cut(c->text, c->options.expression, c->options.expression_count, &c->cut) &&
+        scan_source(c->cut.text, c->file, &scan, NULL) != 0) {
         host_cut_finish(&c->cut);
-        return;
     }
     scan_finish(&scan);
 }
@@ -491,26 +486,23 @@ static int program_compile(struct compiler *c)
 
 static int output_take(struct compiler *c, struct compile_output *out)
 {
+    const struct nvrtc *n = &c->nvrtc;
+    const char *call = c->ptx ? "nvrtcGetPTX" : "nvrtcGetCUBIN";
     size_t size = 0;
-    int rc =
-        c->ptx ? c->nvrtc.GetPTXSize(c->program, &size) : c->nvrtc.GetCUBINSize(c->program, &size);
-    if (rc != NVRTC_SUCCESS || size == 0 || size > IMAGE_BYTES_MAX) {
-        return rc != NVRTC_SUCCESS
-                   ? nvrtc_error(&c->nvrtc, rc, "nvrtcGetCUBINSize", c->e)
-                   : err_set(c->e, ERR_COMPILE_LIMIT, "a binary of %zu bytes", size);
+    int rc = (c->ptx ? n->GetPTXSize : n->GetCUBINSize)(c->program, &size);
+    if (rc != NVRTC_SUCCESS) {
+        return nvrtc_error(n, rc, call, c->e);
     }
-    char *data = malloc(size);
-    if (data == NULL) {
+    if (size == 0 || size > IMAGE_BYTES_MAX) {
+        return err_set(c->e, ERR_COMPILE_LIMIT, "a binary of %zu bytes", size);
+    }
+    out->data = malloc(size);
+    if (out->data == NULL) {
         return err_set(c->e, ERR_NOMEM, "a binary of %zu bytes", size);
     }
-    rc = c->ptx ? c->nvrtc.GetPTX(c->program, data) : c->nvrtc.GetCUBIN(c->program, data);
-    if (rc != NVRTC_SUCCESS) {
-        free(data);
-        return nvrtc_error(&c->nvrtc, rc, "nvrtcGetCUBIN", c->e);
-    }
-    out->data = (uint8_t *)data;
     out->size = size;
-    return 0;
+    rc = (c->ptx ? n->GetPTX : n->GetCUBIN)(c->program, (char *)out->data);
+    return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(n, rc, call, c->e);
 }
 
 static int no_kernel(const struct compiler *c)

@@ -15,7 +15,6 @@
 #include "daemon/backend/cuda/source/header.h"
 #include "daemon/backend/cuda/source/predefined.h"
 
-#define PROGRAM     "gpud-source.cu" /* as the programs that use it are called */
 #define OPTIONS_MAX (PREDEFINED_MAX + 16)
 #define ABANDONED_S 600 /* a file being made is given up after so long */
 #define VERSION_LEN 8   /* of a file's name: digits of its version */
@@ -126,7 +125,7 @@ static bool header_compile(const struct nvrtc *n, const struct nvrtc_pch *p, con
         option[i] = p->options[i];
     }
     option[p->option_count] = create;
-    if (n->CreateProgram(&program, NVRTC_PCH_PREFIX, PROGRAM, (int)headers, text, name) !=
+    if (n->CreateProgram(&program, NVRTC_PCH_PREFIX, NVRTC_PCH_PROGRAM, (int)headers, text, name) !=
         NVRTC_SUCCESS) {
         return false;
     }

@@ -12,8 +12,9 @@
 
 #include "daemon/backend/cuda/nvrtc.h"
 
-/* What a program that uses it begins with. */
-#define NVRTC_PCH_PREFIX "#include <cub/cub.cuh>\n#pragma nv_hdrstop\n"
+/* What a program that uses it is called and begins with. */
+#define NVRTC_PCH_PROGRAM "gpud-source.cu"
+#define NVRTC_PCH_PREFIX  "#include <cub/cub.cuh>\n#pragma nv_hdrstop\n"
 
 struct nvrtc_pch {
     const char *cache_dir;      /* "" or NULL: none is used */
