@@ -60,7 +60,7 @@ static const char math_text[] =
     "#define M_2_SQRTPI 1.12837916709551257390\n#define M_SQRT2 1.41421356237309504880\n"
     "#define M_SQRT1_2 0.70710678118654752440\n"
     "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
-    "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
+    "#ifndef NAN\n#define NAN __int_as_float(0x7fc00000)\n#endif\n"
     "#define MAXFLOAT 3.40282347e+38F\n"
     "#ifndef HUGE_VALF\n#define HUGE_VALF INFINITY\n#endif\n"
     "#ifndef HUGE_VAL\n#define HUGE_VAL __longlong_as_double(0x7ff0000000000000ULL)\n#endif\n"

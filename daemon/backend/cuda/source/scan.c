@@ -18,6 +18,9 @@ struct walk {
     unsigned conditions; /* #if that are open */
     struct scan *out;
     bool conditional; /* the last directive was one of #if */
+    bool define;      /* it was a #define */
+    bool valued;      /* there was an #if or #elif, to which a macro's value matters */
+    bool implied;     /* a #define's body names what nvcc brings */
     const char
         *asked;       /* the last "ifdef" or "ifndef" behind "#": what follows is a name, no more */
     bool is_template; /* since the statement began */
@@ -93,6 +96,8 @@ static void conditions_step(struct walk *w, const struct lex_token *t)
     w->conditions += begins;
     w->conditions -= ends;
     w->conditional = begins || lex_one_of(t, between);
+    w->valued = w->valued || lex_is(t, "if") || lex_is(t, "elif");
+    w->define = lex_is(t, "define");
 }
 
 /* What stands behind "#" and leads to no file. */
@@ -104,6 +109,16 @@ static int directive_check(struct walk *w, const struct lex_token *t)
     return lex_is(t, "import") || lex_is(t, "embed")
                ? refuse(w, t, "#", bytes_of(t->text, t->size), " is not allowed")
                : 0;
+}
+
+/* An #if may ask by a macro's value, too. */
+static void asks_check(struct walk *w, const struct lex_token *t, struct bytes word)
+{
+    bool body = w->define && t->word > 3;
+    if (t->word > 0 && (w->conditional || body) && header_implied(word)) {
+        w->out->asks = w->out->asks || w->conditional;
+        w->implied = w->implied || body;
+    }
 }
 
 static int word_check(struct walk *w, const struct lex_token *t)
@@ -120,7 +135,7 @@ static int word_check(struct walk *w, const struct lex_token *t)
     if (after_hash) {
         return directive_check(w, t);
     }
-    w->out->asks = w->out->asks || (w->conditional && t->word > 0 && header_implied(word));
+    asks_check(w, t, word);
     if (lex_is(t, "__has_embed") || lex_is(t, "__has_") || lex_is(t, "include_alias")) {
         return refuse(w, t, "", word, " is not allowed");
     }
@@ -328,6 +343,7 @@ int scan_source(char *text, const char *file, struct scan *ret_scan, struct err 
         scan_finish(&out);
         return rc;
     }
+    out.asks = out.asks || (w.valued && w.implied);
     *ret_scan = out;
     return 0;
 }

@@ -31,7 +31,7 @@ struct scan {
     unsigned globals;          /* how often __global__ stands there outside of directives */
     bool includes;             /* there is an #include */
     bool defines;              /* there is a #define or #undef */
-    bool asks;                 /* an #if asks for what nvcc brings to every source */
+    bool asks;                 /* an #if asks, or may, for what nvcc brings to every source */
     bool cub;                  /* CUB is included, with nothing defined before */
     struct scan_place launch;  /* the first <<< */
     struct scan_place main;    /* the first main( */

@@ -9,6 +9,7 @@
 #include "daemon/backend/cuda/nvrtc_log.h"
 #include "daemon/backend/cuda/nvrtc_option.h"
 #include "daemon/backend/cuda/source/attribute.h"
+#include "daemon/backend/cuda/source/header.h"
 #include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/cuda/source/name.h"
 #include "daemon/backend/cuda/source/predefined.h"
@@ -175,6 +176,44 @@ START_TEST(renames_words)
         ck_assert_str_eq(text, renamed[_i].after);
     }
     free(text);
+}
+END_TEST
+
+/* ---- what nvcc brings ------------------------------------------------------------------------ */
+
+static const struct {
+    const char *source;
+    bool asks;
+} asking[] = {
+    {"#if INT_MAX > 1\n#endif", true},
+    {"#define LIMIT INT_MAX\n#if LIMIT > 1\n#endif", true},
+    {"#if 0\n#elif LIMIT(1)\n#endif\n#define LIMIT(x) ((x) < INT_MAX)", true},
+    {"#define LIMIT INT_MAX\n#ifdef LIMIT\n#endif", false},
+    {"#define INT_MAX 1\n#if LIMIT\n#endif\nint x = INT_MAX;", false},
+};
+
+START_TEST(sees_what_is_asked_for)
+{
+    struct scan s = {0};
+    ck_assert_int_eq(scan(asking[_i].source, &s, NULL), 0);
+    ck_assert_int_eq(s.asks, asking[_i].asks);
+    scan_finish(&s);
+}
+END_TEST
+
+/* The bits that nvcc's has: what writes it, or compares bits, shows them. */
+START_TEST(gives_the_bits_of_a_nan)
+{
+    const char *name[HEADERS_MAX];
+    const char *text[HEADERS_MAX];
+    unsigned count = headers_given(false, name, text);
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(name[i], "math.h") == 0) {
+            ck_assert_ptr_nonnull(strstr(text[i], "#define NAN __int_as_float(0x7fc00000)\n"));
+            return;
+        }
+    }
+    ck_abort_msg("no math.h");
 }
 END_TEST
 
@@ -536,6 +575,8 @@ int main(void)
     TCase *t = tcase_create("source");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, renames_words, 0, sizeof renamed / sizeof renamed[0]);
+    tcase_add_loop_test(t, sees_what_is_asked_for, 0, sizeof asking / sizeof asking[0]);
+    tcase_add_test(t, gives_the_bits_of_a_nan);
     tcase_add_loop_test(t, moves_attributes, 0, sizeof moved / sizeof moved[0]);
     tcase_add_loop_test(t, accepts, 0, sizeof allowed / sizeof allowed[0]);
     tcase_add_test(t, forbids_what_may_be_left_out);
