@@ -9,8 +9,10 @@
 #include "common/err.h"
 
 /* Moves each before its type's name, where both give it to the type, in the text that lex_normalize
- * made: it keeps its size and its lines. ERR_COMPILE "file:line:column: error: …" where a directive
- * lies between, so that it may be another type's, or no blank is there to be moved along. */
+ * made: it keeps its size and its lines. Macros are seen through, but for those of options, which
+ * are told by where they stand. ERR_COMPILE "file:line:column: error: …" where it cannot be moved
+ * or would mean something else: a directive or a macro with half of a body lies between, an enum is
+ * aligned, alignments of a type differ, nothing parts it from what is before it. */
 int attributes_move(char *text, const char *file, struct err *e);
 
 #endif

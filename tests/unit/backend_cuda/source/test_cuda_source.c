@@ -252,7 +252,43 @@ static const struct {
     /* perhaps another type's */
     {"#if A\nstruct B {\n#else\nstruct C {\n#endif\n} __align__(8) v;", "k.cu:6:3: error"},
     {"struct B {\n}\n#if A\n__align__(8)\n#endif\nv;", "k.cu:4:1: error"},
-    {"struct B { }__align__(8) v;", "k.cu:1:13: error"},
+    {"struct{ }__align__(8) v;", "k.cu:1:10: error"},
+    {"#define AL __align__(8)\nstruct B{ }AL;", "k.cu:2:12: error"},
+    /* without a blank before it */
+    {"struct B { }__align__(8) v;", "struct __align__(8)B { } v;"},
+    {"struct B { }__align__(8)__attribute__((packed)) v;",
+     "struct __align__(8)__attribute__((packed))B { } v;"},
+    /* macros of macros; what no declaration can be */
+    {"#define A __align__(8)\n#define B A\nstruct { } B *v;",
+     "#define A __align__(8)\n#define B A\nstruct B { } *v;"},
+    {"#define A __align__(8)\nstruct { } A (*v);", "#define A __align__(8)\nstruct A { } (*v);"},
+    {"template <class T> struct A { } X(8);", "template <class T> struct X(8) A { };"},
+    {"struct { } X *v;", "struct X { } *v;"},
+    {"struct { } X(8) (*v);", "struct X(8) { } (*v);"},
+    {"struct { } X (*v);", "k.cu:1:12: error"},
+    /* annotations by macros */
+    {"#define SH __shared__\nstruct { } SH v;", NULL},
+    {"#define S __shared__ __align__(8)\nstruct { } S v;", "k.cu:2:12: error"},
+    {"enum E { A } __attribute__((aligned(8)));", "k.cu:1:14: error"},
+    /* heads with parentheses of their own */
+    {"struct P<sizeof(int)> { } __align__(8);", "struct __align__(8) P<sizeof(int)> { };"},
+    {"struct F<R(A)> { } __align__(8);", "struct __align__(8) F<R(A)> { };"},
+    {"struct [[deprecated(\"x\")]] P { } __align__(8);",
+     "struct __align__(8) [[deprecated(\"x\")]] P { };"},
+    {"#define L(n) __attribute__((aligned(n)))\nstruct EX L(2) M { } __attribute__((packed));",
+     "#define L(n) __attribute__((aligned(n)))\nstruct __attribute__((packed)) EX L(2) M { };"},
+    {"struct P : decltype(B{}) { } __align__(8) v;", "k.cu:1:30: error"},
+    /* heads and braces of macros */
+    {"#define TS struct\nTS P { } __align__(8);", "k.cu:2:10: error"},
+    {"#define END } __align__(8)\nstruct P { END;", "k.cu:1:15: error"},
+    {"#define RB }\nstruct P { RB __align__(8) *p;", "k.cu:2:15: error"},
+    {"#define LB {\nstruct O { struct P LB } __align__(8) p; };", "k.cu:2:26: error"},
+    {"void f() { } __align__(8) int a;", NULL},
+    {"void f() { g: { } __attribute__((fallthrough)); }", NULL},
+    /* two alignments */
+    {"struct __align__(32) A { } __align__(8);", "k.cu:1:28: error"},
+    {"struct __align__(32) __align__(8) A { };", "k.cu:1:1: error"},
+    {"struct { } __align__(8) __align__(8) v;", "struct __align__(8) __align__(8) { } v;"},
 };
 
 START_TEST(moves_attributes)
