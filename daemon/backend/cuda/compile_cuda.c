@@ -454,9 +454,19 @@ static int run_as_nvcc(struct compiler *c)
     return rc;
 }
 
+/* Does the source choose by what nvcc brings? */
+static bool asks(const struct compiler *c)
+{
+    bool asks = c->scan.asks;
+    for (unsigned i = 0; !asks && i < c->options.option_count; i++) {
+        asks = scan_option_asks(&c->scan, c->options.option[i]);
+    }
+    return asks;
+}
+
 static int program_compile(struct compiler *c)
 {
-    c->as_nvcc = c->scan.asks;
+    c->as_nvcc = asks(c);
     int rc = 0;
     arguments_make(c);
     bool pch = pch_find(c);

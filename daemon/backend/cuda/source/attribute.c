@@ -429,7 +429,9 @@ static int body_look(const struct mover *m, const struct item_tokens *s, struct 
     }
     struct item_range head = {y.key + 1, body.begin};
     if (plain && aligns_differ(m, t, head, &y.aligns)) {
-        return refuse(m, &t[y.key]);
+        return lex_refuse(m->text, m->file, &t[y.key], m->e, "two alignments of one ",
+                          bytes_of(t[y.key].text, t[y.key].size),
+                          ", of which compilers take different ones: leave one");
     }
     int rc = behind_look(m, s, &y, false, ret_last);
     return rc == 0 ? behind_look(m, s, &y, true, ret_last) : rc;
@@ -451,6 +453,22 @@ static size_t directive_depth(const struct lex_token *word, size_t depth, size_t
     return depth;
 }
 
+/* At what may close a body without "}": "%>", or a macro, behind which is *ret_loose then. */
+static int hidden_look(const struct mover *m, const struct item_tokens *s, size_t at,
+                       size_t *ret_loose)
+{
+    const struct lex_token *t = &s->token[at];
+    if (lex_is(t, ">") && t->glued && at > 0 && lex_is(t - 1, "%")) {
+        return other_look(m, s, at + 1, false);
+    }
+    if (s != &m->code || (word_holds(m, t) & HOLDS_BRACE) == 0) {
+        return 0;
+    }
+    size_t end = s->count - at > ARGUMENT_MAX ? at + ARGUMENT_MAX : s->count;
+    *ret_loose = lex_is(t + 1, "(") ? item_skip(s->token, at + 1, end) : at + 1;
+    return other_look(m, s, *ret_loose, false);
+}
+
 static int tokens_look(const struct mover *m, const struct item_tokens *s)
 {
     size_t open[DEPTH_MAX];
@@ -470,10 +488,8 @@ static int tokens_look(const struct mover *m, const struct item_tokens *s)
             rc = other_look(m, s, i + 1, false);
         } else if (lex_is(t, "}") && --depth < DEPTH_MAX) {
             rc = body_look(m, s, (struct item_range){open[depth], i}, loose > open[depth], &i);
-        } else if (s == &m->code && (word_holds(m, t) & HOLDS_BRACE) != 0) {
-            size_t end = s->count - i > ARGUMENT_MAX ? i + ARGUMENT_MAX : s->count;
-            loose = lex_is(t + 1, "(") ? item_skip(s->token, i + 1, end) : i + 1;
-            rc = other_look(m, s, loose, false);
+        } else {
+            rc = hidden_look(m, s, i, &loose);
         }
     }
     return rc;

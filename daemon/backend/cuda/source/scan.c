@@ -19,7 +19,6 @@ struct walk {
     struct scan *out;
     bool conditional; /* the last directive was one of #if */
     bool define;      /* it was a #define */
-    bool valued;      /* there was an #if or #elif, to which a macro's value matters */
     bool implied;     /* a #define's body names what nvcc brings */
     const char
         *asked;       /* the last "ifdef" or "ifndef" behind "#": what follows is a name, no more */
@@ -96,7 +95,7 @@ static void conditions_step(struct walk *w, const struct lex_token *t)
     w->conditions += begins;
     w->conditions -= ends;
     w->conditional = begins || lex_one_of(t, between);
-    w->valued = w->valued || lex_is(t, "if") || lex_is(t, "elif");
+    w->out->values = w->out->values || lex_is(t, "if") || lex_is(t, "elif");
     w->define = lex_is(t, "define");
 }
 
@@ -343,9 +342,22 @@ int scan_source(char *text, const char *file, struct scan *ret_scan, struct err 
         scan_finish(&out);
         return rc;
     }
-    out.asks = out.asks || (w.valued && w.implied);
+    out.asks = out.asks || (out.values && w.implied);
     *ret_scan = out;
     return 0;
+}
+
+bool scan_option_asks(const struct scan *s, const char *option)
+{
+    struct lex lex;
+    struct lex_token t = {.kind = LEX_END};
+    const char *value = strchr(option, '=');
+    bool asks = false;
+    lex_init(&lex, value != NULL ? value : "", "option");
+    while (s->values && !asks && lex_next(&lex, &t, NULL) == 0 && t.kind != LEX_END) {
+        asks = t.kind == LEX_WORD && header_implied(bytes_of(t.text, t.size));
+    }
+    return asks;
 }
 
 void scan_finish(struct scan *s)

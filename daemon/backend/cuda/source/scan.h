@@ -32,6 +32,7 @@ struct scan {
     bool includes;             /* there is an #include */
     bool defines;              /* there is a #define or #undef */
     bool asks;                 /* an #if asks, or may, for what nvcc brings to every source */
+    bool values;               /* there is an #if or #elif: macros' values matter */
     bool cub;                  /* CUB is included, with nothing defined before */
     struct scan_place launch;  /* the first <<< */
     struct scan_place main;    /* the first main( */
@@ -42,6 +43,8 @@ struct scan {
  * <relative> headers (the toolkit's) and "headers" of the toolkit or the C library. Between #if and
  * #endif, which may leave it out, such an #include becomes #error in `text`. */
 int scan_source(char *text, const char *file, struct scan *ret_scan, struct err *e);
+/* Does the option "-DNAME=VALUE" make an #if ask for what nvcc brings, or may it? */
+bool scan_option_asks(const struct scan *s, const char *option);
 void scan_finish(struct scan *s);
 
 /* The one definition of that name; NULL if there is none or several differ. */

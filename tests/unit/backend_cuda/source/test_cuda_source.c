@@ -201,6 +201,20 @@ START_TEST(sees_what_is_asked_for)
 }
 END_TEST
 
+START_TEST(sees_what_options_ask_for)
+{
+    struct scan s = {0};
+    ck_assert_int_eq(scan("#if LIMIT > 1\n#endif", &s, NULL), 0);
+    ck_assert(scan_option_asks(&s, "-DLIMIT=(INT_MAX-1)"));
+    ck_assert(!scan_option_asks(&s, "-DINT_MAX=1"));
+    ck_assert(!scan_option_asks(&s, "-DLIMIT"));
+    scan_finish(&s);
+    ck_assert_int_eq(scan("#ifdef LIMIT\n#endif", &s, NULL), 0);
+    ck_assert(!scan_option_asks(&s, "-DLIMIT=INT_MAX"));
+    scan_finish(&s);
+}
+END_TEST
+
 /* The bits that nvcc's has: what writes it, or compares bits, shows them. */
 START_TEST(gives_the_bits_of_a_nan)
 {
@@ -287,7 +301,8 @@ static const struct {
     {"void f() { g: { } __attribute__((fallthrough)); }", NULL},
     /* two alignments */
     {"struct __align__(32) A { } __align__(8);", "k.cu:1:28: error"},
-    {"struct __align__(32) __align__(8) A { };", "k.cu:1:1: error"},
+    {"struct __align__(32) __align__(8) A { };", "k.cu:1:1: error: two alignments of one struct"},
+    {"template <class T> struct P <% T v; %> __align__(8);", "k.cu:1:40: error"},
     {"struct { } __align__(8) __align__(8) v;", "struct __align__(8) __align__(8) { } v;"},
 };
 
@@ -612,6 +627,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, renames_words, 0, sizeof renamed / sizeof renamed[0]);
     tcase_add_loop_test(t, sees_what_is_asked_for, 0, sizeof asking / sizeof asking[0]);
+    tcase_add_test(t, sees_what_options_ask_for);
     tcase_add_test(t, gives_the_bits_of_a_nan);
     tcase_add_loop_test(t, moves_attributes, 0, sizeof moved / sizeof moved[0]);
     tcase_add_loop_test(t, accepts, 0, sizeof allowed / sizeof allowed[0]);
