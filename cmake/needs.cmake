@@ -69,6 +69,17 @@ find_path(OPENCL_HEADERS CL/cl.h)
 mark_as_advanced(OPENCL_HEADERS)
 gpud_option(GPUD_OPENCL OPENCL_HEADERS opencl-headers OpenCL)
 
+# Formats that nvcc compresses fatbins in.
+pkg_check_modules(LZ4 QUIET IMPORTED_TARGET GLOBAL liblz4)
+pkg_check_modules(ZSTD QUIET IMPORTED_TARGET GLOBAL libzstd)
+foreach(packing LZ4 ZSTD)
+    if(NOT ${packing}_FOUND)
+        string(TOLOWER ${packing} package)
+        message(STATUS "gpud: fatbins compressed by ${packing} are refused: "
+                       "lib${package}-dev is not installed")
+    endif()
+endforeach()
+
 # Which CUDA will do, daemon/backend knows; here it is only left out.
 set(GPUD_CUDA AUTO CACHE STRING "CUDA: AUTO, ON or OFF")
 set_property(CACHE GPUD_CUDA PROPERTY STRINGS AUTO ON OFF)

@@ -27,25 +27,47 @@ void descriptors_init(void)
     }
 }
 
-bool descriptors_kept(int fd)
+static rlim_t part(rlim_t all, rlim_t most)
+{
+    return all / 4 < most ? all / 4 : most;
+}
+
+/* room: so is the room for connections. */
+static bool reserved(int fd, bool room)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         return false;
     }
-    rlim_t kept = limit.rlim_cur / 4 < DESCRIPTORS_KEPT ? limit.rlim_cur / 4 : DESCRIPTORS_KEPT;
+    rlim_t kept = part(limit.rlim_cur, DESCRIPTORS_KEPT);
+    kept += room ? part(limit.rlim_cur, DESCRIPTORS_ROOM) : 0;
     return (rlim_t)fd >= limit.rlim_cur - kept;
 }
 
-bool descriptors_left(void)
+static bool next_is_free(bool room)
 {
     int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
         return false;
     }
-    bool left = !descriptors_kept(fd);
+    bool is_free = !reserved(fd, room);
     (void)close(fd);
-    return left;
+    return is_free;
+}
+
+bool descriptors_kept(int fd)
+{
+    return reserved(fd, false);
+}
+
+bool descriptors_left(void)
+{
+    return next_is_free(false);
+}
+
+bool descriptors_spare(void)
+{
+    return next_is_free(true);
 }
 
 void descriptor_close(int *fd)

@@ -13,6 +13,7 @@
 
 #define DESCRIPTORS_MAX  65536u /* of a process, whatever its hard limit is */
 #define DESCRIPTORS_KEPT 256u   /* of them kept back; a quarter where there are few */
+#define DESCRIPTORS_ROOM 256u   /* below those: for connections only; a quarter, too */
 
 /* Opens /dev/null as each of the standard three that is closed, or what is opened next would be
  * written to as if it were that one. First in main; where it fails, they stay closed. */
@@ -23,6 +24,9 @@ void descriptors_init(void);
 bool descriptors_kept(int fd);
 /* Whether there are any but those kept back. */
 bool descriptors_left(void);
+/* Whether there are any but those kept back and the room for connections. What stays without a
+ * connection, as a sealed buffer's copy does, asks this: its owner can connect again. */
+bool descriptors_spare(void);
 /* Closes it, where there is one, and leaves -1. */
 void descriptor_close(int *fd);
 /* The same for one in which strangers may have left descriptors whose close waits for as long as

@@ -58,12 +58,38 @@ static bool grow(struct idmap *m, uint32_t need)
     return true;
 }
 
+/* The list of free slots is linked both ways: a slot in its middle is taken as fast as the first.
+ */
+static void link_free(struct idmap *m, uint32_t slot)
+{
+    struct idmap_slot *s = &m->slots[slot];
+    s->next_free = m->first_free;
+    s->prev_free = 0;
+    if (s->next_free != 0) {
+        m->slots[s->next_free - 1].prev_free = slot + 1;
+    }
+    m->first_free = slot + 1;
+}
+
+static void unlink_free(struct idmap *m, uint32_t slot)
+{
+    struct idmap_slot *s = &m->slots[slot];
+    if (s->prev_free != 0) {
+        m->slots[s->prev_free - 1].next_free = s->next_free;
+    } else {
+        m->first_free = s->next_free;
+    }
+    if (s->next_free != 0) {
+        m->slots[s->next_free - 1].prev_free = s->prev_free;
+    }
+    s->next_free = s->prev_free = 0;
+}
+
 static void append_free(struct idmap *m)
 {
-    m->slots[m->used] =
-        (struct idmap_slot){.generation = m->first_generation, .next_free = m->first_free};
+    m->slots[m->used] = (struct idmap_slot){.generation = m->first_generation};
     m->used++;
-    m->first_free = m->used;
+    link_free(m, m->used - 1);
 }
 
 uint64_t idmap_add(struct idmap *m, void *value)
@@ -79,22 +105,10 @@ uint64_t idmap_add(struct idmap *m, void *value)
     }
     uint32_t slot = m->first_free - 1;
     struct idmap_slot *s = &m->slots[slot];
-    m->first_free = s->next_free;
+    unlink_free(m, slot);
     s->value = value;
-    s->next_free = 0;
     m->live++;
     return idmap_handle(s->generation, slot);
-}
-
-static void unlink_free(struct idmap *m, uint32_t slot)
-{
-    uint32_t *at = &m->first_free;
-    while (*at != 0 && *at != slot + 1) {
-        at = &m->slots[*at - 1].next_free;
-    }
-    if (*at == slot + 1) {
-        *at = m->slots[slot].next_free;
-    }
 }
 
 bool idmap_restore(struct idmap *m, uint64_t handle, void *value)
@@ -112,7 +126,9 @@ bool idmap_restore(struct idmap *m, uint64_t handle, void *value)
         return false;
     }
     unlink_free(m, slot);
-    *s = (struct idmap_slot){.value = value, .generation = idmap_generation(handle)};
+    *s = (struct idmap_slot){.value = value,
+                             .generation = idmap_generation(handle),
+                             .put_back = idmap_generation(handle)};
     m->live++;
     return true;
 }
@@ -141,6 +157,34 @@ enum idmap_state idmap_state(const struct idmap *m, uint64_t handle)
     return generation < current ? IDMAP_STALE : IDMAP_UNKNOWN;
 }
 
+bool idmap_left_behind(const struct idmap *m, uint64_t handle)
+{
+    uint32_t slot = slot_of(handle);
+    uint64_t generation = idmap_generation(handle);
+    bool put_back = slot < m->used && m->slots[slot].put_back == generation;
+    return slot < m->limit && generation > 0 && generation < m->first_generation && !put_back;
+}
+
+void idmap_disown(struct idmap *m, uint64_t handle, uint64_t owner)
+{
+    if (idmap_get(m, handle) != NULL) {
+        struct idmap_slot *s = &m->slots[slot_of(handle)];
+        s->disowned = s->generation;
+        s->owner = owner;
+    }
+}
+
+bool idmap_freed_of(const struct idmap *m, uint64_t handle, uint64_t owner)
+{
+    uint32_t slot = slot_of(handle);
+    uint64_t generation = idmap_generation(handle);
+    const struct idmap_slot *s = slot < m->used ? &m->slots[slot] : NULL;
+    if (s != NULL && generation == s->disowned) {
+        return owner == s->owner;
+    }
+    return idmap_state(m, handle) == IDMAP_STALE && (s == NULL || generation > s->disowned);
+}
+
 void *idmap_remove(struct idmap *m, uint64_t handle)
 {
     void *value = idmap_get(m, handle);
@@ -155,8 +199,7 @@ void *idmap_remove(struct idmap *m, uint64_t handle)
     if (s->generation < m->first_generation) {
         s->generation = m->first_generation;
     }
-    s->next_free = m->first_free;
-    m->first_free = slot + 1;
+    link_free(m, slot);
     m->live--;
     return value;
 }

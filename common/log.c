@@ -6,23 +6,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include "common/journal.h"
+#include "common/utf8.h"
 
 #define LINE_MAX_BYTES 1024
 
 static struct {
     const char *program;
-    bool journal;
+    int journal; /* a stream of this program's own, in which lines have levels; -1: stderr */
     atomic_int level;
-} sink = {.program = "gpud", .level = LOG_LEVEL_INFO};
+} sink = {.program = "gpud", .journal = -1, .level = LOG_LEVEL_INFO};
 
 void log_open(const char *program, int level)
 {
     const char *wish = getenv("GPUD_LOG");
     int wished = wish != NULL ? log_level_from_name(wish) : -1;
     sink.program = program;
-    sink.journal = getenv("JOURNAL_STREAM") != NULL;
+    log_journal(journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL);
     log_set_level(wished >= 0 ? wished : level);
+}
+
+void log_journal(const char *path)
+{
+    if (sink.journal >= 0) {
+        (void)close(sink.journal);
+    }
+    sink.journal = path != NULL ? journal_stream(path, sink.program, true) : -1;
 }
 
 void log_set_level(int level)
@@ -60,43 +72,22 @@ const char *log_level_name(int level)
     }
 }
 
-/* Bytes of the UTF-8 character that the text begins with (RFC 3629); 0: it is none, or a control.
- */
-static unsigned character(const unsigned char *c)
-{
-    static const struct {
-        unsigned char first, last; /* of the first byte */
-        unsigned char least, most; /* of the second: shorter forms and surrogates are none */
-        unsigned size;
-    } forms[] = {
-        {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    unsigned size = c[0] < 0x80 ? 1 : 0;
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        bool lead = c[0] >= forms[i].first && c[0] <= forms[i].last;
-        size = lead && c[1] >= forms[i].least && c[1] <= forms[i].most ? forms[i].size : size;
-    }
-    for (unsigned i = 2; i < size; i++) {
-        if ((c[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return size;
-}
-
 /* What a client sent must not look like lines of ours, and the journal shows no line with bytes
  * that are no text. */
 static void flatten(char *text)
 {
-    while (*text != '\0') {
-        unsigned size = character((const unsigned char *)text);
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            *text = ' ';
-        } else if (size == 0) {
-            *text = '?';
+    size_t left = strlen(text);
+    utf8_mend(text, left);
+    for (uint8_t *c = (uint8_t *)text; left > 0;) {
+        size_t size = utf8_size(c, left);
+        if (*c < 0x20 || *c == 0x7f) {
+            *c = ' ';
+        } else if (*c == 0xc2 && c[1] < 0xa0) { /* a control */
+            c[0] = '?';
+            c[1] = '?';
         }
-        text += size > 0 ? size : 1;
+        c += size;
+        left -= size;
     }
 }
 
@@ -106,8 +97,8 @@ void log_write(int level, const char *fmt, ...)
         return;
     }
     char line[LINE_MAX_BYTES];
-    int head = sink.journal ? snprintf(line, sizeof line, "<%d>", level)
-                            : snprintf(line, sizeof line, "%s: ", sink.program);
+    int head = sink.journal >= 0 ? snprintf(line, sizeof line, "<%d>", level)
+                                 : snprintf(line, sizeof line, "%s: ", sink.program);
     if (head < 0) {
         return;
     }
@@ -121,6 +112,13 @@ void log_write(int level, const char *fmt, ...)
     flatten(line + head);
     size_t used = strlen(line);
     line[used] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, used + 1);
+    ssize_t written = -1;
+    if (sink.journal >= 0) {
+        written = send(sink.journal, line, used + 1, MSG_NOSIGNAL);
+    }
+    if (written < 0) { /* the journal starts anew now and then: what is told of it is its own */
+        written = write(STDERR_FILENO, line + (sink.journal >= 0 ? head : 0),
+                        used + 1 - (sink.journal >= 0 ? (size_t)head : 0));
+    }
     (void)written; /* there is nowhere to report that the log cannot be written */
 }

@@ -1,7 +1,8 @@
 /*
  * The log sink: the one global of the project. Libraries do not log; programs do.
- * Lines go to stderr as "<N>text" (the prefix systemd reads) when JOURNAL_STREAM is set, else as
- * "program: text". Control characters become blanks. Thread-safe: one write(2) per line.
+ * Lines go to stderr as "program: text". Where stderr is systemd's journal they go there by a
+ * stream of the program's own, with their level: on stderr processes that it starts could forge
+ * them. Control characters become blanks. Thread-safe: one write per line.
  */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
@@ -10,6 +11,8 @@ enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LO
 
 /* program: static text. The level is that of $GPUD_LOG if it names one, else as given. */
 void log_open(const char *program, int level);
+/* For log_open, and tests: `path` is the journal's socket, NULL: stderr. */
+void log_journal(const char *path);
 void log_set_level(int level);
 int log_level_from_name(const char *name); /* "error", "warn", "info", "debug"; -1 if unknown */
 const char *log_level_name(int level);

@@ -1,8 +1,10 @@
 #include "common/memfd.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static int fail_close(int fd, struct err *e, const char *what)
@@ -45,8 +47,12 @@ int memfd_adopt(int fd, size_t min_size, bool writable, struct memfd *ret_m, str
         return err_set(e, ERR_INVALID, "shared memory is not sealed against shrinking");
     }
     struct stat st;
-    if (fstat(fd, &st) != 0) {
+    struct statfs fs;
+    if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0) {
         return err_errno(e, ERR_IO, "looking at shared memory");
+    }
+    if (fs.f_type != TMPFS_MAGIC) { /* a hole in huge pages is SIGBUS where the host has no more */
+        return err_set(e, ERR_UNSUPPORTED, "shared memory in huge pages");
     }
     if (st.st_size <= 0 || (uint64_t)st.st_size < min_size) {
         return err_set(e, ERR_INVALID, "shared memory of %lld bytes, %zu are needed",

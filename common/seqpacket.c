@@ -61,6 +61,14 @@ int seqpacket_listen(const char *path, int *ret_fd, struct err *e)
     return 0;
 }
 
+bool seqpacket_peer_trusted(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
 int seqpacket_connect(const char *path, int *ret_fd, struct err *e)
 {
     struct sockaddr_un addr;

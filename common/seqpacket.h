@@ -26,6 +26,10 @@ int seqpacket_pair(int ret_fd[2], struct err *e);
 int seqpacket_listen(const char *path, int *ret_fd, struct err *e);
 int seqpacket_connect(const char *path, int *ret_fd, struct err *e);
 
+/* Is the other end a process of this user, or root's? The kernel's word, of when it connected or
+ * began to listen. */
+bool seqpacket_peer_trusted(int fd);
+
 enum { SEQPACKET_AGAIN = 1, SEQPACKET_EOF = 2 };
 
 /* 0 = sent, SEQPACKET_AGAIN = try when writable, < 0 = ERR_*. size: 1 to FRAME_MAX_BYTES. fds may

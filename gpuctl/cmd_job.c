@@ -75,8 +75,9 @@ int cmd_job_cancel(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc != 0) {
         return ctl_err_lib(e, rc, "job %llu", (unsigned long long)job);
     }
-    ctl_say("asked for the end of job %llu", (unsigned long long)job);
-    return 0;
+    char done[64];
+    snprintf(done, sizeof done, "asked for the end of job %llu", (unsigned long long)job);
+    return ctl_done(ctl, "job cancel", true, done, e);
 }
 
 int cmd_explain(struct ctl *ctl, struct options *options, struct ctl_err *e)

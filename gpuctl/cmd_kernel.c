@@ -5,13 +5,15 @@
 #include "gpuctl/ctl.h"
 #include "gpuctl/source.h"
 
-enum { OPT_LANG = 1, OPT_DEFINE, OPT_BUILD_OPTION, OPT_INCLUDE };
+enum { OPT_LANG = 1, OPT_DEFINE, OPT_BUILD_OPTION, OPT_COMPILER, OPT_INCLUDE };
 
 const struct option kernel_check_option_list[] = {
     {"lang", 0, true, OPT_LANG},
     {"define", 'D', true, OPT_DEFINE},
     {"build-option", 0, true, OPT_BUILD_OPTION},
+    {"-cl-", 0, true, OPT_BUILD_OPTION},
     {"include", 'I', true, OPT_INCLUDE},
+    {"compiler", 0, true, OPT_COMPILER},
     {0},
 };
 
@@ -35,6 +37,9 @@ static int parse(struct ctl *ctl, struct options *options, struct source *source
         case OPT_BUILD_OPTION:
             rc = source_build_option(source, value, e);
             break;
+        case OPT_COMPILER:
+            rc = source_compiler(source, value, e);
+            break;
         case OPT_INCLUDE:
             rc = source_include(source, value, e);
             break;
@@ -45,7 +50,7 @@ static int parse(struct ctl *ctl, struct options *options, struct source *source
         }
     }
     if (rc == 0 && source->file == NULL) {
-        rc = ctl_err_usage(e, "a file is missing");
+        rc = ctl_err_usage(e, "FILE is missing: gpuctl kernel check FILE [OPTION...]");
     }
     return rc;
 }

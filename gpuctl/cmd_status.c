@@ -19,8 +19,9 @@ static const struct advice advices[] = {
     {"adopting", "look again in a moment"},
     {"probing", "look again in a moment"},
     {"restarting", "its worker starts again by itself; the log tells why it ended: " LOG},
-    {"absent", "check its driver (for the CPU: apt-get install pocl-opencl-icd), then systemctl "
-               "restart gpud-launcher gpud"},
+    {"absent",
+     "check its driver (for the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd); it "
+     "is looked for again and again, at once with: gpuctl reload"},
     {"held",
      "the driver asks for a recovery (see reason); jobs wait until it is done: drain, reset "
      "the GPU (nvidia-smi -r) or reboot"},

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gpuctl/ctl.h"
+#include "gpuctl/near.h"
 
 static const char run_help[] =
     "  --source FILE           compile this file; its language follows from the suffix\n"
@@ -9,7 +10,8 @@ static const char run_help[] =
     "                          no back end so far)\n"
     "  --lang LANG             opencl, cuda, ptx, cubin (also fatbin), spirv or dialect\n"
     "  -D, --define N[=V]      define a macro\n"
-    "  --build-option OPTION   pass an option to the compiler\n"
+    "  --build-option OPTION   pass an option to the compiler; -cl-... needs no --build-option\n"
+    "  --compiler NAME         CUDA C: auto (NVRTC, and nvcc where NVRTC refuses), nvrtc or nvcc\n"
     "  -I, --include DIR       look here for headers that the source includes\n"
     "  -a, --arg [NAME=]VALUE  an argument, in the kernel's order or by name:\n"
     "      i32:7  f32:2.5      a scalar; bare 2.5 where the kernel tells the type\n"
@@ -20,7 +22,9 @@ static const char run_help[] =
     "      out:f32:1024x16     an array the kernel fills; inout:... starts as zeros\n"
     "      in:%NAME            a published buffer\n"
     "      bytes:@FILE         a struct by value, as it lies in the file\n"
-    "      scratch:BYTES       local (shared) memory\n"
+    "      inout:f32/u8:1024   with a view: what the array has / as what the kernel takes it;\n"
+    "      in:/u8@x.npy        its bytes must be whole elements of the view\n"
+    "      local:BYTES         local (shared) memory (also scratch:BYTES)\n"
     "  --variable NAME=VALUE   a variable of the source (CUDA: __constant__, __device__):\n"
     "                          i32:7, in:f32=1,2,3, in:@x.npy; out:... is told afterwards\n"
     "  --save NAME|INDEX=FILE.npy   save an array (raw:FILE without a header)\n"
@@ -52,6 +56,13 @@ static const char bench_help[] =
     "Null jobs (programs without steps) one at a time, 8 and 64 at once; copies of 4 KiB\n"
     "to 16 MiB to the device and back, compared with what was sent. Nothing is said of the\n"
     "device's own speed. GPUD_LANE=nng or ring chooses the way; see gpuctl(1).\n";
+
+static const char jobs_help[] =
+    "  --state STATE     queued, dispatched, running, done, failed, cancelled or lost\n"
+    "  --session NUMBER  of this session (see gpuctl sessions)\n"
+    "  --tenant NAME     of this tenant\n"
+    "  --limit N         at most the N newest\n"
+    "FILTER: only rows with a text that contains it.\n";
 
 static const char pool_help[] =
     "  --device ID     this device alone\n"
@@ -87,7 +98,8 @@ const struct command commands[] = {
      pool_snapshot_help, pool_snapshot_option_list, cmd_pool_snapshot},
     {"pool trim", "", "Give unused device memory back", "", NULL, cmd_pool_trim},
     {"kernels", "[FILTER]", "Built-in kernels and what they take", "", NULL, cmd_kernels},
-    {"jobs", "[FILTER]", "Jobs: waiting, running and lately ended", "", NULL, cmd_jobs},
+    {"jobs", "[FILTER] [OPTION...]", "Jobs: waiting, running and lately ended, newest first",
+     jobs_help, jobs_option_list, cmd_jobs},
     {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show},
     {"job cancel", "JOB", "Ask for a job's end", "", NULL, cmd_job_cancel},
     {"explain", "JOB", "Why a job waits", "", NULL, cmd_explain},
@@ -101,7 +113,8 @@ const struct command commands[] = {
     {"bench", "[OPTION...]", "How long a trip to the daemon takes, and copies", bench_help,
      bench_option_list, cmd_bench},
     {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
-     "  --lang LANG, -D, --define N[=V], --build-option OPTION, -I, --include DIR as for run\n",
+     "  --lang LANG, -D, --define N[=V], --build-option OPTION, -cl-..., --compiler NAME,\n"
+     "  -I, --include DIR as for run\n",
      kernel_check_option_list, cmd_kernel_check},
     {"config show", "", "The configuration in force", "", NULL, cmd_config_show},
     {"config check", "[FILE]", "Check a configuration file", "", NULL, cmd_config_check},
@@ -142,6 +155,29 @@ bool command_is_group(const char *first)
     return false;
 }
 
+const char *command_seconds(const char *first, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        if (first_word_is(c->name, first) && c->name[strlen(first)] == ' ' && used < size) {
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "",
+                                     c->name + strlen(first) + 1);
+        }
+    }
+    return out;
+}
+
+const char *command_meant(const char *name, char *out, size_t size)
+{
+    struct near near;
+    near_init(&near, name);
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        near_try(&near, c->name);
+    }
+    return near_text(&near, "", out, size);
+}
+
 static const char common_help[] =
     "Everywhere:\n"
     "  -u, --url URL        where gpud listens ($GPUD_URL; ipc:///run/gpud/gpud.sock)\n"
@@ -149,7 +185,7 @@ static const char common_help[] =
     "  -h, --help           help, also for each command\n"
     "  -V, --version\n"
     "Exit codes: 0 ok, 1 failed, 2 usage, 3 gpud not reachable, 4 permission denied,\n"
-    "5 degraded (status), 75 busy: try again, 124 time limit.\n";
+    "5 degraded (status), 75 busy: try again, 124 time limit, 130 interrupted.\n";
 
 void commands_print(FILE *out)
 {

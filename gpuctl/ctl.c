@@ -54,6 +54,18 @@ int ctl_option(struct ctl *ctl, struct options *options, const struct option *ow
     }
 }
 
+/* Names the word of the command's synopsis with this index. */
+static int missing_word(const struct command *command, unsigned index, struct ctl_err *e)
+{
+    const char *at = command->words;
+    for (; index > 0; index--) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return ctl_err_usage(e, "%.*s is missing: gpuctl %s %s", (int)strcspn(at, " "), at,
+                         command->name, command->words);
+}
+
 int ctl_words(struct ctl *ctl, struct options *options, unsigned min, unsigned max,
               const char **ret_words, struct ctl_err *e)
 {
@@ -69,12 +81,25 @@ int ctl_words(struct ctl *ctl, struct options *options, unsigned min, unsigned m
     if (id != OPTION_END) {
         return e->code;
     }
-    return count < min ? ctl_err_usage(e, "a word is missing") : 0;
+    return count < min ? missing_word(ctl->command, count, e) : 0;
 }
 
 int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct ctl_err *e)
 {
     return spec_number(what, text, 0, UINT64_MAX, ret_number, e);
+}
+
+int ctl_timeout(uint64_t *ret_ns, struct ctl_err *e)
+{
+    const char *text = getenv("GPUD_TIMEOUT_MS");
+    uint64_t ms = 0;
+    int rc = text == NULL || text[0] == '\0'
+                 ? 0
+                 : spec_number("GPUD_TIMEOUT_MS", text, 0, UINT64_MAX / 1000000u, &ms, e);
+    if (rc == 0) {
+        *ret_ns = ms * 1000000u;
+    }
+    return rc;
 }
 
 int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e)
@@ -152,16 +177,16 @@ void ctl_disconnect(struct ctl *ctl)
     ctl->client = NULL;
 }
 
-int ctl_show(struct ctl *ctl, const char *what, const char *filter, struct ctl_err *e)
+int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, struct ctl_err *e)
 {
     int rc = ctl_connect(ctl, e);
     if (rc != 0) {
         return rc;
     }
     gpud_table *table = NULL;
-    rc = gpud_query(ctl->client, what, filter, &table);
+    rc = gpud_query_with(ctl->client, what, rows, &table);
     if (rc != 0) {
-        return ctl_err_lib(e, rc, "%s", what);
+        return ctl_err_set(e, rc, "%s", gpud_last_error()->text);
     }
     rc = sheet_write_table(table, ctl->format, stdout, e);
     gpud_table_free(table);
@@ -171,6 +196,21 @@ int ctl_show(struct ctl *ctl, const char *what, const char *filter, struct ctl_e
 int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e)
 {
     return sheet_write(sheet, ctl->format, stdout, e);
+}
+
+int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e)
+{
+    static const struct sheet_column columns[] = {{"command", GPUD_COLUMN_TEXT, false},
+                                                  {"ok", GPUD_COLUMN_BOOL, false},
+                                                  {"text", GPUD_COLUMN_TEXT, false}};
+    const struct sheet_cell cells[] = {{.text = what}, {.value = ok}, {.text = text}};
+    const struct sheet sheet = {
+        .name = "result", .columns = columns, .column_count = 3, .cells = cells, .row_count = 1};
+    if (ctl->format == SHEET_JSON || ctl->format == SHEET_CSV) {
+        return ctl_write(ctl, &sheet, e);
+    }
+    ctl_say("%s", text);
+    return 0;
 }
 
 int ctl_control(struct ctl *ctl, const char *what, const char *value, const char *done,
@@ -184,6 +224,5 @@ int ctl_control(struct ctl *ctl, const char *what, const char *value, const char
     if (rc != 0) {
         return ctl_err_set(e, rc, "%s", gpud_last_error()->text);
     }
-    ctl_say("%s", done);
-    return 0;
+    return ctl_done(ctl, what, true, done, e);
 }

@@ -18,12 +18,15 @@
 #define CTL_HELP    (-1001)
 #define CTL_VERSION (-1002)
 
+struct command;
+
 struct ctl {
     const char *url; /* NULL: the library's choice */
     enum sheet_format format;
-    bool colour;         /* standard output is a terminal that wants colours */
-    bool progress;       /* standard error is a terminal */
-    gpud_client *client; /* NULL before ctl_connect */
+    bool colour;                   /* standard output is a terminal that wants colours */
+    bool progress;                 /* standard error is a terminal */
+    gpud_client *client;           /* NULL before ctl_connect */
+    const struct command *command; /* the one that runs; NULL: not found yet */
 };
 
 struct command {
@@ -37,6 +40,7 @@ struct command {
     int (*run)(struct ctl *ctl, struct options *options, struct ctl_err *e);
 };
 
+extern const struct option jobs_option_list[];
 extern const struct option run_option_list[];
 extern const struct option bench_option_list[];
 extern const struct option demo_option_list[];
@@ -49,6 +53,10 @@ extern const struct command commands[]; /* ends with a NULL name */
 const struct command *command_find(const char *first, const char *second);
 /* Do commands exist whose first word this is? */
 bool command_is_group(const char *first);
+/* The second words of a group, "show, cancel"; returns out. */
+const char *command_seconds(const char *first, char *out, size_t size);
+/* Words to be put behind a message about an unknown command: which one was meant. Returns out. */
+const char *command_meant(const char *name, char *out, size_t size);
 void commands_print(FILE *out);
 void command_help(const struct command *command, FILE *out);
 
@@ -62,6 +70,8 @@ int ctl_words(struct ctl *ctl, struct options *options, unsigned min, unsigned m
 /* A job, session … number: decimal or hexadecimal. */
 int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct ctl_err *e);
 
+/* $GPUD_TIMEOUT_MS in ns, 0 without it. */
+int ctl_timeout(uint64_t *ret_ns, struct ctl_err *e);
 /* --device ID|auto: GPUD_ON(id), or 0. */
 int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e);
 
@@ -69,10 +79,13 @@ int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e);
 int ctl_connect(struct ctl *ctl, struct ctl_err *e);
 void ctl_disconnect(struct ctl *ctl);
 
-/* Queries a table and writes the rows with a text that contains `filter` (NULL: all). Blocks. */
-int ctl_show(struct ctl *ctl, const char *what, const char *filter, struct ctl_err *e);
+/* Queries a table and writes the rows that `rows` (NULL: all) chooses. Blocks. */
+int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, struct ctl_err *e);
 int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e);
-/* A control request; says `done` on standard error when it worked. Blocks. */
+/* Tells how a command ended that shows no table: `text` on standard error for people; with -o json
+ * or csv a row {command, ok, text}. */
+int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e);
+/* A control request, and ctl_done with `done` when it worked. Blocks. */
 int ctl_control(struct ctl *ctl, const char *what, const char *value, const char *done,
                 struct ctl_err *e);
 

@@ -88,6 +88,8 @@ int ctl_exit_code(int code)
         return EXIT_OK;
     case CTL_USAGE:
         return EXIT_USAGE;
+    case CTL_INTERRUPTED:
+        return EXIT_INTERRUPTED;
     case GPUD_ERR_CONNECT:
     case GPUD_ERR_VERSION:
         return EXIT_UNREACHABLE;

@@ -10,7 +10,8 @@ struct ctl_err {
     char text[1200];
 };
 
-#define CTL_USAGE (-1000)
+#define CTL_USAGE       (-1000)
+#define CTL_INTERRUPTED (-1003) /* by the user; -1001 and -1002 are in ctl.h */
 
 /* Exit codes: what scripts may rely on. */
 enum ctl_exit {
@@ -22,6 +23,7 @@ enum ctl_exit {
     EXIT_DEGRADED = 5,
     EXIT_BUSY = 75,
     EXIT_TIME = 124,
+    EXIT_INTERRUPTED = 130, /* as shells report SIGINT */
 };
 
 /* Fills `e` afresh and returns `code`. */

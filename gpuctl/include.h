@@ -1,6 +1,6 @@
 /*
- * A source with the user's own headers put in where it includes them: the daemon reads no files.
- * #line says where each text came from. May block.
+ * A source with the user's own headers put in where it includes them (common/include.h): so the
+ * daemon gets one text. May block.
  */
 #ifndef GPUCTL_INCLUDE_H
 #define GPUCTL_INCLUDE_H
@@ -19,7 +19,7 @@ struct include_dirs {
 
 /* Replaces what was read of `path` ("-": beside the working folder) by the whole, at most `limit`
  * bytes. Headers that are not found stay: the compiler may have them. Unchanged on failure. */
-int include_expand(const char *path, const struct include_dirs *dirs, size_t limit,
-                   struct file *file, struct ctl_err *e);
+int include_files(const char *path, const struct include_dirs *dirs, size_t limit,
+                  struct file *file, struct ctl_err *e);
 
 #endif

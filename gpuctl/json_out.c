@@ -3,46 +3,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-unsigned jout_character(const char *begin_of)
-{
-    const unsigned char *text = (const unsigned char *)begin_of;
-    static const struct {
-        unsigned char mask, head;
-        unsigned char least; /* of the second byte: shorter forms and surrogates are none */
-        unsigned char most;
-    } forms[] = {{0xff, 0xe0, 0xa0, 0xbf}, {0xff, 0xed, 0x80, 0x9f}, {0xff, 0xf0, 0x90, 0xbf},
-                 {0xff, 0xf4, 0x80, 0x8f}, {0xf0, 0xe0, 0x80, 0xbf}, {0xfc, 0xf0, 0x80, 0xbf},
-                 {0xe0, 0xc0, 0x80, 0xbf}};
-    if (text[0] < 0x80) {
-        return 1;
-    }
-    if (text[0] < 0xc2) {
-        return 0;
-    }
-    unsigned length = text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
-    size_t form = 0;
-    while (form < sizeof forms / sizeof forms[0] &&
-           (text[0] & forms[form].mask) != forms[form].head) {
-        form++;
-    }
-    if (form == sizeof forms / sizeof forms[0] || text[1] < forms[form].least ||
-        text[1] > forms[form].most) {
-        return 0;
-    }
-    for (unsigned i = 2; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return length;
-}
+#include "common/utf8.h"
 
 static void quoted(const char *text, FILE *out)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const uint8_t *at = (const uint8_t *)text;
+    const uint8_t *end = at + strlen(text);
     putc('"', out);
-    while (*at != '\0') {
-        unsigned length = jout_character((const char *)at);
+    while (at < end) {
+        size_t length = utf8_size(at, (size_t)(end - at));
         if (length == 0) {
             putc('?', out);
         } else if (*at < ' ' || *at == '<' || *at == 0x7f) {

@@ -16,9 +16,6 @@ struct json_out {
     bool comma; /* something stands before the next value */
 };
 
-/* Bytes of the character that the text begins with, 0 if it is no UTF-8. */
-unsigned jout_character(const char *text);
-
 /* name NULL: an element of an array, or the whole */
 void jout_open(struct json_out *j, const char *name, char bracket); /* '{' or '[' */
 void jout_close(struct json_out *j, char bracket);

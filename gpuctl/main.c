@@ -85,10 +85,16 @@ static int find(struct ctl *ctl, struct options *options, const struct command *
         return 0;
     }
     if (second == NULL && command_is_group(first)) {
-        return ctl_err_usage(e, "'%s' needs a second word", first);
+        char words[128];
+        return ctl_err_usage(e, "'%s' needs a second word: %s", first,
+                             command_seconds(first, words, sizeof words));
     }
-    return ctl_err_usage(e, "there is no command '%s%s%s'", first, second != NULL ? " " : "",
-                         second != NULL ? second : "");
+    char name[64];
+    char meant[96];
+    snprintf(name, sizeof name, "%s%s%s", first, second != NULL ? " " : "",
+             second != NULL ? second : "");
+    return ctl_err_usage(e, "there is no command '%s'%s", name,
+                         command_meant(name, meant, sizeof meant));
 }
 
 /* Sees to it that all of standard output is out, or says why not. Returns the exit code. */
@@ -130,6 +136,7 @@ int main(int argc, char **argv)
     const struct command *command = NULL;
     int rc = find(&ctl, &options, &command, &e);
     if (rc == 0) {
+        ctl.command = command;
         rc = command->run(&ctl, &options, &e);
     }
     ctl_disconnect(&ctl);

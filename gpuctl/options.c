@@ -1,7 +1,10 @@
 #include "gpuctl/options.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "gpuctl/near.h"
 
 const struct option options_common[] = {
     {"url", 'u', true, OPTION_URL},
@@ -36,6 +39,43 @@ static const struct option *by_letter(const struct option *list, char letter)
     return NULL;
 }
 
+static bool is_prefix(const struct option *option)
+{
+    return option->name[0] == '-';
+}
+
+static const struct option *by_prefix(const struct option *list, const char *word)
+{
+    for (; list != NULL && list->name != NULL; list++) {
+        if (is_prefix(list) && strncmp(word, list->name, strlen(list->name)) == 0) {
+            return list;
+        }
+    }
+    return NULL;
+}
+
+static void try_near(struct near *near, const struct option *list)
+{
+    for (; list != NULL && list->name != NULL; list++) {
+        if (!is_prefix(list)) {
+            near_try(near, list->name);
+        }
+    }
+}
+
+static int unknown(const struct option *own, const char *word, size_t length, struct ctl_err *e)
+{
+    char name[64];
+    char meant[96];
+    struct near near;
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    near_init(&near, name);
+    try_near(&near, own);
+    try_near(&near, options_common);
+    ctl_err_usage(e, "unknown option --%s%s", name, near_text(&near, "--", meant, sizeof meant));
+    return OPTION_BAD;
+}
+
 static int take_long(struct options *o, const struct option *own, const char **ret_value,
                      struct ctl_err *e)
 {
@@ -47,8 +87,7 @@ static int take_long(struct options *o, const struct option *own, const char **r
         found = by_name(options_common, word, length);
     }
     if (found == NULL) {
-        ctl_err_usage(e, "unknown option --%.*s", (int)length, word);
-        return OPTION_BAD;
+        return unknown(own, word, length, e);
     }
     if (!found->value) {
         if (equals != NULL) {
@@ -114,6 +153,12 @@ int options_next(struct options *o, const struct option *own, const char **ret_v
         *ret_value = word;
         o->next++;
         return OPTION_WORD;
+    }
+    const struct option *prefix = by_prefix(own, word);
+    if (prefix != NULL) {
+        *ret_value = word;
+        o->next++;
+        return prefix->id;
     }
     return word[1] == '-' ? take_long(o, own, ret_value, e) : take_letter(o, own, ret_value, e);
 }

@@ -10,10 +10,12 @@
 #include "gpuctl/ctl_err.h"
 
 struct option {
-    const char *name; /* without the dashes; NULL ends a list */
-    char letter;      /* 0: none */
-    bool value;       /* takes one */
-    int id;           /* > 0 */
+    /* without the dashes; NULL ends a list. With a dash at its begin and end: all words that begin
+     * so are this option, and each is its own value ("-cl-") */
+    const char *name;
+    char letter; /* 0: none */
+    bool value;  /* takes one */
+    int id;      /* > 0 */
 };
 
 enum option_id {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "gpuctl/json_out.h"
+#include "common/utf8.h"
 
 #define BATCH 1000u
 
@@ -115,10 +115,11 @@ void pickle_uint(struct pickle *p, uint64_t value)
 void pickle_text(struct pickle *p, const char *text)
 {
     size_t size = strlen(text);
+    const uint8_t *end = (const uint8_t *)text + size;
     putc(BINUNICODE, p->out);
     little(p, size, 4);
-    for (const char *at = text; *at != '\0';) {
-        unsigned length = jout_character(at);
+    for (const uint8_t *at = (const uint8_t *)text; at < end;) {
+        size_t length = utf8_size(at, (size_t)(end - at));
         if (length == 0) {
             putc('?', p->out);
         } else {

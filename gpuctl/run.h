@@ -16,7 +16,7 @@
 #include "gpuctl/source.h"
 #include "gpuctl/spec.h"
 
-#define RUN_ARGS      32
+#define RUN_ARGS      128
 #define RUN_VARIABLES 16
 
 /* What the command line says. Texts point into it. */

@@ -60,6 +60,13 @@ static int make_scalar(const struct run *run, struct run_arg *arg, struct ctl_er
         struct ctl_err ignored;
         dtype = spec_scalar(GPUD_I64, arg->spec.text, &bits, &ignored) == 0 ? GPUD_I64 : GPUD_F64;
     }
+    if (dtype == GPUD_NONE) {
+        return ctl_err_usage(e,
+                             "the kernel's type%s%s is not known to gpud: say the value's, as in "
+                             "f32:%s or i32:%s",
+                             arg->desc.type[0] != '\0' ? " " : "", arg->desc.type, arg->spec.text,
+                             arg->spec.text);
+    }
     int rc = spec_scalar(dtype, arg->spec.text, &bits, e);
     if (rc == 0) {
         arg->value = scalar_arg(dtype, bits);
@@ -167,7 +174,7 @@ static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struc
         return make_vector(arg, e);
     case SPEC_BYTES:
         return load_bytes(arg, e);
-    case SPEC_SCRATCH:
+    case SPEC_LOCAL:
         arg->value = gpud_local(arg->spec.bytes);
         return 0;
     case SPEC_PUBLISHED:
@@ -290,6 +297,7 @@ int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
         } else if (array) {
             arg->value = gpud_host_shaped(arg->array.data, arg->array.shape, arg->spec.access);
         }
+        arg->value = gpud_arg_as(arg->value, arg->spec.view);
     }
     return 0;
 }

@@ -74,8 +74,8 @@ static int wait_job(struct run *run, struct ctl_err *e)
         (void)gpud_cancel(run->job);
         rc = gpud_wait(run->job, LEAVE_NS);
         return rc == GPUD_ERR_TIMEOUT
-                   ? ctl_err_set(e, GPUD_ERR_CANCELLED, "interrupted; the job was asked to end")
-                   : ctl_err_set(e, GPUD_ERR_CANCELLED, "interrupted");
+                   ? ctl_err_set(e, CTL_INTERRUPTED, "interrupted; the job was asked to end")
+                   : ctl_err_set(e, CTL_INTERRUPTED, "interrupted");
     }
     return rc == 0 ? 0 : job_failed(run, rc, e);
 }
@@ -112,7 +112,7 @@ static int run_repeated(struct ctl *ctl, struct run *run, uint64_t *executed, st
     for (uint64_t i = 0; i < run->options.repeat; i++) {
         int rc = run_place_args(ctl, run, e);
         if (rc == 0 && interrupted) {
-            rc = ctl_err_set(e, GPUD_ERR_CANCELLED, "interrupted");
+            rc = ctl_err_set(e, CTL_INTERRUPTED, "interrupted");
         }
         if (rc == 0) {
             rc = submit(ctl, run, e);

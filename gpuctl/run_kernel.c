@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpuctl/near.h"
 #include "gpuctl/run.h"
 
 /* The names of a module's kernels, for messages. */
@@ -43,6 +44,25 @@ static int find_in_module(struct ctl *ctl, struct run *run, struct ctl_err *e)
     return 0;
 }
 
+/* Adds the built-in kernel that was probably meant. */
+static void name_meant(gpud_client *client, const char *name, struct ctl_err *e)
+{
+    gpud_table *t = NULL;
+    if (e->code != GPUD_ERR_NOT_FOUND || gpud_query(client, "kernels", NULL, &t) != 0) {
+        return;
+    }
+    struct near near;
+    char meant[96];
+    near_init(&near, name);
+    for (uint32_t r = 0; r < gpud_table_rows(t); r++) {
+        near_try(&near, table_text_of(t, r, "name"));
+    }
+    near_text(&near, "", meant, sizeof meant);
+    size_t used = strlen(e->text);
+    snprintf(e->text + used, sizeof e->text - used, "%s", meant);
+    gpud_table_free(t);
+}
+
 int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
     int rc;
@@ -55,6 +75,7 @@ int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e)
         rc = gpud_kernel_find(ctl->client, run->options.kernel, &run->kernel);
         if (rc != 0) {
             ctl_err_set(e, rc, "%s", gpud_last_error()->text);
+            name_meant(ctl->client, run->options.kernel, e);
         }
     }
     if (rc != 0) {

@@ -7,6 +7,7 @@ enum {
     OPT_LANG,
     OPT_DEFINE,
     OPT_BUILD_OPTION,
+    OPT_COMPILER,
     OPT_INCLUDE,
     OPT_ARG,
     OPT_VARIABLE,
@@ -26,6 +27,7 @@ const struct option run_option_list[] = {
     {"lang", 0, true, OPT_LANG},
     {"define", 'D', true, OPT_DEFINE},
     {"build-option", 0, true, OPT_BUILD_OPTION},
+    {"-cl-", 0, true, OPT_BUILD_OPTION},
     {"include", 'I', true, OPT_INCLUDE},
     {"arg", 'a', true, OPT_ARG},
     {"variable", 0, true, OPT_VARIABLE},
@@ -38,6 +40,7 @@ const struct option run_option_list[] = {
     {"max-input", 0, true, OPT_MAX_INPUT},
     {"detach", 0, false, OPT_DETACH},
     {"dry-run", 0, false, OPT_DRY_RUN},
+    {"compiler", 0, true, OPT_COMPILER},
     {0},
 };
 
@@ -64,7 +67,7 @@ static int take_variable(struct run_options *o, const char *value, struct ctl_er
     }
     bool typed =
         spec->kind == SPEC_ARRAY || (spec->kind == SPEC_SCALAR && spec->dtype != GPUD_NONE);
-    if (spec->name[0] == '\0' || !typed) {
+    if (spec->name[0] == '\0' || !typed || spec->view != GPUD_NONE) {
         return ctl_err_usage(e, "--variable %s: NAME=in:f32=1,2,3, NAME=in:@x.npy or NAME=i32:7",
                              value);
     }
@@ -109,6 +112,8 @@ static int take_source(struct run_options *o, int id, const char *value, struct 
         return source_define(&o->source, value, e);
     case OPT_BUILD_OPTION:
         return source_build_option(&o->source, value, e);
+    case OPT_COMPILER:
+        return source_compiler(&o->source, value, e);
     case OPT_INCLUDE:
         return source_include(&o->source, value, e);
     default:
@@ -167,8 +172,8 @@ static int check_built_in(const struct run_options *o, struct ctl_err *e)
         return ctl_err_usage(e, "--variable needs --source: built-in kernels have none");
     }
     if (s->lang != 0 || s->include.count > 0 || s->options[0] != '\0') {
-        return ctl_err_usage(e, "--lang, --define, --include and --build-option need --source: "
-                                "built-in kernels are compiled already");
+        return ctl_err_usage(e, "--lang, --define, --include, --compiler and --build-option need "
+                                "--source: built-in kernels are compiled already");
     }
     return 0;
 }
@@ -180,7 +185,8 @@ static int check(const struct run_options *o, struct ctl_err *e)
         count_stdin(o->arg, o->arg_count) + count_stdin(o->variable, o->variable_count);
     from_stdin += o->source.file != NULL && strcmp(o->source.file, "-") == 0;
     if (o->kernel == NULL && o->source.file == NULL) {
-        return ctl_err_usage(e, "a kernel's name is missing (gpuctl kernels lists them)");
+        return ctl_err_usage(e, "KERNEL is missing: a built-in one (gpuctl kernels lists them), or "
+                                "--source FILE");
     }
     if (o->source.file == NULL && check_built_in(o, e) != 0) {
         return e->code;
@@ -201,6 +207,10 @@ int run_options_parse(struct ctl *ctl, struct options *options, struct run_optio
                       struct ctl_err *e)
 {
     *ret_options = (struct run_options){.repeat = 1, .grid = {.size = sizeof(gpud_grid)}};
+    int failed = ctl_timeout(&ret_options->timeout_ns, e);
+    if (failed != 0) {
+        return failed;
+    }
     const char *value = NULL;
     int id;
     while ((id = ctl_option(ctl, options, run_option_list, &value, e)) != OPTION_END) {

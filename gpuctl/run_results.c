@@ -92,7 +92,7 @@ static void fill_row(const struct run_arg *arg, uint32_t index, bool values, str
         if (values) {
             array_text(&arg->array, SHOWN_ELEMENTS, text->values, sizeof text->values);
         }
-    } else if (arg->spec.kind == SPEC_SCRATCH) {
+    } else if (arg->spec.kind == SPEC_LOCAL) {
         snprintf(text->values, sizeof text->values, "%" PRIu64 " bytes of local memory",
                  arg->spec.bytes);
     } else if (arg->spec.kind == SPEC_BYTES) {

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 int sheet_format_from_name(const char *name)
 {
@@ -74,6 +76,14 @@ const char *sheet_text(int kind, uint64_t value, char *out, size_t size)
     return out;
 }
 
+/* Characters of a line on a terminal; 0: it is none, or does not tell. */
+static size_t terminal_width(FILE *out)
+{
+    struct winsize size;
+    int fd = fileno(out);
+    return fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e)
 {
     int rc;
@@ -85,7 +95,11 @@ int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, 
         rc = sheet_write_csv(sheet, out, e);
         break;
     default:
-        rc = sheet_write_columns(sheet, format == SHEET_WIDE, out, e);
+        rc = sheet_write_columns(sheet,
+                                 &(struct sheet_place){.wide = format == SHEET_WIDE,
+                                                       .room = terminal_width(out),
+                                                       .messages = stderr},
+                                 out, e);
         break;
     }
     if (rc == 0 && (fflush(out) != 0 || ferror(out))) {

@@ -38,7 +38,8 @@ struct sheet {
 /* "table", "wide", "json", "csv"; -1 otherwise. */
 int sheet_format_from_name(const char *name);
 
-/* Writes it. table: aligned columns for people, heads in capitals, values with units. json: an
+/* Writes it. table: aligned columns for people, heads in capitals, values with units; on a terminal
+ * they fit its width, and standard error names the columns that had no room. json: an
  * object with one array of objects called like the table; plain numbers in base units (bytes, ns),
  * null for what is not known. csv: RFC 4180, the same values. */
 int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e);
@@ -54,8 +55,16 @@ uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *colum
 /* A value of a column's kind as people read it; always terminated. Returns out. */
 const char *sheet_text(int kind, uint64_t value, char *out, size_t size);
 
+/* Where columns are written. */
+struct sheet_place {
+    bool wide;      /* all columns, each on one line whatever its length */
+    size_t room;    /* else: characters of a line; 0: any number. See sheet_fit.h */
+    FILE *messages; /* which columns had no room */
+};
+
 /* The three renderings, for sheet_write. */
-int sheet_write_columns(const struct sheet *sheet, bool wide, FILE *out, struct ctl_err *e);
+int sheet_write_columns(const struct sheet *sheet, const struct sheet_place *place, FILE *out,
+                        struct ctl_err *e);
 int sheet_write_json(const struct sheet *sheet, FILE *out, struct ctl_err *e);
 int sheet_write_csv(const struct sheet *sheet, FILE *out, struct ctl_err *e);
 

@@ -72,6 +72,14 @@ int source_build_option(struct source *source, const char *text, struct ctl_err 
     return add_option(source, "", text, e);
 }
 
+int source_compiler(struct source *source, const char *name, struct ctl_err *e)
+{
+    if (strcmp(name, "auto") != 0 && strcmp(name, "nvrtc") != 0 && strcmp(name, "nvcc") != 0) {
+        return ctl_err_usage(e, "--compiler %s: auto, nvrtc or nvcc", name);
+    }
+    return add_option(source, "--compiler=", name, e);
+}
+
 int source_include(struct source *source, const char *folder, struct ctl_err *e)
 {
     if (source->include.count == INCLUDE_DIRS) {
@@ -116,7 +124,7 @@ int source_load(gpud_client *client, const struct source *source, gpud_module *r
         rc = file_load(source->file, (struct file_limit){SOURCE_MAX, SOURCE_MAX}, &file, e);
     }
     if (rc == 0 && (lang == GPUD_LANG_CUDA || lang == GPUD_LANG_OPENCL)) {
-        rc = include_expand(source->file, &source->include, SOURCE_MAX, &file, e);
+        rc = include_files(source->file, &source->include, SOURCE_MAX, &file, e);
     }
     if (rc != 0) {
         file_finish(&file);

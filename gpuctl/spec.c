@@ -43,20 +43,42 @@ static int dtype_of(const char *text, size_t length)
     return gpud_dtype_from_name(name);
 }
 
-/* The DTYPE[+raw] and DIMS between ':' and the end of the head. */
+static int parse_dtype(const char *text, size_t length, int *ret_dtype, struct ctl_err *e)
+{
+    *ret_dtype = dtype_of(text, length);
+    return *ret_dtype != GPUD_NONE
+               ? 0
+               : ctl_err_usage(e, "'%.*s' is no element type (i8 to u64, f16, f32, f64)",
+                               (int)length, text);
+}
+
+/* [DTYPE][+raw][/VIEW]; the type may be left out before a view: it is the file's or the buffer's.
+ */
+static int parse_types(const char *text, size_t length, struct spec *spec, struct ctl_err *e)
+{
+    const char *slash = memchr(text, '/', length);
+    size_t word = slash != NULL ? (size_t)(slash - text) : length;
+    int rc = 0;
+    if (slash != NULL) {
+        rc = parse_dtype(slash + 1, length - word - 1, &spec->view, e);
+    }
+    if (word > 4 && memcmp(text + word - 4, "+raw", 4) == 0) {
+        spec->raw = true;
+        word -= 4;
+    }
+    return rc != 0 || (word == 0 && slash != NULL) ? rc : parse_dtype(text, word, &spec->dtype, e);
+}
+
+/* The types and DIMS between ':' and the end of the head. */
 static int parse_type(const char *text, size_t length, struct spec *spec, struct ctl_err *e)
 {
     const char *colon = memchr(text, ':', length);
     size_t type = colon != NULL ? (size_t)(colon - text) : length;
-    size_t word = type;
-    if (type > 4 && memcmp(text + type - 4, "+raw", 4) == 0) {
-        spec->raw = true;
-        word -= 4;
+    if (parse_types(text, type, spec, e) != 0) {
+        return e->code;
     }
-    spec->dtype = dtype_of(text, word);
-    if (spec->dtype == GPUD_NONE) {
-        return ctl_err_usage(e, "'%.*s' is no element type (i8 to u64, f16, f32, f64)", (int)word,
-                             text);
+    if (colon != NULL && spec->dtype == GPUD_NONE) {
+        return ctl_err_usage(e, "a size needs its type before the '/': f32/u8:1024");
     }
     if (colon == NULL) {
         return 0;
@@ -114,9 +136,13 @@ static int check_array(const struct spec *spec, struct ctl_err *e)
 static int parse_array(const char *rest, struct spec *spec, struct ctl_err *e)
 {
     spec->kind = SPEC_ARRAY;
-    if (rest[0] == ':' && rest[1] == '%') {
+    size_t types = strcspn(rest, "%@=");
+    if (rest[0] == ':' && rest[types] == '%' && (types == 1 || rest[1] == '/')) {
         spec->kind = SPEC_PUBLISHED;
-        spec->text = rest + 2;
+        spec->text = rest + types + 1;
+        if (types > 1 && parse_types(rest + 1, types - 1, spec, e) != 0) {
+            return e->code;
+        }
         if (spec->text[0] == '\0' || strlen(spec->text) >= GPUD_NAME) {
             return ctl_err_usage(e, "'%s' is no name of a published buffer", spec->text);
         }
@@ -178,10 +204,10 @@ static int parse_scalar(const char *text, struct spec *spec, struct ctl_err *e)
     return 0;
 }
 
-static int parse_scratch(const char *text, struct spec *spec, struct ctl_err *e)
+static int parse_local(const char *text, struct spec *spec, struct ctl_err *e)
 {
-    spec->kind = SPEC_SCRATCH;
-    return spec_number("scratch", text, 1, UINT32_MAX, &spec->bytes, e);
+    spec->kind = SPEC_LOCAL;
+    return spec_number("local", text, 1, UINT32_MAX, &spec->bytes, e);
 }
 
 static int parse_bytes(const char *text, struct spec *spec, struct ctl_err *e)
@@ -195,8 +221,8 @@ static int parse_bytes(const char *text, struct spec *spec, struct ctl_err *e)
 static int parse_value(const char *text, struct spec *spec, struct ctl_err *e)
 {
     size_t word = strcspn(text, ":@=");
-    if (same(text, word, "scratch")) {
-        return parse_scratch(text[word] == ':' ? text + word + 1 : "", spec, e);
+    if (same(text, word, "local") || same(text, word, "scratch")) { /* as it was called before */
+        return parse_local(text[word] == ':' ? text + word + 1 : "", spec, e);
     }
     if (same(text, word, "bytes")) {
         return parse_bytes(text[word] == ':' ? text + word + 1 : "", spec, e);

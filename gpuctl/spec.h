@@ -6,9 +6,10 @@
  *   [NAME=]2.5              a scalar whose type the kernel gives
  *   [NAME=]f32:1,2,3,4      a vector (or struct of equal members) by value
  *   [NAME=]bytes:@FILE      a struct by value: the file as it is, "-" is stdin
- *   [NAME=]scratch:BYTES    local (shared) memory
- *   [NAME=]ACCESS:%name     a published buffer
+ *   [NAME=]local:BYTES      local (shared) memory
+ *   [NAME=]ACCESS:[/VIEW]%name     a published buffer
  *   [NAME=]ACCESS[:DTYPE[+raw][:DIMS]][@FILE]     an array from a .npy or raw file, "-" is stdin
+ *   DTYPE/VIEW for DTYPE: the kernel takes the array's bytes as elements of type VIEW
  *   [NAME=]ACCESS:DTYPE[:DIMS]=1,2,3              an array written out
  *   [NAME=]out:DTYPE:DIMS, inout:DTYPE:DIMS       undefined content; zeros
  */
@@ -30,7 +31,7 @@
 enum spec_kind {
     SPEC_SCALAR = 1,
     SPEC_ARRAY = 2,
-    SPEC_SCRATCH = 3,
+    SPEC_LOCAL = 3,
     SPEC_PUBLISHED = 4,
     SPEC_VECTOR = 5,
     SPEC_BYTES = 6,
@@ -41,12 +42,13 @@ struct spec {
     enum spec_kind kind;
     int access;       /* enum gpud_access; arrays and published buffers */
     int dtype;        /* GPUD_NONE: not said */
+    int view;         /* arrays and published buffers: as what the kernel takes it; GPUD_NONE */
     gpud_shape shape; /* ndim 0: not said */
     bool raw;         /* the file has no header */
     const char
         *text; /* scalar: the number; vector, array: the list; published: the name; or NULL */
     const char *file; /* array: NULL if there is none; bytes */
-    uint64_t bytes;   /* scratch */
+    uint64_t bytes;   /* local */
 };
 
 int spec_parse(const char *text, struct spec *ret_spec, struct ctl_err *e);

@@ -156,13 +156,15 @@ static void make_ifft_2d(struct plan_build *b)
     plane(b, 1.0);
 }
 
-const struct plan_operation plan_fft = {"fft<T: f32 f64>(in T x[n,2], out T y[n,2])", make_fft};
-const struct plan_operation plan_ifft = {"ifft<T: f32 f64>(in T x[n,2], out T y[n,2])", make_ifft};
+const struct plan_operation plan_fft = {"fft<T: f32 f64>(in T x[n,2], out T y[n,2]) alias same",
+                                        make_fft};
+const struct plan_operation plan_ifft = {"ifft<T: f32 f64>(in T x[n,2], out T y[n,2]) alias same",
+                                         make_ifft};
 const struct plan_operation plan_fft_batched = {
-    "fft_batched<T: f32 f64>(in T x[m,n,2], out T y[m,n,2])", make_fft_batched};
+    "fft_batched<T: f32 f64>(in T x[m,n,2], out T y[m,n,2]) alias same", make_fft_batched};
 const struct plan_operation plan_ifft_batched = {
-    "ifft_batched<T: f32 f64>(in T x[m,n,2], out T y[m,n,2])", make_ifft_batched};
-const struct plan_operation plan_fft_2d = {"fft_2d<T: f32 f64>(in T x[h,w,2], out T y[h,w,2])",
-                                           make_fft_2d};
-const struct plan_operation plan_ifft_2d = {"ifft_2d<T: f32 f64>(in T x[h,w,2], out T y[h,w,2])",
-                                            make_ifft_2d};
+    "ifft_batched<T: f32 f64>(in T x[m,n,2], out T y[m,n,2]) alias same", make_ifft_batched};
+const struct plan_operation plan_fft_2d = {
+    "fft_2d<T: f32 f64>(in T x[h,w,2], out T y[h,w,2]) alias same", make_fft_2d};
+const struct plan_operation plan_ifft_2d = {
+    "ifft_2d<T: f32 f64>(in T x[h,w,2], out T y[h,w,2]) alias same", make_ifft_2d};

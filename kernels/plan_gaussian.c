@@ -36,4 +36,4 @@ static void make_gaussian(struct plan_build *b)
 }
 
 const struct plan_operation plan_gaussian = {
-    "gaussian(in f32 src[h,w], out f32 dst[h,w], f32 sigma)", make_gaussian};
+    "gaussian(in f32 src[h,w], out f32 dst[h,w], f32 sigma) alias any", make_gaussian};

@@ -58,6 +58,6 @@ static void make_exclusive(struct plan_build *b)
 }
 
 const struct plan_operation plan_scan_inclusive = {
-    "scan_inclusive<T: f32 f64 i32 u32>(in T x[n], out T y[n])", make_inclusive};
+    "scan_inclusive<T: f32 f64 i32 u32>(in T x[n], out T y[n]) alias same", make_inclusive};
 const struct plan_operation plan_scan_exclusive = {
-    "scan_exclusive<T: f32 f64 i32 u32>(in T x[n], out T y[n])", make_exclusive};
+    "scan_exclusive<T: f32 f64 i32 u32>(in T x[n], out T y[n]) alias same", make_exclusive};

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/signature_int.h"
@@ -151,4 +152,32 @@ int scalar_convert(int from, uint64_t bits, int to, uint64_t *ret_bits, struct e
         return err_set(e, ERR_ARG_TYPE, "no scalar can become %s", dtype_name(to));
     }
     return store_integer(&n, to, ret_bits, e);
+}
+
+bool scalar_less(int dtype, uint64_t a, uint64_t b)
+{
+    struct number x, y;
+    if (!number_load(dtype, a, &x) || !number_load(dtype, b, &y)) {
+        return false;
+    }
+    if (x.real) {
+        return x.value < y.value;
+    }
+    if (x.negative != y.negative) {
+        return x.negative;
+    }
+    return x.negative ? x.magnitude > y.magnitude : x.magnitude < y.magnitude;
+}
+
+const char *scalar_text(int dtype, uint64_t bits, char *out, size_t size)
+{
+    struct number n;
+    if (!number_load(dtype, bits, &n)) {
+        snprintf(out, size, "?");
+    } else if (n.real) {
+        snprintf(out, size, "%.9g", n.value);
+    } else {
+        snprintf(out, size, "%s%llu", n.negative ? "-" : "", (unsigned long long)n.magnitude);
+    }
+    return out;
 }

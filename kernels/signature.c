@@ -444,34 +444,89 @@ static int parse_local(struct parser *p)
     return r;
 }
 
-enum clause { CLAUSE_OVER = 1, CLAUSE_GROUP = 2, CLAUSE_PER = 4, CLAUSE_LOCAL = 8 };
+static int parse_alias(struct parser *p)
+{
+    static const char *const words[] = {
+        [SIG_ALIAS_NONE] = "none", [SIG_ALIAS_SAME] = "same", [SIG_ALIAS_ANY] = "any"};
+    for (unsigned w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+        if (accept_word(p, words[w])) {
+            p->s->alias = (enum sig_alias)w;
+            return 0;
+        }
+    }
+    return fail_expected(p, "none, same or any");
+}
+
+static int take_scalar(struct parser *p, unsigned *ret_arg)
+{
+    char name[SIG_NAME];
+    peek(p);
+    size_t begin = p->pos;
+    int r = take_word(p, "a scalar's name", name);
+    for (unsigned a = 0; r == 0 && a < p->s->arg_count; a++) {
+        if (p->s->arg[a].kind == SIG_SCALAR && strcmp(p->s->arg[a].name, name) == 0) {
+            *ret_arg = a;
+            return 0;
+        }
+    }
+    return r == 0 ? fail_at(p, begin, "%s is no scalar argument", name) : r;
+}
+
+/* NAME '<=' NAME [',' …] */
+static int parse_where(struct parser *p)
+{
+    struct signature *s = p->s;
+    int r = 0;
+    do {
+        struct sig_order o = {0};
+        peek(p);
+        size_t begin = p->pos;
+        if (s->order_count == SIG_ORDERS) {
+            return fail_at(p, begin, "where has more than %d conditions", SIG_ORDERS);
+        }
+        r = take_scalar(p, &o.low);
+        r = r == 0 ? expect(p, '<') : r;
+        r = r == 0 ? expect(p, '=') : r;
+        r = r == 0 ? take_scalar(p, &o.high) : r;
+        if (r == 0 && s->arg[o.low].dtype != s->arg[o.high].dtype) {
+            return fail_at(p, begin, "%s and %s are of two types", s->arg[o.low].name,
+                           s->arg[o.high].name);
+        }
+        if (r == 0) {
+            s->order[s->order_count++] = o;
+        }
+    } while (r == 0 && accept(p, ','));
+    return r;
+}
+
+typedef int (*parse_fn)(struct parser *p);
+
+static int parse_per(struct parser *p)
+{
+    return take_number(p, 1, SIG_PER_MAX, &p->s->per_item);
+}
+
+static const struct {
+    const char *word;
+    parse_fn parse;
+} clauses[] = {{"over", parse_over},   {"group", parse_group}, {"per", parse_per},
+               {"local", parse_local}, {"alias", parse_alias}, {"where", parse_where}};
 
 static int parse_clause(struct parser *p, unsigned *seen)
 {
     peek(p);
     size_t begin = p->pos;
-    unsigned clause = accept_word(p, "over")    ? CLAUSE_OVER
-                      : accept_word(p, "group") ? CLAUSE_GROUP
-                      : accept_word(p, "per")   ? CLAUSE_PER
-                      : accept_word(p, "local") ? CLAUSE_LOCAL
-                                                : 0;
-    if (clause == 0) {
-        return fail_expected(p, "over, group, per or local");
+    for (unsigned c = 0; c < sizeof(clauses) / sizeof(clauses[0]); c++) {
+        if (!accept_word(p, clauses[c].word)) {
+            continue;
+        }
+        if ((*seen & 1u << c) != 0) {
+            return fail_at(p, begin, "given twice");
+        }
+        *seen |= 1u << c;
+        return clauses[c].parse(p);
     }
-    if ((*seen & clause) != 0) {
-        return fail_at(p, begin, "given twice");
-    }
-    *seen |= clause;
-    switch (clause) {
-    case CLAUSE_OVER:
-        return parse_over(p);
-    case CLAUSE_GROUP:
-        return parse_group(p);
-    case CLAUSE_PER:
-        return take_number(p, 1, SIG_PER_MAX, &p->s->per_item);
-    default:
-        return parse_local(p);
-    }
+    return fail_expected(p, "over, group, per, local, alias or where");
 }
 
 static bool extent_uses(const struct sig_extent *x, unsigned count, int dim)

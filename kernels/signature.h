@@ -24,8 +24,16 @@
 #define SIG_DIMS   8 /* named sizes of one kernel */
 #define SIG_LOCALS 4
 #define SIG_OVER   3
+#define SIG_ORDERS 4
 
 enum sig_kind { SIG_SCALAR = 1, SIG_ARRAY = 2 };
+
+/* May an array that the kernel writes share memory with another argument? */
+enum sig_alias {
+    SIG_ALIAS_NONE, /* no */
+    SIG_ALIAS_SAME, /* it may be exactly one that the kernel only reads */
+    SIG_ALIAS_ANY,  /* in any way */
+};
 
 /* One extent: name * mul + add, or a constant (name index -1). SIG_GROUPS = number of groups. */
 struct sig_extent {
@@ -50,6 +58,11 @@ struct sig_local {
     uint64_t count; /* elements */
 };
 
+/* One scalar argument is at most another one. */
+struct sig_order {
+    unsigned low, high; /* arguments of one type */
+};
+
 struct signature {
     char name[SIG_NAME]; /* without the type */
     int type[SIG_TYPES]; /* the family, dtypes; type_count 0: not generic */
@@ -66,6 +79,9 @@ struct signature {
     uint64_t per_item; /* elements of the innermost extent one work item handles (default 1) */
     struct sig_local local[SIG_LOCALS];
     unsigned local_count;
+    enum sig_alias alias;
+    struct sig_order order[SIG_ORDERS];
+    unsigned order_count;
     bool guarded;   /* the prologue returns for items outside (no barriers may follow) */
     unsigned line;  /* of the signature in its source, from 1 */
     char text[512]; /* the line itself, without "//@kernel " */
@@ -112,6 +128,20 @@ struct sig_binding {
  */
 int signature_bind(const struct signature *s, const struct sig_value *values, unsigned count,
                    struct sig_binding *ret_binding, struct err *e);
+
+/* The memory of an actual array: arrays with one `memory` share what their bytes share. */
+struct sig_place {
+    const void *memory; /* identity, never followed; NULL: shared with nothing */
+    uint64_t begin, end;
+};
+
+/*
+ * May the arrays lie where they do? `values` have passed signature_bind; places[i] belongs to
+ * values[i]. Empty arrays share nothing, and arrays that are only read may share. ERR_RANGE names
+ * both arguments; err.arg is the one that is written.
+ */
+int signature_alias(const struct signature *s, const struct sig_value *values,
+                    const struct sig_place *places, struct err *e);
 
 /* A scalar's bits converted to another type where the value survives. ERR_RANGE if it does not,
  * ERR_ARG_TYPE for unknown types; texts do not name the argument. */

@@ -357,6 +357,28 @@ static int match_groups(struct binder *x)
     return 0;
 }
 
+static int check_orders(struct binder *x)
+{
+    for (unsigned o = 0; o < x->s->order_count; o++) {
+        const struct sig_order *order = &x->s->order[o];
+        const struct sig_arg *low = &x->s->arg[order->low], *high = &x->s->arg[order->high];
+        int dtype = low->dtype == DTYPE_NONE ? x->b.dtype : low->dtype;
+        uint64_t least = x->b.scalar[order->low], most = x->b.scalar[order->high];
+        char low_text[32], high_text[32];
+        if (scalar_less(dtype, most, least)) {
+            err_set(x->e, ERR_RANGE,
+                    "arguments %s and %s: %s is more than %s, kernel needs %s <= %s", low->name,
+                    high->name, scalar_text(dtype, least, low_text, sizeof(low_text)),
+                    scalar_text(dtype, most, high_text, sizeof(high_text)), low->name, high->name);
+            if (x->e != NULL) {
+                x->e->arg = (int)order->low;
+            }
+            return ERR_RANGE;
+        }
+    }
+    return 0;
+}
+
 int signature_bind(const struct signature *s, const struct sig_value *values, unsigned count,
                    struct sig_binding *ret_binding, struct err *e)
 {
@@ -368,6 +390,9 @@ int signature_bind(const struct signature *s, const struct sig_value *values, un
     int r = choose_type(&x);
     for (unsigned a = 0; r == 0 && a < count; a++) {
         r = check_arg(&x, a);
+    }
+    if (r == 0) {
+        r = check_orders(&x);
     }
     if (r == 0) {
         r = match_shapes(&x);

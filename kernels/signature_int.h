@@ -19,6 +19,11 @@ int signature_parse_at(struct bytes line, struct signature *ret_sig, unsigned *r
  * have no "argument …" in front. */
 int scalar_convert(int from, uint64_t bits, int to, uint64_t *ret_bits, struct err *e);
 
+/* a < b, both of `dtype`; false where one is NaN. */
+bool scalar_less(int dtype, uint64_t a, uint64_t b);
+/* The value in decimal digits; returns `out`. */
+const char *scalar_text(int dtype, uint64_t bits, char *out, size_t size);
+
 bool lex_is_name_start(int c);
 bool lex_is_name(int c);
 bool lex_is_space(int c); /* not the end of a line */

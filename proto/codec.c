@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "proto/pack.h"
 
 #define SMALL           0x80 /* an unsigned integer below is one byte, itself */
@@ -22,6 +23,7 @@ enum problem {
     PROBLEM_SIZE,
     PROBLEM_COUNT,
     PROBLEM_NUL,
+    PROBLEM_UTF8,
 };
 
 struct level {
@@ -40,6 +42,7 @@ struct fault {
 
 struct decoder {
     struct cursor in;
+    bool utf8;                   /* texts are to be */
     const struct schema *record; /* of the first list of such: its first one goes to `first` */
     uint8_t *first;              /* NULL: none is wanted (any more) */
     struct fault fault;
@@ -48,6 +51,7 @@ struct decoder {
 static void decoder_init(struct decoder *d, struct bytes in)
 {
     d->in = (struct cursor){.at = in.data, .end = in.data + in.size};
+    d->utf8 = false;
     d->record = NULL;
     d->first = NULL;
 }
@@ -67,6 +71,13 @@ static __attribute__((cold, noinline)) bool fail_in(struct decoder *d, struct le
         d->fault.path[d->fault.levels++] = level;
     }
     return false;
+}
+
+/* What clients write is shown to others. The daemon's own messages may quote a kernel's source,
+ * which is bytes. */
+static bool is_request(const struct schema *s)
+{
+    return s->kind > 0 && s->kind < PROTO_REQUEST_KINDS;
 }
 
 static bool record_read(struct decoder *d, const struct schema *s, uint8_t *ret_value);
@@ -104,6 +115,9 @@ static bool bytes_read(struct decoder *d, const struct schema_field *f, struct b
     }
     if (f->type == SCHEMA_S && value.size > 0 && memchr(value.data, 0, value.size) != NULL) {
         return fail(d, PROBLEM_NUL, 0);
+    }
+    if (f->type == SCHEMA_S && d->utf8 && !utf8_valid(value)) {
+        return fail(d, PROBLEM_UTF8, 0);
     }
     *ret_value = value;
     return true;
@@ -284,6 +298,9 @@ static void put_problem(const struct decoder *d, char *out, size_t size)
     case PROBLEM_NUL:
         (void)snprintf(out, size, "text with a NUL byte");
         break;
+    case PROBLEM_UTF8:
+        (void)snprintf(out, size, "text is not UTF-8");
+        break;
     case PROBLEM_NONE:
         out[0] = '\0';
         break;
@@ -345,6 +362,7 @@ static int message_read(struct decoder *d, const struct schema *s, void *ret_msg
     uint64_t kind = 0;
     uint64_t fields = 0;
     memset(ret_msg, 0, s->size);
+    d->utf8 = is_request(s);
     if (d->in.at == d->in.end) {
         return err_set(e, ERR_PROTOCOL, "%s: empty message", s->name);
     }
@@ -450,13 +468,17 @@ static __attribute__((cold, noinline)) int nonsense(const struct schema_field *f
     return err_set(e, ERR_INVALID, "%s: %s", f->name, what);
 }
 
-static int text_check(const struct schema_field *f, struct bytes text, struct err *e)
+static int text_check(const struct schema *s, const struct schema_field *f, struct bytes text,
+                      struct err *e)
 {
     if (text.size > f->max) {
         return too_much(f, text.size, " bytes", e);
     }
     if (text.size > 0 && memchr(text.data, 0, text.size) != NULL) {
         return nonsense(f, "text with a NUL byte", e);
+    }
+    if (is_request(s) && !utf8_valid(text)) {
+        return nonsense(f, "text is not UTF-8", e);
     }
     return 0;
 }
@@ -476,8 +498,8 @@ static bool list_write(const struct proto_list *l, struct capbuf *out)
 }
 
 /* Checks a field, then writes it. ERR_NOMEM without words: there was no room. */
-static int field_write(const struct schema_field *f, union value v, struct capbuf *out,
-                       struct err *e)
+static int field_write(const struct schema *s, const struct schema_field *f, union value v,
+                       struct capbuf *out, struct err *e)
 {
     int rc = 0;
     bool ok = false;
@@ -490,7 +512,7 @@ static int field_write(const struct schema_field *f, union value v, struct capbu
         ok = pack_int(out, *v.i);
         break;
     case SCHEMA_S:
-        rc = text_check(f, *v.b, e);
+        rc = text_check(s, f, *v.b, e);
         ok = rc == 0 && pack_text(out, *v.b);
         break;
     case SCHEMA_B:
@@ -528,7 +550,7 @@ static int fields_write(const struct schema *s, const void *from, size_t count, 
             out->data[out->size++] = (uint8_t)*v.u;
             continue;
         }
-        int rc = field_write(f, v, out, e);
+        int rc = field_write(s, f, v, out, e);
         if (rc != 0) {
             return not_written(s, f, rc, out, e);
         }

@@ -54,11 +54,13 @@ unsigned proto_kind(struct bytes message);
 /* Is it an array that starts with a kind, whatever its fields are, and nothing behind it? */
 bool proto_well_formed(struct bytes message);
 
-/* Appends a message. ERR_LIMIT if a field is over its limit, ERR_NOMEM if `out` could not grow. */
+/* Appends a message. ERR_LIMIT if a field is over its limit, ERR_INVALID if a text has a NUL byte
+ * or is a request's and not UTF-8 (texts of records are not looked at for that), ERR_NOMEM if `out`
+ * could not grow. */
 int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, struct err *e);
 /* Decodes and checks a whole message of the given schema. `ret_msg` (s->size bytes) is zeroed
  * first. ERR_PROTOCOL names message, field and what is wrong with it. Bytes behind the message are
- * an error too. */
+ * an error too, and so are texts of requests that are not UTF-8. */
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e);
 /* The same, and the first record of the first list of `record`s with it, for who would read that
  * next: ret_first (record->size bytes), zeros if there is none; worth nothing after an error. */

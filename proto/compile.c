@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define HEAD_BYTES    sizeof(uint64_t)
-#define REQUEST_BYTES (PROTO_SOURCE_MAX + 64u * 1024u)
+#define REQUEST_BYTES (PROTO_SOURCE_MAX + 256u * 1024u) /* with headers' names */
 
 static int message_put(struct memfd *m, struct bytes message, struct err *e)
 {
@@ -45,6 +45,7 @@ int compile_request_write(const struct compile_request *request, struct memfd *r
         .arch = request->arch,
         .source = request->source,
         .signature = request->signature,
+        .headers = request->headers,
     };
     struct capbuf out;
     capbuf_init(&out, REQUEST_BYTES);
@@ -85,6 +86,7 @@ int compile_request_read(const struct memfd *m, struct compile_request *ret_requ
         .options = msg.options,
         .arch = msg.arch,
         .signature = msg.signature,
+        .headers = msg.headers,
     };
     return 0;
 }

@@ -15,7 +15,7 @@
 #include "proto/codec.h"
 
 /* Room for the largest response; pages are taken when written. */
-#define COMPILE_RESPONSE_BYTES (66u * 1024u * 1024u)
+#define COMPILE_RESPONSE_BYTES (76u * 1024u * 1024u)
 
 /* Exit codes of a gpud-compile that had to end without an answer: its memory or its stack ran out.
  */
@@ -26,10 +26,11 @@ struct compile_request {
     int lang; /* enum proto_lang */
     bool f64; /* the device has it */
     struct bytes source;
-    struct bytes file;      /* the user's name for it, may be empty */
-    struct bytes options;   /* for the compiler */
-    struct bytes arch;      /* of the device it is for */
-    struct bytes signature; /* lines, for code that carries none */
+    struct bytes file;         /* the user's name for it, may be empty */
+    struct bytes options;      /* for the compiler */
+    struct bytes arch;         /* of the device it is for */
+    struct bytes signature;    /* lines, for code that carries none */
+    struct proto_list headers; /* HEADER records: what the source may include */
 };
 
 /* Texts, bytes and lists lie in the memfd it was read from. */

@@ -9,8 +9,7 @@
 
 #include "proto/messages.h"
 
-/* bytes that the front attaches to a buffer or a job, opaque to workers */
-#define FRAME_META_MAX    16384u
+#define FRAME_META_MAX    16384u                /* bytes that the front attaches to a worker */
 #define FRAME_AFTER_MAX   32u                   /* jobs one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u                   /* bytes of a fill pattern */
 #define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of what a compiler makes */
@@ -50,7 +49,7 @@ enum frame_ref_tag {
 #define REC_WSTEP(U, I, S, B, L)                                                                   \
     U(op, 6)                                                                                       \
     U(step, PROTO_STEPS_MAX)                                                                       \
-    L(args, REF, 64)                                                                               \
+    L(args, REF, PROTO_ARGS_MAX)                                                                               \
     U(stage, UINT64_MAX)                                                                           \
     B(pattern, FRAME_PATTERN_MAX)                                                                  \
     U(module, UINT64_MAX)                                                                          \
@@ -71,7 +70,8 @@ enum frame_ref_tag {
 #define REC_WORD(U, I, S, B, L)   S(text, PROTO_TEXT_MAX)
 
 /* What a back end or its compiler reports of a kernel in a module, 0 = unknown. local_bytes: of a
- * work item; shared_bytes: of a group; occupancy in parts of a million. */
+ * work item; shared_bytes: of a group; occupancy in parts of a million. only_reads: from a compiler,
+ * bit i % 8 of byte i / 8 says that it has shown that the code writes nothing through argument i. */
 #define REC_WKERNEL(U, I, S, B, L)                                                                 \
     S(entry, PROTO_NAME_MAX * 2)                                                                   \
     U(registers, UINT64_MAX)                                                                       \
@@ -79,7 +79,8 @@ enum frame_ref_tag {
     U(shared_bytes, UINT64_MAX)                                                                    \
     U(max_group, UINT64_MAX)                                                                       \
     U(preferred_multiple, UINT64_MAX)                                                              \
-    U(occupancy, 1000000)
+    U(occupancy, 1000000)                                                                          \
+    B(only_reads, PROTO_ARGS_MAX / 8)
 
 /* an argument as the compiler reports it; kind, access, dtype as in KARG, type as in the source.
  * kind 0: it may be an array or a value of `bytes`, the code does not tell */
@@ -128,7 +129,6 @@ enum frame_ref_tag {
     U(id, UINT64_MAX)                                                                              \
     U(size, UINT64_MAX)                                                                            \
     U(zero, 1)                                                                                     \
-    B(meta, FRAME_META_MAX)                                                                        \
     U(tenant, UINT64_MAX)                                                                          \
     U(exported, 1)                                                                                 \
     U(module, UINT64_MAX)                                                                          \
@@ -136,8 +136,6 @@ enum frame_ref_tag {
     U(managed, 1)
 /* After all jobs that use it ended; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
-/* Replaces what is attached; not answered. */
-#define MSG_F_BUFFER_META(U, I, S, B, L) U(id, UINT64_MAX) B(meta, FRAME_META_MAX)
 /* fd: memfd of at least `size` bytes. The worker copies the buffer into it, keeps the descriptor
  * and answers W_BUFFER. */
 #define MSG_F_BUFFER_SEAL(U, I, S, B, L) U(id, UINT64_MAX) U(size, UINT64_MAX)
@@ -145,7 +143,6 @@ enum frame_ref_tag {
 #define MSG_F_BUFFER_RESTORE(U, I, S, B, L)                                                        \
     U(id, UINT64_MAX)                                                                              \
     U(size, UINT64_MAX)                                                                            \
-    B(meta, FRAME_META_MAX)                                                                        \
     U(tenant, UINT64_MAX)                                                                          \
     U(exported, 1)                                                                                 \
     U(managed, 1)
@@ -164,13 +161,11 @@ enum frame_ref_tag {
     L(after, JOBREF, FRAME_AFTER_MAX)                                                              \
     L(temps, WTEMP, 1024)                                                                          \
     L(steps, WSTEP, 4096)                                                                          \
-    B(meta, FRAME_META_MAX)                                                                        \
     U(tenant, UINT64_MAX)                                                                          \
     I(rank)                                                                                        \
     U(deadline_ns, UINT64_MAX)
-/* The answer of this job was taken: forget it. keep: it was not, but its staging memory is needed:
- * stay aware that it ran. */
-#define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX) U(keep, 1)
+/* The answer of this job was taken: forget it. */
+#define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
 /* It is not wanted any more. What has not begun does not begin, and W_DONE says ERR_CANCELLED, at
  * once if nothing of it has; what has begun runs to its end and is answered as ever. */
 #define MSG_F_CANCEL(U, I, S, B, L) U(job, UINT64_MAX)
@@ -229,7 +224,8 @@ enum frame_ref_tag {
     U(urgent, 255)         /* the last so many of the streams go first, where the device can */    \
     U(pool_limit, UINT64_MAX)                                                                      \
     U(spill_limit, UINT64_MAX)                                                                     \
-    U(chosen, 1) /* its environment says which devices it may see */
+    U(chosen, 1) /* its environment says which devices it may see */                               \
+    S(note, 256) /* what is wrong with it though it serves */
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L)                                                                \
     I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */
@@ -262,14 +258,14 @@ enum frame_ref_tag {
     I(vendor)                                                                                      \
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(kernels, WKERNEL, PROTO_KERNELS_MAX)
-/* fd if sealed: its host copy. arriving: it is being restored, and W_BUFFER follows. */
+/* Ids alone: whose they are and what belongs to them the front knows from its record. fd if sealed:
+ * its host copy. arriving: it is being restored, and W_BUFFER follows. */
 #define MSG_W_HELD_BUFFER(U, I, S, B, L)                                                           \
-    U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) B(meta, FRAME_META_MAX) U(arriving, 1)
+    U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1)
 #define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
 /* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE,
- * one that was told to run by its W_STARTED; gone: its staging memory is no longer its own */
-#define MSG_W_HELD_JOB(U, I, S, B, L)                                                              \
-    U(job, UINT64_MAX) U(stream, 255) U(finished, 1) U(gone, 1) B(meta, FRAME_META_MAX)
+ * one that was told to run by its W_STARTED */
+#define MSG_W_HELD_JOB(U, I, S, B, L) U(job, UINT64_MAX) U(stream, 255) U(finished, 1)
 #define MSG_W_HELD_END(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_POOL(U, I, S, B, L)                                                                  \
     U(size, UINT64_MAX)                                                                            \
@@ -305,6 +301,9 @@ enum frame_ref_tag {
 #define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 /* A job waits for device memory, or does not any more. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
+/* The job's deadline has passed and it has not begun, but its stream does not give it back: it runs
+ * late. Its client is answered now, W_DONE follows at its end. */
+#define MSG_W_LATE(U, I, S, B, L) U(job, UINT64_MAX)
 /* fd if code is 0: memfd with the picture (picture.h). */
 #define MSG_W_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
@@ -313,7 +312,8 @@ enum frame_ref_tag {
 #define MSG_F_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 
-/* ---- what the front attaches to buffers and jobs, for the next front ------------------------- */
+/* ---- what the front notes of buffers and jobs, for the next front (record.h in daemon/front) ---
+ */
 
 #define REC_MOUT(U, I, S, B, L)                                                                    \
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
@@ -372,11 +372,14 @@ enum frame_ref_tag {
 /* ---- front and launcher --------------------------------------------------------------------- */
 
 /* First frame of both sides. The launcher serves one front at a time. compiler: the hash of its
- * gpud-compile, of a launcher only. */
+ * gpud-compile; worker_uid: of the user that workers run as, 0: the launcher's own. Both of a launcher
+ * only. */
 #define MSG_L_HELLO(U, I, S, B, L)                                                                 \
-    S(build, PROTO_NAME_MAX) U(pid, UINT64_MAX) S(compiler, PROTO_NAME_MAX)
-/* fds: input staging, output staging. The launcher makes the worker's channel, keeps a duplicate of
- * everything and answers L_STARTED. */
+    S(build, PROTO_NAME_MAX)                                                                       \
+    U(pid, UINT64_MAX) S(compiler, PROTO_NAME_MAX) U(worker_uid, UINT32_MAX)
+/* fds: input staging, output staging, the front's record of what it gives that worker, which the
+ * worker does not get. The launcher makes the worker's channel, keeps a duplicate of everything and
+ * answers L_STARTED. */
 #define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
 /* fds: request, response (memfds). Limits: CPU seconds, address space in bytes, wall time. */
 #define MSG_L_COMPILER(U, I, S, B, L)                                                              \
@@ -396,7 +399,7 @@ enum frame_ref_tag {
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
 /* Answered by an L_HELD for each worker, then L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
-/* fds: the front's end of the channel, input staging, output staging. args, meta as they were
+/* fds: the front's end of the channel, input staging, output staging, the record. args, meta as they were
  * given. */
 #define MSG_L_HELD(U, I, S, B, L)                                                                  \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
@@ -413,7 +416,8 @@ enum frame_ref_tag {
     S(options, PROTO_OPTIONS_MAX)                                                                  \
     S(arch, 128)                                                                                   \
     B(source, PROTO_SOURCE_MAX)                                                                    \
-    S(signature, PROTO_TEXT_MAX)
+    S(signature, PROTO_TEXT_MAX)                                                                   \
+    L(headers, HEADER, PROTO_HEADERS_MAX)
 /* code 0 or ERR_*; log: the compiler's messages, also when it succeeded; compiler: the stamp of its
  * file (common/stamp.h), empty if the architecture says which one it is; entries: what it knows of
  * each entry in the binary */
@@ -430,7 +434,6 @@ enum frame_ref_tag {
 #define PROTO_FRAMES(MESSAGE)                                                                      \
     MESSAGE(F_BUFFER_CREATE, f_buffer_create, 128)                                                 \
     MESSAGE(F_BUFFER_FREE, f_buffer_free, 129)                                                     \
-    MESSAGE(F_BUFFER_META, f_buffer_meta, 130)                                                     \
     MESSAGE(F_BUFFER_SEAL, f_buffer_seal, 131)                                                     \
     MESSAGE(F_BUFFER_RESTORE, f_buffer_restore, 132)                                               \
     MESSAGE(F_MODULE_LOAD, f_module_load, 133)                                                     \
@@ -463,6 +466,7 @@ enum frame_ref_tag {
     MESSAGE(W_ARENA, w_arena, 174)                                                                 \
     MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
     MESSAGE(W_WAITING, w_waiting, 172)                                                             \
+    MESSAGE(W_LATE, w_late, 173)                                                                   \
     MESSAGE(W_TENANT, w_tenant, 176)                                                               \
     MESSAGE(W_TENANT_REFUSED, w_tenant_refused, 177)                                               \
     MESSAGE(W_PICTURE, w_picture, 179)                                                             \

@@ -3,7 +3,11 @@
 #define PROTO_LIMITS_H
 
 #define PROTO_MAJOR 0
-#define PROTO_MINOR 3
+#define PROTO_MINOR 4
+
+/* since which minor: */
+#define PROTO_MINOR_ARGS 4 /* 128 arguments of a kernel; views; headers of a module */
+#define PROTO_MINOR_JOBS 4 /* QUERY chooses among jobs */
 
 #define PROTO_INLINE_MAX (16u * 1024u * 1024u) /* bytes of one inline value */
 #define PROTO_MESSAGE_MAX                                                                          \
@@ -17,9 +21,12 @@
 #define PROTO_TEXT_MAX        1024u  /* bytes: error texts, signatures */
 #define PROTO_LOG_MAX         65536u /* bytes: compiler's log */
 #define PROTO_SOURCE_MAX      (1024u * 1024u) /* bytes: kernel source or binary */
+#define PROTO_HEADERS_MAX     256u            /* of a module */
+#define PROTO_HEADER_NAME_MAX 256u            /* bytes */
 #define PROTO_OPTIONS_MAX     4096u           /* bytes: compiler options */
 #define PROTO_STEPS_MAX       256u            /* of a program */
-#define PROTO_ARGS_MAX        32u             /* of a step */
+#define PROTO_ARGS_MAX        128u            /* of a step */
+#define PROTO_ARGS_OLD        32u             /* that clients of minor 3 and less decode */
 #define PROTO_PARAMS_MAX      64u             /* of a program */
 #define PROTO_TEMPS_MAX       64u             /* of a program */
 #define PROTO_OUTPUTS_MAX     512u            /* of a job */

@@ -5,11 +5,11 @@
  * A message or record is one X-macro over its fields, in wire order:
  *   U(name, max)          unsigned integer, at most `max`           uint64_t
  *   I(name)               signed integer                            int64_t
- *   S(name, max)          text of at most `max` bytes, no NUL       struct bytes (UTF-8 by
- * convention) B(name, max)          bytes, at most `max`                      struct bytes L(name,
- * record, max)  list of records, at most `max`            struct proto_list On the wire a message
- * is one msgpack array whose first element is its kind, followed by its fields; a record is an
- * array of its fields. Trailing fields that are 0 or empty may be left out, and a reader ignores
+ *   S(name, max)          text of at most `max` bytes, no NUL       struct bytes
+ *   B(name, max)          bytes, at most `max`                      struct bytes
+ *   L(name, record, max)  list of records, at most `max`            struct proto_list
+ * Texts of requests are UTF-8. On the wire a message is one msgpack array whose first element is its
+ * kind, followed by its fields; a record is an array of its fields. Trailing fields that are 0 or empty may be left out, and a reader ignores
  * fields behind those that it knows: so both sides can grow.
  */
 #ifndef PROTO_MESSAGES_H
@@ -58,7 +58,8 @@ enum proto_arena_wish {
     U(d0, UINT64_MAX)                                                                              \
     U(d1, UINT64_MAX)                                                                              \
     U(d2, UINT64_MAX)                                                                              \
-    U(d3, UINT64_MAX)
+    U(d3, UINT64_MAX)                                                                              \
+    U(view, 255) /* of arrays: the element type as which the step takes it, 0 = its own */
 
 enum proto_op {
     OP_WRITE = 1, /* args: destination, source (ARG_INLINE in, or ARG_PARAM of kind data) */
@@ -119,13 +120,14 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     S(by, PROTO_NAME_MAX)
 
 /* kind: 1 scalar, 2 array, 3 struct, 4 local memory, 0 array or value: the code does not tell;
- * dtype 0 = unknown */
+ * dtype 0 = unknown; type: as in the source, empty: the code does not tell */
 #define REC_KARG(U, I, S, B, L)                                                                    \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(kind, 4)                                                                                     \
     U(access, 3)                                                                                   \
     U(dtype, 255)                                                                                  \
-    U(bytes, UINT64_MAX)
+    U(bytes, UINT64_MAX)                                                                           \
+    S(type, PROTO_NAME_MAX)
 
 /* signature: the source line, empty if the code had none. auto_grid: sizes follow from the data.
  * From `registers` on what it takes on the device kind it was made for, 0 = unknown; of a family
@@ -193,6 +195,9 @@ enum proto_column_kind {
 #define REC_SPAN(U, I, S, B, L) U(first, UINT64_MAX) U(count, UINT64_MAX)
 #define REC_ROW(U, I, S, B, L)  L(cells, CELL, PROTO_COLUMNS_MAX)
 
+/* what a source may include */
+#define REC_HEADER(U, I, S, B, L) S(name, PROTO_HEADER_NAME_MAX) B(text, PROTO_SOURCE_MAX)
+
 /* RECORD(NAME, name) */
 #define PROTO_RECORDS(RECORD)                                                                      \
     RECORD(ARG, arg)                                                                               \
@@ -208,7 +213,8 @@ enum proto_column_kind {
     RECORD(COLUMN, column)                                                                         \
     RECORD(CELL, cell)                                                                             \
     RECORD(SPAN, span)                                                                             \
-    RECORD(ROW, row)
+    RECORD(ROW, row)                                                                               \
+    RECORD(HEADER, header)
 
 /* ---- requests ------------------------------------------------------------------------------
  * seq: the session's sequence number, 1, 2, 3 …; the daemon admits in this order and answers a
@@ -289,7 +295,8 @@ enum proto_lang {
     B(source, PROTO_SOURCE_MAX)                                                                    \
     S(options, PROTO_OPTIONS_MAX)                                                                  \
     S(signature, PROTO_TEXT_MAX)                                                                   \
-    S(file, PROTO_LABEL_MAX)
+    S(file, PROTO_LABEL_MAX)                                                                       \
+    L(headers, HEADER, PROTO_HEADERS_MAX)
 
 #define MSG_MODULE_UNLOAD(U, I, S, B, L) HEAD(U) U(module, UINT64_MAX)
 
@@ -338,7 +345,16 @@ enum proto_submit_flag {
 #define MSG_EXPLAIN(U, I, S, B, L)  HEAD(U) U(job, UINT64_MAX)
 
 /* what: status, devices, pool, kernels, jobs, sessions, tenants, config, timeline */
-#define MSG_QUERY(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(filter, PROTO_TEXT_MAX)
+/* The last four choose among jobs: with this state, of this session (0: any) and tenant, and at
+ * most `limit` of them (0: any number), the newest. */
+#define MSG_QUERY(U, I, S, B, L)                                                                   \
+    HEAD(U)                                                                                        \
+    S(what, PROTO_NAME_MAX)                                                                        \
+    S(filter, PROTO_TEXT_MAX)                                                                      \
+    S(state, PROTO_NAME_MAX)                                                                       \
+    U(session, UINT64_MAX)                                                                         \
+    S(tenant, PROTO_NAME_MAX)                                                                      \
+    U(limit, UINT64_MAX)
 
 /* what: drain, resume, log-level, session-kill, pool-trim, reload */
 #define MSG_CONTROL(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(value, PROTO_TEXT_MAX)
@@ -401,7 +417,7 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
  * none. max_arena: bytes of all arenas of the session. The rest are limits of one session, too:
  * max_unacked: requests whose answers were not acknowledged. max_kept: bytes of these answers.
  * max_early: bytes of requests that came before their turn. Then how many buffers, arenas, modules
- * and programs it may have. */
+ * and programs it may have. max_requests: unanswered ones of one connection. */
 #define MSG_WELCOME(U, I, S, B, L)                                                                 \
     U(major, UINT64_MAX)                                                                           \
     U(minor, UINT64_MAX)                                                                           \
@@ -424,7 +440,8 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     U(max_buffers, UINT64_MAX)                                                                     \
     U(max_arenas, UINT64_MAX)                                                                      \
     U(max_modules, UINT64_MAX)                                                                     \
-    U(max_programs, UINT64_MAX)
+    U(max_programs, UINT64_MAX)                                                                    \
+    U(max_requests, UINT64_MAX)
 
 #define MSG_PONG(U, I, S, B, L) U(value, UINT64_MAX) U(now_ns, UINT64_MAX)
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
-# 10^8 operations of the pool. Ends with a table.
+# 10^8 operations of the pool, 200,000 connections. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak
+#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak churn
 # GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600): how long.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -10,14 +10,14 @@ cd "$(dirname "$0")/.." || exit 1
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | mutants | fuzz | soak) parts+=("$arg") ;;
+    storms | mutants | fuzz | soak | churn) parts+=("$arg") ;;
     *)
         sed -n '2,6s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak)
+[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak churn)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -41,11 +41,19 @@ soak() {
     build/dev/bin/bench_pool --soak 100000000
 }
 
+# Connections that come and go must leave no descriptor and no memory behind.
+churn() {
+    cmake --preset dev >/dev/null &&
+        cmake --build --preset dev --target front_listener_churn_test >/dev/null || return 1
+    GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test
+}
+
 run_part() {
     case $1 in
     storms) storms ;;
     mutants) scripts/mutants.sh ;;
     soak) soak ;;
+    churn) churn ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac
 }

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs the benchmarks and writes docs/performance.md: what was to be reached, what was measured, on
-# which machine and by which command. Figures that need a GPU are told as not measured without one.
-# Takes about ten minutes. usage: scripts/performance.sh [--build DIR] [--keep DIR] [--from DIR]
-#   --build DIR   where the benchmarks are (build/release, else build/dev)
+# Builds the benchmarks with all that they compare gpud with, runs them, and writes
+# docs/performance.md: what was to be reached, what was measured, on which machine and by which
+# command. Figures that need a GPU are told as not measured without one. Takes about ten minutes.
+# usage: scripts/performance.sh [--build DIR] [--keep DIR] [--from DIR]
+#   --build DIR   take the benchmarks of that build instead of building preset release
 #   --keep DIR    leave the benchmarks' own JSON there
 #   --from DIR    write the page from such JSON, run nothing
 set -eu
@@ -22,9 +23,17 @@ while [ $# -gt 0 ]; do
         ;;
     esac
 done
-if [ -z "$build" ]; then
+if [ -z "$from" ] && [ -z "$build" ]; then
+    "$root/scripts/deps.sh" build bench
+    command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
+    (cd "$root" && cmake --preset release -DBUILD_TESTING=OFF -DGPUD_BENCH=ON &&
+        cmake --build --preset release --parallel "$(nproc)") >&2
     build=$root/build/release
-    [ -x "$build/bin/bench_latency" ] || build=$root/build/dev
+fi
+# A page without what gpud is compared with is none.
+if [ -z "$from" ] && ! grep -q '^GRPC_FOUND:[A-Z]*=1$' "$build/CMakeCache.txt"; then
+    echo "performance: $build was configured without gRPC: run scripts/deps.sh bench, then cmake $build" >&2
+    exit 1
 fi
 
 if [ -z "$from" ]; then

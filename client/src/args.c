@@ -132,12 +132,19 @@ int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access, stru
     if (arg->access > GPUD_INOUT) {
         return err_set(e, ERR_INVALID, "access %u is none", arg->access);
     }
+    if (arg->view != GPUD_NONE && c->session.minor < PROTO_MINOR_ARGS) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "a view (gpud_arg_as): this daemon speaks protocol %u.%u, "
+                       "%u.%u is needed",
+                       PROTO_MAJOR, (unsigned)c->session.minor, PROTO_MAJOR, PROTO_MINOR_ARGS);
+    }
     struct proto_arg out = {
         .tag = arg->kind,
         .access = arg->access != GPUD_AS_KERNEL ? arg->access : access,
         .handle = arg->handle,
         .first = arg->first,
         .count = arg->count,
+        .view = arg->view,
     };
     int rc = 0;
     switch (arg->kind) {

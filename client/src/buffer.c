@@ -63,8 +63,9 @@ static int create(struct gpud_client *c, struct msg_buffer_create msg, gpud_shap
 static int create_reported(gpud_client *client, uint64_t device, gpud_shape shape, uint32_t flags,
                            const char *label, gpud_buffer *ret_buffer)
 {
+    char room[PROTO_LABEL_MAX];
     const struct msg_buffer_create msg = {
-        .flags = flags, .label = bytes_str(label), .device = device};
+        .flags = flags, .label = text_mended(bytes_str(label), room), .device = device};
     struct err e = ERR_INIT;
     int rc = client_enter(client, &e);
     if (rc == 0) {

@@ -156,6 +156,9 @@ int table_call(struct gpud_client *c, const struct schema *request, void *msg,
 
 /* Copies text into out[size], cut where it does not fit. */
 void text_copy(char *out, size_t size, struct bytes text);
+/* A text that only tells people something, as the daemon takes it: bytes that are no UTF-8 become
+ * '?', in `room`. One that is too long stays as it is. */
+struct bytes text_mended(struct bytes text, char room[PROTO_LABEL_MAX]);
 /* What served a job's operations, of its TIMING records; see gpud_job_times. */
 void timings_served_by(struct proto_list timings, char *out, size_t size);
 /* Copies the caller's struct back as far as the caller knows it: its `size` member stays. */

@@ -271,7 +271,7 @@ static int receive(struct conn *c, struct message **ret_message, struct err *e)
     }
     c->drained = (size_t)n < room;
     if (direct) {
-        return sp_direct_done(&c->reader, (size_t)n, ret_message) ? 1 : 0;
+        return sp_direct_done(&c->reader, (size_t)n, ret_message, e);
     }
     c->rest = bytes_of(c->input, (size_t)n);
     return 0;

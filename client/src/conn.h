@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "client/src/sp.h"
+#include "proto/sp.h"
 
 #define CONN_HEAD_MAX  48
 #define CONN_ADDRESSES 8

@@ -3,6 +3,7 @@
 
 #include "client/src/client.h"
 #include "common/shape.h"
+#include "common/utf8.h"
 
 /* Both lists name the same errors with the same values: one that only errors.def has fails to
  * compile here, one that only the header has changes the count. */
@@ -94,6 +95,16 @@ void text_copy(char *out, size_t size, struct bytes text)
         memcpy(out, text.data, n);
     }
     out[n] = '\0';
+}
+
+struct bytes text_mended(struct bytes text, char room[PROTO_LABEL_MAX])
+{
+    if (text.size > PROTO_LABEL_MAX || utf8_valid(text)) {
+        return text;
+    }
+    memcpy(room, text.data, text.size);
+    utf8_mend(room, text.size);
+    return bytes_of(room, text.size);
 }
 
 int desc_return(void *ret_desc, const void *desc, size_t size, struct err *e)

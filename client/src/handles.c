@@ -85,6 +85,14 @@ gpud_buffer buffer_by_daemon(struct gpud_client *c, uint64_t daemon)
     return (gpud_buffer){0};
 }
 
+void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text)
+{
+    if (!b->lost) {
+        b->lost = true;
+        client_event(c, GPUD_EVENT_BUFFER_LOST, (gpud_buffer){b->id}, text);
+    }
+}
+
 void orphan_free(struct gpud_client *c, unsigned request_kind, const struct message *m)
 {
     struct msg_buffer buffer;

@@ -13,15 +13,16 @@
 struct buffer {
     uint64_t daemon;
     uint64_t id; /* public */
+    bool lost;   /* the user was told */
     gpud_shape shape;
 };
 
 struct kernel {
     struct object object;
     gpud_kernel_desc desc;
-    uint64_t module;       /* public handle of its module, 0: built-in */
-    char asked[GPUD_NAME]; /* the name it was found by, with its version */
-    gpud_kernel_arg_desc args[PROTO_ARGS_MAX];
+    uint64_t module;             /* public handle of its module, 0: built-in */
+    char asked[GPUD_NAME];       /* the name it was found by, with its version */
+    gpud_kernel_arg_desc args[]; /* desc.arg_count of them */
 };
 
 struct module {
@@ -43,6 +44,9 @@ void handles_finish(struct gpud_client *c);
 
 /* id 0 if this client does not know it */
 gpud_buffer buffer_by_daemon(struct gpud_client *c, uint64_t daemon);
+
+/* Tells the user, once. */
+void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text);
 
 /* An answer whose caller is gone: gives up what it made. */
 void orphan_free(struct gpud_client *c, unsigned request_kind, const struct message *m);

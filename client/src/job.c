@@ -526,7 +526,8 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
     msg->priority = o->priority;
     msg->device = o->device;
     msg->trace_id = o->trace_id;
-    msg->label = bytes_str(o->label);
+    char room[PROTO_LABEL_MAX];
+    msg->label = text_mended(bytes_str(o->label), room);
     struct gpud_job *job = calloc(1, sizeof *job);
     if (job == NULL || !uses_take(job, uses)) {
         free(job);
@@ -549,6 +550,7 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
         }
     }
     int rc = request_encode(&job->req, &schema_msg_submit, msg, e);
+    msg->label = (struct bytes){0};
     if (rc != 0) {
         job_destroy(job);
         return rc;
@@ -678,7 +680,7 @@ bool job_callback_run(struct gpud_client *c)
     client_arm(c);
     gpud_done_cb done = job->done;
     void *user = job->user;
-    int code = job->error.code;
+    int code = error_report(job->error.code, &job->error);
     (void)pthread_mutex_unlock(&c->lock);
     done(job, code, user); /* may free the job */
     (void)pthread_mutex_lock(&c->lock);

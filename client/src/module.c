@@ -1,9 +1,21 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/src/handles.h"
+#include "common/utf8.h"
 
 _Static_assert((int)GPUD_LANG_SPIRV == (int)LANG_SPIRV, "languages");
+_Static_assert(GPUD_MAX_ARGS == PROTO_ARGS_MAX && GPUD_MAX_STEPS == PROTO_STEPS_MAX &&
+                   GPUD_MAX_PARAMS == PROTO_PARAMS_MAX && GPUD_MAX_TEMPS == PROTO_TEMPS_MAX &&
+                   GPUD_MAX_OUTPUTS == PROTO_OUTPUTS_MAX && GPUD_MAX_KERNELS == PROTO_KERNELS_MAX,
+               "limits of what runs");
+_Static_assert(GPUD_MAX_SOURCE == PROTO_SOURCE_MAX && GPUD_MAX_HEADERS == PROTO_HEADERS_MAX &&
+                   GPUD_MAX_BUILD_OPTIONS == PROTO_OPTIONS_MAX &&
+                   GPUD_MAX_SIGNATURE == PROTO_TEXT_MAX && GPUD_MAX_STRUCT == PROTO_TEXT_MAX &&
+                   GPUD_MAX_LOG == PROTO_LOG_MAX && GPUD_MAX_TOKEN == PROTO_TOKEN_MAX &&
+                   GPUD_MAX_INLINE == PROTO_INLINE_MAX,
+               "limits of bytes");
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
@@ -28,13 +40,14 @@ static void kernel_fill(struct kernel *k, const struct proto_kernel *told)
     text_copy(k->desc.name, sizeof k->desc.name, told->name);
     text_copy(k->desc.signature, sizeof k->desc.signature, told->signature);
     for (struct proto_iter it = proto_iter_of(told->args);
-         count < PROTO_ARGS_MAX && proto_list_next(&it, &schema_karg, &arg); count++) {
+         count < told->args.count && proto_list_next(&it, &schema_karg, &arg); count++) {
         gpud_kernel_arg_desc *a = &k->args[count];
         a->kind = (uint32_t)arg.kind;
         a->access = (uint32_t)arg.access;
         a->dtype = (uint32_t)arg.dtype;
         a->bytes = arg.bytes;
         text_copy(a->name, sizeof a->name, arg.name);
+        text_copy(a->type, sizeof a->type, arg.type);
     }
     k->desc.arg_count = count;
 }
@@ -51,7 +64,7 @@ static int kernel_recipe(struct kernel *k, struct bytes name, uint64_t daemon_mo
 static int kernel_add(struct gpud_client *c, const struct proto_kernel *told, struct bytes name,
                       struct module *module, uint64_t *ret_id, struct err *e)
 {
-    struct kernel *k = calloc(1, sizeof *k);
+    struct kernel *k = calloc(1, sizeof *k + (size_t)told->args.count * sizeof k->args[0]);
     if (k == NULL) {
         return err_set(e, ERR_NOMEM, "kernel");
     }
@@ -281,6 +294,42 @@ static int module_answer(struct gpud_client *c, const struct message *m,
     return module_add(c, &told, recipe, ret_module, e);
 }
 
+/* The end of a long name tells more than its beginning. */
+static struct bytes file_end(const char *file)
+{
+    struct bytes name = bytes_str(file);
+    while (name.size > PROTO_LABEL_MAX || (name.size > 0 && (name.data[0] & 0xc0) == 0x80)) {
+        name.data++; /* never amid a character */
+        name.size--;
+    }
+    return name;
+}
+
+static int headers_add(struct gpud_client *c, const gpud_module_options *o, struct capbuf *headers,
+                       struct err *e)
+{
+    int rc = 0;
+    if (o->header_count > 0 && c->session.minor < PROTO_MINOR_ARGS) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "headers: this daemon speaks protocol %u.%u, %u.%u is needed", PROTO_MAJOR,
+                       (unsigned)c->session.minor, PROTO_MAJOR, PROTO_MINOR_ARGS);
+    }
+    if (o->header_count > PROTO_HEADERS_MAX || (o->header_count > 0 && o->headers == NULL)) {
+        return err_set(e, o->headers == NULL ? ERR_INVALID : ERR_LIMIT, "%u headers, at most %u",
+                       o->header_count, PROTO_HEADERS_MAX);
+    }
+    for (uint32_t i = 0; rc == 0 && i < o->header_count; i++) {
+        const gpud_header *h = &o->headers[i];
+        struct proto_header header = {.name = bytes_str(h->name),
+                                      .text = bytes_of(h->text, h->text != NULL ? h->bytes : 0)};
+        if (!utf8_valid(header.name)) {
+            return err_set(e, ERR_INVALID, "header %u: its name is not UTF-8", i);
+        }
+        rc = proto_list_add(&schema_header, &header, headers, e);
+    }
+    return rc;
+}
+
 static int module_load(struct gpud_client *c, int lang, const void *source, size_t bytes,
                        const gpud_module_options *given, gpud_module *ret_module, struct err *e)
 {
@@ -296,6 +345,7 @@ static int module_load(struct gpud_client *c, int lang, const void *source, size
         lang > GPUD_LANG_SPIRV) {
         return err_set(e, ERR_INVALID, "no source, no place for the handle, or no such language");
     }
+    char room[PROTO_LABEL_MAX];
     struct msg_module_load msg = {
         .seq = 1,
         .ack = 1,
@@ -304,15 +354,20 @@ static int module_load(struct gpud_client *c, int lang, const void *source, size
         .source = bytes_of(source, bytes),
         .options = bytes_str(o.options),
         .signature = bytes_str(o.signature),
-        .file = bytes_str(o.file),
+        .file = text_mended(file_end(o.file), room),
     };
     struct capbuf recipe;
+    struct capbuf headers;
     struct message *m = NULL;
     capbuf_init(&recipe, PROTO_MESSAGE_MAX);
-    int rc = proto_encode(&schema_msg_module_load, &msg, &recipe, e);
+    capbuf_init(&headers, PROTO_MESSAGE_MAX);
+    int rc = headers_add(c, &o, &headers, e);
+    msg.headers = proto_list_of(&headers, o.header_count);
+    rc = rc == 0 ? proto_encode(&schema_msg_module_load, &msg, &recipe, e) : rc;
     if (rc == 0) {
         rc = client_exchange(c, &schema_msg_module_load, &msg, CALL_SEQUENCED, &m, e);
     }
+    capbuf_finish(&headers);
     if (rc != 0) {
         capbuf_finish(&recipe);
         return rc;
@@ -334,6 +389,23 @@ int gpud_module_load(gpud_client *client, int lang, const void *source, size_t b
     return error_report(rc, &e);
 }
 
+/* "a, b, c" as far as there is room. */
+static void kernel_names(const struct gpud_client *c, const struct module *mod, char *out,
+                         size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < mod->kernel_count; i++) {
+        const struct kernel *k = idmap_get(&c->kernels, mod->kernels[i]);
+        const char *name = k != NULL ? k->desc.name : "";
+        if (used + strlen(name) + sizeof ", …" >= size) {
+            (void)snprintf(out + used, size - used, ", …");
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", name);
+    }
+}
+
 /* A kernel that is not among those that can be launched: the daemon may know why. */
 static int kernel_missing(struct gpud_client *c, const struct module *mod, const char *name,
                           struct err *e)
@@ -347,7 +419,10 @@ static int kernel_missing(struct gpud_client *c, const struct module *mod, const
         return ERR_UNSUPPORTED;
     }
     message_unref(m);
-    return err_set(e, ERR_NOT_FOUND, "the module has no kernel '%.64s'", name);
+    char names[512];
+    kernel_names(c, mod, names, sizeof names);
+    return err_set(e, ERR_NOT_FOUND, "the module has no kernel '%.64s'; it has %s", name,
+                   names[0] != '\0' ? names : "none that can be launched");
 }
 
 static int module_kernel(struct gpud_client *c, gpud_module module, const char *name,

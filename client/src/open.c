@@ -74,6 +74,9 @@ static int options_read(const gpud_options *given, gpud_options *ret_options, st
         }
         o.timeout_ns = ms > 0 ? ms * NS_PER_MS : NS_NEVER;
     }
+    if (o.connect_timeout_ns > o.timeout_ns) {
+        o.connect_timeout_ns = o.timeout_ns; /* gpud_open is a blocking call, too */
+    }
     *ret_options = o;
     return 0;
 }

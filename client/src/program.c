@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/shape.h"
+#include "common/utf8.h"
 
 _Static_assert((int)GPUD_PARAM_DATA == (int)PARAM_DATA, "parameter kinds");
 
@@ -128,6 +129,9 @@ static int param_add(struct gpud_program *p, const char *name, int kind, gpud_sh
         .d2 = shape.dim[2],
         .d3 = shape.dim[3],
     };
+    if (!utf8_valid(param.name)) {
+        return err_set(e, ERR_INVALID, "parameter %u: its name is not UTF-8", p->param_count);
+    }
     int rc = proto_list_add(&schema_param, &param, &p->params, e);
     if (rc == 0) {
         p->param_kind[p->param_count++] = (uint8_t)kind;

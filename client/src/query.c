@@ -47,6 +47,15 @@ int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits)
             .may_load = s->may_load,
             .connected = s->state == SESSION_READY,
             .max_arena = s->max_arena,
+            .max_requests = s->max_requests,
+            .max_unacked = s->max_unacked,
+            .max_kept = s->max_kept,
+            .max_early = s->max_early,
+            .max_reorder = s->max_reorder,
+            .max_buffers = s->max_buffers,
+            .max_arenas = s->max_arenas,
+            .max_modules = s->max_modules,
+            .max_programs = s->max_programs,
         };
         text_copy(desc.build, sizeof desc.build, bytes_str(s->build));
         text_copy(desc.tenant, sizeof desc.tenant, bytes_str(s->tenant));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "client/src/arena.h"
+#include "client/src/handles.h"
 #include "client/src/program.h"
 
 void object_link(struct gpud_client *c, struct object *o)
@@ -187,6 +188,75 @@ bool restore_begin(struct gpud_client *c, int stage)
         }
     }
     return c->session.restores > 0;
+}
+
+/* ---- buffers ------------------------------------------------------------------------------- */
+
+#define INQUIRIES_MAX 64u /* unanswered at a time */
+
+struct inquiry {
+    struct request req;
+    uint64_t id; /* public */
+};
+
+static bool is_gone(int code)
+{
+    return code == ERR_BUFFER_LOST || code == ERR_STALE_HANDLE || code == ERR_BAD_HANDLE;
+}
+
+static void inquiry_answered(struct gpud_client *c, struct request *r, struct message *m,
+                             const struct err *e)
+{
+    (void)e;
+    struct inquiry *q = (struct inquiry *)r;
+    struct buffer *b = idmap_get(&c->buffers, q->id); /* it may be freed by now */
+    struct msg_buffer told;
+    struct err failed = ERR_INIT;
+    bool gone = m != NULL && reply_decode(m, &schema_msg_buffer, &told, &failed) != 0 &&
+                is_gone(failed.code);
+    requests_end(&c->requests, r);
+    request_finish(r);
+    free(q);
+    c->session.restores--;
+    if (m == NULL) {
+        return;
+    }
+    if (gone && b != NULL) {
+        buffer_lost(c, b, failed.text);
+    }
+    session_restored(c);
+}
+
+/* What cannot be asked shows when it is used. */
+static void inquire(struct gpud_client *c, uint64_t id, const struct buffer *b)
+{
+    struct inquiry *q = calloc(1, sizeof *q);
+    struct msg_buffer_info msg = {.handle = b->daemon};
+    if (q == NULL) {
+        return;
+    }
+    q->id = id;
+    c->session.restores++;
+    if (request_encode(&q->req, &schema_msg_buffer_info, &msg, NULL) != 0 ||
+        session_ask(c, &q->req, inquiry_answered, NULL) != 0) {
+        c->session.restores--;
+        request_finish(&q->req);
+        free(q);
+    }
+}
+
+bool restore_buffers(struct gpud_client *c)
+{
+    struct session *s = &c->session;
+    const struct buffer *b = NULL;
+    uint64_t id = 0;
+    while (s->restores < INQUIRIES_MAX && s->state == SESSION_RESTORE &&
+           (b = idmap_next(&c->buffers, &s->restore_cursor, &id)) != NULL) {
+        if (!b->lost) {
+            inquire(c, id, b);
+        }
+    }
+    return s->restores > 0;
 }
 
 /* ---- new handles in old requests ----------------------------------------------------------- */

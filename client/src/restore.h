@@ -1,7 +1,7 @@
 /*
  * What the daemon forgets when it restarts and libgpud puts back: arenas, modules, kernels,
- * programs. Each keeps the message that makes it; the daemon's handle changes, the public one does
- * not.
+ * programs. Buffers stay with their workers, or are lost with them. Each object keeps the message
+ * that makes it; the daemon's handle changes, the public one does not.
  *
  * Thread: under the client's lock.
  */
@@ -33,6 +33,9 @@ void object_give_up(struct gpud_client *c, struct object *o, uint64_t seq);
 /* Frees what was given up and is not named by an unanswered request any more. */
 void objects_reap(struct gpud_client *c);
 
+/* Asks which of the buffers are still there, some at a time, and tells of those that are not;
+ * false: all were answered. It comes before the stages. */
+bool restore_buffers(struct gpud_client *c);
 /* Sends the requests of one stage for what is not restored yet; false if there are none. Stages
  * follow object_kind. */
 bool restore_begin(struct gpud_client *c, int stage);

@@ -10,6 +10,7 @@
 #include "client/src/job.h"
 #include "client/src/restore.h"
 #include "common/clock.h"
+#include "common/utf8.h"
 
 #define BACKOFF_MIN      (10 * NS_PER_MS)
 #define BACKOFF_MAX      (1 * NS_PER_S)
@@ -48,6 +49,7 @@ int session_init(struct session *s, const char *name, const void *token, size_t 
         s->token_size = token_size;
     }
     text_copy(s->name, sizeof s->name, bytes_str(name));
+    utf8_mend(s->name, strlen(s->name)); /* a program's file name is any bytes */
     return 0;
 }
 
@@ -189,7 +191,12 @@ static void notice(struct gpud_client *c, const struct proto_notice *n)
     if (n->kind == NOTICE_BUFFER_LOST) {
         buffer = buffer_by_daemon(c, n->handle);
     }
-    client_event(c, kinds[n->kind], buffer, text);
+    struct buffer *b = idmap_get(&c->buffers, buffer.id);
+    if (b != NULL) {
+        buffer_lost(c, b, text);
+    } else {
+        client_event(c, kinds[n->kind], buffer, text);
+    }
 }
 
 static void events_take(struct gpud_client *c, const struct msg_events *events, struct message *m)
@@ -418,6 +425,9 @@ static void ready(struct gpud_client *c, uint64_t fill, int event)
 void session_restored(struct gpud_client *c)
 {
     struct session *s = &c->session;
+    if (restore_buffers(c) || s->state != SESSION_RESTORE) {
+        return;
+    }
     while (s->restore_stage < OBJECT_KINDS) {
         if (restore_begin(c, s->restore_stage++)) {
             return;
@@ -442,6 +452,14 @@ static void welcome_take(struct session *s, const struct msg_welcome *w)
     s->max_inflight = w->max_inflight > 0 ? w->max_inflight : INFLIGHT_DEFAULT;
     s->linger_ns = w->linger_ns;
     s->max_arena = w->max_arena;
+    s->max_requests = w->max_requests;
+    s->max_unacked = w->max_unacked;
+    s->max_early = w->max_early;
+    s->max_reorder = w->max_reorder;
+    s->max_buffers = w->max_buffers;
+    s->max_arenas = w->max_arenas;
+    s->max_modules = w->max_modules;
+    s->max_programs = w->max_programs;
     s->max_kept = w->max_kept;
     s->number = w->session;
     s->may_load = w->may_load != 0;
@@ -490,6 +508,7 @@ static void restore(struct gpud_client *c, bool going_on)
     jobs_forget_ids(c); /* what is sent again tells them anew */
     s->state = SESSION_RESTORE;
     s->restore_stage = 0;
+    s->restore_cursor = 0;
     session_restored(c);
 }
 

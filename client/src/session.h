@@ -29,6 +29,8 @@ struct session {
     uint64_t max_message;
     uint64_t max_inflight;
     uint64_t max_arena;
+    uint64_t max_requests, max_unacked, max_early, max_reorder;
+    uint64_t max_buffers, max_arenas, max_modules, max_programs;
     uint64_t max_kept;
     uint64_t linger_ns;
     uint64_t number;
@@ -50,8 +52,9 @@ struct session {
 
     bool restoring; /* what was made before is not all known to this daemon yet */
     int restore_stage;
-    unsigned restores; /* not answered yet */
-    uint64_t epoch;    /* grows when handles of the daemon change */
+    uint32_t restore_cursor; /* of the buffers: those from there on were not asked for */
+    unsigned restores;       /* not answered yet */
+    uint64_t epoch;          /* grows when handles of the daemon change */
 
     uint64_t retry_ns; /* when to connect again */
     uint64_t backoff_ns;

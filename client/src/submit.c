@@ -342,6 +342,7 @@ static int big_prepare(struct big_call *b)
         if (rc == 0) {
             b->host[i] = *arg;
             *arg = gpud_arg_with(gpud_in(b->buffer[i]), (int)b->access[i]);
+            arg->view = b->host[i].view;
         }
     }
     return rc;

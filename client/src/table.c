@@ -117,28 +117,53 @@ int table_call(struct gpud_client *c, const struct schema *request, void *msg,
     return rc;
 }
 
-static int query(struct gpud_client *c, const char *what, const char *filter,
+static int query(struct gpud_client *c, const char *what, const gpud_query_options *given,
                  gpud_table **ret_table, struct err *e)
 {
-    struct msg_query msg = {.what = bytes_str(what), .filter = bytes_str(filter)};
+    gpud_query_options o = {0};
+    if (given != NULL && (given->size < sizeof given->size || given->size > 4096)) {
+        return err_set(e, ERR_INVALID, "gpud_query_options.size is %zu", given->size);
+    }
+    if (given != NULL) {
+        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    }
     if (what == NULL || ret_table == NULL) {
         return err_set(e, ERR_INVALID, "no name, or no place for the table");
     }
+    bool chooses = o.state != NULL || o.session != 0 || o.tenant != NULL || o.limit != 0;
+    if (chooses && c->session.minor < PROTO_MINOR_JOBS) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "the daemon is older than this library and lists all jobs only");
+    }
+    struct msg_query msg = {.what = bytes_str(what),
+                            .filter = bytes_str(o.filter),
+                            .state = bytes_str(o.state),
+                            .session = o.session,
+                            .tenant = bytes_str(o.tenant),
+                            .limit = o.limit};
     return table_call(c, &schema_msg_query, &msg, ret_table, e);
 }
 
-int gpud_query(gpud_client *client, const char *what, const char *filter, gpud_table **ret_table)
+int gpud_query_with(gpud_client *client, const char *what, const gpud_query_options *options,
+                    gpud_table **ret_table)
 {
     struct err e = ERR_INIT;
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = query(client, what, filter, ret_table, &e);
+        rc = query(client, what, options, ret_table, &e);
         if (rc != 0) {
             (void)err_wrap(&e, "query %.64s", what != NULL ? what : "");
         }
         client_leave(client);
     }
     return error_report(rc, &e);
+}
+
+int gpud_query(gpud_client *client, const char *what, const char *filter, gpud_table **ret_table)
+{
+    return gpud_query_with(
+        client, what, &(gpud_query_options){.size = sizeof(gpud_query_options), .filter = filter},
+        ret_table);
 }
 
 const char *gpud_table_name(const gpud_table *table)

@@ -118,6 +118,12 @@ gpud_arg gpud_arg_with(gpud_arg arg, int access)
     return arg;
 }
 
+gpud_arg gpud_arg_as(gpud_arg arg, int dtype)
+{
+    arg.view = dtype >= 0 && dtype <= UINT8_MAX ? (uint64_t)dtype : UINT8_MAX; /* ARG_TYPE */
+    return arg;
+}
+
 gpud_arg gpud_host_shaped(void *data, gpud_shape shape, int access)
 {
     gpud_arg arg = {

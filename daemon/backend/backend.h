@@ -43,6 +43,7 @@ struct backend_info {
     char pin[64];   /* options that open this very device, as device 0, whatever number it has by
                        then; "" = its number is all there is */
     char arch[128]; /* key for compiled code: binaries are good for the same (backend, arch) only */
+    char note[256]; /* what is wrong with it though it serves, for operators; "": nothing */
     bool cpu;       /* executes on the host's processor */
     bool simulated; /* nothing is executed on real hardware */
     bool chosen;    /* this process's environment says which devices it may see */
@@ -312,6 +313,8 @@ enum backend_kind {
     BACKEND_KIND_LOCAL, /* local memory */
 };
 
+#define BACKEND_ARGS_MAX 128u /* of a kernel */
+
 /* A kernel argument as a compiler reports it for code without a signature line. */
 struct backend_compiled_arg {
     char name[64];
@@ -320,13 +323,15 @@ struct backend_compiled_arg {
     unsigned access; /* enum access; arrays only */
     int dtype;       /* enum dtype, DTYPE_NONE if unknown */
     uint32_t bytes;  /* of a scalar or struct, 0 if unknown */
+    bool only_reads; /* shown from the code itself: nothing is written through it. What the source
+                        declares does not show it, as a cast takes `const` away. */
 };
 
 struct backend_compiled_kernel {
     char entry[128]; /* its name in the binary */
     char name[128];  /* what users call it where that is another ("f<float>"), else "" */
     unsigned arg_count;
-    struct backend_compiled_arg arg[32];
+    struct backend_compiled_arg arg[BACKEND_ARGS_MAX];
     uint64_t required_local[3]; /* 0 = free */
     /* what the compiler knows of its needs, 0 = unknown; the device may tell more */
     uint64_t registers;
@@ -370,6 +375,7 @@ struct backend_source {
     const char *arch;            /* of the device it is for */
     const char *backend_options; /* as given to open; NULL or "" if there are none */
     const char *cache_dir;       /* where the compiler may keep files; NULL or "": nowhere */
+    bool confined; /* this process can read no file that a compiler has no business with */
 };
 
 /* Runs in gpud-compile only, never in a worker. Blocks. On ERR_COMPILE ret_compiled->log is set

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "common/stamp.h"
+#include "daemon/compile/headers.h"
 #include "daemon/compile/source.h"
 #include "kernels/dialect.h"
 
 #define TRANSLATED_MAX (16u * 1024u * 1024u) /* bytes */
-#define KERNELS_BYTES  (4u * 1024u * 1024u)
+#define EXPANDED_MAX   (8u * 1024u * 1024u)  /* a source with its headers put in */
+#define KERNELS_BYTES  (8u * 1024u * 1024u)
 
 /* the request's texts, terminated */
 struct texts {
@@ -51,6 +53,19 @@ static int kernel_add(struct compile_job *job, uint64_t *count,
     return rc;
 }
 
+_Static_assert(BACKEND_ARGS_MAX <= PROTO_ARGS_MAX, "a bit for each argument");
+
+/* ret_bits: a bit for each argument that the code only reads through. */
+static struct bytes only_reads(const struct backend_compiled_kernel *k,
+                               uint8_t ret_bits[PROTO_ARGS_MAX / 8])
+{
+    memset(ret_bits, 0, PROTO_ARGS_MAX / 8);
+    for (unsigned i = 0; i < k->arg_count; i++) {
+        ret_bits[i / 8] |= (uint8_t)((k->arg[i].only_reads ? 1 : 0) << i % 8);
+    }
+    return bytes_of(ret_bits, (k->arg_count + 7) / 8);
+}
+
 /* What the compiler knows of each entry; those beyond the limit stay unknown. */
 static int entries_add(struct compile_job *job)
 {
@@ -59,12 +74,14 @@ static int entries_add(struct compile_job *job)
     count = count < PROTO_KERNELS_MAX ? count : PROTO_KERNELS_MAX;
     for (unsigned i = 0; rc == 0 && i < count; i++) {
         const struct backend_compiled_kernel *k = &job->compiled.kernels[i];
+        uint8_t bits[PROTO_ARGS_MAX / 8];
         struct proto_wkernel entry = {.entry = bytes_str(k->entry),
                                       .registers = k->registers,
                                       .local_bytes = k->local_bytes,
                                       .shared_bytes = k->shared_bytes,
                                       .max_group = k->max_group,
-                                      .preferred_multiple = k->preferred_multiple};
+                                      .preferred_multiple = k->preferred_multiple,
+                                      .only_reads = only_reads(k, bits)};
         rc = proto_list_add(&schema_wkernel, &entry, &job->entries, &job->e);
     }
     job->response.entries = proto_list_of(&job->entries, count);
@@ -218,7 +235,8 @@ static int back_end(struct compile_job *job, const struct backend *b, unsigned i
                                     .options = texts->options,
                                     .arch = texts->arch,
                                     .backend_options = job->backend_options,
-                                    .cache_dir = job->cache_dir};
+                                    .cache_dir = job->cache_dir,
+                                    .confined = job->confined};
     return b->compile(index, &source, &job->compiled, &job->e);
 }
 
@@ -277,6 +295,13 @@ static int run_foreign(struct compile_job *job, const struct backend *b, unsigne
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+static int run_text(struct compile_job *job, const struct backend *b, unsigned index,
+                    const struct compile_request *r, const struct texts *texts)
+{
+    return r->lang == LANG_DIALECT ? run_dialect(job, b, index, r, texts)
+                                   : run_foreign(job, b, index, r, texts);
+}
+
 static int run(struct compile_job *job, const struct backend *b, unsigned index,
                const struct compile_request *r)
 {
@@ -289,8 +314,22 @@ static int run(struct compile_job *job, const struct backend *b, unsigned index,
         !bytes_to_str(r->arch, texts.arch, sizeof texts.arch)) {
         return err_set(&job->e, ERR_LIMIT, "file name, options or architecture are too long");
     }
-    return r->lang == LANG_DIALECT ? run_dialect(job, b, index, r, &texts)
-                                   : run_foreign(job, b, index, r, &texts);
+    if (r->headers.count == 0) {
+        return run_text(job, b, index, r, &texts);
+    }
+    if (r->lang > LANG_CUDA) {
+        return err_set(&job->e, ERR_INVALID, "headers are for sources, not for PTX or a binary");
+    }
+    struct compile_request whole = *r;
+    struct capbuf out;
+    capbuf_init(&out, EXPANDED_MAX);
+    int rc = headers_expand(r, texts.file[0] != '\0' ? texts.file : "source", &out, &job->e);
+    if (rc == 0) {
+        whole.source = capbuf_view(&out);
+        rc = run_text(job, b, index, &whole, &texts);
+    }
+    capbuf_finish(&out);
+    return rc;
 }
 
 static struct bytes text_of(const char *text, size_t max)
@@ -303,8 +342,10 @@ static struct bytes text_of(const char *text, size_t max)
 void compile_run(struct compile_job *job, const struct backend *b, unsigned index,
                  const char *options, const struct compile_request *request)
 {
-    *job = (struct compile_job){
-        .e = ERR_INIT, .backend_options = options, .cache_dir = job->cache_dir};
+    *job = (struct compile_job){.e = ERR_INIT,
+                                .backend_options = options,
+                                .cache_dir = job->cache_dir,
+                                .confined = job->confined};
     capbuf_init(&job->kernels, KERNELS_BYTES);
     capbuf_init(&job->entries, KERNELS_BYTES);
     int rc = run(job, b, index, request);

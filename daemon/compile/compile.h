@@ -15,6 +15,7 @@ struct compile_job {
     struct capbuf entries;
     struct err e;
     const char *cache_dir;       /* set before; not owned; NULL or "": none */
+    bool confined;               /* by the caller: what compilers can read is bounded */
     const char *backend_options; /* not owned */
     char stamp[PROTO_TEXT_MAX];  /* of the compiler */
 };

@@ -13,6 +13,7 @@
 #include "build.h"
 #include "common/log.h"
 #include "daemon/compile/compile.h"
+#include "daemon/compile/confine.h"
 #include "daemon/compile/exhaustion.h"
 #include "daemon/compile/heap.h"
 #include "daemon/compile/scratch.h"
@@ -110,7 +111,8 @@ static int answer_error(struct memfd *out, const struct err *why)
     return 0;
 }
 
-static int run(const struct options *o, const struct compile_request *request, struct memfd *out)
+static int run(const struct options *o, const struct compile_request *request, bool confined,
+               struct memfd *out)
 {
     static char said[PROTO_LOG_MAX];
     struct err e = ERR_INIT;
@@ -119,7 +121,7 @@ static int run(const struct options *o, const struct compile_request *request, s
         (void)err_set(&e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", o->backend);
         return answer_error(out, &e);
     }
-    struct compile_job job = {.cache_dir = o->cache};
+    struct compile_job job = {.cache_dir = o->cache, .confined = confined};
     int real = dup(STDERR_FILENO);
     int captured = stderr_capture();
     if (exhaustion_watch(captured, &e) != 0) {
@@ -133,7 +135,8 @@ static int run(const struct options *o, const struct compile_request *request, s
     return rc == 0 ? 0 : answer_error(out, &e);
 }
 
-static int process_prepare(struct scratch *scratch, struct err *e)
+static int process_prepare(const struct options *o, struct scratch *scratch, bool *ret_confined,
+                           struct err *e)
 {
     (void)prctl(PR_SET_NAME, "gpud-compile");
     (void)umask(077);
@@ -141,10 +144,12 @@ static int process_prepare(struct scratch *scratch, struct err *e)
         return err_errno(e, ERR_IO, "giving up new privileges");
     }
     int rc = scratch_enter(scratch, e);
-    if (rc == 0 && setenv("POCL_CACHE_DIR", scratch->path, 1) != 0) {
-        rc = err_errno(e, ERR_NOMEM, "setting the compiler's cache");
+    if (rc == 0 && (setenv("POCL_CACHE_DIR", scratch->path, 1) != 0 ||
+                    setenv("TMPDIR", scratch->path, 1) != 0)) {
+        rc = err_errno(e, ERR_NOMEM, "setting the compiler's folders");
     }
-    return rc;
+    const struct confine c = {.scratch = scratch->path, .cache = o->cache, .options = o->options};
+    return rc == 0 ? confine(&c, ret_confined, e) : rc;
 }
 
 int main(int argc, char **argv)
@@ -155,6 +160,7 @@ int main(int argc, char **argv)
     struct memfd in = MEMFD_NONE;
     struct memfd out = MEMFD_NONE;
     struct err e = ERR_INIT;
+    bool confined = false;
     log_open("gpud-compile", LOG_LEVEL_INFO);
     int rc = options_parse(argc, argv, &o);
     if (rc != 0) {
@@ -167,8 +173,8 @@ int main(int argc, char **argv)
     }
     rc = memfd_adopt(REQUEST_FD, 0, false, &in, &e);
     rc = rc == 0 ? compile_request_read(&in, &request, &e) : rc;
-    rc = rc == 0 ? process_prepare(&scratch, &e) : rc;
-    rc = rc == 0 ? run(&o, &request, &out) : answer_error(&out, &e);
+    rc = rc == 0 ? process_prepare(&o, &scratch, &confined, &e) : rc;
+    rc = rc == 0 ? run(&o, &request, confined, &out) : answer_error(&out, &e);
     if (scratch.lock_fd >= 0) {
         scratch_remove(&scratch);
     }

@@ -149,8 +149,11 @@ static int directive_check(struct cursor *c, const char *file, struct err *e)
     }
     word[n] = '\0';
     if (forbidden(word)) {
-        return err_set(e, ERR_COMPILE, "%s:%u:%u: error: #%s is not allowed", file, line, column,
-                       word);
+        return err_set(e, ERR_COMPILE,
+                       "%s:%u:%u: error: #%s is not allowed here: no file of the daemon's host is "
+                       "read, and no header of that name came with the source "
+                       "(gpud_module_options.headers; gpuctl looks for them with -I)",
+                       file, line, column, word);
     }
     return 0;
 }

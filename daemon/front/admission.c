@@ -24,6 +24,18 @@ static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
     return code;
 }
 
+/* Others find room in the queue, too. Some of its own have to end. */
+static int check_tenant(const struct front *f, const struct tenant *t, struct err *e)
+{
+    uint64_t all = f->config.queue_max;
+    uint64_t usual = f->config.tenant_jobs_max > 0 ? f->config.tenant_jobs_max : all - all / 16;
+    int rc = tenant_check(t, TENANT_JOBS, usual, e);
+    if (rc != 0 && e != NULL) {
+        e->code = ERR_BUSY;
+    }
+    return rc != 0 ? ERR_BUSY : 0;
+}
+
 /* Of what all share. Who comes new has none of what those need that wait for it. */
 static int check_queue(struct front *f, struct session *s, uint64_t seq, struct err *e)
 {
@@ -37,6 +49,7 @@ static int check_queue(struct front *f, struct session *s, uint64_t seq, struct 
                      f->parked.common);
     }
     s->common = rc != 0;
+    rc = rc == 0 ? check_tenant(f, s->tenant, e) : rc;
     return rc == 0 ? 0 : refuse(f, e, rc, RETRY_NS);
 }
 
@@ -106,14 +119,8 @@ static int find_program(struct request_context *c, struct program **ret_program,
         return 0; /* the steps stay in the request */
     }
     struct program *p = idmap_get(&c->f->programs, m->program);
-    if (p == NULL) {
-        return err_set(e,
-                       idmap_state(&c->f->programs, m->program) == IDMAP_STALE ? ERR_STALE_HANDLE
-                                                                               : ERR_BAD_HANDLE,
-                       "there is no program %#llx", (unsigned long long)m->program);
-    }
-    if (p->tenant != c->s->tenant) {
-        return err_set(e, ERR_PERMISSION, "program %s belongs to another tenant", p->name);
+    if (p == NULL || p->owner != c->s) {
+        return session_lacks(c->s, &c->f->programs, m->program, "program", e);
     }
     if (m->steps.count > 0 || m->temps.count > 0) {
         return err_set(e, ERR_INVALID, "a submission has a program or steps, not both");
@@ -132,6 +139,7 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
     struct resolve_input in = {.buffers = &c->f->buffers,
                                .kernels = &c->f->kernels,
                                .arenas = &c->f->arenas,
+                               .device = c->f->device,
                                .devices = device_bits(c->f->device, c->f->device_count, false),
                                .processors = device_bits(c->f->device, c->f->device_count, true),
                                .builtin = c->f->builtin,
@@ -177,6 +185,7 @@ static void take_options(const struct front *f, struct job *j, const struct msg_
     j->rank = job_rank(j);
     j->urgent = j->priority > 0;
     j->trace_id = m->trace_id;
+    j->ceiling_ns = ceiling;
     j->limit_ns = m->limit_ns > 0 && m->limit_ns < ceiling ? m->limit_ns : ceiling;
     j->deadline_ns = m->deadline_ns > 0 ? ns_add(j->submitted_ns, m->deadline_ns) : NS_NEVER;
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
@@ -188,12 +197,14 @@ static void enter(struct request_context *c, struct job *j)
     j->id = f->next_job++;
     j->seq = c->o->seq;
     j->session = c->s;
+    j->session_id = c->s->id;
     j->tenant = c->s->tenant;
     j->request = c->r;
     c->r = NULL;
     job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
+    j->tenant->held[TENANT_JOBS]++;
     f->count.submitted++;
     f->input_bytes += j->charged;
     j->tenant->jobs_submitted++;
@@ -232,7 +243,7 @@ static int after_adopted(struct request_context *c, struct job *j, struct err *e
         bool own = before->session == c->s || before->session == NULL;
         bool waits = own && before->touches_arenas && !job_ended(before);
         if (waits && !hazard_after(before, j)) {
-            hazard_leave(j);
+            hazard_leave(&c->f->hazards, j);
             return err_set(e, ERR_NOMEM, "order of jobs");
         }
     }
@@ -261,6 +272,7 @@ int request_submit(struct request_context *c, struct err *e)
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);
+        turn_count(f, 1 + j->work.use_count + j->work.arena_count);
     }
     if (rc == 0) {
         rc = job_frame_check(j, true, e);
@@ -273,6 +285,7 @@ int request_submit(struct request_context *c, struct err *e)
     }
     if (rc == 0) {
         rc = hazard_enter(j, e);
+        rc = rc == ERR_BUSY ? refuse(f, e, rc, RETRY_NS) : rc;
         rc = rc == 0 ? after_adopted(c, j, e) : rc;
     }
     if (rc != 0) {

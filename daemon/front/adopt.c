@@ -7,39 +7,46 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/command.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/discover.h"
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/record.h"
 #include "daemon/front/standing.h"
 #include "daemon/front/tenant_quota.h"
 #include "daemon/front/worker.h"
 
-void adopt_worker(struct front *f, uint64_t id, pid_t pid, struct bytes meta, int channel,
-                  int input, int output)
+static void turn_away(struct front *f, const struct launcher_held *held)
+{
+    log_warn("worker %d is not known, or came too late: it is ended", (int)held->pid);
+    (void)close(held->channel);
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        (void)close(held->fd[i]);
+    }
+    (void)launcher_kill(f->launcher, held->id, SIGKILL, NULL);
+}
+
+void adopt_worker(struct front *f, const struct launcher_held *held)
 {
     struct msg_meta_worker m;
     struct err e = ERR_INIT;
     char backend[16];
     struct device *d = NULL;
-    if (id >= f->next_worker) {
-        f->next_worker = id + 1;
+    if (held->id >= f->next_worker) {
+        f->next_worker = held->id + 1;
     }
-    if (proto_decode(&schema_msg_meta_worker, meta, &m, &e) == 0 &&
+    if (proto_decode(&schema_msg_meta_worker, held->meta, &m, &e) == 0 &&
         bytes_to_str(m.backend, backend, sizeof backend)) {
         d = discover_device(f, backend, (unsigned)m.index);
     }
     /* one that was given up with the connection to its launcher comes too late as well */
     if (d == NULL || d->worker != 0 || d->restarts > 0 || f->listener != NULL) {
-        log_warn("worker %d is not known, or came too late: it is ended", (int)pid);
-        (void)close(channel);
-        (void)close(input);
-        (void)close(output);
-        (void)launcher_kill(f->launcher, id, SIGKILL, NULL);
+        turn_away(f, held);
         return;
     }
-    log_info("device %u: taking over worker %d", d->index, (int)pid);
-    worker_held(f, d, id, pid, channel, input, output);
+    log_info("device %u: taking over worker %d", d->index, (int)held->pid);
+    worker_held(f, d, held);
 }
 
 /* By the name that a front before this one gave it. NULL: none, or no memory. */
@@ -86,7 +93,6 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->bytes = shape_bytes(&shape);
     b->flags = m->flags;
     b->tenant = t;
-    b->owner = s;
     b->uid = (uint32_t)m->uid;
     b->seq = m->seq;
     b->freed_by = m->freed;
@@ -96,6 +102,9 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->linger_until_ns = NS_NEVER;
     b->host_fd = -1;
     b->export_fd = -1;
+    if (s != NULL) {
+        buffer_own(b, s);
+    }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
@@ -147,26 +156,55 @@ static void lost(struct front *f, struct buffer *b)
     }
 }
 
-void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd)
+enum gift { GIFT_NONE, GIFT_TAKEN, GIFT_GIVEN };
+
+/* Was this worker given something under the id? TAKEN: it has told of it, or is not being taken
+ * over (any more), so that it is not heard. */
+static enum gift gift_of(struct device *d, enum record_kind kind, uint64_t id,
+                         struct record_view *ret_view)
 {
-    struct msg_meta_buffer meta;
-    struct err e = ERR_INIT;
-    struct buffer *b = NULL;
-    if (tells(d) && proto_decode(&schema_msg_meta_buffer, m->meta, &meta, &e) == 0) {
-        b = buffer_from(f, d, &meta);
+    bool taken = false;
+    if (!tells(d)) {
+        return GIFT_TAKEN;
     }
-    if (b == NULL || !idmap_restore(&f->buffers, m->id, b)) {
-        log_warn("device %u: a buffer could not be taken over: %s", d->index, e.text);
-        free(b);
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        return;
+    bool found = record_find(d->record, kind, id, ret_view, &taken);
+    return !found ? GIFT_NONE : taken ? GIFT_TAKEN : GIFT_GIVEN;
+}
+
+/* The front before made the memory, but this is what the worker says it is. */
+static int check_copy(int fd, uint64_t bytes, struct err *e)
+{
+    struct memfd m = MEMFD_NONE;
+    int rc = memfd_adopt(fd, bytes, false, &m, e);
+    m.fd = -1; /* the mapping alone was made */
+    memfd_finish(&m);
+    return rc;
+}
+
+static int check_held(const struct buffer *b, const struct msg_w_held_buffer *m, int fd,
+                      struct err *e)
+{
+    uint64_t bytes = b->bytes > 0 ? b->bytes : 1;
+    if (m->size != bytes) {
+        return err_set(
+            e, ERR_PROTOCOL, "the worker holds %llu bytes as buffer %#llx, which has %llu",
+            (unsigned long long)m->size, (unsigned long long)m->id, (unsigned long long)bytes);
     }
-    b->handle = m->id;
-    b->sealed = m->sealed != 0 && fd >= 0;
-    b->host_fd = fd;
+    if ((m->sealed != 0) != (fd >= 0)) {
+        return err_set(e, ERR_PROTOCOL, "the worker sent %s copy of buffer %#llx",
+                       fd >= 0 ? "an unasked" : "no", (unsigned long long)m->id);
+    }
+    int rc = fd >= 0 ? check_copy(fd, bytes, e) : 0;
+    return rc == 0 ? 0
+                   : err_set(e, ERR_PROTOCOL, "the worker's copy of buffer %#llx is none",
+                             (unsigned long long)m->id);
+}
+
+static void take_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m,
+                        struct buffer *b, const struct msg_meta_buffer *meta)
+{
     buffer_set_state(b, BUFFER_LIVE);
+    b->tenant->held[TENANT_BUFFERS]++;
     if (b->owner != NULL) {
         b->owner->buffers++;
     }
@@ -186,7 +224,51 @@ void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buf
         d->restores++;
     }
     answer_again(b, b->owner, b->seq);
-    take_openers(f, b, &meta);
+    take_openers(f, b, meta);
+}
+
+/* NULL: the record does not have it, or it cannot be understood, or there is no memory. */
+static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t id,
+                                   struct record_view *ret_view, struct msg_meta_buffer *ret_meta)
+{
+    struct err e = ERR_INIT;
+    enum gift gift = gift_of(d, RECORD_BUFFER, id, ret_view);
+    if (gift == GIFT_NONE) { /* freed, and the front before did not live to tell */
+        command_forget_buffer(d, id);
+    }
+    if (gift != GIFT_GIVEN) {
+        return NULL;
+    }
+    struct buffer *b = NULL;
+    if (proto_decode(&schema_msg_meta_buffer, ret_view->bytes, ret_meta, &e) == 0) {
+        b = buffer_from(f, d, ret_meta);
+    }
+    if (b == NULL) {
+        log_warn("device %u: a buffer could not be taken over: %s", d->index, e.text);
+    }
+    return b;
+}
+
+int adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd,
+                 struct err *e)
+{
+    struct msg_meta_buffer meta;
+    struct record_view view;
+    struct buffer *b = buffer_given(f, d, m->id, &view, &meta);
+    int rc = b != NULL ? check_held(b, m, fd, e) : 0;
+    if (rc != 0 || b == NULL || !idmap_restore(&f->buffers, m->id, b)) {
+        buffer_destroy(b);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return rc;
+    }
+    b->handle = m->id;
+    b->record = view.entry;
+    b->sealed = m->sealed != 0;
+    b->host_fd = fd;
+    take_buffer(f, d, m, b, &meta);
+    return 0;
 }
 
 /* ---- jobs --------------------------------------------------------------------------------- */
@@ -197,7 +279,8 @@ static void take_uses(struct front *f, struct job *j, const struct msg_meta_job 
     struct proto_muse use;
     while (proto_list_next(&it, &schema_muse, &use)) {
         struct buffer *b = idmap_get(&f->buffers, use.handle);
-        struct work_use *u = b != NULL ? work_use_of(&j->work, b) : NULL;
+        struct work_use *u =
+            b != NULL && b->device == j->device->index ? work_use_of(&j->work, b) : NULL;
         if (u != NULL) {
             u->access = (int)use.access;
             bool writes = (use.access & ACCESS_OUT) != 0;
@@ -244,6 +327,9 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     }
     job_put(&f->jobs, j);
     f->job_count++;
+    if (j->tenant != NULL) {
+        j->tenant->held[TENANT_JOBS]++;
+    }
     j->state = JOB_QUEUED;
     job_set_state(j, JOB_DISPATCHED, clock_now_ns());
     job_join_device(j);
@@ -285,37 +371,52 @@ static void tie_op(struct job *j)
     capbuf_finish(&out);
 }
 
-void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *held)
+static struct job *job_from(struct front *f, struct device *d, const struct msg_meta_job *m)
 {
-    struct msg_meta_job m;
-    struct job *j = job_find(f->jobs, held->job);
-    if (j != NULL || !tells(d) || proto_decode(&schema_msg_meta_job, held->meta, &m, NULL) != 0) {
-        return;
-    }
-    j = calloc(1, sizeof *j);
+    struct job *j = calloc(1, sizeof *j);
     if (j == NULL) {
-        return;
+        return NULL;
     }
     work_init(&j->work);
-    j->id = held->job;
     j->error = ERR_INIT;
     j->adopted = true;
-    j->touches_arenas = m.arenas != 0;
+    j->touches_arenas = m->arenas != 0;
     j->device = d;
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
     j->deadline_ns = NS_NEVER;
-    j->limit_ns = m.limit_ns;
-    j->submitted_ns = m.submitted_ns;
-    j->async = m.async != 0;
-    j->seq = m.seq;
+    j->limit_ns = m->limit_ns;
+    j->submitted_ns = m->submitted_ns;
+    j->async = m->async != 0;
+    j->seq = m->seq;
     j->work.device = (int)d->index;
-    (void)bytes_to_str(m.label, j->label, sizeof j->label);
-    j->tenant = tenant_of(f, m.tenant);
-    j->session = m.seq != 0 || m.async != 0 ? owner_of(f, m.client_id, m.uid, j->tenant) : NULL;
+    (void)bytes_to_str(m->label, j->label, sizeof j->label);
+    j->tenant = tenant_of(f, m->tenant);
+    j->session = m->seq != 0 || m->async != 0 ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
+    return j;
+}
+
+void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *held)
+{
+    struct msg_meta_job m;
+    struct record_view view;
+    enum gift gift = gift_of(d, RECORD_JOB, held->job, &view);
+    if (gift == GIFT_NONE && held->finished != 0) { /* its answer was taken */
+        command_forget_job(d, held->job);
+    }
+    if (gift != GIFT_GIVEN || job_find(f->jobs, held->job) != NULL ||
+        proto_decode(&schema_msg_meta_job, view.bytes, &m, NULL) != 0) {
+        return;
+    }
+    struct job *j = job_from(f, d, &m);
+    if (j == NULL) {
+        return;
+    }
+    j->id = held->job;
+    j->record = view.entry;
     take_uses(f, j, &m);
     take_outputs(j, &m);
-    if (held->gone == 0) {
+    if (!view.gone) {
         take_staging(d, j, &m);
     }
     if (hazard_enter(j, NULL) != 0) {
@@ -332,6 +433,7 @@ void adopt_end(struct front *f, struct device *d)
     if (!tells(d)) {
         return;
     }
+    record_settle(d->record);
     device_set_state(d, DEVICE_STARTING, "taken over");
     discover_ready(f, d);
 }

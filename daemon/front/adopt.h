@@ -6,11 +6,15 @@
 #define FRONT_ADOPT_H
 
 #include "daemon/front/front.h"
+#include "daemon/front/launcher_link.h"
 
 /* The launcher's word: a worker runs. The descriptors are taken. */
-void adopt_worker(struct front *f, uint64_t id, pid_t pid, struct bytes meta, int channel,
-                  int input, int output);
-void adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd);
+void adopt_worker(struct front *f, const struct launcher_held *held);
+/* The worker's words: which of what it was given it has. Whose that is, and what belongs to it, the
+ * record says that the front before left with the launcher (record.h). What is not in it goes.
+ * ERR_PROTOCOL: a lie. The descriptor is taken. */
+int adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd,
+                 struct err *e);
 void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *m);
 void adopt_end(struct front *f, struct device *d);
 

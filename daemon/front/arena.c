@@ -9,6 +9,7 @@
 
 #include "common/descriptors.h"
 #include "common/memfd.h"
+#include "daemon/front/session.h"
 
 #define TMPFS 0x01021994 /* of <linux/magic.h> */
 
@@ -45,7 +46,7 @@ static int refuse_kept(struct err *e)
 int arena_make_memory(struct arena *a, struct err *e)
 {
     struct memfd m = MEMFD_NONE;
-    if (!descriptors_left()) {
+    if (!descriptors_spare()) {
         return refuse_kept(e);
     }
     int rc = memfd_create_sealed("gpud-arena", a->bytes, &m, e);
@@ -81,23 +82,15 @@ int arena_check_memory(const struct arena *a, int fd, struct err *e)
         return err_set(e, ERR_INVALID, "the memfd has %lld bytes, the arena %llu",
                        (long long)st.st_size, (unsigned long long)a->bytes);
     }
-    return descriptors_kept(fd) ? refuse_kept(e) : 0;
+    return descriptors_spare() ? 0 : refuse_kept(e);
 }
 
 int arena_find(const struct idmap *arenas, uint64_t handle, const struct session *s,
                struct arena **ret_arena, struct err *e)
 {
     struct arena *a = arenas != NULL ? idmap_get(arenas, handle) : NULL;
-    if (a == NULL) {
-        bool stale = arenas != NULL && idmap_state(arenas, handle) == IDMAP_STALE;
-        return stale ? err_set(e, ERR_STALE_HANDLE, "arena %#llx was freed",
-                               (unsigned long long)handle)
-                     : err_set(e, ERR_BAD_HANDLE, "there is no arena %#llx",
-                               (unsigned long long)handle);
-    }
-    if (a->owner == NULL || a->owner != s) {
-        return err_set(e, ERR_PERMISSION, "arena %#llx belongs to another session",
-                       (unsigned long long)handle);
+    if (a == NULL || a->owner == NULL || a->owner != s) {
+        return session_lacks(s, arenas, handle, "arena", e);
     }
     if (a->fd < 0) {
         return err_set(e, ERR_STATE, "the memory of arena %#llx was not brought yet",

@@ -19,6 +19,9 @@
 #include "common/idmap.h"
 #include "daemon/front/work.h"
 
+/* Parts in use of all arenas that one job names, its own included. */
+#define ARENA_PARTS_MAX 8192u
+
 struct front;
 struct session;
 struct tenant;
@@ -33,7 +36,8 @@ struct arena {
     uint64_t told;            /* a bit for each device whose worker has it */
     uint64_t mapped;          /* and for those whose kernels can work on it, … */
     uint64_t align;           /* … on arrays that begin at multiples of so many bytes */
-    unsigned users;           /* unfinished jobs that name it */
+    unsigned users;           /* parts of it that unfinished jobs name */
+    bool counted;             /* hazard_parts.c's, while it counts */
     struct work_arena *parts; /* what they use, by prev_part and next_part */
 };
 

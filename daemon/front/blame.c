@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/front/module.h"
 #include "daemon/front/session.h"
 #include "daemon/front/tenant.h"
 
@@ -56,6 +57,39 @@ void blame_kernels(const struct job *j, int step, char *out, size_t size)
         }
         add(&t, "%s%s", count++ > 0 ? ", " : "", s->entry);
     }
+}
+
+/* An entry is called as its signature, or with the type behind it: "axpy_f32". */
+static bool entry_of(const struct signature *sig, const char *entry)
+{
+    size_t size = strlen(sig->name);
+    return strncmp(entry, sig->name, size) == 0 && (entry[size] == '\0' || entry[size] == '_');
+}
+
+static struct bytes name_of(const struct module *m, const char *entry, unsigned arg)
+{
+    for (unsigned i = 0; i < m->kernel_count; i++) {
+        const struct kernel *k = &m->kernels[i];
+        if (k->signature == NULL && arg < k->arg_count && strcmp(k->entry, entry) == 0) {
+            return k->args[arg].name;
+        }
+        if (k->signature != NULL && arg < k->signature->arg_count &&
+            entry_of(k->signature, entry)) {
+            return bytes_str(k->signature->arg[arg].name);
+        }
+    }
+    return (struct bytes){0};
+}
+
+struct bytes blame_argument(const struct job *j, int step, int arg)
+{
+    for (unsigned i = 0; step >= 0 && arg >= 0 && i < j->work.step_count; i++) {
+        const struct work_step *s = &j->work.steps[i];
+        if (s->op == OP_LAUNCH && s->step == (unsigned)step && s->module != NULL) {
+            return name_of(s->module, s->entry, (unsigned)arg);
+        }
+    }
+    return (struct bytes){0};
 }
 
 static void add_job(struct text *t, const struct job *j)

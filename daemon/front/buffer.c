@@ -1,8 +1,10 @@
 #include "daemon/front/buffer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "daemon/front/device.h"
 #include "daemon/front/session.h"
@@ -40,6 +42,21 @@ void buffer_discharge(const struct buffer *b, struct device *d)
     }
 }
 
+void buffer_own(struct buffer *b, struct session *s)
+{
+    b->owner = s;
+    DL_APPEND2(s->owned, b, owned_prev, owned_next);
+}
+
+void buffer_unown(struct buffer *b)
+{
+    if (b->owner != NULL && b->owned_prev != NULL) {
+        DL_DELETE2(b->owner->owned, b, owned_prev, owned_next);
+        b->owned_prev = b->owned_next = NULL;
+    }
+    b->owner = NULL;
+}
+
 void buffer_disown(struct buffer *b)
 {
     if (b->owner == NULL) {
@@ -47,7 +64,7 @@ void buffer_disown(struct buffer *b)
     }
     b->owner->buffers--;
     b->owner->near[b->device] -= b->state != BUFFER_LOST ? 1 : 0;
-    b->owner = NULL;
+    buffer_unown(b);
 }
 
 void buffer_set_state(struct buffer *b, enum buffer_state state)
@@ -71,6 +88,14 @@ const char *buffer_state_name(const struct buffer *b)
         return "sealed";
     }
     return spans_cover(&b->defined, 0, b->bytes) ? "defined" : "undefined";
+}
+
+const char *buffer_title(const struct buffer *b, char out[BUFFER_TITLE])
+{
+    bool named = b->label[0] != '\0';
+    (void)snprintf(out, BUFFER_TITLE, "buffer %#llx%s%s%s", (unsigned long long)b->handle,
+                   named ? " (" : "", b->label, named ? ")" : "");
+    return out;
 }
 
 unsigned buffer_wire_state(const struct buffer *b)
@@ -103,23 +128,54 @@ int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e)
     return proto_encode(&schema_msg_buffer, &m, out, e);
 }
 
+/* Of a handle that names no buffer. */
+static int buffer_gone(const struct idmap *buffers, uint64_t handle, struct err *e)
+{
+    if (idmap_left_behind(buffers, handle)) {
+        return err_set(e, ERR_BUFFER_LOST,
+                       "buffer %#llx was lost when gpud and its workers were started anew: free it",
+                       (unsigned long long)handle);
+    }
+    return idmap_state(buffers, handle) == IDMAP_UNKNOWN
+               ? err_set(e, ERR_BAD_HANDLE, "there is no buffer %#llx", (unsigned long long)handle)
+               : err_set(e, ERR_STALE_HANDLE, "buffer %#llx was freed", (unsigned long long)handle);
+}
+
+static struct buffer_opening *opening_of(const struct session *s, const struct buffer *b)
+{
+    struct buffer_opening *x = NULL;
+    HASH_FIND_PTR(s->openings, &b, x);
+    return x;
+}
+
 int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,
                 struct buffer **ret_buffer, struct err *e)
 {
     struct buffer *b = idmap_get(buffers, handle);
     if (b == NULL || b->freed) {
-        return b != NULL || idmap_state(buffers, handle) == IDMAP_STALE
-                   ? err_set(e, ERR_STALE_HANDLE, "buffer %#llx was freed",
-                             (unsigned long long)handle)
-                   : err_set(e, ERR_BAD_HANDLE, "there is no buffer %#llx",
-                             (unsigned long long)handle);
+        return buffer_gone(buffers, handle, e);
     }
     if (b->tenant != tenant) {
-        return err_set(e, ERR_PERMISSION, "buffer %#llx belongs to another tenant",
-                       (unsigned long long)handle);
+        return err_set(e, ERR_BAD_HANDLE, "there is no buffer %#llx", (unsigned long long)handle);
     }
     *ret_buffer = b;
     return 0;
+}
+
+int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct session *s,
+                    struct buffer **ret_buffer, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = buffer_find(buffers, handle, s->tenant, &b, e);
+    if (rc == 0 && b->owner != NULL && b->owner != s && b->name[0] == '\0' &&
+        opening_of(s, b) == NULL) {
+        rc = err_set(e, ERR_BAD_HANDLE, "there is no buffer %#llx", (unsigned long long)handle);
+    }
+    if (rc == ERR_STALE_HANDLE && !idmap_freed_of(buffers, handle, s->id)) {
+        rc = err_set(e, ERR_BAD_HANDLE, "there is no buffer %#llx", (unsigned long long)handle);
+    }
+    *ret_buffer = rc == 0 ? b : *ret_buffer;
+    return rc;
 }
 
 struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *tenant,
@@ -135,34 +191,69 @@ struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *te
     return NULL;
 }
 
+static struct buffer_opening *opening_obtain(struct session *s, struct buffer *b)
+{
+    struct buffer_opening *x = opening_of(s, b);
+    if (x == NULL) {
+        x = calloc(1, sizeof *x);
+        if (x != NULL) {
+            x->buffer = b;
+            HASH_ADD_PTR(s->openings, buffer, x);
+        }
+    }
+    return x;
+}
+
 bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq)
 {
     struct buffer_opener *o = malloc(sizeof *o);
-    if (o == NULL) {
+    struct buffer_opening *x = o != NULL ? opening_obtain(s, b) : NULL;
+    if (x == NULL) {
+        free(o);
         return false;
     }
-    *o = (struct buffer_opener){.next = b->opener, .session = s, .seq = seq};
-    b->opener = o;
+    *o = (struct buffer_opener){.older = x->newest, .session = s, .seq = seq};
+    x->newest = o;
+    DL_PREPEND(b->opener, o);
     b->openers++;
     s->opens++;
+    s->tenant->held[TENANT_OPENS]++;
     s->near[b->device] += b->state != BUFFER_LOST ? 1 : 0;
     return true;
 }
 
+/* The newest one goes; the last one takes the entry with it. */
+static void opener_drop(struct buffer *b, struct buffer_opening *x)
+{
+    struct buffer_opener *o = x->newest;
+    struct session *s = o->session;
+    x->newest = o->older;
+    if (x->newest == NULL) {
+        HASH_DEL(s->openings, x);
+        free(x);
+    }
+    DL_DELETE(b->opener, o);
+    free(o);
+    b->openers--;
+    s->opens--;
+    s->tenant->held[TENANT_OPENS]--;
+    s->near[b->device] -= b->state != BUFFER_LOST ? 1 : 0;
+}
+
 bool buffer_opener_remove(struct buffer *b, struct session *s)
 {
-    for (struct buffer_opener **at = &b->opener; *at != NULL; at = &(*at)->next) {
-        if ((*at)->session == s) {
-            struct buffer_opener *o = *at;
-            *at = o->next;
-            free(o);
-            b->openers--;
-            s->opens--;
-            s->near[b->device] -= b->state != BUFFER_LOST ? 1 : 0;
-            return true;
-        }
+    struct buffer_opening *x = opening_of(s, b);
+    if (x == NULL) {
+        return false;
     }
-    return false;
+    opener_drop(b, x);
+    return true;
+}
+
+bool buffer_opener_newest(struct buffer *b, const struct buffer_opener *o)
+{
+    const struct buffer_opening *x = opening_of(o->session, b);
+    return x != NULL && x->newest == o;
 }
 
 void buffer_destroy(struct buffer *b)
@@ -171,10 +262,13 @@ void buffer_destroy(struct buffer *b)
         return;
     }
     while (b->opener != NULL) {
-        struct buffer_opener *o = b->opener;
-        b->opener = o->next;
-        free(o);
+        struct buffer_opening *x = opening_of(b->opener->session, b);
+        if (x == NULL) {
+            break;
+        }
+        opener_drop(b, x);
     }
+    buffer_unown(b);
     if (b->host_fd >= 0) {
         (void)close(b->host_fd);
     }

@@ -18,6 +18,7 @@
 #include "proto/limits.h"
 
 struct device;
+struct hazard_group;
 struct job;
 struct session;
 struct tenant;
@@ -31,19 +32,31 @@ enum buffer_state {
     BUFFER_LOST,      /* its worker ended; only free is possible */
 };
 
+/* An unfinished job's place in the buffer's line; hazard.c's. */
 struct buffer_use {
     struct job *job;
-    struct buffer_use *next;
+    unsigned index; /* in job->work.uses */
+    struct hazard_group *group;
+    struct buffer_use *prev, *next; /* in its group */
 };
 
 /* A session that opened it by name; once for each time it did. */
 struct buffer_opener {
-    struct buffer_opener *next;
+    struct buffer_opener *prev, *next; /* in buffer->opener */
+    struct buffer_opener *older;       /* of the same session, NULL: none */
     struct session *session;
     uint64_t seq; /* of its request */
 };
 
+/* What a session has opened, by buffer; in session->openings. */
+struct buffer_opening {
+    struct buffer *buffer; /* key */
+    struct buffer_opener *newest;
+    UT_hash_handle hh;
+};
+
 struct buffer {
+    uint64_t record; /* its entry in the record of its device, 0: none */
     uint64_t handle;
     enum buffer_state state;
     struct shape shape;
@@ -53,12 +66,16 @@ struct buffer {
     char label[PROTO_LABEL_MAX + 1];
     struct tenant *tenant;
     struct session *owner; /* NULL: lives by its name, or is only used by jobs still */
-    uint64_t seq;          /* of the request that made it */
+    struct buffer *owned_prev, *owned_next;   /* in owner->owned */
+    uint64_t seq;                             /* of the request that made it */
     uint8_t client_id[PROTO_CLIENT_ID_BYTES]; /* and the user: whose session made it */
     uint32_t uid;
     uint64_t freed_by; /* number of the request by which its owner let go of it, 0: of none */
     unsigned device;   /* index */
     struct spans defined;
+    uint64_t spoiled_by; /* the last job that left a part of it undefined, 0: none did */
+    int spoiled_step;    /* of that job, -1: none is known */
+    int spoiled_code;    /* and its error */
     bool sealed;
     bool sealing;       /* asked of the worker, and not answered: host_fd is not filled */
     int host_fd;        /* sealed: memfd with the content, owned; -1 */
@@ -74,11 +91,12 @@ struct buffer {
     uint64_t linger_until_ns;     /* NS_NEVER while somebody holds it */
     struct buffer_opener *opener; /* newest first */
     unsigned openers;
-    /* hazards: who wrote it last, and who has been reading it since */
-    struct job *writer;
-    struct buffer_use *readers;
-    struct buffer_use *displaced; /* as many entries as readers before `writer` are unfinished */
-    unsigned users;               /* unfinished jobs that name it */
+    bool meta_due; /* in front->metas: its worker is to hear what it is, when it can take that */
+    struct buffer *meta_prev, *meta_next;
+    struct hazard_group *groups; /* its unfinished jobs, oldest first (hazard.h) */
+    unsigned writers;            /* of them, those that write */
+    unsigned users;              /* unfinished jobs that name it */
+    unsigned mark;               /* while those of two jobs are compared; else 0 */
 };
 
 /* What it counts for on its device and for its tenant, in bytes: a variable's memory is its
@@ -87,8 +105,15 @@ struct buffer {
 uint64_t buffer_charged(const struct buffer *b);
 bool buffer_charge(const struct buffer *b, struct device *d);
 void buffer_discharge(const struct buffer *b, struct device *d);
+/* The session's from now on, or nobody's: only who it belongs to, no count. */
+void buffer_own(struct buffer *b, struct session *s);
+void buffer_unown(struct buffer *b);
 /* It has no owner any more, but goes on: by its name. */
 void buffer_disown(struct buffer *b);
+
+/* "buffer 0x100000001 (weights)", the label only where there is one. Returns out. */
+#define BUFFER_TITLE (PROTO_LABEL_MAX + 32u)
+const char *buffer_title(const struct buffer *b, char out[BUFFER_TITLE]);
 
 void buffer_set_state(struct buffer *b, enum buffer_state state);
 const char *buffer_state_name(const struct buffer *b);
@@ -100,12 +125,17 @@ int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e);
  * while jobs name it. */
 int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,
                 struct buffer **ret_buffer, struct err *e);
+/* The same for a session: what another one made and did not publish does not exist for it. */
+int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct session *s,
+                    struct buffer **ret_buffer, struct err *e);
 /* A published buffer of the tenant by name; NULL if there is none. */
 struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *tenant,
                             const char *name);
 bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq); /* false: no memory */
 /* The newest of the session's; false: it has none. */
 bool buffer_opener_remove(struct buffer *b, struct session *s);
+/* Is it the session's newest opening of the buffer? */
+bool buffer_opener_newest(struct buffer *b, const struct buffer_opener *o);
 /* Frees the struct (and the host copy), which must be out of every table. */
 void buffer_destroy(struct buffer *b);
 

@@ -165,6 +165,7 @@ static void compiled(void *data, int code, const struct compile_response *respon
     free(w);
     if (code == 0) {
         resource_list_take(&b->needs, response->entries);
+        resource_list_take_reads(&b->needs, response->entries);
         code = keep_binary(b, response->binary, key, &b->error);
     } else {
         b->error = *e;
@@ -184,6 +185,18 @@ static void compiled(void *data, int code, const struct compile_response *respon
     offer_waiting(f);
 }
 
+/* The back end's options for its compiler: those of its workers, and which compiler it is. */
+static const char *compiler_options(const struct front *f, const struct device *d, char *out,
+                                    size_t size)
+{
+    const struct config *c = &f->config;
+    bool chosen = strcmp(d->backend, "cuda") == 0 && strcmp(c->compile_cuda, "auto") != 0;
+    (void)snprintf(out, size, "%s%s%s%s", c->backend_options,
+                   chosen && c->backend_options[0] != '\0' ? "," : "", chosen ? "compiler=" : "",
+                   chosen ? c->compile_cuda : "");
+    return out;
+}
+
 int building_compile(struct front *f, struct module *m, const struct device *d, struct err *e)
 {
     struct build *b = module_build_obtain(m, d->backend, d->arch);
@@ -194,11 +207,12 @@ int building_compile(struct front *f, struct module *m, const struct device *d, 
     }
     *w = (struct compile_wait){.f = f, .build = b};
     char number[16];
+    char options[sizeof f->config.backend_options + 24];
     (void)snprintf(number, sizeof number, "%u", d->number);
     struct compiler_request request = {
         .backend = d->backend,
         .device = number,
-        .options = f->config.backend_options,
+        .options = compiler_options(f, d, options, sizeof options),
         .arch = d->arch,
         .owner = m->tenant != NULL ? m->tenant->name : "builtin",
         .lang = m->lang,
@@ -207,6 +221,7 @@ int building_compile(struct front *f, struct module *m, const struct device *d, 
         .file = m->file,
         .build_options = m->options != NULL ? m->options : "",
         .signature = m->signature_text != NULL ? m->signature_text : "",
+        .headers = m->headers,
     };
     int rc = compiler_start(f->compiler, &request, compiled, w, e);
     if (rc != 0) {

@@ -1,12 +1,18 @@
 #include "daemon/front/command.h"
 
+#include <utlist.h>
+
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
 #include "daemon/front/job_frame.h"
 #include "daemon/front/link.h"
 #include "daemon/front/meta.h"
+#include "daemon/front/record.h"
 #include "daemon/front/variable.h"
+
+#define META_UNITS 64u /* of work, to tell a worker what a buffer is */
 
 /* A worker whose channel takes no more frames is as good as hung. */
 static void sent(struct front *f, struct device *d, int rc, const struct err *e)
@@ -27,6 +33,45 @@ static uint64_t device_bytes(const struct buffer *b)
     return b->bytes > 0 ? b->bytes : 1; /* a buffer without elements still has an address */
 }
 
+/* For the next front, before the worker hears of it. What cannot be written down is lost to that
+ * front, and to nobody before. */
+static void record_buffer(struct device *d, struct buffer *b)
+{
+    struct err e = ERR_INIT;
+    struct capbuf meta;
+    capbuf_init(&meta, RECORD_BYTES_MAX);
+    record_entry entry =
+        meta_of_buffer(b, &meta, &e) == 0
+            ? record_put(d->record, b->record, RECORD_BUFFER, b->handle, capbuf_view(&meta))
+            : 0;
+    if (entry != 0) {
+        b->record = entry;
+    } else {
+        log_warn("device %u: buffer %#llx will not outlive this daemon: %s", d->index,
+                 (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
+    }
+    capbuf_finish(&meta);
+}
+
+static void record_job(struct device *d, struct job *j)
+{
+    struct err e = ERR_INIT;
+    struct capbuf meta;
+    uint8_t room[512]; /* for most */
+    capbuf_init_in(&meta, RECORD_BYTES_MAX, room, sizeof room);
+    record_entry entry =
+        meta_of_job(j, &meta, &e) == 0
+            ? record_put(d->record, j->record, RECORD_JOB, j->id, capbuf_view(&meta))
+            : 0;
+    if (entry != 0) {
+        j->record = entry;
+    } else {
+        log_warn("device %u: job %llu will not outlive this daemon: %s", d->index,
+                 (unsigned long long)j->id, e.code != 0 ? e.text : "no memory");
+    }
+    capbuf_finish(&meta);
+}
+
 void command_buffer_create(struct front *f, struct buffer *b)
 {
     struct device *d = device_of(f, b);
@@ -35,55 +80,83 @@ void command_buffer_create(struct front *f, struct buffer *b)
     }
     due_pool(f, d);
     struct err e = ERR_INIT;
-    struct capbuf meta;
-    capbuf_init(&meta, FRAME_META_MAX);
-    int rc = meta_of_buffer(b, &meta, &e);
-    if (rc == 0) {
-        struct msg_f_buffer_create m = {.id = b->handle,
-                                        .size = device_bytes(b),
-                                        .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
-                                        .meta = capbuf_view(&meta),
-                                        .tenant = tenant_key(b->tenant),
-                                        .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
-                                        .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
-        if (b->variable != NULL) {
-            m.module = b->variable->module->id;
-            m.variable = bytes_str(b->variable->name);
-        }
-        rc = link_send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e);
+    struct msg_f_buffer_create m = {.id = b->handle,
+                                    .size = device_bytes(b),
+                                    .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
+                                    .tenant = tenant_key(b->tenant),
+                                    .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
+                                    .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+    if (b->variable != NULL) {
+        m.module = b->variable->module->id;
+        m.variable = bytes_str(b->variable->name);
     }
-    capbuf_finish(&meta);
-    sent(f, d, rc, &e);
+    record_buffer(d, b);
+    sent(f, d, link_send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e), &e);
 }
 
+static void meta_done(struct front *f, struct buffer *b)
+{
+    if (b->meta_due) {
+        b->meta_due = false;
+        DL_DELETE2(f->metas, b, meta_prev, meta_next);
+    }
+}
+
+static int free_buffer(struct device *d, uint64_t id, struct err *e)
+{
+    const struct msg_f_buffer_free m = {.id = id};
+    return link_send(d->link, &schema_msg_f_buffer_free, &m, NULL, e);
+}
+
+/* Should this front end before the frame has left, the next one finds nothing written and frees it.
+ */
 void command_buffer_free(struct front *f, struct buffer *b)
 {
     struct device *d = device_of(f, b);
+    meta_done(f, b);
     if (d == NULL || b->state == BUFFER_LOST || (b->variable != NULL && !b->variable->asked)) {
         return;
     }
     due_pool(f, d);
     struct err e = ERR_INIT;
-    struct msg_f_buffer_free m = {.id = b->handle};
-    sent(f, d, link_send(d->link, &schema_msg_f_buffer_free, &m, NULL, &e), &e);
+    record_drop(d->record, b->record);
+    b->record = 0;
+    sent(f, d, free_buffer(d, b->handle, &e), &e);
+}
+
+void command_forget_buffer(struct device *d, uint64_t id)
+{
+    if (d->link != NULL) {
+        (void)free_buffer(d, id, NULL);
+    }
+}
+
+static void meta_send(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    if (d != NULL && b->state == BUFFER_LIVE) {
+        record_buffer(d, b);
+    }
 }
 
 void command_buffer_meta(struct front *f, struct buffer *b)
 {
-    struct device *d = device_of(f, b);
-    if (d == NULL || b->state != BUFFER_LIVE) {
-        return;
+    if (!b->meta_due && (f->metas != NULL || front_pressed(f, b->device))) {
+        b->meta_due = true;
+        DL_APPEND2(f->metas, b, meta_prev, meta_next);
     }
-    struct err e = ERR_INIT;
-    struct capbuf meta;
-    capbuf_init(&meta, FRAME_META_MAX);
-    int rc = meta_of_buffer(b, &meta, &e);
-    if (rc == 0) {
-        struct msg_f_buffer_meta m = {.id = b->handle, .meta = capbuf_view(&meta)};
-        rc = link_send(d->link, &schema_msg_f_buffer_meta, &m, NULL, &e);
+    if (!b->meta_due) {
+        meta_send(f, b);
     }
-    capbuf_finish(&meta);
-    sent(f, d, rc, &e);
+}
+
+void command_metas(struct front *f)
+{
+    while (f->metas != NULL && !front_pressed(f, f->metas->device) && turn_take(f, META_UNITS)) {
+        struct buffer *b = f->metas;
+        meta_done(f, b);
+        meta_send(f, b);
+    }
 }
 
 void command_buffer_export(struct front *f, struct buffer *b)
@@ -131,21 +204,14 @@ void command_buffer_restore(struct front *f, struct buffer *b)
         return;
     }
     struct err e = ERR_INIT;
-    struct capbuf meta;
-    capbuf_init(&meta, FRAME_META_MAX);
-    int rc = meta_of_buffer(b, &meta, &e);
-    if (rc == 0) {
-        struct frame_fds fds = {.fd = {b->host_fd}, .count = 1};
-        struct msg_f_buffer_restore m = {.id = b->handle,
-                                         .size = device_bytes(b),
-                                         .meta = capbuf_view(&meta),
-                                         .tenant = tenant_key(b->tenant),
-                                         .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
-                                         .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
-        rc = link_send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e);
-    }
-    capbuf_finish(&meta);
-    sent(f, d, rc, &e);
+    struct frame_fds fds = {.fd = {b->host_fd}, .count = 1};
+    struct msg_f_buffer_restore m = {.id = b->handle,
+                                     .size = device_bytes(b),
+                                     .tenant = tenant_key(b->tenant),
+                                     .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
+                                     .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+    record_buffer(d, b);
+    sent(f, d, link_send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
 }
 
 /* Its worker hears of it before the first job that names it; nobody else does. */
@@ -203,6 +269,7 @@ void command_module_unload(struct device *d, uint64_t module)
 static void not_sent(struct front *f, struct job *j, const struct err *e)
 {
     j->retained = false;
+    record_drop(j->device->record, j->record);
     job_leave_device(j);
     job_set_state(j, JOB_QUEUED, clock_now_ns());
     f->queued_count++;
@@ -222,6 +289,7 @@ void command_job(struct front *f, struct job *j)
         rc = tell_arenas(d, &j->work, &e);
     }
     if (rc == 0) {
+        record_job(d, j);
         rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &e);
     }
     due_pool(f, d);
@@ -244,24 +312,28 @@ void command_job_cancel(struct front *f, struct job *j)
     sent(f, d, link_send(d->link, &schema_msg_f_cancel, &m, NULL, &e), &e);
 }
 
+void command_forget_job(struct device *d, uint64_t id)
+{
+    const struct msg_f_retire m = {.job = id};
+    if (d->link != NULL) {
+        (void)link_send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
+    }
+}
+
 void command_retire(struct front *f, struct job *j)
 {
     (void)f;
     struct device *d = j->device;
-    if (d != NULL && d->link != NULL && d->epoch == j->epoch) {
-        struct msg_f_retire m = {.job = j->id};
-        (void)link_send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
+    if (d != NULL && d->epoch == j->epoch) {
+        record_drop(d->record, j->record);
+        command_forget_job(d, j->id);
     }
 }
 
 void command_outputs_gone(struct front *f, struct job *j)
 {
     (void)f;
-    struct device *d = j->device;
-    if (d->link != NULL) {
-        struct msg_f_retire m = {.job = j->id, .keep = 1};
-        (void)link_send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
-    }
+    record_gone(j->device->record, j->record);
 }
 
 void command_pool(struct device *d, bool trim)

@@ -7,7 +7,12 @@
 
 void command_buffer_create(struct front *f, struct buffer *b);
 void command_buffer_free(struct front *f, struct buffer *b);
+/* What a worker has and its record has not. */
+void command_forget_buffer(struct device *d, uint64_t id);
+void command_forget_job(struct device *d, uint64_t id);
+/* It is written down anew for the next front: at once, or by command_metas when there is time. */
 void command_buffer_meta(struct front *f, struct buffer *b);
+void command_metas(struct front *f);
 /* Makes the host copy's memory and asks for the copy; the pending op is answered on failure. */
 void command_buffer_seal(struct front *f, struct buffer *b);
 void command_buffer_export(struct front *f, struct buffer *b);

@@ -13,7 +13,7 @@
 
 #define CACHE_BYTES       (UINT64_C(1024) * 1024 * 1024)
 #define CACHE_COMPLAIN_NS (3600 * NS_PER_S)
-#define IDENTITY_BYTES    (PROTO_SOURCE_MAX + 64u * 1024u)
+#define IDENTITY_BYTES    (PROTO_SOURCE_MAX + 256u * 1024u)
 #define ID_BIT            (UINT64_C(1) << 63) /* ids of workers lie below */
 #define ID_MASK           (ID_BIT - 1)
 
@@ -362,7 +362,8 @@ static int identify(const struct compiler *c, const struct compiler_request *r, 
     bool ok = add_text(b, c->build) && add_text(b, program) && add_text(b, r->owner) &&
               add_text(b, r->backend) && add_text(b, r->arch) && add_text(b, r->options) &&
               add_text(b, r->build_options) && add_text(b, r->signature) &&
-              add_part(b, kind, sizeof kind) && add_part(b, r->source.data, r->source.size);
+              add_part(b, kind, sizeof kind) && add_part(b, r->source.data, r->source.size) &&
+              add_part(b, r->headers.raw.data, r->headers.raw.size);
     if (!ok) {
         return err_set(e, ERR_LIMIT, "source and options of over %u bytes", IDENTITY_BYTES);
     }
@@ -392,6 +393,7 @@ static int task_create(struct compiler *c, const struct compiler_request *r, com
         .options = bytes_str(r->build_options),
         .arch = bytes_str(r->arch),
         .signature = bytes_str(r->signature),
+        .headers = r->headers,
     };
     struct task *t = calloc(1, sizeof *t);
     if (t == NULL) {

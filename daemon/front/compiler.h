@@ -41,6 +41,7 @@ struct compiler_request {
     const char *file;
     const char *build_options;
     const char *signature;
+    struct proto_list headers; /* HEADER records */
 };
 
 /* Called once, from the loop, never from within compiler_start. response is NULL unless code is 0

@@ -14,6 +14,9 @@
 
 static void take_timings(struct job *j, const struct msg_w_done *m)
 {
+    free(j->timings); /* a worker may tell twice */
+    j->timings = NULL;
+    j->timing_count = 0;
     if (m->timings.count == 0) {
         return;
     }
@@ -53,11 +56,46 @@ static void error_of(const struct msg_w_done *m, struct err *ret_e)
     ret_e->effects = (int)m->effects;
 }
 
+/* A worker tells an argument's number alone. */
+static void tell_argument(const struct job *j, struct err *e)
+{
+    struct bytes name = blame_argument(j, e->step, e->arg);
+    if (name.size > 0) {
+        (void)err_wrap(e, "argument %d (%.*s)", e->arg, (int)name.size, (const char *)name.data);
+    }
+}
+
+/* No room for a copy is a refusal of what the copy is for. */
+static void tell_copy(const struct job *j, struct err *e)
+{
+    const struct work_copy *c = &j->work.copy;
+    if (c->bytes > 0 && (e->code == ERR_DEVICE_MEMORY || e->code == ERR_LIMIT)) {
+        e->step = (int)c->step;
+        e->arg = (int)c->arg;
+        (void)err_wrap(
+            e,
+            "step %u, argument %u: a copy of %llu bytes, as the kernel may write what is "
+            "sealed or opened to be read",
+            c->step, c->arg, (unsigned long long)c->bytes);
+    }
+}
+
 /* Of one that is from before this front nobody told who cancelled it; that it did nothing is said.
  */
 static bool was_asked_for(const struct job *j, const struct err *e)
 {
     return j->cancelled || (j->adopted && e->effects == ERR_EFFECTS_NONE);
+}
+
+/* The worker ends itself now; what becomes of this job is decided with the others. */
+static void fault_told(struct device *d, struct job *j, const struct msg_w_done *m)
+{
+    d->culprit = j;
+    if (j->answered) {
+        j->suspect = true;
+    } else {
+        error_of(m, &j->error);
+    }
 }
 
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m)
@@ -74,20 +112,24 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     struct err e;
     err_init(&e);
     if (m->code == ERR_KERNEL_FAULT || m->code == ERR_DEVICE_LOST) {
-        /* The worker ends itself now; what becomes of this job is decided with the others. */
-        d->culprit = j;
-        error_of(m, &j->error);
+        fault_told(d, j, m);
         return;
     }
     d->productive = true;
     due_pool(f, d);
     window_done(&d->window, f->ready != NULL || d->ready != NULL, turn_now(f));
-    if (m->code < 0) {
+    if (j->answered) {
+        e = j->error;
+        job_conclude(f, j, JOB_FAILED, &e);
+    } else if (m->code < 0) {
         error_of(m, &e);
+        tell_argument(j, &e);
+        tell_copy(j, &e);
         bool cancelled = m->code == ERR_CANCELLED && was_asked_for(j, &e);
         job_conclude(f, j, cancelled ? JOB_CANCELLED : JOB_FAILED, &e);
     } else if (j->tainted) {
-        (void)err_set(&e, ERR_UNDEFINED, "a job that wrote what this one read has failed");
+        (void)err_set(&e, ERR_UNDEFINED, "job %llu wrote what this one read, and has failed (%s)",
+                      (unsigned long long)j->spoiler, err_name(j->spoiler_code));
         e.effects = ERR_EFFECTS_MAYBE;
         job_conclude(f, j, JOB_FAILED, &e);
     } else {
@@ -145,7 +187,7 @@ static void run_again(struct front *f, struct job *j, bool external)
         j->device = NULL;
     }
     due_at(f, j->deadline_ns);
-    queue_successors(f, j);
+    queue_moved(f, j);
     queue_offer(f, j);
 }
 
@@ -162,7 +204,7 @@ static void overdue(struct front *f, struct job *j)
 {
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_TIME_LIMIT, "ran longer than its time limit of %.3f s",
-                  (double)j->limit_ns / 1e9);
+                  (double)job_limit_ns(j) / 1e9);
     e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
     name_kernels(j, &e);
     job_conclude(f, j, JOB_FAILED, &e);
@@ -180,10 +222,23 @@ static void give_up(struct front *f, struct job *j, const char *why)
     job_conclude(f, j, JOB_LOST, &e);
 }
 
-static void decide(struct front *f, struct device *d, struct job *j, bool external, const char *why)
+/* culprit: for comparing only, as it may have been decided and forgotten already */
+/* It ends with what its client was told. */
+static void end_answered(struct front *f, struct job *j)
 {
-    bool limit = d->culprit == j && j->error.code == 0;
-    bool other = d->culprit != NULL && d->culprit != j;
+    struct err e = j->error;
+    if (j->suspect) {
+        job_strike(j); /* it is not run again, so nobody will be surer */
+        j->suspect = false;
+    }
+    job_conclude(f, j, JOB_FAILED, &e);
+}
+
+static void decide(struct front *f, struct job *j, const struct job *culprit, bool external,
+                   const char *why)
+{
+    bool limit = culprit == j && j->error.code == 0;
+    bool other = culprit != NULL && culprit != j;
     if (limit) {
         overdue(f, j);
     } else if (!job_repeatable(j)) {
@@ -194,7 +249,7 @@ static void decide(struct front *f, struct device *d, struct job *j, bool extern
         job_conclude(f, j, JOB_CANCELLED, &e);
     } else if (external && j->external < EXTERNAL_MAX) {
         run_again(f, j, true);
-    } else if (!external && j->alone && (d->culprit == NULL || d->culprit == j)) {
+    } else if (!external && j->alone && (culprit == NULL || culprit == j)) {
         convict(f, j, why);
     } else if (j->replays == 0) {
         run_again(f, j, false);
@@ -208,18 +263,24 @@ static void decide(struct front *f, struct device *d, struct job *j, bool extern
 static void suspect(const struct device *d, bool external)
 {
     struct job *only = d->inflight;
-    if (!external && only != NULL && only->device_next == NULL) {
+    bool known = d->culprit != NULL && d->culprit->answered;
+    if (!external && !known && only != NULL && only->device_next == NULL) {
         only->suspect = only->error.code != ERR_DEVICE_LOST;
     }
 }
 
 void completion_lost(struct front *f, struct device *d, bool external, const char *why)
 {
+    const struct job *culprit = d->culprit;
     suspect(d, external);
     /* Oldest first, so that successors find their predecessors decided. Deciding one may end
      * others' waits but never takes one out of this list but itself. */
     while (d->inflight != NULL) {
-        decide(f, d, d->inflight, external, why);
+        if (d->inflight->answered) {
+            end_answered(f, d->inflight);
+        } else {
+            decide(f, d->inflight, culprit, external, why);
+        }
     }
     d->exclusive = false;
 }

@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/arena.h"
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
@@ -37,6 +38,9 @@ void job_leave_device(struct job *j)
     d->inflight_count--;
     d->stream_load[j->stream]--;
     d->exclusive = d->exclusive && !j->alone;
+    if (d->culprit == j) { /* it ended by itself, and may be forgotten before its worker ends */
+        d->culprit = NULL;
+    }
 }
 
 void job_join_device(struct job *j)
@@ -61,6 +65,9 @@ static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatche
         bool was = spans_cover(&b->defined, 0, b->bytes);
         if (!ok) {
             spans_remove(&b->defined, u->write_begin, u->write_end);
+            b->spoiled_by = j->id;
+            b->spoiled_step = j->error.step;
+            b->spoiled_code = j->error.code;
         } else if (u->fills) {
             spans_add(&b->defined, u->write_begin, u->write_end);
         }
@@ -69,16 +76,6 @@ static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatche
             f->hooks.buffer_meta(f, b);
         }
     }
-}
-
-static const struct work_use *use_of(const struct job *j, const struct buffer *b)
-{
-    for (unsigned i = 0; i < j->work.use_count; i++) {
-        if (j->work.uses[i].buffer == b) {
-            return &j->work.uses[i];
-        }
-    }
-    return NULL;
 }
 
 static bool reads_of(const struct job *j, const struct work_use *u, const struct spans *parts)
@@ -94,87 +91,107 @@ static bool reads_of(const struct job *j, const struct work_use *u, const struct
     return false;
 }
 
+static void mark_uses(const struct job *j, bool marked)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        j->work.uses[i].buffer->mark = marked ? i + 1 : 0;
+    }
+}
+
+/* What of `bad` a job behind reads, or writes over. */
+static bool reads_bad(const struct job *k, const struct work_use *v, struct spans *bad)
+{
+    if (bad->count == 0) {
+        return false;
+    }
+    if (reads_of(k, v, bad)) {
+        return true;
+    }
+    if ((v->access & ACCESS_OUT) != 0 && v->fills) {
+        spans_remove(bad, v->write_begin, v->write_end);
+    }
+    return false;
+}
+
 /* Jobs that were sent behind a writer that failed have read what is undefined, unless a writer
  * between them wrote it again. Those still queued are checked when their turn comes. */
 static void taint_readers(const struct job *j)
 {
+    struct spans bad[WORK_USES_MAX];
     for (unsigned i = 0; i < j->work.use_count; i++) {
         const struct work_use *u = &j->work.uses[i];
-        struct spans bad = {.count = 0};
+        bad[i].count = 0;
         if ((u->access & ACCESS_OUT) != 0) {
-            spans_add(&bad, u->write_begin, u->write_end);
+            spans_add(&bad[i], u->write_begin, u->write_end);
         }
-        for (struct job *k = j->device->inflight; k != NULL && bad.count > 0; k = k->device_next) {
-            const struct work_use *v = k->id > j->id ? use_of(k, u->buffer) : NULL;
-            if (v != NULL && reads_of(k, v, &bad)) {
+    }
+    mark_uses(j, true);
+    for (struct job *k = j->device->inflight; k != NULL; k = k->device_next) {
+        for (unsigned i = 0; k->id > j->id && i < k->work.use_count; i++) {
+            const struct work_use *v = &k->work.uses[i];
+            if (v->buffer->mark != 0 && reads_bad(k, v, &bad[v->buffer->mark - 1])) {
                 k->tainted = true;
-            } else if (v != NULL && (v->access & ACCESS_OUT) != 0 && v->fills) {
-                spans_remove(&bad, v->write_begin, v->write_end);
+                k->spoiler = j->id;
+                k->spoiler_code = j->error.code;
             }
         }
     }
+    mark_uses(j, false);
 }
 
 /* One that ended before it ran has changed nothing. Those behind it that were to read what it would
- * have written must not read what was there before. They are queued, as it was. */
-static void starve_readers(struct front *f, const struct job *j)
+ * have written must not read what was there before. They are queued, as it was, and wait for it
+ * until all of them were looked at. false: the next turn goes on. */
+static bool starve_readers(struct front *f, const struct job *j)
 {
-    if (j->succs == NULL) {
-        return; /* who reads what it was to write waits for it, or for one that waits for it */
-    }
-    for (unsigned i = 0; i < j->work.use_count; i++) {
-        const struct work_use *u = &j->work.uses[i];
-        struct spans bad = {.count = 0};
-        if ((u->access & ACCESS_OUT) != 0) {
-            spans_add(&bad, u->write_begin, u->write_end);
+    struct leaving_walk *w = &f->leaving_walk;
+    struct buffer_use **at = &f->hazards.walk;
+    for (; w->use < j->work.use_count; w->use++, w->begun = false) {
+        const struct work_use *u = &j->work.uses[w->use];
+        if (!w->begun && (u->access & ACCESS_OUT) == 0) {
+            continue;
         }
-        for (struct job *k = f->jobs; k != NULL && bad.count > 0; k = k->hh.next) { /* by age */
-            bool behind = k->id > j->id && k->state == JOB_QUEUED;
-            const struct work_use *v = behind ? use_of(k, u->buffer) : NULL;
-            if (v != NULL && reads_of(k, v, &bad)) {
+        if (!w->begun) {
+            w->begun = true;
+            w->bad.count = 0;
+            spans_add(&w->bad, u->write_begin, u->write_end);
+            *at = u->entry != NULL ? hazard_behind(u->entry) : NULL;
+        }
+        for (; *at != NULL && w->bad.count > 0; *at = hazard_behind(*at)) {
+            struct job *k = (*at)->job;
+            if (!turn_take(f, 1)) {
+                return false;
+            }
+            if (k->state == JOB_QUEUED && reads_bad(k, &k->work.uses[(*at)->index], &w->bad)) {
                 k->starved = true;
-            } else if (v != NULL && (v->access & ACCESS_OUT) != 0 && v->fills) {
-                spans_remove(&bad, v->write_begin, v->write_end);
+                k->spoiler = j->id;
+                k->spoiler_code = j->error.code;
             }
         }
     }
+    *at = NULL;
+    *w = (struct leaving_walk){.begun = false};
+    return true;
 }
 
-/* Its successors may wait for others now, and for one that is less urgent than they are. */
-static void release_one(struct front *f, struct job *succ, bool early)
-{
-    if (early) {
-        queue_raise(f, succ);
-    }
-    queue_offer(f, succ);
-}
-
+/* Those behind it by an edge may wait for others now, and for one that is less urgent than they
+ * are; those in its buffers' lines are looked at by queue_turn. */
 static void release_uses(struct front *f, struct job *j)
 {
     bool early = j->preds != NULL;
-    struct job_edge *x = j->succs;
-    struct job *succs[64];
-    unsigned count = 0;
-    /* Successors are offered after the edges are gone; those beyond the array are found by the
-     * scan below, which a job with so many rarely needs. */
-    for (; x != NULL && count < 64; x = x->next_succ) {
-        succs[count++] = x->succ;
+    struct job *succs = NULL;
+    for (const struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
+        x->succ->freed_next = succs;
+        succs = x->succ;
     }
-    bool more = x != NULL;
-    hazard_leave(j);
-    for (unsigned i = 0; i < count; i++) {
-        release_one(f, succs[i], early);
-    }
-    if (more) {
-        struct job *each;
-        struct job *next;
-        HASH_ITER(hh, f->jobs, each, next)
-        {
-            if (each->wait == WAIT_HAZARD) {
-                release_one(f, each, early);
-            }
+    hazard_leave(&f->hazards, j);
+    for (struct job *succ = succs; succ != NULL; succ = succ->freed_next) {
+        if (early) {
+            queue_raise(f, succ);
         }
+        queue_offer(f, succ);
     }
+    queue_turn(f);
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users--;
     }
@@ -283,6 +300,15 @@ void job_release(struct front *f, struct job *j)
     }
 }
 
+void job_taken(struct front *f, struct job *j)
+{
+    if (job_ended(j)) {
+        job_release(f, j);
+    } else {
+        j->taken = j->answered;
+    }
+}
+
 /* The oldest of the tenant that has most of those that are kept: so nobody takes another's place
  * for answers that he lets lie. */
 static void give_up_one_kept(struct front *f)
@@ -380,13 +406,86 @@ static bool evades(const struct job *j, enum job_state state, const struct err *
     return j->suspect && (state == JOB_CANCELLED || (error != NULL && error->code == ERR_DEADLINE));
 }
 
+void job_answer_early(struct front *f, struct job *j, const struct err *error)
+{
+    j->error = *error;
+    j->answered = true;
+    mark_buffers(f, j, false, true);
+    taint_readers(j);
+    f->hooks.job_answered(f, j);
+    j->op = NULL;
+    if (!j->cancelled) {
+        j->cancelled = true;
+        f->hooks.job_cancel(f, j);
+    }
+}
+
+void job_late(struct front *f, struct job *j, uint64_t now)
+{
+    struct err e = ERR_INIT;
+    if (j->answered || now < j->deadline_ns) {
+        return;
+    }
+    (void)err_set(&e, ERR_DEADLINE,
+                  "its deadline passed before it began on the device, which does not give it back; "
+                  "what it writes stays blocked and undefined until the device is done with it");
+    e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
+    job_answer_early(f, j, &e);
+}
+
+/* Nobody waits for it any more. */
+static void leave(struct front *f, struct job *j)
+{
+    j->leaving = false;
+    release_uses(f, j);
+    f->job_count--;
+    if (j->tenant != NULL) {
+        j->tenant->held[TENANT_JOBS]--;
+    }
+    f->parked.ended = true;
+    f->input_bytes -= j->charged;
+    f->hooks.job_left(f, j);
+    settle_buffers(f, j);
+    request_destroy(j->request);
+    j->request = NULL;
+    work_finish(&j->work);
+    program_unref(j->program);
+    j->program = NULL;
+    history_add(f, j);
+    f->hooks.kick(f);
+}
+
+void job_leave_some(struct front *f)
+{
+    while (f->leaving != NULL && starve_readers(f, f->leaving)) {
+        struct job *j = f->leaving;
+        f->leaving = j->leaving_next;
+        f->leaving_tail = f->leaving != NULL ? f->leaving_tail : NULL;
+        leave(f, j);
+    }
+}
+
+/* In order: one behind another's place in a line leaves after it. */
+static void leave_later(struct front *f, struct job *j)
+{
+    j->leaving = true;
+    j->leaving_next = NULL;
+    if (f->leaving_tail != NULL) {
+        f->leaving_tail->leaving_next = j;
+    } else {
+        f->leaving = j;
+    }
+    f->leaving_tail = j;
+}
+
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error)
 {
     if (evades(j, state, error)) {
         job_strike(j);
     }
     bool dispatched = j->state != JOB_QUEUED;
-    bool ran = dispatched && !(state == JOB_CANCELLED && error->effects == ERR_EFFECTS_NONE);
+    /* A job without effects, refused by its worker perhaps, leaves its buffers as they were. */
+    bool ran = dispatched && (error == NULL || error->effects != ERR_EFFECTS_NONE);
     if (j->state == JOB_QUEUED) {
         queue_remove(f, j);
         f->queued_count--;
@@ -400,28 +499,19 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     if (state != JOB_DONE && dispatched) {
         taint_readers(j);
     }
-    if (state != JOB_DONE && !ran) {
-        starve_readers(f, j);
-    }
-    release_uses(f, j);
-    f->job_count--;
-    f->parked.ended = true;
     f->adopted_arenas -= j->touches_arenas;
-    f->input_bytes -= j->charged;
     count_end(f, j);
     f->hooks.job_ended(f, j);
-    bool awaited = j->session != NULL;
-    settle_buffers(f, j);
+    bool awaited = j->session != NULL && !j->taken;
     j->session = NULL;
     j->op = NULL;
-    request_destroy(j->request);
-    j->request = NULL;
-    work_finish(&j->work);
-    program_unref(j->program);
-    j->program = NULL;
     if (!j->retained || !awaited) { /* nobody will say that the answer was taken */
         job_release(f, j);
     }
-    history_add(f, j);
-    f->hooks.kick(f);
+    if (state == JOB_DONE || ran) {
+        leave(f, j);
+    } else {
+        leave_later(f, j);
+        job_leave_some(f);
+    }
 }

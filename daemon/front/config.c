@@ -11,12 +11,13 @@
 
 #include "common/bytes.h"
 #include "common/log.h"
-#include "daemon/front/listener_url.h"
+#include "daemon/front/clients/listener_url.h"
 
-#define MIB    (UINT64_C(1024) * 1024)
-#define GIB    (UINT64_C(1024) * MIB)
-#define TIB    (UINT64_C(1024) * GIB)
-#define DAY_MS (UINT64_C(24) * 3600 * 1000)
+#define REQUESTS_LEAST 1024u
+#define MIB            (UINT64_C(1024) * 1024)
+#define GIB            (UINT64_C(1024) * MIB)
+#define TIB            (UINT64_C(1024) * GIB)
+#define DAY_MS         (UINT64_C(24) * 3600 * 1000)
 
 enum setting_type {
     SETTING_NUMBER, /* plain */
@@ -25,7 +26,8 @@ enum setting_type {
     SETTING_PATH, /* absolute */
     SETTING_BACKEND,
     SETTING_LOOK,
-    SETTING_GROUP, /* of the system's, or empty */
+    SETTING_COMPILER, /* of CUDA C */
+    SETTING_GROUP,    /* of the system's, or empty */
     SETTING_DEVICES,
     SETTING_LEVEL,
     SETTING_LISTEN,
@@ -66,6 +68,7 @@ static const struct setting settings[] = {
     TEXT("daemon", backend_options, SETTING_TEXT, ""),
     TEXT("daemon", devices, SETTING_DEVICES, ""),
     NUMBER("daemon", "min_devices", min_devices, 0, 64, 1),
+    NUMBER("daemon", "start_timeout_s", start_timeout_s, 1, 3600, 90),
     {"daemon", "log_level", SETTING_LEVEL, offsetof(struct config, log_level), 0, 0, 0,
      LOG_LEVEL_INFO, NULL},
     TEXT("daemon", admin_group, SETTING_GROUP, ""),
@@ -74,6 +77,12 @@ static const struct setting settings[] = {
     NUMBER("daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
     TEXT("tenants", load_group, SETTING_GROUP, ""),
     BYTES("tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
+    NUMBER("tenants", "buffers_max", tenant_buffers_max, 1, 16777216, 262144),
+    NUMBER("tenants", "jobs_max", tenant_jobs_max, 0, 1000000, 0),
+    NUMBER("tenants", "opens_max", tenant_opens_max, 1, 16777216, 262144),
+    NUMBER("tenants", "programs_max", tenant_programs_max, 1, 65536, 16384),
+    NUMBER("tenants", "modules_max", tenant_modules_max, 1, 16384, 4096),
+    NUMBER("tenants", "arenas_max", tenant_arenas_max, 0, 65536, 1024),
     NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
     NUMBER("jobs", "user_sessions_max", user_sessions_max, 0, 65536, 0),
     NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
@@ -92,8 +101,10 @@ static const struct setting settings[] = {
     BYTES("memory", "managed_limit", managed_limit, 0, 1024 * TIB, 0),
     BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
     BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
-    NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 60000),
-    NUMBER("compile", "cpu_s", compile_cpu_s, 1, 86400, 20),
+    NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 120000),
+    NUMBER("compile", "cpu_s", compile_cpu_s, 1, 86400, 60),
+    {"compile", "cuda", SETTING_COMPILER, offsetof(struct config, compile_cuda),
+     sizeof((struct config *)0)->compile_cuda, 0, UINT64_MAX, 0, "auto"},
     BYTES("compile", "memory_bytes", compile_memory_bytes, 64 * MIB, TIB, 4 * GIB),
 };
 #define SETTINGS (sizeof settings / sizeof settings[0])
@@ -125,6 +136,7 @@ void config_defaults(struct config *ret_config)
         }
     }
     config.log_level = LOG_LEVEL_INFO;
+    (void)snprintf(config.root, sizeof config.root, "%s", CONFIG_SYSTEM_ROOT);
     *ret_config = config;
 }
 
@@ -138,6 +150,12 @@ static const struct setting *find(const char *section, size_t length, const char
         }
     }
     return NULL;
+}
+
+uint64_t config_requests_max(const struct config *config)
+{
+    uint64_t all = config->session_inflight_max + REQUESTS_SPARE;
+    return all > REQUESTS_LEAST ? all : REQUESTS_LEAST;
 }
 
 bool config_section(const char *name)
@@ -332,6 +350,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
         return set_path(s, value, at(config, s), e);
     case SETTING_BACKEND:
         return set_word(s, "auto, cuda, opencl, sim", value, at(config, s), e);
+    case SETTING_COMPILER:
+        return set_word(s, "auto, nvrtc, nvcc", value, at(config, s), e);
     case SETTING_LOOK:
         return set_word(s, "own, all", value, at(config, s), e);
     case SETTING_GROUP:
@@ -430,6 +450,12 @@ static const char *const live[] = {
     "jobs.arenas_max",
     "jobs.arena_bytes_max",
     "tenants.arena_bytes_max",
+    "tenants.buffers_max",
+    "tenants.jobs_max",
+    "tenants.opens_max",
+    "tenants.programs_max",
+    "tenants.modules_max",
+    "tenants.arenas_max",
     "jobs.user_sessions_max",
     "memory.spill_limit",
 };

@@ -13,10 +13,12 @@
 
 #define CONFIG_PATH        108 /* bytes: fits a unix socket's path */
 #define CONFIG_LISTEN_MAX  8
-#define CONFIG_SYSTEM_FILE "/etc/gpud/gpud.conf"
-#define CONFIG_SYSTEM_DIR  "/etc/gpud/gpud.conf.d"
-#define CONFIG_TENANTS_DIR "/etc/gpud/tenants.d"
-#define CONFIG_TENANT      "tenant " /* how the name of a tenant's section begins */
+#define CONFIG_SYSTEM_ROOT "/etc/gpud"
+/* in it */
+#define CONFIG_FILE     "gpud.conf"
+#define CONFIG_DROP_INS "gpud.conf.d"
+#define CONFIG_TENANTS  "tenants.d"
+#define CONFIG_TENANT   "tenant " /* how the name of a tenant's section begins */
 
 struct config {
     char listen[CONFIG_LISTEN_MAX][CONFIG_PATH + 8];
@@ -27,6 +29,7 @@ struct config {
     char devices[128];         /* "" = all, else "0,2" */
     char backend_options[256]; /* handed to the back end ("devices=2,…" for sim) */
     uint64_t min_devices;
+    uint64_t start_timeout_s;
     char admin_group[33]; /* its members may control the daemon, "" = none */
     char look[8];         /* own, all: whose sessions and jobs others see */
     char load_group[33];  /* its members may load kernels, "" = none */
@@ -47,17 +50,25 @@ struct config {
     uint64_t arenas_max;           /* of one session */
     uint64_t session_arena_bytes;  /* of all arenas of one session */
     uint64_t tenant_arena_bytes;   /* of all arenas of one tenant */
-    uint64_t device_memory_max;    /* bytes one device's pool may take; 0: 15/16 of it */
-    uint64_t spill_limit;   /* bytes of host memory for what full devices hold; see device.h */
-    uint64_t managed_limit; /* bytes of managed memory on one device */
+    uint64_t tenant_buffers_max;   /* of one tenant, as those below */
+    uint64_t tenant_jobs_max;      /* unfinished; 0: all but a sixteenth of queue_max */
+    uint64_t tenant_opens_max;     /* of published buffers */
+    uint64_t tenant_programs_max;
+    uint64_t tenant_modules_max;
+    uint64_t tenant_arenas_max;
+    uint64_t device_memory_max; /* bytes one device's pool may take; 0: 15/16 of it */
+    uint64_t spill_limit;       /* bytes of host memory for what full devices hold; see device.h */
+    uint64_t managed_limit;     /* bytes of managed memory on one device */
     uint64_t staging_input_bytes;
     uint64_t staging_output_bytes;
     uint64_t compile_wall_ms;
     uint64_t compile_cpu_s;
     uint64_t compile_memory_bytes;
+    char compile_cuda[8]; /* "auto", "nvrtc" or "nvcc": what CUDA C is given to */
     bool foreground;
-    char file[256]; /* what was read, "" if none */
-    bool chosen;    /* it was named on the command line: the system's files do not count */
+    char file[256];         /* what was read, "" if none */
+    char root[CONFIG_PATH]; /* the folder of all files, unless one was chosen */
+    bool chosen;            /* it was named on the command line: the system's files do not count */
 };
 
 void config_defaults(struct config *ret_config);
@@ -66,6 +77,9 @@ void config_defaults(struct config *ret_config);
 int config_load(struct config *config, const char *path, struct err *e);
 /* Is there such a section? */
 bool config_section(const char *name);
+/* Requests of one connection that may be unanswered: its jobs, and REQUESTS_SPARE others. */
+#define REQUESTS_SPARE 512u
+uint64_t config_requests_max(const struct config *config);
 /* One setting by "section.key", as from a file; used by the command line. */
 int config_set(struct config *config, const char *key, const char *value, struct err *e);
 

@@ -325,16 +325,19 @@ static void note_file(void *data, const char *path)
 static int load_system(struct config *config, const struct config_sink *sink, struct err *e)
 {
     struct err absent = ERR_INIT;
-    int rc = config_file_read(CONFIG_SYSTEM_FILE, sink, &absent);
+    char path[CONFIG_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/" CONFIG_FILE, config->root);
+    int rc = config_file_read(path, sink, &absent);
     if (rc == 0) {
-        note_file(config, CONFIG_SYSTEM_FILE);
+        note_file(config, path);
     } else if (rc != ERR_NOT_FOUND) {
         if (e != NULL) {
             *e = absent;
         }
         return rc;
     }
-    return config_dir_read(CONFIG_SYSTEM_DIR, sink, note_file, e);
+    (void)snprintf(path, sizeof path, "%s/" CONFIG_DROP_INS, config->root);
+    return config_dir_read(path, sink, note_file, e);
 }
 
 int config_load(struct config *config, const char *path, struct err *e)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/front/record.h"
 
 #define SPILL_MIN       (UINT64_C(1) << 20) /* bytes */
 #define PAUSE_NS        (100 * NS_PER_MS)
@@ -31,7 +32,15 @@ const char *device_state_name(const struct device *d)
         [DEVICE_WAITING] = "restarting", [DEVICE_ABSENT] = "absent",
         [DEVICE_STUCK] = "stuck",
     };
-    return d->state == DEVICE_READY && d->recovery != 0 ? "held" : names[d->state];
+    return d->state == DEVICE_READY && d->recovery != 0 ? "held"
+           : device_absent(d)                           ? names[DEVICE_ABSENT]
+                                                        : names[d->state];
+}
+
+bool device_absent(const struct device *d)
+{
+    bool looked_for = d->state == DEVICE_STARTING || d->state == DEVICE_WAITING;
+    return d->state == DEVICE_ABSENT || (looked_for && d->absences > 0);
 }
 
 const char *device_uuid(const struct device *d)
@@ -53,7 +62,7 @@ bool device_serves(const struct device *d)
 
 bool device_hopeful(const struct device *d)
 {
-    return d->state != DEVICE_ABSENT && d->state != DEVICE_STUCK;
+    return !device_absent(d) && d->state != DEVICE_STUCK;
 }
 
 bool device_coming(const struct device *d)
@@ -123,4 +132,6 @@ void device_staging_finish(struct device *d)
     range_finish(&d->output_range);
     memfd_finish(&d->input);
     memfd_finish(&d->output);
+    record_destroy(d->record);
+    d->record = NULL;
 }

@@ -19,6 +19,7 @@
 struct front;
 struct job;
 struct link;
+struct record;
 
 #define DEVICES_MAX   64u
 #define STREAMS_MAX   16u
@@ -47,6 +48,7 @@ struct device {
     bool adopted;              /* its worker is from before this front */
     bool overpromised; /* its pool cannot keep what is guaranteed to tenants: it keeps nothing */
     uint64_t told;     /* the epoch of the worker that was told what tenants may have */
+    char warning[257]; /* what its worker says is wrong with it though it serves, "": nothing */
     char refused[240]; /* what it could not keep to of that, "": nothing */
     bool replaced;     /* its worker ends because another back end takes its place */
     uint32_t recovery; /* enum health_recovery: not NONE, then it gets no new jobs */
@@ -89,6 +91,8 @@ struct device {
     uint64_t killed_ns;   /* when it was told to end, 0: not */
     bool hung_up;         /* its channel closed as it was ending by itself */
     uint64_t restart_ns;  /* when the next one starts */
+    unsigned absences;    /* so often in a row it was looked for in vain */
+    char lacks[240];      /* why, the last time */
     bool up;              /* this worker has opened its context */
     bool opened_later;    /* up, and begins when its worker has answered for the rings */
     bool productive;      /* and has completed something */
@@ -100,6 +104,8 @@ struct device {
     char fault[240];       /* how a worker of this device ended last, "": none did */
     char fault_doing[384]; /* and what it was doing; for administrators */
     uint64_t fault_ns;     /* when */
+
+    struct record *record; /* owned: what this worker was given; the launcher keeps it, too */
 
     /* staging memory */
     struct memfd input;
@@ -113,9 +119,8 @@ struct device {
     uint64_t starts;      /* jobs that were seen to run */
     struct window window; /* how many that may be, unless the settings say */
     unsigned stream_load[STREAMS_MAX];
-    struct job *ready; /* bound here, waiting to be dispatched, in order of admission */
-    struct job *ready_tail;
-    bool exclusive; /* a job runs alone */
+    struct job *ready; /* bound here, waiting to be dispatched; queue.c's */
+    bool exclusive;    /* a job runs alone */
 
     unsigned restores;       /* asked of its worker, and not answered */
     uint32_t restore_cursor; /* of `buffers`: sealed ones from there on were not asked for */
@@ -133,6 +138,8 @@ uint64_t device_patience_ns(uint64_t asked_ns);
 void device_set_state(struct device *d, enum device_state state, const char *reason);
 const char *device_state_name(const struct device *d); /* "held" while `recovery` says so */
 bool device_serves(const struct device *d);
+/* Also while it is looked for again: it was not there the last time. */
+bool device_absent(const struct device *d);
 /* Its vendor's name of it, as its pin has it; NULL: it has none. */
 const char *device_uuid(const struct device *d);
 /* Jobs that it may have in flight: as set, or (0) as found. */

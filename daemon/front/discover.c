@@ -15,6 +15,10 @@
 #define PROBE_ITEMS 64u
 #define PROBE_VALUE 42.0f
 
+/* An absent device is looked for again after a pause that doubles. */
+#define LOOK_NS     (2 * NS_PER_S)
+#define LOOK_MAX_NS (300 * NS_PER_S)
+
 /* In order of preference; a simulated device is never chosen by itself. */
 static const char *const automatic[] = {"cuda", "opencl"};
 
@@ -163,7 +167,7 @@ static const struct device *first_of_all(const struct front *f)
     const struct device *d = number_zero(f);
     bool known = d != NULL && d->state == DEVICE_READY && device_uuid(d) != NULL;
     for (unsigned i = 0; known && i < f->device_count; i++) {
-        known = f->device[i]->pin[0] != '\0' || f->device[i]->state == DEVICE_ABSENT;
+        known = f->device[i]->pin[0] != '\0' || device_absent(f->device[i]);
     }
     bool chosen = !known || d->chosen || f->config.devices[0] != '\0' ||
                   strstr(f->config.backend_options, UUID_OPTION) != NULL;
@@ -202,6 +206,8 @@ static void serve(struct front *f, struct device *d)
 {
     bool first = !d->proven;
     d->proven = true;
+    d->absences = 0;
+    d->lacks[0] = '\0';
     device_set_state(d, DEVICE_READY, "");
     if (first) {
         log_info("device %u ready: %s (%s%s)", d->index, d->name, d->backend,
@@ -294,7 +300,7 @@ static void probe(struct front *f, struct device *d)
     j->output = RANGE_NONE;
     j->submitted_ns = clock_now_ns();
     j->deadline_ns = NS_NEVER;
-    j->limit_ns = f->config.time_limit_ms * NS_PER_MS;
+    j->limit_ns = j->ceiling_ns = f->config.time_limit_ms * NS_PER_MS;
     j->device = d;
     (void)snprintf(j->label, sizeof j->label, "first kernel of device %u", d->index);
     work_init(&j->work);
@@ -383,15 +389,18 @@ void discover_given_up(struct front *f, struct device *d)
     buffer_device_given_up(f, d);
 }
 
+/* Does its back end depend on which one is there? */
+static bool any_backend(const struct front *f, const struct device *d)
+{
+    return strcmp(f->config.backend, "auto") == 0 && !d->proven && d->siblings <= 1 &&
+           d->number == first_wanted(f, 0);
+}
+
 /* With "auto" the first device of the next back end takes the place of one that is absent, once its
  * worker has ended. */
 static bool try_next_backend(struct front *f, struct device *d, const struct err *e)
 {
-    if (strcmp(f->config.backend, "auto") != 0 || d->proven || d->siblings > 1 ||
-        d->number != first_wanted(f, 0)) {
-        return false;
-    }
-    for (unsigned i = 0; i + 1 < sizeof automatic / sizeof automatic[0]; i++) {
+    for (unsigned i = 0; any_backend(f, d) && i + 1 < sizeof automatic / sizeof automatic[0]; i++) {
         if (strcmp(automatic[i], d->backend) == 0) {
             (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[i + 1]);
             device_set_state(d, DEVICE_WAITING, e->text);
@@ -402,13 +411,84 @@ static bool try_next_backend(struct front *f, struct device *d, const struct err
     return false;
 }
 
+static uint64_t look_pause_ns(const struct device *d)
+{
+    uint64_t pause = LOOK_NS;
+    for (unsigned i = 1; i < d->absences && pause < LOOK_MAX_NS; i++) {
+        pause *= 2;
+    }
+    return pause < LOOK_MAX_NS ? pause : LOOK_MAX_NS;
+}
+
 void discover_absent(struct front *f, struct device *d, const struct err *e)
 {
-    log_warn("device %u (%s %u) is absent: %s", d->index, d->backend, d->number, e->text);
+    bool news = d->absences == 0;
     if (try_next_backend(f, d, e)) {
+        if (news) {
+            log_info("%s: %s; %s is looked for", automatic[0], e->text, d->backend);
+        }
         return;
     }
+    news = news || strncmp(d->lacks, e->text, sizeof d->lacks - 1) != 0;
+    if (news) {
+        log_warn("device %u (%s %u) is absent: %s; it is looked for again and again", d->index,
+                 d->backend, d->number, e->text);
+    }
+    d->absences++;
+    (void)snprintf(d->lacks, sizeof d->lacks, "%s", e->text);
+    d->restart_ns = ns_add(clock_now_ns(), look_pause_ns(d));
+    due_at(f, d->restart_ns);
     device_set_state(d, DEVICE_ABSENT, e->text);
     discover_given_up(f, d);
     f->hooks.device_changed(f, d);
+}
+
+/* One that cannot keep what tenants are guaranteed waits for other settings (tenant_quota.h). */
+static bool looked_for(const struct device *d)
+{
+    return d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised;
+}
+
+void discover_watch(struct front *f, uint64_t now)
+{
+    for (unsigned i = 0; i < f->device_count && !f->stopping; i++) {
+        struct device *d = f->device[i];
+        if (!looked_for(d)) {
+            continue;
+        }
+        if (now < d->restart_ns) {
+            due_at(f, d->restart_ns);
+            continue;
+        }
+        if (any_backend(f, d)) {
+            (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[0]);
+        }
+        worker_start(f, d);
+        (void)snprintf(d->reason, sizeof d->reason, "%s", d->lacks);
+    }
+}
+
+void discover_again(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if (looked_for(d)) {
+            d->absences = 0;
+            d->restart_ns = clock_now_ns();
+            due_at(f, d->restart_ns);
+        }
+    }
+}
+
+bool discover_opening(const struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        bool opening = d->state == DEVICE_STARTING || d->state == DEVICE_ADOPTING ||
+                       d->state == DEVICE_PROBING || (d->state == DEVICE_WAITING && d->replaced);
+        if (opening && d->absences == 0 && d->failures < 2) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -15,7 +15,13 @@ struct device *discover_device(struct front *f, const char *backend, unsigned nu
 void discover_ready(struct front *f, struct device *d);
 /* It is absent or stuck: jobs and buffers that wait for it end with its reason. */
 void discover_given_up(struct front *f, struct device *d);
+/* Its worker found no device: it is looked for again after a pause that grows, with "auto" from the
+ * first back end on, so that a driver that is installed later is found. */
 void discover_absent(struct front *f, struct device *d, const struct err *e);
+void discover_watch(struct front *f, uint64_t now); /* looks for those whose pause is over */
+void discover_again(struct front *f);               /* looks for all that are absent now */
+/* Is one being opened that was neither absent nor failing before? */
+bool discover_opening(const struct front *f);
 void discover_probed(struct front *f, struct device *d, const struct job *j);
 /* Opens the others of its back end: those that are there, and those that are asked for by number.
  */

@@ -1,5 +1,6 @@
 #include "daemon/front/dispatch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -11,18 +12,43 @@
 enum verdict { SENT, NEXT, STOP }; /* gone to the worker or ended; parked; nothing more fits */
 
 /* Is what it reads defined, or will be once the jobs that the worker has before it are done? */
-static bool content_there(const struct job *j, const struct device *d, const struct work_use *u)
+static bool content_there(const struct device *d, const struct work_use *u)
 {
     struct spans content = u->buffer->defined;
-    for (const struct job *before = d->inflight; before != NULL; before = before->device_next) {
-        for (unsigned i = 0; before->id < j->id && i < before->work.use_count; i++) {
-            const struct work_use *w = &before->work.uses[i];
-            if (w->buffer == u->buffer && (w->access & ACCESS_OUT) != 0 && w->fills) {
-                spans_add(&content, w->write_begin, w->write_end);
-            }
+    const struct buffer_use *before = u->entry;
+    while (!spans_cover(&content, u->read_begin, u->read_end)) {
+        before = hazard_writer_before(before);
+        if (before == NULL || before->job->device != d || before->job->state == JOB_QUEUED) {
+            return false;
+        }
+        const struct work_use *w = &before->job->work.uses[before->index];
+        if (w->fills && !before->job->answered) {
+            spans_add(&content, w->write_begin, w->write_end);
         }
     }
-    return spans_cover(&content, u->read_begin, u->read_end);
+    return true;
+}
+
+static int undefined(const struct work_use *u, struct err *e)
+{
+    const struct buffer *b = u->buffer;
+    char title[BUFFER_TITLE];
+    char step[32] = "";
+    if (b->spoiled_by == 0) {
+        return err_set(e, ERR_UNDEFINED,
+                       "%s: bytes %llu to %llu are undefined: they were never written",
+                       buffer_title(b, title), (unsigned long long)u->read_begin,
+                       (unsigned long long)u->read_end);
+    }
+    if (b->spoiled_step >= 0) {
+        (void)snprintf(step, sizeof step, " in step %d", b->spoiled_step);
+    }
+    return err_set(e, ERR_UNDEFINED,
+                   "%s: bytes %llu to %llu are undefined: job %llu, which was to write, ended with "
+                   "%s%s; write them anew",
+                   buffer_title(b, title), (unsigned long long)u->read_begin,
+                   (unsigned long long)u->read_end, (unsigned long long)b->spoiled_by,
+                   err_name(b->spoiled_code), step);
 }
 
 static int check_defined(const struct job *j, const struct device *d, struct err *e)
@@ -31,14 +57,12 @@ static int check_defined(const struct job *j, const struct device *d, struct err
         const struct work_use *u = &j->work.uses[i];
         const struct buffer *b = u->buffer;
         if (b->state == BUFFER_LOST) {
-            return err_set(e, ERR_BUFFER_LOST, "buffer %#llx (%s) was lost with its worker",
-                           (unsigned long long)b->handle, b->label);
+            char title[BUFFER_TITLE];
+            return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker",
+                           buffer_title(b, title));
         }
-        if (u->reads_before_write && !content_there(j, d, u)) {
-            return err_set(e, ERR_UNDEFINED,
-                           "buffer %#llx (%s): bytes %llu to %llu are undefined: write them first",
-                           (unsigned long long)b->handle, b->label,
-                           (unsigned long long)u->read_begin, (unsigned long long)u->read_end);
+        if (u->reads_before_write && !content_there(d, u)) {
+            return undefined(u, e);
         }
     }
     return 0;
@@ -106,10 +130,13 @@ static unsigned choose_stream(const struct job *j, const struct device *d)
     unsigned usual = d->streams - d->urgent;
     unsigned first = j->urgent && d->urgent > 0 ? usual : 0;
     unsigned end = first == 0 ? usual : d->streams;
-    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
-        bool there = x->pred->device == d && x->pred->state != JOB_QUEUED;
-        if (there && x->pred->stream >= first && x->pred->stream < end) {
-            return x->pred->stream;
+    struct hazard_preds preds;
+    unsigned before = hazard_preds(j, &preds) ? preds.count : 0;
+    for (unsigned i = 0; i < before; i++) {
+        const struct job *pred = preds.job[i];
+        bool there = pred->device == d && pred->state != JOB_QUEUED;
+        if (there && pred->stream >= first && pred->stream < end) {
+            return pred->stream;
         }
     }
     unsigned best = first;
@@ -134,8 +161,9 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     job_join_device(j);
     j->retained = true;
     due_at(f, job_overdue_ns(j));
+    due_at(f, ns_add(j->deadline_ns, JOB_LATE_NS));
     f->hooks.job_send(f, j);
-    queue_successors(f, j);
+    queue_moved(f, j);
 }
 
 static enum verdict park(struct front *f, struct job *j, enum job_wait why)
@@ -170,7 +198,9 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         return fail(f, j, &e);
     }
     if (j->starved) {
-        (void)err_set(&e, ERR_UNDEFINED, "a job that was to write what this one reads did not run");
+        (void)err_set(&e, ERR_UNDEFINED,
+                      "job %llu was to write what this one reads, and did not run (%s)",
+                      (unsigned long long)j->spoiler, err_name(j->spoiler_code));
         return fail(f, j, &e);
     }
     if (check_defined(j, d, &e) != 0) {
@@ -213,7 +243,7 @@ static bool reclaim(struct front *f, const struct device *d)
 /* One job for this device; false: it can take none now. */
 static bool serve(struct front *f, struct device *d)
 {
-    while (device_serves(d) && !d->exclusive &&
+    while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
            d->inflight_count < device_window(d, f->config.window)) {
         struct job *j = queue_head(f, d);
         if (j == NULL) {

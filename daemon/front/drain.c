@@ -7,8 +7,8 @@ uint64_t drain_until(const struct front *f, uint64_t now_ns)
 {
     uint64_t longest = DRAIN_MIN_NS;
     for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
-        if (!job_ended(j) && j->limit_ns > longest) {
-            longest = j->limit_ns;
+        if (!job_ended(j) && job_limit_ns(j) > longest) {
+            longest = job_limit_ns(j);
         }
     }
     return ns_add(now_ns, longest < DRAIN_MAX_NS ? longest : DRAIN_MAX_NS);

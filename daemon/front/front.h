@@ -15,18 +15,20 @@
 #include "common/idmap.h"
 #include "daemon/front/arena.h"
 #include "daemon/front/buffer.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/compiler.h"
 #include "daemon/front/config.h"
 #include "daemon/front/device.h"
+#include "daemon/front/hazard.h"
 #include "daemon/front/job.h"
 #include "daemon/front/launcher_link.h"
-#include "daemon/front/listener.h"
 #include "daemon/front/module.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/program.h"
 #include "daemon/front/rights.h"
 #include "daemon/front/session.h"
 #include "daemon/front/shm.h"
+#include "daemon/front/spans.h"
 #include "daemon/front/spare.h"
 #include "daemon/front/tenant.h"
 #include "daemon/front/tenant_rules.h"
@@ -45,6 +47,10 @@ struct front_hooks {
     void (*answer_error)(struct front *f, struct op *o, const struct err *e, struct bytes log);
     /* A job came to its end: state, error and outputs are set. Called once for each. */
     void (*job_ended)(struct front *f, struct job *j);
+    /* Its client is to hear j->error now; its end comes later. Called once at most. */
+    void (*job_answered)(struct front *f, struct job *j);
+    /* It is in nobody's way any more: its buffers and modules may be looked at. */
+    void (*job_left)(struct front *f, struct job *j);
     /* Something changed that may let jobs run. Coalesced: runs at the end of this turn of the loop.
      */
     void (*kick)(struct front *f);
@@ -63,11 +69,12 @@ struct front_hooks {
     void (*job_send)(struct front *f, struct job *j);
     void (*job_cancel)(struct front *f, struct job *j); /* its worker ends it if it has not begun */
     void (*job_retire)(struct front *f, struct job *j);
-    /* Its staging memory goes to others: the worker knows that it ran, and has its outputs no more.
-     */
+    /* Its staging memory goes to others: the next front is to know. */
     void (*job_outputs_gone)(struct front *f, struct job *j);
     /* End a device's worker; `culprit` (may be NULL) is the job that is to blame. */
     void (*worker_end)(struct front *f, struct device *d, struct job *culprit, const char *why);
+    /* Has the channel to its worker so much to take that what can wait has to? NULL: never. */
+    bool (*pressed)(const struct device *d);
     /* The settings were read again. */
     void (*settings_changed)(struct front *f);
     /* There is one more: what is divided among all is divided anew. */
@@ -94,8 +101,8 @@ struct front_hooks {
     void (*worker_siblings)(struct front *f, struct device *d);
     void (*worker_absent)(struct front *f, struct device *d, const struct err *e);
     /* What an adopted worker holds. The descriptor (-1 or a host copy) is the receiver's. */
-    void (*held_buffer)(struct front *f, struct device *d, const struct msg_w_held_buffer *m,
-                        int fd);
+    int (*held_buffer)(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd,
+                       struct err *e);
     void (*held_module)(struct front *f, struct device *d, const struct msg_w_held_module *m);
     void (*held_job)(struct front *f, struct device *d, const struct msg_w_held_job *m);
     void (*held_end)(struct front *f, struct device *d);
@@ -114,11 +121,32 @@ struct turn_clock {
     uint64_t now_ns; /* as it was read last */
 };
 
-#define TURN_LOOKS 32u /* in a long turn time does not stand still */
+#define TURN_UNITS 4096u /* at most 1 ms */
+#define TURN_LOOKS 32u   /* in a long turn time does not stand still */
+
+/* How far those behind a job that did not run have been told; conclude.c's. */
+struct leaving_walk {
+    bool begun;
+    unsigned use;     /* of the job's */
+    struct spans bad; /* what it would have written, and nobody behind it has so far */
+};
+
+/*
+ * Work that can be long is cut in units: a step of a walk, a buffer that is let go of. What a turn
+ * of the loop has no units left for is done in the next one, and others' requests run between.
+ * Requests count for what they are made of, too; they are bounded by their own limits.
+ */
+struct turn_work {
+    uint64_t budget; /* units of a turn; 0: no limit */
+    uint64_t done;   /* in this turn */
+    uint64_t most;   /* in any turn */
+};
 
 struct front {
     uv_loop_t *loop;
     struct config config;
+    char settings_bad[ERR_TEXT_MAX]; /* what is wrong with the files of settings, which do not count
+                                        therefore; "": nothing that is known */
     struct rights rights;
     struct tenant_rules rules; /* of tenants, as the settings have them */
     /* Reads all settings anew, as at the start: files, then the command line. */
@@ -135,17 +163,20 @@ struct front {
     struct lanes *lanes;
     struct processes *processes; /* of sessions; NULL: nobody tells when one ends */
     struct launcher_link *launcher;
+    uint32_t worker_uid; /* whom no session is given: kernels run as that user; 0: none */
     struct compiler *compiler;
     struct monitor monitor;
 
     struct tenant *tenants;   /* uthash by key */
     struct session *sessions; /* uthash by key */
     struct session *by_pipe;  /* uthash of those with a connection */
+    struct session *ending;   /* those whose end began, oldest first; in no table */
     struct parking parked;
     unsigned session_count;
     struct spare spare_jobs; /* of struct job */
     struct spare spare_ops;  /* of struct op */
     uint64_t next_session;
+    struct buffer *metas; /* whose workers are to hear what they are; command.c's */
     struct idmap buffers;
     struct idmap arenas;
     struct idmap programs;
@@ -168,9 +199,12 @@ struct front {
     unsigned job_count;      /* unfinished */
     unsigned adopted_arenas; /* of them, adopted ones that use arenas */
     unsigned queued_count;   /* of them, not given to a worker */
-    struct job *ready;       /* not bound to a device, in order of admission */
-    struct job *ready_tail;
-    struct job *history; /* oldest first */
+    struct job *ready;       /* not bound to a device; queue.c's */
+    struct hazards hazards;
+    struct job *leaving; /* ended, and in the way of others still; oldest first */
+    struct job *leaving_tail;
+    struct leaving_walk leaving_walk; /* of the first of them */
+    struct job *history;              /* oldest first */
     struct job *history_tail;
     unsigned history_count;
     unsigned kept_count; /* out of the history, but their answer was not taken yet */
@@ -192,6 +226,7 @@ struct front {
     bool supervised;    /* the launcher is a unit of its own */
     int exit_code;
     struct turn_clock clock;
+    struct turn_work work;
     uint64_t due_ns;      /* when the clock is to be looked at, NS_NEVER */
     uint64_t armed_ns;    /* for when the timer is set */
     uint64_t house_ns;    /* when statistics may be asked for again */
@@ -217,6 +252,24 @@ static inline void turn_end(struct front *f)
     f->clock.runs = false;
 }
 
+/* Counts work that is done now. */
+static inline void turn_count(struct front *f, uint64_t units)
+{
+    f->work.done += units;
+}
+
+/* May so much more be done in this turn? Counts it. false: the next turn goes on, which is asked
+ * for here. */
+static inline bool turn_take(struct front *f, uint64_t units)
+{
+    if (f->work.budget > 0 && f->work.done + units > f->work.budget) {
+        f->hooks.kick(f);
+        return false;
+    }
+    f->work.done += units;
+    return true;
+}
+
 /* What time it is, for all that happens in one turn. */
 static inline uint64_t turn_now(struct front *f)
 {
@@ -227,6 +280,19 @@ static inline uint64_t turn_now(struct front *f)
     }
     c->looks--;
     return c->now_ns;
+}
+
+#define PRESSED_NS (5 * NS_PER_MS) /* until a channel is looked at again */
+
+/* A full channel is no fault: what can wait does until the worker has caught up. */
+static inline bool front_pressed(struct front *f, unsigned device)
+{
+    if (f->hooks.pressed == NULL || !f->hooks.pressed(f->device[device])) {
+        return false;
+    }
+    uint64_t at_ns = ns_add(turn_now(f), PRESSED_NS);
+    f->due_ns = at_ns < f->due_ns ? at_ns : f->due_ns;
+    return true;
 }
 
 #endif

@@ -30,8 +30,8 @@ static void acknowledged(void *data, struct op *o)
 {
     struct front *f = data;
     struct job *j = job_find(f->jobs, o->job);
-    if (j != NULL && job_ended(j) && !j->async) {
-        job_release(f, j);
+    if (j != NULL && !j->async) {
+        job_taken(f, j);
     }
 }
 
@@ -73,7 +73,7 @@ static const struct route routes[] = {
     [MSG_KIND_PING] = {request_ping, .anybody = true},
     [MSG_KIND_BUFFER_CREATE] = {request_buffer_create, .sequenced = true},
     [MSG_KIND_BUFFER_FREE] = {request_buffer_free, .sequenced = true, .relieves = true},
-    [MSG_KIND_BUFFER_INFO] = {request_buffer_info, .sequenced = true},
+    [MSG_KIND_BUFFER_INFO] = {request_buffer_info, .sequenced = true, .restores = true},
     [MSG_KIND_BUFFER_SEAL] = {request_buffer_seal, .sequenced = true},
     [MSG_KIND_BUFFER_PUBLISH] = {request_buffer_publish, .sequenced = true},
     [MSG_KIND_BUFFER_OPEN] = {request_buffer_open, .sequenced = true},
@@ -209,12 +209,25 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
     capbuf_finish(&out);
 }
 
+/* Jobs wait in the front; what else is asked for is told to a worker at once. */
+static int check_pressed(struct front *f, unsigned kind, struct err *e)
+{
+    for (unsigned i = 0; kind != MSG_KIND_SUBMIT && i < f->device_count; i++) {
+        if (front_pressed(f, i)) {
+            (void)err_set(e, ERR_BUSY, "the worker of device %u has to catch up", i);
+            e->retry_after_ns = PRESSED_NS;
+            return e->code;
+        }
+    }
+    return 0;
+}
+
 static void admit(struct front *f, struct session *s, struct request *r)
 {
     uint64_t seq = r->msg.ping.seq;
     struct err e;
     err_init(&e);
-    if (check_kept(f, s, r->kind, &e) != 0) {
+    if (check_kept(f, s, r->kind, &e) != 0 || check_pressed(f, r->kind, &e) != 0) {
         reply_open(f, r, &e);
         return;
     }
@@ -452,11 +465,27 @@ static void bye(struct front *f, struct session *s, struct request *r)
     standing_end(f, s);
 }
 
+/* Takes note of what the client took. A number that was not admitted has no answer: a client that
+ * acknowledges one counts wrong, and would lose the answer when it comes. False: it was told so. */
+static bool take_ack(struct front *f, struct session *s, struct request *r)
+{
+    uint64_t ack = r->msg.ping.ack; /* every request begins with its number and its ack */
+    if (ack < s->expect) {
+        session_ack(s, ack, acknowledged, f);
+        return true;
+    }
+    struct err e;
+    err_init(&e);
+    (void)err_set(&e, ERR_PROTOCOL, "ack %llu: no number from %llu on was admitted yet",
+                  (unsigned long long)ack, (unsigned long long)s->expect);
+    reply_open(f, r, &e);
+    return false;
+}
+
 static void of_session(struct front *f, struct session *s, const struct route *route,
                        struct request *r)
 {
     uint64_t seq = r->msg.ping.seq;
-    session_ack(s, r->msg.ping.ack, acknowledged, f);
     if (!route->sequenced) {
         handle_plain(f, s, r);
     } else if (seq > 0) {
@@ -474,8 +503,9 @@ void intake_ring(struct front *f, struct session *s, struct request *r)
 {
     const struct route *route = route_of(r->kind);
     if (route != NULL && route->sequenced && r->msg.ping.seq > 0) {
-        session_ack(s, r->msg.ping.ack, acknowledged, f);
-        sequenced(f, s, r);
+        if (take_ack(f, s, r)) {
+            sequenced(f, s, r);
+        }
         return;
     }
     struct err e;
@@ -498,11 +528,11 @@ void intake_request(struct front *f, struct request *r)
         reply_error(f, r, &e);
     } else if (s == NULL) {
         handle_plain(f, NULL, r);
+    } else if (!take_ack(f, s, r)) {
+        return;
     } else if (r->kind == MSG_KIND_WAIT) {
-        session_ack(s, r->msg.wait.ack, acknowledged, f);
         standing_wait(f, s, r);
     } else if (r->kind == MSG_KIND_POOL_TAKE) {
-        session_ack(s, r->msg.pool_take.ack, acknowledged, f);
         picture_take(f, s, r);
     } else if (r->kind == MSG_KIND_BYE) {
         bye(f, s, r);

@@ -5,8 +5,8 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/shape.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/device.h"
-#include "daemon/front/listener.h"
 #include "daemon/front/program.h"
 #include "proto/codec.h"
 
@@ -29,7 +29,7 @@ bool job_ended(const struct job *j)
 
 const char *job_state_name(enum job_state state)
 {
-    static const char *const names[] = {
+    static const char *const names[JOB_STATES] = {
         [JOB_QUEUED] = "queued", [JOB_DISPATCHED] = "dispatched", [JOB_RUNNING] = "running",
         [JOB_DONE] = "done",     [JOB_FAILED] = "failed",         [JOB_CANCELLED] = "cancelled",
         [JOB_LOST] = "lost",
@@ -106,13 +106,19 @@ static bool comes_after(const struct job *j)
     return k != NULL;
 }
 
+uint64_t job_limit_ns(const struct job *j)
+{
+    return j->answered && j->ceiling_ns > j->limit_ns ? j->ceiling_ns : j->limit_ns;
+}
+
 uint64_t job_overdue_ns(const struct job *j)
 {
+    uint64_t limit = job_limit_ns(j);
     if (j->wait == WAIT_MEMORY || comes_after(j)) {
         return NS_NEVER;
     }
     if (j->started_ns != 0) {
-        return ns_add(j->alone_ns > j->started_ns ? j->alone_ns : j->started_ns, j->limit_ns);
+        return ns_add(j->alone_ns > j->started_ns ? j->alone_ns : j->started_ns, limit);
     }
     uint64_t from = j->dispatched_ns;
     const struct device *d = j->device;
@@ -120,7 +126,7 @@ uint64_t job_overdue_ns(const struct job *j)
         uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;
         from = ran > from ? ran : from;
     }
-    return ns_add(from, ns_add(j->limit_ns, ns_add(j->limit_ns, NS_PER_S)));
+    return ns_add(from, ns_add(limit, ns_add(limit, NS_PER_S)));
 }
 
 int64_t job_rank(const struct job *j)

@@ -31,6 +31,7 @@ enum job_state {
     JOB_FAILED,
     JOB_CANCELLED,
     JOB_LOST, /* its worker ended and it may have had effects */
+    JOB_STATES,
 };
 
 /* Why a queued job is not dispatched. */
@@ -44,12 +45,12 @@ enum job_wait {
     WAIT_MEMORY,  /* its worker has it, and the device no room for what it needs */
 };
 
-/* `succ` runs after `pred`. In both jobs' lists. */
+/* `succ` runs after `pred`, for parts of arenas. In both jobs' lists. */
 struct job_edge {
     struct job *pred;
     struct job *succ;
-    struct job_edge *next_succ; /* of pred */
-    struct job_edge *next_pred; /* of succ */
+    struct job_edge *prev_succ, *next_succ; /* of pred */
+    struct job_edge *prev_pred, *next_pred; /* of succ */
 };
 
 #define PRIORITY_MAX      16
@@ -64,7 +65,8 @@ struct job {
     uint64_t id;
     enum job_state state;
     enum job_wait wait;
-    struct session *session; /* NULL: the daemon's own, or its session ended */
+    struct session *session; /* NULL: the daemon's own, its session ended, or the job has */
+    uint64_t session_id;     /* of that session, for people; 0: the daemon's own */
     struct tenant *tenant;   /* NULL: the daemon's own */
     struct op *op;           /* whose answer it is; NULL if asynchronous or nobody waits */
     uint64_t seq;            /* of the request that submitted it */
@@ -83,6 +85,7 @@ struct job {
 
     struct device *device; /* bound or running there; NULL: any */
     uint64_t epoch;        /* of the device's worker that has it */
+    uint64_t record;       /* its entry in the device's record, 0: none */
     unsigned stream;
     unsigned replays;
     unsigned external; /* ends of its worker that were not its fault */
@@ -93,11 +96,16 @@ struct job {
     bool adopted;      /* from a worker of an earlier front: no work, no replay */
     bool touches_arenas; /* adopted, and used arenas: which parts was not told */
     bool starved;        /* what it was to read was never written: it must not run */
+    uint64_t spoiler;    /* tainted, starved: the job that should have written it */
+    int spoiler_code;    /* and its error */
     bool retained;       /* the worker's ledger still has it, its answer was not taken */
     bool kept;           /* out of the history, and still retained */
+    bool answered;       /* its client has its error, and the device is not done with it yet */
+    bool taken;          /* and that answer was taken */
 
     uint64_t deadline_ns; /* absolute, NS_NEVER */
-    uint64_t limit_ns;    /* of execution */
+    uint64_t limit_ns;    /* of execution: ends its answer */
+    uint64_t ceiling_ns;  /* by the settings: ends its worker; less than limit_ns counts as that */
     uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
     uint64_t start;    /* its place among those that its device was seen to run, 0: it was not */
     uint64_t alone_ns; /* when the last that was seen to run before it left the device, 0: none */
@@ -107,13 +115,14 @@ struct job {
 
     struct job_edge *succs;
     struct job_edge *preds;
-    bool hub;    /* some wait for what it waits for, and for it for that reason alone */
-    bool walked; /* while hubs are gone through */
-    struct job *walk_next;
+    bool marked;  /* while edges or predecessors are gone through */
+    bool leaving; /* ended, and those behind it are not told yet */
+    struct job *leaving_next;
+    struct job *freed_next; /* while one that it waited for leaves */
     bool in_ready;
-    struct job *ready_next;
-    struct job *raise_next;                /* while ranks are handed down */
-    struct job *device_prev, *device_next; /* in flight on the same device */
+    struct job *ready_child, *ready_prev, *ready_next; /* queue.c's */
+    struct job *raise_next;                            /* while ranks are handed down */
+    struct job *device_prev, *device_next;             /* in flight on the same device */
 
     struct err error;
     struct timing *timings; /* owned */
@@ -132,6 +141,12 @@ const char *job_state_name(enum job_state state);
 const char *job_wait_name(enum job_wait wait);
 /* The one place where a job's state changes. Asserts that the step is possible; stamps the time. */
 void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
+/* So long after its deadline the front answers by itself a job of which its worker, which may be
+ * held up, has not said that it began. */
+#define JOB_LATE_NS (500 * NS_PER_MS)
+
+/* What it may run: its client's limit, and the settings' once its client was answered. */
+uint64_t job_limit_ns(const struct job *j);
 /* When it has run too long: from when the worker saw it run, and all that it saw run before that
  * have left the device, which may have had no room for it: NS_NEVER while one of those is there.
  * They have limits of their own, and who begins later gives it no time. Without that word: from

@@ -58,7 +58,7 @@ void job_answer(struct front *f, struct job *j)
         reply_answer_error(f, j->op, &e, (struct bytes){0});
     }
     if (passed) {
-        job_release(f, j); /* no ack will come for it */
+        job_taken(f, j); /* no ack will come for it */
     }
     capbuf_finish(&record);
     capbuf_finish(&out);

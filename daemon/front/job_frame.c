@@ -66,7 +66,6 @@ void job_frame_init(struct job_frame *b, size_t limit)
     capbuf_init(&b->steps, limit);
     capbuf_init(&b->temps, limit);
     capbuf_init(&b->after, limit);
-    capbuf_init_in(&b->meta, FRAME_META_MAX, b->room, sizeof b->room);
 }
 
 void job_frame_finish(struct job_frame *b)
@@ -75,7 +74,6 @@ void job_frame_finish(struct job_frame *b)
     capbuf_finish(&b->steps);
     capbuf_finish(&b->temps);
     capbuf_finish(&b->after);
-    capbuf_finish(&b->meta);
 }
 
 int job_frame_build(const struct job *j, struct job_frame *b, struct msg_f_job *ret_m,
@@ -85,23 +83,21 @@ int job_frame_build(const struct job *j, struct job_frame *b, struct msg_f_job *
     for (unsigned i = 0; rc == 0 && i < j->work.step_count; i++) {
         rc = add_step(j, &j->work.steps[i], &b->refs, &b->steps, e);
     }
-    uint64_t after = 0;
-    for (const struct job_edge *x = j->preds; rc == 0 && x != NULL; x = x->next_pred) {
-        struct proto_jobref ref = {.job = x->pred->id};
-        rc = proto_list_add(&schema_jobref, &ref, &b->after, e);
-        after++;
+    struct hazard_preds preds;
+    if (rc == 0 && !hazard_preds(j, &preds)) {
+        rc = err_set(e, ERR_STATE, "more than %u jobs before it", HAZARD_AFTER_MAX);
     }
-    if (rc == 0) {
-        rc = meta_of_job(j, &b->meta, e);
+    for (unsigned i = 0; rc == 0 && i < preds.count; i++) {
+        struct proto_jobref ref = {.job = preds.job[i]->id};
+        rc = proto_list_add(&schema_jobref, &ref, &b->after, e);
     }
     if (rc == 0) {
         *ret_m = (struct msg_f_job){
             .job = j->id,
             .stream = j->stream,
-            .after = proto_list_of(&b->after, after),
+            .after = proto_list_of(&b->after, preds.count),
             .temps = proto_list_of(&b->temps, j->work.temp_count),
             .steps = proto_list_of(&b->steps, j->work.step_count),
-            .meta = capbuf_view(&b->meta),
             .tenant = tenant_key(j->tenant),
             .rank = j->rank,
             .deadline_ns = j->deadline_ns,
@@ -113,7 +109,7 @@ int job_frame_build(const struct job *j, struct job_frame *b, struct msg_f_job *
 /* What it takes at most, without encoding anything. */
 static size_t bound(const struct work *w)
 {
-    size_t bytes = 64 + AFTER_BYTES + FRAME_META_MAX + (size_t)w->temp_count * 10;
+    size_t bytes = 64 + AFTER_BYTES + (size_t)w->temp_count * 10;
     for (unsigned i = 0; i < w->step_count; i++) {
         bytes += 120 + FRAME_PATTERN_MAX + sizeof w->steps[i].entry;
     }

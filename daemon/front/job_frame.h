@@ -8,8 +8,7 @@
 
 /* Lists of the message lie here. */
 struct job_frame {
-    struct capbuf refs, steps, temps, after, meta;
-    uint8_t room[512]; /* for most notes */
+    struct capbuf refs, steps, temps, after;
 };
 
 void job_frame_init(struct job_frame *b, size_t limit); /* bytes of each list */

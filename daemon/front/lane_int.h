@@ -6,8 +6,8 @@
 #define FRONT_LANE_INT_H
 
 #include "common/memfd.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/lane.h"
-#include "daemon/front/listener.h"
 #include "daemon/front/session.h"
 #include "proto/lane.h"
 

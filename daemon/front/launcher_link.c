@@ -23,12 +23,17 @@
 #define HELLO_BYTES   512u /* more than a hello may take */
 #define ARGS_MAX      64u
 #define WORKER_FDS    1
-#define HELD_FDS      3
+#define HELD_FDS      4
 #define STATUS_LIMIT  0xffffu
+
+struct launcher_told {
+    char compiler[HASH_TEXT_BYTES];
+    uint32_t worker_uid;
+};
 
 struct launcher_link {
     struct link *link;
-    char compiler[HASH_TEXT_BYTES];
+    struct launcher_told told;
     struct launcher_callbacks callbacks;
     void *data;
 };
@@ -83,7 +88,12 @@ static int on_held(struct launcher_link *l, struct bytes frame, struct frame_fds
                        HELD_FDS);
     }
     fds->count = 0; /* the receiver's now */
-    l->callbacks.held(l->data, m.id, (pid_t)m.pid, m.meta, fds->fd[0], fds->fd[1], fds->fd[2]);
+    const struct launcher_held held = {.id = m.id,
+                                       .pid = (pid_t)m.pid,
+                                       .meta = m.meta,
+                                       .channel = fds->fd[0],
+                                       .fd = {fds->fd[1], fds->fd[2], fds->fd[3]}};
+    l->callbacks.held(l->data, &held);
     return 0;
 }
 
@@ -191,12 +201,17 @@ static int say_hello(int fd, const char *build, struct err *e)
 }
 
 /* e: not NULL. Both sides say hello first; a launcher of another build is not talked to. */
-static int greet(int fd, const char *build, char ret_compiler[HASH_TEXT_BYTES], struct err *e)
+static int greet(int fd, const char *build, struct launcher_told *ret_told, struct err *e)
 {
     uint8_t buffer[HELLO_BYTES];
     size_t size = 0;
+    if (!seqpacket_peer_trusted(fd)) { /* it is handed workers' memory, and says what they hold */
+        return err_set(e, ERR_PERMISSION,
+                       "the launcher is another user's process: is the runtime directory this "
+                       "daemon's own?");
+    }
     int rc = say_hello(fd, build, e);
-    if (rc == ERR_IO && (e->vendor == EPIPE || e->vendor == ECONNRESET)) { /* see nng_guard.h */
+    if (rc == ERR_IO && (e->vendor == EPIPE || e->vendor == ECONNRESET)) {
         return hung_up(e);
     }
     if (rc == 0) {
@@ -221,9 +236,10 @@ static int greet(int fd, const char *build, char ret_compiler[HASH_TEXT_BYTES], 
                        (unsigned long long)m.pid, (int)m.build.size, (const char *)m.build.data,
                        build);
     }
-    if (!bytes_to_str(m.compiler, ret_compiler, HASH_TEXT_BYTES)) {
+    if (!bytes_to_str(m.compiler, ret_told->compiler, HASH_TEXT_BYTES)) {
         return err_set(e, ERR_PROTOCOL, "the launcher tells no hash of its compiler");
     }
+    ret_told->worker_uid = (uint32_t)m.worker_uid;
     return 0;
 }
 
@@ -291,7 +307,7 @@ static int reach(const struct launcher_options *options, int *ret_fd, struct err
 /* A launcher may not have seen yet that the front before is gone, or be about to end: then it hangs
  * up, and is asked again. */
 static int meet(const struct launcher_options *options, const char *build,
-                char ret_compiler[HASH_TEXT_BYTES], int *ret_fd, struct err *e)
+                struct launcher_told *ret_told, int *ret_fd, struct err *e)
 {
     struct err why = ERR_INIT;
     uint64_t patience_ns = options->patience_ns != 0 ? options->patience_ns : START_NS;
@@ -300,7 +316,7 @@ static int meet(const struct launcher_options *options, const char *build,
         int fd = -1;
         int rc = reach(options, &fd, &why);
         if (rc == 0) {
-            rc = greet(fd, build, ret_compiler, &why);
+            rc = greet(fd, build, ret_told, &why);
             if (rc == 0) {
                 *ret_fd = fd;
                 return 0;
@@ -329,7 +345,7 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
     l->callbacks = *callbacks;
     l->data = data;
     int fd = -1;
-    int rc = meet(options, build, l->compiler, &fd, e);
+    int rc = meet(options, build, &l->told, &fd, e);
     if (rc == 0) {
         rc = link_create(loop, fd, QUEUE_MAX, &link_callbacks, l, &l->link, e);
     }
@@ -343,7 +359,12 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
 
 const char *launcher_compiler_hash(const struct launcher_link *l)
 {
-    return l->compiler;
+    return l->told.compiler;
+}
+
+uint32_t launcher_worker_uid(const struct launcher_link *l)
+{
+    return l->told.worker_uid;
 }
 
 void launcher_link_close(struct launcher_link *l)
@@ -385,10 +406,10 @@ static int words(const char *const *args, struct capbuf *out, struct proto_list 
 }
 
 int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                    struct bytes meta, int input, int output, struct err *e)
+                    struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
 {
     struct msg_l_worker m = {.id = id, .meta = meta};
-    struct frame_fds fds = {.fd = {input, output}, .count = 2};
+    struct frame_fds fds = {.fd = {fd[0], fd[1], fd[2]}, .count = LAUNCHER_WORKER_FDS};
     struct capbuf space;
     capbuf_init(&space, FRAME_MAX_BYTES);
     int rc = words(args, &space, &m.args, e);

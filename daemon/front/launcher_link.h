@@ -15,14 +15,24 @@
 
 struct launcher_link;
 
+/* Descriptors of a worker, as both sides keep them. */
+enum launcher_fd { WORKER_INPUT, WORKER_OUTPUT, WORKER_RECORD, LAUNCHER_WORKER_FDS };
+
+/* A worker that runs already. The descriptors are the receiver's; channel: the front's end. */
+struct launcher_held {
+    uint64_t id;
+    pid_t pid;
+    struct bytes meta;
+    int channel;
+    int fd[LAUNCHER_WORKER_FDS];
+};
+
 struct launcher_callbacks {
     /* code 0: runs; fd is the front's end of a worker's channel (the receiver's), -1 for a compiler
      */
     void (*started)(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text);
     void (*ended)(void *data, uint64_t id, int status, bool timed_out);
-    /* answer to launcher_list: a worker that runs already; the descriptors are the receiver's */
-    void (*held)(void *data, uint64_t id, pid_t pid, struct bytes meta, int channel, int input,
-                 int output);
+    void (*held)(void *data, const struct launcher_held *held); /* answers launcher_list */
     void (*listed)(void *data, uint64_t count);
     void (*lost)(void *data,
                  const struct err *e); /* the launcher is gone, and all workers with it */
@@ -45,10 +55,12 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
                        struct launcher_link **ret_link, struct err *e);
 /* The hash of the gpud-compile that it starts, as text; "": it did not tell. */
 const char *launcher_compiler_hash(const struct launcher_link *l);
+/* The user that workers and compilers run as, who is no client; 0: this one. */
+uint32_t launcher_worker_uid(const struct launcher_link *l);
 void launcher_link_close(struct launcher_link *l); /* workers go on; NULL is accepted */
 
 int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                    struct bytes meta, int input, int output, struct err *e);
+                    struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e);
 struct launcher_limits {
     uint64_t cpu_s;
     uint64_t memory; /* bytes of address space */

@@ -11,8 +11,10 @@
 
 #define PROGRAM_NAME "gpud-launcher"
 
-static int beside_us(char *out, size_t size, struct err *e)
+/* An installed daemon does not take what may lie beside it from a version before. */
+static int find_program(char *out, size_t size, struct err *e)
 {
+    static const char *const folders[] = {GPUD_HELPERS "/", ""};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0) {
@@ -20,13 +22,17 @@ static int beside_us(char *out, size_t size, struct err *e)
     }
     self[n] = '\0';
     char *slash = strrchr(self, '/');
-    int length = slash == NULL
-                     ? -1
-                     : snprintf(out, size, "%.*s/%s", (int)(slash - self), self, PROGRAM_NAME);
-    if (length < 0 || (size_t)length >= size) {
-        return err_set(e, ERR_INVALID, "%s: no place for " PROGRAM_NAME, self);
+    for (unsigned i = 0; slash != NULL && i < sizeof folders / sizeof folders[0]; i++) {
+        int length =
+            snprintf(out, size, "%.*s/%s" PROGRAM_NAME, (int)(slash - self), self, folders[i]);
+        if (length > 0 && (size_t)length < size && access(out, X_OK) == 0) {
+            return 0;
+        }
     }
-    return 0;
+    return err_set(e, ERR_NOT_FOUND,
+                   PROGRAM_NAME " is neither in " GPUD_HELPERS " as seen from %s, nor beside it: "
+                                "install gpud anew, or start " PROGRAM_NAME " by hand",
+                   self);
 }
 
 /* From here to exec only async-signal-safe calls: other threads may have held any lock. */
@@ -85,7 +91,7 @@ int launcher_start(const char *program, const char *runtime_dir, struct err *e)
     if (program != NULL) {
         (void)snprintf(path, sizeof path, "%s", program);
     } else {
-        int rc = beside_us(path, sizeof path, e);
+        int rc = find_program(path, sizeof path, e);
         if (rc != 0) {
             return rc;
         }

@@ -4,8 +4,9 @@
 
 #include "common/err.h"
 
-/* program NULL: gpud-launcher in the folder of the calling program. Returns once it was executed
- * (or could not be). Safe while other threads run: the child does nothing but execute. */
+/* program NULL: gpud-launcher where it is installed, or in the folder of the calling program, as in
+ * a build directory. Returns once it was executed (or could not be). Safe while other threads run:
+ * the child does nothing but execute. */
 int launcher_start(const char *program, const char *runtime_dir, struct err *e);
 
 #endif

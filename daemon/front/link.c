@@ -304,6 +304,11 @@ int link_offer_rings(struct link *l, struct err *e)
     return 0;
 }
 
+bool link_pressed(const struct link *l)
+{
+    return l != NULL && l->duplex.queued_bytes > l->duplex.queue_max / 4;
+}
+
 bool link_offers(const struct link *l)
 {
     return l != NULL && l->duplex.state == DUPLEX_OFFERED;

@@ -50,6 +50,8 @@ int link_offer_rings(struct link *l, struct err *e);
 /* W_RINGS came: they are used from now on, or (code) are not. An answer to somebody else's offer is
  * stepped over. */
 void link_rings_answered(struct link *l, uint64_t nonce, int code);
+/* Is a quarter of what may be queued taken? NULL: false. */
+bool link_pressed(const struct link *l);
 bool link_offers(const struct link *l); /* no answer has come yet; NULL: false */
 /* What the other side says in shared memory of its being alive; not checked. false: no rings. */
 bool link_beat(const struct link *l, uint64_t *ret_at_ns, uint64_t *ret_patience_ns);

@@ -16,6 +16,7 @@
 struct look {
     struct front *f;
     const struct session *s; /* NULL: before HELLO */
+    const struct msg_query *query;
     struct table *t;
 };
 
@@ -65,12 +66,13 @@ static void look_status(struct look *l)
                                         "uptime",          "build",
                                         "last_trouble",    "connections",
                                         "protocol_errors", "cancelled",
-                                        "deduplicated",    "connections_refused"};
+                                        "deduplicated",    "connections_refused",
+                                        "longest_turn"};
     static const int kinds[] = {COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
                                 COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
                                 COLUMN_UINT, COLUMN_UINT, COLUMN_UINT, COLUMN_BYTES, COLUMN_NS,
                                 COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_UINT,  COLUMN_UINT,
-                                COLUMN_UINT, COLUMN_UINT};
+                                COLUMN_UINT, COLUMN_UINT, COLUMN_UINT};
     struct front *f = l->f;
     char problem[480];
     uint64_t restarts = 0;
@@ -106,6 +108,7 @@ static void look_status(struct look *l)
     table_value(l->t, f->count.cancelled);
     table_value(l->t, f->count.deduplicated);
     table_value(l->t, stats.refused);
+    table_value(l->t, f->work.most);
     table_row_end(l->t);
 }
 
@@ -312,7 +315,21 @@ static void job_row(struct table *t, const struct job *j)
     table_row_end(t);
 }
 
-/* Also the timeline: when each job ran on which stream. */
+/* The table of jobs is in the order of their submission. */
+static const struct job *newest_job(const struct front *f)
+{
+    return f->jobs != NULL ? ELMT_FROM_HH(f->jobs->hh.tbl, f->jobs->hh.tbl->tail) : NULL;
+}
+
+static bool job_wanted(const struct msg_query *query, const struct job *j)
+{
+    const char *tenant = j->tenant != NULL ? j->tenant->name : "gpud";
+    return (query->state.size == 0 || bytes_equal_str(query->state, job_state_name(j->state))) &&
+           (query->tenant.size == 0 || bytes_equal_str(query->tenant, tenant)) &&
+           (query->session == 0 || query->session == j->session_id);
+}
+
+/* Newest first. Also the timeline: when each job ran on which stream. */
 static void look_jobs(struct look *l)
 {
     static const char *const names[] = {
@@ -322,8 +339,10 @@ static void look_jobs(struct look *l)
                                 COLUMN_TEXT, COLUMN_NS,   COLUMN_NS,   COLUMN_UINT, COLUMN_TEXT,
                                 COLUMN_NS,   COLUMN_NS,   COLUMN_NS,   COLUMN_NS};
     COLUMNS(l->t, 10, names, kinds);
-    for (const struct job *j = l->f->jobs; j != NULL; j = j->hh.next) {
-        if (rights_sees(&l->f->rights, l->s, j->tenant)) {
+    uint64_t most = l->query->limit > 0 ? l->query->limit : UINT64_MAX;
+    const struct job *j = newest_job(l->f);
+    for (; j != NULL && l->t->row_count < most; j = j->hh.prev) {
+        if (rights_sees(&l->f->rights, l->s, j->tenant) && job_wanted(l->query, j)) {
             job_row(l->t, j);
         }
     }
@@ -333,10 +352,10 @@ static void look_sessions(struct look *l)
 {
     static const char *const names[] = {"session", "name",    "tenant",  "process",
                                         "state",   "jobs",    "buffers", "requests",
-                                        "kept",    "waiting", "expects"};
+                                        "kept",    "waiting", "expects", "admitted"};
     static const int kinds[] = {COLUMN_UINT,  COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT,
                                 COLUMN_TEXT,  COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
-                                COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT};
+                                COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT};
     COLUMNS(l->t, 8, names, kinds);
     for (const struct session *s = l->f->sessions; s != NULL; s = s->hh.next) {
         if (!rights_sees(&l->f->rights, l->s, s->tenant)) {
@@ -349,10 +368,11 @@ static void look_sessions(struct look *l)
         table_text(l->t, s->pipe != 0 ? "connected" : "lingering");
         table_value(l->t, s->jobs);
         table_value(l->t, s->buffers);
-        table_value(l->t, s->requests);
+        table_value(l->t, s->unanswered);
         table_value(l->t, s->kept_bytes);
         table_value(l->t, s->early_count);
         table_value(l->t, s->expect);
+        table_value(l->t, s->requests);
         table_row_end(l->t);
     }
 }
@@ -390,9 +410,29 @@ static const struct view {
     {"config", look_config, false},
 };
 
+/* Is it the name of a state of jobs, or empty? */
+static int check_state(struct bytes state, struct err *e)
+{
+    char names[128] = "";
+    bool known = state.size == 0;
+    for (int i = 0; i < JOB_STATES && !known; i++) {
+        const char *name = job_state_name((enum job_state)i);
+        size_t used = strlen(names);
+        known = bytes_equal_str(state, name);
+        (void)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", name);
+    }
+    return known ? 0
+                 : err_set(e, ERR_INVALID, "state \"%.*s\": the states of jobs are %s",
+                           (int)state.size, (const char *)state.data, names);
+}
+
 int request_query(struct request_context *c, struct err *e)
 {
     const struct bytes what = c->r->msg.query.what;
+    int bad = check_state(c->r->msg.query.state, e);
+    if (bad != 0) {
+        return bad;
+    }
     for (unsigned i = 0; i < sizeof views / sizeof views[0]; i++) {
         if (!bytes_equal_str(what, views[i].name)) {
             continue;
@@ -403,7 +443,7 @@ int request_query(struct request_context *c, struct err *e)
         struct table t;
         table_init(&t, views[i].name);
         t.filter = c->r->msg.query.filter;
-        struct look l = {.f = c->f, .s = c->s, .t = &t};
+        struct look l = {.f = c->f, .s = c->s, .query = &c->r->msg.query, .t = &t};
         views[i].fill(&l);
         int rc = table_encode(&t, c->out, e);
         table_finish(&t);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +16,8 @@
 #include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/log.h"
+#include "common/runtime.h"
+#include "daemon/front/accepted.h"
 #include "daemon/front/pipeline.h"
 #include "daemon/front/reload.h"
 #include "daemon/front/tenant_quota.h"
@@ -87,6 +88,7 @@ struct arguments {
         const char *value;
     } set[64];
     unsigned set_count;
+    char settings_bad[ERR_TEXT_MAX]; /* why the files do not count; "": they do */
 };
 
 static int remember(struct arguments *a, const char *option, const char *key, const char *value,
@@ -216,10 +218,15 @@ static int read_environment(struct config *config, struct err *e)
     return err_wrap(e, "GPUD_LOG");
 }
 
-static int read_config(const struct arguments *a, struct config *config, struct err *e)
+/* root NULL: the files that count; else those in this folder take their place. */
+static int read_config(const struct arguments *a, const char *root, struct config *config,
+                       struct err *e)
 {
     config_defaults(config);
-    int rc = config_load(config, a->config, e);
+    if (root != NULL) {
+        (void)snprintf(config->root, sizeof config->root, "%s", root);
+    }
+    int rc = config_load(config, root == NULL ? a->config : NULL, e);
     rc = rc == 0 ? read_environment(config, e) : rc;
     for (unsigned i = 0; rc == 0 && i < a->set_count; i++) {
         rc = config_set(config, a->set[i].key, a->set[i].value, e);
@@ -238,7 +245,7 @@ static int read_config(const struct arguments *a, struct config *config, struct 
 
 static int read_settings(void *data, struct config *ret_config, struct err *e)
 {
-    return read_config(data, ret_config, e);
+    return read_config(data, NULL, ret_config, e);
 }
 
 static int check_tenants(const struct config *config, struct err *e)
@@ -247,6 +254,32 @@ static int check_tenants(const struct config *config, struct err *e)
     int rc = tenant_rules_read(config, &rules, e);
     tenant_rules_finish(&rules);
     return rc;
+}
+
+static int read_all(const struct arguments *a, const char *root, struct config *config,
+                    struct err *e)
+{
+    int rc = read_config(a, root, config, e);
+    return rc == 0 ? check_tenants(config, e) : rc;
+}
+
+/* The settings of this start. Where the files are bad, those that were accepted last, with
+ * `a->settings_bad` saying why; systemd has ended the front before, and can be refused nothing. */
+static int choose_settings(struct arguments *a, struct config *config, struct err *e)
+{
+    char root[CONFIG_PATH];
+    struct err ignored = ERR_INIT;
+    int rc = read_all(a, NULL, config, e);
+    if (a->check || rc == 0) {
+        return rc;
+    }
+    if (!accepted_root(root) || read_all(a, root, config, &ignored) != 0) {
+        return rc;
+    }
+    (void)snprintf(a->settings_bad, sizeof a->settings_bad, "%s", e->text);
+    log_error("%s; the settings accepted last count (%s): mend the file, then reload", e->text,
+              root);
+    return 0;
 }
 
 static void on_end_signal(uv_signal_t *handle, int number)
@@ -297,6 +330,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     uint64_t generation = idmap_generation_at(clock_wall_ns());
     f->loop = loop;
     f->config = *config;
+    (void)snprintf(f->settings_bad, sizeof f->settings_bad, "%s", a->settings_bad);
     f->build = GPUD_BUILD;
     f->started_ns = clock_now_ns();
     f->next_session = 1;
@@ -319,26 +353,6 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     return rc == 0 ? quota_rules(f, &rules, e) : rc;
 }
 
-/* One daemon for a runtime directory: the lock goes with the process, however it ends. */
-static int lock_runtime(const struct config *config, int *ret_fd, struct err *e)
-{
-    char path[CONFIG_PATH + 16];
-    (void)snprintf(path, sizeof path, "%s/gpud.lock", config->runtime_dir);
-    if (mkdir(config->runtime_dir, 0750) != 0 && errno != EEXIST) {
-        return err_errno(e, ERR_IO, "runtime directory %s", config->runtime_dir);
-    }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return err_errno(e, ERR_IO, "opening %s", path);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        (void)close(fd);
-        return err_set(e, ERR_EXISTS, "another gpud serves %s", config->runtime_dir);
-    }
-    *ret_fd = fd;
-    return 0;
-}
-
 static int run(const struct config *config, struct arguments *a)
 {
     uv_loop_t loop;
@@ -350,7 +364,7 @@ static int run(const struct config *config, struct arguments *a)
         return EXIT_FAILURE;
     }
     int lock = -1;
-    int rc = lock_runtime(config, &lock, &e);
+    int rc = runtime_lock(config->runtime_dir, "gpud.lock", "gpud", &lock, &e);
     if (rc == 0) {
         rc = init_front(f, &loop, config, a, &e);
     }
@@ -399,13 +413,16 @@ int main(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    if (read_config(&a, &config, &e) != 0 || check_tenants(&config, &e) != 0) {
+    if (choose_settings(&a, &config, &e) != 0) {
         (void)fprintf(stderr, "gpud: %s\n", e.text);
         return EXIT_USAGE;
     }
     if (a.check) {
         (void)printf("settings are good%s%s\n", config.file[0] != '\0' ? ": " : "", config.file);
         return said();
+    }
+    if (a.settings_bad[0] == '\0' && accepted_keep(&config, &e) != 0) {
+        log_warn("%s", e.text);
     }
     log_set_level(config.log_level);
     descriptors_init();

@@ -1,5 +1,7 @@
 #include "daemon/front/meta.h"
 
+#include "daemon/front/record.h"
+
 /* Those beyond the limit find it gone, should it lose all others. */
 static int add_openers(const struct buffer *b, struct capbuf *out, uint64_t *ret_count,
                        struct err *e)
@@ -23,7 +25,7 @@ int meta_of_buffer(const struct buffer *b, struct capbuf *out, struct err *e)
     const uint64_t *d = b->shape.dim;
     struct capbuf openers;
     uint64_t opener_count = 0;
-    capbuf_init(&openers, FRAME_META_MAX);
+    capbuf_init(&openers, RECORD_BYTES_MAX);
     int rc = add_openers(b, &openers, &opener_count, e);
     struct msg_meta_buffer m = {
         .client_id = bytes_of(b->client_id, sizeof b->client_id),
@@ -82,8 +84,8 @@ int meta_of_job(const struct job *j, struct capbuf *out, struct err *e)
     static const uint8_t nobody[PROTO_CLIENT_ID_BYTES];
     struct capbuf uses;
     struct capbuf outputs;
-    capbuf_init(&uses, FRAME_META_MAX);
-    capbuf_init(&outputs, FRAME_META_MAX);
+    capbuf_init(&uses, RECORD_BYTES_MAX);
+    capbuf_init(&outputs, RECORD_BYTES_MAX);
     int rc = add_uses(&j->work, &uses, e);
     if (rc == 0) {
         rc = add_outputs(&j->work, &outputs, e);

@@ -1,6 +1,6 @@
 /*
- * What is attached to buffers and jobs in a worker, so that another front can go on with them, and
- * back. Thread: the loop's.
+ * What is written down of buffers and jobs that a worker has (record.h), so that another front can
+ * go on with them. Thread: the loop's.
  */
 #ifndef FRONT_META_H
 #define FRONT_META_H

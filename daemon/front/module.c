@@ -64,37 +64,46 @@ static struct bytes keep(char **at, struct bytes text)
     return kept;
 }
 
-static size_t names_size(const struct compile_response *response)
+/* Bytes of what is kept of texts; ret_args: how many arguments there are. */
+static size_t names_size(const struct compile_response *response, size_t *ret_args)
 {
     size_t size = 1;
+    size_t count = 0;
     struct proto_iter it = proto_iter_of(response->kernels);
     struct proto_ckernel k;
     while (proto_list_next(&it, &schema_ckernel, &k)) {
         struct proto_iter args = proto_iter_of(k.args);
         struct proto_carg a;
         while (proto_list_next(&args, &schema_carg, &a)) {
-            size += a.name.size;
+            size += a.name.size + a.type.size;
         }
+        count += k.args.count;
         size += k.unfit.size + 1;
     }
+    *ret_args = count;
     return size;
 }
 
-static void reported_args(struct kernel *kernel, const struct proto_ckernel *k, char **at)
+/* next: room for them in the module's array */
+static void reported_args(struct kernel *kernel, const struct proto_ckernel *k, char **at,
+                          struct proto_karg **next)
 {
     struct proto_iter args = proto_iter_of(k->args);
     struct proto_carg a;
+    kernel->args = *next;
     while (proto_list_next(&args, &schema_carg, &a)) {
         kernel->args[kernel->arg_count++] = (struct proto_karg){.name = keep(at, a.name),
                                                                 .kind = a.kind,
                                                                 .access = a.access,
                                                                 .dtype = a.dtype,
-                                                                .bytes = a.bytes};
+                                                                .bytes = a.bytes,
+                                                                .type = keep(at, a.type)};
     }
+    *next += kernel->arg_count;
 }
 
 static int set_kernel(struct module *m, unsigned index, const struct proto_ckernel *k, char **at,
-                      struct err *e)
+                      struct proto_karg **next, struct err *e)
 {
     struct kernel *kernel = &m->kernels[index];
     kernel->module = m;
@@ -115,7 +124,7 @@ static int set_kernel(struct module *m, unsigned index, const struct proto_ckern
         return err_set(e, ERR_LIMIT, "kernel name of %zu bytes, at most %u", name.size,
                        PROTO_NAME_MAX);
     }
-    reported_args(kernel, k, at);
+    reported_args(kernel, k, at, next);
     if (k->unfit.size > 0) {
         kernel->unfit = (const char *)keep(at, k->unfit).data;
         *(*at)++ = '\0';
@@ -128,15 +137,18 @@ int module_set_kernels(struct module *m, const struct compile_response *response
     unsigned count = (unsigned)response->kernels.count;
     m->kernels = calloc(count + 1, sizeof *m->kernels);
     m->signatures = calloc(count + 1, sizeof *m->signatures);
-    m->names = malloc(names_size(response));
-    if (m->kernels == NULL || m->signatures == NULL || m->names == NULL) {
+    size_t args = 0;
+    m->names = malloc(names_size(response, &args));
+    m->args = calloc(args + 1, sizeof *m->args);
+    if (m->kernels == NULL || m->signatures == NULL || m->names == NULL || m->args == NULL) {
         return err_set(e, ERR_NOMEM, "%u kernels", count);
     }
     char *at = m->names;
+    struct proto_karg *next = m->args;
     struct proto_iter it = proto_iter_of(response->kernels);
     struct proto_ckernel k;
     while (proto_list_next(&it, &schema_ckernel, &k)) {
-        int rc = set_kernel(m, m->kernel_count, &k, &at, e);
+        int rc = set_kernel(m, m->kernel_count, &k, &at, &next, e);
         if (rc != 0) {
             return rc;
         }
@@ -162,9 +174,11 @@ void module_destroy(struct module *m)
     free(m->source);
     free(m->options);
     free(m->signature_text);
+    free((void *)(uintptr_t)m->headers.raw.data);
     free(m->kernels);
     free(m->signatures);
     free(m->names);
+    free(m->args);
     free(m);
 }
 

@@ -29,7 +29,7 @@ struct kernel {
     char name[PROTO_NAME_MAX + 1];
     char entry[2 * PROTO_NAME_MAX + 1]; /* of code without a signature */
     const struct signature *signature;  /* NULL: code without one; else owned by module or static */
-    struct proto_karg args[PROTO_ARGS_MAX]; /* code without a signature: texts lie in `module` */
+    struct proto_karg *args;            /* code without a signature: the module's, texts too */
     unsigned arg_count;
     const char *unfit; /* why it cannot be launched, NULL if it can; lies in `module` */
 };
@@ -57,8 +57,9 @@ struct module {
     int lang;
     uint8_t *source; /* owned; NULL: built-in, `text` is static */
     struct bytes text;
-    char *options;        /* owned */
-    char *signature_text; /* owned */
+    char *options;             /* owned */
+    char *signature_text;      /* owned */
+    struct proto_list headers; /* HEADER records, owned: what the source may include */
     char file[PROTO_LABEL_MAX + 1];
     struct tenant *tenant;  /* NULL: built-in */
     struct session *owner;  /* NULL: built-in, or its session ended */
@@ -69,6 +70,7 @@ struct module {
     unsigned kernel_count;
     struct signature *signatures; /* owned array */
     char *names;                  /* owned: texts of kernels */
+    struct proto_karg *args;      /* owned array: of all kernels, one after the other */
     struct build *builds;
     uint64_t loaded; /* bit for each device whose worker has it */
     uint64_t loading;

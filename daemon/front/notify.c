@@ -2,6 +2,7 @@
 
 #ifdef GPUD_SYSTEMD
 #include <inttypes.h>
+#include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
 #include "common/clock.h"
@@ -29,6 +30,12 @@ void notify_watchdog(void)
 void notify_starting(uint64_t ns)
 {
     (void)sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, ns / NS_PER_US);
+}
+
+bool notify_expected(void)
+{
+    const char *socket = getenv("NOTIFY_SOCKET");
+    return socket != NULL && socket[0] != '\0';
 }
 
 uint64_t notify_watchdog_period(void)
@@ -66,6 +73,11 @@ void notify_watchdog(void)
 void notify_starting(uint64_t ns)
 {
     (void)ns;
+}
+
+bool notify_expected(void)
+{
+    return false;
 }
 
 uint64_t notify_watchdog_period(void)

@@ -17,14 +17,18 @@
 #include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/picture.h"
+#include "daemon/front/queue.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
 #include "daemon/front/tenant_quota.h"
+#include "daemon/front/trouble.h"
 #include "daemon/front/worker.h"
+#include <inttypes.h>
 
-#define START_NS (120 * NS_PER_S) /* more, each time, for one that is not ready */
-#define AWAY_NS  NS_PER_S         /* so late is a timer only if this process stood still */
+#define START_NS        (120 * NS_PER_S) /* more, each time, while devices open */
+#define START_MARGIN_NS (30 * NS_PER_S)  /* for the end, if no device came */
+#define AWAY_NS         NS_PER_S         /* so late is a timer only if this process stood still */
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -63,13 +67,24 @@ const struct lanes_callbacks pipeline_ring_requests = {
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
+static void on_job_answered(struct front *f, struct job *j)
+{
+    if (j->session != NULL && (j->op != NULL || j->async)) {
+        job_answer(f, j);
+    }
+}
+
 static void on_job_ended(struct front *f, struct job *j)
 {
     if (j->probe) {
         discover_probed(f, j->device, j);
-    } else if (j->session != NULL && (j->op != NULL || j->async)) {
-        job_answer(f, j);
+    } else if (!j->answered) {
+        on_job_answered(f, j);
     }
+}
+
+static void on_job_left(struct front *f, struct job *j)
+{
     for (unsigned i = 0; i < j->work.use_count; i++) {
         buffer_seal_next(f, j->work.uses[i].buffer);
     }
@@ -79,6 +94,11 @@ static void on_job_ended(struct front *f, struct job *j)
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
+
+static bool on_pressed(const struct device *d)
+{
+    return link_pressed(d->link);
+}
 
 static void on_device_added(struct front *f)
 {
@@ -128,24 +148,44 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* its being active is what keeps the loop from sleeping */
 }
 
+/* What was put off. It gets units of its own: requests that keep coming do not hold it up. */
+static void work_turn(struct front *f)
+{
+    uint64_t least = f->work.done + TURN_UNITS / 2;
+    f->work.budget = least > TURN_UNITS ? least : TURN_UNITS;
+    job_leave_some(f);
+    queue_turn(f);
+    standing_end_some(f);
+    command_metas(f);
+}
+
+static void count_turn(struct front *f)
+{
+    f->work.most = f->work.done > f->work.most ? f->work.done : f->work.most;
+    f->work.done = 0;
+    f->work.budget = TURN_UNITS;
+}
+
 static void on_check(uv_check_t *check)
 {
     struct front *f = check->data;
     turn_begin(f);
     lanes_turn(f->lanes);
-    if (f->kicked) {
+    if (f->kicked || f->ending != NULL || f->metas != NULL) {
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);
         if (f->parked.ended || f->parked.next != NULL) {
             intake_room(f);
         }
+        work_turn(f);
         dispatch_all(f);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         link_flush(f->device[i]->link); /* workers first: they are what is waited for */
     }
     lanes_flush(f->lanes);
+    count_turn(f);
     turn_end(f);
 }
 
@@ -168,17 +208,31 @@ static void watch_dog(struct front *f, uint64_t now)
     due_at(f, f->watchdog_ns);
 }
 
-/* A start may take as long as no device serves, but not hang. An end has the time that it has. */
+/* A start may take long, while devices open, and must not hang: the boot waits for it. Whoever
+ * started this process starts the next one, which takes over what serves. */
 static void watch_start(struct front *f, uint64_t now)
 {
-    if (f->ready_told || f->exit_after_drain || f->handing_over) {
+    char why[ERR_TEXT_MAX + 128];
+    if (f->ready_told || f->exit_after_drain || f->handing_over || f->stopping) {
+        return;
+    }
+    uint64_t until = ns_add(f->started_ns, f->config.start_timeout_s * NS_PER_S);
+    bool opening = discover_opening(f);
+    if (!opening && now >= until && notify_expected()) {
+        trouble_text(f, why, sizeof why);
+        log_error("not ready within start_timeout_s = %" PRIu64 ": %s", f->config.start_timeout_s,
+                  why);
+        notify_status(f);
+        f->exit_code = EXIT_FAILURE;
+        pipeline_hand_over(f);
         return;
     }
     if (now >= f->starting_ns) {
-        notify_starting(START_NS);
+        uint64_t rest = until > now ? until - now : 0;
+        notify_starting(ns_add(rest, opening ? START_NS : START_MARGIN_NS));
         f->starting_ns = ns_add(now, START_NS / 4);
     }
-    due_at(f, f->starting_ns);
+    due_at(f, now < until && until < f->starting_ns ? until : f->starting_ns);
 }
 
 static void on_due(uv_timer_t *timer)
@@ -198,6 +252,7 @@ static void on_due(uv_timer_t *timer)
         return;
     }
     worker_watch(f, now, away);
+    discover_watch(f, now);
     monitor_watch(f, now, away);
     due_expire(f, now);
     standing_watch(f, now);
@@ -238,6 +293,8 @@ static void set_hooks(struct front *f)
         .answer = reply_answer,
         .answer_error = reply_answer_error,
         .job_ended = on_job_ended,
+        .job_answered = on_job_answered,
+        .job_left = on_job_left,
         .kick = kick,
         .buffer_create = command_buffer_create,
         .buffer_free = command_buffer_free,
@@ -253,6 +310,7 @@ static void set_hooks(struct front *f)
         .job_retire = command_retire,
         .job_outputs_gone = command_outputs_gone,
         .worker_end = worker_end,
+        .pressed = on_pressed,
         .device_added = on_device_added,
         .device_changed = on_device_changed,
         .settings_changed = pipeline_settings,
@@ -287,6 +345,7 @@ void pipeline_init(struct front *f)
     f->timer.data = f;
     f->arm.data = f;
     f->due_ns = 0; /* at once */
+    f->work.budget = TURN_UNITS;
     f->armed_ns = NS_NEVER;
     f->watchdog_ns = ns_add(clock_now_ns(), notify_watchdog_period());
     (void)uv_check_start(&f->kick_check, on_check);

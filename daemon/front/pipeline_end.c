@@ -154,7 +154,7 @@ void pipeline_stop(struct front *f)
     if (f->exit_after_drain && f->job_count > 0) {
         log_warn("%u %s not waited for", f->job_count, f->job_count == 1 ? "job was" : "jobs were");
     }
-    ending_within(f, STOP_S, "a socket of NNG's"); /* closing one has been seen to hang */
+    ending_within(f, STOP_S, "the end of connections"); /* NNG's threads take part */
     close_handle((uv_handle_t *)&f->timer);
     close_handle((uv_handle_t *)&f->arm);
     close_handle((uv_handle_t *)&f->kick_idle);
@@ -183,6 +183,32 @@ void pipeline_stop(struct front *f)
     }
 }
 
+static void free_buffers(struct front *f)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        buffer_destroy(b);
+    }
+}
+
+static void free_sessions(struct front *f)
+{
+    struct session *s;
+    struct session *next;
+    HASH_CLEAR(hh_pipe, f->by_pipe);
+    HASH_ITER(hh, f->sessions, s, next)
+    {
+        HASH_DEL(f->sessions, s);
+        session_destroy(s);
+    }
+    while (f->ending != NULL) {
+        s = f->ending;
+        f->ending = s->ending_next;
+        session_destroy(s);
+    }
+}
+
 static void free_jobs(struct front *f)
 {
     struct job *j;
@@ -195,30 +221,20 @@ static void free_jobs(struct front *f)
             j->retained = false;
             f->job_count--;
         }
-        hazard_forget(j);
+        f->job_count -= j->leaving;
+        hazard_forget(&f->hazards, j);
         job_destroy(j);
     }
 }
 
 void pipeline_finish(struct front *f)
 {
-    struct session *s;
-    struct session *next;
-    HASH_CLEAR(hh_pipe, f->by_pipe);
-    HASH_ITER(hh, f->sessions, s, next)
-    {
-        HASH_DEL(f->sessions, s);
-        session_destroy(s);
-    }
     free_jobs(f);
+    free_buffers(f); /* they know their sessions */
+    free_sessions(f);
     picture_finish_all(f);
     reload_finish(f);
     uint32_t cursor = 0;
-    struct buffer *b;
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        buffer_destroy(b);
-    }
-    cursor = 0;
     struct arena *a;
     while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
         arena_destroy(a);

@@ -9,7 +9,6 @@
 #include "daemon/front/building.h"
 #include "daemon/front/command.h"
 #include "daemon/front/discover.h"
-#include "daemon/front/driver_cache.h"
 #include "daemon/front/due.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/pipeline_int.h"
@@ -17,9 +16,8 @@
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
 
-#define CONTEXTS_SPARE   512u  /* requests that are no jobs and no WAITs */
-#define PIPE_REQUESTS    1024u /* unanswered ones of a connection, at least */
-#define LANE_BATCH       32u   /* requests of one ring before others get their turn */
+#define UNREAD           (256ull * 1024 * 1024) /* bytes of answers of a connection, at least */
+#define LANE_BATCH       32u /* requests of one ring before others get their turn */
 #define ADOPTION_NS      (5 * NS_PER_S)
 #define REPLACE_TRIES    50u
 #define REPLACE_PAUSE_NS (20 * NS_PER_MS)
@@ -44,20 +42,15 @@ static void on_ended(void *data, uint64_t id, int status, bool timed_out)
     }
 }
 
-static void on_held(void *data, uint64_t id, pid_t pid, struct bytes meta, int channel, int input,
-                    int output)
+static void on_held(void *data, const struct launcher_held *held)
 {
-    adopt_worker(data, id, pid, meta, channel, input, output);
+    adopt_worker(data, held);
 }
 
 static void on_listed(void *data, uint64_t count)
 {
     struct front *f = data;
-    uint64_t gone = count == 0 ? driver_cache_trim(f->config.cache_dir, DRIVER_CACHE_BYTES) : 0;
-    if (gone > 0) {
-        log_info("%llu MiB of kernels that PoCL had kept for long were removed",
-                 (unsigned long long)(gone >> 20));
-    }
+    (void)count;
     if (!f->listed) { /* another launcher, or another connection to it, is asked as well */
         discover_start(f);
     }
@@ -87,7 +80,12 @@ static int open_launcher(struct front *f, struct err *e)
 {
     struct launcher_options options = {.runtime_dir = f->config.runtime_dir,
                                        .start = !f->supervised};
-    return launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
+    int rc =
+        launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
+    if (rc == 0) {
+        f->worker_uid = launcher_worker_uid(f->launcher);
+    }
+    return rc;
 }
 
 /* One that is about to be gone may still hold its lock and accept: then the next try finds another.
@@ -155,21 +153,27 @@ static int start_launcher(struct front *f, struct err *e)
 /* ---- clients --------------------------------------------------------------------------------- */
 
 /* Each session has a WAIT that is not answered, each job its request: what is admitted finds a
- * context. */
-static unsigned contexts(const struct config *c, unsigned *ret_pipe_requests)
+ * slot. */
+static unsigned requests_max(const struct config *c, unsigned *ret_pipe_requests)
 {
-    uint64_t all = c->sessions_max + c->queue_max + CONTEXTS_SPARE;
-    uint64_t pipe = c->session_inflight_max + CONTEXTS_SPARE;
-    *ret_pipe_requests = (unsigned)(pipe > PIPE_REQUESTS ? pipe : PIPE_REQUESTS);
-    return (unsigned)(all < LISTENER_CONTEXTS_MAX ? all : LISTENER_CONTEXTS_MAX);
+    uint64_t all = c->sessions_max + c->queue_max + REQUESTS_SPARE;
+    *ret_pipe_requests = (unsigned)config_requests_max(c);
+    return (unsigned)(all < LISTENER_REQUESTS_MAX ? all : LISTENER_REQUESTS_MAX);
+}
+
+/* More than a session's kept answers: a slow client loses none of those that it may ask for again.
+ */
+static uint64_t unread_max(const struct config *c)
+{
+    return c->keep_results_bytes > UNREAD / 2 ? 2 * c->keep_results_bytes : UNREAD;
 }
 
 void pipeline_settings(struct front *f)
 {
     unsigned pipe_requests = 0;
-    unsigned all = contexts(&f->config, &pipe_requests);
+    unsigned all = requests_max(&f->config, &pipe_requests);
     if (f->listener != NULL) {
-        listener_set_contexts(f->listener, all, pipe_requests);
+        listener_set_limits(f->listener, all, pipe_requests, unread_max(&f->config));
         listener_set_keepers(f->listener, &f->rights.admins);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -181,12 +185,13 @@ void pipeline_settings(struct front *f)
 static int start_listener(struct front *f, struct err *e)
 {
     unsigned pipe_requests = 0;
-    struct listener_options options = {.contexts = contexts(&f->config, &pipe_requests),
+    struct listener_options options = {.requests_max = requests_max(&f->config, &pipe_requests),
                                        .connections_max = (unsigned)f->config.connections_max,
                                        .connections_spare = KEEPERS_SPARE,
                                        .handshake_ns = f->config.handshake_timeout_ms * NS_PER_MS,
                                        .ipc_mode = 0660};
     options.pipe_requests_max = pipe_requests;
+    options.unread_max = unread_max(&f->config);
     int rc = listener_create(f->loop, &options, &pipeline_requests, f, &f->listener, e);
     if (rc == 0) {
         listener_set_keepers(f->listener, &f->rights.admins);

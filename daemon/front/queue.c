@@ -2,44 +2,115 @@
 
 #include "daemon/front/hazard.h"
 
-struct ends {
-    struct job **head;
-    struct job **tail;
-};
+#define USES_A_UNIT 8u /* buffers of a job that are looked at in a unit of work */
 
-static struct ends ends_of(struct front *f, struct job *j)
-{
-    return j->device != NULL ? (struct ends){&j->device->ready, &j->device->ready_tail}
-                             : (struct ends){&f->ready, &f->ready_tail};
-}
+/* ---- a heap of pairs ------------------------------------------------------------------------- */
+
+/* The first one is the root; each is before its children, which are a list. */
 
 static bool before(const struct job *a, const struct job *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->id < b->id;
 }
 
-/* A job that comes back takes its old place. */
+static struct job *meld(struct job *a, struct job *b)
+{
+    if (a == NULL || b == NULL) {
+        return a != NULL ? a : b;
+    }
+    struct job *root = before(b, a) ? b : a;
+    struct job *child = root == a ? b : a;
+    child->ready_prev = root;
+    child->ready_next = root->ready_child;
+    if (root->ready_child != NULL) {
+        root->ready_child->ready_prev = child;
+    }
+    root->ready_child = child;
+    root->ready_prev = root->ready_next = NULL;
+    return root;
+}
+
+static struct job *cut_first(struct job **list)
+{
+    struct job *j = *list;
+    if (j != NULL) {
+        *list = j->ready_next;
+        j->ready_prev = j->ready_next = NULL;
+    }
+    return j;
+}
+
+static struct job *meld_all(struct job *list)
+{
+    struct job *pairs = NULL;
+    struct job *root = NULL;
+    while (list != NULL) {
+        struct job *a = cut_first(&list);
+        struct job *pair = meld(a, cut_first(&list));
+        pair->ready_next = pairs;
+        pairs = pair;
+    }
+    while (pairs != NULL) {
+        root = meld(root, cut_first(&pairs));
+    }
+    return root;
+}
+
+static struct job **root_of(struct front *f, struct job *j)
+{
+    return j->device != NULL ? &j->device->ready : &f->ready;
+}
+
 static void insert(struct front *f, struct job *j)
 {
-    struct ends q = ends_of(f, j);
-    if (*q.tail != NULL && before(*q.tail, j)) {
-        (*q.tail)->ready_next = j;
-        *q.tail = j;
-        j->ready_next = NULL;
-        j->in_ready = true;
-        return;
-    }
-    struct job **at = q.head;
-    while (*at != NULL && before(*at, j)) {
-        at = &(*at)->ready_next;
-    }
-    j->ready_next = *at;
-    *at = j;
-    if (j->ready_next == NULL) {
-        *q.tail = j;
-    }
+    struct job **root = root_of(f, j);
+    j->ready_child = j->ready_prev = j->ready_next = NULL;
+    *root = meld(*root, j);
     j->in_ready = true;
 }
+
+void queue_remove(struct front *f, struct job *j)
+{
+    if (!j->in_ready) {
+        return;
+    }
+    struct job **root = root_of(f, j);
+    struct job *children = meld_all(j->ready_child);
+    if (j->ready_prev == NULL) {
+        *root = children;
+    } else {
+        if (j->ready_prev->ready_child == j) {
+            j->ready_prev->ready_child = j->ready_next;
+        } else {
+            j->ready_prev->ready_next = j->ready_next;
+        }
+        if (j->ready_next != NULL) {
+            j->ready_next->ready_prev = j->ready_prev;
+        }
+        *root = meld(*root, children);
+    }
+    j->ready_child = j->ready_prev = j->ready_next = NULL;
+    j->in_ready = false;
+}
+
+struct job *queue_head(const struct front *f, const struct device *d)
+{
+    if (f->ready == NULL || (d->ready != NULL && before(d->ready, f->ready))) {
+        return d->ready;
+    }
+    return f->ready;
+}
+
+unsigned queue_ahead(const struct front *f, const struct job *j)
+{
+    unsigned ahead = 0;
+    for (const struct job *x = f->jobs; x != NULL; x = x->hh.next) {
+        ahead += x->in_ready && x->device == j->device && before(x, j);
+    }
+    return ahead;
+}
+
+/* ---- jobs come and go ------------------------------------------------------------------------ */
 
 void queue_offer(struct front *f, struct job *j)
 {
@@ -55,36 +126,16 @@ void queue_offer(struct front *f, struct job *j)
     f->hooks.kick(f);
 }
 
-void queue_remove(struct front *f, struct job *j)
+static void reconsider(struct front *f, struct job *j)
 {
-    if (!j->in_ready) {
+    if (j->state != JOB_QUEUED) {
         return;
     }
-    struct ends q = ends_of(f, j);
-    struct job *previous = NULL;
-    struct job **at = q.head;
-    while (*at != j) {
-        previous = *at;
-        at = &previous->ready_next;
-    }
-    *at = j->ready_next;
-    if (*q.tail == j) {
-        *q.tail = previous;
-    }
-    j->ready_next = NULL;
-    j->in_ready = false;
-}
-
-void queue_successors(struct front *f, struct job *j)
-{
-    for (struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
-        struct job *succ = x->succ;
-        if (succ->in_ready && !hazard_clear(succ)) {
-            queue_remove(f, succ);
-            succ->wait = WAIT_HAZARD;
-        } else if (succ->wait == WAIT_HAZARD) {
-            queue_offer(f, succ);
-        }
+    if (j->in_ready && !hazard_clear(j)) {
+        queue_remove(f, j);
+        j->wait = WAIT_HAZARD;
+    } else if (j->wait == WAIT_HAZARD) {
+        queue_offer(f, j);
     }
 }
 
@@ -98,27 +149,59 @@ static void set_rank(struct front *f, struct job *j, int64_t rank)
     }
 }
 
-static void raise_one(struct front *f, struct job *j, const struct job *waiter)
-{
-    j->urgent = j->urgent || waiter->urgent;
-    set_rank(f, j, waiter->rank);
-}
-
-void queue_raise(struct front *f, struct job *j)
+/* What it waits for by an edge, and so on; of those in lines the groups are asked. */
+static void want_all(struct front *f, struct job *j)
 {
     struct job *todo = j;
     j->raise_next = NULL;
     while (todo != NULL) {
         const struct job *waiter = todo;
         todo = todo->raise_next;
+        hazard_want(&f->hazards, waiter);
         for (struct job_edge *x = waiter->preds; x != NULL; x = x->next_pred) {
             if (x->pred->state == JOB_QUEUED && x->pred->rank > waiter->rank) {
-                raise_one(f, x->pred, waiter);
+                x->pred->urgent = x->pred->urgent || waiter->urgent;
+                set_rank(f, x->pred, waiter->rank);
                 x->pred->raise_next = todo;
                 todo = x->pred;
             }
         }
     }
+}
+
+static void look_at(struct front *f, const struct hazard_look *look)
+{
+    struct job *j = look->job;
+    if (j->state == JOB_QUEUED && look->rank < j->rank) {
+        j->urgent = j->urgent || look->urgent;
+        set_rank(f, j, look->rank);
+        want_all(f, j);
+    }
+    reconsider(f, j);
+    turn_count(f, j->work.use_count / USES_A_UNIT);
+}
+
+void queue_turn(struct front *f)
+{
+    struct hazard_look look;
+    while (f->hazards.due != NULL && turn_take(f, 1) && hazard_next(&f->hazards, &look)) {
+        look_at(f, &look);
+    }
+}
+
+void queue_moved(struct front *f, struct job *j)
+{
+    for (struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
+        reconsider(f, x->succ);
+    }
+    hazard_moved(&f->hazards, j);
+    queue_turn(f);
+}
+
+void queue_raise(struct front *f, struct job *j)
+{
+    want_all(f, j);
+    queue_turn(f);
 }
 
 void queue_first(struct front *f, struct job *j)
@@ -128,12 +211,4 @@ void queue_first(struct front *f, struct job *j)
         queue_raise(f, j);
         f->hooks.kick(f);
     }
-}
-
-struct job *queue_head(const struct front *f, const struct device *d)
-{
-    if (f->ready == NULL || (d->ready != NULL && before(d->ready, f->ready))) {
-        return d->ready;
-    }
-    return f->ready;
 }

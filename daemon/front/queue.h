@@ -11,8 +11,12 @@
 /* A queued job goes to its queue if hazards allow it, else it waits for its predecessors. */
 void queue_offer(struct front *f, struct job *j);
 void queue_remove(struct front *f, struct job *j); /* not in one: nothing happens */
-/* After `j` was dispatched or ended: its successors may be ready now (or no more). */
-void queue_successors(struct front *f, struct job *j);
+/* After `j` was dispatched or came back: those behind it may be ready now, or no more. */
+void queue_moved(struct front *f, struct job *j);
+/* Looks at jobs for which something changed, as many as this turn has units for. */
+void queue_turn(struct front *f);
+/* So many jobs are ready before it, of those in its queue. */
+unsigned queue_ahead(const struct front *f, const struct job *j);
 /* What `j` waits for is as urgent as itself: queued jobs before it get its rank where theirs is
  * behind. */
 void queue_raise(struct front *f, struct job *j);

@@ -1,8 +1,11 @@
 #include "daemon/front/reload.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "daemon/front/accepted.h"
+#include "daemon/front/discover.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/tenant_quota.h"
@@ -35,6 +38,10 @@ static void read_all(uv_work_t *work)
     r->rc = f->read_settings(f->settings_data, &r->config, &r->e);
     r->rc = r->rc == 0 ? rights_read(&r->config, &r->rights, &r->e) : r->rc;
     r->rc = r->rc == 0 ? tenant_rules_read(&r->config, &r->rules, &r->e) : r->rc;
+    struct err e = ERR_INIT;
+    if (r->rc == 0 && accepted_keep(&r->config, &e) != 0) {
+        log_warn("%s", e.text);
+    }
 }
 
 static void take_over(struct front *f, struct reload *r)
@@ -43,6 +50,7 @@ static void take_over(struct front *f, struct reload *r)
     if (r->rc == 0) {
         r->rc = quota_rules(f, &r->rules, &r->e);
     }
+    (void)snprintf(f->settings_bad, sizeof f->settings_bad, "%s", r->rc != 0 ? r->e.text : "");
     if (r->rc != 0) {
         (void)err_wrap(&r->e, "settings are kept as they were");
         log_error("%s", r->e.text);
@@ -51,6 +59,7 @@ static void take_over(struct front *f, struct reload *r)
     config_take_live(&f->config, &r->config, waiting, sizeof waiting);
     f->rights = r->rights;
     quota_retry(f);
+    discover_again(f);
     for (const struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         s->tenant->may_load = rights_loads(&f->rights, s);
     }
@@ -103,6 +112,7 @@ static void on_read(uv_work_t *work, int status)
     if (f->ready_told) {
         notify_ready(f->device_count);
     }
+    notify_status(f);
     answer(f, r);
     if (r->again) {
         r->again = false;

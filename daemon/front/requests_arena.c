@@ -12,6 +12,7 @@ static void charge(struct arena *a, struct session *s)
     a->owner = s;
     a->tenant = s->tenant;
     s->arenas++;
+    s->tenant->held[TENANT_ARENAS]++;
     s->arena_bytes += a->bytes;
     s->tenant->arena_bytes += a->bytes;
 }
@@ -25,6 +26,10 @@ static int check_room(const struct front *f, const struct session *s, uint64_t b
     if (s->arenas >= c->arenas_max) {
         return err_set(e, ERR_LIMIT, "%u arenas of this session, at most %llu", s->arenas,
                        (unsigned long long)c->arenas_max);
+    }
+    int rc = tenant_check(s->tenant, TENANT_ARENAS, c->tenant_arenas_max, e);
+    if (rc != 0) {
+        return rc;
     }
     if (s->arena_bytes > c->session_arena_bytes ||
         bytes > c->session_arena_bytes - s->arena_bytes) {
@@ -60,8 +65,10 @@ void arena_drop(struct front *f, struct arena *a)
     if (f->shm != NULL) {
         shm_withdraw(f->shm, a);
     }
+    idmap_disown(&f->arenas, a->handle, a->owner->id);
     (void)idmap_remove(&f->arenas, a->handle);
     a->owner->arenas--;
+    a->tenant->held[TENANT_ARENAS]--;
     a->owner->arena_bytes -= a->bytes;
     a->owner = NULL;
     arena_settle(f, a);
@@ -217,12 +224,9 @@ int request_arena_free(struct request_context *c, struct err *e)
     uint64_t handle = c->r->msg.arena_free.arena;
     struct arena *a = idmap_get(&c->f->arenas, handle);
     struct msg_done done = {0};
-    if (a == NULL && idmap_state(&c->f->arenas, handle) == IDMAP_UNKNOWN) {
-        return err_set(e, ERR_BAD_HANDLE, "there is no arena %#llx", (unsigned long long)handle);
-    }
-    if (a != NULL && a->owner != c->s) {
-        return err_set(e, ERR_PERMISSION, "arena %#llx belongs to another session",
-                       (unsigned long long)handle);
+    bool gone = a == NULL && idmap_freed_of(&c->f->arenas, handle, c->s->id);
+    if (!gone && (a == NULL || a->owner != c->s)) {
+        return session_lacks(c->s, &c->f->arenas, handle, "arena", e);
     }
     if (a !=
         NULL) { /* one that is gone has met its end before, or with the daemon before this one */

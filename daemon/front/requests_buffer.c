@@ -81,9 +81,10 @@ static int no_device(const struct front *f, uint64_t wish, struct err *e)
 /* Where a buffer may go, as far as devices were looked at. */
 struct choice {
     struct device *best;
-    struct device *over; /* its tenant is over its limit there */
-    uint64_t room;       /* of the best, bytes */
-    uint32_t near;       /* and the session's buffers there, 0 if its own memory has no room */
+    struct device *over;   /* its tenant is over its limit there */
+    struct device *unseen; /* never had a worker, which will tell what it has */
+    uint64_t room;         /* of the best, bytes */
+    uint32_t near;         /* and the session's buffers there, 0 if its own memory has no room */
 };
 
 static void consider(const struct front *f, const struct session *s, struct device *d,
@@ -103,17 +104,63 @@ static void consider(const struct front *f, const struct session *s, struct devi
     }
 }
 
+/* What helps: nothing that is freed raises what the device gives in one piece. */
+static int refuse_size(const struct session *s, const struct choice *c, uint64_t bytes,
+                       struct err *e)
+{
+    const struct device *d = c->best;
+    unsigned long long pool = device_pool_limit(d), once = largest(d, UINT64_MAX);
+    if (bytes > once) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%llu bytes wanted by tenant %s; device %u gives at most %llu bytes to one "
+                       "buffer%s: split it",
+                       (unsigned long long)bytes, s->tenant->name, d->index, once,
+                       once < pool ? " (its limit for one allocation)" : "");
+    }
+    return err_set(e, ERR_DEVICE_MEMORY,
+                   "%llu bytes wanted by tenant %s; device %u of %llu bytes and the host have %llu "
+                   "free for it, at most %llu at once: free buffers",
+                   (unsigned long long)bytes, s->tenant->name, d->index, pool,
+                   (unsigned long long)c->room, (unsigned long long)largest(d, c->room));
+}
+
+/* Buffers wait for such a one, as jobs do: it is asked to make them when it is there. */
+static bool comes(const struct device *d)
+{
+    return device_hopeful(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING;
+}
+
+static void consider_all(const struct front *f, const struct session *s, uint64_t wish,
+                         uint64_t bytes, bool serving, struct choice *c)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if ((wish != 0 && wish != i + 1) || !(serving ? device_serves(d) : comes(d))) {
+            continue;
+        }
+        if (d->memory > 0) {
+            consider(f, s, d, bytes, c);
+        } else if (c->unseen == NULL) {
+            c->unseen = d;
+        }
+    }
+}
+
 /* The wished device, or, of those that serve and where the tenant may have so much, the one that
  * has room in its own memory and most of the session's buffers, as a job's buffers share a device;
- * else the one with the most room, with what it may move to the host. */
+ * else the one with the most room, with what it may move to the host. Where none serves, one whose
+ * worker is being started. */
 static int choose_device(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
                          struct device **ret_device, struct err *e)
 {
     struct choice c = {.best = NULL};
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if ((wish == 0 || wish == i + 1) && device_serves(f->device[i])) {
-            consider(f, s, f->device[i], bytes, &c);
-        }
+    consider_all(f, s, wish, bytes, true, &c);
+    if (c.best == NULL && c.over == NULL) {
+        consider_all(f, s, wish, bytes, false, &c);
+    }
+    if (c.best == NULL && c.unseen != NULL) {
+        *ret_device = c.unseen;
+        return 0;
     }
     if (c.best == NULL && c.over != NULL) {
         return tenant_refuse(s->tenant, c.over->index, device_pool_limit(c.over), bytes, e);
@@ -122,12 +169,7 @@ static int choose_device(struct front *f, const struct session *s, uint64_t wish
         return no_device(f, wish, e);
     }
     if (bytes > largest(c.best, c.room)) {
-        return err_set(e, ERR_DEVICE_MEMORY,
-                       "%llu bytes wanted by tenant %s; device %u of %llu bytes and the host have "
-                       "%llu free for it, at most %llu at once: free buffers",
-                       (unsigned long long)bytes, s->tenant->name, c.best->index,
-                       (unsigned long long)device_pool_limit(c.best), (unsigned long long)c.room,
-                       (unsigned long long)largest(c.best, c.room));
+        return refuse_size(s, &c, bytes, e);
     }
     *ret_device = c.best;
     return 0;
@@ -147,21 +189,22 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     b->bytes = shape_bytes(shape);
     b->flags = m->flags;
     b->tenant = c->s->tenant;
-    b->owner = c->s;
+    buffer_own(b, c->s);
     b->uid = c->s->key.uid;
     b->seq = m->seq;
     b->device = d->index;
     b->linger_until_ns = NS_NEVER;
     memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
     if (!bytes_to_str(m->label, b->label, sizeof b->label)) {
-        free(b);
+        buffer_destroy(b);
         return err_set(e, ERR_INVALID, "label of %zu bytes", m->label.size);
     }
     b->handle = idmap_add(&c->f->buffers, b);
     if (b->handle == 0) {
-        free(b);
+        buffer_destroy(b);
         return err_set(e, ERR_LIMIT, "too many buffers");
     }
+    b->tenant->held[TENANT_BUFFERS]++;
     *ret_buffer = b;
     return 0;
 }
@@ -187,6 +230,7 @@ static int place(struct request_context *c, const struct shape *shape, struct de
     }
     if (rc != 0) {
         (void)idmap_remove(&c->f->buffers, b->handle);
+        b->tenant->held[TENANT_BUFFERS]--;
         buffer_destroy(b);
         return rc;
     }
@@ -219,6 +263,10 @@ int request_buffer_create(struct request_context *c, struct err *e)
         return err_set(e, ERR_INVALID, "flags %#llx are unknown, or not possible together",
                        (unsigned long long)m->flags);
     }
+    rc = tenant_check(c->s->tenant, TENANT_BUFFERS, f->config.tenant_buffers_max, e);
+    if (rc != 0) {
+        return rc;
+    }
     if (c->s->buffers >= f->config.buffers_max) {
         return err_set(e, ERR_LIMIT, "this session has %u buffers, at most %llu", c->s->buffers,
                        (unsigned long long)f->config.buffers_max);
@@ -234,7 +282,9 @@ int request_buffer_create(struct request_context *c, struct err *e)
     if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }
-    create(f, b);
+    if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
+        create(f, b);
+    } /* else buffer_device_ready does */
     return 0;
 }
 
@@ -255,14 +305,10 @@ static void tell_sessions(struct front *f)
     }
 }
 
-/* Is this the newest entry of a session that does not own it? One session is told once. */
-static bool tells(const struct buffer *b, const struct buffer_opener *o)
+/* Is it the newest entry of a session that does not own the buffer? One session is told once. */
+static bool tells(struct buffer *b, const struct buffer_opener *o)
 {
-    const struct buffer_opener *first = b->opener;
-    while (first->session != o->session) {
-        first = first->next;
-    }
-    return first == o && o->session != b->owner;
+    return o->session != b->owner && buffer_opener_newest(b, o);
 }
 
 /* Only freeing it is possible now. Who made it and who opened it are told with the next EVENTS. */
@@ -389,7 +435,7 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
 static int find(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
                 struct err *e)
 {
-    return buffer_find(&c->f->buffers, handle, c->s->tenant, ret_buffer, e);
+    return buffer_find_for(&c->f->buffers, handle, c->s, ret_buffer, e);
 }
 
 /* Only its maker changes what a buffer is. */
@@ -408,12 +454,13 @@ static int find_own(struct request_context *c, uint64_t handle, struct buffer **
 static void let_go(struct front *f, struct buffer *b)
 {
     buffer_unexport(f, b);
+    idmap_disown(&f->buffers, b->handle, b->owner != NULL ? b->owner->id : UINT64_MAX);
     if (b->state != BUFFER_LOST) {
         discount(f, b);
     }
     if (b->owner != NULL) {
         b->owner->buffers--;
-        b->owner = NULL;
+        buffer_unown(b);
     }
     b->freed = true;
     b->name[0] = '\0';
@@ -440,6 +487,7 @@ void buffer_settle(struct front *f, struct buffer *b)
     struct device *d = f->device[b->device];
     bool asked = b->restore_asked;
     (void)idmap_remove(&f->buffers, b->handle);
+    b->tenant->held[TENANT_BUFFERS]--;
     f->hooks.buffer_free(f, b);
     variable_detach(f, b->variable);
     buffer_destroy(b);
@@ -468,7 +516,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
     struct buffer *b = NULL;
     uint64_t handle = c->r->msg.buffer_free.handle;
     int rc = find(c, handle, &b, e);
-    if (rc == ERR_STALE_HANDLE && from_before(c->f, handle)) {
+    if ((rc == ERR_STALE_HANDLE || rc == ERR_BUFFER_LOST) && from_before(c->f, handle)) {
         return reply_done(c, 0, e);
     }
     if (rc != 0) {
@@ -513,7 +561,7 @@ int request_buffer_info(struct request_context *c, struct err *e)
 
 void buffer_seal_next(struct front *f, struct buffer *b)
 {
-    if (!b->seal_wanted || b->writer != NULL || b->state != BUFFER_LIVE) {
+    if (!b->seal_wanted || b->writers > 0 || b->state != BUFFER_LIVE) {
         return;
     }
     b->seal_wanted = false;
@@ -522,8 +570,9 @@ void buffer_seal_next(struct front *f, struct buffer *b)
         return;
     }
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_UNDEFINED, "buffer %#llx (%s) is not fully written: it cannot be sealed",
-                  (unsigned long long)b->handle, b->label);
+    char title[BUFFER_TITLE];
+    (void)err_set(&e, ERR_UNDEFINED, "%s is not fully written: it cannot be sealed",
+                  buffer_title(b, title));
     b->sealed = false;
     answer_failure(f, b, &e);
 }
@@ -546,7 +595,7 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     if (b->sealed) {
         return buffer_encode(b, c->out, e);
     }
-    if (!descriptors_left()) {
+    if (!descriptors_spare()) {
         return err_set(e, ERR_LIMIT,
                        "no descriptor is left for its copy: free sealed buffers first");
     }
@@ -600,6 +649,10 @@ int request_buffer_open(struct request_context *c, struct err *e)
     if (c->s->opens >= c->f->config.buffers_max) {
         return err_set(e, ERR_LIMIT, "this session has opened %u times, at most %llu: free some",
                        c->s->opens, (unsigned long long)c->f->config.buffers_max);
+    }
+    int rc = tenant_check(c->s->tenant, TENANT_OPENS, c->f->config.tenant_opens_max, e);
+    if (rc != 0) {
+        return rc;
     }
     if (!buffer_opener_add(b, c->s, c->r->msg.buffer_open.seq)) {
         return err_set(e, ERR_NOMEM, "opening %s", name);

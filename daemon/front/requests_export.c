@@ -61,7 +61,7 @@ static int check(const struct request_context *c, const struct buffer *b, struct
 int request_buffer_export(struct request_context *c, struct err *e)
 {
     struct buffer *b = NULL;
-    int rc = buffer_find(&c->f->buffers, c->r->msg.buffer_export.handle, c->s->tenant, &b, e);
+    int rc = buffer_find_for(&c->f->buffers, c->r->msg.buffer_export.handle, c->s, &b, e);
     rc = rc == 0 ? check(c, b, e) : rc;
     if (rc != 0) {
         return rc;

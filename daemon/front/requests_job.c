@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
+#include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
 
 int request_ping(struct request_context *c, struct err *e)
@@ -21,7 +22,9 @@ static int find_job(struct request_context *c, uint64_t id, struct job **ret_job
                        HISTORY_MAX);
     }
     if (!rights_sees(&c->f->rights, c->s, j->tenant)) {
-        return err_set(e, ERR_PERMISSION, "job %" PRIu64 " belongs to another tenant", id);
+        return err_set(e, ERR_NOT_FOUND,
+                       "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,
+                       HISTORY_MAX);
     }
     *ret_job = j;
     return 0;
@@ -99,16 +102,19 @@ int request_job_info(struct request_context *c, struct err *e)
 
 static void explain_hazard(const struct job *j, char *out, size_t size)
 {
-    unsigned count = 0;
-    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
-        count++;
+    struct hazard_preds preds;
+    bool all = hazard_preds(j, &preds);
+    const struct job *first = preds.count > 0 ? preds.job[0] : NULL;
+    if (first == NULL) {
+        (void)snprintf(out, size, "waits for more than %u jobs that use the same buffers",
+                       HAZARD_AFTER_MAX);
+        return;
     }
-    const struct job *first = j->preds != NULL ? j->preds->pred : NULL;
     (void)snprintf(out, size,
-                   "waits for %u job%s that use the same buffers; one of them is job %" PRIu64
+                   "waits for %s%u job%s that use the same buffers; one of them is job %" PRIu64
                    " (%s)",
-                   count, count == 1 ? "" : "s", first != NULL ? first->id : 0,
-                   first != NULL ? job_state_name(first->state) : "");
+                   all ? "" : "more than ", preds.count, preds.count == 1 ? "" : "s", first->id,
+                   job_state_name(first->state));
 }
 
 static const char *module_waited_for(const struct front *f, const struct job *j)
@@ -158,11 +164,7 @@ static void explain_turn(const struct front *f, const struct job *j, char *out, 
         explain_device(j, away, out, size);
         return;
     }
-    unsigned ahead = 0;
-    for (const struct job *x = j->device != NULL ? j->device->ready : f->ready; x != NULL && x != j;
-         x = x->ready_next) {
-        ahead++;
-    }
+    unsigned ahead = queue_ahead(f, j);
     uint64_t most = j->device != NULL ? device_window(j->device, f->config.window) : 0;
     for (unsigned i = 0; j->device == NULL && i < f->device_count; i++) {
         bool serves = device_serves(f->device[i]);
@@ -209,6 +211,10 @@ int request_explain(struct request_context *c, struct err *e)
     uint64_t now = clock_now_ns();
     if (j->state == JOB_QUEUED) {
         explain_queued(c->f, j, why, sizeof why);
+    } else if (j->answered && !job_ended(j)) {
+        (void)snprintf(why, sizeof why,
+                       "its client was answered; device %u is not done with it: %s",
+                       j->device->index, j->error.text);
     } else if (j->wait == WAIT_MEMORY) {
         const struct msg_w_pool *p = &j->device->pool;
         (void)snprintf(why, sizeof why,

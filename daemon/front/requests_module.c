@@ -44,6 +44,35 @@ static char *text_of(struct bytes b)
     return text;
 }
 
+/* Headers as they came; with the source they are no more than a source may be. */
+static int fill_headers(struct module *m, const struct msg_module_load *msg, struct err *e)
+{
+    struct proto_iter it = proto_iter_of(msg->headers);
+    struct proto_header h;
+    uint64_t bytes = msg->source.size;
+    while (proto_list_next(&it, &schema_header, &h)) {
+        bytes += h.text.size;
+        if (h.name.size == 0) {
+            return err_set(e, ERR_INVALID, "a header without a name");
+        }
+    }
+    if (bytes > PROTO_SOURCE_MAX) {
+        return err_set(e, ERR_LIMIT, "%llu bytes of source and headers, at most %u",
+                       (unsigned long long)bytes, PROTO_SOURCE_MAX);
+    }
+    if (msg->headers.count == 0) {
+        return 0;
+    }
+    uint8_t *copy = malloc(msg->headers.raw.size);
+    if (copy == NULL) {
+        return err_set(e, ERR_NOMEM, "headers of %llu bytes", (unsigned long long)bytes);
+    }
+    memcpy(copy, msg->headers.raw.data, msg->headers.raw.size);
+    m->headers = (struct proto_list){.raw = bytes_of(copy, msg->headers.raw.size),
+                                     .count = msg->headers.count};
+    return 0;
+}
+
 static int fill_module(struct module *m, const struct msg_module_load *msg, struct err *e)
 {
     m->source = malloc(msg->source.size > 0 ? msg->source.size : 1);
@@ -61,12 +90,14 @@ static int fill_module(struct module *m, const struct msg_module_load *msg, stru
         !bytes_to_str(msg->file, m->file, sizeof m->file)) {
         return err_set(e, ERR_INVALID, "name or file name is not a text");
     }
+    int rc = fill_headers(m, msg, e);
     const struct hash_part parts[] = {{m->text.data, m->text.size},
+                                      {m->headers.raw.data, m->headers.raw.size},
                                       {m->options, strlen(m->options)},
                                       {m->signature_text, strlen(m->signature_text)},
                                       {&m->lang, sizeof m->lang}};
     m->hash = hash_parts(parts, sizeof parts / sizeof parts[0]);
-    return 0;
+    return rc;
 }
 
 static int compile(struct front *f, struct module *m, const struct device *d, struct err *e)
@@ -92,6 +123,10 @@ int request_module_load(struct request_context *c, struct err *e)
         return err_set(e, ERR_LIMIT, "this session has %u modules, no more are kept: unload some",
                        c->s->modules);
     }
+    int room = tenant_check(c->s->tenant, TENANT_MODULES, f->config.tenant_modules_max, e);
+    if (room != 0) {
+        return room;
+    }
     struct device *d = compile_device(f);
     if (d == NULL && !device_may_come(f)) {
         return no_device(e);
@@ -116,6 +151,7 @@ int request_module_load(struct request_context *c, struct err *e)
     m->tenant = c->s->tenant;
     m->owner = c->s;
     c->s->modules++;
+    c->s->tenant->held[TENANT_MODULES]++;
     m->pending = c->o;
     return 0;
 }
@@ -214,7 +250,14 @@ static int enter_kernels(struct front *f, struct module *m, struct err *e)
     return 0;
 }
 
-static int reply_module(const struct build *b, struct bytes log, struct capbuf *out, struct err *e)
+/* Would a client of that minor decode it? */
+static bool kernel_told(const struct kernel *k, uint64_t minor)
+{
+    return minor >= PROTO_MINOR_ARGS || k->arg_count <= PROTO_ARGS_OLD;
+}
+
+static int reply_module(const struct build *b, uint64_t minor, struct bytes log, struct capbuf *out,
+                        struct err *e)
 {
     const struct module *m = b->module;
     struct capbuf kernels;
@@ -222,7 +265,7 @@ static int reply_module(const struct build *b, struct bytes log, struct capbuf *
     int rc = 0;
     uint64_t count = 0;
     for (unsigned i = 0; rc == 0 && i < m->kernel_count; i++) {
-        if (m->kernels[i].unfit == NULL) {
+        if (m->kernels[i].unfit == NULL && kernel_told(&m->kernels[i], minor)) {
             rc = add_kernel(&m->kernels[i], b, &kernels, e);
             count++;
         }
@@ -253,7 +296,7 @@ static void answer_load(struct front *f, struct build *b, const struct compile_r
         rc = enter_kernels(f, m, &e);
     }
     if (rc == 0) {
-        rc = reply_module(b, response->log, &out, &e);
+        rc = reply_module(b, o->session->minor, response->log, &out, &e);
     }
     if (rc == 0) {
         f->hooks.answer(f, o, capbuf_view(&out));
@@ -272,8 +315,14 @@ void module_answered(struct front *f, struct build *b, const struct compile_resp
 
 void module_drop(struct front *f, struct module *m)
 {
+    uint64_t owner = m->owner != NULL ? m->owner->id : UINT64_MAX;
+    idmap_disown(&f->modules, m->id, owner);
+    for (unsigned i = 0; i < m->kernel_count; i++) {
+        idmap_disown(&f->kernels, m->kernels[i].handle, owner);
+    }
     if (m->owner != NULL) {
         m->owner->modules--;
+        m->owner->tenant->held[TENANT_MODULES]--;
     }
     m->owner = NULL;
     m->unloaded = true;
@@ -284,15 +333,8 @@ int request_module_unload(struct request_context *c, struct err *e)
 {
     uint64_t id = c->r->msg.module_unload.module;
     struct module *m = idmap_get(&c->f->modules, id);
-    if (m == NULL || m->unloaded || m->tenant == NULL) {
-        return err_set(e,
-                       m == NULL && idmap_state(&c->f->modules, id) == IDMAP_STALE
-                           ? ERR_STALE_HANDLE
-                           : ERR_BAD_HANDLE,
-                       "there is no module %#llx of yours", (unsigned long long)id);
-    }
-    if (m->owner != c->s) {
-        return err_set(e, ERR_PERMISSION, "module %s was loaded by another session", m->name);
+    if (m == NULL || m->unloaded || m->tenant == NULL || m->owner != c->s) {
+        return session_lacks(c->s, &c->f->modules, id, "module", e);
     }
     module_drop(c->f, m);
     struct msg_done done = {0};
@@ -306,9 +348,8 @@ static struct kernel *find_kernel(struct front *f, const struct session *s, cons
     struct kernel *k;
     while ((k = idmap_next(&f->kernels, &cursor, NULL)) != NULL) {
         bool builtin = k->module == NULL || k->module->tenant == NULL;
-        bool asked = module == 0
-                         ? builtin
-                         : !builtin && k->module->id == module && k->module->tenant == s->tenant;
+        bool asked =
+            module == 0 ? builtin : !builtin && k->module->id == module && k->module->owner == s;
         if (asked && strcmp(k->name, name) == 0) {
             return k;
         }
@@ -330,6 +371,13 @@ int request_kernel_find(struct request_context *c, struct err *e)
     }
     if (k->unfit != NULL) {
         return err_set(e, ERR_UNSUPPORTED, "kernel %s: %s", k->name, k->unfit);
+    }
+    if (!kernel_told(k, c->s->minor)) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "kernel %s takes %u arguments, this client (protocol %u.%llu) at most %u: "
+                       "%u.%u is needed",
+                       k->name, k->arg_count, PROTO_MAJOR, (unsigned long long)c->s->minor,
+                       PROTO_ARGS_OLD, PROTO_MAJOR, PROTO_MINOR_ARGS);
     }
     struct capbuf kernels;
     capbuf_init(&kernels, 65536);

@@ -25,12 +25,15 @@ int request_program_create(struct request_context *c, struct err *e)
     struct front *f = c->f;
     const struct msg_program_create *m = &c->r->msg.program_create;
     int room = check_room(c->s, c->r->size, e);
+    room = room == 0 ? tenant_check(c->s->tenant, TENANT_PROGRAMS, f->config.tenant_programs_max, e)
+                     : room;
     if (room != 0) {
         return room;
     }
     struct resolve_input in = {.buffers = &f->buffers,
                                .kernels = &f->kernels,
                                .arenas = &f->arenas,
+                               .device = f->device,
                                .devices = device_bits(f->device, f->device_count, false),
                                .processors = device_bits(f->device, f->device_count, true),
                                .builtin = f->builtin,
@@ -64,6 +67,7 @@ int request_program_create(struct request_context *c, struct err *e)
         return err_set(e, ERR_LIMIT, "too many programs");
     }
     c->s->programs++;
+    c->s->tenant->held[TENANT_PROGRAMS]++;
     c->s->program_bytes += p->size;
     struct msg_program reply = {.program = p->handle};
     return proto_encode(&schema_msg_program, &reply, c->out, e);
@@ -73,17 +77,13 @@ int request_program_free(struct request_context *c, struct err *e)
 {
     uint64_t handle = c->r->msg.program_free.program;
     struct program *p = idmap_get(&c->f->programs, handle);
-    if (p == NULL) {
-        return err_set(e,
-                       idmap_state(&c->f->programs, handle) == IDMAP_STALE ? ERR_STALE_HANDLE
-                                                                           : ERR_BAD_HANDLE,
-                       "there is no program %#llx", (unsigned long long)handle);
+    if (p == NULL || p->owner != c->s) {
+        return session_lacks(c->s, &c->f->programs, handle, "program", e);
     }
-    if (p->owner != c->s) {
-        return err_set(e, ERR_PERMISSION, "program %s was made by another session", p->name);
-    }
+    idmap_disown(&c->f->programs, handle, c->s->id);
     (void)idmap_remove(&c->f->programs, handle);
     c->s->programs--;
+    c->s->tenant->held[TENANT_PROGRAMS]--;
     c->s->program_bytes -= p->size;
     program_unref(p);
     struct msg_done done = {0};

@@ -31,7 +31,8 @@ static int step_write(struct resolver *r, const struct operand *dst, const struc
     }
     struct work_step *s = work_add_step(r->work, OP_WRITE, r->step);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     rc = operand_ref(r, dst, e);
     if (rc == 0) {
@@ -60,7 +61,8 @@ static int step_fill(struct resolver *r, const struct operand *dst, const struct
     }
     struct work_step *s = work_add_step(r->work, OP_FILL, r->step);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     s->pattern_size = dtype_size(value->dtype);
     memcpy(s->pattern, &value->bits, s->pattern_size);
@@ -90,7 +92,8 @@ static int step_copy(struct resolver *r, const struct operand *dst, const struct
         return rc;
     }
     if (work_add_step(r->work, OP_COPY, r->step) == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     rc = operand_ref(r, dst, e);
     return rc != 0 ? rc : operand_ref(r, src, e);
@@ -113,7 +116,8 @@ static int read_to(struct resolver *r, const struct operand *src, const struct o
         return rc;
     }
     if (work_add_step(r->work, OP_READ, r->step) == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     rc = operand_ref(r, src, e);
     return rc != 0 ? rc : operand_ref(r, dst, e);
@@ -141,7 +145,8 @@ static int step_read(struct resolver *r, const struct operand *src, const struct
     }
     struct work_step *s = work_add_step(r->work, OP_READ, r->step);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     s->stage = stage;
     return operand_ref(r, src, e);

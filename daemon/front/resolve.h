@@ -16,8 +16,9 @@ struct tenant;
 struct resolve_input {
     const struct idmap *buffers;
     const struct idmap *kernels;
-    const struct idmap *arenas; /* NULL: none */
-    uint64_t devices;           /* a bit for each that may run the job: all must be able to */
+    const struct idmap *arenas;   /* NULL: none */
+    struct device *const *device; /* by index, as buffers say where they are; NULL: not known */
+    uint64_t devices;             /* a bit for each that may run the job: all must be able to */
     uint64_t processors; /* of them, those to which the host's memory is as near as their own */
     struct module *const *builtin; /* by builtin module index */
     const struct session *session; /* NULL: the daemon's own */

@@ -63,6 +63,8 @@ bool operand_is_host(const struct operand *o);
 /* Notes that the step reads or writes an array; checks sealed, rights and undefined temporaries. */
 int operand_reads(struct resolver *r, const struct operand *o, struct err *e);
 int operand_writes(struct resolver *r, const struct operand *o, struct err *e);
+/* SEALED or PERMISSION where the session may not write the buffer. */
+int buffer_may_write(const struct resolver *r, const struct buffer *b, struct err *e);
 /* Adds the array as an argument of the step added last; access: ACCESS_NONE where the operation
  * says what it does to it. */
 int operand_ref(struct resolver *r, const struct operand *o, struct err *e);

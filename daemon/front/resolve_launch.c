@@ -19,6 +19,7 @@ struct launch {
     struct operand arg[PROTO_ARGS_MAX];
     unsigned arg_count;
     struct operand device[PROTO_ARGS_MAX]; /* inline arrays replaced by temporaries */
+    char entry[2 * PROTO_NAME_MAX + 1];    /* of a user's kernel, once its types are known */
 };
 
 static int fail_arg(struct err *e, unsigned index, int rc)
@@ -29,6 +30,21 @@ static int fail_arg(struct err *e, unsigned index, int rc)
     return rc;
 }
 
+/* "argument 2 (y): …": what stands in `e` is about that one. */
+static int name_arg(const struct kernel *k, unsigned index, struct err *e, int rc)
+{
+    struct bytes name = {0};
+    if (k->signature != NULL && index < k->signature->arg_count) {
+        name = bytes_str(k->signature->arg[index].name);
+    } else if (k->signature == NULL && index < k->arg_count) {
+        name = k->args[index].name;
+    }
+    bool named = name.size > 0;
+    (void)err_wrap(e, "argument %u%s%.*s%s", index, named ? " (" : "", (int)name.size,
+                   named ? (const char *)name.data : "", named ? ")" : "");
+    return fail_arg(e, index, rc);
+}
+
 static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, struct err *e)
 {
     struct proto_iter it = proto_iter_of(l->step->args);
@@ -37,8 +53,7 @@ static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, st
     while (proto_list_next(&it, &schema_arg, &arg)) {
         int rc = operand_of(r, &arg, &l->arg[l->arg_count], e);
         if (rc != 0) {
-            (void)err_wrap(e, "argument %u", l->arg_count);
-            return fail_arg(e, l->arg_count, rc);
+            return name_arg(l->kernel, l->arg_count, e, rc);
         }
         *ret_unbound = *ret_unbound || l->arg[l->arg_count].kind == OPERAND_UNBOUND;
         l->arg_count++;
@@ -48,10 +63,9 @@ static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, st
 
 /* ---- arrays: what is read, written, sent along and sent back --------------------------------- */
 
-/* An array of the host gets a temporary on the device, written before the launch. */
-static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
+/* The kernel gets a temporary of the argument's size instead. */
+static int temp_for(struct resolver *r, struct launch *l, unsigned i, struct err *e)
 {
-    const struct operand *from = &l->arg[i];
     struct operand *o = &l->device[i];
     if (r->temp_count == RESOLVE_TEMPS_MAX) {
         return err_set(e, ERR_LIMIT, "more than %u temporaries and inline arrays",
@@ -66,6 +80,18 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
     o->kind = OPERAND_TEMP;
     o->temp = r->temp_count++;
     o->offset = 0;
+    return 0;
+}
+
+/* An array of the host gets a temporary on the device, written before the launch. */
+static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
+{
+    const struct operand *from = &l->arg[i];
+    struct operand *o = &l->device[i];
+    int rc = temp_for(r, l, i, e);
+    if (rc != 0) {
+        return rc;
+    }
     if ((access & ACCESS_IN) == 0 || o->bytes == 0) {
         return 0;
     }
@@ -74,7 +100,8 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
     }
     struct work_step *s = work_add_step(r->work, OP_WRITE, r->step);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     rc = operand_ref(r, o, e);
     if (rc == 0) {
@@ -108,6 +135,48 @@ static bool works_on(const struct resolver *r, const struct launch *l, const str
            touches_once(l->kernel);
 }
 
+/* The first time that a device's architecture is met there is no build yet, and nothing is shown.
+ */
+static bool only_reads(const struct resolver *r, const struct launch *l, unsigned i)
+{
+    struct module *m = l->kernel->module;
+    if (m == NULL || m->tenant == NULL) {
+        return true; /* our own */
+    }
+    const struct device *d = r->in->device != NULL ? r->in->device[l->arg[i].buffer->device] : NULL;
+    const struct build *b = d != NULL ? module_build(m, d->backend, d->arch) : NULL;
+    return b != NULL && resource_list_only_reads(&b->needs, l->entry, i);
+}
+
+/* What a kernel is declared to read is believed of what its session could have it write. Of other
+ * buffers, sealed or opened to be read, a kernel gets a copy unless its code is shown to only read.
+ */
+static bool needs_copy(const struct resolver *r, const struct launch *l, unsigned i, int access)
+{
+    const struct operand *o = &l->arg[i];
+    return o->kind == OPERAND_BUFFER && access == ACCESS_IN && o->bytes > 0 &&
+           buffer_may_write(r, o->buffer, NULL) != 0 && !only_reads(r, l, i);
+}
+
+static int copy_in(struct resolver *r, struct launch *l, unsigned i, struct err *e)
+{
+    const struct operand *from = &l->arg[i];
+    struct work_copy *largest = &r->work->copy;
+    int rc = temp_for(r, l, i, e);
+    if (rc == 0 && work_add_step(r->work, OP_COPY, r->step) == NULL) {
+        rc = err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                     WORK_STEPS_MAX);
+    }
+    rc = rc == 0 ? operand_ref(r, &l->device[i], e) : rc;
+    rc = rc == 0 ? operand_ref(r, from, e) : rc;
+    if (rc == 0 && from->bytes > largest->bytes) {
+        *largest = (struct work_copy){.step = r->step, .arg = i, .bytes = from->bytes};
+    }
+    return rc == 0 ? 0
+                   : err_wrap(e, "a copy, as the kernel may write buffer %#llx and you may not",
+                              (unsigned long long)from->buffer->handle);
+}
+
 static int use_array(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     const struct operand *o = &l->arg[i];
@@ -116,6 +185,8 @@ static int use_array(struct resolver *r, struct launch *l, unsigned i, int acces
     rc = rc == 0 && (access & ACCESS_OUT) != 0 ? operand_writes(r, o, e) : rc;
     if (rc == 0 && operand_is_host(o) && !(o->kind == OPERAND_ARENA && works_on(r, l, o, access))) {
         rc = stage_in(r, l, i, access, e);
+    } else if (rc == 0 && needs_copy(r, l, i, access)) {
+        rc = copy_in(r, l, i, e);
     }
     return rc;
 }
@@ -136,7 +207,8 @@ static int stage_out(struct resolver *r, struct launch *l, unsigned i, int acces
     }
     struct work_step *s = work_add_step(r->work, OP_READ, r->step);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     s->stage = stage;
     rc = operand_ref(r, o, e);
@@ -147,7 +219,7 @@ static int add_value(struct resolver *r, const void *data, size_t size, struct e
 {
     struct work_ref *ref = work_add_ref(r->work);
     if (ref == NULL) {
-        return err_set(e, ERR_LIMIT, "too many arguments");
+        return err_set(e, ERR_LIMIT, "more than %u arguments of all steps", WORK_REFS_MAX);
     }
     ref->tag = REF_VALUE;
     ref->size = size;
@@ -169,7 +241,7 @@ static int variables_use(struct resolver *r, const struct module *m, struct err 
 {
     for (const struct variable *v = m->variables; v != NULL; v = v->next) {
         struct buffer *b = v->buffer;
-        if (b->freed && (b->writer == NULL || b->state == BUFFER_LOST)) {
+        if (b->freed && (b->writers == 0 || b->state == BUFFER_LOST)) {
             continue;
         }
         if (b->state == BUFFER_LOST) {
@@ -203,7 +275,8 @@ static struct work_step *add_launch(struct resolver *r, struct module *m, const 
     }
     struct work_step *s = work_add_step(r->work, OP_LAUNCH, r->step);
     if (s == NULL) {
-        (void)err_set(e, ERR_LIMIT, "too many steps");
+        (void)err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                      WORK_STEPS_MAX);
         return NULL;
     }
     s->module = m;
@@ -221,6 +294,16 @@ static struct sig_value value_of(const struct operand *o)
                               .shape = o->shape,
                               .dtype = o->dtype,
                               .bits = o->bits};
+}
+
+/* Which memory an array of the caller's is in; what is staged lies where the caller has it. */
+static struct sig_place place_of(const struct resolver *r, const struct operand *o)
+{
+    const void *memory = o->kind == OPERAND_BUFFER  ? (const void *)o->buffer
+                         : o->kind == OPERAND_ARENA ? (const void *)o->arena
+                         : o->kind == OPERAND_TEMP  ? (const void *)&r->temps[o->temp]
+                                                    : NULL;
+    return (struct sig_place){memory, o->offset, o->offset + o->bytes};
 }
 
 /* One primitive launch: arguments in order, then the named sizes. */
@@ -261,7 +344,8 @@ static int emit_library(struct resolver *r, const char *name, const struct signa
 {
     struct work_step *s = work_add_step(r->work, FRAME_OP_LIBRARY, r->step);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     s->dtype = b->dtype;
     memcpy(s->entry, name, strlen(name) < sizeof s->entry ? strlen(name) : 0);
@@ -358,12 +442,15 @@ static int plan_step(struct resolver *r, const struct launch *l, const struct pl
     if (p->op == PLAN_LAUNCH) {
         return plan_launch(r, p->kernel, args, p->arg_count, e);
     }
-    if (args[0].bytes == 0) {
+    const struct sig_place to = place_of(r, &args[0]), from = place_of(r, &args[1]);
+    bool onto_itself = p->op == PLAN_COPY && to.memory == from.memory && to.begin == from.begin;
+    if (args[0].bytes == 0 || onto_itself) {
         return 0;
     }
     struct work_step *s = work_add_step(r->work, p->op == PLAN_COPY ? OP_COPY : OP_FILL, r->step);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "too many steps");
+        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
+                       WORK_STEPS_MAX);
     }
     if (p->op == PLAN_FILL) {
         s->pattern_size = dtype_size(args[1].dtype);
@@ -455,29 +542,34 @@ static int launch_signed(struct resolver *r, struct launch *l, struct err *e)
 {
     const struct signature *sig = l->kernel->signature;
     struct sig_value values[SIG_ARGS];
+    struct sig_place places[SIG_ARGS];
     if (refuse_sizes(l, e) != 0) {
         return ERR_INVALID;
     }
     for (unsigned i = 0; i < l->arg_count && i < SIG_ARGS; i++) {
         if (!operand_is_array(&l->arg[i]) && l->arg[i].kind != OPERAND_SCALAR) {
-            return fail_arg(e, i,
-                            err_set(e, ERR_ARG_TYPE, "argument %u: neither array nor scalar", i));
+            return name_arg(l->kernel, i, e, err_set(e, ERR_ARG_TYPE, "neither array nor scalar"));
         }
         values[i] = value_of(&l->arg[i]);
+        places[i] = place_of(r, &l->arg[i]);
     }
     struct sig_binding b;
     int rc = signature_bind(sig, values, l->arg_count, &b, e);
+    rc = rc == 0 ? signature_alias(sig, values, places, e) : rc;
     if (rc != 0) {
         return rc;
     }
     user_sizes(l, &b);
+    rc = signature_entry(sig, b.dtype, l->entry, sizeof l->entry, e);
+    if (rc != 0) {
+        return rc;
+    }
     for (unsigned i = 0; i < l->arg_count; i++) {
         l->device[i] = l->arg[i];
         if (sig->arg[i].kind == SIG_ARRAY) {
             rc = use_array(r, l, i, sig->arg[i].access, e);
             if (rc != 0) {
-                (void)err_wrap(e, "argument %s", sig->arg[i].name);
-                return fail_arg(e, i, rc);
+                return name_arg(l->kernel, i, e, rc);
             }
         }
     }
@@ -519,9 +611,14 @@ static int check_array(const struct proto_karg *k, struct operand *o, int *ret_a
     if (!operand_is_array(o)) {
         return err_set(e, ERR_ARG_TYPE, "a value, the kernel takes an array");
     }
-    if (k->dtype != DTYPE_NONE && (int)k->dtype != o->shape.dtype) {
-        return err_set(e, ERR_ARG_TYPE, "%s, the kernel takes %s", dtype_name(o->shape.dtype),
-                       dtype_name((int)k->dtype));
+    /* as in C, a pointer to char may point to anything, as one to void does (no dtype) */
+    bool any = k->dtype == DTYPE_NONE || k->dtype == DTYPE_I8 || k->dtype == DTYPE_U8;
+    if (!any && (int)k->dtype != o->shape.dtype) {
+        return err_set(e, ERR_ARG_TYPE,
+                       "%s, the kernel takes %s (to pass its bytes as they are: gpud_arg_as, "
+                       "gpuctl run --arg inout:%s/%s)",
+                       dtype_name(o->shape.dtype), dtype_name((int)k->dtype),
+                       dtype_name(o->shape.dtype), dtype_name((int)k->dtype));
     }
     int access = o->access != ACCESS_NONE ? o->access : (int)k->access;
     if (k->access == ACCESS_IN && (access & ACCESS_OUT) != 0) {
@@ -557,8 +654,7 @@ static int check_reported(struct resolver *r, struct launch *l, int *access, str
             rc = use_array(r, l, i, access[i], e);
         }
         if (rc != 0) {
-            (void)err_wrap(e, "argument %.*s", (int)k->name.size, (const char *)k->name.data);
-            return fail_arg(e, i, rc);
+            return name_arg(kernel, i, e, rc);
         }
     }
     return 0;
@@ -593,8 +689,8 @@ static int sizes_of(const struct proto_step *step, struct work_step *s, struct e
         s->global[i] = global[i] > 0 ? global[i] : 1;
         s->local[i] = some_local && local[i] == 0 ? 1 : local[i];
         if (s->local[i] > UINT16_MAX) {
-            return err_set(e, ERR_RANGE, "size %llu x %llu in dimension %d",
-                           (unsigned long long)s->global[i], (unsigned long long)s->local[i], i);
+            return err_set(e, ERR_RANGE, "local size %llu in dimension %d, at most %u",
+                           (unsigned long long)s->local[i], i, UINT16_MAX);
         }
         if (some_local && s->global[i] % s->local[i] != 0) {
             return err_set(e, ERR_INVALID,
@@ -622,7 +718,7 @@ static int emit_reported(struct resolver *r, struct launch *l, const int *access
         if (o->kind == OPERAND_LOCAL) {
             struct work_ref *ref = work_add_ref(r->work);
             if (ref == NULL) {
-                return err_set(e, ERR_LIMIT, "too many arguments");
+                return err_set(e, ERR_LIMIT, "more than %u arguments of all steps", WORK_REFS_MAX);
             }
             *ref = (struct work_ref){.tag = REF_LOCAL, .size = o->bytes};
         } else if (o->kind == OPERAND_SCALAR) {
@@ -639,6 +735,7 @@ static int emit_reported(struct resolver *r, struct launch *l, const int *access
 static int launch_reported(struct resolver *r, struct launch *l, struct err *e)
 {
     int access[PROTO_ARGS_MAX] = {0};
+    memcpy(l->entry, l->kernel->entry, sizeof l->entry);
     int rc = check_reported(r, l, access, e);
     if (rc == 0) {
         rc = emit_reported(r, l, access, e);
@@ -653,14 +750,9 @@ static int find_kernel(struct resolver *r, uint64_t handle, const struct kernel 
                        struct err *e)
 {
     const struct kernel *k = idmap_get(r->in->kernels, handle);
-    if (k == NULL) {
-        return err_set(e,
-                       idmap_state(r->in->kernels, handle) == IDMAP_STALE ? ERR_STALE_HANDLE
-                                                                          : ERR_BAD_HANDLE,
-                       "there is no kernel %#llx", (unsigned long long)handle);
-    }
-    if (k->module != NULL && k->module->tenant != NULL && k->module->tenant != r->in->tenant) {
-        return err_set(e, ERR_PERMISSION, "kernel %s belongs to another tenant", k->name);
+    bool users = k != NULL && k->module != NULL && k->module->tenant != NULL;
+    if (k == NULL || (users && k->module->owner != r->in->session)) {
+        return session_lacks(r->in->session, r->in->kernels, handle, "kernel", e);
     }
     if (k->unfit != NULL) {
         return err_set(e, ERR_UNSUPPORTED, "kernel %s: %s", k->name, k->unfit);
@@ -671,11 +763,14 @@ static int find_kernel(struct resolver *r, uint64_t handle, const struct kernel 
 
 int resolve_launch(struct resolver *r, const struct proto_step *step, struct err *e)
 {
-    struct launch *l = calloc(1, sizeof *l);
+    struct launch *l =
+        malloc(sizeof *l); /* its lists are long, and filled as far as they are used */
     if (l == NULL) {
         return err_set(e, ERR_NOMEM, "launch");
     }
+    l->kernel = NULL;
     l->step = step;
+    l->arg_count = 0;
     bool unbound = false;
     int rc = find_kernel(r, step->kernel, &l->kernel, e);
     if (rc == 0) {

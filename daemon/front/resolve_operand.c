@@ -32,13 +32,14 @@ static int slice(struct operand *o, const struct shape *whole, const struct prot
 static int of_buffer(struct resolver *r, const struct proto_arg *arg, struct operand *o,
                      struct err *e)
 {
-    int rc = buffer_find(r->in->buffers, arg->handle, r->in->tenant, &o->buffer, e);
+    int rc = buffer_find_for(r->in->buffers, arg->handle, r->in->session, &o->buffer, e);
     if (rc != 0) {
         return rc;
     }
     if (o->buffer->state == BUFFER_LOST) {
-        return err_set(e, ERR_BUFFER_LOST, "buffer %#llx (%s) was lost with its worker: free it",
-                       (unsigned long long)arg->handle, o->buffer->label);
+        char title[BUFFER_TITLE];
+        return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker: free it",
+                       buffer_title(o->buffer, title));
     }
     o->kind = OPERAND_BUFFER;
     return slice(o, &o->buffer->shape, arg, e);
@@ -171,6 +172,35 @@ static int of_param(struct resolver *r, const struct proto_arg *arg, struct oper
     return rc;
 }
 
+/* The same bytes as elements of another type. The last dimension is counted anew where that works
+ * out, else the array is taken as a list. */
+static int view_as(struct operand *o, uint64_t view, struct err *e)
+{
+    size_t size = dtype_size((int)view);
+    struct shape *s = &o->shape;
+    if (view == DTYPE_NONE || o->kind == OPERAND_UNBOUND) {
+        return 0;
+    }
+    if (!operand_is_array(o) || size == 0) {
+        return err_set(e, ERR_ARG_TYPE, "a view as type %llu of what is no array",
+                       (unsigned long long)view);
+    }
+    if (o->bytes % size != 0 || o->offset % size != 0) {
+        return err_set(e, o->bytes % size != 0 ? ERR_ARG_SHAPE : ERR_RANGE,
+                       "%llu bytes from byte %llu on are no whole elements of %s",
+                       (unsigned long long)o->bytes, (unsigned long long)o->offset,
+                       dtype_name((int)view));
+    }
+    uint64_t row = s->dim[s->ndim - 1] * dtype_size(s->dtype);
+    if (row % size == 0) {
+        s->dim[s->ndim - 1] = row / size;
+    } else {
+        *s = (struct shape){.ndim = 1, .dim = {o->bytes / size}};
+    }
+    s->dtype = (uint8_t)view;
+    return 0;
+}
+
 int operand_of(struct resolver *r, const struct proto_arg *arg, struct operand *ret_operand,
                struct err *e)
 {
@@ -214,6 +244,7 @@ int operand_of(struct resolver *r, const struct proto_arg *arg, struct operand *
             err_set(e, ERR_ARG_TYPE, "argument of unknown kind %llu", (unsigned long long)arg->tag);
         break;
     }
+    rc = rc == 0 ? view_as(&o, arg->view, e) : rc;
     if (rc == 0) {
         *ret_operand = o;
     }
@@ -291,11 +322,11 @@ int operand_reads(struct resolver *r, const struct operand *o, struct err *e)
     return 0;
 }
 
-static int may_write(const struct resolver *r, const struct buffer *b, struct err *e)
+int buffer_may_write(const struct resolver *r, const struct buffer *b, struct err *e)
 {
     if (b->sealed) {
-        return err_set(e, ERR_SEALED, "buffer %#llx (%s) is sealed and cannot be written",
-                       (unsigned long long)b->handle, b->label);
+        char title[BUFFER_TITLE];
+        return err_set(e, ERR_SEALED, "%s is sealed and cannot be written", buffer_title(b, title));
     }
     if (b->name[0] != '\0' && b->owner != r->in->session && (b->rights & ACCESS_OUT) == 0) {
         return err_set(e, ERR_PERMISSION, "published buffer %s may be read only", b->name);
@@ -333,7 +364,7 @@ int operand_writes(struct resolver *r, const struct operand *o, struct err *e)
     if (o->kind != OPERAND_BUFFER) {
         return 0;
     }
-    int rc = may_write(r, o->buffer, e);
+    int rc = buffer_may_write(r, o->buffer, e);
     if (rc != 0) {
         return rc;
     }
@@ -355,7 +386,7 @@ int operand_ref_as(struct resolver *r, const struct operand *o, int access, stru
 {
     struct work_ref *ref = work_add_ref(r->work);
     if (ref == NULL) {
-        return err_set(e, ERR_LIMIT, "too many arguments");
+        return err_set(e, ERR_LIMIT, "more than %u arguments of all steps", WORK_REFS_MAX);
     }
     if (o->kind == OPERAND_ARENA) {
         ref->tag = REF_ARENA;

@@ -11,6 +11,7 @@
 struct resource_entry {
     char name[NAME_BYTES];
     struct resources needs;
+    uint8_t only_reads[PROTO_ARGS_MAX / 8]; /* a bit for each argument */
 };
 
 static struct resource_entry *find(const struct resource_list *l, const char *name)
@@ -74,6 +75,31 @@ void resource_list_take(struct resource_list *l, struct proto_list wkernels)
         learn(&entry->needs.group_multiple, k.preferred_multiple);
         learn(&entry->needs.occupancy, k.occupancy);
     }
+}
+
+void resource_list_take_reads(struct resource_list *l, struct proto_list wkernels)
+{
+    char name[NAME_BYTES];
+    struct proto_wkernel k;
+    for (struct proto_iter it = proto_iter_of(wkernels);
+         proto_list_next(&it, &schema_wkernel, &k);) {
+        struct resource_entry *entry =
+            bytes_to_str(k.entry, name, sizeof name) ? find(l, name) : NULL;
+        if (entry == NULL || k.only_reads.size > sizeof entry->only_reads) {
+            continue;
+        }
+        memset(entry->only_reads, 0, sizeof entry->only_reads);
+        if (k.only_reads.size > 0) {
+            memcpy(entry->only_reads, k.only_reads.data, k.only_reads.size);
+        }
+    }
+}
+
+bool resource_list_only_reads(const struct resource_list *l, const char *entry, unsigned arg)
+{
+    const struct resource_entry *found = find(l, entry);
+    return found != NULL && arg < PROTO_ARGS_MAX &&
+           (found->only_reads[arg / 8] >> arg % 8 & 1) != 0;
 }
 
 void resource_list_finish(struct resource_list *l)

@@ -5,6 +5,7 @@
 #ifndef FRONT_RESOURCES_H
 #define FRONT_RESOURCES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/codec.h"
@@ -30,6 +31,11 @@ struct resource_list {
  * most PROTO_KERNELS_MAX entries; others, and what there is no memory for, stay unknown. */
 void resource_list_take(struct resource_list *l, struct proto_list wkernels);
 void resource_list_finish(struct resource_list *l);
+/* Takes from the same records, if a compiler made them, through which arguments an entry only
+ * reads. A worker's word on that is not asked for. */
+void resource_list_take_reads(struct resource_list *l, struct proto_list wkernels);
+/* Is it shown that the entry's code writes nothing through this argument? */
+bool resource_list_only_reads(const struct resource_list *l, const char *entry, unsigned arg);
 /* NULL: nothing is known of it. */
 const struct resources *resource_list_find(const struct resource_list *l, const char *entry);
 

@@ -49,15 +49,6 @@ int rights_read(const struct config *config, struct rights *ret_rights, struct e
     return rc;
 }
 
-bool members_have(const struct members *m, uint32_t uid, uint32_t gid)
-{
-    bool found = uid == 0 || uid == geteuid() || (m->group != UINT32_MAX && gid == m->group);
-    for (unsigned i = 0; !found && i < m->count; i++) {
-        found = m->uid[i] == uid;
-    }
-    return found;
-}
-
 static bool belongs(const struct members *m, const struct session *s)
 {
     return s != NULL && s->local && members_have(m, s->key.uid, s->gid);
@@ -80,7 +71,7 @@ bool rights_loads(const struct rights *a, const struct session *s)
 
 int rights_refuse_load(const struct config *config, const struct session *s, struct err *e)
 {
-    const char *file = config->file[0] != '\0' ? config->file : CONFIG_SYSTEM_FILE;
+    const char *file = config->file[0] != '\0' ? config->file : CONFIG_SYSTEM_ROOT "/" CONFIG_FILE;
     const char *tenant = s->tenant->name;
     if (!s->local) {
         return err_set(e, ERR_PERMISSION,

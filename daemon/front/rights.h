@@ -10,18 +10,11 @@
 #include <stdint.h>
 
 #include "common/err.h"
-
-#define MEMBERS_MAX 256u
+#include "daemon/front/clients/members.h"
 
 struct config;
 struct session;
 struct tenant;
-
-struct members {
-    uint32_t uid[MEMBERS_MAX];
-    unsigned count;
-    uint32_t group; /* its gid: whose primary group it is counts, too; UINT32_MAX: none */
-};
 
 struct rights {
     struct members admins;  /* daemon.admin_group */
@@ -32,8 +25,6 @@ struct rights {
 /* Blocks on the system's data base of groups. On failure *ret_rights is untouched. */
 int rights_read(const struct config *config, struct rights *ret_rights, struct err *e);
 
-/* A local user, by uid and primary group: root and the daemon's own user belong to all. */
-bool members_have(const struct members *m, uint32_t uid, uint32_t gid);
 /* s NULL: before HELLO, that is nobody. */
 bool rights_admin(const struct rights *a, const struct session *s);
 bool rights_loads(const struct rights *a, const struct session *s);

@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
-#include "daemon/front/listener.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/spare.h"
 
 #define NOTICES_MAX 4096u
@@ -109,6 +109,7 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
     o->slot = slot;
     HASH_ADD_BYHASHVALUE(hh, s->ops, seq, sizeof o->seq, hash_number(seq), o);
     s->op_count++;
+    s->unanswered++;
     s->op_last = seq > s->op_last ? seq : s->op_last;
     return o;
 }
@@ -131,6 +132,7 @@ bool op_passed(const struct op *o)
 
 bool op_answer(struct op *o, struct bytes reply)
 {
+    o->session->unanswered -= !o->loose && !o->answered;
     o->answered = true;
     o->reply = reply.size <= sizeof o->small ? o->small : malloc(reply.size);
     if (o->reply == NULL) {
@@ -173,6 +175,7 @@ void op_destroy(struct op *o)
     if (!o->loose) {
         HASH_DEL(s->ops, o);
         s->op_count--;
+        s->unanswered -= !o->answered;
         s->kept_bytes -= o->reply_size;
     }
     if (o->reply != o->small) {
@@ -347,17 +350,18 @@ void session_unpark(struct parking *p, struct session *s)
 
 bool session_notice(struct session *s, unsigned kind, uint64_t handle)
 {
-    unsigned count = 0;
-    struct notice **at = &s->notices;
-    for (; *at != NULL; at = &(*at)->next) {
-        count++;
-    }
-    struct notice *n = count < NOTICES_MAX ? malloc(sizeof *n) : NULL;
+    struct notice *n = s->notice_count < NOTICES_MAX ? malloc(sizeof *n) : NULL;
     if (n == NULL) {
         return false;
     }
     *n = (struct notice){.kind = kind, .handle = handle};
-    *at = n;
+    if (s->notices != NULL) {
+        s->notices_last->next = n;
+    } else {
+        s->notices = n;
+    }
+    s->notices_last = n;
+    s->notice_count++;
     return true;
 }
 
@@ -382,4 +386,14 @@ bool session_result(struct session *s, uint64_t job, struct bytes record)
 size_t async_result_bytes(const struct async_result *r)
 {
     return sizeof *r + r->size;
+}
+
+int session_lacks(const struct session *s, const struct idmap *map, uint64_t handle,
+                  const char *noun, struct err *e)
+{
+    if (map != NULL && idmap_freed_of(map, handle, s->id)) {
+        return err_set(e, ERR_STALE_HANDLE, "%s %#llx was freed", noun, (unsigned long long)handle);
+    }
+    return err_set(e, ERR_BAD_HANDLE, "there is no %s %#llx of yours", noun,
+                   (unsigned long long)handle);
 }

@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
+#include "common/idmap.h"
 #include "daemon/front/device.h"
 #include "daemon/front/taken.h"
 #include "proto/messages.h"
@@ -26,6 +27,8 @@
 #define PROGRAMS_MAX 4096u
 
 struct lane;
+struct buffer;
+struct buffer_opening;
 struct listener_slot;
 struct request;
 struct session;
@@ -55,6 +58,17 @@ struct session_key {
     uint32_t uid;
 };
 
+/* How far the end of a session has come: what it has is many things. */
+enum session_end {
+    END_JOBS,
+    END_PROGRAMS,
+    END_MODULES,
+    END_OPENINGS,
+    END_BUFFERS,
+    END_ARENAS,
+    END_DONE,
+};
+
 struct notice {
     unsigned kind;
     uint64_t handle;
@@ -82,6 +96,7 @@ struct session {
     struct tenant *tenant;
     uint32_t pipe; /* 0: no connection */
     bool local;
+    uint64_t minor;            /* of its client's protocol */
     uint32_t gid;              /* of a local client: its primary group */
     pid_t pid;                 /* of an ipc client, 0 unknown */
     int pidfd;                 /* -1 unknown; owned */
@@ -91,6 +106,7 @@ struct session {
     uint64_t acked;  /* answers up to here were taken */
     struct op *ops;  /* uthash by seq: pending, or answered and not acknowledged */
     unsigned op_count;
+    unsigned unanswered;     /* of these */
     struct spare *spare_ops; /* where ops come from and go; not owned, NULL: malloc alone */
     uint64_t op_last;        /* no request has had a higher number */
     struct taken taken;      /* behind `expect`: answered by a front before this one */
@@ -116,20 +132,28 @@ struct session {
         size_t size;
     } event; /* the last EVENTS, until it is taken */
     struct notice *notices;
+    struct notice *notices_last;
+    unsigned notice_count;
     struct async_result *results; /* completions of asynchronous jobs not told yet */
     struct async_result *results_last;
     struct async_result *told; /* those in `event` */
     uint64_t result_bytes;     /* of both, as async_result_bytes says */
     unsigned jobs;             /* unfinished */
     unsigned buffers;
-    unsigned opens;             /* of published buffers */
-    uint32_t near[DEVICES_MAX]; /* of both, those on each device that are not lost */
+    unsigned opens;                  /* of published buffers */
+    struct buffer_opening *openings; /* what it opened; uthash, buffer.c's */
+    struct buffer *owned;            /* what it made, by owned_prev and owned_next */
+    uint32_t near[DEVICES_MAX];      /* of both, those on each device that are not lost */
     unsigned arenas;
     uint64_t arena_bytes;
     unsigned modules;
     unsigned programs;
     uint64_t program_bytes;
-    uint64_t requests;
+    uint64_t requests;    /* admitted since it began */
+    enum session_end end; /* in front->ending */
+    bool end_all;         /* and so do jobs that were to outlive it */
+    uint32_t end_cursor;
+    struct session *ending_next;
     UT_hash_handle hh;      /* by key */
     UT_hash_handle hh_pipe; /* by pipe, while it is not 0 */
 };
@@ -196,5 +220,10 @@ bool session_notice(struct session *s, unsigned kind, uint64_t handle);
 bool session_result(struct session *s, uint64_t job, struct bytes record);
 /* What it takes: not the record alone, which may be next to nothing. */
 size_t async_result_bytes(const struct async_result *r);
+
+/* The refusal of a handle that names nothing of the session's: ERR_STALE_HANDLE if it had it once,
+ * else ERR_BAD_HANDLE, whether it is another's or never was. */
+int session_lacks(const struct session *s, const struct idmap *map, uint64_t handle,
+                  const char *noun, struct err *e);
 
 #endif

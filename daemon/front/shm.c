@@ -13,7 +13,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "daemon/front/aside.h"
-#include "daemon/front/listener_url.h"
+#include "daemon/front/clients/listener_url.h"
 #include "proto/codec.h"
 
 #define CLAIM_BYTES_MAX 256u /* of a message that comes in */

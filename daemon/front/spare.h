@@ -12,6 +12,15 @@
 
 #define SPARE_MAX 64u
 
+/* What the sanitizer is to see being freed is freed. clang says by a feature that it is there. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SPARE_NONE
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SPARE_NONE
+#endif
+#endif
+
 struct spare {
     void *item[SPARE_MAX]; /* owned; zeros at first: there are none */
     unsigned count;
@@ -28,7 +37,7 @@ static inline void *spare_take(struct spare *s, size_t size)
 
 static inline void spare_give(struct spare *s, void *memory)
 {
-#ifndef __SANITIZE_ADDRESS__
+#ifndef SPARE_NONE
     if (s != NULL && memory != NULL && s->count < SPARE_MAX) {
         s->item[s->count++] = memory;
         return;

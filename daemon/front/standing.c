@@ -17,6 +17,7 @@
 #include "daemon/front/requests.h"
 #include "daemon/front/tenant_quota.h"
 
+#define END_UNITS  8u         /* of work, to let go of a buffer */
 #define REMOTE_UID UINT32_MAX /* who comes over tcp: nobody in particular */
 
 struct session *standing_find(struct front *f, uint32_t pipe)
@@ -83,8 +84,8 @@ static void leave_job(struct front *f, struct op *o)
     if (j == NULL || j->async) {
         return; /* its result is told by EVENTS */
     }
-    if (job_ended(j)) {
-        job_release(f, j);
+    if (job_ended(j) || j->answered) {
+        job_taken(f, j);
     } else if (j->op == o) {
         j->op = NULL;
         j->session = NULL; /* runs on */
@@ -149,6 +150,7 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
         .max_arenas = f->config.arenas_max,
         .max_modules = MODULES_MAX,
         .max_programs = PROGRAMS_MAX,
+        .max_requests = config_requests_max(&f->config),
     };
     return proto_encode(&schema_msg_welcome, &w, out, e);
 }
@@ -220,6 +222,7 @@ static void tie(struct front *f, struct session *s, const struct request *r)
     }
     set_pipe(f, s, r->peer.pipe);
     s->local = r->peer.local;
+    s->minor = r->msg.hello.minor;
     s->gid = r->peer.gid;
     s->lingers_until_ns = NS_NEVER;
     if (r->peer.local) {
@@ -256,6 +259,10 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     int rc = check_hello(r, e);
     if (rc != 0) {
         return rc;
+    }
+    if (r->peer.local && f->worker_uid != 0 && r->peer.uid == f->worker_uid) {
+        return err_set(e, ERR_PERMISSION, "kernels run as user %u, whom nothing is served",
+                       (unsigned)f->worker_uid);
     }
     const struct session_key key =
         session_key(m->client_id.data, r->peer.local ? r->peer.uid : REMOTE_UID);
@@ -365,8 +372,25 @@ static void call_back(struct front *f, struct job *j, bool all)
     }
 }
 
-/* all: those that were to outlive it, too. */
-static void end_jobs(struct front *f, struct session *s, bool all)
+/* all: one that was to outlive it, too. */
+static void end_job(struct front *f, struct job *j, bool all)
+{
+    bool stays = j->detached && !all;
+    j->op = NULL;
+    if (!stays && j->state == JOB_QUEUED) {
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_CANCELLED, "its session ended");
+        job_conclude(f, j, JOB_CANCELLED, &e);
+        return;
+    }
+    if (!stays) {
+        call_back(f, j, all);
+    }
+    leave_alone(j);
+}
+
+/* false: the turn is over, and others are left. */
+static bool end_jobs(struct front *f, struct session *s)
 {
     struct job *j;
     struct job *next;
@@ -375,22 +399,16 @@ static void end_jobs(struct front *f, struct session *s, bool all)
         if (j->session != s) {
             continue;
         }
-        j->op = NULL;
         if (job_ended(j)) {
+            j->op = NULL;
             continue;
         }
-        bool stays = j->detached && !all;
-        if (!stays && j->state == JOB_QUEUED) {
-            struct err e = ERR_INIT;
-            (void)err_set(&e, ERR_CANCELLED, "its session ended");
-            job_conclude(f, j, JOB_CANCELLED, &e);
-            continue;
+        if (!turn_take(f, 1 + j->work.use_count / 4)) {
+            return false;
         }
-        if (!stays) {
-            call_back(f, j, all);
-        }
-        leave_alone(j);
+        end_job(f, j, s->end_all);
     }
+    return true;
 }
 
 /* Nobody who owns or opened it is left: it lives by its name for a while. */
@@ -415,7 +433,7 @@ static void end_buffer(struct front *f, struct session *s, struct buffer *b)
             buffer_drop(f, b);
             return;
         }
-        b->owner = NULL;
+        buffer_unown(b);
         had = true;
     }
     if (had) {
@@ -424,40 +442,66 @@ static void end_buffer(struct front *f, struct session *s, struct buffer *b)
     }
 }
 
-static void end_buffers(struct front *f, struct session *s)
+/* false: the turn is over, or a worker has to catch up. */
+static bool end_buffers(struct front *f, struct session *s, bool opened)
 {
-    uint32_t cursor = 0;
-    struct buffer *b;
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        end_buffer(f, s, b);
+    for (;;) {
+        struct buffer *b = s->owned;
+        if (opened) {
+            b = s->openings != NULL ? s->openings->buffer : NULL;
+        }
+        if (b == NULL) {
+            return true;
+        }
+        if (front_pressed(f, b->device) || !turn_take(f, END_UNITS)) {
+            return false;
+        }
+        if (opened && s->openings->newest->older != NULL) {
+            (void)buffer_opener_remove(b, s); /* others are left */
+        } else {
+            end_buffer(f, s, b);
+        }
     }
 }
 
-static void end_recipes(struct front *f, struct session *s)
+static bool end_programs(struct front *f, struct session *s)
 {
-    uint32_t cursor = 0;
-    struct program *p;
-    while ((p = idmap_next(&f->programs, &cursor, NULL)) != NULL) {
+    while (s->programs > 0 && turn_take(f, 1)) {
+        struct program *p = idmap_next(&f->programs, &s->end_cursor, NULL);
+        if (p == NULL) {
+            return true;
+        }
         if (p->owner == s) {
+            idmap_disown(&f->programs, p->handle, s->id);
             (void)idmap_remove(&f->programs, p->handle);
             p->owner = NULL;
+            s->programs--;
+            s->tenant->held[TENANT_PROGRAMS]--;
             program_unref(p);
         }
     }
-    cursor = 0;
-    struct module *m;
-    while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
+    return s->programs == 0;
+}
+
+static bool end_modules(struct front *f, struct session *s)
+{
+    while (s->modules > 0 && turn_take(f, 1)) {
+        struct module *m = idmap_next(&f->modules, &s->end_cursor, NULL);
+        if (m == NULL) {
+            return true;
+        }
         if (m->owner == s) {
             leave_load(f, m);
         }
     }
+    return s->modules == 0;
 }
 
 static void release_job(struct front *f, uint64_t id)
 {
     struct job *j = job_find(f->jobs, id);
-    if (j != NULL && job_ended(j)) {
-        job_release(f, j);
+    if (j != NULL) {
+        job_taken(f, j);
     }
 }
 
@@ -474,19 +518,31 @@ static void release_answers(struct front *f, struct session *s)
     }
 }
 
-void standing_end(struct front *f, struct session *s)
+static bool end_stage(struct front *f, struct session *s)
 {
-    log_debug("session %llu (%s) ended", (unsigned long long)s->id, s->name);
-    if (s->pipe != 0) {
-        standing_disconnected(f, s->pipe);
+    switch (s->end) {
+    case END_JOBS:
+        return end_jobs(f, s);
+    case END_PROGRAMS:
+        return end_programs(f, s);
+    case END_MODULES:
+        return end_modules(f, s);
+    case END_OPENINGS:
+        return end_buffers(f, s, true);
+    case END_BUFFERS:
+        return end_buffers(f, s, false);
+    case END_ARENAS:
+        arena_session_ended(f, s);
+        return true;
+    case END_DONE:
+        break;
     }
-    end_jobs(f, s, false);
-    end_recipes(f, s);
-    end_buffers(f, s);
-    arena_session_ended(f, s);
+    return true;
+}
+
+static void end_last(struct front *f, struct session *s)
+{
     release_answers(f, s);
-    processes_forget(f->processes, s->pidfd);
-    HASH_DEL(f->sessions, s);
     f->session_count--;
     s->tenant->sessions--;
     forget_later(f, s->tenant);
@@ -494,20 +550,64 @@ void standing_end(struct front *f, struct session *s)
     f->hooks.kick(f);
 }
 
+void standing_end_some(struct front *f)
+{
+    while (f->ending != NULL) {
+        struct session *s = f->ending;
+        while (s->end < END_DONE && end_stage(f, s)) {
+            s->end++;
+            s->end_cursor = 0;
+        }
+        if (s->end < END_DONE) {
+            return;
+        }
+        f->ending = s->ending_next;
+        end_last(f, s);
+    }
+}
+
+/* It is nobody's standing any more; what it has goes in turns of the loop. */
+static void end_with(struct front *f, struct session *s, bool all)
+{
+    struct session **last = &f->ending;
+    log_debug("session %llu (%s) ended", (unsigned long long)s->id, s->name);
+    if (s->pipe != 0) {
+        standing_disconnected(f, s->pipe);
+    }
+    processes_forget(f->processes, s->pidfd);
+    HASH_DEL(f->sessions, s);
+    s->end = END_JOBS;
+    s->end_all = all;
+    while (*last != NULL) {
+        last = &(*last)->ending_next;
+    }
+    *last = s;
+    standing_end_some(f);
+}
+
+void standing_end(struct front *f, struct session *s)
+{
+    end_with(f, s, false);
+}
+
 /* Its descriptors may live on in a child that it forked: what was its own does not. */
-void standing_process_ended(struct front *f, struct session *s)
+static void end_process(struct front *f, struct session *s, bool all)
 {
     uint32_t pipe = s->pipe;
-    standing_end(f, s);
+    end_with(f, s, all);
     if (pipe != 0) {
         listener_close_pipe(f->listener, pipe);
     }
 }
 
+void standing_process_ended(struct front *f, struct session *s)
+{
+    end_process(f, s, false);
+}
+
 void standing_kill(struct front *f, struct session *s)
 {
-    end_jobs(f, s, true);
-    standing_process_ended(f, s);
+    end_process(f, s, true);
 }
 
 /* Its owner let go of it behind jobs that a front before this one had not given to a worker: they

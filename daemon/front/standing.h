@@ -20,6 +20,8 @@ void standing_disconnected(struct front *f, uint32_t pipe);
 /* Ends a session: buffers, modules and programs are dropped, its jobs cancelled: what has begun of
  * them runs on. Those that were submitted to outlive it do. */
 void standing_end(struct front *f, struct session *s);
+/* Goes on with those whose end began, as far as this turn has units for. */
+void standing_end_some(struct front *f);
 /* The same when its process has ended; its connection is closed, if there is one. */
 void standing_process_ended(struct front *f, struct session *s);
 /* As if it had, and all of its jobs are cancelled. */

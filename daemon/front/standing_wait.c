@@ -17,8 +17,8 @@ static void forget_told(struct front *f, struct session *s)
         s->result_bytes -= async_result_bytes(r);
         struct job *j = NULL;
         j = job_find(f->jobs, r->job);
-        if (j != NULL && job_ended(j)) {
-            job_release(f, j);
+        if (j != NULL) {
+            job_taken(f, j);
         }
         free(r);
     }
@@ -68,6 +68,7 @@ static void move_told(struct session *s, uint64_t results, uint64_t notices)
     for (; notices > 0; notices--) {
         struct notice *n = s->notices;
         s->notices = n->next;
+        s->notice_count--;
         free(n);
     }
 }

@@ -18,6 +18,14 @@ const struct tenant_limits TENANT_UNLIMITED = {.hard = {.bytes = UINT64_MAX},
                                                .total = UINT64_MAX,
                                                .arena_bytes = UINT64_MAX};
 
+const char *const tenant_things[TENANT_THINGS] = {
+    [TENANT_BUFFERS] = "buffers",   [TENANT_JOBS] = "unfinished jobs", [TENANT_OPENS] = "openings",
+    [TENANT_PROGRAMS] = "programs", [TENANT_MODULES] = "modules",      [TENANT_ARENAS] = "arenas"};
+const char *const tenant_settings[TENANT_THINGS] = {
+    [TENANT_BUFFERS] = "buffers_max", [TENANT_JOBS] = "jobs_max",
+    [TENANT_OPENS] = "opens_max",     [TENANT_PROGRAMS] = "programs_max",
+    [TENANT_MODULES] = "modules_max", [TENANT_ARENAS] = "arenas_max"};
+
 /* uid:N, as tenant_obtain() writes it; UINT64_MAX: another name. */
 static uint64_t uid_of(const char *name)
 {
@@ -191,6 +199,19 @@ uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all)
 uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all)
 {
     return sat_sub(amount_of(&t->limits.guaranteed, all), t->device_bytes[device]);
+}
+
+int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual, struct err *e)
+{
+    uint64_t own = t->limits.most[thing];
+    uint64_t most = own > 0 ? own : usual;
+    if (t->held[thing] < most) {
+        return 0;
+    }
+    return err_set(e, ERR_LIMIT,
+                   "tenant %s has %" PRIu64 " %s, at most %" PRIu64 " (%s %s): let go of some",
+                   t->name, t->held[thing], tenant_things[thing], most,
+                   own > 0 ? "its section's" : "[tenants]", tenant_settings[thing]);
 }
 
 int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e)

@@ -37,17 +37,32 @@ struct amount {
 #define AMOUNT_NONE      ((struct amount){.bytes = 0})
 #define AMOUNT_UNLIMITED ((struct amount){.bytes = UINT64_MAX})
 
+/* What a tenant has a number of at most, beside what each of its sessions has. */
+enum tenant_thing {
+    TENANT_BUFFERS,
+    TENANT_JOBS, /* unfinished */
+    TENANT_OPENS,
+    TENANT_PROGRAMS,
+    TENANT_MODULES,
+    TENANT_ARENAS,
+    TENANT_THINGS,
+};
+
+extern const char *const tenant_things[TENANT_THINGS];   /* "buffers" */
+extern const char *const tenant_settings[TENANT_THINGS]; /* "buffers_max" */
+
 enum tenant_load { TENANT_LOAD_BY_GROUP, TENANT_LOAD_YES, TENANT_LOAD_NO };
 
 struct tenant_limits {
-    struct amount hard;       /* at most, on one device */
-    struct amount soft;       /* what is above goes to the host first */
-    struct amount guaranteed; /* what is kept free for it, and not moved for others */
-    struct amount spilled;    /* at most on the host, for one device */
-    uint64_t total;           /* bytes of its buffers on all devices; UINT64_MAX: no limit */
-    uint64_t arena_bytes;     /* UINT64_MAX: as [tenants] arena_bytes_max says */
-    uint64_t sessions;        /* 0: as [jobs] user_sessions_max says */
-    enum tenant_load load;    /* of kernels of its own */
+    struct amount hard;           /* at most, on one device */
+    struct amount soft;           /* what is above goes to the host first */
+    struct amount guaranteed;     /* what is kept free for it, and not moved for others */
+    struct amount spilled;        /* at most on the host, for one device */
+    uint64_t total;               /* bytes of its buffers on all devices; UINT64_MAX: no limit */
+    uint64_t arena_bytes;         /* UINT64_MAX: as [tenants] arena_bytes_max says */
+    uint64_t sessions;            /* 0: as [jobs] user_sessions_max says */
+    uint64_t most[TENANT_THINGS]; /* 0: as [tenants] says */
+    enum tenant_load load;        /* of kernels of its own */
 };
 
 extern const struct tenant_limits TENANT_UNLIMITED;
@@ -74,9 +89,10 @@ struct tenant {
     uint64_t buffer_bytes;              /* of its buffers on all devices */
     uint64_t device_bytes[DEVICES_MAX]; /* and on each */
     uint64_t refusals;                  /* of buffers, for a limit of its own */
-    uint64_t arena_bytes;               /* those that only jobs use still, too */
-    unsigned waiting;                   /* jobs, for memory, when somebody looked last */
-    unsigned detached;                  /* unfinished jobs that outlive their sessions */
+    uint64_t held[TENANT_THINGS];
+    uint64_t arena_bytes; /* those that only jobs use still, too */
+    unsigned waiting;     /* jobs, for memory, when somebody looked last */
+    unsigned detached;    /* unfinished jobs that outlive their sessions */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     struct job *kept; /* out of the history, with answers not taken; oldest first */
@@ -119,6 +135,9 @@ void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes);
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all);
 /* Bytes of buffers that others leave for it: the rest of its guarantee. */
 uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all);
+/* May it have one more? `usual`: at most so many unless its section says. ERR_LIMIT names the
+ * tenant, what it has, the limit and its setting. */
+int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual, struct err *e);
 /* ERR_LIMIT, and counts it: who wanted what, the limit, what is used, and what helps. */
 int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e);
 

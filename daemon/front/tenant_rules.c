@@ -14,6 +14,7 @@
 #include "daemon/front/config_file.h"
 
 #define TENANT_SESSIONS_MAX 65536u
+#define TENANT_THINGS_MAX   16777216u /* of buffers, jobs and the like */
 
 /* ---- rules and claims ----------------------------------------------------------------------- */
 
@@ -191,12 +192,13 @@ static int set_bool(const char *key, const char *value, bool *out, struct err *e
     return 0;
 }
 
-static int set_sessions(const char *key, const char *value, uint64_t *out, struct err *e)
+static int set_count(const char *key, const char *value, uint64_t most, uint64_t *out,
+                     struct err *e)
 {
     uint64_t number = 0;
     int rc = config_number(key, value, false, &number, e);
-    if (rc == 0 && (number < 1 || number > TENANT_SESSIONS_MAX)) {
-        rc = err_set(e, ERR_RANGE, "%s = %s: not within 1 and %u", key, value, TENANT_SESSIONS_MAX);
+    if (rc == 0 && (number < 1 || number > most)) {
+        rc = err_set(e, ERR_RANGE, "%s = %s: not within 1 and %" PRIu64, key, value, most);
     }
     *out = rc == 0 ? number : *out;
     return rc;
@@ -232,7 +234,12 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
         return config_number(key, value, true, &l->arena_bytes, e);
     }
     if (strcmp(key, "sessions_max") == 0) {
-        return set_sessions(key, value, &l->sessions, e);
+        return set_count(key, value, TENANT_SESSIONS_MAX, &l->sessions, e);
+    }
+    for (unsigned i = 0; i < TENANT_THINGS; i++) {
+        if (strcmp(key, tenant_settings[i]) == 0) {
+            return set_count(key, value, TENANT_THINGS_MAX, &l->most[i], e);
+        }
     }
     if (strcmp(key, "load_kernels") == 0) {
         return set_load(key, value, &l->load, e);
@@ -434,11 +441,15 @@ int tenant_rules_read(const struct config *config, struct tenant_rules *ret_rule
         return tenant_rules_load(config->file, NULL, ret_rules, e);
     }
     struct reading r = {.rules = {.others = TENANT_UNLIMITED}};
-    int rc = read_some(&r, CONFIG_SYSTEM_FILE, NULL, false, e);
+    char path[CONFIG_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/" CONFIG_FILE, config->root);
+    int rc = read_some(&r, path, NULL, false, e);
     if (rc == 0 || rc == ERR_NOT_FOUND) {
-        rc = read_some(&r, NULL, CONFIG_SYSTEM_DIR, false, e);
+        (void)snprintf(path, sizeof path, "%s/" CONFIG_DROP_INS, config->root);
+        rc = read_some(&r, NULL, path, false, e);
     }
-    rc = rc == 0 ? read_some(&r, NULL, CONFIG_TENANTS_DIR, true, e) : rc;
+    (void)snprintf(path, sizeof path, "%s/" CONFIG_TENANTS, config->root);
+    rc = rc == 0 ? read_some(&r, NULL, path, true, e) : rc;
     return finish_reading(&r, rc, ret_rules, e);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "daemon/front/discover.h"
 
 #define NOTE_BYTES 40
@@ -19,31 +20,57 @@ static void device_why(const struct device *d, char *out, size_t size)
                    why);
 }
 
-static void too_few(const struct front *f, char *out, size_t size)
+/* Why the first device that does not serve does not. */
+static void first_why(const struct front *f, char *out, size_t size)
 {
-    unsigned serving = discover_serving(f);
-    char why[ERR_TEXT_MAX + 64] = "";
-    for (unsigned i = 0; i < f->device_count && why[0] == '\0'; i++) {
+    out[0] = '\0';
+    for (unsigned i = 0; i < f->device_count && out[0] == '\0'; i++) {
         if (!device_serves(f->device[i])) {
-            device_why(f->device[i], why, sizeof why);
+            device_why(f->device[i], out, size);
         }
     }
-    if (why[0] == '\0') {
-        (void)snprintf(why, sizeof why, "%s",
+    if (out[0] == '\0') {
+        (void)snprintf(out, size, "%s",
                        f->device_count > 0 ? "there are no other devices"
                        : f->listed         ? "no device was found"
                                            : "devices are being looked for");
     }
-    (void)snprintf(out, size, "%u of %" PRIu64 " required devices serve: %s", serving,
+}
+
+static void too_few(const struct front *f, char *out, size_t size)
+{
+    char why[ERR_TEXT_MAX + 64];
+    first_why(f, why, sizeof why);
+    (void)snprintf(out, size, "%u of %" PRIu64 " required devices serve: %s", discover_serving(f),
                    f->config.min_devices, why);
+}
+
+/* min_devices = 0 asks for no device; jobs fail all the same. */
+static void none_serves(const struct front *f, char *out, size_t size)
+{
+    char why[ERR_TEXT_MAX + 64];
+    first_why(f, why, sizeof why);
+    (void)snprintf(out, size, "no device serves: %s", why);
 }
 
 static bool device_missing(const struct front *f, char *out, size_t size)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
-        if (!device_serves(d) && (d->required || d->state != DEVICE_ABSENT)) {
+        if (!device_serves(d) && (d->required || !device_absent(d))) {
             device_why(d, out, size);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool warned(const struct front *f, char *out, size_t size)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (d->warning[0] != '\0' && device_serves(d)) {
+            (void)snprintf(out, size, "device %u: %s", d->index, d->warning);
             return true;
         }
     }
@@ -63,6 +90,24 @@ static bool limits_refused(const struct front *f, char *out, size_t size)
     return false;
 }
 
+static bool descriptors_short(const struct front *f, char *out, size_t size)
+{
+    if (f->listener == NULL) {
+        return false;
+    }
+    bool starved = listener_starved(f->listener);
+    if (starved) {
+        (void)snprintf(out, size,
+                       "out of descriptors: new clients wait, sealing is refused; close "
+                       "connections, or raise LimitNOFILE= of the unit");
+    } else if (!descriptors_spare()) {
+        (void)snprintf(out, size,
+                       "few descriptors are left: sealing and new arenas are refused; free sealed "
+                       "buffers, or raise LimitNOFILE= of the unit");
+    }
+    return out[0] != '\0';
+}
+
 void trouble_text(const struct front *f, char *out, size_t size)
 {
     const struct config *c = &f->config;
@@ -70,9 +115,15 @@ void trouble_text(const struct front *f, char *out, size_t size)
     out[0] = '\0';
     if (discover_serving(f) < c->min_devices) {
         too_few(f, out, size);
+    } else if (discover_serving(f) == 0 && !discover_opening(f)) {
+        none_serves(f, out, size);
     } else if (f->draining) {
         (void)snprintf(out, size, "draining: no new jobs are taken");
-    } else if (device_missing(f, out, size) || limits_refused(f, out, size)) {
+    } else if (f->settings_bad[0] != '\0') {
+        (void)snprintf(out, size, "settings of before count, the files are bad: %s",
+                       f->settings_bad);
+    } else if (descriptors_short(f, out, size) || device_missing(f, out, size) ||
+               limits_refused(f, out, size) || warned(f, out, size)) {
         return;
     } else if (f->job_count >= c->queue_max) {
         (void)snprintf(out, size, "the queue is full: %u jobs are unfinished, queue_max = %" PRIu64,
@@ -106,6 +157,8 @@ void trouble_note(const struct device *d, uint64_t now_ns, char *out, size_t siz
     out[0] = '\0';
     if (!device_serves(d)) {
         cut(d->state == DEVICE_READY && d->recovery == 0 ? d->ending : d->reason, out, size);
+    } else if (d->warning[0] != '\0') {
+        cut(d->warning, out, size);
     } else if (d->fault_ns != 0) {
         (void)snprintf(out, size, "worker ended %.0f s ago", (double)(now_ns - d->fault_ns) / 1e9);
     }

@@ -1,5 +1,5 @@
 /*
- * The one sentence an operator needs first: what keeps the daemon from its full service. Pure.
+ * The one sentence an operator needs first: what keeps the daemon from its full service.
  * Thread: the loop's.
  */
 #ifndef FRONT_TROUBLE_H

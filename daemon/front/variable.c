@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "daemon/front/building.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/queue.h"
 
 static struct variable *find(const struct module *m, const char *name)
 {
@@ -55,12 +56,9 @@ int variable_module(struct request_context *c, uint64_t wish, struct module **re
         return 0;
     }
     struct module *m = idmap_get(&c->f->modules, msg->module);
-    if (m == NULL || m->unloaded || m->tenant == NULL) {
+    if (m == NULL || m->unloaded || m->tenant == NULL || m->owner != c->s) {
         return err_set(e, ERR_BAD_HANDLE, "there is no module %#llx of yours",
                        (unsigned long long)msg->module);
-    }
-    if (m->owner != c->s) {
-        return err_set(e, ERR_PERMISSION, "module %s was loaded by another session", m->name);
     }
     int rc = msg->flags != 0 ? err_set(e, ERR_INVALID, "a variable takes no flags")
                              : name_check(m, msg->variable, e);
@@ -106,9 +104,13 @@ static void part_all(struct front *f, const struct module *m, struct buffer *b)
     HASH_ITER(hh, f->jobs, j, next)
     {
         if (!job_ended(j) && names(j, m) && !names_buffer(j, b)) {
-            hazard_part(j, b);
+            hazard_part(&f->hazards, j, b);
+            if (j->wait == WAIT_HAZARD) {
+                queue_offer(f, j); /* the variable may be all that it waited for */
+            }
         }
     }
+    queue_turn(f);
 }
 
 static int check_room(const struct front *f, const struct module *m, struct err *e)

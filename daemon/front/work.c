@@ -65,7 +65,7 @@ struct work_step *work_add_step(struct work *w, unsigned op, unsigned step)
 
 struct work_ref *work_add_ref(struct work *w)
 {
-    if (w->step_count == 0 || !RESERVE(w, ref, ref_room, WORK_STEPS_MAX * 16)) {
+    if (w->step_count == 0 || !RESERVE(w, ref, ref_room, WORK_REFS_MAX)) {
         return NULL;
     }
     struct work_ref *r = &w->refs[w->ref_count++];

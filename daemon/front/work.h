@@ -15,6 +15,7 @@
 
 struct arena;
 struct buffer;
+struct buffer_use;
 struct job;
 struct kernel;
 struct module;
@@ -66,7 +67,8 @@ struct work_use {
     bool reads_before_write; /* needs defined content: [read_begin, read_end) */
     uint64_t read_begin, read_end;
     uint64_t write_begin, write_end; /* hull of what is written */
-    bool fills; /* the whole hull is written, so that it is defined afterwards */
+    bool fills;               /* the whole hull is written, so that it is defined afterwards */
+    struct buffer_use *entry; /* hazard.c's, while the job is entered */
 };
 
 /* A part of an arena that the job reads or writes. Parts that overlap are kept apart. */
@@ -79,7 +81,16 @@ struct work_arena {
     struct work_arena *prev_part, *next_part;
 };
 
+/* A kernel works on a copy of a buffer that the job may not write, as it is not shown that the
+ * kernel writes nothing there. */
+struct work_copy {
+    unsigned step; /* of the user's program */
+    unsigned arg;
+    uint64_t bytes;
+};
+
 #define WORK_STEPS_MAX 4096u
+#define WORK_REFS_MAX  (WORK_STEPS_MAX * 16u)
 #define WORK_USES_MAX  256u
 
 struct work {
@@ -101,7 +112,9 @@ struct work {
     unsigned arena_count, arena_room;
     struct module **modules; /* owned array: those that must be loaded */
     unsigned module_count, module_room;
-    int device;     /* index; -1: any */
+    int device; /* index; -1: any */
+    /* The largest copy that stands in for a buffer; bytes 0: none does. */
+    struct work_copy copy;
     bool no_memory; /* something could not be added for that */
 };
 

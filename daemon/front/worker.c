@@ -11,9 +11,11 @@
 #include "common/log.h"
 #include "daemon/front/blame.h"
 #include "daemon/front/command.h"
+#include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
 #include "daemon/front/link.h"
 #include "daemon/front/processes.h"
+#include "daemon/front/record.h"
 #include "daemon/front/worker_frames.h"
 
 #define QUEUE_BYTES   (4u * 1024u * 1024u) /* frames a worker has not read yet */
@@ -83,8 +85,8 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
     capbuf_init(&meta, FRAME_META_MAX);
     int rc = meta_of(d, &meta, e);
     if (rc == 0) {
-        rc = launcher_worker(f->launcher, d->worker, args, capbuf_view(&meta), d->input.fd,
-                             d->output.fd, e);
+        const int fd[] = {d->input.fd, d->output.fd, record_fd(d->record)};
+        rc = launcher_worker(f->launcher, d->worker, args, capbuf_view(&meta), fd, e);
     }
     capbuf_finish(&meta);
     return rc;
@@ -98,6 +100,16 @@ static void wait_then_restart(struct front *f, struct device *d, const char *why
     f->hooks.device_changed(f, d);
 }
 
+/* Of this worker: it holds nothing yet, and nothing of the one before counts. */
+static int new_record(struct device *d, struct err *e)
+{
+    struct record *record = NULL;
+    int rc = record_create((uint32_t)d->worker, &record, e);
+    record_destroy(d->record);
+    d->record = record;
+    return rc;
+}
+
 void worker_start(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
@@ -108,6 +120,7 @@ void worker_start(struct front *f, struct device *d)
                                    &e);
     }
     d->worker = f->next_worker++;
+    rc = rc == 0 ? new_record(d, &e) : rc;
     d->killed_ns = 0;
     d->unopened[0] = '\0';
     d->culprit = NULL;
@@ -171,12 +184,33 @@ bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, c
     return true;
 }
 
-void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int channel, int input,
-                 int output)
+/* Takes the descriptors that it sets to -1. */
+static int take_memory(struct device *d, int fd[LAUNCHER_WORKER_FDS], struct err *e)
+{
+    int rc = memfd_adopt(fd[WORKER_INPUT], 1, true, &d->input, e);
+    if (rc == 0) {
+        fd[WORKER_INPUT] = -1;
+        rc = memfd_adopt(fd[WORKER_OUTPUT], 1, true, &d->output, e);
+    }
+    if (rc == 0) {
+        fd[WORKER_OUTPUT] = -1;
+        rc = record_adopt((uint32_t)d->worker, fd[WORKER_RECORD], &d->record, e);
+    }
+    if (rc == 0) {
+        fd[WORKER_RECORD] = -1;
+        range_init(&d->input_range, d->input.size, STAGING_ALIGN);
+        range_init(&d->output_range, d->output.size, STAGING_ALIGN);
+    }
+    return rc;
+}
+
+void worker_held(struct front *f, struct device *d, const struct launcher_held *held)
 {
     struct err e = ERR_INIT;
-    d->worker = id;
-    d->pid = pid;
+    int fd[LAUNCHER_WORKER_FDS];
+    memcpy(fd, held->fd, sizeof fd);
+    d->worker = held->id;
+    d->pid = held->pid;
     d->adopted = true;
     d->proven = true;
     d->up = true;
@@ -186,23 +220,18 @@ void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int 
     d->patience_ns = START_NS;
     due_at(f, silent_at(d));
     device_set_state(d, DEVICE_ADOPTING, "its worker tells what it holds");
-    int rc = attach(f, d, channel, &e);
-    if (rc == 0 && (rc = memfd_adopt(input, 1, true, &d->input, &e)) == 0) {
-        input = -1;
-        rc = memfd_adopt(output, 1, true, &d->output, &e);
-    }
+    int rc = attach(f, d, held->channel, &e);
+    rc = rc == 0 ? take_memory(d, fd, &e) : rc;
     if (rc == 0) {
-        output = -1;
-        range_init(&d->input_range, d->input.size, STAGING_ALIGN);
-        range_init(&d->output_range, d->output.size, STAGING_ALIGN);
+        uint64_t last = record_last(d->record, RECORD_JOB);
+        f->next_job = last >= f->next_job ? last + 1 : f->next_job;
         d->inventory = d->started_ns; /* a front before this one has asked at another time */
         rc = command_inventory(d, d->inventory, &e);
     }
-    if (input >= 0) {
-        (void)close(input);
-    }
-    if (output >= 0) {
-        (void)close(output);
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        if (fd[i] >= 0) {
+            (void)close(fd[i]);
+        }
     }
     if (rc != 0) {
         worker_end(f, d, NULL, e.text);
@@ -398,7 +427,8 @@ static bool entangled(const struct device *d, const struct job *j, const struct 
                       uint64_t now)
 {
     uint64_t since = k->started_ns > j->alone_ns ? k->started_ns : j->alone_ns;
-    return k->start > j->start && d->ran_ns <= since && now - since >= j->limit_ns / BESIDE_PART;
+    return k->start > j->start && d->ran_ns <= since &&
+           now - since >= job_limit_ns(j) / BESIDE_PART;
 }
 
 /* Whom to blame is seen when each runs alone. One that cannot be repeated has no second try. */
@@ -422,14 +452,80 @@ static void end_overdue(struct front *f, struct device *d, struct job *j, uint64
     char why[sizeof d->ending];
     bool apart = set_apart(d, j, now);
     (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s%s",
-                   (double)j->limit_ns / 1e9,
+                   (double)job_limit_ns(j) / 1e9,
                    apart ? ", which it or one beside it is to blame for" : "");
     worker_end(f, d, apart ? NULL : j, why);
+}
+
+static bool is_bounded(const struct job *j)
+{
+    bool bounded = true;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        bounded = bounded && j->work.modules[i]->tenant == NULL;
+    }
+    return bounded;
+}
+
+/* Does the worker hold anything of another tenant? */
+static bool is_shared(const struct front *f, const struct device *d, const struct tenant *t)
+{
+    for (const struct tenant *x = f->tenants; x != NULL; x = x->hh.next) {
+        if (x != t && x->device_bytes[d->index] > 0) {
+            return true;
+        }
+    }
+    for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        if (j->tenant != t) {
+            return true;
+        }
+    }
+    uint32_t cursor = 0;
+    for (struct module *m; (m = idmap_next(&f->modules, &cursor, NULL)) != NULL;) {
+        if (m->tenant != NULL && m->tenant != t && (m->loaded >> d->index & 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A limit that its client chose: it costs nobody else what they have in the worker, and a built-in
+ * kernel ends by itself. */
+static bool ends_answer_only(const struct front *f, const struct device *d, const struct job *j)
+{
+    return !j->answered && j->ceiling_ns > j->limit_ns &&
+           (is_bounded(j) || is_shared(f, d, j->tenant));
+}
+
+static void answer_overdue(struct front *f, struct job *j)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_TIME_LIMIT,
+                  "ran longer than its time limit of %.3f s; what it writes stays blocked and "
+                  "undefined until the device is done with it",
+                  (double)j->limit_ns / 1e9);
+    e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
+    job_answer_early(f, j, &e);
+    due_at(f, job_overdue_ns(j));
 }
 
 /* One that is not the first of its stream and was not seen to run is looked at again later; so is
  * each while another runs, which has a limit of its own: the worker may have put the one behind the
  * other, and the device's units may be taken. */
+static void check_deadlines(struct front *f, const struct device *d, uint64_t now)
+{
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        uint64_t late = ns_add(j->deadline_ns, JOB_LATE_NS);
+        if (j->state != JOB_DISPATCHED || j->answered) {
+            continue;
+        }
+        if (now >= late) {
+            job_late(f, j, now);
+        } else {
+            due_at(f, late);
+        }
+    }
+}
+
 static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
     bool running = seen_running(d);
@@ -442,7 +538,9 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
         bool counts = j->started_ns != 0 || (!running && (seen & bit) == 0);
         uint64_t over = job_overdue_ns(j);
         seen |= bit;
-        if (counts && now >= over) {
+        if (counts && now >= over && ends_answer_only(f, d, j)) {
+            answer_overdue(f, j);
+        } else if (counts && now >= over) {
             end_overdue(f, d, j, now);
         } else {
             due_at(f, now < over ? over : ns_add(now, NS_PER_S));
@@ -460,6 +558,7 @@ void worker_watch(struct front *f, uint64_t now, bool away)
         if (d->worker != 0) {
             check_silence(f, d, now);
             check_limits(f, d, away ? 0 : now);
+            check_deadlines(f, d, now);
         } else if (d->state == DEVICE_WAITING && !f->stopping) {
             if (now >= d->restart_ns) {
                 worker_start(f, d);

@@ -7,6 +7,7 @@
 #define FRONT_WORKER_H
 
 #include "daemon/front/front.h"
+#include "daemon/front/launcher_link.h"
 
 void worker_start(struct front *f, struct device *d);
 /* Asks the launcher to end it; what it had in flight is dealt with when its end is reported. */
@@ -18,8 +19,7 @@ bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, c
 bool worker_ended(struct front *f, uint64_t id, int status);
 void worker_orphaned(struct front *f, struct device *d); /* its launcher ended */
 /* A worker that runs already is taken over. The descriptors are taken in any case. */
-void worker_held(struct front *f, struct device *d, uint64_t id, pid_t pid, int channel, int input,
-                 int output);
+void worker_held(struct front *f, struct device *d, const struct launcher_held *held);
 
 /* Looks after silence, time limits and pauses; says when the next is due. away: this process itself
  * stood still, so that silence says nothing. */

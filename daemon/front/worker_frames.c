@@ -6,9 +6,11 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
 #include "daemon/front/link.h"
 #include "daemon/front/tenant_quota.h"
+#include "daemon/front/words.h"
 #include "proto/codec.h"
 
 /* Texts are for people only: cut, never refused. */
@@ -53,6 +55,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
 {
     struct msg_w_ready m;
     int rc = proto_decode(&schema_msg_w_ready, bytes, &m, e);
+    rc = rc == 0 ? words_ready(d, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -63,8 +66,12 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     keep(m.name, d->name, sizeof d->name);
     keep(m.vendor, d->vendor, sizeof d->vendor);
     keep(m.driver, d->driver, sizeof d->driver);
+    keep(m.note, d->warning, sizeof d->warning);
     keep(m.arch, d->arch, sizeof d->arch);
     keep(is_one_option(m.pin) ? m.pin : bytes_str(""), d->pin, sizeof d->pin);
+    if (d->warning[0] != '\0') {
+        log_warn("device %u: %s", d->index, d->warning);
+    }
     d->cpu = m.cpu != 0;
     d->simulated = m.simulated != 0;
     d->f64 = m.f64 != 0;
@@ -102,6 +109,7 @@ static int absent(struct front *f, struct device *d, struct bytes bytes, struct 
 {
     struct msg_w_absent m;
     int rc = proto_decode(&schema_msg_w_absent, bytes, &m, e);
+    rc = rc == 0 ? words_absent(d, &m, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -134,6 +142,7 @@ static int rings(struct front *f, struct device *d, struct bytes bytes, struct e
 {
     struct msg_w_rings m;
     int rc = proto_decode(&schema_msg_w_rings, bytes, &m, e);
+    rc = rc == 0 ? words_code(m.code, 0, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -153,6 +162,7 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
 {
     struct msg_w_started m;
     int rc = proto_decode(&schema_msg_w_started, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -169,6 +179,7 @@ static int waiting(struct front *f, struct device *d, struct bytes bytes, struct
 {
     struct msg_w_waiting m;
     int rc = proto_decode(&schema_msg_w_waiting, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -179,6 +190,21 @@ static int waiting(struct front *f, struct device *d, struct bytes bytes, struct
     j->wait = m.waits != 0 ? WAIT_MEMORY : WAIT_NOTHING;
     j->dispatched_ns = clock_now_ns();
     due_at(f, job_overdue_ns(j));
+    return 0;
+}
+
+static int late(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_late m;
+    int rc = proto_decode(&schema_msg_w_late, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = job_find(f->jobs, m.job);
+    if (j != NULL && j->device == d && j->state == JOB_DISPATCHED) {
+        job_late(f, j, turn_now(f));
+    }
     return 0;
 }
 
@@ -206,6 +232,7 @@ static int tenant_refused(struct front *f, struct device *d, struct bytes bytes,
 {
     struct msg_w_tenant_refused m;
     int rc = proto_decode(&schema_msg_w_tenant_refused, bytes, &m, e);
+    rc = rc == 0 ? words_code(m.code, 0, e) : rc;
     if (rc == 0) {
         quota_refused(f, d, &m);
     }
@@ -216,6 +243,7 @@ static int arena(struct front *f, struct device *d, struct bytes bytes, struct e
 {
     struct msg_w_arena m;
     int rc = proto_decode(&schema_msg_w_arena, bytes, &m, e);
+    rc = rc == 0 ? words_arena(&m, e) : rc;
     if (rc == 0) {
         f->hooks.worker_arena(f, d, &m);
     }
@@ -240,8 +268,7 @@ static int held_buffer(struct front *f, struct device *d, struct bytes bytes, st
     if (rc != 0) {
         return rc;
     }
-    f->hooks.held_buffer(f, d, &m, take_one(fds));
-    return 0;
+    return f->hooks.held_buffer(f, d, &m, take_one(fds), e);
 }
 
 /* One that a front before this one asked for, and did not live to take, may have lost its
@@ -262,6 +289,7 @@ static int exported(struct front *f, struct device *d, struct bytes bytes, struc
 {
     struct msg_w_exported m;
     int rc = proto_decode(&schema_msg_w_exported, bytes, &m, e);
+    rc = rc == 0 ? words_exported(f, d, &m, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -274,6 +302,7 @@ static int picture(struct front *f, struct device *d, struct bytes bytes, struct
 {
     struct msg_w_picture m;
     int rc = proto_decode(&schema_msg_w_picture, bytes, &m, e);
+    rc = rc == 0 ? words_code(m.code, m.vendor, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -281,30 +310,75 @@ static int picture(struct front *f, struct device *d, struct bytes bytes, struct
     return 0;
 }
 
-#define HAND_ON(type, hook)                                                                        \
-    do {                                                                                           \
-        struct msg_##type m;                                                                       \
-        int rc = proto_decode(&schema_msg_##type, bytes, &m, e);                                   \
-        if (rc == 0) {                                                                             \
-            f->hooks.hook(f, d, &m);                                                               \
-        }                                                                                          \
-        return rc;                                                                                 \
-    } while (0)
+static int done(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_done m;
+    int rc = proto_decode(&schema_msg_w_done, bytes, &m, e);
+    rc = rc == 0 ? words_done(f, d, &m, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_done(f, d, &m);
+    }
+    return rc;
+}
+
+static int buffer(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_buffer m;
+    int rc = proto_decode(&schema_msg_w_buffer, bytes, &m, e);
+    rc = rc == 0 ? words_buffer(f, d, &m, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_buffer(f, d, &m);
+    }
+    return rc;
+}
+
+static int module(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_module m;
+    int rc = proto_decode(&schema_msg_w_module, bytes, &m, e);
+    rc = rc == 0 ? words_module(f, d, &m, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_module(f, d, &m);
+    }
+    return rc;
+}
+
+static int held_module(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_held_module m;
+    int rc = proto_decode(&schema_msg_w_held_module, bytes, &m, e);
+    if (rc == 0) {
+        f->hooks.held_module(f, d, &m);
+    }
+    return rc;
+}
+
+static int held_job(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_held_job m;
+    int rc = proto_decode(&schema_msg_w_held_job, bytes, &m, e);
+    if (rc == 0) {
+        f->hooks.held_job(f, d, &m);
+    }
+    return rc;
+}
 
 static int answers(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
                    struct err *e)
 {
     switch (kind) {
     case FRAME_KIND_W_DONE:
-        HAND_ON(w_done, worker_done);
+        return done(f, d, bytes, e);
+    case FRAME_KIND_W_LATE:
+        return late(f, d, bytes, e);
     case FRAME_KIND_W_BUFFER:
-        HAND_ON(w_buffer, worker_buffer);
+        return buffer(f, d, bytes, e);
     case FRAME_KIND_W_MODULE:
-        HAND_ON(w_module, worker_module);
+        return module(f, d, bytes, e);
     case FRAME_KIND_W_HELD_MODULE:
-        HAND_ON(w_held_module, held_module);
+        return held_module(f, d, bytes, e);
     case FRAME_KIND_W_HELD_JOB:
-        HAND_ON(w_held_job, held_job);
+        return held_job(f, d, bytes, e);
     default:
         return err_set(e, ERR_PROTOCOL, "worker sent a frame of kind %u", kind);
     }

@@ -18,7 +18,7 @@ struct child *children_add(struct children *c, enum child_kind kind, uint64_t id
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         if (c->child[i].kind == CHILD_FREE) {
             c->child[i] =
-                (struct child){.kind = kind, .id = id, .fd = {-1, -1, -1}, .kill_at = NS_NEVER};
+                (struct child){.kind = kind, .id = id, .fd = {-1, -1, -1, -1}, .kill_at = NS_NEVER};
             return &c->child[i];
         }
     }
@@ -84,7 +84,8 @@ void children_reap(struct children *c)
 void child_signal(const struct child *child, int signal)
 {
     if (child->pid > 0) {
-        (void)kill(-child->pid, signal); /* fails only when it just ended */
+        (void)identity_kill(child->identity, -child->pid,
+                            signal); /* fails only when it just ended */
     }
 }
 

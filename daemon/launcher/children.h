@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
+#include "daemon/launcher/identity.h"
 
 #define CHILDREN_MAX 256u
 
@@ -20,14 +21,15 @@ enum child_kind { CHILD_FREE = 0, CHILD_WORKER, CHILD_COMPILER, CHILD_MONITOR };
 /* frames that the front is to get, in this order */
 enum child_owed { OWED_STARTED = 1, OWED_ENDED = 2, OWED_HELD = 4 };
 
-enum { CHILD_CHANNEL = 0, CHILD_INPUT = 1, CHILD_OUTPUT = 2, CHILD_FDS = 3 };
+enum { CHILD_CHANNEL = 0, CHILD_INPUT = 1, CHILD_OUTPUT = 2, CHILD_RECORD = 3, CHILD_FDS = 4 };
 
 struct child {
     enum child_kind kind;
-    uint64_t id;        /* the front's */
-    pid_t pid;          /* 0: ended, or never started */
-    pid_t number;       /* its pid, also when it has ended */
-    int fd[CHILD_FDS];  /* workers: the front's end of the channel, staging; -1 */
+    uint64_t id;                     /* the front's */
+    pid_t pid;                       /* 0: ended, or never started */
+    const struct identity *identity; /* whose process it is */
+    pid_t number;                    /* its pid, also when it has ended */
+    int fd[CHILD_FDS];  /* workers: the front's end of the channel, staging, record; -1 */
     struct bytes frame; /* owned: the L_WORKER frame it was asked with */
     uint64_t kill_at;   /* ns; NS_NEVER: no limit of wall time */
     bool timed_out;

@@ -57,7 +57,8 @@ static int send_hello(struct front *f, struct err *e)
 {
     struct msg_l_hello msg = {.build = bytes_str(f->build),
                               .pid = (uint64_t)getpid(),
-                              .compiler = bytes_str(f->programs.compiler_hash)};
+                              .compiler = bytes_str(f->programs.compiler_hash),
+                              .worker_uid = f->stranger.uid};
     return send_msg(f, &schema_msg_l_hello, &msg, NULL, e);
 }
 
@@ -193,7 +194,8 @@ static int words_make(struct proto_list args, struct words *ret_words, struct er
 }
 
 /* What could not be started is told the front, not an error of the connection. */
-static void start(struct child *child, struct spawn s, struct proto_list args)
+static void start(const struct front *f, struct child *child, struct spawn s,
+                  struct proto_list args)
 {
     struct err why = ERR_INIT;
     struct words words;
@@ -201,6 +203,8 @@ static void start(struct child *child, struct spawn s, struct proto_list args)
     child->code = words_make(args, &words, &why);
     if (child->code == 0) {
         s.argv = words.argv;
+        s.journal = f->journal;
+        s.identity = child->identity;
         child->code = spawn_process(&s, &child->pid, &why);
         child->number = child->pid;
         free(words.storage);
@@ -218,6 +222,8 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
     struct child *child = children_add(f->children, kind, id);
     if (child == NULL) {
         *ret_rc = refuse(f, id, ERR_LIMIT, "too many children", e);
+    } else { /* the monitor runs no code of users, and what it says is believed */
+        child->identity = kind == CHILD_MONITOR ? &f->own : &f->stranger;
     }
     return child;
 }
@@ -253,7 +259,7 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
                       .name = "gpud-worker",
                       .fd = {pair[1], fds->fd[0], fds->fd[1]},
                       .fd_count = 3};
-    start(child, s, msg.args);
+    start(f, child, s, msg.args);
     (void)close(pair[1]);
     if (child->code != 0) {
         (void)close(pair[0]);
@@ -262,6 +268,7 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
     child->fd[CHILD_CHANNEL] = pair[0];
     child->fd[CHILD_INPUT] = fds->fd[0];
     child->fd[CHILD_OUTPUT] = fds->fd[1];
+    child->fd[CHILD_RECORD] = fds->fd[2];
     fds->count = 0;
     return 0;
 }
@@ -285,7 +292,7 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
                                  .memory = msg.memory,
                                  .file = COMPILER_FILE,
                                  .files = COMPILER_FILES}};
-    start(child, s, msg.args);
+    start(f, child, s, msg.args);
     if (msg.wall_ns != 0) {
         child->kill_at = ns_add(clock_now_ns(), msg.wall_ns);
     }
@@ -309,7 +316,7 @@ static int on_monitor(struct front *f, struct bytes frame, struct frame_fds *fds
     }
     struct spawn s = {
         .program = f->programs.monitor, .name = "gpud-monitor", .fd = {fds->fd[0]}, .fd_count = 1};
-    start(child, s, (struct proto_list){0});
+    start(f, child, s, (struct proto_list){0});
     return 0;
 }
 
@@ -361,6 +368,7 @@ static int descriptors_of(unsigned kind)
 {
     switch (kind) {
     case FRAME_KIND_L_WORKER:
+        return 3;
     case FRAME_KIND_L_COMPILER:
         return 2;
     case FRAME_KIND_L_MONITOR:

@@ -27,7 +27,10 @@ struct front {
     bool wants_write; /* something is owed that did not fit */
     bool quit;        /* it asked for the end of all */
     const char *build;
+    const char *journal; /* where children's output goes, NULL: to our stderr */
     struct programs programs;
+    struct identity own;       /* this user */
+    struct identity stranger;  /* whom workers and compilers run as */
     struct children *children; /* not owned */
 };
 

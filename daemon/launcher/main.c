@@ -9,19 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "build.h"
 #include "common/clock.h"
 #include "common/descriptors.h"
+#include "common/journal.h"
 #include "common/log.h"
+#include "common/runtime.h"
 #include "common/seqpacket.h"
 #include "daemon/launcher/children.h"
+#include "daemon/launcher/driver_cache.h"
 #include "daemon/launcher/front.h"
 #include "daemon/launcher/notify.h"
 
@@ -35,7 +37,8 @@ struct options {
     const char *worker;
     const char *compiler;
     const char *monitor;
-    uint64_t linger_ns; /* NS_NEVER: stays without a front */
+    const char *worker_user; /* NULL: as this one */
+    uint64_t linger_ns;      /* NS_NEVER: stays without a front */
 };
 
 struct launcher {
@@ -55,10 +58,10 @@ struct launcher {
 
 static int usage(void)
 {
-    fprintf(
-        stderr,
-        "usage: gpud-launcher --runtime-dir DIR [--worker PATH] [--compiler PATH]\n"
-        "                     [--monitor PATH] [--linger SECONDS] [--supervised] [--version]\n");
+    fprintf(stderr,
+            "usage: gpud-launcher --runtime-dir DIR [--worker PATH] [--compiler PATH]\n"
+            "                     [--monitor PATH] [--worker-user USER] [--linger SECONDS]\n"
+            "                     [--supervised] [--version]\n");
     return 2;
 }
 
@@ -77,11 +80,15 @@ static bool seconds_parse(const char *text, uint64_t *ret_ns)
 /* 0 to go on, else the exit code + 1 */
 static int options_parse(int argc, char **argv, struct options *o)
 {
-    static const struct option LONG[] = {
-        {"runtime-dir", required_argument, NULL, 'd'}, {"worker", required_argument, NULL, 'w'},
-        {"compiler", required_argument, NULL, 'c'},    {"monitor", required_argument, NULL, 'm'},
-        {"linger", required_argument, NULL, 'l'},      {"supervised", no_argument, NULL, 's'},
-        {"version", no_argument, NULL, 'V'},           {NULL, 0, NULL, 0}};
+    static const struct option LONG[] = {{"runtime-dir", required_argument, NULL, 'd'},
+                                         {"worker", required_argument, NULL, 'w'},
+                                         {"compiler", required_argument, NULL, 'c'},
+                                         {"monitor", required_argument, NULL, 'm'},
+                                         {"linger", required_argument, NULL, 'l'},
+                                         {"worker-user", required_argument, NULL, 'u'},
+                                         {"supervised", no_argument, NULL, 's'},
+                                         {"version", no_argument, NULL, 'V'},
+                                         {NULL, 0, NULL, 0}};
     int c;
     bool supervised = false;
     while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -102,6 +109,9 @@ static int options_parse(int argc, char **argv, struct options *o)
             if (!seconds_parse(optarg, &o->linger_ns)) {
                 return usage() + 1;
             }
+            break;
+        case 'u':
+            o->worker_user = optarg;
             break;
         case 's':
             supervised = true;
@@ -147,18 +157,13 @@ static int program_open(const char *path, const char *name)
 /* The lock tells a running launcher from a socket that one left behind. */
 static int listen_open(struct launcher *l, const char *dir, struct err *e)
 {
-    char lock[PATH_MAX];
-    if ((size_t)snprintf(lock, sizeof lock, "%s/launcher.lock", dir) >= sizeof lock ||
-        (size_t)snprintf(l->socket_path, sizeof l->socket_path, "%s/launcher.sock", dir) >=
-            sizeof l->socket_path) {
+    if ((size_t)snprintf(l->socket_path, sizeof l->socket_path, "%s/launcher.sock", dir) >=
+        sizeof l->socket_path) {
         return err_set(e, ERR_INVALID, "%s: path too long", dir);
     }
-    l->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (l->lock_fd < 0) {
-        return err_errno(e, ERR_IO, "opening %s", lock);
-    }
-    if (flock(l->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        return err_set(e, ERR_EXISTS, "another gpud-launcher serves %s", dir);
+    int rc = runtime_lock(dir, "launcher.lock", "gpud-launcher", &l->lock_fd, e);
+    if (rc != 0) {
+        return rc;
     }
     if (unlink(l->socket_path) != 0 && errno != ENOENT) {
         return err_errno(e, ERR_IO, "removing the old %s", l->socket_path);
@@ -212,14 +217,6 @@ static void front_serve(struct launcher *l)
     }
 }
 
-static bool peer_allowed(int fd)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
-}
-
 static void front_admit(struct launcher *l)
 {
     int fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -229,7 +226,7 @@ static void front_admit(struct launcher *l)
     if (l->front.fd >= 0) {
         front_serve(l); /* the one that we know may have ended just before this one came */
     }
-    if (l->front.fd >= 0 || l->quit_at != NS_NEVER || !peer_allowed(fd)) {
+    if (l->front.fd >= 0 || l->quit_at != NS_NEVER || !seqpacket_peer_trusted(fd)) {
         log_warn("a connection was refused: %s",
                  l->front.fd >= 0 ? "another front is served" : "not permitted or ending");
         (void)close(fd);
@@ -346,6 +343,40 @@ static int serve(struct launcher *l)
     return rc;
 }
 
+/* Drivers keep what they compile below HOME. In a child, as it is the workers' folder; there are
+ * none yet that it could take a kernel from. */
+static void cache_trim(const struct identity *id)
+{
+    const char *home = getenv("HOME");
+    pid_t pid = home != NULL ? fork() : -1;
+    if (pid == 0) {
+        uint64_t gone = identity_become(id) ? driver_cache_trim(home, DRIVER_CACHE_BYTES) : 0;
+        if (gone > 0) {
+            log_info("%llu MiB of kernels that PoCL had kept for long were removed",
+                     (unsigned long long)(gone >> 20));
+        }
+        _exit(0);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
+static int stranger_find(struct launcher *l, const char *user, struct err *e)
+{
+    if (user == NULL) {
+        log_info("workers and compilers run as this user (%u): a kernel on a CPU device may do "
+                 "what gpud may",
+                 (unsigned)geteuid());
+        return 0;
+    }
+    int rc = identity_find(user, &l->front.stranger, e);
+    if (rc == 0) {
+        log_info("workers and compilers run as %s (%u)", user, (unsigned)l->front.stranger.uid);
+        cache_trim(&l->front.stranger);
+    }
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     static struct launcher l = {.quit_at = NS_NEVER, .listen_fd = -1, .signal_fd = -1};
@@ -374,7 +405,9 @@ int main(int argc, char **argv)
         (void)hash_text(compiler, programs.compiler_hash);
     }
     front_init(&l.front, &l.children, &programs, GPUD_BUILD);
-    if (signals_open(&l, &e) != 0 || listen_open(&l, o.runtime_dir, &e) != 0) {
+    l.front.journal = journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL;
+    if (stranger_find(&l, o.worker_user, &e) != 0 || signals_open(&l, &e) != 0 ||
+        listen_open(&l, o.runtime_dir, &e) != 0) {
         log_error("%s", e.text);
         return 1;
     }

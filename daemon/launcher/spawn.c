@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/journal.h"
+
 #define ENVIRONMENT_MAX 128
 #define FD_FIRST        3
 #define FD_PARKED       64 /* above all that is about to be placed */
@@ -97,6 +99,15 @@ static bool limits_set(const struct spawn_limits *l)
     return ok && (l->files == 0 || limit_set(RLIMIT_NOFILE, l->files));
 }
 
+/* What a child writes to ours would look like lines of the launcher. */
+static void output_place(const struct spawn *s)
+{
+    int fd = s->journal != NULL ? journal_stream(s->journal, s->name, false) : -1;
+    if (fd >= 0) {
+        (void)dup2(fd, STDERR_FILENO);
+    }
+}
+
 /* Moves what will be needed out of the way, then puts each in its place. */
 static bool descriptors_place(const struct spawn *s, int *ret_program, int *status_fd)
 {
@@ -137,10 +148,13 @@ static void become(const struct spawn *s, char *const *argv, char *const *env, p
                    int status_fd)
 {
     int program = -1;
-    bool ok = setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+    /* the change of user takes the parent-death signal away, so that comes after it */
+    bool ok =
+        setpgid(0, 0) == 0 && identity_become(s->identity) && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
     if (getppid() != parent) {
         _exit(127); /* the parent ended before it could be watched */
     }
+    output_place(s);
     ok = ok && descriptors_place(s, &program, &status_fd) && limits_set(&s->limits);
     if (ok) {
         signals_restore();

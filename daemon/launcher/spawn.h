@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "common/err.h"
+#include "daemon/launcher/identity.h"
 
 #define SPAWN_FDS_MAX 3
 
@@ -27,6 +28,8 @@ struct spawn {
     int fd[SPAWN_FDS_MAX];
     int fd_count; /* fd[i] becomes descriptor 3 + i */
     struct spawn_limits limits;
+    const struct identity *identity;
+    const char *journal; /* its socket: the child gets a stream of its own; NULL: our stderr */
 };
 
 #define SPAWN_ARGS_MAX 66

@@ -30,7 +30,8 @@ int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_lim
                               .urgent = dev->urgent,
                               .pool_limit = stats.limit,
                               .spill_limit = spill_limit,
-                              .chosen = i->chosen};
+                              .chosen = i->chosen,
+                              .note = bytes_str(i->note)};
     return channel_send(c, &schema_msg_w_ready, &msg, NULL, e);
 }
 
@@ -84,6 +85,12 @@ int answer_job_error(struct channel *c, uint64_t id, const struct err *why, stru
                              .effects = ERR_EFFECTS_NONE,
                              .text = bytes_str(why->text)};
     return channel_send(c, &schema_msg_w_done, &msg, NULL, e);
+}
+
+int answer_late(struct channel *c, const struct job *j, struct err *e)
+{
+    const struct msg_w_late msg = {.job = j->id};
+    return channel_send(c, &schema_msg_w_late, &msg, NULL, e);
 }
 
 int answer_started(struct channel *c, const struct job *j, struct err *e)
@@ -140,7 +147,6 @@ static int held_buffer(struct channel *c, const struct buffer *b, struct err *e)
     struct msg_w_held_buffer msg = {.id = b->id,
                                     .size = b->size,
                                     .sealed = b->sealed_fd >= 0,
-                                    .meta = bytes_of(b->meta, b->meta_size),
                                     .arriving = b->arriving && !b->fetched};
     struct frame_fds fds = {.fd = {b->sealed_fd}, .count = b->sealed_fd >= 0};
     return channel_send(c, &schema_msg_w_held_buffer, &msg, &fds, e);
@@ -148,11 +154,8 @@ static int held_buffer(struct channel *c, const struct buffer *b, struct err *e)
 
 static int held_job(struct channel *c, const struct job *j, struct err *e)
 {
-    struct msg_w_held_job msg = {.job = j->id,
-                                 .stream = j->stream,
-                                 .finished = j->finished || j->told,
-                                 .gone = j->gone,
-                                 .meta = bytes_of(j->meta, j->meta_size)};
+    struct msg_w_held_job msg = {
+        .job = j->id, .stream = j->stream, .finished = j->finished || j->told};
     int rc = channel_send(c, &schema_msg_w_held_job, &msg, NULL, e);
     if (rc == 0 && (j->finished || j->told)) {
         rc = channel_send_bytes(c, bytes_of(j->done, j->done_size), NULL, e);

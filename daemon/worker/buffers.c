@@ -100,7 +100,6 @@ static void destroy(struct buffers *t, struct buffer *b)
         t->bytes -= b->size;
     }
     buffer_unseal(b);
-    free(b->meta);
     free(b);
 }
 
@@ -214,12 +213,8 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         return err_set(e, ERR_NOMEM, "buffer %" PRIu64, ask->id);
     }
     *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
-    int rc = buffer_set_meta(b, ask->meta, e);
-    if (rc == 0) {
-        rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
-    }
+    int rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
     if (rc != 0) {
-        free(b->meta);
         free(b);
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
     }
@@ -239,21 +234,6 @@ struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e)
         (void)err_set(e, ERR_BAD_HANDLE, "worker holds no buffer %" PRIu64, id);
     }
     return b;
-}
-
-int buffer_set_meta(struct buffer *b, struct bytes meta, struct err *e)
-{
-    uint8_t *copy = malloc(meta.size + 1);
-    if (copy == NULL) {
-        return err_set(e, ERR_NOMEM, "buffer %" PRIu64, b->id);
-    }
-    if (meta.size > 0) {
-        memcpy(copy, meta.data, meta.size);
-    }
-    free(b->meta);
-    b->meta = copy;
-    b->meta_size = (uint16_t)meta.size;
-    return 0;
 }
 
 void buffer_free(struct buffers *t, struct buffer *b)

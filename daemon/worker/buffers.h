@@ -53,9 +53,7 @@ struct buffer {
     bool torn;                      /* and lies on the host still: it is brought again */
     struct backend_marker *filling; /* not owned: a transfer into it, NULL when that is done;
                                        whoever uses its memory comes after it */
-    uint16_t meta_size;
-    uint8_t *meta;   /* owned */
-    uint64_t serial; /* counts buffers as they are made */
+    uint64_t serial;                /* counts buffers as they are made */
     UT_hash_handle hh;
 };
 
@@ -92,7 +90,6 @@ struct buffer_ask {
     uint64_t id;
     uint64_t size; /* bytes */
     uint64_t tenant;
-    struct bytes meta;
     bool exported; /* other processes are to map it */
     bool managed;
     uint64_t module;       /* not 0: it is `variable` of this module, of `size` bytes */
@@ -106,8 +103,6 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
 void buffer_unseal(struct buffer *b); /* lets go of the host copy, if there is one */
-/* At most FRAME_META_MAX; ERR_NOMEM. */
-int buffer_set_meta(struct buffer *b, struct bytes meta, struct err *e);
 /* Takes it out of the table; memory goes with the last use. */
 void buffer_free(struct buffers *t, struct buffer *b);
 uint64_t buffer_tag(const struct buffer *b); /* its memory's name for the pool: its own address */

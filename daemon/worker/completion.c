@@ -243,13 +243,13 @@ void completion_give_up(struct completion *c, struct job *j, const struct err *w
     job_let_go(&c->x->scope, j);
 }
 
-void completion_cancel(struct completion *c, struct job *j, const struct err *why)
+bool completion_cancel(struct completion *c, struct job *j, const struct err *why)
 {
     completion_give_up(c, j, why);
     must_report(c, j);
     j->told = true;
     c->callbacks.done(c->data, j);
-    (void)completion_at_once(c, j);
+    return completion_at_once(c, j);
 }
 
 bool completion_at_once(struct completion *c, struct job *j)
@@ -424,6 +424,20 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
+/* A job that waits in its stream when its deadline passes cannot be taken back. Told once. */
+static void watch_late(struct completion *c, struct job *j, uint64_t now)
+{
+    if (now < j->deadline_ns || j->told_late || j->large || j->given_up || !j->enqueued ||
+        j->mark_count == 0) {
+        return;
+    }
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
+    if (ops->state(j->mark[0].marker, NULL) == BACKEND_PENDING) {
+        j->told_late = true;
+        c->callbacks.late(c->data, j);
+    }
+}
+
 /* Where nothing calls by itself, the end of what is longer than the pump's spin. If the device
  * cannot call now either, the pump's timer asks. */
 static void arm(const struct completion *c, struct job *j, uint64_t now)
@@ -445,6 +459,10 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
     if (j->given_up) {
         return completion_at_once(c, j);
     }
+    if (!j->enqueued && j->graph != NULL && graph_untouched(j->graph) &&
+        job_expired(j, now, "those before it on the device", &e)) {
+        return completion_cancel(c, j, &e);
+    }
     if (!j->enqueued && executor_resume(c->x, j, &e) != 0) {
         j->e = e;
         finish(c, j); /* the device is lost */
@@ -456,6 +474,7 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
     }
     if (!over(c, j)) {
         watch_running(c, j, now);
+        watch_late(c, j, now);
         arm(c, j, now);
         return false;
     }
@@ -480,6 +499,7 @@ void completion_poll(struct completion *c, uint64_t now)
             unsigned stream = j->stream;
             bool in_line = j->graph == NULL && !j->given_up;
             if (in_line && behind[stream]) {
+                watch_late(c, j, now);
                 continue;
             }
             bool ended = advance(c, j, now);

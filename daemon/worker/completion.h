@@ -15,6 +15,8 @@ struct completion_callbacks {
     void (*done)(void *data, struct job *j);
     /* it has been running for a while */
     void (*started)(void *data, struct job *j);
+    /* its deadline has passed, and it waits in its stream */
+    void (*late)(void *data, struct job *j);
 };
 
 struct completion {
@@ -38,8 +40,8 @@ bool completion_at_once(struct completion *c, struct job *j);
  * ends when those before it have. */
 void completion_give_up(struct completion *c, struct job *j, const struct err *why);
 /* The same, and done is called at once. For those that come after it it stays until those before it
- * are over. */
-void completion_cancel(struct completion *c, struct job *j, const struct err *why);
+ * are over. Are they, and is it gone from the list? */
+bool completion_cancel(struct completion *c, struct job *j, const struct err *why);
 /* Will one of them free memory when it ends, though no job that waits for memory begins? tenant:
  * its own memory alone counts; NULL: anybody's. Walks them. */
 bool completion_frees(struct completion *c, const uint64_t *tenant);

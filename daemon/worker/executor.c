@@ -25,8 +25,9 @@ bool executor_ready(const struct executor *x, const struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
         const struct job *before = ledger_find(x->ledger, j->after[i]);
-        if (before != NULL && !before->finished && !before->enqueued) {
-            return false;
+        bool waits = before != NULL && !before->finished;
+        if (waits && (!before->enqueued || j->deadline_ns != NS_NEVER)) {
+            return false; /* in a stream it could not be taken back at its deadline */
         }
     }
     for (unsigned i = 0; i < j->buffer_count; i++) {

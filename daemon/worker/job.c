@@ -208,8 +208,10 @@ void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret
     }
 }
 
-static int sizes_check(const struct backend_info *info, const struct proto_wstep *s,
-                       uint64_t *ret_items, struct err *e)
+/* A kernel's own maximum is checked here as well: what a driver refuses when the launch is enqueued
+ * comes behind steps that have changed something. */
+static int sizes_check(const struct backend_info *info, const struct backend_kernel *k,
+                       const struct proto_wstep *s, uint64_t *ret_items, struct err *e)
 {
     uint64_t global[3];
     uint64_t local[3];
@@ -233,6 +235,10 @@ static int sizes_check(const struct backend_info *info, const struct proto_wstep
     if (info->max_group > 0 && group > info->max_group) {
         return err_set(e, ERR_LAUNCH, "group of %" PRIu64 " work items, device has %" PRIu64, group,
                        info->max_group);
+    }
+    if (k->max_group > 0 && group > k->max_group) {
+        return err_set(e, ERR_LAUNCH, "group of %" PRIu64 " work items, the kernel has %" PRIu64,
+                       group, k->max_group);
     }
     *ret_items = items;
     return 0;
@@ -315,7 +321,7 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
             return err_wrap(e, "argument %d of %s", i, entry);
         }
     }
-    int rc = sizes_check(&scope->device->info, s, &l->items, e);
+    int rc = sizes_check(&scope->device->info, k, s, &l->items, e);
     uint64_t ns = launch_expect(j, l);
     expect(j, ns);
     expect_more(&j->launches_ns, ns);
@@ -503,6 +509,16 @@ static int temps_plan(const struct job_scope *scope, struct job *j, struct err *
     return 0;
 }
 
+bool job_expired(const struct job *j, uint64_t now_ns, const char *what, struct err *ret_why)
+{
+    if (now_ns < j->deadline_ns) {
+        return false;
+    }
+    (void)err_set(ret_why, ERR_DEADLINE, "its deadline passed while it waited for %s", what);
+    ret_why->effects = ERR_EFFECTS_NONE;
+    return true;
+}
+
 unsigned job_pieces(const struct job *j)
 {
     return j->apart ? j->temp_count : j->temp_bytes > 0;
@@ -565,18 +581,15 @@ void job_temps_cleaned(struct job *j)
 /* Who it is and what it comes after; NULL: no memory. */
 static struct job *job_begin(const struct msg_f_job *msg)
 {
-    struct job *j = calloc(1, sizeof *j + msg->meta.size);
+    struct job *j = calloc(1, sizeof *j);
     if (j == NULL || !room_make(j, msg)) {
         job_destroy(j);
         return NULL;
     }
     j->id = msg->job;
     j->tenant = msg->tenant;
+    j->deadline_ns = msg->deadline_ns;
     err_init(&j->e);
-    j->meta_size = (uint16_t)msg->meta.size;
-    if (msg->meta.size > 0) {
-        memcpy(j->meta, msg->meta.data, msg->meta.size);
-    }
     return j;
 }
 

@@ -59,7 +59,6 @@ struct job {
     bool enqueued;       /* all commands are, and the end is marked: others may wait for it */
     struct graph *graph; /* owned: steps that are not, NULL: there were none to wait */
     bool finished;
-    bool gone;               /* finished, and its staging memory is used by others */
     struct job *prev, *next; /* running ones, in the order of arrival */
     UT_hash_handle hh;       /* the ledger's */
 
@@ -105,12 +104,12 @@ struct job {
     bool armed;        /* it was told to */
     uint64_t seen_running_ns; /* when it was first seen to run, 0 = not yet */
     bool told_started;
-    struct err e; /* code 0 while all is well */
+    uint64_t deadline_ns; /* it begins before, or not at all; NS_NEVER */
+    bool told_late;       /* it has not, and its stream has it */
+    struct err e;         /* code 0 while all is well */
 
     uint8_t *done; /* owned: the encoded W_DONE, once finished */
     size_t done_size;
-    uint16_t meta_size;
-    uint8_t meta[];
 };
 
 /* What a job may refer to. */
@@ -129,6 +128,8 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
 /* One that job_create refused, with nothing but its name and what it comes after, so that it can
  * keep its place. NULL: no memory. */
 struct job *job_refused(const struct msg_f_job *msg);
+/* Sets why: its deadline passed while it waited for `what`. */
+bool job_expired(const struct job *j, uint64_t now_ns, const char *what, struct err *ret_why);
 unsigned job_pieces(const struct job *j); /* that its temporaries need */
 uint64_t job_piece_bytes(const struct job *j, unsigned i);
 void job_pin(struct buffers *buffers, struct job *j); /* until job_unpin or job_release */

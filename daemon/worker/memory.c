@@ -266,14 +266,22 @@ static int pages_access(void *user, void *range, uint64_t at, uint64_t bytes, st
     return m->b->pages->access(m->d, range, at, bytes, e);
 }
 
+#define CLEAR_PIECE (UINT64_C(16) << 20) /* bytes: the device does others' work between them */
+
 /* ---- zeroing ---------------------------------------------------------------------------------*/
 
 int memory_clear(struct memory *m, const struct memory_piece *piece, unsigned stream, struct err *e)
 {
     static const uint8_t ZEROS[16];
-    return !piece->dirty ? 0
-                         : m->b->stream->fill(m->stream[stream], piece->ref, ZEROS, sizeof ZEROS,
-                                              piece->pool.size, e);
+    uint64_t size = piece->dirty ? piece->pool.size : 0;
+    int rc = 0;
+    for (uint64_t at = 0; rc == 0 && at < size; at += CLEAR_PIECE) {
+        const struct backend_ref ref = {.block = piece->ref.block,
+                                        .offset = piece->ref.offset + at};
+        uint64_t bytes = size - at < CLEAR_PIECE ? size - at : CLEAR_PIECE;
+        rc = m->b->stream->fill(m->stream[stream], ref, ZEROS, sizeof ZEROS, bytes, e);
+    }
+    return rc;
 }
 
 /* The end of a command on the stream that only new memory is zeroed on. */

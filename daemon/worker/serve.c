@@ -165,9 +165,11 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                                     .copies = &s->copies};
     batch_init(&s->executor.batch, dev, &s->ledger);
     hold_init(&s->hold, loop, start_held, s);
-    completion_init(
-        &s->completion, &s->executor,
-        (struct completion_callbacks){.done = server_job_done, .started = server_job_started}, s);
+    completion_init(&s->completion, &s->executor,
+                    (struct completion_callbacks){.done = server_job_done,
+                                                  .started = server_job_started,
+                                                  .late = server_job_late},
+                    s);
     transfers_init(&s->transfers, dev, &s->copies, &s->buffers, server_transfer_done,
                    server_buffer_used, s);
     s->transfers.away = server_read_away;

@@ -52,7 +52,6 @@ int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *
     const struct buffer_ask ask = {.id = msg.id,
                                    .size = msg.size,
                                    .tenant = msg.tenant,
-                                   .meta = msg.meta,
                                    .exported = msg.exported != 0,
                                    .managed = msg.managed != 0,
                                    .module = msg.module,
@@ -118,18 +117,6 @@ int serve_buffer_free(struct server *s, struct bytes frame, struct frame_fds *fd
     return 0;
 }
 
-int serve_buffer_meta(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
-{
-    struct msg_f_buffer_meta msg;
-    (void)fds;
-    int rc = proto_decode(&schema_msg_f_buffer_meta, frame, &msg, e);
-    struct buffer *b = rc == 0 ? buffer_find(&s->buffers, msg.id, e) : NULL;
-    if (b == NULL) {
-        return ERR_BAD_HANDLE;
-    }
-    return buffer_set_meta(b, msg.meta, e);
-}
-
 static int host_take(struct frame_fds *fds, uint64_t size, bool writable, struct memfd *ret_m,
                      struct err *e)
 {
@@ -176,7 +163,6 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
     const struct buffer_ask ask = {.id = msg.id,
                                    .size = msg.size,
                                    .tenant = msg.tenant,
-                                   .meta = msg.meta,
                                    .exported = msg.exported != 0,
                                    .managed = msg.managed != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;

@@ -13,7 +13,6 @@ static const struct {
     {FRAME_KIND_F_BUFFER_CREATE, ANSWER_BUFFER, serve_buffer_create},
     {FRAME_KIND_F_BUFFER_EXPORT, ANSWER_NONE, serve_buffer_export},
     {FRAME_KIND_F_BUFFER_FREE, ANSWER_NONE, serve_buffer_free},
-    {FRAME_KIND_F_BUFFER_META, ANSWER_NONE, serve_buffer_meta},
     {FRAME_KIND_F_BUFFER_SEAL, ANSWER_BUFFER, serve_buffer_seal},
     {FRAME_KIND_F_BUFFER_RESTORE, ANSWER_BUFFER, serve_buffer_restore},
     {FRAME_KIND_F_MODULE_LOAD, ANSWER_MODULE, serve_module_load},

@@ -39,6 +39,7 @@ void server_job_fail(void *data, struct job *j, const struct err *why);
 void server_job_tell(void *data, const struct job *j, bool waits);
 void server_job_done(void *data, struct job *j);
 void server_job_started(void *data, struct job *j);
+void server_job_late(void *data, struct job *j);
 
 void server_module_loaded(void *data, struct module *m, const struct err *why);
 void server_arena_ready(void *data, const struct arena *a);
@@ -53,7 +54,6 @@ void server_module_refuse(struct server *s, uint64_t id, const struct err *why);
 int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_buffer_export(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_buffer_free(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
-int serve_buffer_meta(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_buffer_seal(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds *fds,
                          struct err *e);

@@ -30,6 +30,10 @@ void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, st
     struct server *s = data;
     struct err e;
     err_init(&e);
+    if (j->deadline_ns != NS_NEVER && job_expired(j, clock_now_ns(), "its start", &e)) {
+        server_job_fail(s, j, &e);
+        return;
+    }
     completion_add(&s->completion, j);
     if (msg->steps.count == 0 && completion_at_once(&s->completion, j)) {
         return;
@@ -42,6 +46,13 @@ void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, st
         completion_give_up(&s->completion, j, &why);
         (void)completion_at_once(&s->completion, j);
     }
+}
+
+void server_job_late(void *data, struct job *j)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    server_must_send(s, answer_late(&s->channel, j, &e), &e);
 }
 
 void server_job_fail(void *data, struct job *j, const struct err *why)
@@ -123,9 +134,7 @@ int serve_retire(struct server *s, struct bytes frame, struct frame_fds *fds, st
     int rc = proto_decode(&schema_msg_f_retire, frame, &msg, e);
     struct job *j = rc == 0 ? ledger_find(&s->ledger, msg.job) : NULL;
     bool ended = j != NULL && (j->finished || j->told);
-    if (ended && msg.keep != 0) {
-        j->gone = true;
-    } else if (ended && !j->finished) {
+    if (ended && !j->finished) {
         j->retired = true;
     } else if (ended) {
         ledger_retire(&s->ledger, j);
@@ -154,7 +163,7 @@ int serve_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, st
     if (begun) {
         graph_stop(j->graph, &s->executor, j, &why);
     } else {
-        completion_cancel(&s->completion, j, &why);
+        (void)completion_cancel(&s->completion, j, &why);
     }
     (void)server_ask_device(s); /* others may have waited for what it held */
     return 0;

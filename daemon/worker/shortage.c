@@ -2,6 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "common/saturate.h"
 
@@ -23,6 +26,37 @@ static void gather(const struct memory *m, uint64_t key, struct numbers *ret_num
     ret_numbers->spilled_limit = t != NULL ? t->spilled_limit : UINT64_MAX;
     if (t == NULL) {
         ret_numbers->account.quota = POOL_QUOTA_NONE;
+    }
+}
+
+/* Bytes that this process may map in all, if `wanted` more would be over that; else 0. */
+static uint64_t space_limit(uint64_t wanted)
+{
+    struct rlimit limit;
+    char text[64] = "";
+    FILE *f = fopen("/proc/self/statm", "re"); /* pages mapped, then others */
+    bool known = f != NULL && fgets(text, sizeof text, f) != NULL &&
+                 getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    uint64_t mapped = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return known && sat_add(mapped, wanted) > limit.rlim_cur ? limit.rlim_cur : 0;
+}
+
+/* What the pool counts on was not to be had. */
+static void advise_unobtained(uint64_t wanted, char *out, size_t size)
+{
+    uint64_t space = space_limit(wanted);
+    if (space > 0) {
+        (void)snprintf(out, size,
+                       "the worker may map %" PRIu64
+                       " bytes in all: raise that limit (ulimit -v, LimitAS= of gpud-launcher), or "
+                       "set device_memory_max below it",
+                       space);
+    } else {
+        (void)snprintf(out, size,
+                       "free buffers: what could be had lies in pieces too small for it");
     }
 }
 
@@ -53,8 +87,7 @@ static void advise(const struct shortage *s, const struct numbers *n, char *out,
     } else if (s->obtainable >= s->wanted && s->leaving + n->stats.pending > 0) {
         (void)snprintf(out, size, "submit it again: what moves to the host makes room");
     } else if (s->obtainable >= s->wanted) {
-        (void)snprintf(out, size,
-                       "free buffers: what could be had lies in pieces too small for it");
+        advise_unobtained(s->wanted, out, size);
     } else if (s->movable > 0 && s->host_limit == 0) {
         (void)snprintf(out, size, "free buffers, or let buffers move to the host (spill_limit)");
     } else if (s->movable > 0) {

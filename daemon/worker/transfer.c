@@ -36,11 +36,18 @@ static void keep_host(struct transfer *x)
 static void marker_passed(struct transfer *x)
 {
     if (x->marker != NULL) {
+        x->t->zeroing -= x->piece;
+        x->piece = 0;
         memory_passed(&x->t->device->memory, &x->point);
         x->t->device->b->marker->release(x->marker);
         x->marker = NULL;
         x->buffer->filling = NULL;
     }
+}
+
+static bool zeroed_all(const struct transfer *x)
+{
+    return x->kind == TRANSFER_ZERO && x->zeroed == x->buffer->piece.pool.size;
 }
 
 static void finish(struct transfers *t, struct transfer *x, const struct err *e)
@@ -53,10 +60,11 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     }
     DL_DELETE(t->first, x);
     if (x->kind != TRANSFER_SEAL) {
-        b->arriving = false;
+        b->arriving = b->fetched = false;
         b->broken = e->code != 0;
     }
-    if ((x->kind == TRANSFER_ZERO || x->kind == TRANSFER_RESTORE) && e->code == 0) {
+    bool clean = x->kind == TRANSFER_RESTORE || zeroed_all(x);
+    if (clean && e->code == 0) {
         memory_cleaned(&b->piece);
     }
     if (x->kind == TRANSFER_SEAL && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
@@ -83,12 +91,72 @@ static void on_copied(struct copy *copy, const struct err *e)
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
-/* All of the piece, so that the pattern fits. */
-static int zero(struct device *dev, const struct buffer *b, struct err *e)
+static uint64_t piece_max(const struct transfers *t)
+{
+    return t->device->info.cpu ? TRANSFER_PIECE_CPU : TRANSFER_PIECE;
+}
+
+/* Zeros into the next piece. All of the buffer's memory is zeroed, so that the pattern fits. */
+static int zero_piece(struct transfer *x, struct err *e)
 {
     static const uint8_t ZEROS[16];
-    return dev->b->stream->fill(dev->service, b->piece.ref, ZEROS, sizeof ZEROS, b->piece.pool.size,
-                                e);
+    struct device *dev = x->t->device;
+    struct buffer *b = x->buffer;
+    uint64_t rest = b->piece.pool.size - x->zeroed;
+    uint64_t bytes = rest < piece_max(x->t) ? rest : piece_max(x->t);
+    struct backend_ref at = b->piece.ref;
+    at.offset += x->zeroed;
+    int rc = dev->b->stream->fill(dev->service, at, ZEROS, sizeof ZEROS, bytes, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
+        buffer_use(b); /* it is never known to be over: the memory stays where it is */
+        return err_wrap(e, "marking the end of zeros in buffer %" PRIu64, b->id);
+    }
+    x->zeroed += bytes;
+    x->piece = bytes;
+    x->t->zeroing += bytes;
+    x->t->last_tenant = b->tenant;
+    if (zeroed_all(x)) { /* who uses it may wait in a stream now */
+        b->filling = x->marker;
+        b->arriving = b->fetched = false;
+    }
+    return 0;
+}
+
+/* The next one: the first of the tenant that comes behind the last one served, all around. */
+static struct transfer *zero_next(const struct transfers *t)
+{
+    struct transfer *next = NULL;
+    struct transfer *first = NULL;
+    for (struct transfer *x = t->first; x != NULL; x = x->next) {
+        uint64_t tenant = x->buffer->tenant;
+        if (x->kind != TRANSFER_ZERO || x->marker != NULL || zeroed_all(x)) {
+            continue;
+        }
+        if (tenant > t->last_tenant && (next == NULL || tenant < next->buffer->tenant)) {
+            next = x;
+        }
+        if (first == NULL || tenant < first->buffer->tenant) {
+            first = x;
+        }
+    }
+    return next != NULL ? next : first;
+}
+
+static void zero_some(struct transfers *t)
+{
+    struct transfer *x;
+    while (t->zeroing <= piece_max(t) && (x = zero_next(t)) != NULL) {
+        struct err e = ERR_INIT;
+        if (zero_piece(x, &e) != 0) {
+            finish(t, x, &e);
+        }
+        if (device_is_lost(e.code)) {
+            return;
+        }
+    }
 }
 
 /* What the service stream has to do first. What was enqueued and has no marker is never known to be
@@ -98,14 +166,11 @@ static int serve(struct transfer *x, struct err *e)
     struct device *dev = x->t->device;
     struct buffer *b = x->buffer;
     int rc = 0;
-    if (x->kind == TRANSFER_ZERO) {
-        rc = zero(dev, b, e);
-    } else if (x->kind == TRANSFER_RESTORE) {
+    if (x->kind == TRANSFER_RESTORE) {
         rc = memory_clear(&dev->memory, &b->piece, memory_service(&dev->memory), e);
     }
-    bool any =
-        x->kind == TRANSFER_ZERO || b->piece.dirty || !memory_settled(&dev->memory, &b->piece);
-    if (rc != 0 || x->kind == TRANSFER_SEAL || !any) {
+    bool any = b->piece.dirty || !memory_settled(&dev->memory, &b->piece);
+    if (rc != 0 || x->kind == TRANSFER_ZERO || x->kind == TRANSFER_SEAL || !any) {
         return rc;
     }
     if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
@@ -161,8 +226,10 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
         pin(x);
     }
     DL_APPEND(t->first, x);
-    b->arriving = b->arriving || kind == TRANSFER_RESTORE;
+    b->arriving = b->arriving || kind == TRANSFER_RESTORE || kind == TRANSFER_ZERO;
+    b->fetched = b->fetched || kind == TRANSFER_ZERO; /* a front that comes now need not wait */
     x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;
+    zero_some(t);
     return 0;
 }
 
@@ -238,6 +305,18 @@ static void seal_poll(struct transfers *t, struct transfer *x)
     }
 }
 
+/* Nobody waits for zeros in what was freed: whoever gets that memory has it zeroed then. */
+static void zero_poll(struct transfers *t, struct transfer *x)
+{
+    struct err ok = ERR_INIT;
+    bool any = x->marker != NULL;
+    if ((any && served(t, x)) || (!any && x->buffer->freed)) {
+        if (zeroed_all(x) || x->buffer->freed) {
+            finish(t, x, &ok);
+        }
+    }
+}
+
 static void poll_one(struct transfers *t, struct transfer *x)
 {
     struct err ok = ERR_INIT;
@@ -249,6 +328,8 @@ static void poll_one(struct transfers *t, struct transfer *x)
         if (x->waits && served(t, x)) {
             copy_start(x);
         }
+    } else if (x->kind == TRANSFER_ZERO) {
+        zero_poll(t, x);
     } else if (served(t, x)) {
         finish(t, x, &ok);
     }
@@ -262,6 +343,7 @@ void transfers_poll(struct transfers *t)
     {
         poll_one(t, x);
     }
+    zero_some(t);
 }
 
 static bool waits_for_jobs(const struct transfers *t, const struct transfer *x)

@@ -1,8 +1,9 @@
 /*
- * What moves whole buffers outside jobs: zeroing a new one on a stream for that, copying one to its
- * host copy (seal) and from it (restore) by the queues of copies, behind what jobs copy. A buffer
- * that is on the host is sealed there, a step at each poll, and asks for the next one (the wake of
- * `copies`). Thread: the loop's. Never blocks for more than such a step, some milliseconds.
+ * What moves whole buffers outside jobs: zeroing a new one, in pieces, on a stream for that,
+ * copying one to its host copy (seal) and from it (restore) by the queues of copies, behind what
+ * jobs copy. A buffer that is on the host is sealed there, a step at each poll, and asks for the
+ * next one (the wake of `copies`). Thread: the loop's. Never blocks for more than such a step, some
+ * milliseconds.
  */
 #ifndef WORKER_TRANSFER_H
 #define WORKER_TRANSFER_H
@@ -26,6 +27,8 @@ struct transfer {
     bool waits;            /* its copy has not begun */
     bool pinned;           /* its buffer is kept on the device */
     uint64_t taken;        /* a seal of what is on the host: bytes so far */
+    uint64_t zeroed;       /* bytes whose zeros the service stream has, or has written */
+    uint64_t piece;        /* of these, bytes that `marker` is behind */
     uint64_t behind;       /* a seal: the jobs up to this one that use the buffer come before it */
     struct memfd host;     /* seal, restore */
     struct copy copy;      /* seal, restore */
@@ -45,8 +48,15 @@ typedef bool (*transfer_used_fn)(void *data, const struct buffer *b, uint64_t be
 typedef int (*transfer_away_fn)(void *data, const struct buffer *b, uint64_t at, void *to,
                                 uint64_t bytes, struct err *e);
 
+/* Zeros go to the service stream in pieces, a tenant's after another's, and few pieces at a time:
+ * nobody's buffer waits for all of another's, and the device does others' work between them. */
+#define TRANSFER_PIECE_CPU (UINT64_C(4) << 20)  /* bytes: about a millisecond */
+#define TRANSFER_PIECE     (UINT64_C(32) << 20) /* likewise, of a GPU */
+
 struct transfers {
     struct transfer *first;
+    uint64_t zeroing;        /* bytes in the service stream */
+    uint64_t last_tenant;    /* whose piece went there last */
     struct device *device;   /* not owned */
     struct copies *copies;   /* not owned */
     struct buffers *buffers; /* not owned */

@@ -23,6 +23,7 @@ lib/systemd/system/gpud-launcher.service
 lib/systemd/system/gpud-nvidia.service
 libexec/gpud/nvidia-devices
 lib/sysusers.d/gpud.conf
+lib/tmpfiles.d/gpud.conf
 etc/gpud/gpud.conf
 etc/gpud/tenants.d
 share/doc/*/tenant.conf.example
@@ -32,11 +33,41 @@ share/doc/*/examples/kernels/saxpy.cl
 LIST
 
 # What is built is installed.
-for program in gpud gpud-launcher gpud-worker gpud-compile gpud-monitor gpuctl; do
-    if [ -x "$build/bin/$program" ] && [ ! -x "$prefix/bin/$program" ]; then
-        missing "bin/$program"
+installed() { # PROGRAM FOLDER
+    if [ -x "$build/bin/$1" ] && [ ! -x "$prefix/$2/$1" ]; then
+        missing "$2/$1"
+    fi
+}
+for program in gpud gpuctl; do
+    installed $program bin
+done
+for program in gpud-launcher gpud-worker gpud-compile gpud-monitor; do
+    installed $program libexec/gpud
+    if [ -e "$prefix/bin/$program" ]; then
+        echo "bin/$program: users do not start it" >&2
+        failed=1
     fi
 done
+
+# The daemon finds its helpers where they are installed: it gets as far as having a device.
+if [ -x "$prefix/bin/gpud" ] && [ -x "$prefix/libexec/gpud/gpud-launcher" ]; then
+    run=$work/run
+    mkdir "$run"
+    "$prefix/bin/gpud" --backend sim --runtime-dir "$run" --cache-dir "$run/cache" \
+        --listen "ipc://$run/gpud.sock" >"$work/gpud.log" 2>&1 &
+    daemon=$!
+    for _ in $(seq 100); do
+        grep -q 'gpud: ready' "$work/gpud.log" && break
+        kill -0 $daemon 2>/dev/null || break
+        sleep 0.1
+    done
+    if ! grep -q 'gpud: ready' "$work/gpud.log"; then
+        echo "an installed gpud does not serve:" >&2
+        cat "$work/gpud.log" >&2
+        failed=1
+    fi
+    kill $daemon 2>/dev/null && wait $daemon
+fi
 
 library=$(find "$prefix" -name 'libgpud.so' -print -quit)
 if [ -z "$library" ]; then
@@ -92,4 +123,11 @@ CMAKE
 cmake -S "$work" -B "$work/b" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log"
 cmake --build "$work/b" >"$work/log"
 "$work/b/user"
+
+# Uninstalling as README.md says leaves no file.
+xargs rm -f <"$build/install_manifest.txt"
+if find "$prefix" -type f -o -type l | grep . >&2; then
+    echo "still there after uninstalling" >&2
+    failed=1
+fi
 exit $failed

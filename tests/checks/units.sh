@@ -48,6 +48,25 @@ for key in Wants After; do
     fi
 done
 
+# What a kernel prints is no line of ours, and none of them takes the host's memory or processes.
+for unit in gpud gpud-launcher gpud-nvidia; do
+    for key in SyslogLevelPrefix=no MemoryMax= TasksMax= SystemCallFilter= NoNewPrivileges=yes; do
+        if ! grep -q "^$key" "$units/$unit.service"; then
+            echo "$unit.service: no $key" >&2
+            failed=1
+        fi
+    done
+done
+
+# The launcher changes users and has no other right; its workers run as a user of their own.
+if [ "$(sed -n 's/^CapabilityBoundingSet=//p' "$units/gpud-launcher.service")" != \
+    "CAP_SETUID CAP_SETGID" ] ||
+    ! grep -qx 'SystemCallFilter=@setuid capset' "$units/gpud-launcher.service" ||
+    ! grep -q '^ExecStart=.* --worker-user gpud-worker' "$units/gpud-launcher.service"; then
+    echo "gpud-launcher.service: it may do more than change users, or does not" >&2
+    failed=1
+fi
+
 exposure() {
     systemd-analyze security --offline=true --threshold="$2" "$work/units/$1.service" \
         >"$work/report" 2>&1 || {
@@ -58,5 +77,6 @@ exposure() {
     grep 'Overall exposure' "$work/report" || true
 }
 exposure gpud 6
-exposure gpud-launcher 7
+exposure gpud-launcher 13
+exposure gpud-nvidia 27
 exit $failed

@@ -1,6 +1,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef FAKECUDA_WITH_ZSTD
+#include <zstd.h>
+#endif
 
 #include "tests/fakecuda/fake.h"
 
@@ -191,6 +194,17 @@ static bool lz4_unpack(const uint8_t *in, size_t in_size, uint8_t *out, size_t o
     return at == out_size;
 }
 
+static bool zstd_unpack(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+{
+#ifdef FAKECUDA_WITH_ZSTD
+    return ZSTD_decompress(out, out_size, in, in_size) == out_size;
+#else
+    (void)in, (void)in_size, (void)out, (void)out_size;
+    note("a fatbin's code is packed with zstd, and the double was built without libzstd");
+    return false;
+#endif
+}
+
 static CUresult part_parse(const struct fat_part *p, const uint8_t *data, size_t size, int arch,
                            struct image *ret_image, char *ret_log, size_t log_size)
 {
@@ -205,18 +219,14 @@ static CUresult part_unpack(const struct fat_part *p, int arch, struct image *re
                             char *ret_log, size_t log_size)
 {
     const uint8_t *data = (const uint8_t *)p + p->head_size;
-    if ((p->flags & FLAG_ZSTD) != 0) {
-        note("a fatbin's code is packed with zstd, which the double does not read: "
-             "use --no-compress or --compress-mode=speed");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    if ((p->flags & FLAG_LZ4) == 0) {
+    if ((p->flags & (FLAG_ZSTD | FLAG_LZ4)) == 0) {
         return part_parse(p, data, p->size, arch, ret_image, ret_log, log_size);
     }
     CUresult r = CUDA_ERROR_INVALID_IMAGE;
     uint8_t *plain = p->plain_size < UINT64_C(1) << 32 ? malloc(p->plain_size + 1) : NULL;
     if (plain && p->packed_size <= p->size &&
-        lz4_unpack(data, p->packed_size, plain, p->plain_size)) {
+        ((p->flags & FLAG_ZSTD) != 0 ? zstd_unpack : lz4_unpack)(data, p->packed_size, plain,
+                                                                 p->plain_size)) {
         r = part_parse(p, plain, p->plain_size, arch, ret_image, ret_log, log_size);
     }
     free(plain);

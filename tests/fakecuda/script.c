@@ -111,7 +111,8 @@ static bool flag_set(struct script *s, const char *key, uint64_t n)
     } flags[] = {{"mig", &s->mig},
                  {"peer", &s->peer},
                  {"ats", &s->ats},
-                 {"host_pointers", &s->host_pointers}};
+                 {"host_pointers", &s->host_pointers},
+                 {"remap_waits", &s->remap_waits}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         if (strcmp(key, flags[i].key) == 0) {
             *flags[i].flag = n != 0;

@@ -528,6 +528,33 @@ static void versions_of_calls(void)
     ck_cu(cuGetProcAddress("cuMemAlloc", &fn, 13000, 0, &q), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* What runs is over when the call returns, so the unmapping disturbs none of it. */
+static void remapping_waits(void)
+{
+    start();
+    const CUmemAllocationProp prop = prop_of(0);
+    const CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle h = 0;
+    CUdeviceptr va = 0;
+    CUstream s = stream_new();
+    size_t unit = 0;
+    ok(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    ok(cuMemAddressReserve(&va, unit, 0, 0, 0));
+    ok(cuMemCreate(&h, unit, &prop, 0));
+    ok(cuMemMap(va, unit, 0, h, 0));
+    ok(cuMemSetAccess(va, unit, &access, 1));
+    ok(cuMemsetD8Async(va, 1, unit, s));
+    ok(cuMemSetAccess(va, unit, &access, 1));
+    must(cuStreamQuery(s) == CUDA_SUCCESS);
+    ok(cuMemsetD8Async(va, 2, unit, s));
+    ok(cuMemUnmap(va, unit));
+    must(cuStreamQuery(s) == CUDA_SUCCESS);
+    ok(cuMemRelease(h));
+    ok(cuMemAddressFree(va, unit));
+    ok(cuStreamDestroy(s));
+    stop();
+}
+
 static const struct {
     const char *name;
     void (*work)(void);
@@ -538,6 +565,7 @@ static const struct {
     {"events_order_streams", events_order_streams, ""},
     {"legacy_stream_orders", legacy_stream_orders, ""},
     {"virtual_memory", virtual_memory, ""},
+    {"remapping_waits", remapping_waits, "remap_waits=1;delay_us=20000"},
     {"memory_is_counted", memory_is_counted, "memory=64M;context=16M"},
     {"pools_are_in_order", pools_are_in_order, ""},
     {"registered_and_managed", registered_and_managed, ""},

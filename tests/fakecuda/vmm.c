@@ -373,6 +373,13 @@ static bool whole_mappings(uint64_t ptr, uint64_t size)
     return size > 0;
 }
 
+/* cuda.h calls these "possibly synchronizing". */
+static CUresult remap_wait(void)
+{
+    struct context *c = context_current();
+    return fake.script.remap_waits && c ? context_wait(c) : CUDA_SUCCESS;
+}
+
 static CUresult unmap(uint64_t ptr, uint64_t size)
 {
     if (!whole_mappings(ptr, size)) {
@@ -402,6 +409,7 @@ static CUresult unmap(uint64_t ptr, uint64_t size)
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     CUresult r = call_enter("cuMemUnmap", NEED_INIT);
+    r = r ? r : remap_wait();
     return call_leave(r ? r : unmap(ptr, size));
 }
 
@@ -441,6 +449,7 @@ static CUresult access_all(uint64_t ptr, uint64_t size, const CUmemAccessDesc *d
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
     CUresult r = call_enter("cuMemSetAccess", NEED_INIT);
+    r = r ? r : remap_wait();
     return call_leave(r ? r : access_all(ptr, size, desc, count));
 }
 

@@ -78,8 +78,8 @@ grep -qx ./results.json "$work/list" || fail "the report is not in what was pack
 python3 - "$work/order/results.json" <<'END' || fail "the order, or the sums"
 import json, sys
 r = json.load(open(sys.argv[1]))
-assert r["items"].startswith("faults direct speed parts contract"), r["items"]
-assert r["results"][0]["item"] == "faults", r["results"][0]
+assert r["items"].startswith("contract direct faults speed parts"), r["items"]
+assert r["results"][0]["item"] == "contract", r["results"][0]
 assert (r["passed"], r["failed"], r["skipped"]) == (0, 0, len(r["results"])), r
 assert r["exit_status"] == 0
 END

@@ -9,9 +9,11 @@ static const struct {
     const char *name;
     void (*run)(void);
 } items[] = {
-    {"beside", item_beside},   {"copies", item_copies}, {"fill", item_fill},
-    {"overlap", item_overlap}, {"pages", item_pages},   {"pinning", item_pinning},
-    {"plain", item_plain},     {"pool", item_pool},     {"turns", item_turns},
+    {"attributes", item_attributes}, {"beside", item_beside},   {"copies", item_copies},
+    {"faulted", item_faulted},       {"fill", item_fill},       {"filling", item_filling},
+    {"opening", item_opening},       {"overlap", item_overlap}, {"pages", item_pages},
+    {"pinning", item_pinning},       {"plain", item_plain},     {"pool", item_pool},
+    {"remaps", item_remaps},         {"turns", item_turns},
 };
 
 int main(int argc, char **argv)
@@ -22,7 +24,10 @@ int main(int argc, char **argv)
             return EXIT_SUCCESS;
         }
     }
-    (void)fputs("usage: gpu-direct beside|copies|fill|overlap|pages|pinning|plain|pool|turns\n",
-                stderr);
+    (void)fputs("usage: gpu-direct ITEM, one of:", stderr);
+    for (size_t i = 0; i < sizeof items / sizeof items[0]; i++) {
+        (void)fprintf(stderr, " %s", items[i].name);
+    }
+    (void)fputs("\n", stderr);
     return 2;
 }

@@ -7,7 +7,7 @@
 #   --out DIR   where results.json, results.md and the logs go; default: results-DATE beside here,
 #               or below /tmp where that cannot be written
 #   --pack FILE all of these in one file too (tar; compressed where there is gzip)
-#   ITEM        only these: contract kernels libraries faults direct speed parts bench demo
+#   ITEM        only these: contract kernels libraries faults direct speed parts bench demo sanitizer
 # Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU or the
 # driver is too old.
 # The report is written anew after each part of an item, so it is there whatever ends the suite.
@@ -44,7 +44,7 @@ while [ $# -gt 0 ]; do
         usage
         exit 0
         ;;
-    contract | kernels | libraries | faults | direct | speed | parts | bench | demo) items+=("$1") ;;
+    contract | kernels | libraries | faults | direct | speed | parts | bench | demo | sanitizer) items+=("$1") ;;
     *)
         usage >&2
         exit 2
@@ -53,9 +53,9 @@ while [ $# -gt 0 ]; do
     shift
 done
 if [ ${#items[@]} -eq 0 ] && [ -n "$budget" ]; then
-    items=(faults direct speed parts contract kernels libraries bench demo)
+    items=(contract direct faults speed parts kernels libraries bench demo sanitizer)
 elif [ ${#items[@]} -eq 0 ]; then
-    items=(contract kernels libraries faults direct speed parts bench demo)
+    items=(contract kernels libraries faults direct speed parts bench demo sanitizer)
 fi
 
 # ---- where libraries are ---------------------------------------------------------------------------
@@ -334,7 +334,7 @@ run_faults() { part faults 900 "$here/bin/gpu-system" faults; }
 
 run_direct() {
     local item
-    for item in overlap copies turns pages pool beside pinning plain fill; do
+    for item in attributes opening filling remaps faulted overlap copies turns pages pool beside pinning plain fill; do
         part "$item" 300 "$here/bin/gpu-direct" "$item"
     done
 }
@@ -403,6 +403,21 @@ run_bench() {
         "64 scattered in one job: so many times as fast|gpud's device|scattered, one job|gain|value|x>=1.9"
     only=
     bench frames 400 "p50|$ring|gpud|p50|value|ms" "p99|$ring|gpud|p99|value|ms<=5"
+}
+
+# The contract again, each access of its kernels checked. Errors that calls return are what the contract
+# asks for.
+run_sanitizer() {
+    local name="contract, compute-sanitizer" tool
+    tool=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)
+    if [ "$(told double)" = 1 ]; then
+        record "$name" skipped "it needs a real driver"
+    elif [ -z "$tool" ]; then
+        record "$name" skipped "compute-sanitizer is not installed here (it comes with the CUDA toolkit)"
+    else
+        check "$name" 600 "$tool" --report-api-errors no --target-processes all --error-exitcode 86 \
+            "$here/bin/contract_cuda"
+    fi
 }
 
 run_demo() { part demo 300 "$here/bin/gpu-system" demo; }

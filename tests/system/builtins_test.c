@@ -201,6 +201,64 @@ static void science(void)
     SAME("nbody", vel, 0.5, 0, 0, 0, -0.125, 0, 0, 0);
 }
 
+/* Arguments that share memory: as the operation allows, or refused with both named. */
+static void apart(const char *name, const char *names, const gpud_arg *args, uint32_t count)
+{
+    int rc = gpud_call(client, kernel_find(client, name), args, count, NULL);
+    ck_assert_msg(rc == GPUD_ERR_RANGE && strstr(gpud_last_error()->text, names) != NULL,
+                  "%s: %d, %s", name, rc, rc == 0 ? "" : gpud_last_error()->text);
+}
+
+#define APART(name, names, ...)                                                                    \
+    do {                                                                                           \
+        const gpud_arg apart_args[] = {__VA_ARGS__};                                               \
+        apart(name, names, apart_args, COUNT(apart_args));                                         \
+    } while (0)
+
+static gpud_buffer buffer_of(gpud_shape shape, const void *data)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(client, shape, 0, NULL, &b));
+    ck_gpud_ok(gpud_write(client, b, (int)shape.dtype, 0, GPUD_REST, data, NULL));
+    return b;
+}
+
+static void shared(void)
+{
+    static const float data[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    static const uint32_t counts[4] = {0, 1, 2, 3};
+    gpud_buffer flat = buffer_of(gpud_shape_1d(GPUD_F32, 16), data);
+    gpud_buffer square = buffer_of(gpud_shape_2d(GPUD_F32, 4, 4), data);
+    gpud_buffer vel = buffer_of(gpud_shape_2d(GPUD_F32, 4, 4), data);
+    gpud_buffer bins = buffer_of(gpud_shape_1d(GPUD_U32, 4), counts);
+    gpud_buffer one = buffer_of(gpud_shape_2d(GPUD_F32, 1, 2), data);
+    gpud_arg sq = gpud_inout(square);
+    APART("transpose", "arguments src and dst", sq, sq);
+    APART("sobel", "arguments src and dst", sq, sq);
+    APART("gemm", "arguments a and c", sq, gpud_inout(vel), sq);
+    APART("nbody", "arguments pos and next", gpud_f32(1), gpud_f32(1), sq, gpud_inout(vel), sq);
+    APART("histogram", "arguments x and bins", gpud_inout(bins), gpud_inout(bins));
+    APART("neg", "arguments x and y", gpud_slice(flat, 0, 15), gpud_slice(flat, 1, 15));
+    APART("scan_inclusive", "arguments x and y", gpud_slice(flat, 1, 15), gpud_slice(flat, 0, 15));
+    APART("clamp", "arguments low and high: 2 is more than 1", gpud_f32(2), gpud_f32(1),
+          gpud_slice(flat, 0, 4), gpud_slice(flat, 4, 4));
+    CALL("scan_inclusive", gpud_inout(flat), gpud_inout(flat));
+    CALL("neg", gpud_inout(flat), gpud_inout(flat));
+    ck_gpud_ok(gpud_read(client, flat, GPUD_F32, 0, 4, out, NULL));
+    SAME("in place", out, -1, -3, -6, -10);
+    CALL("fft", gpud_inout(one), gpud_inout(one));
+    CALL("ifft", gpud_inout(one), gpud_inout(one));
+    ck_gpud_ok(gpud_read(client, one, GPUD_F32, 0, 2, out, NULL));
+    SAME("fft of one number", out, 1, 2);
+    float *host = NULL;
+    ck_gpud_ok(gpud_host_alloc(client, 1 << 20, (void **)&host));
+    APART("neg", "arguments x and y", F(host, 1 << 16), F(host + 1, 1 << 16));
+    host[0] = 5;
+    CALL("neg", F(host, 1), F(host, 1));
+    SAME("host memory in place", host, -5);
+    gpud_host_free(client, host);
+}
+
 static const char *const backends[] = {"sim", "opencl"};
 
 START_TEST(builtins)
@@ -215,6 +273,7 @@ START_TEST(builtins)
     matrices();
     images();
     science();
+    shared();
     daemon_end(&d, client);
 }
 END_TEST

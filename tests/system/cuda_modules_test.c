@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/system/double.h"
 
@@ -68,6 +69,32 @@ static void increment(gpud_client *c, gpud_module m, gpud_buffer b)
     ck_gpud_ok(gpud_wait(job, PATIENCE));
     gpud_job_free(job);
 }
+
+/* PTX does not say what is only read, and the kernel adds 1 to what it was declared to read. */
+START_TEST(what_is_sealed_stays)
+{
+    gpud_client *c = begin("");
+    gpud_module m = load(c);
+    gpud_kernel k = {0};
+    gpud_buffer b = {0};
+    uint32_t got = 0;
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_increment", &k));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, TABLE), 0, "weights", &b));
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_u32(7)));
+    for (uint32_t i = 0; i < 2; i++) {
+        const gpud_arg in[] = {gpud_in(b), gpud_u64(TABLE)};
+        const gpud_arg inout[] = {gpud_inout(b), gpud_u64(TABLE)};
+        ck_gpud_ok(gpud_call(c, k, in, 2, &one_item));
+        ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, 1, &got, NULL));
+        ck_assert_uint_eq(got, 8); /* believed the first time, sealed the second one */
+        if (i == 0) {
+            ck_gpud_ok(gpud_buffer_seal(c, b));
+        }
+        ck_assert_int_eq(gpud_call(c, k, inout, 2, &one_item), GPUD_ERR_SEALED);
+    }
+    end(c);
+}
+END_TEST
 
 static void table_is(gpud_client *c, gpud_buffer b, uint32_t first)
 {
@@ -198,6 +225,45 @@ START_TEST(a_program_by_gpuctl)
 }
 END_TEST
 
+/* Fatbins of nvcc, compressed and not, of code and of PTX only: the driver gets each as it is. */
+START_TEST(fatbins_of_nvcc)
+{
+    static const char *const modes[] = {"size", "speed", "none"};
+    static const char *const made[] = {"-arch=sm_90", "-gencode=arch=compute_90,code=compute_90"};
+    static const char program[] =
+        "extern \"C\" __global__ void fake_increment(unsigned *p, unsigned long "
+        "long n)\n{ if (threadIdx.x < n) p[threadIdx.x] += 1; }\n";
+    static char fat[65536];
+    char mode[32], file[DAEMON_PATH + 16], out[DAEMON_PATH + 16];
+    gpud_client *c = begin("");
+    (void)snprintf(file, sizeof file, "%s/k.cu", daemon_of_test.dir);
+    (void)snprintf(out, sizeof out, "%s/k.fatbin", daemon_of_test.dir);
+    (void)snprintf(mode, sizeof mode, "--compress-mode=%s", modes[_i / 2]);
+    file_write(file, program, strlen(program));
+    const char *argv[] = {NVCC, "-fatbin", made[_i % 2], mode, "--fatbin-options=-compress-all",
+                          "-o", out,       file,         NULL};
+    ck_assert_int_eq(run_program(argv, "/dev/null", "/dev/null"), 0);
+    FILE *f = fopen(out, "rbe");
+    ck_assert_ptr_nonnull(f);
+    size_t size = fread(fat, 1, sizeof fat, f);
+    (void)fclose(f);
+
+    uint32_t data[TABLE] = {1, 2, 3, 4};
+    const gpud_arg args[] = {gpud_host_inout(data, TABLE, GPUD_U32), gpud_u64(TABLE)};
+    gpud_module m = {0};
+    gpud_kernel k = {0};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_CUBIN, fat, size, NULL, &m));
+    ck_gpud_ok(gpud_module_kernel(c, m, "fake_increment", &k));
+    ck_gpud_ok(gpud_launch(c, k, args, 2, &one_item, NULL, &job));
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    gpud_job_free(job);
+    ck_assert_uint_eq(data[0], 2);
+    ck_assert_uint_eq(data[TABLE - 1], 5);
+    end(c);
+}
+END_TEST
+
 /* Each load has variables of its own, in one session and in several. */
 START_TEST(loads_share_nothing)
 {
@@ -234,7 +300,7 @@ START_TEST(refusals)
     refuses(c, m, "tables", TABLE, GPUD_ERR_NOT_FOUND);
     refuses(c, m, "fake_sleep", TABLE, GPUD_ERR_NOT_FOUND);
     refuses(c, m, "", 1, GPUD_ERR_INVALID);
-    refuses(c, m, "caf\xe9", 1, GPUD_ERR_NOT_FOUND);
+    refuses(c, m, "caf\xe9", 1, GPUD_ERR_INVALID); /* texts are UTF-8 */
     ck_gpud_ok(gpud_module_unload(c, gone));
     refuses(c, gone, "table", TABLE, GPUD_ERR_STALE_HANDLE);
     gpud_buffer table = variable(c, m, "table", TABLE, GPUD_IN);
@@ -646,12 +712,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("cuda modules");
+    suite_add(suite, what_is_sealed_stays);
     suite_add(suite, a_variable_is_a_buffer);
     suite_add(suite, variables_of_cuda_c);
     suite_add(suite, variables_by_gpuctl);
     suite_add(suite, a_program_by_gpuctl);
     suite_add(suite, loads_share_nothing);
     suite_add(suite, refusals);
+    suite_add_loop(suite, fatbins_of_nvcc, access(NVCC, X_OK) == 0 ? 6 : 0);
     suite_add_loop(suite, launches_are_ordered_with_it, 2);
     suite_add_loop(suite, lost_with_its_worker, 2);
     suite_add(suite, managed_memory_is_bounded);

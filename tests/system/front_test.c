@@ -809,37 +809,6 @@ START_TEST(client_killed)
 }
 END_TEST
 
-#ifdef GPUD_SYSTEMD
-/* A start has no end of its own: the service manager would restart, again and again, a front that
- * waits for its last device and serves with the others. */
-START_TEST(a_long_start_asks_for_time)
-{
-    struct daemon d;
-    char text[512] = "";
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    daemon_prepare(&d, "--backend", "sim", "--set", "daemon.min_devices=2", NULL);
-    (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/notify", d.dir);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
-    ck_assert_int_eq(setenv("NOTIFY_SOCKET", addr.sun_path, 1), 0);
-    if (_i == 0) {
-        ck_assert_int_eq(setenv("WATCHDOG_USEC", "400000", 1), 0);
-    } else {
-        ck_assert_int_eq(unsetenv("WATCHDOG_USEC"), 0);
-    }
-    daemon_spawn(&d);
-    while (strstr(text, "EXTEND_TIMEOUT_USEC=") == NULL) { /* or the test's time is over */
-        ssize_t n = recv(fd, text, sizeof text - 1, 0);
-        ck_assert_int_gt(n, 0);
-        text[n] = '\0';
-        ck_assert_ptr_null(strstr(text, "READY=1\nSTATUS")); /* the launcher says READY, too */
-    }
-    (void)close(fd); /* before that: nobody reads what is told now, and telling would wait */
-    daemon_stop(&d);
-}
-END_TEST
-#endif
-
 int main(void)
 {
     Suite *suite = suite_create("front");
@@ -858,9 +827,6 @@ int main(void)
     suite_add(suite, sigterm_under_load);
     suite_add(suite, sigterm_twice);
     suite_add(suite, draining);
-#ifdef GPUD_SYSTEMD
-    suite_add_loop(suite, a_long_start_asks_for_time, 2);
-#endif
     suite_add_loop(suite, as_many_devices_as_there_are, 2);
     suite_add(suite, reload);
     suite_add(suite, second_daemon);

@@ -388,6 +388,149 @@ START_TEST(tables_are_filtered)
 }
 END_TEST
 
+/* The jobs that gpuctl lists with these options, as JSON; owned by the caller. */
+static json_t *jobs_listed(const struct daemon *d, const char *option, const char *value)
+{
+    int status = gpuctl(d, out, err, "jobs", "-o", "json", option, value, NULL);
+    ck_assert_msg(status == 0, "%d: %s", status, err);
+    json_t *all = json_loads(out, 0, NULL);
+    ck_assert_msg(all != NULL, "%s", out);
+    return all;
+}
+
+static size_t count_listed(const struct daemon *d, const char *option, const char *value)
+{
+    json_t *all = jobs_listed(d, option, value);
+    size_t count = json_array_size(json_object_get(all, "jobs"));
+    json_decref(all);
+    return count;
+}
+
+START_TEST(jobs_are_listed_newest_first)
+{
+    struct daemon d;
+    gpud_limits_desc limits = {.size = sizeof limits};
+    char session[24];
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", NULL);
+    gpud_client *other = client_open(d.url);
+    gpud_buffer b = floats(c, 8);
+    gpud_buffer theirs = floats(other, 8);
+    uint64_t last = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        gpud_job *job = fill(c, b);
+        ck_gpud_ok(gpud_wait(job, GPUD_FOREVER));
+        last = gpud_job_id(job);
+        gpud_job_free(job);
+    }
+    gpud_job *job = fill(other, theirs);
+    ck_gpud_ok(gpud_wait(job, GPUD_FOREVER));
+    gpud_job_free(job);
+    ck_gpud_ok(gpud_limits(c, &limits));
+    (void)snprintf(session, sizeof session, "%llu", (unsigned long long)limits.session);
+    ck_assert_uint_eq(count_listed(&d, "--session", session), 3);
+    ck_assert_uint_eq(count_listed(&d, "--limit", "2"), 2);
+    ck_assert_uint_ge(count_listed(&d, "--state", "done"), 4);
+    ck_assert_uint_eq(count_listed(&d, "--state", "failed"), 0);
+    ck_assert_uint_eq(count_listed(&d, "--tenant", "nobody here"), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "jobs", "--state", "finished", NULL), 1);
+    ck_assert_msg(strstr(err, "queued, dispatched, running") != NULL, "%s", err);
+    json_t *all = jobs_listed(&d, "--session", session);
+    const json_t *first = json_array_get(json_object_get(all, "jobs"), 0);
+    ck_assert_uint_eq((uint64_t)json_integer_value(json_object_get(first, "job")), last);
+    json_decref(all);
+    gpud_close(other);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Unanswered requests of the only session with jobs. */
+static uint64_t unanswered(gpud_client *c, uint64_t session)
+{
+    char text[24];
+    uint64_t found = UINT64_MAX;
+    gpud_table *t = NULL;
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)session);
+    ck_gpud_ok(gpud_query(c, "sessions", NULL, &t));
+    for (uint32_t r = 0; r < gpud_table_rows(t); r++) {
+        if (gpud_table_value(t, r, (uint32_t)gpud_table_find(t, "session")) == session) {
+            found = gpud_table_value(t, r, (uint32_t)gpud_table_find(t, "requests"));
+        }
+    }
+    gpud_table_free(t);
+    return found;
+}
+
+START_TEST(requests_are_the_unanswered_ones)
+{
+    struct daemon d;
+    gpud_limits_desc limits = {.size = sizeof limits};
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000", NULL);
+    gpud_client *looks = client_open(d.url);
+    ck_gpud_ok(gpud_limits(c, &limits));
+    ck_assert_uint_eq(unanswered(looks, limits.session), 0);
+    gpud_buffer b = floats(c, 2000);
+    ck_assert_uint_eq(unanswered(looks, limits.session), 0);
+    const gpud_submit_options held = {.size = sizeof held, .flags = GPUD_SUBMIT_HELD};
+    gpud_arg args[] = {gpud_f32(7), gpud_out(b)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, &held, &job));
+    ck_until(gpud_dispatch(c) == 0 && unanswered(looks, limits.session) == 1);
+    ck_gpud_ok(gpud_wait(job, GPUD_FOREVER));
+    ck_assert_uint_eq(unanswered(looks, limits.session), 0);
+    gpud_job_free(job);
+    gpud_close(looks);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Commands without a table say so in JSON, too. */
+START_TEST(what_was_done_is_told_as_asked)
+{
+    static const char *const commands[][2] = {{"drain", NULL},
+                                              {"resume", NULL},
+                                              {"reload", NULL},
+                                              {"log-level", "info"},
+                                              {"pool", "trim"}};
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    for (unsigned i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        int status = gpuctl(&d, out, err, "-o", "json", commands[i][0], commands[i][1], NULL);
+        ck_assert_msg(status == 0, "%s: %d: %s", commands[i][0], status, err);
+        json_t *all = json_loads(out, 0, NULL);
+        ck_assert_msg(all != NULL, "%s: %s", commands[i][0], out);
+        const json_t *row = json_array_get(json_object_get(all, "result"), 0);
+        ck_assert(json_is_true(json_object_get(row, "ok")));
+        json_decref(all);
+    }
+    daemon_stop(&d);
+}
+END_TEST
+
+static int run_for_long(void *data)
+{
+    const struct daemon *d = data;
+    execl(SYSTEM_BIN "/gpuctl", "gpuctl", "-u", d->url, "run", "fill", "--arg", "value=f32:1",
+          "--arg", "x=out:f32:100000", (char *)NULL);
+    return 1;
+}
+
+START_TEST(an_interrupted_run_cancels_its_job)
+{
+    struct daemon d;
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000",
+                                  "--set", "jobs.window=1", NULL);
+    gpud_job *before = fill(c, floats(c, 3000)); /* the other one waits behind it */
+    job_await_dispatch(c, before);
+    pid_t run = process_start(run_for_long, &d);
+    ck_until(query_value(c, "status", NULL, "queued") == 1);
+    ck_assert_int_eq(kill(run, SIGINT), 0);
+    ck_assert_int_eq(process_wait(run), 130);
+    ck_until(query_value(c, "status", NULL, "cancelled") == 1);
+    gpud_job_free(before);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gpuctl");
@@ -404,5 +547,9 @@ int main(void)
     suite_add(suite, a_session_is_killed_with_its_jobs);
     suite_add_loop(suite, full_houses_can_be_looked_at, 2);
     suite_add(suite, tables_are_filtered);
+    suite_add(suite, jobs_are_listed_newest_first);
+    suite_add(suite, requests_are_the_unanswered_ones);
+    suite_add(suite, what_was_done_is_told_as_asked);
+    suite_add(suite, an_interrupted_run_cancels_its_job);
     return system_main(suite);
 }

@@ -243,6 +243,7 @@ static void prepare(struct daemon *d, const char *option, va_list list)
         ck_assert_uint_lt(d->arg_count, DAEMON_ARGS_MAX);
         d->args[d->arg_count++] = option;
     }
+    (void)setenv("POCL_CACHE_DIR", SYSTEM_CACHE "/pocl", 1);
 }
 
 void daemon_prepare(struct daemon *d, const char *option, ...)
@@ -261,7 +262,6 @@ void daemon_spawn(struct daemon *d)
     for (unsigned i = 0; i < d->arg_count; i++) {
         argv[6 + i] = d->args[i];
     }
-    (void)setenv("POCL_CACHE_DIR", SYSTEM_CACHE "/pocl", 1);
     d->pid = program_start(argv, d->log, d->log, d->descriptors);
 }
 

@@ -435,15 +435,14 @@ END_TEST
 /* Its time limit on a device that never ends; scripted. The one before it has none to race with. */
 START_TEST(hanging_device)
 {
-    gpud_client *c = begin("speed=0,script=launch:3=hang", "jobs.window", "4");
+    gpud_client *c = begin("speed=0,script=launch:3=hang", "jobs.time_limit_ms", "500");
     float out[4];
     gpud_arg args[] = {gpud_f32(2), gpud_host_out(out, 4, GPUD_F32)};
-    gpud_submit_options o = {.size = sizeof o, .time_limit_ns = 500 * MS};
     gpud_kernel fill = kernel_find(c, "fill");
     int codes[2];
     for (unsigned i = 0; i < 2; i++) {
         gpud_job *job = NULL;
-        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, i == 0 ? NULL : &o, &job));
+        ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job));
         codes[i] = gpud_wait(job, PATIENCE);
         gpud_job_free(job);
     }
@@ -451,6 +450,71 @@ START_TEST(hanging_device)
     ck_assert_int_eq(codes[1], GPUD_ERR_TIME_LIMIT);
     ck_gpud_ok(gpud_call(c, fill, args, 2, NULL)); /* the next worker */
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    end(c);
+}
+END_TEST
+
+/* A limit that a client chose ends the job's answer: a built-in kernel costs nobody the worker.
+ * What the job writes is blocked and undefined until the settings' limit ends the worker after all.
+ */
+START_TEST(a_clients_own_limit)
+{
+    gpud_client *c = begin("speed=0,script=launch:2=hang", "jobs.time_limit_ms", "3000");
+    gpud_buffer kept = {0};
+    gpud_buffer written = {0};
+    float value[4] = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, "kept", &kept));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, "written", &written));
+    ck_gpud_ok(gpud_fill(c, gpud_out(kept), gpud_f32(5)));
+    ck_gpud_ok(gpud_fill(c, gpud_out(written), gpud_f32(6)));
+    const gpud_submit_options o = {.size = sizeof o, .time_limit_ns = MS};
+    gpud_arg args[] = {gpud_f32(2), gpud_arg_with(gpud_out(written), GPUD_OUT)};
+    gpud_job *job = NULL;
+    gpud_job *writer = NULL;
+    gpud_error error = {.size = sizeof error};
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, &o, &job));
+    ck_assert_int_eq(gpud_wait(job, PATIENCE), GPUD_ERR_TIME_LIMIT);
+    ck_gpud_ok(gpud_job_error(job, &error));
+    ck_assert_int_eq(error.effects, GPUD_EFFECTS_MAYBE);
+    gpud_job_free(job);
+    ck_gpud_ok(gpud_read(c, kept, GPUD_F32, 0, GPUD_REST, value, NULL));
+    ck_assert(value[3] == 5);
+    ck_gpud_err(gpud_read(c, written, GPUD_F32, 0, GPUD_REST, value, NULL), GPUD_ERR_UNDEFINED);
+    ck_assert_msg(strstr(gpud_last_error()->text, "ended with TIME_LIMIT") != NULL, "%s",
+                  gpud_last_error()->text); /* by which job, and why */
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, NULL, &writer));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    ck_assert_int_eq(gpud_wait(writer, PATIENCE), GPUD_ERR_WORKER_LOST); /* it was blocked */
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
+    gpud_job_free(writer);
+    end(c);
+}
+END_TEST
+
+/* Jobs that wait in their worker behind another's buffer end at their deadlines, while that job
+ * still runs, and have written nothing. */
+START_TEST(deadlines_behind_a_job)
+{
+    gpud_client *c = begin("speed=0,script=launch:2=hang", "jobs.time_limit_ms", "5000");
+    gpud_buffer b = {0};
+    gpud_job *job[6];
+    gpud_error error = {.size = sizeof error};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, "b", &b));
+    gpud_arg args[] = {gpud_f32(2), gpud_out(b)};
+    for (unsigned i = 0; i < 6; i++) {
+        const gpud_submit_options o = {.size = sizeof o, .deadline_ns = i == 0 ? 0 : 50 * MS};
+        ck_gpud_ok(gpud_launch(c, kernel_find(c, "fill"), args, 2, NULL, &o, &job[i]));
+    }
+    for (unsigned i = 1; i < 6; i++) {
+        ck_assert_int_eq(gpud_wait(job[i], PATIENCE), GPUD_ERR_DEADLINE);
+        ck_gpud_ok(gpud_job_error(job[i], &error));
+        ck_assert_int_eq(error.effects, GPUD_EFFECTS_NONE);
+    }
+    ck_assert_int_eq(gpud_wait(job[0], 0), GPUD_ERR_TIMEOUT);
+    ck_assert_int_ne(gpud_wait(job[0], PATIENCE), 0);
+    for (unsigned i = 0; i < 6; i++) {
+        gpud_job_free(job[i]);
+    }
     end(c);
 }
 END_TEST
@@ -524,6 +588,8 @@ int main(void)
     suite_add(suite, answers_beside_a_long_job);
     suite_add(suite, a_long_job_and_a_broken_connection);
     suite_add(suite, hanging_device);
+    suite_add(suite, a_clients_own_limit);
+    suite_add(suite, deadlines_behind_a_job);
     suite_add(suite, full_device);
     suite_add(suite, two_devices);
     return system_main(suite);

@@ -433,7 +433,7 @@ START_TEST(structs_have_their_size)
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         gpud_arg args[] = {gpud_host_inout(y, 4, GPUD_F32), gpud_bytes(bytes, wrong[i])};
         ck_gpud_err(gpud_call(c, k, args, 2, &one_item), GPUD_ERR_ARG_TYPE);
-        ck_assert_msg(strstr(gpud_last_error()->text, "argument p: ") != NULL, "%s",
+        ck_assert_msg(strstr(gpud_last_error()->text, "argument 1 (p): ") != NULL, "%s",
                       gpud_last_error()->text);
         ck_assert_int_eq(gpud_last_error()->arg, 1);
     }
@@ -501,10 +501,53 @@ START_TEST(local_memory_is_bounded)
 END_TEST
 
 /* A dialect kernel needs no sizes; its mistakes are told with file and line, too. */
+/* A launch that the device refuses has no effects: what it was to write is as it was, and defined.
+ * So is what an earlier step of the same job was to write. */
+START_TEST(a_refused_launch_changes_nothing)
+{
+    static const struct {
+        gpud_grid grid;
+        uint64_t local; /* bytes */
+    } refused[] = {
+        {{.size = sizeof(gpud_grid), .global = {32768}, .local = {32768}}, 4},
+        {{.size = sizeof(gpud_grid), .global = {1}, .local = {1}}, UINT64_C(1) << 40},
+        {{.size = sizeof(gpud_grid), .global = {1}, .shared_bytes = UINT64_C(1) << 40}, 4},
+    };
+    gpud_client *c = begin("--set", "jobs.window=4");
+    gpud_kernel k = load_kernel(
+        c, "__kernel void two(__global float *y, __local float *t) { t[0] = 1; y[0] = t[0]; }");
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, ITEMS), 0, "kept", &b));
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(5)));
+    for (unsigned i = 0; i < 2 * sizeof refused / sizeof refused[0]; i++) {
+        gpud_program *p = NULL;
+        float y[ITEMS] = {0};
+        const gpud_arg args[] = {i % 2 == 0 ? gpud_out(b) : gpud_inout(b),
+                                 gpud_local(refused[i / 2].local)};
+        ck_gpud_ok(gpud_program_create(c, NULL, &p));
+        ck_assert_int_ge(gpud_program_fill(p, gpud_out(b), gpud_f32(6)), 0);
+        ck_assert_int_ge(gpud_program_launch(p, k, args, 2, &refused[i / 2].grid), 0);
+        ck_gpud_ok(gpud_program_seal(p));
+        int rc = gpud_call(c, k, args, 2, &refused[i / 2].grid);
+        ck_assert_msg(rc == GPUD_ERR_LAUNCH || rc == GPUD_ERR_RANGE, "%s", gpud_err_name(rc));
+        ck_assert_int_eq(gpud_last_error()->effects, GPUD_EFFECTS_NONE);
+        rc = gpud_run(c, p, NULL, 0, NULL, NULL);
+        ck_assert_msg(rc == GPUD_ERR_LAUNCH || rc == GPUD_ERR_RANGE, "%s", gpud_err_name(rc));
+        ck_assert_int_eq(gpud_last_error()->effects, GPUD_EFFECTS_NONE);
+        ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, y, NULL));
+        ck_assert(y[0] == 5 && y[ITEMS - 1] == 5);
+        gpud_program_free(p);
+    }
+    end(c);
+}
+END_TEST
+
 START_TEST(dialect)
 {
     static const char source[] = "//@kernel triple(in f32 x[n], out f32 y[n]) over n\n"
                                  "{\n    y[i] = 3.0f * x[i];\n}\n";
+    static const char allowing[] = "//@kernel triple(in f32 x[n], out f32 y[n]) over n alias same\n"
+                                   "{\n    y[i] = 3.0f * x[i];\n}\n";
     static const char wrong[] = "//@kernel triple(in f32 x[n], out f32 y[n]) over m\n{\n}\n";
     gpud_client *c = begin("--set", "jobs.window=4");
     gpud_module m = {0};
@@ -521,6 +564,18 @@ START_TEST(dialect)
     gpud_arg args[] = {gpud_host(x, 3, GPUD_F32), gpud_host(y, 3, GPUD_F32)};
     ck_gpud_ok(gpud_call(c, k, args, 2, NULL));
     ck_assert_float_eq(y[2], 9);
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 3), 0, NULL, &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, GPUD_REST, x, NULL));
+    const gpud_arg in_place[] = {gpud_inout(b), gpud_inout(b)};
+    ck_gpud_err(gpud_call(c, k, in_place, 2, NULL), GPUD_ERR_RANGE); /* it does not say alias */
+    ck_assert_msg(strstr(gpud_last_error()->text, "arguments x and y") != NULL, "%s",
+                  gpud_last_error()->text);
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_DIALECT, allowing, strlen(allowing), &o, &m));
+    ck_gpud_ok(gpud_module_kernel(c, m, "triple", &k));
+    ck_gpud_ok(gpud_call(c, k, in_place, 2, NULL));
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, y, NULL));
+    ck_assert_float_eq(y[1], 6);
     end(c);
 }
 END_TEST
@@ -713,6 +768,7 @@ int main(void)
     suite_add(suite, structs_have_their_size);
     suite_add(suite, unfit_kernels_say_why);
     suite_add(suite, local_memory_is_bounded);
+    suite_add(suite, a_refused_launch_changes_nothing);
     suite_add(suite, dialect);
     suite_add(suite, needs_are_told);
     suite_add(suite, needs_are_shown);

@@ -9,6 +9,7 @@
 
 #include "common/memfd.h"
 #include "common/seqpacket.h"
+#include "daemon/front/record.h"
 #include "proto/codec.h"
 #include "tests/system/harness.h"
 
@@ -107,10 +108,14 @@ static int hold_worker(void)
     ck_assert_int_eq(memfd_create_sealed("staging", 4096, &staging, &e), 0);
     const struct msg_l_held held = {
         .id = WORKER, .pid = (uint64_t)getpid(), .meta = capbuf_view(&meta)};
-    const struct frame_fds fds = {.fd = {channel[0], staging.fd, staging.fd}, .count = 3};
+    struct record *record = NULL;
+    ck_assert_int_eq(record_create(1, &record, &e), 0);
+    const struct frame_fds fds = {.fd = {channel[0], staging.fd, staging.fd, record_fd(record)},
+                                  .count = 4};
     say(&schema_msg_l_held, &held, &fds);
     capbuf_finish(&meta);
     memfd_finish(&staging);
+    record_destroy(record);
     (void)close(channel[0]);
     return channel[1];
 }

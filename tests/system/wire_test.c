@@ -19,7 +19,8 @@
 
 #define SILENT           1000u
 #define DESCRIPTORS      200u
-#define DESCRIPTORS_MORE 1000u /* sealed buffers to fill a socket's buffer twice */
+#define DESCRIPTORS_MORE 1500u /* sealed buffers to fill a socket's buffer twice */
+#define OTHERS           8u
 #define PATIENT          "daemon.handshake_timeout_ms=60000"
 #define CROWD            (DESCRIPTORS + 20u) /* the backlog holds those not accepted */
 
@@ -542,6 +543,7 @@ static unsigned descriptors_open(void)
 START_TEST(out_of_descriptors)
 {
     static int fd[CROWD];
+    char text[512];
     gpud_client *c = begin_with(_i, DESCRIPTORS, PATIENT);
     pid_t worker = daemon_worker(&daemon_of_test, 0);
     for (unsigned i = 0; i < CROWD; i++) {
@@ -549,6 +551,11 @@ START_TEST(out_of_descriptors)
     }
     ck_until(descriptors_open() >= DESCRIPTORS * 3 / 4 - 1); /* the rest is kept back */
     fill_works(c);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "degraded");
+    query_text(c, "status", NULL, "problem", text, sizeof text);
+    ck_assert_msg(strstr(text, "out of descriptors") != NULL, "%s", text);
+    ck_assert(daemon_logged(&daemon_of_test, "out of descriptors"));
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
     ck_until(query_value(c, "devices", "0", "worker") != (uint64_t)worker);
     fill_works(c);
@@ -558,17 +565,29 @@ START_TEST(out_of_descriptors)
     gpud_client *other = client_open(ipc_url);
     fill_works(other);
     gpud_close(other);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "ready");
+    ck_assert(daemon_logged(&daemon_of_test, "there are descriptors again"));
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
     daemon_end(&daemon_of_test, c);
 }
 END_TEST
 
-/* A sealed buffer's copy takes a descriptor: one client cannot seal until none is left. They are
- * restored to the next worker, and told to the next front, though both are more than a socket takes
- * at once, and there are no descriptors to spare for what waits. */
+static void others_work(gpud_client *const other[])
+{
+    for (unsigned i = 0; i < OTHERS; i++) {
+        fill_works(other[i]);
+    }
+}
+
+/* A sealed buffer's copy takes a descriptor: one client cannot seal until none is left for other
+ * clients, nor for itself when it connects again to the next front. They are restored to the next
+ * worker, and told to the next front, though both are more than a socket takes at once, and there
+ * are no descriptors to spare for what waits. */
 START_TEST(sealed_until_refused)
 {
     static gpud_buffer b[DESCRIPTORS_MORE];
+    gpud_client *other[OTHERS];
     const unsigned descriptors = _i < 2 ? DESCRIPTORS : DESCRIPTORS_MORE;
     gpud_client *c = begin_with(_i % 2, descriptors, PATIENT);
     pid_t worker = daemon_worker(&daemon_of_test, 0);
@@ -582,23 +601,32 @@ START_TEST(sealed_until_refused)
     }
     ck_assert_int_eq(rc, GPUD_ERR_LIMIT);
     ck_assert_uint_gt(count, descriptors / 4);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        other[i] = client_open(ipc_url);
+    }
+    others_work(other);
+    char text[512];
+    query_text(c, "status", NULL, "problem", text, sizeof text);
+    ck_assert_msg(strstr(text, "few descriptors are left") != NULL, "%s", text);
     float v = 0;
     if (_i < 3) {
         ck_assert_int_eq(kill(worker, SIGKILL), 0);
         ck_until(query_value(c, "devices", "0", "worker") != (uint64_t)worker);
     } else {
         daemon_hand_over(&daemon_of_test);
-        daemon_spawn(&daemon_of_test);
-        daemon_wait_ready(&daemon_of_test);
+        daemon_spawn(
+            &daemon_of_test); /* it listens when it has all, and is not "ready", but short */
+        ck_gpud_ok(gpud_ping(c, NULL));
         ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), worker);
     }
     ck_gpud_ok(gpud_read(c, b[count - 1], GPUD_F32, 3, 1, &v, NULL));
     ck_assert_float_eq(v, (float)(count - 1));
     ck_gpud_ok(gpud_buffer_free(c, b[0]));
     ck_gpud_ok(gpud_buffer_free(c, b[1]));
-    gpud_client *other = client_open(ipc_url);
-    fill_works(other);
-    gpud_close(other);
+    others_work(other);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        gpud_close(other[i]);
+    }
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), _i < 3 ? 1 : 0);
     daemon_end(&daemon_of_test, c);
 }
@@ -678,6 +706,27 @@ START_TEST(protocol_client)
 }
 END_TEST
 
+/* What else the text says, on a daemon. */
+START_TEST(protocol_rules)
+{
+    gpud_client *c = begin(_i);
+    char out[DAEMON_PATH + 32];
+    static char text[DAEMON_OUTPUT];
+    (void)snprintf(out, sizeof out, "%s/rules", daemon_of_test.dir);
+    const char *const argv[] = {"python3",
+                                "-B",
+                                SYSTEM_SOURCE "/protocol_rules.py",
+                                tcp ? far_url : ipc_url,
+                                SYSTEM_SOURCE "/../../proto/PROTOCOL.md",
+                                NULL};
+    int status = run_program(argv, out, out);
+    file_read(out, text, sizeof text);
+    ck_assert_msg(status == 0, "%s", text);
+    ck_assert_str_eq(text, "ok\n");
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("wire");
@@ -692,5 +741,6 @@ int main(void)
     suite_add_loop(suite, sealed_until_refused, 4);
     suite_add_loop(suite, never_reads, 2);
     suite_add_loop(suite, protocol_client, 2);
+    suite_add_loop(suite, protocol_rules, 2);
     return system_main(suite);
 }

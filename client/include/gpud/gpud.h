@@ -145,10 +145,27 @@ enum gpud_dtype {
 
 enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3 };
 
-#define GPUD_MAX_DIMS 4
-#define GPUD_NAME     65 /* bytes of a name or label, with the NUL */
-#define GPUD_FOREVER  UINT64_MAX
-#define GPUD_REST     UINT64_MAX /* a count: to the end of what there is */
+/* Limits that are always the same; what a session may have is told by gpud_limits. What is over one
+ * is refused: LIMIT, ARG_COUNT (arguments), INVALID (a struct by value). */
+#define GPUD_MAX_DIMS          4
+#define GPUD_MAX_ARGS          128      /* of a kernel; 24 where it has a signature line */
+#define GPUD_MAX_STEPS         256      /* of a program */
+#define GPUD_MAX_PARAMS        64       /* of a program */
+#define GPUD_MAX_TEMPS         64       /* of a program */
+#define GPUD_MAX_JOB_BUFFERS   256      /* different ones in a job; parts of arenas, too */
+#define GPUD_MAX_OUTPUTS       512      /* of a job: read steps and arrays written by launches */
+#define GPUD_MAX_KERNELS       256      /* of a module */
+#define GPUD_MAX_SOURCE        1048576  /* bytes: a module's source or binary, headers included */
+#define GPUD_MAX_HEADERS       256      /* of a module */
+#define GPUD_MAX_BUILD_OPTIONS 4096     /* bytes: gpud_module_options.options */
+#define GPUD_MAX_SIGNATURE     1024     /* bytes: gpud_module_options.signature */
+#define GPUD_MAX_LOG           65536    /* bytes: a compiler's output */
+#define GPUD_MAX_STRUCT        1024     /* bytes: gpud_bytes */
+#define GPUD_MAX_TOKEN         256      /* bytes */
+#define GPUD_MAX_INLINE        16777216 /* bytes: an array that travels with a job */
+#define GPUD_NAME              65       /* bytes of a name or label, with the NUL */
+#define GPUD_FOREVER           UINT64_MAX
+#define GPUD_REST              UINT64_MAX /* a count: to the end of what there is */
 
 GPUD_API size_t gpud_dtype_size(int dtype);          /* bytes of one element; 0 if unknown */
 GPUD_API const char *gpud_dtype_name(int dtype);     /* "f32"; "none" if unknown; static */
@@ -226,7 +243,8 @@ enum gpud_event_kind {
     GPUD_EVENT_DISCONNECTED = 1,  /* the connection broke; reconnecting */
     GPUD_EVENT_RECONNECTED = 2,   /* the session goes on where it was */
     GPUD_EVENT_RESTARTED = 3,     /* another daemon answered; modules and programs were restored */
-    GPUD_EVENT_BUFFER_LOST = 4,   /* buffer (id 0: one that this client never saw) */
+    GPUD_EVENT_BUFFER_LOST = 4,   /* buffer (id 0: one that this client never saw); of those that
+                                     another daemon does not have, before RESTARTED */
     GPUD_EVENT_DRAINING = 5,      /* the daemon takes no new jobs */
     GPUD_EVENT_RESUMED = 6,       /* it takes jobs again */
     GPUD_EVENT_RESTORE_FAILED = 7 /* a module, kernel or program could not be restored: text */
@@ -261,6 +279,16 @@ typedef struct gpud_limits_desc {
     char build[GPUD_NAME];
     char tenant[GPUD_NAME];
     uint64_t max_arena; /* bytes of memory shared with the daemon; 0: none can be */
+    /* 0 in all that follows: the daemon does not tell */
+    uint64_t max_requests; /* unanswered ones of one connection; more end it */
+    uint64_t max_unacked;  /* requests whose answers the library has not acknowledged */
+    uint64_t max_kept;     /* bytes of these answers */
+    uint64_t max_early;    /* bytes of requests that came before their turn */
+    uint64_t max_reorder;  /* how far before it they may come */
+    uint64_t max_buffers;  /* of the session, as the next three */
+    uint64_t max_arenas;
+    uint64_t max_modules;
+    uint64_t max_programs;
 } gpud_limits_desc;
 GPUD_API int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits);
 
@@ -415,6 +443,7 @@ typedef struct gpud_arg {
     void *data;
     uint64_t bytes;
     uint64_t dim[GPUD_MAX_DIMS];
+    uint64_t view; /* enum gpud_dtype; GPUD_NONE: the array's own */
 } gpud_arg;
 
 GPUD_API gpud_arg gpud_in(gpud_buffer buffer);
@@ -428,6 +457,14 @@ GPUD_API gpud_arg gpud_slice(gpud_buffer buffer, uint64_t first, uint64_t count)
 GPUD_API gpud_arg gpud_arg_slice(gpud_arg arg, uint64_t first, uint64_t count);
 /* The same argument with another access. */
 GPUD_API gpud_arg gpud_arg_with(gpud_arg arg, int access);
+
+/* The same array, its bytes taken as elements of another type: without it, an array of another type
+ * than the kernel takes is refused (ARG_TYPE); only pointers to char and void take any. What it has
+ * must be whole elements of that type (ARG_SHAPE) and begin at a multiple of one (RANGE). A slice
+ * counts the array's own elements, whichever of the two was said first. The last dimension is
+ * counted anew; where its bytes are no whole elements, the array is taken as a list of one
+ * dimension. GPUD_NONE: no view. Of what is no array: ARG_TYPE where the argument is used. */
+GPUD_API gpud_arg gpud_arg_as(gpud_arg arg, int dtype);
 
 /* n elements of host memory that travel with the job. `gpud_host` takes the access from the
  * kernel. What is read is copied before the call returns; what a job writes is stored there
@@ -456,7 +493,7 @@ GPUD_API gpud_arg gpud_u64(uint64_t value);
 GPUD_API gpud_arg gpud_f16(uint16_t bits); /* IEEE half, its bits */
 GPUD_API gpud_arg gpud_f32(float value);
 GPUD_API gpud_arg gpud_f64(double value);
-/* A struct by value; at most 1024 bytes. */
+/* A struct by value; at most GPUD_MAX_STRUCT bytes. */
 GPUD_API gpud_arg gpud_bytes(const void *data, size_t bytes);
 /* Local (shared) memory of a kernel that takes it as an argument. */
 GPUD_API gpud_arg gpud_local(uint64_t bytes);
@@ -508,6 +545,7 @@ typedef struct gpud_kernel_arg_desc {
     uint32_t dtype;  /* GPUD_NONE: not known, or any type of the kernel's family */
     uint64_t bytes;  /* of a scalar or struct, 0 = not known */
     char name[GPUD_NAME];
+    char type[GPUD_NAME]; /* as in the source, "" if the code does not tell */
 } gpud_kernel_arg_desc;
 
 /* What the daemon told when the kernel was found; does not block. BAD_HANDLE, STALE_HANDLE. */
@@ -515,14 +553,27 @@ GPUD_API int gpud_kernel_info(gpud_client *client, gpud_kernel kernel, gpud_kern
 GPUD_API int gpud_kernel_arg(gpud_client *client, gpud_kernel kernel, uint32_t index,
                              gpud_kernel_arg_desc *ret_arg);
 
+/* A text that a source may include, by the name that stands there: "util.h", "math/vec.h". */
+typedef struct gpud_header {
+    const char *name;
+    const void *text;
+    size_t bytes;
+} gpud_header;
+
 typedef struct gpud_module_options {
     size_t size;
     const char *name;      /* NULL: none */
     const char *options;   /* compiler options: "-DN=4 …"; NULL: none */
     const char *signature; /* lines for code that carries none; NULL: none */
-    const char *file;      /* the user's file name, for the compiler's messages; NULL: none */
+    const char *file;      /* the user's file name, for the compiler's messages: of a long one its
+                              last 64 bytes; NULL: none */
     char *log;             /* where the compiler's output goes, failed or not; NULL: nowhere */
     size_t log_bytes;      /* room there, with the NUL; at most 64 KiB are needed */
+    /* What OpenCL C, CUDA C and the dialect include: the daemon reads no files. "name" is looked
+     * for beside the header that includes it first, then by its name; <name> by its name only. CUDA
+     * C may include the toolkit's headers besides. UNSUPPORTED by daemons of protocol 0.3. */
+    const gpud_header *headers;
+    uint32_t header_count; /* at most GPUD_MAX_HEADERS */
 } gpud_module_options;
 
 /* Compiles source, or loads a binary, of at most 1 MiB. options may be NULL. Blocks until it is
@@ -533,7 +584,8 @@ GPUD_API int gpud_module_load(gpud_client *client, int lang, const void *source,
                               const gpud_module_options *options, gpud_module *ret_module);
 /* A kernel of the module by name, or by index from 0 in the module's order; valid until the module
  * is unloaded. Blocks only for a name that the module does not list: the daemon is asked why.
- * NOT_FOUND, UNSUPPORTED (it is there and cannot be launched: why), BAD_HANDLE, STALE_HANDLE. */
+ * NOT_FOUND (the text lists those that are there), UNSUPPORTED (it is there and cannot be launched:
+ * why), BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_kernel(gpud_client *client, gpud_module module, const char *name,
                                 gpud_kernel *ret_kernel);
 GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint32_t index,
@@ -621,6 +673,9 @@ enum gpud_submit_flag {
     GPUD_SUBMIT_DETACHED = 4
 };
 
+/* Runs once when the job has ended, or was refused; may ask for all of the job and free it. code:
+ * its error, 0 after success; gpud_last_error() then tells the text. gpud_job_id(job) is 0 if the
+ * daemon refused the job before it had a number. */
 typedef void (*gpud_done_cb)(gpud_job *job, int code, void *user);
 
 typedef struct gpud_submit_options {
@@ -630,9 +685,13 @@ typedef struct gpud_submit_options {
      * Each level, up to 16 either way, is worth one second of waiting: nobody is overtaken for
      * longer. */
     int32_t priority;
-    uint64_t deadline_ns; /* from now; 0 = none; DEADLINE when it passed */
+    /* from now; 0 = none. A job that has not begun on its device by then ends with DEADLINE; with
+     * effects none it never begins, with effects maybe the device may run it late. */
+    uint64_t deadline_ns;
     /* of execution, from when what began before it on the device is over; 0 = the daemon's
-     * time_limit_ms, and more than that counts as that, unsaid; TIME_LIMIT */
+     * time_limit_ms, and more than that counts as that, unsaid; TIME_LIMIT. A smaller one ends the
+     * job's answer; a kernel that still runs keeps what it writes blocked and undefined. It ends
+     * the worker only if a kernel of your own runs there and no other tenant uses that worker. */
     uint64_t time_limit_ns;
     uint64_t device;   /* GPUD_ON(id); 0 = the daemon chooses */
     uint64_t trace_id; /* 0 = none */
@@ -750,6 +809,21 @@ GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, siz
  * for an unknown `what`. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
+
+/* Which rows. `state`, `session`, `tenant` and `limit` choose among "jobs" and "timeline", whose
+ * newest job comes first. */
+typedef struct gpud_query_options {
+    size_t size;
+    const char *filter; /* as for gpud_query */
+    const char *state;  /* "queued", "running", "failed", …; NULL or "": any */
+    uint64_t session;   /* column "session" of "sessions"; 0: any */
+    const char *tenant; /* NULL or "": any */
+    uint64_t limit;     /* at most so many rows; 0: as many as fit a table */
+} gpud_query_options;
+
+/* As gpud_query; options NULL: all rows. */
+GPUD_API int gpud_query_with(gpud_client *client, const char *what,
+                             const gpud_query_options *options, gpud_table **ret_table);
 /* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"
  * (value: its number), "pool-trim"; value may be NULL for the others. Blocks, for "reload" until
  * the settings were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings that were

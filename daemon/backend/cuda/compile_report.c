@@ -96,12 +96,29 @@ static void overloads_rename(struct image *image, const char *file, struct capbu
     }
 }
 
+/* Are they one but for blanks? */
+static bool same_words(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += strspn(a, " ");
+        b += strspn(b, " ");
+        if (*a != *b || *a == '\0') {
+            return *a == *b;
+        }
+    }
+}
+
+static bool alias_means(const struct report_alias *a, const struct backend_compiled_kernel *k)
+{
+    return a->entry[0] != '\0' ? strcmp(k->entry, a->entry) == 0 : same_words(k->name, a->name);
+}
+
 static void aliases_enter(struct image *image, const struct report_alias *alias, unsigned count)
 {
     for (unsigned a = 0; a < count; a++) {
         for (unsigned i = 0; i < image->kernel_count; i++) {
             struct backend_compiled_kernel *k = &image->kernels[i];
-            if (strcmp(k->entry, alias[a].entry) == 0 && strlen(alias[a].name) < sizeof k->name) {
+            if (alias_means(&alias[a], k) && strlen(alias[a].name) < sizeof k->name) {
                 memcpy(k->name, alias[a].name, strlen(alias[a].name) + 1);
             }
         }

@@ -10,8 +10,8 @@
 
 /* How users asked for instances of templates and what the compiler calls them. */
 struct report_alias {
-    const char *name;  /* "f<float>", as in the option */
-    const char *entry; /* "_Z1fIfEvPT_" */
+    const char *name; /* "f<float>", as in the option */
+    char entry[128];  /* "_Z1fIfEvPT_"; "": the one of that name, but for blanks */
 };
 
 /* Completes image->kernels: names, and the arguments' names, types, kinds and access. `scan` may be

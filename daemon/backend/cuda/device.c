@@ -9,7 +9,7 @@
 #include "daemon/backend/cuda/library.h"
 #include "daemon/backend/options.h"
 
-#define KNOWN_OPTIONS "uuid vmm nvrtc libraries"
+#define KNOWN_OPTIONS "uuid vmm nvrtc nvcc compiler libraries"
 #define PAGE          (UINT64_C(2) << 20)
 #define HOST_PIECE    (UINT64_C(1) << 30) /* Linux 6.11 to 6.13 pin less than 2 GiB at once */
 #define NAME_SIZE     64u                 /* "MIG-" and a UUID */

@@ -21,6 +21,11 @@ static const struct {
 #undef X
 };
 
+bool cuda_driver_serves(int version, int built)
+{
+    return version / 1000 >= built / 1000;
+}
+
 static int too_old(int version, struct err *e)
 {
     return err_set(e, ERR_NO_DEVICE,
@@ -78,7 +83,7 @@ static int load(void *lib, struct cuda_driver *driver, struct err *e)
     if (cu != CUDA_SUCCESS) {
         return absent(cu, "cuDriverGetVersion", e);
     }
-    if (!get || version < CUDA_VERSION) {
+    if (!get || !cuda_driver_serves(version, CUDA_VERSION)) {
         return too_old(version, e);
     }
     int rc = resolve(get, driver, e);

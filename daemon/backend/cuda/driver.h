@@ -11,6 +11,7 @@
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
+#include <stdbool.h>
 
 #include "common/err.h"
 
@@ -18,15 +19,8 @@
 #error "the CUDA back end needs the headers of CUDA 12.4 or later"
 #endif
 
-/* The branch of the driver that came with this CUDA, and serves it first. */
-#define CUDA_DRIVER_NEEDED                                                                         \
-    (CUDA_VERSION >= 13010   ? 590                                                                 \
-     : CUDA_VERSION >= 13000 ? 580                                                                 \
-     : CUDA_VERSION >= 12090 ? 575                                                                 \
-     : CUDA_VERSION >= 12080 ? 570                                                                 \
-     : CUDA_VERSION >= 12060 ? 560                                                                 \
-     : CUDA_VERSION >= 12050 ? 555                                                                 \
-                             : 550)
+/* The first branch of the driver that serves this CUDA's major version, with what is REQUIRED. */
+#define CUDA_DRIVER_NEEDED (CUDA_VERSION >= 13000 ? 580 : 550)
 
 /* What the oldest headers do not have. */
 #if CUDA_VERSION >= 12080
@@ -104,9 +98,15 @@ struct cuda_driver {
 #undef X
 };
 
+/* Does a driver that tells CUDA `version` (13000: 13.0) run what was built with `built`? Minor
+ * versions of one major version are compatible, so 13.1 runs on the driver of 13.0; a function that
+ * is missing is told by its name. */
+bool cuda_driver_serves(int version, int built);
+
 /* Opens libcuda.so.1, which stays open until the process ends, resolves the table and initialises
- * the driver. ERR_NO_DEVICE with the reason and what to install where there is none, where it is
- * older than the toolkit this was built with, or where it has no device. Blocks. */
+ * the driver. ERR_NO_DEVICE with the reason and what to install where there is none, where its
+ * major version is older than the toolkit's this was built with, or where it has no device. Blocks.
+ */
 int cuda_driver_load(struct cuda_driver *ret_driver, struct err *e);
 /* The same with one device: an instance of MIG ("MIG-<UUID>"), of which a process sees no other
  * one, or a GPU ("GPU-<UUID>") that it may not see for instances beside it. It sets

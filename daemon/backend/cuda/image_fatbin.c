@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/backend/cuda/image.h"
@@ -5,7 +6,8 @@
 #define FATBIN_VERSION 1
 #define FATBIN_PTX     1
 #define FATBIN_ELF     2
-#define FATBIN_PACKED  0x0000a000u /* flags: by LZ4, by zstd */
+#define FATBIN_LZ4     0x2000u /* flags */
+#define FATBIN_ZSTD    0x8000u
 #define ENTRIES_MAX    1024u
 
 struct fat_head {
@@ -35,10 +37,11 @@ _Static_assert(sizeof(struct fat_head) == 16 && sizeof(struct fat_entry) == 64, 
 /* The entry that a driver is going to take: a cubin for the device before PTX, the latest of each.
  */
 struct choice {
-    struct bytes data;
+    struct bytes data; /* compressed, unless packing is NONE */
     uint32_t arch;
     unsigned kind; /* 0: none */
-    bool packed;
+    enum image_packing packing;
+    uint64_t unpacked_size;
 };
 
 static int damaged(struct err *e, const char *what, unsigned entry)
@@ -74,7 +77,7 @@ static int entry_check(struct bytes rest, unsigned index, struct fat_entry *ret_
     if (n.head_size < sizeof n || n.head_size > rest.size || n.size > rest.size - n.head_size) {
         return damaged(e, "the size", index);
     }
-    if (n.packed_size > n.size || n.unpacked_size > IMAGE_BYTES_MAX) {
+    if (n.packed_size > n.size) {
         return damaged(e, "the packed size", index);
     }
     *ret_entry = n;
@@ -90,16 +93,25 @@ static bool fits(const struct fat_entry *n, const struct image_arch *device)
            n->arch <= device->number;
 }
 
-static bool packed(const struct fat_entry *n)
+static enum image_packing packing(const struct fat_entry *n)
 {
-    return (n->flags & FATBIN_PACKED) != 0 || n->packed_size != 0;
+    return (n->flags & FATBIN_ZSTD) != 0  ? IMAGE_ZSTD
+           : (n->flags & FATBIN_LZ4) != 0 ? IMAGE_LZ4
+           : n->packed_size != 0          ? IMAGE_OTHER
+                                          : IMAGE_PLAIN;
 }
 
 static void choose(struct choice *c, const struct fat_entry *n, struct bytes data)
 {
     bool better = n->kind > c->kind || (n->kind == c->kind && n->arch > c->arch);
     if (better) {
-        *c = (struct choice){.data = data, .arch = n->arch, .kind = n->kind, .packed = packed(n)};
+        enum image_packing how = packing(n);
+        size_t size = how == IMAGE_PLAIN ? data.size : n->packed_size;
+        *c = (struct choice){.data = bytes_of(data.data, size),
+                             .arch = n->arch,
+                             .kind = n->kind,
+                             .packing = how,
+                             .unpacked_size = n->unpacked_size};
     }
 }
 
@@ -110,9 +122,8 @@ static void list_add(struct capbuf *list, const struct fat_entry *n)
     (void)capbuf_printf(list, "%s%s_%u", list->size > 0 ? " " : "", kind, n->arch);
 }
 
-/* ret_readable: a cubin of whatever architecture that is not compressed. */
 static int entries_read(struct bytes rest, const struct image_arch *device, struct choice *ret,
-                        struct choice *ret_readable, struct capbuf *list, struct err *e)
+                        struct capbuf *list, struct err *e)
 {
     for (unsigned i = 0; rest.size > 0; i++) {
         struct fat_entry n = {.kind = 0};
@@ -125,40 +136,31 @@ static int entries_read(struct bytes rest, const struct image_arch *device, stru
         if (fits(&n, device)) {
             choose(ret, &n, data);
         }
-        if (n.kind == FATBIN_ELF && !packed(&n)) {
-            choose(ret_readable, &n, data);
-        }
         rest = bytes_of(data.data + data.size, rest.size - n.head_size - data.size);
     }
     return 0;
 }
 
-/* The kernels of another architecture's code: the same ones with the same arguments, but what they
- * need is not known. */
-static int other_read(const struct choice *c, struct image *ret_image, struct err *e)
+static int code_read(unsigned kind, struct bytes code, const struct image_arch *device,
+                     struct image *ret_image, struct err *e)
 {
-    const struct image_arch arch = {.number = c->arch};
-    int rc = image_cubin_read(c->data, &arch, ret_image, e);
-    for (unsigned i = 0; rc == 0 && i < ret_image->kernel_count; i++) {
-        struct backend_compiled_kernel *k = &ret_image->kernels[i];
-        k->registers = k->local_bytes = k->shared_bytes = k->constant_bytes = 0;
-    }
-    return rc;
+    return kind == FATBIN_ELF ? image_cubin_read(code, device, ret_image, e)
+                              : image_ptx_read(code, device, ret_image, e);
 }
 
-static int choice_read(const struct choice *c, const struct choice *readable,
-                       const struct image_arch *device, struct image *ret_image, struct err *e)
+static int choice_read(const struct choice *c, const struct image_arch *device,
+                       struct image *ret_image, struct err *e)
 {
-    if (c->packed && readable->kind != 0) {
-        return other_read(readable, ret_image, e);
+    uint8_t *code = NULL;
+    if (c->packing == IMAGE_PLAIN) {
+        return code_read(c->kind, c->data, device, ret_image, e);
     }
-    if (c->packed) {
-        return err_set(e, ERR_UNSUPPORTED,
-                       "the fatbin's code for the device is compressed, so its kernels cannot be "
-                       "read: make it with nvcc --compress-mode=none, or bring the cubin");
+    int rc = image_unpack(c->packing, c->data, c->unpacked_size, &code, e);
+    if (rc == 0) {
+        rc = code_read(c->kind, bytes_of(code, (size_t)c->unpacked_size), device, ret_image, e);
+        free(code);
     }
-    return c->kind == FATBIN_ELF ? image_cubin_read(c->data, device, ret_image, e)
-                                 : image_ptx_read(c->data, device, ret_image, e);
+    return rc;
 }
 
 int image_fatbin_read(struct bytes fat, const struct image_arch *device, struct image *ret_image,
@@ -166,20 +168,18 @@ int image_fatbin_read(struct bytes fat, const struct image_arch *device, struct 
 {
     struct fat_head h;
     struct choice c = {.kind = 0};
-    struct choice readable = {.kind = 0};
     struct capbuf list;
     int rc = head_check(fat, &h, e);
     if (rc != 0) {
         return rc;
     }
     capbuf_init(&list, 200);
-    rc = entries_read(bytes_of(fat.data + sizeof h, (size_t)h.size), device, &c, &readable, &list,
-                      e);
+    rc = entries_read(bytes_of(fat.data + sizeof h, (size_t)h.size), device, &c, &list, e);
     if (rc == 0 && c.kind == 0) {
         rc = err_set(e, ERR_UNSUPPORTED, "the fatbin has code for %.*s, the device is sm_%u",
                      list.size > 0 ? (int)list.size : 7,
                      list.size > 0 ? (const char *)list.data : "nothing", device->number);
     }
     capbuf_finish(&list);
-    return rc == 0 ? choice_read(&c, &readable, device, ret_image, e) : rc;
+    return rc == 0 ? choice_read(&c, device, ret_image, e) : rc;
 }

@@ -110,7 +110,7 @@ static const char *const kernels[] = {"sort_count", "reduce_sum_part_f32",
                                       "scan_block_inclusive_f32", NULL};
 struct cuda_library cuda_cub = {.name = "cub",
                                 .files = files,
-                                .advice = "build gpud with nvcc and GPUD_CUB=ON",
+                                .advice = "build gpud with nvcc and GPUD_CUDA_ARCHS=all",
                                 .entries = entries,
                                 .entry_count = sizeof entries / sizeof entries[0],
                                 .table = &cub,

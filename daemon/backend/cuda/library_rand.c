@@ -90,6 +90,10 @@ static int draw_f64(void *g, const struct backend_call *c, double *x, size_t n)
     return curand.GenerateNormalDouble(g, x, n, mean, deviation);
 }
 
+/* cuRAND makes its numbers by Philox, too, and counts from 0 as random_uniform does: the key of
+ * the same seed has to be another one, or numbers of both operations are made of the same words. */
+#define KEY UINT64_C(0x6a09e667f3bcc909)
+
 static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
                uint64_t bytes, struct err *e)
 {
@@ -100,7 +104,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     if ((uintptr_t)x % ALIGN != 0) {
         return err_set(e, ERR_UNSUPPORTED, "cuRAND is not asked for an array at such an address");
     }
-    int status = curand.SetPseudoRandomGeneratorSeed(s->random, cuda_call_u64(c, SEED));
+    int status = curand.SetPseudoRandomGeneratorSeed(s->random, cuda_call_u64(c, SEED) ^ KEY);
     status = status == 0 ? curand.SetGeneratorOffset(s->random, 0) : status;
     if (status == 0) {
         status =

@@ -4,7 +4,7 @@
 
 #include "daemon/backend/cuda/device.h"
 
-#define CUDA_PARAMS_MAX 64u
+#define CUDA_PARAMS_MAX BACKEND_ARGS_MAX
 
 struct cuda_kernel {
     const char *name; /* the driver's, as long as the module is loaded */

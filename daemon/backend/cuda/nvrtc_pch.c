@@ -13,9 +13,8 @@
 #include "common/hash.h"
 #include "common/stamp.h"
 #include "daemon/backend/cuda/source/header.h"
-#include "daemon/backend/cuda/source/predefined.h"
 
-#define OPTIONS_MAX (PREDEFINED_MAX + 16)
+#define OPTIONS_MAX 16u
 #define ABANDONED_S 600 /* a file being made is given up after so long */
 #define VERSION_LEN 8   /* of a file's name: digits of its version */
 

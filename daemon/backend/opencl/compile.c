@@ -2,8 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/opencl/bitcode.h"
 #include "daemon/backend/opencl/report.h"
-#include "daemon/backend/opencl/sizes.h"
+#include "daemon/backend/opencl/types.h"
 #include "daemon/backend/telling.h"
 
 #define BINARY_MAX (256u * 1024u * 1024u) /* bytes */
@@ -141,6 +142,9 @@ static int binary_take(struct compiler *c, struct backend_compiled *out, struct 
         return err_set(e, ERR_NOMEM, "a binary of %zu bytes", size);
     }
     rc = c->cl.GetProgramInfo(c->program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
+    if (rc == CL_SUCCESS) {
+        opencl_bitcode_learn(bytes_of(data, size), out);
+    }
     int result = rc == CL_SUCCESS ? opencl_binary_wrap(c->info.arch, bytes_of(data, size), out, e)
                                   : opencl_error(rc, "clGetProgramInfo", e);
     free(data);
@@ -173,7 +177,7 @@ static int compile_all(struct compiler *c, const struct backend_source *source,
     if (rc == 0) {
         const struct opencl_text text = {source->text, c->line,
                                          source->options ? source->options : ""};
-        opencl_sizes_learn(&c->cl, c->context, c->id.device, &text, out);
+        opencl_types_learn(&c->cl, c->context, c->id.device, &text, out);
     }
     return rc != 0 ? rc : binary_take(c, out, e);
 }

@@ -239,9 +239,12 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     if (!d) {
         return err_set(e, ERR_NOMEM, "a device");
     }
-    int rc = device_choose(d, index, options, e);
+    char note[sizeof d->info.note];
+    int rc = opencl_cache_choose(note, sizeof note, e);
+    rc = rc == 0 ? device_choose(d, index, options, e) : rc;
     if (rc == 0) {
         rc = device_configure(d, options, e);
+        (void)snprintf(d->info.note, sizeof d->info.note, "%s", note);
     }
     if (rc == 0) {
         rc = wake_create(wake, wake_data, &d->wake, e);

@@ -15,11 +15,17 @@ static int symbol(void *lib, const char *name, void *ret_fn, struct err *e)
 int opencl_load(struct opencl_api *ret_api, struct err *e)
 {
     struct opencl_api api = {0};
+    char note[sizeof((struct backend_info *)0)->note];
+    int rc = opencl_cache_choose(note, sizeof note, e); /* drivers look for it when they load */
+    if (rc != 0) {
+        return rc;
+    }
     void *lib = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!lib) {
-        return err_set(e, ERR_NO_DEVICE, "%s (there is no libOpenCL.so.1)", OPENCL_NO_DEVICE);
+        return err_set(e, ERR_NO_DEVICE,
+                       "no OpenCL loader (libOpenCL.so.1): apt-get install ocl-icd-libopencl1, and "
+                       "pocl-opencl-icd (CPU) or the vendor's OpenCL driver");
     }
-    int rc = 0;
 #define X(name)                                                                                    \
     if (rc == 0) {                                                                                 \
         rc = symbol(lib, "cl" #name, &api.name, e);                                                \

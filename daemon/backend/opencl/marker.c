@@ -101,9 +101,10 @@ static uint64_t event_time(const struct backend_device *d, cl_event event, cl_pr
  * The host's time before a command was enqueued and the device's time at which it was queued are
  * the same moment but for the call, so each marker tells the distance of the two clocks, which
  * drift apart. An estimate can only be too small (the thread was preempted in the call), so larger
- * ones are taken at once and smaller ones slowly.
+ * ones are taken at once and smaller ones slowly: by no more than a part of the time that has
+ * passed on the device, for a later end must not become the earlier one.
  */
-static void clock_adjust(struct backend_marker *m)
+static void clock_adjust(struct backend_marker *m, uint64_t end)
 {
     struct backend_device *d = m->device;
     uint64_t queued =
@@ -113,15 +114,20 @@ static void clock_adjust(struct backend_marker *m)
     }
     int64_t offset = (int64_t)(m->enqueued_ns - queued);
     int64_t change = offset - d->clock_offset;
-    d->clock_offset += d->clock_offset == 0 || change > 0 ? change : change / 256;
+    int64_t passed = end > d->clock_end ? (int64_t)(end - d->clock_end) : 0;
+    if (d->clock_offset != 0 && change < 0) {
+        change = -change < passed ? change / 256 : -passed / 256;
+    }
+    d->clock_offset += change;
+    d->clock_end += (uint64_t)passed;
 }
 
 static void marker_times(struct backend_marker *m, uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
 {
     struct backend_device *d = m->device;
-    clock_adjust(m);
     uint64_t end =
         event_time(d, m->events.item[m->events.count - 1].event, CL_PROFILING_COMMAND_END);
+    clock_adjust(m, end);
     uint64_t begin = end;
     for (unsigned i = 0; i < m->events.count; i++) {
         if (!m->events.item[i].wait) {

@@ -73,6 +73,11 @@ struct opencl_api {
 #define OPENCL_NO_DEVICE                                                                           \
     "no OpenCL device: install pocl-opencl-icd (CPU) or the vendor's OpenCL driver"
 
+/* Where the disk with PoCL's kernels is full, chooses another folder for them, for the whole
+ * process, and says so in ret_note ("": not needed). It counts if it comes before a driver is
+ * loaded, as opencl_load sees to; later calls tell the same. A folder that the environment names
+ * stays. ERR_NO_DEVICE: no folder has room. Blocks on files. */
+int opencl_cache_choose(char *ret_note, size_t size, struct err *e);
 /* Loads the ICD loader, which stays loaded until the process ends: drivers keep threads. */
 int opencl_load(struct opencl_api *ret_api, struct err *e);
 
@@ -114,6 +119,7 @@ struct backend_device {
     uint64_t limit;       /* bytes: drivers over-commit, so what was handed out is counted here */
     uint64_t used;        /* bytes */
     int64_t clock_offset; /* ns: host clock minus device clock */
+    uint64_t clock_end;   /* ns, device clock: the latest end that was told */
     struct opencl_wake *wake;
 };
 
@@ -141,7 +147,7 @@ int opencl_sub_buffer(struct backend_device *d, const struct backend_block *b, u
 
 /* ---- module -------------------------------------------------------------------------------- */
 
-#define OPENCL_ARGS_MAX 32u
+#define OPENCL_ARGS_MAX BACKEND_ARGS_MAX
 
 enum opencl_arg_kind {
     OPENCL_ARG_ANY,

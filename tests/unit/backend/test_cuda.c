@@ -820,7 +820,7 @@ END_TEST
 
 START_TEST(a_kernel_of_too_many_parameters_spoils_no_other)
 {
-    enum { PARAMS = 70 };
+    enum { PARAMS = 140 };
     struct capbuf text;
     struct backend_kernel kernel;
     struct err e = ERR_INIT;
@@ -838,7 +838,7 @@ START_TEST(a_kernel_of_too_many_parameters_spoils_no_other)
         ck_assert_msg(cuda->module->kernel(m, i, &kernel, &e) == 0, "%s", e.text);
         ck_assert_uint_eq(kernel.arg_count, i == 0 ? 0 : PARAMS);
     }
-    fails(launch(m, "fake_nothing_many", 1, 1, &e), &e, ERR_LIMIT, "70 parameters");
+    fails(launch(m, "fake_nothing_many", 1, 1, &e), &e, ERR_LIMIT, "140 parameters");
     ck_assert_int_eq(launch(m, "fake_nothing", 1, 1, NULL), 0);
     drain();
     cuda->module->unload(m);

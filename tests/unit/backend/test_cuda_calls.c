@@ -308,7 +308,18 @@ START_TEST(nobody_asks_for_the_room_during_a_registration)
 }
 END_TEST
 
+/* Toolkit 13.1 on driver 580, which is 13.0's: minor versions are compatible. */
+START_TEST(a_driver_of_the_same_major_version_serves)
+{
+    ck_assert(cuda_driver_serves(13000, 13010));
+    ck_assert(cuda_driver_serves(13020, 13010));
+    ck_assert(cuda_driver_serves(14000, 13010));
+    ck_assert(!cuda_driver_serves(12090, 13000));
+}
+END_TEST
+
 SUITE_MAIN("cuda calls", long_patterns_are_doubled, a_ptx_goes_to_the_driver_with_a_nul,
            the_best_group_is_asked_for_once, what_kernels_print_comes_when_nothing_runs,
            only_the_device_of_a_pin_is_started, what_somebody_chose_to_be_seen_stays,
-           nobody_asks_for_the_room_during_a_registration, that_kernels_reach_everything_is_told)
+           nobody_asks_for_the_room_during_a_registration, that_kernels_reach_everything_is_told,
+           a_driver_of_the_same_major_version_serves)

@@ -33,6 +33,52 @@ static const struct backend_compiled_kernel *find(const struct backend_compiled 
     return NULL;
 }
 
+/* Only PoCL's binaries can show it; what may be written is never shown. */
+START_TEST(what_is_only_read_is_shown)
+{
+    static const char text[] =
+        "float twice(__global const float *w, int i) { return w[i] * 2.0f; }\n"
+        "void put(__global float *p) { *p = 9; }\n"
+        "__attribute__((pure, noinline)) float lie(__global float *p) {\n"
+        "    *p = 9; return *(volatile __global float *)p; }\n"
+        "__kernel void reads(__global const float *w, __global float *x, __global const uchar4 "
+        "*c,\n"
+        "                    __constant float *t, __global float *y, int n) {\n"
+        "    size_t i = get_global_id(0); float s = 0; __global const float *p = n > 3 ? w : x;\n"
+        "    for (int k = 0; k < n; k++) { s += *p++ * twice(w, k) + t[k]; }\n"
+        "    float4 v = vload4(i, x);\n"
+        "    y[i] = s + dot(v, v) + c[i].x + native_exp(w[1]);\n}\n"
+        "__kernel void cast(__global const float *x) { ((__global float *)x)[0] = 1; }\n"
+        "__kernel void calls(__global const float *x) { put((__global float *)x); }\n"
+        "__kernel void pure(__global const float *x, __global float *y) {\n"
+        "    y[0] = lie((__global float *)x); }\n"
+        "__kernel void number(__global const float *x) {\n"
+        "    ulong at = (ulong)x + 4; *(__global float *)at = 9; }\n"
+        "__kernel void atomic(__global const int *x) { atomic_xchg((__global int *)x, 9); }\n"
+        "__kernel void vector(__global const float *x) {\n"
+        "    vstore4((float4)(1), 0, (__global float *)x); }\n"
+        "__kernel void away(__global const float *x, __global ulong *y) { y[0] = (ulong)x; }\n"
+        "__kernel void either(__global const float *x, __global float *y, int n) {\n"
+        "    __global float *p = n > 3 ? (__global float *)x : y; p[n] = 1; }\n";
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    ck_assert_msg(compile(text, "k.cl", "", &c, &e) == 0, "%s", e.text);
+    for (unsigned i = 0; i < c.kernel_count; i++) {
+        const struct backend_compiled_kernel *k = &c.kernels[i];
+        bool pocl = strcmp(k->entry, "reads") == 0;
+        ck_assert_uint_eq(k->arg_count, pocl ? 6 : k->arg_count);
+        for (unsigned a = 0; a < k->arg_count; a++) {
+            ck_assert_msg(k->arg[a].only_reads == (pocl && a < 4), "%s, argument %u", k->entry, a);
+        }
+    }
+    backend_compiled_finish(&c);
+    /* without optimization pointers lie in memory: nothing is known, and that is no error */
+    ck_assert_msg(compile(text, "k.cl", "-cl-opt-disable", &c, &e) == 0, "%s", e.text);
+    ck_assert(!find(&c, "cast")->arg[0].only_reads);
+    backend_compiled_finish(&c);
+}
+END_TEST
+
 START_TEST(reports_arguments)
 {
     struct err e = ERR_INIT;
@@ -140,7 +186,7 @@ START_TEST(learns_the_sizes_of_types)
     const struct backend_compiled_kernel *f = find(&c, "f");
     ck_assert_uint_eq(f->arg_count, 6);
     for (unsigned i = 1; i < 6; i++) {
-        ck_assert_uint_eq(f->arg[i].kind, 3);
+        ck_assert_uint_eq(f->arg[i].kind, i == 3 ? 1 : 3); /* an enum is a number */
         ck_assert_msg(f->arg[i].bytes == f_bytes[i], "%s: %u", f->arg[i].name, f->arg[i].bytes);
     }
     ck_assert_uint_eq(find(&c, "g")->arg[1].bytes, 1000);
@@ -150,14 +196,62 @@ START_TEST(learns_the_sizes_of_types)
 }
 END_TEST
 
+/* A name of the user's own is looked behind, of values and of arrays. */
+START_TEST(learns_the_types_behind_names)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    const char *text = "typedef float DATA_TYPE;\n"
+                       "typedef DATA_TYPE real;\n"
+                       "typedef unsigned char byte;\n"
+                       "typedef float4 vec;\n"
+                       "typedef signed char tiny;\n"
+                       "typedef struct { int a; } pair;\n"
+                       "enum E { ONE, TWO };\n"
+                       "__kernel void f(__global const real *x, __global DATA_TYPE *y, real a,\n"
+                       "    DATA_TYPE b, byte c, vec v, __global vec *w, __global byte *d,\n"
+                       "    __global pair *p, __global void *any, tiny t, ulong n, enum E e,\n"
+                       "    __constant WORD *k, __local real *l, __global half *h) {\n"
+                       "    y[0] = x[0] * a + b + c + v.x + w[0].y + d[0] + p[0].a + t + n + e +\n"
+                       "        k[0] + l[0];\n"
+                       "}\n"
+                       "#define real double\n"
+                       "#define uint nothing\n";
+    static const struct {
+        unsigned kind;
+        int dtype;
+        uint32_t bytes;
+    } want[] = {
+        {2, DTYPE_F32, 0},  {2, DTYPE_F32, 0},   {1, DTYPE_F32, 4},  {1, DTYPE_F32, 4},
+        {1, DTYPE_U8, 1},   {3, DTYPE_NONE, 16}, {2, DTYPE_F32, 0},  {2, DTYPE_U8, 0},
+        {2, DTYPE_NONE, 0}, {2, DTYPE_NONE, 0},  {1, DTYPE_I8, 1},   {1, DTYPE_U64, 8},
+        {1, DTYPE_U32, 4},  {2, DTYPE_I64, 0},   {4, DTYPE_NONE, 0}, {2, DTYPE_F16, 0},
+    };
+    ck_assert_msg(compile(text, "k.cl", "-DWORD=long -Werror", &c, &e) == 0, "%s", e.text);
+    const struct backend_compiled_kernel *f = find(&c, "f");
+    ck_assert_uint_eq(f->arg_count, sizeof want / sizeof want[0]);
+    for (unsigned i = 0; i < f->arg_count; i++) {
+        const struct backend_compiled_arg *a = &f->arg[i];
+        ck_assert_msg(a->kind == want[i].kind && a->dtype == want[i].dtype &&
+                          a->bytes == want[i].bytes,
+                      "%s %s: kind %u, %s, %u bytes", a->type, a->name, a->kind,
+                      dtype_name(a->dtype), a->bytes);
+    }
+    backend_compiled_finish(&c);
+}
+END_TEST
+
 /* A source that cannot be asked is no error: its sizes stay unknown. */
 START_TEST(a_size_may_stay_unknown)
 {
     struct err e = ERR_INIT;
     struct backend_compiled c = {0};
-    const char *text = "typedef struct { int a; } P;\n"
-                       "__kernel void f(__global int *o, P p) { o[0] = p.a; }\n"
-                       "#define P nothing of that kind\n";
+    const char *text =
+        "typedef struct { int a; } "
+        "a_name_that_is_longer_than_what_is_kept_of_names_so_that_it_may_have_been_cut;\n"
+        "__kernel void f(__global int *o,\n"
+        "    a_name_that_is_longer_than_what_is_kept_of_names_so_that_it_may_have_been_cut p)\n"
+        "{ o[0] = p.a; }\n";
     ck_assert_msg(compile(text, "k.cl", "", &c, &e) == 0, "%s", e.text);
     ck_assert_uint_eq(c.kernels[0].arg[1].kind, 3);
     ck_assert_uint_eq(c.kernels[0].arg[1].bytes, 0);
@@ -170,16 +264,16 @@ START_TEST(tells_what_cannot_be_launched)
 {
     struct err e = ERR_INIT;
     struct backend_compiled c = {0};
-    char text[2048] = "__kernel void f(__global int *x, __read_only image2d_t img) {\n"
+    char text[8192] = "__kernel void f(__global int *x, __read_only image2d_t img) {\n"
                       "    x[0] = get_image_width(img);\n"
                       "}\n"
                       "__kernel void s(sampler_t how, __global int *x) { x[0] = 1; }\n"
                       "__kernel void g(__global int *x) { x[0] = 1; }\n"
                       "__kernel void most(__global int *x";
-    const char *end[] = {") { x[0] = 32; }\n__kernel void many(__global int *x",
-                         ", int last) { x[0] = 33; }\n"};
+    const char *end[] = {") { x[0] = 128; }\n__kernel void many(__global int *x",
+                         ", int last) { x[0] = 129; }\n"};
     for (unsigned k = 0; k < 2; k++) {
-        for (unsigned i = 1; i < 32; i++) {
+        for (unsigned i = 1; i < 128; i++) {
             snprintf(text + strlen(text), sizeof text - strlen(text), ", int a%u", i);
         }
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s", end[k]);
@@ -193,9 +287,10 @@ START_TEST(tells_what_cannot_be_launched)
                      "argument 0 (how) is a sampler_t, which gpud does not take; use a buffer");
     ck_assert_str_eq(find(&c, "g")->unfit, "");
     ck_assert_str_eq(find(&c, "most")->unfit, "");
-    ck_assert_uint_eq(find(&c, "most")->arg_count, 32);
-    ck_assert_str_eq(find(&c, "many")->unfit, "it takes 33 arguments, gpud passes at most 32; put "
-                                              "values into a struct");
+    ck_assert_uint_eq(find(&c, "most")->arg_count, 128);
+    ck_assert_str_eq(find(&c, "many")->unfit,
+                     "it takes 129 arguments, gpud passes at most 128; put "
+                     "values into a struct");
     ck_assert_uint_eq(find(&c, "many")->arg_count, 0);
     ck_assert_ptr_nonnull(c.log);
     ck_assert_ptr_nonnull(strstr(c.log, "kernel f cannot be launched: argument 1"));
@@ -245,10 +340,12 @@ int main(void)
     TCase *t = tcase_create("compile");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, reports_arguments);
+    tcase_add_test(t, what_is_only_read_is_shown);
     tcase_add_test(t, names_the_users_file);
     tcase_add_test(t, honours_defines);
     tcase_add_test(t, refuses_before_the_compiler);
     tcase_add_test(t, learns_the_sizes_of_types);
+    tcase_add_test(t, learns_the_types_behind_names);
     tcase_add_test(t, a_size_may_stay_unknown);
     tcase_add_test(t, tells_what_cannot_be_launched);
     tcase_add_test(t, absence_names_the_package);

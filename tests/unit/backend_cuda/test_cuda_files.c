@@ -1,6 +1,6 @@
 /*
  * Kernel files in the manner of public benchmark collections (Rodinia, SHOC, PolyBench, CUDA's
- * samples), device code as such programs have it, through the real NVRTC. The first lines of each
+ * samples), as such programs have them, through the real NVRTC and nvcc. The first lines of each
  * say what is to come of it: "// kernels: NAME…", all of them and no others, or "// refused: TEXT",
  * which the error or the log must hold; "// options: …" before, "// noted: TEXT" in the log.
  */
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/backend/cuda/compile.h"
+#include "daemon/backend/cuda/nvcc.h"
 #include "daemon/backend/cuda/nvrtc.h"
 
 #define SKIPPED   77
@@ -150,12 +151,74 @@ START_TEST(is_taken_or_refused)
 }
 END_TEST
 
+/* ---- both compilers ----------------------------------------------------------------------------
+ */
+
+static int compile_by(const char *compiler, const char *name, const char *text,
+                      struct backend_compiled *c)
+{
+    char options[600];
+    char own[512];
+    struct err e = ERR_INIT;
+    (void)expectation(text, "options", own, sizeof own);
+    (void)snprintf(options, sizeof options, "%s --compiler=%s", own, compiler);
+    const struct backend_source source = {.lang = BACKEND_LANG_CUDA,
+                                          .text = bytes_str(text),
+                                          .file = name,
+                                          .options = options,
+                                          .arch = "sm_90"};
+    return cuda_compile(0, &source, c, &e);
+}
+
+static const struct backend_compiled_kernel *entry_find(const struct backend_compiled *c,
+                                                        const char *entry)
+{
+    for (unsigned i = 0; i < c->kernel_count; i++) {
+        if (strcmp(c->kernels[i].entry, entry) == 0) {
+            return &c->kernels[i];
+        }
+    }
+    return NULL;
+}
+
+/* nvcc's has at least the kernels that NVRTC's has, with the same arguments. */
+START_TEST(both_compilers_agree)
+{
+    const char *name = name_of[_i];
+    const char *text = file_read(name);
+    char unused[512];
+    struct backend_compiled ours = {0};
+    struct backend_compiled theirs = {0};
+    bool taken = !expectation(text, "refused", unused, sizeof unused) &&
+                 compile_by("nvrtc", name, text, &ours) == 0;
+    if (taken) {
+        ck_assert_msg(compile_by("nvcc", name, text, &theirs) == 0, "%s: nvcc refuses it", name);
+    }
+    for (unsigned i = 0; taken && i < ours.kernel_count; i++) {
+        const struct backend_compiled_kernel *a = &ours.kernels[i];
+        const struct backend_compiled_kernel *b = entry_find(&theirs, a->entry);
+        ck_assert_msg(b != NULL, "%s: nvcc's has no %s", name, a->entry);
+        ck_assert_str_eq(a->name, b->name);
+        ck_assert_msg(a->arg_count == b->arg_count, "%s: %s: %u, %u", name, a->entry, a->arg_count,
+                      b->arg_count);
+        for (unsigned n = 0; n < a->arg_count; n++) {
+            ck_assert_msg(a->arg[n].bytes == b->arg[n].bytes && a->arg[n].kind == b->arg[n].kind,
+                          "%s: %s: argument %u", name, a->entry, n);
+        }
+    }
+    backend_compiled_finish(&ours);
+    backend_compiled_finish(&theirs);
+}
+END_TEST
+
 int main(void)
 {
     struct nvrtc nvrtc;
     struct err e = ERR_INIT;
-    if (nvrtc_load("", &nvrtc, &e) != 0) {
-        (void)fprintf(stderr, "skipped: %s\n", e.text);
+    char nvcc[PATH_MAX];
+    bool both = nvcc_find("", nvcc) && nvrtc_load("", &nvrtc, &e) == 0;
+    if (!both) {
+        (void)fprintf(stderr, "skipped: no nvcc or no NVRTC %s\n", e.text);
         return SKIPPED;
     }
     files_list();
@@ -164,6 +227,10 @@ int main(void)
     tcase_set_timeout(all, 120);
     tcase_add_loop_test(all, is_taken_or_refused, 0, file_count);
     suite_add_tcase(suite, all);
+    TCase *both_of = tcase_create("both");
+    tcase_set_timeout(both_of, 120);
+    tcase_add_loop_test(both_of, both_compilers_agree, 0, file_count);
+    suite_add_tcase(suite, both_of);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

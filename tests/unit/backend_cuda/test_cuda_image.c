@@ -1,12 +1,16 @@
 /* PTX, cubin and fatbin as bytes from anywhere. The cubin is a real one, of NVRTC. */
 #include <check.h>
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/backend/cuda/binary.h"
 #include "daemon/backend/cuda/compile.h"
 #include "daemon/backend/cuda/image.h"
+#include "daemon/backend/cuda/nvcc.h"
 
 #define SKIPPED 77
 
@@ -232,22 +236,178 @@ START_TEST(a_fatbin_without_a_match_lists_what_it_has)
 }
 END_TEST
 
-/* As nvcc makes them for an older device: its cubin, and compressed PTX for later ones. */
-START_TEST(compressed_code_is_told_by_another_architectures)
+/* ---- compressed fatbins ------------------------------------------------------------------------
+ */
+
+#define PACKED_MAX 32768u
+
+/* As nvcc makes them, once, by main. */
+static const struct packed {
+    const char *name, *arch, *how[2];
+} packed[] = {
+    {"zstd.fatbin", "-arch=sm_90", {"--compress-mode=size"}},
+    {"lz4.fatbin", "-arch=sm_90", {"--compress-mode=speed", "--fatbin-options=-compress-all"}},
+    {"ptx-zstd.fatbin", "-gencode=arch=compute_90,code=compute_90", {"--compress-mode=default"}},
+    {"ptx-lz4.fatbin", "-gencode=arch=compute_90,code=compute_90", {"--compress-mode=speed"}},
+    {"ptx.fatbin", "-gencode=arch=compute_90,code=compute_90", {"--compress-mode=none"}},
+};
+#define PACKED_COUNT ((int)(sizeof packed / sizeof packed[0]))
+static struct {
+    uint8_t data[PACKED_MAX];
+    size_t size;
+} fat_of[sizeof packed / sizeof packed[0]];
+
+static size_t file_take(const char *folder, const char *name, uint8_t *data, size_t room)
 {
-    static const struct image_arch later = {.number = 120};
+    char path[PATH_MAX + 32];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "rbe");
+    size_t size = f != NULL ? fread(data, 1, room, f) : 0;
+    if (f != NULL) {
+        (void)fclose(f);
+        (void)unlink(path);
+    }
+    return size;
+}
+
+static void packed_make(int index, const char *program, const char *folder)
+{
+    const struct packed *p = &packed[index];
+    struct err e = ERR_INIT;
+    struct capbuf said;
+    bool done = false;
+    const struct nvcc_run run = {
+        .program = program,
+        .folder = folder,
+        .argument = {"-fatbin", p->arch, "-w", "k.cu", "-o", p->name, p->how[0], p->how[1]}};
+    capbuf_init(&said, 1u << 16);
+    if (nvcc_run(&run, &said, &done, &e) == 0 && done) {
+        fat_of[index].size =
+            file_take(folder, p->name, fat_of[index].data, sizeof fat_of[index].data);
+    } else {
+        (void)fprintf(stderr, "%s: %s %.*s\n", p->name, e.text, (int)said.size,
+                      said.size > 0 ? (const char *)said.data : "");
+    }
+    capbuf_finish(&said);
+}
+
+static bool packed_make_all(void)
+{
+    char program[PATH_MAX];
+    char folder[] = "/tmp/gpud-test-image-XXXXXX";
+    char path[64];
+    if (!nvcc_find("", program) || mkdtemp(folder) == NULL) {
+        return false;
+    }
+    (void)snprintf(path, sizeof path, "%s/k.cu", folder);
+    FILE *f = fopen(path, "we");
+    bool written = f != NULL && fputs(source, f) >= 0;
+    written = f != NULL && fclose(f) == 0 && written;
+    for (int i = 0; written && i < PACKED_COUNT; i++) {
+        packed_make(i, program, folder);
+        written = fat_of[i].size > 0;
+    }
+    DIR *left = opendir(folder); /* what nvcc keeps on the way */
+    for (struct dirent *d = NULL; left != NULL && (d = readdir(left)) != NULL;) {
+        (void)unlinkat(dirfd(left), d->d_name, 0);
+    }
+    if (left != NULL) {
+        (void)closedir(left);
+    }
+    (void)rmdir(folder);
+    return written;
+}
+
+#ifdef IMAGE_WITH_LZ4
+#define WITH_LZ4 true
+#else
+#define WITH_LZ4 false
+#endif
+#ifdef IMAGE_WITH_ZSTD
+#define WITH_ZSTD true
+#else
+#define WITH_ZSTD false
+#endif
+
+/* Was this built with the library that it takes? */
+static bool readable(const char *name)
+{
+    return (WITH_LZ4 || strstr(name, "lz4") == NULL) && (WITH_ZSTD || strstr(name, "zstd") == NULL);
+}
+
+START_TEST(what_nvcc_compressed_is_read)
+{
+    const struct packed *p = &packed[_i];
+    struct image i = {0};
+    struct err e = ERR_INIT;
+    struct bytes fat = bytes_of(fat_of[_i].data, fat_of[_i].size);
+    int rc = image_read(BACKEND_LANG_CUBIN, fat, &sm_90, &i, &e);
+    if (!readable(p->name)) {
+        ck_assert_int_eq(rc, ERR_UNSUPPORTED);
+        ck_assert_ptr_nonnull(strstr(e.text, "-no-compress"));
+        return;
+    }
+    ck_assert_msg(rc == 0, "%s: %s", p->name, e.text);
+    ck_assert_uint_eq(i.kernel_count, 2);
+    const struct backend_compiled_kernel *k = find(&i, "one");
+    ck_assert_uint_eq(k->arg_count, 3);
+    ck_assert_uint_eq(k->arg[0].bytes, 8);
+    ck_assert_uint_eq(k->arg[1].bytes, 4);
+    ck_assert_uint_eq(k->arg[2].bytes, 32);
+    ck_assert_uint_eq(find(&i, "_Z3twoPKi")->max_group, 64);
+    image_finish(&i);
+}
+END_TEST
+
+START_TEST(damage_in_compressed_code_does_no_harm)
+{
+    struct bytes all = bytes_of(fat_of[_i].data, fat_of[_i].size);
+    for (size_t size = 0; size < all.size; size += size < 96 ? 1 : 97) {
+        read_copy(all, size, SIZE_MAX, 0);
+    }
+    for (size_t at = 0; at < all.size; at += at < 192 ? 1 : 29) {
+        read_copy(all, all.size, at, (unsigned)at % 8);
+    }
+}
+END_TEST
+
+/* What the header says of the size: too much, too little, none; each is refused by its own word. */
+START_TEST(a_compressed_size_is_bounded)
+{
+    static const struct {
+        uint64_t size;
+        int code;
+        const char *why;
+    } wrong[] = {{UINT64_MAX, ERR_LIMIT, "at most"},
+                 {(uint64_t)IMAGE_BYTES_MAX + 1, ERR_LIMIT, "at most"},
+                 {0, ERR_INVALID, "damaged"},
+                 {100, ERR_INVALID, "damaged"},
+                 {IMAGE_BYTES_MAX, ERR_INVALID, "damaged"}};
+    const struct packed *p = &packed[_i];
+    struct bytes fat = bytes_of(fat_of[_i].data, fat_of[_i].size);
+    for (size_t i = 0; readable(p->name) && i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct image none = {0};
+        struct err e = ERR_INIT;
+        memcpy(fat_of[_i].data + 16 + 56, &wrong[i].size, 8);
+        ck_assert_int_eq(image_read(BACKEND_LANG_CUBIN, fat, &sm_90, &none, &e), wrong[i].code);
+        ck_assert_msg(strstr(e.text, wrong[i].why) != NULL, "%s", e.text);
+    }
+}
+END_TEST
+
+START_TEST(an_unknown_packing_is_named)
+{
     struct capbuf fat;
     struct image i = {0};
     struct err e = ERR_INIT;
+    uint32_t some = 4;
+    uint64_t size = 64;
     fat_begin(&fat);
-    fat_add(&fat, 1, 90, 0x8011, bytes_str("compressed"));
-    ck_assert_int_eq(image_fatbin_read(capbuf_view(&fat), &later, &i, &e), ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(e.text, "--compress-mode=none"));
-    fat_add(&fat, 2, 90, 0, cubin);
-    ck_assert_msg(image_fatbin_read(capbuf_view(&fat), &later, &i, &e) == 0, "%s", e.text);
-    ck_assert_uint_eq(find(&i, "one")->arg_count, 3);
-    ck_assert_uint_eq(find(&i, "one")->registers, 0);
-    image_finish(&i);
+    fat_add(&fat, 2, 90, 0x11, bytes_str("some code"));
+    memcpy(fat.data + 16 + 16, &some, sizeof some);
+    memcpy(fat.data + 16 + 56, &size, sizeof size);
+    ck_assert_int_eq(image_fatbin_read(capbuf_view(&fat), &sm_90, &i, &e), ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(e.text, "-no-compress"));
     capbuf_finish(&fat);
 }
 END_TEST
@@ -312,7 +472,7 @@ START_TEST(a_kernel_that_does_not_fit_spoils_no_other)
     ck_assert_uint_eq(i.left_out, 1);
     ck_assert_uint_eq(find(&i, "few")->arg_count, 1);
     ck_assert_uint_eq(find(&i, "few")->max_group, 0);
-    ck_assert_ptr_nonnull(strstr(find(&i, "many")->unfit, "over 32 arguments"));
+    ck_assert_ptr_nonnull(strstr(find(&i, "many")->unfit, "over 128 arguments"));
     ck_assert_uint_eq(find(&i, "many")->arg_count, 0);
     ck_assert_uint_eq(find(&i, "none")->arg_count, 0);
     ck_assert_str_eq(find(&i, "none")->unfit, "");
@@ -442,6 +602,24 @@ START_TEST(a_users_ptx_is_wrapped_as_it_is)
 }
 END_TEST
 
+/* The driver decompresses by itself; of PTX it makes code. */
+START_TEST(a_compressed_fatbin_is_wrapped_unchanged)
+{
+    const struct bytes fat = bytes_of(fat_of[_i].data, fat_of[_i].size);
+    struct backend_compiled c = {0};
+    struct err e = ERR_INIT;
+    struct cuda_binary parts;
+    if (!readable(packed[_i].name)) {
+        return;
+    }
+    ck_assert_msg(given(BACKEND_LANG_CUBIN, fat, &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c.kernel_count, 2);
+    ck_assert_int_eq(cuda_binary_unwrap("sm_90", bytes_of(c.binary, c.binary_size), &parts, &e), 0);
+    ck_assert(bytes_equal(parts.payload, fat));
+    backend_compiled_finish(&c);
+}
+END_TEST
+
 int main(void)
 {
     int rc = make(source, &made, &cubin);
@@ -463,7 +641,18 @@ int main(void)
     tcase_add_loop_test(t, every_flipped_bit_does_no_harm, 0, 8);
     tcase_add_test(t, a_fatbin_gives_its_best_entry);
     tcase_add_test(t, a_fatbin_without_a_match_lists_what_it_has);
-    tcase_add_test(t, compressed_code_is_told_by_another_architectures);
+    tcase_add_test(t, an_unknown_packing_is_named);
+    TCase *c = tcase_create("compressed");
+    suite_add_tcase(suite, c);
+    tcase_set_timeout(c, 110);
+    if (packed_make_all()) {
+        tcase_add_loop_test(c, what_nvcc_compressed_is_read, 0, PACKED_COUNT);
+        tcase_add_loop_test(c, damage_in_compressed_code_does_no_harm, 0, PACKED_COUNT);
+        tcase_add_loop_test(c, a_compressed_size_is_bounded, 0, PACKED_COUNT - 1);
+        tcase_add_loop_test(c, a_compressed_fatbin_is_wrapped_unchanged, 0, PACKED_COUNT);
+    } else {
+        fprintf(stderr, "no nvcc: compressed fatbins are not tried\n");
+    }
     tcase_add_test(t, a_damaged_fatbin_does_no_harm);
     tcase_add_test(t, reads_ptx);
     tcase_add_test(t, a_kernel_that_does_not_fit_spoils_no_other);

@@ -454,6 +454,35 @@ END_TEST
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
+static void see_refused(gpud_job *job, int code, void *user)
+{
+    gpud_error error = {.size = sizeof error};
+    ck_assert_int_eq(code, GPUD_ERR_BUSY);
+    ck_assert_int_eq(gpud_last_error()->code, GPUD_ERR_BUSY);
+    ck_assert_uint_eq(gpud_last_error()->retry_after_ns, 1000000);
+    OK(gpud_job_error(job, &error));
+    ck_assert_str_ne(error.text, "");
+    ck_assert_str_eq(gpud_last_error()->text, error.text);
+    ck_assert_uint_eq(gpud_job_id(job), 0);
+    ++*(unsigned *)user;
+    gpud_job_free(job);
+}
+
+START_TEST(a_callback_learns_why_its_job_was_refused)
+{
+    gpud_kernel k = find();
+    gpud_buffer b = make(4);
+    gpud_job *job = NULL;
+    unsigned seen = 0;
+    gpud_arg args[] = {gpud_f32(1), gpud_inout(b)};
+    gpud_submit_options o = {.size = sizeof o, .done = see_refused, .user = &seen};
+    fake_mode(fake, FAKE_BUSY);
+    OK(gpud_launch(client, k, args, 2, NULL, &o, &job));
+    OK(gpud_flush(client, GPUD_FOREVER));
+    ck_assert_uint_eq(seen, 1);
+}
+END_TEST
+
 START_TEST(waiting_for_any)
 {
     enum { COUNT = 1000 };
@@ -713,6 +742,7 @@ int main(void)
     tcase_add_test(t, a_program_is_sealed_across_a_restart);
     tcase_add_test(t, forked_child_frees);
     tcase_add_loop_test(t, callbacks_submit, 0, 2);
+    tcase_add_test(t, a_callback_learns_why_its_job_was_refused);
     tcase_add_test(t, waiting_for_any);
     tcase_add_test(t, times_of_every_size);
     tcase_add_loop_test(t, threads_of_all_sorts, 0, 2);

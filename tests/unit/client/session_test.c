@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "client/src/client.h"
+#include "client/src/handles.h"
 #include "client/src/job.h"
 #include "client/src/restore.h"
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 
-#define SENT_MAX 16u
+#define SENT_MAX 512u
 
 int __wrap_conn_send(struct conn *conn, struct out *out, struct err *e);
 int __wrap_conn_start(struct conn *conn, struct err *e);
@@ -616,6 +617,73 @@ START_TEST(what_may_be_restored_later_is)
 }
 END_TEST
 
+#define BUFFERS 100u
+#define AT_ONCE 64u
+
+static unsigned inquiries_since(unsigned from)
+{
+    unsigned inquiries = 0;
+    for (unsigned i = from; i < count; i++) {
+        inquiries += sent[i].kind == MSG_KIND_BUFFER_INFO;
+    }
+    return inquiries;
+}
+
+static void answer_inquiries(unsigned number)
+{
+    for (unsigned i = 0; i < number; i++) {
+        say(c.requests.plain.first->id, &schema_msg_buffer, &(const struct msg_buffer){.state = 1});
+    }
+}
+
+static void on_event(gpud_client *client, const gpud_event *event, void *user)
+{
+    (void)client;
+    (void)event;
+    (void)user;
+}
+
+/* Another daemon is asked for each, so many at once, before anything is restored; who lost one is
+ * told once, though the connection breaks and all others are asked for again. */
+START_TEST(buffers_that_another_daemon_does_not_have_are_told)
+{
+    static struct buffer buffers[BUFFERS];
+    setup_modules();
+    handles_init(&c, 1);
+    c.event_cb = on_event;
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        buffers[i] = (struct buffer){.daemon = 1000 + i};
+        buffers[i].id = idmap_add(&c.buffers, &buffers[i]);
+        ck_assert_uint_ne(buffers[i].id, 0);
+    }
+    welcome(1, false);
+    ck_assert_uint_eq(inquiries_since(0), AT_ONCE);
+    ck_assert_uint_eq(loads_since(0), 0);
+    say_error(c.requests.plain.first->id, ERR_BUFFER_LOST, false);
+    say_error(c.requests.plain.first->id, ERR_BUSY, false); /* nobody knows */
+    ck_assert_uint_eq(inquiries_since(0), AT_ONCE + 2);
+    ck_assert(buffers[0].lost && !buffers[1].lost);
+    ck_assert_ptr_nonnull(c.event_first);
+    ck_assert_int_eq(c.event_first->kind, GPUD_EVENT_BUFFER_LOST);
+    ck_assert_uint_eq(c.event_first->buffer.id, buffers[0].id);
+    ck_assert_ptr_null(c.event_first->next);
+    lose();
+    ck_assert_uint_eq(c.session.restores, 0);
+    unsigned before = count;
+    welcome(1, true);
+    answer_inquiries(BUFFERS - 1 - MODULES);
+    ck_assert_uint_eq(loads_since(0), 0);
+    answer_inquiries(MODULES);
+    ck_assert_uint_eq(inquiries_since(before), BUFFERS - 1);
+    ck_assert_uint_eq(loads_since(0), MODULES);
+    ck_assert_ptr_null(c.event_first->next);
+    free(c.event_first);
+    c.event_first = c.event_last = NULL;
+    idmap_finish(&c.buffers);
+    teardown_modules();
+}
+END_TEST
+
 static unsigned destroyed;
 
 static void on_destroy(struct object *o)
@@ -666,4 +734,4 @@ SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
            what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,
            a_number_that_is_open_is_not_acknowledged, what_is_accepted_holds_no_answers_back,
-           fillers_keep_their_order)
+           fillers_keep_their_order, buffers_that_another_daemon_does_not_have_are_told)

@@ -41,8 +41,10 @@ START_TEST(a_part_is_kept_back)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     descriptors_init();
     ck_assert(descriptors_left());
+    ck_assert(descriptors_spare());
     ck_assert_uint_gt(take_all(), 0);
     ck_assert(!descriptors_left());
+    ck_assert(!descriptors_spare());
     int fd = dup(STDERR_FILENO);
     ck_assert_int_eq(fd, (int)(HARD - KEPT));
     ck_assert(descriptors_kept(fd));
@@ -50,6 +52,29 @@ START_TEST(a_part_is_kept_back)
     ck_assert_int_eq(close(fd), 0);
     give_back();
     ck_assert(descriptors_left());
+    ck_assert(descriptors_spare());
+}
+END_TEST
+
+/* What stays without a connection leaves room for as many connections. */
+START_TEST(there_is_room_for_connections)
+{
+    struct rlimit limit = {.rlim_cur = HARD, .rlim_max = HARD};
+    unsigned room = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    descriptors_init();
+    while (descriptors_spare()) {
+        ck_assert_uint_lt(taken_count, HARD);
+        taken[taken_count++] = dup(STDERR_FILENO);
+    }
+    ck_assert_int_eq(taken[taken_count - 1], (int)(HARD - 2 * KEPT - 1));
+    while (descriptors_left()) {
+        ck_assert_uint_lt(taken_count, HARD);
+        taken[taken_count++] = dup(STDERR_FILENO);
+        room++;
+    }
+    ck_assert_uint_eq(room, KEPT);
+    give_back();
 }
 END_TEST
 
@@ -104,5 +129,5 @@ START_TEST(the_standard_three_are_there)
 }
 END_TEST
 
-SUITE_MAIN("descriptors", a_part_is_kept_back, all_are_had, what_is_closed_at_once_is_closed,
-           the_standard_three_are_there)
+SUITE_MAIN("descriptors", a_part_is_kept_back, there_is_room_for_connections, all_are_had,
+           what_is_closed_at_once_is_closed, the_standard_three_are_there)

@@ -117,6 +117,12 @@ START_TEST(restored_handles_live_again)
     ck_assert_uint_eq(next & (IDMAP_MAX - 1), 42);
     ck_assert_uint_eq(idmap_generation(next), 7);
     ck_assert_int_eq(idmap_state(&m, old), IDMAP_STALE);
+    ck_assert(!idmap_left_behind(&m, old));
+    ck_assert(!idmap_left_behind(&m, next));
+    ck_assert(!idmap_left_behind(&m, 42));
+    ck_assert(idmap_left_behind(&m, idmap_handle(2, 42)));
+    ck_assert(idmap_left_behind(&m, idmap_handle(6, 99)));
+    ck_assert(!idmap_left_behind(&m, idmap_handle(6, 100)));
     idmap_finish(&m);
 }
 END_TEST
@@ -169,7 +175,65 @@ START_TEST(generations_never_come_to_zero)
 }
 END_TEST
 
+/* As many as an adopted worker may hold, from the free list's far end to its near one and back: if
+ * a restore went along the list the test would not end within the suite's limit. */
+START_TEST(many_are_restored_in_any_order)
+{
+    enum { MANY = 196608, STEP = 131071 }; /* STEP has no factor of MANY's */
+    struct idmap m;
+    idmap_init(&m, IDMAP_MAX, 1000);
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t slot = (uint32_t)((uint64_t)i * STEP % MANY);
+        ck_assert(idmap_restore(&m, idmap_handle(7, slot), &things[0]));
+    }
+    ck_assert_uint_eq(m.live, MANY);
+    ck_assert_uint_eq(m.used, MANY);
+    ck_assert_uint_eq(m.first_free, 0);
+    for (uint32_t slot = 0; slot < MANY; slot += 2) {
+        ck_assert_ptr_nonnull(idmap_remove(&m, idmap_handle(7, slot)));
+    }
+    for (uint32_t slot = 0; slot < MANY; slot += 4) { /* from the middle of the free list */
+        ck_assert(idmap_restore(&m, idmap_handle(9, slot), &things[1]));
+    }
+    for (uint32_t i = 0; i < MANY / 4; i++) { /* each that is left is given once */
+        ck_assert_uint_ne(idmap_add(&m, &things[2]), 0);
+    }
+    ck_assert_uint_eq(m.first_free, 0);
+    ck_assert_uint_eq(m.live, MANY);
+    ck_assert_uint_eq(m.used, MANY);
+    idmap_finish(&m);
+}
+END_TEST
+
+START_TEST(others_do_not_hear_of_a_freed_handle)
+{
+    struct idmap m;
+    int value = 0;
+    idmap_init(&m, 10, 100);
+    uint64_t a = idmap_add(&m, &value);
+    ck_assert(!idmap_freed_of(&m, a, 7)); /* live */
+    idmap_disown(&m, a, 7);
+    ck_assert(idmap_freed_of(&m, a, 7)); /* somebody uses it still */
+    ck_assert(!idmap_freed_of(&m, a, 8));
+    ck_assert_ptr_eq(idmap_remove(&m, a), &value);
+    ck_assert(idmap_freed_of(&m, a, 7));
+    ck_assert(!idmap_freed_of(&m, a, 8));
+    uint64_t b = idmap_add(&m, &value); /* its slot is given again */
+    ck_assert(idmap_freed_of(&m, a, 7));
+    ck_assert(!idmap_freed_of(&m, a, 8));
+    idmap_disown(&m, b, 8);
+    ck_assert_ptr_eq(idmap_remove(&m, b), &value);
+    ck_assert(!idmap_freed_of(&m, a, 7)); /* not known any more */
+    ck_assert(!idmap_freed_of(&m, a, 8));
+    ck_assert(idmap_freed_of(&m, b, 8));
+    ck_assert(!idmap_freed_of(&m, idmap_handle(200, 0), 8));
+    ck_assert(!idmap_freed_of(&m, 0, 8));
+    idmap_finish(&m);
+}
+END_TEST
+
 SUITE_MAIN("idmap", a_handle_finds_its_value, freed_handles_are_stale_and_strange_ones_unknown,
            handles_from_before_a_restart_are_stale, a_later_start_is_never_outrun,
            restored_handles_live_again, iteration_sees_each_once_and_allows_removal,
-           generations_never_come_to_zero)
+           generations_never_come_to_zero, many_are_restored_in_any_order,
+           others_do_not_hear_of_a_freed_handle)

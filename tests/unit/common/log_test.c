@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/unit/common/suite.h"
@@ -75,15 +77,46 @@ START_TEST(the_environment_says_how_much)
 }
 END_TEST
 
-START_TEST(the_journal_gets_levels)
+/* The journal's end of the next stream, what it begins with checked. */
+static int journal_accept(int listening)
 {
-    ck_assert_int_eq(setenv("JOURNAL_STREAM", "1:2", 1), 0);
+    static const char head[] = "prog\n\n6\n1\n0\n0\n0\n";
+    char got[sizeof head] = "";
+    int fd = accept(listening, NULL, NULL);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(recv(fd, got, sizeof head - 1, MSG_WAITALL), sizeof head - 1);
+    ck_assert_str_eq(got, head);
+    return fd;
+}
+
+START_TEST(the_journal_gets_levels_by_a_stream_of_its_own)
+{
+    static const char lines[] = "<3>a\n<7>b\n";
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    char dir[] = "/tmp/gpud-log-XXXXXX";
+    char got[sizeof lines] = "";
     ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
+    ck_assert_int_eq(setenv("JOURNAL_STREAM", "1:2", 1), 0); /* of somebody else's stderr */
     log_open("prog", LOG_LEVEL_DEBUG);
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/s", dir);
+    int listening = socket(AF_UNIX, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(listening, (struct sockaddr *)&addr, sizeof addr), 0);
+    ck_assert_int_eq(listen(listening, 1), 0);
+    log_journal(addr.sun_path);
+    int fd = journal_accept(listening);
     listen_begin();
     log_error("a");
     log_debug("b");
-    ck_assert_str_eq(listen_end(), "<3>a\n<7>b\n");
+    ck_assert_int_eq(recv(fd, got, sizeof lines - 1, MSG_WAITALL), sizeof lines - 1);
+    ck_assert_str_eq(got, lines);
+    (void)close(fd); /* it goes away: the line is not lost */
+    log_warn("c");
+    ck_assert_str_eq(listen_end(), "c\n");
+    log_journal(NULL);
+    (void)close(listening);
+    (void)unlink(addr.sun_path);
+    (void)rmdir(dir);
 }
 END_TEST
 
@@ -140,5 +173,5 @@ START_TEST(long_lines_are_cut)
 END_TEST
 
 SUITE_MAIN("log", names_and_levels_agree, only_what_is_wanted_is_written,
-           the_environment_says_how_much, the_journal_gets_levels, nobody_forges_a_line,
-           all_that_is_written_is_text, long_lines_are_cut)
+           the_environment_says_how_much, the_journal_gets_levels_by_a_stream_of_its_own,
+           nobody_forges_a_line, all_that_is_written_is_text, long_lines_are_cut)

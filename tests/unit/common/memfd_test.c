@@ -52,6 +52,21 @@ START_TEST(size_is_fixed)
 }
 END_TEST
 
+START_TEST(huge_pages_are_refused)
+{
+    struct memfd m = UNTOUCHED;
+    struct err e = ERR_INIT;
+    int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    if (fd < 0) {
+        return; /* the kernel has none */
+    }
+    ck_assert_int_eq(ftruncate(fd, 2 << 20), 0);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    ck_assert_int_eq(memfd_adopt(fd, 4096, false, &m, &e), ERR_UNSUPPORTED);
+    ck_assert_int_eq(close(fd), 0);
+}
+END_TEST
+
 START_TEST(shrinkable_memory_is_refused)
 {
     struct memfd m = UNTOUCHED;
@@ -124,7 +139,7 @@ START_TEST(finishing_twice_is_allowed)
 }
 END_TEST
 
-SUITE_MAIN("memfd", what_is_made_can_be_adopted, size_is_fixed, shrinkable_memory_is_refused,
-           small_or_empty_memory_is_refused, other_descriptors_are_refused,
-           memory_sealed_against_writing_maps_for_reading_only, nothing_is_made_of_nothing,
-           finishing_twice_is_allowed)
+SUITE_MAIN("memfd", what_is_made_can_be_adopted, size_is_fixed, huge_pages_are_refused,
+           shrinkable_memory_is_refused, small_or_empty_memory_is_refused,
+           other_descriptors_are_refused, memory_sealed_against_writing_maps_for_reading_only,
+           nothing_is_made_of_nothing, finishing_twice_is_allowed)

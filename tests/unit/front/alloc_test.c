@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "daemon/front/building.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/completion.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/hazard.h"
-#include "daemon/front/listener.h"
 #include "daemon/front/program.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
@@ -90,8 +90,10 @@ START_TEST(resolving_lives_through_each)
     recipe_init(&r, k);
     struct buffer *a = fake_buffer(k, 0, 400000, true);
     struct buffer *one = fake_buffer(k, 0, 4, true);
-    struct kernel reported = {.module = k->module, .name = "spin", .entry = "spin", .arg_count = 1};
-    reported.args[0] = (struct proto_karg){.kind = 3};
+    struct proto_karg one_arg = {.kind = 3};
+    struct kernel reported = {
+        .module = k->module, .name = "spin", .entry = "spin", .args = &one_arg, .arg_count = 1};
+    k->module->owner = k->session;
     reported.handle = idmap_add(&k->f.kernels, &reported);
     recipe_arg(&r, arg_buffer(a, 0, 0));
     recipe_arg(&r, arg_buffer(one, 0, 0));
@@ -125,26 +127,20 @@ struct crossing {
 static bool enter_once(void *data)
 {
     struct crossing *c = data;
-    struct job *writer = c->buffer[0]->writer;
     unsigned users = c->buffer[0]->users;
     unsigned before = 0;
-    for (const struct buffer_use *u = c->buffer[1]->readers; u != NULL; u = u->next) {
-        before++;
-    }
+    const struct hazard_group *groups = c->buffer[0]->groups;
+    before = c->buffer[0]->writers;
     struct err e = ERR_INIT;
     int rc = hazard_enter(c->job, &e);
     long kept = left;
     left = -1;
     if (rc == 0) {
-        hazard_leave(c->job);
+        hazard_leave(&c->k->f.hazards, c->job);
     } else {
         ck_assert_int_eq(rc, ERR_NOMEM);
-        ck_assert_ptr_eq(c->buffer[0]->writer, writer);
-        unsigned after = 0;
-        for (const struct buffer_use *u = c->buffer[1]->readers; u != NULL; u = u->next) {
-            after++;
-        }
-        ck_assert_uint_eq(after, before);
+        ck_assert_ptr_eq(c->buffer[0]->groups, groups);
+        ck_assert_uint_eq(c->buffer[0]->writers, before);
     }
     ck_assert_uint_eq(c->buffer[0]->users, users);
     ck_assert_ptr_null(c->job->preds);
@@ -212,15 +208,14 @@ static unsigned leave_once(long n, bool hands_back)
     job_conclude(&k->f, w, JOB_CANCELLED, &cancelled);
     unsigned used = (unsigned)(n - left);
     left = -1;
-    for (int i = 0; i < SIDE * SIDE; i++) {
-        ck_assert(fake_after(behind[i / SIDE], before[i % SIDE]));
+    for (int i = 0; i < SIDE; i++) { /* readers wait for no readers */
+        ck_assert(fake_after(behind[SIDE - 1], before[i]) == !hands_back);
     }
     for (int i = 0; i < 2 * SIDE; i++) { /* those before can be found by who comes later */
         job_conclude(&k->f, i < SIDE ? behind[SIDE - 1 - i] : before[i - SIDE], JOB_CANCELLED,
                      &cancelled);
     }
-    ck_assert_ptr_null(b->writer);
-    ck_assert_ptr_null(b->readers);
+    ck_assert_ptr_null(b->groups);
     fake_destroy(k);
     return used;
 }
@@ -228,11 +223,8 @@ static unsigned leave_once(long n, bool hands_back)
 START_TEST(leaving_needs_no_memory)
 {
     for (int back = 0; back < 2; back++) {
-        unsigned all = leave_once(ROUNDS, back != 0);
-        ck_assert_uint_gt(all, 0);
-        for (unsigned n = 0; n <= all; n++) {
-            (void)leave_once((long)n, back != 0);
-        }
+        ck_assert_uint_eq(leave_once(ROUNDS, back != 0), 0);
+        ck_assert_uint_eq(leave_once(0, back != 0), 0);
     }
 }
 END_TEST

@@ -135,7 +135,8 @@ START_TEST(only_its_own_session_may_name_it)
     p.handle = arena->handle - (UINT64_C(1) << 32);
     ck_assert_int_ne(scale(p, part(0, 4096, 10)), 0);
     arena->owner = &other;
-    ck_assert_int_eq(scale(part(0, 0, 10), part(0, 4096, 10)), ERR_PERMISSION);
+    ck_assert_int_eq(scale(part(0, 0, 10), part(0, 4096, 10)), ERR_BAD_HANDLE);
+    ck_assert_ptr_null(strstr(r.e.text, "another"));
     arena->owner = k->session;
     int fd = arena->fd;
     arena->fd = -1; /* not brought yet */
@@ -144,6 +145,18 @@ START_TEST(only_its_own_session_may_name_it)
     r.arenas = NULL;
     ck_assert_int_eq(scale(part(0, 0, 10), part(0, 4096, 10)), ERR_BAD_HANDLE);
     r.arenas = &k->f.arenas;
+}
+END_TEST
+
+/* The same rule as for buffers, though each array may be copied: what a job computes does not
+ * depend on which of them is. */
+START_TEST(parts_that_share_memory_are_one_array_or_apart)
+{
+    ck_assert_int_eq(scale(part(0, 0, 100), part(0, 0, 100)), 0);
+    ck_assert_int_eq(scale(part(0, 0, 100), part(0, 400, 100)), 0);
+    ck_assert_int_eq(scale(part(0, 0, 100), part(0, 396, 100)), ERR_RANGE);
+    ck_assert_ptr_nonnull(strstr(r.e.text, "arguments x and y share memory"));
+    ck_assert_int_eq(scale(part(0, 4, 100), part(0, 0, 100)), ERR_RANGE);
 }
 END_TEST
 
@@ -254,6 +267,32 @@ START_TEST(parts_that_overlap_are_ordered)
     end(w1);
     end(r3);
     ck_assert_uint_eq(arena->users, 0);
+}
+END_TEST
+
+/* A new job is compared with a bounded number of parts, in however many arenas they lie. */
+START_TEST(parts_in_use_are_limited)
+{
+    struct err e = ERR_INIT;
+    struct arena *second = arena_create(4096);
+    struct job *j = fake_job(k, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        struct work_arena *u = work_add_arena(&j->work, (i & 1) != 0 ? arena : second);
+        ck_assert_ptr_nonnull(u);
+        u->access = ACCESS_IN;
+    }
+    arena->users = ARENA_PARTS_MAX / 2; /* as if jobs used them */
+    second->users = ARENA_PARTS_MAX / 2 - 3;
+    ck_assert_int_eq(hazard_enter(j, &e), ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(e.text, "8193 parts"));
+    ck_assert_ptr_nonnull(strstr(e.text, "8192 (ARENA_PARTS_MAX)"));
+    ck_assert_ptr_null(arena->parts);
+    second->users--;
+    (void)fake_submit(k, j);
+    end(j);
+    ck_assert_uint_eq(arena->users, ARENA_PARTS_MAX / 2);
+    arena->users = 0;
+    arena_destroy(second);
 }
 END_TEST
 
@@ -417,10 +456,12 @@ int main(void)
         offsets_and_lengths_are_checked,
         only_its_own_session_may_name_it,
         declared_access_is_kept,
+        parts_that_share_memory_are_one_array_or_apart,
         kernels_work_on_it_where_all_can,
         operations_get_copies,
         parts_are_ordered_as_if_each_were_looked_at,
         parts_that_overlap_are_ordered,
+        parts_in_use_are_limited,
         what_changes_its_input_is_not_repeatable,
         only_memory_that_stays_is_taken,
         what_a_worker_could_not_take_is_given_again,

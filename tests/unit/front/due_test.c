@@ -306,6 +306,197 @@ START_TEST(who_passes_its_limit_is_to_blame)
 }
 END_TEST
 
+/* One that writes all of the buffer and runs, with a limit of its client's own. */
+static struct job *runs_overlong(struct buffer *b)
+{
+    struct job *j = fake_job(k, 0);
+    j->limit_ns = NS_PER_MS;
+    j->ceiling_ns = 30 * NS_PER_S;
+    j->session = k->session;
+    fake_launches(k, j, "spin");
+    fake_writes(j, b, 0, b->bytes);
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    job_set_state(j, JOB_RUNNING, j->dispatched_ns);
+    return j;
+}
+
+static void begin_worker(void)
+{
+    begin();
+    kills = 0;
+    k->device[0].worker = 7;
+    k->device[0].pid = 1;
+}
+
+/* What makes the worker more than the job's tenant's own, or the job one that ends by itself. */
+static void share_begin(int how)
+{
+    struct tenant *other = tenant_obtain(&k->f.tenants, 2000);
+    ck_assert_ptr_nonnull(other);
+    if (how == 0) {
+        ck_assert(tenant_charge(other, 0, 16));
+    } else if (how == 1) {
+        k->module->tenant = NULL; /* built in */
+    } else if (how == 2) {
+        (void)runs_since(1, 30 * NS_PER_S);
+        k->device[0].inflight->device_next->tenant = other;
+    } else {
+        struct module *m = calloc(1, sizeof *m);
+        m->tenant = other;
+        m->loaded = 1;
+        m->id = idmap_add(&k->f.modules, m);
+        ck_assert_uint_ne(m->id, 0);
+    }
+}
+
+static void share_end(int how)
+{
+    struct tenant *other = tenant_obtain(&k->f.tenants, 2000);
+    uint32_t cursor = 0;
+    struct module *m = idmap_next(&k->f.modules, &cursor, NULL);
+    if (how == 0) {
+        tenant_discharge(other, 0, 16);
+    }
+    if (m != NULL) {
+        (void)idmap_remove(&k->f.modules, m->id);
+        module_destroy(m);
+    }
+}
+
+/* A limit that a client chose ends the answer, and not a worker that others use (_i: how). What it
+ * writes stays blocked and undefined, and it keeps its place, until the device is done with it. */
+START_TEST(a_clients_limit_ends_its_answer_only)
+{
+    begin_worker();
+    struct device *d = &k->device[0];
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *j = runs_overlong(b);
+    share_begin(_i);
+    uint64_t id = j->id;
+    uint64_t over = job_overdue_ns(j);
+    k->f.due_ns = NS_NEVER;
+    worker_watch(&k->f, over, false);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_uint_eq(k->answers[id], 1);
+    ck_assert_uint_eq(k->ends[id], 0);
+    ck_assert_uint_eq(k->cancels, 1);
+    ck_assert_int_eq(k->error[id].code, ERR_TIME_LIMIT);
+    ck_assert_int_eq(k->error[id].effects, ERR_EFFECTS_MAYBE);
+    ck_assert_uint_eq(job_overdue_ns(j), j->started_ns + 30 * NS_PER_S);
+    ck_assert(!spans_cover(&b->defined, 0, 1));
+    ck_assert_ptr_eq(d->inflight, j);
+    ck_assert_uint_eq(k->session->jobs, _i == 2 ? 2 : 1);
+    worker_watch(&k->f, over + NS_PER_S, false); /* once */
+    ck_assert_uint_eq(k->answers[id], 1);
+    /* who comes behind it waits, and who reads what it writes is refused */
+    struct job *writes = fake_job(k, 0);
+    fake_writes(writes, b, 0, 64);
+    (void)fake_submit(k, writes);
+    ck_assert(fake_after(writes, j));
+    job_taken(&k->f, j);
+    fake_done(k, j, 0);
+    ck_assert_uint_eq(k->ends[id], 1);
+    ck_assert_int_eq(k->state[id], JOB_FAILED);
+    ck_assert_int_eq(k->error[id].code, ERR_TIME_LIMIT);
+    ck_assert(!spans_cover(&b->defined, 0, 1));
+    fake_turn(k);
+    fake_done(k, writes, 0);
+    ck_assert(spans_cover(&b->defined, 0, 64));
+    while (d->inflight != NULL) {
+        fake_done(k, d->inflight, 0);
+    }
+    share_end(_i);
+    d->worker = 0;
+    fake_drop(k, b);
+    fake_destroy(k);
+}
+END_TEST
+
+/* The settings' limit ends the worker, whoever uses it, and the job does not run again. */
+START_TEST(the_settings_limit_ends_the_worker)
+{
+    begin_worker();
+    struct device *d = &k->device[0];
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *j = runs_overlong(b);
+    uint64_t id = j->id;
+    share_begin(0);
+    worker_watch(&k->f, job_overdue_ns(j), false);
+    ck_assert_uint_eq(k->answers[id], 1);
+    d->beat_ns = job_overdue_ns(j);
+    worker_watch(&k->f, job_overdue_ns(j) - 1, false);
+    ck_assert_uint_eq(kills, 0);
+    pass_limit(j);
+    ck_assert_ptr_eq(d->culprit, j);
+    lose();
+    ck_assert_uint_eq(k->ends[id], 1);
+    ck_assert_int_eq(k->error[id].code, ERR_TIME_LIMIT);
+    ck_assert_ptr_null(d->inflight);
+    share_end(0);
+    d->worker = 0;
+    fake_drop(k, b);
+    fake_destroy(k);
+}
+END_TEST
+
+/* A job that its worker cannot take back at its deadline is answered then, when the worker says so
+ * (_i == 0), or says nothing for a while, and not earlier. */
+START_TEST(a_deadline_that_passes_in_a_worker)
+{
+    begin_worker();
+    struct device *d = &k->device[0];
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *j = fake_job(k, 0);
+    uint64_t at = clock_now_ns() + NS_PER_S;
+    j->deadline_ns = at;
+    fake_writes(j, b, 0, 64);
+    uint64_t id = fake_submit(k, j);
+    k->f.due_ns = NS_NEVER;
+    fake_turn(k);
+    ck_assert_uint_eq(k->f.due_ns, at + JOB_LATE_NS);
+    d->beat_ns = at + JOB_LATE_NS;
+    if (_i == 0) {
+        job_late(&k->f, j, at - 1);
+        ck_assert_uint_eq(k->answers[id], 0);
+        job_late(&k->f, j, at);
+    } else {
+        worker_watch(&k->f, at + JOB_LATE_NS - 1, false);
+        ck_assert_uint_eq(k->answers[id], 0);
+    }
+    worker_watch(&k->f, at + JOB_LATE_NS, false);
+    ck_assert_uint_eq(k->answers[id], 1);
+    ck_assert_int_eq(k->error[id].code, ERR_DEADLINE);
+    ck_assert_int_eq(k->error[id].effects, ERR_EFFECTS_MAYBE);
+    ck_assert(!spans_cover(&b->defined, 0, 1));
+    fake_done(k, j, 0); /* it ran late: that is no success */
+    ck_assert_int_eq(k->state[id], JOB_FAILED);
+    ck_assert(!spans_cover(&b->defined, 0, 1));
+    d->worker = 0;
+    fake_drop(k, b);
+    fake_destroy(k);
+}
+END_TEST
+
+/* Of a worker that nobody else uses it is the end, as nothing else stops a kernel. */
+START_TEST(a_clients_limit_ends_a_worker_of_its_own)
+{
+    begin_worker();
+    struct device *d = &k->device[0];
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *j = runs_overlong(b);
+    uint64_t id = j->id;
+    pass_limit(j);
+    ck_assert_uint_eq(k->answers[id], 0);
+    ck_assert_ptr_eq(d->culprit, j);
+    lose();
+    ck_assert_int_eq(k->error[id].code, ERR_TIME_LIMIT);
+    d->worker = 0;
+    fake_drop(k, b);
+    fake_destroy(k);
+}
+END_TEST
+
 /* Brief jobs are never told of as running: however many go first, the one that waits behind them
  * has its time from the last of them on. */
 START_TEST(brief_jobs_ahead_take_no_time_of_who_waits)
@@ -428,6 +619,10 @@ int main(void)
         tcase_add_test(tcase, tests[i]);
     }
     tcase_add_loop_test(tcase, who_passes_its_limit_is_to_blame, 0, 4);
+    tcase_add_loop_test(tcase, a_clients_limit_ends_its_answer_only, 0, 4);
+    tcase_add_loop_test(tcase, a_deadline_that_passes_in_a_worker, 0, 2);
+    tcase_add_test(tcase, the_settings_limit_ends_the_worker);
+    tcase_add_test(tcase, a_clients_limit_ends_a_worker_of_its_own);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -146,5 +146,36 @@ START_TEST(what_waits_for_a_cancelled_writer_does_not_run)
 }
 END_TEST
 
+/* Without effects everything is as it was; a reader that was sent behind the refused writer was to
+ * read something else, and fails. */
+START_TEST(a_refused_write_leaves_what_was_there)
+{
+    k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct job *w = fake_job(k, 0);
+    struct job *r = fake_job(k, 0);
+    fake_writes(w, b, 0, 64);
+    fake_reads(r, b, 0, 64);
+    uint64_t w_id = fake_submit(k, w);
+    uint64_t r_id = fake_submit(k, r);
+    fake_turn(k);
+    ck_assert_uint_eq(k->sent, 2);
+    fake_refused(k, w, ERR_LAUNCH);
+    ck_assert_int_eq(k->error[w_id].effects, ERR_EFFECTS_NONE);
+    ck_assert(spans_cover(&b->defined, 0, 64));
+    fake_done(k, r, 0);
+    ck_assert_int_eq(k->error[r_id].code, ERR_UNDEFINED);
+    struct job *later = fake_job(k, 0);
+    fake_reads(later, b, 0, 64);
+    uint64_t later_id = fake_submit(k, later);
+    fake_turn(k);
+    fake_done(k, later, 0);
+    ck_assert_int_eq(k->state[later_id], JOB_DONE);
+    ck_assert_uint_eq(k->metas, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("ended", what_was_not_acknowledged_is_not_retired, as_many_as_a_worker_can_keep_are_kept,
-           who_lets_answers_lie_takes_nobodys_place, what_waits_for_a_cancelled_writer_does_not_run)
+           who_lets_answers_lie_takes_nobodys_place, what_waits_for_a_cancelled_writer_does_not_run,
+           a_refused_write_leaves_what_was_there)

@@ -1,6 +1,7 @@
 #include "tests/unit/front/fake_front.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,19 @@ static void on_ended(struct front *f, struct job *j)
     k->ends[j->id]++;
     k->state[j->id] = j->state;
     k->error[j->id] = j->error;
+}
+
+static void on_answered(struct front *f, struct job *j)
+{
+    struct fake *k = fake_of(f);
+    k->answers[j->id]++;
+    k->error[j->id] = j->error;
+}
+
+static void on_left(struct front *f, struct job *j)
+{
+    (void)f;
+    (void)j;
 }
 
 static void on_send(struct front *f, struct job *j)
@@ -122,6 +136,8 @@ struct fake *fake_create(void)
     k->f.device_count = FAKE_DEVICES;
     k->f.hooks = (struct front_hooks){.kick = on_kick,
                                       .job_ended = on_ended,
+                                      .job_answered = on_answered,
+                                      .job_left = on_left,
                                       .job_send = on_send,
                                       .job_cancel = on_cancel,
                                       .job_retire = on_retire,
@@ -157,6 +173,8 @@ void fake_destroy(struct fake *k)
     ck_assert_uint_eq(k->f.job_count, 0);
     ck_assert_uint_eq(k->f.queued_count, 0);
     ck_assert_ptr_null(k->f.ready);
+    ck_assert_ptr_null(k->f.hazards.due);
+    ck_assert_ptr_null(k->f.leaving);
     struct job *j;
     struct job *next;
     HASH_ITER(hh, k->f.jobs, j, next)
@@ -170,9 +188,8 @@ void fake_destroy(struct fake *k)
     struct buffer *b;
     while ((b = idmap_next(&k->f.buffers, &cursor, NULL)) != NULL) {
         ck_assert_uint_eq(b->users, 0);
-        ck_assert_ptr_null(b->writer);
-        ck_assert_ptr_null(b->readers);
-        ck_assert_ptr_null(b->displaced);
+        ck_assert_uint_eq(b->writers, 0);
+        ck_assert_ptr_null(b->groups);
         buffer_destroy(b);
     }
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
@@ -294,10 +311,38 @@ void fake_turn(struct fake *k)
     }
 }
 
+static void done_with(struct fake *k, struct job *j, int code, int effects)
+{
+    struct msg_w_done m = {
+        .job = j->id, .code = code, .step = -1, .arg = -1, .effects = (uint64_t)effects};
+    completion_done(&k->f, j->device, &m);
+}
+
+void fake_given(struct fake *k, unsigned device, enum record_kind kind, uint64_t id,
+                struct bytes meta)
+{
+    struct device *d = &k->device[device];
+    struct record *before = d->record;
+    struct err e = ERR_INIT;
+    if (before == NULL) {
+        ck_assert_int_eq(record_create(1, &before, &e), 0);
+    }
+    ck_assert_uint_ne(record_put(before, 0, kind, id, meta), 0);
+    int fd = fcntl(record_fd(before), F_DUPFD_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(record_adopt(1, fd, &d->record, &e), 0);
+    record_destroy(before);
+}
+
 void fake_done(struct fake *k, struct job *j, int code)
 {
-    struct msg_w_done m = {.job = j->id, .code = code, .step = -1, .arg = -1};
-    completion_done(&k->f, j->device, &m);
+    done_with(k, j, code,
+              code == 0 || code == ERR_CANCELLED ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE);
+}
+
+void fake_refused(struct fake *k, struct job *j, int code)
+{
+    done_with(k, j, code, ERR_EFFECTS_NONE);
 }
 
 void fake_lose(struct fake *k, unsigned device, bool external)
@@ -311,8 +356,10 @@ void fake_lose(struct fake *k, unsigned device, bool external)
 
 bool fake_after(const struct job *succ, const struct job *pred)
 {
-    for (const struct job_edge *x = succ->preds; x != NULL; x = x->next_pred) {
-        if (x->pred == pred || fake_after(x->pred, pred)) {
+    struct hazard_preds preds;
+    ck_assert(hazard_preds(succ, &preds));
+    for (unsigned i = 0; i < preds.count; i++) {
+        if (preds.job[i] == pred || fake_after(preds.job[i], pred)) {
             return true;
         }
     }

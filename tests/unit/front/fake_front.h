@@ -6,6 +6,7 @@
 #define TEST_FAKE_FRONT_H
 
 #include "daemon/front/front.h"
+#include "daemon/front/record.h"
 
 #define FAKE_DEVICES 2u
 #define FAKE_JOBS    20000u
@@ -20,6 +21,7 @@ struct fake {
     bool kicked;
     unsigned sent, cancels, retired, gone, freed, metas, needed, created, readies;
     unsigned ends[FAKE_JOBS];        /* by job id: how often it ended */
+    unsigned answers[FAKE_JOBS];     /* and was answered before that */
     enum job_state state[FAKE_JOBS]; /* with what */
     struct err error[FAKE_JOBS];     /* and why */
     uint64_t order[FAKE_JOBS];       /* ids in order of dispatch, replays included */
@@ -41,7 +43,12 @@ void fake_launches(struct fake *k, struct job *j, const char *entry);
 uint64_t fake_submit(struct fake *k, struct job *j);
 void fake_turn(struct fake *k); /* dispatches as long as there are kicks */
 
+/* The device's record says that its worker was given this, for a front that takes it over. */
+void fake_given(struct fake *k, unsigned device, enum record_kind kind, uint64_t id,
+                struct bytes meta);
 void fake_done(struct fake *k, struct job *j, int code);
+/* With an error and no effects. */
+void fake_refused(struct fake *k, struct job *j, int code);
 /* The worker is gone, and another one comes at once. */
 void fake_lose(struct fake *k, unsigned device, bool external);
 /* Does it wait for the other one, or for one that does? */

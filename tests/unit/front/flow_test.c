@@ -227,6 +227,8 @@ START_TEST(undefined_content_is_not_read)
     fake_turn(k);
     ck_assert_int_eq(k->state[id], JOB_FAILED);
     ck_assert_int_eq(k->error[id].code, ERR_UNDEFINED);
+    ck_assert_ptr_nonnull(strstr(k->error[id].text, "never written"));
+    ck_assert_ptr_null(strstr(k->error[id].text, "()")); /* it has no label */
     ck_assert_uint_eq(k->sent, 0);
     fake_destroy(k);
 }
@@ -283,7 +285,7 @@ START_TEST(what_was_read_behind_a_failed_writer_is_not_believed)
     fake_reads(r, a, 0, 64);
     fake_writes(r, b, 0, 64);
     fake_reads(s, b, 0, 64);
-    (void)fake_submit(k, w);
+    uint64_t w_id = fake_submit(k, w);
     uint64_t r_id = fake_submit(k, r);
     uint64_t s_id = fake_submit(k, s);
     fake_turn(k);
@@ -293,6 +295,9 @@ START_TEST(what_was_read_behind_a_failed_writer_is_not_believed)
     fake_done(k, s, 0);
     ck_assert_int_eq(k->error[r_id].code, ERR_UNDEFINED);
     ck_assert_int_eq(k->error[s_id].code, ERR_UNDEFINED);
+    char blamed[64];
+    (void)snprintf(blamed, sizeof blamed, "job %llu wrote what", (unsigned long long)w_id);
+    ck_assert_msg(strstr(k->error[r_id].text, blamed) != NULL, "%s", k->error[r_id].text);
     ck_assert_uint_eq(b->defined.count, 0);
     fake_destroy(k);
 }
@@ -706,7 +711,8 @@ static void complete_some(void)
 {
     struct device *d = &k->device[pick(FAKE_DEVICES)];
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
-        if (j->preds == NULL && pick(2) == 0) {
+        struct hazard_preds preds;
+        if (hazard_preds(j, &preds) && preds.count == 0 && pick(2) == 0) {
             complete(j);
             return;
         }
@@ -754,10 +760,13 @@ static void check_world(void)
             ck_abort_msg("job %d ended %u times", (int)j->id, k->ends[j->id]);
         }
         bool sent = j->state == JOB_DISPATCHED || j->state == JOB_RUNNING;
-        for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
-            bool there = x->pred->state == JOB_DISPATCHED && x->pred->device == j->device;
-            if ((sent && !there) || job_ended(x->pred)) {
-                ck_abort_msg("job %d overtook job %d", (int)j->id, (int)x->pred->id);
+        struct hazard_preds preds;
+        ck_assert(hazard_preds(j, &preds) || !sent);
+        for (unsigned i = 0; i < preds.count; i++) {
+            const struct job *pred = preds.job[i];
+            bool there = pred->state == JOB_DISPATCHED && pred->device == j->device;
+            if ((sent && !there) || job_ended(pred)) {
+                ck_abort_msg("job %d overtook job %d", (int)j->id, (int)pred->id);
             }
         }
     }

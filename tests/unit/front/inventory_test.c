@@ -50,7 +50,8 @@ static struct job *say_job(struct fake *k, uint64_t id, uint64_t limit_ns)
     struct capbuf out;
     capbuf_init(&out, 4096);
     ck_assert_int_eq(proto_encode(&schema_msg_meta_job, &meta, &out, NULL), 0);
-    const struct msg_w_held_job held = {.job = id, .meta = capbuf_view(&out)};
+    fake_given(k, 0, RECORD_JOB, id, capbuf_view(&out));
+    const struct msg_w_held_job held = {.job = id};
     say(k, &schema_msg_w_held_job, &held);
     capbuf_finish(&out);
     struct job *j = fake_find(k, id);
@@ -101,12 +102,12 @@ END_TEST
 
 #define FREED_BY 7u /* number of the request */
 
-/* As a worker has it of a front before: freed while a job was to read it. */
+/* As a front before wrote it down: freed while a job was to read it. */
 static void say_freed(struct fake *k, uint64_t id)
 {
     struct capbuf meta;
     struct buffer *b = fake_buffer(k, 0, 64, true);
-    b->owner = k->session;
+    buffer_own(b, k->session);
     k->session->buffers++;
     ck_assert(buffer_charge(b, &k->device[0]));
     struct job *j = fake_job(k, 0);
@@ -118,7 +119,8 @@ static void say_freed(struct fake *k, uint64_t id)
     ck_assert_uint_eq(k->metas, 1);
     capbuf_init(&meta, 4096);
     ck_assert_int_eq(meta_of_buffer(b, &meta, NULL), 0);
-    const struct msg_w_held_buffer held = {.id = id, .size = 64, .meta = capbuf_view(&meta)};
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&meta));
+    const struct msg_w_held_buffer held = {.id = id, .size = 64};
     fake_done(k, j, 0);
     ck_assert_uint_eq(k->freed, 1);
     k->device[0].state = DEVICE_ADOPTING;
@@ -215,8 +217,8 @@ static void awaits_restored(enum outcome outcome)
     capbuf_init(&meta, 4096);
     ck_assert_int_eq(meta_of_buffer(&like, &meta, &e), 0);
     ck_assert_int_eq(memfd_create_sealed("host", 64, &host, &e), 0);
-    const struct msg_w_held_buffer held = {
-        .id = id, .size = 64, .sealed = 1, .meta = capbuf_view(&meta), .arriving = 1};
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&meta));
+    const struct msg_w_held_buffer held = {.id = id, .size = 64, .sealed = 1, .arriving = 1};
     say_with(k, &schema_msg_w_held_buffer, &held, host.fd);
     host.fd = -1;
     memfd_finish(&host);

@@ -36,7 +36,7 @@ static size_t encoded(const struct job *j)
     struct msg_f_job m;
     struct err e = ERR_INIT;
     struct job sent = *j;
-    struct job before[32];
+    struct job before[32] = {0};
     struct job_edge edges[32];
     for (unsigned i = 0; i < 32; i++) {
         before[i].id = UINT64_MAX - i;

@@ -12,8 +12,8 @@
 #include <utlist.h>
 
 #include "common/memfd.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/lane_int.h"
-#include "daemon/front/listener.h"
 #include "daemon/front/session.h"
 #include "proto/codec.h"
 #include "proto/lane.h"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/front/nng_guard.h"
 #include "tests/unit/front/fake_launcher.h"
 #include "tests/unit/front/scratch.h"
 
@@ -67,18 +67,18 @@ static void on_ended(void *data, uint64_t id, int status, bool timed_out)
     seen.timed_out = timed_out;
 }
 
-static void on_held(void *data, uint64_t id, pid_t pid, struct bytes meta, int channel, int input,
-                    int output)
+static void on_held(void *data, const struct launcher_held *held)
 {
     (void)data;
     seen.held = true;
-    seen.id = id;
-    seen.pid = pid;
+    seen.id = held->id;
+    seen.pid = held->pid;
     seen.held_count++;
-    ck_assert(bytes_equal_str(meta, "meta"));
-    (void)close(channel);
-    (void)close(input);
-    (void)close(output);
+    ck_assert(bytes_equal_str(held->meta, "meta"));
+    (void)close(held->channel);
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        (void)close(held->fd[i]);
+    }
 }
 
 static void on_listed(void *data, uint64_t count)
@@ -148,12 +148,11 @@ START_TEST(a_launcher_that_hangs_up)
 }
 END_TEST
 
-/* Before we have said hello; and with all that is in gpud, where that fails in another way. */
+/* Before we have said hello. */
 START_TEST(a_launcher_that_hangs_up_before_hello)
 {
     struct err e = ERR_INIT;
     struct launcher_options options = {.runtime_dir = dir, .patience_ns = 1};
-    nng_guard();
     ck_assert_int_eq(seqpacket_listen(scratch_path(dir, "launcher.sock"), &leaver, &e), 0);
     ck_assert_int_eq(
         launcher_link_open(&loop, &options, FAKE_BUILD, &callbacks, NULL, &near_end, &e), ERR_BUSY);
@@ -204,8 +203,8 @@ START_TEST(a_worker_is_asked_for_and_starts)
     int ends[2];
     meet();
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    ck_assert_int_eq(launcher_worker(near_end, 7, args, bytes_str("meta"), ends[0], ends[1], &e),
-                     0);
+    const int fd[] = {ends[0], ends[1], ends[1]};
+    ck_assert_int_eq(launcher_worker(near_end, 7, args, bytes_str("meta"), fd, &e), 0);
     struct msg_l_worker asked;
     struct frame_fds fds;
     struct proto_word word;
@@ -213,7 +212,7 @@ START_TEST(a_worker_is_asked_for_and_starts)
     ck_assert_uint_eq(asked.id, 7);
     ck_assert_uint_eq(asked.args.count, 2);
     ck_assert(bytes_equal_str(asked.meta, "meta"));
-    ck_assert_int_eq(fds.count, 2);
+    ck_assert_int_eq(fds.count, LAUNCHER_WORKER_FDS);
     struct proto_iter it = proto_iter_of(asked.args);
     ck_assert(proto_list_next(&it, &schema_word, &word));
     ck_assert(bytes_equal_str(word.text, "--backend"));
@@ -276,7 +275,7 @@ START_TEST(what_runs_already_is_listed)
     struct msg_l_list list;
     fake_recv(far_end, &schema_msg_l_list, &list, NULL);
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct frame_fds fds = {.fd = {fd, fd, fd}, .count = 3};
+    struct frame_fds fds = {.fd = {fd, fd, fd, fd}, .count = 4};
     for (uint64_t i = 1; i <= 3; i++) {
         struct msg_l_held held = {.id = i, .pid = 100 + i, .meta = bytes_str("meta")};
         fake_send(far_end, &schema_msg_l_held, &held, &fds);
@@ -418,6 +417,28 @@ START_TEST(one_is_started_and_detached)
 }
 END_TEST
 
+/* It would be handed workers' memory, and say what they hold. */
+START_TEST(a_launcher_of_another_user_is_refused)
+{
+    struct err e = ERR_INIT;
+    struct launcher_options options = {.runtime_dir = dir, .start = false, .patience_ns = 1};
+    int listening = -1;
+    if (geteuid() != 0) {
+        return; /* only root can become another user */
+    }
+    ck_assert_int_eq(chmod(dir, 0777), 0);
+    ck_assert_int_eq(seteuid(65533), 0);
+    int rc = seqpacket_listen(scratch_path(dir, "launcher.sock"), &listening, &e);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(rc, 0);
+    rc = launcher_link_open(&loop, &options, FAKE_BUILD, &callbacks, NULL, &near_end, &e);
+    ck_assert_int_eq(rc, ERR_PERMISSION);
+    ck_assert_ptr_null(near_end);
+    ck_assert_int_eq(close(listening), 0);
+    ck_assert_int_eq(unlink(scratch_path(dir, "launcher.sock")), 0);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--runtime-dir") == 0) {
@@ -428,6 +449,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tc, 30);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_launcher_of_another_build);
+    tcase_add_test(tc, a_launcher_of_another_user_is_refused);
     tcase_add_test(tc, a_launcher_that_hangs_up);
     tcase_add_test(tc, a_launcher_that_hangs_up_before_hello);
     tcase_add_test(tc, a_launcher_that_hangs_up_at_first);

@@ -202,7 +202,7 @@ static void client_leaves(struct world *world)
 START_TEST(an_answer_to_nobody_frees_its_slot)
 {
     struct listener_options options = usual;
-    options.contexts = 2;
+    options.requests_max = 2;
     options.pipe_requests_max = 2;
     start(&options);
     serve(client_leaves);
@@ -226,7 +226,7 @@ static void client_dropped(struct world *world)
 START_TEST(a_dropped_slot_serves_again)
 {
     struct listener_options options = usual;
-    options.contexts = 1;
+    options.requests_max = 1;
     start(&options);
     serve(client_dropped);
 }
@@ -268,7 +268,7 @@ static void client_crowds(struct world *world)
 START_TEST(one_connection_cannot_take_all_slots)
 {
     struct listener_options options = usual;
-    options.contexts = 8;
+    options.requests_max = 8;
     options.pipe_requests_max = 3;
     start(&options);
     serve(client_crowds);
@@ -299,7 +299,7 @@ static void client_holds_many(struct world *world)
 START_TEST(slots_are_made_as_they_are_needed)
 {
     struct listener_options options = usual;
-    options.contexts = 300;
+    options.requests_max = 300;
     options.pipe_requests_max = MANY;
     start(&options);
     serve(client_holds_many);
@@ -374,7 +374,7 @@ static void client_crowds_by_several(struct world *world)
 START_TEST(one_user_cannot_take_all_slots)
 {
     struct listener_options options = usual;
-    options.contexts = 16;
+    options.requests_max = 16;
     options.pipe_requests_max = 8;
     options.user_requests_max = 5;
     start(&options);
@@ -420,7 +420,7 @@ static void client_crowd(struct world *world)
 START_TEST(clients_come_and_go_at_once)
 {
     struct listener_options options = usual;
-    options.contexts = 4;
+    options.requests_max = 4;
     options.pipe_requests_max = 4;
     options.user_requests_max = 4;
     start(&options);

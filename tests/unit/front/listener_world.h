@@ -9,21 +9,24 @@
 #include <nng/nng.h>
 #include <pthread.h>
 
-#include "daemon/front/listener.h"
+#include "daemon/front/clients/listener.h"
 #include "proto/codec.h"
 #include "tests/unit/front/scratch.h"
 
 enum {
-    DO_ANSWER = 0,        /* … 99: with the same value */
-    DO_HOLD = 100,        /* … 999: do not answer before somebody asks */
-    DO_RELEASE = 1000,    /* answer what is held, the last one first */
-    DO_DROP = 1001,       /* free the slot, never answer */
-    DO_CLOSE = 1002,      /* close this connection */
-    DO_AWAIT_END = 1003,  /* answer when a connection that said hello has ended */
-    DO_COUNT_HELD = 1004, /* answer with how many are held, once it is more than zero */
+    DO_ANSWER = 0,          /* … 99: with the same value */
+    DO_HOLD = 100,          /* … 999: do not answer before somebody asks */
+    DO_RELEASE = 1000,      /* answer what is held, the last one first */
+    DO_DROP = 1001,         /* free the slot, never answer */
+    DO_CLOSE = 1002,        /* close this connection */
+    DO_AWAIT_END = 1003,    /* answer when a connection that said hello has ended */
+    DO_COUNT_UNREAD = 1005, /* answer with how many were closed for what they did not read */
+    DO_LONG = 1006,         /* answer with LONG_BYTES bytes that count to 250 */
+    DO_COUNT_HELD = 1004,   /* answer with how many are held, once it is more than zero */
 };
 
-#define HELD_MAX 256
+#define HELD_MAX   256
+#define LONG_BYTES 900000u
 
 struct world {
     uv_loop_t loop;
@@ -63,6 +66,7 @@ void client_asks(struct world *world); /* 50 pings */
 
 /* A bare socket that has (or has not) said that it speaks REQ. */
 int bare(const struct world *world, bool negotiate);
+void bare_greet(int fd); /* says that it speaks REQ, to a connection that may be closed */
 /* A message of the transport: type, length, request id, then the bytes. Who crowds is closed. */
 void bare_send(int fd, const void *data, size_t size, uint64_t claimed);
 void await_end(int fd); /* and closes it */

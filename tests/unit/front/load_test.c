@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/front/building.h"
-#include "daemon/front/listener.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
 #include "tests/unit/common/suite.h"

@@ -18,7 +18,7 @@
 int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e);
 int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
 int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                           struct bytes meta, int input, int output, struct err *e);
+                           struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e);
 
 static struct fake *k;
 static unsigned workers; /* that were asked for */
@@ -47,14 +47,13 @@ int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struc
 }
 
 int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                           struct bytes meta, int input, int output, struct err *e)
+                           struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
 {
     (void)l;
     (void)id;
     (void)args;
     (void)meta;
-    (void)input;
-    (void)output;
+    (void)fd;
     (void)e;
     workers++;
     return 0;

@@ -77,6 +77,7 @@ int recipe_resolve(struct recipe *r)
                                .kernels = &r->k->f.kernels,
                                .builtin = r->k->f.builtin,
                                .arenas = r->arenas,
+                               .device = r->k->f.device,
                                .devices = r->devices,
                                .processors = r->processors,
                                .session = r->k->session,

@@ -49,7 +49,14 @@ START_TEST(letting_go_of_what_an_earlier_daemon_gave_out)
     uint64_t freed = b->handle;
     fake_drop(k, b);
     ck_assert_int_eq(ask(request_buffer_free, freed, NULL), ERR_STALE_HANDLE);
-    ck_assert_int_eq(ask(request_buffer_info, before, NULL), ERR_STALE_HANDLE);
+    ck_assert_int_eq(ask(request_buffer_info, before, NULL), ERR_BUFFER_LOST);
+    b = fake_buffer(k, 0, 64, true);
+    (void)idmap_remove(&k->f.buffers, b->handle);
+    b->handle = idmap_handle(99, 9); /* adopted, and freed by this daemon */
+    ck_assert(idmap_restore(&k->f.buffers, b->handle, b));
+    fake_drop(k, b);
+    ck_assert_int_eq(ask(request_buffer_info, idmap_handle(99, 9), NULL), ERR_STALE_HANDLE);
+    ck_assert_int_eq(ask(request_buffer_info, idmap_handle(98, 9), NULL), ERR_BUFFER_LOST);
     end();
 }
 END_TEST
@@ -70,13 +77,48 @@ START_TEST(letting_go_of_what_was_opened_by_name_before)
 }
 END_TEST
 
+/* Whether it is another's, was freed by another or never was: a stranger gets one answer. */
+START_TEST(a_stranger_learns_nothing_of_handles)
+{
+    begin();
+    static const request_fn asks[] = {request_buffer_free, request_buffer_info,
+                                      request_buffer_export, request_buffer_seal};
+    struct session *mine = k->session;
+    struct session *stranger = session_create(&(struct session_key){.uid = 7}, k->tenant, 9);
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    struct buffer *held = fake_buffer(k, 0, 64, true);
+    buffer_own(b, mine);
+    buffer_own(held, mine);
+    mine->buffers += 2;
+    uint64_t freed = b->handle;
+    k->session = stranger;
+    for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+        ck_assert_int_eq(ask(asks[i], freed, NULL), ERR_BAD_HANDLE);
+    }
+    held->users++; /* a job names it: its handle stays for a while */
+    buffer_drop(&k->f, b);
+    buffer_drop(&k->f, held);
+    for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+        ck_assert_int_eq(ask(asks[i], freed, NULL), ERR_BAD_HANDLE);
+        ck_assert_int_eq(ask(asks[i], held->handle, NULL), ERR_BAD_HANDLE);
+    }
+    k->session = mine;
+    ck_assert_int_eq(ask(request_buffer_info, freed, NULL), ERR_STALE_HANDLE);
+    ck_assert_int_eq(ask(request_buffer_info, held->handle, NULL), ERR_STALE_HANDLE);
+    held->users--;
+    buffer_settle(&k->f, held);
+    session_destroy(stranger);
+    end();
+}
+END_TEST
+
 START_TEST(sealing_what_is_sealed)
 {
     begin();
     struct buffer *b = fake_buffer(k, 0, 64, true);
     struct op *o = op_create(k->session, 1, NULL);
     ck_assert_ptr_nonnull(o);
-    b->owner = k->session;
+    buffer_own(b, k->session);
     b->sealed = true;
     for (int i = 0; i < 2; i++) {
         b->state = i == 0 ? BUFFER_LIVE : BUFFER_RESTORING;
@@ -93,7 +135,7 @@ START_TEST(sealing_what_is_sealed)
     b->pending = NULL;
     b->state = BUFFER_LOST;
     ck_assert_int_eq(ask(request_buffer_seal, b->handle, o), ERR_BUFFER_LOST);
-    b->owner = NULL;
+    buffer_unown(b);
     end();
 }
 END_TEST
@@ -171,7 +213,7 @@ START_TEST(a_lost_buffer_takes_no_room_and_all_are_told_once)
     struct session *opener = another(7);
     struct buffer *b = counted(0);
     struct buffer *beside = counted(1);
-    b->owner = k->session;
+    buffer_own(b, k->session);
     k->session->buffers++;
     k->session->near[0]++;
     ck_assert(buffer_opener_add(b, opener, 1) && buffer_opener_add(b, k->session, 2));
@@ -222,7 +264,7 @@ START_TEST(what_a_given_up_device_was_to_make_is_answered)
     struct buffer *b = counted(0);
     uint64_t handle = b->handle;
     b->pending = op_create(k->session, 1, NULL);
-    b->owner = k->session;
+    buffer_own(b, k->session);
     k->session->buffers++;
     buffer_set_state(b, BUFFER_CREATING);
     buffer_device_given_up(&k->f, &k->device[1]);
@@ -290,6 +332,41 @@ START_TEST(what_a_device_would_move_to_the_host_is_no_room_near)
     ck_assert_uint_eq(create(60), 1); /* and the other has not */
     ck_assert_uint_eq(create(90), 0); /* both are full: the host is left */
     k->session->buffers = 0;
+    end();
+}
+END_TEST
+
+static void refused(uint64_t bytes, const char *says)
+{
+    struct request r = {.slot = NULL};
+    struct request_context c = {.f = &k->f, .s = k->session, .r = &r, .out = &out};
+    struct err e = ERR_INIT;
+    r.msg.buffer_create =
+        (struct msg_buffer_create){.seq = ++seq, .dtype = DTYPE_U8, .ndim = 1, .d0 = bytes};
+    ck_assert_int_eq(request_buffer_create(&c, &e), ERR_DEVICE_MEMORY);
+    ck_assert_msg(strstr(e.text, says) != NULL, "%s", e.text);
+}
+
+/* Freeing buffers is the advice where it helps, and only there. */
+START_TEST(a_buffer_over_the_devices_limit_hears_the_limit)
+{
+    begin();
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].memory = 1000;
+        k->device[i].max_alloc = 400;
+        k->device[i].spill_limit = 0;
+    }
+    refused(401, "at most 400 bytes to one buffer (its limit for one allocation): split it");
+    refused(UINT64_MAX / 4, "split it");
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].buffer_bytes = 700;
+    }
+    refused(350, "free buffers");
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].buffer_bytes = 0;
+        k->device[i].max_alloc = 0; /* not known */
+    }
+    refused(1001, "at most 1000 bytes to one buffer: split it");
     end();
 }
 END_TEST
@@ -432,11 +509,13 @@ int main(void)
 {
     const TTest *const tests[] = {letting_go_of_what_an_earlier_daemon_gave_out,
                                   letting_go_of_what_was_opened_by_name_before,
+                                  a_stranger_learns_nothing_of_handles,
                                   sealing_what_is_sealed,
                                   what_was_not_copied_is_not_restored,
                                   what_a_given_up_device_was_to_make_is_answered,
                                   opening_has_an_end,
                                   what_a_device_would_move_to_the_host_is_no_room_near,
+                                  a_buffer_over_the_devices_limit_hears_the_limit,
                                   a_variable_waits_for_jobs_that_are_full,
                                   a_refused_variable_harms_no_job,
                                   a_variable_is_charged_to_nobody};

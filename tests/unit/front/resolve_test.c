@@ -24,7 +24,10 @@ static void setup(void)
     recipe_init(&r, k);
     reported = calloc(1, sizeof *reported);
     ck_assert_ptr_nonnull(reported);
+    reported->args = calloc(PROTO_ARGS_MAX, sizeof *reported->args);
+    ck_assert_ptr_nonnull(reported->args);
     reported->module = k->module;
+    k->module->owner = k->session;
     (void)strcpy(reported->name, "spin");
     (void)strcpy(reported->entry, "spin");
     reported->handle = idmap_add(&k->f.kernels, reported);
@@ -34,6 +37,7 @@ static void teardown(void)
 {
     recipe_finish(&r);
     (void)idmap_remove(&k->f.kernels, reported->handle);
+    free(reported->args);
     free(reported);
     building_finish(&k->f);
     fake_destroy(k);
@@ -113,8 +117,19 @@ START_TEST(handles_are_checked)
     struct tenant other = {.key = 2};
     b->tenant = &other;
     read_from(arg_buffer(b, 0, 0));
-    expect(ERR_PERMISSION);
+    expect(ERR_BAD_HANDLE);
+    ck_assert_ptr_null(strstr(r.e.text, "tenant"));
     b->tenant = k->tenant;
+    struct session *another = session_create(&(struct session_key){.uid = 7}, k->tenant, 9);
+    buffer_own(b, another); /* not published: nobody else's */
+    read_from(arg_buffer(b, 0, 0));
+    expect(ERR_BAD_HANDLE);
+    ck_assert(buffer_opener_add(b, k->session, 1)); /* it had been, when it was opened */
+    read_from(arg_buffer(b, 0, 0));
+    expect(0);
+    ck_assert(buffer_opener_remove(b, k->session));
+    buffer_unown(b);
+    session_destroy(another);
     buffer_set_state(b, BUFFER_LOST);
     read_from(arg_buffer(b, 0, 0));
     expect(ERR_BUFFER_LOST);
@@ -140,10 +155,10 @@ START_TEST(what_may_not_be_written_is_not)
     fill(arg_buffer(b, 0, 0), arg_scalar(DTYPE_F32, 0));
     expect(0);
     b->rights = ACCESS_IN;
-    b->owner = k->session;
+    buffer_own(b, k->session);
     fill(arg_buffer(b, 0, 0), arg_scalar(DTYPE_F32, 0));
     expect(0);
-    b->owner = NULL;
+    buffer_unown(b);
 }
 END_TEST
 
@@ -474,13 +489,81 @@ START_TEST(a_quarantined_kernel_is_not_run)
 }
 END_TEST
 
-START_TEST(kernels_of_other_tenants_are_not_run)
+static unsigned steps_of_launch(const struct buffer *x)
 {
-    struct tenant other = {.key = 3};
-    k->module->tenant = &other;
+    struct proto_arg part = arg_buffer(x, 4, 8);
+    part.access = ACCESS_IN;
+    recipe_arg(&r, part);
     recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = reported->handle, .gx = 1});
-    expect(ERR_PERMISSION);
-    k->module->tenant = k->tenant;
+    ck_assert_msg(recipe_resolve(&r) == 0, "%s", r.e.text);
+    unsigned count = r.work.step_count;
+    if (count == 2) {
+        ck_assert_uint_eq(r.work.steps[0].op, OP_COPY);
+        ck_assert_uint_eq(r.work.refs[1].id, x->handle);
+        ck_assert_uint_eq(r.work.refs[1].offset, 16);
+        ck_assert_uint_eq(r.work.refs[2].tag, REF_TEMP);
+        ck_assert_uint_eq(r.work.temps[0], 32);
+        ck_assert_uint_eq(r.work.copy.bytes, 32);
+    } else {
+        ck_assert_uint_eq(r.work.refs[0].id, x->handle);
+        ck_assert_uint_eq(r.work.copy.bytes, 0);
+    }
+    recipe_reset(&r);
+    return count;
+}
+
+/* A kernel gets a copy of what its session may not write, unless the compiler has shown, for the
+ * device's architecture and this argument, that the code writes nothing there. */
+START_TEST(what_may_not_be_written_is_copied_unless_it_is_shown)
+{
+    static const uint8_t second = 2;
+    static const uint8_t both = 3;
+    struct capbuf list;
+    reported->arg_count = 1;
+    reported->args[0] = (struct proto_karg){.kind = 2, .access = ACCESS_IN, .dtype = DTYPE_F32};
+    ck_assert_uint_eq(steps_of_launch(a), 1); /* one's own: what is declared is believed */
+    a->sealed = true;
+    ck_assert_uint_eq(steps_of_launch(a), 2);
+    strcpy(b->name, "shared");
+    b->rights = ACCESS_IN;
+    struct session *nobody = b->owner;
+    buffer_own(b, k->session);
+    ck_assert_uint_eq(steps_of_launch(b), 1);
+    b->owner = nobody;
+    ck_assert_uint_eq(steps_of_launch(b), 2);
+    b->rights = ACCESS_INOUT;
+    ck_assert_uint_eq(steps_of_launch(b), 1);
+    struct build *build = module_build_obtain(k->module, k->device[0].backend, k->device[0].arch);
+    ck_assert_ptr_nonnull(build);
+    for (unsigned i = 0; i < 3; i++) {
+        struct proto_wkernel told = {.entry = bytes_str("spin"),
+                                     .only_reads = bytes_of(i == 0 ? &second : &both, 1)};
+        capbuf_init(&list, 4096);
+        ck_assert_int_eq(proto_list_add(&schema_wkernel, &told, &list, NULL), 0);
+        resource_list_take(&build->needs, proto_list_of(&list, 1));
+        if (i != 1) { /* a worker's word is not taken */
+            resource_list_take_reads(&build->needs, proto_list_of(&list, 1));
+        }
+        capbuf_finish(&list);
+        ck_assert_uint_eq(steps_of_launch(a), i == 2 ? 1 : 2);
+    }
+    struct proto_arg built_in[] = {arg_scalar(DTYPE_F32, 0), arg_buffer(a, 0, 0),
+                                   arg_buffer(fake_buffer(k, 0, 64, true), 0, 0)};
+    launch("axpy", 3, built_in);
+    ck_assert_int_eq(recipe_resolve(&r), 0);
+    ck_assert_uint_eq(r.work.copy.bytes, 0);
+    recipe_reset(&r);
+}
+END_TEST
+
+START_TEST(kernels_of_other_sessions_are_not_run)
+{
+    struct session *other = session_create(&(struct session_key){.uid = 7}, k->tenant, 9);
+    k->module->owner = other;
+    recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = reported->handle, .gx = 1});
+    expect(ERR_BAD_HANDLE);
+    k->module->owner = k->session;
+    session_destroy(other);
 }
 END_TEST
 
@@ -709,7 +792,8 @@ int main(void)
                                   inline_arrays_travel_both_ways,
                                   operations_expand,
                                   a_quarantined_kernel_is_not_run,
-                                  kernels_of_other_tenants_are_not_run,
+                                  kernels_of_other_sessions_are_not_run,
+                                  what_may_not_be_written_is_copied_unless_it_is_shown,
                                   reported_values_are_checked,
                                   reported_arrays_are_checked,
                                   what_the_code_does_not_tell_may_be_an_array_or_a_value,

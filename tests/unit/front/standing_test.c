@@ -268,7 +268,8 @@ static struct job *held(struct session *s, uint64_t id, uint64_t seq, bool async
     struct err e = ERR_INIT;
     capbuf_init(&out, 4096);
     ck_assert_int_eq(proto_encode(&schema_msg_meta_job, &m, &out, &e), 0);
-    struct msg_w_held_job h = {.job = id, .meta = capbuf_view(&out)};
+    fake_given(k, 0, RECORD_JOB, id, capbuf_view(&out));
+    struct msg_w_held_job h = {.job = id};
     adopt_job(&k->f, &k->device[0], &h);
     capbuf_finish(&out);
     return fake_find(k, id);
@@ -611,7 +612,7 @@ END_TEST
 static struct buffer *buffer_of(struct session *s)
 {
     struct buffer *b = fake_buffer(k, 0, 64, true);
-    b->owner = s;
+    buffer_own(b, s);
     s->buffers++;
     k->device[0].buffer_bytes += b->bytes;
     k->tenant->buffer_bytes += b->bytes;
@@ -635,10 +636,14 @@ START_TEST(an_ended_session_leaves_nothing_but_what_runs)
     struct proto_list none = {.count = 0};
     ck_assert_int_eq(program_create(none, none, none, &p, NULL), 0);
     p->owner = s;
+    s->programs++;
+    s->tenant->held[TENANT_PROGRAMS]++;
     p->handle = idmap_add(&k->f.programs, p);
     struct module *m = calloc(1, sizeof *m);
     m->tenant = k->tenant;
     m->owner = s;
+    s->modules++;
+    s->tenant->held[TENANT_MODULES]++;
     m->id = idmap_add(&k->f.modules, m);
     k->f.config.window = 1;
     uint64_t runs = submit_for(s, b);

@@ -77,6 +77,27 @@ expect 2 run k --source "$0" --variable n=scratch:7
 expect 2 run k --define 1=2
 expect 2 run k --arg in:@- --arg in:@-
 expect 2 run k --detach --save 0=x.npy
+
+says() { # WORDS: the last command's message has them
+    grep -qF -- "$1" "$dir/err" || { echo "'$1' is not in: $(cat "$dir/err")" >&2; failed=1; }
+}
+expect 2 jbos
+says 'did you mean jobs?'
+expect 2 job shwo
+says 'did you mean job show?'
+expect 2 status --ouput json
+says 'did you mean --output?'
+expect 2 job
+says 'needs a second word: show, cancel'
+expect 2 job show
+says 'JOB is missing: gpuctl job show JOB'
+expect 2 log-level
+says 'LEVEL is missing'
+expect 2 xyzzy
+grep -q 'did you mean' "$dir/err" && { echo "nothing is near xyzzy" >&2; failed=1; }
+expect 2 jobs --limit 0
+expect 2 jobs --session x
+GPUD_TIMEOUT_MS=x expect 2 run axpy
 expect 2 kernel check
 expect 1 demo --image "$dir/nothing.jpg" -f "$dir/x.png"
 expect 1 demo -f "$dir/nowhere/x.png"

@@ -42,7 +42,7 @@ static int expand(const char *text, const struct include_dirs *dirs, size_t limi
     static const struct include_dirs none = {.count = 0};
     put("main.cu", text);
     ck_assert_int_eq(file_load("main.cu", (struct file_limit){4096, 4096}, ret_file, e), 0);
-    return include_expand("main.cu", dirs != NULL ? dirs : &none, limit, ret_file, e);
+    return include_files("main.cu", dirs != NULL ? dirs : &none, limit, ret_file, e);
 }
 
 static void expands_to(const char *text, const struct include_dirs *dirs, const char *want)
@@ -97,10 +97,10 @@ START_TEST(a_header_is_read_once_if_it_says_so)
     put("a.h", "#pragma once\n#include \"b.h\"\nint a;\n");
     put("b.h", "#ifndef B\n#define B\n#include \"a.h\"\n#endif\n");
     expands_to("#include \"a.h\"\n#include \"a.h\"\n", NULL,
-               "#ifndef GPUCTL_ONCE_0\n#define GPUCTL_ONCE_0\n#line 1 \"a.h\"\n\n"
+               "#ifndef GPUD_ONCE_0\n#define GPUD_ONCE_0\n#line 1 \"a.h\"\n\n"
                "#line 1 \"b.h\"\n#ifndef B\n#define B\n#line 4 \"b.h\"\n#endif\n"
                "#line 3 \"a.h\"\nint a;\n#endif\n#line 2 \"main.cu\"\n"
-               "#ifndef GPUCTL_ONCE_0\n#define GPUCTL_ONCE_0\n#line 1 \"a.h\"\n\n"
+               "#ifndef GPUD_ONCE_0\n#define GPUD_ONCE_0\n#line 1 \"a.h\"\n\n"
                "#line 1 \"b.h\"\n#ifndef B\n#define B\n#line 4 \"b.h\"\n#endif\n"
                "#line 3 \"a.h\"\nint a;\n#endif\n#line 3 \"main.cu\"\n");
 }

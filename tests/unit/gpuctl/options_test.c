@@ -4,8 +4,9 @@
 #include "gpuctl/options.h"
 #include "tests/unit/common/suite.h"
 
-enum { ARG = 1, DRY };
-static const struct option own[] = {{"arg", 'a', true, ARG}, {"dry-run", 'n', false, DRY}, {0}};
+enum { ARG = 1, DRY, CL };
+static const struct option own[] = {
+    {"arg", 'a', true, ARG}, {"dry-run", 'n', false, DRY}, {"-cl-", 0, true, CL}, {0}};
 
 /* Reads all of a command line into one text: "id=value id …". */
 static void read_all(const char *const *words, char *out, size_t size)
@@ -60,6 +61,8 @@ START_TEST(options_stand_anywhere)
         {{"--dry-run", "--", "--arg", "-n", NULL}, "2 -1=--arg -1=-n "},
         {{"-", NULL}, "-1=- "},
         {{"", NULL}, "-1= "},
+        {{"-cl-mad-enable", "-n", "-cl-", NULL}, "3=-cl-mad-enable 2 3=-cl- "},
+        {{"--", "-cl-mad-enable", NULL}, "-1=-cl-mad-enable "},
         {{"-o", "json", "-u", "x", NULL}, "1002=json 1001=x "},
         {{"--output=csv", "--help", "-V", NULL}, "1002=csv 1003 1004 "},
     };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpuctl/sheet.h"
+#include "gpuctl/sheet_fit.h"
 #include "tests/unit/common/suite.h"
 
 static const struct sheet_column columns[] = {
@@ -57,6 +58,84 @@ START_TEST(wide_table_has_all_columns)
            "JOB ID LABEL        SIZE    TIME   SHARE DELTA OK\n"
            "    42 a \"b\", c 1.50 KiB 1.23 ms  12.5 %    -3 yes\n"
            "     7 -           100 B       - 100.0 %     0 no\n");
+}
+END_TEST
+
+/* As the sheet appears on a terminal of this width; what went to standard error comes behind it. */
+static void expect_in(size_t room, const char *want)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct ctl_err e;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(out);
+    const struct sheet_place place = {.room = room, .messages = out};
+    ck_assert_int_eq(sheet_write_columns(&sheet, &place, out, &e), 0);
+    fclose(out);
+    ck_assert_str_eq(text, want);
+    free(text);
+}
+
+START_TEST(numbers_are_never_cut)
+{
+    expect_in(44, "JOB ID LABEL        SIZE    TIME   SHARE OK\n"
+                  "    42 a \"b\", c 1.50 KiB 1.23 ms  12.5 % yes\n"
+                  "     7 -           100 B       - 100.0 % no\n");
+    expect_in(43, "JOB ID LABEL        SIZE    TIME   SHARE\n"
+                  "    42 a \"b\", c 1.50 KiB 1.23 ms  12.5 %\n"
+                  "     7 -           100 B       - 100.0 %\n"
+                  "gpuctl: no room for ok; -o wide shows all columns\n");
+    expect_in(3, "JOB ID\n    42\n     7\n"
+                 "gpuctl: no room for label, size, time, share, ok; -o wide shows all columns\n");
+}
+END_TEST
+
+START_TEST(texts_wrap_and_empty_columns_go_first)
+{
+    static const struct sheet_column heads[] = {{"job", GPUD_COLUMN_UINT, false},
+                                                {"note", GPUD_COLUMN_TEXT, false},
+                                                {"error", GPUD_COLUMN_TEXT, false},
+                                                {"n", GPUD_COLUMN_UINT, false}};
+    static const struct sheet_cell row[] = {
+        {.value = 3712}, {.text = ""}, {.text = "launch axpy, step 2: argument y"}, {.value = 5}};
+    const struct sheet told = {
+        .name = "jobs", .columns = heads, .column_count = 4, .cells = row, .row_count = 1};
+    char *text = NULL;
+    size_t size = 0;
+    struct ctl_err e;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(out);
+    const struct sheet_place place = {.room = 24, .messages = out};
+    ck_assert_int_eq(sheet_write_columns(&told, &place, out, &e), 0);
+    fclose(out);
+    ck_assert_str_eq(text, " JOB ERROR             N\n"
+                           "3712 launch axpy, step 5\n"
+                           "     2: argument y     \n");
+    free(text);
+}
+END_TEST
+
+START_TEST(a_text_wraps_at_blanks_and_characters)
+{
+    static const struct {
+        const char *text;
+        size_t width;
+        const char *want;
+    } cases[] = {
+        {"", 4, ""},
+        {"abcd", 4, "abcd"},
+        {"abcde", 4, "abcd\ne"},
+        {"ab cd", 4, "ab\ncd"},
+        {"abcd ef", 4, "abcd\nef"},
+        {"a b c", 1, "a\nb\nc"},
+        {"  x", 1, " \nx"},
+        {"abcdefghi", 2, "ab\ncd\nef\ngh\ni"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *lines = fit_wrap(cases[i].text, cases[i].width);
+        ck_assert_str_eq(lines, cases[i].want);
+        free(lines);
+    }
 }
 END_TEST
 
@@ -155,5 +234,7 @@ START_TEST(values_have_units)
 }
 END_TEST
 
-SUITE_MAIN("sheet", table_for_people, wide_table_has_all_columns, json_has_plain_numbers,
-           csv_is_quoted_where_needed, no_rows, foreign_texts_do_no_harm, values_have_units)
+SUITE_MAIN("sheet", table_for_people, wide_table_has_all_columns, numbers_are_never_cut,
+           texts_wrap_and_empty_columns_go_first, a_text_wraps_at_blanks_and_characters,
+           json_has_plain_numbers, csv_is_quoted_where_needed, no_rows, foreign_texts_do_no_harm,
+           values_have_units)

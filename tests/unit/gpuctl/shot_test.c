@@ -224,21 +224,6 @@ START_TEST(pickled_numbers)
 }
 END_TEST
 
-START_TEST(characters)
-{
-    ck_assert_uint_eq(jout_character("a"), 1);
-    ck_assert_uint_eq(jout_character("\xc3\xa9"), 2);
-    ck_assert_uint_eq(jout_character("\xe2\x82\xac"), 3);
-    ck_assert_uint_eq(jout_character("\xf0\x9f\x9a\x80"), 4);
-    static const char *const none[] = {"\x80",         "\xc1\x80",         "\xe0\x80\x80",
-                                       "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
-                                       "\xf5\x80",     "\xe2\x82",         "\xc3"};
-    for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++) {
-        ck_assert_uint_eq(jout_character(none[i]), 0);
-    }
-}
-END_TEST
-
 int main(void)
 {
     const TTest *const tests[] = {json_is_json,
@@ -247,8 +232,7 @@ int main(void)
                                   what_moved_goes_backwards,
                                   a_log_that_contradicts_itself,
                                   rmm_lines,
-                                  pickled_numbers,
-                                  characters};
+                                  pickled_numbers};
     Suite *suite = suite_create("shot");
     TCase *tcase = tcase_create("shot");
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {

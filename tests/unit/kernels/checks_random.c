@@ -8,10 +8,12 @@
 
 #define COUNT 100003u
 
-/* Philox 4x32-10 by its definition, with a counter of 64 bits. */
-static void philox(uint64_t counter, uint64_t key, uint32_t out[4])
+enum stream { UNIFORM, NORMAL };
+
+/* Philox 4x32-10 by its definition, with a counter of 64 bits and the stream above it. */
+static void philox(uint64_t counter, enum stream stream, uint64_t key, uint32_t out[4])
 {
-    uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
+    uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream, 0};
     uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
     for (int round = 0; round < 10; round++) {
         uint64_t left = UINT64_C(0xD2511F53) * c[0], right = UINT64_C(0xCD9E8D57) * c[2];
@@ -32,7 +34,7 @@ static void philox(uint64_t counter, uint64_t key, uint32_t out[4])
 START_TEST(test_philox_reference)
 {
     uint32_t out[4];
-    philox(0, 0, out);
+    philox(0, UNIFORM, 0, out);
     ck_assert_uint_eq(out[0], UINT32_C(0x6627e8d5));
     ck_assert_uint_eq(out[1], UINT32_C(0xe169c58d));
     ck_assert_uint_eq(out[2], UINT32_C(0xbc57ac4c));
@@ -41,18 +43,18 @@ START_TEST(test_philox_reference)
 END_TEST
 
 /* The two words of element i. */
-static void words_of(uint64_t i, uint64_t seed, uint32_t word[2])
+static void words_of(uint64_t i, enum stream stream, uint64_t seed, uint32_t word[2])
 {
     uint32_t block[4];
-    philox(i / 2, seed, block);
+    philox(i / 2, stream, seed, block);
     word[0] = block[i % 2 * 2];
     word[1] = block[i % 2 * 2 + 1];
 }
 
-static long double uniform_of(int dtype, uint64_t i, uint64_t seed)
+static long double uniform_of(int dtype, uint64_t i, enum stream stream, uint64_t seed)
 {
     uint32_t word[2];
-    words_of(i, seed, word);
+    words_of(i, stream, seed, word);
     uint64_t bits = (uint64_t)word[0] << 32 | word[1];
     return dtype == DTYPE_F32 ? ldexpl(word[0] >> 8, -24) : ldexpl((long double)(bits >> 11), -53);
 }
@@ -75,7 +77,8 @@ START_TEST(test_uniform)
         void *x = array_new(dtype, counts[c]);
         draw("random_uniform", dtype, seed, x, counts[c]);
         for (uint64_t i = 0; i < counts[c]; i++) {
-            check_close("random_uniform", i, value_at(dtype, x, i), uniform_of(dtype, i, seed), 0);
+            check_close("random_uniform", i, value_at(dtype, x, i),
+                        uniform_of(dtype, i, UNIFORM, seed), 0);
         }
         free(x);
     }
@@ -90,8 +93,8 @@ START_TEST(test_normal)
     void *x = array_new(dtype, COUNT);
     draw("random_normal", dtype, 7, x, COUNT);
     for (uint64_t i = 0; i < COUNT; i++) {
-        long double length = sqrtl(-2 * logl(1 - uniform_of(dtype, i / 2 * 2, 7)));
-        long double angle = 2 * (long double)M_PI * uniform_of(dtype, i / 2 * 2 + 1, 7);
+        long double length = sqrtl(-2 * logl(1 - uniform_of(dtype, i / 2 * 2, NORMAL, 7)));
+        long double angle = 2 * (long double)M_PI * uniform_of(dtype, i / 2 * 2 + 1, NORMAL, 7);
         long double want = 3 + 0.5L * length * (i % 2 == 0 ? cosl(angle) : sinl(angle));
         check_close("random_normal", i, value_at(dtype, x, i), want, 60 * u * (3 + length));
     }
@@ -145,6 +148,27 @@ START_TEST(test_moments)
 }
 END_TEST
 
+/* Numbers of one seed are unrelated across operations: the length of a pair of normal ones would
+ * follow from a uniform one if both were made of the same words. Both have mean 1, deviation 1. */
+START_TEST(test_streams)
+{
+    int dtype = _i == 0 ? DTYPE_F32 : DTYPE_F64;
+    void *uniform = array_new(dtype, EVEN), *normal = array_new(dtype, EVEN);
+    long double sum = 0;
+    draw("random_uniform", dtype, 13, uniform, EVEN);
+    draw("random_normal", dtype, 13, normal, EVEN);
+    for (uint64_t i = 0; i < EVEN; i += 2) {
+        long double a = (value_at(dtype, normal, i) - 3) / 0.5L;
+        long double b = (value_at(dtype, normal, i + 1) - 3) / 0.5L;
+        sum += ((a * a + b * b) / 2 - 1) * (-logl(1 - value_at(dtype, uniform, i)) - 1);
+    }
+    const long double pairs = 0.5L * EVEN;
+    check_close("correlation", 0, sum / pairs, 0, 6 / sqrtl(pairs));
+    free(uniform);
+    free(normal);
+}
+END_TEST
+
 /* A seed gives the same numbers each time, another one others. */
 START_TEST(test_seeds)
 {
@@ -170,6 +194,7 @@ TCase *checks_random(void)
     tcase_add_test(t, test_philox_reference);
     tcase_add_loop_test(t, test_moments, 0, 4);
     tcase_add_loop_test(t, test_seeds, 0, 4);
+    tcase_add_loop_test(t, test_streams, 0, 2);
     if (runner_target.library == NULL) { /* a library has numbers of its own */
         tcase_add_loop_test(t, test_uniform, 0, 2);
         tcase_add_loop_test(t, test_normal, 0, 2);

@@ -19,6 +19,7 @@ int main(void)
     suite_add_tcase(s, checks_matrix());
     suite_add_tcase(s, checks_image());
     suite_add_tcase(s, checks_physics());
+    suite_add_tcase(s, checks_special());
     suite_add_tcase(s, checks_random());
     SRunner *sr = srunner_create(s);
     /* an OpenCL driver does not survive a fork */

@@ -279,17 +279,57 @@ static void execute_steps(const struct execution *x, const struct plan *plan, un
     }
 }
 
+/* The first operand with the same host memory: a itself if it is alone. */
+static unsigned owner_of(const struct operand *operands, unsigned a)
+{
+    for (unsigned b = 0; b < a; b++) {
+        if (operands[b].array && operands[b].data == operands[a].data) {
+            return b;
+        }
+    }
+    return a;
+}
+
+/* What the operation reads is there, what it only writes is poisoned. */
+static void user_make(struct execution *x, const struct signature *sig,
+                      const struct operand *operands)
+{
+    bool read[SIG_ARGS] = {false};
+    for (unsigned a = 0; a < sig->arg_count; a++) {
+        read[owner_of(operands, a)] |= (sig->arg[a].access & ACCESS_IN) != 0;
+    }
+    for (unsigned a = 0; a < sig->arg_count; a++) {
+        const struct operand *o = &operands[a];
+        unsigned owner = owner_of(operands, a);
+        if (o->array && owner == a) {
+            x->user[a] = mem_make(read[a] ? o->data : NULL, shape_bytes(&o->shape));
+        } else if (o->array) {
+            ck_assert_uint_eq(shape_bytes(&o->shape), shape_bytes(&operands[owner].shape));
+            x->user[a] = x->user[owner];
+        }
+    }
+}
+
+static void user_end(const struct execution *x, const struct signature *sig,
+                     const struct operand *operands)
+{
+    bool written[SIG_ARGS] = {false};
+    for (unsigned a = 0; a < sig->arg_count; a++) {
+        written[owner_of(operands, a)] |= (sig->arg[a].access & ACCESS_OUT) != 0;
+    }
+    for (unsigned a = 0; a < sig->arg_count; a++) {
+        if (operands[a].array && owner_of(operands, a) == a) {
+            mem_end(x->user[a], written[a] ? operands[a].data : NULL,
+                    shape_bytes(&operands[a].shape), sig->arg[a].name);
+        }
+    }
+}
+
 static void execute(const struct plan *plan, const struct signature *sig,
                     const struct sig_binding *b, const struct operand *operands)
 {
     struct execution x = {0};
-    for (unsigned a = 0; a < sig->arg_count; a++) {
-        const struct operand *o = &operands[a];
-        if (o->array) {
-            bool poisoned = sig->arg[a].access == ACCESS_OUT;
-            x.user[a] = mem_make(poisoned ? NULL : o->data, shape_bytes(&o->shape));
-        }
-    }
+    user_make(&x, sig, operands);
     for (unsigned t = 0; t < plan->temp_count; t++) {
         x.temp[t] = mem_make(NULL, plan->temp[t]);
     }
@@ -298,13 +338,7 @@ static void execute(const struct plan *plan, const struct signature *sig,
     for (unsigned t = 0; t < plan->temp_count; t++) {
         mem_end(x.temp[t], NULL, plan->temp[t], "a temporary");
     }
-    for (unsigned a = 0; a < sig->arg_count; a++) {
-        if (operands[a].array) {
-            bool written = sig->arg[a].access != ACCESS_IN;
-            mem_end(x.user[a], written ? operands[a].data : NULL, shape_bytes(&operands[a].shape),
-                    sig->arg[a].name);
-        }
-    }
+    user_end(&x, sig, operands);
 }
 
 void run_operation(const char *name, const struct operand *operands, unsigned count)

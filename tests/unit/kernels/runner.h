@@ -54,7 +54,8 @@ struct operand op_scalar(int dtype, double v); /* of any type, exact */
 struct operand op_array(int dtype, void *data, unsigned ndim, const uint64_t *dims);
 struct operand op_vector(int dtype, void *data, uint64_t count);
 
-/* Binds, plans and executes; fails the running test if anything is refused. */
+/* Binds, plans and executes; fails the running test if anything is refused. Arrays of one `data`
+ * are one array on the target, too. */
 void run_operation(const char *name, const struct operand *operands, unsigned count);
 
 /* Random numbers, the same in each run. */

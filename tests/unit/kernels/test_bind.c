@@ -333,6 +333,112 @@ START_TEST(test_huge)
 }
 END_TEST
 
+static const struct ordered {
+    const char *low, *high;
+    const char *error; /* NULL: it is taken */
+} ordereds[] = {
+    {"f32 1", "f32 1", NULL},
+    {"f32 -2", "f32 1", NULL},
+    {"f32 nan", "f32 1", NULL}, /* a bound that holds nothing back */
+    {"f32 1", "f32 nan", NULL},
+    {"i32 -3", "i32 -2", NULL},
+    {"i32 -3", "i32 2", NULL},
+    {"f32 inf", "f32 1", "arguments low and high: inf is more than 1, kernel needs low <= high"},
+    {"f32 1.5", "f32 -2", "arguments low and high: 1.5 is more than -2, kernel needs low <= high"},
+    {"i32 -2", "i32 -3", "arguments low and high: -2 is more than -3, kernel needs low <= high"},
+    {"i32 2", "i32 -3", "arguments low and high: 2 is more than -3, kernel needs low <= high"},
+};
+
+START_TEST(test_ordered)
+{
+    const struct ordered *o = &ordereds[_i];
+    const char *const args[] = {"u8 7", o->low, o->high, NULL};
+    struct sig_binding b;
+    struct err e = ERR_INIT;
+    int rc = bind("k<T: f32 i32>(u8 x, T low, T high) where low <= high", args, &b, &e);
+    ck_assert_int_eq(rc, o->error == NULL ? 0 : ERR_RANGE);
+    if (o->error != NULL) {
+        ck_assert_str_eq(e.text, o->error);
+        ck_assert_int_eq(e.arg, 1);
+    }
+}
+END_TEST
+
+#define MAP "map(in f32 x[n], out f32 y[n]) over n"
+#define TWO "two(in f32 x[n], out f32 y[n], inout f32 z[n]) over n"
+
+/* Up to three arrays of f32: the memory that each is in (0: its own) and its bytes. */
+static const struct shared {
+    const char *signature, *alias;
+    struct {
+        unsigned memory;
+        uint64_t begin, end;
+    } at[3];
+    int arg;           /* the one that is blamed, -1: they may lie so */
+    const char *names; /* both, in the error */
+} shareds[] = {
+    {MAP, "none", {{1, 0, 40}, {2, 0, 40}}, -1, NULL},
+    {MAP, "none", {{1, 0, 40}, {1, 40, 80}}, -1, NULL}, /* neighbours */
+    {MAP, "none", {{1, 40, 80}, {1, 0, 40}}, -1, NULL},
+    {MAP, "none", {{1, 0, 40}, {1, 0, 40}}, 1, "arguments x and y "},
+    {MAP, "none", {{1, 0, 40}, {1, 36, 76}}, 1, "arguments x and y "},
+    {MAP, "none", {{1, 36, 76}, {1, 0, 40}}, 1, "arguments x and y "},
+    {MAP, "none", {{1, 0, 80}, {1, 20, 40}}, 1, "arguments x and y "}, /* one inside the other */
+    {MAP, "none", {{0, 0, 40}, {0, 0, 40}}, -1, NULL},
+    {MAP, "none", {{1, 20, 20}, {1, 0, 40}}, -1, NULL}, /* an empty one */
+    {MAP, "same", {{1, 0, 40}, {1, 0, 40}}, -1, NULL},
+    {MAP, "same", {{1, 0, 40}, {1, 4, 44}}, 1, "arguments x and y "},
+    {MAP, "same", {{1, 4, 44}, {1, 0, 40}}, 1, "arguments x and y "},
+    {MAP, "same", {{1, 0, 40}, {1, 0, 36}}, 1, "arguments x and y "},
+    {MAP, "any", {{1, 0, 40}, {1, 4, 44}}, -1, NULL},
+    {"r(in f32 x[n], in f32 y[n]) over n", "none", {{1, 0, 40}, {1, 4, 44}}, -1, NULL},
+    {"r(out f32 y[n], in f32 x[n]) over n",
+     "none",
+     {{1, 0, 40}, {1, 4, 44}},
+     0,
+     "arguments y and x "},
+    {TWO, "same", {{1, 0, 40}, {2, 0, 40}, {1, 0, 40}}, -1, NULL},
+    {TWO, "same", {{1, 0, 40}, {2, 0, 40}, {2, 0, 40}}, 2, "arguments y and z "}, /* both written */
+    {TWO, "any", {{1, 0, 40}, {1, 0, 40}, {1, 0, 40}}, -1, NULL},
+};
+
+START_TEST(test_shared)
+{
+    const struct shared *c = &shareds[_i];
+    char text[128];
+    static const char memory[4];
+    struct signature s;
+    struct sig_value values[SIG_ARGS];
+    struct sig_place places[SIG_ARGS];
+    struct err e = ERR_INIT;
+    snprintf(text, sizeof(text), "%s alias %s", c->signature, c->alias);
+    ck_assert_int_eq(signature_parse(bytes_str(text), &s, &e), 0);
+    for (unsigned a = 0; a < s.arg_count; a++) {
+        values[a] = value_of("- f32 10");
+        places[a] = (struct sig_place){c->at[a].memory == 0 ? NULL : &memory[c->at[a].memory],
+                                       c->at[a].begin, c->at[a].end};
+    }
+    ck_assert_int_eq(signature_alias(&s, values, places, &e), c->arg < 0 ? 0 : ERR_RANGE);
+    if (c->arg >= 0) {
+        ck_assert_int_eq(e.arg, c->arg);
+        ck_assert_msg(strncmp(e.text, c->names, strlen(c->names)) == 0, "%s", e.text);
+    }
+}
+END_TEST
+
+/* One range of bytes for elements of two sizes is no one array. */
+START_TEST(test_shared_sizes)
+{
+    static const char memory;
+    const struct sig_place places[] = {{&memory, 0, 4}, {&memory, 0, 4}};
+    const struct sig_value values[] = {value_of("- u8 4"), value_of("- f32 1")};
+    struct signature s;
+    ck_assert_int_eq(
+        signature_parse(bytes_str("k(in u8 x[n*4], out f32 y[n]) alias same"), &s, NULL), 0);
+    ck_assert_int_eq(signature_alias(&s, values, places, NULL), ERR_RANGE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("bind");
@@ -341,6 +447,9 @@ int main(void)
     tcase_add_loop_test(t, test_bad, 0, sizeof(bads) / sizeof(bads[0]));
     tcase_add_loop_test(t, test_scalars, 0, sizeof(scalars) / sizeof(scalars[0]));
     tcase_add_test(t, test_huge);
+    tcase_add_loop_test(t, test_ordered, 0, sizeof(ordereds) / sizeof(ordereds[0]));
+    tcase_add_loop_test(t, test_shared, 0, sizeof(shareds) / sizeof(shareds[0]));
+    tcase_add_test(t, test_shared_sizes);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);

@@ -70,6 +70,25 @@ START_TEST(test_groups)
 }
 END_TEST
 
+START_TEST(test_alias_and_where)
+{
+    struct signature s;
+    parse("k(in f32 x[n], out f32 y[n]) over n", &s);
+    ck_assert_int_eq(s.alias, SIG_ALIAS_NONE); /* the strictest unless it says more */
+    parse("k(in f32 x[n], out f32 y[n]) alias none over n", &s);
+    ck_assert_int_eq(s.alias, SIG_ALIAS_NONE);
+    parse("k(in f32 x[n], out f32 y[n]) over n alias same", &s);
+    ck_assert_int_eq(s.alias, SIG_ALIAS_SAME);
+    parse("k<T: f32>(T a, T b, f64 c, f64 d, in T x[n]) alias any where a <= b, c<=d over n", &s);
+    ck_assert_int_eq(s.alias, SIG_ALIAS_ANY);
+    ck_assert_uint_eq(s.order_count, 2);
+    ck_assert_uint_eq(s.order[0].low, 0);
+    ck_assert_uint_eq(s.order[0].high, 1);
+    ck_assert_uint_eq(s.order[1].low, 2);
+    ck_assert_uint_eq(s.order[1].high, 3);
+}
+END_TEST
+
 struct bad {
     const char *text, *error;
 };
@@ -109,13 +128,23 @@ static const struct bad bads[] = {
      "column 29: local arrays take more than 49152 bytes"},
     {"k<T: f32 f64>(in T x[n]) over n local T t[8000]",
      "column 48: local arrays take more than 49152 bytes for f64"},
-    {"k(in f32 x[n]) with n", "column 16: expected over, group, per or local, not 'w'"},
+    {"k(in f32 x[n]) with n",
+     "column 16: expected over, group, per, local, alias or where, not 'w'"},
     {"k(in f32 x[n]) over n per 0", "column 27: number must be 1 to 65536"},
     {"k(in f32 x[n]) per 2", "column 21: per needs over"},
     {"k(in f32 x[12z])", "column 14: not a decimal number"},
     {"k(in f32 x[99999999999999999999999])", "column 12: number must be 0 to 1099511627776"},
     {"k(in f32 x[a,b,c,d,e])", "column 20: more than 4 dimensions"},
-    {"k(in f32 x[n]) \x01", "column 16: expected over, group, per or local, not byte 0x01"},
+    {"k(in f32 x[n]) alias", "column 21: expected none, same or any, not the end of the line"},
+    {"k(in f32 x[n]) alias some", "column 22: expected none, same or any, not 's'"},
+    {"k(in f32 x[n]) alias same alias any", "column 27: given twice"},
+    {"k(f32 a, f32 b) where a < b", "column 27: expected '=', not 'b'"},
+    {"k(f32 a, f32 b) where a <= c", "column 28: c is no scalar argument"},
+    {"k(f32 a, in f32 x[n]) where a <= x", "column 34: x is no scalar argument"},
+    {"k(f32 a, f64 b) where a <= b", "column 23: a and b are of two types"},
+    {"k(f32 a) where a<=a,a<=a,a<=a,a<=a,a<=a", "column 36: where has more than 4 conditions"},
+    {"k(in f32 x[n]) \x01",
+     "column 16: expected over, group, per, local, alias or where, not byte 0x01"},
 };
 
 START_TEST(test_bad)
@@ -183,6 +212,8 @@ START_TEST(test_random)
         "-",          "groups",
         "//@kernel ", "99999999999999999999",
         "\xff",       "\n",
+        "alias ",     "same",
+        "where ",     "<=",
     };
     const unsigned count = sizeof(pieces) / sizeof(pieces[0]);
     struct signature s;
@@ -238,6 +269,7 @@ int main(void)
     tcase_add_test(t, test_axpy);
     tcase_add_test(t, test_everything);
     tcase_add_test(t, test_groups);
+    tcase_add_test(t, test_alias_and_where);
     tcase_add_loop_test(t, test_bad, 0, sizeof(bads) / sizeof(bads[0]));
     tcase_add_test(t, test_limits);
     tcase_add_test(t, test_random);

@@ -173,7 +173,7 @@ static int worker_start(struct bench *b, uint64_t id, const char *mode, int in, 
                         pid_t *ret_pid)
 {
     struct capbuf space;
-    struct frame_fds fds = {.fd = {in, out}, .count = 2};
+    struct frame_fds fds = {.fd = {in, out, in}, .count = 3}; /* the last one is not handed on */
     struct msg_l_started started;
     struct msg_l_worker msg = {
         .id = id, .args = word_list(mode, &space), .meta = bytes_str("meta")};
@@ -333,13 +333,15 @@ START_TEST(another_front_adopts)
     struct proto_iter it = proto_iter_of(held.args);
     ck_assert(proto_list_next(&it, &schema_word, &word));
     ck_assert(bytes_equal_str(word.text, "echo"));
-    ck_assert_int_eq(b.fds.count, 3);
+    ck_assert_int_eq(b.fds.count, 4);
     check_echo(b.fds.fd[0]);
     char bytes[6];
     ck_assert_int_eq(pread(b.fds.fd[1], bytes, 5, 0), 5);
     ck_assert_int_eq(memcmp(bytes, "input", 5), 0);
     ck_assert_int_eq(pread(b.fds.fd[2], bytes, 6, 0), 6);
     ck_assert_int_eq(memcmp(bytes, "output", 6), 0);
+    ck_assert_int_eq(pread(b.fds.fd[3], bytes, 5, 0), 5); /* the record */
+    ck_assert_int_eq(memcmp(bytes, "input", 5), 0);
     expect(&b, FRAME_KIND_L_LISTED, &schema_msg_l_listed, &listed);
     ck_assert_uint_eq(listed.count, 1);
     bench_finish(&b);
@@ -678,7 +680,7 @@ START_TEST(what_does_not_start_is_told)
     struct bench b;
     struct memfd m = memory();
     struct capbuf space;
-    struct frame_fds fds = {.fd = {m.fd, m.fd}, .count = 2};
+    struct frame_fds fds = {.fd = {m.fd, m.fd, m.fd}, .count = 3};
     struct msg_l_started started;
     struct msg_l_worker msg = {.id = 1, .args = word_list("x", &space)};
     char path[64];

@@ -32,7 +32,7 @@ static void add(const struct schema *record, const void *value, struct capbuf *o
 static void hello(struct capbuf *out)
 {
     struct msg_hello m = {.major = 0,
-                          .minor = 3,
+                          .minor = 4,
                           .client_id = bytes_of(client_id, sizeof client_id),
                           .resume = 1,
                           .name = bytes_str("demo")};
@@ -41,7 +41,7 @@ static void hello(struct capbuf *out)
 
 static void welcome(struct capbuf *out)
 {
-    struct msg_welcome m = {.minor = 2,
+    struct msg_welcome m = {.minor = PROTO_MINOR,
                             .daemon_id = bytes_of(daemon_id, sizeof daemon_id),
                             .expect = 1,
                             .max_message = PROTO_MESSAGE_MAX,

@@ -72,7 +72,11 @@ static struct bytes content(struct sample *s, uint64_t max, bool text)
     uint8_t *data = keep(s, malloc(size + 1));
     for (uint64_t i = 0; i < size; i++) {
         uint8_t byte = (uint8_t)sample_next(s);
-        data[i] = text && byte == 0 ? 'x' : byte;
+        data[i] = text ? byte % 0x7f + 1 : byte;
+        if (text && byte < 16 && i + 1 < size) { /* a character of two bytes */
+            data[i++] = 0xc3;
+            data[i] = (uint8_t)(0x80 + byte);
+        }
     }
     return bytes_of(data, size);
 }

@@ -260,23 +260,23 @@ START_TEST(limits_are_named)
     capbuf_init(&args, 4096);
     capbuf_init(&steps, 4096);
     struct proto_arg arg = {.tag = ARG_BUFFER, .handle = 7};
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 128; i++) {
         ck_assert_int_eq(proto_list_add(&schema_arg, &arg, &args, NULL), 0);
     }
     struct proto_step step = {.op = OP_LAUNCH};
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(proto_list_add(&schema_step, &step, &steps, NULL), 0);
     }
-    step.args = proto_list_of(&args, 32);
+    step.args = proto_list_of(&args, 128);
     ck_assert_int_eq(proto_list_add(&schema_step, &step, &steps, NULL), 0);
     struct msg_submit submit = {.seq = 1, .steps = proto_list_of(&steps, 4)};
     out = encoded(&schema_msg_submit, &submit);
-    uint8_t *head = memmem(out.data, out.size, "\xdc\x00\x20", 3);
+    uint8_t *head = memmem(out.data, out.size, "\xdc\x00\x80", 3);
     ck_assert_ptr_nonnull(head);
-    head[2] = 40;
+    head[2] = 140;
     expect_text(&schema_msg_submit, capbuf_view(&out),
-                "submit: steps[3].args: 40 records, at most 32");
-    head[2] = 32;
+                "submit: steps[3].args: 140 records, at most 128");
+    head[2] = 128;
     uint8_t *tag = memmem(out.data, out.size, "\x93\x01\x00\x07", 4);
     ck_assert_ptr_nonnull(tag);
     tag[1] = 9;
@@ -287,9 +287,9 @@ START_TEST(limits_are_named)
     /* the encoder holds to the same limits and leaves nothing behind */
     struct err e = ERR_INIT;
     capbuf_init(&out, 4096);
-    step.args.count = 33;
+    step.args.count = 129;
     ck_assert_int_eq(proto_list_add(&schema_step, &step, &out, &e), ERR_LIMIT);
-    ck_assert_str_eq(e.text, "step: args: 33 records, at most 32");
+    ck_assert_str_eq(e.text, "step: args: 129 records, at most 128");
     char name[PROTO_NAME_MAX + 2];
     memset(name, 'n', sizeof name);
     struct msg_query query = {.what = bytes_of(name, PROTO_NAME_MAX + 1)};
@@ -308,6 +308,49 @@ START_TEST(limits_are_named)
     capbuf_finish(&out);
     capbuf_finish(&args);
     capbuf_finish(&steps);
+}
+END_TEST
+
+/* Texts of clients are shown to others. Those of the daemon may quote what is no text. */
+START_TEST(texts_of_requests_are_utf8)
+{
+    static const char *const bad[] = {
+        "a\x80",        "\xc0\xaf",         "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf",
+        "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82",     "\xff"};
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    struct capbuf params;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct msg_query query = {.what = bytes_str("xxxxxxxx")};
+        query.what.size = strlen(bad[i]);
+        out = encoded(&schema_msg_query, &query);
+        uint8_t *text = memmem(out.data, out.size, "x", 1);
+        ck_assert_ptr_nonnull(text);
+        memcpy(text, bad[i], query.what.size);
+        expect_text(&schema_msg_query, capbuf_view(&out), "query: what: text is not UTF-8");
+        out.size = 0;
+        query.what = bytes_str(bad[i]);
+        ck_assert_int_eq(proto_encode(&schema_msg_query, &query, &out, &e), ERR_INVALID);
+        ck_assert_str_eq(e.text, "query: what: text is not UTF-8");
+        ck_assert_uint_eq(out.size, 0);
+        capbuf_finish(&out);
+        struct msg_explanation answer = {.text = bytes_str(bad[i])};
+        struct msg_explanation read;
+        out = encoded(&schema_msg_explanation, &answer);
+        ck_assert_int_eq(proto_decode(&schema_msg_explanation, capbuf_view(&out), &read, &e), 0);
+        capbuf_finish(&out);
+    }
+    /* in records, too */
+    struct proto_param param = {.name = bytes_str("\xff"), .kind = PARAM_SCALAR};
+    capbuf_init(&params, 256);
+    ck_assert_int_eq(proto_list_add(&schema_param, &param, &params, NULL), 0);
+    struct msg_program_create program = {.name = bytes_str("\xc3\xa4 \xe2\x82\xac"),
+                                         .params = proto_list_of(&params, 1)};
+    out = encoded(&schema_msg_program_create, &program);
+    expect_text(&schema_msg_program_create, capbuf_view(&out),
+                "program_create: params[0].name: text is not UTF-8");
+    capbuf_finish(&out);
+    capbuf_finish(&params);
 }
 END_TEST
 
@@ -449,6 +492,7 @@ int main(void)
     tcase_add_test(tc, surplus_fields_are_skipped_to_a_depth);
     tcase_add_test(tc, limits_are_named);
     tcase_add_test(tc, wrong_types_are_named);
+    tcase_add_test(tc, texts_of_requests_are_utf8);
     tcase_add_test(tc, first_records_come_with_their_message);
     tcase_add_test(tc, schemas_are_found_by_kind);
     tcase_add_test(tc, errors_survive_the_wire);

@@ -148,6 +148,20 @@ START_TEST(errors_and_types_are_listed)
 }
 END_TEST
 
+/* One version, wherever it stands. */
+START_TEST(versions_agree)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "# The gpud protocol, version %d.%d\n", PROTO_MAJOR,
+                   PROTO_MINOR);
+    ck_assert_msg(strncmp(document, text, strlen(text)) == 0, "the title does not say %s", text);
+    (void)snprintf(text, sizeof text, "\n| 3 | `major` | uint | %d |\n", PROTO_MAJOR);
+    ck_assert_msg(strstr(document, text) != NULL, "HELLO: no%s", text);
+    (void)snprintf(text, sizeof text, "\n| 4 | `minor` | uint | %d |\n", PROTO_MINOR);
+    ck_assert_msg(strstr(document, text) != NULL, "HELLO: no%s", text);
+}
+END_TEST
+
 static int print_examples(void)
 {
     struct capbuf out;
@@ -176,6 +190,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, examples_are_what_the_encoder_gives);
     tcase_add_test(tc, tables_list_every_field);
     tcase_add_test(tc, errors_and_types_are_listed);
+    tcase_add_test(tc, versions_agree);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -305,11 +305,7 @@ void fake_dies(struct fake *f)
 
 int fake_buffer(struct fake *f, uint64_t id, uint64_t size, bool zero)
 {
-    struct msg_f_buffer_create msg = {.id = id,
-                                      .size = size,
-                                      .zero = zero,
-                                      .meta = bytes_str("meta of a buffer"),
-                                      .tenant = f->tenant};
+    struct msg_f_buffer_create msg = {.id = id, .size = size, .zero = zero, .tenant = f->tenant};
     struct msg_w_buffer answer;
     fake_send(f, &schema_msg_f_buffer_create, &msg, -1);
     fake_expect(f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &answer);
@@ -324,7 +320,6 @@ void draft_init(struct job_draft *d, uint64_t job, unsigned stream)
     memset(d, 0, sizeof *d);
     d->msg.job = job;
     d->msg.stream = stream;
-    d->msg.meta = bytes_str("meta of a job");
     d->msg.deadline_ns = UINT64_MAX;
     capbuf_init(&d->after, FRAME_MAX_BYTES);
     capbuf_init(&d->temps, FRAME_MAX_BYTES);

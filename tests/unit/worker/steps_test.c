@@ -51,7 +51,7 @@ static void frame_of(uint64_t id, uint64_t after, struct capbuf *frame)
     const struct proto_wtemp temp = {.size = MIB};
     const struct proto_ref ref = {.tag = REF_TEMP, .size = MIB};
     struct proto_wstep step = {.op = OP_FILL, .pattern = bytes_of("x", 1)};
-    struct msg_f_job msg = {.job = id, .tenant = 1};
+    struct msg_f_job msg = {.job = id, .tenant = 1, .deadline_ns = UINT64_MAX};
     struct capbuf list[4];
     for (unsigned i = 0; i < 4; i++) {
         capbuf_init(&list[i], FRAME_MAX_BYTES);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/shape.h"
 #include "daemon/backend/backend.h"
 #include "tests/unit/worker/rooms.h"
@@ -116,6 +117,89 @@ START_TEST(what_can_never_be_had_is_told_on_a_busy_device)
 }
 END_TEST
 
+/* Jobs behind one that hangs end at their deadlines and have done nothing. One that its stream has
+ * already cannot be taken back: its client is answered at once all the same. */
+START_TEST(deadlines_hold_until_a_job_begins)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    struct msg_w_late late;
+    start(&f, "script=fill:2=hang");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_init(&d, 1, 0);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    draft_send(&d, &f);
+    for (uint64_t job = 2; job <= 6; job++) {
+        draft_init(&d, job, (unsigned)job % 2);
+        draft_after(&d, job == 2 ? 1 : job - 1);
+        draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+        d.msg.deadline_ns = clock_now_ns() + 30 * NS_PER_MS;
+        draft_send(&d, &f);
+    }
+    for (uint64_t job = 2; job <= 6; job++) {
+        ck_assert_int_eq(fake_done(&f, job, &done), ERR_DEADLINE);
+        ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+    }
+    draft_init(&d, 7, 0);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    d.msg.deadline_ns = clock_now_ns() + 30 * NS_PER_MS;
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_LATE, &schema_msg_w_late, &late);
+    ck_assert_uint_eq(late.job, 7);
+    draft_init(&d, 8, 1);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    d.msg.deadline_ns = 1;
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 8, &done), ERR_DEADLINE);
+    draft_init(&d, 9, 1); /* others go on */
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    d.msg.deadline_ns = clock_now_ns() + 600 * NS_PER_S;
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 9, &done), 0);
+    fake_finish(&f);
+}
+END_TEST
+
+/* Zeros for a large buffer go in pieces: another tenant's buffer, asked for behind it, and a job in
+ * that, do not wait for all of them. One that is freed meanwhile is zeroed no further, and its
+ * bytes are nobody's to see. */
+START_TEST(nobody_waits_for_anothers_zeros)
+{
+    enum { PIECES = 12 };
+    const uint64_t large = PIECES * (UINT64_C(32) << 20);
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_buffer made;
+    const struct msg_f_buffer_free drop = {.id = 2};
+    fake_start(&f, "sim", NULL);
+    memset(f.output.data, 0xff, 4096);
+    fake_packet_begin(&f);
+    for (uint64_t id = 1; id <= 3; id++) {
+        const struct msg_f_buffer_create create = {
+            .id = id, .size = id == 3 ? 4096 : large, .zero = 1, .tenant = id == 3 ? 2 : 1};
+        fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+    }
+    fake_send(&f, &schema_msg_f_buffer_free, &drop, -1);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_READ, ref_buffer(3, 0, 4096), 0);
+    draft_send(&d, &f);
+    fake_packet_end(&f);
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &made);
+    ck_assert_uint_eq(made.id, 2); /* it was freed: nothing is left to be done */
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &made);
+    ck_assert_uint_eq(made.id, 3); /* the large one has not all of its zeros */
+    unsigned kind = fake_next(&f);
+    ck_assert_uint_eq(kind, FRAME_KIND_W_DONE); /* nor has it now */
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &made);
+    ck_assert_uint_eq(made.id, 1);
+    for (unsigned i = 0; i < 4096; i++) {
+        ck_assert_uint_eq(f.output.data[i], 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
 /* The driver gets memory back when nothing runs: that is so although a job is left that was
  * cancelled behind the one that waits for this memory, and one behind that, which has not begun. */
 START_TEST(what_was_cancelled_holds_up_no_memory)
@@ -183,6 +267,8 @@ int main(void)
     tcase_add_loop_test(tc, what_was_given_up_keeps_nobody_waiting, 0, 2);
     tcase_add_loop_test(tc, what_can_never_be_had_is_told_on_a_busy_device, 0, 2);
     tcase_add_test(tc, what_was_cancelled_holds_up_no_memory);
+    tcase_add_test(tc, deadlines_hold_until_a_job_begins);
+    tcase_add_test(tc, nobody_waits_for_anothers_zeros);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

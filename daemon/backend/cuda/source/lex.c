@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the character at `text` in UTF-8, 0 if it is none. */
-static size_t character_size(const uint8_t *text, size_t left)
+size_t lex_character_size(const uint8_t *text, size_t left)
 {
     size_t size = text[0] < 0x80                      ? 1
                   : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
@@ -33,7 +32,7 @@ int lex_normalize(struct bytes source, const char *file, char **ret_text, struct
     size_t size = 0;
     for (size_t i = 0; i < source.size;) {
         const uint8_t *at = source.data + i;
-        size_t bytes = character_size(at, source.size - i);
+        size_t bytes = lex_character_size(at, source.size - i);
         bool before_newline = i + 1 < source.size && at[1] == '\n';
         if (bytes == 0) {
             text[size++] = '@'; /* no compiler takes it but where it does not matter */
@@ -375,7 +374,7 @@ bool lex_is(const struct lex_token *t, const char *text)
            memcmp(t->text, text, size) == 0;
 }
 
-bool lex_one_of(const struct lex_token *t, const char *const *words)
+static bool one_of(const struct lex_token *t, const char *const *words)
 {
     for (; *words != NULL; words++) {
         if (lex_is(t, *words)) {
@@ -388,13 +387,7 @@ bool lex_one_of(const struct lex_token *t, const char *const *words)
 bool lex_integer(const struct lex_token *t)
 {
     static const char *const words[] = {"unsigned", "signed", "int", "long", "short", "char", NULL};
-    return lex_one_of(t, words);
-}
-
-bool lex_number(const struct lex_token *t)
-{
-    static const char *const words[] = {"bool", "float", "double", "size_t", NULL};
-    return lex_integer(t) || lex_one_of(t, words);
+    return one_of(t, words);
 }
 
 bool lex_takes_parens(const struct lex_token *t)
@@ -413,27 +406,5 @@ bool lex_takes_parens(const struct lex_token *t)
                                         "explicit",
                                         "requires",
                                         NULL};
-    return lex_one_of(t, words);
-}
-
-bool lex_type_key(const struct lex_token *t)
-{
-    static const char *const words[] = {"struct", "class", "union", "enum", NULL};
-    return lex_one_of(t, words);
-}
-
-bool lex_opens(const struct lex_token *t)
-{
-    return lex_is(t, "(") || lex_is(t, "{") || lex_is(t, "[");
-}
-
-bool lex_equal(const struct lex_token *a, const struct lex_token *b)
-{
-    return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
-}
-
-bool lex_is_thrice(const struct lex_token *t, const char *sign)
-{
-    return lex_is(&t[0], sign) && lex_is(&t[1], sign) && lex_is(&t[2], sign) && t[1].glued &&
-           t[2].glued;
+    return one_of(t, words);
 }

@@ -14,6 +14,9 @@
 
 #define LEX_PLACE 224u /* bytes of a place */
 
+/* Bytes of the character at `text` in UTF-8, 0 if it is none. */
+size_t lex_character_size(const uint8_t *text, size_t left);
+
 enum lex_kind {
     LEX_END,
     LEX_WORD,
@@ -65,15 +68,9 @@ void lex_place(const char *text, const char *file, unsigned line, char *out, siz
 int lex_refuse(const char *text, const char *file, const struct lex_token *t, struct err *e,
                const char *what, struct bytes name, const char *advice);
 
-bool lex_is(const struct lex_token *t, const char *text);             /* word or sign */
-bool lex_one_of(const struct lex_token *t, const char *const *words); /* NULL-terminated */
-bool lex_integer(const struct lex_token *t);  /* a word of an integer type: unsigned, short, … */
-bool lex_number(const struct lex_token *t);   /* or bool, float, double, size_t */
-bool lex_type_key(const struct lex_token *t); /* struct, class, union, enum */
+bool lex_is(const struct lex_token *t, const char *text); /* word or sign */
+bool lex_integer(const struct lex_token *t); /* a word of an integer type: unsigned, short, … */
 /* An attribute or another word that has parentheses of its own, which are no function's. */
 bool lex_takes_parens(const struct lex_token *t);
-bool lex_opens(const struct lex_token *t);                       /* ( { [ */
-bool lex_is_thrice(const struct lex_token *t, const char *sign); /* "<<<" with nothing between */
-bool lex_equal(const struct lex_token *a, const struct lex_token *b);
 
 #endif

@@ -18,6 +18,8 @@ struct reader {
     struct param_type argument[TEMPLATE_MAX]; /* of the function's template */
     unsigned argument_count;
     unsigned depth;
+    struct name_info *info;
+    bool function; /* a template's argument is a function: its parameters are the info's */
 };
 
 static bool type_read(struct reader *r, struct param_type *out);
@@ -270,9 +272,35 @@ static bool qualified_read(struct reader *r, struct param_type *out)
     return see(r, out);
 }
 
+/* "F…E": what it gives back, then its parameters. One is enough. */
+static bool function_read(struct reader *r, struct param_type *out)
+{
+    struct name_info *info = r->info;
+    struct param_type type;
+    r->at += r->at[1] == 'Y' ? 2 : 1;
+    if (r->function || !type_read(r, &type)) {
+        return false;
+    }
+    r->function = true;
+    if (*r->at == 'v') {
+        r->at++;
+    }
+    while (*r->at != 'E') {
+        if (info->param_count == NAME_PARAMS_MAX || !type_read(r, &type)) {
+            return false;
+        }
+        info->param[info->param_count++] = type;
+    }
+    r->at++;
+    *out = (struct param_type){.name = "function", .known = true};
+    return see(r, out);
+}
+
 static bool type_form(struct reader *r, struct param_type *out)
 {
     switch (*r->at) {
+    case 'F':
+        return function_read(r, out);
     case 'P':
         r->at++;
         if (!type_read(r, out)) {
@@ -309,9 +337,10 @@ static bool params_read(struct reader *r, struct name_info *info)
     if (r->argument_count > 0 && !type_read(r, &type)) { /* a template's result comes first */
         return false;
     }
-    if (strcmp(r->at, "v") == 0) {
-        return true;
+    if (strcmp(r->at, "v") == 0 || r->function) {
+        return strcmp(r->at, "v") == 0;
     }
+    r->function = true; /* one among the parameters is not understood */
     while (*r->at != '\0' && *r->at != '.') {
         if (info->param_count == NAME_PARAMS_MAX || !type_read(r, &type)) {
             return false;
@@ -324,7 +353,7 @@ static bool params_read(struct reader *r, struct name_info *info)
 bool name_read(const char *entry, struct name_info *ret_info)
 {
     struct name_info info = {.typed = false};
-    struct reader r = {.at = entry + 2};
+    struct reader r = {.at = entry + 2, .info = &info};
     bool mangled = strncmp(entry, "_Z", 2) == 0 && function_name(&r, &info);
     if (mangled) {
         info.typed = params_read(&r, &info);

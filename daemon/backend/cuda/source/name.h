@@ -8,13 +8,13 @@
 
 #include "daemon/backend/cuda/source/param.h"
 
-#define NAME_PARAMS_MAX 32u
+#define NAME_PARAMS_MAX BACKEND_ARGS_MAX
 
 struct name_info {
-    char name[128]; /* "space::f<float,3>"; "" if not understood */
-    char plain[64]; /* the last part alone: "f" */
-    bool typed;     /* the parameters were understood */
-    unsigned param_count;
+    char name[128];       /* "space::f<float,3>"; "" if not understood */
+    char plain[64];       /* the last part alone: "f" */
+    bool typed;           /* the parameters were understood */
+    unsigned param_count; /* of a template of a function type those of that function */
     struct param_type param[NAME_PARAMS_MAX];
 };
 

@@ -14,18 +14,12 @@
 /* Where in the source the scan is. */
 struct walk {
     struct lex lex;
-    char *text;          /* where the lexer reads */
-    unsigned conditions; /* #if that are open */
+    const char *text; /* where the lexer reads */
     struct scan *out;
-    bool conditional; /* the last directive was one of #if */
-    bool define;      /* it was a #define */
-    bool implied;     /* a #define's body names what nvcc brings */
     const char
         *asked;       /* the last "ifdef" or "ifndef" behind "#": what follows is a name, no more */
     bool is_template; /* since the statement began */
     bool is_static;
-    unsigned angles;        /* "<" in a row */
-    struct lex_token angle; /* the first of them */
     struct lex_token before;
     struct err *e;
 };
@@ -57,13 +51,6 @@ static bool header_name_ok(struct bytes name)
     return true;
 }
 
-/* A header that is not there stops the compiler only where the preprocessor comes to it: "include"
- * becomes "error", and the name its text. Nothing is read either way. */
-static void header_forbid(struct walk *w, const struct lex_token *t)
-{
-    memcpy(w->text + (t->text - w->lex.begin), "error  ", strlen("include"));
-}
-
 static int header_check(struct walk *w, const struct lex_token *t)
 {
     static const char advice[] = ": files are not read; put its text into the source";
@@ -71,10 +58,6 @@ static int header_check(struct walk *w, const struct lex_token *t)
     struct bytes name = lex_header(&w->lex, &angle);
     if (name.size == 0) {
         return refuse(w, t, "#include of a macro", name, ": name a header of the toolkit");
-    }
-    if (!angle && !header_known(name) && w->conditions > 0 && lex_is(t, "include")) {
-        header_forbid(w, t);
-        return 0;
     }
     if (!angle && !header_known(name)) {
         return refuse(w, t, "#include of ", name, advice);
@@ -87,37 +70,14 @@ static int header_check(struct walk *w, const struct lex_token *t)
     return 0;
 }
 
-static void conditions_step(struct walk *w, const struct lex_token *t)
-{
-    static const char *const between[] = {"elif", "elifdef", "elifndef", NULL};
-    bool begins = lex_is(t, "if") || lex_is(t, "ifdef") || lex_is(t, "ifndef");
-    bool ends = lex_is(t, "endif") && w->conditions > 0;
-    w->conditions += begins;
-    w->conditions -= ends;
-    w->conditional = begins || lex_one_of(t, between);
-    w->out->values = w->out->values || lex_is(t, "if") || lex_is(t, "elif");
-    w->define = lex_is(t, "define");
-}
-
 /* What stands behind "#" and leads to no file. */
 static int directive_check(struct walk *w, const struct lex_token *t)
 {
-    conditions_step(w, t);
     w->asked = lex_is(t, "ifdef") || lex_is(t, "ifndef") ? t->text : w->asked;
     w->out->defines = w->out->defines || lex_is(t, "define") || lex_is(t, "undef");
     return lex_is(t, "import") || lex_is(t, "embed")
                ? refuse(w, t, "#", bytes_of(t->text, t->size), " is not allowed")
                : 0;
-}
-
-/* An #if may ask by a macro's value, too. */
-static void asks_check(struct walk *w, const struct lex_token *t, struct bytes word)
-{
-    bool body = w->define && t->word > 3;
-    if (t->word > 0 && (w->conditional || body) && header_implied(word)) {
-        w->out->asks = w->out->asks || w->conditional;
-        w->implied = w->implied || body;
-    }
 }
 
 static int word_check(struct walk *w, const struct lex_token *t)
@@ -134,7 +94,6 @@ static int word_check(struct walk *w, const struct lex_token *t)
     if (after_hash) {
         return directive_check(w, t);
     }
-    asks_check(w, t, word);
     if (lex_is(t, "__has_embed") || lex_is(t, "__has_") || lex_is(t, "include_alias")) {
         return refuse(w, t, "", word, " is not allowed");
     }
@@ -282,43 +241,11 @@ static int kernel_read(struct walk *w, struct lex_token *t)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static void note(struct scan_place *p, const struct lex_token *t)
-{
-    if (p->line == 0) {
-        *p = place_of(t);
-    }
-}
-
-/* Host code, for advice where the compiler fails. */
-static void host_look(struct walk *w, const struct lex_token *t)
-{
-    bool less = lex_is(t, "<");
-    w->angles = !less ? 0 : t->glued && w->angles > 0 ? w->angles + 1 : 1;
-    if (w->angles == 1) {
-        w->angle = *t;
-    } else if (w->angles == 3) {
-        note(&w->out->launch, &w->angle);
-    }
-    if (!lex_is(t, "(") || w->before.kind != LEX_WORD) {
-        return;
-    }
-    const struct lex_token *b = &w->before;
-    if (lex_is(b, "main")) {
-        note(&w->out->main, b);
-    }
-    bool cuda =
-        b->size > 8 && memcmp(b->text, "cuda", 4) == 0 && isupper((unsigned char)b->text[4]);
-    if (cuda) {
-        note(&w->out->runtime, b);
-    }
-}
-
 static int step(struct walk *w, struct lex_token *t)
 {
     if (t->word > 0) {
         return next(w, t);
     }
-    host_look(w, t);
     if (lex_is(t, ";") || lex_is(t, "{") || lex_is(t, "}")) {
         w->is_template = false;
         w->is_static = false;
@@ -328,7 +255,7 @@ static int step(struct walk *w, struct lex_token *t)
     return lex_is(t, "__global__") ? kernel_read(w, t) : next(w, t);
 }
 
-int scan_source(char *text, const char *file, struct scan *ret_scan, struct err *e)
+int scan_source(const char *text, const char *file, struct scan *ret_scan, struct err *e)
 {
     struct scan out = {0};
     struct walk w = {.text = text, .out = &out, .e = e};
@@ -342,22 +269,8 @@ int scan_source(char *text, const char *file, struct scan *ret_scan, struct err 
         scan_finish(&out);
         return rc;
     }
-    out.asks = out.asks || (out.values && w.implied);
     *ret_scan = out;
     return 0;
-}
-
-bool scan_option_asks(const struct scan *s, const char *option)
-{
-    struct lex lex;
-    struct lex_token t = {.kind = LEX_END};
-    const char *value = strchr(option, '=');
-    bool asks = false;
-    lex_init(&lex, value != NULL ? value : "", "option");
-    while (s->values && !asks && lex_next(&lex, &t, NULL) == 0 && t.kind != LEX_END) {
-        asks = t.kind == LEX_WORD && header_implied(bytes_of(t.text, t.size));
-    }
-    return asks;
 }
 
 void scan_finish(struct scan *s)

@@ -1,7 +1,7 @@
 /*
- * What the text of a CUDA C source says by itself: whether it reaches for files, which kernels it
- * seems to define and with which parameters, and where host code stands. Hints but for the files:
- * nothing is preprocessed. Pure but for memory. Thread: any.
+ * What the text of a CUDA C source says by itself: whether it reaches for files, and which kernels
+ * it seems to define, with which parameters. Hints but for the files: nothing is preprocessed. Pure
+ * but for memory. Thread: any.
  */
 #ifndef BACKEND_CUDA_SOURCE_SCAN_H
 #define BACKEND_CUDA_SOURCE_SCAN_H
@@ -9,7 +9,7 @@
 #include "daemon/backend/backend.h"
 
 #define SCAN_KERNELS_MAX 1024u /* more are not looked at */
-#define SCAN_PARAMS_MAX  32u
+#define SCAN_PARAMS_MAX  BACKEND_ARGS_MAX
 
 struct scan_place {
     unsigned line, column; /* 0: nowhere */
@@ -28,23 +28,15 @@ struct scan_kernel {
 struct scan {
     struct scan_kernel *kernel; /* owned */
     unsigned kernel_count;
-    unsigned globals;          /* how often __global__ stands there outside of directives */
-    bool includes;             /* there is an #include */
-    bool defines;              /* there is a #define or #undef */
-    bool asks;                 /* an #if asks, or may, for what nvcc brings to every source */
-    bool values;               /* there is an #if or #elif: macros' values matter */
-    bool cub;                  /* CUB is included, with nothing defined before */
-    struct scan_place launch;  /* the first <<< */
-    struct scan_place main;    /* the first main( */
-    struct scan_place runtime; /* the first call of the host's runtime: cudaMalloc( … */
+    unsigned globals; /* how often __global__ stands there outside of directives */
+    bool includes;    /* there is an #include */
+    bool defines;     /* there is a #define or #undef */
+    bool cub;         /* CUB is included, with nothing defined before */
 };
 
 /* ERR_COMPILE "file:line:column: error: …" where the source includes what it may not: only
- * <relative> headers (the toolkit's) and "headers" of the toolkit or the C library. Between #if and
- * #endif, which may leave it out, such an #include becomes #error in `text`. */
-int scan_source(char *text, const char *file, struct scan *ret_scan, struct err *e);
-/* Does the option "-DNAME=VALUE" make an #if ask for what nvcc brings, or may it? */
-bool scan_option_asks(const struct scan *s, const char *option);
+ * <relative> headers (the toolkit's) and "headers" of the toolkit or the C library. */
+int scan_source(const char *text, const char *file, struct scan *ret_scan, struct err *e);
 void scan_finish(struct scan *s);
 
 /* The one definition of that name; NULL if there is none or several differ. */

@@ -1,4 +1,5 @@
 // kernels: scale_half clock_of
+// options: --expt-relaxed-constexpr
 #include <cuda_fp16.h>
 #include <cstdint>
 #include <limits>

@@ -1,4 +1,5 @@
-// kernels: heat_step<float,16> heat_step<double,TILE> heat_total
+// kernels: heat_step<float,16> heat_step<double,8> heat_total
+// options: --expt-relaxed-constexpr
 // A whole program: its host's part uses the C++ library and launches templates.
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,5 @@
 // kernels: farthest<float> smooth
+// options: --expt-relaxed-constexpr
 // What sources take of the C++ library without asking for it, and what only declarations name.
 #include <algorithm>
 #include <chrono>

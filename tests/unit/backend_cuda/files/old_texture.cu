@@ -1,4 +1,4 @@
-// refused: texture references (texture<float, 1> name;) are gone since CUDA 12
+// refused: texture is not a template
 #include <cstdio>
 
 texture<float, 1, cudaReadModeElementType> table;

@@ -1,0 +1,67 @@
+#include "common/runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int check(const char *dir, int fd, struct err *e)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return err_errno(e, ERR_IO, "runtime directory %s", dir);
+    }
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        return err_set(e, ERR_PERMISSION,
+                       "runtime directory %s belongs to user %u: this is user %u", dir,
+                       (unsigned)st.st_uid, (unsigned)geteuid());
+    }
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return err_set(e, ERR_PERMISSION,
+                       "others may write into the runtime directory %s (mode %04o): chmod go-w",
+                       dir, (unsigned)st.st_mode & 07777u);
+    }
+    return 0;
+}
+
+/* The descriptor: what is checked is what is used then. */
+static int folder_open(const char *dir, int *ret_fd, struct err *e)
+{
+    if (mkdir(dir, 0750) != 0 && errno != EEXIST) {
+        return err_errno(e, ERR_IO, "runtime directory %s", dir);
+    }
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "runtime directory %s", dir);
+    }
+    int rc = check(dir, fd, e);
+    if (rc != 0) {
+        (void)close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int runtime_lock(const char *dir, const char *name, const char *owner, int *ret_fd, struct err *e)
+{
+    int folder = -1;
+    int rc = folder_open(dir, &folder, e);
+    if (rc != 0) {
+        return rc;
+    }
+    int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int number = errno;
+    (void)close(folder);
+    if (fd < 0) {
+        errno = number;
+        return err_errno(e, ERR_IO, "opening %s/%s", dir, name);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        (void)close(fd);
+        return err_set(e, ERR_EXISTS, "another %s serves %s", owner, dir);
+    }
+    *ret_fd = fd;
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* UTF-8 as RFC 3629 has it: no longer form than needed, no surrogates, nothing above U+10FFFF. */
+#ifndef COMMON_UTF8_H
+#define COMMON_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+
+/* Bytes of the character that the text begins with; 0: it is none, or `left` bytes cut it. */
+size_t utf8_size(const uint8_t *text, size_t left);
+bool utf8_valid(struct bytes text);
+/* Bytes that are no UTF-8 become '?'. */
+void utf8_mend(char *text, size_t size);
+
+#endif

@@ -1,0 +1,92 @@
+/* PoCL's cache of compiled kernels, and a place for it where the disk is full. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "daemon/backend/opencl/opencl.h"
+
+/* PoCL aborts the process when it cannot write a kernel, which takes some 100 KB. So much is left
+ * for those of a day. */
+#define ROOM_BYTES (16u * 1024u * 1024u)
+#define ROOM_FILES 256u
+#define OTHER_NAME "/gpud-kernels-"
+
+/* Where PoCL keeps kernels unless it is told: as its own sources look for it. */
+static bool usual_folder(char *out, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n = cache != NULL && cache[0] == '/' ? snprintf(out, size, "%s/pocl/kcache", cache)
+            : home != NULL && home[0] == '/' ? snprintf(out, size, "%s/.cache/pocl/kcache", home)
+                                             : snprintf(out, size, "/tmp/pocl/kcache");
+    return n > 0 && (size_t)n < size;
+}
+
+/* Of the file system on which the folder is, or would be. true also where nothing is known. */
+static bool has_room(const char *folder, bool *ret_runs)
+{
+    char path[PATH_MAX];
+    struct statvfs fs;
+    (void)snprintf(path, sizeof path, "%s", folder);
+    while (statvfs(path[0] != '\0' ? path : "/", &fs) != 0) {
+        char *slash = strrchr(path, '/');
+        if (errno != ENOENT || slash == NULL) {
+            return true;
+        }
+        *slash = '\0';
+    }
+    *ret_runs = (fs.f_flag & ST_NOEXEC) == 0;
+    return (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_BYTES &&
+           (fs.f_files == 0 || fs.f_favail >= ROOM_FILES);
+}
+
+/* Makes a folder that is ours alone, or takes the one that a worker before this made. */
+static bool make_private(const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return false;
+    }
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & 077) == 0;
+}
+
+static bool take_other(char *out, size_t size)
+{
+    static const char *const folders[] = {"/dev/shm", "/tmp"};
+    for (unsigned i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        bool runs = false;
+        (void)snprintf(out, size, "%s" OTHER_NAME "%u", folders[i], (unsigned)geteuid());
+        if (has_room(folders[i], &runs) && runs && make_private(out) &&
+            setenv("POCL_CACHE_DIR", out, 1) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int opencl_cache_choose(char *ret_note, size_t size, struct err *e)
+{
+    char usual[PATH_MAX];
+    char other[64];
+    bool runs = false;
+    ret_note[0] = '\0';
+    const char *named = getenv("POCL_CACHE_DIR"); /* perhaps by a call before */
+    if ((named != NULL && strstr(named, OTHER_NAME) == NULL) ||
+        !usual_folder(usual, sizeof usual) || has_room(usual, &runs)) {
+        return 0;
+    }
+    if (!take_other(other, sizeof other)) {
+        return err_set(e, ERR_NO_DEVICE,
+                       "no space on %s, in /dev/shm or in /tmp: OpenCL kernels need %u MiB to be "
+                       "compiled",
+                       usual, ROOM_BYTES / (1024 * 1024));
+    }
+    (void)snprintf(ret_note, size, "no space on %s: compiled kernels lie in %s", usual, other);
+    return 0;
+}

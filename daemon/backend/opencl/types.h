@@ -1,0 +1,25 @@
+/* The types of arguments that only the source knows: typedefs, enums, structs. */
+#ifndef BACKEND_OPENCL_TYPES_H
+#define BACKEND_OPENCL_TYPES_H
+
+#include "daemon/backend/opencl/opencl.h"
+
+/* A source that compiled, and how. */
+struct opencl_text {
+    struct bytes source;
+    const char *line; /* a #line directive, in front of it */
+    const char *options;
+};
+
+/*
+ * Fills in dtype and bytes of values, and dtype of arrays, whose type names are not the language's
+ * own. OpenCL names an argument's type as the source does ("DATA_TYPE*") and tells nothing else of
+ * it, and drivers take values of any size for a struct. So the source is compiled once more with an
+ * empty kernel for each such name, whose required group size tells the type: its bytes, then 1 + a
+ * code of its element type and vector width. Costs nothing where no type is missing. What cannot be
+ * learned stays unknown (dtype DTYPE_NONE, bytes 0): that is no error. Blocks, as a compiler does.
+ */
+void opencl_types_learn(const struct opencl_api *cl, cl_context context, cl_device_id device,
+                        const struct opencl_text *text, struct backend_compiled *compiled);
+
+#endif

@@ -1,0 +1,218 @@
+/* Addresses that are listened on, and when somebody is let in. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "common/clock.h"
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "daemon/front/clients/listener_int.h"
+
+#define PAUSE_FIRST_NS (10 * NS_PER_MS)
+#define PAUSE_MAX_NS   NS_PER_S
+#define TELL_NS        (10 * NS_PER_S)
+#define CLOSING_MAX    256u /* connections that are being closed; the next wait outside meanwhile */
+
+#if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
+#define SO_PASSRIGHTS 83 /* since Linux 6.16 */
+#endif
+
+/* ---- accepting ------------------------------------------------------------------------------- */
+
+/* It may change with each descriptor: the log hears of one shortage in so long, and of its end. */
+void doors_starve(struct listener *l, bool starved)
+{
+    uint64_t now = clock_now_ns();
+    if (starved && !l->starved && now >= l->starve_tell_ns) {
+        l->starve_tell_ns = ns_add(now, TELL_NS);
+        l->starve_told = true;
+        log_warn("out of descriptors, but for those kept back: %u connections are open; new ones "
+                 "wait until some are closed (LimitNOFILE= of the unit is the limit)",
+                 l->connected + l->turned_away);
+    } else if (!starved && l->starve_told) {
+        l->starve_told = false;
+        log_info("there are descriptors again: clients are let in");
+    }
+    l->starved = starved;
+}
+
+/* Locked. Whether the next may come. */
+static bool may_accept(struct listener *l)
+{
+    return !l->starved && l->alive < l->connected + l->turned_away + CLOSING_MAX;
+}
+
+/* Locked. */
+static void pause_door(struct door *d)
+{
+    d->pause_ns = d->pause_ns == 0                 ? PAUSE_FIRST_NS
+                  : d->pause_ns < PAUSE_MAX_NS / 2 ? 2 * d->pause_ns
+                                                   : PAUSE_MAX_NS;
+    d->again_ns = ns_add(clock_now_ns(), d->pause_ns);
+    d->listener->wake_due = true; /* the loop's timer */
+}
+
+/* rc: NNG's, of the last try. Any error but the end of the door passes: of memory, of descriptors,
+ * of a peer that left while it connected. */
+static void accept_next(struct door *d, int rc)
+{
+    struct listener *l = d->listener;
+    bool descriptors = rc != NNG_ENOFILES && descriptors_left();
+    listener_lock(l);
+    bool over = l->ending || rc == NNG_ECLOSED || rc == NNG_ECANCELED;
+    doors_starve(l, !descriptors);
+    bool next = !over && rc == 0 && may_accept(l);
+    if (over) {
+        d->again_ns = NS_NEVER;
+    } else if (next) {
+        d->again_ns = 0;
+        d->pause_ns = 0;
+    } else {
+        pause_door(d);
+    }
+    listener_unlock(l);
+    if (next) {
+        nng_stream_listener_accept(d->stream, d->accept);
+    }
+}
+
+static void accepted(void *door)
+{
+    struct door *d = door;
+    int rc = nng_aio_result(d->accept);
+    if (rc == 0) {
+        connection_admit(d, nng_aio_get_output(d->accept, 0));
+    }
+    accept_next(d, rc);
+}
+
+void doors_retry(struct listener *l, uint64_t now)
+{
+    for (struct door *d = l->doors; d != NULL; d = d->next) {
+        listener_lock(l);
+        bool due = d->again_ns != 0 && d->again_ns <= now;
+        listener_unlock(l);
+        if (due) {
+            accept_next(d, 0);
+        }
+    }
+}
+
+uint64_t doors_due(const struct listener *l)
+{
+    uint64_t due = NS_NEVER;
+    for (const struct door *d = l->doors; d != NULL; d = d->next) {
+        due = d->again_ns != 0 && d->again_ns < due ? d->again_ns : due;
+    }
+    return due;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+#ifdef SO_PASSRIGHTS
+static bool listens_at(int fd, const char *path)
+{
+    struct sockaddr_un address = {0};
+    socklen_t size = sizeof address;
+    int listens = 0;
+    socklen_t room = sizeof listens;
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &room) == 0 && listens != 0 &&
+           getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+           address.sun_family == AF_UNIX &&
+           strncmp(address.sun_path, path, sizeof address.sun_path) == 0;
+}
+
+/* The kernel closes descriptors that nobody takes, in NNG's thread, and that can last as long as
+ * their sender wishes (SO_LINGER). So it shall refuse them to the sender; who connects has that
+ * from the listening socket, which NNG does not tell. An older kernel does not know the option. */
+static void refuse_descriptors(const char *path)
+{
+    const int off = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        int fd = (int)strtol(entry->d_name, NULL, 10); /* 0 for "." */
+        if (listens_at(fd, path)) {
+            (void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+}
+#else
+static void refuse_descriptors(const char *path)
+{
+    (void)path;
+}
+#endif
+
+static void door_destroy(struct door *d)
+{
+    if (d->stream != NULL) {
+        nng_stream_listener_close(d->stream);
+    }
+    nng_aio_stop(d->accept);
+    nng_stream_listener_free(d->stream);
+    nng_aio_free(d->accept);
+    free(d);
+}
+
+static int listen_on(struct door *d, const char *url)
+{
+    int rc = nng_aio_alloc(&d->accept, accepted, d);
+    if (rc == 0) {
+        rc = nng_stream_listener_alloc(&d->stream, url);
+    }
+    if (rc == 0 && d->ipc) {
+        rc = nng_stream_listener_set_int(d->stream, NNG_OPT_IPC_PERMISSIONS,
+                                         (int)d->listener->options.ipc_mode);
+    } else if (rc == 0) {
+        rc = nng_stream_listener_set_bool(d->stream, NNG_OPT_TCP_NODELAY, true);
+    }
+    return rc == 0 ? nng_stream_listener_listen(d->stream) : rc;
+}
+
+static int nng_error(int rc, const char *url, struct err *e)
+{
+    int code = rc == NNG_EADDRINUSE ? ERR_EXISTS
+               : rc == NNG_EPERM    ? ERR_PERMISSION
+               : rc == NNG_ENOMEM   ? ERR_NOMEM
+                                    : ERR_IO;
+    return err_set(e, code, "listening on %s: %s", url, nng_strerror(rc));
+}
+
+int door_open(struct listener *l, const char *url, bool ipc, struct err *e)
+{
+    struct door *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        return err_set(e, ERR_NOMEM, "listening on %s", url);
+    }
+    d->listener = l;
+    d->ipc = ipc;
+    int rc = listen_on(d, url);
+    if (rc != 0) {
+        door_destroy(d);
+        return nng_error(rc, url, e);
+    }
+    if (ipc) {
+        refuse_descriptors(url + strlen("ipc://"));
+    }
+    listener_lock(l);
+    d->next = l->doors;
+    l->doors = d;
+    listener_unlock(l);
+    accept_next(d, 0);
+    return 0;
+}
+
+void doors_close(struct listener *l)
+{
+    while (l->doors != NULL) {
+        struct door *d = l->doors;
+        l->doors = d->next;
+        door_destroy(d);
+    }
+}

@@ -1,0 +1,159 @@
+/* Who is let in: caps of connections and of unanswered requests, and places kept for keepers. */
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/clients/listener_int.h"
+
+#define FULL_NS         (10 * NS_PER_S) /* between two lines of the log that say so */
+#define AGAIN_NS        NS_PER_S        /* when who finds no place may try again */
+#define TURNED_AWAY_MAX 64u             /* who are told so at once; more are closed */
+
+/* NULL: no memory. The caller counts a connection to it. */
+static struct user *user_of(struct listener *l, const struct peer *peer)
+{
+    uint32_t uid = peer->local ? peer->uid : UINT32_MAX;
+    struct user *u = NULL;
+    HASH_FIND(hh, l->users, &uid, sizeof uid, u);
+    if (u != NULL) {
+        return u;
+    }
+    u = calloc(1, sizeof *u);
+    if (u != NULL) {
+        u->uid = uid;
+        HASH_ADD(hh, l->users, uid, sizeof u->uid, u);
+    }
+    if (u != NULL && u->hh.tbl == NULL) {
+        free(u);
+        u = NULL;
+    }
+    return u;
+}
+
+void user_release(struct listener *l, struct user *u)
+{
+    if (u->connections == 0 && u->outstanding == 0) {
+        HASH_DELETE(hh, l->users, u);
+        free(u);
+    }
+}
+
+static void tell_full(struct listener *l, const char *what, const struct peer *p)
+{
+    uint64_t now = clock_now_ns();
+    if (l->full_told_ns == 0 || now - l->full_told_ns >= FULL_NS) {
+        l->full_told_ns = now;
+        log_warn("%s, of user %u: %u are open, connections_max = %u; %llu found no place before it",
+                 what, p->local ? p->uid : UINT32_MAX, l->connected, l->options.connections_max,
+                 (unsigned long long)l->stats.refused);
+    }
+}
+
+static bool idle(const struct connection *c)
+{
+    return c->state >= CONNECTION_GREETING && c->state <= CONNECTION_OPEN &&
+           c->outstanding == c->waits;
+}
+
+/* A keeper's connection without work that has been so for longest; NULL: all of them work. */
+static struct connection *idlest_keeper(const struct listener *l)
+{
+    struct connection *found = NULL;
+    for (struct connection *c = l->connections; c != NULL; c = c->hh.next) {
+        bool may = c->keeper && !c->crowded && idle(c);
+        if (may && (found == NULL || c->active_ns < found->active_ns)) {
+            found = c;
+        }
+    }
+    return found;
+}
+
+/* Keepers have places beyond the others', and the next keeper comes in for an idle one. */
+static bool has_place(struct listener *l, const struct connection *c)
+{
+    unsigned places = l->options.connections_max + (c->keeper ? l->options.connections_spare : 0);
+    if (l->connected < places) {
+        return true;
+    }
+    struct connection *idlest =
+        c->keeper && l->options.connections_spare > 0 ? idlest_keeper(l) : NULL;
+    if (idlest == NULL) {
+        tell_full(l, "a connection is turned away", &c->peer);
+        return false;
+    }
+    tell_full(l, "an administrator's idle connection is closed for a new one", &idlest->peer);
+    l->stats.displaced++;
+    connection_end(idlest);
+    return true;
+}
+
+/* Is there one of the places left of those who are told that there is none? A user has no more of
+ * them than are left for all others. */
+static bool may_be_told(const struct listener *l, const struct user *u)
+{
+    return u->turned_away < TURNED_AWAY_MAX - l->turned_away;
+}
+
+/* Which number of a connection in `l` it is counted in. */
+static unsigned *count_of(struct listener *l, const struct connection *c)
+{
+    return c->crowded ? &l->turned_away : &l->connected;
+}
+
+static bool list(struct listener *l, struct connection *c)
+{
+    do {
+        c->peer.pipe = ++l->last_pipe;
+    } while (c->peer.pipe == 0 || connection_find(l, c->peer.pipe) != NULL);
+    HASH_ADD(hh, l->connections, peer.pipe, sizeof c->peer.pipe, c);
+    return c->hh.tbl != NULL;
+}
+
+bool place_take(struct listener *l, struct connection *c)
+{
+    c->user = l->ending ? NULL : user_of(l, &c->peer);
+    if (c->user == NULL) {
+        return false;
+    }
+    c->keeper = c->peer.local && members_have(&l->keepers, c->peer.uid, c->peer.gid);
+    c->crowded = !has_place(l, c);
+    bool in = (!c->crowded || may_be_told(l, c->user)) && list(l, c);
+    l->stats.refused += !in || c->crowded;
+    if (!in) {
+        user_release(l, c->user);
+        return false;
+    }
+    c->user->connections++;
+    c->user->turned_away += c->crowded;
+    ++*count_of(l, c);
+    return true;
+}
+
+void place_release(struct listener *l, struct connection *c)
+{
+    --*count_of(l, c);
+    c->user->turned_away -= c->crowded;
+}
+
+int place_refusal(const struct listener *l, struct err *e)
+{
+    int rc = err_set(e, ERR_BUSY,
+                     "%u connections are open, as many as connections_max lets: close some, or "
+                     "raise it in [daemon] and restart gpud",
+                     l->options.connections_max);
+    e->retry_after_ns = AGAIN_NS;
+    return rc;
+}
+
+bool place_for_request(struct listener *l, const struct connection *c)
+{
+    bool user = c->user->outstanding >= l->options.user_requests_max;
+    if (!user && c->outstanding < l->options.pipe_requests_max) {
+        return true;
+    }
+    l->stats.crowded++;
+    log_warn("a connection of user %u is closed: %u requests of %s are unanswered, at most %u",
+             c->user->uid, user ? c->user->outstanding : c->outstanding, user ? "the user" : "it",
+             user ? l->options.user_requests_max : l->options.pipe_requests_max);
+    return false;
+}

@@ -1,0 +1,290 @@
+/* What a connection receives: SP frames, messages, requests; and whether they are taken. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/clients/listener_int.h"
+#include "proto/codec.h"
+#include "proto/limits.h"
+
+/* ---- messages to requests -------------------------------------------------------------------- */
+
+static bool is_known(unsigned kind)
+{
+    switch (kind) {
+#define X(NAME, name, value) case MSG_KIND_##NAME:
+        PROTO_REQUESTS(X)
+#undef X
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A request, or what a later version of the protocol may have as one. */
+static bool is_request(struct bytes message, unsigned kind)
+{
+    return is_known(kind) ||
+           (kind != MSG_KIND_NONE && kind < PROTO_REQUEST_KINDS && proto_well_formed(message));
+}
+
+/* Decodes into a new request; the message is the request's on success only. */
+static int decode(struct message *m, unsigned kind, struct request **ret_r, struct err *e)
+{
+    if (!is_known(kind)) {
+        return err_set(e, ERR_UNSUPPORTED,
+                       "requests of kind %u are not known here: this daemon speaks protocol %d.%d",
+                       kind, PROTO_MAJOR, PROTO_MINOR);
+    }
+    struct request *r = malloc(sizeof *r);
+    if (r == NULL) {
+        return err_set(e, ERR_NOMEM, "a request's memory");
+    }
+    memset(r, 0, offsetof(struct request, msg));
+    int rc = proto_decode(schema_find(kind), message_view(m), &r->msg, e);
+    if (rc != 0) {
+        free(r);
+        return rc;
+    }
+    r->kind = kind;
+    r->body = m;
+    r->size = m->size;
+    *ret_r = r;
+    return 0;
+}
+
+void request_destroy(struct request *r)
+{
+    if (r != NULL) {
+        message_unref(r->body);
+        free(r);
+    }
+}
+
+/* ---- requests to the loop -------------------------------------------------------------------- */
+
+enum taken {
+    TAKEN,
+    TAKEN_LATER, /* it waits for a slot */
+    TAKEN_NOT,   /* its connection has no place: it is refused */
+    TAKEN_ENDED, /* so did the connection */
+};
+
+/* Locked: the state follows what was read. */
+static void settle(struct connection *c)
+{
+    c->half = !sp_between(&c->reader);
+    if (c->state == CONNECTION_GREETING && c->reader.greeted) {
+        (void)connection_step(c, CONNECTION_SILENT);
+    } else if (c->half ? c->state == CONNECTION_OPEN || c->state == CONNECTION_HALF
+                       : c->state == CONNECTION_HALF) {
+        (void)connection_step(c, c->half ? CONNECTION_HALF : CONNECTION_OPEN);
+    }
+}
+
+/* Locked. */
+static void enqueue(struct connection *c, struct listener_slot *slot, struct request *r)
+{
+    struct listener *l = c->listener;
+    c->said_hello = c->said_hello || r->kind == MSG_KIND_HELLO;
+    c->active_ns = clock_now_ns();
+    r->peer = c->peer;
+    r->slot = slot;
+    *l->last = r;
+    l->last = &r->next;
+    l->stats.requests++;
+    l->wake_due = true;
+}
+
+/* Locked. The request stays the caller's unless it is taken, or later. */
+static enum taken take(struct connection *c, struct request *r)
+{
+    struct listener *l = c->listener;
+    settle(c);
+    if (c->state >= CONNECTION_CLOSING) {
+        return TAKEN_ENDED;
+    }
+    if (c->crowded) {
+        return TAKEN_NOT;
+    }
+    if (l->busy >= l->options.requests_max) {
+        c->pending = r;
+        c->parked = true;
+        DL_APPEND2(l->parked, c, parked_prev, parked_next);
+        return TAKEN_LATER;
+    }
+    struct listener_slot *slot = NULL;
+    if (place_for_request(l, c)) {
+        slot = slot_take(c, r->body->id, r->kind == MSG_KIND_WAIT);
+    }
+    if (slot == NULL) { /* an answer that never comes would hang its client */
+        connection_end(c);
+        return TAKEN_ENDED;
+    }
+    enqueue(c, slot, r);
+    return TAKEN;
+}
+
+/* Tells the client what was wrong with its request. false: the connection ended. */
+static bool refuse(struct connection *c, uint32_t id, const struct err *e)
+{
+    struct listener *l = c->listener;
+    struct listener_slot *slot = NULL;
+    uint8_t room[PROTO_ERROR_BYTES];
+    listener_lock(l);
+    settle(c);
+    if (c->state < CONNECTION_CLOSING && place_for_request(l, c)) {
+        slot = slot_take(c, id, false);
+    }
+    if (slot == NULL) {
+        connection_end(c);
+    }
+    listener_unlock(l);
+    if (slot != NULL) {
+        writer_post(c, slot, proto_error_put(e, true, room));
+    }
+    return slot != NULL;
+}
+
+/* true: the reader goes on. */
+static bool hand_over(struct connection *c, struct request *r)
+{
+    struct listener *l = c->listener;
+    struct err e = ERR_INIT;
+    uint32_t id = r->body->id;
+    listener_lock(l);
+    enum taken taken = take(c, r);
+    if (taken == TAKEN_NOT) {
+        (void)place_refusal(l, &e);
+    }
+    listener_unlock(l);
+    if (taken == TAKEN_NOT || taken == TAKEN_ENDED) {
+        request_destroy(r);
+    }
+    return taken == TAKEN || (taken == TAKEN_NOT && refuse(c, id, &e));
+}
+
+/* Ends the connection; broken: for what it sent. */
+static void end(struct connection *c, bool broken)
+{
+    listener_lock(c->listener);
+    c->listener->stats.protocol_errors += broken;
+    connection_end(c);
+    listener_unlock(c->listener);
+}
+
+/* Takes the message; true: the reader goes on. */
+static bool read_message(struct connection *c, struct message *m)
+{
+    struct err e = ERR_INIT;
+    struct request *r = NULL;
+    unsigned kind = proto_kind(message_view(m));
+    if (!is_request(message_view(m), kind)) {
+        message_unref(m);
+        end(c, true);
+        return false;
+    }
+    if (decode(m, kind, &r, &e) == 0) {
+        return hand_over(c, r);
+    }
+    listener_lock(c->listener);
+    c->listener->stats.protocol_errors++;
+    listener_unlock(c->listener);
+    uint32_t id = m->id;
+    message_unref(m);
+    return refuse(c, id, &e);
+}
+
+/* ---- bytes to messages ----------------------------------------------------------------------- */
+
+static void receive(struct connection *c)
+{
+    nng_iov iov = {.iov_buf = c->input, .iov_len = INPUT_BYTES};
+    size_t room = 0;
+    uint8_t *direct = sp_direct(&c->reader, &room);
+    if (direct != NULL && room >= INPUT_BYTES) {
+        iov = (nng_iov){.iov_buf = direct, .iov_len = room};
+    }
+    (void)nng_aio_set_iov(c->recv, 1, &iov); /* fails only for too many */
+    nng_stream_recv(c->stream, c->recv);
+}
+
+/* Reads what has come, then receives more. */
+static void read_on(struct connection *c)
+{
+    struct message *m = NULL;
+    struct err e = ERR_INIT;
+    int rc;
+    while ((rc = sp_read(&c->reader, &c->rest, &m, &e)) == 1) {
+        if (!read_message(c, m)) {
+            return;
+        }
+    }
+    if (rc < 0) {
+        end(c, true);
+        return;
+    }
+    listener_lock(c->listener);
+    settle(c);
+    bool goes_on = c->state < CONNECTION_CLOSING;
+    listener_unlock(c->listener);
+    if (goes_on) {
+        receive(c);
+    }
+}
+
+void reader_start(struct connection *c)
+{
+    receive(c);
+}
+
+/* What came is the rest of a long message, in its place. */
+static void received_direct(struct connection *c, size_t size)
+{
+    struct message *m = NULL;
+    struct err e = ERR_INIT;
+    int rc = sp_direct_done(&c->reader, size, &m, &e);
+    if (rc < 0) {
+        end(c, false);
+    } else if (rc == 0 || read_message(c, m)) {
+        read_on(c);
+    }
+}
+
+void reader_received(void *connection)
+{
+    struct connection *c = connection;
+    size_t size = nng_aio_count(c->recv);
+    if (nng_aio_result(c->recv) != 0) {
+        end(c, false);
+        return;
+    }
+    size_t room = 0;
+    if (sp_direct(&c->reader, &room) != NULL && room >= INPUT_BYTES) {
+        received_direct(c, size);
+    } else {
+        c->rest = bytes_of(c->input, size);
+        read_on(c);
+    }
+}
+
+void readers_resume(struct listener *l)
+{
+    listener_lock(l);
+    while (l->parked != NULL && l->busy < l->options.requests_max) {
+        struct connection *c = l->parked;
+        DL_DELETE2(l->parked, c, parked_prev, parked_next);
+        c->parked = false;
+        connection_visit(c);
+        listener_unlock(l);
+        struct request *r = c->pending;
+        c->pending = NULL;
+        if (hand_over(c, r)) {
+            read_on(c);
+        }
+        listener_lock(l);
+        connection_leave(c);
+    }
+    listener_unlock(l);
+}

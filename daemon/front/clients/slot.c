@@ -1,0 +1,67 @@
+/* Unanswered requests: taken by a connection's reader, freed when the answer was sent. */
+#include <stdlib.h>
+
+#include "daemon/front/clients/listener_int.h"
+
+static bool add_block(struct listener *l)
+{
+    struct slot_block *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return false;
+    }
+    b->next = l->blocks;
+    l->blocks = b;
+    for (unsigned i = 0; i < SLOT_BLOCK; i++) {
+        b->slot[i].next = l->free_slots;
+        l->free_slots = &b->slot[i];
+    }
+    return true;
+}
+
+struct listener_slot *slot_take(struct connection *c, uint32_t id, bool wait)
+{
+    struct listener *l = c->listener;
+    if (l->free_slots == NULL && !add_block(l)) {
+        return NULL;
+    }
+    struct listener_slot *slot = l->free_slots;
+    l->free_slots = slot->next;
+    *slot = (struct listener_slot){.connection = c, .id = id, .wait = wait};
+    c->outstanding++;
+    c->waits += wait;
+    c->user->outstanding++;
+    l->busy++;
+    return slot;
+}
+
+void slot_free(struct listener *l, struct listener_slot *slot)
+{
+    struct connection *c = slot->connection;
+    c->outstanding--;
+    c->waits -= slot->wait;
+    c->user->outstanding--;
+    user_release(l, c->user);
+    l->busy--;
+    l->wake_due = l->wake_due || l->parked != NULL;
+    slot->connection = NULL;
+    slot->next = l->free_slots;
+    l->free_slots = slot;
+    if (c->told && c->outstanding == 0) {
+        connection_free(c);
+    }
+}
+
+void slots_destroy(struct listener *l)
+{
+    while (l->blocks != NULL) {
+        struct slot_block *b = l->blocks;
+        l->blocks = b->next;
+        for (unsigned i = 0; i < SLOT_BLOCK; i++) {
+            if (b->slot[i].connection != NULL) {
+                slot_free(l, &b->slot[i]); /* with the last one its connection goes */
+            }
+        }
+        free(b);
+    }
+    l->free_slots = NULL;
+}

@@ -1,0 +1,135 @@
+#include "daemon/launcher/driver_cache.h"
+
+#include <fts.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FOLDER      "/.cache/pocl/kcache"
+#define ENTRY_LEVEL 2 /* kcache/XX/<program>: all that belongs to one program */
+
+struct entry {
+    char *path;
+    uint64_t bytes;
+    time_t used;
+};
+
+struct entries {
+    struct entry *item;
+    size_t count;
+    size_t room;
+    uint64_t bytes;
+};
+
+static void entries_finish(struct entries *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        free(all->item[i].path);
+    }
+    free(all->item);
+}
+
+static bool entries_add(struct entries *all, const char *path)
+{
+    if (all->count == all->room) {
+        size_t room = all->room > 0 ? 2 * all->room : 64;
+        struct entry *item = realloc(all->item, room * sizeof *item);
+        if (item == NULL) {
+            return false;
+        }
+        all->item = item;
+        all->room = room;
+    }
+    char *copy = strdup(path);
+    if (copy == NULL) {
+        return false;
+    }
+    all->item[all->count++] = (struct entry){.path = copy};
+    return true;
+}
+
+static FTS *open_tree(char *path)
+{
+    char *const paths[] = {path, NULL};
+    return fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+}
+
+/* One file or folder of the walk; false: memory is out. */
+static bool take(struct entries *all, const FTSENT *at)
+{
+    bool file = at->fts_info == FTS_F || at->fts_info == FTS_SL || at->fts_info == FTS_SLNONE;
+    bool begins = at->fts_level == ENTRY_LEVEL && at->fts_info == FTS_D;
+    if (begins || (file && at->fts_level > 0 && at->fts_level <= ENTRY_LEVEL)) {
+        if (!entries_add(all, at->fts_path)) {
+            return false;
+        }
+    }
+    if (file && at->fts_level > 0) {
+        struct entry *e = &all->item[all->count - 1];
+        blkcnt_t blocks = at->fts_statp->st_blocks; /* 0 for what fits its directory's entry */
+        uint64_t bytes = (uint64_t)(blocks > 0 ? blocks : 1) * 512;
+        e->bytes += bytes;
+        all->bytes += bytes;
+        e->used = at->fts_statp->st_mtime > e->used ? at->fts_statp->st_mtime : e->used;
+    }
+    return true;
+}
+
+static bool entries_read(char *folder, struct entries *all)
+{
+    FTS *tree = open_tree(folder);
+    bool ok = tree != NULL;
+    const FTSENT *at;
+    while (ok && (at = fts_read(tree)) != NULL) {
+        ok = take(all, at);
+    }
+    if (tree != NULL) {
+        (void)fts_close(tree);
+    }
+    return ok;
+}
+
+static void remove_tree(char *path)
+{
+    FTS *tree = open_tree(path);
+    const FTSENT *at;
+    while (tree != NULL && (at = fts_read(tree)) != NULL) {
+        if (at->fts_info == FTS_DP) {
+            (void)rmdir(at->fts_accpath);
+        } else if (at->fts_info != FTS_D) {
+            (void)unlink(at->fts_accpath);
+        }
+    }
+    if (tree != NULL) {
+        (void)fts_close(tree);
+    }
+}
+
+static int oldest_first(const void *a, const void *b)
+{
+    const struct entry *x = a;
+    const struct entry *y = b;
+    return (x->used > y->used) - (x->used < y->used);
+}
+
+uint64_t driver_cache_trim(const char *cache_dir, uint64_t bytes_max)
+{
+    char folder[PATH_MAX];
+    struct entries all = {.count = 0};
+    uint64_t gone = 0;
+    int n = snprintf(folder, sizeof folder, "%s" FOLDER, cache_dir);
+    if (n > 0 && (size_t)n < sizeof folder && entries_read(folder, &all) && all.count > 0) {
+        qsort(all.item, all.count, sizeof *all.item, oldest_first);
+        for (size_t i = 0; i < all.count && all.bytes - gone > bytes_max; i++) {
+            remove_tree(all.item[i].path);
+            gone += all.item[i].bytes;
+        }
+    }
+    entries_finish(&all);
+    return gone;
+}

@@ -1,0 +1,32 @@
+/*
+ * The user that workers and compilers run as. A kernel on a CPU device is native code in a process
+ * of that user, so it is another one than the launcher's, whom the front trusts. Thread: one.
+ */
+#ifndef LAUNCHER_IDENTITY_H
+#define LAUNCHER_IDENTITY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+#define IDENTITY_GROUPS_MAX 64
+
+struct identity {
+    uid_t uid; /* 0: the launcher's own user */
+    gid_t gid;
+    gid_t groups[IDENTITY_GROUPS_MAX];
+    int group_count;
+};
+
+/* user: a name, or the numbers UID:GID. Blocks on the system's data base of users. Refuses root,
+ * the launcher's own user, and a user that this process may not become. */
+int identity_find(const char *user, struct identity *ret_id, struct err *e);
+/* In a child between fork and exec: becomes that user, with its groups, without capabilities and
+ * with no way to gain any. false: errno says why. Nothing where the uid is 0. */
+bool identity_become(const struct identity *id);
+/* kill(2) of processes of that user. This process borrows its effective uid for the call: nobody
+ * of that user can signal or trace it meanwhile, which would take the real and saved one. */
+int identity_kill(const struct identity *id, pid_t pid, int signal);
+
+#endif

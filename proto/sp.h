@@ -1,0 +1,75 @@
+/*
+ * The SP wire format (the framing below NNG's and nanomsg's protocols) as a pure reader and writer,
+ * for daemon and clients alike: it knows no socket. A stream starts with an 8-byte header that
+ * names the protocol; then come frames: on ipc a byte 0x01 and the length, on tcp the length alone,
+ * 8 bytes, big endian. What REQ and REP send begins with a 4-byte request id whose top bit is set.
+ * A word without that bit is a hop, left by a device in between; there is no such device, so a hop
+ * is refused.
+ *
+ * Thread: one owner. Memory: one message at a time, of at most `limit` bytes. A message takes twice
+ * what has arrived of it, and 8 KiB at first: a size that is only announced costs nothing.
+ */
+#ifndef PROTO_SP_H
+#define PROTO_SP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+
+enum sp_protocol { SP_REQ = 0x30, SP_REP = 0x31 };
+enum sp_transport { SP_IPC, SP_TCP };
+
+#define SP_HELLO_BYTES 8
+#define SP_HEAD_MAX    13 /* bytes in front of a message: frame header and request id */
+#define SP_ID_BIT      0x80000000u
+
+/* One message as it was received, without its request id; shared by those who read parts of it. */
+struct message {
+    atomic_uint refs;
+    uint32_t id; /* request id, top bit set */
+    size_t size;
+    uint8_t data[];
+};
+
+struct message *message_create(size_t size); /* refs 1; NULL: out of memory */
+struct message *message_ref(struct message *m);
+void message_unref(struct message *m); /* NULL is allowed */
+struct bytes message_view(const struct message *m);
+
+struct sp_reader {
+    enum sp_transport transport;
+    enum sp_protocol peer; /* what the other side has to be */
+    size_t limit;          /* bytes of a message without its request id */
+    bool greeted;          /* the peer's stream header was read */
+    uint8_t head[SP_HEAD_MAX];
+    size_t head_got;
+    size_t size;          /* of the message that follows, once its frame's header is there */
+    struct message *body; /* owned; being filled */
+    size_t body_got;
+    size_t room; /* bytes that the body has memory for */
+};
+
+void sp_hello(enum sp_protocol self, uint8_t ret_hello[SP_HELLO_BYTES]);
+/* Writes what stands in front of a message of `size` bytes; returns its length. */
+size_t sp_head(enum sp_transport transport, uint32_t id, size_t size,
+               uint8_t ret_head[SP_HEAD_MAX]);
+
+void sp_reader_init(struct sp_reader *r, enum sp_transport transport, enum sp_protocol peer,
+                    size_t limit);
+void sp_reader_finish(struct sp_reader *r);
+/*
+ * Consumes from *io_input until a message is whole or the input is used up. 1: *ret_message is the
+ * caller's; call again for the rest of the input. 0: more input is needed. Negative: ERR_PROTOCOL,
+ * ERR_LIMIT or ERR_NOMEM; the stream cannot be read any further.
+ */
+int sp_read(struct sp_reader *r, struct bytes *io_input, struct message **ret_message,
+            struct err *e);
+/* Where more of a message may be received directly, without a copy: NULL if its size is not known
+ * yet. sp_direct_done takes what was put there, and returns what sp_read would. */
+uint8_t *sp_direct(struct sp_reader *r, size_t *ret_room);
+int sp_direct_done(struct sp_reader *r, size_t size, struct message **ret_message, struct err *e);
+bool sp_between(const struct sp_reader *r); /* greeted, and no part of a message was read */
+
+#endif

@@ -1,0 +1,192 @@
+/* How gpud starts: with devices that take long, that are not there, that come later. */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/system/harness.h"
+
+#ifdef GPUD_SYSTEMD
+/* While devices are opened the start has time; see a_start_without_devices_fails for its end. */
+START_TEST(a_long_start_asks_for_time)
+{
+    struct daemon d;
+    char text[512] = "";
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    daemon_prepare(&d, "--backend", "sim", "--set", "daemon.min_devices=2", NULL);
+    (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/notify", d.dir);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    ck_assert_int_eq(setenv("NOTIFY_SOCKET", addr.sun_path, 1), 0);
+    if (_i == 0) {
+        ck_assert_int_eq(setenv("WATCHDOG_USEC", "400000", 1), 0);
+    } else {
+        ck_assert_int_eq(unsetenv("WATCHDOG_USEC"), 0);
+    }
+    daemon_spawn(&d);
+    while (strstr(text, "EXTEND_TIMEOUT_USEC=") == NULL) { /* or the test's time is over */
+        ssize_t n = recv(fd, text, sizeof text - 1, 0);
+        ck_assert_int_gt(n, 0);
+        text[n] = '\0';
+        ck_assert_ptr_null(strstr(text, "READY=1\nSTATUS")); /* the launcher says READY, too */
+    }
+    (void)close(fd); /* before that: nobody reads what is told now, and telling would wait */
+    daemon_stop(&d);
+}
+END_TEST
+
+/* The boot does not wait for what is not there. */
+START_TEST(a_start_without_devices_fails)
+{
+    struct daemon d;
+    char path[DAEMON_PATH + 16];
+    daemon_prepare(&d, "--backend", "opencl", "--set", "daemon.start_timeout_s=1", NULL);
+    (void)snprintf(path, sizeof path, "%s/nobody", d.dir);
+    ck_assert_int_eq(setenv("NOTIFY_SOCKET", path, 1), 0);
+    ck_assert_int_eq(setenv("OCL_ICD_VENDORS", "/nonexistent", 1), 0);
+    daemon_spawn(&d);
+    ck_assert_int_eq(daemon_wait(&d), 1);
+    ck_assert(daemon_logged(&d, "not ready within start_timeout_s = 1: 0 of 1 required devices"));
+    ck_assert(daemon_logged(&d, "pocl-opencl-icd"));
+}
+END_TEST
+#endif
+
+/* A driver that is installed while the daemon runs. */
+START_TEST(an_absent_device_is_found_later)
+{
+    struct daemon d;
+    char vendors[DAEMON_PATH + 16];
+    char file[DAEMON_PATH + 32];
+    char text[1024] = "";
+    static char icd[4096];
+    daemon_prepare(&d, "--backend", "opencl", "--set", "daemon.min_devices=0", NULL);
+    (void)snprintf(vendors, sizeof vendors, "%s/vendors", d.dir);
+    (void)snprintf(file, sizeof file, "%s/pocl.icd", vendors);
+    ck_assert_int_eq(mkdir(vendors, 0755), 0);
+    ck_assert_int_eq(setenv("OCL_ICD_VENDORS", vendors, 1), 0);
+    daemon_spawn(&d);
+    gpud_client *c = client_open(d.url);
+    ck_until((query_text(c, "status", NULL, "problem", text, sizeof text),
+              strstr(text, "no device serves: device 0 is absent") != NULL));
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "degraded");
+    file_read("/etc/OpenCL/vendors/pocl.icd", icd, sizeof icd);
+    file_write(file, icd, strlen(icd));
+    if (_i == 1) {
+        ck_gpud_ok(gpud_control(c, "reload", NULL));
+    }
+    ck_until(query_value(c, "status", NULL, "serving") == 1);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "ready");
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* systemd ends the front before the next one reads its settings: bad ones must not cost the workers
+ * and what they hold. */
+START_TEST(a_restart_with_bad_settings_goes_on)
+{
+    static const char good[] = "[daemon]\nlook = all\n";
+    static const char bad[] = "[daemon]\nlook = everywhere\n";
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    struct daemon d;
+    char file[DAEMON_PATH + 16];
+    char state[DAEMON_PATH + 16];
+    char text[1024];
+    float values[4] = {1, 2, 3, 4};
+    daemon_prepare(&d, "--backend", "sim", NULL);
+    (void)snprintf(file, sizeof file, "%s/gpud.conf", d.dir);
+    (void)snprintf(state, sizeof state, "%s/state", d.dir);
+    ck_assert_int_eq(mkdir(state, 0700), 0);
+    ck_assert_int_eq(setenv("STATE_DIRECTORY", state, 1), 0);
+    file_write(file, good, sizeof good - 1);
+    d.args[d.arg_count++] = "--config";
+    d.args[d.arg_count++] = file;
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    gpud_client *c = client_open(d.url);
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, NULL, &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, 4, values, NULL));
+    pid_t worker = daemon_worker(&d, 0);
+    file_write(file, bad, sizeof bad - 1);
+    daemon_hand_over(&d);
+    daemon_spawn(&d);
+    ck_until(query_value(c, "status", NULL, "serving") == 1);
+    ck_assert_int_eq(daemon_worker(&d, 0), worker);
+    memset(values, 0, sizeof values);
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, 4, values, NULL));
+    ck_assert_float_eq(values[3], 4);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "degraded");
+    query_text(c, "status", NULL, "problem", text, sizeof text);
+    ck_assert_msg(strstr(text, "gpud.conf:2") != NULL && strstr(text, "everywhere") != NULL, "%s",
+                  text);
+    ck_assert(daemon_logged(&d, "gpud.conf:2"));
+    ck_assert_int_eq(gpuctl(&d, out, err, "config", "show", "-o", "csv", NULL), 0);
+    ck_assert_msg(strstr(out, "look,all") != NULL, "%s", out);
+    ck_assert_int_eq(gpuctl(&d, out, err, "config", "check", file, NULL), 1);
+    file_write(file, good, sizeof good - 1);
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "ready");
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* PoCL aborts where it cannot write a kernel, again and again. The folder with its kernels lies on
+ * a file system of its own here, which takes the right to mount. */
+START_TEST(a_full_disk_costs_the_cache_only)
+{
+    struct daemon d;
+    char home[DAEMON_PATH + 16];
+    char text[1024];
+    float y[3] = {1, 1, 1};
+    float x[3] = {1, 2, 3};
+    daemon_prepare(&d, "--backend", "opencl", NULL);
+    (void)snprintf(home, sizeof home, "%s/home", d.dir);
+    ck_assert_int_eq(mkdir(home, 0700), 0);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", home, "tmpfs", 0, "size=64k") != 0 ||
+        mount("none", "/dev/shm", "tmpfs", 0, "size=256m") != 0) { /* gone with this process */
+        return;                                                    /* no right to */
+    }
+    ck_assert_int_eq(setenv("HOME", home, 1), 0);
+    ck_assert_int_eq(unsetenv("XDG_CACHE_HOME"), 0);
+    ck_assert_int_eq(unsetenv("POCL_CACHE_DIR"), 0);
+    daemon_spawn(&d);
+    gpud_client *c = client_open(d.url);
+    ck_until(query_value(c, "status", NULL, "serving") == 1);
+    gpud_arg args[] = {gpud_f32(2), gpud_host_in(x, 3, GPUD_F32), gpud_host_inout(y, 3, GPUD_F32)};
+    ck_gpud_ok(gpud_call(c, kernel_find(c, "axpy"), args, 3, NULL));
+    ck_assert_float_eq(y[2], 7);
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "degraded");
+    query_text(c, "status", NULL, "problem", text, sizeof text);
+    ck_assert_msg(strstr(text, "no space on ") != NULL && strstr(text, home) != NULL, "%s", text);
+    ck_assert(daemon_logged(&d, "no space on "));
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    daemon_end(&d, c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("start");
+#ifdef GPUD_SYSTEMD
+    suite_add_loop(suite, a_long_start_asks_for_time, 2);
+    suite_add(suite, a_start_without_devices_fails);
+#endif
+    suite_add_loop(suite, an_absent_device_is_found_later, 2);
+    suite_add(suite, a_restart_with_bad_settings_goes_on);
+    suite_add(suite, a_full_disk_costs_the_cache_only);
+    return system_main(suite);
+}

@@ -1,0 +1,351 @@
+/* Users as in the installed units: front and launcher as one, workers and compilers as another. A
+ * kernel that is native code then tries what belongs to the first. Takes root and an x86-64. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/system/harness.h"
+
+#define TRUSTED  65533u
+#define STRANGER 65531u
+#define WORDS    512u
+#define DATA     8u /* where a call's data begins, in words */
+
+static struct daemon d;
+static pid_t launcher;
+static gpud_kernel proxy;
+static int64_t words[WORDS];
+
+/* A call of the system's, with arguments that may lie in the array: those of `mask` are offsets.
+ * The compiler's list of words keeps nobody from native code who wants it. */
+static const char source[] =
+    "#define GLUE(a, b) a##b\n"
+    "#define CODE GLUE(__as, m__)\n"
+    "kernel void proxy(global long *w)\n"
+    "{\n"
+    "    long a[6];\n"
+    "    for (int i = 0; i < 6; i++)\n"
+    "        a[i] = (w[7] >> i & 1) != 0 ? (long)w + w[1 + i] : w[1 + i];\n"
+    "    long r;\n"
+    "    CODE volatile(\"movq %5, %%r10; movq %6, %%r8; movq %7, %%r9; syscall\"\n"
+    "                     : \"=a\"(r)\n"
+    "                     : \"a\"(w[0]), \"D\"(a[0]), \"S\"(a[1]), \"d\"(a[2]), \"r\"(a[3]),\n"
+    "                       \"r\"(a[4]), \"r\"(a[5])\n"
+    "                     : \"rcx\", \"r11\", \"r8\", \"r9\", \"r10\", \"memory\");\n"
+    "    w[0] = r;\n"
+    "}\n";
+
+/* Can it be shown here? Each test asks. */
+static bool possible(void)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    return geteuid() == 0;
+#else
+    return false;
+#endif
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+static pid_t start(const char *caps, const char *const *program)
+{
+    char id[16];
+    const char *argv[24] = {"setpriv",        "--reuid",    id,   "--regid",        id,
+                            "--clear-groups", "--inh-caps", caps, "--ambient-caps", caps,
+                            "--no-new-privs"};
+    unsigned count = 11;
+    (void)snprintf(id, sizeof id, "%u", TRUSTED);
+    for (unsigned i = 0; program[i] != NULL; i++) {
+        argv[count++] = program[i];
+    }
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        int log = open(d.log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        if (log < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0) {
+            _exit(126);
+        }
+        (void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void folder(const char *name, unsigned owner, char *ret_path, size_t size)
+{
+    (void)snprintf(ret_path, size, "%s/%s", d.dir, name);
+    ck_assert_int_eq(mkdir(ret_path, 0700), 0);
+    ck_assert_int_eq(chown(ret_path, owner, owner), 0);
+}
+
+static void start_front(void)
+{
+    char cache[DAEMON_PATH + 16];
+    (void)snprintf(cache, sizeof cache, "%s/../cache", d.dir);
+    const char *const program[] = {
+        SYSTEM_BIN "/gpud", "--foreground", "--supervised", "--runtime-dir", d.dir,
+        "--cache-dir",      cache,          "--backend",    "opencl",        NULL};
+    d.pid = start("-all", program);
+    daemon_wait_ready(&d);
+}
+
+static gpud_client *begin(void)
+{
+    static char base[64];
+    char path[DAEMON_PATH + 16];
+    char stranger[32];
+    daemon_prepare(&d, "--backend", "opencl", NULL);
+    (void)strcpy(base, "/tmp/gpud-strangers-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(base));
+    ck_assert_int_eq(chmod(base, 0755), 0);
+    (void)snprintf(d.dir, sizeof d.dir, "%s", base);
+    (void)snprintf(d.log, sizeof d.log, "%s/log", base);
+    folder("home", STRANGER, path, sizeof path);
+    ck_assert_int_eq(setenv("HOME", path, 1), 0);
+    ck_assert_int_eq(unsetenv("POCL_CACHE_DIR"), 0);
+    folder("cache", TRUSTED, path, sizeof path);
+    folder("run", TRUSTED, path, sizeof path);
+    ck_assert_int_eq(chmod(path, 0750), 0);
+    (void)snprintf(d.dir, sizeof d.dir, "%s", path);
+    (void)snprintf(d.url, sizeof d.url, "ipc://%s/gpud.sock", d.dir);
+    (void)snprintf(stranger, sizeof stranger, "%u:%u", STRANGER, STRANGER);
+    const char *const program[] = {SYSTEM_BIN "/gpud-launcher",
+                                   "--runtime-dir",
+                                   d.dir,
+                                   "--supervised",
+                                   "--worker-user",
+                                   stranger,
+                                   NULL};
+    launcher = start("-all,+setuid,+setgid", program);
+    (void)snprintf(path, sizeof path, "%s/launcher.sock", d.dir);
+    ck_until(access(path, F_OK) == 0);
+    start_front();
+    return client_open(d.url);
+}
+
+static void end(gpud_client *c)
+{
+    char base[DAEMON_PATH];
+    gpud_close(c);
+    ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
+    ck_assert_int_eq(process_wait(d.pid), 0);
+    ck_assert_int_eq(kill(launcher, SIGTERM), 0);
+    ck_assert_int_eq(process_wait(launcher), 0);
+    (void)snprintf(base, sizeof base, "%.*s", (int)(strlen(d.dir) - strlen("/run")), d.dir);
+    const char *const remove[] = {"rm", "-rf", base, NULL};
+    ck_assert_int_eq(run_program(remove, "/dev/null", "/dev/null"), 0);
+}
+
+/* ---- what the kernel calls --------------------------------------------------------------------
+ */
+
+static void load(gpud_client *c)
+{
+    gpud_module m = {0};
+    gpud_module_options o = {.size = sizeof o, .file = "proxy.cl", .name = "proxy"};
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_OPENCL, source, strlen(source), &o, &m));
+    ck_gpud_ok(gpud_module_kernel_at(c, m, 0, &proxy));
+}
+
+/* Arguments at these places of `mask` are offsets of data behind the call, in bytes. */
+static int64_t call(gpud_client *c, long number, int64_t a0, int64_t a1, int64_t a2, int64_t a3,
+                    int64_t mask)
+{
+    const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
+    const int64_t head[DATA] = {number, a0, a1, a2, a3, 0, 0, mask};
+    gpud_arg args[] = {gpud_host_inout(words, WORDS, GPUD_I64)};
+    gpud_job *job = NULL;
+    memcpy(words, head, sizeof head);
+    ck_gpud_ok(gpud_launch(c, proxy, args, 1, &one, NULL, &job));
+    ck_gpud_ok(gpud_wait(job, 2 * PATIENCE));
+    gpud_job_free(job);
+    return words[0];
+}
+
+static char *data(void)
+{
+    return (char *)&words[DATA];
+}
+
+#define AT ((int64_t)(DATA * sizeof words[0]))
+
+static int64_t call_open(gpud_client *c, const char *path, int flags)
+{
+    (void)snprintf(data(), 512, "%s", path);
+    return call(c, SYS_open, AT, flags, 0, 0, 1);
+}
+
+static int64_t call_connect(gpud_client *c, const char *name, int type, int64_t *ret_fd)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    *ret_fd = call(c, SYS_socket, AF_UNIX, type, 0, 0, 0);
+    ck_assert_int_ge(*ret_fd, 0);
+    (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/%s", d.dir, name);
+    memcpy(data(), &addr, sizeof addr);
+    return call(c, SYS_connect, *ret_fd, AT, sizeof addr, 0, 2);
+}
+
+static void try_process(gpud_client *c, pid_t pid)
+{
+    static const char *const files[] = {"mem", "fd/0", "fd", "environ", "maps"};
+    char path[64];
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, files[i]);
+        ck_assert_msg(call_open(c, path, O_RDONLY) == -EACCES, "%s: %ld", path, (long)words[0]);
+        if (i < 2) {
+            ck_assert_int_eq(call_open(c, path, O_RDWR), -EACCES);
+        }
+    }
+    ck_assert_int_eq(call(c, SYS_kill, pid, 0, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(c, SYS_kill, pid, SIGKILL, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(c, SYS_ptrace, PTRACE_ATTACH, pid, 0, 0, 0), -EPERM);
+    int64_t fd = call(c, SYS_pidfd_open, pid, 0, 0, 0, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(call(c, SYS_pidfd_getfd, fd, 0, 0, 0, 0), -EPERM);
+    (void)call(c, SYS_close, fd, 0, 0, 0, 0);
+}
+
+/* Nothing of the daemon's lies where everybody may look. */
+static void look_at_shared_memory(void)
+{
+    DIR *dir = opendir("/dev/shm");
+    const struct dirent *entry;
+    struct stat st;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+            ck_assert_msg(st.st_uid != TRUSTED, "/dev/shm/%s", entry->d_name);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+}
+
+static void try_to_become(gpud_client *c, unsigned user)
+{
+    ck_assert_int_eq(call(c, SYS_setuid, user, 0, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(c, SYS_setgid, user, 0, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(c, SYS_setresuid, user, user, user, 0, 0), -EPERM);
+}
+
+START_TEST(a_kernel_gets_nothing_of_the_daemons)
+{
+    static const char *const sockets[] = {"gpud.sock", "shm.sock", "launcher.sock"};
+    if (!possible()) {
+        return;
+    }
+    gpud_client *c = begin();
+    char path[DAEMON_PATH + 32];
+    int64_t fd = -1;
+    load(c);
+    ck_assert_int_eq(call(c, SYS_getuid, 0, 0, 0, 0, 0), STRANGER);
+    ck_assert_int_eq(call(c, SYS_getegid, 0, 0, 0, 0, 0), STRANGER);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(call_connect(c, sockets[i], SOCK_STREAM, &fd), -EACCES);
+        (void)call(c, SYS_close, fd, 0, 0, 0, 0);
+        ck_assert_int_eq(call_connect(c, sockets[i], SOCK_SEQPACKET, &fd), -EACCES);
+        (void)call(c, SYS_close, fd, 0, 0, 0, 0);
+    }
+    (void)snprintf(path, sizeof path, "%s/gpud.lock", d.dir);
+    ck_assert_int_eq(call_open(c, path, O_RDWR), -EACCES);
+    (void)snprintf(path, sizeof path, "%.*s/cache", (int)(strlen(d.dir) - strlen("/run")), d.dir);
+    ck_assert_int_eq(call_open(c, path, O_RDONLY), -EACCES);
+    try_process(c, d.pid);
+    try_process(c, launcher);
+    try_to_become(c, 0);
+    try_to_become(c, TRUSTED);
+    look_at_shared_memory();
+    end(c);
+}
+END_TEST
+
+static int open_as_stranger(void *unused)
+{
+    gpud_client *c = NULL;
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 10 * SECOND};
+    (void)unused;
+    if (setgid(STRANGER) != 0 || setuid(STRANGER) != 0) {
+        return 2;
+    }
+    return gpud_open(d.url, &o, &c) == GPUD_ERR_PERMISSION ? 0 : 3;
+}
+
+/* Should somebody open the folder and the sockets to everybody, they still know whom they serve. */
+START_TEST(front_and_launcher_refuse_the_workers_user)
+{
+    if (!possible()) {
+        return;
+    }
+    gpud_client *c = begin();
+    char path[DAEMON_PATH + 32];
+    int64_t fd = -1;
+    load(c);
+    ck_assert_int_eq(chmod(d.dir, 0755), 0);
+    (void)snprintf(path, sizeof path, "%s/launcher.sock", d.dir);
+    ck_assert_int_eq(chmod(path, 0666), 0);
+    ck_assert_int_eq(chmod(d.url + strlen("ipc://"), 0666), 0);
+    ck_assert_int_eq(call_connect(c, "launcher.sock", SOCK_SEQPACKET, &fd), 0);
+    ck_assert_int_eq(call(c, SYS_read, fd, AT, 64, 0, 2), 0); /* it hung up */
+    ck_assert_int_eq(process_wait(process_start(open_as_stranger, NULL)), 0);
+    end(c);
+}
+END_TEST
+
+static bool worker_is(unsigned user)
+{
+    char path[64];
+    struct stat st;
+    pid_t pid = daemon_worker(&d, 0);
+    (void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return pid > 0 && stat(path, &st) == 0 && st.st_uid == user;
+}
+
+/* Another front takes workers of that user over, and the launcher ends them. */
+START_TEST(workers_of_another_user_are_kept_and_ended)
+{
+    if (!possible()) {
+        return;
+    }
+    gpud_client *c = begin();
+    pid_t before = daemon_worker(&d, 0);
+    ck_assert(worker_is(STRANGER));
+    ck_assert_int_eq(kill(d.pid, SIGKILL), 0);
+    (void)process_wait(d.pid);
+    start_front();
+    ck_assert_int_eq(daemon_worker(&d, 0), before);
+    load(c);
+    ck_assert_int_eq(call(c, SYS_getuid, 0, 0, 0, 0, 0), STRANGER);
+    ck_assert_int_eq(call(c, SYS_getpid, 0, 0, 0, 0, 0), before);
+    /* it closes its channel: whom the front does not see in /proc is ended all the same */
+    const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
+    const int64_t head[DATA] = {SYS_close, 3};
+    gpud_arg args[] = {gpud_host_inout(words, WORDS, GPUD_I64)};
+    gpud_job *job = NULL;
+    memcpy(words, head, sizeof head);
+    ck_gpud_ok(gpud_launch(c, proxy, args, 1, &one, NULL, &job));
+    (void)gpud_wait(job, 2 * PATIENCE);
+    gpud_job_free(job);
+    daemon_wait_worker(&d, 0, before);
+    ck_until(worker_is(STRANGER));
+    end(c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("strangers");
+    suite_add(suite, a_kernel_gets_nothing_of_the_daemons);
+    suite_add(suite, front_and_launcher_refuse_the_workers_user);
+    suite_add(suite, workers_of_another_user_are_kept_and_ended);
+    return system_main(suite);
+}
