@@ -1,8 +1,10 @@
 /* A client that keeps to the form of messages and to nothing else: parts that no arena has, memory
- * that it could take back, descriptors by the hundred, rings whose positions lie. Each time another
- * client is served as before, and the daemon has no more open than before. */
+ * that it could take back, descriptors by the hundred, rings whose positions lie, more than a
+ * worker takes. Each time another client is served as before, and the daemon has no more open than
+ * before. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -470,6 +472,81 @@ START_TEST(rings_that_lie)
 }
 END_TEST
 
+/* ---- a worker that does not keep up ---------------------------------------------------------- */
+
+#define OPENINGS 4000u
+#define PROGRAMS 250u /* jobs, each of so many steps: frames of tens of KiB */
+#define BREAK_MS 800u /* below the silence that ends a worker */
+
+static int go_on(void *data)
+{
+    pause_ms(BREAK_MS);
+    return kill(*(const pid_t *)data, SIGCONT);
+}
+
+static gpud_program *long_program(gpud_client *c, gpud_buffer b)
+{
+    gpud_program *p = NULL;
+    ck_gpud_ok(gpud_program_create(c, "long", &p));
+    const gpud_arg scale[] = {gpud_f32(1), gpud_in(b), gpud_out(b)};
+    for (unsigned i = 0; i < PROGRAMS; i++) {
+        ck_assert_int_eq(gpud_program_launch(p, kernel_find(c, "scale"), scale, 3, NULL), (int)i);
+    }
+    ck_gpud_ok(gpud_program_seal(p));
+    return p;
+}
+
+static gpud_buffer filled(gpud_client *c)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 64), 0, NULL, &b));
+    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(3)));
+    return b;
+}
+
+static void still_filled(gpud_client *c, gpud_buffer b)
+{
+    float v[64] = {0};
+    ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, v, NULL));
+    ck_assert(v[0] == 3 && v[63] == 3);
+}
+
+/* A client opens its own published buffer again and again, and sends more jobs than the channel to
+ * the worker holds, while the worker takes nothing. */
+START_TEST(a_worker_that_is_behind_is_waited_for)
+{
+    gpud_job *job[PROGRAMS];
+    victim = daemon_begin(&d, "--backend", "sim", "--backend-options", "speed=0", "--set",
+                          "jobs.window=256", "--set", "jobs.session_inflight_max=256", NULL);
+    gpud_client *hostile = client_open(d.url);
+    gpud_buffer kept = filled(victim);
+    gpud_buffer own = filled(hostile);
+    gpud_buffer again = {0};
+    gpud_program *p = long_program(hostile, own);
+    ck_gpud_ok(gpud_buffer_publish(hostile, own, "own", GPUD_IN, 0));
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0);
+    pid_t waker = process_start(go_on, &worker);
+    for (unsigned i = 0; i < PROGRAMS; i++) {
+        ck_gpud_ok(gpud_submit(hostile, p, NULL, 0, NULL, &job[i]));
+    }
+    for (unsigned i = 0; i < OPENINGS; i++) {
+        ck_gpud_ok(gpud_buffer_open(hostile, "own", &again));
+    }
+    ck_assert_int_eq(process_wait(waker), 0);
+    for (unsigned i = 0; i < PROGRAMS; i++) {
+        ck_gpud_ok(gpud_wait(job[i], PATIENCE));
+        gpud_job_free(job[i]);
+    }
+    ck_assert_int_eq(daemon_worker(&d, 0), worker);
+    still_filled(victim, kept);
+    still_filled(hostile, own);
+    gpud_program_free(p);
+    gpud_close(hostile);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("hostile");
@@ -478,5 +555,6 @@ int main(void)
     suite_add(suite, descriptors_by_the_hundred);
     suite_add(suite, descriptors_that_last);
     suite_add_loop(suite, rings_that_lie, 5);
+    suite_add(suite, a_worker_that_is_behind_is_waited_for);
     return system_main(suite);
 }

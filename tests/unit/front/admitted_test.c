@@ -187,6 +187,30 @@ START_TEST(without_memory_the_number_stays_open)
 }
 END_TEST
 
+static bool channel_is_full(const struct device *d)
+{
+    (void)d;
+    return true;
+}
+
+/* Jobs wait in the front, so they are taken all the same. */
+START_TEST(a_full_channel_is_waited_for)
+{
+    setup();
+    k->f.hooks.pressed = channel_is_full;
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    is_open(ERR_BUSY);
+    ck_assert_uint_ne(k->f.due_ns, NS_NEVER); /* the channel is looked at again */
+    k->f.hooks.pressed = NULL;
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    is_taken(ERR_BAD_HANDLE);
+    k->f.hooks.pressed = channel_is_full;
+    submit(2, 0);
+    ck_assert_uint_eq(s->expect, 3);
+    teardown();
+}
+END_TEST
+
 START_TEST(without_acknowledgement_the_number_stays_open)
 {
     setup();
@@ -770,5 +794,6 @@ SUITE_MAIN("admitted", who_fits_beside_those_that_wait_is_taken,
            answers_behind_an_awaited_one_are_forgotten, who_waits_for_room_keeps_its_place,
            a_ring_takes_no_answer_from_the_socket, the_socket_takes_an_answer_from_a_ring,
            results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
-           without_acknowledgement_the_number_stays_open, what_comes_too_early_may_come_again,
-           who_ends_leaves_no_slot_behind, answers_that_are_not_taken_are_bounded)
+           a_full_channel_is_waited_for, without_acknowledgement_the_number_stays_open,
+           what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
+           answers_that_are_not_taken_are_bounded)
