@@ -549,7 +549,7 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
 {
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < j->piece_count; i++) {
-        rc = memory_clear(&scope->device->memory, &j->pieces[i], j->stream, e);
+        rc = memory_clear(&scope->device->memory, &j->pieces[i], 0, j->stream, e);
     }
     return rc == 0 ? 0 : err_wrap(e, "zeroing temporaries");
 }

@@ -270,12 +270,13 @@ static int pages_access(void *user, void *range, uint64_t at, uint64_t bytes, st
 
 /* ---- zeroing ---------------------------------------------------------------------------------*/
 
-int memory_clear(struct memory *m, const struct memory_piece *piece, unsigned stream, struct err *e)
+int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t from, unsigned stream,
+                 struct err *e)
 {
     static const uint8_t ZEROS[16];
     uint64_t size = piece->dirty ? piece->pool.size : 0;
     int rc = 0;
-    for (uint64_t at = 0; rc == 0 && at < size; at += CLEAR_PIECE) {
+    for (uint64_t at = from - from % sizeof ZEROS; rc == 0 && at < size; at += CLEAR_PIECE) {
         const struct backend_ref ref = {.block = piece->ref.block,
                                         .offset = piece->ref.offset + at};
         uint64_t bytes = size - at < CLEAR_PIECE ? size - at : CLEAR_PIECE;

@@ -190,8 +190,9 @@ void memory_unpromise(struct memory *m, struct memory_tenant *t, uint64_t size, 
 /* A descriptor of a shared piece, the caller's, and its bytes. ERR_STATE for another piece. */
 int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd,
                  uint64_t *ret_bytes, struct err *e);
-/* Puts zeros into all of a dirty piece, in the order of a stream. */
-int memory_clear(struct memory *m, const struct memory_piece *piece, unsigned stream,
+/* Puts zeros into a dirty piece, in the order of a stream: all of it from this byte on, and up to
+ * 15 bytes before it. */
+int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t from, unsigned stream,
                  struct err *e);
 void memory_cleaned(struct memory_piece *piece); /* nothing of others is left in it */
 /* All commands on it have completed, or those of managed memory come to an end before nothing is in

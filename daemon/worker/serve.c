@@ -178,7 +178,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     pump_start(&s->pump, dev->wakes, server_ask_device, s);
     upkeep_init(&s->upkeep, loop, dev, server_still, kick, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
-    int rc = spill_init(&s->spill, dev, &s->buffers, &s->copies, spill_limit, e);
+    int rc = spill_init(&s->spill, dev, &s->buffers, &s->copies, &s->transfers, spill_limit, e);
     if (rc != 0) {
         return rc;
     }

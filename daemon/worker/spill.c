@@ -27,11 +27,14 @@ static void limit_is(struct spill *s, uint64_t limit)
 }
 
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
-               struct copies *copies, uint64_t limit, struct err *e)
+               struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e)
 {
     struct pool_stats stats;
-    *s = (struct spill){
-        .device = device, .buffers = buffers, .copies = copies, .packed = UINT64_MAX};
+    *s = (struct spill){.device = device,
+                        .buffers = buffers,
+                        .copies = copies,
+                        .transfers = transfers,
+                        .packed = UINT64_MAX};
     const struct pool_mover mover = {.user = s, .move = spill_move_within};
     pool_set_mover(device->memory.pool, &mover);
     pool_stats(device->memory.pool, &stats);

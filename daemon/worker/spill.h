@@ -10,7 +10,8 @@
  * in the order of streams; nothing here waits. Where that is not enough, memory comes when copies
  * that are under way, or jobs, end: ERR_DEVICE_MEMORY now, and another try then (waiting.h). What a
  * sealed buffer's host copy has comes by the queue of copies (copies.h), once all that was on the
- * service stream before is over: until it is there jobs wait, and the buffer stays.
+ * service stream before is over: until it is there jobs wait, and the buffer stays. Zeros come in
+ * pieces, as those of a new buffer (transfer.h).
  *
  * It is the pool's mover, too: where what is free lies in small parts, buffers that no job on the
  * device uses are put together by copies on the same stream. Those that are shared with other
@@ -27,6 +28,7 @@
 #include "daemon/worker/copies.h"
 #include "daemon/worker/device.h"
 #include "daemon/worker/job.h"
+#include "daemon/worker/transfer.h"
 
 struct msg_w_pool;
 struct spill_move;
@@ -35,6 +37,7 @@ struct spill {
     struct device *device;        /* not owned */
     struct buffers *buffers;      /* not owned */
     struct copies *copies;        /* not owned */
+    struct transfers *transfers;  /* not owned */
     struct pool_host host;        /* what the arena draws on */
     struct pool *arena;           /* owned; NULL: nothing moves to the host */
     uint64_t limit;               /* bytes of the arena at most */
@@ -56,7 +59,7 @@ struct spill {
 /* Sets up `buffers` and the pool's mover, too. limit 0: nothing is spilled. Some milliseconds (the
  * first chunk). */
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
-               struct copies *copies, uint64_t limit, struct err *e);
+               struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e);
 /* Bytes of host memory from now on. With less than is there nothing more goes, and what comes back
  * makes no room for others. Some milliseconds if it was 0 or gets less. */
 void spill_set_limit(struct spill *s, uint64_t limit);

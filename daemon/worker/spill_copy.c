@@ -188,6 +188,39 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
+/* What was to come lies on the host still. Jobs that have the buffer on the device fail; when they
+ * are over it is there no more, and the next one brings it anew. */
+static void tear(struct spill *s, struct spill_move *m)
+{
+    struct buffer *b = m->buffer;
+    b->broken = true;
+    b->torn = true;
+    if (m->copy != NULL) {
+        count(s, b, m->copy);
+        m->copy = NULL;
+    }
+    DL_APPEND(s->torn, m);
+}
+
+static void move_free(struct spill *s, struct spill_move *m)
+{
+    if (m->copy != NULL) {
+        copy_free(s, m->copy);
+    }
+    memfd_finish(&m->sealed);
+    buffer_unuse(s->buffers, m->buffer);
+    free(m);
+}
+
+static void move_warn(const struct spill_move *m, const struct err *why)
+{
+    log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", m->buffer->id,
+             m->within ? "on"
+             : m->out  ? "from"
+                       : "to",
+             why->text);
+}
+
 /* A mapping of its own: the buffer may be sealed anew, or freed. */
 static int sealed_map(const struct buffer *b, struct memfd *ret_host, struct err *e)
 {
@@ -207,10 +240,7 @@ static int sealed_map(const struct buffer *b, struct memfd *ret_host, struct err
 static int fetch(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
 {
     struct memory *memory = &s->device->memory;
-    if (b->content == BUFFER_ZEROS) {
-        b->piece.dirty = true;
-    }
-    int rc = memory_clear(memory, &b->piece, memory_service(memory), e);
+    int rc = memory_clear(memory, &b->piece, b->size, memory_service(memory), e);
     if (rc != 0 || b->content != BUFFER_BYTES) {
         return rc;
     }
@@ -227,10 +257,51 @@ static void sealed_expect(struct spill *s, struct spill_move *m)
     device_tell(s->device, m->marker); /* nothing that is enqueued waits for it */
 }
 
+/* Another try brings zeros anew, as it brings bytes. */
+static void on_zeroed(void *data, struct buffer *b, const struct err *why)
+{
+    struct spill_move *m = data;
+    struct spill *s = m->spill;
+    (void)b;
+    if (why->code == 0) {
+        move_free(s, m);
+        return;
+    }
+    move_warn(m, why);
+    if (device_is_lost(why->code)) { /* commands may still run: all stays where it is */
+        s->device->memory.hung = true;
+    } else {
+        tear(s, m);
+    }
+}
+
+static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
+{
+    struct spill_move *m = calloc(1, sizeof *m);
+    int rc = m == NULL ? err_set(e, ERR_NOMEM, "zeros for buffer %" PRIu64, b->id) : 0;
+    if (rc == 0) {
+        *m = (struct spill_move){.spill = s, .buffer = b, .sealed = MEMFD_NONE};
+        buffer_use(b);
+        rc = transfer_zero(s->transfers, b, on_zeroed, m, e);
+    }
+    if (rc != 0) {
+        if (m != NULL) {
+            buffer_unuse(s->buffers, b);
+        }
+        free(m);
+        memory_free(&s->device->memory, &b->piece);
+        return rc;
+    }
+    s->backs++;
+    return 0;
+}
+
 int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
 {
-    if (b->content == BUFFER_UNDEFINED && !b->piece.dirty &&
-        memory_settled(&s->device->memory, &b->piece)) {
+    if (b->content == BUFFER_ZEROS || (b->content == BUFFER_UNDEFINED && b->piece.dirty)) {
+        return zeros_begin(s, b, e);
+    }
+    if (b->content == BUFFER_UNDEFINED && memory_settled(&s->device->memory, &b->piece)) {
         return 0;
     }
     struct spill_move *m = calloc(1, sizeof *m);
@@ -303,39 +374,6 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     move->seq = m->point.seq;
     memory_moved(&b->piece, move);
     return 0;
-}
-
-/* What was to come lies on the host still. Jobs that have the buffer on the device fail; when they
- * are over it is there no more, and the next one brings it anew. */
-static void tear(struct spill *s, struct spill_move *m)
-{
-    struct buffer *b = m->buffer;
-    b->broken = true;
-    b->torn = true;
-    if (m->copy != NULL) {
-        count(s, b, m->copy);
-        m->copy = NULL;
-    }
-    DL_APPEND(s->torn, m);
-}
-
-static void move_free(struct spill *s, struct spill_move *m)
-{
-    if (m->copy != NULL) {
-        copy_free(s, m->copy);
-    }
-    memfd_finish(&m->sealed);
-    buffer_unuse(s->buffers, m->buffer);
-    free(m);
-}
-
-static void move_warn(const struct spill_move *m, const struct err *why)
-{
-    log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", m->buffer->id,
-             m->within ? "on"
-             : m->out  ? "from"
-                       : "to",
-             why->text);
 }
 
 static void sealed_end(struct spill *s, struct spill_move *m, const struct err *why)

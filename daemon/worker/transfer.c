@@ -54,8 +54,7 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
 {
     struct buffer *b = x->buffer;
     if (device_is_lost(e->code)) {
-        t->done(t->data, b,
-                e); /* ends the process: until then nothing is where no command writes */
+        x->done(x->data, b, e); /* the process ends; until then no memory moves */
         return;
     }
     DL_DELETE(t->first, x);
@@ -73,10 +72,10 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     bool quiet = x->superseded && e->code == 0;
     bool pinned = x->pinned;
     memfd_finish(&x->host);
-    free(x);
     if (!quiet) {
-        t->done(t->data, b, e);
+        x->done(x->data, b, e);
     }
+    free(x);
     if (pinned) {
         buffer_unpin(t->buffers, b);
     }
@@ -112,6 +111,7 @@ static int zero_piece(struct transfer *x, struct err *e)
     }
     if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
         buffer_use(b); /* it is never known to be over: the memory stays where it is */
+        buffer_pin(x->t->buffers, b);
         return err_wrap(e, "marking the end of zeros in buffer %" PRIu64, b->id);
     }
     x->zeroed += bytes;
@@ -166,8 +166,8 @@ static int serve(struct transfer *x, struct err *e)
     struct device *dev = x->t->device;
     struct buffer *b = x->buffer;
     int rc = 0;
-    if (x->kind == TRANSFER_RESTORE) {
-        rc = memory_clear(&dev->memory, &b->piece, memory_service(&dev->memory), e);
+    if (x->kind == TRANSFER_RESTORE) { /* the copy writes all before */
+        rc = memory_clear(&dev->memory, &b->piece, b->size, memory_service(&dev->memory), e);
     }
     bool any = b->piece.dirty || !memory_settled(&dev->memory, &b->piece);
     if (rc != 0 || x->kind == TRANSFER_ZERO || x->kind == TRANSFER_SEAL || !any) {
@@ -201,14 +201,16 @@ static void copy_start(struct transfer *x)
     copies_add(x->t->copies, &x->copy);
 }
 
-int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
-                   struct memfd *host, uint64_t behind, struct err *e)
+static int start(struct transfers *t, const struct transfer *asked, struct memfd *host,
+                 struct err *e)
 {
     struct transfer *x = calloc(1, sizeof *x);
     if (x == NULL) {
         return err_set(e, ERR_NOMEM, "transfer");
     }
-    *x = (struct transfer){.kind = kind, .buffer = b, .behind = behind, .host = MEMFD_NONE, .t = t};
+    *x = *asked;
+    enum transfer_kind kind = x->kind;
+    struct buffer *b = x->buffer;
     int rc = serve(x, e);
     if (rc != 0) {
         free(x);
@@ -231,6 +233,27 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
     x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;
     zero_some(t);
     return 0;
+}
+
+int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
+                   struct memfd *host, uint64_t behind, struct err *e)
+{
+    const struct transfer asked = {.kind = kind,
+                                   .buffer = b,
+                                   .behind = behind,
+                                   .host = MEMFD_NONE,
+                                   .done = t->done,
+                                   .data = t->data,
+                                   .t = t};
+    return start(t, &asked, host, e);
+}
+
+int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
+                  struct err *e)
+{
+    const struct transfer asked = {
+        .kind = TRANSFER_ZERO, .buffer = b, .host = MEMFD_NONE, .done = done, .data = data, .t = t};
+    return start(t, &asked, NULL, e);
 }
 
 void transfers_supersede(struct transfers *t, const struct buffer *b)

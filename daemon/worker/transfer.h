@@ -1,5 +1,5 @@
 /*
- * What moves whole buffers outside jobs: zeroing a new one, in pieces, on a stream for that,
+ * What moves whole buffers outside jobs: zeroing one, in pieces, on a stream for that,
  * copying one to its host copy (seal) and from it (restore) by the queues of copies, behind what
  * jobs copy. A buffer that is on the host is sealed there, a step at each poll, and asks for the
  * next one (the wake of `copies`). Thread: the loop's. Never blocks for more than such a step, some
@@ -12,6 +12,9 @@
 #include "daemon/worker/buffers.h"
 #include "daemon/worker/copies.h"
 #include "daemon/worker/device.h"
+
+/* e->code 0: all is well. The buffer may be freed in the callback. */
+typedef void (*transfer_done_fn)(void *data, struct buffer *b, const struct err *e);
 
 enum transfer_kind {
     TRANSFER_ZERO,
@@ -34,12 +37,11 @@ struct transfer {
     struct copy copy;      /* seal, restore */
     struct backend_marker *marker; /* of what the service stream does for it; NULL: nothing */
     struct timeline_point point;
+    transfer_done_fn done;
+    void *data; /* for done */
     struct transfers *t;
     struct transfer *prev, *next;
 };
-
-/* e->code 0: all is well. The buffer may be freed in the callback. */
-typedef void (*transfer_done_fn)(void *data, struct buffer *b, const struct err *e);
 
 /* Are there jobs that use the buffer, and arrived up to `behind`, which have not ended? */
 typedef bool (*transfer_used_fn)(void *data, const struct buffer *b, uint64_t behind);
@@ -73,6 +75,10 @@ void transfers_init(struct transfers *t, struct device *device, struct copies *c
  * begins when the jobs up to `behind` that use the buffer have ended. */
 int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
                    struct memfd *host, uint64_t behind, struct err *e);
+/* Zeros for a buffer that has device memory again: `done` hears of their end, not the front. On
+ * failure it is not called. */
+int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
+                  struct err *e);
 /* What is being sealed is being sealed anew: only the transfer that follows is kept and told. */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
 void transfers_poll(struct transfers *t);

@@ -30,7 +30,9 @@ void local_start(struct local *t, const char *backend, const char *options, uint
     buffers_init(&t->buffers, &t->device.memory, NULL);
     ck_assert_int_eq(uv_loop_init(&t->loop), 0);
     copies_init(&t->copies, &t->device, &t->loop, wake_count, t);
-    ck_assert_msg(spill_init(&t->spill, &t->device, &t->buffers, &t->copies, spill_limit, &e) == 0,
+    transfers_init(&t->transfers, &t->device, &t->copies, &t->buffers, NULL, NULL, NULL);
+    ck_assert_msg(spill_init(&t->spill, &t->device, &t->buffers, &t->copies, &t->transfers,
+                             spill_limit, &e) == 0,
                   "%s", e.text);
 }
 
@@ -54,8 +56,9 @@ void local_stop(struct local *t)
 
 void local_quiet(struct local *t)
 {
-    while (spill_busy(&t->spill)) {
+    while (spill_busy(&t->spill) || transfers_move(&t->transfers, NULL)) {
         (void)uv_run(&t->loop, UV_RUN_NOWAIT);
+        transfers_poll(&t->transfers);
         copies_poll(&t->copies);
         spill_poll(&t->spill);
         (void)nanosleep(&PAUSE, NULL);

@@ -11,6 +11,7 @@ struct local {
     struct device device;
     struct buffers buffers;
     struct copies copies;
+    struct transfers transfers;
     uv_loop_t loop; /* of the copies' threads */
     unsigned wakes; /* of the copies, and of who uses that */
     struct spill spill;

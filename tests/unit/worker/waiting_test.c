@@ -200,6 +200,75 @@ START_TEST(nobody_waits_for_anothers_zeros)
 }
 END_TEST
 
+/* Nor for zeros of a buffer that had no room on the device when it was made. */
+START_TEST(nobody_waits_for_zeros_that_come_late)
+{
+    enum { PIECES = 12 };
+    const uint64_t large = PIECES * (UINT64_C(32) << 20);
+    const char *const args[] = {"--memory-limit", "536870912", "--spill-limit", "536870912", NULL};
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done = {0};
+    fake_start(&f, "sim", args);
+    ck_assert_int_eq(fake_buffer(&f, 1, large, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, large, true), 0);
+    fake_packet_begin(&f);
+    f.tenant = 1;
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_READ, ref_buffer(2, large - 4096, 4096), 0);
+    draft_send(&d, &f);
+    const struct msg_f_buffer_create create = {.id = 3, .size = 4096, .zero = 1, .tenant = 2};
+    fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+    draft_init(&d, 2, 1);
+    draft_move(&d, OP_READ, ref_buffer(3, 0, 4096), 8192);
+    draft_send(&d, &f);
+    fake_packet_end(&f);
+    memset(f.output.data, 0xff, 4096);
+    unsigned kind = fake_next(&f);
+    while (kind != FRAME_KIND_W_DONE) {
+        kind = fake_next(&f);
+    }
+    ck_assert_int_eq(proto_decode(&schema_msg_w_done, bytes_of(f.frame, f.size), &done, NULL), 0);
+    ck_assert_uint_eq(done.job, 2); /* the large one has not all of its zeros */
+    ck_assert_int_eq(fake_done(&f, 1, &done), 0);
+    for (unsigned i = 0; i < 4096; i++) {
+        ck_assert_uint_eq(f.output.data[i], 0);
+    }
+    fake_stop(&f);
+}
+END_TEST
+
+static int restore(struct fake *f, uint64_t id, uint64_t size)
+{
+    const struct msg_f_buffer_restore msg = {.id = id, .size = size};
+    struct msg_w_buffer made;
+    struct memfd host = MEMFD_NONE;
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, &host, NULL), 0);
+    memset(host.data, 0x5a, (size_t)size);
+    fake_send(f, &schema_msg_f_buffer_restore, &msg, host.fd);
+    memfd_finish(&host);
+    fake_expect(f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &made);
+    return (int)made.code;
+}
+
+/* What is written from end to end needs no zeros before; what lies behind its end does. */
+START_TEST(restored_bytes_need_no_zeros)
+{
+    const char *const args[] = {"--options", "speed=0,script=fill:*=fail", NULL};
+    struct fake f;
+    struct job_draft d;
+    fake_start(&f, "sim", args);
+    ck_assert_int_eq(restore(&f, 1, 1 << 20), 0);
+    draft_init(&d, 1, 0);
+    draft_move(&d, OP_READ, ref_buffer(1, 0, 4096), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
+    ck_assert_uint_eq(f.output.data[4095], 0x5a);
+    ck_assert_int_ne(restore(&f, 2, (1 << 20) - 1), 0);
+    fake_stop(&f);
+}
+END_TEST
+
 /* The driver gets memory back when nothing runs: that is so although a job is left that was
  * cancelled behind the one that waits for this memory, and one behind that, which has not begun. */
 START_TEST(what_was_cancelled_holds_up_no_memory)
@@ -269,6 +338,8 @@ int main(void)
     tcase_add_test(tc, what_was_cancelled_holds_up_no_memory);
     tcase_add_test(tc, deadlines_hold_until_a_job_begins);
     tcase_add_test(tc, nobody_waits_for_anothers_zeros);
+    tcase_add_test(tc, nobody_waits_for_zeros_that_come_late);
+    tcase_add_test(tc, restored_bytes_need_no_zeros);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
