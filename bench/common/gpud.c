@@ -46,10 +46,10 @@ static _Noreturn void become(const struct gpud *g, const char *const *args)
 {
     char path[512];
     char log[96];
-    const char *argv[GPUD_ARGS_MAX + 8] = {"gpud", "--foreground", "--runtime-dir",
-                                           g->dir, "--cache-dir",  gpud_cache()};
+    const char *argv[GPUD_ARGS_MAX + 9] = {"gpud",        "--foreground", "--runtime-dir", g->dir,
+                                           "--cache-dir", gpud_cache(),   "--listen",      g->url};
     for (unsigned i = 0; args != NULL && args[i] != NULL && i < GPUD_ARGS_MAX; i++) {
-        argv[6 + i] = args[i];
+        argv[8 + i] = args[i];
     }
     (void)snprintf(log, sizeof log, "%s/log", g->dir);
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
