@@ -6,6 +6,7 @@
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/hazard_parts.h"
 #include "daemon/front/job_frame.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
@@ -211,7 +212,7 @@ static void enter(struct request_context *c, struct job *j)
     j->tenant->detached += j->detached;
     c->s->jobs++;
     c->o->job = j->id;
-    due_at(f, j->deadline_ns);
+    due_job(f, j);
     j->op = j->async ? NULL : c->o;
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users++;
@@ -272,7 +273,7 @@ int request_submit(struct request_context *c, struct err *e)
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);
-        turn_count(f, 1 + j->work.use_count + j->work.arena_count);
+        turn_count(f, work_units(&j->work) + parts_beside(j));
     }
     if (rc == 0) {
         rc = job_frame_check(j, true, e);

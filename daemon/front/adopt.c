@@ -13,6 +13,7 @@
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/record.h"
+#include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
 #include "daemon/front/tenant_quota.h"
 #include "daemon/front/worker.h"
@@ -78,6 +79,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
                                   const struct msg_meta_buffer *m)
 {
     uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
+    char name[PROTO_NAME_MAX + 1];
     struct shape shape;
     struct tenant *t = tenant_of(f, m->tenant);
     struct session *s = m->left != 0 ? NULL : owner_of(f, m->client_id, m->uid, t);
@@ -85,7 +87,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     if (b == NULL || m->client_id.size != sizeof b->client_id ||
         shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, NULL) != 0 ||
         !bytes_to_str(m->label, b->label, sizeof b->label) ||
-        !bytes_to_str(m->name, b->name, sizeof b->name)) {
+        !bytes_to_str(m->name, name, sizeof name)) {
         free(b);
         return NULL;
     }
@@ -106,6 +108,9 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
         buffer_own(b, s);
     }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
+    if (buffer_named(t, name) == NULL) { /* two cannot have it but by a broken record */
+        buffer_rename(b, name);
+    }
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }
@@ -141,10 +146,7 @@ static void take_openers(struct front *f, struct buffer *b, const struct msg_met
             answer_again(b, s, o.seq);
         }
     }
-    if (b->owner == NULL && b->openers == 0) {
-        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
-        due_at(f, b->linger_until_ns);
-    }
+    buffer_let_linger(f, b);
 }
 
 static void lost(struct front *f, struct buffer *b)

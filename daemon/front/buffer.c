@@ -178,17 +178,22 @@ int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct s
     return rc;
 }
 
-struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *tenant,
-                            const char *name)
+struct buffer *buffer_named(const struct tenant *tenant, const char *name)
 {
-    uint32_t cursor = 0;
-    struct buffer *b;
-    while ((b = idmap_next(buffers, &cursor, NULL)) != NULL) {
-        if (b->tenant == tenant && b->name[0] != '\0' && strcmp(b->name, name) == 0) {
-            return b;
-        }
+    struct buffer *b = NULL;
+    HASH_FIND(hh_name, tenant->published, name, strlen(name), b);
+    return b;
+}
+
+void buffer_rename(struct buffer *b, const char *name)
+{
+    if (b->name[0] != '\0') {
+        HASH_DELETE(hh_name, b->tenant->published, b);
     }
-    return NULL;
+    (void)snprintf(b->name, sizeof b->name, "%s", name);
+    if (b->name[0] != '\0') {
+        HASH_ADD(hh_name, b->tenant->published, name, strlen(b->name), b);
+    }
 }
 
 static struct buffer_opening *opening_obtain(struct session *s, struct buffer *b)
@@ -269,6 +274,7 @@ void buffer_destroy(struct buffer *b)
         opener_drop(b, x);
     }
     buffer_unown(b);
+    buffer_rename(b, "");
     if (b->host_fd >= 0) {
         (void)close(b->host_fd);
     }

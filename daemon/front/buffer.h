@@ -14,6 +14,7 @@
 #include "common/err.h"
 #include "common/idmap.h"
 #include "common/shape.h"
+#include "daemon/front/agenda.h"
 #include "daemon/front/spans.h"
 #include "proto/limits.h"
 
@@ -80,15 +81,19 @@ struct buffer {
     bool sealing;       /* asked of the worker, and not answered: host_fd is not filled */
     int host_fd;        /* sealed: memfd with the content, owned; -1 */
     bool restore_asked; /* RESTORING: of the worker, which has not answered */
+    bool restore_due;   /* RESTORING: in device->restoring, not asked yet */
+    struct buffer *restore_prev, *restore_next;
     bool freed; /* the handle is nobody's, and it is in the table for jobs that name it only */
     struct op *pending;    /* create or seal that waits for the worker */
     bool seal_wanted;      /* a seal that waits for writers */
     int export_fd;         /* its memory for other processes, owned; -1: not asked for yet */
     uint64_t export_bytes; /* behind export_fd */
-    char name[PROTO_NAME_MAX + 1]; /* published, else "" */
+    char name[PROTO_NAME_MAX + 1]; /* published, else ""; set by buffer_rename */
+    UT_hash_handle hh_name;        /* in tenant->published, unless the name is "" */
     unsigned rights;
     uint64_t linger_ns;
     uint64_t linger_until_ns;     /* NS_NEVER while somebody holds it */
+    struct agenda_entry linger;   /* in front->lingering, by that time */
     struct buffer_opener *opener; /* newest first */
     unsigned openers;
     bool meta_due; /* in front->metas: its worker is to hear what it is, when it can take that */
@@ -97,6 +102,7 @@ struct buffer {
     unsigned writers;            /* of them, those that write */
     unsigned users;              /* unfinished jobs that name it */
     unsigned mark;               /* while those of two jobs are compared; else 0 */
+    unsigned use_hint;           /* where the last job that asked has it in its uses, or not */
 };
 
 /* What it counts for on its device and for its tenant, in bytes: a variable's memory is its
@@ -129,8 +135,10 @@ int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenan
 int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct session *s,
                     struct buffer **ret_buffer, struct err *e);
 /* A published buffer of the tenant by name; NULL if there is none. */
-struct buffer *buffer_named(const struct idmap *buffers, const struct tenant *tenant,
-                            const char *name);
+struct buffer *buffer_named(const struct tenant *tenant, const char *name);
+/* Publishes it in its tenant's table: by this name from now on, which no other buffer of the tenant
+ * has. "": it is not published any more. */
+void buffer_rename(struct buffer *b, const char *name);
 bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq); /* false: no memory */
 /* The newest of the session's; false: it has none. */
 bool buffer_opener_remove(struct buffer *b, struct session *s);

@@ -141,7 +141,8 @@ static void meta_send(struct front *f, struct buffer *b)
 
 void command_buffer_meta(struct front *f, struct buffer *b)
 {
-    if (!b->meta_due && (f->metas != NULL || front_pressed(f, b->device))) {
+    if (!b->meta_due &&
+        (f->metas != NULL || front_pressed(f, b->device) || !turn_take(f, META_UNITS))) {
         b->meta_due = true;
         DL_APPEND2(f->metas, b, meta_prev, meta_next);
     }
@@ -285,6 +286,7 @@ void command_job(struct front *f, struct job *j)
     struct msg_f_job m;
     job_frame_init(&frame, FRAME_MAX_BYTES);
     int rc = job_frame_build(j, &frame, &m, &e);
+    turn_count(f, work_units(&j->work));
     if (rc == 0) {
         rc = tell_arenas(d, &j->work, &e);
     }

@@ -186,7 +186,7 @@ static void run_again(struct front *f, struct job *j, bool external)
     if (j->work.device < 0 && !j->probe) {
         j->device = NULL;
     }
-    due_at(f, j->deadline_ns);
+    due_job(f, j);
     queue_moved(f, j);
     queue_offer(f, j);
 }

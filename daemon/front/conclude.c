@@ -56,6 +56,7 @@ void job_join_device(struct job *j)
  * worker keeps that for who comes after this front, as long as there is somebody to read it. */
 static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatched)
 {
+    turn_count(f, j->work.use_count);
     for (unsigned i = 0; i < j->work.use_count; i++) {
         struct work_use *u = &j->work.uses[i];
         if ((u->access & ACCESS_OUT) == 0 || !dispatched) {
@@ -180,9 +181,11 @@ static void release_uses(struct front *f, struct job *j)
 {
     bool early = j->preds != NULL;
     struct job *succs = NULL;
+    turn_count(f, work_units(&j->work));
     for (const struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
         x->succ->freed_next = succs;
         succs = x->succ;
+        turn_count(f, 1);
     }
     hazard_leave(&f->hazards, j);
     for (struct job *succ = succs; succ != NULL; succ = succ->freed_next) {
@@ -491,6 +494,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
         f->queued_count--;
     }
     job_set_state(j, state, turn_now(f));
+    agenda_drop(&f->deadlines, &j->expiry);
     if (error != NULL) {
         j->error = *error;
     }

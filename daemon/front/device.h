@@ -122,13 +122,13 @@ struct device {
     struct job *ready; /* bound here, waiting to be dispatched; queue.c's */
     bool exclusive;    /* a job runs alone */
 
-    unsigned restores;       /* asked of its worker, and not answered */
-    uint32_t restore_cursor; /* of `buffers`: sealed ones from there on were not asked for */
-    uint64_t buffer_bytes;   /* of live buffers */
-    uint64_t memory_limit;   /* bytes, 0: its own memory */
-    struct msg_w_pool pool;  /* as its worker told last */
-    bool pool_changed;       /* since it was asked for */
-    unsigned pictures_asked; /* and not answered */
+    unsigned restores;        /* asked of its worker, and not answered */
+    struct buffer *restoring; /* sealed buffers that its worker is to be asked for */
+    uint64_t buffer_bytes;    /* of live buffers */
+    uint64_t memory_limit;    /* bytes, 0: its own memory */
+    struct msg_w_pool pool;   /* as its worker told last */
+    bool pool_changed;        /* since it was asked for */
+    unsigned pictures_asked;  /* and not answered */
     uint64_t jobs_done;
     uint64_t busy_ns;
 };

@@ -354,7 +354,7 @@ void discover_ready(struct front *f, struct device *d)
         buffer_device_ready(f, d);
         device_set_state(d, DEVICE_PROBING, "restores sealed buffers");
     }
-    if (d->state != DEVICE_PROBING || d->probe != NULL || buffer_restoring(f, d)) {
+    if (d->state != DEVICE_PROBING || d->probe != NULL || buffer_restoring(d)) {
         return;
     }
     if (d->proven) {

@@ -16,27 +16,26 @@ void due_pool(struct front *f, struct device *d)
     due_at(f, f->house_ns);
 }
 
+void due_job(struct front *f, struct job *j)
+{
+    agenda_set(&f->deadlines, &j->expiry, j->deadline_ns, j);
+    due_at(f, j->deadline_ns);
+}
+
 void due_expire(struct front *f, uint64_t now)
 {
     struct job *j;
-    struct job *next;
-    if (f->queued_count == 0) {
-        return;
-    }
-    HASH_ITER(hh, f->jobs, j, next)
-    {
+    while ((j = agenda_due(&f->deadlines, now)) != NULL && turn_take(f, 1)) {
+        agenda_drop(&f->deadlines, &j->expiry);
         if (j->state != JOB_QUEUED) {
-            continue;
-        }
-        if (now < j->deadline_ns) {
-            due_at(f, j->deadline_ns);
-            continue;
+            continue; /* its worker has it; should it come back, it is looked at again */
         }
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",
                       job_wait_name(j->wait));
         job_conclude(f, j, JOB_FAILED, &e);
     }
+    due_at(f, agenda_next_ns(&f->deadlines));
 }
 
 static bool offer_parked(struct front *f)

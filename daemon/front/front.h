@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/idmap.h"
+#include "daemon/front/agenda.h"
 #include "daemon/front/arena.h"
 #include "daemon/front/buffer.h"
 #include "daemon/front/clients/listener.h"
@@ -134,7 +135,8 @@ struct leaving_walk {
 /*
  * Work that can be long is cut in units: a step of a walk, a buffer that is let go of. What a turn
  * of the loop has no units left for is done in the next one, and others' requests run between.
- * Requests count for what they are made of, too; they are bounded by their own limits.
+ * A request counts for each element that it visits. One request is bounded by its own limits;
+ * those of a turn together by its units, but for the last of them.
  */
 struct turn_work {
     uint64_t budget; /* units of a turn; 0: no limit */
@@ -176,7 +178,10 @@ struct front {
     struct spare spare_jobs; /* of struct job */
     struct spare spare_ops;  /* of struct op */
     uint64_t next_session;
-    struct buffer *metas; /* whose workers are to hear what they are; command.c's */
+    struct buffer *metas;    /* whose workers are to hear what they are; command.c's */
+    struct agenda lingering; /* buffers that nobody holds: when they go */
+    struct agenda deadlines; /* of jobs that were queued */
+    struct agenda standings; /* sessions: when one that lingers ends, or a WAIT */
     struct idmap buffers;
     struct idmap arenas;
     struct idmap programs;
@@ -256,6 +261,12 @@ static inline void turn_end(struct front *f)
 static inline void turn_count(struct front *f, uint64_t units)
 {
     f->work.done += units;
+}
+
+/* Is there room for another piece of work in this turn, however long it is? */
+static inline bool turn_has_room(const struct front *f)
+{
+    return f->work.budget == 0 || f->work.done < f->work.budget;
 }
 
 /* May so much more be done in this turn? Counts it. false: the next turn goes on, which is asked

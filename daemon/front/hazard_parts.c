@@ -210,8 +210,7 @@ static bool edges_for_group(struct job *j, const struct own_part *own, unsigned 
     return ok;
 }
 
-/* Parts of unfinished jobs in all arenas that the job names, which it is compared with. */
-static unsigned parts_beside(const struct job *j)
+unsigned parts_beside(const struct job *j)
 {
     unsigned parts = 0;
     for (unsigned i = 0; i < j->work.arena_count; i++) {

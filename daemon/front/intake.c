@@ -30,6 +30,7 @@ static void acknowledged(void *data, struct op *o)
 {
     struct front *f = data;
     struct job *j = job_find(f->jobs, o->job);
+    turn_count(f, 1);
     if (j != NULL && !j->async) {
         job_taken(f, j);
     }
@@ -502,6 +503,7 @@ static void of_session(struct front *f, struct session *s, const struct route *r
 void intake_ring(struct front *f, struct session *s, struct request *r)
 {
     const struct route *route = route_of(r->kind);
+    turn_count(f, 1);
     if (route != NULL && route->sequenced && r->msg.ping.seq > 0) {
         if (take_ack(f, s, r)) {
             sequenced(f, s, r);
@@ -517,6 +519,7 @@ void intake_ring(struct front *f, struct session *s, struct request *r)
 void intake_request(struct front *f, struct request *r)
 {
     struct err e = ERR_INIT;
+    turn_count(f, 1);
     if (r->kind == MSG_KIND_HELLO) {
         hello(f, r);
         return;

@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/err.h"
+#include "daemon/front/agenda.h"
 #include "daemon/front/work.h"
 #include "proto/messages.h"
 
@@ -103,9 +104,10 @@ struct job {
     bool answered;       /* its client has its error, and the device is not done with it yet */
     bool taken;          /* and that answer was taken */
 
-    uint64_t deadline_ns; /* absolute, NS_NEVER */
-    uint64_t limit_ns;    /* of execution: ends its answer */
-    uint64_t ceiling_ns;  /* by the settings: ends its worker; less than limit_ns counts as that */
+    uint64_t deadline_ns;       /* absolute, NS_NEVER */
+    struct agenda_entry expiry; /* in front->deadlines, by that time */
+    uint64_t limit_ns;          /* of execution: ends its answer */
+    uint64_t ceiling_ns; /* by the settings: ends its worker; less than limit_ns counts as that */
     uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
     uint64_t start;    /* its place among those that its device was seen to run, 0: it was not */
     uint64_t alone_ns; /* when the last that was seen to run before it left the device, 0: none */

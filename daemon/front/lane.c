@@ -442,7 +442,8 @@ enum lane_state lane_turn(struct lane *lane, unsigned batch, bool spins)
     }
     int rc = begin_turn(lane);
     bool answers_go = rc == 1;
-    while (rc == 1 && taken < batch && lane->session != NULL && lane->waiting == NULL) {
+    while (rc == 1 && taken < batch && lane->session != NULL && lane->waiting == NULL &&
+           (taken == 0 || lanes_more(lane->lanes))) {
         rc = take_one(lane);
         taken += rc == 1;
     }

@@ -36,6 +36,9 @@ struct lanes_callbacks {
     void (*taken)(void *data, struct op *o);
     /* The lane is about to go. */
     void (*closed)(void *data, struct lane *lane);
+    /* Has this turn of the loop room for another record? What is left comes in the next turns.
+     * NULL: always. */
+    bool (*more)(void *data);
 };
 
 struct lanes_options {

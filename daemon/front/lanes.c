@@ -84,6 +84,11 @@ void lanes_flush(struct lanes *l)
     }
 }
 
+bool lanes_more(const struct lanes *l)
+{
+    return l->callbacks.more == NULL || l->callbacks.more(l->data);
+}
+
 /* ---- turns --------------------------------------------------------------------------------- */
 
 static void turn(struct lanes *l, struct lane *lane)
@@ -107,7 +112,7 @@ static void take_turns(struct lanes *l)
     const struct lane *lane;
     unsigned count = 0;
     DL_COUNT2(l->ready, lane, count, ready_next);
-    for (; count > 0 && l->ready != NULL; count--) {
+    for (; count > 0 && l->ready != NULL && lanes_more(l); count--) {
         turn(l, l->ready);
     }
 }

@@ -60,10 +60,16 @@ static void on_closed(void *data, uint32_t pipe)
     standing_disconnected(data, pipe);
 }
 
-const struct listener_callbacks pipeline_requests = {.request = on_request, .closed = on_closed};
+static bool on_more(void *data)
+{
+    return turn_has_room(data);
+}
+
+const struct listener_callbacks pipeline_requests = {
+    .request = on_request, .closed = on_closed, .more = on_more};
 
 const struct lanes_callbacks pipeline_ring_requests = {
-    .request = on_ring_request, .taken = on_taken, .closed = on_lane_closed};
+    .request = on_ring_request, .taken = on_taken, .closed = on_lane_closed, .more = on_more};
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
@@ -148,11 +154,18 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* its being active is what keeps the loop from sleeping */
 }
 
-/* What was put off. It gets units of its own: requests that keep coming do not hold it up. */
+/* What comes next gets so many units, whatever was done before it: those that sockets keep busy do
+ * not hold up rings, nor both what was put off. */
+static void turn_allow(struct front *f, uint64_t units)
+{
+    uint64_t least = f->work.done + units;
+    f->work.budget = least > TURN_UNITS ? least : TURN_UNITS;
+}
+
+/* What was put off. */
 static void work_turn(struct front *f)
 {
-    uint64_t least = f->work.done + TURN_UNITS / 2;
-    f->work.budget = least > TURN_UNITS ? least : TURN_UNITS;
+    turn_allow(f, TURN_UNITS / 2);
     job_leave_some(f);
     queue_turn(f);
     standing_end_some(f);
@@ -170,6 +183,7 @@ static void on_check(uv_check_t *check)
 {
     struct front *f = check->data;
     turn_begin(f);
+    turn_allow(f, TURN_UNITS / 4);
     lanes_turn(f->lanes);
     if (f->kicked || f->ending != NULL || f->metas != NULL) {
         f->kicked = false;

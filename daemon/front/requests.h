@@ -56,10 +56,12 @@ void buffer_seal_next(struct front *f, struct buffer *b);
 void buffer_device_given_up(struct front *f, struct device *d);
 void buffer_device_lost(struct front *f, struct device *d);
 void buffer_device_ready(struct front *f, struct device *d);
-bool buffer_restoring(const struct front *f, const struct device *d);
+bool buffer_restoring(const struct device *d);
 /* Takes the handle away; memory goes when no job names it. Until then it is restored, or lost with
  * its worker, as others are. */
 void buffer_drop(struct front *f, struct buffer *b);
+/* If nobody who owns or opened it is left, it lives by its name for a while. */
+void buffer_let_linger(struct front *f, struct buffer *b);
 /* A job that named it has ended. */
 void buffer_settle(struct front *f, struct buffer *b);
 

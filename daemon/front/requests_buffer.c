@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/clock.h"
 #include "common/descriptors.h"
@@ -311,10 +312,29 @@ static bool tells(struct buffer *b, const struct buffer_opener *o)
     return o->session != b->owner && buffer_opener_newest(b, o);
 }
 
+static void restore_forget(struct device *d, struct buffer *b)
+{
+    if (b->restore_due) {
+        b->restore_due = false;
+        DL_DELETE2(d->restoring, b, restore_prev, restore_next);
+    }
+}
+
+/* The device's next worker gets it from the host. */
+static void restore_later(struct device *d, struct buffer *b)
+{
+    buffer_set_state(b, BUFFER_RESTORING);
+    if (!b->restore_due) {
+        b->restore_due = true;
+        DL_APPEND2(d->restoring, b, restore_prev, restore_next);
+    }
+}
+
 /* Only freeing it is possible now. Who made it and who opened it are told with the next EVENTS. */
 static void buffer_lost(struct front *f, struct buffer *b)
 {
     discount(f, b);
+    restore_forget(f->device[b->device], b);
     buffer_set_state(b, BUFFER_LOST);
     buffer_unexport(f, b);
     b->seal_wanted = false;
@@ -372,14 +392,12 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
 
 static void restore_more(struct front *f, struct device *d)
 {
-    struct buffer *b;
-    while (d->restores < RESTORES_MAX && d->link != NULL &&
-           (b = idmap_next(&f->buffers, &d->restore_cursor, NULL)) != NULL) {
-        if (b->device == d->index && b->state == BUFFER_RESTORING && !b->restore_asked) {
-            b->restore_asked = true;
-            d->restores++;
-            command_buffer_restore(f, b);
-        }
+    while (d->restores < RESTORES_MAX && d->link != NULL && d->restoring != NULL) {
+        struct buffer *b = d->restoring;
+        restore_forget(d, b);
+        b->restore_asked = true;
+        d->restores++;
+        command_buffer_restore(f, b);
     }
 }
 
@@ -432,6 +450,15 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
 
 /* ---- free, info, seal, publish, open ------------------------------------------------------ */
 
+void buffer_let_linger(struct front *f, struct buffer *b)
+{
+    if (b->owner == NULL && b->openers == 0) {
+        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+        agenda_set(&f->lingering, &b->linger, b->linger_until_ns, b);
+        due_at(f, b->linger_until_ns);
+    }
+}
+
 static int find(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
                 struct err *e)
 {
@@ -463,7 +490,8 @@ static void let_go(struct front *f, struct buffer *b)
         buffer_unown(b);
     }
     b->freed = true;
-    b->name[0] = '\0';
+    agenda_drop(&f->lingering, &b->linger);
+    buffer_rename(b, "");
     if (b->users > 0 && b->variable == NULL) {
         /* the next front keeps it for those of its jobs that are sent again, and for nobody */
         b->linger_ns = f->config.session_linger_ms * NS_PER_MS;
@@ -486,6 +514,7 @@ void buffer_settle(struct front *f, struct buffer *b)
     }
     struct device *d = f->device[b->device];
     bool asked = b->restore_asked;
+    restore_forget(d, b);
     (void)idmap_remove(&f->buffers, b->handle);
     b->tenant->held[TENANT_BUFFERS]--;
     f->hooks.buffer_free(f, b);
@@ -530,10 +559,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
             return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
                            (unsigned long long)handle);
         }
-        if (b->owner == NULL && b->openers == 0) {
-            b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
-            due_at(c->f, b->linger_until_ns);
-        }
+        buffer_let_linger(c->f, b);
         c->f->hooks.buffer_meta(c->f, b);
         return reply_done(c, 0, e);
     }
@@ -620,11 +646,11 @@ int request_buffer_publish(struct request_context *c, struct err *e)
         return err_set(e, ERR_INVALID, "a published buffer needs a name of 1 to %u bytes",
                        PROTO_NAME_MAX);
     }
-    struct buffer *other = buffer_named(&c->f->buffers, c->s->tenant, name);
+    struct buffer *other = buffer_named(c->s->tenant, name);
     if (other != NULL && other != b) {
         return err_set(e, ERR_EXISTS, "a buffer is published as %s already", name);
     }
-    (void)snprintf(b->name, sizeof b->name, "%s", name);
+    buffer_rename(b, name);
     b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
     b->linger_ns = m->linger_ns < LINGER_MAX_NS ? m->linger_ns : LINGER_MAX_NS;
     c->f->hooks.buffer_meta(c->f, b);
@@ -637,7 +663,7 @@ int request_buffer_open(struct request_context *c, struct err *e)
     const struct bytes given = c->r->msg.buffer_open.name;
     struct buffer *b = NULL;
     if (bytes_to_str(given, name, sizeof name)) {
-        b = buffer_named(&c->f->buffers, c->s->tenant, name);
+        b = buffer_named(c->s->tenant, name);
     }
     if (b == NULL) {
         return err_set(e, ERR_NOT_FOUND, "no buffer is published as %.*s", (int)given.size,
@@ -659,6 +685,7 @@ int request_buffer_open(struct request_context *c, struct err *e)
     }
     c->f->hooks.buffer_meta(c->f, b);
     b->linger_until_ns = NS_NEVER;
+    agenda_drop(&c->f->lingering, &b->linger);
     return buffer_encode(b, c->out, e);
 }
 
@@ -675,7 +702,7 @@ void buffer_device_lost(struct front *f, struct device *d)
         }
         b->restore_asked = false;
         if (b->sealed && b->host_fd >= 0 && !b->sealing) {
-            buffer_set_state(b, BUFFER_RESTORING);
+            restore_later(d, b);
             buffer_unexport(f, b); /* it gets other memory */
             struct err e = ERR_INIT;
             (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
@@ -719,18 +746,10 @@ void buffer_device_ready(struct front *f, struct device *d)
             create(f, b);
         }
     }
-    d->restore_cursor = 0;
     restore_more(f, d);
 }
 
-bool buffer_restoring(const struct front *f, const struct device *d)
+bool buffer_restoring(const struct device *d)
 {
-    uint32_t cursor = 0;
-    const struct buffer *b;
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->device == d->index && b->state == BUFFER_RESTORING) {
-            return true;
-        }
-    }
-    return false;
+    return d->restores > 0 || d->restoring != NULL;
 }

@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/err.h"
 #include "common/idmap.h"
+#include "daemon/front/agenda.h"
 #include "daemon/front/device.h"
 #include "daemon/front/taken.h"
 #include "proto/messages.h"
@@ -126,6 +127,7 @@ struct session {
     int lane_error;             /* why it gets no other lane, 0: it may */
     struct listener_slot *wait; /* a held WAIT */
     uint64_t wait_until_ns;
+    struct agenda_entry due; /* in front->standings */
     uint64_t event_number;
     struct bytes_owned {
         uint8_t *data;

@@ -54,7 +54,7 @@ struct session *standing_obtain(struct front *f, const struct session_key *key, 
     t->sessions++;
     HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
-    due_at(f, s->lingers_until_ns);
+    standing_due(f, s);
     return s;
 }
 
@@ -225,6 +225,7 @@ static void tie(struct front *f, struct session *s, const struct request *r)
     s->minor = r->msg.hello.minor;
     s->gid = r->peer.gid;
     s->lingers_until_ns = NS_NEVER;
+    standing_due(f, s);
     if (r->peer.local) {
         watch_process(f, s, r->peer.pid);
     }
@@ -336,11 +337,14 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     set_pipe(f, s, 0);
     lane_close(s->lane);
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
-    due_at(f, clock_now_ns()); /* from there on, it is watched */
     if (s->wait != NULL) {
         listener_drop(f->listener, s->wait);
         s->wait = NULL;
     }
+    if (process_ended(s)) {
+        s->lingers_until_ns = 0; /* nobody comes back */
+    }
+    standing_due(f, s);
     session_unpark(&f->parked, s);
     for (struct request *r; (r = session_early_drop(s)) != NULL;) {
         reply_none(f, r); /* the client sends them again */
@@ -411,15 +415,6 @@ static bool end_jobs(struct front *f, struct session *s)
     return true;
 }
 
-/* Nobody who owns or opened it is left: it lives by its name for a while. */
-static void let_linger(struct front *f, struct buffer *b)
-{
-    if (b->owner == NULL && b->openers == 0) {
-        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
-        due_at(f, b->linger_until_ns);
-    }
-}
-
 /* Lets go of the buffer, as one that opened it and as the one that made it. */
 static void end_buffer(struct front *f, struct session *s, struct buffer *b)
 {
@@ -437,7 +432,7 @@ static void end_buffer(struct front *f, struct session *s, struct buffer *b)
         had = true;
     }
     if (had) {
-        let_linger(f, b);
+        buffer_let_linger(f, b);
         f->hooks.buffer_meta(f, b);
     }
 }
@@ -576,6 +571,7 @@ static void end_with(struct front *f, struct session *s, bool all)
     }
     processes_forget(f->processes, s->pidfd);
     HASH_DEL(f->sessions, s);
+    agenda_drop(&f->standings, &s->due);
     s->end = END_JOBS;
     s->end_all = all;
     while (*last != NULL) {
@@ -621,48 +617,50 @@ static bool awaited(const struct front *f, const struct buffer *b)
 
 static void drop_lingered(struct front *f, uint64_t now)
 {
-    uint32_t cursor = 0;
     struct buffer *b;
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->freed || b->owner != NULL || b->openers > 0) {
-            continue;
-        }
-        if (now >= b->linger_until_ns && awaited(f, b)) {
+    while ((b = agenda_due(&f->lingering, now)) != NULL && turn_take(f, END_UNITS)) {
+        if (awaited(f, b)) {
             b->linger_until_ns = ns_add(now, NS_PER_S);
-        }
-        if (now >= b->linger_until_ns) {
-            buffer_drop(f, b);
+            agenda_set(&f->lingering, &b->linger, b->linger_until_ns, b);
         } else {
-            due_at(f, b->linger_until_ns);
+            buffer_drop(f, b); /* which takes it out */
         }
     }
+    due_at(f, agenda_next_ns(&f->lingering));
 }
 
-static void watch_lingering(struct front *f, struct session *s, uint64_t now)
+/* false: it ended. */
+static bool watch(struct front *f, struct session *s, uint64_t now)
 {
-    if (now >= s->lingers_until_ns || process_ended(s)) {
+    if (s->pipe == 0 && (now >= s->lingers_until_ns || process_ended(s))) {
         standing_end(f, s);
-        return;
+        return false;
     }
-    due_at(f, s->lingers_until_ns);
+    if (s->wait != NULL && now >= s->wait_until_ns) {
+        standing_tell(f, s, now);
+    }
+    if (s->wait != NULL && now >= s->wait_until_ns) { /* there was no memory */
+        s->wait_until_ns = ns_add(now, NS_PER_S);
+    }
+    return true;
+}
+
+void standing_due(struct front *f, struct session *s)
+{
+    uint64_t at_ns = s->pipe == 0 ? s->lingers_until_ns : NS_NEVER;
+    at_ns = s->wait != NULL && s->wait_until_ns < at_ns ? s->wait_until_ns : at_ns;
+    agenda_set(&f->standings, &s->due, at_ns, s);
+    due_at(f, at_ns);
 }
 
 void standing_watch(struct front *f, uint64_t now)
 {
     struct session *s;
-    struct session *next;
-    HASH_ITER(hh, f->sessions, s, next)
-    {
-        if (s->pipe == 0) {
-            watch_lingering(f, s, now);
-            continue;
-        }
-        if (s->wait != NULL && now >= s->wait_until_ns) {
-            standing_tell(f, s, now);
-        }
-        if (s->wait != NULL) {
-            due_at(f, s->wait_until_ns > now ? s->wait_until_ns : ns_add(now, NS_PER_S));
+    while ((s = agenda_due(&f->standings, now)) != NULL && turn_take(f, 1)) {
+        if (watch(f, s, now)) {
+            standing_due(f, s);
         }
     }
+    due_at(f, agenda_next_ns(&f->standings));
     drop_lingered(f, now);
 }

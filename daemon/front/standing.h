@@ -28,6 +28,8 @@ void standing_process_ended(struct front *f, struct session *s);
 void standing_kill(struct front *f, struct session *s);
 /* Ends what lingered long enough, answers WAITs; says when the next is due. */
 void standing_watch(struct front *f, uint64_t now_ns);
+/* Its connection, its WAIT or its time changed: it is looked at when that is due. */
+void standing_due(struct front *f, struct session *s);
 
 /* WAIT: held until something is to be told. */
 void standing_wait(struct front *f, struct session *s, struct request *r);

@@ -128,7 +128,7 @@ void standing_wait(struct front *f, struct session *s, struct request *r)
     s->wait = r->slot;
     uint64_t timeout = m->timeout_ns < WAIT_MAX_NS ? m->timeout_ns : WAIT_MAX_NS;
     s->wait_until_ns = ns_add(now, timeout);
-    due_at(f, s->wait_until_ns);
+    standing_due(f, s);
     request_destroy(r);
     standing_tell(f, s, now);
 }

@@ -73,6 +73,7 @@ struct tenant_use {
     uint64_t kept; /* guaranteed, as the worker was told */
 };
 
+struct buffer;
 struct job;
 
 struct tenant {
@@ -95,7 +96,8 @@ struct tenant {
     unsigned detached;    /* unfinished jobs that outlive their sessions */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
-    struct job *kept; /* out of the history, with answers not taken; oldest first */
+    struct buffer *published; /* by name; uthash, buffer.c's */
+    struct job *kept;         /* out of the history, with answers not taken; oldest first */
     unsigned kept_count;
     struct strike *strikes; /* uthash */
     UT_hash_handle hh;

@@ -74,16 +74,22 @@ struct work_ref *work_add_ref(struct work *w)
     return r;
 }
 
+/* The buffer remembers where it was found last: most are named again and again. */
 struct work_use *work_use_of(struct work *w, struct buffer *b)
 {
+    if (b->use_hint < w->use_count && w->uses[b->use_hint].buffer == b) {
+        return &w->uses[b->use_hint];
+    }
     for (unsigned i = 0; i < w->use_count; i++) {
         if (w->uses[i].buffer == b) {
+            b->use_hint = i;
             return &w->uses[i];
         }
     }
     if (!RESERVE(w, use, use_room, WORK_USES_MAX)) {
         return NULL;
     }
+    b->use_hint = w->use_count;
     struct work_use *u = &w->uses[w->use_count++];
     *u = (struct work_use){.buffer = b};
     return u;
@@ -97,6 +103,11 @@ struct work_arena *work_add_arena(struct work *w, struct arena *a)
     struct work_arena *u = &w->arenas[w->arena_count++];
     *u = (struct work_arena){.arena = a};
     return u;
+}
+
+unsigned work_units(const struct work *w)
+{
+    return 1 + w->step_count + w->ref_count + w->use_count + w->arena_count;
 }
 
 bool work_changes_arena(const struct work *w)

@@ -125,6 +125,8 @@ struct work_step *work_add_step(struct work *w, unsigned op, unsigned step);
 struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
 struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds */
 struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit as for buffers */
+/* Units of the loop's work that it is to make it, or to write it down: its elements. */
+unsigned work_units(const struct work *w);
 /* Does it write where it reads in an arena? Then it cannot be done twice. */
 bool work_changes_arena(const struct work *w);
 int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e);

@@ -29,11 +29,17 @@ void listener_unlock(struct listener *l)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void deliver_requests(struct listener *l, struct request *first)
+/* May another one be handed on in this turn of the loop? */
+static bool more(const struct listener *l)
 {
-    while (first != NULL) {
-        struct request *r = first;
-        first = r->next;
+    return l->closing || l->callbacks.more == NULL || l->callbacks.more(l->data);
+}
+
+static void deliver_requests(struct listener *l)
+{
+    while (l->batch != NULL && more(l)) {
+        struct request *r = l->batch;
+        l->batch = r->next;
         r->next = NULL;
         if (l->closing) {
             request_destroy(r);
@@ -43,13 +49,13 @@ static void deliver_requests(struct listener *l, struct request *first)
     }
 }
 
-static void deliver_ends(struct listener *l, struct connection *ended)
+static void deliver_ends(struct listener *l)
 {
-    while (ended != NULL) {
-        struct connection *c = ended;
+    while (l->batch_ended != NULL && more(l)) {
+        struct connection *c = l->batch_ended;
         uint32_t pipe = c->peer.pipe;
         bool tell = c->said_hello && !l->closing;
-        DL_DELETE(ended, c);
+        DL_DELETE(l->batch_ended, c);
         listener_lock(l);
         connection_told(c);
         listener_unlock(l);
@@ -59,19 +65,30 @@ static void deliver_ends(struct listener *l, struct connection *ended)
     }
 }
 
-/* Requests first: a connection's end is always behind its requests. */
-static void drain(struct listener *l)
+/* Requests first: a connection's end is always behind its requests. A batch that the turn has no
+ * room for goes on in the next turn, before anything that came later. Is something left? */
+static bool drain(struct listener *l)
 {
     listener_lock(l);
-    struct request *first = l->first;
-    struct connection *ended = l->ended_list;
-    l->first = NULL;
-    l->last = &l->first;
-    l->ended_list = NULL;
+    if (l->batch == NULL && l->batch_ended == NULL) {
+        l->batch = l->first;
+        l->batch_ended = l->ended_list;
+        l->first = NULL;
+        l->last = &l->first;
+        l->ended_list = NULL;
+    }
     l->waked = false;
     listener_unlock(l);
-    deliver_requests(l, first);
-    deliver_ends(l, ended);
+    deliver_requests(l);
+    if (l->batch == NULL) {
+        deliver_ends(l);
+    }
+    listener_lock(l);
+    bool left =
+        l->batch != NULL || l->batch_ended != NULL || l->first != NULL || l->ended_list != NULL;
+    l->wake_due = l->wake_due || left;
+    listener_unlock(l);
+    return left;
 }
 
 static void end_due(struct connection **list, uint64_t now, uint64_t *count)
@@ -114,7 +131,7 @@ static void timer_arm(struct listener *l)
 static void on_wake(uv_async_t *wake)
 {
     struct listener *l = wake->data;
-    drain(l);
+    (void)drain(l);
     if (!l->closing) {
         readers_resume(l);
         timer_arm(l);
@@ -264,7 +281,8 @@ static void close_handles(uv_work_t *work, int status)
 {
     (void)status; /* it is never cancelled */
     struct listener *l = work->data;
-    drain(l);
+    while (drain(l)) {
+    }
     uv_close((uv_handle_t *)&l->wake, handle_closed);
     uv_close((uv_handle_t *)&l->timer, handle_closed);
 }

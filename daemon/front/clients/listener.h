@@ -57,6 +57,9 @@ struct listener_callbacks {
      * listener_drop) and frees it by request_destroy, in any order. */
     void (*request)(void *data, struct request *r);
     void (*closed)(void *data, uint32_t pipe); /* a connection that had said hello is gone */
+    /* Has this turn of the loop room for another request, or end? The rest of a batch comes in the
+     * next turns. NULL: always. */
+    bool (*more)(void *data);
 };
 
 struct listener_options {

@@ -125,8 +125,10 @@ struct listener {
     uv_work_t closing_work;
     void (*closed)(void *data);
     void *closed_data;
-    bool closing;   /* (loop) */
-    nng_aio *reply; /* (loop) sends what fits at once */
+    bool closing;                   /* (loop) */
+    struct request *batch;          /* (loop) owned: what is being handed on */
+    struct connection *batch_ended; /* (loop) and the ends behind it */
+    nng_aio *reply;                 /* (loop) sends what fits at once */
     pthread_t closer;
     bool closer_runs;
 

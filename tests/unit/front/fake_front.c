@@ -10,6 +10,7 @@
 #include "daemon/front/completion.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/dispatch.h"
+#include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
@@ -299,6 +300,7 @@ uint64_t fake_submit(struct fake *k, struct job *j)
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users++;
     }
+    due_job(f, j);
     queue_offer(f, j);
     return j->id;
 }

@@ -169,6 +169,7 @@ static void restores_long(bool to_the_end)
     struct session *s = standing_obtain(&k->f, &key, k->tenant);
     ck_assert_ptr_nonnull(s);
     s->lingers_until_ns = NS_NEVER; /* connected */
+    standing_due(&k->f, s);
     for (s->expect = 1; s->expect <= FREED_BY; s->expect++) {
         k->f.due_ns = NS_NEVER;
         standing_watch(&k->f, b->linger_until_ns);

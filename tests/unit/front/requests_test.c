@@ -284,7 +284,7 @@ START_TEST(opening_has_an_end)
     struct buffer *b = fake_buffer(k, 0, 64, true);
     struct request r = {.slot = NULL};
     struct request_context c = {.f = &k->f, .s = k->session, .r = &r, .out = &out};
-    (void)strcpy(b->name, "shared");
+    buffer_rename(b, "shared");
     r.msg.buffer_open.name = bytes_str("shared");
     k->f.config.buffers_max = 3;
     for (int i = 0; i < 4; i++) {

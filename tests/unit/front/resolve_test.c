@@ -147,7 +147,7 @@ START_TEST(what_may_not_be_written_is_not)
     expect(ERR_SEALED);
     LAUNCH("axpy", arg_scalar(DTYPE_F32, F32_ONE), arg_buffer(a, 0, 0), arg_buffer(b, 0, 0));
     expect(0);
-    (void)strcpy(b->name, "shared");
+    buffer_rename(b, "shared");
     b->rights = ACCESS_IN;
     fill(arg_buffer(b, 0, 0), arg_scalar(DTYPE_F32, 0));
     expect(ERR_PERMISSION);
@@ -524,7 +524,7 @@ START_TEST(what_may_not_be_written_is_copied_unless_it_is_shown)
     ck_assert_uint_eq(steps_of_launch(a), 1); /* one's own: what is declared is believed */
     a->sealed = true;
     ck_assert_uint_eq(steps_of_launch(a), 2);
-    strcpy(b->name, "shared");
+    buffer_rename(b, "shared");
     b->rights = ACCESS_IN;
     struct session *nobody = b->owner;
     buffer_own(b, k->session);

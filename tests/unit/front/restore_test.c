@@ -96,11 +96,11 @@ START_TEST(each_answer_brings_the_next_one)
     ck_assert_uint_eq(asked_count, BESIDE);
     for (unsigned i = 0; i < BUFFERS - 1; i++) {
         ck_assert_int_eq(k->device[0].state, DEVICE_PROBING);
-        ck_assert(buffer_restoring(&k->f, &k->device[0]));
+        ck_assert(buffer_restoring(&k->device[0]));
         answer(asked[i]);
         ck_assert_uint_eq(asked_count, i + 1 + BESIDE < BUFFERS ? i + 1 + BESIDE : BUFFERS - 1);
     }
-    ck_assert(!buffer_restoring(&k->f, &k->device[0]));
+    ck_assert(!buffer_restoring(&k->device[0]));
     ck_assert_int_eq(k->device[0].state, DEVICE_READY);
     fake_destroy(k);
 }
@@ -133,7 +133,7 @@ START_TEST(a_worker_that_ends_meanwhile)
     for (unsigned i = 0; i < BUFFERS - 1; i++) {
         answer(asked[i]);
     }
-    ck_assert(!buffer_restoring(&k->f, &k->device[0]));
+    ck_assert(!buffer_restoring(&k->device[0]));
     fake_destroy(k);
 }
 END_TEST
@@ -235,7 +235,7 @@ START_TEST(one_that_was_freed_is_found_by_nobody)
     struct buffer *b = charged(0);
     struct buffer *found = NULL;
     struct err e = ERR_INIT;
-    (void)snprintf(b->name, sizeof b->name, "weights");
+    buffer_rename(b, "weights");
     struct job *j = reader(b);
     ck_assert_int_eq(buffer_find(&k->f.buffers, b->handle, k->tenant, &found, &e), 0);
     buffer_drop(&k->f, b);
@@ -243,7 +243,7 @@ START_TEST(one_that_was_freed_is_found_by_nobody)
     ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
     ck_assert_int_eq(buffer_find(&k->f.buffers, b->handle, k->tenant, &found, &e),
                      ERR_STALE_HANDLE);
-    ck_assert_ptr_null(buffer_named(&k->f.buffers, k->tenant, "weights"));
+    ck_assert_ptr_null(buffer_named(k->tenant, "weights"));
     fake_done(k, j, 0);
     ck_assert_uint_eq(k->freed, 1);
     fake_destroy(k);

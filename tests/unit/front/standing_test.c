@@ -553,9 +553,11 @@ START_TEST(an_ended_process_does_not_linger)
     standing_disconnected(&k->f, 11);
     standing_watch(&k->f, clock_now_ns());
     ck_assert_uint_eq(k->f.session_count, 1);
+    (void)hello((struct caller){.id = 1, .pipe = 12, .pid = pid}, NULL);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     siginfo_t info;
     ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED), 0);
+    standing_disconnected(&k->f, 12);
     standing_watch(&k->f, 0);
     ck_assert_uint_eq(k->f.session_count, 0);
 }
@@ -726,8 +728,8 @@ START_TEST(a_published_buffer_outlives_its_maker)
     struct buffer *b = buffer_of(maker);
     struct buffer *lonely = buffer_of(maker);
     uint64_t handle = b->handle;
-    (void)strcpy(b->name, "shared");
-    (void)strcpy(lonely->name, "lonely"); /* nobody holds it, and it has no time to linger */
+    buffer_rename(b, "shared");
+    buffer_rename(lonely, "lonely"); /* nobody holds it, and it has no time to linger */
     b->linger_ns = NS_PER_S;
     ck_assert(buffer_opener_add(b, reader, 7));
     unsigned metas = k->metas;

@@ -1,0 +1,77 @@
+/* What is due when: against a plain list, in the worst orders. */
+#include "daemon/front/agenda.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "tests/unit/common/suite.h"
+
+enum { COUNT = 2000 };
+
+static struct agenda_entry entry[COUNT];
+static struct agenda agenda;
+
+static uint64_t earliest(void)
+{
+    uint64_t at_ns = NS_NEVER;
+    for (unsigned i = 0; i < COUNT; i++) {
+        at_ns = entry[i].in && entry[i].at_ns < at_ns ? entry[i].at_ns : at_ns;
+    }
+    return at_ns;
+}
+
+/* The longest way down to the right, and that each is before what is below it. */
+static unsigned check_tree(void)
+{
+    unsigned longest = 0;
+    for (unsigned i = 0; i < COUNT; i++) {
+        const struct agenda_entry *x = &entry[i];
+        unsigned way = 0;
+        ck_assert(!x->in || x->parent != NULL || agenda.first == x);
+        ck_assert(!x->in || x->parent == NULL || x->parent->at_ns <= x->at_ns);
+        for (; x != NULL && x->in; x = x->right) {
+            way++;
+        }
+        longest = way > longest ? way : longest;
+    }
+    return longest;
+}
+
+static void order(unsigned kind)
+{
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint64_t at_ns = kind == 0 ? i : kind == 1 ? COUNT - i : (uint64_t)(rand() % 500);
+        agenda_set(&agenda, &entry[i], at_ns, &entry[i]);
+    }
+    ck_assert_uint_le(check_tree(), 11); /* the logarithm of their number */
+    for (unsigned i = 0; i < COUNT; i += 3) {
+        agenda_drop(&agenda, &entry[i]);
+        agenda_drop(&agenda, &entry[i]); /* not there any more */
+    }
+    for (unsigned i = 1; i < COUNT; i += 3) {
+        agenda_set(&agenda, &entry[i], (uint64_t)(rand() % 500), &entry[i]);
+    }
+    ck_assert_uint_le(check_tree(), 11);
+    uint64_t at_ns = 0;
+    unsigned left = 0;
+    while ((at_ns = agenda_next_ns(&agenda)) != NS_NEVER) {
+        ck_assert_uint_eq(at_ns, earliest());
+        ck_assert(at_ns == 0 || agenda_due(&agenda, at_ns - 1) == NULL);
+        struct agenda_entry *x = agenda_due(&agenda, at_ns);
+        ck_assert_ptr_nonnull(x);
+        agenda_set(&agenda, x, NS_NEVER, x);
+        left++;
+    }
+    ck_assert_uint_eq(left, COUNT - (COUNT + 2) / 3);
+    ck_assert_ptr_null(agenda.first);
+}
+
+START_TEST(the_earliest_comes_first)
+{
+    for (unsigned kind = 0; kind < 3; kind++) {
+        order(kind);
+    }
+}
+END_TEST
+
+SUITE_MAIN("agenda", the_earliest_comes_first)
