@@ -1,6 +1,9 @@
 #include "daemon/worker/batch.h"
 
-#define NONE (-1)
+#include "common/clock.h"
+
+#define NONE         (-1)
+#define AHEAD_MAX_NS (3600 * NS_PER_S) /* more is no expectation */
 
 void batch_init(struct batch *b, struct device *device, const struct ledger *ledger)
 {
@@ -72,6 +75,7 @@ void batch_leave(struct batch *b, const struct job *j)
     b->lasting[j->stream] -= !j->brief;
     b->held -= batch_has(b, j) && b->held > 0;
     b->slow[j->stream] -= j->slow;
+    b->ahead_ns[j->stream] -= j->ahead_ns;
     if (b->quiet[j->stream] == j) { /* it was asked for other reasons, and was over */
         b->quiet[j->stream] = NULL;
     }
@@ -81,11 +85,19 @@ void batch_enqueued(struct batch *b, struct job *j)
 {
     j->slow = j->launch_count > 0 && j->launches_ns > BATCH_SLOW_NS;
     b->slow[j->stream] += j->slow;
+    j->ahead_ns = j->expected_ns < AHEAD_MAX_NS ? j->expected_ns : 0;
+    b->ahead_ns[j->stream] += j->ahead_ns;
 }
 
 bool batch_slow(const struct batch *b, unsigned stream)
 {
     return b->slow[stream] > 0;
+}
+
+bool batch_in_time(const struct batch *b, const struct job *j)
+{
+    uint64_t ahead = b->ahead_ns[j->stream];
+    return ahead == 0 || j->deadline_ns == NS_NEVER || clock_now_ns() + ahead < j->deadline_ns;
 }
 
 void batch_hurry(struct batch *b)

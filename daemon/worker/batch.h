@@ -34,11 +34,12 @@ struct batch {
     bool unstarted[DEVICE_STREAMS_MAX];
     /* the last job there, of whose end nothing tells yet */
     struct job *quiet[DEVICE_STREAMS_MAX];
-    unsigned lasting[DEVICE_STREAMS_MAX]; /* jobs there that are not brief and not over */
-    unsigned slow[DEVICE_STREAMS_MAX];    /* jobs that are in it, see BATCH_SLOW_NS */
-    uint64_t serial;                      /* counts batches that were opened */
-    uint64_t batches, batched;            /* of at least two brief jobs, and these jobs */
-    uint64_t waits;                       /* batches that waited for more */
+    unsigned lasting[DEVICE_STREAMS_MAX];  /* jobs there that are not brief and not over */
+    unsigned slow[DEVICE_STREAMS_MAX];     /* jobs that are in it, see BATCH_SLOW_NS */
+    uint64_t ahead_ns[DEVICE_STREAMS_MAX]; /* of what is in it, about; what is unknown is slow */
+    uint64_t serial;                       /* counts batches that were opened */
+    uint64_t batches, batched;             /* of at least two brief jobs, and these jobs */
+    uint64_t waits;                        /* batches that waited for more */
 };
 
 void batch_init(struct batch *b, struct device *device, const struct ledger *ledger);
@@ -54,6 +55,8 @@ void batch_leave(struct batch *b, const struct job *j);
 void batch_enqueued(struct batch *b, struct job *j);
 /* Is there something that takes long in the stream? */
 bool batch_slow(const struct batch *b, unsigned stream);
+/* Would it begin there before its deadline, by what the jobs before it took last time? */
+bool batch_in_time(const struct batch *b, const struct job *j);
 /* The marker behind the last command of a job. Where more is to come, batch_start starts it. */
 int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marker, struct err *e);
 /* Starts what came together; the batch is closed. */

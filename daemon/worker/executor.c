@@ -35,7 +35,7 @@ bool executor_ready(const struct executor *x, const struct job *j)
             return false;
         }
     }
-    return !batch_slow(&x->batch, j->stream);
+    return !batch_slow(&x->batch, j->stream) && batch_in_time(&x->batch, j);
 }
 
 bool executor_predecessors_over(const struct executor *x, const struct job *j)

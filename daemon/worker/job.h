@@ -74,6 +74,7 @@ struct job {
     unsigned launch_count;
     uint64_t expected_ns; /* of all steps, about; PACE_UNKNOWN: a kernel never ran */
     uint64_t launches_ns; /* of the kernels among them */
+    uint64_t ahead_ns;    /* what its stream counts it for, while it is in it */
     uint64_t covered;     /* steps to be checked that a library may run in place of */
     /* Temporaries that no step needs at once share bytes: what lets steps run in another order
      * compares their offsets, not their indices. */

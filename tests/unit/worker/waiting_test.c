@@ -161,6 +161,31 @@ START_TEST(deadlines_hold_until_a_job_begins)
 }
 END_TEST
 
+/* What is in a stream already would take longer than a job has until its deadline: it is not put
+ * behind that, and so ends having done nothing. */
+START_TEST(a_deadline_is_not_put_behind_what_takes_longer)
+{
+    enum { STEPS = 64 }; /* of a MiB: together they take milliseconds */
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    start(&f, "script=fill:2=hang");
+    ck_assert_int_eq(fake_buffer(&f, 1, ROOM_BYTES, false), 0);
+    draft_init(&d, 1, 0);
+    for (unsigned i = 0; i < STEPS; i++) {
+        draft_fill(&d, ref_buffer(1, 0, ROOM_BYTES), "x", 1);
+    }
+    draft_send(&d, &f);
+    draft_init(&d, 2, 0);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    d.msg.deadline_ns = clock_now_ns() + 3 * NS_PER_MS;
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 2, &done), ERR_DEADLINE);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+    fake_finish(&f);
+}
+END_TEST
+
 /* Zeros for a large buffer go in pieces: another tenant's buffer, asked for behind it, and a job in
  * that, do not wait for all of them. One that is freed meanwhile is zeroed no further, and its
  * bytes are nobody's to see. */
@@ -337,6 +362,7 @@ int main(void)
     tcase_add_loop_test(tc, what_can_never_be_had_is_told_on_a_busy_device, 0, 2);
     tcase_add_test(tc, what_was_cancelled_holds_up_no_memory);
     tcase_add_test(tc, deadlines_hold_until_a_job_begins);
+    tcase_add_test(tc, a_deadline_is_not_put_behind_what_takes_longer);
     tcase_add_test(tc, nobody_waits_for_anothers_zeros);
     tcase_add_test(tc, nobody_waits_for_zeros_that_come_late);
     tcase_add_test(tc, restored_bytes_need_no_zeros);
