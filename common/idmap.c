@@ -111,6 +111,20 @@ uint64_t idmap_add(struct idmap *m, void *value)
     return idmap_handle(s->generation, slot);
 }
 
+int idmap_enter(struct idmap *m, void *value, const char *things, const char *help,
+                uint64_t *ret_handle, struct err *e)
+{
+    bool full = m->live >= m->limit;
+    uint64_t handle = idmap_add(m, value);
+    if (handle != 0) {
+        *ret_handle = handle;
+        return 0;
+    }
+    return full ? err_set(e, ERR_LIMIT, "the daemon has %u %s, as many as it has handles for: %s",
+                          m->live, things, help)
+                : err_set(e, ERR_NOMEM, "the table of %s", things);
+}
+
 bool idmap_restore(struct idmap *m, uint64_t handle, void *value)
 {
     uint32_t slot = slot_of(handle);

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/err.h"
+
 #define IDMAP_SLOT_BITS      20u
 #define IDMAP_MAX            (1u << IDMAP_SLOT_BITS) /* entries of a map at most */
 #define IDMAP_GENERATION_MAX ((UINT64_C(1) << 44) - 1)
@@ -46,6 +48,10 @@ uint64_t idmap_generation_at(uint64_t wall_ns);
 void idmap_finish(struct idmap *m); /* values are not touched */
 /* 0 when the limit is reached or memory is out. value must not be NULL. */
 uint64_t idmap_add(struct idmap *m, void *value);
+/* The same, or an error: ERR_LIMIT names the limit, `things` ("kernels") and what helps ("unload
+ * modules"), ERR_NOMEM. */
+int idmap_enter(struct idmap *m, void *value, const char *things, const char *help,
+                uint64_t *ret_handle, struct err *e);
 /* Puts a value back under a handle it had before (adoption); false if the slot is taken. */
 bool idmap_restore(struct idmap *m, uint64_t handle, void *value);
 void *idmap_get(const struct idmap *m, uint64_t handle); /* NULL if not live */

@@ -178,10 +178,7 @@ static int make(struct request_context *c, const struct msg_arena_create *m,
         return err_set(e, ERR_NOMEM, "arena");
     }
     int rc = m->import != 0 ? 0 : arena_make_memory(a, e);
-    a->handle = rc == 0 ? idmap_add(&f->arenas, a) : 0;
-    if (rc == 0 && a->handle == 0) {
-        rc = err_set(e, ERR_LIMIT, "no handle is left for an arena");
-    }
+    rc = rc == 0 ? idmap_enter(&f->arenas, a, "arenas", "free some", &a->handle, e) : rc;
     if (rc != 0) {
         arena_destroy(a);
         return rc;

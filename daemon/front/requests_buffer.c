@@ -200,10 +200,10 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
         buffer_destroy(b);
         return err_set(e, ERR_INVALID, "label of %zu bytes", m->label.size);
     }
-    b->handle = idmap_add(&c->f->buffers, b);
-    if (b->handle == 0) {
+    int rc = idmap_enter(&c->f->buffers, b, "buffers", "free some", &b->handle, e);
+    if (rc != 0) {
         buffer_destroy(b);
-        return err_set(e, ERR_LIMIT, "too many buffers");
+        return rc;
     }
     b->tenant->held[TENANT_BUFFERS]++;
     *ret_buffer = b;

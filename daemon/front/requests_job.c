@@ -50,7 +50,7 @@ int request_cancel(struct request_context *c, struct err *e)
         return rc;
     }
     if (j->tenant != c->s->tenant && !rights_admin(&c->f->rights, c->s)) {
-        return err_set(e, ERR_PERMISSION, "job %" PRIu64 " belongs to another tenant", j->id);
+        return rights_refuse_cancel(&c->f->config, j->id, e);
     }
     if (j->state == JOB_QUEUED && !j->probe) {
         struct err why = ERR_INIT;

@@ -137,8 +137,7 @@ int request_module_load(struct request_context *c, struct err *e)
     }
     int rc = fill_module(m, msg, e);
     if (rc == 0) {
-        m->id = idmap_add(&f->modules, m);
-        rc = m->id != 0 ? 0 : err_set(e, ERR_LIMIT, "too many modules");
+        rc = idmap_enter(&f->modules, m, "modules", "unload some", &m->id, e);
     }
     if (rc == 0 && d != NULL) {
         rc = compile(f, m, d, e);
@@ -241,13 +240,12 @@ static int add_kernel(const struct kernel *k, const struct build *b, struct capb
 
 static int enter_kernels(struct front *f, struct module *m, struct err *e)
 {
-    for (unsigned i = 0; i < m->kernel_count; i++) {
-        m->kernels[i].handle = idmap_add(&f->kernels, &m->kernels[i]);
-        if (m->kernels[i].handle == 0) {
-            return err_set(e, ERR_LIMIT, "too many kernels");
-        }
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < m->kernel_count; i++) {
+        rc = idmap_enter(&f->kernels, &m->kernels[i], "kernels", "unload modules",
+                         &m->kernels[i].handle, e);
     }
-    return 0;
+    return rc;
 }
 
 /* Would a client of that minor decode it? */

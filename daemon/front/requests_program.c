@@ -61,10 +61,10 @@ int request_program_create(struct request_context *c, struct err *e)
     p->tenant = c->s->tenant;
     p->owner = c->s;
     (void)bytes_to_str(m->name, p->name, sizeof p->name);
-    p->handle = idmap_add(&f->programs, p);
-    if (p->handle == 0) {
+    rc = idmap_enter(&f->programs, p, "programs", "free some", &p->handle, e);
+    if (rc != 0) {
         program_unref(p);
-        return err_set(e, ERR_LIMIT, "too many programs");
+        return rc;
     }
     c->s->programs++;
     c->s->tenant->held[TENANT_PROGRAMS]++;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,9 +70,28 @@ bool rights_loads(const struct rights *a, const struct session *s)
     return s->local && (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
 }
 
+static const char *settings_file(const struct config *config)
+{
+    return config->file[0] != '\0' ? config->file : CONFIG_SYSTEM_ROOT "/" CONFIG_FILE;
+}
+
+int rights_refuse_cancel(const struct config *config, uint64_t job, struct err *e)
+{
+    static const char WHO[] = "may be ended by those who submitted it, root and the daemon's user";
+    if (config->admin_group[0] == '\0') {
+        return err_set(e, ERR_PERMISSION,
+                       "job %" PRIu64 " %s: no admin_group is set in section [daemon] of %s", job,
+                       WHO, settings_file(config));
+    }
+    return err_set(e, ERR_PERMISSION,
+                   "job %" PRIu64 " %s, and by members of group %s, the admin_group in section "
+                   "[daemon] of %s (members are read at a reload)",
+                   job, WHO, config->admin_group, settings_file(config));
+}
+
 int rights_refuse_load(const struct config *config, const struct session *s, struct err *e)
 {
-    const char *file = config->file[0] != '\0' ? config->file : CONFIG_SYSTEM_ROOT "/" CONFIG_FILE;
+    const char *file = settings_file(config);
     const char *tenant = s->tenant->name;
     if (!s->local) {
         return err_set(e, ERR_PERMISSION,

@@ -297,6 +297,62 @@ START_TEST(opening_has_an_end)
 }
 END_TEST
 
+static int ask_for(request_fn handler, const struct request *r, struct err *e)
+{
+    struct request mine = *r;
+    struct request_context c = {.f = &k->f, .s = k->session, .r = &mine, .out = &out};
+    capbuf_reset(&out);
+    err_init(e);
+    return handler(&c, e);
+}
+
+/* It says how many there may be, and what helps. */
+START_TEST(a_full_table_says_so)
+{
+    static const char program[] = "the daemon has 0 programs, as many as it has handles for: free";
+    static const char buffer[] = "the daemon has 1 buffers, as many as it has handles for: free";
+    struct err e;
+    struct request r = {.slot = NULL};
+    begin();
+    (void)fake_buffer(k, 0, 64, true);
+    k->f.config.tenant_buffers_max = k->f.config.tenant_programs_max = 100;
+    k->f.buffers.limit = 1;
+    k->f.programs.limit = 0;
+    r.msg.buffer_create =
+        (struct msg_buffer_create){.seq = ++seq, .dtype = DTYPE_U8, .ndim = 1, .d0 = 64};
+    ck_assert_int_eq(ask_for(request_buffer_create, &r, &e), ERR_LIMIT);
+    ck_assert_msg(strstr(e.text, buffer) != NULL, "%s", e.text);
+    r = (struct request){.msg.program_create = {.seq = ++seq}};
+    ck_assert_int_eq(ask_for(request_program_create, &r, &e), ERR_LIMIT);
+    ck_assert_msg(strstr(e.text, program) != NULL, "%s", e.text);
+    k->f.buffers.limit = 1024;
+    end();
+}
+END_TEST
+
+/* Nobody's job, as the daemon's own are: nobody is named whom it could belong to. */
+START_TEST(a_job_that_is_seen_is_not_ended_by_everybody)
+{
+    begin();
+    struct job *j = fake_job(k, 0);
+    struct err e;
+    struct request r = {.slot = NULL};
+    (void)fake_submit(k, j);
+    struct tenant *own = j->tenant;
+    j->tenant = NULL;
+    k->f.rights.look_all = true;
+    k->session->key.uid = 12345;
+    r.msg.cancel.job = j->id;
+    ck_assert_int_eq(ask_for(request_cancel, &r, &e), ERR_PERMISSION);
+    ck_assert_msg(strstr(e.text, "may be ended by those who submitted it, root") != NULL, "%s",
+                  e.text);
+    ck_assert_ptr_null(strstr(e.text, "tenant"));
+    j->tenant = own;
+    ck_assert_int_eq(ask_for(request_cancel, &r, &e), 0);
+    end();
+}
+END_TEST
+
 /* The device that the daemon chose. */
 static unsigned create(uint64_t bytes)
 {
@@ -514,6 +570,8 @@ int main(void)
                                   what_was_not_copied_is_not_restored,
                                   what_a_given_up_device_was_to_make_is_answered,
                                   opening_has_an_end,
+                                  a_full_table_says_so,
+                                  a_job_that_is_seen_is_not_ended_by_everybody,
                                   what_a_device_would_move_to_the_host_is_no_room_near,
                                   a_buffer_over_the_devices_limit_hears_the_limit,
                                   a_variable_waits_for_jobs_that_are_full,

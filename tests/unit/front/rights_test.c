@@ -129,6 +129,22 @@ START_TEST(a_refusal_names_the_setting)
 }
 END_TEST
 
+/* It names who may, and nobody whose job it could be. */
+START_TEST(a_refused_cancel_says_who_may)
+{
+    struct config config;
+    struct err e = ERR_INIT;
+    config_defaults(&config);
+    ck_assert_int_eq(rights_refuse_cancel(&config, 7, &e), ERR_PERMISSION);
+    ck_assert_ptr_nonnull(strstr(e.text, "job 7 may be ended by those who submitted it, root"));
+    ck_assert_ptr_nonnull(strstr(e.text, "no admin_group is set in section [daemon] of"));
+    ck_assert_ptr_nonnull(strstr(e.text, "/etc/gpud/gpud.conf"));
+    (void)strcpy(config.admin_group, "operators");
+    ck_assert_int_eq(rights_refuse_cancel(&config, 7, &e), ERR_PERMISSION);
+    ck_assert_ptr_nonnull(strstr(e.text, "members of group operators"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("rights");
@@ -138,6 +154,7 @@ int main(void)
     tcase_add_loop_test(tc, members_of_the_group, 0, 2);
     tcase_add_test(tc, a_group_that_is_none);
     tcase_add_test(tc, a_refusal_names_the_setting);
+    tcase_add_test(tc, a_refused_cancel_says_who_may);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
