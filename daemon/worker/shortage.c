@@ -60,10 +60,26 @@ static void advise_unobtained(uint64_t wanted, char *out, size_t size)
     }
 }
 
+/* Nothing that is counted on helps: what the host could take, or what jobs give up. */
+static void advise_room(const struct shortage *s, char *out, size_t size)
+{
+    if (s->movable > 0 && s->host_limit == 0) {
+        (void)snprintf(out, size, "free buffers, or let buffers move to the host (spill_limit)");
+    } else if (s->movable > 0) {
+        (void)snprintf(out, size,
+                       "free buffers, or raise spill_limit: the host has room for %" PRIu64
+                       " of its %" PRIu64 " bytes",
+                       sat_sub(s->host_limit, s->host_bytes), s->host_limit);
+    } else {
+        (void)snprintf(out, size, "let jobs that run end, free buffers, or split the job");
+    }
+}
+
 /* The one thing that helps, for the first reason that nothing else can change. */
 static void advise(const struct shortage *s, const struct numbers *n, char *out, size_t size)
 {
     uint64_t most = sat_sub(n->stats.limit, n->kept);
+    bool counted_on = s->obtainable >= s->wanted || n->stats.largest_free >= s->wanted;
     if (s->own && s->wanted > n->account.quota.hard) {
         (void)snprintf(out, size, "ask for less at once, or raise its memory_hard of %" PRIu64,
                        n->account.quota.hard);
@@ -86,17 +102,10 @@ static void advise(const struct shortage *s, const struct numbers *n, char *out,
         (void)snprintf(out, size, "ask for less at once: the device has %" PRIu64, n->stats.limit);
     } else if (s->obtainable >= s->wanted && s->leaving + n->stats.pending > 0) {
         (void)snprintf(out, size, "submit it again: what moves to the host makes room");
-    } else if (s->obtainable >= s->wanted) {
+    } else if (counted_on) {
         advise_unobtained(s->wanted, out, size);
-    } else if (s->movable > 0 && s->host_limit == 0) {
-        (void)snprintf(out, size, "free buffers, or let buffers move to the host (spill_limit)");
-    } else if (s->movable > 0) {
-        (void)snprintf(out, size,
-                       "free buffers, or raise spill_limit: the host has room for %" PRIu64
-                       " of its %" PRIu64 " bytes",
-                       sat_sub(s->host_limit, s->host_bytes), s->host_limit);
     } else {
-        (void)snprintf(out, size, "let jobs that run end, free buffers, or split the job");
+        advise_room(s, out, size);
     }
 }
 

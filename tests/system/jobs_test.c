@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -519,6 +520,46 @@ START_TEST(deadlines_behind_a_job)
 }
 END_TEST
 
+/* Bytes that the worker may map in all from now on: what it has, and so many more. */
+static uint64_t limit_space(pid_t worker, uint64_t more)
+{
+    char path[64];
+    char text[128];
+    struct rlimit limit;
+    (void)snprintf(path, sizeof path, "/proc/%d/statm", (int)worker);
+    file_read(path, text, sizeof text);
+    uint64_t pages = strtoull(text, NULL, 10);
+    ck_assert_uint_gt(pages, 0);
+    limit.rlim_cur = limit.rlim_max = pages * (uint64_t)sysconf(_SC_PAGESIZE) + more;
+    ck_assert_int_eq(prlimit(worker, RLIMIT_AS, &limit, NULL), 0);
+    return limit.rlim_cur;
+}
+
+/* The device has room, and its worker no addresses for it: the client hears which limit that is,
+ * when it makes a buffer, or (_i 1) when a job is to bring it to the device. */
+START_TEST(addresses_run_out)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return; /* it ends a process that has no addresses left */
+#endif
+    gpud_client *c = begin("speed=0,pages=off", "memory.spill_limit", _i == 0 ? "1" : "1G");
+    char expected[64];
+    gpud_buffer small = make(c, 4);
+    gpud_buffer large = {0};
+    pid_t worker = daemon_worker(&daemon_of_test, 0);
+    uint64_t limit = limit_space(worker, UINT64_C(64) << 20);
+    (void)snprintf(expected, sizeof expected, "may map %llu bytes in all",
+                   (unsigned long long)limit);
+    int rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 1u << 26), 0, "large", &large);
+    rc = rc == 0 ? gpud_fill(c, gpud_out(large), gpud_f32(1)) : rc;
+    ck_assert_int_eq(rc, GPUD_ERR_DEVICE_MEMORY);
+    ck_assert_msg(strstr(gpud_last_error()->text, expected) != NULL, "%s", gpud_last_error()->text);
+    ck_gpud_ok(gpud_fill(c, gpud_out(small), gpud_f32(1)));
+    ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), worker);
+    end(c);
+}
+END_TEST
+
 /* A device without room: the error says what was wanted and what is there; what is freed can be had
  * again. Nobody's worker ends for it. */
 START_TEST(full_device)
@@ -591,6 +632,7 @@ int main(void)
     suite_add(suite, a_clients_own_limit);
     suite_add(suite, deadlines_behind_a_job);
     suite_add(suite, full_device);
+    suite_add_loop(suite, addresses_run_out, 2);
     suite_add(suite, two_devices);
     return system_main(suite);
 }
