@@ -105,9 +105,9 @@ for command in ping status devices pool kernels jobs sessions tenants drain resu
     'job cancel 1' 'explain 1' 'config show' 'pool trim' 'pool stats' 'session kill 1' \
     'log-level info' 'run axpy' "kernel check $0"; do
     # shellcheck disable=SC2086 # words
-    expect 3 $command
+    GPUD_TIMEOUT_MS=20 expect 3 $command
     # shellcheck disable=SC2086
-    expect 3 -o json $command
+    GPUD_TIMEOUT_MS=20 expect 3 -o json $command
 done
 
 # What cannot be written is told, whichever command printed it.
