@@ -232,8 +232,11 @@ enum frame_ref_tag {
 /* Once a second from a thread of its own. patience_ns: how long the next one may take (a compile,
  * pinning or a context in the making). */
 #define MSG_W_BEAT(U, I, S, B, L) U(count, UINT64_MAX) U(patience_ns, UINT64_MAX)
-/* Sent only for jobs that run longer than some milliseconds. */
+/* Sent only for jobs that run longer than some milliseconds, and again behind a W_PAUSED. */
 #define MSG_W_STARTED(U, I, S, B, L) U(job, UINT64_MAX) U(at_ns, UINT64_MAX)
+/* A job that was told as started has had no kernel on the device for some milliseconds: its next steps
+ * wait for its copies, or in its stream behind another job. */
+#define MSG_W_PAUSED(U, I, S, B, L) U(job, UINT64_MAX)
 #define MSG_W_DONE(U, I, S, B, L)                                                                  \
     U(job, UINT64_MAX)                                                                             \
     I(code)                                                                                        \
@@ -264,7 +267,7 @@ enum frame_ref_tag {
     U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1)
 #define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
 /* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE,
- * one that was told to run by its W_STARTED */
+ * one that is told as started, and not as paused since, by its W_STARTED */
 #define MSG_W_HELD_JOB(U, I, S, B, L) U(job, UINT64_MAX) U(stream, 255) U(finished, 1)
 #define MSG_W_HELD_END(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_POOL(U, I, S, B, L)                                                                  \
@@ -455,6 +458,7 @@ enum frame_ref_tag {
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \
     MESSAGE(W_STARTED, w_started, 163)                                                             \
+    MESSAGE(W_PAUSED, w_paused, 183)                                                               \
     MESSAGE(W_DONE, w_done, 164)                                                                   \
     MESSAGE(W_BUFFER, w_buffer, 165)                                                               \
     MESSAGE(W_MODULE, w_module, 166)                                                               \

@@ -12,14 +12,25 @@
 #include "daemon/front/requests.h"
 
 /* The time of those that were seen to run after it begins. */
-static void make_way(const struct job *j)
+static void make_way(const struct job *j, uint64_t now)
 {
     struct front *f = j->device->front;
     for (struct job *k = j->device->inflight; k != NULL && j->start != 0; k = k->device_next) {
         if (k->start > j->start) {
-            k->alone_ns = turn_now(f);
-            due_at(f, k->alone_ns); /* it is looked at again */
+            k->alone_ns = now;
+            due_at(f, now); /* it is looked at again */
         }
+    }
+}
+
+void job_make_way(struct job *j)
+{
+    struct device *d = j->device;
+    uint64_t now = turn_now(d->front);
+    if (j->start != 0) {
+        make_way(j, now);
+        job_pause(j, now);
+        d->ran_ns = now;
     }
 }
 
@@ -32,7 +43,7 @@ void job_leave_device(struct job *j)
     if (d->inflight == j) {
         d->first_ns = turn_now(d->front);
     }
-    make_way(j);
+    make_way(j, turn_now(d->front));
     DL_DELETE2(d->inflight, j, device_prev, device_next);
     j->device_prev = j->device_next = NULL;
     d->inflight_count--;

@@ -76,7 +76,9 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
         j->dispatched_ns = 0;
         j->started_ns = 0;
         j->start = 0;
+        j->turned_ns = 0;
         j->alone_ns = 0;
+        j->spent_ns = 0;
         j->ended_ns = 0;
         break;
     case JOB_DISPATCHED:
@@ -85,7 +87,7 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
         break;
     case JOB_RUNNING:
         j->started_ns = now_ns;
-        j->start = j->device != NULL ? ++j->device->starts : 0;
+        job_resume(j, now_ns);
         break;
     default:
         if (j->ended_ns == 0) { /* else the worker told it */
@@ -93,6 +95,14 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
         }
         j->wait = WAIT_NOTHING;
         break;
+    }
+}
+
+void job_resume(struct job *j, uint64_t now_ns)
+{
+    if (j->device != NULL && j->start == 0) {
+        j->start = ++j->device->starts;
+        j->turned_ns = now_ns;
     }
 }
 
@@ -106,6 +116,24 @@ static bool comes_after(const struct job *j)
     return k != NULL;
 }
 
+/* Since when the time of one that runs, and comes after no other, is its own. */
+static uint64_t own_since_ns(const struct job *j)
+{
+    return j->alone_ns > j->turned_ns ? j->alone_ns : j->turned_ns;
+}
+
+void job_pause(struct job *j, uint64_t now_ns)
+{
+    if (j->start == 0) {
+        return;
+    }
+    if (!comes_after(j) && now_ns > own_since_ns(j)) {
+        j->spent_ns += now_ns - own_since_ns(j);
+    }
+    j->start = 0;
+    j->turned_ns = now_ns;
+}
+
 uint64_t job_limit_ns(const struct job *j)
 {
     return j->answered && j->ceiling_ns > j->limit_ns ? j->ceiling_ns : j->limit_ns;
@@ -117,10 +145,10 @@ uint64_t job_overdue_ns(const struct job *j)
     if (j->wait == WAIT_MEMORY || comes_after(j)) {
         return NS_NEVER;
     }
-    if (j->started_ns != 0) {
-        return ns_add(j->alone_ns > j->started_ns ? j->alone_ns : j->started_ns, limit);
+    if (j->start != 0) {
+        return ns_add(own_since_ns(j), limit > j->spent_ns ? limit - j->spent_ns : 0);
     }
-    uint64_t from = j->dispatched_ns;
+    uint64_t from = j->turned_ns > j->dispatched_ns ? j->turned_ns : j->dispatched_ns;
     const struct device *d = j->device;
     if (d != NULL) { /* what ran since then may have been before it, as long as that was there */
         uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;

@@ -109,10 +109,12 @@ struct job {
     uint64_t limit_ns;          /* of execution: ends its answer */
     uint64_t ceiling_ns; /* by the settings: ends its worker; less than limit_ns counts as that */
     uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
-    uint64_t start;    /* its place among those that its device was seen to run, 0: it was not */
-    uint64_t alone_ns; /* when the last that was seen to run before it left the device, 0: none */
-    uint64_t charged;  /* bytes of memory until its end, counted in the front */
-    uint64_t input;    /* offsets of its staging ranges, RANGE_NONE */
+    uint64_t start;     /* its place among those that its device is seen to run, 0: it is not */
+    uint64_t turned_ns; /* when it was told last that it runs, or that it does not any more */
+    uint64_t alone_ns;  /* when the last that was seen to run before it left the device, 0: none */
+    uint64_t spent_ns;  /* of its time limit, before `turned_ns` */
+    uint64_t charged;   /* bytes of memory until its end, counted in the front */
+    uint64_t input;     /* offsets of its staging ranges, RANGE_NONE */
     uint64_t output;
 
     struct job_edge *succs;
@@ -149,12 +151,18 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
 
 /* What it may run: its client's limit, and the settings' once its client was answered. */
 uint64_t job_limit_ns(const struct job *j);
+/* Between its kernels, while it waits for its copies or behind another job of its stream, a job
+ * does not run: its worker says so. Its time limit stops, and it stops that of no other job. It is
+ * still JOB_RUNNING: it may have had effects. Nothing happens if it does not run already. */
+void job_pause(struct job *j, uint64_t now_ns);
+/* The worker sees a kernel of it run again: it comes after those that run now. */
+void job_resume(struct job *j, uint64_t now_ns);
 /* When it has run too long: from when the worker saw it run, and all that it saw run before that
  * have left the device, which may have had no room for it: NS_NEVER while one of those is there.
- * They have limits of their own, and who begins later gives it no time. Without that word: from
- * when it was sent, or the device was done with what ran before, if anything that was sent before
- * it was there still; which counts for the first one of a stream only, while nothing runs: twice as
- * long and a second. */
+ * They have limits of their own, and who begins later gives it no time. While the worker does not
+ * see it run: from when it was sent or paused, or the device was done with what ran before, if
+ * anything that was sent before it was there still; which counts for the first one of a stream
+ * only, while nothing runs: twice as long and a second. */
 uint64_t job_overdue_ns(const struct job *j);
 /* Its rank by when it came and by its priority: each level is worth PRIORITY_LEVEL_NS of waiting,
  * up to PRIORITY_MAX levels. So whoever waits is overtaken by later jobs that are p levels above it

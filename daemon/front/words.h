@@ -13,7 +13,7 @@
 int words_ready(const struct device *d, struct err *e);
 /* W_ABSENT: the same, and never behind W_READY. */
 int words_absent(const struct device *d, const struct msg_w_absent *m, struct err *e);
-/* W_STARTED, W_WAITING, W_LATE: `job` is another device's. */
+/* W_STARTED, W_PAUSED, W_WAITING, W_LATE: `job` is another device's. */
 int words_job(const struct front *f, const struct device *d, uint64_t job, struct err *e);
 int words_done(const struct front *f, const struct device *d, const struct msg_w_done *m,
                struct err *e);

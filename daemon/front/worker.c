@@ -415,7 +415,7 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
 static bool seen_running(const struct device *d)
 {
     const struct job *j = d->inflight;
-    while (j != NULL && j->started_ns == 0) {
+    while (j != NULL && j->start == 0) {
         j = j->device_next;
     }
     return j != NULL;
@@ -426,7 +426,7 @@ static bool seen_running(const struct device *d)
 static bool entangled(const struct device *d, const struct job *j, const struct job *k,
                       uint64_t now)
 {
-    uint64_t since = k->started_ns > j->alone_ns ? k->started_ns : j->alone_ns;
+    uint64_t since = k->turned_ns > j->alone_ns ? k->turned_ns : j->alone_ns;
     return k->start > j->start && d->ran_ns <= since &&
            now - since >= job_limit_ns(j) / BESIDE_PART;
 }
@@ -508,9 +508,6 @@ static void answer_overdue(struct front *f, struct job *j)
     due_at(f, job_overdue_ns(j));
 }
 
-/* One that is not the first of its stream and was not seen to run is looked at again later; so is
- * each while another runs, which has a limit of its own: the worker may have put the one behind the
- * other, and the device's units may be taken. */
 static void check_deadlines(struct front *f, const struct device *d, uint64_t now)
 {
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
@@ -526,6 +523,9 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
     }
 }
 
+/* One that is not the first of its stream and is not seen to run is looked at again later; so is
+ * each while another runs, which has a limit of its own: the worker may have put the one behind the
+ * other, and the device's units may be taken. */
 static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
     bool running = seen_running(d);
@@ -535,7 +535,7 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
             continue; /* not in its stream */
         }
         uint64_t bit = UINT64_C(1) << j->stream;
-        bool counts = j->started_ns != 0 || (!running && (seen & bit) == 0);
+        bool counts = j->start != 0 || (!running && (seen & bit) == 0);
         uint64_t over = job_overdue_ns(j);
         seen |= bit;
         if (counts && now >= over && ends_answer_only(f, d, j)) {

@@ -167,8 +167,29 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
         return rc;
     }
     struct job *j = job_find(f->jobs, m.job);
-    if (j != NULL && j->device == d && j->state == JOB_DISPATCHED) {
+    if (j == NULL || j->device != d) {
+        return 0;
+    }
+    if (j->state == JOB_DISPATCHED) {
         job_set_state(j, JOB_RUNNING, clock_now_ns());
+    } else if (j->state == JOB_RUNNING) {
+        job_resume(j, clock_now_ns());
+    }
+    due_at(f, job_overdue_ns(j));
+    return 0;
+}
+
+static int paused(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_paused m;
+    int rc = proto_decode(&schema_msg_w_paused, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = job_find(f->jobs, m.job);
+    if (j != NULL && j->device == d && j->state == JOB_RUNNING) {
+        job_make_way(j);
         due_at(f, job_overdue_ns(j));
     }
     return 0;
@@ -363,24 +384,39 @@ static int held_job(struct front *f, struct device *d, struct bytes bytes, struc
     return rc;
 }
 
+static int of_job(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
+                  struct err *e)
+{
+    switch (kind) {
+    case FRAME_KIND_W_STARTED:
+        return started(f, d, bytes, e);
+    case FRAME_KIND_W_PAUSED:
+        return paused(f, d, bytes, e);
+    case FRAME_KIND_W_WAITING:
+        return waiting(f, d, bytes, e);
+    case FRAME_KIND_W_LATE:
+        return late(f, d, bytes, e);
+    case FRAME_KIND_W_DONE:
+        return done(f, d, bytes, e);
+    case FRAME_KIND_W_HELD_JOB:
+        return held_job(f, d, bytes, e);
+    default:
+        return err_set(e, ERR_PROTOCOL, "worker sent a frame of kind %u", kind);
+    }
+}
+
 static int answers(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
                    struct err *e)
 {
     switch (kind) {
-    case FRAME_KIND_W_DONE:
-        return done(f, d, bytes, e);
-    case FRAME_KIND_W_LATE:
-        return late(f, d, bytes, e);
     case FRAME_KIND_W_BUFFER:
         return buffer(f, d, bytes, e);
     case FRAME_KIND_W_MODULE:
         return module(f, d, bytes, e);
     case FRAME_KIND_W_HELD_MODULE:
         return held_module(f, d, bytes, e);
-    case FRAME_KIND_W_HELD_JOB:
-        return held_job(f, d, bytes, e);
     default:
-        return err_set(e, ERR_PROTOCOL, "worker sent a frame of kind %u", kind);
+        return of_job(f, d, kind, bytes, e);
     }
 }
 
@@ -394,10 +430,6 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return absent(f, d, bytes, e);
     case FRAME_KIND_W_BEAT:
         return beat(d, bytes, e);
-    case FRAME_KIND_W_STARTED:
-        return started(f, d, bytes, e);
-    case FRAME_KIND_W_WAITING:
-        return waiting(f, d, bytes, e);
     case FRAME_KIND_W_POOL:
         return pool(d, bytes, e);
     case FRAME_KIND_W_TENANT:

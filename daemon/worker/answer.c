@@ -99,6 +99,12 @@ int answer_started(struct channel *c, const struct job *j, struct err *e)
     return channel_send(c, &schema_msg_w_started, &msg, NULL, e);
 }
 
+int answer_paused(struct channel *c, const struct job *j, struct err *e)
+{
+    const struct msg_w_paused msg = {.job = j->id};
+    return channel_send(c, &schema_msg_w_paused, &msg, NULL, e);
+}
+
 /* Of those whose numbers are others than when the front heard of them. */
 static int tenants_tell(struct channel *c, struct memory *memory, struct err *e)
 {
@@ -159,7 +165,7 @@ static int held_job(struct channel *c, const struct job *j, struct err *e)
     int rc = channel_send(c, &schema_msg_w_held_job, &msg, NULL, e);
     if (rc == 0 && (j->finished || j->told)) {
         rc = channel_send_bytes(c, bytes_of(j->done, j->done_size), NULL, e);
-    } else if (rc == 0 && j->told_started) {
+    } else if (rc == 0 && j->told_runs) {
         rc = answer_started(c, j, e);
     }
     return rc;

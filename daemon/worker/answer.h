@@ -29,6 +29,7 @@ int answer_job_error(struct channel *c, uint64_t id, const struct err *why, stru
 /* It was seen to run, and takes long. */
 int answer_late(struct channel *c, const struct job *j, struct err *e);
 int answer_started(struct channel *c, const struct job *j, struct err *e);
+int answer_paused(struct channel *c, const struct job *j, struct err *e);
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
                 const struct batch *batch, struct err *e);
 /* Of what it may have not all is held to, for `why`. */

@@ -409,18 +409,43 @@ static const struct job_mark *first_launch(const struct job *j)
     return j->enqueued && j->mark_count > 0 ? &j->mark[0] : NULL;
 }
 
+/* Other jobs may be in the stream between the steps of a graph: each of its marks is looked at. */
+static bool graph_runs(const struct completion *c, const struct job *j)
+{
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
+    const struct job_mark *first = first_launch(j);
+    bool runs = j->told_runs && graph_unmarked(j->graph); /* of that nothing is known */
+    for (unsigned i = 0; first != NULL && i < j->mark_count && !runs; i++) {
+        bool counts = j->mark[i].launches || !first->launches;
+        runs = counts && ops->state(j->mark[i].marker, NULL) == BACKEND_RUNNING;
+    }
+    return runs;
+}
+
+static bool runs(const struct completion *c, const struct job *j)
+{
+    if (j->graph != NULL) {
+        return graph_runs(c, j);
+    }
+    const struct job_mark *mark = j->told_runs ? NULL : first_launch(j);
+    return j->told_runs || (mark != NULL && c->x->scope.device->b->marker->state(
+                                                mark->marker, NULL) != BACKEND_PENDING);
+}
+
+/* What lasts is told, and not the moments between two kernels. */
 static void watch_running(struct completion *c, struct job *j, uint64_t now)
 {
-    const struct job_mark *mark = j->told_started ? NULL : first_launch(j);
-    if (mark == NULL ||
-        c->x->scope.device->b->marker->state(mark->marker, NULL) == BACKEND_PENDING) {
+    if (runs(c, j) == j->told_runs) {
+        j->turned_ns = 0;
         return;
     }
-    if (j->seen_running_ns == 0) {
-        j->seen_running_ns = now;
-    } else if (now - j->seen_running_ns > LONG_NS) {
-        j->told_started = true;
-        c->callbacks.started(c->data, j);
+    if (j->turned_ns == 0) {
+        j->turned_ns = now;
+        j->seen_running_ns = j->seen_running_ns == 0 ? now : j->seen_running_ns;
+    } else if (now - j->turned_ns > LONG_NS) {
+        j->turned_ns = 0;
+        j->told_runs = !j->told_runs;
+        c->callbacks.turned(c->data, j);
     }
 }
 

@@ -13,8 +13,9 @@
 struct completion_callbacks {
     /* j->done holds the frame; the job stays in the ledger */
     void (*done)(void *data, struct job *j);
-    /* it has been running for a while */
-    void (*started)(void *data, struct job *j);
+    /* it has been running for a while (j->told_runs), or it was and for a while nothing of it has
+     */
+    void (*turned)(void *data, struct job *j);
     /* its deadline has passed, and it waits in its stream */
     void (*late)(void *data, struct job *j);
 };

@@ -239,6 +239,11 @@ bool graph_on_device(const struct graph *g)
     return g != NULL && (g->busy > 0 || g->smalls > 0 || prefetched(g));
 }
 
+bool graph_unmarked(const struct graph *g)
+{
+    return g->any_open && g->open.launches;
+}
+
 bool graph_busy(const struct graph *g)
 {
     return g != NULL && g->busy > 0;
@@ -393,6 +398,12 @@ static int mark_open(struct graph *g, struct err *e)
     return executor_mark(g->x, g->job, g->open, e);
 }
 
+/* Not one of those that large copies wait for, or of the job's end. */
+static bool mark_is_spare(const struct graph *g)
+{
+    return g->job->mark_count + g->reserved < JOB_MARKERS - 1;
+}
+
 /* Can a stream wait for all of it? Not for what threads do after the device. */
 static bool in_stream(const struct graph_step *t)
 {
@@ -431,7 +442,7 @@ static int small_begin(struct graph *g, struct graph_step *t, struct err *e)
 {
     struct job *j = g->job;
     int rc = 0;
-    if (g->any_open && g->open.step != t->s.step && j->mark_count + g->reserved < JOB_MARKERS - 1) {
+    if (g->any_open && g->open.step != t->s.step && mark_is_spare(g)) {
         rc = mark_open(g, e);
     }
     rc = rc == 0 ? wait_for_copies(g, t, e) : rc;
@@ -546,7 +557,8 @@ static int begin_all(struct graph *g, struct err *e)
     while (g->first < g->count && g->step[g->first].begun) {
         g->first++;
     }
-    return 0;
+    /* the next of its stream may be another job's, whose time is not this one's */
+    return g->first < g->count && mark_is_spare(g) ? mark_open(g, e) : 0;
 }
 
 /* Has all begun, or will no more? Then the end of one that does not wait in its stream must not

@@ -37,6 +37,8 @@ bool graph_untouched(const struct graph *g);
 /* Has the device something of it that is not known to be over? What it waits for does not count.
  * NULL: nothing. */
 bool graph_on_device(const struct graph *g);
+/* Are there launches in the stream behind its last mark? They may run, or not have begun. */
+bool graph_unmarked(const struct graph *g);
 /* Are copies under way? NULL: none. */
 bool graph_busy(const struct graph *g);
 /* The times of large copy `i`; false: there are no more. *ret_step: the user's. */

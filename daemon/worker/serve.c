@@ -167,7 +167,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     hold_init(&s->hold, loop, start_held, s);
     completion_init(&s->completion, &s->executor,
                     (struct completion_callbacks){.done = server_job_done,
-                                                  .started = server_job_started,
+                                                  .turned = server_job_turned,
                                                   .late = server_job_late},
                     s);
     transfers_init(&s->transfers, dev, &s->copies, &s->buffers, server_transfer_done,

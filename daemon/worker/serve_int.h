@@ -38,7 +38,7 @@ void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, st
 void server_job_fail(void *data, struct job *j, const struct err *why);
 void server_job_tell(void *data, const struct job *j, bool waits);
 void server_job_done(void *data, struct job *j);
-void server_job_started(void *data, struct job *j);
+void server_job_turned(void *data, struct job *j);
 void server_job_late(void *data, struct job *j);
 
 void server_module_loaded(void *data, struct module *m, const struct err *why);

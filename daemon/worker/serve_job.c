@@ -18,11 +18,12 @@ void server_job_done(void *data, struct job *j)
     }
 }
 
-void server_job_started(void *data, struct job *j)
+void server_job_turned(void *data, struct job *j)
 {
     struct server *s = data;
     struct err e = ERR_INIT;
-    server_must_send(s, answer_started(&s->channel, j, &e), &e);
+    int rc = j->told_runs ? answer_started(&s->channel, j, &e) : answer_paused(&s->channel, j, &e);
+    server_must_send(s, rc, &e);
 }
 
 void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame)

@@ -272,6 +272,7 @@ static bool command(struct world *w)
     struct input *in = &w->in;
     uint8_t what = u8(in) % FRAMES;
     const struct msg_w_started started = {.job = pick(w, w->jobs, w->honest->id)};
+    const struct msg_w_paused paused = {.job = started.job};
     const struct msg_w_waiting waiting = {.job = started.job, .waits = what % 2};
     const struct msg_w_absent absent = {.code = ERR_NO_DEVICE, .devices = what};
     const struct msg_w_held_end held_end = {.nonce = what % 2};
@@ -279,8 +280,9 @@ static bool command(struct world *w)
     case 0:
         return say_ready(w);
     case 1:
-    case 2:
         return say_done(w);
+    case 2:
+        return say(w, &schema_msg_w_paused, &paused);
     case 3:
         return say(w, &schema_msg_w_started, &started);
     case 4:

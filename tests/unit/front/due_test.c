@@ -219,6 +219,75 @@ START_TEST(who_runs_behind_another_is_not_to_blame)
 }
 END_TEST
 
+/* Between its kernels a job does not run, and the time of one behind it begins. What it has used of
+ * its own counts when it goes on, behind that one. */
+START_TEST(who_waits_between_its_kernels_gives_no_time)
+{
+    begin();
+    kills = 0;
+    struct device *d = &k->device[0];
+    d->worker = 7;
+    d->pid = 1;
+    struct job *between = runs_since(0, 30 * NS_PER_S);
+    struct job *hangs = runs_since(0, 100 * NS_PER_MS);
+    uint64_t id = between->id;
+    between->turned_ns -= NS_PER_S;
+    ck_assert_uint_eq(job_overdue_ns(hangs), NS_NEVER);
+    k->f.due_ns = NS_NEVER;
+    job_make_way(between);
+    uint64_t paused = between->turned_ns;
+    ck_assert_int_eq(between->state, JOB_RUNNING);
+    ck_assert_uint_eq(k->f.due_ns, paused); /* what is behind it is looked at again */
+    ck_assert_uint_eq(job_overdue_ns(hangs), paused + 100 * NS_PER_MS);
+    ck_assert_uint_eq(job_overdue_ns(between), paused + 61 * NS_PER_S);
+    ck_assert_uint_ge(between->spent_ns, NS_PER_S);
+    job_make_way(between); /* said twice it changes nothing */
+    ck_assert_uint_eq(between->turned_ns, paused);
+    job_resume(between, paused);
+    ck_assert_uint_eq(job_overdue_ns(between), NS_NEVER);
+    uint64_t over = job_overdue_ns(hangs);
+    d->beat_ns = over;
+    worker_watch(&k->f, over - 1, false);
+    ck_assert_uint_eq(kills, 0);
+    worker_watch(&k->f, over, false);
+    ck_assert_uint_eq(kills, 1);
+    ck_assert(hangs->alone && between->alone); /* that one runs behind it, and may be to blame */
+    fake_done(k, hangs, 0);
+    ck_assert_uint_eq(job_overdue_ns(between),
+                      between->alone_ns + 30 * NS_PER_S - between->spent_ns);
+    d->worker = 0;
+    fake_done(k, between, 0);
+    ck_assert_int_eq(k->state[id], JOB_DONE);
+    fake_destroy(k);
+}
+END_TEST
+
+/* One that is paused and never seen to run again has a limit all the same: while nothing runs. */
+START_TEST(who_is_paused_for_ever_is_found)
+{
+    begin();
+    kills = 0;
+    struct device *d = &k->device[0];
+    d->worker = 7;
+    d->pid = 1;
+    struct job *j = runs_since(0, 100 * NS_PER_MS);
+    d->first_ns = 1;
+    j->dispatched_ns = 1;
+    job_make_way(j);
+    uint64_t over = j->turned_ns + NS_PER_S + 200 * NS_PER_MS;
+    ck_assert_uint_eq(job_overdue_ns(j), over);
+    d->beat_ns = over;
+    worker_watch(&k->f, over - 1, false);
+    ck_assert_uint_eq(kills, 0);
+    worker_watch(&k->f, over, false);
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_ptr_eq(d->culprit, j);
+    d->worker = 0;
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* What runs, and what hangs behind it, and keeps it from the device. */
 static void begin_hanging(struct job **ret_first, struct job **ret_behind)
 {
@@ -290,7 +359,7 @@ START_TEST(who_passes_its_limit_is_to_blame)
     if (_i == 0) {
         fake_done(k, runs_since(0, NS_PER_S), 0);
     } else if (_i == 1) {
-        behind->started_ns = job_overdue_ns(first) - NS_PER_MS;
+        behind->turned_ns = job_overdue_ns(first) - NS_PER_MS;
     } else if (_i == 2) {
         first->adopted = true;
     } else {
@@ -608,6 +677,8 @@ int main(void)
         who_never_began_is_not_to_blame,
         who_runs_behind_another_is_not_to_blame,
         who_hangs_behind_another_is_found,
+        who_waits_between_its_kernels_gives_no_time,
+        who_is_paused_for_ever_is_found,
         brief_jobs_ahead_take_no_time_of_who_waits,
         brief_jobs_behind_give_no_time,
         silence_while_away_is_none,

@@ -100,6 +100,30 @@ START_TEST(what_ran_before_has_its_time_and_its_place)
 }
 END_TEST
 
+/* A worker says that a job started, paused and started again; a pause before the start is none. */
+START_TEST(a_job_pauses_and_goes_on)
+{
+    struct fake *k = fake_create();
+    k->f.hooks.held_job = adopt_job;
+    k->device[0].state = DEVICE_ADOPTING;
+    struct job *j = say_job(k, 1, 30 * NS_PER_S);
+    const struct msg_w_paused paused = {.job = 1};
+    say(k, &schema_msg_w_paused, &paused);
+    ck_assert_int_eq(j->state, JOB_DISPATCHED);
+    say_started(k, 1);
+    uint64_t first = j->start;
+    ck_assert_uint_ne(first, 0);
+    say(k, &schema_msg_w_paused, &paused);
+    ck_assert_int_eq(j->state, JOB_RUNNING);
+    ck_assert_uint_eq(j->start, 0);
+    say_started(k, 1);
+    ck_assert_int_eq(j->state, JOB_RUNNING);
+    ck_assert_uint_gt(j->start, first);
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 #define FREED_BY 7u /* number of the request */
 
 /* As a front before wrote it down: freed while a job was to read it. */
@@ -281,7 +305,7 @@ START_TEST(what_was_written_into_what_was_freed_is_told)
 END_TEST
 
 SUITE_MAIN("inventory", the_end_of_an_older_inventory_is_none,
-           what_ran_before_has_its_time_and_its_place,
+           what_ran_before_has_its_time_and_its_place, a_job_pauses_and_goes_on,
            what_was_freed_before_goes_once_nobody_asks_for_it,
            what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
            what_was_written_into_what_was_freed_is_told)

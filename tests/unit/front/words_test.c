@@ -130,9 +130,11 @@ START_TEST(jobs_of_another_device_are_not_its_own)
     struct fake *k = begin();
     struct job *j = running(k, HONEST);
     const struct msg_w_started started = {.job = j->id};
+    const struct msg_w_paused paused = {.job = j->id};
     const struct msg_w_waiting waiting = {.job = j->id, .waits = 1};
     ck_assert_int_eq(say_done(k, j->id, 0, 0), ERR_PROTOCOL);
     ck_assert_int_eq(say(k, &schema_msg_w_started, &started), ERR_PROTOCOL);
+    ck_assert_int_eq(say(k, &schema_msg_w_paused, &paused), ERR_PROTOCOL);
     ck_assert_int_eq(say(k, &schema_msg_w_waiting, &waiting), ERR_PROTOCOL);
     ck_assert_int_eq(j->state, JOB_DISPATCHED);
     ck_assert_int_eq(j->wait, WAIT_NOTHING);

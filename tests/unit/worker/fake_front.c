@@ -257,13 +257,18 @@ unsigned fake_next(struct fake *f)
     }
 }
 
+bool fake_turns(unsigned kind)
+{
+    return kind == FRAME_KIND_W_STARTED || kind == FRAME_KIND_W_PAUSED;
+}
+
 void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg)
 {
     struct err e = ERR_INIT;
     unsigned got;
     do {
         got = fake_next(f);
-    } while (got != kind && (got == FRAME_KIND_W_STARTED || got == FRAME_KIND_W_TENANT ||
+    } while (got != kind && (fake_turns(got) || got == FRAME_KIND_W_TENANT ||
                              (got == FRAME_KIND_W_WAITING && kind == FRAME_KIND_W_DONE)));
     ck_assert_msg(got == kind, "frame %u instead of %u", got, kind);
     no_error(proto_decode(schema, bytes_of(f->frame, f->size), ret_msg, &e), &e);

@@ -54,9 +54,11 @@ void fake_packet_end(struct fake *f);
 void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd);
 /* A packet as it is, whatever it is. */
 void fake_send_bytes(struct fake *f, struct bytes packet, const struct frame_fds *fds);
-/* The next frame of `kind`; beats and notes of jobs that started and of tenants are stepped over,
- * others fail. */
+/* The next frame of `kind`; beats and notes of jobs that started or paused and of tenants are
+ * stepped over, others fail. */
 void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg);
+/* Does it say that a job started, or paused? These come when a job takes long. */
+bool fake_turns(unsigned kind);
 /* Any next frame but beats; its kind, 0 when the channel was closed. */
 unsigned fake_next(struct fake *f);
 

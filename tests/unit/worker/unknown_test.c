@@ -28,7 +28,7 @@ static void done_next(struct fake *f, uint64_t job)
 {
     struct msg_w_done done;
     unsigned kind = fake_next(f);
-    while (kind == FRAME_KIND_W_ARENA || kind == FRAME_KIND_W_STARTED) {
+    while (kind == FRAME_KIND_W_ARENA || fake_turns(kind)) {
         kind = fake_next(f);
     }
     ck_assert_uint_eq(kind, FRAME_KIND_W_DONE);

@@ -54,7 +54,7 @@ static void done(struct fake *f)
     unsigned kind;
     do {
         kind = fake_next(f);
-    } while (kind == FRAME_KIND_W_ARENA || kind == FRAME_KIND_W_STARTED);
+    } while (kind == FRAME_KIND_W_ARENA || fake_turns(kind));
     ck_assert_uint_eq(kind, FRAME_KIND_W_DONE);
     ck_assert_int_eq(proto_decode(&schema_msg_w_done, bytes_of(f->frame, f->size), &done, NULL), 0);
     ck_assert_msg(done.code == 0, "step %lld: %.*s", (long long)done.step, (int)done.text.size,

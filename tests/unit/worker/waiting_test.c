@@ -341,7 +341,7 @@ START_TEST(what_was_cancelled_holds_up_no_memory)
     cancel(&f, 102);
     for (unsigned left = 4; left > 0; left--) {
         unsigned kind = fake_next(&f);
-        while (kind == FRAME_KIND_W_STARTED || kind == FRAME_KIND_W_WAITING) {
+        while (fake_turns(kind) || kind == FRAME_KIND_W_WAITING) {
             kind = fake_next(&f);
         }
         ck_assert_uint_eq(kind, FRAME_KIND_W_DONE);
