@@ -287,10 +287,8 @@ struct gather {
     unsigned count;
 };
 
-/* From memory that the device does not know (yet) each is written alone: the driver reads it then
- * before it goes on, where those of a batch are read by the device. */
-static bool gathers(const struct executor *x, const struct job *j, const struct gather *g,
-                    const struct proto_wstep *s, struct proto_ref *ret_ref,
+/* The device knows the memory that they come from: job_step_large. */
+static bool gathers(const struct gather *g, const struct proto_wstep *s, struct proto_ref *ret_ref,
                     struct proto_ref *ret_arena)
 {
     struct proto_iter it = proto_iter_of(s->args);
@@ -300,7 +298,7 @@ static bool gathers(const struct executor *x, const struct job *j, const struct 
     if (small && s->args.count > 1) {
         (void)proto_list_next(&it, &schema_ref, ret_arena);
     }
-    return small && job_host_as_known(&x->scope, j, s, ret_arena);
+    return small;
 }
 
 /* What is written together has no order: what meets an earlier one comes after it. Temporaries may
@@ -433,7 +431,7 @@ static int enqueue_one(struct executor *x, struct job *j, struct open_mark *open
     struct gather *g = &open->gather;
     struct proto_ref ref = {0};
     struct proto_ref arena = {0};
-    bool small = gathers(x, j, g, s, &ref, &arena);
+    bool small = gathers(g, s, &ref, &arena);
     int rc = 0;
     if (g->count > 0 && (!small || meets(g, job_ref(j, &ref), ref.size))) {
         rc = gather_flush(x, j, g, e);

@@ -476,11 +476,8 @@ bool job_step_large(const struct job_scope *scope, const struct job *j, const st
         return false;
     }
     (void)proto_list_next(&it, &schema_ref, &arena);
-    bool known = job_host_as_known(scope, j, s, &arena);
-    if (s->op == OP_READ && !known) {
-        return true;
-    }
-    return ref.size > (!known ? JOB_LARGE_UNKNOWN : j->bulk ? JOB_LARGE_PLAIN : JOB_LARGE_COPY);
+    return !job_host_as_known(scope, j, s, &arena) ||
+           ref.size > (j->bulk ? JOB_LARGE_PLAIN : JOB_LARGE_COPY);
 }
 
 /* One piece in which those lie that steps mention, sharing what is not needed at once; where the

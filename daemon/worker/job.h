@@ -157,12 +157,11 @@ void job_destroy(struct job *j); /* released; NULL is accepted */
 /* Copies of more bytes go through the queues of copies. What is smaller is no more than a chunk
  * there, which who is urgent waits for in any case, and is over before waits of streams and of the
  * host for each other would have paid. Less stays in the stream of a job that only copies, as it is
- * a part of much; and from memory that the device does not know, as drivers set only little aside
- * and let the caller wait for all before it in the stream otherwise (CUDA: 64 KiB, "API
- * synchronization behavior" of its driver API). What is read into such memory never stays. */
-#define JOB_LARGE_COPY    COPY_CHUNK
-#define JOB_LARGE_PLAIN   ((uint64_t)1 << 20)
-#define JOB_LARGE_UNKNOWN ((uint64_t)64 << 10)
+ * a part of much. Copies of memory that the device does not know never stay: a driver may let the
+ * caller wait for all before them in the stream (CUDA: "API synchronization behavior" of its driver
+ * API). */
+#define JOB_LARGE_COPY  COPY_CHUNK
+#define JOB_LARGE_PLAIN ((uint64_t)1 << 20)
 /* The step was checked. */
 bool job_step_large(const struct job_scope *scope, const struct job *j,
                     const struct proto_wstep *s);

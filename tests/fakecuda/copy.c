@@ -76,7 +76,7 @@ struct request {
  * in the stream is over. */
 static CUresult staging_wait(struct stream *s, uint64_t size)
 {
-    if (size <= STAGED_AT_ONCE) {
+    if (size <= STAGED_AT_ONCE && !fake.script.pageable_waits) {
         return CUDA_SUCCESS;
     }
     note("%s: the source is not pinned, so the call waits", call_name());

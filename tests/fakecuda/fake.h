@@ -36,6 +36,8 @@
  *   host_pointers=0|1 registered host memory has the host's address on the device, too (1)
  *   remap_waits=0|1   cuMemUnmap and cuMemSetAccess wait for all work of the context (0): cuda.h
  *                     lets them; what else the caller's thread has to do waits then, too
+ *   pageable_waits=0|1  the call that copies from pageable memory waits for all that came before it
+ *                     in its stream, however little it copies (0); it may. Of more it does always
  *   addresses=SIZE    the most that can be reserved in one piece (64 TiB)
  *   register_most=SIZE  the most that one cuMemHostRegister takes; beyond it: 1 (any)
  *   copy_rate=SIZE    bytes per second of a copy (as fast as it goes)
@@ -120,7 +122,8 @@ struct script {
     bool ats;
     bool host_pointers;
     bool remap_waits; /* cuMemUnmap and cuMemSetAccess do, for all work */
-    bool noop;        /* unknown kernels do nothing */
+    bool pageable_waits;
+    bool noop; /* unknown kernels do nothing */
     uint64_t copy_rate;
     uint64_t units;         /* 0: any number */
     uint64_t register_most; /* 0: any number of bytes */

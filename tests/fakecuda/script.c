@@ -112,7 +112,8 @@ static bool flag_set(struct script *s, const char *key, uint64_t n)
                  {"peer", &s->peer},
                  {"ats", &s->ats},
                  {"host_pointers", &s->host_pointers},
-                 {"remap_waits", &s->remap_waits}};
+                 {"remap_waits", &s->remap_waits},
+                 {"pageable_waits", &s->pageable_waits}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         if (strcmp(key, flags[i].key) == 0) {
             *flags[i].flag = n != 0;

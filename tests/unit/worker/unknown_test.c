@@ -37,31 +37,38 @@ static void done_next(struct fake *f, uint64_t job)
     ck_assert_msg(done.code == 0, "%.*s", (int)done.text.size, done.text.data);
 }
 
-/* Into memory that the driver does not know it copies only when all before it is over, however
- * small that is, and from such memory so if it is more than a little; the caller is held up
- * meanwhile. So the worker does not ask for it before. The kernel never ends. */
-START_TEST(copies_of_unknown_memory_hold_nobody_up)
+/* With a module 7, whose kernel never ends. */
+static void start_hanging(struct fake *f, const char *driver)
 {
     static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                               ".visible .entry fake_hang(.param .u64 p)\n{\n ret;\n}\n";
-    enum { ARENAS = 12, LITTLE = 4096, MORE = 128 << 10 };
-    const uint64_t size = _i == 0 ? LITTLE : MORE;
-    struct fake f;
-    struct job_draft d;
+    const char *const args[] = {"--spill-limit", "0", NULL};
     struct compile_response compiled;
     struct memfd memory = MEMFD_NONE;
+    (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
+    (void)setenv("FAKECUDA", driver, 1);
+    fake_start(f, "cuda", args);
+    ck_assert(!f->absent);
+    fake_compile("cuda", f->arch, LANG_PTX, "hang.ptx", bytes_str(PTX), &compiled, &memory);
+    ck_assert_msg(compiled.code == 0, "%.*s", (int)compiled.text.size, compiled.text.data);
+    ck_assert_int_eq(fake_module(f, 7, compiled.binary), 0);
+    memfd_finish(&memory);
+}
+
+/* Into memory that the driver does not know it copies only when all before it is over, however
+ * small that is, and from such memory so if it is more than a little, or (_i 2) always; the caller
+ * is held up meanwhile. So the worker does not ask for it before. */
+START_TEST(copies_of_unknown_memory_hold_nobody_up)
+{
+    enum { ARENAS = 12, LITTLE = 4096, MORE = 128 << 10 };
+    const uint64_t size = _i == 1 ? MORE : LITTLE;
+    struct fake f;
+    struct job_draft d;
     if (backend_find("cuda") == NULL) {
         return;
     }
-    (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
-    (void)setenv("FAKECUDA", "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY", 1);
-    const char *const args[] = {"--spill-limit", "0", NULL};
-    fake_start(&f, "cuda", args);
-    ck_assert(!f.absent);
-    fake_compile("cuda", f.arch, LANG_PTX, "hang.ptx", bytes_str(PTX), &compiled, &memory);
-    ck_assert_msg(compiled.code == 0, "%.*s", (int)compiled.text.size, compiled.text.data);
-    ck_assert_int_eq(fake_module(&f, 7, compiled.binary), 0);
-    memfd_finish(&memory);
+    start_hanging(&f, _i == 2 ? "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY,pageable_waits=1"
+                              : "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY");
     ck_assert_int_eq(fake_buffer(&f, 1, MORE, false), 0);
     ck_assert_int_eq(fake_buffer(&f, 2, LITTLE, false), 0);
     arenas_make(&f, ARENAS, MORE);
@@ -75,6 +82,33 @@ START_TEST(copies_of_unknown_memory_hold_nobody_up)
     draft_move(&d, OP_WRITE, ref_buffer(2, 0, LITTLE), 0);
     draft_send(&d, &f);
     done_next(&f, 2);
+    fake_finish(&f);
+}
+END_TEST
+
+/* Nor do those of staging memory, until it is known: that takes as long as it takes. */
+START_TEST(copies_of_staging_hold_nobody_up)
+{
+    enum { LITTLE = 4096 };
+    struct fake f;
+    struct job_draft d;
+    if (backend_find("cuda") == NULL) {
+        return;
+    }
+    start_hanging(&f, "cuMemHostRegister@2+=block,pageable_waits=1");
+    ck_assert_int_eq(fake_buffer(&f, 1, LITTLE, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, LITTLE, false), 0);
+    const struct proto_ref arg = ref_as(ref_buffer(1, 0, LITTLE), ACCESS_INOUT);
+    draft_init(&d, 1, 0);
+    draft_launch(&d, 7, "fake_hang", 1, &arg, 1);
+    draft_move(&d, _i == 0 ? OP_READ : OP_WRITE, ref_buffer(1, 0, LITTLE), 0);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1);
+    draft_move(&d, OP_WRITE, ref_buffer(2, 0, LITTLE), 0);
+    draft_move(&d, OP_READ, ref_buffer(2, 0, LITTLE), LITTLE);
+    draft_send(&d, &f);
+    done_next(&f, 2);
+    ck_assert_int_eq(memcmp(f.output.data + LITTLE, f.input.data, LITTLE), 0);
     fake_finish(&f);
 }
 END_TEST
@@ -196,7 +230,8 @@ int main(void)
     Suite *suite = suite_create("unknown memory");
     TCase *tc = tcase_create("unknown memory");
     tcase_set_timeout(tc, 90);
-    tcase_add_loop_test(tc, copies_of_unknown_memory_hold_nobody_up, 0, 2);
+    tcase_add_loop_test(tc, copies_of_unknown_memory_hold_nobody_up, 0, 3);
+    tcase_add_loop_test(tc, copies_of_staging_hold_nobody_up, 0, 2);
     tcase_add_loop_test(tc, small_writes_come_from_what_the_device_knows, 0, 2);
     tcase_add_loop_test(tc, staging_that_is_made_known_holds_nobody_up, 0, 4);
     tcase_add_test(tc, arenas_that_are_made_known_hold_nobody_up);
