@@ -1,5 +1,4 @@
-/* Launches that the driver has no memory for: gpud-worker as a process on the CUDA driver's double.
- */
+/* Launches that fail, at once or later: gpud-worker as a process on the CUDA driver's double. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -10,7 +9,9 @@
 static bool begin(struct fake *f, const char *script)
 {
     static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
-                              ".visible .entry fake_nothing()\n{\n ret;\n}\n";
+                              ".visible .entry fake_nothing()\n{\n ret;\n}\n"
+                              ".visible .entry fake_fault_700()\n{\n ret;\n}\n"
+                              ".visible .entry fake_sleep(.param .u32 ms)\n{\n ret;\n}\n";
     struct compile_response compiled;
     struct memfd memory = MEMFD_NONE;
     if (backend_find("cuda") == NULL) {
@@ -61,4 +62,34 @@ START_TEST(a_launch_that_finds_none_fails)
 }
 END_TEST
 
-SUITE_MAIN("launches", a_launch_without_memory_is_tried_again, a_launch_that_finds_none_fails)
+/* After an error the driver calls nobody back: what waits for the stream is seen by the pump's
+ * timer. The kernel sleeps first, so that nothing else that happens in the worker looks at it. */
+START_TEST(a_fault_is_found_without_a_call)
+{
+    const uint32_t ms = 500;
+    const struct proto_ref value = ref_value(&ms, sizeof ms);
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    if (!begin(&f, "")) {
+        return;
+    }
+    draft_init(&d, 1, 0);
+    draft_launch(&d, 7, "fake_sleep", 1, &value, 1);
+    draft_launch(&d, 7, "fake_fault_700", 1, NULL, 0);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1); /* in another stream, behind it */
+    draft_after(&d, 1);
+    draft_launch(&d, 7, "fake_nothing", 1, NULL, 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1, &done), ERR_KERNEL_FAULT);
+    ck_assert_int_eq((int)done.vendor, 700);
+    while (fake_next(&f) != 0) { /* its context is lost, and it ends */
+    }
+    ck_assert_int_ne(fake_reap(&f), 0);
+    fake_finish(&f);
+}
+END_TEST
+
+SUITE_MAIN("launches", a_fault_is_found_without_a_call, a_launch_without_memory_is_tried_again,
+           a_launch_that_finds_none_fails)
