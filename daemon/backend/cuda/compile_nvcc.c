@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
 #include "daemon/backend/cuda/nvcc.h"
 #include "daemon/backend/cuda/nvrtc_log.h"
-#include "daemon/backend/cuda/source/lex.h"
 
 #define SAID_BYTES     (1024u * 1024u)
 #define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
@@ -135,17 +135,12 @@ static int run(struct work *w, bool *ret_done)
 /* Of what it said only what a log may hold: UTF-8. */
 static char *said_text(const struct work *w)
 {
-    char *text = malloc(w->said.size + 1);
-    size_t size = 0;
-    for (size_t i = 0; text != NULL && i < w->said.size;) {
-        size_t bytes = lex_character_size(w->said.data + i, w->said.size - i);
-        memcpy(text + size, bytes > 0 ? (const char *)w->said.data + i : "?",
-               bytes > 0 ? bytes : 1);
-        size += bytes > 0 ? bytes : 1;
-        i += bytes > 0 ? bytes : 1;
-    }
+    size_t size = w->said.size;
+    char *text = malloc(size + 1);
     if (text != NULL) {
+        memcpy(text, size > 0 ? (const char *)w->said.data : "", size);
         text[size] = '\0';
+        utf8_mend(text, size);
     }
     return text;
 }

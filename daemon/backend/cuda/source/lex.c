@@ -5,20 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t lex_character_size(const uint8_t *text, size_t left)
-{
-    size_t size = text[0] < 0x80                      ? 1
-                  : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                  : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                  : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-                                                      : 0;
-    for (size_t i = 1; i < size; i++) {
-        if (i >= left || (text[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return size;
-}
+#include "common/utf8.h"
 
 int lex_normalize(struct bytes source, const char *file, char **ret_text, struct err *e)
 {
@@ -32,7 +19,7 @@ int lex_normalize(struct bytes source, const char *file, char **ret_text, struct
     size_t size = 0;
     for (size_t i = 0; i < source.size;) {
         const uint8_t *at = source.data + i;
-        size_t bytes = lex_character_size(at, source.size - i);
+        size_t bytes = utf8_size(at, source.size - i);
         bool before_newline = i + 1 < source.size && at[1] == '\n';
         if (bytes == 0) {
             text[size++] = '@'; /* no compiler takes it but where it does not matter */

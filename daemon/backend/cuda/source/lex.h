@@ -14,9 +14,6 @@
 
 #define LEX_PLACE 224u /* bytes of a place */
 
-/* Bytes of the character at `text` in UTF-8, 0 if it is none. */
-size_t lex_character_size(const uint8_t *text, size_t left);
-
 enum lex_kind {
     LEX_END,
     LEX_WORD,

@@ -126,6 +126,25 @@ START_TEST(refuses_a_nul)
 }
 END_TEST
 
+/* Too long a form, a surrogate, above U+10FFFF, cut off: none is a character. */
+START_TEST(what_is_no_character_is_an_at)
+{
+    static const struct {
+        const char *source, *text;
+    } all[] = {{"/*\xe0\x80\x80*/", "/*@@@*/"},
+               {"/*\xed\xa0\x80*/", "/*@@@*/"},
+               {"/*\xf4\x90\x80\x80*/", "/*@@@@*/"},
+               {"/*\xc2*/", "/*@*/"},
+               {"/*\xe2\x82\xac*/\xe2\x82", "/*\xe2\x82\xac*/@@"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        char *text = NULL;
+        ck_assert_int_eq(lex_normalize(bytes_str(all[i].source), "k.cu", &text, NULL), 0);
+        ck_assert_str_eq(text, all[i].text);
+        free(text);
+    }
+}
+END_TEST
+
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 static const char kernels[] =
@@ -435,6 +454,7 @@ int main(void)
     tcase_add_loop_test(t, accepts, 0, sizeof allowed / sizeof allowed[0]);
     tcase_add_loop_test(t, refuses, 0, sizeof refused / sizeof refused[0]);
     tcase_add_test(t, refuses_a_nul);
+    tcase_add_test(t, what_is_no_character_is_an_at);
     tcase_add_test(t, finds_kernels);
     tcase_add_test(t, counts_kernels_without_keeping_all);
     tcase_add_test(t, survives_any_bytes);
