@@ -501,7 +501,7 @@ void duplex_settle(struct duplex *d)
     if (ring_release(&d->rings.in)) {
         ring_bell(d->rings.far_bell);
     }
-    if (!ring_sleep(&d->rings.in)) {
+    if (!ring_sleep(&d->rings.in) || d->rest.size > 0) {
         duplex_again(d);
     }
 }

@@ -220,14 +220,19 @@ void *idmap_remove(struct idmap *m, uint64_t handle)
 
 void *idmap_next(const struct idmap *m, uint32_t *cursor, uint64_t *ret_handle)
 {
-    while (*cursor < m->used) {
-        uint32_t slot = (*cursor)++;
-        if (m->slots[slot].value != NULL) {
-            if (ret_handle != NULL) {
-                *ret_handle = idmap_handle(m->slots[slot].generation, slot);
-            }
-            return m->slots[slot].value;
-        }
+    uint32_t slot = *cursor;
+    while (slot < m->used && m->slots[slot].value == NULL) {
+        slot++;
     }
-    return NULL;
+    if (m->walked != NULL) {
+        *m->walked += 1 + (slot - *cursor) / IDMAP_SPARSE;
+    }
+    *cursor = slot < m->used ? slot + 1 : slot;
+    if (slot >= m->used) {
+        return NULL;
+    }
+    if (ret_handle != NULL) {
+        *ret_handle = idmap_handle(m->slots[slot].generation, slot);
+    }
+    return m->slots[slot].value;
 }

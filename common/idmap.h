@@ -13,6 +13,7 @@
 #include "common/err.h"
 
 #define IDMAP_SLOT_BITS      20u
+#define IDMAP_SPARSE         16u /* empty slots that are passed over as fast as an entry is looked at */
 #define IDMAP_MAX            (1u << IDMAP_SLOT_BITS) /* entries of a map at most */
 #define IDMAP_GENERATION_MAX ((UINT64_C(1) << 44) - 1)
 
@@ -34,6 +35,8 @@ struct idmap {
     uint32_t live;
     uint32_t first_free; /* slot + 1 */
     uint64_t first_generation;
+    uint64_t *walked; /* idmap_next counts there how far it went, in entries and IDMAP_SPARSE slots
+                         that were passed over; NULL: nowhere. Not owned, set after idmap_init. */
 };
 
 enum idmap_state { IDMAP_LIVE, IDMAP_STALE, IDMAP_UNKNOWN };

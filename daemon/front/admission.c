@@ -197,7 +197,7 @@ static void enter(struct request_context *c, struct job *j)
     struct front *f = c->f;
     j->id = f->next_job++;
     j->seq = c->o->seq;
-    j->session = c->s;
+    job_join(j, c->s);
     j->session_id = c->s->id;
     j->tenant = c->s->tenant;
     j->request = c->r;
@@ -210,7 +210,6 @@ static void enter(struct request_context *c, struct job *j)
     f->input_bytes += j->charged;
     j->tenant->jobs_submitted++;
     j->tenant->detached += j->detached;
-    c->s->jobs++;
     c->o->job = j->id;
     due_job(f, j);
     j->op = j->async ? NULL : c->o;
@@ -273,7 +272,7 @@ int request_submit(struct request_context *c, struct err *e)
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);
-        turn_count(f, work_units(&j->work) + parts_beside(j));
+        turn_count(f, work_units(&j->work) + parts_beside(j) / PARTS_A_UNIT);
     }
     if (rc == 0) {
         rc = job_frame_check(j, true, e);

@@ -336,7 +336,7 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     job_set_state(j, JOB_DISPATCHED, clock_now_ns());
     job_join_device(j);
     if (j->session != NULL) {
-        j->session->jobs++;
+        job_join(j, j->session);
     }
 }
 
@@ -355,8 +355,7 @@ static void tie_op(struct job *j)
         return;
     }
     if (o->job != 0 || o->answered) {
-        j->session->jobs--;
-        j->session = NULL; /* the number is another's: runs on, nobody asks for its answer */
+        job_part(j); /* the number is another's: runs on, nobody asks for its answer */
         return;
     }
     o->job = j->id;

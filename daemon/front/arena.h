@@ -29,8 +29,9 @@ struct tenant;
 struct arena {
     uint64_t handle;
     uint64_t bytes;
-    struct front *front;   /* for its ticket */
-    struct session *owner; /* NULL: freed, only jobs use it */
+    struct front *front;                   /* for its ticket */
+    struct session *owner;                 /* NULL: freed, only jobs use it */
+    struct arena *owned_prev, *owned_next; /* in owner->own_arenas */
     struct tenant *tenant;
     int fd;                   /* owned; -1: its owner has not brought it yet */
     uint64_t told;            /* a bit for each device whose worker has it */

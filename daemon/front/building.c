@@ -28,8 +28,16 @@ static void offer_waiting(struct front *f)
 
 static struct kernel *enter_kernel(struct front *f, struct kernel *k)
 {
+    struct kernel *other = NULL;
     k->handle = idmap_add(&f->kernels, k);
-    return k->handle != 0 ? k : NULL;
+    if (k->handle == 0) {
+        return NULL;
+    }
+    HASH_FIND_STR(f->builtin_kernels, k->name, other);
+    if (other == NULL) {
+        HASH_ADD_STR(f->builtin_kernels, name, k);
+    }
+    return k;
 }
 
 static struct module *builtin_create(struct front *f, unsigned index)
@@ -114,6 +122,7 @@ void building_finish(struct front *f)
 {
     uint32_t cursor = 0;
     struct kernel *k;
+    HASH_CLEAR(hh, f->builtin_kernels);
     while ((k = idmap_next(&f->kernels, &cursor, NULL)) != NULL) {
         if (k->module == NULL || k->module->tenant == NULL) {
             (void)idmap_remove(&f->kernels, k->handle);

@@ -242,9 +242,6 @@ static void count_end(struct front *f, const struct job *j)
     if (j->tenant != NULL) {
         j->tenant->detached -= j->detached;
     }
-    if (j->session != NULL) {
-        j->session->jobs--;
-    }
 }
 
 static void free_ranges(struct job *j)
@@ -518,7 +515,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     count_end(f, j);
     f->hooks.job_ended(f, j);
     bool awaited = j->session != NULL && !j->taken;
-    j->session = NULL;
+    job_part(j);
     j->op = NULL;
     if (!j->retained || !awaited) { /* nobody will say that the answer was taken */
         job_release(f, j);

@@ -186,6 +186,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
 {
     struct err e;
     err_init(&e);
+    turn_count(f, 1 + j->work.use_count);
     if (!hazard_clear(j)) {
         return park(f, j, WAIT_HAZARD);
     }
@@ -243,7 +244,7 @@ static bool reclaim(struct front *f, const struct device *d)
 /* One job for this device; false: it can take none now. */
 static bool serve(struct front *f, struct device *d)
 {
-    while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
+    while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) && turn_has_room(f) &&
            d->inflight_count < device_window(d, f->config.window)) {
         struct job *j = queue_head(f, d);
         if (j == NULL) {
@@ -281,5 +282,8 @@ void dispatch_all(struct front *f)
         for (unsigned i = 0; i < f->device_count; i++) {
             progress = serve(f, f->device[i]) || progress;
         }
+    }
+    if (!turn_has_room(f)) {
+        f->hooks.kick(f);
     }
 }

@@ -122,8 +122,9 @@ struct turn_clock {
     uint64_t now_ns; /* as it was read last */
 };
 
-#define TURN_UNITS 4096u /* at most 1 ms */
-#define TURN_LOOKS 32u   /* in a long turn time does not stand still */
+#define TURN_UNITS 4096u             /* at most 1 ms */
+#define TURN_SHARE (TURN_UNITS / 8u) /* of each that gives the loop work, see turn_allow */
+#define TURN_LOOKS 32u               /* in a long turn time does not stand still */
 
 /* How far those behind a job that did not run have been told; conclude.c's. */
 struct leaving_walk {
@@ -139,7 +140,7 @@ struct leaving_walk {
  * those of a turn together by its units, but for the last of them.
  */
 struct turn_work {
-    uint64_t budget; /* units of a turn; 0: no limit */
+    uint64_t budget; /* units that may be `done` now; 0: no limit */
     uint64_t done;   /* in this turn */
     uint64_t most;   /* in any turn */
 };
@@ -173,6 +174,7 @@ struct front {
     struct session *sessions; /* uthash by key */
     struct session *by_pipe;  /* uthash of those with a connection */
     struct session *ending;   /* those whose end began, oldest first; in no table */
+    struct session *sweeping; /* whose answers are being forgotten; sweep.c's */
     struct parking parked;
     unsigned session_count;
     struct spare spare_jobs; /* of struct job */
@@ -187,6 +189,7 @@ struct front {
     struct idmap programs;
     struct idmap modules;
     struct idmap kernels;
+    struct kernel *builtin_kernels; /* of these; uthash by name */
     struct module *builtin[BUILTIN_MODULES_MAX];
     unsigned builtin_count;
 
@@ -261,6 +264,13 @@ static inline void turn_end(struct front *f)
 static inline void turn_count(struct front *f, uint64_t units)
 {
     f->work.done += units;
+}
+
+/* What comes next gets so many units of its own in this turn, whatever was done before it: of
+ * sockets, rings, workers, the clock, and what was put off, none holds up the others. */
+static inline void turn_allow(struct front *f, uint64_t units)
+{
+    f->work.budget = f->work.done + units;
 }
 
 /* Is there room for another piece of work in this turn, however long it is? */

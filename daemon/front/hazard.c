@@ -432,6 +432,11 @@ bool hazard_clear(const struct job *j)
     return true;
 }
 
+struct buffer_use *hazard_first(const struct buffer *b)
+{
+    return b->groups != NULL ? b->groups->members : NULL;
+}
+
 struct buffer_use *hazard_behind(const struct buffer_use *u)
 {
     if (u->next != NULL) {

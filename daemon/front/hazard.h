@@ -73,6 +73,7 @@ void hazard_want(struct hazards *h, const struct job *j);
 bool hazard_next(struct hazards *h, struct hazard_look *ret_look);
 
 /* Walks along the uses of a buffer behind one of them, in order of groups; NULL at the end. */
+struct buffer_use *hazard_first(const struct buffer *b); /* of the buffer's line; NULL: nobody */
 struct buffer_use *hazard_behind(const struct buffer_use *u);
 /* The last writer before it that is unfinished; NULL: none. */
 struct buffer_use *hazard_writer_before(const struct buffer_use *u);

@@ -16,6 +16,8 @@ struct job;
 bool edge_add(struct job *pred, struct job *succ);
 /* ERR_BUSY: the arenas that the new job names have too many parts in use. */
 int parts_check(const struct job *j, struct err *e);
+#define PARTS_A_UNIT 8u /* of the loop's work: parts that a new job is compared with */
+
 /* Parts of unfinished jobs in all arenas that the job names, which it is compared with. */
 unsigned parts_beside(const struct job *j);
 /* To a new job, from all that have parts that clash with its own. false: no memory; some edges may

@@ -9,6 +9,7 @@
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/sweep.h"
 #include "proto/codec.h"
 
 #define RETRY_NS      (5 * NS_PER_MS) /* what is not admitted may come again */
@@ -25,47 +26,20 @@ struct route {
     bool relieves; /* gives something back: taken however many answers are kept */
 };
 
-/* Its answer was taken: it is asked for no more. */
-static void acknowledged(void *data, struct op *o)
-{
-    struct front *f = data;
-    struct job *j = job_find(f->jobs, o->job);
-    turn_count(f, 1);
-    if (j != NULL && !j->async) {
-        job_taken(f, j);
-    }
-}
-
 void intake_taken(struct front *f, struct op *o)
 {
     if (o->seq >= o->session->expect) { /* answered before its turn: then its number is passed */
         op_leave_ring(o);
         return;
     }
-    acknowledged(f, o);
-    op_destroy(o);
+    sweep_op(f, o);
 }
 
-/* Answers behind one that is still awaited: no `ack` can pass that. */
 static int request_taken(struct request_context *c, struct err *e)
 {
-    struct taken taken = {0};
-    struct msg_done done = {0};
-    struct op *o;
-    struct op *next;
-    int rc = taken_read(c->r->msg.taken.taken, &taken, e);
-    if (rc != 0) {
-        return rc;
-    }
-    HASH_ITER(hh, c->s->ops, o, next)
-    {
-        if (o->answered && o->seq < c->s->expect && taken_end(&taken, o->seq) != 0) {
-            intake_taken(c->f, o);
-            done.value++;
-        }
-    }
-    taken_finish(&taken);
-    return proto_encode(&schema_msg_done, &done, c->out, e);
+    int rc = sweep_taken(c->f, c->s, c->r, e);
+    c->r = rc == 0 ? NULL : c->r;
+    return rc;
 }
 
 static int request_cancel_any(struct request_context *c, struct err *e);
@@ -105,9 +79,13 @@ static const struct route *route_of(unsigned kind)
 }
 
 /* Who does not take its answers gets no more of them; what it asks for waits until it has. */
-static int check_kept(struct front *f, const struct session *s, unsigned kind, struct err *e)
+static int check_kept(struct front *f, struct session *s, unsigned kind, struct err *e)
 {
     uint64_t kept = s->kept_bytes + s->result_bytes;
+    if (s->op_count >= OPS_MAX || kept > f->config.keep_results_bytes) {
+        sweep_for_room(f, s);
+        kept = s->kept_bytes + s->result_bytes;
+    }
     if (s->op_count >= OPS_MAX) {
         (void)err_set(e, ERR_BUSY, "%u answers were not acknowledged", s->op_count);
         e->retry_after_ns = RETRY_NS;
@@ -337,16 +315,6 @@ static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err
     return 0;
 }
 
-/* Its answer was acknowledged while the request came that asks for it. 0: it has ended. */
-static uint64_t unfinished(const struct front *f, const struct session *s, uint64_t seq)
-{
-    const struct job *j = f->jobs;
-    while (j != NULL && (j->session != s || j->seq != seq || job_ended(j))) {
-        j = j->hh.next;
-    }
-    return j != NULL ? j->id : 0;
-}
-
 /* By the job's id, or by the number of its SUBMIT, which may not have had its turn. */
 static int request_cancel_any(struct request_context *c, struct err *e)
 {
@@ -356,7 +324,9 @@ static int request_cancel_any(struct request_context *c, struct err *e)
     if (o != NULL && o->job != 0) {
         m->job = o->job;
     } else if (m->job == 0 && o == NULL && m->number > 0 && m->number < c->s->expect) {
-        m->job = unfinished(c->f, c->s, m->number);
+        /* its answer was acknowledged while the request came that asks for it */
+        const struct job *j = job_of_request(c->s, m->number);
+        m->job = j != NULL ? j->id : 0;
     }
     if (m->job != 0 || m->number == 0) {
         return request_cancel(c, e);
@@ -472,7 +442,7 @@ static bool take_ack(struct front *f, struct session *s, struct request *r)
 {
     uint64_t ack = r->msg.ping.ack; /* every request begins with its number and its ack */
     if (ack < s->expect) {
-        session_ack(s, ack, acknowledged, f);
+        sweep_ack(f, s, ack);
         return true;
     }
     struct err e;

@@ -8,6 +8,7 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/device.h"
 #include "daemon/front/program.h"
+#include "daemon/front/session.h"
 #include "proto/codec.h"
 
 void job_put(struct job **table, struct job *j)
@@ -20,6 +21,31 @@ struct job *job_find(struct job *table, uint64_t id)
     struct job *j = NULL;
     HASH_FIND_BYHASHVALUE(hh, table, &id, sizeof id, hash_number(id), j);
     return j;
+}
+
+void job_join(struct job *j, struct session *s)
+{
+    j->session = s;
+    j->joined = true;
+    s->jobs++;
+    HASH_ADD_BYHASHVALUE(hh_seq, s->own_jobs, seq, sizeof j->seq, hash_number(j->seq), j);
+}
+
+void job_part(struct job *j)
+{
+    if (j->joined) {
+        j->joined = false;
+        j->session->jobs--;
+        HASH_DELETE(hh_seq, j->session->own_jobs, j);
+    }
+    j->session = NULL;
+}
+
+struct job *job_of_request(const struct session *s, uint64_t seq)
+{
+    struct job *j = NULL;
+    HASH_FIND_BYHASHVALUE(hh_seq, s->own_jobs, &seq, sizeof seq, hash_number(seq), j);
+    return j != NULL && !job_ended(j) ? j : NULL;
 }
 
 bool job_ended(const struct job *j)

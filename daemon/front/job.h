@@ -67,10 +67,12 @@ struct job {
     enum job_state state;
     enum job_wait wait;
     struct session *session; /* NULL: the daemon's own, its session ended, or the job has */
-    uint64_t session_id;     /* of that session, for people; 0: the daemon's own */
-    struct tenant *tenant;   /* NULL: the daemon's own */
-    struct op *op;           /* whose answer it is; NULL if asynchronous or nobody waits */
-    uint64_t seq;            /* of the request that submitted it */
+    bool joined;             /* counted there, and in session->own_jobs by hh_seq */
+    UT_hash_handle hh_seq;
+    uint64_t session_id;   /* of that session, for people; 0: the daemon's own */
+    struct tenant *tenant; /* NULL: the daemon's own */
+    struct op *op;         /* whose answer it is; NULL if asynchronous or nobody waits */
+    uint64_t seq;          /* of the request that submitted it */
     bool async;
     bool detached; /* outlives its session */
     bool probe;    /* the first job of a device */
@@ -139,6 +141,13 @@ struct job {
 /* The table of jobs, by id: put in, which is new there; NULL: it has none of that id. */
 void job_put(struct job **table, struct job *j);
 struct job *job_find(struct job *table, uint64_t id);
+
+/* A new job of the session; it is not of one yet. */
+void job_join(struct job *j, struct session *s);
+/* It is nobody's any more, or ended: the session does not count it. */
+void job_part(struct job *j);
+/* The session's unfinished job that the request `seq` submitted; NULL: there is none. */
+struct job *job_of_request(const struct session *s, uint64_t seq);
 
 bool job_ended(const struct job *j);
 const char *job_state_name(enum job_state state);

@@ -56,6 +56,11 @@ static void waiting_pop(struct lane *lane)
 static void waiting_drop(struct lane *lane)
 {
     while (lane->waiting != NULL) {
+        uint64_t seq = lane->waiting->seq;
+        struct op *o = seq != 0 ? op_find(lane->session, seq) : NULL;
+        if (o != NULL) {
+            o->ring_id = 0; /* its answer is kept until it is asked for */
+        }
         waiting_pop(lane);
     }
 }
@@ -443,7 +448,7 @@ enum lane_state lane_turn(struct lane *lane, unsigned batch, bool spins)
     int rc = begin_turn(lane);
     bool answers_go = rc == 1;
     while (rc == 1 && taken < batch && lane->session != NULL && lane->waiting == NULL &&
-           (taken == 0 || lanes_more(lane->lanes))) {
+           (taken == 0 || lanes_more(lane->lanes, false))) {
         rc = take_one(lane);
         taken += rc == 1;
     }

@@ -37,8 +37,8 @@ struct lanes_callbacks {
     /* The lane is about to go. */
     void (*closed)(void *data, struct lane *lane);
     /* Has this turn of the loop room for another record? What is left comes in the next turns.
-     * NULL: always. */
-    bool (*more)(void *data);
+     * `first`: nothing was taken in this turn. NULL: always. */
+    bool (*more)(void *data, bool first);
 };
 
 struct lanes_options {

@@ -75,6 +75,7 @@ void lanes_wake(struct lane *lane);  /* it gets a turn */
 void lanes_dirty(struct lane *lane); /* it has something to show its client */
 void lane_poll(struct lane *lane);   /* it is looked at for a while */
 void lanes_forget(struct lane *lane);
-bool lanes_more(const struct lanes *l); /* has this turn of the loop room for another record? */
+bool lanes_more(const struct lanes *l,
+                bool first); /* has this turn of the loop room for another record? */
 
 #endif

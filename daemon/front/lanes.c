@@ -84,9 +84,9 @@ void lanes_flush(struct lanes *l)
     }
 }
 
-bool lanes_more(const struct lanes *l)
+bool lanes_more(const struct lanes *l, bool first)
 {
-    return l->callbacks.more == NULL || l->callbacks.more(l->data);
+    return l->callbacks.more == NULL || l->callbacks.more(l->data, first);
 }
 
 /* ---- turns --------------------------------------------------------------------------------- */
@@ -112,7 +112,8 @@ static void take_turns(struct lanes *l)
     const struct lane *lane;
     unsigned count = 0;
     DL_COUNT2(l->ready, lane, count, ready_next);
-    for (; count > 0 && l->ready != NULL && lanes_more(l); count--) {
+    for (bool first = true; count > 0 && l->ready != NULL && lanes_more(l, first); count--) {
+        first = false;
         turn(l, l->ready);
     }
 }

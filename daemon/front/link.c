@@ -109,6 +109,13 @@ static void take_last_words(struct link *l)
     } while (l->duplex.in_ring && !l->closing && !l->told);
 }
 
+/* Out of a socket a packet is taken whole: nobody would call for the rest. */
+static bool has_room(const struct link *l, bool first)
+{
+    return l->callbacks.more == NULL || l->callbacks.more(l->data, first) || first ||
+           !l->duplex.in_ring;
+}
+
 /* All of a packet, or of what is in the ring, up to a batch. Who gathers has said all in one
  * packet: a look for another would find none. */
 static bool take_turn(struct link *l)
@@ -116,7 +123,7 @@ static bool take_turn(struct link *l)
     bool took = false;
     bool gathers = l->duplex.gathers;
     for (unsigned i = 0; !l->broken && (l->duplex.more || i < (gathers ? 1 : BATCH)); i++) {
-        if (!take_frame(l)) {
+        if (!has_room(l, !took) || !take_frame(l)) {
             return took;
         }
         took = true;

@@ -26,6 +26,9 @@ struct link_callbacks {
     /* The other side is gone or broke the rules (`e` says which); called once, from the loop, never
      * from within a link_ call. No frame follows. */
     void (*broken)(void *data, const struct err *e);
+    /* Has this turn of the loop room for another frame out of a ring? The rest comes in the next
+     * turns. `first`: none was taken in this one. NULL: always. */
+    bool (*more)(void *data, bool first);
 };
 
 /* Takes the descriptor (on failure too). */

@@ -13,6 +13,8 @@
 #include "daemon/front/table.h"
 #include "daemon/front/trouble.h"
 
+#define ROW_UNITS 8u /* of work, to write a row down */
+
 struct look {
     struct front *f;
     const struct session *s; /* NULL: before HELLO */
@@ -284,6 +286,7 @@ static void look_kernels(struct look *l)
         }
         const struct build *b = next_made(k->module != NULL ? k->module->builds : NULL);
         do {
+            turn_count(l->f, ROW_UNITS);
             kernel_row(l->t, k, handle, b);
             b = b != NULL ? next_made(b->next) : NULL;
         } while (b != NULL);
@@ -342,7 +345,9 @@ static void look_jobs(struct look *l)
     uint64_t most = l->query->limit > 0 ? l->query->limit : UINT64_MAX;
     const struct job *j = newest_job(l->f);
     for (; j != NULL && l->t->row_count < most; j = j->hh.prev) {
+        turn_count(l->f, 1);
         if (rights_sees(&l->f->rights, l->s, j->tenant) && job_wanted(l->query, j)) {
+            turn_count(l->f, ROW_UNITS);
             job_row(l->t, j);
         }
     }
@@ -361,6 +366,7 @@ static void look_sessions(struct look *l)
         if (!rights_sees(&l->f->rights, l->s, s->tenant)) {
             continue;
         }
+        turn_count(l->f, ROW_UNITS);
         table_value(l->t, s->id);
         table_text(l->t, s->name);
         table_text(l->t, s->tenant->name);

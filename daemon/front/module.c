@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/clock.h"
+#include "daemon/front/session.h"
+#include "daemon/front/tenant.h"
 #include "proto/codec.h"
 
 #define RETRY_NS NS_PER_S
@@ -155,6 +158,26 @@ int module_set_kernels(struct module *m, const struct compile_response *response
         m->kernel_count++;
     }
     return 0;
+}
+
+void module_own(struct module *m, struct session *s)
+{
+    m->tenant = s->tenant;
+    m->owner = s;
+    DL_APPEND2(s->own_modules, m, owned_prev, owned_next);
+    s->modules++;
+    s->tenant->held[TENANT_MODULES]++;
+}
+
+void module_disown(struct module *m)
+{
+    struct session *s = m->owner;
+    if (s != NULL) {
+        DL_DELETE2(s->own_modules, m, owned_prev, owned_next);
+        s->modules--;
+        s->tenant->held[TENANT_MODULES]--;
+    }
+    m->owner = NULL;
 }
 
 void module_destroy(struct module *m)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <uthash.h>
 
 #include "common/hash.h"
 #include "common/idmap.h"
@@ -32,6 +33,7 @@ struct kernel {
     struct proto_karg *args;            /* code without a signature: the module's, texts too */
     unsigned arg_count;
     const char *unfit; /* why it cannot be launched, NULL if it can; lies in `module` */
+    UT_hash_handle hh; /* in front->builtin_kernels */
 };
 
 enum build_state { BUILD_NONE, BUILD_RUNNING, BUILD_DONE, BUILD_FAILED };
@@ -61,8 +63,9 @@ struct module {
     char *signature_text;      /* owned */
     struct proto_list headers; /* HEADER records, owned: what the source may include */
     char file[PROTO_LABEL_MAX + 1];
-    struct tenant *tenant;  /* NULL: built-in */
-    struct session *owner;  /* NULL: built-in, or its session ended */
+    struct tenant *tenant;                  /* NULL: built-in */
+    struct session *owner;                  /* NULL: built-in, or its session ended */
+    struct module *owned_prev, *owned_next; /* in owner->own_modules */
     struct hash hash;       /* of content and options: strikes are counted against it */
     struct op *pending;     /* the load that waits: for the compiler; while no build was begun, for
                              * a device or for room at the compiler */
@@ -91,6 +94,9 @@ struct build *module_build_obtain(struct module *m, const char *backend, const c
 struct resources kernel_needs(const struct kernel *k, const struct build *b);
 /* Makes the kernels of a user's module from what the compiler reported. */
 int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
+/* A new one is the session's, which counts it. */
+void module_own(struct module *m, struct session *s);
+void module_disown(struct module *m); /* it may have no owner any more */
 void module_destroy(struct module *m);
 
 /* Identifies a kernel for strikes: content and entry. */

@@ -21,6 +21,7 @@
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/sweep.h"
 #include "daemon/front/tenant_quota.h"
 #include "daemon/front/trouble.h"
 #include "daemon/front/worker.h"
@@ -60,9 +61,13 @@ static void on_closed(void *data, uint32_t pipe)
     standing_disconnected(data, pipe);
 }
 
-static bool on_more(void *data)
+static bool on_more(void *data, bool first)
 {
-    return turn_has_room(data);
+    struct front *f = data;
+    if (first) {
+        turn_allow(f, TURN_SHARE);
+    }
+    return turn_has_room(f);
 }
 
 const struct listener_callbacks pipeline_requests = {
@@ -154,20 +159,13 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* its being active is what keeps the loop from sleeping */
 }
 
-/* What comes next gets so many units, whatever was done before it: those that sockets keep busy do
- * not hold up rings, nor both what was put off. */
-static void turn_allow(struct front *f, uint64_t units)
-{
-    uint64_t least = f->work.done + units;
-    f->work.budget = least > TURN_UNITS ? least : TURN_UNITS;
-}
-
 /* What was put off. */
 static void work_turn(struct front *f)
 {
-    turn_allow(f, TURN_UNITS / 2);
+    turn_allow(f, TURN_SHARE);
     job_leave_some(f);
     queue_turn(f);
+    sweep_some(f);
     standing_end_some(f);
     command_metas(f);
 }
@@ -176,23 +174,24 @@ static void count_turn(struct front *f)
 {
     f->work.most = f->work.done > f->work.most ? f->work.done : f->work.most;
     f->work.done = 0;
-    f->work.budget = TURN_UNITS;
+    turn_allow(f, TURN_SHARE);
 }
 
 static void on_check(uv_check_t *check)
 {
     struct front *f = check->data;
     turn_begin(f);
-    turn_allow(f, TURN_UNITS / 4);
     lanes_turn(f->lanes);
-    if (f->kicked || f->ending != NULL || f->metas != NULL) {
+    if (f->kicked || f->ending != NULL || f->metas != NULL || f->sweeping != NULL) {
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);
         if (f->parked.ended || f->parked.next != NULL) {
+            turn_allow(f, TURN_SHARE);
             intake_room(f);
         }
         work_turn(f);
+        turn_allow(f, TURN_SHARE);
         dispatch_all(f);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -259,6 +258,7 @@ static void on_due(uv_timer_t *timer)
         return; /* it is set again */
     }
     f->due_ns = NS_NEVER;
+    turn_allow(f, TURN_SHARE);
     if (f->launcher_lost) {
         pipeline_start_anew(f);
     }
@@ -359,7 +359,7 @@ void pipeline_init(struct front *f)
     f->timer.data = f;
     f->arm.data = f;
     f->due_ns = 0; /* at once */
-    f->work.budget = TURN_UNITS;
+    turn_allow(f, TURN_SHARE);
     f->armed_ns = NS_NEVER;
     f->watchdog_ns = ns_add(clock_now_ns(), notify_watchdog_period());
     (void)uv_check_start(&f->kick_check, on_check);

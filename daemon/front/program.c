@@ -2,6 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
+
+#include "daemon/front/session.h"
+#include "daemon/front/tenant.h"
 
 static struct proto_list move(struct proto_list list, uint8_t *to)
 {
@@ -30,6 +34,25 @@ int program_create(struct proto_list params, struct proto_list temps, struct pro
     p->steps = move(steps, bytes + params.raw.size + temps.raw.size);
     *ret_program = p;
     return 0;
+}
+
+void program_own(struct program *p, struct session *s)
+{
+    p->owner = s;
+    DL_APPEND2(s->own_programs, p, owned_prev, owned_next);
+    s->programs++;
+    s->tenant->held[TENANT_PROGRAMS]++;
+    s->program_bytes += p->size;
+}
+
+void program_disown(struct program *p)
+{
+    struct session *s = p->owner;
+    DL_DELETE2(s->own_programs, p, owned_prev, owned_next);
+    s->programs--;
+    s->tenant->held[TENANT_PROGRAMS]--;
+    s->program_bytes -= p->size;
+    p->owner = NULL;
 }
 
 struct program *program_ref(struct program *p)

@@ -20,8 +20,9 @@ struct program {
     char name[PROTO_NAME_MAX + 1];
     struct tenant *tenant;
     struct session *owner;
-    uint8_t *bytes; /* owned: what the lists below lie in */
-    size_t size;    /* of bytes */
+    struct program *owned_prev, *owned_next; /* in owner->own_programs */
+    uint8_t *bytes;                          /* owned: what the lists below lie in */
+    size_t size;                             /* of bytes */
     struct proto_list params;
     struct proto_list temps;
     struct proto_list steps;
@@ -32,6 +33,9 @@ struct program {
 /* Copies the lists. References: 1. */
 int program_create(struct proto_list params, struct proto_list temps, struct proto_list steps,
                    struct program **ret_program, struct err *e);
+/* A new one is the session's, which counts it. */
+void program_own(struct program *p, struct session *s);
+void program_disown(struct program *p);
 struct program *program_ref(struct program *p);
 void program_unref(struct program *p); /* NULL accepted */
 

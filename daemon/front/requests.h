@@ -59,6 +59,7 @@ void buffer_device_ready(struct front *f, struct device *d);
 bool buffer_restoring(const struct device *d);
 /* Takes the handle away; memory goes when no job names it. Until then it is restored, or lost with
  * its worker, as others are. */
+void program_drop(struct front *f, struct program *p); /* its handle goes */
 void buffer_drop(struct front *f, struct buffer *b);
 /* If nobody who owns or opened it is left, it lives by its name for a while. */
 void buffer_let_linger(struct front *f, struct buffer *b);
@@ -69,7 +70,6 @@ void buffer_settle(struct front *f, struct buffer *b);
 void arena_drop(struct front *f, struct arena *a);
 /* A job that named it has ended. */
 void arena_settle(struct front *f, struct arena *a);
-void arena_session_ended(struct front *f, const struct session *s);
 /* The device's kernels can work on it as it is, or its worker could not take it. */
 void arena_mapped(struct front *f, const struct device *d, const struct msg_w_arena *m);
 /* The next worker of the device knows no arenas. */

@@ -1,5 +1,6 @@
 /* Arenas come and go: requests, and what their nonces bring. */
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/log.h"
 #include "daemon/front/requests.h"
@@ -11,6 +12,7 @@ static void charge(struct arena *a, struct session *s)
 {
     a->owner = s;
     a->tenant = s->tenant;
+    DL_APPEND2(s->own_arenas, a, owned_prev, owned_next);
     s->arenas++;
     s->tenant->held[TENANT_ARENAS]++;
     s->arena_bytes += a->bytes;
@@ -67,22 +69,12 @@ void arena_drop(struct front *f, struct arena *a)
     }
     idmap_disown(&f->arenas, a->handle, a->owner->id);
     (void)idmap_remove(&f->arenas, a->handle);
+    DL_DELETE2(a->owner->own_arenas, a, owned_prev, owned_next);
     a->owner->arenas--;
     a->tenant->held[TENANT_ARENAS]--;
     a->owner->arena_bytes -= a->bytes;
     a->owner = NULL;
     arena_settle(f, a);
-}
-
-void arena_session_ended(struct front *f, const struct session *s)
-{
-    uint32_t cursor = 0;
-    struct arena *a;
-    while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
-        if (a->owner == s) {
-            arena_drop(f, a);
-        }
-    }
 }
 
 static void forget(struct arena *a, const struct device *d)

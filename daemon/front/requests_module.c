@@ -147,10 +147,7 @@ int request_module_load(struct request_context *c, struct err *e)
         module_destroy(m);
         return rc;
     }
-    m->tenant = c->s->tenant;
-    m->owner = c->s;
-    c->s->modules++;
-    c->s->tenant->held[TENANT_MODULES]++;
+    module_own(m, c->s);
     m->pending = c->o;
     return 0;
 }
@@ -318,11 +315,7 @@ void module_drop(struct front *f, struct module *m)
     for (unsigned i = 0; i < m->kernel_count; i++) {
         idmap_disown(&f->kernels, m->kernels[i].handle, owner);
     }
-    if (m->owner != NULL) {
-        m->owner->modules--;
-        m->owner->tenant->held[TENANT_MODULES]--;
-    }
-    m->owner = NULL;
+    module_disown(m);
     m->unloaded = true;
     building_settle(f, m);
 }
@@ -339,20 +332,26 @@ int request_module_unload(struct request_context *c, struct err *e)
     return proto_encode(&schema_msg_done, &done, c->out, e);
 }
 
-static struct kernel *find_kernel(struct front *f, const struct session *s, const char *name,
-                                  uint64_t module)
+/* A module has at most PROTO_KERNELS_MAX of them. */
+static struct kernel *kernel_of(struct front *f, const struct session *s, const char *name,
+                                uint64_t id)
 {
-    uint32_t cursor = 0;
-    struct kernel *k;
-    while ((k = idmap_next(&f->kernels, &cursor, NULL)) != NULL) {
-        bool builtin = k->module == NULL || k->module->tenant == NULL;
-        bool asked =
-            module == 0 ? builtin : !builtin && k->module->id == module && k->module->owner == s;
-        if (asked && strcmp(k->name, name) == 0) {
-            return k;
+    struct module *m = idmap_get(&f->modules, id);
+    bool own = m != NULL && m->tenant != NULL && m->owner == s;
+    for (unsigned i = 0; own && i < m->kernel_count; i++) {
+        turn_count(f, 1);
+        if (m->kernels[i].handle != 0 && strcmp(m->kernels[i].name, name) == 0) {
+            return &m->kernels[i];
         }
     }
     return NULL;
+}
+
+static struct kernel *builtin_of(struct front *f, const char *name)
+{
+    struct kernel *k = NULL;
+    HASH_FIND_STR(f->builtin_kernels, name, k);
+    return k;
 }
 
 int request_kernel_find(struct request_context *c, struct err *e)
@@ -361,7 +360,7 @@ int request_kernel_find(struct request_context *c, struct err *e)
     char name[PROTO_NAME_MAX + 1];
     struct kernel *k = NULL;
     if (bytes_to_str(m->name, name, sizeof name)) {
-        k = find_kernel(c->f, c->s, name, m->module);
+        k = m->module == 0 ? builtin_of(c->f, name) : kernel_of(c->f, c->s, name, m->module);
     }
     if (k == NULL) {
         return err_set(e, ERR_NOT_FOUND, "there is no kernel %.*s: see gpuctl kernels",

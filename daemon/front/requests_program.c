@@ -59,18 +59,23 @@ int request_program_create(struct request_context *c, struct err *e)
         return rc;
     }
     p->tenant = c->s->tenant;
-    p->owner = c->s;
     (void)bytes_to_str(m->name, p->name, sizeof p->name);
     rc = idmap_enter(&f->programs, p, "programs", "free some", &p->handle, e);
     if (rc != 0) {
         program_unref(p);
         return rc;
     }
-    c->s->programs++;
-    c->s->tenant->held[TENANT_PROGRAMS]++;
-    c->s->program_bytes += p->size;
+    program_own(p, c->s);
     struct msg_program reply = {.program = p->handle};
     return proto_encode(&schema_msg_program, &reply, c->out, e);
+}
+
+void program_drop(struct front *f, struct program *p)
+{
+    idmap_disown(&f->programs, p->handle, p->owner->id);
+    (void)idmap_remove(&f->programs, p->handle);
+    program_disown(p);
+    program_unref(p);
 }
 
 int request_program_free(struct request_context *c, struct err *e)
@@ -80,12 +85,7 @@ int request_program_free(struct request_context *c, struct err *e)
     if (p == NULL || p->owner != c->s) {
         return session_lacks(c->s, &c->f->programs, handle, "program", e);
     }
-    idmap_disown(&c->f->programs, handle, c->s->id);
-    (void)idmap_remove(&c->f->programs, handle);
-    c->s->programs--;
-    c->s->tenant->held[TENANT_PROGRAMS]--;
-    c->s->program_bytes -= p->size;
-    program_unref(p);
+    program_drop(c->f, p);
     struct msg_done done = {0};
     return proto_encode(&schema_msg_done, &done, c->out, e);
 }

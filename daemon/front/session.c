@@ -84,6 +84,8 @@ void session_destroy(struct session *s)
         (void)close(s->pidfd);
     }
     taken_finish(&s->taken);
+    taken_finish(&s->sweep.taken);
+    request_destroy(s->sweep.request);
     free(s->event.data);
     free(s);
 }
@@ -95,7 +97,7 @@ struct op *op_find(struct session *s, uint64_t seq)
         return NULL;
     }
     HASH_FIND_BYHASHVALUE(hh, s->ops, &seq, sizeof seq, hash_number(seq), o);
-    return o;
+    return o != NULL && o->answered && op_passed(o) ? NULL : o;
 }
 
 struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot)
@@ -110,6 +112,7 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
     HASH_ADD_BYHASHVALUE(hh, s->ops, seq, sizeof o->seq, hash_number(seq), o);
     s->op_count++;
     s->unanswered++;
+    DL_APPEND2(s->open, o, open_prev, open_next);
     s->op_last = seq > s->op_last ? seq : s->op_last;
     return o;
 }
@@ -130,9 +133,17 @@ bool op_passed(const struct op *o)
     return !o->loose && o->seq <= o->session->acked;
 }
 
+static void leave_open(struct op *o)
+{
+    if (!o->loose && !o->answered) {
+        o->session->unanswered--;
+        DL_DELETE2(o->session->open, o, open_prev, open_next);
+    }
+}
+
 bool op_answer(struct op *o, struct bytes reply)
 {
-    o->session->unanswered -= !o->loose && !o->answered;
+    leave_open(o);
     o->answered = true;
     o->reply = reply.size <= sizeof o->small ? o->small : malloc(reply.size);
     if (o->reply == NULL) {
@@ -160,7 +171,7 @@ void session_lane_gone(struct session *s)
     while (s->in_ring != NULL) {
         op_leave_ring(s->in_ring);
     }
-    for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
+    for (struct op *o = s->open; o != NULL; o = o->open_next) {
         o->ring_id = 0;
     }
     for (struct request *r = s->early; r != NULL; r = r->next) {
@@ -172,10 +183,11 @@ void op_destroy(struct op *o)
 {
     struct session *s = o->session;
     op_leave_ring(o);
+    leave_open(o);
     if (!o->loose) {
+        s->sweep.at = s->sweep.at == o ? o->hh.next : s->sweep.at;
         HASH_DEL(s->ops, o);
         s->op_count--;
-        s->unanswered -= !o->answered;
         s->kept_bytes -= o->reply_size;
     }
     if (o->reply != o->small) {
@@ -202,47 +214,6 @@ void session_skip(struct session *s, bool answered)
     if (s->taken.count > 0 && s->expect >= taken_last(&s->taken)) {
         taken_finish(&s->taken);
     }
-}
-
-static void forget(struct op *o, void (*each)(void *data, struct op *o), void *data)
-{
-    if (each != NULL) {
-        each(data, o);
-    }
-    op_destroy(o);
-}
-
-/* Numbers can run far ahead of what is kept. */
-static void forget_all_up_to(struct session *s, uint64_t ack,
-                             void (*each)(void *data, struct op *o), void *data)
-{
-    struct op *o;
-    struct op *next;
-    HASH_ITER(hh, s->ops, o, next)
-    {
-        if (o->seq <= ack && o->answered) {
-            forget(o, each, data);
-        }
-    }
-}
-
-void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
-                 void *data)
-{
-    if (ack <= s->acked || ack >= s->expect) {
-        return;
-    }
-    if (ack - s->acked > s->op_count) {
-        forget_all_up_to(s, ack, each, data);
-    } else {
-        for (uint64_t seq = s->acked + 1; seq <= ack; seq++) {
-            struct op *o = op_find(s, seq);
-            if (o != NULL && o->answered) {
-                forget(o, each, data);
-            }
-        }
-    }
-    s->acked = ack;
 }
 
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,

@@ -27,10 +27,14 @@
 #define MODULES_MAX  1024u
 #define PROGRAMS_MAX 4096u
 
+struct arena;
 struct lane;
 struct buffer;
 struct buffer_opening;
+struct job;
 struct listener_slot;
+struct module;
+struct program;
 struct request;
 struct session;
 struct spare;
@@ -45,6 +49,7 @@ struct op {
     bool in_ring;               /* its answer is in the ring, up to lane_end, and not taken yet */
     uint32_t lane_end;
     struct op *ring_prev, *ring_next; /* in session->in_ring */
+    struct op *open_prev, *open_next; /* in session->open: not answered */
     bool answered;
     uint8_t *reply; /* owned, or `small`; NULL: was not kept */
     size_t reply_size;
@@ -67,7 +72,20 @@ enum session_end {
     END_OPENINGS,
     END_BUFFERS,
     END_ARENAS,
+    END_ANSWERS,
     END_DONE,
+};
+
+/* A way through all of a session's ops, in slices: those whose answers were taken go. sweep.c's. */
+struct op_sweep {
+    bool on;    /* and the session in front->sweeping */
+    bool again; /* more were taken meanwhile: once more from the start */
+    struct op *at;
+    struct request *request;     /* TAKEN, which is answered at the end; owned; NULL: an ack */
+    struct taken taken;          /* what it says */
+    uint64_t below;              /* no higher number was admitted when it came */
+    uint64_t count;              /* of those that went for it */
+    struct session *prev, *next; /* in front->sweeping */
 };
 
 struct notice {
@@ -107,7 +125,9 @@ struct session {
     uint64_t acked;  /* answers up to here were taken */
     struct op *ops;  /* uthash by seq: pending, or answered and not acknowledged */
     unsigned op_count;
-    unsigned unanswered;     /* of these */
+    struct op *open;         /* of these, those that are not answered; oldest first */
+    unsigned unanswered;     /* their number */
+    struct op_sweep sweep;   /* answers that were taken are being forgotten */
     struct spare *spare_ops; /* where ops come from and go; not owned, NULL: malloc alone */
     uint64_t op_last;        /* no request has had a higher number */
     struct taken taken;      /* behind `expect`: answered by a front before this one */
@@ -141,6 +161,7 @@ struct session {
     struct async_result *told; /* those in `event` */
     uint64_t result_bytes;     /* of both, as async_result_bytes says */
     unsigned jobs;             /* unfinished */
+    struct job *own_jobs;      /* these; uthash by seq, job.c's */
     unsigned buffers;
     unsigned opens;                  /* of published buffers */
     struct buffer_opening *openings; /* what it opened; uthash, buffer.c's */
@@ -150,11 +171,13 @@ struct session {
     uint64_t arena_bytes;
     unsigned modules;
     unsigned programs;
+    struct arena *own_arenas; /* these, by owned_prev and owned_next, as those below */
+    struct module *own_modules;
+    struct program *own_programs;
     uint64_t program_bytes;
     uint64_t requests;    /* admitted since it began */
     enum session_end end; /* in front->ending */
     bool end_all;         /* and so do jobs that were to outlive it */
-    uint32_t end_cursor;
     struct session *ending_next;
     UT_hash_handle hh;      /* by key */
     UT_hash_handle hh_pipe; /* by pipe, while it is not 0 */
@@ -177,6 +200,7 @@ struct session *session_create(const struct session_key *key, struct tenant *ten
  * with. */
 void session_destroy(struct session *s);
 
+/* NULL also for one whose answer was acknowledged, and that is not forgotten yet. */
 struct op *op_find(struct session *s, uint64_t seq);
 struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot);
 struct op *op_create_loose(struct session *s, struct listener_slot *slot);
@@ -187,9 +211,6 @@ bool op_passed(const struct op *o);
 /* Its answer is not in the ring any more. */
 void op_leave_ring(struct op *o);
 void op_destroy(struct op *o);
-/* Forgets answers up to `ack`; calls `each` (may be NULL) with every op before it goes. */
-void session_ack(struct session *s, uint64_t ack, void (*each)(void *data, struct op *o),
-                 void *data);
 
 /* Was its answer taken from a front before this one? Nobody waits for that number. */
 bool session_took(const struct session *s, uint64_t seq);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -15,6 +16,7 @@
 #include "daemon/front/processes.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
+#include "daemon/front/sweep.h"
 #include "daemon/front/tenant_quota.h"
 
 #define END_UNITS  8u         /* of work, to let go of a buffer */
@@ -88,8 +90,7 @@ static void leave_job(struct front *f, struct op *o)
         job_taken(f, j);
     } else if (j->op == o) {
         j->op = NULL;
-        j->session = NULL; /* runs on */
-        o->session->jobs--;
+        job_part(j); /* runs on */
     }
 }
 
@@ -100,6 +101,7 @@ static void skip_taken(struct front *f, struct session *s, const struct taken *t
     struct op *next;
     HASH_ITER(hh, s->ops, o, next)
     {
+        turn_count(f, 1);
         if (taken_end(taken, o->seq) != 0) {
             leave_job(f, o);
             op_destroy(o);
@@ -117,6 +119,7 @@ static void drop_passed(struct front *f, struct session *s)
     struct op *next;
     HASH_ITER(hh, s->ops, o, next)
     {
+        turn_count(f, 1);
         if (op_passed(o)) {
             leave_job(f, o);
             op_destroy(o);
@@ -319,10 +322,12 @@ static void leave_load(struct front *f, struct module *m)
  * anew, and finds what was compiled meanwhile in the cache. */
 static void leave_loose_loads(struct front *f, const struct session *s)
 {
-    uint32_t cursor = 0;
     struct module *m;
-    while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
-        if (m->owner == s && m->pending != NULL && m->pending->loose) {
+    struct module *next;
+    DL_FOREACH_SAFE2(s->own_modules, m, next, owned_next)
+    {
+        turn_count(f, 1);
+        if (m->pending != NULL && m->pending->loose) {
             leave_load(f, m);
         }
     }
@@ -349,7 +354,8 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     for (struct request *r; (r = session_early_drop(s)) != NULL;) {
         reply_none(f, r); /* the client sends them again */
     }
-    for (struct op *o = s->ops; o != NULL; o = o->hh.next) {
+    for (struct op *o = s->open; o != NULL; o = o->open_next) {
+        turn_count(f, 1);
         reply_forget(f, o);
     }
     leave_loose_loads(f, s);
@@ -360,8 +366,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
 /* Nobody asks for its answer any more: not the next front either. */
 static void leave_alone(struct job *j)
 {
-    j->session->jobs--;
-    j->session = NULL;
+    job_part(j);
     j->seq = 0;
     j->async = false;
 }
@@ -396,21 +401,11 @@ static void end_job(struct front *f, struct job *j, bool all)
 /* false: the turn is over, and others are left. */
 static bool end_jobs(struct front *f, struct session *s)
 {
-    struct job *j;
-    struct job *next;
-    HASH_ITER(hh, f->jobs, j, next)
-    {
-        if (j->session != s) {
-            continue;
-        }
-        if (job_ended(j)) {
-            j->op = NULL;
-            continue;
-        }
-        if (!turn_take(f, 1 + j->work.use_count / 4)) {
+    while (s->own_jobs != NULL) { /* each leaves it */
+        if (!turn_take(f, 1 + s->own_jobs->work.use_count / 4)) {
             return false;
         }
-        end_job(f, j, s->end_all);
+        end_job(f, s->own_jobs, s->end_all);
     }
     return true;
 }
@@ -461,35 +456,26 @@ static bool end_buffers(struct front *f, struct session *s, bool opened)
 
 static bool end_programs(struct front *f, struct session *s)
 {
-    while (s->programs > 0 && turn_take(f, 1)) {
-        struct program *p = idmap_next(&f->programs, &s->end_cursor, NULL);
-        if (p == NULL) {
-            return true;
-        }
-        if (p->owner == s) {
-            idmap_disown(&f->programs, p->handle, s->id);
-            (void)idmap_remove(&f->programs, p->handle);
-            p->owner = NULL;
-            s->programs--;
-            s->tenant->held[TENANT_PROGRAMS]--;
-            program_unref(p);
-        }
+    while (s->own_programs != NULL && turn_take(f, END_UNITS)) {
+        program_drop(f, s->own_programs);
     }
-    return s->programs == 0;
+    return s->own_programs == NULL;
 }
 
 static bool end_modules(struct front *f, struct session *s)
 {
-    while (s->modules > 0 && turn_take(f, 1)) {
-        struct module *m = idmap_next(&f->modules, &s->end_cursor, NULL);
-        if (m == NULL) {
-            return true;
-        }
-        if (m->owner == s) {
-            leave_load(f, m);
-        }
+    while (s->own_modules != NULL && turn_take(f, END_UNITS)) {
+        leave_load(f, s->own_modules);
     }
-    return s->modules == 0;
+    return s->own_modules == NULL;
+}
+
+static bool end_arenas(struct front *f, struct session *s)
+{
+    while (s->own_arenas != NULL && turn_take(f, END_UNITS)) {
+        arena_drop(f, s->own_arenas);
+    }
+    return s->own_arenas == NULL;
 }
 
 static void release_job(struct front *f, uint64_t id)
@@ -500,17 +486,24 @@ static void release_job(struct front *f, uint64_t id)
     }
 }
 
-static void release_answers(struct front *f, struct session *s)
+static bool end_results(struct front *f, struct async_result **list)
 {
-    for (const struct op *o = s->ops; o != NULL; o = o->hh.next) {
-        release_job(f, o->job);
-    }
-    for (const struct async_result *r = s->results; r != NULL; r = r->next) {
+    while (*list != NULL && turn_take(f, 1)) {
+        struct async_result *r = *list;
+        *list = r->next;
         release_job(f, r->job);
+        free(r);
     }
-    for (const struct async_result *r = s->told; r != NULL; r = r->next) {
-        release_job(f, r->job);
+    return *list == NULL;
+}
+
+static bool end_answers(struct front *f, struct session *s)
+{
+    while (s->ops != NULL && turn_take(f, 1)) {
+        release_job(f, s->ops->job);
+        op_destroy(s->ops);
     }
+    return s->ops == NULL && end_results(f, &s->results) && end_results(f, &s->told);
 }
 
 static bool end_stage(struct front *f, struct session *s)
@@ -527,8 +520,9 @@ static bool end_stage(struct front *f, struct session *s)
     case END_BUFFERS:
         return end_buffers(f, s, false);
     case END_ARENAS:
-        arena_session_ended(f, s);
-        return true;
+        return end_arenas(f, s);
+    case END_ANSWERS:
+        return end_answers(f, s);
     case END_DONE:
         break;
     }
@@ -537,7 +531,6 @@ static bool end_stage(struct front *f, struct session *s)
 
 static void end_last(struct front *f, struct session *s)
 {
-    release_answers(f, s);
     f->session_count--;
     s->tenant->sessions--;
     forget_later(f, s->tenant);
@@ -551,7 +544,6 @@ void standing_end_some(struct front *f)
         struct session *s = f->ending;
         while (s->end < END_DONE && end_stage(f, s)) {
             s->end++;
-            s->end_cursor = 0;
         }
         if (s->end < END_DONE) {
             return;
@@ -572,6 +564,7 @@ static void end_with(struct front *f, struct session *s, bool all)
     processes_forget(f->processes, s->pidfd);
     HASH_DEL(f->sessions, s);
     agenda_drop(&f->standings, &s->due);
+    sweep_stop(f, s);
     s->end = END_JOBS;
     s->end_all = all;
     while (*last != NULL) {

@@ -97,13 +97,14 @@ static bool names_buffer(const struct job *j, const struct buffer *b)
     return false;
 }
 
-static void part_all(struct front *f, const struct module *m, struct buffer *b)
+static void part_all(struct front *f, struct buffer *b)
 {
-    struct job *j;
-    struct job *next;
-    HASH_ITER(hh, f->jobs, j, next)
-    {
-        if (!job_ended(j) && names(j, m) && !names_buffer(j, b)) {
+    struct buffer_use *next = hazard_first(b);
+    while (next != NULL) {
+        struct job *j = next->job;
+        next = hazard_behind(next);
+        turn_count(f, 1 + j->work.ref_count);
+        if (!names_buffer(j, b)) {
             hazard_part(&f->hazards, j, b);
             if (j->wait == WAIT_HAZARD) {
                 queue_offer(f, j); /* the variable may be all that it waited for */
@@ -113,9 +114,11 @@ static void part_all(struct front *f, const struct module *m, struct buffer *b)
     queue_turn(f);
 }
 
-static int check_room(const struct front *f, const struct module *m, struct err *e)
+/* A module's kernels are launched by its owner's jobs only. */
+static int check_room(struct front *f, const struct module *m, struct err *e)
 {
-    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+    for (const struct job *j = m->owner->own_jobs; j != NULL; j = j->hh_seq.next) {
+        turn_count(f, 1);
         if (!job_ended(j) && names(j, m) && j->work.use_count >= WORK_USES_MAX) {
             return err_set(e, ERR_BUSY,
                            "job %llu launches kernels of module %s and uses %u buffers, as many as "
@@ -130,16 +133,14 @@ static int check_room(const struct front *f, const struct module *m, struct err 
 static int join_all(struct front *f, const struct module *m, struct buffer *b, struct err *e)
 {
     int rc = check_room(f, m, e);
-    struct job *j;
-    struct job *next;
-    HASH_ITER(hh, f->jobs, j, next)
-    {
-        if (rc == 0 && !job_ended(j) && names(j, m) && !hazard_join(j, b)) {
+    for (struct job *j = m->owner->own_jobs; rc == 0 && j != NULL; j = j->hh_seq.next) {
+        turn_count(f, 1);
+        if (!job_ended(j) && names(j, m) && !hazard_join(j, b)) {
             rc = err_set(e, ERR_NOMEM, "order of a variable's jobs");
         }
     }
     if (rc != 0) {
-        part_all(f, m, b);
+        part_all(f, b);
     }
     return rc;
 }
@@ -208,7 +209,7 @@ void variable_module_settled(struct front *f, struct module *m)
 void variable_failed(struct front *f, struct variable *v)
 {
     if (v != NULL) {
-        part_all(f, v->module, v->buffer);
+        part_all(f, v->buffer);
     }
 }
 

@@ -54,7 +54,17 @@ static void broken(void *data, const struct err *e)
     }
 }
 
-static const struct link_callbacks link_callbacks = {.frame = frame, .broken = broken};
+static bool more(void *data, bool first)
+{
+    struct front *f = ((struct device *)data)->front;
+    if (first) {
+        turn_allow(f, TURN_SHARE / f->device_count);
+    }
+    return turn_has_room(f);
+}
+
+static const struct link_callbacks link_callbacks = {
+    .frame = frame, .broken = broken, .more = more};
 
 static int meta_of(const struct device *d, struct capbuf *out, struct err *e)
 {

@@ -30,14 +30,14 @@ void listener_unlock(struct listener *l)
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* May another one be handed on in this turn of the loop? */
-static bool more(const struct listener *l)
+static bool more(const struct listener *l, bool first)
 {
-    return l->closing || l->callbacks.more == NULL || l->callbacks.more(l->data);
+    return l->closing || l->callbacks.more == NULL || l->callbacks.more(l->data, first);
 }
 
 static void deliver_requests(struct listener *l)
 {
-    while (l->batch != NULL && more(l)) {
+    for (bool first = true; l->batch != NULL && more(l, first); first = false) {
         struct request *r = l->batch;
         l->batch = r->next;
         r->next = NULL;
@@ -51,7 +51,7 @@ static void deliver_requests(struct listener *l)
 
 static void deliver_ends(struct listener *l)
 {
-    while (l->batch_ended != NULL && more(l)) {
+    for (bool first = true; l->batch_ended != NULL && more(l, first); first = false) {
         struct connection *c = l->batch_ended;
         uint32_t pipe = c->peer.pipe;
         bool tell = c->said_hello && !l->closing;

@@ -58,8 +58,8 @@ struct listener_callbacks {
     void (*request)(void *data, struct request *r);
     void (*closed)(void *data, uint32_t pipe); /* a connection that had said hello is gone */
     /* Has this turn of the loop room for another request, or end? The rest of a batch comes in the
-     * next turns. NULL: always. */
-    bool (*more)(void *data);
+     * next turns. `first`: a batch begins, or goes on. NULL: always. */
+    bool (*more)(void *data, bool first);
 };
 
 struct listener_options {

@@ -5,6 +5,7 @@
 #include "daemon/front/intake.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/sweep.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -661,7 +662,8 @@ END_TEST
 START_TEST(a_job_is_cancelled_whose_answer_was_acknowledged)
 {
     setup();
-    struct job j = {.id = 77, .session = s, .tenant = s->tenant, .seq = 1, .state = JOB_DISPATCHED};
+    struct job j = {.id = 77, .tenant = s->tenant, .seq = 1, .state = JOB_DISPATCHED};
+    job_join(&j, s);
     ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
     ask(MSG_KIND_BUFFER_INFO, 2, 1, 0);
     ck_assert_ptr_null(op_find(s, 1));
@@ -671,6 +673,7 @@ START_TEST(a_job_is_cancelled_whose_answer_was_acknowledged)
     cancel(1);
     ck_assert_uint_eq(kind, MSG_KIND_DONE);
     ck_assert(j.cancelled);
+    job_part(&j);
     HASH_DEL(k->f.jobs, &j);
     teardown();
 }
@@ -771,14 +774,28 @@ START_TEST(answers_behind_an_awaited_one_are_forgotten)
                           .kind = MSG_KIND_TAKEN,
                           .slot = (struct listener_slot *)(void *)&slot};
     r->msg.taken.taken = proto_list_of(&list, 2);
+    k->f.work.budget = 2; /* it takes three turns, and another answer comes meanwhile */
+    unsigned before = replies;
     intake_request(&k->f, r);
+    ask(MSG_KIND_BUFFER_INFO, 6, 0, 0);
+    unsigned turns = 0;
+    for (; k->f.sweeping != NULL; turns++) {
+        ck_assert_uint_eq(replies, before + 1);
+        k->f.work.done = 0;
+        sweep_some(&k->f);
+        ck_assert_uint_le(k->f.work.done, 3);
+    }
+    ck_assert_uint_gt(turns, 2);
+    ck_assert_uint_eq(replies, before + 2);
+    k->f.work.budget = 0;
     capbuf_finish(&list);
     ck_assert_uint_eq(kind, MSG_KIND_DONE);
-    ck_assert_uint_eq(s->op_count, 2);
+    ck_assert_uint_eq(s->op_count, 3);
+    ck_assert_ptr_nonnull(op_find(s, 6));
     ck_assert(op_find(s, 1) != NULL && op_find(s, 9) != NULL);
     ask(MSG_KIND_BUFFER_INFO, 3, 0, 0);
     is_taken(ERR_STATE);
-    ck_assert_uint_eq(s->expect, 6);
+    ck_assert_uint_eq(s->expect, 7);
     teardown();
 }
 END_TEST

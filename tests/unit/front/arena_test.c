@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "daemon/front/building.h"
 #include "daemon/front/conclude.h"
@@ -30,6 +31,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(arena);
     ck_assert_int_eq(arena_make_memory(arena, &e), 0);
     arena->owner = k->session;
+    DL_APPEND2(k->session->own_arenas, arena, owned_prev, owned_next);
     arena->tenant = k->tenant;
     arena->handle = idmap_add(&k->f.arenas, arena);
     r.arenas = &k->f.arenas;

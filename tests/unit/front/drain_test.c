@@ -59,8 +59,7 @@ START_TEST(detached_jobs_without_a_session_go_first)
     ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 0); /* its client is there */
     k->session->pipe = 0;                                  /* a session that lingers */
     ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 1);
-    k->session->jobs--;
-    waits->session = NULL;
+    job_part(waits);
     ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 1);
     ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 1);
     fake_done(k, first, 0);

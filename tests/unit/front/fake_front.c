@@ -296,7 +296,7 @@ uint64_t fake_submit(struct fake *k, struct job *j)
     job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
-    j->session->jobs++;
+    job_join(j, j->session);
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users++;
     }

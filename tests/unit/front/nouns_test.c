@@ -9,6 +9,7 @@
 #include "daemon/front/meta.h"
 #include "daemon/front/session.h"
 #include "daemon/front/spans.h"
+#include "daemon/front/sweep.h"
 #include "daemon/front/table.h"
 #include "daemon/front/tenant.h"
 #include "proto/codec.h"
@@ -175,12 +176,6 @@ static struct session *session_new(void)
     return s;
 }
 
-static void count_op(void *data, struct op *o)
-{
-    (void)o;
-    ++*(unsigned *)data;
-}
-
 START_TEST(answers_are_kept_until_acknowledged)
 {
     struct session *s = session_new();
@@ -191,18 +186,18 @@ START_TEST(answers_are_kept_until_acknowledged)
     ck_assert(op_answer(op_find(s, 1), bytes_str("one")));
     ck_assert(op_answer(op_find(s, 3), bytes_str("three")));
     ck_assert_uint_eq(s->kept_bytes, 8);
-    unsigned gone = 0;
-    session_ack(s, 4, count_op, &gone); /* not even asked yet */
-    ck_assert_uint_eq(gone, 0);
+    static struct front f;
+    sweep_ack(&f, s, 4); /* not even asked yet */
+    ck_assert_uint_eq(s->op_count, 3);
     ck_assert_uint_eq(s->acked, 0);
-    session_ack(s, 2, count_op, &gone); /* 2 is not answered: it stays */
-    ck_assert_uint_eq(gone, 1);
+    sweep_ack(&f, s, 2); /* 2 is not answered: it stays */
+    ck_assert_uint_eq(s->op_count, 2);
     ck_assert_ptr_null(op_find(s, 1));
     ck_assert_ptr_nonnull(op_find(s, 2));
     ck_assert_uint_eq(s->kept_bytes, 5);
-    session_ack(s, 1, count_op, &gone); /* never back */
+    sweep_ack(&f, s, 1); /* never back */
     ck_assert_uint_eq(s->acked, 2);
-    session_ack(s, 3, NULL, NULL);
+    sweep_ack(&f, s, 3);
     ck_assert_uint_eq(s->kept_bytes, 0);
     ck_assert_uint_eq(s->op_count, 1);
     struct op *loose = op_create_loose(s, NULL);

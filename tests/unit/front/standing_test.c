@@ -16,6 +16,7 @@
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/standing.h"
+#include "daemon/front/sweep.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -238,7 +239,8 @@ START_TEST(ranges_of_any_size_are_skipped)
     ck_assert_uint_eq(s->expect, many + 10);
     ck_assert_ptr_null(s->taken.ranges);
     ck_assert_uint_eq(s->op_count, 3);
-    session_ack(s, many + 7, NULL, NULL);
+    sweep_ack(&k->f, s, many + 7);
+    sweep_some(&k->f);
     ck_assert_uint_eq(s->op_count, 0);
 }
 END_TEST
@@ -326,7 +328,7 @@ START_TEST(a_job_whose_answer_was_taken_has_nobody_to_answer)
     ck_assert_uint_eq(s->expect, 7);
     ck_assert_ptr_null(j->op);
     ck_assert_uint_eq(s->jobs, 0);
-    session_ack(s, 6, NULL, NULL);
+    sweep_ack(&k->f, s, 6);
     fake_done(k, j, 0);
     ck_assert_uint_eq(k->ends[1], 1);
     ck_assert_uint_eq(k->retired, 1);
@@ -351,7 +353,7 @@ START_TEST(an_answer_that_an_ack_passed_is_not_kept)
     struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
     struct op *o = op_create(s, 1, slot_at(1));
     s->expect = 3;
-    session_ack(s, 1, NULL, NULL);
+    sweep_ack(&k->f, s, 1);
     reply_answer(&k->f, o, bytes_str("late"));
     ck_assert_uint_eq(replies, 1);
     ck_assert_uint_eq(s->op_count, 0);
@@ -387,8 +389,7 @@ START_TEST(an_ended_session_drops_what_it_restored)
 {
     struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
     struct module *m = calloc(1, sizeof *m);
-    m->tenant = k->tenant;
-    m->owner = s;
+    module_own(m, s);
     m->id = idmap_add(&k->f.modules, m);
     m->pending = op_create_loose(s, slot_at(1));
     standing_end(&k->f, s);
@@ -637,15 +638,10 @@ START_TEST(an_ended_session_leaves_nothing_but_what_runs)
     struct program *p = NULL;
     struct proto_list none = {.count = 0};
     ck_assert_int_eq(program_create(none, none, none, &p, NULL), 0);
-    p->owner = s;
-    s->programs++;
-    s->tenant->held[TENANT_PROGRAMS]++;
+    program_own(p, s);
     p->handle = idmap_add(&k->f.programs, p);
     struct module *m = calloc(1, sizeof *m);
-    m->tenant = k->tenant;
-    m->owner = s;
-    s->modules++;
-    s->tenant->held[TENANT_MODULES]++;
+    module_own(m, s);
     m->id = idmap_add(&k->f.modules, m);
     k->f.config.window = 1;
     uint64_t runs = submit_for(s, b);

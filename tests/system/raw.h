@@ -1,0 +1,43 @@
+/*
+ * A client that speaks the protocol by itself, and sends many requests before it reads an answer:
+ * what the library would never do. Every failure of the connection fails the running test.
+ * Thread: one. Blocks until the daemon takes and answers, at most PATIENCE.
+ */
+#ifndef SYSTEM_RAW_H
+#define SYSTEM_RAW_H
+
+#include "common/bytes.h"
+#include "proto/codec.h"
+#include "tests/system/harness.h"
+
+struct raw {
+    int fd;
+    uint64_t seq;         /* of the next request */
+    uint64_t ack;         /* that requests carry */
+    bool hoards;          /* else the ack goes along with what was answered */
+    unsigned outstanding; /* requests without an answer */
+    unsigned told[256];   /* answers of each kind since raw_reset */
+    int code;             /* of the last ERROR among them */
+    char text[256];
+    uint64_t *handles; /* owned: of BUFFERs, PROGRAMs, ARENAs in the order in which they came */
+    unsigned count, room;
+    struct capbuf out;
+    uint8_t *in; /* owned */
+    size_t size, in_room;
+    struct bytes last; /* the last answer; until the next call */
+};
+
+/* Connects and says HELLO as the client `id`. */
+void raw_open(struct raw *c, const char *url, unsigned id);
+void raw_close(struct raw *c); /* and forgets what it has */
+/* One of `struct msg_*`; seq and ack are filled in where `sequenced`. Answers are awaited later. */
+void raw_send(struct raw *c, const struct schema *schema, void *msg, bool sequenced);
+/* Until all requests are answered. */
+void raw_drain(struct raw *c);
+/* Until at most so many are not. */
+void raw_await(struct raw *c, unsigned outstanding);
+/* All of these; the kind of the answer, which lies in `last`. */
+unsigned raw_ask(struct raw *c, const struct schema *schema, void *msg, bool sequenced);
+void raw_reset(struct raw *c); /* forgets what was told, and handles */
+
+#endif

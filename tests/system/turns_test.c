@@ -1,0 +1,559 @@
+/* The longest turn of the loop, in units of its work, while every kind of request comes at its
+ * limit and in the worst order: as many as there may be, all at once, and the ends of all of it. No
+ * turn is longer than a slice, however much there is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/shape.h"
+#include "daemon/front/front.h"
+#include "daemon/front/session.h"
+#include "daemon/front/work.h"
+#include "tests/system/raw.h"
+
+#define LONGEST TURN_UNITS
+
+enum { BUFFERS = 20000, OPENINGS = 65536, ANSWERS = 16000, JOBS = 250, SESSIONS = 5 };
+
+static struct daemon d;
+static gpud_client *looker;
+
+static void begin(void)
+{
+    looker = daemon_begin(&d, "--backend", "sim", "--backend-options",
+                          "speed=0,script=launch:2=hang", "--set", "jobs.window=2", "--set",
+                          "jobs.time_limit_ms=1000000", "--set", "jobs.session_linger_ms=0", NULL);
+}
+
+static uint64_t longest(void)
+{
+    return query_value(looker, "status", NULL, "longest_turn");
+}
+
+/* So far; `what` for people. */
+static void check(const char *what)
+{
+    uint64_t units = longest();
+    if (getenv("GPUD_TURNS_TOLD") != NULL) {
+        printf("%-28s %8llu units\n", what, (unsigned long long)units);
+        (void)fflush(stdout);
+        return;
+    }
+    ck_assert_msg(units <= LONGEST, "%s: a turn of %llu units, at most %u", what,
+                  (unsigned long long)units, LONGEST);
+}
+
+static void end(void)
+{
+    ck_until(query_value(looker, "status", NULL, "sessions") == 1);
+    ck_until(query_value(looker, "status", NULL, "queued") == 0);
+    check("the end");
+    daemon_end(&d, looker);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static void create(struct raw *c, unsigned count, uint64_t flags)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct msg_buffer_create m = {
+            .dtype = DTYPE_F32, .ndim = 1, .d0 = 16, .flags = BUFFER_FLAG_ZERO | flags};
+        raw_send(c, &schema_msg_buffer_create, &m, true);
+    }
+    raw_drain(c);
+    ck_assert_msg(c->told[MSG_KIND_ERROR] == 0, "%s", c->text);
+}
+
+static void named(char name[16], unsigned i)
+{
+    (void)snprintf(name, 16, "b%u", i);
+}
+
+static void publish(struct raw *c)
+{
+    char name[16];
+    const unsigned count = c->count; /* each answer is a BUFFER, too */
+    for (unsigned i = 0; i < count; i++) {
+        named(name, i);
+        struct msg_buffer_publish m = {.handle = c->handles[i],
+                                       .name = bytes_str(name),
+                                       .rights = 3,
+                                       .linger_ns = 50 * MS + i};
+        raw_send(c, &schema_msg_buffer_publish, &m, true);
+    }
+}
+
+static void ask_info(struct raw *c, uint64_t handle, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct msg_buffer_info m = {.handle = handle};
+        raw_send(c, &schema_msg_buffer_info, &m, true);
+    }
+    raw_drain(c);
+}
+
+static void ping(struct raw *c)
+{
+    struct msg_ping m = {0};
+    ck_assert_uint_eq(raw_ask(c, &schema_msg_ping, &m, false), MSG_KIND_PONG);
+}
+
+static void bye(struct raw *c)
+{
+    struct msg_bye m = {0};
+    ck_assert_uint_eq(raw_ask(c, &schema_msg_bye, &m, false), MSG_KIND_DONE);
+    raw_close(c);
+}
+
+/* A job that reads or writes `count` buffers from the first on, `steps` steps of one kind. */
+static void submit(struct raw *c, const uint64_t *handles, unsigned count, bool writes,
+                   uint64_t flags, uint64_t deadline_ns)
+{
+    struct capbuf steps;
+    capbuf_init(&steps, 1024 * 1024);
+    for (unsigned i = 0; i < count; i++) {
+        struct capbuf args;
+        struct proto_arg buffer = {.tag = ARG_BUFFER, .handle = handles[i]};
+        struct proto_arg value = {.tag = ARG_SCALAR, .dtype = DTYPE_F32};
+        capbuf_init(&args, 4096);
+        ck_assert_int_eq(proto_list_add(&schema_arg, &buffer, &args, NULL), 0);
+        if (writes) {
+            ck_assert_int_eq(proto_list_add(&schema_arg, &value, &args, NULL), 0);
+        }
+        struct proto_step step = {.op = writes ? OP_FILL : OP_READ,
+                                  .args = proto_list_of(&args, writes ? 2 : 1)};
+        ck_assert_int_eq(proto_list_add(&schema_step, &step, &steps, NULL), 0);
+        capbuf_finish(&args);
+    }
+    struct msg_submit m = {
+        .flags = flags, .deadline_ns = deadline_ns, .steps = proto_list_of(&steps, count)};
+    raw_send(c, &schema_msg_submit, &m, true);
+    capbuf_finish(&steps);
+}
+
+/* Nothing else runs on the device from here on. */
+static gpud_job *block(gpud_buffer *ret_buffer)
+{
+    gpud_job *job = NULL;
+    ck_gpud_ok(
+        gpud_buffer_create(looker, gpud_shape_1d(GPUD_F32, 4), GPUD_BUFFER_ZERO, NULL, ret_buffer));
+    gpud_arg args[] = {gpud_f32(1), gpud_out(*ret_buffer)};
+    ck_gpud_ok(gpud_launch(looker, kernel_find(looker, "fill"), args, 2, NULL, NULL, &job));
+    ck_until(query_value(looker, "status", NULL, "in_flight") == 1);
+    return job;
+}
+
+/* ---- buffers -------------------------------------------------------------------------------- */
+
+START_TEST(buffers)
+{
+    struct raw c;
+    struct raw other;
+    begin();
+    raw_open(&c, d.url, 1);
+    create(&c, BUFFERS, 0);
+    check("BUFFER_CREATE");
+    publish(&c);
+    raw_drain(&c);
+    check("BUFFER_PUBLISH");
+    raw_open(&other, d.url, 2);
+    for (unsigned i = 0; i < OPENINGS; i++) {
+        char name[16];
+        named(name, i % 3 == 0 ? i % BUFFERS : BUFFERS - 1);
+        struct msg_buffer_open m = {.name = bytes_str(name)};
+        raw_send(&other, &schema_msg_buffer_open, &m, true);
+    }
+    raw_drain(&other);
+    ck_assert_msg(other.told[MSG_KIND_ERROR] == 0, "%s", other.text);
+    check("BUFFER_OPEN");
+    for (unsigned i = 0; i < 500; i++) {
+        struct msg_buffer_seal m = {.handle = c.handles[i]};
+        raw_send(&c, &schema_msg_buffer_seal, &m, true);
+    }
+    raw_drain(&c);
+    check("BUFFER_SEAL");
+    for (unsigned i = 0; i < 2000; i++) {
+        struct msg_buffer_free m = {.handle = c.handles[i]};
+        raw_send(&c, &schema_msg_buffer_free, &m, true);
+    }
+    raw_drain(&c);
+    check("BUFFER_FREE");
+    bye(&c);
+    check("the maker's BYE");
+    raw_close(&other);
+    ck_until(query_value(looker, "status", NULL, "sessions") == 1);
+    check("the opener's end");
+    ck_until(query_value(looker, "tenants", NULL, "buffers") == 0);
+    end();
+}
+END_TEST
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+START_TEST(answers)
+{
+    struct raw c;
+    begin();
+    raw_open(&c, d.url, 1);
+    create(&c, 1, 0);
+    uint64_t handle = c.handles[0];
+    c.hoards = true;
+    ask_info(&c, handle, ANSWERS);
+    check("answers that are kept");
+    c.ack = c.seq - 1;
+    ping(&c);
+    check("one ack of them");
+    ask_info(&c, handle, ANSWERS);
+    struct capbuf spans;
+    capbuf_init(&spans, 65536);
+    for (unsigned i = 0; i < 1000; i++) {
+        struct proto_span span = {.first = c.ack + 2 + i * 16, .count = 15};
+        ck_assert_int_eq(proto_list_add(&schema_span, &span, &spans, NULL), 0);
+    }
+    struct msg_taken taken = {.taken = proto_list_of(&spans, 1000)};
+    ck_assert_uint_eq(raw_ask(&c, &schema_msg_taken, &taken, false), MSG_KIND_DONE);
+    capbuf_finish(&spans);
+    struct msg_done done;
+    ck_assert_int_eq(proto_decode(&schema_msg_done, c.last, &done, NULL), 0);
+    ck_assert_uint_eq(done.value, 15000);
+    check("TAKEN");
+    ask_info(&c, handle, 14000);
+    bye(&c);
+    check("BYE with answers");
+    raw_open(&c, d.url, 2);
+    create(&c, 1, 0);
+    c.hoards = true;
+    ask_info(&c, c.handles[0], ANSWERS);
+    raw_close(&c);
+    end();
+}
+END_TEST
+
+/* ---- programs and modules ------------------------------------------------------------------- */
+
+static void program(struct raw *c)
+{
+    struct msg_program_create m = {.name = bytes_str("empty")};
+    raw_send(c, &schema_msg_program_create, &m, true);
+}
+
+START_TEST(programs)
+{
+    struct raw c[4];
+    begin();
+    for (unsigned k = 0; k < 4; k++) {
+        raw_open(&c[k], d.url, k);
+        for (unsigned i = 0; i < PROGRAMS_MAX; i++) {
+            program(&c[k]);
+        }
+        raw_drain(&c[k]);
+        ck_assert_msg(c[k].count == PROGRAMS_MAX, "%s", c[k].text);
+    }
+    check("PROGRAM_CREATE");
+    for (unsigned i = PROGRAMS_MAX; i > PROGRAMS_MAX / 2; i--) {
+        struct msg_program_free m = {.program = c[0].handles[i - 1]};
+        raw_send(&c[0], &schema_msg_program_free, &m, true);
+    }
+    raw_drain(&c[0]);
+    check("PROGRAM_FREE");
+    for (unsigned i = 0; i < 4; i++) {
+        bye(&c[3 - i]);
+    }
+    check("BYE with programs");
+    end();
+}
+END_TEST
+
+static const char source[] = "//@kernel k<T: f32>(inout T y[n])  over n\n"
+                             "KERNEL(k) { y[i] = y[i] + 1; }\n";
+
+START_TEST(modules)
+{
+    struct raw c;
+    begin();
+    raw_open(&c, d.url, 1);
+    for (unsigned i = 0; i < 300; i++) {
+        struct msg_module_load m = {.name = bytes_str("m"),
+                                    .lang = LANG_DIALECT,
+                                    .source = bytes_of(source, sizeof source - 1),
+                                    .file = bytes_str("k.gk")};
+        raw_send(&c, &schema_msg_module_load, &m, true);
+    }
+    raw_drain(&c);
+    check("MODULE_LOAD");
+    for (unsigned i = 0; i < 2000; i++) {
+        struct msg_kernel_find m = {.name = bytes_str(i % 2 == 0 ? "fill" : "none")};
+        raw_send(&c, &schema_msg_kernel_find, &m, true);
+    }
+    raw_drain(&c);
+    check("KERNEL_FIND");
+    bye(&c);
+    end();
+}
+END_TEST
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+static void query(struct raw *c, const char *what, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct msg_query m = {.what = bytes_str(what)};
+        raw_send(c, &schema_msg_query, &m, false);
+    }
+    raw_drain(c);
+    ck_assert_uint_eq(c->told[MSG_KIND_TABLE], count);
+    raw_reset(c);
+}
+
+START_TEST(jobs)
+{
+    struct raw c[SESSIONS];
+    struct raw w;
+    struct raw q;
+    gpud_buffer b;
+    begin();
+    gpud_job *blocker = block(&b);
+    raw_open(&w, d.url, 100);
+    create(&w, WORK_USES_MAX, 0);
+    publish(&w);
+    raw_drain(&w);
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        raw_open(&c[k], d.url, k);
+        for (unsigned i = 0; i < JOBS; i++) {
+            submit(&c[k], w.handles, WORK_USES_MAX, false, SUBMIT_ASYNC,
+                   i % 2 == 0 ? 600 * SECOND : 0);
+        }
+        raw_drain(&c[k]);
+        ck_assert_msg(c[k].told[MSG_KIND_ACCEPTED] == JOBS, "%s", c[k].text);
+    }
+    check("SUBMIT of readers");
+    uint64_t writer = w.seq;
+    submit(&w, w.handles, WORK_USES_MAX, true, SUBMIT_ASYNC, 0);
+    raw_drain(&w);
+    check("SUBMIT of a writer");
+    for (unsigned i = 0; i < 200; i++) {
+        submit(&w, w.handles, WORK_USES_MAX, false, SUBMIT_ASYNC, 0);
+    }
+    raw_drain(&w);
+    check("SUBMIT behind it");
+    raw_open(&q, d.url, 101);
+    query(&q, "jobs", 3);
+    check("QUERY jobs");
+    query(&q, "sessions", 3);
+    query(&q, "kernels", 3);
+    query(&q, "tenants", 3);
+    check("QUERY");
+    for (uint64_t i = writer; i > writer - 100; i--) {
+        struct msg_explain explain = {.job = i + 1000};
+        raw_send(&q, &schema_msg_explain, &explain, false);
+    }
+    raw_drain(&q);
+    check("EXPLAIN");
+    ping(&w); /* acknowledged: then the number has no answer any more: it is the job's */
+    struct msg_cancel cancel = {.number = writer};
+    ck_assert_uint_eq(raw_ask(&w, &schema_msg_cancel, &cancel, false), MSG_KIND_DONE);
+    check("CANCEL");
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        raw_close(&c[k]);
+    }
+    ck_until(query_value(looker, "status", NULL, "queued") <= 200);
+    check("ends of sessions with jobs");
+    bye(&w);
+    bye(&q);
+    ck_until(query_value(looker, "status", NULL, "queued") == 0);
+    check("BYE with jobs");
+    ck_gpud_ok(gpud_cancel(blocker));
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    (void)gpud_wait(blocker, PATIENCE);
+    gpud_job_free(blocker);
+    end();
+}
+END_TEST
+
+/* All come due in one moment. */
+START_TEST(deadlines)
+{
+    struct raw c[SESSIONS];
+    gpud_buffer b;
+    begin();
+    gpud_job *blocker = block(&b);
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        raw_open(&c[k], d.url, k);
+        create(&c[k], WORK_USES_MAX, 0);
+        for (unsigned i = 0; i < JOBS; i++) {
+            submit(&c[k], c[k].handles, WORK_USES_MAX, i % 2 == 0, SUBMIT_ASYNC, 3 * SECOND);
+        }
+        raw_drain(&c[k]);
+    }
+    check("SUBMIT with deadlines");
+    ck_until(query_value(looker, "status", NULL, "queued") == 0);
+    check("deadlines");
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        raw_close(&c[k]);
+    }
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    (void)gpud_wait(blocker, PATIENCE);
+    gpud_job_free(blocker);
+    end();
+}
+END_TEST
+
+/* Of all that ends on the device at once. */
+START_TEST(ends)
+{
+    struct raw c[SESSIONS];
+    struct daemon *of = &d;
+    looker = daemon_begin(of, "--backend", "sim", "--backend-options", "speed=0", "--set",
+                          "jobs.window=64", "--set", "jobs.session_linger_ms=0", NULL);
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        raw_open(&c[k], d.url, k);
+        create(&c[k], WORK_USES_MAX, 0);
+    }
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        for (unsigned i = 0; i < JOBS / 2; i++) {
+            submit(&c[k], c[k].handles, WORK_USES_MAX, i % 2 == 0, 0, 0);
+        }
+    }
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        raw_drain(&c[k]);
+        ck_assert_msg(c[k].told[MSG_KIND_RESULTS] == JOBS / 2, "%s", c[k].text);
+    }
+    check("jobs that run");
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        bye(&c[k]);
+    }
+    end();
+}
+END_TEST
+
+/* ---- arenas --------------------------------------------------------------------------------- */
+
+static void part(struct raw *c, uint64_t arena, uint64_t buffer, unsigned parts, unsigned first)
+{
+    struct capbuf steps;
+    capbuf_init(&steps, 1024 * 1024);
+    for (unsigned i = 0; i < parts; i++) {
+        struct capbuf args;
+        struct proto_arg to = {.tag = ARG_BUFFER, .handle = buffer};
+        struct proto_arg from = {.tag = ARG_ARENA,
+                                 .access = ACCESS_IN,
+                                 .handle = arena,
+                                 .first = (uint64_t)(first + i) * 64,
+                                 .dtype = DTYPE_F32,
+                                 .ndim = 1,
+                                 .d0 = 16};
+        capbuf_init(&args, 4096);
+        ck_assert_int_eq(proto_list_add(&schema_arg, &to, &args, NULL), 0);
+        ck_assert_int_eq(proto_list_add(&schema_arg, &from, &args, NULL), 0);
+        struct proto_step step = {.op = OP_WRITE, .args = proto_list_of(&args, 2)};
+        ck_assert_int_eq(proto_list_add(&schema_step, &step, &steps, NULL), 0);
+        capbuf_finish(&args);
+    }
+    struct msg_submit m = {.flags = SUBMIT_ASYNC, .steps = proto_list_of(&steps, parts)};
+    raw_send(c, &schema_msg_submit, &m, true);
+    capbuf_finish(&steps);
+}
+
+START_TEST(arenas)
+{
+    struct raw c;
+    gpud_buffer b;
+    begin();
+    gpud_job *blocker = block(&b);
+    raw_open(&c, d.url, 1);
+    create(&c, 1, 0);
+    uint64_t buffer = c.handles[0];
+    for (unsigned i = 0; i < 60; i++) {
+        struct msg_arena_create m = {.bytes = 1 << 20};
+        raw_send(&c, &schema_msg_arena_create, &m, true);
+    }
+    raw_drain(&c);
+    ck_assert_msg(c.told[MSG_KIND_ERROR] == 0, "%s", c.text);
+    check("ARENA_CREATE");
+    for (unsigned i = 0; i < 40; i++) {
+        part(&c, c.handles[1], buffer, WORK_USES_MAX, i * 16);
+    }
+    raw_drain(&c);
+    check("SUBMIT with parts of arenas");
+    raw_close(&c);
+    ck_until(query_value(looker, "status", NULL, "sessions") == 1);
+    check("the end of a session with arenas");
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    (void)gpud_wait(blocker, PATIENCE);
+    gpud_job_free(blocker);
+    end();
+}
+END_TEST
+
+/* ---- in the wrong order --------------------------------------------------------------------- */
+
+START_TEST(early)
+{
+    struct raw c;
+    begin();
+    raw_open(&c, d.url, 1);
+    c.hoards = true;
+    for (unsigned round = 0; round < 20; round++) {
+        uint64_t first = c.seq;
+        for (unsigned i = 256; i > 0; i--) {
+            struct msg_buffer_info m = {.handle = 1};
+            c.seq = first + i - 1;
+            raw_send(&c, &schema_msg_buffer_info, &m, true);
+        }
+        raw_drain(&c);
+        c.seq = first + 256;
+        c.ack = c.seq - 1;
+    }
+    check("requests before their turn");
+    bye(&c);
+    end();
+}
+END_TEST
+
+/* Each waits for room, and is tried again. */
+START_TEST(parked)
+{
+    enum { WAITING = 60 };
+    struct raw c[WAITING];
+    gpud_buffer b;
+    looker =
+        daemon_begin(&d, "--backend", "sim", "--backend-options", "speed=0,script=launch:2=hang",
+                     "--set", "jobs.queue_max=200", "--set", "jobs.window=2", "--set",
+                     "jobs.time_limit_ms=1000000", "--set", "jobs.session_linger_ms=0", NULL);
+    gpud_job *blocker = block(&b);
+    for (unsigned k = 0; k < WAITING; k++) {
+        raw_open(&c[k], d.url, k);
+        create(&c[k], WORK_USES_MAX, 0);
+        for (unsigned i = 0; i < 8; i++) {
+            submit(&c[k], c[k].handles, WORK_USES_MAX, true, SUBMIT_BLOCK,
+                   k % 2 == 0 ? 4 * SECOND + k * MS : 0);
+        }
+        raw_await(&c[k], 8);
+    }
+    check("SUBMITs that wait");
+    for (unsigned k = 0; k < WAITING; k++) {
+        raw_close(&c[k]);
+    }
+    ck_until(query_value(looker, "status", NULL, "sessions") == 1);
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    (void)gpud_wait(blocker, PATIENCE);
+    gpud_job_free(blocker);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("turns");
+    suite_add(suite, buffers);
+    suite_add(suite, answers);
+    suite_add(suite, programs);
+    suite_add(suite, modules);
+    suite_add(suite, jobs);
+    suite_add(suite, deadlines);
+    suite_add(suite, ends);
+    suite_add(suite, arenas);
+    suite_add(suite, early);
+    suite_add(suite, parked);
+    return system_main(suite);
+}
