@@ -26,7 +26,7 @@ programs=(
     bin/bench_inprocess bin/bench_overlap bin/bench_coldstart bin/bench_bandwidth bin/bench_frames
     bin/bench_writes
 )
-for file in "${programs[@]}" gpu/kernels.fatbin bin/bench_kernels.fatbin; do
+for file in "${programs[@]}" gpu/gpu-compile gpu/kernels.fatbin bin/bench_kernels.fatbin; do
     if [ ! -f "$build/$file" ]; then
         echo "gpu-bundle: $build has no $file: it needs the CUDA toolkit (headers and nvcc) and the tests" >&2
         exit 1
@@ -79,6 +79,14 @@ needs=$(LD_LIBRARY_PATH=$out/lib "$out/bin/gpu-probe" --needs)
 
 cp "$build/gpu/kernels.fatbin" "$build/bin/bench_kernels.fatbin" "$out/"
 cp "$root/tests/gpu/run.sh" "$out/run.sh"
+# programs as one finds them, by both compilers; where one of them is not here run.sh says so
+code=0
+"$root/tests/gpu/cu/compile.sh" "$build" "$root" "$build/gpu/cu" || code=$?
+[ $code -eq 0 ] || [ $code -eq 77 ] || exit $code
+if [ $code -eq 0 ]; then
+    mkdir "$out/cu"
+    cp "$build"/gpu/cu/*.nvcc "$build"/gpu/cu/*.nvrtc "$out/cu/"
+fi
 # what `gpuctl demo` looks for by itself (python-matplotlib-data)
 photograph=/usr/share/matplotlib/mpl-data/sample_data/grace_hopper.jpg
 [ ! -f "$photograph" ] || cp "$photograph" "$out/photograph.jpg"

@@ -198,6 +198,13 @@ has 'fault 2, misaligned failed .* instead of .*KERNEL_FAULT'
 CK_RUN_CASE='exported buffer' ran 0 parts
 has 'exported buffer skipped there is no CUDA here'
 
+# Programs of both compilers are loaded and launched, where both were there when the bundle was made.
+if [ -d "$bundle/cu" ]; then
+    "$bundle/run.sh" --out "$work/programs" programs >"$work/said" 2>&1 || fail "programs gave $?"
+    got=$(told "$work/programs/results.json")
+    grep -qE '^CUDA programs skipped they were loaded and launched;.* programs=20 ' <<<"$got" || fail "$got"
+fi
+
 # Who served: a library's double; nobody, where there is none; and an item that was not asked for is
 # not there.
 export CK_RUN_CASE=random

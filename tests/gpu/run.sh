@@ -7,7 +7,8 @@
 #   --out DIR   where results.json, results.md and the logs go; default: results-DATE beside here,
 #               or below /tmp where that cannot be written
 #   --pack FILE all of these in one file too (tar; compressed where there is gzip)
-#   ITEM        only these: contract kernels libraries faults direct speed parts bench demo sanitizer
+#   ITEM        only these: contract kernels libraries faults direct speed parts programs bench demo
+#               sanitizer
 # Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU or the
 # driver is too old.
 # The report is written anew after each part of an item, so it is there whatever ends the suite.
@@ -15,7 +16,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-usage() { sed -n '2,14s/^# \{0,1\}//p' "$here/run.sh"; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "$here/run.sh"; }
 
 out=
 pack=
@@ -44,7 +45,7 @@ while [ $# -gt 0 ]; do
         usage
         exit 0
         ;;
-    contract | kernels | libraries | faults | direct | speed | parts | bench | demo | sanitizer) items+=("$1") ;;
+    contract | kernels | libraries | faults | direct | speed | parts | programs | bench | demo | sanitizer) items+=("$1") ;;
     *)
         usage >&2
         exit 2
@@ -53,9 +54,9 @@ while [ $# -gt 0 ]; do
     shift
 done
 if [ ${#items[@]} -eq 0 ] && [ -n "$budget" ]; then
-    items=(contract direct faults speed parts kernels libraries bench demo sanitizer)
+    items=(contract direct faults speed parts programs kernels libraries bench demo sanitizer)
 elif [ ${#items[@]} -eq 0 ]; then
-    items=(contract kernels libraries faults direct speed parts bench demo sanitizer)
+    items=(contract kernels libraries faults direct speed parts programs bench demo sanitizer)
 fi
 
 # ---- where libraries are ---------------------------------------------------------------------------
@@ -154,7 +155,7 @@ if [ -n "$pack" ]; then
     command -v tar >/dev/null || { echo "run.sh: --pack needs tar" >&2 && exit 1; }
 fi
 rm -f "$out"/results.*
-export GPU_RECORD=$out GPU_KERNELS=$here/kernels.fatbin BENCH_KERNELS=$here/bench_kernels.fatbin
+export GPU_RECORD=$out GPU_KERNELS=$here/kernels.fatbin BENCH_KERNELS=$here/bench_kernels.fatbin GPU_PROGRAMS=$here/cu
 [ ! -f "$here/photograph.jpg" ] || export GPU_PICTURE=$here/photograph.jpg
 : >"$out/results.jsonl"
 : >"$out/results.rows"
@@ -342,6 +343,14 @@ run_direct() {
 run_speed() { part speed 600 "$here/bin/gpu-system" speed; }
 
 run_parts() { part parts 300 "$here/bin/gpu-system" parts; }
+
+run_programs() {
+    if [ -d "$here/cu" ]; then
+        part programs 300 "$here/bin/gpu-system" programs
+    else
+        record "CUDA programs" skipped "NVRTC or nvcc was not where the bundle was made"
+    fi
+}
 
 # told_by NAME PART CASE FIGURE WHAT: a number of a benchmark's own report; nothing if it is not there.
 told_by() {

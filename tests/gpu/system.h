@@ -22,5 +22,6 @@ Suite *faults_suite(void);
 Suite *speed_suite(void);
 Suite *demo_suite(void);
 Suite *parts_suite(void);
+Suite *programs_suite(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* gpu-system faults|speed|parts|demo: the items that go through the daemon, whose programs lie in
- * bin/.
+/* gpu-system faults|speed|parts|programs|demo: the items that go through the daemon, whose programs
+ * lie in bin/.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,12 +60,13 @@ int main(int argc, char **argv)
     } items[] = {{"faults", faults_suite},
                  {"speed", speed_suite},
                  {"parts", parts_suite},
+                 {"programs", programs_suite},
                  {"demo", demo_suite}};
     for (size_t i = 0; argc == 2 && i < sizeof items / sizeof items[0]; i++) {
         if (strcmp(argv[1], items[i].name) == 0) {
             return system_main(items[i].suite());
         }
     }
-    (void)fputs("usage: gpu-system faults|speed|parts|demo\n", stderr);
+    (void)fputs("usage: gpu-system faults|speed|parts|programs|demo\n", stderr);
     return 2;
 }
