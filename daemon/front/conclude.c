@@ -8,6 +8,7 @@
 #include "daemon/front/arena.h"
 #include "daemon/front/due.h"
 #include "daemon/front/hazard.h"
+#include "daemon/front/look.h"
 #include "daemon/front/queue.h"
 #include "daemon/front/requests.h"
 
@@ -273,6 +274,7 @@ void job_free_staging(struct front *f, struct job *j)
 
 static void forget(struct front *f, struct job *j)
 {
+    look_gone(f, j, j->hh.prev);
     HASH_DEL(f->jobs, j);
     job_finish(j);
     spare_give(&f->spare_jobs, j);
@@ -468,11 +470,14 @@ static void leave(struct front *f, struct job *j)
 
 void job_leave_some(struct front *f)
 {
-    while (f->leaving != NULL && starve_readers(f, f->leaving)) {
+    while (f->leaving != NULL && turn_has_room(f) && starve_readers(f, f->leaving)) {
         struct job *j = f->leaving;
         f->leaving = j->leaving_next;
         f->leaving_tail = f->leaving != NULL ? f->leaving_tail : NULL;
         leave(f, j);
+    }
+    if (f->leaving != NULL) {
+        f->hooks.kick(f);
     }
 }
 

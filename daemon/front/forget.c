@@ -3,6 +3,7 @@
 #include "common/saturate.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
+#include "daemon/front/look.h"
 #include "daemon/front/picture.h"
 #include "daemon/front/tenant_quota.h"
 
@@ -89,6 +90,7 @@ static void sweep(struct front *f, uint64_t now, uint64_t until)
     HASH_ITER(hh, f->tenants, t, next)
     {
         if (!t->needed && t->left_ns <= until) {
+            look_gone(f, t, t->hh.next);
             quota_forget(f, t);
             tenant_destroy(&f->tenants, t);
         } else {

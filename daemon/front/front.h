@@ -40,6 +40,7 @@
 #define KEPT_MAX            4096u /* and older ones, of all tenants, whose answer was not taken */
 
 struct front;
+struct look;
 struct reload;
 
 struct front_hooks {
@@ -142,7 +143,7 @@ struct leaving_walk {
 struct turn_work {
     uint64_t budget; /* units that may be `done` now; 0: no limit */
     uint64_t done;   /* in this turn */
-    uint64_t most;   /* in any turn */
+    uint64_t most;   /* in any turn; `longest_turn` of gpuctl status */
 };
 
 struct front {
@@ -174,6 +175,7 @@ struct front {
     struct session *sessions; /* uthash by key */
     struct session *by_pipe;  /* uthash of those with a connection */
     struct session *ending;   /* those whose end began, oldest first; in no table */
+    struct look *looks;       /* tables that take several turns, oldest first; look.c's */
     struct session *sweeping; /* whose answers are being forgotten; sweep.c's */
     struct parking parked;
     unsigned session_count;

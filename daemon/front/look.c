@@ -1,25 +1,45 @@
 /* QUERY: tables of what is there, for gpuctl and whoever else looks. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/discover.h"
+#include "daemon/front/look.h"
 #include "daemon/front/look_health.h"
 #include "daemon/front/look_tenants.h"
 #include "daemon/front/monitor.h"
+#include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
 #include "daemon/front/table.h"
 #include "daemon/front/trouble.h"
 
 #define ROW_UNITS 8u /* of work, to write a row down */
 
+struct view {
+    const char *name;
+    void (*fill)(struct look *l); /* columns; and rows, where they are few */
+    /* Where they can be many: looks at one thing more, and makes a row of it or not. false: there
+     * was none. */
+    bool (*next)(struct look *l);
+    bool anybody; /* before HELLO too */
+};
+
 struct look {
     struct front *f;
     const struct session *s; /* NULL: before HELLO */
     const struct msg_query *query;
     struct table *t;
+    const struct view *view;
+    struct request *r; /* owned, once it takes several turns */
+    struct table table;
+    bool begun;
+    const void *at;  /* what is looked at next, of a table; see look_gone */
+    uint32_t cursor; /* of handles */
+    struct look *prev, *next;
 };
 
 static void columns(struct table *t, const char *const *names, const int *kinds, unsigned narrow,
@@ -276,21 +296,26 @@ static void look_kernels(struct look *l)
                                 COLUMN_TEXT, COLUMN_TEXT, COLUMN_UINT, COLUMN_BYTES, COLUMN_BYTES,
                                 COLUMN_UINT, COLUMN_UINT, COLUMN_PPM};
     COLUMNS(l->t, 4, names, kinds);
-    uint32_t cursor = 0;
+}
+
+static bool next_kernel(struct look *l)
+{
     uint64_t handle = 0;
-    const struct kernel *k;
-    while ((k = idmap_next(&l->f->kernels, &cursor, &handle)) != NULL) {
-        bool users = k->module != NULL && k->module->tenant != NULL;
-        if (users && (l->s == NULL || k->module->tenant != l->s->tenant)) {
-            continue;
-        }
-        const struct build *b = next_made(k->module != NULL ? k->module->builds : NULL);
-        do {
-            turn_count(l->f, ROW_UNITS);
-            kernel_row(l->t, k, handle, b);
-            b = b != NULL ? next_made(b->next) : NULL;
-        } while (b != NULL);
+    const struct kernel *k = idmap_next(&l->f->kernels, &l->cursor, &handle);
+    if (k == NULL) {
+        return false;
     }
+    bool users = k->module != NULL && k->module->tenant != NULL;
+    if (users && (l->s == NULL || k->module->tenant != l->s->tenant)) {
+        return true;
+    }
+    const struct build *b = next_made(k->module != NULL ? k->module->builds : NULL);
+    do {
+        turn_count(l->f, ROW_UNITS);
+        kernel_row(l->t, k, handle, b);
+        b = b != NULL ? next_made(b->next) : NULL;
+    } while (b != NULL);
+    return true;
 }
 
 static void job_row(struct table *t, const struct job *j)
@@ -342,15 +367,22 @@ static void look_jobs(struct look *l)
                                 COLUMN_TEXT, COLUMN_NS,   COLUMN_NS,   COLUMN_UINT, COLUMN_TEXT,
                                 COLUMN_NS,   COLUMN_NS,   COLUMN_NS,   COLUMN_NS};
     COLUMNS(l->t, 10, names, kinds);
+    l->at = newest_job(l->f);
+}
+
+static bool next_job(struct look *l)
+{
     uint64_t most = l->query->limit > 0 ? l->query->limit : UINT64_MAX;
-    const struct job *j = newest_job(l->f);
-    for (; j != NULL && l->t->row_count < most; j = j->hh.prev) {
-        turn_count(l->f, 1);
-        if (rights_sees(&l->f->rights, l->s, j->tenant) && job_wanted(l->query, j)) {
-            turn_count(l->f, ROW_UNITS);
-            job_row(l->t, j);
-        }
+    const struct job *j = l->at;
+    if (j == NULL || l->t->row_count >= most) {
+        return false;
     }
+    l->at = j->hh.prev;
+    if (rights_sees(&l->f->rights, l->s, j->tenant) && job_wanted(l->query, j)) {
+        turn_count(l->f, ROW_UNITS);
+        job_row(l->t, j);
+    }
+    return true;
 }
 
 static void look_sessions(struct look *l)
@@ -362,30 +394,54 @@ static void look_sessions(struct look *l)
                                 COLUMN_TEXT,  COLUMN_UINT, COLUMN_UINT, COLUMN_UINT,
                                 COLUMN_BYTES, COLUMN_UINT, COLUMN_UINT, COLUMN_UINT};
     COLUMNS(l->t, 8, names, kinds);
-    for (const struct session *s = l->f->sessions; s != NULL; s = s->hh.next) {
-        if (!rights_sees(&l->f->rights, l->s, s->tenant)) {
-            continue;
-        }
-        turn_count(l->f, ROW_UNITS);
-        table_value(l->t, s->id);
-        table_text(l->t, s->name);
-        table_text(l->t, s->tenant->name);
-        table_value(l->t, s->pid > 0 ? (uint64_t)s->pid : 0);
-        table_text(l->t, s->pipe != 0 ? "connected" : "lingering");
-        table_value(l->t, s->jobs);
-        table_value(l->t, s->buffers);
-        table_value(l->t, s->unanswered);
-        table_value(l->t, s->kept_bytes);
-        table_value(l->t, s->early_count);
-        table_value(l->t, s->expect);
-        table_value(l->t, s->requests);
-        table_row_end(l->t);
+    l->at = l->f->sessions;
+}
+
+static bool next_session(struct look *l)
+{
+    const struct session *s = l->at;
+    if (s == NULL) {
+        return false;
     }
+    l->at = s->hh.next;
+    if (!rights_sees(&l->f->rights, l->s, s->tenant)) {
+        return true;
+    }
+    turn_count(l->f, ROW_UNITS);
+    table_value(l->t, s->id);
+    table_text(l->t, s->name);
+    table_text(l->t, s->tenant->name);
+    table_value(l->t, s->pid > 0 ? (uint64_t)s->pid : 0);
+    table_text(l->t, s->pipe != 0 ? "connected" : "lingering");
+    table_value(l->t, s->jobs);
+    table_value(l->t, s->buffers);
+    table_value(l->t, s->unanswered);
+    table_value(l->t, s->kept_bytes);
+    table_value(l->t, s->early_count);
+    table_value(l->t, s->expect);
+    table_value(l->t, s->requests);
+    table_row_end(l->t);
+    return true;
 }
 
 static void look_tenants(struct look *l)
 {
-    look_tenants_fill(l->f, l->s, l->t);
+    look_tenants_begin(l->f, l->t);
+    l->at = l->f->tenants;
+}
+
+static bool next_tenant(struct look *l)
+{
+    const struct tenant *x = l->at;
+    if (x == NULL) {
+        return false;
+    }
+    l->at = x->hh.next;
+    if (rights_sees(&l->f->rights, l->s, x)) {
+        turn_count(l->f, ROW_UNITS + l->f->device_count);
+        look_tenants_row(l->f, x, l->t);
+    }
+    return true;
 }
 
 static void look_config(struct look *l)
@@ -404,16 +460,16 @@ static void look_config(struct look *l)
     }
 }
 
-static const struct view {
-    const char *name;
-    void (*fill)(struct look *l);
-    bool anybody; /* before HELLO too */
-} views[] = {
-    {"status", look_status, true},      {"devices", look_devices, true},
-    {"pool", look_pool, false},         {"kernels", look_kernels, true},
-    {"jobs", look_jobs, false},         {"timeline", look_jobs, false},
-    {"sessions", look_sessions, false}, {"tenants", look_tenants, false},
-    {"config", look_config, false},
+static const struct view views[] = {
+    {"status", look_status, NULL, true},
+    {"devices", look_devices, NULL, true},
+    {"pool", look_pool, NULL, false},
+    {"kernels", look_kernels, next_kernel, true},
+    {"jobs", look_jobs, next_job, false},
+    {"timeline", look_jobs, next_job, false},
+    {"sessions", look_sessions, next_session, false},
+    {"tenants", look_tenants, next_tenant, false},
+    {"config", look_config, NULL, false},
 };
 
 /* Is it the name of a state of jobs, or empty? */
@@ -432,6 +488,128 @@ static int check_state(struct bytes state, struct err *e)
                            (int)state.size, (const char *)state.data, names);
 }
 
+/* ---- in slices ------------------------------------------------------------------------------ */
+
+static void begin(struct look *l)
+{
+    l->begun = true;
+    table_init(&l->table, l->view->name);
+    l->table.filter = l->query->filter;
+    l->t = &l->table;
+    l->view->fill(l);
+}
+
+/* false: the turn is over. */
+static bool go_on(struct look *l)
+{
+    bool more = l->view->next != NULL;
+    while (more) {
+        if (!turn_take(l->f, 1)) {
+            return false;
+        }
+        more = l->view->next(l);
+    }
+    return true;
+}
+
+static void look_destroy(struct look *l)
+{
+    if (l->begun) {
+        table_finish(&l->table);
+    }
+    request_destroy(l->r);
+    free(l);
+}
+
+/* From now on it has its turns behind those that came before. */
+static int look_later(struct request_context *c, struct look *from, struct err *e)
+{
+    struct look *l = malloc(sizeof *l);
+    if (l == NULL) {
+        return err_set(e, ERR_NOMEM, "a table");
+    }
+    *l = *from;
+    l->t = &l->table;
+    l->r = c->r;
+    c->r = NULL;
+    DL_APPEND(c->f->looks, l);
+    c->f->hooks.kick(c->f);
+    return 0;
+}
+
+static int look_at(struct request_context *c, const struct view *view, struct err *e)
+{
+    struct look l = {.f = c->f, .s = c->s, .query = &c->r->msg.query, .view = view};
+    int rc = 0;
+    bool waits = view->next != NULL && c->f->looks != NULL;
+    if (!waits) {
+        begin(&l);
+    }
+    if (waits || !go_on(&l)) {
+        rc = look_later(c, &l, e);
+    } else {
+        rc = table_encode(&l.table, c->out, e);
+    }
+    if (l.begun && (rc != 0 || c->r != NULL)) {
+        table_finish(&l.table);
+    }
+    return rc;
+}
+
+static void look_answer(struct look *l)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    capbuf_init(&out, PROTO_MESSAGE_MAX);
+    int rc = table_encode(&l->table, &out, &e);
+    if (rc == 0) {
+        reply_plain(l->f, l->r, capbuf_view(&out));
+    } else {
+        reply_error(l->f, l->r, &e);
+        l->r = NULL;
+    }
+    capbuf_finish(&out);
+}
+
+void look_some(struct front *f)
+{
+    while (f->looks != NULL && turn_has_room(f)) {
+        struct look *l = f->looks;
+        if (!l->begun) {
+            begin(l);
+        }
+        if (!go_on(l)) {
+            return;
+        }
+        DL_DELETE(f->looks, l);
+        look_answer(l);
+        look_destroy(l);
+    }
+}
+
+void look_gone(struct front *f, const void *what, const void *next)
+{
+    if (f->looks != NULL && f->looks->at == what) {
+        f->looks->at = next;
+    }
+}
+
+void look_stop(struct front *f, const struct session *s)
+{
+    struct look *l;
+    struct look *next;
+    DL_FOREACH_SAFE(f->looks, l, next)
+    {
+        turn_count(f, 1);
+        if (s == NULL || l->s == s) {
+            DL_DELETE(f->looks, l);
+            reply_none(f, l->r);
+            l->r = NULL;
+            look_destroy(l);
+        }
+    }
+}
+
 int request_query(struct request_context *c, struct err *e)
 {
     const struct bytes what = c->r->msg.query.what;
@@ -446,14 +624,7 @@ int request_query(struct request_context *c, struct err *e)
         if (c->s == NULL && !views[i].anybody) {
             return err_set(e, ERR_STATE, "say HELLO first");
         }
-        struct table t;
-        table_init(&t, views[i].name);
-        t.filter = c->r->msg.query.filter;
-        struct look l = {.f = c->f, .s = c->s, .query = &c->r->msg.query, .t = &t};
-        views[i].fill(&l);
-        int rc = table_encode(&t, c->out, e);
-        table_finish(&t);
-        return rc;
+        return look_at(c, &views[i], e);
     }
     return err_set(e, ERR_NOT_FOUND, "there is no view %.*s", (int)what.size,
                    (const char *)what.data);

@@ -43,7 +43,7 @@ static void limit(struct table *t, uint64_t bytes)
     }
 }
 
-static void row(const struct front *f, const struct tenant *x, struct table *t)
+void look_tenants_row(const struct front *f, const struct tenant *x, struct table *t)
 {
     char users[600];
     struct sums all = sums_of(f, x);
@@ -98,25 +98,24 @@ static void columns(struct table *t)
     }
 }
 
+/* Only jobs that a worker has wait for memory. */
 static void count_waiting(struct front *f)
 {
     for (struct tenant *x = f->tenants; x != NULL; x = x->hh.next) {
+        turn_count(f, 1);
         x->waiting = 0;
     }
-    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
-        if (j->tenant != NULL && !job_ended(j) && j->wait == WAIT_MEMORY) {
-            j->tenant->waiting++;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        for (const struct job *j = f->device[i]->inflight; j != NULL; j = j->device_next) {
+            if (j->tenant != NULL && j->wait == WAIT_MEMORY) {
+                j->tenant->waiting++;
+            }
         }
     }
 }
 
-void look_tenants_fill(struct front *f, const struct session *s, struct table *t)
+void look_tenants_begin(struct front *f, struct table *t)
 {
     count_waiting(f);
     columns(t);
-    for (const struct tenant *x = f->tenants; x != NULL; x = x->hh.next) {
-        if (rights_sees(&f->rights, s, x)) {
-            row(f, x, t);
-        }
-    }
 }

@@ -6,8 +6,10 @@
 #include "daemon/front/front.h"
 #include "daemon/front/table.h"
 
-/* As far as the session may see them; s NULL: none. Numbers of devices are as their workers told
- * last, summed up; so are the limits, over the devices that serve. No limit has no value. */
-void look_tenants_fill(struct front *f, const struct session *s, struct table *t);
+/* The columns, and what is counted for all of them. */
+void look_tenants_begin(struct front *f, struct table *t);
+/* Numbers of devices are as their workers told last, summed up; so are the limits, over the devices
+ * that serve. No limit has no value. */
+void look_tenants_row(const struct front *f, const struct tenant *x, struct table *t);
 
 #endif

@@ -14,6 +14,7 @@
 #include "daemon/front/intake.h"
 #include "daemon/front/job_answer.h"
 #include "daemon/front/link.h"
+#include "daemon/front/look.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/picture.h"
@@ -166,6 +167,8 @@ static void work_turn(struct front *f)
     job_leave_some(f);
     queue_turn(f);
     sweep_some(f);
+    turn_allow(f, TURN_SHARE);
+    look_some(f);
     standing_end_some(f);
     command_metas(f);
 }
@@ -182,7 +185,8 @@ static void on_check(uv_check_t *check)
     struct front *f = check->data;
     turn_begin(f);
     lanes_turn(f->lanes);
-    if (f->kicked || f->ending != NULL || f->metas != NULL || f->sweeping != NULL) {
+    if (f->kicked || f->ending != NULL || f->metas != NULL || f->sweeping != NULL ||
+        f->looks != NULL) {
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);

@@ -8,6 +8,7 @@
 #include "daemon/front/ending.h"
 #include "daemon/front/hazard.h"
 #include "daemon/front/lane.h"
+#include "daemon/front/look.h"
 #include "daemon/front/monitor.h"
 #include "daemon/front/notify.h"
 #include "daemon/front/picture.h"
@@ -229,6 +230,7 @@ static void free_jobs(struct front *f)
 
 void pipeline_finish(struct front *f)
 {
+    look_stop(f, NULL);
     free_jobs(f);
     free_buffers(f); /* they know their sessions */
     free_sessions(f);

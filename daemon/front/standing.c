@@ -13,6 +13,7 @@
 #include "daemon/front/due.h"
 #include "daemon/front/forget.h"
 #include "daemon/front/lane.h"
+#include "daemon/front/look.h"
 #include "daemon/front/processes.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/requests.h"
@@ -562,6 +563,8 @@ static void end_with(struct front *f, struct session *s, bool all)
         standing_disconnected(f, s->pipe);
     }
     processes_forget(f->processes, s->pidfd);
+    look_gone(f, s, s->hh.next);
+    look_stop(f, s);
     HASH_DEL(f->sessions, s);
     agenda_drop(&f->standings, &s->due);
     sweep_stop(f, s);
