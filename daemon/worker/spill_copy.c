@@ -21,13 +21,14 @@ struct spill_copy {
 
 /* A copy under way. */
 struct spill_move {
-    struct buffer *buffer;   /* in use */
-    bool out;                /* from the device */
-    bool within;             /* from one place on the device to another */
-    bool given_up;           /* half of it was enqueued; the buffer is as it was before */
-    struct spill_copy *copy; /* owned: what it comes back from; NULL: none, or it goes there */
-    struct memfd sealed;     /* the same, of a sealed buffer: by the queue of copies, then */
-    struct copy bytes;       /* of it, when the service stream has done its part */
+    struct buffer *buffer;       /* in use */
+    enum buffer_content content; /* what it holds where it is brought again */
+    bool out;                    /* from the device */
+    bool within;                 /* from one place on the device to another */
+    bool given_up;               /* half of it was enqueued; the buffer is as it was before */
+    struct spill_copy *copy;     /* owned: what it comes back from; NULL: none, or it goes there */
+    struct memfd sealed;         /* the same, of a sealed buffer: by the queue of copies, then */
+    struct copy bytes;           /* of it, when the service stream has done its part */
     struct spill *spill;
     struct backend_marker *marker;
     struct timeline_point point;
@@ -195,6 +196,7 @@ static void tear(struct spill *s, struct spill_move *m)
     struct buffer *b = m->buffer;
     b->broken = true;
     b->torn = true;
+    b->content = m->content; /* a job that got it was to write it */
     if (m->copy != NULL) {
         count(s, b, m->copy);
         m->copy = NULL;
@@ -280,7 +282,8 @@ static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
     struct spill_move *m = calloc(1, sizeof *m);
     int rc = m == NULL ? err_set(e, ERR_NOMEM, "zeros for buffer %" PRIu64, b->id) : 0;
     if (rc == 0) {
-        *m = (struct spill_move){.spill = s, .buffer = b, .sealed = MEMFD_NONE};
+        *m = (struct spill_move){
+            .spill = s, .buffer = b, .content = b->content, .sealed = MEMFD_NONE};
         buffer_use(b);
         rc = transfer_zero(s->transfers, b, on_zeroed, m, e);
     }
@@ -293,7 +296,9 @@ static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
         return rc;
     }
     s->backs++;
-    return 0;
+    return b->torn
+               ? err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id)
+               : 0;
 }
 
 int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
@@ -309,7 +314,7 @@ int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
         memory_free(&s->device->memory, &b->piece);
         return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
     }
-    *m = (struct spill_move){.spill = s, .sealed = MEMFD_NONE};
+    *m = (struct spill_move){.spill = s, .content = b->content, .sealed = MEMFD_NONE};
     struct err why = ERR_INIT;
     int rc = fetch(s, m, b, &why);
     int marked = move_begin(s, m, b, e);
@@ -353,7 +358,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     if (m == NULL) {
         return err_set(e, ERR_NOMEM, "moving buffer %" PRIu64, b->id);
     }
-    *m = (struct spill_move){.within = true, .sealed = MEMFD_NONE};
+    *m = (struct spill_move){.within = true, .content = b->content, .sealed = MEMFD_NONE};
     int rc = s->device->b->stream->copy(s->device->service, to, b->piece.ref, move->to->size, &why);
     if (rc == 0) {
         rc = move_begin(s, m, b, &why);

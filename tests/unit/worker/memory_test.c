@@ -304,6 +304,42 @@ START_TEST(what_did_not_arrive_is_brought_again)
 }
 END_TEST
 
+static int read_some(struct fake *f, uint64_t job, uint64_t buffer)
+{
+    struct job_draft d;
+    memset(f->output.data, 0xa5, 4096);
+    draft_init(&d, job, 0);
+    draft_move(&d, OP_READ, ref_buffer(buffer, 0, 4096), 0);
+    draft_send(&d, f);
+    return fake_done(f, job, NULL);
+}
+
+/* Zeros that fail cost the job that needed them, too, and come with the next one. Of two pieces
+ * (_i 1) the first fails: the job does not begin, so it reads nothing of what is there instead. */
+START_TEST(zeros_that_did_not_arrive_are_brought_again)
+{
+    static const struct {
+        uint64_t size;
+        const char *script, *limit;
+    } ways[] = {{8 * ROOM_BYTES, "speed=0,pages=on,script=fill:3=fail", "12582912"},
+                {40 * ROOM_BYTES, "speed=0,pages=on,script=fill:4=fail", "62914560"}};
+    const char *args[] = {
+        "--options", ways[_i].script, "--memory-limit", ways[_i].limit, "--spill-limit", "67108864",
+        NULL};
+    struct fake f;
+    fake_start(&f, "sim", args);
+    ck_assert(!f.absent);
+    ck_assert_int_eq(fake_buffer(&f, 1, ways[_i].size, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, ways[_i].size, true), 0); /* without room yet */
+    ck_assert_int_eq(read_some(&f, 500, 2), ERR_BUFFER_LOST);
+    ck_assert(_i == 0 || f.output.data[0] == 0xa5);
+    ck_assert_int_eq(read_some(&f, 501, 2), 0);
+    ck_assert_uint_eq(f.output.data[0], 0);
+    ck_assert_uint_eq(f.output.data[4095], 0);
+    fake_stop(&f);
+}
+END_TEST
+
 /* ---- free memory in small parts ----------------------------------------------------------------
  */
 
@@ -735,6 +771,7 @@ int main(void)
     suite_add_tcase(suite, limits);
     tcase_add_loop_test(room, what_is_on_the_host_is_sealed_there, 0, 3);
     tcase_add_loop_test(room, what_did_not_arrive_is_brought_again, 0, 2);
+    tcase_add_loop_test(room, zeros_that_did_not_arrive_are_brought_again, 0, 2);
     tcase_add_loop_test(room, buffers_move_to_the_host_and_back, 0, 3);
     tcase_add_loop_test(room, buffers_move_together, 0, 3);
     tcase_add_loop_test(room, a_move_that_fails_is_told, 0, 2);
