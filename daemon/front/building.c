@@ -337,7 +337,9 @@ void building_settle(struct front *f, struct module *m)
         }
     }
     for (unsigned i = 0; i < m->kernel_count; i++) {
-        (void)idmap_remove(&f->kernels, m->kernels[i].handle);
+        if (idmap_remove(&f->kernels, m->kernels[i].handle) != NULL) {
+            m->tenant->held[TENANT_KERNELS]--;
+        }
     }
     (void)idmap_remove(&f->modules, m->id);
     module_destroy(m);

@@ -83,6 +83,7 @@ static const struct setting settings[] = {
     NUMBER("tenants", "programs_max", tenant_programs_max, 1, 65536, 16384),
     NUMBER("tenants", "modules_max", tenant_modules_max, 1, 16384, 4096),
     NUMBER("tenants", "arenas_max", tenant_arenas_max, 0, 65536, 1024),
+    NUMBER("tenants", "kernels_max", tenant_kernels_max, 1, 65536, 16384),
     NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
     NUMBER("jobs", "user_sessions_max", user_sessions_max, 0, 65536, 0),
     NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
@@ -456,6 +457,7 @@ static const char *const live[] = {
     "tenants.programs_max",
     "tenants.modules_max",
     "tenants.arenas_max",
+    "tenants.kernels_max",
     "jobs.user_sessions_max",
     "memory.spill_limit",
 };

@@ -239,8 +239,12 @@ static int enter_kernels(struct front *f, struct module *m, struct err *e)
 {
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < m->kernel_count; i++) {
-        rc = idmap_enter(&f->kernels, &m->kernels[i], "kernels", "unload modules",
-                         &m->kernels[i].handle, e);
+        turn_count(f, 1);
+        rc = tenant_check(m->tenant, TENANT_KERNELS, f->config.tenant_kernels_max, e);
+        rc = rc == 0 ? idmap_enter(&f->kernels, &m->kernels[i], "kernels", "unload modules",
+                                   &m->kernels[i].handle, e)
+                     : rc;
+        m->tenant->held[TENANT_KERNELS] += rc == 0;
     }
     return rc;
 }

@@ -45,6 +45,7 @@ enum tenant_thing {
     TENANT_PROGRAMS,
     TENANT_MODULES,
     TENANT_ARENAS,
+    TENANT_KERNELS, /* of its modules, those that only jobs use still among them */
     TENANT_THINGS,
 };
 

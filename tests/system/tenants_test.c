@@ -336,6 +336,27 @@ START_TEST(limits_of_the_host_and_of_all_devices)
 }
 END_TEST
 
+/* No tenant takes the room that the kernels of all have. */
+START_TEST(kernels_have_a_limit)
+{
+    static const char source[] =
+        "//@kernel k(inout f32 y[n])  over n\n{\n    y[i] = y[i] + 1.0f;\n}\n";
+    struct daemon d;
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "opencl", "--set", "tenants.kernels_max=2", NULL);
+    gpud_module m[3];
+    for (unsigned i = 0; i < 2; i++) {
+        ck_gpud_ok(gpud_module_load(c, GPUD_LANG_DIALECT, source, sizeof source - 1, NULL, &m[i]));
+    }
+    ck_gpud_err(gpud_module_load(c, GPUD_LANG_DIALECT, source, sizeof source - 1, NULL, &m[2]),
+                GPUD_ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "kernels_max"));
+    ck_gpud_ok(gpud_module_unload(c, m[0]));
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_DIALECT, source, sizeof source - 1, NULL, &m[2]));
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tenants");
@@ -347,5 +368,6 @@ int main(void)
     suite_add(suite, limits_outlive_the_worker);
     suite_add(suite, limits_of_the_host_and_of_all_devices);
     suite_add(suite, a_device_that_cannot_keep_what_is_guaranteed);
+    suite_add(suite, kernels_have_a_limit);
     return system_main(suite);
 }
