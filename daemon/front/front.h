@@ -123,9 +123,9 @@ struct turn_clock {
     uint64_t now_ns; /* as it was read last */
 };
 
-#define TURN_UNITS 4096u             /* at most 1 ms */
-#define TURN_SHARE (TURN_UNITS / 8u) /* of each that gives the loop work, see turn_allow */
-#define TURN_LOOKS 32u               /* in a long turn time does not stand still */
+#define TURN_UNITS 4096u              /* at most 1 ms */
+#define TURN_SHARE (TURN_UNITS / 16u) /* of each that gives the loop work, see turn_allow */
+#define TURN_LOOKS 32u                /* in a long turn time does not stand still */
 
 /* How far those behind a job that did not run have been told; conclude.c's. */
 struct leaving_walk {

@@ -361,7 +361,8 @@ static void expire(struct front *f)
     uint64_t now = turn_now(f);
     DL_FOREACH_SAFE2(f->parked.first, s, next, parked_next)
     {
-        if (now >= s->parked_until_ns) {
+        turn_count(f, 1);
+        if (now >= s->parked_until_ns && turn_has_room(f)) { /* else the next turn, soon */
             (void)try_parked(f, s);
         }
     }
@@ -380,7 +381,8 @@ void intake_room(struct front *f)
     p->next = p->ended || p->next == NULL ? p->first : p->next;
     p->ended = false;
     expire(f);
-    for (unsigned failed = 0; p->next != NULL && failed < PARKED_TRIES && has_room(f);) {
+    for (unsigned failed = 0;
+         p->next != NULL && failed < PARKED_TRIES && has_room(f) && turn_has_room(f);) {
         struct session *s = p->next;
         p->next = s->parked_next;
         failed += !try_parked(f, s);
