@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "common/saturate.h"
 
@@ -70,6 +71,10 @@ struct tenant *tenant_named(struct tenant **table, const char *name)
     }
     t = calloc(1, sizeof *t);
     if (t == NULL) {
+        return NULL;
+    }
+    if (getrandom(&t->secret, sizeof t->secret, 0) != (ssize_t)sizeof t->secret) {
+        free(t);
         return NULL;
     }
     t->key = key;

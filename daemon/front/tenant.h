@@ -97,6 +97,7 @@ struct tenant {
     unsigned detached;    /* unfinished jobs that outlive their sessions */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
+    uint64_t secret;          /* random: of its tables whose keys its clients choose */
     struct buffer *published; /* by name; uthash, buffer.c's */
     struct job *kept;         /* out of the history, with answers not taken; oldest first */
     unsigned kept_count;

@@ -114,7 +114,7 @@ START_TEST(buffers_are_found_by_their_tenant_only)
 {
     struct idmap map;
     idmap_init(&map, 8, 5);
-    struct tenant mine = {.key = 1};
+    struct tenant mine = {.key = 1, .secret = 77};
     struct tenant other = {.key = 2};
     struct buffer b = {.tenant = &mine, .host_fd = -1, .state = BUFFER_LIVE, .bytes = 16};
     b.handle = idmap_add(&map, &b);
