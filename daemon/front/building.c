@@ -13,19 +13,6 @@
 #include "kernels/builtin.h"
 #include "kernels/plan.h"
 
-static void offer_waiting(struct front *f)
-{
-    struct job *j;
-    struct job *next;
-    HASH_ITER(hh, f->jobs, j, next)
-    {
-        if (j->state == JOB_QUEUED && j->wait == WAIT_MODULE) {
-            queue_offer(f, j);
-        }
-    }
-    f->hooks.kick(f);
-}
-
 static struct kernel *enter_kernel(struct front *f, struct kernel *k)
 {
     struct kernel *other = NULL;
@@ -191,7 +178,7 @@ static void compiled(void *data, int code, const struct compile_response *respon
     variable_module_settled(f, m);
     m->users--;
     building_settle(f, m);
-    offer_waiting(f);
+    (void)queue_offer_modules(f);
 }
 
 /* The back end's options for its compiler: those of its workers, and which compiler it is. */
@@ -304,7 +291,7 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
     variable_module_settled(f, m);
     m->users--;
     building_settle(f, m);
-    offer_waiting(f);
+    (void)queue_offer_modules(f);
 }
 
 /* A worker from before: its modules are known by what they were made of. Those that no module of

@@ -504,6 +504,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     bool ran = dispatched && (error == NULL || error->effects != ERR_EFFECTS_NONE);
     if (j->state == JOB_QUEUED) {
         queue_remove(f, j);
+        queue_leave_module(f, j);
         f->queued_count--;
     }
     job_set_state(j, state, turn_now(f));

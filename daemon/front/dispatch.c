@@ -171,6 +171,7 @@ static enum verdict park(struct front *f, struct job *j, enum job_wait why)
     queue_remove(f, j);
     j->wait = why;
     if (why == WAIT_MODULE) {
+        queue_await_module(f, j);
         due_at(f, ns_add(clock_now_ns(), NS_PER_S)); /* should nobody else offer it again */
     }
     return NEXT;

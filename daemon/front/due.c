@@ -38,18 +38,6 @@ void due_expire(struct front *f, uint64_t now)
     due_at(f, agenda_next_ns(&f->deadlines));
 }
 
-static bool offer_parked(struct front *f)
-{
-    bool any = false;
-    for (struct job *j = f->queued_count > 0 ? f->jobs : NULL; j != NULL; j = j->hh.next) {
-        if (j->state == JOB_QUEUED && j->wait == WAIT_MODULE) {
-            queue_offer(f, j);
-            any = true;
-        }
-    }
-    return any;
-}
-
 void due_housekeeping(struct front *f, uint64_t now)
 {
     bool again = false;
@@ -65,7 +53,7 @@ void due_housekeeping(struct front *f, uint64_t now)
             command_pool(d, false);
         }
     }
-    again = offer_parked(f);
+    again = queue_offer_modules(f);
     if (again) {
         due_at(f, f->house_ns);
     }

@@ -128,6 +128,8 @@ struct job {
     bool in_ready;
     struct job *ready_child, *ready_prev, *ready_next; /* queue.c's */
     struct job *raise_next;                            /* while ranks are handed down */
+    bool for_module;                                   /* in front->module_jobs */
+    struct job *module_prev, *module_next;             /* there */
     struct job *device_prev, *device_next;             /* in flight on the same device */
 
     struct err error;

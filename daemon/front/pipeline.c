@@ -166,6 +166,7 @@ static void work_turn(struct front *f)
     turn_allow(f, TURN_SHARE);
     job_leave_some(f);
     queue_turn(f);
+    queue_modules_turn(f);
     sweep_some(f);
     turn_allow(f, TURN_SHARE);
     look_some(f);

@@ -1,5 +1,7 @@
 #include "daemon/front/queue.h"
 
+#include <utlist.h>
+
 #include "daemon/front/hazard.h"
 
 #define USES_A_UNIT 8u /* buffers of a job that are looked at in a unit of work */
@@ -110,6 +112,43 @@ unsigned queue_ahead(const struct front *f, const struct job *j)
     return ahead;
 }
 
+/* ---- jobs that wait for a kernel ------------------------------------------------------------- */
+
+void queue_await_module(struct front *f, struct job *j)
+{
+    queue_remove(f, j);
+    j->wait = WAIT_MODULE;
+    if (!j->for_module) {
+        j->for_module = true;
+        f->module_count++;
+        DL_APPEND2(f->module_jobs, j, module_prev, module_next);
+    }
+}
+
+void queue_leave_module(struct front *f, struct job *j)
+{
+    if (j->for_module) {
+        j->for_module = false;
+        f->module_count--;
+        DL_DELETE2(f->module_jobs, j, module_prev, module_next);
+    }
+}
+
+bool queue_offer_modules(struct front *f)
+{
+    f->module_offers = f->module_count;
+    f->hooks.kick(f);
+    return f->module_offers > 0;
+}
+
+void queue_modules_turn(struct front *f)
+{
+    while (f->module_offers > 0 && f->module_jobs != NULL && turn_take(f, 1)) {
+        f->module_offers--;
+        queue_offer(f, f->module_jobs); /* takes it out */
+    }
+}
+
 /* ---- jobs come and go ------------------------------------------------------------------------ */
 
 void queue_offer(struct front *f, struct job *j)
@@ -117,6 +156,7 @@ void queue_offer(struct front *f, struct job *j)
     if (j->state != JOB_QUEUED || j->in_ready) {
         return;
     }
+    queue_leave_module(f, j);
     if (!hazard_clear(j)) {
         j->wait = WAIT_HAZARD;
         return;

@@ -11,6 +11,13 @@
 /* A queued job goes to its queue if hazards allow it, else it waits for its predecessors. */
 void queue_offer(struct front *f, struct job *j);
 void queue_remove(struct front *f, struct job *j); /* not in one: nothing happens */
+/* It waits for a kernel that is being built or loaded. */
+void queue_await_module(struct front *f, struct job *j);
+void queue_leave_module(struct front *f, struct job *j); /* it ended; or nothing happens */
+/* Kernels may be there: those that wait now are offered again, in queue_modules_turn. Are there
+ * any? */
+bool queue_offer_modules(struct front *f);
+void queue_modules_turn(struct front *f); /* as far as this turn has units for */
 /* After `j` was dispatched or came back: those behind it may be ready now, or no more. */
 void queue_moved(struct front *f, struct job *j);
 /* Looks at jobs for which something changed, as many as this turn has units for. */

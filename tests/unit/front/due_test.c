@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "daemon/front/conclude.h"
 #include "daemon/front/due.h"
+#include "daemon/front/queue.h"
 #include "daemon/front/standing.h"
 #include "daemon/front/worker.h"
 #include "tests/unit/common/suite.h"
@@ -667,12 +668,62 @@ START_TEST(statistics_once_a_second_and_only_after_changes)
 }
 END_TEST
 
+/* Those that wait for a kernel are looked at again one by one, and no others are. */
+START_TEST(jobs_that_wait_for_a_kernel_are_offered_in_slices)
+{
+    enum { WAITING = 5 };
+    struct job *j[WAITING];
+    unsigned ready = 0;
+    begin();
+    k->module->loaded = 0;
+    for (unsigned i = 0; i < WAITING; i++) {
+        j[i] = fake_job(k, 0);
+        fake_launches(k, j[i], "spin");
+        (void)fake_submit(k, j[i]);
+    }
+    fake_turn(k);
+    ck_assert_uint_eq(k->f.module_count, WAITING);
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_CANCELLED, "by the test");
+    job_conclude(&k->f, j[1], JOB_CANCELLED, &e);
+    ck_assert_uint_eq(k->f.module_count, WAITING - 1);
+    ck_assert(queue_offer_modules(&k->f));
+    k->f.work.budget = 2;
+    k->f.work.done = 0;
+    queue_modules_turn(&k->f);
+    for (unsigned i = 0; i < WAITING; i++) {
+        ready += i != 1 && j[i]->in_ready;
+    }
+    ck_assert_uint_eq(ready, 2);
+    k->f.work.budget = 0;
+    fake_turn(k); /* the kernel is not there yet: they wait behind the others */
+    ck_assert_uint_eq(k->f.module_count, WAITING - 1);
+    ck_assert_uint_eq(k->f.module_offers, 2);
+    queue_modules_turn(&k->f);
+    ck_assert_uint_eq(k->f.module_count, 2);
+    fake_turn(k);
+    k->module->loaded = UINT64_MAX;
+    ck_assert(queue_offer_modules(&k->f));
+    queue_modules_turn(&k->f);
+    ck_assert(!queue_offer_modules(&k->f));
+    fake_turn(k);
+    for (unsigned i = 0; i < WAITING; i++) {
+        if (i != 1) {
+            fake_done(k, j[i], 0);
+            fake_turn(k);
+        }
+    }
+    fake_destroy(k);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         the_earliest_counts,
         deadlines,
         nobody_is_forgotten_while_all_are_looked_at,
+        jobs_that_wait_for_a_kernel_are_offered_in_slices,
         limits_pauses_and_silence,
         who_never_began_is_not_to_blame,
         who_runs_behind_another_is_not_to_blame,
