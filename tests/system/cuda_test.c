@@ -404,7 +404,7 @@ END_TEST
 START_TEST(blocked_driver)
 {
     float values[ITEMS];
-    gpud_client *c = begin("cuLaunchKernel@3=block", "--set", "jobs.window=4");
+    gpud_client *c = begin("cuLaunchKernel@3=block", "--set", "jobs.time_limit_ms=2000");
     unharmed(c);
     float x[3] = {1, 2, 3};
     float y[3] = {0};
