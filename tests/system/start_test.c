@@ -142,10 +142,12 @@ START_TEST(a_restart_with_bad_settings_goes_on)
 }
 END_TEST
 
-/* PoCL aborts where it cannot write a kernel, again and again. The folder with its kernels lies on
- * a file system of its own here, which takes the right to mount. */
-START_TEST(a_full_disk_costs_the_cache_only)
+/* PoCL aborts where it cannot write a kernel, again and again, and has no device where it cannot
+ * make the folder for them. That lies on a file system of its own here, which takes the right to
+ * mount. */
+START_TEST(a_full_or_closed_disk_costs_the_cache_only)
 {
+    const char *reason = _i == 0 ? "no space on " : "this user may not write to ";
     struct daemon d;
     char home[DAEMON_PATH + 16];
     char text[1024];
@@ -155,7 +157,7 @@ START_TEST(a_full_disk_costs_the_cache_only)
     (void)snprintf(home, sizeof home, "%s/home", d.dir);
     ck_assert_int_eq(mkdir(home, 0700), 0);
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("none", home, "tmpfs", 0, "size=64k") != 0 ||
+        mount("none", home, "tmpfs", _i == 0 ? 0 : MS_RDONLY, "size=64k") != 0 ||
         mount("none", "/dev/shm", "tmpfs", 0, "size=256m") != 0) { /* gone with this process */
         return;                                                    /* no right to */
     }
@@ -171,8 +173,8 @@ START_TEST(a_full_disk_costs_the_cache_only)
     query_text(c, "status", NULL, "state", text, sizeof text);
     ck_assert_str_eq(text, "degraded");
     query_text(c, "status", NULL, "problem", text, sizeof text);
-    ck_assert_msg(strstr(text, "no space on ") != NULL && strstr(text, home) != NULL, "%s", text);
-    ck_assert(daemon_logged(&d, "no space on "));
+    ck_assert_msg(strstr(text, reason) != NULL && strstr(text, home) != NULL, "%s", text);
+    ck_assert(daemon_logged(&d, reason));
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
     daemon_end(&d, c);
 }
@@ -187,6 +189,6 @@ int main(void)
 #endif
     suite_add_loop(suite, an_absent_device_is_found_later, 2);
     suite_add(suite, a_restart_with_bad_settings_goes_on);
-    suite_add(suite, a_full_disk_costs_the_cache_only);
+    suite_add_loop(suite, a_full_or_closed_disk_costs_the_cache_only, 2);
     return system_main(suite);
 }

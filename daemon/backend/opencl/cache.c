@@ -1,4 +1,4 @@
-/* PoCL's cache of compiled kernels, and a place for it where the disk is full. */
+/* PoCL's cache of compiled kernels, and a place for it where the usual one cannot take them. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -27,8 +27,17 @@ static bool usual_folder(char *out, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
-/* Of the file system on which the folder is, or would be. true also where nothing is known. */
-static bool has_room(const char *folder, bool *ret_runs)
+enum fitness { FIT, FULL, CLOSED };
+
+/* Why a folder, or the one that it would be made in, takes no kernels; NULL: it does. */
+static const char *const reasons[] = {
+    [FIT] = NULL,
+    [FULL] = "no space on",
+    [CLOSED] = "this user may not write to",
+};
+
+/* FIT also where nothing is known. */
+static enum fitness folder_fitness(const char *folder, bool *ret_runs)
 {
     char path[PATH_MAX];
     struct statvfs fs;
@@ -36,13 +45,18 @@ static bool has_room(const char *folder, bool *ret_runs)
     while (statvfs(path[0] != '\0' ? path : "/", &fs) != 0) {
         char *slash = strrchr(path, '/');
         if (errno != ENOENT || slash == NULL) {
-            return true;
+            return errno == EACCES ? CLOSED : FIT;
         }
         *slash = '\0';
     }
     *ret_runs = (fs.f_flag & ST_NOEXEC) == 0;
+    if (access(path[0] != '\0' ? path : "/", W_OK | X_OK) != 0) {
+        return CLOSED;
+    }
     return (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_BYTES &&
-           (fs.f_files == 0 || fs.f_favail >= ROOM_FILES);
+                   (fs.f_files == 0 || fs.f_favail >= ROOM_FILES)
+               ? FIT
+               : FULL;
 }
 
 /* Makes a folder that is ours alone, or takes the one that a worker before this made. */
@@ -62,7 +76,7 @@ static bool take_other(char *out, size_t size)
     for (unsigned i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         bool runs = false;
         (void)snprintf(out, size, "%s" OTHER_NAME "%u", folders[i], (unsigned)geteuid());
-        if (has_room(folders[i], &runs) && runs && make_private(out) &&
+        if (folder_fitness(folders[i], &runs) == FIT && runs && make_private(out) &&
             setenv("POCL_CACHE_DIR", out, 1) == 0) {
             return true;
         }
@@ -78,15 +92,19 @@ int opencl_cache_choose(char *ret_note, size_t size, struct err *e)
     ret_note[0] = '\0';
     const char *named = getenv("POCL_CACHE_DIR"); /* perhaps by a call before */
     if ((named != NULL && strstr(named, OTHER_NAME) == NULL) ||
-        !usual_folder(usual, sizeof usual) || has_room(usual, &runs)) {
+        !usual_folder(usual, sizeof usual)) {
+        return 0;
+    }
+    const char *reason = reasons[folder_fitness(usual, &runs)];
+    if (reason == NULL) {
         return 0;
     }
     if (!take_other(other, sizeof other)) {
         return err_set(e, ERR_NO_DEVICE,
-                       "no space on %s, in /dev/shm or in /tmp: OpenCL kernels need %u MiB to be "
-                       "compiled",
-                       usual, ROOM_BYTES / (1024 * 1024));
+                       "%s %s, and no space in /dev/shm or in /tmp: OpenCL kernels need %u MiB to "
+                       "be compiled",
+                       reason, usual, ROOM_BYTES / (1024 * 1024));
     }
-    (void)snprintf(ret_note, size, "no space on %s: compiled kernels lie in %s", usual, other);
+    (void)snprintf(ret_note, size, "%s %s: compiled kernels lie in %s", reason, usual, other);
     return 0;
 }

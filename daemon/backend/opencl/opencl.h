@@ -73,10 +73,10 @@ struct opencl_api {
 #define OPENCL_NO_DEVICE                                                                           \
     "no OpenCL device: install pocl-opencl-icd (CPU) or the vendor's OpenCL driver"
 
-/* Where the disk with PoCL's kernels is full, chooses another folder for them, for the whole
- * process, and says so in ret_note ("": not needed). It counts if it comes before a driver is
- * loaded, as opencl_load sees to; later calls tell the same. A folder that the environment names
- * stays. ERR_NO_DEVICE: no folder has room. Blocks on files. */
+/* Where PoCL's folder of kernels is on a full disk or may not be written to, chooses another folder
+ * for them, for the whole process, and says so in ret_note ("": not needed). It counts if it comes
+ * before a driver is loaded, as opencl_load sees to; later calls tell the same. A folder that the
+ * environment names stays. ERR_NO_DEVICE: no folder has room. Blocks on files. */
 int opencl_cache_choose(char *ret_note, size_t size, struct err *e);
 /* Loads the ICD loader, which stays loaded until the process ends: drivers keep threads. */
 int opencl_load(struct opencl_api *ret_api, struct err *e);
