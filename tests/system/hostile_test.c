@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -486,13 +487,29 @@ END_TEST
 /* ---- a worker that does not keep up ---------------------------------------------------------- */
 
 #define OPENINGS 4000u
-#define PROGRAMS 250u /* jobs, each of so many steps: frames of tens of KiB */
-#define BREAK_MS 800u /* below the silence that ends a worker */
+#define PROGRAMS 250u  /* jobs, each of so many steps: frames of tens of KiB */
+#define BREAK_MS 1500u /* below the silence that ends a worker */
+#define STILL_MS 300u  /* a client that gets no answers for so long waits for the worker */
 
+/* Shared with the process that wakes the worker. */
+struct stop {
+    pid_t worker;
+    _Atomic unsigned answers;
+};
+
+/* Once the client gets nothing more, or all that it asks for. */
 static int go_on(void *data)
 {
-    pause_ms(BREAK_MS);
-    return kill(*(const pid_t *)data, SIGCONT);
+    struct stop *s = data;
+    unsigned before = 0;
+    unsigned still = 0;
+    for (unsigned ms = 0; ms < BREAK_MS && still < STILL_MS; ms += 10) {
+        pause_ms(10);
+        unsigned now = atomic_load(&s->answers);
+        still = now == before ? still + 10 : 0;
+        before = now;
+    }
+    return kill(s->worker, SIGCONT);
 }
 
 static gpud_program *long_program(gpud_client *c, gpud_buffer b)
@@ -535,23 +552,29 @@ START_TEST(a_worker_that_is_behind_is_waited_for)
     gpud_buffer again = {0};
     gpud_program *p = long_program(hostile, own);
     ck_gpud_ok(gpud_buffer_publish(hostile, own, "own", GPUD_IN, 0));
-    pid_t worker = daemon_worker(&d, 0);
-    ck_assert_int_eq(kill(worker, SIGSTOP), 0);
-    pid_t waker = process_start(go_on, &worker);
+    struct stop *s =
+        mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(s, MAP_FAILED);
+    s->worker = daemon_worker(&d, 0);
+    ck_assert_int_eq(kill(s->worker, SIGSTOP), 0);
+    pid_t waker = process_start(go_on, s);
     for (unsigned i = 0; i < PROGRAMS; i++) {
         ck_gpud_ok(gpud_submit(hostile, p, NULL, 0, NULL, &job[i]));
+        (void)atomic_fetch_add(&s->answers, 1);
     }
     for (unsigned i = 0; i < OPENINGS; i++) {
         ck_gpud_ok(gpud_buffer_open(hostile, "own", &again));
+        (void)atomic_fetch_add(&s->answers, 1);
     }
     ck_assert_int_eq(process_wait(waker), 0);
     for (unsigned i = 0; i < PROGRAMS; i++) {
         ck_gpud_ok(gpud_wait(job[i], PATIENCE));
         gpud_job_free(job[i]);
     }
-    ck_assert_int_eq(daemon_worker(&d, 0), worker);
+    ck_assert_int_eq(daemon_worker(&d, 0), s->worker);
     still_filled(victim, kept);
     still_filled(hostile, own);
+    (void)munmap(s, sizeof *s);
     gpud_program_free(p);
     gpud_close(hostile);
     end();
