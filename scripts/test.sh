@@ -69,7 +69,8 @@ run_stage() {
     local filter none=ignore
     [ "$stage" = dev ] && none=error
     read -ra filter <<<"$(stage_filter "$stage")"
-    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$stage" --parallel "$jobs" \
+    # One test more than there are processors: many wait for a daemon, not for a processor.
+    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$stage" --parallel $((jobs + 1)) \
         --no-tests="$none" ${filter[@]+"${filter[@]}"} 2>&1 | tee "$logs/$stage"
 }
 
