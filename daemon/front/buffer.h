@@ -93,7 +93,7 @@ struct buffer {
     unsigned rights;
     uint64_t linger_ns;
     uint64_t linger_until_ns;     /* NS_NEVER while somebody holds it */
-    struct agenda_entry linger;   /* in front->lingering, by that time */
+    struct heap_entry linger;     /* in front->lingering, by that time */
     struct buffer_opener *opener; /* newest first */
     unsigned openers;
     bool meta_due; /* in front->metas: its worker is to hear what it is, when it can take that */

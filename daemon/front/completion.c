@@ -117,7 +117,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     d->productive = true;
     due_pool(f, d);
-    window_done(&d->window, f->ready != NULL || d->ready != NULL, turn_now(f));
+    window_done(&d->window, f->ready.first != NULL || d->ready.first != NULL, turn_now(f));
     if (j->answered) {
         e = j->error;
         job_conclude(f, j, JOB_FAILED, &e);

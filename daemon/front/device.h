@@ -13,6 +13,7 @@
 #include "common/err.h"
 #include "common/memfd.h"
 #include "common/range.h"
+#include "daemon/front/heap.h"
 #include "daemon/front/window.h"
 #include "proto/frames.h"
 
@@ -119,7 +120,7 @@ struct device {
     uint64_t starts;      /* jobs that were seen to run */
     struct window window; /* how many that may be, unless the settings say */
     unsigned stream_load[STREAMS_MAX];
-    struct job *ready; /* bound here, waiting to be dispatched; queue.c's */
+    struct heap ready; /* jobs that are bound here, waiting to be dispatched; queue.c's */
     bool exclusive;    /* a job runs alone */
 
     unsigned restores;        /* asked of its worker, and not answered */

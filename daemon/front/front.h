@@ -209,7 +209,7 @@ struct front {
     unsigned job_count;      /* unfinished */
     unsigned adopted_arenas; /* of them, adopted ones that use arenas */
     unsigned queued_count;   /* of them, not given to a worker */
-    struct job *ready;       /* not bound to a device; queue.c's */
+    struct heap ready;       /* jobs that are not bound to a device; queue.c's */
     struct job *module_jobs; /* that wait for a kernel; queue.c's */
     unsigned module_count;   /* of these, */
     unsigned module_offers;  /* and so many of the first are to be offered again */

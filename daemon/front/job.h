@@ -106,9 +106,9 @@ struct job {
     bool answered;       /* its client has its error, and the device is not done with it yet */
     bool taken;          /* and that answer was taken */
 
-    uint64_t deadline_ns;       /* absolute, NS_NEVER */
-    struct agenda_entry expiry; /* in front->deadlines, by that time */
-    uint64_t limit_ns;          /* of execution: ends its answer */
+    uint64_t deadline_ns;     /* absolute, NS_NEVER */
+    struct heap_entry expiry; /* in front->deadlines, by that time */
+    uint64_t limit_ns;        /* of execution: ends its answer */
     uint64_t ceiling_ns; /* by the settings: ends its worker; less than limit_ns counts as that */
     uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
     uint64_t start;     /* its place among those that its device is seen to run, 0: it is not */
@@ -124,13 +124,12 @@ struct job {
     bool marked;  /* while edges or predecessors are gone through */
     bool leaving; /* ended, and those behind it are not told yet */
     struct job *leaving_next;
-    struct job *freed_next; /* while one that it waited for leaves */
-    bool in_ready;
-    struct job *ready_child, *ready_prev, *ready_next; /* queue.c's */
-    struct job *raise_next;                            /* while ranks are handed down */
-    bool for_module;                                   /* in front->module_jobs */
-    struct job *module_prev, *module_next;             /* there */
-    struct job *device_prev, *device_next;             /* in flight on the same device */
+    struct job *freed_next;                /* while one that it waited for leaves */
+    struct heap_entry ready;               /* in the queue of its device or of any, queue.c's */
+    struct job *raise_next;                /* while ranks are handed down */
+    bool for_module;                       /* in front->module_jobs */
+    struct job *module_prev, *module_next; /* there */
+    struct job *device_prev, *device_next; /* in flight on the same device */
 
     struct err error;
     struct timing *timings; /* owned */

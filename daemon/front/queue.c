@@ -6,110 +6,41 @@
 
 #define USES_A_UNIT 8u /* buffers of a job that are looked at in a unit of work */
 
-/* ---- a heap of pairs ------------------------------------------------------------------------- */
+/* ---- those that are ready -------------------------------------------------------------------- */
 
-/* The first one is the root; each is before its children, which are a list. */
+#define AHEAD_MAX 1000u
 
-static bool before(const struct job *a, const struct job *b)
-{
-    return a->rank != b->rank ? a->rank < b->rank : a->id < b->id;
-}
-
-static struct job *meld(struct job *a, struct job *b)
-{
-    if (a == NULL || b == NULL) {
-        return a != NULL ? a : b;
-    }
-    struct job *root = before(b, a) ? b : a;
-    struct job *child = root == a ? b : a;
-    child->ready_prev = root;
-    child->ready_next = root->ready_child;
-    if (root->ready_child != NULL) {
-        root->ready_child->ready_prev = child;
-    }
-    root->ready_child = child;
-    root->ready_prev = root->ready_next = NULL;
-    return root;
-}
-
-static struct job *cut_first(struct job **list)
-{
-    struct job *j = *list;
-    if (j != NULL) {
-        *list = j->ready_next;
-        j->ready_prev = j->ready_next = NULL;
-    }
-    return j;
-}
-
-static struct job *meld_all(struct job *list)
-{
-    struct job *pairs = NULL;
-    struct job *root = NULL;
-    while (list != NULL) {
-        struct job *a = cut_first(&list);
-        struct job *pair = meld(a, cut_first(&list));
-        pair->ready_next = pairs;
-        pairs = pair;
-    }
-    while (pairs != NULL) {
-        root = meld(root, cut_first(&pairs));
-    }
-    return root;
-}
-
-static struct job **root_of(struct front *f, struct job *j)
+static struct heap *heap_of(struct front *f, const struct job *j)
 {
     return j->device != NULL ? &j->device->ready : &f->ready;
 }
 
 static void insert(struct front *f, struct job *j)
 {
-    struct job **root = root_of(f, j);
-    j->ready_child = j->ready_prev = j->ready_next = NULL;
-    *root = meld(*root, j);
-    j->in_ready = true;
+    uint64_t key = (uint64_t)j->rank ^ (UINT64_C(1) << 63); /* in the order of signed numbers */
+    heap_put(heap_of(f, j), &j->ready, key, j->id, j);
 }
 
 void queue_remove(struct front *f, struct job *j)
 {
-    if (!j->in_ready) {
-        return;
-    }
-    struct job **root = root_of(f, j);
-    struct job *children = meld_all(j->ready_child);
-    if (j->ready_prev == NULL) {
-        *root = children;
-    } else {
-        if (j->ready_prev->ready_child == j) {
-            j->ready_prev->ready_child = j->ready_next;
-        } else {
-            j->ready_prev->ready_next = j->ready_next;
-        }
-        if (j->ready_next != NULL) {
-            j->ready_next->ready_prev = j->ready_prev;
-        }
-        *root = meld(*root, children);
-    }
-    j->ready_child = j->ready_prev = j->ready_next = NULL;
-    j->in_ready = false;
+    heap_drop(heap_of(f, j), &j->ready);
 }
 
 struct job *queue_head(const struct front *f, const struct device *d)
 {
-    if (f->ready == NULL || (d->ready != NULL && before(d->ready, f->ready))) {
-        return d->ready;
-    }
-    return f->ready;
+    const struct heap_entry *any = f->ready.first;
+    const struct heap_entry *own = d->ready.first;
+    const struct heap_entry *first =
+        any == NULL || (own != NULL && heap_before(own, any)) ? own : any;
+    return first != NULL ? first->what : NULL;
 }
 
-unsigned queue_ahead(const struct front *f, const struct job *j)
+unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more)
 {
-    unsigned ahead = 0;
-    for (const struct job *x = f->jobs; x != NULL; x = x->hh.next) {
-        ahead += x->in_ready && x->device == j->device && before(x, j);
-    }
-    return ahead;
+    unsigned ahead = j->ready.in ? heap_ahead(heap_of(f, j), &j->ready, AHEAD_MAX + 1) : 0;
+    turn_count(f, ahead);
+    *ret_more = ahead > AHEAD_MAX;
+    return *ret_more ? AHEAD_MAX : ahead;
 }
 
 /* ---- jobs that wait for a kernel ------------------------------------------------------------- */
@@ -153,7 +84,7 @@ void queue_modules_turn(struct front *f)
 
 void queue_offer(struct front *f, struct job *j)
 {
-    if (j->state != JOB_QUEUED || j->in_ready) {
+    if (j->state != JOB_QUEUED || j->ready.in) {
         return;
     }
     queue_leave_module(f, j);
@@ -171,7 +102,7 @@ static void reconsider(struct front *f, struct job *j)
     if (j->state != JOB_QUEUED) {
         return;
     }
-    if (j->in_ready && !hazard_clear(j)) {
+    if (j->ready.in && !hazard_clear(j)) {
         queue_remove(f, j);
         j->wait = WAIT_HAZARD;
     } else if (j->wait == WAIT_HAZARD) {
@@ -181,7 +112,7 @@ static void reconsider(struct front *f, struct job *j)
 
 static void set_rank(struct front *f, struct job *j, int64_t rank)
 {
-    bool ready = j->in_ready;
+    bool ready = j->ready.in;
     queue_remove(f, j);
     j->rank = rank;
     if (ready) {

@@ -22,8 +22,9 @@ void queue_modules_turn(struct front *f); /* as far as this turn has units for *
 void queue_moved(struct front *f, struct job *j);
 /* Looks at jobs for which something changed, as many as this turn has units for. */
 void queue_turn(struct front *f);
-/* So many jobs are ready before it, of those in its queue. */
-unsigned queue_ahead(const struct front *f, const struct job *j);
+/* So many jobs are ready before it, of those in its queue. *ret_more: and others that were not
+ * counted. */
+unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more);
 /* What `j` waits for is as urgent as itself: queued jobs before it get its rank where theirs is
  * behind. */
 void queue_raise(struct front *f, struct job *j);

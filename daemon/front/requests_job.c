@@ -157,25 +157,26 @@ static void explain_device(const struct job *j, const struct device *d, char *ou
                    why[0] != '\0' ? ": " : "", why);
 }
 
-static void explain_turn(const struct front *f, const struct job *j, char *out, size_t size)
+static void explain_turn(struct front *f, const struct job *j, char *out, size_t size)
 {
     const struct device *away = device_waited_for(f, j);
     if (away != NULL) {
         explain_device(j, away, out, size);
         return;
     }
-    unsigned ahead = queue_ahead(f, j);
+    bool more = false;
+    unsigned ahead = queue_ahead(f, j, &more);
     uint64_t most = j->device != NULL ? device_window(j->device, f->config.window) : 0;
     for (unsigned i = 0; j->device == NULL && i < f->device_count; i++) {
         bool serves = device_serves(f->device[i]);
         most += serves ? device_window(f->device[i], f->config.window) : 0;
     }
     (void)snprintf(out, size,
-                   "waits for its turn: %u ready before it, %" PRIu64 " may be in flight", ahead,
-                   most);
+                   "waits for its turn: %u%s ready before it, %" PRIu64 " may be in flight", ahead,
+                   more ? " and more" : "", most);
 }
 
-static void explain_queued(const struct front *f, const struct job *j, char *out, size_t size)
+static void explain_queued(struct front *f, const struct job *j, char *out, size_t size)
 {
     switch (j->wait) {
     case WAIT_HAZARD:

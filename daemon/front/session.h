@@ -147,7 +147,7 @@ struct session {
     int lane_error;             /* why it gets no other lane, 0: it may */
     struct listener_slot *wait; /* a held WAIT */
     uint64_t wait_until_ns;
-    struct agenda_entry due; /* in front->standings */
+    struct heap_entry due; /* in front->standings */
     uint64_t event_number;
     struct bytes_owned {
         uint8_t *data;

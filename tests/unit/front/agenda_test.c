@@ -2,20 +2,21 @@
 #include "daemon/front/agenda.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 
 enum { COUNT = 2000 };
 
-static struct agenda_entry entry[COUNT];
+static struct heap_entry entry[COUNT];
 static struct agenda agenda;
 
 static uint64_t earliest(void)
 {
     uint64_t at_ns = NS_NEVER;
     for (unsigned i = 0; i < COUNT; i++) {
-        at_ns = entry[i].in && entry[i].at_ns < at_ns ? entry[i].at_ns : at_ns;
+        at_ns = entry[i].in && entry[i].key < at_ns ? entry[i].key : at_ns;
     }
     return at_ns;
 }
@@ -25,10 +26,10 @@ static unsigned check_tree(void)
 {
     unsigned longest = 0;
     for (unsigned i = 0; i < COUNT; i++) {
-        const struct agenda_entry *x = &entry[i];
+        const struct heap_entry *x = &entry[i];
         unsigned way = 0;
-        ck_assert(!x->in || x->parent != NULL || agenda.first == x);
-        ck_assert(!x->in || x->parent == NULL || x->parent->at_ns <= x->at_ns);
+        ck_assert(!x->in || x->parent != NULL || agenda.heap.first == x);
+        ck_assert(!x->in || x->parent == NULL || x->parent->key <= x->key);
         for (; x != NULL && x->in; x = x->right) {
             way++;
         }
@@ -57,13 +58,13 @@ static void order(unsigned kind)
     while ((at_ns = agenda_next_ns(&agenda)) != NS_NEVER) {
         ck_assert_uint_eq(at_ns, earliest());
         ck_assert(at_ns == 0 || agenda_due(&agenda, at_ns - 1) == NULL);
-        struct agenda_entry *x = agenda_due(&agenda, at_ns);
+        struct heap_entry *x = agenda_due(&agenda, at_ns);
         ck_assert_ptr_nonnull(x);
         agenda_set(&agenda, x, NS_NEVER, x);
         left++;
     }
     ck_assert_uint_eq(left, COUNT - (COUNT + 2) / 3);
-    ck_assert_ptr_null(agenda.first);
+    ck_assert_ptr_null(agenda.heap.first);
 }
 
 START_TEST(the_earliest_comes_first)
@@ -74,4 +75,26 @@ START_TEST(the_earliest_comes_first)
 }
 END_TEST
 
-SUITE_MAIN("agenda", the_earliest_comes_first)
+/* Counted as a plain list would be, up to what is asked for. */
+START_TEST(those_ahead_are_counted)
+{
+    struct heap heap = {.first = NULL};
+    memset(entry, 0, sizeof entry);
+    for (unsigned i = 0; i < COUNT; i++) {
+        heap_put(&heap, &entry[i], (uint64_t)(rand() % 200), i, NULL);
+    }
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        heap_drop(&heap, &entry[i]);
+    }
+    for (unsigned i = 1; i < COUNT; i += 40) {
+        unsigned ahead = 0;
+        for (unsigned k = 1; k < COUNT; k += 2) {
+            ahead += entry[k].key < entry[i].key || (entry[k].key == entry[i].key && k < i);
+        }
+        ck_assert_uint_eq(heap_ahead(&heap, &entry[i], COUNT), ahead);
+        ck_assert_uint_eq(heap_ahead(&heap, &entry[i], 7), ahead < 7 ? ahead : 7);
+    }
+}
+END_TEST
+
+SUITE_MAIN("agenda", the_earliest_comes_first, those_ahead_are_counted)

@@ -692,7 +692,7 @@ START_TEST(jobs_that_wait_for_a_kernel_are_offered_in_slices)
     k->f.work.done = 0;
     queue_modules_turn(&k->f);
     for (unsigned i = 0; i < WAITING; i++) {
-        ready += i != 1 && j[i]->in_ready;
+        ready += i != 1 && j[i]->ready.in;
     }
     ck_assert_uint_eq(ready, 2);
     k->f.work.budget = 0;

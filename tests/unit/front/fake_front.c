@@ -173,7 +173,7 @@ void fake_destroy(struct fake *k)
 {
     ck_assert_uint_eq(k->f.job_count, 0);
     ck_assert_uint_eq(k->f.queued_count, 0);
-    ck_assert_ptr_null(k->f.ready);
+    ck_assert_ptr_null(k->f.ready.first);
     ck_assert_ptr_null(k->f.hazards.due);
     ck_assert_ptr_null(k->f.leaving);
     struct job *j;
@@ -196,7 +196,7 @@ void fake_destroy(struct fake *k)
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
         struct device *d = &k->device[i];
         ck_assert_ptr_null(d->inflight);
-        ck_assert_ptr_null(d->ready);
+        ck_assert_ptr_null(d->ready.first);
         ck_assert_uint_eq(d->inflight_count, 0);
         ck_assert_uint_eq(d->stream_load[0] + d->stream_load[1], 0);
         ck_assert_uint_eq(d->input_range.used, 0);

@@ -77,7 +77,7 @@ START_TEST(readers_together_writers_alone)
     ck_assert(!hazard_clear(w1));
     end(r2);
     ck_assert(hazard_clear(w1));
-    ck_assert(w1->in_ready);
+    ck_assert(w1->ready.in);
     struct job *rest[] = {w3, w1, r4, w2, r3};
     for (int i = 0; i < 5; i++) {
         end(rest[i]);
@@ -167,7 +167,7 @@ START_TEST(more_successors_than_fit_are_all_offered)
     }
     end(w);
     for (unsigned i = 0; i < 100; i++) {
-        ck_assert(r[i]->in_ready);
+        ck_assert(r[i]->ready.in);
         end(r[i]);
     }
     fake_destroy(k);
@@ -183,7 +183,7 @@ START_TEST(one_that_ends_early_leaves_its_place_to_those_before)
     struct job *w2 = user(b, ACCESS_OUT);
     end(w1);
     ck_assert(waits_for(w2, r));
-    ck_assert(!w2->in_ready);
+    ck_assert(!w2->ready.in);
     end(w2);
     struct job *w3 = user(b, ACCESS_OUT);
     ck_assert(waits_for(w3, r));
@@ -306,7 +306,7 @@ START_TEST(one_between_many_leaves_few_edges)
     ck_assert(behind[0]->urgent);
     ck_assert_int_eq(behind[0]->rank, -1);
     end_many(before);
-    ck_assert(behind[0]->in_ready);
+    ck_assert(behind[0]->ready.in);
     end_many(behind);
     arena->owner = NULL;
     arena_destroy(arena);
@@ -342,7 +342,7 @@ START_TEST(readers_without_a_writer_between_are_one_group)
         }
         end(first);
         for (unsigned i = 0; i < 12; i++) {
-            ck_assert(r[(i * 5) % 12]->in_ready && !last->in_ready);
+            ck_assert(r[(i * 5) % 12]->ready.in && !last->ready.in);
             end(r[(i * 5) % 12]);
             if (i < 11) {
                 for (unsigned m = i + 1; m < 12; m++) {
@@ -350,7 +350,7 @@ START_TEST(readers_without_a_writer_between_are_one_group)
                 }
             }
         }
-        ck_assert(last->in_ready);
+        ck_assert(last->ready.in);
         end(last);
         fake_destroy(k);
     }
@@ -441,11 +441,11 @@ START_TEST(a_wide_line_is_told_in_turns)
     ck_assert_uint_le(k->f.work.done, TURN_UNITS + WORK_USES_MAX);
     ck_assert(k->f.leaving == w);
     for (unsigned i = 0; i < LONG; i++) {
-        ck_assert(!behind[i]->in_ready);
+        ck_assert(!behind[i]->ready.in);
     }
     ck_assert_uint_ge(turns(), LONG * WIDE / (TURN_UNITS + WORK_USES_MAX));
     for (unsigned i = 0; i < LONG; i++) {
-        ck_assert(behind[i]->starved && behind[i]->in_ready);
+        ck_assert(behind[i]->starved && behind[i]->ready.in);
     }
     for (unsigned i = 0; i < LONG; i++) {
         k->f.work.done = 0;
@@ -629,13 +629,13 @@ START_TEST(successors_follow_their_predecessor)
     struct job *r = user(b, ACCESS_IN);
     w->state = JOB_DISPATCHED;
     queue_moved(&k->f, w);
-    ck_assert(r->in_ready);
+    ck_assert(r->ready.in);
     w->state = JOB_QUEUED; /* its worker ended */
     queue_moved(&k->f, w);
-    ck_assert(!r->in_ready);
+    ck_assert(!r->ready.in);
     ck_assert_int_eq(r->wait, WAIT_HAZARD);
     end(w);
-    ck_assert(r->in_ready);
+    ck_assert(r->ready.in);
     end(r);
     fake_destroy(k);
 }
