@@ -217,6 +217,7 @@ static void free_jobs(struct front *f)
     HASH_ITER(hh, f->jobs, j, next)
     {
         HASH_DEL(f->jobs, j);
+        job_part(j);
         if (!job_ended(j)) {
             queue_remove(f, j);
             j->retained = false;
