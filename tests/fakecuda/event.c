@@ -55,9 +55,10 @@ static CUresult record_run(struct op *op)
     return CUDA_SUCCESS;
 }
 
+/* A later record may pass on another stream before an earlier one does: the later one counts. */
 static void record_finish(struct op *op, bool done)
 {
-    if (done) {
+    if (done && op->event->reached < op->generation) {
         op->event->time_ns = clock_ns();
         op->event->reached = op->generation;
     }

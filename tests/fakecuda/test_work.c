@@ -109,6 +109,30 @@ static void events_order_streams(void)
     stop();
 }
 
+/* Of an event that was recorded again, wherever the earlier one stands. */
+static void the_last_record_counts(void)
+{
+    start();
+    CUstream a = stream_new(), b = stream_new();
+    CUmodule m = module_new(test_ptx);
+    CUevent e = NULL;
+    int ms = LONG_MS;
+    void *params[1] = {&ms};
+    ok(cuEventCreate(&e, CU_EVENT_DEFAULT));
+    ok(launch(function_of(m, "fake_sleep"), a, params));
+    ok(cuEventRecord(e, a));
+    ok(cuEventRecord(e, b));
+    ok(cuStreamSynchronize(b));
+    ok(cuEventQuery(e));
+    ok(cuStreamSynchronize(a));
+    ok(cuEventQuery(e));
+    ok(cuEventDestroy(e));
+    ok(cuModuleUnload(m));
+    ok(cuStreamDestroy(a));
+    ok(cuStreamDestroy(b));
+    stop();
+}
+
 /* Work that nobody put in order overlaps: a stream that is stalled does not hold the other one. */
 static void streams_are_independent(void)
 {
@@ -563,6 +587,7 @@ static const struct {
     {"stream_in_order", stream_in_order, ""},
     {"is_asynchronous", is_asynchronous, ""},
     {"events_order_streams", events_order_streams, ""},
+    {"the_last_record_counts", the_last_record_counts, ""},
     {"legacy_stream_orders", legacy_stream_orders, ""},
     {"virtual_memory", virtual_memory, ""},
     {"remapping_waits", remapping_waits, "remap_waits=1;delay_us=20000"},
