@@ -370,6 +370,83 @@ START_TEST(jobs)
 }
 END_TEST
 
+static void send_many(struct raw *c, const struct schema *schema, void *msg, unsigned count,
+                      unsigned kind)
+{
+    raw_reset(c);
+    for (unsigned i = 0; i < count; i++) {
+        raw_send(c, schema, msg, false);
+    }
+    raw_drain(c);
+    ck_assert_msg(c->told[kind] == count, "%s: %u of %u: %s", schema->name, c->told[kind], count,
+                  c->text);
+    check(schema->name);
+}
+
+static void control(struct raw *c, const char *what, const char *value, unsigned count)
+{
+    struct msg_control m = {.what = bytes_str(what), .value = bytes_str(value)};
+    for (unsigned i = 0; i < count; i++) {
+        raw_send(c, &schema_msg_control, &m, true);
+    }
+    raw_drain(c);
+    ck_assert_msg(c->told[MSG_KIND_DONE] >= count, "%s: %s", what, c->text);
+    check(what);
+}
+
+/* About one job behind many that are ready, and about all there is. */
+START_TEST(questions)
+{
+    enum { MANY = 500 };
+    static const char *const tables[] = {"status", "devices", "pool", "config", "timeline"};
+    struct raw c[SESSIONS];
+    struct raw q;
+    struct msg_accepted last;
+    gpud_buffer b;
+    begin();
+    gpud_job *blocker = block(&b);
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        raw_open(&c[k], d.url, k);
+        create(&c[k], WORK_USES_MAX, 0);
+        for (unsigned i = 0; i < JOBS; i++) {
+            submit(&c[k], c[k].handles, WORK_USES_MAX, false, SUBMIT_ASYNC, 0);
+        }
+        raw_drain(&c[k]);
+    }
+    struct raw *own = &c[SESSIONS - 1];
+    ck_assert_int_eq(proto_decode(&schema_msg_accepted, own->last, &last, NULL), 0);
+    raw_open(&q, d.url, 100);
+    struct msg_job_info info = {.job = last.job};
+    send_many(&q, &schema_msg_job_info, &info, MANY, MSG_KIND_JOB);
+    struct msg_explain explain = {.job = last.job};
+    send_many(&q, &schema_msg_explain, &explain, MANY, MSG_KIND_EXPLANATION);
+    for (unsigned i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        query(&q, tables[i], 20);
+        check(tables[i]);
+    }
+    control(&q, "log-level", "info", MANY);
+    control(&q, "pool-trim", "0", 20);
+    struct msg_wait wait = {.timeout_ns = 1};
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_assert_uint_eq(raw_ask(own, &schema_msg_wait, &wait, false), MSG_KIND_EVENTS);
+    }
+    check("WAIT");
+    for (unsigned i = 0; i < MANY; i++) { /* a session is taken up again and again */
+        raw_close(&q);
+        raw_open(&q, d.url, 1000 + i % 2);
+    }
+    check("HELLO");
+    bye(&q);
+    for (unsigned k = 0; k < SESSIONS; k++) {
+        bye(&c[k]);
+    }
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    (void)gpud_wait(blocker, PATIENCE);
+    gpud_job_free(blocker);
+    end();
+}
+END_TEST
+
 /* All come due in one moment. */
 START_TEST(deadlines)
 {
@@ -550,6 +627,7 @@ int main(void)
     suite_add(suite, programs);
     suite_add(suite, modules);
     suite_add(suite, jobs);
+    suite_add(suite, questions);
     suite_add(suite, deadlines);
     suite_add(suite, ends);
     suite_add(suite, arenas);
