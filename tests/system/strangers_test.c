@@ -223,7 +223,8 @@ static void look_at_shared_memory(void)
     struct stat st;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-            ck_assert_msg(st.st_uid != TRUSTED, "/dev/shm/%s", entry->d_name);
+            bool closed = S_ISDIR(st.st_mode) && (st.st_mode & 077) == 0;
+            ck_assert_msg(st.st_uid != TRUSTED || closed, "/dev/shm/%s", entry->d_name);
         }
     }
     if (dir != NULL) {
