@@ -10,6 +10,7 @@
 #include "daemon/front/front.h"
 #include "daemon/front/session.h"
 #include "daemon/front/work.h"
+#include "proto/lane.h"
 #include "tests/system/raw.h"
 
 #define LONGEST (2 * TURN_UNITS)
@@ -383,6 +384,17 @@ static void send_many(struct raw *c, const struct schema *schema, void *msg, uns
     check(schema->name);
 }
 
+/* Whatever is answered. */
+static void try_many(struct raw *c, const struct schema *schema, void *msg, unsigned count,
+                     bool sequenced)
+{
+    for (unsigned i = 0; i < count; i++) {
+        raw_send(c, schema, msg, sequenced);
+    }
+    raw_drain(c);
+    check(schema->name);
+}
+
 static void control(struct raw *c, const char *what, const char *value, unsigned count)
 {
     struct msg_control m = {.what = bytes_str(what), .value = bytes_str(value)};
@@ -431,6 +443,16 @@ START_TEST(questions)
         ck_assert_uint_eq(raw_ask(own, &schema_msg_wait, &wait, false), MSG_KIND_EVENTS);
     }
     check("WAIT");
+    struct msg_job_find find = {.number = own->seq - 1};
+    try_many(own, &schema_msg_job_find, &find, MANY, false);
+    struct msg_pool_take take = {.detail = 1};
+    try_many(&q, &schema_msg_pool_take, &take, 20, false);
+    struct msg_ring_open ring = {.version = LANE_VERSION};
+    try_many(&q, &schema_msg_ring_open, &ring, MANY, true);
+    struct msg_module_unload unload = {.module = 1};
+    try_many(&q, &schema_msg_module_unload, &unload, MANY, true);
+    struct msg_buffer_export export = {.handle = own->handles[0]};
+    try_many(own, &schema_msg_buffer_export, &export, MANY, true);
     for (unsigned i = 0; i < MANY; i++) { /* a session is taken up again and again */
         raw_close(&q);
         raw_open(&q, d.url, 1000 + i % 2);
@@ -552,6 +574,14 @@ START_TEST(arenas)
     }
     raw_drain(&c);
     check("SUBMIT with parts of arenas");
+    const unsigned refused = c.told[MSG_KIND_ERROR]; /* beyond ARENA_PARTS_MAX */
+    for (unsigned i = 60; i > 30; i--) {
+        struct msg_arena_free m = {.arena = c.handles[i]};
+        raw_send(&c, &schema_msg_arena_free, &m, true);
+    }
+    raw_drain(&c);
+    ck_assert_msg(c.told[MSG_KIND_ERROR] == refused, "%s", c.text);
+    check("ARENA_FREE");
     raw_close(&c);
     ck_until(query_value(looker, "status", NULL, "sessions") == 1);
     check("the end of a session with arenas");
