@@ -84,6 +84,7 @@ static const struct setting settings[] = {
     NUMBER("tenants", "modules_max", tenant_modules_max, 1, 16384, 4096),
     NUMBER("tenants", "arenas_max", tenant_arenas_max, 0, 65536, 1024),
     NUMBER("tenants", "kernels_max", tenant_kernels_max, 1, 65536, 16384),
+    BYTES("tenants", "message_bytes_max", tenant_message_bytes, MIB, 64 * TIB, GIB),
     NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
     NUMBER("jobs", "user_sessions_max", user_sessions_max, 0, 65536, 0),
     NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
@@ -458,6 +459,7 @@ static const char *const live[] = {
     "tenants.modules_max",
     "tenants.arenas_max",
     "tenants.kernels_max",
+    "tenants.message_bytes_max",
     "jobs.user_sessions_max",
     "memory.spill_limit",
 };

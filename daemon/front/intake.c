@@ -91,11 +91,15 @@ static int check_kept(struct front *f, struct session *s, unsigned kind, struct 
         e->retry_after_ns = RETRY_NS;
         return e->code;
     }
-    if (route_of(kind)->relieves || kept <= f->config.keep_results_bytes) {
+    if (route_of(kind)->relieves ||
+        (kept <= f->config.keep_results_bytes &&
+         tenant_check_messages(s->tenant, 0, f->config.tenant_message_bytes, e) == 0)) {
         return 0;
     }
-    (void)err_set(e, ERR_BUSY, "%llu bytes of answers were not taken yet",
-                  (unsigned long long)kept);
+    if (kept > f->config.keep_results_bytes) {
+        (void)err_set(e, ERR_BUSY, "%llu bytes of answers were not taken yet",
+                      (unsigned long long)kept);
+    }
     e->retry_after_ns = KEPT_RETRY_NS;
     f->count.refused += kind == MSG_KIND_SUBMIT;
     return e->code;
@@ -259,7 +263,8 @@ static void early(struct front *f, struct session *s, struct request *r)
 {
     struct err e = ERR_INIT;
     struct request *other = NULL;
-    if (session_early_put(s, r, r->msg.ping.seq, REORDER_MAX, &other, &e) != 0) {
+    if (tenant_check_messages(s->tenant, r->size, f->config.tenant_message_bytes, &e) != 0 ||
+        session_early_put(s, r, r->msg.ping.seq, REORDER_MAX, &other, &e) != 0) {
         e.retry_after_ns = RETRY_NS;
         reply_open(f, r, &e);
     } else if (other != NULL) {

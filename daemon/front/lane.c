@@ -49,7 +49,7 @@ static void waiting_pop(struct lane *lane)
 {
     struct lane_out *w = lane->waiting;
     LL_DELETE(lane->waiting, w);
-    lane->session->kept_bytes -= w->size;
+    session_let_go(lane->session, &lane->session->kept_bytes, w->size);
     free(w);
 }
 
@@ -223,7 +223,7 @@ static bool wait_for_room(struct lane *lane, uint32_t id, uint64_t seq, struct b
         memcpy(w->data, reply.data, size);
     }
     LL_APPEND(lane->waiting, w);
-    lane->session->kept_bytes += size;
+    session_keep(lane->session, &lane->session->kept_bytes, size);
     lane->lanes->stats.waited++;
     lanes_wake(lane); /* its turn asks for room */
     return true;

@@ -42,7 +42,7 @@ void program_own(struct program *p, struct session *s)
     DL_APPEND2(s->own_programs, p, owned_prev, owned_next);
     s->programs++;
     s->tenant->held[TENANT_PROGRAMS]++;
-    s->program_bytes += p->size;
+    session_keep(s, &s->program_bytes, p->size);
 }
 
 void program_disown(struct program *p)
@@ -51,7 +51,7 @@ void program_disown(struct program *p)
     DL_DELETE2(s->own_programs, p, owned_prev, owned_next);
     s->programs--;
     s->tenant->held[TENANT_PROGRAMS]--;
-    s->program_bytes -= p->size;
+    session_let_go(s, &s->program_bytes, p->size);
     p->owner = NULL;
 }
 

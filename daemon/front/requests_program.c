@@ -27,6 +27,9 @@ int request_program_create(struct request_context *c, struct err *e)
     int room = check_room(c->s, c->r->size, e);
     room = room == 0 ? tenant_check(c->s->tenant, TENANT_PROGRAMS, f->config.tenant_programs_max, e)
                      : room;
+    room = room == 0
+               ? tenant_check_messages(c->s->tenant, c->r->size, f->config.tenant_message_bytes, e)
+               : room;
     if (room != 0) {
         return room;
     }

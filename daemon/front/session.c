@@ -9,6 +9,7 @@
 #include "common/hash.h"
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/spare.h"
+#include "daemon/front/tenant.h"
 
 #define NOTICES_MAX 4096u
 
@@ -43,6 +44,20 @@ struct session *session_create(const struct session_key *key, struct tenant *ten
     s->fresh = true;
     s->lingers_until_ns = NS_NEVER;
     return s;
+}
+
+void session_keep(struct session *s, uint64_t *part, uint64_t bytes)
+{
+    *part += bytes;
+    s->message_bytes += bytes;
+    s->tenant->message_bytes += bytes;
+}
+
+void session_let_go(struct session *s, uint64_t *part, uint64_t bytes)
+{
+    *part -= bytes;
+    s->message_bytes -= bytes;
+    s->tenant->message_bytes -= bytes;
 }
 
 static void results_destroy(struct async_result **list)
@@ -80,6 +95,7 @@ void session_destroy(struct session *s)
         request_destroy(r);
     }
     notices_destroy(s);
+    s->tenant->message_bytes -= s->message_bytes;
     if (s->pidfd >= 0) {
         (void)close(s->pidfd);
     }
@@ -153,7 +169,7 @@ bool op_answer(struct op *o, struct bytes reply)
         memcpy(o->reply, reply.data, reply.size);
     }
     o->reply_size = reply.size;
-    o->session->kept_bytes += reply.size;
+    session_keep(o->session, &o->session->kept_bytes, reply.size);
     return true;
 }
 
@@ -188,7 +204,7 @@ void op_destroy(struct op *o)
         s->sweep.at = s->sweep.at == o ? o->hh.next : s->sweep.at;
         HASH_DEL(s->ops, o);
         s->op_count--;
-        s->kept_bytes -= o->reply_size;
+        session_let_go(s, &s->kept_bytes, o->reply_size);
     }
     if (o->reply != o->small) {
         free(o->reply);
@@ -236,12 +252,14 @@ int session_early_put(struct session *s, struct request *r, uint64_t seq, unsign
                        (unsigned long long)seq, (unsigned long long)s->expect, window);
     }
     if (s->early_bytes - freed + r->size > EARLY_BYTES) {
-        return err_set(e, ERR_BUSY, "%zu bytes of requests came before their turn", s->early_bytes);
+        return err_set(e, ERR_BUSY, "%llu bytes of requests came before their turn",
+                       (unsigned long long)s->early_bytes);
     }
     r->next = older != NULL ? older->next : *at;
     *at = r;
     s->early_count += older == NULL;
-    s->early_bytes += r->size - freed;
+    session_let_go(s, &s->early_bytes, freed);
+    session_keep(s, &s->early_bytes, r->size);
     *ret_other = older;
     return 0;
 }
@@ -252,7 +270,7 @@ static struct request *early_unlink(struct session *s, struct request **at)
     *at = r->next;
     r->next = NULL;
     s->early_count--;
-    s->early_bytes -= r->size;
+    session_let_go(s, &s->early_bytes, r->size);
     return r;
 }
 
@@ -344,7 +362,7 @@ bool session_result(struct session *s, uint64_t job, struct bytes record)
     }
     *r = (struct async_result){.job = job, .size = record.size};
     memcpy(r->record, record.data, record.size);
-    s->result_bytes += async_result_bytes(r);
+    session_keep(s, &s->result_bytes, async_result_bytes(r));
     if (s->results != NULL) {
         s->results_last->next = r;
     } else {

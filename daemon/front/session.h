@@ -134,9 +134,10 @@ struct session {
     uint64_t kept_bytes;     /* of answers */
     struct request *early;   /* requests that came before their turn, sorted by seq */
     unsigned early_count;
-    size_t early_bytes;
-    bool parked; /* the first of them is a job that waits for room; in front->parked */
-    bool common; /* what its job found no room in last is what all share */
+    uint64_t early_bytes;
+    uint64_t message_bytes; /* of all that is kept for it: session_keep */
+    bool parked;            /* the first of them is a job that waits for room; in front->parked */
+    bool common;            /* what its job found no room in last is what all share */
     size_t parked_bytes;
     uint64_t parked_seq;      /* its number; also while it is tried again or sent again */
     uint64_t parked_since_ns; /* when it was tried first */
@@ -243,6 +244,10 @@ bool session_notice(struct session *s, unsigned kind, uint64_t handle);
 bool session_result(struct session *s, uint64_t job, struct bytes record);
 /* What it takes: not the record alone, which may be next to nothing. */
 size_t async_result_bytes(const struct async_result *r);
+/* What the front keeps of messages: answers, results, requests before their turn, programs. Counted
+ * in `part`, a member of the session, and with its tenant. session_destroy lets go of the rest. */
+void session_keep(struct session *s, uint64_t *part, uint64_t bytes);
+void session_let_go(struct session *s, uint64_t *part, uint64_t bytes);
 
 /* The refusal of a handle that names nothing of the session's: ERR_STALE_HANDLE if it had it once,
  * else ERR_BAD_HANDLE, whether it is another's or never was. */

@@ -14,7 +14,7 @@ static void forget_told(struct front *f, struct session *s)
     while (s->told != NULL) {
         struct async_result *r = s->told;
         s->told = r->next;
-        s->result_bytes -= async_result_bytes(r);
+        session_let_go(s, &s->result_bytes, async_result_bytes(r));
         struct job *j = NULL;
         j = job_find(f->jobs, r->job);
         if (j != NULL) {

@@ -221,6 +221,17 @@ int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual
                    own > 0 ? "its section's" : "[tenants]", tenant_settings[thing]);
 }
 
+int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, struct err *e)
+{
+    if (t->message_bytes <= most && more <= most - t->message_bytes) {
+        return 0;
+    }
+    return err_set(e, ERR_BUSY,
+                   "the daemon keeps %" PRIu64 " bytes for tenant %s, at most %" PRIu64
+                   " ([tenants] message_bytes_max): take answers, free programs",
+                   t->message_bytes, t->name, most);
+}
+
 int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e)
 {
     uint64_t most = most_of(t, all);

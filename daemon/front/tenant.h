@@ -92,9 +92,10 @@ struct tenant {
     uint64_t device_bytes[DEVICES_MAX]; /* and on each */
     uint64_t refusals;                  /* of buffers, for a limit of its own */
     uint64_t held[TENANT_THINGS];
-    uint64_t arena_bytes; /* those that only jobs use still, too */
-    unsigned waiting;     /* jobs, for memory, when somebody looked last */
-    unsigned detached;    /* unfinished jobs that outlive their sessions */
+    uint64_t arena_bytes;   /* those that only jobs use still, too */
+    uint64_t message_bytes; /* that the front keeps for its sessions: session_keep */
+    unsigned waiting;       /* jobs, for memory, when somebody looked last */
+    unsigned detached;      /* unfinished jobs that outlive their sessions */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     uint64_t secret;          /* random: of its tables whose keys its clients choose */
@@ -142,6 +143,8 @@ uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all);
 /* May it have one more? `usual`: at most so many unless its section says. ERR_LIMIT names the
  * tenant, what it has, the limit and its setting. */
 int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual, struct err *e);
+/* May so many more bytes of messages be kept for it? ERR_BUSY, as above. */
+int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, struct err *e);
 /* ERR_LIMIT, and counts it: who wanted what, the limit, what is used, and what helps. */
 int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e);
 

@@ -269,6 +269,29 @@ START_TEST(answers_that_are_not_taken_are_bounded)
 }
 END_TEST
 
+/* All sessions of a tenant together. */
+START_TEST(messages_of_a_tenant_are_bounded)
+{
+    setup();
+    struct session_key key = {.uid = 1000};
+    struct session *other = session_create(&key, s->tenant, 77);
+    ck_assert_ptr_nonnull(other);
+    session_keep(other, &other->result_bytes, (1 << 20) + 1);
+    k->f.config.tenant_message_bytes = 1 << 20;
+    ask(MSG_KIND_BUFFER_INFO, 1, 0, 0);
+    is_open(ERR_BUSY);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 8); /* nor does it wait for its turn */
+    is_open(ERR_BUSY);
+    ask(MSG_KIND_BUFFER_FREE, 1, 0, 0);
+    is_taken(ERR_BAD_HANDLE);
+    session_destroy(other);
+    ask(MSG_KIND_BUFFER_INFO, 2, 0, 0);
+    is_taken(ERR_BAD_HANDLE);
+    ck_assert_uint_eq(s->tenant->message_bytes, s->message_bytes);
+    teardown();
+}
+END_TEST
+
 /* A job that waits for room is before all that comes behind it, and comes once. */
 START_TEST(who_waits_for_room_keeps_its_place)
 {
@@ -813,4 +836,4 @@ SUITE_MAIN("admitted", who_fits_beside_those_that_wait_is_taken,
            results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
            a_full_channel_is_waited_for, without_acknowledgement_the_number_stays_open,
            what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
-           answers_that_are_not_taken_are_bounded)
+           answers_that_are_not_taken_are_bounded, messages_of_a_tenant_are_bounded)

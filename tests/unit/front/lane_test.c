@@ -15,6 +15,7 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/lane_int.h"
 #include "daemon/front/session.h"
+#include "daemon/front/tenant.h"
 #include "proto/codec.h"
 #include "proto/lane.h"
 #include "tests/unit/common/suite.h"
@@ -99,12 +100,14 @@ static void on_closed(void *data, struct lane *lane)
     (void)lane;
 }
 
+static struct tenant tenant;
+
 static void client_open(struct client *c, unsigned number)
 {
     struct session_key key;
     struct frame_fds fds;
     memset(&key, (int)number, sizeof key);
-    *c = (struct client){.session = session_create(&key, NULL, number)};
+    *c = (struct client){.session = session_create(&key, &tenant, number)};
     ck_assert_ptr_nonnull(c->session);
     ck_assert_int_eq(lane_open(lanes, c->session, &e), 0);
     lane_fds(c->session->lane, &fds);
