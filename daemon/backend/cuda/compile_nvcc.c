@@ -155,10 +155,11 @@ static int log_take(struct work *w, struct capbuf *log)
                             w->in->file);
     }
     if (!w->in->confined && !nvcc_read_only_headers(&w->run)) {
-        return err_set(w->e, ERR_COMPILE,
-                       "%s: error: nvcc read other files than headers, or none to its end; its "
-                       "words are kept back",
-                       w->in->file);
+        (void)capbuf_printf(log,
+                            "%s: error: nvcc read other files than headers, or none to its end; "
+                            "its words are kept back\n",
+                            w->in->file);
+        return compile_failed(w->in->file, log, w->e);
     }
     char *text = said_text(w);
     if (text == NULL) {

@@ -1,13 +1,19 @@
 /* CUDA C through the program gpud-compile with the toolkit's nvcc: whole programs, what nvcc may
  * see of a source and of the host, and what is said where nvcc is missing. */
 #include <check.h>
+#include <errno.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,6 +239,36 @@ START_TEST(no_compiler_shows_a_file_of_the_host)
 }
 END_TEST
 
+/* As an older kernel answers, for this process and those that it starts. */
+static void landlock_refuse(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog all = {.len = sizeof code / sizeof code[0], .filter = code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all), 0);
+}
+
+/* What nvcc says of a file that it must not read is kept back, and why is said. */
+START_TEST(without_landlock_words_are_kept_back)
+{
+    static const char source[] = "#define H \"/etc/passwd\"\n#include H\n"
+                                 "__global__ void k(int *p) { *p = 1; }\n";
+    const struct asked a = {.source = source, .options = "--compiler=nvcc"};
+    struct compile_response r;
+    struct memfd m = MEMFD_NONE;
+    landlock_refuse();
+    ck_assert_int_ne(compile(&a, &r, &m), 0);
+    ck_assert_msg(says(r.log, "no Landlock") && says(r.log, "kept back") && !says(r.log, "root:"),
+                  "%.*s", (int)r.log.size, r.log.data);
+    memfd_finish(&m);
+}
+END_TEST
+
 START_TEST(a_bomb_ends_at_its_limit)
 {
     static const char bomb[] =
@@ -269,6 +305,7 @@ int main(void)
     tcase_add_test(t, no_shell_reads_macros);
     tcase_add_loop_test(t, no_compiler_shows_a_file_of_the_host, 0,
                         sizeof readers / sizeof readers[0]);
+    tcase_add_test(t, without_landlock_words_are_kept_back);
     tcase_add_test(t, a_bomb_ends_at_its_limit);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
