@@ -329,5 +329,8 @@ void building_settle(struct front *f, struct module *m)
         }
     }
     (void)idmap_remove(&f->modules, m->id);
+    if (m->charged > 0) {
+        m->tenant->message_bytes -= m->charged;
+    }
     module_destroy(m);
 }

@@ -57,7 +57,8 @@ struct config {
     uint64_t tenant_modules_max;
     uint64_t tenant_arenas_max;
     uint64_t tenant_kernels_max;
-    uint64_t tenant_message_bytes; /* answers, early requests and programs of all its sessions */
+    uint64_t tenant_message_bytes; /* answers, early requests, programs and sources of all its
+                                      sessions */
     uint64_t device_memory_max;    /* bytes one device's pool may take; 0: 15/16 of it */
     uint64_t spill_limit;   /* bytes of host memory for what full devices hold; see device.h */
     uint64_t managed_limit; /* bytes of managed memory on one device */

@@ -57,7 +57,8 @@ struct module {
     uint64_t id; /* handle, also the worker's name for it */
     char name[PROTO_NAME_MAX + 1];
     int lang;
-    uint8_t *source; /* owned; NULL: built-in, `text` is static */
+    uint8_t *source;  /* owned; NULL: built-in, `text` is static */
+    uint64_t charged; /* bytes of messages that its tenant is charged with for it, until its end */
     struct bytes text;
     char *options;             /* owned */
     char *signature_text;      /* owned */

@@ -124,6 +124,9 @@ int request_module_load(struct request_context *c, struct err *e)
                        c->s->modules);
     }
     int room = tenant_check(c->s->tenant, TENANT_MODULES, f->config.tenant_modules_max, e);
+    room = room == 0
+               ? tenant_check_messages(c->s->tenant, c->r->size, f->config.tenant_message_bytes, e)
+               : room;
     if (room != 0) {
         return room;
     }
@@ -148,6 +151,8 @@ int request_module_load(struct request_context *c, struct err *e)
         return rc;
     }
     module_own(m, c->s);
+    m->charged = c->r->size;
+    m->tenant->message_bytes += m->charged;
     m->pending = c->o;
     return 0;
 }

@@ -228,7 +228,7 @@ int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, 
     }
     return err_set(e, ERR_BUSY,
                    "the daemon keeps %" PRIu64 " bytes for tenant %s, at most %" PRIu64
-                   " ([tenants] message_bytes_max): take answers, free programs",
+                   " ([tenants] message_bytes_max): take answers, free programs, unload modules",
                    t->message_bytes, t->name, most);
 }
 

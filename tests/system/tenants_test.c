@@ -357,6 +357,31 @@ START_TEST(kernels_have_a_limit)
 }
 END_TEST
 
+/* What the daemon keeps of a tenant's sources, too, whichever session they are of. */
+START_TEST(messages_have_a_limit)
+{
+    enum { LENGTH = 600 * 1024 };
+    static const char kernel[] =
+        "//@kernel k(inout f32 y[n])  over n\n{\n    y[i] = y[i] + 1.0f;\n}\n";
+    static char source[LENGTH];
+    struct daemon d;
+    gpud_client *c =
+        daemon_begin(&d, "--backend", "opencl", "--set", "tenants.message_bytes_max=1M", NULL);
+    gpud_client *other = client_open(d.url);
+    gpud_module m[2];
+    memset(source, '\n', sizeof source);
+    memcpy(source, kernel, sizeof kernel - 1);
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_DIALECT, source, LENGTH, NULL, &m[0]));
+    ck_gpud_err(gpud_module_load(other, GPUD_LANG_DIALECT, source, LENGTH, NULL, &m[1]),
+                GPUD_ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "message_bytes_max"));
+    ck_gpud_ok(gpud_module_unload(c, m[0]));
+    ck_gpud_ok(gpud_module_load(other, GPUD_LANG_DIALECT, source, LENGTH, NULL, &m[1]));
+    gpud_close(other);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tenants");
@@ -369,5 +394,6 @@ int main(void)
     suite_add(suite, limits_of_the_host_and_of_all_devices);
     suite_add(suite, a_device_that_cannot_keep_what_is_guaranteed);
     suite_add(suite, kernels_have_a_limit);
+    suite_add(suite, messages_have_a_limit);
     return system_main(suite);
 }
