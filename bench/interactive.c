@@ -2,34 +2,38 @@
  * bench_interactive: round trips of one client while another one copies 1 GiB, against round trips
  * of an idle gpud.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/common/bench.h"
+#include "bench/common/partner.h"
 #include "bench/common/trial.h"
 
 #define PART ((size_t)256 << 20)
 
 /* Copies in and out until it is killed; tells of the first copy. */
-static _Noreturn void copy_on(const char *url, size_t bytes, enum placement place, int out)
+struct copier {
+    const char *url;
+    size_t bytes;
+    enum placement place;
+};
+
+static void copy_on(const void *copier, int in, int out)
 {
+    const struct copier *k = copier;
     gpud_client *c = NULL;
     gpud_buffer b = {0};
-    uint8_t *data = malloc(bytes);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    machine_pin_client(place, getpid());
+    uint8_t *data = malloc(k->bytes);
+    (void)in;
+    machine_pin_client(k->place, getpid());
     if (data == NULL) {
         bench_die("no memory");
     }
-    memset(data, 7, bytes);
-    if (gpud_open(url, NULL, &c) != 0 ||
-        gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, bytes), 0, NULL, &b) != 0) {
+    memset(data, 7, k->bytes);
+    if (gpud_open(k->url, NULL, &c) != 0 ||
+        gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, k->bytes), 0, NULL, &b) != 0) {
         bench_die("gpud: the copying client: %s", gpud_last_error()->text);
     }
     for (bool told = false;; told = true) {
@@ -40,35 +44,6 @@ static _Noreturn void copy_on(const char *url, size_t bytes, enum placement plac
         if (!told && write(out, data, 1) != 1) {
             _Exit(EXIT_FAILURE);
         }
-    }
-}
-
-static pid_t copier_start(const char *url, size_t bytes, enum placement place)
-{
-    int ends[2];
-    char byte = 0;
-    if (pipe(ends) != 0) {
-        bench_die("a pipe: %s", strerror(errno));
-    }
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)close(ends[0]);
-        copy_on(url, bytes, place, ends[1]);
-    }
-    (void)close(ends[1]);
-    if (pid < 0 || read(ends[0], &byte, 1) != 1) {
-        bench_die("the copying client did not begin");
-    }
-    (void)close(ends[0]);
-    return pid;
-}
-
-static void copier_end(pid_t pid)
-{
-    int status = 0;
-    (void)kill(pid, SIGKILL);
-    if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status)) {
-        bench_die("the copying client had ended by itself");
     }
 }
 
@@ -98,9 +73,13 @@ static void measure(struct bench *b, const struct gpud *g, const char *lane, enu
     gpud_place(g, place);
     for (unsigned i = 0; i < b->repeat; i++) {
         add(b, part, "null job, idle", &t);
-        pid_t copier = copier_start(g->url, bench_scale(b, PART, (size_t)1 << 20), place);
+        const struct copier k = {g->url, bench_scale(b, PART, (size_t)1 << 20), place};
+        struct partner copier;
+        char byte;
+        partner_start(&copier, copy_on, &k);
+        partner_read(&copier, &byte, 1); /* it copies */
         add(b, part, "null job beside copies", &t);
-        copier_end(copier);
+        partner_kill(&copier);
     }
     report_against(&b->report, part, "null job beside copies", "p50", "null job, idle");
     report_against(&b->report, part, "null job beside copies", "p99", "null job, idle");

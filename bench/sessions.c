@@ -2,34 +2,31 @@
  * bench_sessions: what a session costs that does nothing: memory of the daemon and of its client,
  * processor time of a daemon that nobody asks anything, and whether thousands are held.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/common/bench.h"
 #include "bench/common/echo.h"
+#include "bench/common/partner.h"
 #include "common/clock.h"
 
 #define HOLDERS 10u
 
-/* A process that holds sessions until it is told. */
-struct holder {
-    pid_t pid;
-    int to;
-    int from;
+struct holding {
+    const char *url;
+    unsigned count;
 };
 
-static _Noreturn void hold(const char *url, unsigned count, int in, int out)
+/* Until a byte comes. */
+static void hold(const void *holding, int in, int out)
 {
+    const char *url = ((const struct holding *)holding)->url;
+    unsigned count = ((const struct holding *)holding)->count;
     gpud_client **clients = calloc(count, sizeof(gpud_client *));
     char byte = 0;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (clients == NULL) {
         bench_die("no memory");
     }
@@ -54,42 +51,6 @@ static _Noreturn void hold(const char *url, unsigned count, int in, int out)
     _Exit(EXIT_SUCCESS);
 }
 
-static void holder_start(struct holder *h, const char *url, unsigned count)
-{
-    int to[2];
-    int from[2];
-    if (pipe(to) != 0 || pipe(from) != 0) {
-        bench_die("pipes: %s", strerror(errno));
-    }
-    h->pid = fork();
-    if (h->pid == 0) {
-        (void)close(to[1]);
-        (void)close(from[0]);
-        hold(url, count, to[0], from[1]);
-    }
-    if (h->pid < 0) {
-        bench_die("fork: %s", strerror(errno));
-    }
-    (void)close(to[0]);
-    (void)close(from[1]);
-    h->to = to[1];
-    h->from = from[0];
-}
-
-static void holder_end(struct holder *h)
-{
-    int status = 0;
-    char byte = 0;
-    if (write(h->to, &byte, 1) != 1) { /* its end is no sign: others hold the pipe, too */
-        bench_die("a holder of sessions is gone");
-    }
-    (void)close(h->to);
-    (void)close(h->from);
-    if (waitpid(h->pid, &status, 0) != h->pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        bench_die("a holder of sessions ended with status %#x", (unsigned)status);
-    }
-}
-
 /* Processor time of all of gpud's processes, a worker among them, while nobody asks for anything.
  */
 static void idle(struct bench *b, const struct gpud *g, const char *part)
@@ -104,17 +65,16 @@ static void idle(struct bench *b, const struct gpud *g, const char *part)
 
 static void repetition(struct bench *b, const struct gpud *g, unsigned count)
 {
-    struct holder holder[HOLDERS];
+    struct partner holder[HOLDERS];
+    const struct holding holding = {g->url, count / HOLDERS};
     uint64_t client = 0;
     uint64_t before = process_memory_bytes(g->front);
     for (unsigned i = 0; i < HOLDERS; i++) {
-        holder_start(&holder[i], g->url, count / HOLDERS);
+        partner_start(&holder[i], hold, &holding);
     }
     for (unsigned i = 0; i < HOLDERS; i++) {
         uint64_t bytes = 0;
-        if (read(holder[i].from, &bytes, sizeof bytes) != (ssize_t)sizeof bytes) {
-            bench_die("not all sessions were opened");
-        }
+        partner_read(&holder[i], &bytes, sizeof bytes);
         client += bytes;
     }
     uint64_t bytes = process_memory_bytes(g->front) - before;
@@ -125,7 +85,8 @@ static void repetition(struct bench *b, const struct gpud *g, unsigned count)
                (double)client / 1024 / count);
     idle(b, g, "idle sessions");
     for (unsigned i = 0; i < HOLDERS; i++) {
-        holder_end(&holder[i]);
+        partner_tell(&holder[i]); /* its end is no sign: others hold the pipe, too */
+        partner_end(&holder[i]);
     }
 }
 

@@ -9,23 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/common/bench.h"
 #include "bench/common/echo.h"
+#include "bench/common/partner.h"
 #include "common/clock.h"
 
 #define SESSIONS 15u
 #define BUFFERS  256u
-
-/* The client that waits: it pings without a pause. */
-struct pinger {
-    pid_t pid;
-    int to;
-    int from;
-};
 
 struct pings {
     uint64_t count;
@@ -56,12 +48,14 @@ static uint64_t ping(gpud_client *c)
 
 /* A byte begins and ends a phase; the answer is what was seen in it. The end of the pipe ends all.
  */
-static _Noreturn void ping_on(const char *url, int in, int out)
+static void ping_on(const void *url, int in, int out)
 {
     gpud_client *c = NULL;
     struct pings p = {0};
     char byte = 0;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (fcntl(in, F_SETFL, O_NONBLOCK) != 0) {
+        bench_die("a pipe: %s", strerror(errno));
+    }
     must(gpud_open(url, NULL, &c), "the pinging client");
     for (;;) {
         ssize_t n = read(in, &byte, 1); /* it does not block */
@@ -79,47 +73,13 @@ static _Noreturn void ping_on(const char *url, int in, int out)
     }
 }
 
-static void pinger_start(struct pinger *p, const char *url)
-{
-    int to[2];
-    int from[2];
-    if (pipe(to) != 0 || pipe(from) != 0 || fcntl(to[0], F_SETFL, O_NONBLOCK) != 0) {
-        bench_die("pipes: %s", strerror(errno));
-    }
-    p->pid = fork();
-    if (p->pid == 0) {
-        (void)close(to[1]);
-        (void)close(from[0]);
-        ping_on(url, to[0], from[1]);
-    }
-    if (p->pid < 0) {
-        bench_die("fork: %s", strerror(errno));
-    }
-    (void)close(to[0]);
-    (void)close(from[1]);
-    p->to = to[1];
-    p->from = from[0];
-}
-
 /* What it saw since the last call. */
-static struct pings pinger_told(const struct pinger *p)
+static struct pings pings_seen(const struct partner *pinger)
 {
     struct pings seen = {0};
-    char byte = 0;
-    if (write(p->to, &byte, 1) != 1 || read(p->from, &seen, sizeof seen) != (ssize_t)sizeof seen) {
-        bench_die("the pinging client is gone");
-    }
+    partner_tell(pinger);
+    partner_read(pinger, &seen, sizeof seen);
     return seen;
-}
-
-static void pinger_end(const struct pinger *p)
-{
-    int status = 0;
-    (void)close(p->to);
-    (void)close(p->from);
-    if (waitpid(p->pid, &status, 0) != p->pid || status != 0) {
-        bench_die("the pinging client ended with status %#x", (unsigned)status);
-    }
 }
 
 /* ---- those that are waited for -------------------------------------------------------------- */
@@ -210,9 +170,9 @@ static gpud_job *block(gpud_client *c)
 /* ---- the figures ---------------------------------------------------------------------------- */
 
 /* took_ns 0: what was asked for is no single request. */
-static void tell(struct bench *b, const struct pinger *p, const char *part, uint64_t took_ns)
+static void tell(struct bench *b, const struct partner *p, const char *part, uint64_t took_ns)
 {
-    struct pings seen = pinger_told(p);
+    struct pings seen = pings_seen(p);
     if (took_ns > 0) {
         report_add(&b->report, part, "the request", "time", "ms", (double)took_ns / 1e6);
     }
@@ -220,8 +180,8 @@ static void tell(struct bench *b, const struct pinger *p, const char *part, uint
                (double)seen.longest_ns / 1e6);
 }
 
-static void storm(struct bench *b, const struct pinger *p, struct side *sides, const struct side *w,
-                  unsigned each)
+static void storm(struct bench *b, const struct partner *p, struct side *sides,
+                  const struct side *w, unsigned each)
 {
     for (unsigned i = 0; i < each; i++) {
         for (unsigned k = 0; k < SESSIONS; k++) {
@@ -249,7 +209,7 @@ static void storm(struct bench *b, const struct pinger *p, struct side *sides, c
     gpud_job_free(job);
 }
 
-static void leave(struct bench *b, const struct pinger *p, gpud_client *c, struct side *sides,
+static void leave(struct bench *b, const struct partner *p, gpud_client *c, struct side *sides,
                   unsigned each)
 {
     for (unsigned k = 0; k < SESSIONS; k++) {
@@ -274,11 +234,11 @@ static void repetition(struct bench *b, const struct gpud *g)
 {
     struct side sides[SESSIONS];
     struct side w = {0};
-    struct pinger p;
+    struct partner p;
     gpud_client *c = NULL;
     gpud_buffer buffers[BUFFERS];
     const unsigned each = bench_scale(b, 250u, 4u);
-    pinger_start(&p, g->url); /* before this process has threads */
+    partner_start(&p, ping_on, g->url); /* before this process has threads */
     must(gpud_open(g->url, NULL, &c), "opening");
     must(gpud_open(g->url, NULL, &w.client), "opening");
     gpud_job *blocker = block(c);
@@ -293,10 +253,10 @@ static void repetition(struct bench *b, const struct gpud *g)
             bench_die("no memory");
         }
     }
-    (void)pinger_told(&p);
+    (void)pings_seen(&p);
     storm(b, &p, sides, &w, each);
     leave(b, &p, c, sides, each);
-    pinger_end(&p);
+    partner_end(&p);
     gpud_program_free(w.program);
     gpud_close(w.client);
     (void)kill(g->worker[0], SIGKILL); /* or gpud waits for the job that hangs */

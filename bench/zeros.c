@@ -6,16 +6,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/common/bench.h"
+#include "bench/common/partner.h"
 #include "bench/common/trial.h"
 #include "common/clock.h"
 
@@ -64,51 +62,28 @@ static void drop(gpud_client *c, gpud_buffer b)
 
 /* ---- the tenant that creates --------------------------------------------------------------- */
 
+struct creator {
+    const char *url;
+    size_t bytes;
+};
+
 /* Until it is killed; says that it begins. */
-static _Noreturn void create_on(const char *url, size_t bytes, int out)
+static void create_on(const void *creator, int in, int out)
 {
+    const struct creator *k = creator;
     gpud_buffer b[BUFFERS];
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    gpud_client *c = client_of(url);
+    gpud_client *c = client_of(k->url);
+    (void)in;
     if (write(out, "", 1) != 1) {
         _Exit(EXIT_FAILURE);
     }
     for (;;) {
         for (unsigned i = 0; i < BUFFERS; i++) {
-            create(c, bytes, &b[i]);
+            create(c, k->bytes, &b[i]);
         }
         for (unsigned i = 0; i < BUFFERS; i++) {
             drop(c, b[i]);
         }
-    }
-}
-
-static pid_t creator_start(const char *url, size_t bytes)
-{
-    int ends[2];
-    char byte = 0;
-    if (pipe(ends) != 0) {
-        bench_die("a pipe: %s", strerror(errno));
-    }
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)close(ends[0]);
-        create_on(url, bytes, ends[1]);
-    }
-    (void)close(ends[1]);
-    if (pid < 0 || read(ends[0], &byte, 1) != 1) {
-        bench_die("the creating client did not begin");
-    }
-    (void)close(ends[0]);
-    return pid;
-}
-
-static void creator_end(pid_t pid)
-{
-    int status = 0;
-    (void)kill(pid, SIGKILL);
-    if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status)) {
-        bench_die("the creating client had ended by itself");
     }
 }
 
@@ -203,9 +178,12 @@ static void measure(struct bench *b, const struct gpud *g, const char *far)
     create(l.c, SMALL, &l.buffer);
     for (unsigned i = 0; i < b->repeat; i++) {
         run_loops(&l, ", idle");
-        pid_t creator = creator_start(far, bytes);
+        struct partner creator;
+        char byte;
+        partner_start(&creator, create_on, &(struct creator){far, bytes});
+        partner_read(&creator, &byte, 1); /* it creates */
         run_loops(&l, " beside zeros");
-        creator_end(creator);
+        partner_kill(&creator);
         add_floor(b, part, bytes);
     }
     for (size_t w = 0; w < WORKS; w++) {
