@@ -145,6 +145,14 @@ static gpud_job *block(gpud_buffer *ret_buffer)
     return job;
 }
 
+/* The job of block() hangs: the end of its worker ends it. */
+static void unblock(gpud_job *blocker)
+{
+    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
+    (void)gpud_wait(blocker, PATIENCE);
+    gpud_job_free(blocker);
+}
+
 /* ---- buffers -------------------------------------------------------------------------------- */
 
 START_TEST(buffers)
@@ -364,9 +372,7 @@ START_TEST(jobs)
     ck_until(query_value(looker, "status", NULL, "queued") == 0);
     check("BYE with jobs");
     ck_gpud_ok(gpud_cancel(blocker));
-    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
-    (void)gpud_wait(blocker, PATIENCE);
-    gpud_job_free(blocker);
+    unblock(blocker);
     end();
 }
 END_TEST
@@ -462,9 +468,7 @@ START_TEST(questions)
     for (unsigned k = 0; k < SESSIONS; k++) {
         bye(&c[k]);
     }
-    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
-    (void)gpud_wait(blocker, PATIENCE);
-    gpud_job_free(blocker);
+    unblock(blocker);
     end();
 }
 END_TEST
@@ -490,9 +494,7 @@ START_TEST(deadlines)
     for (unsigned k = 0; k < SESSIONS; k++) {
         raw_close(&c[k]);
     }
-    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
-    (void)gpud_wait(blocker, PATIENCE);
-    gpud_job_free(blocker);
+    unblock(blocker);
     end();
 }
 END_TEST
@@ -585,9 +587,7 @@ START_TEST(arenas)
     raw_close(&c);
     ck_until(query_value(looker, "status", NULL, "sessions") == 1);
     check("the end of a session with arenas");
-    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
-    (void)gpud_wait(blocker, PATIENCE);
-    gpud_job_free(blocker);
+    unblock(blocker);
     end();
 }
 END_TEST
@@ -642,9 +642,7 @@ START_TEST(parked)
         raw_close(&c[k]);
     }
     ck_until(query_value(looker, "status", NULL, "sessions") == 1);
-    ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
-    (void)gpud_wait(blocker, PATIENCE);
-    gpud_job_free(blocker);
+    unblock(blocker);
     end();
 }
 END_TEST
