@@ -49,14 +49,12 @@ struct session *session_create(const struct session_key *key, struct tenant *ten
 void session_keep(struct session *s, uint64_t *part, uint64_t bytes)
 {
     *part += bytes;
-    s->message_bytes += bytes;
     s->tenant->message_bytes += bytes;
 }
 
 void session_let_go(struct session *s, uint64_t *part, uint64_t bytes)
 {
     *part -= bytes;
-    s->message_bytes -= bytes;
     s->tenant->message_bytes -= bytes;
 }
 
@@ -95,7 +93,7 @@ void session_destroy(struct session *s)
         request_destroy(r);
     }
     notices_destroy(s);
-    s->tenant->message_bytes -= s->message_bytes;
+    s->tenant->message_bytes -= s->kept_bytes + s->early_bytes + s->result_bytes + s->program_bytes;
     if (s->pidfd >= 0) {
         (void)close(s->pidfd);
     }

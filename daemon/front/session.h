@@ -135,9 +135,8 @@ struct session {
     struct request *early;   /* requests that came before their turn, sorted by seq */
     unsigned early_count;
     uint64_t early_bytes;
-    uint64_t message_bytes; /* of all that is kept for it: session_keep */
-    bool parked;            /* the first of them is a job that waits for room; in front->parked */
-    bool common;            /* what its job found no room in last is what all share */
+    bool parked; /* the first of them is a job that waits for room; in front->parked */
+    bool common; /* what its job found no room in last is what all share */
     size_t parked_bytes;
     uint64_t parked_seq;      /* its number; also while it is tried again or sent again */
     uint64_t parked_since_ns; /* when it was tried first */
