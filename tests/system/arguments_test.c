@@ -150,7 +150,7 @@ START_TEST(gpuctl_sees_types_and_views)
 END_TEST
 
 /* Texts that a source includes come with it; no file is read for it. A name that is too long for
- * the wire keeps its end, and who asks for a kernel that is not there hears which are. */
+ * the wire keeps its end. The error for a kernel that is not found lists those of the module. */
 START_TEST(headers_come_with_the_source)
 {
     static const char source[] = "#include \"sub/a.h\"\n#include <c.h>\n#include \"sub/../c.h\"\n"
@@ -211,7 +211,7 @@ START_TEST(a_workers_words_name_the_argument)
 }
 END_TEST
 
-/* What a program may rely on is told. */
+/* The limits of the WELCOME reach the program. */
 START_TEST(limits_are_told)
 {
     gpud_client *c = begin();

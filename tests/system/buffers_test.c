@@ -215,8 +215,9 @@ static void note(gpud_client *c, const gpud_event *event, void *user)
     }
 }
 
-/* Launcher, workers and front are others: each buffer is lost, by an event and by its error, for
- * who made it and for who opened it. What was freed was freed. A new one waits for the new worker.
+/* Launcher, workers and front are new: each buffer is lost, by an event and by its error, for the
+ * session that made it and for sessions that opened it. A buffer that was freed stays freed. A new
+ * buffer waits for the new worker.
  */
 START_TEST(lost_with_everything)
 {

@@ -1,6 +1,6 @@
 /*
  * Linked into a gpud-worker that lies once, with the end of the next job. CUDA_LIE, which the
- * launcher hands on, names a file that says how; who takes the file away is the one that lies.
+ * launcher hands on, names a file that says how; the worker that takes the file away lies.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -36,7 +36,7 @@ START_TEST(a_long_start_asks_for_time)
         text[n] = '\0';
         ck_assert_ptr_null(strstr(text, "READY=1\nSTATUS")); /* the launcher says READY, too */
     }
-    (void)close(fd); /* before that: nobody reads what is told now, and telling would wait */
+    (void)close(fd); /* first: nothing reads the socket any more, and a notification would block */
     daemon_stop(&d);
 }
 END_TEST

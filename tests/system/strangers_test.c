@@ -27,7 +27,7 @@ static gpud_kernel proxy;
 static int64_t words[WORDS];
 
 /* A call of the system's, with arguments that may lie in the array: those of `mask` are offsets.
- * The compiler's list of words keeps nobody from native code who wants it. */
+ * The compiler refuses some words of a source; native code is possible all the same. */
 static const char source[] =
     "#define GLUE(a, b) a##b\n"
     "#define CODE GLUE(__as, m__)\n"
