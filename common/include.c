@@ -8,11 +8,17 @@
 #define DEPTH_MAX 32u  /* headers in headers */
 #define SHOWN_MAX 1000 /* bytes of a name in #line */
 
+/* A header that is being read. */
+struct reading {
+    unsigned number;
+    bool guarded;
+};
+
 struct expansion {
     include_find_fn find;
     void *data;
     struct capbuf *out;
-    unsigned open[DEPTH_MAX]; /* those that are being read */
+    struct reading open[DEPTH_MAX];
     unsigned depth;
     bool any; /* a header was put in */
     struct err *e;
@@ -141,7 +147,7 @@ static bool comment_after(const char *at, const char *end, bool open)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-/* What its own words say against being read twice. */
+/* Does the text prevent a second reading of itself? ret_once: by #pragma once. */
 static bool guarded(struct bytes text, bool *ret_once)
 {
     const char *at = (const char *)text.data;
@@ -170,7 +176,7 @@ static int text_expand(struct expansion *x, struct text *t);
 
 /* The header's text where it is included, in a guard of ours if it asks to be read once. */
 static int header_write(struct expansion *x, const struct include_header *h, const char *shown,
-                        bool once)
+                        struct reading reading, bool once)
 {
     char guard[96] = "";
     const char *data = (const char *)h->text.data;
@@ -181,7 +187,7 @@ static int header_write(struct expansion *x, const struct include_header *h, con
                     : 0;
     int rc = out_add(x, guard, (size_t)size);
     rc = rc == 0 ? line_mark(x, 1, shown) : rc;
-    x->open[x->depth++] = h->number;
+    x->open[x->depth++] = reading;
     rc = rc == 0 ? text_expand(x, &t) : rc;
     x->depth--;
     if (rc == 0 && t.comment) {
@@ -190,22 +196,30 @@ static int header_write(struct expansion *x, const struct include_header *h, con
     return rc == 0 && once ? out_add(x, "#endif\n", 7) : rc;
 }
 
+/* NULL: it is not being read. */
+static const struct reading *reading_of(const struct expansion *x, unsigned number)
+{
+    for (unsigned i = 0; i < x->depth; i++) {
+        if (x->open[i].number == number) {
+            return &x->open[i];
+        }
+    }
+    return NULL;
+}
+
 static int header_put(struct expansion *x, const struct include_header *h, const char *shown)
 {
     bool once = false;
-    bool open = false;
-    bool guard = guarded(h->text, &once);
+    const struct reading *open = reading_of(x, h->number);
     x->any = true;
-    for (unsigned i = 0; i < x->depth; i++) {
-        open = open || x->open[i] == h->number;
-    }
-    if (open) {
-        return guard ? 0 : err_set(x->e, ERR_INVALID, "%s includes itself", h->path);
+    if (open != NULL) {
+        return open->guarded ? 0 : err_set(x->e, ERR_INVALID, "%s includes itself", h->path);
     }
     if (x->depth == DEPTH_MAX) {
         return err_set(x->e, ERR_LIMIT, "%s: headers in headers over %u deep", h->path, DEPTH_MAX);
     }
-    return header_write(x, h, shown, once);
+    struct reading reading = {.number = h->number, .guarded = guarded(h->text, &once)};
+    return header_write(x, h, shown, reading, once);
 }
 
 /* A line as it is; the last one of a header gets an end. */
