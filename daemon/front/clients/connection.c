@@ -54,7 +54,8 @@ bool connection_step(struct connection *c, enum connection_state to)
         DL_DELETE(*from, c);
     }
     if (moves && into != NULL) {
-        l->wake_due = l->wake_due || *into == NULL; /* the loop's timer, or its news */
+        /* The loop's timer, or its news. The old timer finds a deadline that moved back. */
+        l->wake_due = l->wake_due || (from != into && *into == NULL);
         c->deadline_ns = time_of(l, to);
         DL_APPEND(*into, c);
     }

@@ -3,9 +3,11 @@
 
 #include <check.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -99,29 +101,34 @@ END_TEST
 
 /* ---- parts of a message ---------------------------------------------------------------------- */
 
-/* After its HELLO it sends so many bytes of a PING, and no more. */
-static void client_half(struct world *world)
+/* A bare socket whose HELLO was answered. */
+static int greeted(const struct world *world)
 {
     static const uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
     static const struct msg_hello hello = {.major = PROTO_MAJOR,
                                            .client_id = {.data = id, .size = sizeof id}};
-    static const uint8_t part[] = {1, 0, 0, 0, 0, 0, 0, 1, 0, 0x80, 0, 0, 1, 0x91};
-    static const size_t sizes[] = {1, 9, 12, 13, 14};
     uint8_t out[512];
     uint8_t in[64];
     size_t size = encode(&schema_msg_hello, &hello, out);
+    int fd = bare(world, true);
+    bare_send(fd, out, size, 4 + size);
+    ck_assert_int_gt(recv(fd, in, sizeof in, 0), 13);
+    return fd;
+}
+
+/* After its HELLO it sends so many bytes of a PING, and no more. */
+static void client_half(struct world *world)
+{
+    static const uint8_t part[] = {1, 0, 0, 0, 0, 0, 0, 1, 0, 0x80, 0, 0, 1, 0x91};
+    static const size_t sizes[] = {1, 9, 12, 13, 14};
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        int fd = bare(world, true);
-        bare_send(fd, out, size, 4 + size);
-        ck_assert_int_gt(recv(fd, in, sizeof in, 0), 13);
+        int fd = greeted(world);
         ck_assert_int_eq(send(fd, part, sizes[i], MSG_NOSIGNAL), (ssize_t)sizes[i]);
         await_end(fd);
     }
     nng_socket s = dial(world->url); /* between two messages it may be silent */
     (void)say_hello(s);
-    int fd = bare(world, true);
-    bare_send(fd, out, size, 4 + size);
-    ck_assert_int_gt(recv(fd, in, sizeof in, 0), 13);
+    int fd = greeted(world);
     ck_assert_int_eq(send(fd, part, 1, MSG_NOSIGNAL), 1);
     await_end(fd);
     ck_assert_uint_eq(ask(s, 1), 1);
@@ -136,6 +143,35 @@ START_TEST(half_a_message_ends_its_connection)
     serve(client_half);
     ck_assert_uint_eq(w.stats.stalled, 6);
     ck_assert_uint_eq(w.stats.protocol_errors, 0);
+}
+END_TEST
+
+#define PARTS 200u
+
+/* Each part is read before the next one is sent. */
+static void client_sends_parts(struct world *world)
+{
+    uint8_t out[13] = {1, 0, 0, 0, 0, 0, 0, PARTS >> 8, PARTS & 0xff};
+    int fd = greeted(world);
+    out[9] = 0x80;
+    ck_assert_int_eq(send(fd, out, sizeof out, MSG_NOSIGNAL), sizeof out);
+    for (unsigned i = 0; i < PARTS - 4; i++) {
+        int unread = 1;
+        ck_assert_int_eq(send(fd, "", 1, MSG_NOSIGNAL), 1);
+        while (unread > 0) {
+            ck_assert_int_eq(ioctl(fd, SIOCOUTQ, &unread), 0);
+        }
+    }
+    await_end(fd);
+}
+
+/* The timer for the connection's deadline runs from the first part on. */
+START_TEST(parts_of_a_message_do_not_wake_the_loop)
+{
+    start(&usual);
+    serve(client_sends_parts);
+    ck_assert_uint_lt(w.turns, PARTS / 4);
+    ck_assert_uint_eq(w.stats.protocol_errors, 1);
 }
 END_TEST
 
@@ -300,5 +336,5 @@ END_TEST
 SUITE_MAIN("listener_hostile", descriptors_are_refused_by_the_kernel,
            listener_outlives_peers_that_leave, one_that_goes_on_sending_is_closed_all_the_same,
            the_listener_closes_though_one_goes_on_sending, half_a_message_ends_its_connection,
-           unread_answers_end_their_connection, idle_administrators_make_room_for_the_next,
-           long_messages_come_and_go)
+           parts_of_a_message_do_not_wake_the_loop, unread_answers_end_their_connection,
+           idle_administrators_make_room_for_the_next, long_messages_come_and_go)

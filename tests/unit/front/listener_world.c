@@ -135,6 +135,13 @@ static void on_finished(uv_async_t *async)
     listener_stats(w.listener, &w.stats);
     listener_close(w.listener, on_listener_closed, NULL);
     uv_close((uv_handle_t *)async, NULL);
+    uv_close((uv_handle_t *)&w.turn, NULL);
+}
+
+static void on_turn(uv_prepare_t *turn)
+{
+    (void)turn;
+    w.turns++;
 }
 
 static void *client_main(void *data)
@@ -162,6 +169,8 @@ void start(const struct listener_options *options)
 void serve(void (*client)(struct world *w))
 {
     ck_assert_int_eq(uv_async_init(&w.loop, &w.finished, on_finished), 0);
+    ck_assert_int_eq(uv_prepare_init(&w.loop, &w.turn), 0);
+    ck_assert_int_eq(uv_prepare_start(&w.turn, on_turn), 0);
     w.client = client;
     ck_assert_int_eq(pthread_create(&w.thread, NULL, client_main, NULL), 0);
     (void)uv_run(&w.loop, UV_RUN_DEFAULT);

@@ -31,6 +31,7 @@ enum {
 struct world {
     uv_loop_t loop;
     uv_async_t finished;
+    uv_prepare_t turn;
     struct listener *listener;
     char dir[SCRATCH_PATH];
     char url[SCRATCH_PATH + 32];
@@ -39,7 +40,8 @@ struct world {
     struct request *held[HELD_MAX];
     unsigned held_count;
     struct request *waiter;
-    unsigned ends; /* of connections that said hello */
+    unsigned ends;  /* of connections that said hello */
+    unsigned turns; /* of the loop */
     struct peer last_peer;
     struct listener_stats stats;
     bool closed;
