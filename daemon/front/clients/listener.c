@@ -360,10 +360,12 @@ void listener_set_limits(struct listener *l, unsigned requests_max, unsigned pip
                          uint64_t unread_max)
 {
     listener_lock(l);
-    l->options.requests_max = requests_max;
-    l->options.pipe_requests_max = pipe_requests_max;
-    l->options.user_requests_max = requests_max - requests_max / 4;
-    l->options.unread_max = unread_max;
+    struct listener_options options = l->options;
+    options.requests_max = requests_max;
+    options.pipe_requests_max = pipe_requests_max;
+    options.user_requests_max = 0;
+    options.unread_max = unread_max;
+    set_options(l, &options);
     l->wake_due = l->wake_due || l->parked != NULL;
     listener_unlock(l);
 }
