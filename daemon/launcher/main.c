@@ -154,16 +154,12 @@ static int program_open(const char *path, const char *name)
     return fd;
 }
 
-/* The lock tells a running launcher from a socket that one left behind. */
+/* The caller holds the lock, so a socket that is there was left behind. */
 static int listen_open(struct launcher *l, const char *dir, struct err *e)
 {
     if ((size_t)snprintf(l->socket_path, sizeof l->socket_path, "%s/launcher.sock", dir) >=
         sizeof l->socket_path) {
         return err_set(e, ERR_INVALID, "%s: path too long", dir);
-    }
-    int rc = runtime_lock(dir, "launcher.lock", "gpud-launcher", &l->lock_fd, e);
-    if (rc != 0) {
-        return rc;
     }
     if (unlink(l->socket_path) != 0 && errno != ENOENT) {
         return err_errno(e, ERR_IO, "removing the old %s", l->socket_path);
@@ -343,11 +339,11 @@ static int serve(struct launcher *l)
     return rc;
 }
 
-/* Drivers keep what they compile below HOME. In a child, as it is the workers' folder; there are
- * none yet that it could take a kernel from. */
+/* Drivers keep what they compile below HOME. The folder is the workers', so a child of their user
+ * trims it. The launcher's lock is held: no worker runs that could miss a kernel. */
 static void cache_trim(const struct identity *id)
 {
-    const char *home = getenv("HOME");
+    const char *home = id->uid != 0 ? getenv("HOME") : NULL;
     pid_t pid = home != NULL ? fork() : -1;
     if (pid == 0) {
         uint64_t gone = identity_become(id) ? driver_cache_trim(home, DRIVER_CACHE_BYTES) : 0;
@@ -372,9 +368,20 @@ static int stranger_find(struct launcher *l, const char *user, struct err *e)
     int rc = identity_find(user, &l->front.stranger, e);
     if (rc == 0) {
         log_info("workers and compilers run as %s (%u)", user, (unsigned)l->front.stranger.uid);
-        cache_trim(&l->front.stranger);
     }
     return rc;
+}
+
+static int begin(struct launcher *l, const struct options *o, struct err *e)
+{
+    int rc = stranger_find(l, o->worker_user, e);
+    rc = rc == 0 ? runtime_lock(o->runtime_dir, "launcher.lock", "gpud-launcher", &l->lock_fd, e)
+                 : rc;
+    if (rc == 0) {
+        cache_trim(&l->front.stranger);
+        rc = signals_open(l, e);
+    }
+    return rc == 0 ? listen_open(l, o->runtime_dir, e) : rc;
 }
 
 int main(int argc, char **argv)
@@ -406,8 +413,7 @@ int main(int argc, char **argv)
     }
     front_init(&l.front, &l.children, &programs, GPUD_BUILD);
     l.front.journal = journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL;
-    if (stranger_find(&l, o.worker_user, &e) != 0 || signals_open(&l, &e) != 0 ||
-        listen_open(&l, o.runtime_dir, &e) != 0) {
+    if (begin(&l, &o, &e) != 0) {
         log_error("%s", e.text);
         return 1;
     }

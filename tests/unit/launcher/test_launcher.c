@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -49,6 +50,8 @@ static void wait_for(const char *path)
     (void)close(fd);
 }
 
+static const char *worker_user; /* NULL: the launcher's own */
+
 static pid_t launcher_start(struct bench *b, const char *program, const char *linger)
 {
     char path[256];
@@ -59,6 +62,10 @@ static pid_t launcher_start(struct bench *b, const char *program, const char *li
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)setenv("SECRET_OF_THE_LAUNCHER", "1", 1);
         (void)setenv("GPUD_LOG", "info", 1);
+        if (worker_user != NULL) {
+            (void)execl(path, path, "--runtime-dir", b->dir, "--worker", program, "--compiler",
+                        program, "--supervised", "--worker-user", worker_user, NULL);
+        }
         (void)execl(path, path, "--runtime-dir", b->dir, "--worker", program, "--compiler", program,
                     linger != NULL ? "--linger" : "--supervised", linger, NULL);
         _exit(127);
@@ -637,6 +644,62 @@ START_TEST(a_second_launcher_gives_way)
 }
 END_TEST
 
+#define STRANGER 65531u
+
+static bool events(int fd)
+{
+    char buffer[4096];
+    ssize_t n = read(fd, buffer, sizeof buffer);
+    ck_assert(n > 0 || errno == EAGAIN);
+    return n > 0;
+}
+
+/* A folder as PoCL makes it below HOME, with a watch for opens of it. */
+static int kernels_watch(char *home)
+{
+    static const char *const folders[] = {"", "/.cache", "/.cache/pocl", "/.cache/pocl/kcache"};
+    char path[96];
+    ck_assert_ptr_nonnull(mkdtemp(home));
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", home, folders[i]);
+        ck_assert(i == 0 || mkdir(path, 0700) == 0);
+        ck_assert_int_eq(chown(path, STRANGER, STRANGER), 0);
+    }
+    ck_assert_int_eq(setenv("HOME", home, 1), 0);
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    ck_assert_int_ge(inotify_add_watch(fd, path, IN_OPEN), 0);
+    return fd;
+}
+
+/* Workers of the first launcher go back to kernels that the second one would remove. */
+START_TEST(a_second_launcher_trims_no_kernels)
+{
+    if (geteuid() != 0) {
+        return;
+    }
+    struct bench b;
+    char home[] = "/tmp/gpud-test-home.XXXXXX";
+    char path[96];
+    int status = 0;
+    int watch = kernels_watch(home);
+    worker_user = "65531:65531";
+    bench_start(&b, GPUD_HELPER, NULL);
+    ck_assert(events(watch));
+    pid_t second = launcher_start(&b, GPUD_HELPER, NULL);
+    ck_assert_int_eq(waitpid(second, &status, 0), second);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    ck_assert(!events(watch));
+    worker_user = NULL;
+    (void)close(watch);
+    bench_finish(&b);
+    (void)snprintf(path, sizeof path, "%s/.cache/pocl/kcache", home);
+    for (size_t left = 4; left > 0; left--) {
+        ck_assert_int_eq(rmdir(path), 0);
+        *strrchr(path, '/') = '\0';
+    }
+}
+END_TEST
+
 static void copy_file(const char *from, const char *to)
 {
     char block[65536];
@@ -745,6 +808,7 @@ int main(void)
     tcase_add_test(all, bad_frames_end_the_connection);
     tcase_add_test(all, without_a_front_it_ends);
     tcase_add_test(all, a_second_launcher_gives_way);
+    tcase_add_test(all, a_second_launcher_trims_no_kernels);
     tcase_add_test(all, an_upgrade_on_disk_mixes_nothing);
     tcase_add_test(all, what_does_not_start_is_told);
     tcase_add_test(all, the_service_manager_is_told);
