@@ -99,7 +99,8 @@ static bool limits_set(const struct spawn_limits *l)
     return ok && (l->files == 0 || limit_set(RLIMIT_NOFILE, l->files));
 }
 
-/* What a child writes to ours would look like lines of the launcher. */
+/* Lines that a child wrote to the launcher's stderr would look like the launcher's. Without a
+ * journal they go there all the same. */
 static void output_place(const struct spawn *s)
 {
     int fd = s->journal != NULL ? journal_stream(s->journal, s->name, false) : -1;
@@ -154,7 +155,9 @@ static void become(const struct spawn *s, char *const *argv, char *const *env, p
     if (getppid() != parent) {
         _exit(127); /* the parent ended before it could be watched */
     }
-    output_place(s);
+    if (ok) { /* else errno says why not */
+        output_place(s);
+    }
     ok = ok && descriptors_place(s, &program, &status_fd) && limits_set(&s->limits);
     if (ok) {
         signals_restore();

@@ -1,6 +1,8 @@
 /* Becoming the workers' user, and signals to its processes. */
 #include "daemon/launcher/identity.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/launcher/spawn.h"
 #include "tests/unit/common/suite.h"
 
 #define STRANGER "65531:65532"
@@ -128,6 +131,24 @@ START_TEST(its_processes_are_ended_without_a_right_to_end_others)
 }
 END_TEST
 
+START_TEST(why_a_child_could_not_become_it_is_said)
+{
+    const struct identity none = {.uid = 65531, .gid = 65532, .group_count = INT_MAX};
+    char *argv[] = {NULL};
+    const struct spawn s = {.program = STDIN_FILENO,
+                            .name = "child",
+                            .argv = argv,
+                            .identity = &none,
+                            .journal = "/there/is/no/journal"};
+    struct err e = ERR_INIT;
+    pid_t pid = 0;
+    const char *why = strerror(geteuid() == 0 ? EINVAL : EPERM);
+    ck_assert_int_eq(spawn_process(&s, &pid, &e), ERR_IO);
+    ck_assert_msg(strstr(e.text, why) != NULL, "%s", e.text);
+}
+END_TEST
+
 SUITE_MAIN("identity", whom_the_daemon_trusts_is_no_stranger,
            without_the_right_it_is_refused_at_the_start, nothing_is_left_of_what_it_was,
-           its_processes_are_ended_without_a_right_to_end_others)
+           its_processes_are_ended_without_a_right_to_end_others,
+           why_a_child_could_not_become_it_is_said)
