@@ -26,9 +26,11 @@ int answer_module(struct channel *c, const struct module *m, struct err *e);
 int answer_module_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 /* For a job that was refused: nothing was done. */
 int answer_job_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
-/* It was seen to run, and takes long. */
+/* Its deadline has passed, and it waits in its stream. */
 int answer_late(struct channel *c, const struct job *j, struct err *e);
+/* It was seen to run, and takes long. */
 int answer_started(struct channel *c, const struct job *j, struct err *e);
+/* It was reported to run, and none of it has run for a while. */
 int answer_paused(struct channel *c, const struct job *j, struct err *e);
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
                 const struct batch *batch, struct err *e);

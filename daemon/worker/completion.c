@@ -414,7 +414,7 @@ static bool graph_runs(const struct completion *c, const struct job *j)
 {
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
     const struct job_mark *first = first_launch(j);
-    bool runs = j->told_runs && graph_unmarked(j->graph); /* of that nothing is known */
+    bool runs = j->told_runs && graph_unmarked(j->graph); /* such launches show no state */
     for (unsigned i = 0; first != NULL && i < j->mark_count && !runs; i++) {
         bool counts = j->mark[i].launches || !first->launches;
         runs = counts && ops->state(j->mark[i].marker, NULL) == BACKEND_RUNNING;
@@ -432,7 +432,7 @@ static bool runs(const struct completion *c, const struct job *j)
                                                 mark->marker, NULL) != BACKEND_PENDING);
 }
 
-/* What lasts is told, and not the moments between two kernels. */
+/* Reports a change that lasts, not the moments between two kernels. */
 static void watch_running(struct completion *c, struct job *j, uint64_t now)
 {
     if (runs(c, j) == j->told_runs) {
@@ -449,7 +449,7 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
-/* A job that waits in its stream when its deadline passes cannot be taken back. Told once. */
+/* A job that waits in its stream when its deadline passes cannot be taken back. Reported once. */
 static void watch_late(struct completion *c, struct job *j, uint64_t now)
 {
     if (now < j->deadline_ns || j->told_late || j->large || j->given_up || !j->enqueued ||

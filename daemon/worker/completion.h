@@ -13,8 +13,7 @@
 struct completion_callbacks {
     /* j->done holds the frame; the job stays in the ledger */
     void (*done)(void *data, struct job *j);
-    /* it has been running for a while (j->told_runs), or it was and for a while nothing of it has
-     */
+    /* it has been running for a while (j->told_runs), or it was, and none of it has for a while */
     void (*turned)(void *data, struct job *j);
     /* its deadline has passed, and it waits in its stream */
     void (*late)(void *data, struct job *j);

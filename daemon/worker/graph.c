@@ -557,7 +557,7 @@ static int begin_all(struct graph *g, struct err *e)
     while (g->first < g->count && g->step[g->first].begun) {
         g->first++;
     }
-    /* the next of its stream may be another job's, whose time is not this one's */
+    /* the next command in its stream may be of another job: its time must not count for this one */
     return g->first < g->count && mark_is_spare(g) ? mark_open(g, e) : 0;
 }
 

@@ -266,9 +266,10 @@ static int pages_access(void *user, void *range, uint64_t at, uint64_t bytes, st
     return m->b->pages->access(m->d, range, at, bytes, e);
 }
 
-#define CLEAR_PIECE (UINT64_C(16) << 20) /* bytes: the device does others' work between them */
-
 /* ---- zeroing ---------------------------------------------------------------------------------*/
+
+/* bytes: the device runs other work between two pieces */
+#define CLEAR_PIECE (UINT64_C(16) << 20)
 
 int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t from, unsigned stream,
                  struct err *e)

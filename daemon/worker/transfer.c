@@ -118,7 +118,7 @@ static int zero_piece(struct transfer *x, struct err *e)
     x->piece = bytes;
     x->t->zeroing += bytes;
     x->t->last_tenant = b->tenant;
-    if (zeroed_all(x)) { /* who uses it may wait in a stream now */
+    if (zeroed_all(x)) { /* jobs that use it may wait for the marker in a stream now */
         b->filling = x->marker;
         b->arriving = b->fetched = false;
     }

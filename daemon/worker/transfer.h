@@ -30,7 +30,7 @@ struct transfer {
     bool waits;            /* its copy has not begun */
     bool pinned;           /* its buffer is kept on the device */
     uint64_t taken;        /* a seal of what is on the host: bytes so far */
-    uint64_t zeroed;       /* bytes whose zeros the service stream has, or has written */
+    uint64_t zeroed;       /* bytes: zeros for them are in the service stream, or written */
     uint64_t piece;        /* of these, bytes that `marker` is behind */
     uint64_t behind;       /* a seal: the jobs up to this one that use the buffer come before it */
     struct memfd host;     /* seal, restore */
@@ -50,15 +50,15 @@ typedef bool (*transfer_used_fn)(void *data, const struct buffer *b, uint64_t be
 typedef int (*transfer_away_fn)(void *data, const struct buffer *b, uint64_t at, void *to,
                                 uint64_t bytes, struct err *e);
 
-/* Zeros go to the service stream in pieces, a tenant's after another's, and few pieces at a time:
- * nobody's buffer waits for all of another's, and the device does others' work between them. */
+/* Zeros go to the service stream in pieces, few at a time, and tenants take turns: no buffer waits
+ * for the whole of another one, and the device runs other work between two pieces. */
 #define TRANSFER_PIECE_CPU (UINT64_C(4) << 20)  /* bytes: about a millisecond */
 #define TRANSFER_PIECE     (UINT64_C(32) << 20) /* likewise, of a GPU */
 
 struct transfers {
     struct transfer *first;
     uint64_t zeroing;        /* bytes in the service stream */
-    uint64_t last_tenant;    /* whose piece went there last */
+    uint64_t last_tenant;    /* of the piece that went there last */
     struct device *device;   /* not owned */
     struct copies *copies;   /* not owned */
     struct buffers *buffers; /* not owned */
@@ -75,11 +75,11 @@ void transfers_init(struct transfers *t, struct device *device, struct copies *c
  * begins when the jobs up to `behind` that use the buffer have ended. */
 int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
                    struct memfd *host, uint64_t behind, struct err *e);
-/* Zeros for a buffer that has device memory again: `done` hears of their end, not the front. On
- * failure it is not called. */
+/* Zeros for a buffer that has device memory again. `done` is called at their end, perhaps before
+ * this returns; the front hears nothing. On failure it is not called. */
 int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
                   struct err *e);
-/* What is being sealed is being sealed anew: only the transfer that follows is kept and told. */
+/* A new seal of the buffer begins: only the result of that one is kept and reported. */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
 void transfers_poll(struct transfers *t);
 /* Is one under way? tenant: into or out of its buffers; NULL: anybody's. A seal that waits for jobs

@@ -37,7 +37,7 @@ _Static_assert(sizeof(struct fat_head) == 16 && sizeof(struct fat_entry) == 64, 
 /* The entry that a driver is going to take: a cubin for the device before PTX, the latest of each.
  */
 struct choice {
-    struct bytes data; /* compressed, unless packing is NONE */
+    struct bytes data; /* compressed, unless packing is IMAGE_PLAIN */
     uint32_t arch;
     unsigned kind; /* 0: none */
     enum image_packing packing;
