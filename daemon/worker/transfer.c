@@ -265,8 +265,8 @@ void transfers_supersede(struct transfers *t, const struct buffer *b)
 
 /* ---- on the way ---------------------------------------------------------------------------- */
 
-/* Has the service stream done its part? False, too, when that failed: then the transfer is no more.
- */
+/* Has the service stream done its part? Yes where it has none. False, too, when that failed: then
+ * the transfer is no more. */
 static bool served(struct transfers *t, struct transfer *x)
 {
     struct err e = ERR_INIT;
@@ -328,15 +328,12 @@ static void seal_poll(struct transfers *t, struct transfer *x)
     }
 }
 
-/* Nobody waits for zeros in what was freed: whoever gets that memory has it zeroed then. */
+/* A freed buffer needs no more zeros: its memory stays dirty, so its next user has it zeroed. */
 static void zero_poll(struct transfers *t, struct transfer *x)
 {
     struct err ok = ERR_INIT;
-    bool any = x->marker != NULL;
-    if ((any && served(t, x)) || (!any && x->buffer->freed)) {
-        if (zeroed_all(x) || x->buffer->freed) {
-            finish(t, x, &ok);
-        }
+    if (served(t, x) && (zeroed_all(x) || x->buffer->freed)) {
+        finish(t, x, &ok);
     }
 }
 
