@@ -138,8 +138,7 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
         reply_open(f, r, e);
         return;
     }
-    s->parked_until_ns = deadline_of(f, s, r);
-    session_park(&f->parked, s, r->size, again);
+    session_park(&f->parked, s, r->size, deadline_of(f, s, r), again);
     due_at(f, ns_add(clock_now_ns(), PARKED_NS));
 }
 
@@ -358,18 +357,13 @@ static bool try_parked(struct front *f, struct session *s)
     return !s->parked || s->parked_seq != seq;
 }
 
-/* For whom it is too late is told so, whether there is room or not. */
+/* A job whose deadline has passed is refused, whether there is room or not. */
 static void expire(struct front *f)
 {
-    struct session *s = NULL;
-    struct session *next = NULL;
+    struct session *s;
     uint64_t now = turn_now(f);
-    DL_FOREACH_SAFE2(f->parked.first, s, next, parked_next)
-    {
-        turn_count(f, 1);
-        if (now >= s->parked_until_ns && turn_has_room(f)) { /* else the next turn, soon */
-            (void)try_parked(f, s);
-        }
+    while ((s = agenda_due(&f->parked.deadlines, now)) != NULL && turn_take(f, 1)) {
+        (void)try_parked(f, s); /* a job that is parked here again has time left */
     }
 }
 

@@ -298,7 +298,7 @@ struct request *session_early_find(struct session *s, uint64_t seq)
     return at != NULL ? *at : NULL;
 }
 
-void session_park(struct parking *p, struct session *s, size_t bytes, bool again)
+void session_park(struct parking *p, struct session *s, size_t bytes, uint64_t until_ns, bool again)
 {
     if (s->parked) {
         return;
@@ -310,6 +310,7 @@ void session_park(struct parking *p, struct session *s, size_t bytes, bool again
     p->common_bytes += s->common ? bytes : 0;
     struct session *behind = again ? p->behind : NULL;
     DL_PREPEND_ELEM2(p->first, behind, s, parked_prev, parked_next);
+    agenda_set(&p->deadlines, &s->parked_due, until_ns, s);
 }
 
 bool session_in_turn(const struct parking *p, const struct session *s, uint64_t seq)
@@ -332,6 +333,7 @@ void session_unpark(struct parking *p, struct session *s)
         p->next = p->next == s ? s->parked_next : p->next;
         p->behind = p->behind == s ? s->parked_next : p->behind;
         DL_DELETE2(p->first, s, parked_prev, parked_next);
+        agenda_drop(&p->deadlines, &s->parked_due);
     }
 }
 

@@ -103,9 +103,10 @@ struct parking {
     struct session *behind; /* the one in turn: where it goes if there is no room; NULL: the end */
     struct session *next;   /* is tried next; NULL: all were, since a job ended */
     unsigned common; /* so many wait for what all share: their room is not for who comes new, */
-    uint64_t common_bytes; /* nor is that of their requests */
-    bool ended;            /* a job has, since they were tried */
-    uint64_t bytes;        /* of all these jobs' requests: no more than staging.input_bytes */
+    uint64_t common_bytes;   /* nor is that of their requests */
+    bool ended;              /* a job has, since they were tried */
+    uint64_t bytes;          /* of all these jobs' requests: no more than staging.input_bytes */
+    struct agenda deadlines; /* sessions, by the deadlines of their jobs */
 };
 
 struct session {
@@ -138,9 +139,9 @@ struct session {
     bool parked; /* the first of them is a job that waits for room; in front->parked */
     bool common; /* what its job found no room in last is what all share */
     size_t parked_bytes;
-    uint64_t parked_seq;      /* its number; also while it is tried again or sent again */
-    uint64_t parked_since_ns; /* when it was tried first */
-    uint64_t parked_until_ns; /* when it is too late for it */
+    uint64_t parked_seq;          /* its number; also while it is tried again or sent again */
+    uint64_t parked_since_ns;     /* when it was tried first */
+    struct heap_entry parked_due; /* in front->parked.deadlines; not in it: no deadline */
     struct session *parked_prev, *parked_next;
     struct lane *lane;          /* its ring lane, NULL: none */
     struct op *in_ring;         /* whose answers are in it, oldest first */
@@ -228,8 +229,9 @@ struct request *session_early_take(struct session *s, uint64_t seq); /* the call
 struct request *session_early_drop(struct session *s); /* any, the caller's; NULL: none is left */
 
 /* The next of its requests waits for room: behind all others, or `again`, where it did before its
- * turn. */
-void session_park(struct parking *p, struct session *s, size_t bytes, bool again);
+ * turn. until_ns: the job's deadline; NS_NEVER: none. */
+void session_park(struct parking *p, struct session *s, size_t bytes, uint64_t until_ns,
+                  bool again);
 void session_unpark(struct parking *p, struct session *s); /* not any more */
 /* Is its request `seq` tried now because it waited? */
 bool session_in_turn(const struct parking *p, const struct session *s, uint64_t seq);

@@ -824,6 +824,33 @@ START_TEST(answers_behind_an_awaited_one_are_forgotten)
 }
 END_TEST
 
+/* The units of a turn are for the tries, however many wait. */
+START_TEST(all_that_wait_leave_units_for_a_try)
+{
+    enum { OTHERS = 11 };
+    struct session *other[OTHERS];
+    setup();
+    k->f.config.queue_max = 0;
+    submit_from(PIPE, 1);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        other[i] = greet(PIPE + 1 + i);
+        submit_by(PIPE + 1 + i, 1, i % 2 == 0 ? 0 : NS_PER_S * 1000);
+    }
+    ck_assert_ptr_eq(k->f.parked.first, s);
+    k->f.config.queue_max = 64;
+    turn_allow(&k->f, OTHERS / 2);
+    intake_room(&k->f);
+    ck_assert_uint_eq(s->expect, 2);
+    ck_assert_ptr_ne(k->f.parked.first, s);
+    k->f.work.budget = 0;
+    for (unsigned i = 0; i < OTHERS; i++) {
+        standing_end(&k->f, other[i]);
+    }
+    ck_assert_ptr_null(k->f.parked.deadlines.heap.first);
+    teardown();
+}
+END_TEST
+
 SUITE_MAIN("admitted", who_fits_beside_those_that_wait_is_taken,
            who_waits_for_bytes_holds_up_nothing_small, all_that_wait_are_tried,
            who_waits_for_bytes_stays_first, who_waits_for_its_own_holds_up_nobody,
@@ -837,4 +864,5 @@ SUITE_MAIN("admitted", who_fits_beside_those_that_wait_is_taken,
            results_that_are_not_taken_are_bounded, without_memory_the_number_stays_open,
            a_full_channel_is_waited_for, without_acknowledgement_the_number_stays_open,
            what_comes_too_early_may_come_again, who_ends_leaves_no_slot_behind,
-           answers_that_are_not_taken_are_bounded, messages_of_a_tenant_are_bounded)
+           all_that_wait_leave_units_for_a_try, answers_that_are_not_taken_are_bounded,
+           messages_of_a_tenant_are_bounded)
