@@ -57,12 +57,9 @@ static void *flood(void *data)
 
 static void client_holds_and_floods(struct world *world)
 {
-    uint8_t out[512];
-    struct msg_ping hold = {.value = DO_HOLD};
-    size_t size = encode(&schema_msg_ping, &hold, out);
     int fd = bare(world, true);
     for (unsigned i = 0; i < 3; i++) {
-        bare_send(fd, out, size, 4 + size);
+        bare_ping(fd, DO_HOLD);
     }
     (void)flood(&fd);
     client_asks(world);
@@ -180,14 +177,11 @@ END_TEST
 /* Its socket's buffer takes some; what goes beyond the limit ends it. */
 static void client_reads_nothing(struct world *world)
 {
-    uint8_t out[512];
-    struct msg_ping ping = {.value = DO_LONG};
-    size_t size = encode(&schema_msg_ping, &ping, out);
     int fd = bare(world, true);
     nng_socket s = dial(world->url);
     (void)say_hello(s);
     for (unsigned i = 0; i < 64 && ask(s, DO_COUNT_UNREAD) == 0; i++) {
-        bare_send(fd, out, size, 4 + size);
+        bare_ping(fd, DO_LONG);
     }
     while (ask(s, DO_COUNT_UNREAD) == 0) {
     }

@@ -234,13 +234,8 @@ END_TEST
 
 static void client_told_to_go(struct world *world)
 {
-    uint8_t out[64];
-    uint8_t full[512];
-    struct msg_ping ping = {.value = DO_CLOSE};
-    size_t size = encode(&schema_msg_ping, &ping, full);
-    memcpy(out, full, size);
     int fd = bare(world, true);
-    bare_send(fd, out, size, 4 + size);
+    bare_ping(fd, DO_CLOSE);
     await_end(fd);
 }
 
@@ -254,12 +249,9 @@ END_TEST
 
 static void client_crowds(struct world *world)
 {
-    uint8_t out[512];
-    struct msg_ping ping = {.value = DO_HOLD};
-    size_t size = encode(&schema_msg_ping, &ping, out);
     int fd = bare(world, true);
     for (unsigned i = 0; i < 4; i++) {
-        bare_send(fd, out, size, 4 + size);
+        bare_ping(fd, DO_HOLD);
     }
     await_end(fd);
     client_asks(world);
@@ -281,12 +273,9 @@ END_TEST
 
 static void client_holds_many(struct world *world)
 {
-    uint8_t out[512];
-    struct msg_ping ping = {.value = DO_HOLD};
-    size_t size = encode(&schema_msg_ping, &ping, out);
     int fd = bare(world, true);
     for (unsigned i = 0; i < MANY; i++) {
-        bare_send(fd, out, size, 4 + size);
+        bare_ping(fd, DO_HOLD);
     }
     nng_socket s = dial(world->url);
     while (ask(s, DO_COUNT_HELD) < MANY) {
@@ -347,9 +336,6 @@ static void client_crowds_by_several(struct world *world)
     uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
     struct msg_hello hello = {.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id)};
     struct msg_ping count = {.value = DO_COUNT_HELD};
-    struct msg_ping ping = {.value = DO_HOLD};
-    uint8_t out[512];
-    size_t size = encode(&schema_msg_ping, &ping, out);
     nng_socket a = dial(world->url);
     int b = bare(world, true);
     ck_assert_uint_ne(bare_ask(b, &schema_msg_hello, &hello), 0);
@@ -357,15 +343,14 @@ static void client_crowds_by_several(struct world *world)
     while (bare_ask(b, &schema_msg_ping, &count) == 0) {
     }
     for (unsigned i = 0; i < 6; i++) {
-        bare_send(b, out, size, 4 + size);
+        bare_ping(b, DO_HOLD);
     }
     await_end(b); /* of the one that went on, not of the other */
     ck_assert_uint_eq(take_pong(a), DO_HOLD);
     nng_close(a);
-    size = encode(&schema_msg_ping, &count, out);
     for (bool served = false; !served;) { /* what was held is answered: soon there is room again */
         int c = bare(world, true);
-        bare_send(c, out, size, 4 + size);
+        bare_ping(c, DO_COUNT_HELD);
         served = recv(c, id, 1, 0) == 1;
         (void)close(c);
     }
@@ -389,9 +374,6 @@ static void *come_and_go(void *data)
     const struct world *world = data;
     uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
     struct msg_hello hello = {.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id)};
-    struct msg_ping drop_it = {.value = DO_DROP};
-    uint8_t out[512];
-    size_t size = encode(&schema_msg_ping, &drop_it, out);
     for (unsigned round = 0; round < 20; round++) {
         int fd = bare(world, true);
         ck_assert_uint_ne(bare_ask(fd, &schema_msg_hello, &hello), 0);
@@ -399,7 +381,7 @@ static void *come_and_go(void *data)
             struct msg_ping ping = {.value = i};
             ck_assert_uint_eq(bare_ask(fd, &schema_msg_ping, &ping), i);
         }
-        bare_send(fd, out, size, 4 + size); /* it goes with a request unanswered */
+        bare_ping(fd, DO_DROP); /* it goes with a request unanswered */
         (void)close(fd);
     }
     return NULL;

@@ -296,6 +296,14 @@ void bare_send(int fd, const void *data, size_t size, uint64_t claimed)
     ck_assert(send(fd, out, 13 + size, MSG_NOSIGNAL) == (ssize_t)(13 + size) || errno == EPIPE);
 }
 
+void bare_ping(int fd, uint64_t value)
+{
+    uint8_t out[512];
+    struct msg_ping ping = {.value = value};
+    size_t size = encode(&schema_msg_ping, &ping, out);
+    bare_send(fd, out, size, 4 + size);
+}
+
 void await_end(int fd)
 {
     uint8_t rest[64];

@@ -71,7 +71,8 @@ int bare(const struct world *world, bool negotiate);
 void bare_greet(int fd); /* says that it speaks REQ, to a connection that may be closed */
 /* A message of the transport: type, length, request id, then the bytes. Who crowds is closed. */
 void bare_send(int fd, const void *data, size_t size, uint64_t claimed);
-void await_end(int fd); /* and closes it */
+void bare_ping(int fd, uint64_t value); /* a PING, whose answer is not taken */
+void await_end(int fd);                 /* and closes it */
 
 unsigned free_port(void); /* of tcp, on loopback */
 
