@@ -32,6 +32,22 @@ static void begin(void)
     }
 }
 
+/* The device has a worker, which nobody has killed yet. */
+static void begin_worker(void)
+{
+    begin();
+    kills = 0;
+    k->device[0].worker = 7;
+    k->device[0].pid = 1;
+}
+
+static void end_worker(struct buffer *b)
+{
+    k->device[0].worker = 0;
+    fake_drop(k, b);
+    fake_destroy(k);
+}
+
 static struct job *with_deadline(uint64_t at)
 {
     struct job *j = fake_job(k, 0);
@@ -139,10 +155,8 @@ static void move_to(struct job *j, unsigned stream)
  * after, the one that did not begin is not to blame. */
 START_TEST(who_never_began_is_not_to_blame)
 {
-    begin();
+    begin_worker();
     struct device *d = &k->device[0];
-    d->worker = 7;
-    d->pid = 1;
     struct job *runs = fake_job(k, 0);
     struct job *waits = fake_job(k, 0);
     runs->limit_ns = 30 * NS_PER_S;
@@ -184,11 +198,8 @@ static struct job *runs_since(unsigned stream, uint64_t limit_ns)
  * when that one is over. */
 START_TEST(who_runs_behind_another_is_not_to_blame)
 {
-    begin();
-    kills = 0;
+    begin_worker();
     struct device *d = &k->device[0];
-    d->worker = 7;
-    d->pid = 1;
     struct job *fills = runs_since(1, 30 * NS_PER_S);
     struct job *behind = runs_since(3, 100 * NS_PER_MS);
     uint64_t at = fills->started_ns + 10 * NS_PER_S;
@@ -224,11 +235,8 @@ END_TEST
  * its own counts when it goes on, behind that one. */
 START_TEST(who_waits_between_its_kernels_gives_no_time)
 {
-    begin();
-    kills = 0;
+    begin_worker();
     struct device *d = &k->device[0];
-    d->worker = 7;
-    d->pid = 1;
     struct job *between = runs_since(0, 30 * NS_PER_S);
     struct job *hangs = runs_since(0, 100 * NS_PER_MS);
     uint64_t id = between->id;
@@ -266,11 +274,8 @@ END_TEST
 /* One that is paused and never seen to run again has a limit all the same: while nothing runs. */
 START_TEST(who_is_paused_for_ever_is_found)
 {
-    begin();
-    kills = 0;
+    begin_worker();
     struct device *d = &k->device[0];
-    d->worker = 7;
-    d->pid = 1;
     struct job *j = runs_since(0, 100 * NS_PER_MS);
     d->first_ns = 1;
     j->dispatched_ns = 1;
@@ -292,10 +297,7 @@ END_TEST
 /* What runs, and what hangs behind it, and keeps it from the device. */
 static void begin_hanging(struct job **ret_first, struct job **ret_behind)
 {
-    begin();
-    kills = 0;
-    k->device[0].worker = 7;
-    k->device[0].pid = 1;
+    begin_worker();
     *ret_first = runs_since(1, NS_PER_S);
     *ret_behind = runs_since(0, 30 * NS_PER_S);
 }
@@ -391,14 +393,6 @@ static struct job *runs_overlong(struct buffer *b)
     return j;
 }
 
-static void begin_worker(void)
-{
-    begin();
-    kills = 0;
-    k->device[0].worker = 7;
-    k->device[0].pid = 1;
-}
-
 /* What makes the worker more than the job's tenant's own, or the job one that ends by itself. */
 static void share_begin(int how)
 {
@@ -477,9 +471,7 @@ START_TEST(a_clients_limit_ends_its_answer_only)
         fake_done(k, d->inflight, 0);
     }
     share_end(_i);
-    d->worker = 0;
-    fake_drop(k, b);
-    fake_destroy(k);
+    end_worker(b);
 }
 END_TEST
 
@@ -504,9 +496,7 @@ START_TEST(the_settings_limit_ends_the_worker)
     ck_assert_int_eq(k->error[id].code, ERR_TIME_LIMIT);
     ck_assert_ptr_null(d->inflight);
     share_end(0);
-    d->worker = 0;
-    fake_drop(k, b);
-    fake_destroy(k);
+    end_worker(b);
 }
 END_TEST
 
@@ -542,9 +532,7 @@ START_TEST(a_deadline_that_passes_in_a_worker)
     fake_done(k, j, 0); /* it ran late: that is no success */
     ck_assert_int_eq(k->state[id], JOB_FAILED);
     ck_assert(!spans_cover(&b->defined, 0, 1));
-    d->worker = 0;
-    fake_drop(k, b);
-    fake_destroy(k);
+    end_worker(b);
 }
 END_TEST
 
@@ -561,9 +549,7 @@ START_TEST(a_clients_limit_ends_a_worker_of_its_own)
     ck_assert_ptr_eq(d->culprit, j);
     lose();
     ck_assert_int_eq(k->error[id].code, ERR_TIME_LIMIT);
-    d->worker = 0;
-    fake_drop(k, b);
-    fake_destroy(k);
+    end_worker(b);
 }
 END_TEST
 
@@ -571,10 +557,8 @@ END_TEST
  * has its time from the last of them on. */
 START_TEST(brief_jobs_ahead_take_no_time_of_who_waits)
 {
-    begin();
+    begin_worker();
     struct device *d = &k->device[0];
-    d->worker = 7;
-    d->pid = 1;
     struct job *brief = fake_job(k, 0);
     struct job *waits = fake_job(k, 0);
     waits->limit_ns = 100 * NS_PER_MS;
