@@ -28,20 +28,7 @@ static void teardown(void)
     fake_destroy(k);
 }
 
-static void launch(const char *name, unsigned count, const struct proto_arg *args)
-{
-    for (unsigned i = 0; i < count; i++) {
-        recipe_arg(&r, args[i]);
-    }
-    uint64_t handle = recipe_kernel(k, name);
-    ck_assert_uint_ne(handle, 0);
-    recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = handle});
-}
-
-#define F32_ONE 0x3f800000u
-#define LAUNCH(name, ...)                                                                          \
-    launch(name, (unsigned)(sizeof((struct proto_arg[]){__VA_ARGS__}) / sizeof(struct proto_arg)), \
-           (struct proto_arg[]){__VA_ARGS__})
+#define LAUNCH(name, ...) RECIPE_LAUNCH(&r, name, __VA_ARGS__)
 
 static void fill(struct proto_arg dst)
 {
@@ -163,22 +150,6 @@ START_TEST(a_clamp_has_low_below_high)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        arrays_share_memory_as_the_signature_allows, arrays_that_have_to_lie_apart,
-        a_transform_of_one_number_may_be_in_place, a_clamp_has_low_below_high};
-    Suite *suite = suite_create("alias");
-    TCase *tcase = tcase_create("alias");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        tcase_add_test(tcase, tests[i]);
-    }
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN_IN("alias", setup, teardown, arrays_share_memory_as_the_signature_allows,
+              arrays_that_have_to_lie_apart, a_transform_of_one_number_may_be_in_place,
+              a_clamp_has_low_below_high)

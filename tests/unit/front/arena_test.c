@@ -451,34 +451,10 @@ START_TEST(what_a_worker_could_not_take_is_given_again)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        parts_are_copied_in_and_out,
-        offsets_and_lengths_are_checked,
-        only_its_own_session_may_name_it,
-        declared_access_is_kept,
-        parts_that_share_memory_are_one_array_or_apart,
-        kernels_work_on_it_where_all_can,
-        operations_get_copies,
-        parts_are_ordered_as_if_each_were_looked_at,
-        parts_that_overlap_are_ordered,
-        parts_in_use_are_limited,
-        what_changes_its_input_is_not_repeatable,
-        only_memory_that_stays_is_taken,
-        what_a_worker_could_not_take_is_given_again,
-    };
-    Suite *suite = suite_create("arena");
-    TCase *tcase = tcase_create("parts");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        tcase_add_test(tcase, tests[i]);
-    }
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN_IN("arena", setup, teardown, parts_are_copied_in_and_out,
+              offsets_and_lengths_are_checked, only_its_own_session_may_name_it,
+              declared_access_is_kept, parts_that_share_memory_are_one_array_or_apart,
+              kernels_work_on_it_where_all_can, operations_get_copies,
+              parts_are_ordered_as_if_each_were_looked_at, parts_that_overlap_are_ordered,
+              parts_in_use_are_limited, what_changes_its_input_is_not_repeatable,
+              only_memory_that_stays_is_taken, what_a_worker_could_not_take_is_given_again)

@@ -436,30 +436,7 @@ START_TEST(a_session_that_left_is_not_answered)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {all_devices_are_waited_for,
-                                  a_silent_worker_is_named,
-                                  a_lost_worker_is_named,
-                                  bad_pictures_are_refused,
-                                  a_worker_says_why_not,
-                                  a_tenant_sees_its_own,
-                                  an_administrator_sees_all,
-                                  a_picture_is_its_sessions,
-                                  parts_are_bounded,
-                                  too_many_at_once,
-                                  a_session_that_left_is_not_answered};
-    Suite *suite = suite_create("picture");
-    TCase *tcase = tcase_create("picture");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        tcase_add_test(tcase, tests[i]);
-    }
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN_IN("picture", setup, teardown, all_devices_are_waited_for, a_silent_worker_is_named,
+              a_lost_worker_is_named, bad_pictures_are_refused, a_worker_says_why_not,
+              a_tenant_sees_its_own, an_administrator_sees_all, a_picture_is_its_sessions,
+              parts_are_bounded, too_many_at_once, a_session_that_left_is_not_answered)

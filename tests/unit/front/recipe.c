@@ -104,6 +104,16 @@ uint64_t recipe_kernel(const struct fake *k, const char *name)
     return 0;
 }
 
+void recipe_launch(struct recipe *r, const char *name, unsigned count, const struct proto_arg *args)
+{
+    for (unsigned i = 0; i < count; i++) {
+        recipe_arg(r, args[i]);
+    }
+    uint64_t handle = recipe_kernel(r->k, name);
+    ck_assert_uint_ne(handle, 0);
+    recipe_step(r, (struct proto_step){.op = OP_LAUNCH, .kernel = handle});
+}
+
 struct proto_arg arg_buffer(const struct buffer *b, uint64_t first, uint64_t count)
 {
     return (struct proto_arg){

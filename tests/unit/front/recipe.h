@@ -22,12 +22,21 @@ void recipe_reset(struct recipe *r);
 void recipe_finish(struct recipe *r);
 void recipe_arg(struct recipe *r, struct proto_arg arg); /* of the step that comes */
 void recipe_step(struct recipe *r, struct proto_step step);
+/* A launch of the built-in kernel that is called so. */
+void recipe_launch(struct recipe *r, const char *name, unsigned count,
+                   const struct proto_arg *args);
 void recipe_temp(struct recipe *r, int dtype, uint64_t count);
 void recipe_param(struct recipe *r, struct proto_param param);
 void recipe_bind(struct recipe *r, struct proto_arg arg);
 int recipe_resolve(struct recipe *r); /* the work before is given up */
 
 uint64_t recipe_kernel(const struct fake *k, const char *name); /* 0: none */
+
+#define RECIPE_LAUNCH(r, name, ...)                                                                \
+    recipe_launch(                                                                                 \
+        r, name, (unsigned)(sizeof((struct proto_arg[]){__VA_ARGS__}) / sizeof(struct proto_arg)), \
+        (struct proto_arg[]){__VA_ARGS__})
+#define F32_ONE 0x3f800000u
 
 struct proto_arg arg_buffer(const struct buffer *b, uint64_t first, uint64_t count);
 struct proto_arg arg_temp(uint64_t index, uint64_t first, uint64_t count);

@@ -72,20 +72,7 @@ static void read_from(struct proto_arg src)
     simple(OP_READ, src, NULL);
 }
 
-static void launch(const char *name, unsigned count, const struct proto_arg *args)
-{
-    for (unsigned i = 0; i < count; i++) {
-        recipe_arg(&r, args[i]);
-    }
-    uint64_t handle = recipe_kernel(k, name);
-    ck_assert_uint_ne(handle, 0);
-    recipe_step(&r, (struct proto_step){.op = OP_LAUNCH, .kernel = handle});
-}
-
-#define F32_ONE 0x3f800000u
-#define LAUNCH(name, ...)                                                                          \
-    launch(name, (unsigned)(sizeof((struct proto_arg[]){__VA_ARGS__}) / sizeof(struct proto_arg)), \
-           (struct proto_arg[]){__VA_ARGS__})
+#define LAUNCH(name, ...) RECIPE_LAUNCH(&r, name, __VA_ARGS__)
 
 /* Resolves, expects the code and starts the next recipe. A refusal leaves no work. */
 static void expect(int code)
@@ -549,7 +536,7 @@ START_TEST(what_may_not_be_written_is_copied_unless_it_is_shown)
     }
     struct proto_arg built_in[] = {arg_scalar(DTYPE_F32, 0), arg_buffer(a, 0, 0),
                                    arg_buffer(fake_buffer(k, 0, 64, true), 0, 0)};
-    launch("axpy", 3, built_in);
+    recipe_launch(&r, "axpy", 3, built_in);
     ck_assert_int_eq(recipe_resolve(&r), 0);
     ck_assert_uint_eq(r.work.copy.bytes, 0);
     recipe_reset(&r);
