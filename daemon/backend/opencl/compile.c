@@ -16,8 +16,8 @@ struct compiler {
     struct backend_info info;
     cl_context context;
     cl_program program;
-    char file[BACKEND_FILE_MAX];      /* fit for a #line directive */
-    char line[BACKEND_FILE_MAX + 32]; /* that directive */
+    char file[BACKEND_FILE_MAX];       /* fit for a #line directive */
+    char head[BACKEND_FILE_MAX + 256]; /* opencl_source_head and that directive */
     struct capbuf log;
 };
 
@@ -79,9 +79,9 @@ static void compiler_finish(struct compiler *c)
 
 static int program_create(struct compiler *c, struct bytes text, struct err *e)
 {
-    snprintf(c->line, sizeof c->line, "#line 1 \"%s\"\n", c->file);
-    const char *strings[] = {c->line, (const char *)text.data};
-    size_t sizes[] = {strlen(c->line), text.size};
+    snprintf(c->head, sizeof c->head, "%s#line 1 \"%s\"\n", opencl_source_head, c->file);
+    const char *strings[] = {c->head, (const char *)text.data};
+    size_t sizes[] = {strlen(c->head), text.size};
     cl_int status = CL_SUCCESS;
     c->program = c->cl.CreateProgramWithSource(c->context, 2, strings, sizes, &status);
     if (status != CL_SUCCESS) {
@@ -175,7 +175,7 @@ static int compile_all(struct compiler *c, const struct backend_source *source,
         rc = err_set(e, ERR_COMPILE, "%s: no kernel in it", c->file);
     }
     if (rc == 0) {
-        const struct opencl_text text = {source->text, c->line,
+        const struct opencl_text text = {source->text, c->head,
                                          source->options ? source->options : ""};
         opencl_types_learn(&c->cl, c->context, c->id.device, &text, out);
     }

@@ -184,8 +184,11 @@ int opencl_binary_wrap(const char *arch, struct bytes payload, struct backend_co
 int opencl_binary_unwrap(const char *arch, struct bytes binary, struct bytes *ret_payload,
                          struct err *e);
 
-/* Refuses source that reaches for files: #include and its relatives, inline assembly. Texts are
- * "file:line: …". */
+/* Stands in front of each source that is compiled, so that inline assembly is an error: it may
+ * read files (".incbin"). What the preprocessor leaves out is none. */
+extern const char opencl_source_head[];
+/* Refuses source that reaches for files, #include and its relatives, and macros that would undo
+ * opencl_source_head. Texts are "file:line: …". */
 int opencl_source_check(struct bytes text, const char *file, struct err *e);
 /* Refuses options other than -D, -cl-*, -w, -Werror. */
 int opencl_options_check(const char *options, struct err *e);

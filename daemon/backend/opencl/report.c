@@ -251,6 +251,40 @@ int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_de
 
 /* ---- log ----------------------------------------------------------------------------------- */
 
+/* Where a message is: "file:2:7", and of text from a macro the macro's own place. */
+struct place {
+    const char *at;
+    int size;
+    const char *macro;
+    int macro_size; /* 0: none, or no place in a file */
+};
+
+/* PoCL writes "file:2:7 <Spelling=file:1:11>" of what a macro stands for. */
+static struct place place_read(const char *text, size_t size)
+{
+    static const char mark[] = " <Spelling=";
+    struct place p = {.at = text, .size = (int)size};
+    const char *macro = memmem(text, size, mark, sizeof mark - 1);
+    if (macro == NULL || text[size - 1] != '>') {
+        return p;
+    }
+    p.size = (int)(macro - text);
+    p.macro = macro + sizeof mark - 1;
+    p.macro_size = p.macro[0] == '<' ? 0 : (int)(text + size - 1 - p.macro);
+    return p;
+}
+
+static void message_append(struct capbuf *log, const char *level, struct place p,
+                           struct bytes message)
+{
+    capbuf_printf(log, "%.*s: %s%.*s", p.size, p.at, level, (int)message.size,
+                  (const char *)message.data);
+    if (p.macro_size > 0) {
+        capbuf_printf(log, " (macro at %.*s)", p.macro_size, p.macro);
+    }
+    capbuf_printf(log, "\n");
+}
+
 /* "error: file:2:7: text" becomes "file:2:7: error: text", as compilers say it. */
 static void line_append(struct capbuf *log, const char *line, size_t size)
 {
@@ -264,10 +298,9 @@ static void line_append(struct capbuf *log, const char *line, size_t size)
             continue;
         }
         const char *colon = memmem(line + n, size - n, ": ", 2);
-        if (colon) {
-            size_t where = (size_t)(colon + 2 - line) - n;
-            capbuf_printf(log, "%.*s%s%.*s\n", (int)where, line + n, levels[i],
-                          (int)(size - n - where), colon + 2);
+        if (colon && colon > line + n) {
+            message_append(log, levels[i], place_read(line + n, (size_t)(colon - line) - n),
+                           bytes_of(colon + 2, (size_t)(line + size - colon) - 2));
             return;
         }
     }

@@ -97,9 +97,15 @@ static bool word_char(int c)
     return c == '_' || (c >= 0 && isalnum(c));
 }
 
-/* Words that reach for files or past the compiler, wherever they stand. */
-static const char *const words[] = {
-    "__has_include", "__has_include_next", "__has_embed", "asm", "__asm", "__asm__"};
+/* Words that reach for files, wherever they stand. */
+static const char *const words[] = {"__has_include", "__has_include_next", "__has_embed"};
+/* Words that begin inline assembly. Sources for several vendors have it in branches that this
+ * device leaves out, so the preprocessor decides: these are macros, and the source keeps them. */
+static const char *const assembly[] = {"asm", "__asm", "__asm__"};
+const char opencl_source_head[] =
+    "#define asm _Pragma(\"GCC error \\\"inline assembly is not allowed\\\"\")\n"
+    "#define __asm asm\n"
+    "#define __asm__ asm\n";
 static const char *const directives[] = {"include",        "include_next",     "import",  "embed",
                                          "include_macros", "__include_macros", "assembly"};
 
@@ -114,7 +120,7 @@ static bool listed(const char *const *list, size_t count, const char *word)
 }
 
 /* Where a line stands: a directive is the first thing of it. */
-enum place { PLACE_START, PLACE_HASH, PLACE_PRAGMA, PLACE_REST };
+enum place { PLACE_START, PLACE_HASH, PLACE_PRAGMA, PLACE_MACRO, PLACE_REST };
 
 struct check {
     enum place place;
@@ -127,13 +133,27 @@ static int refuse(const struct check *c, unsigned line, const char *mark, const 
     return err_set(c->e, ERR_COMPILE, "%s:%u: %s%s is not allowed", c->file, line, mark, word);
 }
 
+/* Where the line stands after the word. */
+static enum place place_after(enum place place, const char *word)
+{
+    if (place == PLACE_HASH && (strcmp(word, "define") == 0 || strcmp(word, "undef") == 0)) {
+        return PLACE_MACRO;
+    }
+    bool pragma =
+        (place == PLACE_HASH && strcmp(word, "pragma") == 0) ||
+        (place == PLACE_PRAGMA && (strcmp(word, "GCC") == 0 || strcmp(word, "clang") == 0));
+    return pragma ? PLACE_PRAGMA : PLACE_REST;
+}
+
 static int word_check(struct check *c, unsigned line, const char *word)
 {
     bool directive = c->place == PLACE_HASH;
     bool pragma = c->place == PLACE_PRAGMA;
-    c->place = directive && strcmp(word, "pragma") == 0                             ? PLACE_PRAGMA
-               : pragma && (strcmp(word, "GCC") == 0 || strcmp(word, "clang") == 0) ? PLACE_PRAGMA
-                                                                                    : PLACE_REST;
+    bool macro = c->place == PLACE_MACRO;
+    c->place = place_after(c->place, word);
+    if (macro && listed(assembly, sizeof assembly / sizeof assembly[0], word)) {
+        return refuse(c, line, "a macro of the name ", word);
+    }
     if (directive && listed(directives, sizeof directives / sizeof directives[0], word)) {
         return refuse(c, line, "#", word);
     }

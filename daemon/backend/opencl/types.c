@@ -142,9 +142,9 @@ static cl_program probes_build(const struct opencl_api *cl, cl_context context, 
                                const struct opencl_text *text, struct bytes probes)
 {
     cl_int status = CL_SUCCESS;
-    const char *strings[] = {text->line, (const char *)text->source.data,
+    const char *strings[] = {text->head, (const char *)text->source.data,
                              (const char *)probes.data};
-    const size_t sizes[] = {strlen(text->line), text->source.size, probes.size};
+    const size_t sizes[] = {strlen(text->head), text->source.size, probes.size};
     cl_program program = cl->CreateProgramWithSource(context, 3, strings, sizes, &status);
     if (status != CL_SUCCESS) {
         return NULL;

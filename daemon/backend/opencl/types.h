@@ -7,7 +7,7 @@
 /* A source that compiled, and how. */
 struct opencl_text {
     struct bytes source;
-    const char *line; /* a #line directive, in front of it */
+    const char *head; /* in front of it */
     const char *options;
 };
 

@@ -124,6 +124,48 @@ START_TEST(reports_arguments)
 }
 END_TEST
 
+/* A macro's text is placed where the macro is used; its own place stands behind the message. */
+START_TEST(names_where_a_macro_is_used)
+{
+    struct err e = ERR_INIT;
+    struct backend_compiled c = {0};
+    const char *text = "#define F(x) x = nothing\n"
+                       "__kernel void f(__global int *x)\n{\n    F(x[0]);\n}\n";
+    ck_assert_int_eq(compile(text, "k.cl", "", &c, &e), ERR_COMPILE);
+    ck_assert_str_eq(e.text, "k.cl:4:5: error: use of undeclared identifier 'nothing' "
+                             "(macro at k.cl:1:18)");
+    backend_compiled_finish(&c);
+}
+END_TEST
+
+/* A source for several vendors has assembly in branches that this device leaves out. */
+START_TEST(assembly_that_is_left_out)
+{
+    static const char *const asm_words[] = {"asm", "__asm", "__asm__", "J(as, m)", "__as\\\nm__"};
+    for (size_t i = 0; i < sizeof asm_words / sizeof asm_words[0]; i++) {
+        struct err e = ERR_INIT;
+        struct backend_compiled c = {0};
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "#define J(a, b) a##b\n"
+                       "#pragma push_macro(\"asm\")\n#pragma pop_macro(\"asm\")\n"
+                       "#ifdef NV\n"
+                       "void f(void) { %s volatile(\".incbin \\\"/etc/passwd\\\"\"); }\n"
+                       "#endif\n"
+                       "typedef struct { int a, b, c; } s;\n"
+                       "__kernel void k(__global int *x, s y) { x[0] = y.b; }\n",
+                       asm_words[i]);
+        ck_assert_msg(compile(text, "k.cl", "-Werror", &c, &e) == 0, "%s", e.text);
+        ck_assert_uint_eq(find(&c, "k")->arg[1].bytes, 12);
+        backend_compiled_finish(&c);
+        ck_assert_int_eq(compile(text, "k.cl", "-DNV -Dasm=__asm__", &c, &e), ERR_COMPILE);
+        ck_assert_msg(strncmp(e.text, "k.cl:5:", 7) == 0, "%s", e.text);
+        ck_assert_ptr_nonnull(strstr(e.text, ": error: inline assembly is not allowed"));
+        backend_compiled_finish(&c);
+    }
+}
+END_TEST
+
 START_TEST(names_the_users_file)
 {
     struct err e = ERR_INIT;
@@ -341,6 +383,8 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, reports_arguments);
     tcase_add_test(t, what_is_only_read_is_shown);
+    tcase_add_test(t, assembly_that_is_left_out);
+    tcase_add_test(t, names_where_a_macro_is_used);
     tcase_add_test(t, names_the_users_file);
     tcase_add_test(t, honours_defines);
     tcase_add_test(t, refuses_before_the_compiler);
