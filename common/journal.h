@@ -10,8 +10,8 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/stdout"
 
-/* Does this descriptor lead to the journal, by the word of whoever started this program
- * (JOURNAL_STREAM)? */
+/* Does this descriptor lead to the journal? The environment says so (JOURNAL_STREAM), which the
+ * service manager sets. */
 bool journal_is(int fd);
 /* Lines of `identifier`. levels: each may begin with its level as "<6>"; else all are of level info
  * and such a beginning is text. Close-on-exec; -1: there is no journal. */

@@ -116,7 +116,7 @@ void log_write(int level, const char *fmt, ...)
     if (sink.journal >= 0) {
         written = send(sink.journal, line, used + 1, MSG_NOSIGNAL);
     }
-    if (written < 0) { /* the journal starts anew now and then: what is told of it is its own */
+    if (written < 0) { /* the journal may be restarting */
         written = write(STDERR_FILENO, line + (sink.journal >= 0 ? head : 0),
                         used + 1 - (sink.journal >= 0 ? (size_t)head : 0));
     }

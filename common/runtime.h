@@ -1,6 +1,6 @@
 /*
- * The runtime folder, in which sockets and locks of one daemon lie. Whoever may write into it could
- * put a socket or a link of theirs there. Blocks on the file system only.
+ * The runtime folder, in which sockets and locks of one daemon lie. A user that may write into it
+ * could put a socket or a link there. Blocks on the file system only.
  */
 #ifndef COMMON_RUNTIME_H
 #define COMMON_RUNTIME_H

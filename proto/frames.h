@@ -267,7 +267,7 @@ enum frame_ref_tag {
     U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1)
 #define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
 /* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE,
- * one that is told as started, and not as paused since, by its W_STARTED */
+ * one that was reported as started, and not as paused since, by its W_STARTED */
 #define MSG_W_HELD_JOB(U, I, S, B, L) U(job, UINT64_MAX) U(stream, 255) U(finished, 1)
 #define MSG_W_HELD_END(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_POOL(U, I, S, B, L)                                                                  \

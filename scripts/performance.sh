@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the benchmarks with all that they compare gpud with, runs them, and writes
 # docs/performance.md: what was to be reached, what was measured, on which machine and by which
-# command. Figures that need a GPU are told as not measured without one. Takes about ten minutes.
+# command. Without a GPU the figures that need one are marked as not measured. Takes about ten minutes.
 # usage: scripts/performance.sh [--build DIR] [--keep DIR] [--from DIR]
 #   --build DIR   take the benchmarks of that build instead of building preset release
 #   --keep DIR    leave the benchmarks' own JSON there

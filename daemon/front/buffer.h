@@ -111,7 +111,7 @@ struct buffer {
 uint64_t buffer_charged(const struct buffer *b);
 bool buffer_charge(const struct buffer *b, struct device *d);
 void buffer_discharge(const struct buffer *b, struct device *d);
-/* The session's from now on, or nobody's: only who it belongs to, no count. */
+/* Sets the owner, or removes it. No count changes. */
 void buffer_own(struct buffer *b, struct session *s);
 void buffer_unown(struct buffer *b);
 /* It has no owner any more, but goes on: by its name. */

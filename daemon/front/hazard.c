@@ -362,7 +362,7 @@ void hazard_forget(struct hazards *h, struct job *j)
     edges_drop(j);
 }
 
-/* ---- who waits for whom ---------------------------------------------------------------------- */
+/* ---- predecessors and successors ------------------------------------------------------------- */
 
 static bool add(struct hazard_preds *p, struct job *pred)
 {

@@ -125,7 +125,7 @@ static struct job *oldest_succ(const struct job *j)
 }
 
 /* With the edges that there are: the only predecessor gets all successors; of several the oldest
- * successor waits for all, and the other successors wait for that one. */
+ * successor waits for all, and the other successors wait for the oldest. */
 void edges_bequeath(struct job *j)
 {
     if (j->preds == NULL || j->succs == NULL) {

@@ -191,7 +191,7 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
     capbuf_finish(&out);
 }
 
-/* Jobs wait in the front; what else is asked for is told to a worker at once. */
+/* Jobs wait in the front; all other requests go to a worker at once. */
 static int check_pressed(struct front *f, unsigned kind, struct err *e)
 {
     for (unsigned i = 0; kind != MSG_KIND_SUBMIT && i < f->device_count; i++) {

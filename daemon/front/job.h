@@ -159,20 +159,21 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
  * held up, has not said that it began. */
 #define JOB_LATE_NS (500 * NS_PER_MS)
 
-/* What it may run: its client's limit, and the settings' once its client was answered. */
+/* How long it may run: its client's limit, and the settings' once its client was answered. */
 uint64_t job_limit_ns(const struct job *j);
-/* Between its kernels, while it waits for its copies or behind another job of its stream, a job
- * does not run: its worker says so. Its time limit stops, and it stops that of no other job. It is
- * still JOB_RUNNING: it may have had effects. Nothing happens if it does not run already. */
+/* The worker sees none of the job's kernels run: the job waits for its copies, or behind another
+ * job of its stream. The job's time limit stops, and the job holds up no other job's limit. The
+ * state stays JOB_RUNNING, since the job may have had effects. Does nothing to a job that is
+ * paused. */
 void job_pause(struct job *j, uint64_t now_ns);
-/* The worker sees a kernel of it run again: it comes after those that run now. */
+/* The worker sees one of its kernels run again: the job comes after those that run now. */
 void job_resume(struct job *j, uint64_t now_ns);
-/* When it has run too long: from when the worker saw it run, and all that it saw run before that
- * have left the device, which may have had no room for it: NS_NEVER while one of those is there.
- * They have limits of their own, and who begins later gives it no time. While the worker does not
- * see it run: from when it was sent or paused, or the device was done with what ran before, if
- * anything that was sent before it was there still; which counts for the first one of a stream
- * only, while nothing runs: twice as long and a second. */
+/* When the job has run too long. The limit of a job that runs begins when the worker has seen it
+ * run and all jobs that ran before it have left the device, which may have had no room for it.
+ * NS_NEVER while one of those is there: they have limits of their own. Jobs that begin later add no
+ * time. A job that is not seen to run has twice its limit and a second, from when it was sent or
+ * paused; if an earlier job was on the device then, from when the device was done with what ran
+ * before. The caller applies that to the first job of a stream only, while nothing runs. */
 uint64_t job_overdue_ns(const struct job *j);
 /* Its rank by when it came and by its priority: each level is worth PRIORITY_LEVEL_NS of waiting,
  * up to PRIORITY_MAX levels. So whoever waits is overtaken by later jobs that are p levels above it

@@ -55,7 +55,7 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
                        struct launcher_link **ret_link, struct err *e);
 /* The hash of the gpud-compile that it starts, as text; "": it did not tell. */
 const char *launcher_compiler_hash(const struct launcher_link *l);
-/* The user that workers and compilers run as, who is no client; 0: this one. */
+/* The uid of workers and compilers, whose connections are refused; 0: this process's own. */
 uint32_t launcher_worker_uid(const struct launcher_link *l);
 void launcher_link_close(struct launcher_link *l); /* workers go on; NULL is accepted */
 

@@ -346,7 +346,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     idmap_init(&f->kernels, 65536, generation);
     struct idmap *const maps[] = {&f->buffers, &f->arenas, &f->programs, &f->modules, &f->kernels};
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
-        maps[i]->walked = &f->work.done; /* who goes through one says so */
+        maps[i]->walked = &f->work.done; /* walks through a map count as work of the turn */
     }
     if (getrandom(f->daemon_id, sizeof f->daemon_id, 0) != (ssize_t)sizeof f->daemon_id) {
         return err_errno(e, ERR_IO, "random bytes");

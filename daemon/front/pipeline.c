@@ -226,8 +226,8 @@ static void watch_dog(struct front *f, uint64_t now)
     due_at(f, f->watchdog_ns);
 }
 
-/* A start may take long, while devices open, and must not hang: the boot waits for it. Whoever
- * started this process starts the next one, which takes over what serves. */
+/* A start may take long, while devices open, and must not hang: the boot waits for it. The service
+ * manager starts the next process, which takes over what serves. */
 static void watch_start(struct front *f, uint64_t now)
 {
     char why[ERR_TEXT_MAX + 128];

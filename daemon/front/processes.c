@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define UNSEEN_MS 1  /* that an end may take to show: for a sentence of the log */
-#define BATCH     64 /* ends that are told before the loop turns */
+#define BATCH     64 /* ends that are reported in one turn of the loop */
 
 /* Of the line in /proc, proc(5): counted from behind the name, in which anything may stand. */
 #define FIELD_STATE 1

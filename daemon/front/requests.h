@@ -61,7 +61,7 @@ bool buffer_restoring(const struct device *d);
  * its worker, as others are. */
 void program_drop(struct front *f, struct program *p); /* its handle goes */
 void buffer_drop(struct front *f, struct buffer *b);
-/* If nobody who owns or opened it is left, it lives by its name for a while. */
+/* A buffer without an owner and openers lives by its name for a while. */
 void buffer_let_linger(struct front *f, struct buffer *b);
 /* A job that named it has ended. */
 void buffer_settle(struct front *f, struct buffer *b);

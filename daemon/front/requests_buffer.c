@@ -306,7 +306,8 @@ static void tell_sessions(struct front *f)
     }
 }
 
-/* Is it the newest entry of a session that does not own the buffer? One session is told once. */
+/* Is it the newest entry of a session that does not own the buffer? Each session hears of a
+ * buffer once. */
 static bool tells(struct buffer *b, const struct buffer_opener *o)
 {
     return o->session != b->owner && buffer_opener_newest(b, o);

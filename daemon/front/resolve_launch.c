@@ -30,7 +30,7 @@ static int fail_arg(struct err *e, unsigned index, int rc)
     return rc;
 }
 
-/* "argument 2 (y): …": what stands in `e` is about that one. */
+/* Puts the argument in front of the text in `e`: "argument 2 (y): …". */
 static int name_arg(const struct kernel *k, unsigned index, struct err *e, int rc)
 {
     struct bytes name = {0};

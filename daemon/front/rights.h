@@ -28,9 +28,9 @@ int rights_read(const struct config *config, struct rights *ret_rights, struct e
 /* s NULL: before HELLO, that is nobody. */
 bool rights_admin(const struct rights *a, const struct session *s);
 bool rights_loads(const struct rights *a, const struct session *s);
-/* The refusal: who may, and which setting says so. */
+/* The refusal names the users that may, and the setting that says so. */
 int rights_refuse_load(const struct config *config, const struct session *s, struct err *e);
-/* Likewise: who may end a job that is seen, and is not one's own. */
+/* Likewise for ending another user's job, which the session may see. */
 int rights_refuse_cancel(const struct config *config, uint64_t job, struct err *e);
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t);
 

@@ -79,7 +79,7 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
  * this returns; the front hears nothing. On failure it is not called. */
 int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
                   struct err *e);
-/* A new seal of the buffer begins: only the result of that one is kept and reported. */
+/* A new seal of the buffer begins: only the new one's result is kept and reported. */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
 void transfers_poll(struct transfers *t);
 /* Is one under way? tenant: into or out of its buffers; NULL: anybody's. A seal that waits for jobs

@@ -145,7 +145,7 @@ enum gpud_dtype {
 
 enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3 };
 
-/* Limits that are always the same; what a session may have is told by gpud_limits. What is over one
+/* Limits that are always the same; gpud_limits reports those of a session. A request beyond a limit
  * is refused: LIMIT, ARG_COUNT (arguments), INVALID (a struct by value). */
 #define GPUD_MAX_DIMS          4
 #define GPUD_MAX_ARGS          128      /* of a kernel; 24 where it has a signature line */

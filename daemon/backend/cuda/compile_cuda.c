@@ -220,8 +220,8 @@ static int by_nvcc_alone(struct task *t)
     return elsewhere(t, ERR_UNSUPPORTED);
 }
 
-/* The source's option comes before the daemon's setting, and an option that one of them alone knows
- * chooses that one. */
+/* The source's option comes before the daemon's setting, and an option that a single compiler knows
+ * chooses that compiler. */
 static int tool_choose(struct task *t, const char *backend_options, enum cuda_tool *ret_tool)
 {
     const struct cuda_options *o = &t->options;

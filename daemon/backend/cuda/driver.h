@@ -98,9 +98,9 @@ struct cuda_driver {
 #undef X
 };
 
-/* Does a driver that tells CUDA `version` (13000: 13.0) run what was built with `built`? Minor
- * versions of one major version are compatible, so 13.1 runs on the driver of 13.0; a function that
- * is missing is told by its name. */
+/* Does a driver that reports CUDA `version` (13000: 13.0) run what was built with `built`? Minor
+ * versions of one major version are compatible, so 13.1 runs on the driver of 13.0; the error for a
+ * missing function names it. */
 bool cuda_driver_serves(int version, int built);
 
 /* Opens libcuda.so.1, which stays open until the process ends, resolves the table and initialises

@@ -16,7 +16,7 @@
 #define ROOM_FILES 256u
 #define OTHER_NAME "/gpud-kernels-"
 
-/* Where PoCL keeps kernels unless it is told: as its own sources look for it. */
+/* Where PoCL keeps kernels by default: its own sources search in this order. */
 static bool usual_folder(char *out, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME");

@@ -64,7 +64,8 @@ static void pointee_name(const char *type, char *out, size_t size)
     (void)snprintf(out, size, "%.*s", one ? (int)length : 0, type);
 }
 
-/* Is it the whole name of a type, fit to stand in a source? An anonymous one is told in words. */
+/* Is it the whole name of a type, fit to stand in a source? The name of an anonymous type is a
+ * description, with other characters. */
 static bool name_fits(const char *name)
 {
     size_t size = strlen(name);

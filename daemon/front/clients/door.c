@@ -125,8 +125,8 @@ static bool listens_at(int fd, const char *path)
 }
 
 /* The kernel closes descriptors that nobody takes, in NNG's thread, and that can last as long as
- * their sender wishes (SO_LINGER). So it shall refuse them to the sender; who connects has that
- * from the listening socket, which NNG does not tell. An older kernel does not know the option. */
+ * their sender wishes (SO_LINGER). So the kernel refuses them to the sender. Connections take that
+ * option from the listening socket, which NNG does not give out. Older kernels lack the option. */
 static void refuse_descriptors(const char *path)
 {
     const int off = 0;

@@ -105,8 +105,8 @@ void listener_destroy(struct listener *l); /* after done; NULL is accepted */
 void listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
 void listener_drop(struct listener *l, struct listener_slot *slot); /* never answered */
 
-/* Who has a place when all are taken, beside root and the daemon's own user. When theirs are taken,
- * too, the one of them that is idle for longest gives its place to the next. Copied. */
+/* Members have a place when all are taken, like root and the daemon's own user. When these places
+ * are taken, too, the connection in them that is idle for longest makes room. Copied. */
 void listener_set_keepers(struct listener *l, const struct members *keepers);
 /* New limits (see listener_options). At most LISTENER_REQUESTS_MAX. */
 void listener_set_limits(struct listener *l, unsigned requests_max, unsigned pipe_requests_max,
@@ -114,7 +114,7 @@ void listener_set_limits(struct listener *l, unsigned requests_max, unsigned pip
 
 void listener_identified(struct listener *l, uint32_t pipe); /* it said HELLO: no time-out */
 void listener_close_pipe(struct listener *l, uint32_t pipe);
-/* There are no descriptors but those kept back: nobody is let in. */
+/* No descriptors are left but those kept back: no connection is accepted. */
 bool listener_starved(struct listener *l);
 void listener_stats(struct listener *l, struct listener_stats *ret_stats);
 

@@ -4,8 +4,8 @@
  *
  * A connection is read by one thread at a time (NNG's that runs its callback, or the loop's while
  * it is parked) and written by one (`writing`). Both may find it closed at any time: only the state
- * tells. Whoever works on it outside NNG's callbacks holds a visit. Once it is to be closed and
- * nobody visits it, the closer's thread stops what NNG still does for it, and frees that.
+ * tells. A thread that works on it outside NNG's callbacks holds a visit. Once it is to be
+ * closed and has no visits, the closer's thread stops what NNG still does for it, and frees that.
  */
 #ifndef FRONT_CLIENTS_LISTENER_INT_H
 #define FRONT_CLIENTS_LISTENER_INT_H
@@ -23,8 +23,7 @@
 
 #define INPUT_BYTES 4096u /* what one receive takes, if it is not the rest of a long message */
 
-/* All connections of one; who comes over tcp is one, too. Lives as long as one of the two is > 0.
- */
+/* All connections of one user; those over tcp share one. Lives while a count is above 0. */
 struct user {
     uint32_t uid;
     unsigned connections; /* that the loop did not hear the end of */
@@ -37,7 +36,7 @@ struct user {
 enum connection_state {
     CONNECTION_NEW,      /* in no list */
     CONNECTION_GREETING, /* its stream header has not come whole */
-    CONNECTION_SILENT,   /* it speaks SP, and has not said who it is */
+    CONNECTION_SILENT,   /* it speaks SP, and has not said HELLO */
     CONNECTION_OPEN,     /* it said HELLO; between two messages */
     CONNECTION_HALF,     /* it said HELLO; a message came in part */
     CONNECTION_CLOSING,  /* nothing is taken from it or sent to it any more */
@@ -60,7 +59,7 @@ struct connection {
     struct peer peer;
     struct user *user;
     bool keeper;
-    bool crowded;         /* has no place: it is told so, and nothing else */
+    bool crowded;         /* has no place: each request is refused */
     bool said_hello;      /* a HELLO was handed to the loop */
     bool half;            /* the reader is within a message */
     bool parked;          /* its reader waits for a slot: in l->parked */
@@ -82,7 +81,7 @@ struct connection {
     /* from here on: the reader's, or the closer's */
     nng_stream *stream;
     nng_aio *recv;
-    nng_aio *send; /* of who is writing */
+    nng_aio *send; /* for the writing thread */
     struct sp_reader reader;
     struct bytes rest;       /* of input, not read yet */
     struct request *pending; /* owned; the one that waits for a slot */
@@ -175,9 +174,9 @@ void doors_close(struct listener *l);               /* blocks */
 /* Locked: notes it; the log hears of it. */
 void doors_starve(struct listener *l, bool starved);
 
-/* ---- places.c: who is let in; all locked ----------------------------------------------------- */
+/* ---- places.c: admission of connections; all locked ------------------------------------------ */
 
-/* Gives a connection its user, and a place or one to be told that there is none. false: neither. */
+/* Gives a connection its user, and a place or, without one, room to be refused. false: neither. */
 bool place_take(struct listener *l, struct connection *c);
 void place_release(struct listener *l, struct connection *c);
 void user_release(struct listener *l, struct user *u); /* once it has less */

@@ -1,4 +1,4 @@
-/* Who is let in: caps of connections and of unanswered requests, and places kept for keepers. */
+/* Admission: caps of connections and of unanswered requests, and places kept for keepers. */
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -6,8 +6,8 @@
 #include "daemon/front/clients/listener_int.h"
 
 #define FULL_NS         (10 * NS_PER_S) /* between two lines of the log that say so */
-#define AGAIN_NS        NS_PER_S        /* when who finds no place may try again */
-#define TURNED_AWAY_MAX 64u             /* who are told so at once; more are closed */
+#define AGAIN_NS        NS_PER_S        /* until a refused client may try again */
+#define TURNED_AWAY_MAX 64u             /* connections that wait for a refusal; more are closed */
 
 /* NULL: no memory. The caller counts a connection to it. */
 static struct user *user_of(struct listener *l, const struct peer *peer)
@@ -87,8 +87,8 @@ static bool has_place(struct listener *l, const struct connection *c)
     return true;
 }
 
-/* Is there one of the places left of those who are told that there is none? A user has no more of
- * them than are left for all others. */
+/* Is there room for one more connection that is only refused? A user has no more of these than are
+ * left for all others. */
 static bool may_be_told(const struct listener *l, const struct user *u)
 {
     return u->turned_away < TURNED_AWAY_MAX - l->turned_away;

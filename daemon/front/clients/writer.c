@@ -95,7 +95,7 @@ void writer_drop(struct connection *c)
     c->unread = 0;
 }
 
-/* Whether there is something to send, and how; who is writing goes on if there is. */
+/* Is there something to send, and from where? If so, the writing thread goes on. */
 static bool gather(struct connection *c, nng_iov iov[GATHER_MAX], unsigned *ret_count)
 {
     unsigned count = 0;
@@ -175,7 +175,7 @@ static struct bytes behind(struct bytes b, size_t skipped)
     return skipped < b.size ? bytes_of(b.data + skipped, b.size - skipped) : (struct bytes){0};
 }
 
-/* Visited, and it is we who are writing. */
+/* Visited, and the caller is the writing thread. */
 static void reply_now(struct connection *c, struct listener_slot *slot, struct bytes head,
                       struct bytes message)
 {

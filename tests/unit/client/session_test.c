@@ -643,8 +643,8 @@ static void on_event(gpud_client *client, const gpud_event *event, void *user)
     (void)user;
 }
 
-/* Another daemon is asked for each, so many at once, before anything is restored; who lost one is
- * told once, though the connection breaks and all others are asked for again. */
+/* Another daemon is asked for each buffer, so many at once, before anything is restored. The client
+ * hears once of each lost buffer, though the connection breaks and all others are asked again. */
 START_TEST(buffers_that_another_daemon_does_not_have_are_told)
 {
     static struct buffer buffers[BUFFERS];

@@ -231,8 +231,8 @@ START_TEST(who_runs_behind_another_is_not_to_blame)
 }
 END_TEST
 
-/* Between its kernels a job does not run, and the time of one behind it begins. What it has used of
- * its own counts when it goes on, behind that one. */
+/* Between its kernels a job does not run, and the time of a job behind it begins. The time that the
+ * first job has used counts when it goes on, behind the second. */
 START_TEST(who_waits_between_its_kernels_gives_no_time)
 {
     begin_worker();
@@ -260,7 +260,7 @@ START_TEST(who_waits_between_its_kernels_gives_no_time)
     ck_assert_uint_eq(kills, 0);
     worker_watch(&k->f, over, false);
     ck_assert_uint_eq(kills, 1);
-    ck_assert(hangs->alone && between->alone); /* that one runs behind it, and may be to blame */
+    ck_assert(hangs->alone && between->alone); /* `between` runs behind it, and may be to blame */
     fake_done(k, hangs, 0);
     ck_assert_uint_eq(job_overdue_ns(between),
                       between->alone_ns + 30 * NS_PER_S - between->spent_ns);
@@ -453,7 +453,7 @@ START_TEST(a_clients_limit_ends_its_answer_only)
     ck_assert_uint_eq(k->session->jobs, _i == 2 ? 2 : 1);
     worker_watch(&k->f, over + NS_PER_S, false); /* once */
     ck_assert_uint_eq(k->answers[id], 1);
-    /* who comes behind it waits, and who reads what it writes is refused */
+    /* a job behind it waits, and a job that reads what it writes is refused */
     struct job *writes = fake_job(k, 0);
     fake_writes(writes, b, 0, 64);
     (void)fake_submit(k, writes);
@@ -475,7 +475,7 @@ START_TEST(a_clients_limit_ends_its_answer_only)
 }
 END_TEST
 
-/* The settings' limit ends the worker, whoever uses it, and the job does not run again. */
+/* The settings' limit ends the worker, also one that others use, and the job does not run again. */
 START_TEST(the_settings_limit_ends_the_worker)
 {
     begin_worker();

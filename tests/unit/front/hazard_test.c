@@ -415,7 +415,7 @@ static struct job *wide(struct buffer *const *b, int access)
 }
 
 /* A job that many wait behind, and that waits behind as many: neither its submission nor its
- * cancel takes longer than a turn may, and nobody overtakes while they are told. */
+ * cancel takes longer than a turn may, and no job overtakes meanwhile. */
 START_TEST(a_wide_line_is_told_in_turns)
 {
     k = fake_create();

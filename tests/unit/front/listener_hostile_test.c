@@ -249,7 +249,7 @@ END_TEST
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-/* Whoever gets one could be made to close it. */
+/* A process that received a descriptor would have to close it. */
 static void client_passes_a_descriptor(struct world *world)
 {
     union {

@@ -1,4 +1,4 @@
-/* What a front writes down for the next one, and what that one makes of it. */
+/* What a front writes down for the next front, which reads it back. */
 #include "daemon/front/record.h"
 
 #include <fcntl.h>

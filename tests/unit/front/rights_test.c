@@ -129,7 +129,7 @@ START_TEST(a_refusal_names_the_setting)
 }
 END_TEST
 
-/* It names who may, and nobody whose job it could be. */
+/* The refusal names the users that may, and not the job's owner. */
 START_TEST(a_refused_cancel_says_who_may)
 {
     struct config config;
