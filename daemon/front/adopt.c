@@ -429,6 +429,13 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *h
     tie_op(j);
 }
 
+void adopt_over(struct front *f)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        session_know(s);
+    }
+}
+
 void adopt_end(struct front *f, struct device *d)
 {
     if (!tells(d)) {

@@ -17,5 +17,7 @@ int adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buff
                  struct err *e);
 void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *m);
 void adopt_end(struct front *f, struct device *d);
+/* All workers have told: what sessions have is known, and clients may come. */
+void adopt_over(struct front *f);
 
 #endif

@@ -248,7 +248,7 @@ static void again(struct front *f, struct op *o, struct request *r)
 static void go_on(struct front *f, struct session *s)
 {
     while (!s->parked) {
-        session_skip(s, false);
+        turn_count(f, session_skip(s, false) - 1);
         struct request *r = session_early_take(s, s->expect);
         if (r == NULL) {
             return;

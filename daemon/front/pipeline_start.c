@@ -268,6 +268,8 @@ int pipeline_start(struct front *f, struct err *e)
     }
     if (rc == 0) {
         await_adoption(f);
+        adopt_over(f);
+        f->work.most = 0;                       /* those turns held up nobody */
         rc = f->stopping ? 0 : start_shm(f, e); /* told to end meanwhile: nobody is to be served */
     }
     if (rc == 0 && !f->stopping) {

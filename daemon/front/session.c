@@ -98,6 +98,7 @@ void session_destroy(struct session *s)
         (void)close(s->pidfd);
     }
     taken_finish(&s->taken);
+    taken_finish(&s->known);
     taken_finish(&s->sweep.taken);
     request_destroy(s->sweep.request);
     free(s->event.data);
@@ -111,7 +112,8 @@ struct op *op_find(struct session *s, uint64_t seq)
         return NULL;
     }
     HASH_FIND_BYHASHVALUE(hh, s->ops, &seq, sizeof seq, hash_number(seq), o);
-    return o != NULL && o->answered && op_passed(o) ? NULL : o;
+    bool gone = o != NULL && ((o->answered && op_passed(o)) || op_left(o));
+    return gone ? NULL : o;
 }
 
 struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot)
@@ -145,6 +147,11 @@ struct op *op_create_loose(struct session *s, struct listener_slot *slot)
 bool op_passed(const struct op *o)
 {
     return !o->loose && o->seq <= o->session->acked;
+}
+
+bool op_left(const struct op *o)
+{
+    return o->seq < o->session->resumed || session_took(o->session, o->seq);
 }
 
 static void leave_open(struct op *o)
@@ -215,19 +222,60 @@ bool session_took(const struct session *s, uint64_t seq)
     return taken_end(&s->taken, seq) != 0;
 }
 
-void session_skip(struct session *s, bool answered)
+static int by_number(const struct op *a, const struct op *b)
 {
-    for (;;) {
-        const struct op *o = op_find(s, s->expect);
-        uint64_t end = taken_end(&s->taken, s->expect);
+    return a->seq < b->seq ? -1 : a->seq > b->seq;
+}
+
+void session_know(struct session *s)
+{
+    taken_finish(&s->known);
+    s->known.ranges = malloc((s->op_count + 1) * sizeof *s->known.ranges);
+    if (s->known.ranges == NULL) {
+        return; /* one by one, then */
+    }
+    HASH_SORT(s->ops, by_number);
+    for (const struct op *o = s->ops; o != NULL; o = o->hh.next) {
+        if (o->answered) {
+            taken_add(&s->known, o->seq);
+        }
+    }
+}
+
+static uint64_t range_end(const struct session *s, uint64_t number)
+{
+    uint64_t taken = taken_end(&s->taken, number);
+    uint64_t known = taken_end(&s->known, number);
+    return taken > known ? taken : known;
+}
+
+/* HELLO may be said again until something was asked, and the sweep reads `taken`. */
+static void forget_ranges(struct session *s)
+{
+    if (s->fresh || s->sweep.on) {
+        return;
+    }
+    if (s->taken.count > 0 && s->expect >= taken_last(&s->taken)) {
+        taken_finish(&s->taken);
+    }
+    if (s->known.ranges != NULL && s->expect >= taken_last(&s->known)) {
+        taken_finish(&s->known);
+    }
+}
+
+uint64_t session_skip(struct session *s, bool answered)
+{
+    uint64_t looks = 1;
+    for (;; looks++) {
+        uint64_t end = range_end(s, s->expect);
+        const struct op *o = end == 0 ? op_find(s, s->expect) : NULL;
         if (end == 0 && (o == NULL || (answered && !o->answered))) {
             break;
         }
         s->expect = end > 0 ? end : s->expect + 1;
     }
-    if (s->taken.count > 0 && s->expect >= taken_last(&s->taken)) {
-        taken_finish(&s->taken);
-    }
+    forget_ranges(s);
+    return looks;
 }
 
 int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,

@@ -132,6 +132,8 @@ struct session {
     struct spare *spare_ops; /* where ops come from and go; not owned, NULL: malloc alone */
     uint64_t op_last;        /* no request has had a higher number */
     struct taken taken;      /* behind `expect`: answered by a front before this one */
+    struct taken known;      /* numbers of answers that this front had when it began */
+    uint64_t resumed;        /* HELLO said so: the client has all answers to numbers below */
     uint64_t kept_bytes;     /* of answers */
     struct request *early;   /* requests that came before their turn, sorted by seq */
     unsigned early_count;
@@ -201,7 +203,7 @@ struct session *session_create(const struct session_key *key, struct tenant *ten
  * with. */
 void session_destroy(struct session *s);
 
-/* NULL also for one whose answer was acknowledged, and that is not forgotten yet. */
+/* NULL also for one whose answer was taken, and that is not forgotten yet. */
 struct op *op_find(struct session *s, uint64_t seq);
 struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot);
 struct op *op_create_loose(struct session *s, struct listener_slot *slot);
@@ -209,15 +211,20 @@ struct op *op_create_loose(struct session *s, struct listener_slot *slot);
 bool op_answer(struct op *o, struct bytes reply);
 /* An ack has passed it: nobody will ask for its answer again. */
 bool op_passed(const struct op *o);
+/* HELLO said that the client has its answer, or is to have it from a front before this one. */
+bool op_left(const struct op *o);
 /* Its answer is not in the ring any more. */
 void op_leave_ring(struct op *o);
 void op_destroy(struct op *o);
 
 /* Was its answer taken from a front before this one? Nobody waits for that number. */
 bool session_took(const struct session *s, uint64_t seq);
+/* The ops of a front that begins are all there: session_skip goes past their answers in ranges, not
+ * one by one. Sorts them. */
+void session_know(struct session *s);
 /* Goes past numbers that need not come: those taken, and those known already; with `answered` only
- * those of them that are answered. */
-void session_skip(struct session *s, bool answered);
+ * those of them that are answered. How many ranges and ops it looked at. */
+uint64_t session_skip(struct session *s, bool answered);
 
 /* Puts a request that came early in its place; takes it. Of two with the same number one goes: the
  * caller's, or NULL: the older, but not one of the socket for one of a ring. ERR_BUSY over

@@ -80,52 +80,17 @@ static bool process_ended(const struct session *s)
     return s->pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* The client has its answer: nobody waits for its job any more. What is left of it goes. */
-static void leave_job(struct front *f, struct op *o)
+/* What the client has taken already was answered by a front before this one. Workers hold what was
+ * asked for by numbers below, too: no ack will name them again. */
+static void resume(struct front *f, struct session *s, uint64_t first, const struct taken *taken)
 {
-    struct job *j = job_find(f->jobs, o->job);
-    if (j == NULL || j->async) {
-        return; /* its result is told by EVENTS */
-    }
-    if (job_ended(j) || j->answered) {
-        job_taken(f, j);
-    } else if (j->op == o) {
-        j->op = NULL;
-        job_part(j); /* runs on */
-    }
-}
-
-/* What the client has taken already was answered by a front before this one. */
-static void skip_taken(struct front *f, struct session *s, const struct taken *taken)
-{
-    struct op *o;
-    struct op *next;
-    HASH_ITER(hh, s->ops, o, next)
-    {
-        turn_count(f, 1);
-        if (taken_end(taken, o->seq) != 0) {
-            leave_job(f, o);
-            op_destroy(o);
-        }
-    }
+    s->expect = first > 0 ? first : 1;
+    s->acked = s->expect - 1;
+    s->resumed = s->expect;
     taken_finish(&s->taken);
     s->taken = *taken;
-    session_skip(s, true);
-}
-
-/* Workers hold what was asked for by numbers below, too: no ack will name them again. */
-static void drop_passed(struct front *f, struct session *s)
-{
-    struct op *o;
-    struct op *next;
-    HASH_ITER(hh, s->ops, o, next)
-    {
-        turn_count(f, 1);
-        if (op_passed(o)) {
-            leave_job(f, o);
-            op_destroy(o);
-        }
-    }
+    turn_count(f, session_skip(s, true));
+    sweep_left(f, s);
 }
 
 static int welcome(struct front *f, const struct session *s, bool resumed, struct capbuf *out,
@@ -293,10 +258,7 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
         return err_set(e, ERR_NOMEM, "session");
     }
     if (s->fresh) {
-        s->expect = m->resume > 0 ? m->resume : 1;
-        s->acked = s->expect - 1;
-        drop_passed(f, s);
-        skip_taken(f, s, &taken);
+        resume(f, s, m->resume, &taken);
     } else {
         taken_finish(&taken);
     }

@@ -10,13 +10,24 @@
 #define FOR_ROOM 256u /* ops that are looked at for a request that finds no room */
 #define RETRY_NS (5 * NS_PER_MS)
 
-void sweep_op(struct front *f, struct op *o)
+/* The result of one that is asynchronous is told by EVENTS. */
+static void leave_job(struct front *f, const struct op *o)
 {
     struct job *j = job_find(f->jobs, o->job);
-    turn_count(f, 1);
-    if (j != NULL && !j->async) {
-        job_taken(f, j);
+    if (j == NULL || j->async) {
+        return;
     }
+    if (j->op == o) {
+        j->op = NULL;
+        job_part(j); /* runs on */
+    }
+    job_taken(f, j);
+}
+
+void sweep_op(struct front *f, struct op *o)
+{
+    turn_count(f, 1);
+    leave_job(f, o);
     op_destroy(o);
 }
 
@@ -76,7 +87,7 @@ static bool step(struct front *f, struct session *s)
     }
     w->at = o->hh.next;
     bool told = o->answered && o->seq < w->below && taken_end(&w->taken, o->seq) != 0;
-    if (o->answered && (told || op_passed(o))) {
+    if (told || (o->answered && op_passed(o)) || op_left(o)) {
         w->count += told;
         sweep_op(f, o);
     }
@@ -99,6 +110,12 @@ void sweep_some(struct front *f)
             end(f, s);
         }
     }
+}
+
+void sweep_left(struct front *f, struct session *s)
+{
+    begin(f, s);
+    sweep_for_room(f, s); /* those of most sessions go at once */
 }
 
 void sweep_for_room(struct front *f, struct session *s)

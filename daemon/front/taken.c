@@ -10,6 +10,14 @@ static bool believed(const struct proto_span *span, uint64_t behind)
            span->first >= behind;
 }
 
+void taken_add(struct taken *t, uint64_t number)
+{
+    if (t->count == 0 || t->ranges[t->count - 1].end != number) {
+        t->ranges[t->count++].first = number;
+    }
+    t->ranges[t->count - 1].end = number + 1;
+}
+
 int taken_read(struct proto_list spans, struct taken *ret_taken, struct err *e)
 {
     struct proto_iter it = proto_iter_of(spans);

@@ -1,6 +1,7 @@
 /*
  * Numbers whose answers a client says that it has, as ranges: however many numbers they are, there
- * are no more ranges than requests of the client that are not answered, and one. Pure.
+ * are no more ranges than requests of the client that are not answered, and one. Also the numbers
+ * whose answers a front knows when it starts. Pure.
  */
 #ifndef FRONT_TAKEN_H
 #define FRONT_TAKEN_H
@@ -18,6 +19,8 @@ struct taken {
     unsigned count;
 };
 
+/* Adds a number behind all that are in it. Its ranges have room for one more. */
+void taken_add(struct taken *t, uint64_t number);
 /* Of SPAN records. One that does not come behind those before it, or ends where no number can be,
  * is not believed. ERR_NOMEM. */
 int taken_read(struct proto_list spans, struct taken *ret_taken, struct err *e);

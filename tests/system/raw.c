@@ -176,13 +176,18 @@ void raw_reset(struct raw *c)
 
 void raw_open(struct raw *c, const char *url, unsigned id)
 {
+    raw_resume(c, url, id, 1);
+}
+
+void raw_resume(struct raw *c, const char *url, unsigned id, uint64_t seq)
+{
     static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
     uint8_t theirs[8];
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     uint8_t client_id[PROTO_CLIENT_ID_BYTES] = {'r', (uint8_t)id, (uint8_t)(id >> 8)};
     struct msg_hello hello = {
-        .major = PROTO_MAJOR, .client_id = bytes_of(client_id, sizeof client_id), .resume = 1};
-    *c = (struct raw){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .seq = 1};
+        .major = PROTO_MAJOR, .client_id = bytes_of(client_id, sizeof client_id), .resume = seq};
+    *c = (struct raw){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .seq = seq};
     capbuf_init(&c->out, 64u * 1024 * 1024);
     (void)snprintf(un.sun_path, sizeof un.sun_path, "%s", url + strlen("ipc://"));
     ck_assert_int_eq(connect(c->fd, (struct sockaddr *)&un, sizeof un), 0);

@@ -27,8 +27,10 @@ struct raw {
     struct bytes last; /* the last answer; until the next call */
 };
 
-/* Connects and says HELLO as the client `id`. */
+/* Connects and says HELLO as the client `id`. WELCOME lies in `last`. */
 void raw_open(struct raw *c, const char *url, unsigned id);
+/* The same after a restart of the daemon: `seq` is the lowest number without an answer. */
+void raw_resume(struct raw *c, const char *url, unsigned id, uint64_t seq);
 void raw_close(struct raw *c); /* and forgets what it has */
 /* One of `struct msg_*`; seq and ack are filled in where `sequenced`. Answers are awaited later. */
 void raw_send(struct raw *c, const struct schema *schema, void *msg, bool sequenced);

@@ -198,6 +198,39 @@ START_TEST(buffers)
 }
 END_TEST
 
+static unsigned asks_after(struct raw *c, uint64_t number)
+{
+    struct msg_buffer_create m = {.dtype = DTYPE_F32, .ndim = 1, .d0 = 16};
+    c->seq = number;
+    return raw_ask(c, &schema_msg_buffer_create, &m, true);
+}
+
+/* A front that begins anew knows the numbers of all buffers. _i 0: the client has these answers; 1:
+ * it has none of them. */
+START_TEST(resumed)
+{
+    struct raw c;
+    struct msg_welcome w;
+    looker = daemon_begin(&d, "--backend", "sim", "--backend-options", "speed=0", NULL);
+    raw_open(&c, d.url, 1);
+    create(&c, BUFFERS, 0);
+    const uint64_t next = c.seq;
+    raw_close(&c);
+    daemon_hand_over(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    raw_resume(&c, d.url, 1, _i == 0 ? next : 1);
+    ck_assert_int_eq(proto_decode(&schema_msg_welcome, c.last, &w, NULL), 0);
+    ck_assert_uint_eq(w.resumed, 1);
+    ck_assert_uint_eq(w.expect, next);
+    check("HELLO after a restart");
+    ck_until(asks_after(&c, next) == MSG_KIND_BUFFER); /* BUSY while answers are being forgotten */
+    check("BUFFER_CREATE after it");
+    bye(&c);
+    end();
+}
+END_TEST
+
 /* ---- answers -------------------------------------------------------------------------------- */
 
 START_TEST(answers)
@@ -659,6 +692,7 @@ int main(void)
 {
     Suite *suite = suite_create("turns");
     suite_add(suite, buffers);
+    suite_add_loop(suite, resumed, 2);
     suite_add(suite, answers);
     suite_add(suite, programs);
     suite_add(suite, modules);

@@ -209,6 +209,65 @@ START_TEST(answers_are_kept_until_acknowledged)
 }
 END_TEST
 
+static void ignored(struct front *f)
+{
+    (void)f;
+}
+
+static void answered(struct session *s, uint64_t first, uint64_t last)
+{
+    for (uint64_t seq = last; seq >= first; seq--) { /* workers tell in any order */
+        ck_assert(op_answer(op_create(s, seq, NULL), bytes_str("an answer")));
+    }
+}
+
+/* An op is looked at only where a job is not answered yet. */
+START_TEST(answers_from_before_are_passed_in_ranges)
+{
+    struct session *s = session_new();
+    ck_assert_ptr_nonnull(op_create(s, 500, NULL));
+    answered(s, 501, 1000);
+    answered(s, 1, 499);
+    session_know(s);
+    ck_assert_uint_eq(session_skip(s, true), 2);
+    ck_assert_uint_eq(s->expect, 500);
+    ck_assert_ptr_nonnull(s->known.ranges); /* HELLO may come again */
+    s->fresh = false;
+    ck_assert_uint_eq(session_skip(s, false), 3);
+    ck_assert_uint_eq(s->expect, 1001);
+    ck_assert_ptr_null(s->known.ranges);
+    session_destroy(s);
+}
+END_TEST
+
+/* Many are forgotten in slices, but not found any more from HELLO on. */
+START_TEST(answers_that_the_client_has_are_hidden_at_once)
+{
+    static struct front f;
+    struct session *s = session_new();
+    struct taken_range range = {.first = 950, .end = 960};
+    answered(s, 1, 1000);
+    s->expect = s->resumed = 901;
+    s->acked = 900;
+    s->taken = (struct taken){.ranges = memcpy(malloc(sizeof range), &range, sizeof range)};
+    s->taken.count = 1;
+    f.hooks.kick = ignored;
+    sweep_left(&f, s);
+    ck_assert_uint_gt(s->op_count, 90);
+    ck_assert_ptr_null(op_find(s, 1));
+    ck_assert_ptr_null(op_find(s, 900));
+    ck_assert_ptr_null(op_find(s, 959));
+    ck_assert_ptr_nonnull(op_find(s, 960));
+    s->fresh = false;
+    (void)session_skip(s, true); /* past what the sweep needs still */
+    ck_assert_uint_eq(s->expect, 1001);
+    ck_assert_ptr_null(op_find(s, 959));
+    sweep_some(&f);
+    ck_assert_uint_eq(s->op_count, 90);
+    session_destroy(s);
+}
+END_TEST
+
 static struct request *early(uint64_t seq)
 {
     struct request *r = calloc(1, sizeof *r);
@@ -654,6 +713,8 @@ int main(void)
                                   buffers_are_found_by_their_tenant_only,
                                   buffer_states_have_names_and_wire_values,
                                   answers_are_kept_until_acknowledged,
+                                  answers_from_before_are_passed_in_ranges,
+                                  answers_that_the_client_has_are_hidden_at_once,
                                   early_requests_forget_a_lane_that_is_gone,
                                   early_requests_wait_for_their_turn,
                                   early_requests_go_with_their_session,
