@@ -378,9 +378,11 @@ START_TEST(who_passes_its_limit_is_to_blame)
 }
 END_TEST
 
-/* One that writes all of the buffer and runs, with a limit of its client's own. */
-static struct job *runs_overlong(struct buffer *b)
+/* A job that writes all of a new buffer and runs, with a limit of its client's own. */
+static struct job *begin_overlong(struct buffer **ret_b)
 {
+    begin_worker();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
     struct job *j = fake_job(k, 0);
     j->limit_ns = NS_PER_MS;
     j->ceiling_ns = 30 * NS_PER_S;
@@ -390,6 +392,7 @@ static struct job *runs_overlong(struct buffer *b)
     (void)fake_submit(k, j);
     fake_turn(k);
     job_set_state(j, JOB_RUNNING, j->dispatched_ns);
+    *ret_b = b;
     return j;
 }
 
@@ -432,10 +435,9 @@ static void share_end(int how)
  * writes stays blocked and undefined, and it keeps its place, until the device is done with it. */
 START_TEST(a_clients_limit_ends_its_answer_only)
 {
-    begin_worker();
+    struct buffer *b;
+    struct job *j = begin_overlong(&b);
     struct device *d = &k->device[0];
-    struct buffer *b = fake_buffer(k, 0, 64, true);
-    struct job *j = runs_overlong(b);
     share_begin(_i);
     uint64_t id = j->id;
     uint64_t over = job_overdue_ns(j);
@@ -478,10 +480,9 @@ END_TEST
 /* The settings' limit ends the worker, also one that others use, and the job does not run again. */
 START_TEST(the_settings_limit_ends_the_worker)
 {
-    begin_worker();
+    struct buffer *b;
+    struct job *j = begin_overlong(&b);
     struct device *d = &k->device[0];
-    struct buffer *b = fake_buffer(k, 0, 64, true);
-    struct job *j = runs_overlong(b);
     uint64_t id = j->id;
     share_begin(0);
     worker_watch(&k->f, job_overdue_ns(j), false);
@@ -539,10 +540,9 @@ END_TEST
 /* Of a worker that nobody else uses it is the end, as nothing else stops a kernel. */
 START_TEST(a_clients_limit_ends_a_worker_of_its_own)
 {
-    begin_worker();
+    struct buffer *b;
+    struct job *j = begin_overlong(&b);
     struct device *d = &k->device[0];
-    struct buffer *b = fake_buffer(k, 0, 64, true);
-    struct job *j = runs_overlong(b);
     uint64_t id = j->id;
     pass_limit(j);
     ck_assert_uint_eq(k->answers[id], 0);
