@@ -154,7 +154,7 @@ static void lost(struct front *f, struct buffer *b)
     f->hooks.buffer_free(f, b);
     buffer_set_state(b, BUFFER_LOST);
     if (b->owner != NULL) {
-        (void)session_notice(b->owner, NOTICE_BUFFER_LOST, b->handle);
+        (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
     }
 }
 

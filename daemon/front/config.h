@@ -57,6 +57,7 @@ struct config {
     uint64_t tenant_modules_max;
     uint64_t tenant_arenas_max;
     uint64_t tenant_kernels_max;
+    uint64_t tenant_notices_max;   /* that its sessions were not told yet */
     uint64_t tenant_message_bytes; /* answers, early requests, programs and sources of all its
                                       sessions */
     uint64_t device_memory_max;    /* bytes one device's pool may take; 0: 15/16 of it */

@@ -11,7 +11,7 @@
 static void tell_all(struct front *f, unsigned kind)
 {
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        (void)session_notice(s, kind, 0);
+        (void)session_notice(s, f->config.tenant_notices_max, kind, 0);
         standing_tell(f, s, clock_now_ns());
     }
 }

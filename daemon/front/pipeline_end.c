@@ -94,7 +94,7 @@ void pipeline_drain(struct front *f)
     log_info("draining: %u jobs are unfinished", f->job_count);
     notify_stopping();
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        (void)session_notice(s, NOTICE_DRAINING, 0);
+        (void)session_notice(s, f->config.tenant_notices_max, NOTICE_DRAINING, 0);
         standing_tell(f, s, clock_now_ns());
     }
 }

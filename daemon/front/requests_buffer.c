@@ -346,11 +346,12 @@ static void buffer_lost(struct front *f, struct buffer *b)
         b->host_fd = -1;
     }
     if (b->owner != NULL) {
-        (void)session_notice(b->owner, NOTICE_BUFFER_LOST, b->handle);
+        (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
     }
     for (const struct buffer_opener *o = b->opener; o != NULL; o = o->next) {
         if (tells(b, o)) {
-            (void)session_notice(o->session, NOTICE_BUFFER_LOST, b->handle);
+            (void)session_notice(o->session, f->config.tenant_notices_max, NOTICE_BUFFER_LOST,
+                                 b->handle);
         }
     }
 }

@@ -72,9 +72,7 @@ static void notices_destroy(struct session *s)
     results_destroy(&s->results);
     results_destroy(&s->told);
     while (s->notices != NULL) {
-        struct notice *n = s->notices;
-        s->notices = n->next;
-        free(n);
+        session_notice_drop(s);
     }
 }
 
@@ -385,9 +383,11 @@ void session_unpark(struct parking *p, struct session *s)
     }
 }
 
-bool session_notice(struct session *s, unsigned kind, uint64_t handle)
+bool session_notice(struct session *s, uint64_t usual, unsigned kind, uint64_t handle)
 {
-    struct notice *n = s->notice_count < NOTICES_MAX ? malloc(sizeof *n) : NULL;
+    bool room =
+        s->notice_count < NOTICES_MAX && tenant_check(s->tenant, TENANT_NOTICES, usual, NULL) == 0;
+    struct notice *n = room ? malloc(sizeof *n) : NULL;
     if (n == NULL) {
         return false;
     }
@@ -399,7 +399,17 @@ bool session_notice(struct session *s, unsigned kind, uint64_t handle)
     }
     s->notices_last = n;
     s->notice_count++;
+    s->tenant->held[TENANT_NOTICES]++;
     return true;
+}
+
+void session_notice_drop(struct session *s)
+{
+    struct notice *n = s->notices;
+    s->notices = n->next;
+    s->notice_count--;
+    s->tenant->held[TENANT_NOTICES]--;
+    free(n);
 }
 
 bool session_result(struct session *s, uint64_t job, struct bytes record)

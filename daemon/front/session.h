@@ -248,7 +248,11 @@ uint64_t session_arrived(const struct session *s, uint64_t seq, uint64_t now_ns)
 /* Its lane is gone: answers that were on their way there are asked for again. */
 void session_lane_gone(struct session *s);
 
-bool session_notice(struct session *s, unsigned kind, uint64_t handle);
+/* `usual`: so many of all its tenant's sessions at most, unless the tenant's section says. false:
+ * it is dropped, for that limit, or the session's own, or without memory. */
+bool session_notice(struct session *s, uint64_t usual, unsigned kind, uint64_t handle);
+/* The oldest goes. */
+void session_notice_drop(struct session *s);
 bool session_result(struct session *s, uint64_t job, struct bytes record);
 /* What it takes: not the record alone, which may be next to nothing. */
 size_t async_result_bytes(const struct async_result *r);

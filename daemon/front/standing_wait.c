@@ -66,10 +66,7 @@ static void move_told(struct session *s, uint64_t results, uint64_t notices)
         tail = &r->next;
     }
     for (; notices > 0; notices--) {
-        struct notice *n = s->notices;
-        s->notices = n->next;
-        s->notice_count--;
-        free(n);
+        session_notice_drop(s);
     }
 }
 

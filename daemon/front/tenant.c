@@ -22,12 +22,12 @@ const struct tenant_limits TENANT_UNLIMITED = {.hard = {.bytes = UINT64_MAX},
 const char *const tenant_things[TENANT_THINGS] = {
     [TENANT_BUFFERS] = "buffers",   [TENANT_JOBS] = "unfinished jobs", [TENANT_OPENS] = "openings",
     [TENANT_PROGRAMS] = "programs", [TENANT_MODULES] = "modules",      [TENANT_ARENAS] = "arenas",
-    [TENANT_KERNELS] = "kernels"};
+    [TENANT_KERNELS] = "kernels",   [TENANT_NOTICES] = "notices"};
 const char *const tenant_settings[TENANT_THINGS] = {
     [TENANT_BUFFERS] = "buffers_max", [TENANT_JOBS] = "jobs_max",
     [TENANT_OPENS] = "opens_max",     [TENANT_PROGRAMS] = "programs_max",
     [TENANT_MODULES] = "modules_max", [TENANT_ARENAS] = "arenas_max",
-    [TENANT_KERNELS] = "kernels_max"};
+    [TENANT_KERNELS] = "kernels_max", [TENANT_NOTICES] = "notices_max"};
 
 /* uid:N, as tenant_obtain() writes it; UINT64_MAX: another name. */
 static uint64_t uid_of(const char *name)

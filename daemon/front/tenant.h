@@ -46,6 +46,7 @@ enum tenant_thing {
     TENANT_MODULES,
     TENANT_ARENAS,
     TENANT_KERNELS, /* of its modules, those that only jobs use still among them */
+    TENANT_NOTICES, /* that its sessions were not told yet */
     TENANT_THINGS,
 };
 

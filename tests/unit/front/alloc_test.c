@@ -272,7 +272,7 @@ static bool session_once(void *data)
 {
     static const uint8_t answer[OP_SMALL + 1] = {0}; /* a shorter one lies in the op */
     struct session *s = data;
-    bool ok = session_result(s, 1, bytes_str("record")) && session_notice(s, 1, 1);
+    bool ok = session_result(s, 1, bytes_str("record")) && session_notice(s, 100, 1, 1);
     struct op *o = ok ? op_create_loose(s, NULL) : NULL;
     if (o == NULL) {
         return false;

@@ -362,12 +362,34 @@ START_TEST(results_and_notices_go_in_order)
     ck_assert_uint_eq(s->results->next->job, 8);
     ck_assert_mem_eq(s->results->next->record, "bc", 2);
     unsigned count = 0;
-    while (session_notice(s, NOTICE_BUFFER_LOST, count)) {
+    while (session_notice(s, 10000, NOTICE_BUFFER_LOST, count)) {
         count++; /* it ends: a client that never waits costs no more than so */
     }
     ck_assert_uint_eq(s->notices->handle, 0);
     ck_assert_uint_eq(s->notices->next->handle, 1);
     session_destroy(s);
+}
+END_TEST
+
+START_TEST(notices_of_a_tenant_are_bounded)
+{
+    struct session *s = session_new();
+    struct session *other = session_new();
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert(session_notice(i < 2 ? s : other, 3, NOTICE_BUFFER_LOST, i));
+    }
+    ck_assert(!session_notice(s, 3, NOTICE_BUFFER_LOST, 3));
+    ck_assert(!session_notice(other, 3, NOTICE_BUFFER_LOST, 3));
+    session_notice_drop(s); /* told */
+    ck_assert(session_notice(other, 3, NOTICE_BUFFER_LOST, 3));
+    s->tenant->limits.most[TENANT_NOTICES] = 4;
+    ck_assert(session_notice(s, 3, NOTICE_BUFFER_LOST, 4));
+    ck_assert(!session_notice(s, 3, NOTICE_BUFFER_LOST, 5));
+    s->tenant->limits.most[TENANT_NOTICES] = 0;
+    struct tenant *t = s->tenant;
+    session_destroy(s);
+    session_destroy(other);
+    ck_assert_uint_eq(t->held[TENANT_NOTICES], 0);
 }
 END_TEST
 
@@ -719,6 +741,7 @@ int main(void)
                                   early_requests_wait_for_their_turn,
                                   early_requests_go_with_their_session,
                                   results_and_notices_go_in_order,
+                                  notices_of_a_tenant_are_bounded,
                                   openers_are_counted_each_time,
                                   only_what_writes_nothing_is_repeatable,
                                   work_has_limits,

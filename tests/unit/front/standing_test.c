@@ -783,7 +783,7 @@ START_TEST(events_are_told_until_they_are_taken)
     struct session *s = hello((struct caller){.id = 1, .pipe = 11}, NULL);
     wait_for(s, 1, NS_PER_S, 0);
     ck_assert_uint_eq(replies, 0);
-    ck_assert(session_notice(s, NOTICE_BUFFER_LOST, 9));
+    ck_assert(session_notice(s, 1, NOTICE_BUFFER_LOST, 9));
     add_result(s);
     standing_tell(&k->f, s, clock_now_ns());
     ck_assert_uint_eq(replies, 1);
