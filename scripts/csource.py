@@ -50,3 +50,79 @@ def without_directives(text):
         inside = directive and line.endswith("\\")
         out.append("" if directive else line)
     return "\n".join(out)
+
+
+# ---- functions ---------------------------------------------------------------------------------
+
+WORD = re.compile(r"[A-Za-z_]\w*|&&|\|\||[?:;{}()=]|\n|[^\s]")
+BRANCHES = {"if", "for", "while", "&&", "||", "?"}
+NOT_NAMES = {"if", "for", "while", "switch", "return", "sizeof", "__attribute__", "_Static_assert"}
+
+
+class Function:
+    def __init__(self, name, line):
+        self.name, self.first = name, line
+        self.last, self.complexity = line, 1
+
+
+def function_name(head):
+    """The name of the function whose head these tokens are; None if they are something else."""
+    tokens = [t for t, _ in head]
+    if "(" not in tokens or "=" in tokens:
+        return None
+    for i, token in enumerate(tokens[:-1]):
+        if tokens[i + 1] == "(" and re.match(r"[A-Za-z_]", token) and token not in NOT_NAMES:
+            if token in ("START_TEST", "END_TEST") and i + 2 < len(tokens):
+                return tokens[i + 2]
+            return token
+    return None
+
+
+def tokens_of(text):
+    line = 1
+    for match in WORD.finditer(without_directives(blank(text))):
+        token = match.group(0)
+        if token == "\n":
+            line += 1
+        else:
+            yield token, line
+
+
+def branches(tokens):
+    """Counts decisions; case labels that follow each other directly are one."""
+    count, label, after_label = 0, False, False
+    for token in tokens:
+        if token in ("case", "default"):
+            count += 1 if token == "case" and not after_label else 0
+            label, after_label = True, False
+        elif label and token == ":":
+            label, after_label = False, True
+        elif not label:
+            after_label = False
+            count += 1 if token in BRANCHES else 0
+    return count
+
+
+def functions(text):
+    found, head, body, depth, current, skip = [], [], [], 0, None, 0
+    for token, line in tokens_of(text):
+        if depth == 0 and token == "{":
+            name = function_name(head)
+            current = Function(name, head[0][1]) if name else None
+            body, depth = [], 1
+        elif depth > 0:
+            depth += {"{": 1, "}": -1}.get(token, 0)
+            body.append(token)
+            if depth == 0:
+                if current:
+                    current.last = line
+                    current.complexity = 1 + branches(body)
+                    found.append(current)
+                head = []
+        elif token == ";":
+            head = []
+        elif token == "END_TEST":
+            head = []
+        else:
+            head.append((token, line))
+    return found

@@ -1,14 +1,16 @@
 #!/bin/bash
 # Shows that tests fail when the defence that they are about is switched off.
-#   scripts/mutants.sh [--check] [NAME...]    all of tests/mutants/*.patch, or those named
-#   --check   only: does every patch still apply, and is its test there?
-# Each patch takes one defence out of a copy of the tree (build/mutants), its "test:" line names the
-# ctest entry and the test of it that has to fail then. The tests pass in the copy before.
+#   scripts/mutants.sh [--check] [NAME...]    all of tests/mutants/*.mutant, or those named
+#   --check   only: is the place of every mutant there, and its test?
+# Each mutant takes one defence out of a copy of the tree (build/mutants; scripts/mutate edits it),
+# its "test:" line names the ctest entry and the test of it that has to fail then. The tests pass in
+# the copy before.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 tree=$root/build/mutants/tree
 build=$root/build/mutants/build
+kept=$root/build/mutants/kept # sources as they were, while a mutant of them is tried
 limit=${GPUD_MUTANT_SECONDS:-240}
 export GPUD_SYSTEM_PATIENCE=${GPUD_SYSTEM_PATIENCE:-20}
 
@@ -18,63 +20,59 @@ for arg in "$@"; do
     case $arg in
     --check) check_only=yes ;;
     -*)
-        sed -n '2,6s/^# //p' "$0" >&2
+        sed -n '2,7s/^# //p' "$0" >&2
         exit 2
         ;;
     *) names+=("$arg") ;;
     esac
 done
 if [ ${#names[@]} -eq 0 ]; then
-    for file in tests/mutants/*.patch; do
-        names+=("$(basename "$file" .patch)")
+    for file in tests/mutants/*.mutant; do
+        names+=("$(basename "$file" .mutant)")
     done
 fi
 
 # From the copy, once there is one: what is edited meanwhile does not matter.
-patches=$root/tests/mutants
-patch_of() { echo "$patches/$1.patch"; }
+mutants=$root/tests/mutants
+file_of() { echo "$mutants/$1.mutant"; }
 
 # The program and the test in it that a mutant is killed by.
-test_of() { sed -n 's/^test: *//p' "$(patch_of "$1")"; }
-
-apply() { patch --quiet --strip=1 --fuzz=1 --no-backup-if-mismatch "$@"; }
+test_of() { sed -n 's/^test: *//p' "$(file_of "$1")"; }
 
 check() {
     local name=$1 program test
-    read -r program test < <(test_of "$name")
-    if [ ! -f "$(patch_of "$name")" ] || [ -z "$program" ] || [ -z "$test" ]; then
-        echo "$name: no patch, or no test: line of two words"
-    elif ! grep -rqE "START_TEST\($test\)" tests; then
-        echo "$name: there is no test $test"
-    elif ! apply --dry-run --force <"$(patch_of "$name")" >/dev/null; then
-        echo "$name: does not apply any more: make it anew for the code as it is"
-    else
-        return 0
+    if [ ! -f "$(file_of "$name")" ]; then
+        echo "$name: there is no such mutant"
+        return 1
     fi
-    return 1
+    read -r program test < <(test_of "$name")
+    if ! grep -rqE "START_TEST\($test\)" tests; then
+        echo "$name: there is no test $test of $program"
+        return 1
+    fi
 }
 
 bad=0
+files=()
 for name in "${names[@]}"; do
     check "$name" || bad=1
+    files+=("$(file_of "$name")")
 done
+[ "$bad" = 0 ] && { scripts/mutate --check "${files[@]}" || bad=1; }
 if [ "$bad" != 0 ] || [ "$check_only" = yes ]; then
-    [ "$bad" = 0 ] && echo "${#names[@]} mutants apply"
+    [ "$bad" = 0 ] && echo "${#names[@]} mutants have their place"
     exit "$bad"
 fi
 
 # ---- the copy; an older one is brought up to date, so that little is built ----------------------
 
 mkdir -p "$tree" || exit 1
-if [ -f "$build.mutated" ]; then # a run was ended: its mutant may be built in
-    xargs touch <"$build.mutated"
-fi
 git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- \
     --ignore-failed-read 2>/dev/null | tar --extract --directory="$tree"
-if [ -f "$build.mutated" ]; then
-    (cd "$tree" && xargs touch <"$build.mutated") && rm -f "$build.mutated"
+if [ -d "$kept" ]; then # a run was ended: its mutant may be built in
+    (cd "$kept" && find . -type f -exec touch "$tree/{}" \;) && rm -rf "$kept"
 fi
-patches=$tree/tests/mutants
+mutants=$tree/tests/mutants
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
 # What a mutant leaves unused is no finding.
 cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
@@ -94,15 +92,13 @@ run_test() {
 # Where it failed, from Check's own lines.
 failure_of() { grep -aE ":[FE]:[^:]*:$1:" "$build.log" | head -n 1; }
 
-revert() {
-    if [ -f "$build.mutated" ]; then
-        (cd "$tree" && apply --reverse --force <"$(patch_of "$1")") && rm -f "$build.mutated"
-    fi
-}
+mutate() { "$tree/scripts/mutate" "$(file_of "$1")" --in "$tree" --keep "$kept"; }
 
-mutate() {
-    sed -n 's,^+++ b/,,p' "$(patch_of "$1")" >"$build.mutated"
-    (cd "$tree" && apply --force <"$(patch_of "$1")")
+# The copies are newer than what was built from the mutant.
+revert() {
+    if [ -d "$kept" ]; then
+        cp -r "$kept/." "$tree/" && rm -rf "$kept"
+    fi
 }
 
 declare -A passed=()
@@ -143,12 +139,12 @@ try() {
 }
 
 current=
-trap '[ -z "$current" ] || revert "$current"' EXIT
+trap '[ -z "$current" ] || revert' EXIT
 survived=0
 for name in "${names[@]}"; do
     current=$name
     try "$name" || survived=$((survived + 1))
-    revert "$name"
+    revert
 done
 current=
 echo "${#names[@]} mutants, $((${#names[@]} - survived)) killed, $survived not"

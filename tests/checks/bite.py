@@ -219,5 +219,39 @@ class Static(Planted):
         self.assertEqual(code, 0)
 
 
+class Mutants(Planted):
+    """A mutant finds its place by what it says, once, in the function that it names."""
+    SOURCE = "int one(int x)\n{\n    return x;\n}\n\nint two(int x)\n{\n    return x;\n}\n"
+
+    def mutate(self, text, *args):
+        self.plant("planted.mutant", "Why.\ntest: a b\n" + text)
+        return self.run_check("mutate", os.path.join(self.tree, "planted.mutant"),
+                              "--in", self.tree, *args)
+
+    def source(self):
+        with open(os.path.join(self.tree, "common", "planted.c"), encoding="utf-8") as f:
+            return f.read()
+
+    def test_place_by_function(self):
+        self.plant("common/planted.c", self.SOURCE)
+        kept = os.path.join(self.tree, "kept")
+        code, said = self.mutate("in: two\n-  return x;\n+    return -x;\n", "--keep", kept)
+        self.assertEqual((code, said), (0, []))
+        self.assertEqual(self.source(), self.SOURCE[:-len("return x;\n}\n")] + "return -x;\n}\n")
+        with open(os.path.join(kept, "common", "planted.c"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), self.SOURCE)
+
+    def test_no_place_or_two(self):
+        self.plant("common/planted.c", self.SOURCE + self.SOURCE.replace("one", "three"))
+        code, said = self.mutate("in: two\n-return x;\n")
+        self.assertEqual(code, 1)
+        self.assertIn("found common/planted.c:8, common/planted.c:17;", said[0])
+        os.remove(os.path.join(self.tree, "planted.mutant"))
+        code, said = self.mutate("in: one\n-return y;\n", "--check")
+        self.assertEqual(code, 1)
+        self.assertIn("'return y;' in one(): found nowhere", said[0])
+        self.assertEqual(self.source(), self.SOURCE + self.SOURCE.replace("one", "three"))
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main(verbosity=1))
