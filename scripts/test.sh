@@ -1,8 +1,9 @@
 #!/bin/bash
 # Installs what is missing, builds and tests. Ends with ctest's summary of every stage.
-#   scripts/test.sh              preset dev, every test, and the checks of the source
-#   scripts/test.sh --all        also the demo, asan, tsan and 60 s of fuzzing (what CI runs)
-#   scripts/test.sh STAGE...     only these: demo dev asan tsan fuzz
+#   scripts/test.sh              preset dev: every unit, contract and system test
+#   scripts/test.sh --all        also the slow checks of the source, the demo, asan, tsan and 60 s
+#                                of fuzzing (what CI runs)
+#   scripts/test.sh STAGE...     only these: demo dev slow asan tsan fuzz
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -12,10 +13,10 @@ jobs=$(nproc)
 stages=()
 for arg in "$@"; do
     case $arg in
-    --all) stages+=(demo asan tsan fuzz dev) ;;
-    demo | dev | asan | tsan | fuzz) stages+=("$arg") ;;
+    --all) stages+=(demo dev slow asan tsan fuzz) ;;
+    demo | dev | slow | asan | tsan | fuzz) stages+=("$arg") ;;
     *)
-        sed -n '2,5s/^# //p' "$0" >&2
+        sed -n '2,6s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
@@ -27,16 +28,25 @@ command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
+# Which of the stages this is, and the minutes since the first began.
+progress() {
+    printf '== stage %d of %d, %d:%02d: %s\n' "$number" ${#stages[@]} $((SECONDS / 60)) $((SECONDS % 60)) "$1"
+}
+
 # Sanitizers look at every test that runs project code; the checks of the source need no second run,
 # and the numerics of kernels that the driver compiles are not instrumented: they would only be slow.
 stage_filter() {
     case $1 in
+    dev) echo "-LE ^slow$" ;;
+    slow) echo "-L ^slow$" ;;
     asan) echo "-LE ^checks$ -E ^test_kernels_opencl$" ;;
     tsan) echo "-L ^threads$" ;;
     fuzz) echo "-L ^fuzz$" ;;
     *) echo "" ;;
     esac
 }
+
+stage_preset() { if [ "$1" = slow ]; then echo dev; else echo "$1"; fi; }
 
 stage_target() {
     case $1 in
@@ -49,7 +59,7 @@ stage_target() {
 # What a newcomer does first, and the only stage that builds what packages bring: all of preset
 # release, for all GPUs.
 run_demo() {
-    echo "== demo"
+    progress "demo"
     cmake --preset release -DGPUD_CUDA_ARCHS=all && cmake --build --preset release --parallel "$jobs" || return 1
     scripts/demo.sh || return 1
     echo "100% tests passed: the demo" >"$logs/demo"
@@ -61,22 +71,25 @@ run_stage() {
         run_demo
         return
     fi
-    echo "== $stage: configure"
-    cmake --preset "$stage" || return 1
-    echo "== $stage: build"
-    cmake --build --preset "$stage" --parallel "$jobs" --target "$(stage_target "$stage")" || return 1
-    echo "== $stage: test"
-    local filter none=ignore
-    [ "$stage" = dev ] && none=error
+    local preset filter none=ignore
+    preset=$(stage_preset "$stage")
+    progress "$stage: configure"
+    cmake --preset "$preset" || return 1
+    progress "$stage: build"
+    cmake --build --preset "$preset" --parallel "$jobs" --target "$(stage_target "$stage")" || return 1
+    progress "$stage: test"
+    [ "$preset" = dev ] && none=error
     read -ra filter <<<"$(stage_filter "$stage")"
     # One test more than there are processors: many wait for a daemon, not for a processor.
-    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$stage" --parallel $((jobs + 1)) \
+    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$preset" --parallel $((jobs + 1)) \
         --no-tests="$none" ${filter[@]+"${filter[@]}"} 2>&1 | tee "$logs/$stage"
 }
 
 failed=()
+number=0
 for stage in "${stages[@]}"; do
     started=$SECONDS
+    number=$((number + 1))
     run_stage "$stage" || failed+=("$stage")
     echo "== $stage: $((SECONDS - started)) s"
 done
