@@ -17,8 +17,16 @@ void backend_file_name(const char *file, const char *fallback, char out[BACKEND_
 char *backend_log_text(const struct capbuf *log, int rc, const struct err *e)
 {
     struct bytes text = capbuf_view(log);
-    if (text.size > 0) {
+    const char *why = rc != 0 && e ? e->text : "";
+    char *all = NULL;
+    if (text.size == 0) {
+        return rc != 0 && e ? strdup(why) : NULL;
+    }
+    if (memmem(text.data, text.size, why, strlen(why))) {
         return strndup((const char *)text.data, text.size);
     }
-    return rc != 0 && e ? strdup(e->text) : NULL;
+    const char *end = text.data[text.size - 1] != '\n' ? "\n" : "";
+    return asprintf(&all, "%.*s%s%s", (int)text.size, (const char *)text.data, end, why) >= 0
+               ? all
+               : NULL;
 }

@@ -146,6 +146,7 @@ static const struct {
     {LANG_OPENCL, "inc.cl", "\n#include \"/etc/passwd\"\n", "inc.cl:2:1"},
     {LANG_DIALECT, "inc.gk", "//@kernel f(inout f32 x[n]) over n\n{\n#include \"/etc/passwd\"\n}\n",
      "inc.gk:3:1"},
+    {LANG_OPENCL, "none.cl", "#warning here\nint f(int x) { return x; }\n", "none.cl: no kernel"},
 };
 
 START_TEST(errors_tell_file_and_line)
