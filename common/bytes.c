@@ -12,6 +12,15 @@ struct bytes bytes_str(const char *text)
     return text == NULL ? (struct bytes){0} : bytes_of(text, strlen(text));
 }
 
+struct bytes bytes_without_bom(struct bytes text)
+{
+    static const char bom[] = "\xEF\xBB\xBF";
+    size_t size = sizeof bom - 1;
+    return text.size >= size && memcmp(text.data, bom, size) == 0
+               ? bytes_of(text.data + size, text.size - size)
+               : text;
+}
+
 bool bytes_equal(struct bytes a, struct bytes b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);

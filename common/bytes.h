@@ -17,6 +17,8 @@ static inline struct bytes bytes_of(const void *data, size_t size)
 }
 
 struct bytes bytes_str(const char *text); /* without the NUL; NULL gives an empty view */
+/* Without the byte order mark (UTF-8) that some editors begin a text with. */
+struct bytes bytes_without_bom(struct bytes text);
 bool bytes_equal(struct bytes a, struct bytes b);
 bool bytes_equal_str(struct bytes a, const char *text);
 /* Copies into out[size] and terminates; false (out = "") if it does not fit or contains a NUL. */

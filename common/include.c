@@ -207,10 +207,13 @@ static const struct reading *reading_of(const struct expansion *x, unsigned numb
     return NULL;
 }
 
-static int header_put(struct expansion *x, const struct include_header *h, const char *shown)
+static int header_put(struct expansion *x, const struct include_header *found, const char *shown)
 {
     bool once = false;
+    struct include_header header = *found;
+    const struct include_header *h = &header;
     const struct reading *open = reading_of(x, h->number);
+    header.text = bytes_without_bom(found->text);
     x->any = true;
     if (open != NULL) {
         return open->guarded ? 0 : err_set(x->e, ERR_INVALID, "%s includes itself", h->path);
@@ -280,9 +283,10 @@ int include_expand(const char *path, struct bytes source, include_find_fn find, 
                    struct capbuf *out, bool *ret_any, struct err *e)
 {
     const char *slash = strrchr(path, '/');
-    const char *begin = (const char *)source.data;
+    struct bytes text = bytes_without_bom(source);
+    const char *begin = (const char *)text.data;
     struct text t = {.at = begin,
-                     .end = begin + source.size,
+                     .end = begin + text.size,
                      .path = path,
                      .shown = slash != NULL ? slash + 1 : path,
                      .line = 1};

@@ -314,13 +314,16 @@ static int run(struct compile_job *job, const struct backend *b, unsigned index,
         !bytes_to_str(r->arch, texts.arch, sizeof texts.arch)) {
         return err_set(&job->e, ERR_LIMIT, "file name, options or architecture are too long");
     }
+    struct compile_request whole = *r;
+    if (r->lang <= LANG_CUDA) { /* the back ends put lines of their own in front */
+        whole.source = bytes_without_bom(r->source);
+    }
     if (r->headers.count == 0) {
-        return run_text(job, b, index, r, &texts);
+        return run_text(job, b, index, &whole, &texts);
     }
     if (r->lang > LANG_CUDA) {
         return err_set(&job->e, ERR_INVALID, "headers are for sources, not for PTX or a binary");
     }
-    struct compile_request whole = *r;
     struct capbuf out;
     capbuf_init(&out, EXPANDED_MAX);
     int rc = headers_expand(r, texts.file[0] != '\0' ? texts.file : "source", &out, &job->e);

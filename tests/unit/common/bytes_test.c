@@ -17,6 +17,15 @@ START_TEST(views_compare_by_content)
 }
 END_TEST
 
+START_TEST(a_byte_order_mark_begins_a_text)
+{
+    ck_assert(bytes_equal_str(bytes_without_bom(bytes_str("\xEF\xBB\xBFint")), "int"));
+    ck_assert(bytes_equal_str(bytes_without_bom(bytes_str("\xEF\xBB")), "\xEF\xBB"));
+    ck_assert(bytes_equal_str(bytes_without_bom(bytes_str(" \xEF\xBB\xBF")), " \xEF\xBB\xBF"));
+    ck_assert_uint_eq(bytes_without_bom(bytes_str(NULL)).size, 0);
+}
+END_TEST
+
 START_TEST(text_fits_with_its_nul)
 {
     char out[4];
@@ -121,7 +130,8 @@ START_TEST(printf_over_the_limit_leaves_nothing)
 }
 END_TEST
 
-SUITE_MAIN("bytes", views_compare_by_content, text_fits_with_its_nul, text_with_a_nul_is_refused,
-           buffer_keeps_what_was_appended, buffer_stops_at_its_limit,
-           sizes_near_the_end_of_size_t_are_refused, extending_by_nothing_is_no_failure,
-           printf_appends_without_nul, printf_over_the_limit_leaves_nothing)
+SUITE_MAIN("bytes", views_compare_by_content, a_byte_order_mark_begins_a_text,
+           text_fits_with_its_nul, text_with_a_nul_is_refused, buffer_keeps_what_was_appended,
+           buffer_stops_at_its_limit, sizes_near_the_end_of_size_t_are_refused,
+           extending_by_nothing_is_no_failure, printf_appends_without_nul,
+           printf_over_the_limit_leaves_nothing)

@@ -162,6 +162,25 @@ START_TEST(errors_tell_file_and_line)
 }
 END_TEST
 
+/* Editors write it, compilers step over it at the begin of a file. */
+START_TEST(a_byte_order_mark_is_no_text)
+{
+    static const struct {
+        int lang;
+        const char *file, *source;
+    } AT[] = {{LANG_DIALECT, "twice.gk", DIALECT}, {LANG_OPENCL, "half.cl", OPENCL}};
+    for (size_t i = 0; i < sizeof AT / sizeof AT[0]; i++) {
+        struct compile_response r;
+        struct memfd m = MEMFD_NONE;
+        char marked[512];
+        (void)snprintf(marked, sizeof marked, "\xEF\xBB\xBF%s", AT[i].source);
+        fake_compile("opencl", "", AT[i].lang, AT[i].file, text(marked), &r, &m);
+        ck_assert_msg(r.code == 0, "%s: %.*s", AT[i].file, (int)r.log.size, r.log.data);
+        memfd_finish(&m);
+    }
+}
+END_TEST
+
 /* It is ended at its limit without an answer; the next one clears up behind it. */
 START_TEST(a_bomb_ends_at_its_limit)
 {
@@ -281,6 +300,7 @@ int main(void)
         tcase_add_test(all, opencl_c_tells_its_arguments);
         tcase_add_test(all, what_each_entry_takes_is_told);
         tcase_add_loop_test(all, errors_tell_file_and_line, 0, sizeof WRONG / sizeof WRONG[0]);
+        tcase_add_test(all, a_byte_order_mark_is_no_text);
         tcase_add_test(all, a_bomb_ends_at_its_limit);
     } else {
         fprintf(stderr, "no OpenCL device: its compiler is not tested\n");

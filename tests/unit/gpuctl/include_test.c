@@ -56,6 +56,16 @@ static void expands_to(const char *text, const struct include_dirs *dirs, const 
     file_finish(&file);
 }
 
+/* Behind it stands the guard by which a header includes itself. */
+START_TEST(a_byte_order_mark_is_no_text)
+{
+    put("a.h", "\xEF\xBB\xBF#ifndef A\n#define A\n#include \"a.h\"\n#endif\n");
+    expands_to("\xEF\xBB\xBF#include \"a.h\"\n", NULL,
+               "#line 1 \"a.h\"\n#ifndef A\n#define A\n#line 4 \"a.h\"\n#endif\n"
+               "#line 2 \"main.cu\"\n");
+}
+END_TEST
+
 START_TEST(puts_headers_in)
 {
     const struct include_dirs dirs = {{"sub"}, 1};
@@ -125,6 +135,7 @@ int main(void)
     Suite *suite = suite_create("include");
     TCase *all = tcase_create("headers");
     tcase_add_checked_fixture(all, folder_begin, folder_end);
+    tcase_add_test(all, a_byte_order_mark_is_no_text);
     tcase_add_test(all, puts_headers_in);
     tcase_add_loop_test(all, leaves_the_rest, 0, sizeof left / sizeof left[0]);
     tcase_add_test(all, a_header_is_read_once_if_it_says_so);
