@@ -22,7 +22,7 @@ struct idmap_slot {
     uint64_t generation;
     uint64_t put_back;  /* the last generation of idmap_restore, 0: none */
     uint64_t disowned;  /* the last generation of idmap_disown, 0: none */
-    uint64_t owner;     /* and whose it was */
+    uint64_t owner;     /* of it */
     uint32_t next_free; /* slot + 1; 0 = none */
     uint32_t prev_free; /* likewise */
 };
@@ -63,7 +63,7 @@ uint64_t idmap_handle(uint64_t generation, uint32_t slot);
 enum idmap_state idmap_state(const struct idmap *m, uint64_t handle);
 /* Is the handle from an earlier start, and was never put back? */
 bool idmap_left_behind(const struct idmap *m, uint64_t handle);
-/* Says whose a live handle was, which ends: others need not hear that there was one. */
+/* Notes the owner of a live handle, which ends: for others the handle never existed. */
 void idmap_disown(struct idmap *m, uint64_t handle, uint64_t owner);
 /* Is the handle stale, and as far as is known not another's? */
 bool idmap_freed_of(const struct idmap *m, uint64_t handle, uint64_t owner);

@@ -234,8 +234,8 @@ enum frame_ref_tag {
 #define MSG_W_BEAT(U, I, S, B, L) U(count, UINT64_MAX) U(patience_ns, UINT64_MAX)
 /* Sent only for jobs that run longer than some milliseconds, and again behind a W_PAUSED. */
 #define MSG_W_STARTED(U, I, S, B, L) U(job, UINT64_MAX) U(at_ns, UINT64_MAX)
-/* A job that was told as started has had no kernel on the device for some milliseconds: its next steps
- * wait for its copies, or in its stream behind another job. */
+/* A job that was reported as started has had no kernel on the device for some milliseconds: its
+ * next steps wait for its copies, or in its stream behind another job. */
 #define MSG_W_PAUSED(U, I, S, B, L) U(job, UINT64_MAX)
 #define MSG_W_DONE(U, I, S, B, L)                                                                  \
     U(job, UINT64_MAX)                                                                             \
@@ -261,7 +261,7 @@ enum frame_ref_tag {
     I(vendor)                                                                                      \
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(kernels, WKERNEL, PROTO_KERNELS_MAX)
-/* Ids alone: whose they are and what belongs to them the front knows from its record. fd if sealed:
+/* Ids alone: the front knows owners and all else from its record. fd if sealed:
  * its host copy. arriving: it is being restored, and W_BUFFER follows. */
 #define MSG_W_HELD_BUFFER(U, I, S, B, L)                                                           \
     U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1)

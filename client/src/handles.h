@@ -13,7 +13,7 @@
 struct buffer {
     uint64_t daemon;
     uint64_t id; /* public */
-    bool lost;   /* the user was told */
+    bool lost;   /* reported to the user */
     gpud_shape shape;
 };
 

@@ -160,8 +160,8 @@ static void lost(struct front *f, struct buffer *b)
 
 enum gift { GIFT_NONE, GIFT_TAKEN, GIFT_GIVEN };
 
-/* Was this worker given something under the id? TAKEN: it has told of it, or is not being taken
- * over (any more), so that it is not heard. */
+/* Was this worker given something under the id? TAKEN: it has reported it, or is not being
+ * taken over (any more), so its reports do not count. */
 static enum gift gift_of(struct device *d, enum record_kind kind, uint64_t id,
                          struct record_view *ret_view)
 {

@@ -10,14 +10,14 @@
 
 /* The launcher's word: a worker runs. The descriptors are taken. */
 void adopt_worker(struct front *f, const struct launcher_held *held);
-/* The worker's words: which of what it was given it has. Whose that is, and what belongs to it, the
- * record says that the front before left with the launcher (record.h). What is not in it goes.
- * ERR_PROTOCOL: a lie. The descriptor is taken. */
+/* The worker reports what it holds. The owners are in the record that the front before left with
+ * the launcher (record.h). What is not in the record goes. ERR_PROTOCOL: a lie. The descriptor is
+ * taken. */
 int adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd,
                  struct err *e);
 void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *m);
 void adopt_end(struct front *f, struct device *d);
-/* All workers have told: what sessions have is known, and clients may come. */
+/* All workers have reported: what sessions have is known, and clients may connect. */
 void adopt_over(struct front *f);
 
 #endif

@@ -222,8 +222,7 @@ static void give_up(struct front *f, struct job *j, const char *why)
     job_conclude(f, j, JOB_LOST, &e);
 }
 
-/* culprit: for comparing only, as it may have been decided and forgotten already */
-/* It ends with what its client was told. */
+/* The job ends with the error that its client has already. */
 static void end_answered(struct front *f, struct job *j)
 {
     struct err e = j->error;
@@ -234,6 +233,7 @@ static void end_answered(struct front *f, struct job *j)
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
+/* culprit: for comparing only, as it may have been decided and forgotten already */
 static void decide(struct front *f, struct job *j, const struct job *culprit, bool external,
                    const char *why)
 {

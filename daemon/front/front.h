@@ -127,7 +127,7 @@ struct turn_clock {
 #define TURN_SHARE (TURN_UNITS / 16u) /* of each that gives the loop work, see turn_allow */
 #define TURN_LOOKS 32u                /* in a long turn time does not stand still */
 
-/* How far those behind a job that did not run have been told; conclude.c's. */
+/* How far the walk to the jobs behind one that did not run has come; conclude.c's. */
 struct leaving_walk {
     bool begun;
     unsigned use;     /* of the job's */
@@ -167,7 +167,7 @@ struct front {
     struct lanes *lanes;
     struct processes *processes; /* of sessions; NULL: nobody tells when one ends */
     struct launcher_link *launcher;
-    uint32_t worker_uid; /* whom no session is given: kernels run as that user; 0: none */
+    uint32_t worker_uid; /* kernels run as this user, which gets no session; 0: none */
     struct compiler *compiler;
     struct monitor monitor;
 
@@ -182,7 +182,7 @@ struct front {
     struct spare spare_jobs; /* of struct job */
     struct spare spare_ops;  /* of struct op */
     uint64_t next_session;
-    struct buffer *metas;    /* whose workers are to hear what they are; command.c's */
+    struct buffer *metas;    /* their descriptions go to their workers; command.c's */
     struct agenda lingering; /* buffers that nobody holds: when they go */
     struct agenda deadlines; /* of jobs that were queued */
     struct agenda standings; /* sessions: when one that lingers ends, or a WAIT */

@@ -438,7 +438,8 @@ static void bye(struct front *f, struct session *s, struct request *r)
 }
 
 /* Takes note of what the client took. A number that was not admitted has no answer: a client that
- * acknowledges one counts wrong, and would lose the answer when it comes. False: it was told so. */
+ * acknowledges one counts wrong, and would lose the answer when it comes. False: the request was
+ * refused. */
 static bool take_ack(struct front *f, struct session *s, struct request *r)
 {
     uint64_t ack = r->msg.ping.ack; /* every request begins with its number and its ack */

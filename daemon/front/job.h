@@ -112,7 +112,7 @@ struct job {
     uint64_t ceiling_ns; /* by the settings: ends its worker; less than limit_ns counts as that */
     uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
     uint64_t start;     /* its place among those that its device is seen to run, 0: it is not */
-    uint64_t turned_ns; /* when it was told last that it runs, or that it does not any more */
+    uint64_t turned_ns; /* when its worker last reported it as running or as paused */
     uint64_t alone_ns;  /* when the last that was seen to run before it left the device, 0: none */
     uint64_t spent_ns;  /* of its time limit, before `turned_ns` */
     uint64_t charged;   /* bytes of memory until its end, counted in the front */

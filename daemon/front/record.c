@@ -16,7 +16,7 @@
 #define STATE_GONE 0x80u /* beside the kind */
 #define NO_CELL    0u    /* the first cell is the head of all */
 
-/* A cell of an entry; the first of its chain says whose it is. Other cells are free by their state,
+/* A cell of an entry; the first of its chain has the id. Other cells are free by their state,
  * and the entry's by being linked. */
 struct cell {
     atomic_uint state; /* enum record_kind, STATE_GONE; written last */

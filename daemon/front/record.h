@@ -47,7 +47,7 @@ struct record_view {
     struct bytes bytes; /* valid until the next record_find */
 };
 
-/* What was given under this id. Once: the second time it was told already (`taken`). */
+/* What was given under this id. From the second time on `taken` is true. */
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
                  bool *ret_taken);
 /* No id that was ever written here is greater, of that kind. */

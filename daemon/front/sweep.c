@@ -10,7 +10,7 @@
 #define FOR_ROOM 256u /* ops that are looked at for a request that finds no room */
 #define RETRY_NS (5 * NS_PER_MS)
 
-/* The result of one that is asynchronous is told by EVENTS. */
+/* EVENTS reports the result of an asynchronous job. */
 static void leave_job(struct front *f, const struct op *o)
 {
     struct job *j = job_find(f->jobs, o->job);

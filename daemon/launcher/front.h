@@ -30,7 +30,7 @@ struct front {
     const char *journal; /* where children's output goes, NULL: to our stderr */
     struct programs programs;
     struct identity own;       /* this user */
-    struct identity stranger;  /* whom workers and compilers run as */
+    struct identity stranger;  /* the user of workers and compilers */
     struct children *children; /* not owned */
 };
 

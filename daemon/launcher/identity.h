@@ -1,6 +1,6 @@
 /*
  * The user that workers and compilers run as. A kernel on a CPU device is native code in a process
- * of that user, so it is another one than the launcher's, whom the front trusts. Thread: one.
+ * of that user, so it differs from the launcher's user, which the front trusts. Thread: one.
  */
 #ifndef LAUNCHER_IDENTITY_H
 #define LAUNCHER_IDENTITY_H

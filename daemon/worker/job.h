@@ -105,7 +105,7 @@ struct job {
     bool armed;        /* it was told to */
     uint64_t seen_running_ns; /* when it was first seen to run, 0 = not yet */
     uint64_t turned_ns;   /* since when it is seen otherwise than `told_runs` says, 0: it is not */
-    bool told_runs;       /* the front was told that it started, and not that it paused since */
+    bool told_runs;       /* the front heard that it started, and not that it paused since */
     uint64_t deadline_ns; /* it begins before, or not at all; NS_NEVER */
     bool told_late;       /* it has not, and its stream has it */
     struct err e;         /* code 0 while all is well */

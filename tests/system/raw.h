@@ -40,6 +40,6 @@ void raw_drain(struct raw *c);
 void raw_await(struct raw *c, unsigned outstanding);
 /* All of these; the kind of the answer, which lies in `last`. */
 unsigned raw_ask(struct raw *c, const struct schema *schema, void *msg, bool sequenced);
-void raw_reset(struct raw *c); /* forgets what was told, and handles */
+void raw_reset(struct raw *c); /* forgets answers and handles */
 
 #endif

@@ -327,7 +327,7 @@ START_TEST(workers_of_another_user_are_kept_and_ended)
     load(c);
     ck_assert_int_eq(call(c, SYS_getuid, 0, 0, 0, 0, 0), STRANGER);
     ck_assert_int_eq(call(c, SYS_getpid, 0, 0, 0, 0, 0), before);
-    /* it closes its channel: whom the front does not see in /proc is ended all the same */
+    /* it closes its channel: the front ends a process that it cannot see in /proc, too */
     const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
     const int64_t head[DATA] = {SYS_close, 3};
     gpud_arg args[] = {gpud_host_inout(words, WORDS, GPUD_I64)};

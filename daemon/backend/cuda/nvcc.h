@@ -17,7 +17,7 @@
 bool nvcc_find(const char *path, char ret_file[PATH_MAX]);
 
 struct nvcc_run {
-    const char *program; /* as nvcc_find told it */
+    const char *program; /* as nvcc_find returned it */
     const char *folder;  /* absolute; it works there and keeps what it makes on the way */
     const char *argument[NVCC_ARGUMENTS_MAX]; /* NULL behind the last */
 };

@@ -119,7 +119,7 @@ struct backend_device {
     uint64_t limit;       /* bytes: drivers over-commit, so what was handed out is counted here */
     uint64_t used;        /* bytes */
     int64_t clock_offset; /* ns: host clock minus device clock */
-    uint64_t clock_end;   /* ns, device clock: the latest end that was told */
+    uint64_t clock_end;   /* ns, device clock: the latest end that was reported */
     struct opencl_wake *wake;
 };
 

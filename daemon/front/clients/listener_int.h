@@ -152,7 +152,7 @@ struct listener {
     struct request *first;
     struct request **last;
     struct members keepers;
-    uint64_t full_told_ns;   /* when the log was told last that all places are taken, 0: never */
+    uint64_t full_told_ns;   /* when the log said last that all places are taken, 0: never */
     bool ending;             /* nobody is let in any more */
     bool starved;            /* there are no descriptors but those kept back */
     bool starve_told;        /* the log heard of it, and not of its end */

@@ -330,7 +330,7 @@ START_TEST(a_full_table_says_so)
 }
 END_TEST
 
-/* Nobody's job, as the daemon's own are: nobody is named whom it could belong to. */
+/* A job without an owner, like the daemon's own: the refusal names no owner. */
 START_TEST(a_job_that_is_seen_is_not_ended_by_everybody)
 {
     begin();
