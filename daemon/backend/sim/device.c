@@ -37,7 +37,8 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
     };
     char script[SCRIPT_MAX] = "";
     int rc = options_check(
-        options, "devices memory streams speed bandwidth items launch_ns kernels pages script", e);
+        options, "devices memory streams speed bandwidth items launch_ns kernels pages script gate",
+        e);
     for (unsigned i = 0; rc == 0 && i < sizeof numbers / sizeof numbers[0]; i++) {
         rc = option_u64(options, numbers[i].key, numbers[i].min, numbers[i].max, numbers[i].value,
                         e);
@@ -47,6 +48,7 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
     }
     rc = rc == 0 ? option_bool(options, "pages", &c.pages, e) : rc;
     option_text(options, "script", script, sizeof script);
+    option_text(options, "gate", c.gate, sizeof c.gate);
     if (rc == 0) {
         rc = script_parse(script, &c.script, e);
     }

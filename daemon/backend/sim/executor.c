@@ -1,13 +1,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "common/clock.h"
 #include "daemon/backend/sim/sim.h"
 #include "kernels/host.h"
 
-#define SECOND_NS 1e9
+#define SECOND_NS    1e9
+#define GATE_POLL_NS NS_PER_MS
 
 /* ---- markers ------------------------------------------------------------------------------- */
 
@@ -87,11 +89,36 @@ static uint64_t cost_ns(const struct sim_config *config, const struct sim_comman
     return config->speed > 0.0 ? (uint64_t)(ns / config->speed) : 0;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void sleep_until(uint64_t ns)
 {
     struct timespec t = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0) {
     }
+}
+
+/* When a command that began and is to last until `end` has ended: earlier, if the gate opens. */
+static uint64_t sleep_out(const struct sim_config *config, uint64_t begin, uint64_t end)
+{
+    uint64_t now = clock_now_ns();
+    if (config->gate[0] == '\0') {
+        sleep_until(end);
+        return end;
+    }
+    while (now < end && access(config->gate, F_OK) != 0) {
+        sleep_until(earlier(end, now + GATE_POLL_NS));
+        now = clock_now_ns();
+    }
+    return earlier(end, later(begin, now));
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
@@ -137,11 +164,6 @@ static struct sim_engine *engine_of(struct backend_device *d, enum sim_op op)
     return op == SIM_WRITE ? &d->to_device : op == SIM_READ ? &d->from_device : &d->compute;
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Lock held; given up while the command works. */
 static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint64_t *ret_begin_ns,
                           struct err *e)
@@ -157,7 +179,7 @@ static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint6
     uint64_t end = begin + cost_ns(&d->config, c);
     pthread_mutex_unlock(&d->lock);
     int rc = work_do(c, e);
-    sleep_until(end);
+    end = sleep_out(&d->config, begin, end);
     if (d->config.speed <= 0.0) {
         end = later(end, clock_now_ns());
     }

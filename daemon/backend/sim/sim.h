@@ -1,7 +1,8 @@
 /*
  * Simulated devices: real results in host memory, modelled time. Each stream has a thread that
  * executes its commands in order on the device's engines and sleeps out what the cost model says is
- * left.
+ * left. A test that needs a command to run for as long as it looks gives the command much time and
+ * the device a gate: all commands end soon after that file was made.
  *
  * Thread: the worker's loop enqueues; a stream's thread executes. The device's lock guards queues,
  * markers and the script; what a command touches in memory is ordered by the lock too, since a
@@ -20,18 +21,20 @@ struct signature;
 struct host_kernel;
 
 #define SIM_ARGS_MAX 32u
+#define SIM_GATE_MAX 128u  /* bytes of a path, with its NUL */
 #define SIM_HOST_MAX 4096u /* pieces of host memory that can be registered */
 
 struct sim_config {
     uint64_t devices;
     uint64_t memory; /* bytes of a device */
     uint64_t streams;
-    double speed;       /* 1: the model's time; 2: half of it; 0: no time at all */
-    uint64_t bandwidth; /* bytes per second */
-    uint64_t items;     /* work items per second */
-    uint64_t launch_ns; /* of each command */
-    uint64_t kernels;   /* that run at once */
-    bool pages;         /* memory is mapped in pages: see pages.c */
+    double speed;            /* 1: the model's time; 2: half of it; 0: no time at all */
+    uint64_t bandwidth;      /* bytes per second */
+    uint64_t items;          /* work items per second */
+    uint64_t launch_ns;      /* of each command */
+    uint64_t kernels;        /* that run at once */
+    bool pages;              /* memory is mapped in pages: see pages.c */
+    char gate[SIM_GATE_MAX]; /* a file: once it exists, no command sleeps; "": none */
     struct script script;
 };
 

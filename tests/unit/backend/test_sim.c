@@ -1,8 +1,11 @@
 #include <check.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "daemon/backend/backend.h"
@@ -293,6 +296,38 @@ static void await_waiting(unsigned count)
     }
 }
 
+/* Without the gate the launch would take an hour. */
+START_TEST(an_open_gate_ends_what_lasts)
+{
+    char options[96];
+    char path[] = "/tmp/gpud-sim-gate.XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+    ck_assert_int_eq(unlink(path), 0);
+    (void)snprintf(options, sizeof options, "bandwidth=1,gate=%s", path);
+    start(options);
+    struct backend_block *b = block_new(4096);
+    struct backend_marker *m = NULL;
+    const struct backend_ref all = {b, 0};
+    const uint8_t byte = 7;
+    ck_assert_int_eq(sim->stream->fill(stream, all, &byte, 1, 3600, NULL), 0);
+    ck_assert_int_eq(sim->stream->mark(stream, &m, NULL), 0);
+    while (sim->marker->state(m, NULL) == BACKEND_PENDING) {
+    }
+    ck_assert_int_eq(sim->marker->state(m, NULL), BACKEND_RUNNING);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    (void)close(fd);
+    while (sim->marker->state(m, NULL) == BACKEND_RUNNING) {
+    }
+    ck_assert_int_eq(sim->marker->state(m, NULL), BACKEND_DONE);
+    sim->marker->release(m);
+    sim->memory->free(device, b);
+    stop();
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 /* Of those that wait for an engine, the ones of the higher priority are next. */
 START_TEST(a_higher_priority_goes_first)
 {
@@ -378,6 +413,7 @@ int main(void)
     tcase_add_test_raise_signal(t, a_crash_ends_the_process, SIGABRT);
     tcase_add_test(t, time_follows_the_cost_model);
     tcase_add_test(t, copies_share_an_engine_for_each_direction);
+    tcase_add_test(t, an_open_gate_ends_what_lasts);
     tcase_add_test(t, a_higher_priority_goes_first);
     tcase_add_test(t, a_users_kernel_is_unsupported);
     tcase_add_test(t, every_builtin_module_compiles);
