@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/seqpacket.h"
+
 #define SP_HEAD     13u /* of a frame on ipc: a type, a length, a request id */
 #define GATHER      65536u
 #define OUTSTANDING 600u /* more would close the connection */
@@ -24,6 +26,7 @@ static void note(struct raw *c, struct bytes answer)
     struct msg_buffer buffer;
     struct msg_program program;
     struct msg_arena arena;
+    struct msg_module module;
     uint64_t handle = 0;
     unsigned kind = proto_kind(answer);
     c->last = answer;
@@ -41,6 +44,9 @@ static void note(struct raw *c, struct bytes answer)
     } else if (kind == MSG_KIND_ARENA) {
         ck_assert_int_eq(proto_decode(&schema_msg_arena, answer, &arena, NULL), 0);
         handle = arena.arena;
+    } else if (kind == MSG_KIND_MODULE) {
+        ck_assert_int_eq(proto_decode(&schema_msg_module, answer, &module, NULL), 0);
+        handle = module.module;
     }
     if (handle != 0 && c->count == c->room) {
         c->room = c->room > 0 ? c->room * 2 : 1024;
@@ -165,6 +171,30 @@ unsigned raw_ask(struct raw *c, const struct schema *schema, void *msg, bool seq
     raw_send(c, schema, msg, sequenced);
     raw_drain(c);
     return proto_kind(c->last);
+}
+
+unsigned raw_claim(const char *path, struct bytes nonce)
+{
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    struct msg_claim claim = {.nonce = nonce};
+    struct frame_fds got = {.count = 0};
+    struct pollfd p = {.fd = -1, .events = POLLIN};
+    uint8_t answer[4096];
+    size_t size = 0;
+    capbuf_init(&out, 256);
+    ck_assert_int_eq(proto_encode(&schema_msg_claim, &claim, &out, NULL), 0);
+    ck_assert_int_eq(seqpacket_connect(path, &p.fd, &e), 0);
+    ck_assert_int_eq(send(p.fd, out.data, out.size, MSG_NOSIGNAL), (ssize_t)out.size);
+    ck_assert_int_gt(poll(&p, 1, (int)(PATIENCE / MS)), 0);
+    int rc = seqpacket_recv(p.fd, answer, sizeof answer, &size, &got, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    for (int i = 0; i < got.count; i++) {
+        (void)close(got.fd[i]);
+    }
+    (void)close(p.fd);
+    capbuf_finish(&out);
+    return proto_kind(bytes_of(answer, size));
 }
 
 void raw_reset(struct raw *c)

@@ -19,7 +19,8 @@ struct raw {
     unsigned told[256];   /* answers of each kind since raw_reset */
     int code;             /* of the last ERROR among them */
     char text[256];
-    uint64_t *handles; /* owned: of BUFFERs, PROGRAMs, ARENAs in the order in which they came */
+    uint64_t
+        *handles; /* owned: of BUFFERs, PROGRAMs, ARENAs, MODULEs in the order in which they came */
     unsigned count, room;
     struct capbuf out;
     uint8_t *in; /* owned */
@@ -40,6 +41,8 @@ void raw_drain(struct raw *c);
 void raw_await(struct raw *c, unsigned outstanding);
 /* All of these; the kind of the answer, which lies in `last`. */
 unsigned raw_ask(struct raw *c, const struct schema *schema, void *msg, bool sequenced);
+/* Shows the nonce on the socket for descriptors and closes what comes. The kind of the answer. */
+unsigned raw_claim(const char *path, struct bytes nonce);
 void raw_reset(struct raw *c); /* forgets answers and handles */
 
 #endif

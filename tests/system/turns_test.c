@@ -11,6 +11,9 @@
 #include "daemon/front/session.h"
 #include "daemon/front/work.h"
 #include "proto/lane.h"
+#ifdef SYSTEM_FAKECUDA
+#include "tests/system/double.h"
+#endif
 #include "tests/system/raw.h"
 
 #define LONGEST (2 * TURN_UNITS)
@@ -151,6 +154,30 @@ static void unblock(gpud_job *blocker)
     ck_assert_int_eq(kill(daemon_worker(&d, 0), SIGKILL), 0);
     (void)gpud_wait(blocker, PATIENCE);
     gpud_job_free(blocker);
+}
+
+static void query(struct raw *c, const char *what, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct msg_query m = {.what = bytes_str(what)};
+        raw_send(c, &schema_msg_query, &m, false);
+    }
+    raw_drain(c);
+    ck_assert_uint_eq(c->told[MSG_KIND_TABLE], count);
+    raw_reset(c);
+}
+
+/* Some of the answers are of this kind. */
+static void try_many(struct raw *c, const struct schema *schema, void *msg, unsigned count,
+                     bool sequenced, unsigned kind)
+{
+    raw_reset(c);
+    for (unsigned i = 0; i < count; i++) {
+        raw_send(c, schema, msg, sequenced);
+    }
+    raw_drain(c);
+    ck_assert_msg(c->told[kind] > 0, "%s: %s", schema->name, c->text);
+    check(schema->name);
 }
 
 /* ---- buffers -------------------------------------------------------------------------------- */
@@ -309,7 +336,8 @@ END_TEST
 
 static const char source[] = "//@kernel k(inout f32 y[n])  over n\n{\n    y[i] = y[i] + 1.0f;\n}\n";
 
-START_TEST(modules)
+/* A plain back end compiles none. */
+START_TEST(modules_that_fail)
 {
     struct raw c;
     begin();
@@ -322,30 +350,120 @@ START_TEST(modules)
         raw_send(&c, &schema_msg_module_load, &m, true);
     }
     raw_drain(&c);
-    check("MODULE_LOAD"); /* the simulated device compiles none */
+    ck_assert_uint_eq(c.told[MSG_KIND_ERROR], 300);
+    check("MODULE_LOAD");
     for (unsigned i = 0; i < 2000; i++) {
         struct msg_kernel_find m = {.name = bytes_str(i % 2 == 0 ? "fill" : "none")};
         raw_send(&c, &schema_msg_kernel_find, &m, true);
     }
     raw_drain(&c);
+    ck_assert_uint_eq(c.told[MSG_KIND_KERNEL_FOUND], 1000);
     check("KERNEL_FIND");
     bye(&c);
     end();
 }
 END_TEST
 
-/* ---- jobs ----------------------------------------------------------------------------------- */
-
-static void query(struct raw *c, const char *what, unsigned count)
+/* As many kernels as a source of the dialect has at most. */
+static void write_source(struct capbuf *out)
 {
-    for (unsigned i = 0; i < count; i++) {
-        struct msg_query m = {.what = bytes_str(what)};
-        raw_send(c, &schema_msg_query, &m, false);
+    char text[128];
+    for (unsigned i = 0; i < 64; i++) {
+        int n =
+            snprintf(text, sizeof text,
+                     "//@kernel k%u(inout f32 y[n])  over n\n{\n    y[i] = y[i] + 1.0f;\n}\n", i);
+        ck_assert(capbuf_append(out, text, (size_t)n));
     }
-    raw_drain(c);
-    ck_assert_uint_eq(c->told[MSG_KIND_TABLE], count);
-    raw_reset(c);
 }
+
+/* All of a tenant's kernels, and the last one of a module is looked for. */
+START_TEST(modules)
+{
+    enum { LOADS = 10 };
+    struct raw c;
+    struct capbuf text;
+    capbuf_init(&text, 1024 * 1024);
+    write_source(&text);
+    looker = daemon_begin(&d, "--backend", "opencl", "--set", "jobs.session_linger_ms=0", NULL);
+    raw_open(&c, d.url, 1);
+    for (unsigned i = 0; i < LOADS; i++) {
+        struct msg_module_load m = {.name = bytes_str("m"),
+                                    .lang = LANG_DIALECT,
+                                    .source = capbuf_view(&text),
+                                    .file = bytes_str("k.gk")};
+        raw_send(&c, &schema_msg_module_load, &m, true);
+        raw_await(&c, i == 0 ? 0 : LOADS); /* the others are in the cache */
+    }
+    raw_drain(&c);
+    capbuf_finish(&text);
+    ck_assert_msg(c.told[MSG_KIND_MODULE] == LOADS, "%s", c.text);
+    check("MODULE_LOAD");
+    struct msg_kernel_find last = {.name = bytes_str("k63"), .module = c.handles[LOADS - 1]};
+    const uint64_t first = c.handles[0];
+    try_many(&c, &schema_msg_kernel_find, &last, 2000, true, MSG_KIND_KERNEL_FOUND);
+    struct msg_module_unload unload = {.module = first};
+    try_many(&c, &schema_msg_module_unload, &unload, 1, true, MSG_KIND_DONE);
+    query(&c, "kernels", 3);
+    check("QUERY kernels");
+    bye(&c);
+    check("BYE with modules");
+    end();
+}
+END_TEST
+
+#ifdef SYSTEM_FAKECUDA
+/* A module of many variables, each of which becomes a buffer; then all go at once. */
+START_TEST(variables)
+{
+    enum { VARIABLES = 8000 };
+    struct raw c;
+    struct capbuf text;
+    char line[64];
+    capbuf_init(&text, 1024 * 1024);
+    int n = snprintf(line, sizeof line, ".version 8.0\n.target sm_80\n.address_size 64\n");
+    ck_assert(capbuf_append(&text, line, (size_t)n));
+    for (unsigned i = 0; i < VARIABLES; i++) {
+        n = snprintf(line, sizeof line, ".global .align 4 .u32 v%u;\n", i);
+        ck_assert(capbuf_append(&text, line, (size_t)n));
+    }
+    static const char kernel[] = ".visible .entry fake_sleep(.param .u32 ms)\n{\n\tret;\n}\n";
+    ck_assert(capbuf_append(&text, kernel, sizeof kernel - 1));
+    daemon_prepare(&d, "--backend", "cuda", "--set", "jobs.session_linger_ms=0", NULL);
+    looker = double_begin(&d, "");
+    raw_open(&c, d.url, 1);
+    struct msg_module_load load = {.name = bytes_str("m"),
+                                   .lang = LANG_PTX,
+                                   .source = capbuf_view(&text),
+                                   .file = bytes_str("m.ptx")};
+    ck_assert_msg(raw_ask(&c, &schema_msg_module_load, &load, true) == MSG_KIND_MODULE, "%s",
+                  c.text);
+    capbuf_finish(&text);
+    const uint64_t module = c.handles[0];
+    raw_reset(&c);
+    for (unsigned i = 0; i < VARIABLES; i++) {
+        (void)snprintf(line, sizeof line, "v%u", i);
+        struct msg_buffer_create m = {.dtype = DTYPE_U32,
+                                      .ndim = 1,
+                                      .d0 = 1,
+                                      .module = module,
+                                      .variable = bytes_str(line),
+                                      .kernels = ACCESS_INOUT};
+        raw_send(&c, &schema_msg_buffer_create, &m, true);
+    }
+    raw_drain(&c);
+    ck_assert_msg(c.told[MSG_KIND_BUFFER] == VARIABLES, "%s", c.text);
+    check("BUFFER_CREATE of variables");
+    struct msg_buffer_free free = {.handle = c.handles[0]};
+    try_many(&c, &schema_msg_buffer_free, &free, 1, true, MSG_KIND_DONE);
+    struct msg_module_unload unload = {.module = module};
+    try_many(&c, &schema_msg_module_unload, &unload, 1, true, MSG_KIND_DONE);
+    bye(&c);
+    end();
+}
+END_TEST
+#endif
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
 
 START_TEST(jobs)
 {
@@ -420,19 +538,6 @@ static void send_many(struct raw *c, const struct schema *schema, void *msg, uns
     raw_drain(c);
     ck_assert_msg(c->told[kind] == count, "%s: %u of %u: %s", schema->name, c->told[kind], count,
                   c->text);
-    check(schema->name);
-}
-
-/* Some of the answers are of this kind. */
-static void try_many(struct raw *c, const struct schema *schema, void *msg, unsigned count,
-                     bool sequenced, unsigned kind)
-{
-    raw_reset(c);
-    for (unsigned i = 0; i < count; i++) {
-        raw_send(c, schema, msg, sequenced);
-    }
-    raw_drain(c);
-    ck_assert_msg(c->told[kind] > 0, "%s: %s", schema->name, c->text);
     check(schema->name);
 }
 
@@ -633,6 +738,43 @@ START_TEST(arenas)
 }
 END_TEST
 
+/* Many nonces are to be shown; the newest one is shown first. */
+START_TEST(claims)
+{
+    enum { HOLDERS = 4, EACH = 60 };
+    static uint8_t nonces[HOLDERS * EACH][PROTO_NONCE_BYTES];
+    const uint8_t unknown[PROTO_NONCE_BYTES] = {0};
+    struct raw c[HOLDERS];
+    struct msg_welcome w;
+    char path[DAEMON_PATH + 16];
+    begin();
+    for (unsigned k = 0; k < HOLDERS; k++) {
+        raw_open(&c[k], d.url, k);
+        ck_assert_int_eq(proto_decode(&schema_msg_welcome, c[k].last, &w, NULL), 0);
+        ck_assert(bytes_to_str(w.shm, path, sizeof path));
+        for (unsigned i = 0; i < EACH; i++) {
+            struct msg_arena_create m = {.bytes = 4096};
+            struct msg_arena told;
+            ck_assert_uint_eq(raw_ask(&c[k], &schema_msg_arena_create, &m, true), MSG_KIND_ARENA);
+            ck_assert_int_eq(proto_decode(&schema_msg_arena, c[k].last, &told, NULL), 0);
+            ck_assert_uint_eq(told.nonce.size, PROTO_NONCE_BYTES);
+            memcpy(nonces[k * EACH + i], told.nonce.data, PROTO_NONCE_BYTES);
+        }
+    }
+    check("ARENA_CREATE with nonces");
+    for (unsigned i = HOLDERS * EACH; i > 0; i--) {
+        ck_assert_uint_eq(raw_claim(path, bytes_of(unknown, sizeof unknown)), MSG_KIND_ERROR);
+        ck_assert_uint_eq(raw_claim(path, bytes_of(nonces[i - 1], PROTO_NONCE_BYTES)),
+                          MSG_KIND_GRANTED);
+    }
+    check("CLAIM");
+    for (unsigned k = 0; k < HOLDERS; k++) {
+        bye(&c[k]);
+    }
+    end();
+}
+END_TEST
+
 /* ---- in the wrong order --------------------------------------------------------------------- */
 
 START_TEST(early)
@@ -695,12 +837,17 @@ int main(void)
     suite_add_loop(suite, resumed, 2);
     suite_add(suite, answers);
     suite_add(suite, programs);
+    suite_add(suite, modules_that_fail);
     suite_add(suite, modules);
+#ifdef SYSTEM_FAKECUDA
+    suite_add(suite, variables);
+#endif
     suite_add(suite, jobs);
     suite_add(suite, questions);
     suite_add(suite, deadlines);
     suite_add(suite, ends);
     suite_add(suite, arenas);
+    suite_add(suite, claims);
     suite_add(suite, early);
     suite_add(suite, parked);
     return system_main(suite);
