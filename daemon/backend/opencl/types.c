@@ -40,12 +40,18 @@ static const char codes[] =
     "#else\n"
     "#define GPUD_F16(T) GPUD_IS(T, half, 9)\n"
     "#endif\n"
+    "#if __OPENCL_C_VERSION__ >= 200\n"
+    "#define GPUD_ATOMIC(T) GPUD_IS(T, atomic_int, 5) GPUD_IS(T, atomic_uint, 6) \\\n"
+    "    GPUD_IS(T, atomic_float, 10)\n"
+    "#else\n"
+    "#define GPUD_ATOMIC(T)\n"
+    "#endif\n"
     "#define GPUD_CODE(T) (GPUD_OF(T, char, char, 1) GPUD_IS(T, signed char, 1) \\\n"
     "    GPUD_OF(T, unsigned char, uchar, 2) GPUD_OF(T, short, short, 3) \\\n"
     "    GPUD_OF(T, unsigned short, ushort, 4) GPUD_OF(T, int, int, 5) \\\n"
     "    GPUD_OF(T, unsigned int, uint, 6) GPUD_OF(T, long, long, 7) \\\n"
     "    GPUD_OF(T, unsigned long, ulong, 8) GPUD_F16(T) GPUD_OF(T, float, float, 10) \\\n"
-    "    GPUD_F64(T) 0)\n";
+    "    GPUD_F64(T) GPUD_ATOMIC(T) 0)\n";
 /* For a compiler that does not know the builtin: sizes alone. */
 static const char no_codes[] = "#define GPUD_CODE(T) 0\n";
 

@@ -243,22 +243,25 @@ START_TEST(learns_the_types_behind_names)
 {
     struct err e = ERR_INIT;
     struct backend_compiled c = {0};
-    const char *text = "typedef float DATA_TYPE;\n"
-                       "typedef DATA_TYPE real;\n"
-                       "typedef unsigned char byte;\n"
-                       "typedef float4 vec;\n"
-                       "typedef signed char tiny;\n"
-                       "typedef struct { int a; } pair;\n"
-                       "enum E { ONE, TWO };\n"
-                       "__kernel void f(__global const real *x, __global DATA_TYPE *y, real a,\n"
-                       "    DATA_TYPE b, byte c, vec v, __global vec *w, __global byte *d,\n"
-                       "    __global pair *p, __global void *any, tiny t, ulong n, enum E e,\n"
-                       "    __constant WORD *k, __local real *l, __global half *h) {\n"
-                       "    y[0] = x[0] * a + b + c + v.x + w[0].y + d[0] + p[0].a + t + n + e +\n"
-                       "        k[0] + l[0];\n"
-                       "}\n"
-                       "#define real double\n"
-                       "#define uint nothing\n";
+    const char *text =
+        "typedef float DATA_TYPE;\n"
+        "typedef DATA_TYPE real;\n"
+        "typedef unsigned char byte;\n"
+        "typedef float4 vec;\n"
+        "typedef signed char tiny;\n"
+        "typedef atomic_uint counter;\n"
+        "typedef struct { int a; } pair;\n"
+        "enum E { ONE, TWO };\n"
+        "__kernel void f(__global const real *x, __global DATA_TYPE *y, real a,\n"
+        "    DATA_TYPE b, byte c, vec v, __global vec *w, __global byte *d,\n"
+        "    __global pair *p, __global void *any, tiny t, ulong n, enum E e,\n"
+        "    __constant WORD *k, __local real *l, __global half *h,\n"
+        "    __global counter *u, __global atomic_int *s, __global atomic_float *r) {\n"
+        "    y[0] = x[0] * a + b + c + v.x + w[0].y + d[0] + p[0].a + t + n + e +\n"
+        "        k[0] + l[0];\n"
+        "}\n"
+        "#define real double\n"
+        "#define uint nothing\n";
     static const struct {
         unsigned kind;
         int dtype;
@@ -268,6 +271,7 @@ START_TEST(learns_the_types_behind_names)
         {1, DTYPE_U8, 1},   {3, DTYPE_NONE, 16}, {2, DTYPE_F32, 0},  {2, DTYPE_U8, 0},
         {2, DTYPE_NONE, 0}, {2, DTYPE_NONE, 0},  {1, DTYPE_I8, 1},   {1, DTYPE_U64, 8},
         {1, DTYPE_U32, 4},  {2, DTYPE_I64, 0},   {4, DTYPE_NONE, 0}, {2, DTYPE_F16, 0},
+        {2, DTYPE_U32, 0},  {2, DTYPE_I32, 0},   {2, DTYPE_F32, 0},
     };
     ck_assert_msg(compile(text, "k.cl", "-DWORD=long -Werror", &c, &e) == 0, "%s", e.text);
     const struct backend_compiled_kernel *f = find(&c, "f");
