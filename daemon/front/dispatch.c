@@ -51,6 +51,17 @@ static int undefined(const struct work_use *u, struct err *e)
                    err_name(b->spoiled_code), step);
 }
 
+/* Where the program reads it: a step, and of a launch the argument. */
+static int tell_reader(const struct work_use *u, struct err *e)
+{
+    e->step = (int)u->step;
+    if (u->reader == NULL) {
+        return err_wrap(e, "step %u", u->step);
+    }
+    kernel_name_arg(u->reader, u->arg, e);
+    return err_wrap(e, "step %u, launch: %s", u->step, u->reader->name);
+}
+
 static int check_defined(const struct job *j, const struct device *d, struct err *e)
 {
     for (unsigned i = 0; i < j->work.use_count; i++) {
@@ -62,7 +73,8 @@ static int check_defined(const struct job *j, const struct device *d, struct err
                            buffer_title(b, title));
         }
         if (u->reads_before_write && !content_there(d, u)) {
-            return undefined(u, e);
+            (void)undefined(u, e);
+            return tell_reader(u, e);
         }
     }
     return 0;

@@ -225,6 +225,20 @@ struct resources kernel_needs(const struct kernel *k, const struct build *b)
     return all;
 }
 
+void kernel_name_arg(const struct kernel *k, unsigned index, struct err *e)
+{
+    struct bytes name = {0};
+    if (k->signature != NULL && index < k->signature->arg_count) {
+        name = bytes_str(k->signature->arg[index].name);
+    } else if (k->signature == NULL && index < k->arg_count) {
+        name = k->args[index].name;
+    }
+    bool named = name.size > 0;
+    (void)err_wrap(e, "argument %u%s%.*s%s", index, named ? " (" : "", (int)name.size,
+                   named ? (const char *)name.data : "", named ? ")" : "");
+    e->arg = (int)index;
+}
+
 struct hash kernel_hash(const struct module *m, const char *entry)
 {
     const struct hash_part parts[] = {{m->hash.byte, sizeof m->hash.byte}, {entry, strlen(entry)}};

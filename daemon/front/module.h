@@ -93,6 +93,8 @@ bool build_failed(const struct build *b, uint64_t now_ns);
 struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
 /* What a kernel takes as made by `b`; of a family the most that a member takes. */
 struct resources kernel_needs(const struct kernel *k, const struct build *b);
+/* Puts the argument in front of the text in `e`: "argument 2 (y): …". */
+void kernel_name_arg(const struct kernel *k, unsigned index, struct err *e);
 /* Makes the kernels of a user's module from what the compiler reported. */
 int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
 /* A new one is the session's, which counts it. */

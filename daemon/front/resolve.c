@@ -310,6 +310,8 @@ int resolve(const struct resolve_input *in, struct work *ret_work, struct err *e
     r.work = ret_work;
     r.temp_count = 0;
     r.step = 0;
+    r.kernel = NULL;
+    r.arg = 0;
     int rc = take_params(&r, e);
     if (rc == 0) {
         rc = take_temps(&r, e);

@@ -23,7 +23,9 @@ struct resolver {
     struct proto_arg bindings[PROTO_PARAMS_MAX];
     struct temp_info temps[RESOLVE_TEMPS_MAX];
     unsigned temp_count;
-    unsigned step; /* the user's */
+    unsigned step;               /* the user's */
+    const struct kernel *kernel; /* of the launch whose argument is looked at; else NULL */
+    unsigned arg;                /* that argument */
 };
 
 enum operand_kind {

@@ -22,27 +22,12 @@ struct launch {
     char entry[2 * PROTO_NAME_MAX + 1];    /* of a user's kernel, once its types are known */
 };
 
-static int fail_arg(struct err *e, unsigned index, int rc)
-{
-    if (e != NULL) {
-        e->arg = (int)index;
-    }
-    return rc;
-}
-
-/* Puts the argument in front of the text in `e`: "argument 2 (y): …". */
 static int name_arg(const struct kernel *k, unsigned index, struct err *e, int rc)
 {
-    struct bytes name = {0};
-    if (k->signature != NULL && index < k->signature->arg_count) {
-        name = bytes_str(k->signature->arg[index].name);
-    } else if (k->signature == NULL && index < k->arg_count) {
-        name = k->args[index].name;
+    if (e != NULL) {
+        kernel_name_arg(k, index, e);
     }
-    bool named = name.size > 0;
-    (void)err_wrap(e, "argument %u%s%.*s%s", index, named ? " (" : "", (int)name.size,
-                   named ? (const char *)name.data : "", named ? ")" : "");
-    return fail_arg(e, index, rc);
+    return rc;
 }
 
 static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, struct err *e)
@@ -181,7 +166,10 @@ static int use_array(struct resolver *r, struct launch *l, unsigned i, int acces
 {
     const struct operand *o = &l->arg[i];
     l->device[i] = *o;
+    r->kernel = l->kernel;
+    r->arg = i;
     int rc = (access & ACCESS_IN) != 0 ? operand_reads(r, o, e) : 0;
+    r->kernel = NULL;
     rc = rc == 0 && (access & ACCESS_OUT) != 0 ? operand_writes(r, o, e) : rc;
     if (rc == 0 && operand_is_host(o) && !(o->kind == OPERAND_ARENA && works_on(r, l, o, access))) {
         rc = stage_in(r, l, i, access, e);

@@ -314,6 +314,11 @@ int operand_reads(struct resolver *r, const struct operand *o, struct err *e)
     u->access |= ACCESS_IN;
     if (o->bytes > 0 && !covered(u, o)) {
         uint64_t end = o->offset + o->bytes;
+        if (!u->reads_before_write) {
+            u->step = r->step;
+            u->reader = r->kernel;
+            u->arg = r->arg;
+        }
         u->read_begin =
             u->reads_before_write && u->read_begin < o->offset ? u->read_begin : o->offset;
         u->read_end = u->reads_before_write && u->read_end > end ? u->read_end : end;

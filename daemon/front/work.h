@@ -67,8 +67,11 @@ struct work_use {
     bool reads_before_write; /* needs defined content: [read_begin, read_end) */
     uint64_t read_begin, read_end;
     uint64_t write_begin, write_end; /* hull of what is written */
-    bool fills;               /* the whole hull is written, so that it is defined afterwards */
-    struct buffer_use *entry; /* hazard.c's, while the job is entered */
+    /* where the program first reads it: step, kernel and argument; NULL: the step is no launch */
+    unsigned step, arg;
+    const struct kernel *reader; /* its module is one of the job's, or stays */
+    bool fills;                  /* the whole hull is written, so that it is defined afterwards */
+    struct buffer_use *entry;    /* hazard.c's, while the job is entered */
 };
 
 /* A part of an arena that the job reads or writes. Parts that overlap are kept apart. */

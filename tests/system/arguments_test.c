@@ -211,6 +211,37 @@ START_TEST(a_workers_words_name_the_argument)
 }
 END_TEST
 
+/* Undefined bytes are found when the job is sent, long after its arguments were read. */
+START_TEST(undefined_bytes_name_their_reader)
+{
+    gpud_client *c = begin();
+    gpud_buffer b;
+    gpud_kernel axpy;
+    gpud_program *p = NULL;
+    float y[4] = {0};
+    ck_gpud_ok(gpud_kernel_find(c, "axpy", &axpy));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, NULL, &b));
+    gpud_arg args[] = {gpud_f32(1), gpud_in(b), gpud_host_inout(y, 4, GPUD_F32)};
+    ck_gpud_err(gpud_call(c, axpy, args, 3, NULL), GPUD_ERR_UNDEFINED);
+    ck_assert_msg(strstr(gpud_last_error()->text, "step 0, launch: axpy: argument 1 (x): ") != NULL,
+                  "%s", gpud_last_error()->text);
+    ck_assert_int_eq(gpud_last_error()->step, 0);
+    ck_assert_int_eq(gpud_last_error()->arg, 1);
+    gpud_arg from = gpud_slice(b, 0, 2);
+    gpud_arg to = gpud_slice(b, 2, 2);
+    ck_gpud_ok(gpud_program_create(c, "copies", &p));
+    ck_assert_int_eq(gpud_program_fill(p, gpud_slice(b, 2, 1), gpud_f32(1)), 0);
+    ck_assert_int_eq(gpud_program_copy(p, to, from), 1);
+    ck_gpud_ok(gpud_program_seal(p));
+    ck_gpud_err(gpud_run(c, p, NULL, 0, NULL, NULL), GPUD_ERR_UNDEFINED);
+    ck_assert_msg(strncmp(gpud_last_error()->text, "step 1: buffer ", 15) == 0, "%s",
+                  gpud_last_error()->text);
+    ck_assert_int_eq(gpud_last_error()->arg, -1);
+    gpud_program_free(p);
+    end(c);
+}
+END_TEST
+
 /* The limits of the WELCOME reach the program. */
 START_TEST(limits_are_told)
 {
@@ -239,6 +270,7 @@ int main(void)
     suite_add(suite, gpuctl_sees_types_and_views);
     suite_add(suite, headers_come_with_the_source);
     suite_add(suite, a_workers_words_name_the_argument);
+    suite_add(suite, undefined_bytes_name_their_reader);
     suite_add(suite, limits_are_told);
     return system_main(suite);
 }
