@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpuctl/ctl.h"
-#include "gpuctl/near.h"
+#include "gpuctl/ctl/ctl.h"
+#include "gpuctl/ctl/near.h"
 
 static const char run_help[] =
     "  --source FILE           compile this file; its language follows from the suffix\n"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpuctl/ctl.h"
+#include "gpuctl/ctl/ctl.h"
 
 static void print_help(const struct command *command)
 {

@@ -6,7 +6,7 @@
 
 #include "bench/common/echo.h"
 #include "bench/common/plan.h"
-#include "daemon/backend/cuda/driver.h"
+#include "daemon/backend/cuda/driver/driver.h"
 
 #define PAGE 4096u
 

@@ -5,7 +5,7 @@
 #ifndef FRONT_ENDING_H
 #define FRONT_ENDING_H
 
-#include "daemon/front/front.h"
+#include "daemon/front/model/front.h"
 
 /* The process ends in so many seconds with the front's exit code as it is now, and says that `what`
  * (a text that stays) did not end. Said again: the last one counts. */

@@ -17,10 +17,10 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/runtime.h"
-#include "daemon/front/accepted.h"
 #include "daemon/front/pipeline.h"
-#include "daemon/front/reload.h"
-#include "daemon/front/tenant_quota.h"
+#include "daemon/front/requests/reload.h"
+#include "daemon/front/settings/accepted.h"
+#include "daemon/front/tenants/tenant_quota.h"
 
 #define EXIT_USAGE 2
 #define HEAP_KEPT  (16 * 1024 * 1024) /* bytes */

@@ -6,7 +6,7 @@
 #ifndef FRONT_PIPELINE_H
 #define FRONT_PIPELINE_H
 
-#include "daemon/front/front.h"
+#include "daemon/front/model/front.h"
 
 /* Fills the hooks and starts: launcher, workers, then the sockets. */
 int pipeline_start(struct front *f, struct err *e);

@@ -2,7 +2,7 @@
 #ifndef FRONT_PIPELINE_INT_H
 #define FRONT_PIPELINE_INT_H
 
-#include "daemon/front/lane.h"
+#include "daemon/front/clients/lane.h"
 #include "daemon/front/pipeline.h"
 
 /* ---- pipeline.c ---- */

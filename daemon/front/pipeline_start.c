@@ -5,16 +5,16 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/front/adopt.h"
-#include "daemon/front/building.h"
-#include "daemon/front/command.h"
-#include "daemon/front/discover.h"
-#include "daemon/front/due.h"
-#include "daemon/front/monitor.h"
+#include "daemon/front/clients/processes.h"
+#include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/monitor.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/modules/building.h"
 #include "daemon/front/pipeline_int.h"
-#include "daemon/front/processes.h"
-#include "daemon/front/standing.h"
-#include "daemon/front/worker.h"
+#include "daemon/front/requests/standing.h"
+#include "daemon/front/workers/command.h"
+#include "daemon/front/workers/worker.h"
 
 #define UNREAD           (256ull * 1024 * 1024) /* bytes of answers of a connection, at least */
 #define LANE_BATCH       32u /* requests of one ring before others get their turn */

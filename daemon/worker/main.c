@@ -14,7 +14,7 @@
 #include "build.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/worker/serve.h"
+#include "daemon/worker/serve/serve.h"
 
 #define CHANNEL_FD       3
 #define INPUT_FD         4

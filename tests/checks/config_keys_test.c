@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/config.h"
+#include "daemon/front/settings/config.h"
 
 static char text[32768];
 

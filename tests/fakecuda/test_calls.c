@@ -1,5 +1,5 @@
 /* The double has what the back end asks the driver for, in the ABI that it asks for. */
-#include "daemon/backend/cuda/driver.h"
+#include "daemon/backend/cuda/driver/driver.h"
 #include "tests/fakecuda/bench.h"
 
 static const struct {

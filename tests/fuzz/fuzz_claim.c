@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/front/shm.h"
+#include "daemon/front/clients/shm.h"
 #include "proto/codec.h"
 
 #define PREFIX   3u

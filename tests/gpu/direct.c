@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/backend/cuda/device.h"
+#include "daemon/backend/cuda/driver/device.h"
 
 _Noreturn void direct_die(const char *call, int code)
 {

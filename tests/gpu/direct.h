@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/backend/cuda/driver.h"
+#include "daemon/backend/cuda/driver/driver.h"
 
 /* What the back end has no use for; the number as in driver.h. */
 #define DIRECT_ENTRIES(X)                                                                          \

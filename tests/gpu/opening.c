@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "common/clock.h"
-#include "daemon/backend/cuda/device.h"
+#include "daemon/backend/cuda/driver/device.h"
 #include "tests/gpu/direct.h"
 #include "tests/gpu/items.h"
 #include "tests/gpu/measure.h"

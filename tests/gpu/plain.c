@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/backend/cuda/error.h"
+#include "daemon/backend/cuda/driver/error.h"
 #include "tests/gpu/direct.h"
 #include "tests/gpu/items.h"
 #include "tests/gpu/record.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "daemon/worker/memory.h"
+#include "daemon/worker/memory/memory.h"
 #include "tests/gpu/direct.h"
 #include "tests/gpu/items.h"
 #include "tests/gpu/measure.h"

@@ -12,8 +12,8 @@
 
 #include "common/err.h"
 #include "daemon/backend/backend.h"
-#include "daemon/backend/cuda/driver.h"
-#include "daemon/backend/cuda/toolkit.h"
+#include "daemon/backend/cuda/driver/driver.h"
+#include "daemon/backend/cuda/driver/toolkit.h"
 #include "tests/gpu/direct.h"
 
 #define SKIPPED 77

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/src/shm.h"
+#include "client/src/wire/shm.h"
 #include "common/memfd.h"
 #include "common/seqpacket.h"
 #include "common/shape.h"

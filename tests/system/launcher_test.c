@@ -9,7 +9,7 @@
 
 #include "common/memfd.h"
 #include "common/seqpacket.h"
-#include "daemon/front/record.h"
+#include "daemon/front/workers/record.h"
 #include "proto/codec.h"
 #include "tests/system/harness.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/front/front.h"
-#include "daemon/front/session.h"
-#include "daemon/front/work.h"
+#include "daemon/front/model/front.h"
+#include "daemon/front/model/session.h"
+#include "daemon/front/model/work.h"
 #include "proto/lane.h"
 #ifdef SYSTEM_FAKECUDA
 #include "tests/system/double.h"

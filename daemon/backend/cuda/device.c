@@ -1,12 +1,12 @@
-#include "daemon/backend/cuda/device.h"
+#include "daemon/backend/cuda/driver/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "daemon/backend/cuda/compile.h"
-#include "daemon/backend/cuda/library.h"
+#include "daemon/backend/cuda/compile/compile.h"
+#include "daemon/backend/cuda/library/library.h"
 #include "daemon/backend/options.h"
 
 #define KNOWN_OPTIONS "uuid vmm nvrtc nvcc compiler libraries"

@@ -17,8 +17,8 @@
 #include <utlist.h>
 
 #include "daemon/front/clients/listener.h"
-#include "daemon/front/clients/listener_url.h"
-#include "daemon/front/clients/members.h"
+#include "daemon/front/settings/listener_url.h"
+#include "daemon/front/settings/members.h"
 #include "proto/sp.h"
 
 #define INPUT_BYTES 4096u /* what one receive takes, if it is not the rest of a long message */

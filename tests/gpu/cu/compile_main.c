@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/backend/cuda/binary.h"
+#include "daemon/backend/cuda/run/binary.h"
 #include "proto/compile.h"
 
 #define SOURCE_BYTES (1u << 20)

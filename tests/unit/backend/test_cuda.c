@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/backend/cuda/binary.h"
-#include "daemon/backend/cuda/stream.h"
+#include "daemon/backend/cuda/run/binary.h"
+#include "daemon/backend/cuda/run/stream.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/backend/cuda/binary.h"
-#include "daemon/backend/cuda/error.h"
+#include "daemon/backend/cuda/driver/error.h"
+#include "daemon/backend/cuda/run/binary.h"
 
 static const uint8_t payload[] = "//\n.version 8.0\n";
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "daemon/backend/cuda/clock.h"
+#include "daemon/backend/cuda/driver/clock.h"
 
 uint64_t __wrap_clock_now_ns(void);
 

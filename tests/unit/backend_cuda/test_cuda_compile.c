@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/compile.h"
-#include "daemon/backend/cuda/nvrtc.h"
+#include "daemon/backend/cuda/compile/compile.h"
+#include "daemon/backend/cuda/compile/nvrtc.h"
 #include "kernels/builtin.h"
 #include "kernels/builtin_fatbin.h"
 #include "kernels/dialect.h"

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/backend/cuda/compile.h"
-#include "daemon/backend/cuda/nvcc.h"
-#include "daemon/backend/cuda/nvrtc.h"
+#include "daemon/backend/cuda/compile/compile.h"
+#include "daemon/backend/cuda/compile/nvcc.h"
+#include "daemon/backend/cuda/compile/nvrtc.h"
 
 #define SKIPPED   77
 #define FILES_MAX 64

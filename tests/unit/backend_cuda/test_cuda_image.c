@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/backend/cuda/binary.h"
-#include "daemon/backend/cuda/compile.h"
-#include "daemon/backend/cuda/image.h"
-#include "daemon/backend/cuda/nvcc.h"
+#include "daemon/backend/cuda/compile/compile.h"
+#include "daemon/backend/cuda/compile/nvcc.h"
+#include "daemon/backend/cuda/image/image.h"
+#include "daemon/backend/cuda/run/binary.h"
 
 #define SKIPPED 77
 

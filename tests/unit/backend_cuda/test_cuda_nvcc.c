@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/nvcc.h"
-#include "daemon/backend/cuda/nvrtc.h"
+#include "daemon/backend/cuda/compile/nvcc.h"
+#include "daemon/backend/cuda/compile/nvrtc.h"
 #include "proto/compile.h"
 #include "proto/messages.h"
 #include "tests/unit/worker/fake_front.h"

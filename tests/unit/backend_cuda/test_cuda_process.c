@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "daemon/backend/cuda/nvrtc.h"
+#include "daemon/backend/cuda/compile/nvrtc.h"
 #include "proto/compile.h"
 #include "proto/messages.h"
 #include "tests/unit/worker/fake_front.h"

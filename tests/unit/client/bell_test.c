@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/src/client.h"
-#include "client/src/lane.h"
+#include "client/src/session/client.h"
+#include "client/src/session/lane.h"
 #include "tests/unit/common/suite.h"
 
 #define PIPE_BYTES 4096

@@ -1,5 +1,5 @@
 /* The allocator of arenas against a plain list of what it handed out. */
-#include "client/src/heap.h"
+#include "client/src/wire/heap.h"
 
 #include <stdlib.h>
 #include <string.h>

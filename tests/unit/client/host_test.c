@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/src/arena.h"
-#include "client/src/shm.h"
+#include "client/src/api/arena.h"
+#include "client/src/wire/shm.h"
 #include "common/clock.h"
 #include "tests/unit/client/fixture.h"
 

@@ -1,14 +1,14 @@
 /* What the session sends, and with which numbers. No connection is there: what would go out is
  * noted (linked with --wrap). */
-#include "client/src/session.h"
+#include "client/src/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/src/client.h"
-#include "client/src/handles.h"
-#include "client/src/job.h"
-#include "client/src/restore.h"
+#include "client/src/api/job.h"
+#include "client/src/session/client.h"
+#include "client/src/session/handles.h"
+#include "client/src/session/restore.h"
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 

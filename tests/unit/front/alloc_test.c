@@ -2,15 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/building.h"
 #include "daemon/front/clients/listener.h"
-#include "daemon/front/completion.h"
-#include "daemon/front/conclude.h"
-#include "daemon/front/hazard.h"
-#include "daemon/front/program.h"
-#include "daemon/front/requests.h"
-#include "daemon/front/standing.h"
-#include "daemon/front/variable.h"
+#include "daemon/front/memory/variable.h"
+#include "daemon/front/model/program.h"
+#include "daemon/front/modules/building.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/standing.h"
+#include "daemon/front/sched/completion.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/hazard.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/recipe.h"

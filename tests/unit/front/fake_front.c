@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/front/completion.h"
-#include "daemon/front/conclude.h"
-#include "daemon/front/dispatch.h"
-#include "daemon/front/due.h"
-#include "daemon/front/hazard.h"
-#include "daemon/front/queue.h"
-#include "daemon/front/requests.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/sched/completion.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/dispatch.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/queue.h"
 
 static struct fake *fake_of(struct front *f)
 {

@@ -5,8 +5,8 @@
 #ifndef TEST_FAKE_FRONT_H
 #define TEST_FAKE_FRONT_H
 
-#include "daemon/front/front.h"
-#include "daemon/front/record.h"
+#include "daemon/front/model/front.h"
+#include "daemon/front/workers/record.h"
 
 #define FAKE_DEVICES 2u
 #define FAKE_JOBS    20000u

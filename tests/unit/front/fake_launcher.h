@@ -4,7 +4,7 @@
 
 #include "common/hash.h"
 #include "common/seqpacket.h"
-#include "daemon/front/launcher_link.h"
+#include "daemon/front/workers/launcher_link.h"
 #include "proto/codec.h"
 
 /* Listens in dir, lets launcher_link_open(dir) meet it, says hello as `build` ("": hangs up without

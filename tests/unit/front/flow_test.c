@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/front/completion.h"
-#include "daemon/front/conclude.h"
-#include "daemon/front/dispatch.h"
-#include "daemon/front/queue.h"
+#include "daemon/front/sched/completion.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/dispatch.h"
+#include "daemon/front/sched/queue.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"

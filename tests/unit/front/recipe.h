@@ -2,7 +2,7 @@
 #ifndef TEST_RECIPE_H
 #define TEST_RECIPE_H
 
-#include "daemon/front/resolve.h"
+#include "daemon/front/resolve/resolve.h"
 #include "proto/codec.h"
 #include "tests/unit/front/fake_front.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/ctl.h"
+#include "gpuctl/ctl/ctl.h"
 #include "tests/unit/common/suite.h"
 
 #define MAN        SOURCE_DIR "/packaging/man/gpuctl.1.scd"

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpuctl/array.h"
-#include "gpuctl/file.h"
-#include "gpuctl/image.h"
-#include "gpuctl/reference.h"
+#include "gpuctl/base/file.h"
+#include "gpuctl/demo/image.h"
+#include "gpuctl/demo/reference.h"
+#include "gpuctl/input/array.h"
 #include "tests/unit/common/suite.h"
 
 static char dir[] = "/tmp/gpuctl-test-XXXXXX";

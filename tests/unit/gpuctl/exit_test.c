@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpuctl/ctl.h"
+#include "gpuctl/ctl/ctl.h"
 #include "tests/unit/common/suite.h"
 
 struct row {

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "gpuctl/half.h"
+#include "gpuctl/input/half.h"
 #include "tests/unit/common/suite.h"
 
 START_TEST(every_half_survives_the_way_there_and_back)

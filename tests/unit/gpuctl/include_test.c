@@ -8,7 +8,7 @@
 
 #include <gpud/gpud.h>
 
-#include "gpuctl/include.h"
+#include "gpuctl/input/include.h"
 
 static char folder[64];
 

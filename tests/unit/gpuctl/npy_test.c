@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/npy.h"
+#include "gpuctl/input/npy.h"
 #include "tests/unit/common/suite.h"
 
 /* A version 1 file with the given dictionary and data, its size in *ret_size. */

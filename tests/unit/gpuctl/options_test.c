@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpuctl/options.h"
+#include "gpuctl/ctl/options.h"
 #include "tests/unit/common/suite.h"
 
 enum { ARG = 1, DRY, CL };

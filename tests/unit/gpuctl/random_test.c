@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/npy.h"
-#include "gpuctl/options.h"
-#include "gpuctl/run.h"
-#include "gpuctl/spec.h"
+#include "gpuctl/ctl/options.h"
+#include "gpuctl/input/npy.h"
+#include "gpuctl/input/spec.h"
+#include "gpuctl/run/run.h"
 #include "tests/unit/common/suite.h"
 
 static uint64_t state;

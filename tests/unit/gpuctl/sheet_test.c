@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/sheet.h"
-#include "gpuctl/sheet_fit.h"
+#include "gpuctl/sheet/sheet.h"
+#include "gpuctl/sheet/sheet_fit.h"
 #include "tests/unit/common/suite.h"
 
 static const struct sheet_column columns[] = {

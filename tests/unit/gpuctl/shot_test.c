@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/json_out.h"
-#include "gpuctl/pickle.h"
-#include "gpuctl/shot.h"
+#include "gpuctl/pool/json_out.h"
+#include "gpuctl/pool/pickle.h"
+#include "gpuctl/pool/shot.h"
 
 /* Bytes that a writer gave; freed by the caller. */
 static char *written(void (*write)(const struct shot *shot, FILE *out), const struct shot *shot,

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "gpuctl/spec.h"
+#include "gpuctl/input/spec.h"
 #include "tests/unit/common/suite.h"
 
 #define NO_SHAPE                                                                                   \

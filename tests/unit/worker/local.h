@@ -4,8 +4,8 @@
 
 #include <uv.h>
 
-#include "daemon/worker/copies.h"
-#include "daemon/worker/spill.h"
+#include "daemon/worker/copy/copies.h"
+#include "daemon/worker/spill/spill.h"
 
 struct local {
     struct device device;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/nvrtc_log.h"
-#include "daemon/backend/cuda/option.h"
+#include "daemon/backend/cuda/compile/nvrtc_log.h"
+#include "daemon/backend/cuda/compile/option.h"
 #include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/cuda/source/name.h"
 #include "daemon/backend/cuda/source/scan.h"

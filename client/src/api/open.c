@@ -1,0 +1,317 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "client/src/api/arena.h"
+#include "client/src/api/job.h"
+#include "client/src/api/program.h"
+#include "client/src/session/handles.h"
+#include "client/src/wire/environment.h"
+#include "common/clock.h"
+
+#define URL_DEFAULT       "ipc:///run/gpud/gpud.sock"
+#define CONNECT_DEFAULT   (5 * NS_PER_S)
+#define RECONNECT_DEFAULT (30 * NS_PER_S)
+#define BYE_NS            (1 * NS_PER_S)
+
+/* ---- in and out of every function ---------------------------------------------------------- */
+
+int client_enter_closing(struct gpud_client *c, struct err *e)
+{
+    if (c == NULL) {
+        return err_set(e, ERR_INVALID, "no client");
+    }
+    if (!origin_here(&c->origin)) {
+        return err_set(e, ERR_FORKED, "client was opened by process %d: open one in the child",
+                       (int)c->origin.pid);
+    }
+    (void)pthread_mutex_lock(&c->lock);
+    return 0;
+}
+
+int client_enter(struct gpud_client *c, struct err *e)
+{
+    int rc = client_enter_closing(c, e);
+    if (rc == 0 && c->closing) {
+        (void)pthread_mutex_unlock(&c->lock);
+        rc = err_set(e, ERR_CLOSED, "client is closed");
+    }
+    return rc;
+}
+
+void client_leave(struct gpud_client *c)
+{
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- open ---------------------------------------------------------------------------------- */
+
+static int options_read(const gpud_options *given, gpud_options *ret_options, struct err *e)
+{
+    gpud_options o = {0};
+    if (given != NULL) {
+        if (given->size < sizeof given->size || given->size > 4096) {
+            return err_set(e, ERR_INVALID, "gpud_options.size is %zu", given->size);
+        }
+        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    }
+    if (o.name == NULL) {
+        o.name = program_invocation_short_name;
+    }
+    if (o.connect_timeout_ns == 0) {
+        o.connect_timeout_ns = CONNECT_DEFAULT;
+    }
+    if (o.reconnect_ns == 0) {
+        o.reconnect_ns = RECONNECT_DEFAULT;
+    }
+    if (o.timeout_ns == 0) {
+        uint64_t ms = 0;
+        int rc = environment_number("GPUD_TIMEOUT_MS", UINT64_MAX / NS_PER_MS, 0, &ms, e);
+        if (rc != 0) {
+            return rc;
+        }
+        o.timeout_ns = ms > 0 ? ms * NS_PER_MS : NS_NEVER;
+    }
+    if (o.connect_timeout_ns > o.timeout_ns) {
+        o.connect_timeout_ns = o.timeout_ns; /* gpud_open is a blocking call, too */
+    }
+    *ret_options = o;
+    return 0;
+}
+
+static void client_destroy(struct gpud_client *c)
+{
+    while (c->event_first != NULL) {
+        struct event *event = c->event_first;
+        c->event_first = event->next;
+        free(event);
+    }
+    session_finish(c);
+    request_finish(&c->lane.open);
+    requests_finish(&c->requests);
+    arenas_finish(c);
+    handles_finish(c);
+    conn_finish(&c->conn);
+    origin_finish(&c->origin);
+    free(c);
+}
+
+static int client_make(const char *url, const gpud_options *o, struct gpud_client **ret_client,
+                       struct err *e)
+{
+    struct gpud_client *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return err_set(e, ERR_NOMEM, "client");
+    }
+    int rc = address_parse(url, &c->address, e);
+    if (rc == 0) {
+        rc = lane_init(&c->lane, e);
+    }
+    if (rc == 0) {
+        rc = session_init(&c->session, o->name, o->token, o->token_size, e);
+    }
+    if (rc == 0) {
+        rc = conn_init(&c->conn, &c->address, PROTO_MESSAGE_MAX, e);
+    }
+    if (rc != 0) {
+        free(c);
+        return rc;
+    }
+    if (pthread_mutex_init(&c->lock, NULL) != 0) {
+        conn_finish(&c->conn);
+        free(c);
+        return err_set(e, ERR_NOMEM, "lock");
+    }
+    uint64_t generation; /* any that another client of this process hardly has */
+    memcpy(&generation, c->session.client_id, sizeof generation);
+    requests_init(&c->requests);
+    handles_init(c, (generation & IDMAP_GENERATION_MAX) >> 1 | 1);
+    origin_init(&c->origin);
+    c->timeout_ns = o->timeout_ns;
+    c->reconnect_ns = o->reconnect_ns;
+    c->session.opening = true;
+    *ret_client = c;
+    return 0;
+}
+
+static bool opened(void *arg)
+{
+    const struct gpud_client *c = arg;
+    if (c->session.state == SESSION_READY && c->lane.mode == LANE_ALWAYS) {
+        return c->lane.state == LANE_UP || c->lane.state == LANE_REFUSED;
+    }
+    return c->session.state == SESSION_READY || session_gave_up(c);
+}
+
+static int open_wait(struct gpud_client *c, uint64_t timeout_ns, struct err *e)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    client_process(c, true);
+    int rc = client_wait(c, opened, c, ns_add(clock_now_ns(), timeout_ns), e);
+    if (rc == 0 && c->session.state != SESSION_READY) {
+        *e = c->session.failure;
+        rc = e->code;
+    } else if (rc == 0 && c->lane.mode == LANE_ALWAYS && c->lane.state != LANE_UP) {
+        *e = c->lane.failure;
+        rc = err_wrap(e, "no ring");
+    } else if (rc != 0 && c->session.failure.code != 0) {
+        *e = c->session.failure; /* of the last attempt */
+        rc = e->code;
+    } else if (rc != 0) {
+        rc = err_set(e, ERR_CONNECT, "the daemon does not answer");
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client)
+{
+    struct err e = ERR_INIT;
+    struct gpud_client *c = NULL;
+    gpud_options o = {0};
+    if (url == NULL) { /* an empty one that was given is a mistake, and no wish for this */
+        url = environment_text("GPUD_URL");
+        url = url == NULL ? URL_DEFAULT : url;
+    }
+    if (ret_client == NULL) {
+        return error_report(err_set(&e, ERR_INVALID, "no place for the client"), &e);
+    }
+    int rc = options_read(options, &o, &e);
+    if (rc == 0) {
+        rc = client_make(url, &o, &c, &e);
+    }
+    if (rc == 0) {
+        rc = open_wait(c, o.connect_timeout_ns, &e);
+        if (rc != 0) {
+            c->closing = true;
+            session_lost(c, &e);
+            session_fail(c, &e);
+            (void)pthread_mutex_destroy(&c->lock);
+            client_destroy(c);
+        }
+    }
+    if (rc != 0) {
+        (void)err_wrap(&e, "open %.200s", url);
+        return error_report(rc, &e);
+    }
+    *ret_client = c;
+    return 0;
+}
+
+/* ---- close --------------------------------------------------------------------------------- */
+
+/* Tells the daemon that nothing more will come; that it hears it is a courtesy. */
+static void bye(struct gpud_client *c)
+{
+    struct msg_bye msg = {0};
+    struct err e = ERR_INIT;
+    uint64_t kept = c->timeout_ns;
+    if (c->session.state == SESSION_READY) {
+        c->timeout_ns = BYE_NS < kept ? BYE_NS : kept;
+        (void)client_call_done(c, &schema_msg_bye, &msg, CALL_SEQUENCED, &schema_msg_done, &e);
+        c->timeout_ns = kept;
+    }
+}
+
+/* In a child of fork: memory and descriptors only; the lock may be held by a thread that does not
+ * exist here. */
+static void close_forked(struct gpud_client *c)
+{
+    struct err why = ERR_INIT;
+    (void)err_set(&why, ERR_FORKED, "client was opened before fork");
+    c->closing = true;
+    c->event_cb = NULL;
+    lane_drop(c);
+    conn_drop(&c->conn);
+    session_fail(c, &why);
+    programs_finish(c);
+    jobs_finish(c);
+    client_destroy(c);
+}
+
+void gpud_close(gpud_client *client)
+{
+    struct err why = ERR_INIT;
+    if (client == NULL) {
+        return;
+    }
+    if (!origin_here(&client->origin)) {
+        close_forked(client);
+        return;
+    }
+    (void)pthread_mutex_lock(&client->lock);
+    bye(client);
+    (void)err_set(&why, ERR_CLOSED, "the client was closed");
+    client->closing = true;
+    session_lost(client, &why);
+    session_fail(client, &why);
+    client_callbacks(client);
+    programs_finish(client);
+    jobs_finish(client);
+    (void)pthread_mutex_unlock(&client->lock);
+    (void)pthread_mutex_destroy(&client->lock);
+    client_destroy(client);
+}
+
+/* ---- loop ---------------------------------------------------------------------------------- */
+
+int gpud_fd(const gpud_client *client)
+{
+    return client != NULL && origin_here(&client->origin) ? client->conn.user_fd : -1;
+}
+
+int gpud_dispatch(gpud_client *client)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        client_poll(client);
+        client_callbacks(client);
+        client_leave(client);
+    }
+    return error_report(rc, &e);
+}
+
+int gpud_set_event_cb(gpud_client *client, gpud_event_cb cb, void *user)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        client->event_cb = cb;
+        client->event_user = user;
+        client_leave(client);
+    }
+    return error_report(rc, &e);
+}
+
+struct flush {
+    struct gpud_client *client;
+    uint64_t until; /* order of the last job that counts */
+};
+
+static bool flushed(void *arg)
+{
+    const struct flush *f = arg;
+    for (const struct gpud_job *job = f->client->jobs; job != NULL; job = job->next) {
+        if (!job->ended && job->order <= f->until) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int gpud_flush(gpud_client *client, uint64_t timeout_ns)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        struct flush f = {.client = client, .until = client->jobs_made};
+        client_poll(client);
+        rc = client_wait(client, flushed, &f, ns_add(clock_now_ns(), timeout_ns), &e);
+        client_callbacks(client);
+        client_leave(client);
+    }
+    return error_report(rc, &e);
+}

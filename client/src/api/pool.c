@@ -1,0 +1,62 @@
+/* Looking at the devices' memory pools. */
+#include <string.h>
+
+#include "client/src/session/client.h"
+
+#define DETAIL_MASK GPUD_POOL_DETAIL
+
+static int take(struct gpud_client *c, const gpud_pool_options *given, gpud_table **ret_table,
+                struct err *e)
+{
+    struct msg_pool_take msg = {0};
+    if (ret_table == NULL) {
+        return err_set(e, ERR_INVALID, "no place for the table");
+    }
+    gpud_pool_options o = {0};
+    if (given != NULL && (given->size < sizeof given->size || given->size > 4096)) {
+        return err_set(e, ERR_INVALID, "gpud_pool_options.size is %zu", given->size);
+    }
+    if (given != NULL) { /* of an older program it is shorter */
+        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    }
+    if ((o.flags & ~(uint64_t)DETAIL_MASK) != 0) {
+        return err_set(e, ERR_INVALID, "flags %#llx", (unsigned long long)o.flags);
+    }
+    msg.device = o.device;
+    msg.detail = (o.flags & GPUD_POOL_DETAIL) != 0;
+    msg.timeout_ns = o.timeout_ns;
+    return table_call(c, &schema_msg_pool_take, &msg, ret_table, e);
+}
+
+int gpud_pool_take(gpud_client *client, const gpud_pool_options *options, gpud_table **ret_table)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        rc = take(client, options, ret_table, &e);
+        client_leave(client);
+    }
+    return error_report(rc, &e);
+}
+
+int gpud_pool_read(gpud_client *client, uint64_t picture, uint64_t device, int part, uint64_t first,
+                   uint64_t count, gpud_table **ret_table)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    if (ret_table == NULL || part < GPUD_POOL_METERS || part > GPUD_POOL_EVENTS) {
+        rc = err_set(&e, ERR_INVALID, "part %d of a picture, or no place for the table", part);
+    } else {
+        struct msg_pool_read msg = {.picture = picture,
+                                    .part = (uint64_t)part,
+                                    .device = device,
+                                    .first = first,
+                                    .count = count};
+        rc = table_call(client, &schema_msg_pool_read, &msg, ret_table, &e);
+    }
+    client_leave(client);
+    return error_report(rc, &e);
+}

@@ -1,0 +1,389 @@
+/* The user's view of a job. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/src/api/job.h"
+#include "common/clock.h"
+
+#define FIND_PAUSE_NS  (2 * NS_PER_MS) /* the daemon does not have the job yet */
+#define FIND_PAUSE_MAX (64 * NS_PER_MS)
+
+/* Locks the job's client if it still has one. While it closes all its jobs have ended: what they
+ * tell can be asked for in their callbacks. */
+static int job_enter(const gpud_job *job, struct err *e)
+{
+    if (job == NULL) {
+        return err_set(e, ERR_INVALID, "no job");
+    }
+    return job->client != NULL ? client_enter_closing(job->client, e) : 0;
+}
+
+static void job_leave(const gpud_job *job)
+{
+    if (job->client != NULL) {
+        client_leave(job->client);
+    }
+}
+
+static int own_error(const gpud_job *job, struct err *e)
+{
+    if (job->error.code != 0) {
+        *e = job->error;
+    }
+    return job->error.code;
+}
+
+/* At what has arrived: at all of it, if there will be no waiting. */
+static void look(struct gpud_client *c, uint64_t timeout_ns)
+{
+    if (timeout_ns == 0) {
+        client_poll(c);
+    } else {
+        client_glance(c);
+    }
+}
+
+int gpud_wait(gpud_job *job, uint64_t timeout_ns)
+{
+    struct err e;
+    err_init(&e);
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    struct gpud_client *c = job->client;
+    if (c == NULL) {
+        return error_report(own_error(job, &e), &e);
+    }
+    if (!job->ended) {
+        look(c, timeout_ns);
+    }
+    rc = job_wait(c, job, ns_add(clock_now_ns(), timeout_ns), &e);
+    if (rc == 0 && timeout_ns == GPUD_FOREVER) { /* it may take another moment */
+        arena_stage_wished(c);
+    }
+    client_callbacks(c); /* one of them may free the job */
+    client_leave(c);
+    return error_report(rc, &e);
+}
+
+struct any {
+    gpud_job *const *jobs;
+    uint32_t count;
+    uint32_t index; /* of one that has ended */
+};
+
+static bool any_ended(void *arg)
+{
+    struct any *any = arg;
+    for (uint32_t i = 0; i < any->count; i++) {
+        if (any->jobs[i] != NULL && any->jobs[i]->ended) {
+            any->index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const gpud_job *first_of(const struct any *any)
+{
+    const gpud_job *first = NULL;
+    for (uint32_t i = 0; i < any->count && first == NULL; i++) {
+        first = any->jobs[i];
+    }
+    return first;
+}
+
+int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns, uint32_t *ret_index)
+{
+    struct err e = ERR_INIT;
+    struct any any = {.jobs = jobs, .count = jobs != NULL ? count : 0};
+    const gpud_job *first = first_of(&any);
+    int rc = job_enter(first, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    struct gpud_client *c = first->client;
+    for (uint32_t i = 0; i < any.count && rc == 0; i++) {
+        if (jobs[i] != NULL && jobs[i]->client != c) {
+            rc = err_set(&e, ERR_INVALID, "jobs of several clients");
+        }
+    }
+    if (rc == 0 && c == NULL) {
+        (void)any_ended(&any);
+    } else if (rc == 0) {
+        if (!any_ended(&any)) {
+            look(c, timeout_ns);
+        }
+        rc = client_wait(c, any_ended, &any, ns_add(clock_now_ns(), timeout_ns), &e);
+        client_callbacks(c);
+    }
+    if (c != NULL) {
+        client_leave(c);
+    }
+    if (rc == 0 && ret_index != NULL) {
+        *ret_index = any.index;
+    }
+    return error_report(rc, &e);
+}
+
+bool gpud_job_done(const gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    if (job_enter(job, &e) != 0) {
+        return false;
+    }
+    bool ended = job->ended;
+    job_leave(job);
+    return ended;
+}
+
+int gpud_job_error(const gpud_job *job, gpud_error *ret_error)
+{
+    struct err e = ERR_INIT;
+    int rc = job_enter(job, &e);
+    if (rc == 0) {
+        gpud_error error = {.size = sizeof error};
+        error_fill(&error, &job->error);
+        rc = desc_return(ret_error, &error, sizeof error, &e);
+        job_leave(job);
+    }
+    return error_report(rc, &e);
+}
+
+uint64_t gpud_job_id(const gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    if (job_enter(job, &e) != 0) {
+        return 0;
+    }
+    if (job->client != NULL && job->quiet && !job->held) {
+        /* it is there when it is asked for again, or the job has ended */
+        (void)job_find(job->client, (gpud_job *)(uintptr_t)job, &e);
+    }
+    uint64_t id = job->id;
+    job_leave(job);
+    return id;
+}
+
+/* Has it ended well? Its own error, or STATE. */
+static int ended_well(const gpud_job *job, struct err *e)
+{
+    return job->ended ? own_error(job, e) : err_set(e, ERR_STATE, "the job has not ended");
+}
+
+int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void **ret_data,
+                    size_t *ret_bytes)
+{
+    struct err e = ERR_INIT;
+    struct bytes data = {0};
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    rc = ended_well(job, &e);
+    if (rc == 0) {
+        /* the job is the caller's; const promises that what it tells does not change */
+        rc = job_output_aligned((gpud_job *)(uintptr_t)job, step, arg, &data, &e);
+    }
+    if (rc == 0) {
+        *ret_data = data.data;
+        *ret_bytes = data.size;
+    }
+    job_leave(job);
+    return error_report(rc, &e);
+}
+
+/* "cublas, portable": each once, in the order of the steps. */
+void timings_served_by(struct proto_list timings, char *out, size_t size)
+{
+    struct proto_timing timing;
+    size_t used = 0;
+    out[0] = '\0';
+    for (struct proto_iter it = proto_iter_of(timings);
+         proto_list_next(&it, &schema_timing, &timing);) {
+        char name[GPUD_NAME];
+        text_copy(name, sizeof name, timing.by);
+        if (name[0] == '\0' || strstr(out, name) != NULL || used + strlen(name) + 3 > size) {
+            continue;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", name);
+    }
+}
+
+int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times)
+{
+    struct err e = ERR_INIT;
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    if (!job->ended) {
+        rc = err_set(&e, ERR_STATE, "the job has not ended");
+    } else {
+        gpud_job_times times = {
+            .device = job->result.device > 0 ? job->result.device - 1 : 0,
+            .queued_ns = job->result.queued_ns,
+            .executed_ns = job->result.executed_ns,
+            .replays = job->result.replays,
+            .step_count = (uint32_t)job->result.timings.count,
+        };
+        timings_served_by(job->result.timings, times.implementation, sizeof times.implementation);
+        rc = desc_return(ret_times, &times, sizeof times, &e);
+    }
+    job_leave(job);
+    return error_report(rc, &e);
+}
+
+int gpud_job_step_time(const gpud_job *job, uint32_t index, uint32_t *ret_step,
+                       uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
+{
+    struct err e = ERR_INIT;
+    struct proto_timing timing;
+    int rc = job_enter(job, &e);
+    if (rc != 0) {
+        return error_report(rc, &e);
+    }
+    rc = err_set(&e, ERR_NOT_FOUND, "no timing %u", index);
+    uint32_t at = 0;
+    for (struct proto_iter it = proto_iter_of(job->result.timings);
+         proto_list_next(&it, &schema_timing, &timing); at++) {
+        if (at == index) {
+            *ret_step = (uint32_t)timing.step;
+            *ret_begin_ns = timing.begin_ns;
+            *ret_end_ns = timing.end_ns;
+            rc = 0;
+            break;
+        }
+    }
+    job_leave(job);
+    return error_report(rc, &e);
+}
+
+static bool id_known(void *arg)
+{
+    const struct gpud_job *job = arg;
+    return job->ended || job->id != 0 || (job->quiet && job->find == NULL && job->req.id != 0);
+}
+
+static bool has_ended(void *arg)
+{
+    return ((const struct gpud_job *)arg)->ended;
+}
+
+/* Until it has an id, or has ended. A question that overtook the job is asked again. */
+static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
+{
+    struct gpud_client *c = job->client;
+    int rc = 0;
+    while (rc == 0 && !job->ended && job->id == 0) {
+        rc = job->quiet ? job_find(c, job, e) : 0;
+        rc = rc == 0 ? client_wait(c, id_known, job, deadline_ns, e) : rc;
+        if (rc == 0 && !job->ended && job->id == 0) {
+            struct err pause = ERR_INIT;
+            (void)client_wait(c, has_ended, job, client_sooner(deadline_ns, FIND_PAUSE_NS), &pause);
+        }
+    }
+    return rc;
+}
+
+/* Is it here still, or here again? Then it ends here, whatever daemon there is. */
+static bool cancel_here(struct gpud_job *job)
+{
+    bool ended = job->id == 0 && job_cancel_here(job->client, job);
+    if (ended) {
+        client_poll(job->client); /* others may wait for it */
+    }
+    return ended;
+}
+
+/* By the number of its SUBMIT: it need not have been admitted. One that is on its way to the daemon
+ * is asked for again; what is here still, or here again, ends here. */
+static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
+{
+    struct gpud_client *c = job->client;
+    for (uint64_t pause_ns = FIND_PAUSE_NS;; pause_ns *= pause_ns < FIND_PAUSE_MAX ? 2 : 1) {
+        struct msg_cancel msg = {.job = job->id, .number = job->id == 0 ? job->req.seq : 0};
+        struct msg_done told;
+        struct message *m = NULL;
+        if (cancel_here(job)) {
+            return 0;
+        }
+        int rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN,
+                                   &schema_msg_done, &told, &m, e);
+        message_unref(m);
+        if (rc != ERR_NOT_FOUND || job->ended) {
+            return job->ended ? 0 : rc;
+        }
+        err_init(e);
+        rc = client_wait(c, has_ended, job, client_sooner(deadline_ns, pause_ns), e);
+        if (rc != ERR_TIMEOUT || clock_now_ns() >= deadline_ns) {
+            return rc;
+        }
+    }
+}
+
+static int cancel(struct gpud_job *job, struct err *e)
+{
+    struct gpud_client *c = job->client;
+    if (job->ended) {
+        return 0;
+    }
+    if (job->held) {
+        return err_set(e, ERR_STATE, "a job submitted with GPUD_SUBMIT_HELD has no id yet");
+    }
+    uint64_t deadline_ns = client_deadline(c);
+    if (job->id == 0 && c->session.minor >= MINOR_RANGES) {
+        return cancel_by_number(job, deadline_ns, e);
+    }
+    int rc = ERR_TIMEOUT;
+    while (rc == ERR_TIMEOUT) { /* it may be refused again meanwhile */
+        if (cancel_here(job)) {
+            return 0;
+        }
+        err_init(e);
+        rc = wait_for_id(job, client_sooner(deadline_ns, FIND_PAUSE_MAX), e);
+        if (rc == ERR_TIMEOUT && clock_now_ns() >= deadline_ns) {
+            return rc;
+        }
+    }
+    if (rc != 0 || job->ended) {
+        return rc;
+    }
+    struct msg_cancel msg = {.job = job->id};
+    struct msg_done told;
+    struct message *m = NULL;
+    rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done,
+                           &told, &m, e);
+    message_unref(m);
+    return rc;
+}
+
+int gpud_cancel(gpud_job *job)
+{
+    struct err e = ERR_INIT;
+    int rc = job_enter(job, &e);
+    if (rc == 0) {
+        rc = cancel(job, &e);
+        job_leave(job);
+    }
+    return error_report(rc, &e);
+}
+
+void gpud_job_free(gpud_job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    struct gpud_client *c = job->client;
+    if (c == NULL) {
+        job_abandon(job);
+    } else if (!origin_here(&c->origin)) {
+        job->released = true; /* lists may be in disorder here: gpud_close frees it */
+    } else {
+        (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */
+        job_release(c, job);
+        client_leave(c);
+    }
+}

@@ -1,0 +1,21 @@
+/* Parts of writes and reads, each a job of one step. Thread: under the client's lock. */
+#ifndef CLIENT_API_TRANSFER_H
+#define CLIENT_API_TRANSFER_H
+
+#include "client/src/api/job.h"
+
+/* Elements [first, first + count) of a buffer, and the host memory that they go to or come from. */
+struct part {
+    uint64_t daemon; /* the buffer's handle */
+    uint32_t dtype;
+    bool write;
+    void *host; /* stays the caller's, until the job has ended */
+    uint64_t first;
+    uint64_t count;
+};
+
+/* Sends the job; waits while too many are in flight. The caller releases it. */
+int part_start(struct gpud_client *c, const struct part *part, struct gpud_job **ret_job,
+               struct err *e);
+
+#endif

@@ -1,0 +1,193 @@
+/* Requests that somebody waits for, or nobody. */
+#include <stdlib.h>
+
+#include "client/src/session/client.h"
+#include "client/src/session/handles.h"
+#include "client/src/session/restore.h"
+#include "common/clock.h"
+
+struct call {
+    struct request req;
+    bool done;
+    bool orphan; /* its caller gave up waiting */
+    struct message *reply;
+    struct err failed;
+};
+
+uint64_t client_deadline(const struct gpud_client *c)
+{
+    return ns_add(clock_now_ns(), c->timeout_ns);
+}
+
+uint64_t client_sooner(uint64_t deadline_ns, uint64_t patience_ns)
+{
+    uint64_t soon_ns = ns_add(clock_now_ns(), patience_ns);
+    return soon_ns < deadline_ns ? soon_ns : deadline_ns;
+}
+
+static void call_destroy(struct call *call)
+{
+    message_unref(call->reply);
+    request_finish(&call->req);
+    free(call);
+}
+
+static void call_answered(struct gpud_client *c, struct request *r, struct message *m,
+                          const struct err *e)
+{
+    struct call *call = (struct call *)r;
+    requests_end(&c->requests, r);
+    objects_reap(c);
+    call->done = true;
+    if (call->orphan) {
+        if (m != NULL) {
+            orphan_free(c, call->req.kind, m);
+        }
+        call_destroy(call);
+    } else if (m != NULL) {
+        call->reply = message_ref(m);
+    } else {
+        call->failed = *e;
+    }
+}
+
+static bool call_done(void *arg)
+{
+    return ((const struct call *)arg)->done;
+}
+
+/* 0 unless the answer is an ERROR. */
+static int reply_error(const struct message *m, struct err *e)
+{
+    struct msg_error error;
+    struct bytes view = message_view(m);
+    if (proto_kind(view) != MSG_KIND_ERROR) {
+        return 0;
+    }
+    int rc = proto_decode(&schema_msg_error, view, &error, e);
+    if (rc == 0) {
+        proto_error_to(&error, e);
+        rc = e->code;
+    }
+    return rc;
+}
+
+int reply_decode(const struct message *m, const struct schema *reply, void *ret_reply,
+                 struct err *e)
+{
+    int rc = reply_error(m, e);
+    return rc != 0 ? rc : proto_decode(reply, message_view(m), ret_reply, e);
+}
+
+int reply_decode_first(const struct message *m, const struct schema *reply, void *ret_reply,
+                       const struct schema *record, void *ret_first, struct err *e)
+{
+    int rc = reply_error(m, e);
+    return rc != 0 ? rc
+                   : proto_decode_first(reply, message_view(m), ret_reply, record, ret_first, e);
+}
+
+static int call_make(struct gpud_client *c, const struct schema *request, void *msg,
+                     enum call_flag flags, struct call **ret_call, struct err *e)
+{
+    struct call *call = calloc(1, sizeof *call);
+    if (call == NULL) {
+        return err_set(e, ERR_NOMEM, "request");
+    }
+    call->req.answered = call_answered;
+    int rc = request_encode(&call->req, request, msg, e);
+    if (rc == 0) {
+        rc = requests_add(&c->requests, &call->req, (flags & CALL_SEQUENCED) != 0, e);
+    }
+    if (rc != 0) {
+        call_destroy(call);
+        return rc;
+    }
+    *ret_call = call;
+    return 0;
+}
+
+static int exchange(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
+                    void *msg, enum call_flag flags, struct message **ret_message, struct err *e)
+{
+    struct call *call = NULL;
+    int rc = call_make(c, request, msg, flags, &call, e);
+    if (rc != 0) {
+        return rc;
+    }
+    session_send(c, &call->req);
+    rc = client_wait(c, call_done, call, deadline_ns, e);
+    if (!call->done) {
+        call->orphan = true;
+        return rc;
+    }
+    if (call->reply != NULL) {
+        *ret_message = message_ref(call->reply);
+        rc = 0;
+    } else {
+        *e = call->failed;
+        rc = call->failed.code;
+    }
+    call_destroy(call);
+    return rc;
+}
+
+int client_exchange(struct gpud_client *c, const struct schema *request, void *msg,
+                    enum call_flag flags, struct message **ret_message, struct err *e)
+{
+    return exchange(c, client_deadline(c), request, msg, flags, ret_message, e);
+}
+
+int client_call_until(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
+                      void *msg, enum call_flag flags, const struct schema *reply, void *ret_reply,
+                      struct message **ret_message, struct err *e)
+{
+    struct message *m = NULL;
+    int rc = exchange(c, deadline_ns, request, msg, flags, &m, e);
+    if (rc == 0) {
+        rc = reply_decode(m, reply, ret_reply, e);
+        if (rc == 0) {
+            *ret_message = m;
+        } else {
+            message_unref(m);
+        }
+    }
+    return rc;
+}
+
+int client_call(struct gpud_client *c, const struct schema *request, void *msg,
+                enum call_flag flags, const struct schema *reply, void *ret_reply,
+                struct message **ret_message, struct err *e)
+{
+    return client_call_until(c, client_deadline(c), request, msg, flags, reply, ret_reply,
+                             ret_message, e);
+}
+
+int client_call_done(struct gpud_client *c, const struct schema *request, void *msg,
+                     enum call_flag flags, const struct schema *reply, struct err *e)
+{
+    struct message *m = NULL;
+    int rc = client_exchange(c, request, msg, flags, &m, e);
+    if (rc == 0) {
+        union {
+            struct msg_done done;
+            struct msg_buffer buffer;
+        } told;
+        rc = reply_decode(m, reply, &told, e);
+        message_unref(m);
+    }
+    return rc;
+}
+
+int client_post(struct gpud_client *c, const struct schema *request, void *msg, uint64_t *ret_seq,
+                struct err *e)
+{
+    struct call *call = NULL;
+    int rc = call_make(c, request, msg, CALL_SEQUENCED, &call, e);
+    if (rc == 0) {
+        call->orphan = true;
+        *ret_seq = call->req.seq;
+        session_send(c, &call->req);
+    }
+    return rc;
+}

@@ -1,0 +1,54 @@
+/*
+ * Public handles. They are the library's own (with generations, so a handle that was freed is told
+ * apart) and stand for a struct that knows the daemon's handle, which may change.
+ *
+ * Thread: under the client's lock.
+ */
+#ifndef CLIENT_SESSION_HANDLES_H
+#define CLIENT_SESSION_HANDLES_H
+
+#include "client/src/session/client.h"
+#include "client/src/session/restore.h"
+
+struct buffer {
+    uint64_t daemon;
+    uint64_t id; /* public */
+    bool lost;   /* reported to the user */
+    gpud_shape shape;
+};
+
+struct kernel {
+    struct object object;
+    gpud_kernel_desc desc;
+    uint64_t module;             /* public handle of its module, 0: built-in */
+    char asked[GPUD_NAME];       /* the name it was found by, with its version */
+    gpud_kernel_arg_desc args[]; /* desc.arg_count of them */
+};
+
+struct module {
+    struct object object;
+    uint32_t kernel_count;
+    uint64_t *kernels; /* owned; public handles in the module's order */
+};
+
+/* BAD_HANDLE or STALE_HANDLE */
+int buffer_get(struct gpud_client *c, gpud_buffer buffer, struct buffer **ret_buffer,
+               struct err *e);
+int kernel_get(struct gpud_client *c, gpud_kernel kernel, struct kernel **ret_kernel,
+               struct err *e);
+int module_get(struct gpud_client *c, gpud_module module, struct module **ret_module,
+               struct err *e);
+
+void handles_init(struct gpud_client *c, uint64_t first_generation);
+void handles_finish(struct gpud_client *c);
+
+/* id 0 if this client does not know it */
+gpud_buffer buffer_by_daemon(struct gpud_client *c, uint64_t daemon);
+
+/* Tells the user, once. */
+void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text);
+
+/* An answer whose caller is gone: gives up what it made. */
+void orphan_free(struct gpud_client *c, unsigned request_kind, const struct message *m);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * The ring lane: a session's requests and answers through shared memory instead of the socket, on
+ * the same host (PROTOCOL.md, "Rings"). It is asked for by itself, once jobs are submitted; where
+ * there is none, or what does not fit, goes over the socket. A request has one number wherever it
+ * goes, so one that was sent by a ring that broke is simply sent again by the socket.
+ *
+ * Who waits looks at the ring for a while before it sleeps, where there is a second processor;
+ * while that does not pay it is done ever more rarely. GPUD_SPIN_US in the environment: how long at
+ * most, 0: not at all.
+ *
+ * GPUD_LANE in the environment: "auto", "nng" (never), "ring" (gpud_open fails where there is
+ * none).
+ *
+ * Thread: under the client's lock. Nothing blocks. Makes a system call only to wake the daemon.
+ */
+#ifndef CLIENT_SESSION_LANE_H
+#define CLIENT_SESSION_LANE_H
+
+#include "client/src/wire/request.h"
+#include "common/memfd.h"
+#include "proto/lane.h"
+
+enum lane_mode { LANE_AUTO, LANE_NEVER, LANE_ALWAYS };
+
+enum lane_state {
+    LANE_OFF,      /* not asked for on this connection */
+    LANE_ASKING,   /* RING_OPEN is on its way */
+    LANE_CLAIMING, /* the nonce was shown */
+    LANE_UP,
+    LANE_REFUSED, /* there is none, as long as this connection lasts */
+};
+
+struct lane {
+    enum lane_mode mode;
+    enum lane_state state;
+    struct request open;  /* RING_OPEN */
+    unsigned pause;       /* sequenced requests until it is asked for (again) */
+    int claim_fd;         /* owned: where the descriptors come, -1 */
+    struct memfd memory;  /* owned; its descriptor is closed */
+    int daemon_bell;      /* owned: eventfd */
+    int bell;             /* owned: pipe; watched by its edges */
+    unsigned unread;      /* bytes that may be in the pipe */
+    uint64_t spin_ns;     /* how long to look at most, 0: not */
+    unsigned misses;      /* looks in a row that found nothing */
+    unsigned skip;        /* waits until the next look */
+    bool spinning;        /* somebody looks, without the lock */
+    struct memfd retired; /* owned: what is looked at was given up meanwhile */
+    struct ring_producer out;
+    struct ring_consumer in;
+    struct err failure; /* why it was refused */
+};
+
+struct gpud_client;
+
+/* ERR_INVALID: GPUD_LANE is nonsense. */
+int lane_init(struct lane *l, struct err *e);
+bool lane_is_up(const struct gpud_client *c);
+/* A sequenced request is about to be sent: asks for a lane if it is time to. */
+void lane_wish(struct gpud_client *c);
+void lane_ask(struct gpud_client *c);
+/* Sends the request; false: it has to go over the socket. */
+bool lane_send(struct gpud_client *c, struct request *r);
+/* The descriptors may be there. */
+void lane_claimed(struct gpud_client *c);
+/* Takes every answer that is there; true: there was one. */
+bool lane_take(struct gpud_client *c);
+/* What is looked at without the lock. */
+struct lane_look {
+    const struct ring_control *control;
+    uint32_t tail;
+    uint64_t until_ns;
+};
+/* Is it worth while to look for an answer before sleeping? Then lane_look without the lock, then
+ * lane_look_end. One thread at a time. */
+bool lane_look_begin(struct gpud_client *c, uint64_t deadline_ns, struct lane_look *ret_look);
+bool lane_look(const struct lane_look *look); /* there is something */
+/* Whether there is something after all. */
+bool lane_look_end(struct gpud_client *c, bool found);
+
+/* The connection is gone, or the client goes. What was sent by the ring is unanswered. */
+void lane_drop(struct gpud_client *c);
+
+#endif

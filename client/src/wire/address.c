@@ -1,0 +1,93 @@
+#include <netdb.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/src/wire/conn.h"
+
+#define HOST_MAX 256
+
+static int parse_ipc(const char *path, struct address *a, struct err *e)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    size_t size = strlen(path);
+    if (size == 0 || size >= sizeof un.sun_path) {
+        return err_set(e, ERR_INVALID, "ipc path of %zu bytes, 1 to %zu are possible", size,
+                       sizeof un.sun_path - 1);
+    }
+    memcpy(un.sun_path, path, size + 1);
+    a->transport = SP_IPC;
+    a->count = 1;
+    a->item[0].family = AF_UNIX;
+    a->item[0].size = sizeof un;
+    memcpy(&a->item[0].at, &un, sizeof un);
+    return 0;
+}
+
+/* "host:port" or "[v6 address]:port" */
+static int split_host(const char *text, char host[HOST_MAX], const char **ret_port, struct err *e)
+{
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL || colon[1] == '\0' || colon == text || colon - text >= HOST_MAX) {
+        return err_set(e, ERR_INVALID, "'%s' is not host:port", text);
+    }
+    size_t size = (size_t)(colon - text);
+    if (text[0] == '[' && size > 2 && text[size - 1] == ']') {
+        text++;
+        size -= 2;
+    }
+    memcpy(host, text, size);
+    host[size] = '\0';
+    *ret_port = colon + 1;
+    return 0;
+}
+
+static int parse_tcp(const char *text, struct address *a, struct err *e)
+{
+    char host[HOST_MAX];
+    const char *port = NULL;
+    int rc = split_host(text, host, &port, e);
+    if (rc != 0) {
+        return rc;
+    }
+    char *end = NULL;
+    unsigned long number = strtoul(port, &end, 10);
+    if (*end == '\0' && (number == 0 || number > UINT16_MAX)) { /* else looked up modulo 65536 */
+        return err_set(e, ERR_INVALID, "'%s' is no port: 1 to %d", port, UINT16_MAX);
+    }
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int gai = getaddrinfo(host, port, &hints, &found);
+    if (gai != 0) {
+        return err_set(e, ERR_CONNECT, "looking up '%s': %s", host, gai_strerror(gai));
+    }
+    a->transport = SP_TCP;
+    a->count = 0;
+    for (struct addrinfo *i = found; i != NULL && a->count < CONN_ADDRESSES; i = i->ai_next) {
+        if (i->ai_addrlen <= sizeof a->item[0].at) {
+            a->item[a->count].family = i->ai_family;
+            a->item[a->count].size = i->ai_addrlen;
+            memcpy(&a->item[a->count].at, i->ai_addr, i->ai_addrlen);
+            a->count++;
+        }
+    }
+    freeaddrinfo(found);
+    return a->count > 0 ? 0 : err_set(e, ERR_CONNECT, "'%s' has no address", host);
+}
+
+int address_parse(const char *url, struct address *ret_address, struct err *e)
+{
+    struct address a = {0};
+    int rc;
+    if (strncmp(url, "ipc://", 6) == 0) {
+        rc = parse_ipc(url + 6, &a, e);
+    } else if (strncmp(url, "tcp://", 6) == 0) {
+        rc = parse_tcp(url + 6, &a, e);
+    } else {
+        rc = err_set(e, ERR_INVALID, "'%s' is neither ipc:// nor tcp://", url);
+    }
+    if (rc == 0) {
+        *ret_address = a;
+    }
+    return rc;
+}

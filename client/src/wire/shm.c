@@ -1,0 +1,178 @@
+#include "client/src/wire/shm.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "proto/codec.h"
+
+#define ANSWER_BYTES 4096u
+#define CLAIM_BYTES  64u
+#define RETRY_NS     (1 * NS_PER_MS) /* while the daemon's backlog is full, or it takes no more */
+#define RETRY_MAX_NS (16 * NS_PER_MS)
+#define CROWDED      1 /* the daemon closed the connection and has answered nothing */
+
+static int late(struct err *e)
+{
+    return err_set(e, ERR_TIMEOUT, "the daemon's socket for shared memory does not answer");
+}
+
+/* Until readable, or the deadline. */
+static int wait_readable(int fd, uint64_t deadline_ns, struct err *e)
+{
+    for (;;) {
+        uint64_t now = clock_now_ns();
+        if (now >= deadline_ns) {
+            return late(e);
+        }
+        uint64_t ms = (deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS;
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int n = poll(&p, 1, ms < 60000 ? (int)ms : 60000);
+        if (n > 0) {
+            return 0;
+        }
+        if (n < 0 && errno != EINTR) {
+            return err_errno(e, ERR_IO, "waiting for shared memory");
+        }
+    }
+}
+
+static int refused(const char *path, int error, struct err *e)
+{
+    errno = error;
+    if (error == ENOENT || error == ECONNREFUSED) {
+        return err_errno(e, ERR_UNSUPPORTED, "no shared memory here: %s", path);
+    }
+    return err_errno(e, error == EACCES || error == EPERM ? ERR_PERMISSION : ERR_CONNECT,
+                     "connecting to %s", path);
+}
+
+/* A local socket is connected at once, or its backlog is full. */
+static int connect_to(int fd, const char *path, uint64_t deadline_ns, struct err *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const struct timespec pause = {.tv_nsec = (long)RETRY_NS};
+    if ((size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s", path) >= sizeof at.sun_path) {
+        return err_set(e, ERR_UNSUPPORTED, "%s: too long for a socket", path);
+    }
+    while (connect(fd, (struct sockaddr *)&at, sizeof at) != 0) {
+        int error = errno;
+        if (error != EAGAIN && error != EINTR) {
+            return refused(path, error, e);
+        }
+        if (clock_now_ns() >= deadline_ns) {
+            return late(e);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+int shm_show(int fd, struct bytes nonce, const struct frame_fds *given, struct err *e)
+{
+    struct msg_claim m = {.nonce = nonce};
+    struct capbuf out;
+    capbuf_init(&out, CLAIM_BYTES);
+    int rc = proto_encode(&schema_msg_claim, &m, &out, e);
+    if (rc == 0) {
+        rc = seqpacket_send(fd, out.data, out.size, given, e);
+    }
+    capbuf_finish(&out);
+    return rc > 0 ? err_set(e, ERR_BUSY, "no room for a claim") : rc;
+}
+
+static int decode_answer(struct bytes frame, int want, const struct frame_fds *fds, struct err *e)
+{
+    struct msg_granted granted;
+    struct msg_error failed;
+    if (proto_kind(frame) == MSG_KIND_ERROR) {
+        int rc = proto_decode(&schema_msg_error, frame, &failed, e);
+        if (rc == 0) {
+            struct err told = ERR_INIT;
+            proto_error_to(&failed, &told);
+            rc = err_set(e, told.code != 0 ? told.code : ERR_PROTOCOL, "%s", told.text);
+        }
+        return rc;
+    }
+    int rc = proto_decode(&schema_msg_granted, frame, &granted, e);
+    if (rc == 0 && (fds->count != want || granted.fds != (uint64_t)want)) {
+        rc = err_set(e, ERR_PROTOCOL, "%d descriptors came, not %d", fds->count, want);
+    }
+    return rc;
+}
+
+static int take_answer(int fd, int want, uint64_t deadline_ns, struct frame_fds *ret_fds,
+                       struct err *e)
+{
+    uint8_t frame[ANSWER_BYTES];
+    size_t size = 0;
+    struct frame_fds fds = {.count = 0};
+    int rc = SEQPACKET_AGAIN;
+    while (rc == SEQPACKET_AGAIN) {
+        rc = wait_readable(fd, deadline_ns, e);
+        rc = rc == 0 ? seqpacket_recv(fd, frame, sizeof frame, &size, &fds, e) : rc;
+    }
+    if (rc == SEQPACKET_EOF) {
+        return CROWDED;
+    }
+    rc = rc == 0 ? decode_answer(bytes_of(frame, size), want, &fds, e) : rc;
+    if (rc != 0) {
+        frame_fds_close(&fds);
+        return rc;
+    }
+    *ret_fds = fds;
+    return 0;
+}
+
+static bool hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0;
+}
+
+/* On a connection of its own. CROWDED: the nonce is still good. */
+static int claim_once(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
+                      uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "socket for shared memory");
+    }
+    int rc = connect_to(fd, path, deadline_ns, e);
+    if (rc == 0) {
+        rc = shm_show(fd, nonce, given, e);
+        rc = rc < 0 && hung_up(fd) ? CROWDED : rc;
+    }
+    rc = rc == 0 ? take_answer(fd, want, deadline_ns, ret_fds, e) : rc;
+    (void)close(fd);
+    return rc;
+}
+
+int shm_claim(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
+              uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e)
+{
+    if (path[0] == '\0') {
+        return err_set(e, ERR_UNSUPPORTED, "the daemon shares no memory over this connection");
+    }
+    struct timespec pause = {.tv_nsec = (long)RETRY_NS};
+    do {
+        struct err failed = ERR_INIT;
+        int rc = claim_once(path, nonce, given, want, deadline_ns, ret_fds, &failed);
+        if (rc != CROWDED) {
+            if (rc != 0 && e != NULL) {
+                *e = failed;
+            }
+            return rc;
+        }
+        (void)nanosleep(&pause, NULL); /* it takes few of one user at once: others are first */
+        pause.tv_nsec = pause.tv_nsec < (long)RETRY_MAX_NS ? 2 * pause.tv_nsec : pause.tv_nsec;
+    } while (clock_now_ns() < deadline_ns);
+    return err_set(e, ERR_BUSY,
+                   "the daemon closed its socket for shared memory: too many connections");
+}

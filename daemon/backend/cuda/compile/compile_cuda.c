@@ -1,0 +1,291 @@
+#include "daemon/backend/cuda/compile/compile_cuda.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/backend/cuda/compile/compile_nvcc.h"
+#include "daemon/backend/cuda/compile/compile_nvrtc.h"
+#include "daemon/backend/cuda/compile/compile_types.h"
+#include "daemon/backend/cuda/compile/nvcc.h"
+#include "daemon/backend/cuda/compile/nvrtc_log.h"
+#include "daemon/backend/cuda/source/lex.h"
+#include "daemon/backend/options.h"
+
+#define TYPES_TEXT_MAX  (64u * 1024u) /* bytes of what is put behind a source to learn types */
+#define COMPILE_LOG_MAX 65536u
+
+/* One compilation, by one compiler or by both. */
+struct task {
+    struct compile_input in;
+    struct cuda_options options;
+    char nvrtc_path[PATH_MAX];
+    char nvcc_path[PATH_MAX];
+    struct scan scan; /* of the text, as far as it can be read */
+    struct compile_output out;
+    struct capbuf *log;
+    struct err *e;
+};
+
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+static const char *hint_for(struct bytes log)
+{
+    static const struct {
+        const char *said, *hint;
+    } hints[] = {
+        {"requires separate compilation mode",
+         "kernels that launch kernels need the device's runtime, which is not linked here: launch "
+         "the inner one from the host, as a job or a step of its own"},
+        {"texture is not a template",
+         "texture references (texture<float, 1> name;) are gone since CUDA 12: kernels read such "
+         "data through a const pointer"},
+        {"identifier \"__shfl",
+         "the shuffles and votes without _sync are gone from CUDA: __shfl_down(x, d) is "
+         "__shfl_down_sync(0xffffffff, x, d)"},
+        {"considered a host function",
+         "functions for the device are __device__; NVRTC's option -default-device makes all so"},
+        {"considered a host variable", "variables of the device are __device__ or __constant__"},
+        {"open source file",
+         "files are not read but the toolkit's own headers; give yours with the source "
+         "(gpud_module_options.headers; gpuctl looks for them with -I)"},
+        {"No such file or directory",
+         "files are not read but the toolkit's and the system's own headers; give yours with "
+         "the source (gpud_module_options.headers; gpuctl looks for them with -I)"},
+    };
+    for (size_t i = 0; log.size > 0 && i < sizeof hints / sizeof hints[0]; i++) {
+        if (memmem(log.data, log.size, hints[i].said, strlen(hints[i].said)) != NULL) {
+            return hints[i].hint;
+        }
+    }
+    return NULL;
+}
+
+int compile_failed(const char *file, struct capbuf *log, struct err *e)
+{
+    const char *hint = hint_for(capbuf_view(log));
+    if (hint != NULL) {
+        (void)capbuf_printf(log, "%s: note: %s\n", file, hint);
+    }
+    struct bytes first = nvrtc_log_error(capbuf_view(log));
+    if (first.size == 0) {
+        return err_set(e, ERR_COMPILE, "%s: the compiler refused it", file);
+    }
+    return err_set(e, ERR_COMPILE, "%.*s", (int)(first.size < 200 ? first.size : 200),
+                   (const char *)first.data);
+}
+
+/* There is no nvcc: what can be done elsewhere. */
+static int elsewhere(struct task *t, int rc)
+{
+    const char *file = t->in.file;
+    char said[ERR_TEXT_MAX];
+    memcpy(said, t->e->text, sizeof said);
+    (void)capbuf_printf(
+        t->log,
+        "%s: note: nvcc is not installed here, which takes whole programs. Where it "
+        "is, run: nvcc -cubin -arch=sm_%u -o k.cubin %s (or -fatbin), and load "
+        "k.cubin\n",
+        file, t->in.device->number, file);
+    return err_set(t->e, rc,
+                   "%.200s (no nvcc here; elsewhere run nvcc -cubin -arch=sm_%u -o k.cubin %.40s "
+                   "and load k.cubin)",
+                   said, t->in.device->number, file);
+}
+
+/* ---- after ----------------------------------------------------------------------------------- */
+
+static int no_kernel(const struct task *t)
+{
+    const char *file = t->in.file;
+    for (unsigned i = 0; i < t->scan.kernel_count; i++) {
+        const struct scan_kernel *k = &t->scan.kernel[i];
+        if (k->is_template) {
+            return err_set(t->e, ERR_COMPILE,
+                           "%s:%u:%u: error: kernel %s is a template: name the instances you need "
+                           "with the build option --name-expression=%s<float>",
+                           file, k->place.line, k->place.column, k->name, k->name);
+        }
+    }
+    return err_set(t->e, ERR_COMPILE, "%s: error: no kernel in it: nothing is __global__", file);
+}
+
+static int finish(struct task *t, int rc)
+{
+    struct compile_output *out = &t->out;
+    rc = rc == 0 ? image_read(out->lang, bytes_of(out->data, out->size), t->in.device, &out->image,
+                              t->e)
+                 : rc;
+    if (rc == 0) {
+        report_complete(&out->image, &t->scan, out->alias, out->alias_count, t->in.file, t->log);
+        rc = out->image.kernel_count > 0 ? 0 : no_kernel(t);
+    }
+    if (rc != 0) {
+        free(out->data);
+        image_finish(&out->image);
+        *out = (struct compile_output){.size = 0};
+    }
+    return rc;
+}
+
+/* What a source calls types of its own is learned by compiling it once more, with the same compiler
+ * (nvcc; NULL: NVRTC). What cannot be learned stays unknown, and nothing is said of it. */
+static int learn_types(struct task *t, const char *nvcc)
+{
+    struct compile_input in = t->in;
+    struct scan scan = {.kernel_count = 0};
+    struct compile_output *out = calloc(1, sizeof *out);
+    struct capbuf text, said;
+    struct err why = ERR_INIT;
+    capbuf_init(&text, in.text.size + TYPES_TEXT_MAX);
+    capbuf_init(&said, COMPILE_LOG_MAX);
+    if (out != NULL && compile_types_source(&t->out.image, in.text, &text)) {
+        in.text = capbuf_view(&text);
+        int rc = nvcc != NULL ? compile_nvcc(&in, nvcc, out, &said, &why)
+                              : compile_nvrtc(&in, &scan, out, &said, &why);
+        rc = rc == 0 ? image_read(out->lang, bytes_of(out->data, out->size), in.device, &out->image,
+                                  &why)
+                     : rc;
+        if (rc == 0) {
+            compile_types_take(&out->image, &t->out.image);
+        }
+        free(out->data);
+        image_finish(&out->image);
+    }
+    capbuf_finish(&said);
+    capbuf_finish(&text);
+    scan_finish(&scan);
+    free(out);
+    return 0;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+static int by_nvrtc(struct task *t)
+{
+    int rc = finish(t, compile_nvrtc(&t->in, &t->scan, &t->out, t->log, t->e));
+    return rc == 0 && compile_types_wanted(&t->out.image) ? learn_types(t, NULL) : rc;
+}
+
+static void scan_alone(struct task *t)
+{
+    char *text = NULL;
+    if (t->scan.kernel == NULL && lex_normalize(t->in.text, t->in.file, &text, NULL) == 0) {
+        (void)scan_source(text, t->in.file, &t->scan, NULL);
+    }
+    free(text);
+}
+
+static int by_nvcc(struct task *t, const char *nvcc)
+{
+    scan_alone(t); /* names of arguments */
+    int rc = finish(t, compile_nvcc(&t->in, nvcc, &t->out, t->log, t->e));
+    return rc == 0 && compile_types_wanted(&t->out.image) ? learn_types(t, nvcc) : rc;
+}
+
+/* Does another compiler make sense of it? */
+static bool refused(int rc)
+{
+    return rc == ERR_COMPILE || rc == ERR_UNSUPPORTED;
+}
+
+static int by_either(struct task *t)
+{
+    char nvcc[PATH_MAX];
+    char note[ERR_TEXT_MAX + 80];
+    int rc = by_nvrtc(t);
+    if (!refused(rc)) {
+        return rc;
+    }
+    if (!nvcc_find(t->nvcc_path, nvcc)) {
+        return elsewhere(t, rc);
+    }
+    (void)snprintf(note, sizeof note, "%s: note: NVRTC did not take it (%s), so nvcc compiles it\n",
+                   t->in.file, t->e->text);
+    capbuf_reset(t->log);
+    rc = by_nvcc(t, nvcc);
+    (void)capbuf_append(t->log, note, strlen(note));
+    return rc;
+}
+
+static int by_nvcc_alone(struct task *t)
+{
+    char nvcc[PATH_MAX];
+    if (nvcc_find(t->nvcc_path, nvcc)) {
+        return by_nvcc(t, nvcc);
+    }
+    (void)err_set(t->e, ERR_UNSUPPORTED, "%s: nvcc is not installed%s%s", t->in.file,
+                  t->nvcc_path[0] != '\0' ? " in " : "", t->nvcc_path);
+    return elsewhere(t, ERR_UNSUPPORTED);
+}
+
+/* The source's option comes before the daemon's setting, and an option that a single compiler knows
+ * chooses that compiler. */
+static int tool_choose(struct task *t, const char *backend_options, enum cuda_tool *ret_tool)
+{
+    const struct cuda_options *o = &t->options;
+    enum cuda_tool tool = o->tool;
+    char setting[16];
+    if (tool == CUDA_TOOL_AUTO &&
+        option_text(backend_options, "compiler", setting, sizeof setting) &&
+        !cuda_tool_read(setting, &tool)) {
+        return err_set(t->e, ERR_INVALID, "compiler=%s: it is auto, nvrtc or nvcc", setting);
+    }
+    if (tool == CUDA_TOOL_AUTO) {
+        tool = o->nvcc_only != NULL    ? CUDA_TOOL_NVCC
+               : o->nvrtc_only != NULL ? CUDA_TOOL_NVRTC
+                                       : CUDA_TOOL_AUTO;
+    }
+    bool clash = (tool == CUDA_TOOL_NVCC && o->nvrtc_only != NULL) ||
+                 (tool == CUDA_TOOL_NVRTC && o->nvcc_only != NULL);
+    *ret_tool = tool;
+    return !clash ? 0
+                  : err_set(t->e, ERR_INVALID, "%s does not know the option %.64s",
+                            tool == CUDA_TOOL_NVCC ? "nvcc" : "NVRTC",
+                            tool == CUDA_TOOL_NVCC ? o->nvrtc_only : o->nvcc_only);
+}
+
+static int compile(struct task *t, enum cuda_tool tool)
+{
+    int rc = tool == CUDA_TOOL_NVRTC  ? by_nvrtc(t)
+             : tool == CUDA_TOOL_NVCC ? by_nvcc_alone(t)
+                                      : by_either(t);
+    if (rc == 0) {
+        (void)capbuf_printf(t->log, "%s: note: compiled by %s\n", t->in.file, t->out.tool);
+    }
+    return rc;
+}
+
+int compile_cuda(const struct backend_source *source, const char *file,
+                 const struct image_arch *device, struct compile_output *ret_output,
+                 struct capbuf *log, struct err *e)
+{
+    const char *settings = source->backend_options != NULL ? source->backend_options : "";
+    enum cuda_tool tool = CUDA_TOOL_AUTO;
+    struct task *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return err_set(e, ERR_NOMEM, "a compiler");
+    }
+    t->log = log;
+    t->e = e;
+    (void)option_text(settings, "nvrtc", t->nvrtc_path, sizeof t->nvrtc_path);
+    (void)option_text(settings, "nvcc", t->nvcc_path, sizeof t->nvcc_path);
+    t->in = (struct compile_input){.text = source->text,
+                                   .file = file,
+                                   .device = device,
+                                   .options = &t->options,
+                                   .cache_dir = source->cache_dir,
+                                   .nvrtc_path = t->nvrtc_path,
+                                   .confined = source->confined};
+    int rc = cuda_options_read(source->options != NULL ? source->options : "", &t->options, e);
+    rc = rc == 0 ? tool_choose(t, settings, &tool) : rc;
+    rc = rc == 0 ? compile(t, tool) : rc;
+    if (rc == 0) {
+        *ret_output = t->out;
+    }
+    cuda_options_finish(&t->options);
+    scan_finish(&t->scan);
+    free(t);
+    return rc;
+}

@@ -1,0 +1,88 @@
+/*
+ * What the files of the CUDA back end share. Nothing outside this folder includes it.
+ *
+ * A worker holds one device through its primary context, which is current on the worker's thread
+ * from open to close. Thread: as backend.h says.
+ */
+#ifndef BACKEND_CUDA_DRIVER_DEVICE_H
+#define BACKEND_CUDA_DRIVER_DEVICE_H
+
+#include <stdatomic.h>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/cuda/driver/clock.h"
+#include "daemon/backend/cuda/driver/driver.h"
+#include "daemon/backend/cuda/driver/error.h"
+
+#define CUDA_DEVICES_MAX 64u
+#define CUDA_EVENTS_KEPT 256u
+#define CUDA_PLANS_MAX   64u
+
+struct backend_device {
+    struct cuda_driver cu;
+    CUdevice id;
+    CUcontext context; /* the primary one, retained; NULL before */
+    struct backend_info info;
+    uint64_t max_grid[3]; /* groups by dimension */
+    unsigned major;       /* of its compute capability */
+    bool alone;           /* opened by name: without that the driver may show others instead */
+    uint64_t warp;        /* work items that run in step */
+    uint64_t unit_items;  /* work items that a compute unit holds at most */
+    uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
+    CUmemAllocationProp page_prop;
+    bool host_pointers; /* registered host memory has one address, the host's, for both */
+    bool exports;       /* pages, as descriptors */
+    bool register_read; /* host memory that cannot be written can be registered */
+    /* Bytes, a power of two. Host memory of more is registered in pieces, which begin at addresses
+     * that are multiples of it: a copy from or to the host is cut there, as drivers refuse one that
+     * reaches over two. Kernels may; fills of imported memory and copies within it may not, and no
+     * job has any. */
+    uint64_t host_piece;
+    atomic_uint registering; /* threads that register: the driver's lock may be held for long */
+    uint64_t room;           /* bytes that the driver had when it was asked last */
+    int priority_least;      /* numerically the largest */
+    int priority_greatest;   /* numerically the smallest */
+    struct cuda_clock clock;
+    bool launched;        /* kernels, since what they print was last asked for */
+    backend_wake_fn wake; /* may be NULL; called on a thread of the driver */
+    void *wake_data;
+    CUevent event[CUDA_EVENTS_KEPT]; /* free ones, kept for the next marker */
+    unsigned event_count;
+    /* What libraries have here (library.h), made in the thread that prepares them. */
+    CUstream aside;      /* for a first small call of each; NULL: none may serve */
+    CUdeviceptr scratch; /* what those work on; 0: there was none yet */
+    void *blas;          /* cuBLAS's handle, or NULL */
+    /* cuFFT's plans that were given up, until nothing is in flight */
+    int plan[CUDA_PLANS_MAX];
+    unsigned plan_count;
+};
+
+struct backend_block {
+    CUdeviceptr address;
+    uint64_t size;                       /* bytes */
+    CUmemGenericAllocationHandle shared; /* of one that other processes can map */
+    void *host;                          /* not owned: imported memory, else NULL */
+};
+
+/* Devices by place on the PCI bus, those named by the option "uuid" only. ERR_NO_DEVICE. */
+int cuda_devices(const struct cuda_driver *cu, const char *options,
+                 CUdevice ret_device[CUDA_DEVICES_MAX], unsigned *ret_count, struct err *e);
+
+extern const struct backend backend_cuda;
+extern const struct backend_memory_ops cuda_memory_ops;
+extern const struct backend_page_ops cuda_page_ops;
+extern const struct backend_stream_ops cuda_stream_ops;
+extern const struct backend_marker_ops cuda_marker_ops;
+extern const struct backend_module_ops cuda_module_ops;
+
+/* Bytes of [host, host + size) that one call may copy. */
+uint64_t cuda_host_piece(const struct backend_device *d, const void *host, uint64_t size);
+
+/* Memory that other processes can map; as backend_memory_ops says. */
+int cuda_alloc_shared(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                      struct err *e);
+void cuda_free_shared(struct backend_device *d, struct backend_block *b);
+int cuda_share(struct backend_device *d, struct backend_block *b, int *ret_fd, uint64_t *ret_bytes,
+               struct err *e);
+
+#endif

@@ -1,0 +1,212 @@
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "daemon/backend/cuda/driver/device.h"
+
+/* Whole blocks, where there are no pages (pages.c); managed memory; and host memory made known to
+ * the device. */
+
+static void memory_free(struct backend_device *d, struct backend_block *b)
+{
+    if (!b) {
+        return;
+    }
+    d->cu.MemFree(b->address);
+    free(b);
+}
+
+/* Says how much there would have been. */
+static int wrap_shortage(struct backend_device *d, uint64_t size, struct err *e)
+{
+    size_t unused = 0;
+    size_t total = 0;
+    (void)d->cu.MemGetInfo(&unused, &total);
+    return err_wrap(e, "%llu bytes wanted, %zu of %zu free", (unsigned long long)size, unused,
+                    total);
+}
+
+static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                        struct err *e)
+{
+    if (size == 0) {
+        return err_set(e, ERR_INVALID, "a block of 0 bytes");
+    }
+    if (size > d->info.max_alloc) {
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes wanted, the device has %llu",
+                       (unsigned long long)size, (unsigned long long)d->info.max_alloc);
+    }
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of device memory");
+    }
+    b->size = size;
+    int rc = CUDA_CALL(&d->cu, e, MemAlloc, &b->address, size);
+    if (rc != 0) {
+        free(b);
+        (void)(rc == ERR_DEVICE_MEMORY ? wrap_shortage(d, size, e) : 0);
+        return rc;
+    }
+    if (b->address % BACKEND_ALIGN != 0) {
+        memory_free(d, b);
+        return err_set(e, ERR_INTERNAL, "the driver aligns memory to less than %u bytes",
+                       BACKEND_ALIGN);
+    }
+    *ret_block = b;
+    return 0;
+}
+
+/* What it was the last time while something is registered, for which the driver holds a lock that
+ * this call waits for. */
+static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
+{
+    size_t room = 0;
+    size_t total = 0;
+    bool busy = atomic_load_explicit(&d->registering, memory_order_relaxed) > 0;
+    int rc = busy ? 0 : CUDA_CALL(&d->cu, e, MemGetInfo, &room, &total);
+    d->room = busy || rc != 0 ? d->room : room;
+    if (rc == 0) {
+        *ret_bytes = d->room;
+    }
+    return rc;
+}
+
+/* Without concurrent access by the host there is no bringing it along. */
+static int alloc_managed(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                         struct err *e)
+{
+    int able = 0;
+    CUresult known =
+        d->cu.DeviceGetAttribute(&able, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, d->id);
+    if (known != CUDA_SUCCESS || able == 0) {
+        return err_set(e, ERR_UNSUPPORTED, "the device has no managed memory");
+    }
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of managed memory");
+    }
+    b->size = size;
+    int rc = CUDA_CALL(&d->cu, e, MemAllocManaged, &b->address, size, CU_MEM_ATTACH_GLOBAL);
+    if (rc != 0) {
+        free(b);
+        return rc;
+    }
+    *ret_block = b;
+    return 0;
+}
+
+/* To pin memory, the driver holds a lock that calls of all processes wait for: pages that are not
+ * there yet are brought before, without it. Some kernels cannot; then the driver does. May be in
+ * another thread than the rest. */
+static int host_prepare(struct backend_device *d, void *data, size_t size, struct err *e)
+{
+    if (madvise(data, size, MADV_POPULATE_WRITE) != 0) { /* it may be there to be read only */
+        (void)madvise(data, size, MADV_POPULATE_READ);
+    }
+    return CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
+}
+
+uint64_t cuda_host_piece(const struct backend_device *d, const void *host, uint64_t size)
+{
+    uint64_t left = d->host_piece - (uintptr_t)host % d->host_piece;
+    return left < size ? left : size;
+}
+
+/* Of memory of `size` bytes the registration that begins at byte `at`. */
+static uint64_t piece_at(const struct backend_device *d, const uint8_t *data, uint64_t at,
+                         uint64_t size)
+{
+    return size <= d->host_piece ? size : cuda_host_piece(d, data + at, size - at);
+}
+
+/* Up to byte `end`, where one begins or all ends. */
+static void unregister_until(struct backend_device *d, uint8_t *data, uint64_t end, uint64_t size)
+{
+    for (uint64_t at = 0; at < end; at += piece_at(d, data, at, size)) {
+        d->cu.MemHostUnregister(data + at);
+    }
+}
+
+/* All or nothing. */
+static int register_all(struct backend_device *d, uint8_t *data, uint64_t size, unsigned flags,
+                        struct err *e)
+{
+    uint64_t at = 0;
+    int rc = 0;
+    atomic_fetch_add_explicit(&d->registering, 1, memory_order_relaxed);
+    while (at < size && rc == 0) {
+        uint64_t n = piece_at(d, data, at, size);
+        rc = CUDA_CALL(&d->cu, e, MemHostRegister, data + at, n, flags);
+        at += rc == 0 ? n : 0;
+    }
+    if (rc != 0) {
+        unregister_until(d, data, at, size);
+    }
+    atomic_fetch_sub_explicit(&d->registering, 1, memory_order_relaxed);
+    return rc;
+}
+
+/* Memory that this process may only read is registered as such where the device can. */
+static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
+{
+    int rc = host_prepare(d, data, size, e);
+    rc = rc == 0 ? register_all(d, data, size, 0, e) : rc;
+    if (rc != 0 && d->register_read) {
+        rc = register_all(d, data, size, CU_MEMHOSTREGISTER_READ_ONLY, e);
+    }
+    return rc;
+}
+
+static void unregister_host(struct backend_device *d, void *data, size_t size)
+{
+    unregister_until(d, data, size, size);
+}
+
+/* Registered, and at an address of the device's: kernels reach it over the bus. Where there are
+ * pieces the addresses are the host's, so these follow each other. */
+static int import_host(struct backend_device *d, void *data, size_t size,
+                       struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
+{
+    struct backend_block *b = calloc(1, sizeof *b);
+    if (!b) {
+        return err_set(e, ERR_NOMEM, "a block of host memory");
+    }
+    b->size = size;
+    b->host = data;
+    int rc = host_prepare(d, data, size, e);
+    rc = rc == 0 ? register_all(d, data, size, CU_MEMHOSTREGISTER_DEVICEMAP, e) : rc;
+    if (rc != 0) {
+        free(b);
+        return rc;
+    }
+    rc = CUDA_CALL(&d->cu, e, MemHostGetDevicePointer, &b->address, data, 0);
+    if (rc != 0) {
+        unregister_host(d, data, size);
+        free(b);
+        return rc;
+    }
+    *ret_block = b;
+    *ret_align = 16; /* the widest access of a kernel */
+    return 0;
+}
+
+static void release_host(struct backend_device *d, struct backend_block *b)
+{
+    if (b) {
+        unregister_host(d, b->host, b->size);
+        free(b);
+    }
+}
+
+const struct backend_memory_ops cuda_memory_ops = {
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .room = memory_room,
+    .register_host = register_host,
+    .unregister_host = unregister_host,
+    .import_host = import_host,
+    .release_host = release_host,
+    .alloc_managed = alloc_managed,
+    .alloc_shared = cuda_alloc_shared,
+    .free_shared = cuda_free_shared,
+    .share = cuda_share,
+};

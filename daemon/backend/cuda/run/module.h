@@ -1,0 +1,46 @@
+/* A loaded module and its kernels, sorted by name. */
+#ifndef BACKEND_CUDA_RUN_MODULE_H
+#define BACKEND_CUDA_RUN_MODULE_H
+
+#include "daemon/backend/cuda/driver/device.h"
+
+#define CUDA_PARAMS_MAX BACKEND_ARGS_MAX
+
+struct cuda_kernel {
+    const char *name; /* the driver's, as long as the module is loaded */
+    CUfunction function;
+    struct bytes kinds;                   /* of its parameters, see binary.h; the module's */
+    bool described;                       /* what follows is known: it is asked for at first use */
+    unsigned param_count;                 /* above CUDA_PARAMS_MAX it cannot be launched */
+    uint32_t param_size[CUDA_PARAMS_MAX]; /* bytes */
+    uint64_t max_group;                   /* work items, by what the kernel uses */
+    uint64_t shared;                      /* bytes of shared memory it declares */
+    uint64_t best_group; /* work items, where a launch adds no shared memory; 0: not asked yet */
+    uint64_t shared_allowed; /* bytes of dynamic shared memory without asking, or asked for */
+};
+
+struct cuda_variable {
+    struct backend_block block;
+    struct cuda_variable *next;
+    char name[]; /* terminated */
+};
+
+struct backend_module {
+    struct backend_device *device;
+    CUmodule module;
+    struct cuda_variable *variables; /* owned: those that were asked for */
+    uint8_t *kinds;                  /* owned; what kernels[].kinds point into */
+    struct cuda_kernel *kernels;     /* owned */
+    unsigned kernel_count;
+};
+
+/* The described kernel. ERR_NOT_FOUND; ERR_LIMIT if its parameters are too many for a launch. */
+int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
+                     struct err *e);
+/* Is there a kernel of that name? */
+bool cuda_module_has(const struct backend_module *m, const char *entry);
+/* In groups of the size that suits it best, in parts of a million of what a unit holds; 0 where the
+ * driver does not tell. launch.c */
+uint64_t cuda_kernel_occupancy(const struct backend_device *d, struct cuda_kernel *k);
+
+#endif

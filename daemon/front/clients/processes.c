@@ -1,0 +1,133 @@
+#include "daemon/front/clients/processes.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define UNSEEN_MS 1  /* that an end may take to show: for a sentence of the log */
+#define BATCH     64 /* ends that are reported in one turn of the loop */
+
+/* Of the line in /proc, proc(5): counted from behind the name, in which anything may stand. */
+#define FIELD_STATE 1
+#define FIELD_FLAGS 7
+#define FLAG_EXITS  0x4u /* PF_EXITING: set before the kernel closes what the process had open */
+
+struct processes {
+    int epoll; /* all pidfds */
+    uv_poll_t poll;
+    process_fn ended;
+    void *data;
+};
+
+/* One at a time: what is told of may be gone before the next is looked at. */
+static void on_end(uv_poll_t *poll, int status, int events)
+{
+    struct processes *p = poll->data;
+    struct epoll_event event;
+    (void)status;
+    (void)events;
+    for (int i = 0; i < BATCH && epoll_wait(p->epoll, &event, 1, 0) == 1; i++) {
+        p->ended(p->data, event.data.ptr);
+    }
+}
+
+int processes_create(uv_loop_t *loop, process_fn ended, void *data, struct processes **ret_p,
+                     struct err *e)
+{
+    struct processes *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return err_set(e, ERR_NOMEM, "watching processes");
+    }
+    p->ended = ended;
+    p->data = data;
+    p->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (p->epoll < 0) {
+        int rc = err_errno(e, ERR_IO, "watching processes");
+        free(p);
+        return rc;
+    }
+    if (uv_poll_init(loop, &p->poll, p->epoll) != 0) {
+        (void)close(p->epoll);
+        free(p);
+        return err_set(e, ERR_IO, "watching processes");
+    }
+    p->poll.data = p;
+    (void)uv_poll_start(&p->poll, UV_READABLE, on_end);
+    *ret_p = p;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct processes *p = handle->data;
+    (void)close(p->epoll);
+    free(p);
+}
+
+void processes_destroy(struct processes *p)
+{
+    if (p != NULL) {
+        uv_close((uv_handle_t *)&p->poll, on_closed);
+    }
+}
+
+void processes_watch(struct processes *p, int pidfd, void *who)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = who};
+    if (p != NULL) {
+        (void)epoll_ctl(p->epoll, EPOLL_CTL_ADD, pidfd, &event);
+    }
+}
+
+void processes_forget(struct processes *p, int pidfd)
+{
+    if (p != NULL && pidfd >= 0) {
+        (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, pidfd, NULL);
+    }
+}
+
+/* NULL: there are fewer. */
+static const char *field_of(const char *line, unsigned number)
+{
+    const char *at = strrchr(line, ')');
+    for (unsigned i = 0; at != NULL && i < number; i++) {
+        at = strchr(at, ' ');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return at;
+}
+
+/* Where /proc hides other users' processes: one that closed its channel by ending is a zombie soon,
+ * which the kernel tells anybody. */
+static bool ends_unseen(pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    bool ends = fd < 0 || poll(&p, 1, UNSEEN_MS) == 1;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return ends;
+}
+
+bool process_ends(pid_t pid)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, "/proc/%d/stat", (int)pid);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd < 0) {
+        return ends_unseen(pid);
+    }
+    (void)close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *state = field_of(text, FIELD_STATE);
+    const char *flags = field_of(text, FIELD_FLAGS);
+    return state == NULL || flags == NULL || *state == 'Z' || *state == 'X' ||
+           (strtoul(flags, NULL, 10) & FLAG_EXITS) != 0;
+}

@@ -1,0 +1,94 @@
+#include "daemon/front/clients/reply.h"
+
+#include "common/log.h"
+#include "daemon/front/clients/lane.h"
+#include "proto/codec.h"
+
+static void keep(struct op *o, struct bytes reply)
+{
+    if (!op_answer(o, reply)) {
+        log_error("an answer of %zu bytes could not be kept", reply.size);
+    }
+}
+
+void reply_answer(struct front *f, struct op *o, struct bytes reply)
+{
+    if (o == NULL) {
+        return;
+    }
+    if (o->slot != NULL) {
+        listener_reply(f->listener, o->slot, reply);
+        o->slot = NULL;
+    }
+    if (o->loose || op_passed(o)) {
+        op_destroy(o); /* by a ring nothing loose comes, and nobody asks for what was passed */
+        return;
+    }
+    keep(o, reply);
+    if (o->ring_id != 0 && o->session->lane != NULL) {
+        lane_answer(o->session->lane, o, reply);
+    }
+}
+
+void reply_plain(struct front *f, const struct request *r, struct bytes reply)
+{
+    if (r->slot != NULL) {
+        listener_reply(f->listener, r->slot, reply);
+    } else if (r->session != NULL && r->session->lane != NULL) {
+        lane_reply(r->session->lane, r->ring_id, reply);
+    }
+}
+
+void reply_none(struct front *f, struct request *r)
+{
+    if (r->slot != NULL) {
+        listener_drop(f->listener, r->slot);
+    }
+    request_destroy(r);
+}
+
+void reply_forget(struct front *f, struct op *o)
+{
+    if (o->slot != NULL) {
+        listener_drop(f->listener, o->slot);
+    }
+    o->slot = NULL;
+    o->ring_id = 0;
+}
+
+void reply_redirect(struct front *f, struct op *o, const struct request *r)
+{
+    reply_forget(f, o);
+    o->slot = r->slot;
+    o->ring_id = r->ring_id;
+}
+
+void reply_answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
+{
+    struct capbuf out;
+    struct msg_error m;
+    uint8_t room[PROTO_ERROR_BYTES];
+    capbuf_init(&out, PROTO_LOG_MAX + 8192);
+    proto_error_from(e, &m);
+    m.log = log.size <= PROTO_LOG_MAX ? log : bytes_of(log.data, PROTO_LOG_MAX);
+    bool whole = proto_encode(&schema_msg_error, &m, &out, NULL) == 0;
+    reply_answer(f, o, whole ? capbuf_view(&out) : proto_error_put(e, false, room));
+    capbuf_finish(&out);
+}
+
+static void refuse(struct front *f, struct request *r, const struct err *e, bool open)
+{
+    uint8_t room[PROTO_ERROR_BYTES];
+    reply_plain(f, r, proto_error_put(e, open, room));
+    request_destroy(r);
+}
+
+void reply_error(struct front *f, struct request *r, const struct err *e)
+{
+    refuse(f, r, e, false);
+}
+
+void reply_open(struct front *f, struct request *r, const struct err *e)
+{
+    refuse(f, r, e, true);
+}

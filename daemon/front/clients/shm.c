@@ -1,0 +1,657 @@
+#include "daemon/front/clients/shm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "daemon/front/clients/aside.h"
+#include "daemon/front/settings/listener_url.h"
+#include "proto/codec.h"
+
+#define CLAIM_BYTES_MAX 256u /* of a message that comes in */
+#define ANSWER_BYTES    2048u
+#define ACCEPT_BATCH    16
+#define PAUSE_NS        (100 * NS_PER_MS) /* without descriptors for who connects */
+#define SOCKET_MODE     0660
+
+const struct shm_options shm_defaults = {.connections_max = 256,
+                                         .uid_max = 16,
+                                         .tickets_max = 4096,
+                                         .claim_ns = 5 * NS_PER_S,
+                                         .ticket_ns = 30 * NS_PER_S};
+
+struct shm_ticket {
+    struct shm_ticket *next; /* oldest first */
+    struct ticket is;
+    uint8_t nonce[PROTO_NONCE_BYTES];
+    uint64_t until_ns;
+};
+
+/* What it sends is received and closed aside: both take as long as who sent it wants. Until it is
+ * closed it counts, so that nobody has many such threads. */
+struct shm_conn {
+    struct aside_job job; /* first: receives, or closes */
+    struct shm_conn *next;
+    struct shm *shm;
+    uv_poll_t poll;
+    int fd;
+    uint32_t uid;
+    uint64_t until_ns;              /* by when it has to show something; NS_NEVER: it has */
+    bool working;                   /* the job is under way: it is not the loop's */
+    bool ended;                     /* it is closed when it neither works nor is watched */
+    bool watched;                   /* poll is a handle of the loop */
+    bool crowded;                   /* one too many, that is closed only */
+    uint8_t frame[CLAIM_BYTES_MAX]; /* what was received, as are the next ones */
+    size_t size;
+    struct frame_fds given; /* what is not kept goes when it is closed */
+    int received;           /* of seqpacket_recv */
+    struct err e;
+};
+
+struct shm {
+    struct shm_options options;
+    char path[SHM_PATH_MAX + 1];
+    int fd;
+    uv_poll_t listening;
+    uv_timer_t timer;
+    uint64_t paused_ns; /* accepts nobody until then, 0: does */
+    struct shm_conn *conns;
+    struct shm_ticket *tickets;
+    struct shm_stats stats;
+    struct aside *aside;
+    unsigned closing_crowded; /* connections over a limit, not closed yet */
+    unsigned handles; /* of the loop, not closed yet, without that of aside, which goes last */
+    bool closing;
+};
+
+static void set_timer(struct shm *s);
+static void listen_again(struct shm *s);
+
+/* ---- tickets ------------------------------------------------------------------------------- */
+
+static struct shm_ticket *ticket_take(struct shm *s, struct shm_ticket **at)
+{
+    struct shm_ticket *t = *at;
+    *at = t->next;
+    s->stats.tickets--;
+    return t;
+}
+
+/* In the same time wherever they differ. */
+static bool same_nonce(const uint8_t *a, const uint8_t *b)
+{
+    volatile uint8_t differs = 0;
+    for (size_t i = 0; i < PROTO_NONCE_BYTES; i++) {
+        differs = (uint8_t)(differs | (a[i] ^ b[i]));
+    }
+    return differs == 0;
+}
+
+/* Takes it out; the caller frees it. All are compared, found or not. */
+static struct shm_ticket *ticket_find(struct shm *s, struct bytes nonce)
+{
+    struct shm_ticket **found = NULL;
+    if (nonce.size != PROTO_NONCE_BYTES) {
+        return NULL;
+    }
+    for (struct shm_ticket **at = &s->tickets; *at != NULL; at = &(*at)->next) {
+        found = same_nonce((*at)->nonce, nonce.data) ? at : found;
+    }
+    return found != NULL ? ticket_take(s, found) : NULL;
+}
+
+static unsigned tickets_of(const struct shm *s, uint32_t uid)
+{
+    unsigned count = 0;
+    for (const struct shm_ticket *t = s->tickets; t != NULL; t = t->next) {
+        count += t->is.uid == uid;
+    }
+    return count;
+}
+
+int shm_offer(struct shm *s, const struct ticket *ticket, uint8_t ret_nonce[PROTO_NONCE_BYTES],
+              struct err *e)
+{
+    if (s->stats.tickets >= s->options.tickets_max ||
+        tickets_of(s, ticket->uid) >= s->options.tickets_max / 4) {
+        return err_set(e, ERR_BUSY, "%u pieces of shared memory were not taken yet",
+                       s->stats.tickets);
+    }
+    struct shm_ticket *t = malloc(sizeof *t);
+    if (t == NULL) {
+        return err_set(e, ERR_NOMEM, "ticket");
+    }
+    *t = (struct shm_ticket){.is = *ticket,
+                             .until_ns = ns_add(clock_now_ns(), s->options.ticket_ns)};
+    if (getrandom(t->nonce, sizeof t->nonce, 0) != (ssize_t)sizeof t->nonce) {
+        free(t);
+        return err_errno(e, ERR_IO, "random bytes");
+    }
+    struct shm_ticket **at = &s->tickets;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = t;
+    s->stats.tickets++;
+    memcpy(ret_nonce, t->nonce, sizeof t->nonce);
+    set_timer(s);
+    return 0;
+}
+
+void shm_withdraw(struct shm *s, const void *data)
+{
+    for (struct shm_ticket **at = &s->tickets; *at != NULL;) {
+        if ((*at)->is.data == data) {
+            free(ticket_take(s, at));
+        } else {
+            at = &(*at)->next;
+        }
+    }
+}
+
+static void expire_tickets(struct shm *s, uint64_t now)
+{
+    while (s->tickets != NULL && s->tickets->until_ns <= now) {
+        struct shm_ticket *t = ticket_take(s, &s->tickets);
+        if (t->is.gone != NULL) {
+            t->is.gone(t->is.data);
+        }
+        free(t);
+    }
+}
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+static void all_closed(void *data)
+{
+    free(data);
+}
+
+static void handle_closed(struct shm *s)
+{
+    if (--s->handles == 0) {
+        aside_destroy(s->aside, all_closed, s);
+    }
+}
+
+static struct shm_conn *conn_of(struct aside_job *job)
+{
+    return (struct shm_conn *)job;
+}
+
+/* In its thread. There may be something unread, too, that is closed with it. */
+static void close_work(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    frame_fds_close(&c->given);
+    descriptor_close(&c->fd);
+}
+
+/* In its thread. Nothing has come in: all that came with it is unread. Who has as many as may be
+ * makes none of these last, or nobody could connect any more. */
+static void refuse_work(struct aside_job *job)
+{
+    descriptor_close_at_once(&conn_of(job)->fd);
+}
+
+static void close_done(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    struct shm *s = c->shm;
+    struct shm_conn **at = &s->conns;
+    while (*at != c) {
+        at = &(*at)->next;
+    }
+    *at = c->next;
+    if (c->crowded) {
+        s->closing_crowded--;
+    } else {
+        s->stats.connections--;
+    }
+    free(c);
+}
+
+/* In its thread: there is no `shm` any more. */
+static void conn_left(struct aside_job *job)
+{
+    close_work(job);
+    free(conn_of(job));
+}
+
+static void conn_work(struct shm_conn *c, void (*work)(struct aside_job *job),
+                      void (*done)(struct aside_job *job))
+{
+    c->working = true;
+    c->job = (struct aside_job){.work = work, .done = done, .left = conn_left};
+    aside_run(c->shm->aside, &c->job);
+}
+
+static void conn_close_if_free(struct shm_conn *c)
+{
+    if (c->ended && !c->watched && !c->working) {
+        conn_work(c, c->crowded ? refuse_work : close_work, close_done);
+    }
+}
+
+static void conn_unwatched(uv_handle_t *handle)
+{
+    struct shm_conn *c = handle->data;
+    struct shm *s = c->shm;
+    c->watched = false;
+    conn_close_if_free(c);
+    handle_closed(s); /* the last of them leaves those that work alone */
+}
+
+static void conn_end(struct shm_conn *c)
+{
+    if (!c->ended) {
+        c->ended = true;
+        c->until_ns = NS_NEVER;
+        (void)uv_poll_stop(&c->poll);
+        uv_close((uv_handle_t *)&c->poll, conn_unwatched);
+    }
+}
+
+static int decode_claim(struct bytes frame, struct bytes *ret_nonce, struct err *e)
+{
+    struct msg_claim m;
+    int rc = proto_decode(&schema_msg_claim, frame, &m, e);
+    if (rc == 0) {
+        *ret_nonce = m.nonce;
+    }
+    return rc;
+}
+
+/* Whoever shows a ticket has used it up, be it in the wrong way. */
+static int claim(struct shm_conn *c, struct bytes frame, struct frame_fds *given,
+                 struct frame_fds *ret_fds, struct err *e)
+{
+    struct bytes nonce = {0};
+    int rc = decode_claim(frame, &nonce, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct shm_ticket *t = ticket_find(c->shm, nonce);
+    if (t == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "no such ticket: it was shown before, or too late");
+    }
+    struct ticket is = t->is;
+    free(t);
+    if (is.uid != c->uid) {
+        rc = err_set(e, ERR_PERMISSION, "the ticket is another user's");
+    } else if ((unsigned)given->count != is.give) {
+        rc = err_set(e, ERR_PROTOCOL, "%d descriptors came with the ticket, not %u", given->count,
+                     is.give);
+    } else {
+        return is.claim(is.data, given, ret_fds, e);
+    }
+    if (is.gone != NULL) {
+        is.gone(is.data);
+    }
+    return rc;
+}
+
+/* Has the descriptors sent, or says why not. What cannot be sent is the client's to notice. */
+static void answer(struct shm_conn *c, int rc, const struct frame_fds *fds, const struct err *why)
+{
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    struct msg_error failed;
+    struct msg_granted granted = {.fds = (uint64_t)fds->count};
+    capbuf_init(&out, ANSWER_BYTES);
+    if (rc == 0) {
+        rc = proto_encode(&schema_msg_granted, &granted, &out, &e);
+    } else {
+        proto_error_from(why, &failed);
+        rc = proto_encode(&schema_msg_error, &failed, &out, &e);
+    }
+    if (rc == 0) {
+        rc = seqpacket_send(c->fd, out.data, out.size, fds, &e);
+    }
+    if (rc != 0) {
+        log_debug("an answer over %s was not sent: %s", c->shm->path,
+                  rc < 0 ? e.text : "no room for it");
+        conn_end(c);
+    }
+    capbuf_finish(&out);
+}
+
+/* The first thing it shows. */
+static void take_claim(struct shm_conn *c)
+{
+    struct frame_fds fds = {.count = 0};
+    struct err e = c->e;
+    c->until_ns = NS_NEVER;
+    int rc = c->received;
+    rc = rc != 0 ? rc : claim(c, bytes_of(c->frame, c->size), &c->given, &fds, &e);
+    c->shm->stats.granted += rc == 0;
+    c->shm->stats.refused += rc != 0;
+    if (rc != 0) {
+        log_debug("a claim by user %u was refused: %s", c->uid, e.text);
+        fds.count = 0;
+    }
+    answer(c, rc, &fds, &e);
+}
+
+static void on_conn(uv_poll_t *poll, int status, int events);
+
+static void receive_work(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    c->e = ERR_INIT;
+    c->received = seqpacket_recv(c->fd, c->frame, sizeof c->frame, &c->size, &c->given, &c->e);
+}
+
+static bool given_left(const struct frame_fds *given)
+{
+    bool left = false;
+    for (int i = 0; i < given->count; i++) {
+        left = left || given->fd[i] >= 0;
+    }
+    return left;
+}
+
+static void receive_done(struct aside_job *job)
+{
+    struct shm_conn *c = conn_of(job);
+    c->working = false;
+    if (c->ended) {
+        conn_close_if_free(c);
+        return;
+    }
+    if (c->received == SEQPACKET_EOF) {
+        conn_end(c);
+        return;
+    }
+    if (c->received != SEQPACKET_AGAIN) {
+        take_claim(c);
+        if (given_left(&c->given)) { /* it could be the other end: then that would never close */
+            conn_end(c);
+        }
+    }
+    if (!c->ended) {
+        (void)uv_poll_start(&c->poll, UV_READABLE, on_conn);
+    }
+}
+
+static void on_conn(uv_poll_t *poll, int status, int events)
+{
+    struct shm_conn *c = poll->data;
+    (void)events;
+    if (status < 0 || c->until_ns == NS_NEVER) {
+        conn_end(c); /* it has what it came for, or wants more than that */
+        return;
+    }
+    (void)uv_poll_stop(poll);
+    conn_work(c, receive_work, receive_done);
+}
+
+/* ---- who connects -------------------------------------------------------------------------- */
+
+static bool crowded(const struct shm *s, uint32_t uid)
+{
+    unsigned count = 0;
+    for (const struct shm_conn *c = s->conns; c != NULL; c = c->next) {
+        count += c->uid == uid && !c->crowded;
+    }
+    return s->stats.connections >= s->options.connections_max || count >= s->options.uid_max;
+}
+
+/* Something may have come by it already, that is closed with it. */
+static void conn_refuse(struct shm *s, struct shm_conn *c)
+{
+    c->crowded = c->ended = true;
+    c->until_ns = NS_NEVER;
+    s->closing_crowded++;
+    s->stats.crowded++;
+    conn_close_if_free(c);
+}
+
+static void conn_watch(struct shm *s, struct shm_conn *c)
+{
+    c->watched = true;
+    c->until_ns = ns_add(clock_now_ns(), s->options.claim_ns);
+    c->poll.data = c;
+    s->stats.connections++;
+    s->handles++;
+    (void)uv_poll_start(&c->poll, UV_READABLE, on_conn);
+    set_timer(s);
+}
+
+static bool conn_open(struct shm *s, int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    struct shm_conn *c = calloc(1, sizeof *c);
+    if (c == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        free(c);
+        return false;
+    }
+    c->shm = s;
+    c->fd = fd;
+    c->uid = peer.uid;
+    bool refused = descriptors_kept(fd) || crowded(s, peer.uid) ||
+                   uv_poll_init(s->timer.loop, &c->poll, fd) != 0;
+    c->next = s->conns;
+    s->conns = c;
+    if (refused) {
+        conn_refuse(s, c);
+    } else {
+        conn_watch(s, c);
+    }
+    return true;
+}
+
+/* Without descriptors, or room for more that are closed, the listening one would stay readable, and
+ * the loop would spin. */
+static void pause_listening(struct shm *s)
+{
+    (void)uv_poll_stop(&s->listening);
+    s->paused_ns = ns_add(clock_now_ns(), PAUSE_NS);
+    set_timer(s);
+}
+
+static void on_listening(uv_poll_t *poll, int status, int events)
+{
+    struct shm *s = poll->data;
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        if (s->closing_crowded >= s->options.connections_max) {
+            pause_listening(s);
+            return;
+        }
+        int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) {
+            continue;
+        }
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                pause_listening(s);
+            }
+            return;
+        }
+        if (!conn_open(s, fd)) {
+            (void)close(fd);
+        }
+    }
+}
+
+static void listen_again(struct shm *s)
+{
+    s->paused_ns = 0;
+    (void)uv_poll_start(&s->listening, UV_READABLE, on_listening);
+}
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+static uint64_t next_due(const struct shm *s)
+{
+    uint64_t due = s->tickets != NULL ? s->tickets->until_ns : NS_NEVER;
+    for (const struct shm_conn *c = s->conns; c != NULL; c = c->next) {
+        due = c->until_ns < due ? c->until_ns : due;
+    }
+    return s->paused_ns != 0 && s->paused_ns < due ? s->paused_ns : due;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct shm *s = timer->data;
+    uint64_t now = clock_now_ns();
+    struct shm_conn *next;
+    for (struct shm_conn *c = s->conns; c != NULL; c = next) {
+        next = c->next;
+        if (c->until_ns <= now) {
+            s->stats.silent++;
+            conn_end(c);
+        }
+    }
+    expire_tickets(s, now);
+    if (s->paused_ns != 0 && s->paused_ns <= now) {
+        listen_again(s);
+    }
+    set_timer(s);
+}
+
+/* One that is set earlier than needed finds nothing and is set again. */
+static void set_timer(struct shm *s)
+{
+    uint64_t due = next_due(s);
+    if (s->closing || due == NS_NEVER) {
+        (void)uv_timer_stop(&s->timer);
+        return;
+    }
+    uint64_t now = clock_now_ns();
+    uint64_t ms = due > now ? (due - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uv_update_time(s->timer.loop); /* the timer counts from there */
+    (void)uv_timer_start(&s->timer, on_timer, ms, 0);
+}
+
+/* ---- begin and end ------------------------------------------------------------------------- */
+
+static int listen_on(const char *path, int *ret_fd, struct err *e)
+{
+    int fd = -1;
+    int rc = listen_take_over(path, e);
+    if (rc == 0) {
+        rc = seqpacket_listen(path, &fd, e);
+    }
+    if (rc == 0 && chmod(path, SOCKET_MODE) != 0) {
+        rc = err_errno(e, ERR_IO, "permissions of %s", path);
+        (void)close(fd);
+    }
+    if (rc == 0) {
+        *ret_fd = fd;
+    }
+    return rc;
+}
+
+int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *options,
+               struct shm **ret_shm, struct err *e)
+{
+    struct shm *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return err_set(e, ERR_NOMEM, "socket for descriptors");
+    }
+    s->options = *options;
+    if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path) {
+        free(s);
+        return err_set(e, ERR_INVALID, "%s: longer than %u bytes", path, SHM_PATH_MAX);
+    }
+    int rc = listen_on(path, &s->fd, e);
+    if (rc != 0) {
+        free(s);
+        return rc;
+    }
+    rc = aside_create(loop, &s->aside, e);
+    if (rc == 0 && uv_poll_init(loop, &s->listening, s->fd) != 0) {
+        rc = err_set(e, ERR_IO, "watching %s", path);
+        aside_destroy(s->aside, all_closed, s);
+    } else if (rc != 0) {
+        free(s);
+    }
+    if (rc != 0) {
+        (void)close(s->fd);
+        (void)unlink(path);
+        return rc;
+    }
+    (void)uv_timer_init(loop, &s->timer);
+    s->listening.data = s;
+    s->timer.data = s;
+    s->handles = 2;
+    listen_again(s);
+    *ret_shm = s;
+    return 0;
+}
+
+struct closing {
+    struct aside_job job; /* first */
+    int fd;
+};
+
+static void closing_work(struct aside_job *job)
+{
+    (void)close(((struct closing *)job)->fd);
+}
+
+static void closing_free(struct aside_job *job)
+{
+    free(job);
+}
+
+/* Those who have connected and were not accepted have sent something, too. */
+static void stop_listening(struct shm *s)
+{
+    struct closing *c = malloc(sizeof *c);
+    if (c == NULL) {
+        (void)close(s->fd);
+        return;
+    }
+    *c = (struct closing){.fd = s->fd};
+    c->job = (struct aside_job){.work = closing_work, .done = closing_free, .left = closing_free};
+    aside_run(s->aside, &c->job);
+}
+
+static void own_closed(uv_handle_t *handle)
+{
+    handle_closed(handle->data);
+}
+
+void shm_destroy(struct shm *s)
+{
+    if (s == NULL || s->closing) {
+        return;
+    }
+    s->closing = true;
+    for (struct shm_conn *c = s->conns; c != NULL; c = c->next) {
+        conn_end(c);
+    }
+    while (s->tickets != NULL) {
+        free(ticket_take(s, &s->tickets));
+    }
+    uv_close((uv_handle_t *)&s->listening, own_closed);
+    uv_close((uv_handle_t *)&s->timer, own_closed);
+    (void)unlink(s->path);
+    stop_listening(s);
+}
+
+const char *shm_path(const struct shm *s)
+{
+    return s->path;
+}
+
+void shm_stats(const struct shm *s, struct shm_stats *ret_stats)
+{
+    *ret_stats = s->stats;
+    for (const struct shm_conn *c = s->conns; c != NULL; c = c->next) {
+        ret_stats->working += c->working || c->ended ? 1 : 0;
+    }
+}

@@ -1,0 +1,447 @@
+#include "daemon/front/devices/adopt.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/standing.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/command.h"
+#include "daemon/front/workers/record.h"
+#include "daemon/front/workers/worker.h"
+
+static void turn_away(struct front *f, const struct launcher_held *held)
+{
+    log_warn("worker %d is not known, or came too late: it is ended", (int)held->pid);
+    (void)close(held->channel);
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        (void)close(held->fd[i]);
+    }
+    (void)launcher_kill(f->launcher, held->id, SIGKILL, NULL);
+}
+
+void adopt_worker(struct front *f, const struct launcher_held *held)
+{
+    struct msg_meta_worker m;
+    struct err e = ERR_INIT;
+    char backend[16];
+    struct device *d = NULL;
+    if (held->id >= f->next_worker) {
+        f->next_worker = held->id + 1;
+    }
+    if (proto_decode(&schema_msg_meta_worker, held->meta, &m, &e) == 0 &&
+        bytes_to_str(m.backend, backend, sizeof backend)) {
+        d = discover_device(f, backend, (unsigned)m.index);
+    }
+    /* one that was given up with the connection to its launcher comes too late as well */
+    if (d == NULL || d->worker != 0 || d->restarts > 0 || f->listener != NULL) {
+        turn_away(f, held);
+        return;
+    }
+    log_info("device %u: taking over worker %d", d->index, (int)held->pid);
+    worker_held(f, d, held);
+}
+
+/* By the name that a front before this one gave it. NULL: none, or no memory. */
+static struct tenant *tenant_of(struct front *f, struct bytes name)
+{
+    char text[PROTO_NAME_MAX + 1];
+    return name.size > 0 && bytes_to_str(name, text, sizeof text) ? quota_tenant(f, text) : NULL;
+}
+
+static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid,
+                                struct tenant *t)
+{
+    if (client_id.size != PROTO_CLIENT_ID_BYTES || t == NULL) {
+        return NULL;
+    }
+    const struct session_key key = session_key(client_id.data, (uint32_t)uid);
+    return standing_obtain(f, &key, t);
+}
+
+/* One that is being ended is not believed any more: its clients were or will be told otherwise. */
+static bool tells(const struct device *d)
+{
+    return d->state == DEVICE_ADOPTING && d->killed_ns == 0;
+}
+
+/* ---- buffers ------------------------------------------------------------------------------ */
+
+static struct buffer *buffer_from(struct front *f, struct device *d,
+                                  const struct msg_meta_buffer *m)
+{
+    uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
+    char name[PROTO_NAME_MAX + 1];
+    struct shape shape;
+    struct tenant *t = tenant_of(f, m->tenant);
+    struct session *s = m->left != 0 ? NULL : owner_of(f, m->client_id, m->uid, t);
+    struct buffer *b = t != NULL && (s != NULL || m->left != 0) ? calloc(1, sizeof *b) : NULL;
+    if (b == NULL || m->client_id.size != sizeof b->client_id ||
+        shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, NULL) != 0 ||
+        !bytes_to_str(m->label, b->label, sizeof b->label) ||
+        !bytes_to_str(m->name, name, sizeof name)) {
+        free(b);
+        return NULL;
+    }
+    b->shape = shape;
+    b->bytes = shape_bytes(&shape);
+    b->flags = m->flags;
+    b->tenant = t;
+    b->uid = (uint32_t)m->uid;
+    b->seq = m->seq;
+    b->freed_by = m->freed;
+    b->device = d->index;
+    b->rights = (unsigned)m->rights;
+    b->linger_ns = m->linger_ns;
+    b->linger_until_ns = NS_NEVER;
+    b->host_fd = -1;
+    b->export_fd = -1;
+    if (s != NULL) {
+        buffer_own(b, s);
+    }
+    memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
+    if (buffer_named(t, name) == NULL) { /* two cannot have it but by a broken record */
+        buffer_rename(b, name);
+    }
+    if (m->defined != 0) {
+        spans_add(&b->defined, 0, b->bytes);
+    }
+    return b;
+}
+
+/* The request that made or opened the buffer may come again: it gets the answer it would have had.
+ */
+static void answer_again(const struct buffer *b, struct session *s, uint64_t seq)
+{
+    if (s == NULL || seq == 0 || op_find(s, seq) != NULL) {
+        return;
+    }
+    struct op *o = op_create(s, seq, NULL);
+    if (o == NULL) {
+        return;
+    }
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    if (buffer_encode(b, &out, NULL) == 0) {
+        (void)op_answer(o, capbuf_view(&out));
+    }
+    capbuf_finish(&out);
+}
+
+static void take_openers(struct front *f, struct buffer *b, const struct msg_meta_buffer *m)
+{
+    struct proto_iter it = proto_iter_of(m->openers);
+    struct proto_mopener o;
+    while (proto_list_next(&it, &schema_mopener, &o)) {
+        struct session *s = owner_of(f, o.client_id, o.uid, b->tenant);
+        if (s != NULL && buffer_opener_add(b, s, o.seq)) {
+            answer_again(b, s, o.seq);
+        }
+    }
+    buffer_let_linger(f, b);
+}
+
+static void lost(struct front *f, struct buffer *b)
+{
+    f->hooks.buffer_free(f, b);
+    buffer_set_state(b, BUFFER_LOST);
+    if (b->owner != NULL) {
+        (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
+    }
+}
+
+enum gift { GIFT_NONE, GIFT_TAKEN, GIFT_GIVEN };
+
+/* Was this worker given something under the id? TAKEN: it has reported it, or is not being
+ * taken over (any more), so its reports do not count. */
+static enum gift gift_of(struct device *d, enum record_kind kind, uint64_t id,
+                         struct record_view *ret_view)
+{
+    bool taken = false;
+    if (!tells(d)) {
+        return GIFT_TAKEN;
+    }
+    bool found = record_find(d->record, kind, id, ret_view, &taken);
+    return !found ? GIFT_NONE : taken ? GIFT_TAKEN : GIFT_GIVEN;
+}
+
+/* The front before made the memory, but this is what the worker says it is. */
+static int check_copy(int fd, uint64_t bytes, struct err *e)
+{
+    struct memfd m = MEMFD_NONE;
+    int rc = memfd_adopt(fd, bytes, false, &m, e);
+    m.fd = -1; /* the mapping alone was made */
+    memfd_finish(&m);
+    return rc;
+}
+
+static int check_held(const struct buffer *b, const struct msg_w_held_buffer *m, int fd,
+                      struct err *e)
+{
+    uint64_t bytes = b->bytes > 0 ? b->bytes : 1;
+    if (m->size != bytes) {
+        return err_set(
+            e, ERR_PROTOCOL, "the worker holds %llu bytes as buffer %#llx, which has %llu",
+            (unsigned long long)m->size, (unsigned long long)m->id, (unsigned long long)bytes);
+    }
+    if ((m->sealed != 0) != (fd >= 0)) {
+        return err_set(e, ERR_PROTOCOL, "the worker sent %s copy of buffer %#llx",
+                       fd >= 0 ? "an unasked" : "no", (unsigned long long)m->id);
+    }
+    int rc = fd >= 0 ? check_copy(fd, bytes, e) : 0;
+    return rc == 0 ? 0
+                   : err_set(e, ERR_PROTOCOL, "the worker's copy of buffer %#llx is none",
+                             (unsigned long long)m->id);
+}
+
+static void take_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m,
+                        struct buffer *b, const struct msg_meta_buffer *meta)
+{
+    buffer_set_state(b, BUFFER_LIVE);
+    b->tenant->held[TENANT_BUFFERS]++;
+    if (b->owner != NULL) {
+        b->owner->buffers++;
+    }
+    if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) { /* its module is loaded anew when needed */
+        lost(f, b);
+        return;
+    }
+    if (!buffer_charge(b, d)) {
+        log_warn("device %u: a buffer of %llu bytes is more than can be counted", d->index,
+                 (unsigned long long)b->bytes);
+        lost(f, b);
+        return;
+    }
+    if (b->sealed && m->arriving != 0) { /* the front before asked for it: its answer comes here */
+        buffer_set_state(b, BUFFER_RESTORING);
+        b->restore_asked = true;
+        d->restores++;
+    }
+    answer_again(b, b->owner, b->seq);
+    take_openers(f, b, meta);
+}
+
+/* NULL: the record does not have it, or it cannot be understood, or there is no memory. */
+static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t id,
+                                   struct record_view *ret_view, struct msg_meta_buffer *ret_meta)
+{
+    struct err e = ERR_INIT;
+    enum gift gift = gift_of(d, RECORD_BUFFER, id, ret_view);
+    if (gift == GIFT_NONE) { /* freed, and the front before did not live to tell */
+        command_forget_buffer(d, id);
+    }
+    if (gift != GIFT_GIVEN) {
+        return NULL;
+    }
+    struct buffer *b = NULL;
+    if (proto_decode(&schema_msg_meta_buffer, ret_view->bytes, ret_meta, &e) == 0) {
+        b = buffer_from(f, d, ret_meta);
+    }
+    if (b == NULL) {
+        log_warn("device %u: a buffer could not be taken over: %s", d->index, e.text);
+    }
+    return b;
+}
+
+int adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd,
+                 struct err *e)
+{
+    struct msg_meta_buffer meta;
+    struct record_view view;
+    struct buffer *b = buffer_given(f, d, m->id, &view, &meta);
+    int rc = b != NULL ? check_held(b, m, fd, e) : 0;
+    if (rc != 0 || b == NULL || !idmap_restore(&f->buffers, m->id, b)) {
+        buffer_destroy(b);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return rc;
+    }
+    b->handle = m->id;
+    b->record = view.entry;
+    b->sealed = m->sealed != 0;
+    b->host_fd = fd;
+    take_buffer(f, d, m, b, &meta);
+    return 0;
+}
+
+/* ---- jobs --------------------------------------------------------------------------------- */
+
+static void take_uses(struct front *f, struct job *j, const struct msg_meta_job *m)
+{
+    struct proto_iter it = proto_iter_of(m->uses);
+    struct proto_muse use;
+    while (proto_list_next(&it, &schema_muse, &use)) {
+        struct buffer *b = idmap_get(&f->buffers, use.handle);
+        struct work_use *u =
+            b != NULL && b->device == j->device->index ? work_use_of(&j->work, b) : NULL;
+        if (u != NULL) {
+            u->access = (int)use.access;
+            bool writes = (use.access & ACCESS_OUT) != 0;
+            bool inside = use.begin <= use.end && use.end <= b->bytes;
+            u->write_begin = writes && inside ? use.begin : 0;
+            u->write_end = writes && inside ? use.end : writes ? b->bytes : 0;
+            u->fills = writes && inside && use.fills != 0;
+        }
+    }
+}
+
+static void take_outputs(struct job *j, const struct msg_meta_job *m)
+{
+    struct proto_iter it = proto_iter_of(m->outputs);
+    struct proto_mout o;
+    uint64_t offset = 0;
+    while (proto_list_next(&it, &schema_mout, &o)) {
+        if (o.offset > m->output_size || o.size > m->output_size - o.offset ||
+            work_add_output(&j->work, (unsigned)o.step, (unsigned)o.arg, o.size, &offset, NULL) !=
+                0) {
+            return;
+        }
+        j->work.outputs[j->work.output_count - 1].offset = o.offset;
+    }
+}
+
+static void take_staging(struct device *d, struct job *j, const struct msg_meta_job *m)
+{
+    if (m->input_size > 0 && range_take(&d->input_range, m->input, m->input_size)) {
+        j->input = m->input;
+    }
+    if (m->output_size > 0 && range_take(&d->output_range, m->output, m->output_size)) {
+        j->output = m->output;
+    }
+}
+
+static void enter(struct front *f, struct device *d, struct job *j, unsigned stream)
+{
+    j->stream = stream < STREAMS_MAX ? stream : 0;
+    j->epoch = d->epoch;
+    j->retained = true;
+    if (j->id >= f->next_job) {
+        f->next_job = j->id + 1;
+    }
+    job_put(&f->jobs, j);
+    f->job_count++;
+    if (j->tenant != NULL) {
+        j->tenant->held[TENANT_JOBS]++;
+    }
+    j->state = JOB_QUEUED;
+    job_set_state(j, JOB_DISPATCHED, clock_now_ns());
+    job_join_device(j);
+    if (j->session != NULL) {
+        job_join(j, j->session);
+    }
+}
+
+/* The request that submitted it may come again: it is answered as it was, or will be. */
+static void tie_op(struct job *j)
+{
+    struct session *s = j->session;
+    if (s == NULL || j->seq == 0) {
+        return;
+    }
+    struct op *o = op_find(s, j->seq);
+    if (o == NULL) {
+        o = op_create(s, j->seq, NULL);
+    }
+    if (o == NULL) {
+        return;
+    }
+    if (o->job != 0 || o->answered) {
+        job_part(j); /* the number is another's: runs on, nobody asks for its answer */
+        return;
+    }
+    o->job = j->id;
+    if (!j->async) {
+        j->op = o;
+        return;
+    }
+    struct msg_accepted m = {.job = j->id};
+    struct capbuf out;
+    capbuf_init(&out, 64);
+    if (proto_encode(&schema_msg_accepted, &m, &out, NULL) == 0) {
+        (void)op_answer(o, capbuf_view(&out));
+    }
+    capbuf_finish(&out);
+}
+
+static struct job *job_from(struct front *f, struct device *d, const struct msg_meta_job *m)
+{
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL) {
+        return NULL;
+    }
+    work_init(&j->work);
+    j->error = ERR_INIT;
+    j->adopted = true;
+    j->touches_arenas = m->arenas != 0;
+    j->device = d;
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->deadline_ns = NS_NEVER;
+    j->limit_ns = m->limit_ns;
+    j->submitted_ns = m->submitted_ns;
+    j->async = m->async != 0;
+    j->seq = m->seq;
+    j->work.device = (int)d->index;
+    (void)bytes_to_str(m->label, j->label, sizeof j->label);
+    j->tenant = tenant_of(f, m->tenant);
+    j->session = m->seq != 0 || m->async != 0 ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
+    return j;
+}
+
+void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *held)
+{
+    struct msg_meta_job m;
+    struct record_view view;
+    enum gift gift = gift_of(d, RECORD_JOB, held->job, &view);
+    if (gift == GIFT_NONE && held->finished != 0) { /* its answer was taken */
+        command_forget_job(d, held->job);
+    }
+    if (gift != GIFT_GIVEN || job_find(f->jobs, held->job) != NULL ||
+        proto_decode(&schema_msg_meta_job, view.bytes, &m, NULL) != 0) {
+        return;
+    }
+    struct job *j = job_from(f, d, &m);
+    if (j == NULL) {
+        return;
+    }
+    j->id = held->job;
+    j->record = view.entry;
+    take_uses(f, j, &m);
+    take_outputs(j, &m);
+    if (!view.gone) {
+        take_staging(d, j, &m);
+    }
+    if (hazard_enter(j, NULL) != 0) {
+        job_destroy(j);
+        return;
+    }
+    enter(f, d, j, (unsigned)held->stream);
+    f->adopted_arenas += j->touches_arenas;
+    tie_op(j);
+}
+
+void adopt_over(struct front *f)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        session_know(s);
+    }
+}
+
+void adopt_end(struct front *f, struct device *d)
+{
+    if (!tells(d)) {
+        return;
+    }
+    record_settle(d->record);
+    device_set_state(d, DEVICE_STARTING, "taken over");
+    discover_ready(f, d);
+}

@@ -1,0 +1,494 @@
+#include "daemon/front/devices/discover.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/resolve/resolve.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/workers/worker.h"
+
+#define PROBE_ITEMS 64u
+#define PROBE_VALUE 42.0f
+
+/* An absent device is looked for again after a pause that doubles. */
+#define LOOK_NS     (2 * NS_PER_S)
+#define LOOK_MAX_NS (300 * NS_PER_S)
+
+/* In order of preference; a simulated device is never chosen by itself. */
+static const char *const automatic[] = {"cuda", "opencl"};
+
+static bool named(const struct front *f, unsigned number)
+{
+    const char *at = f->config.devices;
+    while (*at != '\0') {
+        char *end = NULL;
+        if (strtoul(at, &end, 10) == number && end != at) {
+            return true;
+        }
+        at = *end == ',' ? end + 1 : "";
+    }
+    return false;
+}
+
+struct device *discover_device(struct front *f, const char *backend, unsigned number)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->number == number && strcmp(f->device[i]->backend, backend) == 0) {
+            return f->device[i];
+        }
+    }
+    struct device *d = f->device_count < DEVICES_MAX ? calloc(1, sizeof *d) : NULL;
+    if (d == NULL) {
+        return NULL;
+    }
+    d->front = f;
+    d->index = f->device_count;
+    d->number = number;
+    d->input = MEMFD_NONE;
+    d->output = MEMFD_NONE;
+    d->streams = 1;
+    d->memory_limit = f->config.device_memory_max;
+    d->required = named(f, number);
+    (void)snprintf(d->backend, sizeof d->backend, "%s", backend);
+    f->device[f->device_count++] = d;
+    f->hooks.device_added(f);
+    return d;
+}
+
+static void open_device(struct front *f, const char *backend, unsigned number)
+{
+    unsigned before = f->device_count;
+    struct device *d = discover_device(f, backend, number);
+    if (d != NULL && f->device_count > before) {
+        worker_start(f, d);
+    }
+}
+
+static unsigned first_wanted(const struct front *f, unsigned from)
+{
+    if (f->config.devices[0] == '\0') {
+        return from;
+    }
+    for (unsigned n = from; n < DEVICES_MAX; n++) {
+        if (named(f, n)) {
+            return n;
+        }
+    }
+    return DEVICES_MAX;
+}
+
+void discover_start(struct front *f)
+{
+    f->listed = true;
+    bool automatic_choice = strcmp(f->config.backend, "auto") == 0;
+    if (automatic_choice && f->device_count > 0) {
+        return; /* workers from before say which back end was chosen; they lead to the others */
+    }
+    open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
+}
+
+unsigned discover_serving(const struct front *f)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        count += device_serves(f->device[i]) ? 1 : 0;
+    }
+    return count;
+}
+
+void discover_siblings(struct front *f, struct device *d)
+{
+    for (unsigned n = first_wanted(f, 0); n < DEVICES_MAX; n = first_wanted(f, n + 1)) {
+        if (n < d->siblings || named(f, n)) {
+            open_device(f, d->backend, n);
+        }
+    }
+}
+
+/* ---- instances of MIG, and the GPUs beside them ---------------------------------------------- */
+
+#define INSTANCE "MIG-"
+#define WHOLE    "GPU-"
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* A pin has no prefix where the driver shows the GPU unasked. */
+static bool same_uuid(const struct device *d, const char *uuid)
+{
+    const char *name = device_uuid(d);
+    const char *plain =
+        name != NULL && begins(uuid, WHOLE) && !begins(name, WHOLE) ? uuid + strlen(WHOLE) : uuid;
+    return name != NULL && strcasecmp(name, plain) == 0;
+}
+
+static bool is_open(const struct front *f, const char *uuid)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (same_uuid(f->device[i], uuid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A process sees one instance, and perhaps no GPU beside it. Where there is none it sees all. */
+static bool some_divided(const struct health_report *report)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        some = some || report->device[i].divided != 0 || begins(report->device[i].uuid, INSTANCE);
+    }
+    return some;
+}
+
+/* After a restart of the front they are in the order in which their workers were taken over. */
+static const struct device *number_zero(const struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->number == 0) {
+            return f->device[i];
+        }
+    }
+    return NULL;
+}
+
+/* The first device, if nobody chose which are to be opened (for the workers, whose environment need
+ * not be the front's), and it is known of all that were opened by number which they are. */
+static const struct device *first_of_all(const struct front *f)
+{
+    const struct device *d = number_zero(f);
+    bool known = d != NULL && d->state == DEVICE_READY && device_uuid(d) != NULL;
+    for (unsigned i = 0; known && i < f->device_count; i++) {
+        known = f->device[i]->pin[0] != '\0' || device_absent(f->device[i]);
+    }
+    bool chosen = !known || d->chosen || f->config.devices[0] != '\0' ||
+                  strstr(f->config.backend_options, UUID_OPTION) != NULL;
+    return chosen ? NULL : d;
+}
+
+static unsigned next_number(const struct front *f)
+{
+    unsigned number = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        number = f->device[i]->number >= number ? f->device[i]->number + 1 : number;
+    }
+    return number;
+}
+
+void discover_listed(struct front *f, const struct health_report *report)
+{
+    const struct device *first = some_divided(report) ? first_of_all(f) : NULL;
+    for (uint32_t i = 0; first != NULL && i < report->device_count; i++) {
+        const struct health_device *listed = &report->device[i];
+        bool device =
+            begins(listed->uuid, INSTANCE) || (begins(listed->uuid, WHOLE) && listed->divided == 0);
+        struct device *d = NULL;
+        if (device && !is_open(f, listed->uuid) &&
+            strlen(listed->uuid) < sizeof d->pin - strlen(UUID_OPTION)) {
+            d = discover_device(f, first->backend, next_number(f));
+        }
+        if (d != NULL) {
+            (void)snprintf(d->pin, sizeof d->pin, UUID_OPTION "%s", listed->uuid);
+            worker_start(f, d);
+        }
+    }
+}
+
+static void serve(struct front *f, struct device *d)
+{
+    bool first = !d->proven;
+    d->proven = true;
+    d->absences = 0;
+    d->lacks[0] = '\0';
+    device_set_state(d, DEVICE_READY, "");
+    if (first) {
+        log_info("device %u ready: %s (%s%s)", d->index, d->name, d->backend,
+                 d->simulated ? ", simulated"
+                 : d->cpu     ? ", CPU"
+                              : "");
+    } else {
+        log_info("device %u ready again: worker %d", d->index, (int)d->pid);
+    }
+    due_pool(f, d);
+    f->hooks.device_changed(f, d);
+    f->hooks.kick(f);
+    discover_siblings(f, d);
+}
+
+/* ---- the first job --------------------------------------------------------------------------- */
+
+static const struct kernel *find_builtin(const struct front *f, const char *name)
+{
+    uint32_t cursor = 0;
+    const struct kernel *k;
+    while ((k = idmap_next(&f->kernels, &cursor, NULL)) != NULL) {
+        if ((k->module == NULL || k->module->tenant == NULL) && strcmp(k->name, name) == 0) {
+            return k;
+        }
+    }
+    return NULL;
+}
+
+/* fill(value, out y[64]) with the arguments in the order of its signature. */
+static int probe_steps(const struct front *f, struct capbuf *steps, struct err *e)
+{
+    const struct kernel *k = find_builtin(f, "fill");
+    if (k == NULL) {
+        return err_set(e, ERR_INTERNAL, "kernel fill is missing");
+    }
+    float value = PROBE_VALUE;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    struct capbuf args;
+    capbuf_init(&args, 4096);
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < k->signature->arg_count; i++) {
+        struct proto_arg scalar = {.tag = ARG_SCALAR, .dtype = DTYPE_F32, .bits = bits};
+        struct proto_arg array = {.tag = ARG_INLINE,
+                                  .access = ACCESS_OUT,
+                                  .dtype = DTYPE_F32,
+                                  .ndim = 1,
+                                  .d0 = PROBE_ITEMS};
+        rc = proto_list_add(&schema_arg, k->signature->arg[i].kind == SIG_ARRAY ? &array : &scalar,
+                            &args, e);
+    }
+    if (rc == 0) {
+        struct proto_step step = {.op = OP_LAUNCH,
+                                  .kernel = k->handle,
+                                  .args = proto_list_of(&args, k->signature->arg_count)};
+        rc = proto_list_add(&schema_step, &step, steps, e);
+    }
+    capbuf_finish(&args);
+    return rc;
+}
+
+static int probe_resolve(struct front *f, struct job *j, struct err *e)
+{
+    struct capbuf steps;
+    capbuf_init(&steps, 4096);
+    int rc = probe_steps(f, &steps, e);
+    if (rc == 0) {
+        struct resolve_input in = {.buffers = &f->buffers,
+                                   .kernels = &f->kernels,
+                                   .builtin = f->builtin,
+                                   .steps = proto_list_of(&steps, 1)};
+        rc = resolve(&in, &j->work, e);
+    }
+    capbuf_finish(&steps);
+    return rc;
+}
+
+static void probe(struct front *f, struct device *d)
+{
+    struct err e = ERR_INIT;
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL) {
+        worker_end(f, d, NULL, "no memory for its first job"); /* another one after a pause */
+        return;
+    }
+    j->error = ERR_INIT;
+    j->probe = true;
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->submitted_ns = clock_now_ns();
+    j->deadline_ns = NS_NEVER;
+    j->limit_ns = j->ceiling_ns = f->config.time_limit_ms * NS_PER_MS;
+    j->device = d;
+    (void)snprintf(j->label, sizeof j->label, "first kernel of device %u", d->index);
+    work_init(&j->work);
+    if (probe_resolve(f, j, &e) != 0) {
+        job_destroy(j);
+        if (e.code == ERR_NOMEM) {
+            worker_end(f, d, NULL, e.text);
+        } else {
+            discover_absent(f, d, &e);
+        }
+        return;
+    }
+    j->work.device = (int)d->index;
+    j->id = f->next_job++;
+    job_put(&f->jobs, j);
+    f->job_count++;
+    f->queued_count++;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        j->work.modules[i]->users++;
+    }
+    d->probe = j;
+    device_set_state(d, DEVICE_PROBING, "runs its first kernel and copy");
+    f->hooks.kick(f);
+}
+
+void discover_probed(struct front *f, struct device *d, const struct job *j)
+{
+    d->probe = NULL;
+    if (j->state != JOB_DONE) {
+        struct err e = j->error;
+        (void)err_wrap(&e, "the first kernel failed");
+        log_error("device %u: %s", d->index, e.text);
+        d->productive = false;
+        worker_end(f, d, NULL, e.text);
+        return;
+    }
+    const float *out = (const float *)(const void *)(d->output.data + j->output);
+    for (unsigned i = 0; i < PROBE_ITEMS; i++) {
+        if (out[i] != PROBE_VALUE) {
+            d->productive = false;
+            worker_end(f, d, NULL, "the first kernel computed something else than it should");
+            return;
+        }
+    }
+    serve(f, d);
+}
+
+void discover_ready(struct front *f, struct device *d)
+{
+    if (d->state == DEVICE_STARTING) {
+        buffer_device_ready(f, d);
+        device_set_state(d, DEVICE_PROBING, "restores sealed buffers");
+    }
+    if (d->state != DEVICE_PROBING || d->probe != NULL || buffer_restoring(d)) {
+        return;
+    }
+    if (d->proven) {
+        serve(f, d);
+    } else {
+        probe(f, d);
+    }
+}
+
+/* ---- no device ---------------------------------------------------------------------------- */
+
+/* Jobs that wait for this device, or for any where no other one may come. */
+static void fail_waiting(struct front *f, struct device *d)
+{
+    struct err e = ERR_INIT;
+    bool hope = device_bits(f->device, f->device_count, false) != 0;
+    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
+    struct job *j;
+    struct job *next;
+    HASH_ITER(hh, f->jobs, j, next)
+    {
+        bool waits = j->device == d || (j->device == NULL && !hope);
+        if (j->state == JOB_QUEUED && waits && !j->probe) {
+            job_conclude(f, j, JOB_FAILED, &e);
+        }
+    }
+}
+
+void discover_given_up(struct front *f, struct device *d)
+{
+    fail_waiting(f, d);
+    buffer_device_given_up(f, d);
+}
+
+/* Does its back end depend on which one is there? */
+static bool any_backend(const struct front *f, const struct device *d)
+{
+    return strcmp(f->config.backend, "auto") == 0 && !d->proven && d->siblings <= 1 &&
+           d->number == first_wanted(f, 0);
+}
+
+/* With "auto" the first device of the next back end takes the place of one that is absent, once its
+ * worker has ended. */
+static bool try_next_backend(struct front *f, struct device *d, const struct err *e)
+{
+    for (unsigned i = 0; any_backend(f, d) && i + 1 < sizeof automatic / sizeof automatic[0]; i++) {
+        if (strcmp(automatic[i], d->backend) == 0) {
+            (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[i + 1]);
+            device_set_state(d, DEVICE_WAITING, e->text);
+            d->replaced = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t look_pause_ns(const struct device *d)
+{
+    uint64_t pause = LOOK_NS;
+    for (unsigned i = 1; i < d->absences && pause < LOOK_MAX_NS; i++) {
+        pause *= 2;
+    }
+    return pause < LOOK_MAX_NS ? pause : LOOK_MAX_NS;
+}
+
+void discover_absent(struct front *f, struct device *d, const struct err *e)
+{
+    bool news = d->absences == 0;
+    if (try_next_backend(f, d, e)) {
+        if (news) {
+            log_info("%s: %s; %s is looked for", automatic[0], e->text, d->backend);
+        }
+        return;
+    }
+    news = news || strncmp(d->lacks, e->text, sizeof d->lacks - 1) != 0;
+    if (news) {
+        log_warn("device %u (%s %u) is absent: %s; it is looked for again and again", d->index,
+                 d->backend, d->number, e->text);
+    }
+    d->absences++;
+    (void)snprintf(d->lacks, sizeof d->lacks, "%s", e->text);
+    d->restart_ns = ns_add(clock_now_ns(), look_pause_ns(d));
+    due_at(f, d->restart_ns);
+    device_set_state(d, DEVICE_ABSENT, e->text);
+    discover_given_up(f, d);
+    f->hooks.device_changed(f, d);
+}
+
+/* One that cannot keep what tenants are guaranteed waits for other settings (tenant_quota.h). */
+static bool looked_for(const struct device *d)
+{
+    return d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised;
+}
+
+void discover_watch(struct front *f, uint64_t now)
+{
+    for (unsigned i = 0; i < f->device_count && !f->stopping; i++) {
+        struct device *d = f->device[i];
+        if (!looked_for(d)) {
+            continue;
+        }
+        if (now < d->restart_ns) {
+            due_at(f, d->restart_ns);
+            continue;
+        }
+        if (any_backend(f, d)) {
+            (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[0]);
+        }
+        worker_start(f, d);
+        (void)snprintf(d->reason, sizeof d->reason, "%s", d->lacks);
+    }
+}
+
+void discover_again(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if (looked_for(d)) {
+            d->absences = 0;
+            d->restart_ns = clock_now_ns();
+            due_at(f, d->restart_ns);
+        }
+    }
+}
+
+bool discover_opening(const struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        bool opening = d->state == DEVICE_STARTING || d->state == DEVICE_ADOPTING ||
+                       d->state == DEVICE_PROBING || (d->state == DEVICE_WAITING && d->replaced);
+        if (opening && d->absences == 0 && d->failures < 2) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,232 @@
+#include "daemon/front/memory/variable.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/clock.h"
+#include "daemon/front/modules/building.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/queue.h"
+
+static struct variable *find(const struct module *m, const char *name)
+{
+    struct variable *v = m->variables;
+    while (v != NULL && strcmp(v->name, name) != 0) {
+        v = v->next;
+    }
+    return v;
+}
+
+static int name_check(const struct module *m, struct bytes given, struct err *e)
+{
+    char name[PROTO_NAME_MAX + 1];
+    if (given.size == 0 || !bytes_to_str(given, name, sizeof name)) {
+        return err_set(e, ERR_INVALID, "a variable has a name of 1 to %u bytes", PROTO_NAME_MAX);
+    }
+    const struct variable *v = find(m, name);
+    if (v == NULL) {
+        return 0;
+    }
+    return v->buffer->freed
+               ? err_set(e, ERR_STATE, "variable %s is still used by jobs: wait for them", name)
+               : err_set(e, ERR_EXISTS, "variable %s is buffer %#llx already", name,
+                         (unsigned long long)v->buffer->handle);
+}
+
+/* Where its other variables are, else where it was loaded. */
+static uint64_t place_of(const struct front *f, const struct module *m)
+{
+    if (m->variables != NULL) {
+        return m->variables->buffer->device + 1;
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if ((m->loaded >> i & 1) != 0 && device_serves(f->device[i])) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+int variable_module(struct request_context *c, uint64_t wish, struct module **ret_module,
+                    uint64_t *ret_wish, struct err *e)
+{
+    const struct msg_buffer_create *msg = &c->r->msg.buffer_create;
+    if (msg->module == 0) {
+        return 0;
+    }
+    struct module *m = idmap_get(&c->f->modules, msg->module);
+    if (m == NULL || m->unloaded || m->tenant == NULL || m->owner != c->s) {
+        return err_set(e, ERR_BAD_HANDLE, "there is no module %#llx of yours",
+                       (unsigned long long)msg->module);
+    }
+    int rc = msg->flags != 0 ? err_set(e, ERR_INVALID, "a variable takes no flags")
+                             : name_check(m, msg->variable, e);
+    uint64_t place = place_of(c->f, m);
+    if (rc == 0 && wish != 0 && m->variables != NULL && wish != place) {
+        rc = err_set(e, ERR_STATE,
+                     "another variable of the module is on device %llu: load the module again",
+                     (unsigned long long)(place - 1));
+    }
+    if (rc == 0) {
+        *ret_module = m;
+        *ret_wish = wish != 0 ? wish : place;
+    }
+    return rc;
+}
+
+static bool names(const struct job *j, const struct module *m)
+{
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        if (j->work.modules[i] == m) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By its handle, which its client was not told yet: that fails with the buffer. */
+static bool names_buffer(const struct job *j, const struct buffer *b)
+{
+    for (unsigned i = 0; i < j->work.ref_count; i++) {
+        const struct work_ref *ref = &j->work.refs[i];
+        if (ref->tag == REF_BUFFER && ref->id == b->handle) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void part_all(struct front *f, struct buffer *b)
+{
+    struct buffer_use *next = hazard_first(b);
+    while (next != NULL) {
+        struct job *j = next->job;
+        next = hazard_behind(next);
+        turn_count(f, 1 + j->work.ref_count);
+        if (!names_buffer(j, b)) {
+            hazard_part(&f->hazards, j, b);
+            if (j->wait == WAIT_HAZARD) {
+                queue_offer(f, j); /* the variable may be all that it waited for */
+            }
+        }
+    }
+    queue_turn(f);
+}
+
+/* A module's kernels are launched by its owner's jobs only. */
+static int check_room(struct front *f, const struct module *m, struct err *e)
+{
+    for (const struct job *j = m->owner->own_jobs; j != NULL; j = j->hh_seq.next) {
+        turn_count(f, 1);
+        if (!job_ended(j) && names(j, m) && j->work.use_count >= WORK_USES_MAX) {
+            return err_set(e, ERR_BUSY,
+                           "job %llu launches kernels of module %s and uses %u buffers, as many as "
+                           "a job can: wait for it, then open the variable",
+                           (unsigned long long)j->id, m->name, j->work.use_count);
+        }
+    }
+    return 0;
+}
+
+/* What was submitted before comes before what is done with the variable. */
+static int join_all(struct front *f, const struct module *m, struct buffer *b, struct err *e)
+{
+    int rc = check_room(f, m, e);
+    for (struct job *j = m->owner->own_jobs; rc == 0 && j != NULL; j = j->hh_seq.next) {
+        turn_count(f, 1);
+        if (!job_ended(j) && names(j, m) && !hazard_join(j, b)) {
+            rc = err_set(e, ERR_NOMEM, "order of a variable's jobs");
+        }
+    }
+    if (rc != 0) {
+        part_all(f, b);
+    }
+    return rc;
+}
+
+int variable_attach(struct request_context *c, struct module *m, struct buffer *b, struct err *e)
+{
+    const struct msg_buffer_create *msg = &c->r->msg.buffer_create;
+    struct variable *v = calloc(1, sizeof *v);
+    if (v == NULL) {
+        return err_set(e, ERR_NOMEM, "variable");
+    }
+    int rc = join_all(c->f, m, b, e);
+    if (rc != 0) {
+        free(v);
+        return rc;
+    }
+    v->module = m;
+    v->buffer = b;
+    v->access = msg->kernels == ACCESS_IN ? ACCESS_IN : ACCESS_INOUT;
+    (void)bytes_to_str(msg->variable, v->name, sizeof v->name);
+    m->users++;
+    LL_PREPEND(m->variables, v);
+    b->variable = v;
+    b->flags |= BUFFER_FLAG_VARIABLE;
+    spans_add(&b->defined, 0, b->bytes);
+    return 0;
+}
+
+void variable_ask(struct front *f, struct variable *v)
+{
+    struct device *d = f->device[v->buffer->device];
+    uint64_t bit = UINT64_C(1) << d->index;
+    struct err e = ERR_INIT;
+    v->asked = (v->module->loaded & bit) != 0;
+    if (v->asked) {
+        f->hooks.buffer_create(f, v->buffer);
+        return;
+    }
+    struct build *b = module_build(v->module, d->backend, d->arch);
+    if (b != NULL && build_failed(b, clock_now_ns())) {
+        e = b->error;
+        buffer_create_failed(f, v->buffer, &e);
+        return;
+    }
+    building_need(f, v->module, d);
+    b = module_build(v->module, d->backend, d->arch);
+    bool under_way = b != NULL && b->state == BUILD_RUNNING;
+    if (!under_way && (v->module->loading & bit) == 0 && d->link != NULL) {
+        (void)err_set(&e, ERR_BUSY, "the compiler has too much to do");
+        buffer_create_failed(f, v->buffer, &e);
+    }
+}
+
+void variable_module_settled(struct front *f, struct module *m)
+{
+    struct variable *v;
+    struct variable *next;
+    LL_FOREACH_SAFE(m->variables, v, next)
+    {
+        if (v->buffer->state == BUFFER_CREATING && !v->asked) {
+            variable_ask(f, v);
+        }
+    }
+}
+
+void variable_failed(struct front *f, struct variable *v)
+{
+    if (v != NULL) {
+        part_all(f, v->buffer);
+    }
+}
+
+int variable_refuse(const struct buffer *b, const char *what, struct err *e)
+{
+    return b->variable == NULL
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED, "variable %s of module %s cannot be %s: copy it first",
+                         b->variable->name, b->variable->module->name, what);
+}
+
+void variable_detach(struct front *f, struct variable *v)
+{
+    if (v == NULL) {
+        return;
+    }
+    LL_DELETE(v->module->variables, v);
+    v->module->users--;
+    building_settle(f, v->module);
+}

@@ -1,0 +1,46 @@
+/*
+ * Variables of modules as buffers. A session opens a variable of a module that it loaded; from then
+ * on whatever launches a kernel of that module uses the buffer, too, so that what is written there
+ * comes before one launch and after another. Modules are loaded for each session anew: no session
+ * sees another's variables. Thread: the loop's.
+ */
+#ifndef FRONT_MEMORY_VARIABLE_H
+#define FRONT_MEMORY_VARIABLE_H
+
+#include <stdbool.h>
+
+#include "daemon/front/requests/requests.h"
+
+struct buffer;
+struct module;
+struct work;
+
+struct variable {
+    struct module *module; /* a user of it */
+    struct buffer *buffer; /* its owner */
+    int access;            /* what kernels of the module do with it */
+    bool asked;            /* of the worker, after the module was there */
+    struct variable *next; /* of the module */
+    char name[PROTO_NAME_MAX + 1];
+};
+
+/* The module that a BUFFER_CREATE names; NULL: none. ret_wish: where the buffer must be, as `wish`
+ * (the device's id + 1, 0: anywhere). Typed errors. */
+int variable_module(struct request_context *c, uint64_t wish, struct module **ret_module,
+                    uint64_t *ret_wish, struct err *e);
+/* Makes the new buffer the module's variable, in order behind the jobs that launch its kernels.
+ * ERR_BUSY: one of them has no room for another buffer. Nothing is changed on failure. */
+int variable_attach(struct request_context *c, struct module *m, struct buffer *b, struct err *e);
+/* Asks the worker for it, or for the module first. */
+void variable_ask(struct front *f, struct variable *v);
+/* The module was loaded somewhere, or was not: those that wait for it go on. */
+void variable_module_settled(struct front *f, struct module *m);
+/* It could not be made: jobs that launch kernels of its module, and did not name it themselves, run
+ * without it. To be called before its buffer goes. NULL is allowed. */
+void variable_failed(struct front *f, struct variable *v);
+/* Refuses what a variable cannot be. */
+int variable_refuse(const struct buffer *b, const char *what, struct err *e);
+/* Its buffer goes: the module forgets it. NULL is allowed. */
+void variable_detach(struct front *f, struct variable *v);
+
+#endif

@@ -1,0 +1,137 @@
+#include "daemon/front/model/device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/front/workers/record.h"
+
+#define SPILL_MIN       (UINT64_C(1) << 20) /* bytes */
+#define PAUSE_NS        (100 * NS_PER_MS)
+#define PAUSE_UP_MAX_NS (500 * NS_PER_MS)
+#define PATIENCE_MAX_NS (120 * NS_PER_S)
+#define PAUSE_MAX_NS    (30 * NS_PER_S)
+
+uint64_t device_patience_ns(uint64_t asked_ns)
+{
+    return asked_ns < PATIENCE_MAX_NS ? asked_ns : PATIENCE_MAX_NS;
+}
+
+void device_set_state(struct device *d, enum device_state state, const char *reason)
+{
+    d->state = state;
+    (void)snprintf(d->reason, sizeof d->reason, "%s", reason != NULL ? reason : "");
+}
+
+const char *device_state_name(const struct device *d)
+{
+    static const char *const names[] = {
+        [DEVICE_STARTING] = "starting",  [DEVICE_ADOPTING] = "adopting",
+        [DEVICE_PROBING] = "probing",    [DEVICE_READY] = "ready",
+        [DEVICE_WAITING] = "restarting", [DEVICE_ABSENT] = "absent",
+        [DEVICE_STUCK] = "stuck",
+    };
+    return d->state == DEVICE_READY && d->recovery != 0 ? "held"
+           : device_absent(d)                           ? names[DEVICE_ABSENT]
+                                                        : names[d->state];
+}
+
+bool device_absent(const struct device *d)
+{
+    bool looked_for = d->state == DEVICE_STARTING || d->state == DEVICE_WAITING;
+    return d->state == DEVICE_ABSENT || (looked_for && d->absences > 0);
+}
+
+const char *device_uuid(const struct device *d)
+{
+    size_t prefix = strlen(UUID_OPTION);
+    return strncmp(d->pin, UUID_OPTION, prefix) == 0 ? d->pin + prefix : NULL;
+}
+
+uint64_t device_window(const struct device *d, uint64_t setting)
+{
+    return setting != 0 ? setting : window_size(&d->window);
+}
+
+bool device_serves(const struct device *d)
+{
+    /* one whose worker is being ended stays in its state until the launcher has reaped it */
+    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL && d->recovery == 0;
+}
+
+bool device_hopeful(const struct device *d)
+{
+    return !device_absent(d) && d->state != DEVICE_STUCK;
+}
+
+bool device_coming(const struct device *d)
+{
+    return device_hopeful(d) && d->recovery == 0 && d->failures < 2;
+}
+
+void device_ended(struct device *d, bool blameless)
+{
+    d->failures = d->productive || (d->up && blameless) ? 0 : d->failures + 1;
+}
+
+uint64_t device_pool_limit(const struct device *d)
+{
+    uint64_t set = d->memory_limit > 0 && d->memory_limit < d->memory ? d->memory_limit : d->memory;
+    return d->pool_limit > 0 ? d->pool_limit : set;
+}
+
+uint64_t device_spill_limit(uint64_t set, unsigned devices)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long bytes = sysconf(_SC_PAGESIZE);
+    uint64_t quarter = pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes / 4 : 0;
+    uint64_t part = (set > 0 ? set : quarter) / (devices > 0 ? devices : 1);
+    return part >= SPILL_MIN ? part : 0;
+}
+
+uint64_t device_pause_ns(const struct device *d)
+{
+    uint64_t max = d->up ? PAUSE_UP_MAX_NS : PAUSE_MAX_NS;
+    uint64_t pause = d->failures > 1 ? PAUSE_NS : 0;
+    for (unsigned i = 2; i < d->failures && pause < max; i++) {
+        pause *= 2;
+    }
+    return pause < max ? pause : max;
+}
+
+int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e)
+{
+    int rc = memfd_create_sealed("gpud-input", input, &d->input, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = memfd_create_sealed("gpud-output", output, &d->output, e);
+    if (rc != 0) {
+        memfd_finish(&d->input);
+        return rc;
+    }
+    range_init(&d->input_range, input, STAGING_ALIGN);
+    range_init(&d->output_range, output, STAGING_ALIGN);
+    return 0;
+}
+
+uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu)
+{
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < count; i++) {
+        bool meant = device_hopeful(devices[i]) && (devices[i]->cpu || !cpu);
+        bits |= meant ? UINT64_C(1) << devices[i]->index : 0;
+    }
+    return bits;
+}
+
+void device_staging_finish(struct device *d)
+{
+    range_finish(&d->input_range);
+    range_finish(&d->output_range);
+    memfd_finish(&d->input);
+    memfd_finish(&d->output);
+    record_destroy(d->record);
+    d->record = NULL;
+}

@@ -1,0 +1,231 @@
+#include "daemon/front/model/job.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/shape.h"
+#include "daemon/front/clients/listener.h"
+#include "daemon/front/model/device.h"
+#include "daemon/front/model/program.h"
+#include "daemon/front/model/session.h"
+#include "proto/codec.h"
+
+void job_put(struct job **table, struct job *j)
+{
+    HASH_ADD_BYHASHVALUE(hh, *table, id, sizeof j->id, hash_number(j->id), j);
+}
+
+struct job *job_find(struct job *table, uint64_t id)
+{
+    struct job *j = NULL;
+    HASH_FIND_BYHASHVALUE(hh, table, &id, sizeof id, hash_number(id), j);
+    return j;
+}
+
+void job_join(struct job *j, struct session *s)
+{
+    j->session = s;
+    j->joined = true;
+    s->jobs++;
+    HASH_ADD_BYHASHVALUE(hh_seq, s->own_jobs, seq, sizeof j->seq, hash_number(j->seq), j);
+}
+
+void job_part(struct job *j)
+{
+    if (j->joined) {
+        j->joined = false;
+        j->session->jobs--;
+        HASH_DELETE(hh_seq, j->session->own_jobs, j);
+    }
+    j->session = NULL;
+}
+
+struct job *job_of_request(const struct session *s, uint64_t seq)
+{
+    struct job *j = NULL;
+    HASH_FIND_BYHASHVALUE(hh_seq, s->own_jobs, &seq, sizeof seq, hash_number(seq), j);
+    return j != NULL && !job_ended(j) ? j : NULL;
+}
+
+bool job_ended(const struct job *j)
+{
+    return j->state >= JOB_DONE;
+}
+
+const char *job_state_name(enum job_state state)
+{
+    static const char *const names[JOB_STATES] = {
+        [JOB_QUEUED] = "queued", [JOB_DISPATCHED] = "dispatched", [JOB_RUNNING] = "running",
+        [JOB_DONE] = "done",     [JOB_FAILED] = "failed",         [JOB_CANCELLED] = "cancelled",
+        [JOB_LOST] = "lost",
+    };
+    return names[state];
+}
+
+const char *job_wait_name(enum job_wait wait)
+{
+    static const char *const names[] = {
+        [WAIT_NOTHING] = "",
+        [WAIT_HAZARD] = "buffers",
+        [WAIT_WINDOW] = "its turn",
+        [WAIT_MODULE] = "kernel",
+        [WAIT_STAGING] = "staging memory",
+        [WAIT_ALONE] = "to be alone",
+        [WAIT_MEMORY] = "device memory",
+    };
+    return names[wait];
+}
+
+static bool possible(enum job_state from, enum job_state to)
+{
+    switch (from) {
+    case JOB_QUEUED:
+        return to == JOB_DISPATCHED || to == JOB_FAILED || to == JOB_CANCELLED || to == JOB_LOST;
+    case JOB_DISPATCHED:
+        return to != JOB_DISPATCHED;
+    case JOB_RUNNING:
+        return to != JOB_DISPATCHED && to != JOB_RUNNING;
+    default:
+        return false; /* an end is final */
+    }
+}
+
+void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
+{
+    if (!possible(j->state, state)) {
+        abort(); /* going on would answer a job twice or never */
+    }
+    j->state = state;
+    switch (state) {
+    case JOB_QUEUED: /* again, after its worker ended */
+        j->dispatched_ns = 0;
+        j->started_ns = 0;
+        j->start = 0;
+        j->turned_ns = 0;
+        j->alone_ns = 0;
+        j->spent_ns = 0;
+        j->ended_ns = 0;
+        break;
+    case JOB_DISPATCHED:
+        j->dispatched_ns = now_ns;
+        j->wait = WAIT_NOTHING;
+        break;
+    case JOB_RUNNING:
+        j->started_ns = now_ns;
+        job_resume(j, now_ns);
+        break;
+    default:
+        if (j->ended_ns == 0) { /* else the worker told it */
+            j->ended_ns = now_ns;
+        }
+        j->wait = WAIT_NOTHING;
+        break;
+    }
+}
+
+void job_resume(struct job *j, uint64_t now_ns)
+{
+    if (j->device != NULL && j->start == 0) {
+        j->start = ++j->device->starts;
+        j->turned_ns = now_ns;
+    }
+}
+
+/* A device may say that a job runs when it waits for units that an earlier one has. */
+static bool comes_after(const struct job *j)
+{
+    const struct job *k = j->device != NULL && j->start != 0 ? j->device->inflight : NULL;
+    while (k != NULL && (k->start == 0 || k->start >= j->start)) {
+        k = k->device_next;
+    }
+    return k != NULL;
+}
+
+/* Since when the time of one that runs, and comes after no other, is its own. */
+static uint64_t own_since_ns(const struct job *j)
+{
+    return j->alone_ns > j->turned_ns ? j->alone_ns : j->turned_ns;
+}
+
+void job_pause(struct job *j, uint64_t now_ns)
+{
+    if (j->start == 0) {
+        return;
+    }
+    if (!comes_after(j) && now_ns > own_since_ns(j)) {
+        j->spent_ns += now_ns - own_since_ns(j);
+    }
+    j->start = 0;
+    j->turned_ns = now_ns;
+}
+
+uint64_t job_limit_ns(const struct job *j)
+{
+    return j->answered && j->ceiling_ns > j->limit_ns ? j->ceiling_ns : j->limit_ns;
+}
+
+uint64_t job_overdue_ns(const struct job *j)
+{
+    uint64_t limit = job_limit_ns(j);
+    if (j->wait == WAIT_MEMORY || comes_after(j)) {
+        return NS_NEVER;
+    }
+    if (j->start != 0) {
+        return ns_add(own_since_ns(j), limit > j->spent_ns ? limit - j->spent_ns : 0);
+    }
+    uint64_t from = j->turned_ns > j->dispatched_ns ? j->turned_ns : j->dispatched_ns;
+    const struct device *d = j->device;
+    if (d != NULL) { /* what ran since then may have been before it, as long as that was there */
+        uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;
+        from = ran > from ? ran : from;
+    }
+    return ns_add(from, ns_add(limit, ns_add(limit, NS_PER_S)));
+}
+
+int64_t job_rank(const struct job *j)
+{
+    int64_t level = j->priority;
+    level = level > PRIORITY_MAX ? PRIORITY_MAX : level < -PRIORITY_MAX ? -PRIORITY_MAX : level;
+    return (int64_t)j->submitted_ns - level * PRIORITY_LEVEL_NS;
+}
+
+bool job_repeatable(const struct job *j)
+{
+    if (j->adopted) {
+        return false;
+    }
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        if ((j->work.uses[i].access & ACCESS_OUT) != 0) {
+            return false;
+        }
+    }
+    return !work_changes_arena(&j->work);
+}
+
+void job_finish(struct job *j)
+{
+    work_finish(&j->work);
+    program_unref(j->program);
+    request_destroy(j->request);
+    free(j->timings);
+}
+
+void job_destroy(struct job *j)
+{
+    if (j != NULL) {
+        job_finish(j);
+        free(j);
+    }
+}
+
+int job_timings(const struct job *j, struct capbuf *out, struct err *e)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < j->timing_count; i++) {
+        const struct timing *from = &j->timings[i];
+        struct proto_timing t = {from->step, from->begin_ns, from->end_ns, bytes_str(from->by)};
+        rc = proto_list_add(&schema_timing, &t, out, e);
+    }
+    return rc;
+}

@@ -1,0 +1,108 @@
+/*
+ * Modules and kernels as the front knows them. A module is source (built-in, or a user's) and, for
+ * each architecture it was needed on, the binary that gpud-compile made of it.
+ * Thread: the loop's.
+ */
+#ifndef FRONT_MODEL_MODULE_H
+#define FRONT_MODEL_MODULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "common/hash.h"
+#include "common/idmap.h"
+#include "daemon/front/model/device.h"
+#include "daemon/front/model/resources.h"
+#include "kernels/signature.h"
+#include "proto/compile.h"
+#include "proto/messages.h"
+
+struct tenant;
+struct session;
+struct module;
+struct variable;
+
+/* What a caller names. Of a built-in operation, of a built-in primitive, or of a user's module. */
+struct kernel {
+    uint64_t handle;
+    struct module *module; /* NULL: an operation (its plan names primitives) */
+    char name[PROTO_NAME_MAX + 1];
+    char entry[2 * PROTO_NAME_MAX + 1]; /* of code without a signature */
+    const struct signature *signature;  /* NULL: code without one; else owned by module or static */
+    struct proto_karg *args;            /* code without a signature: the module's, texts too */
+    unsigned arg_count;
+    const char *unfit; /* why it cannot be launched, NULL if it can; lies in `module` */
+    UT_hash_handle hh; /* in front->builtin_kernels */
+};
+
+enum build_state { BUILD_NONE, BUILD_RUNNING, BUILD_DONE, BUILD_FAILED };
+
+/* The binary for one (back end, architecture). */
+struct build {
+    struct module *module;
+    char backend[16];
+    char arch[128];
+    enum build_state state;
+    int binary_fd; /* memfd, owned; -1 */
+    uint64_t binary_size;
+    struct hash hash;
+    struct err error;
+    uint64_t failed_ns;
+    struct resource_list needs; /* of its entries, as far as they were told */
+    struct build *next;
+};
+
+struct module {
+    uint64_t id; /* handle, also the worker's name for it */
+    char name[PROTO_NAME_MAX + 1];
+    int lang;
+    uint8_t *source;  /* owned; NULL: built-in, `text` is static */
+    uint64_t charged; /* bytes of messages that its tenant is charged with for it, until its end */
+    struct bytes text;
+    char *options;             /* owned */
+    char *signature_text;      /* owned */
+    struct proto_list headers; /* HEADER records, owned: what the source may include */
+    char file[PROTO_LABEL_MAX + 1];
+    struct tenant *tenant;                  /* NULL: built-in */
+    struct session *owner;                  /* NULL: built-in, or its session ended */
+    struct module *owned_prev, *owned_next; /* in owner->own_modules */
+    struct hash hash;       /* of content and options: strikes are counted against it */
+    struct op *pending;     /* the load that waits: for the compiler; while no build was begun, for
+                             * a device or for room at the compiler */
+    struct kernel *kernels; /* owned array */
+    unsigned kernel_count;
+    struct signature *signatures; /* owned array */
+    char *names;                  /* owned: texts of kernels */
+    struct proto_karg *args;      /* owned array: of all kernels, one after the other */
+    struct build *builds;
+    uint64_t loaded; /* bit for each device whose worker has it */
+    uint64_t loading;
+    struct variable *variables; /* those that buffers stand for; not owned */
+    unsigned users;             /* unfinished jobs, programs and variables that name it */
+    bool unloaded;              /* by its owner: goes when the last user is done */
+};
+
+struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */
+/* The first one that was made; NULL if there is none, or no module (an operation). */
+struct build *module_build_made(struct module *m);
+/* Has it failed for good, or so lately that trying again would be vain? Only a source that does not
+ * compile fails for good; a compiler that ran into its limits on a busy host is given another try.
+ */
+bool build_failed(const struct build *b, uint64_t now_ns);
+struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
+/* What a kernel takes as made by `b`; of a family the most that a member takes. */
+struct resources kernel_needs(const struct kernel *k, const struct build *b);
+/* Puts the argument in front of the text in `e`: "argument 2 (y): …". */
+void kernel_name_arg(const struct kernel *k, unsigned index, struct err *e);
+/* Makes the kernels of a user's module from what the compiler reported. */
+int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
+/* A new one is the session's, which counts it. */
+void module_own(struct module *m, struct session *s);
+void module_disown(struct module *m); /* it may have no owner any more */
+void module_destroy(struct module *m);
+
+/* Identifies a kernel for strikes: content and entry. */
+struct hash kernel_hash(const struct module *m, const char *entry);
+
+#endif

@@ -1,0 +1,121 @@
+#include "daemon/front/model/rights.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/front/model/session.h"
+#include "daemon/front/model/tenant.h"
+#include "daemon/front/settings/config.h"
+
+static int members_read(const char *setting, const char *group, struct members *ret_members,
+                        struct err *e)
+{
+    struct members m = {.group = UINT32_MAX};
+    errno = 0;
+    const struct group *g = group[0] != '\0' ? getgrnam(group) : NULL;
+    if (group[0] != '\0' && g == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "%s = %s: %s", setting, group,
+                       errno != 0 ? strerror(errno) : "there is no such group");
+    }
+    if (g != NULL) {
+        m.group = g->gr_gid;
+    }
+    for (char **name = g != NULL ? g->gr_mem : NULL; name != NULL && *name != NULL; name++) {
+        const struct passwd *p = getpwnam(*name);
+        if (p != NULL && m.count == MEMBERS_MAX) {
+            return err_set(e, ERR_LIMIT, "%s = %s: over %u members", setting, group, MEMBERS_MAX);
+        }
+        if (p != NULL) { /* a member who was deleted is nobody */
+            m.uid[m.count++] = p->pw_uid;
+        }
+    }
+    *ret_members = m;
+    return 0;
+}
+
+int rights_read(const struct config *config, struct rights *ret_rights, struct err *e)
+{
+    struct rights a = {.look_all = strcmp(config->look, "all") == 0};
+    int rc = members_read("admin_group", config->admin_group, &a.admins, e);
+    if (rc == 0) {
+        rc = members_read("load_group", config->load_group, &a.loaders, e);
+    }
+    if (rc == 0) {
+        *ret_rights = a;
+    }
+    return rc;
+}
+
+static bool belongs(const struct members *m, const struct session *s)
+{
+    return s != NULL && s->local && members_have(m, s->key.uid, s->gid);
+}
+
+bool rights_admin(const struct rights *a, const struct session *s)
+{
+    return belongs(&a->admins, s);
+}
+
+/* What a tenant's section says counts, but for root and the daemon's user. */
+bool rights_loads(const struct rights *a, const struct session *s)
+{
+    static const struct members NOBODY = {.group = UINT32_MAX};
+    if (s == NULL || s->tenant->limits.load == TENANT_LOAD_BY_GROUP) {
+        return belongs(&a->loaders, s);
+    }
+    return s->local && (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
+}
+
+static const char *settings_file(const struct config *config)
+{
+    return config->file[0] != '\0' ? config->file : CONFIG_SYSTEM_ROOT "/" CONFIG_FILE;
+}
+
+int rights_refuse_cancel(const struct config *config, uint64_t job, struct err *e)
+{
+    static const char WHO[] = "may be ended by those who submitted it, root and the daemon's user";
+    if (config->admin_group[0] == '\0') {
+        return err_set(e, ERR_PERMISSION,
+                       "job %" PRIu64 " %s: no admin_group is set in section [daemon] of %s", job,
+                       WHO, settings_file(config));
+    }
+    return err_set(e, ERR_PERMISSION,
+                   "job %" PRIu64 " %s, and by members of group %s, the admin_group in section "
+                   "[daemon] of %s (members are read at a reload)",
+                   job, WHO, config->admin_group, settings_file(config));
+}
+
+int rights_refuse_load(const struct config *config, const struct session *s, struct err *e)
+{
+    const char *file = settings_file(config);
+    const char *tenant = s->tenant->name;
+    if (!s->local) {
+        return err_set(e, ERR_PERMISSION,
+                       "nobody may load kernels over tcp: connect to the daemon's local socket");
+    }
+    if (s->tenant->limits.load == TENANT_LOAD_NO) {
+        return err_set(e, ERR_PERMISSION,
+                       "tenant %s may not load kernels of its own: its section has load_kernels = "
+                       "no",
+                       tenant);
+    }
+    if (config->load_group[0] == '\0') {
+        return err_set(e, ERR_PERMISSION,
+                       "tenant %s may not load kernels of its own: only root and the daemon's user "
+                       "may, since no load_group is set in section [tenants] of %s",
+                       tenant, file);
+    }
+    return err_set(e, ERR_PERMISSION,
+                   "tenant %s may not load kernels of its own: it is not in group %s, the "
+                   "load_group in section [tenants] of %s (members are read at a reload)",
+                   tenant, config->load_group, file);
+}
+
+bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t)
+{
+    return s != NULL && (s->tenant == t || a->look_all || rights_admin(a, s));
+}

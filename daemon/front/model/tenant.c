@@ -1,0 +1,254 @@
+#include "daemon/front/model/tenant.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/saturate.h"
+
+/* Of those that are named: beyond the keys of users. */
+#define KEY_NAMED (UINT64_C(1) << 63)
+
+const struct tenant_limits TENANT_UNLIMITED = {.hard = {.bytes = UINT64_MAX},
+                                               .soft = {.bytes = UINT64_MAX},
+                                               .spilled = {.bytes = UINT64_MAX},
+                                               .total = UINT64_MAX,
+                                               .arena_bytes = UINT64_MAX};
+
+const char *const tenant_things[TENANT_THINGS] = {
+    [TENANT_BUFFERS] = "buffers",   [TENANT_JOBS] = "unfinished jobs", [TENANT_OPENS] = "openings",
+    [TENANT_PROGRAMS] = "programs", [TENANT_MODULES] = "modules",      [TENANT_ARENAS] = "arenas",
+    [TENANT_KERNELS] = "kernels",   [TENANT_NOTICES] = "notices"};
+const char *const tenant_settings[TENANT_THINGS] = {
+    [TENANT_BUFFERS] = "buffers_max", [TENANT_JOBS] = "jobs_max",
+    [TENANT_OPENS] = "opens_max",     [TENANT_PROGRAMS] = "programs_max",
+    [TENANT_MODULES] = "modules_max", [TENANT_ARENAS] = "arenas_max",
+    [TENANT_KERNELS] = "kernels_max", [TENANT_NOTICES] = "notices_max"};
+
+/* uid:N, as tenant_obtain() writes it; UINT64_MAX: another name. */
+static uint64_t uid_of(const char *name)
+{
+    static const char prefix[] = "uid:";
+    char *end = NULL;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0 ||
+        !isdigit((unsigned char)name[sizeof prefix - 1])) {
+        return UINT64_MAX;
+    }
+    errno = 0;
+    unsigned long long uid = strtoull(name + sizeof prefix - 1, &end, 10);
+    return errno == 0 && *end == '\0' && uid <= UINT32_MAX ? uid : UINT64_MAX;
+}
+
+uint64_t tenant_key_of(const char *name)
+{
+    uint64_t uid = uid_of(name);
+    if (uid != UINT64_MAX) {
+        return uid + 1;
+    }
+    struct hash h = hash_of(name, strlen(name));
+    uint64_t key;
+    memcpy(&key, h.byte, sizeof key);
+    return key | KEY_NAMED;
+}
+
+struct tenant *tenant_find(struct tenant *table, uint64_t key)
+{
+    struct tenant *t = NULL;
+    HASH_FIND(hh, table, &key, sizeof key, t);
+    return t;
+}
+
+struct tenant *tenant_named(struct tenant **table, const char *name)
+{
+    uint64_t key = tenant_key_of(name);
+    struct tenant *t = tenant_find(*table, key);
+    if (t != NULL) {
+        return t;
+    }
+    t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return NULL;
+    }
+    if (getrandom(&t->secret, sizeof t->secret, 0) != (ssize_t)sizeof t->secret) {
+        free(t);
+        return NULL;
+    }
+    t->key = key;
+    t->limits = TENANT_UNLIMITED;
+    (void)snprintf(t->name, sizeof t->name, "%s", name);
+    HASH_ADD(hh, *table, key, sizeof t->key, t);
+    return t;
+}
+
+struct tenant *tenant_obtain(struct tenant **table, uint32_t uid)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "uid:%u", (unsigned)uid);
+    return tenant_named(table, name);
+}
+
+static void strikes_destroy(struct tenant *t)
+{
+    struct strike *s;
+    struct strike *next;
+    HASH_ITER(hh, t->strikes, s, next)
+    {
+        HASH_DEL(t->strikes, s);
+        free(s);
+    }
+}
+
+void tenant_destroy(struct tenant **table, struct tenant *t)
+{
+    HASH_DEL(*table, t);
+    strikes_destroy(t);
+    free(t);
+}
+
+void tenant_destroy_all(struct tenant **table)
+{
+    struct tenant *t;
+    struct tenant *next;
+    HASH_ITER(hh, *table, t, next)
+    {
+        tenant_destroy(table, t);
+    }
+}
+
+uint64_t tenant_key(const struct tenant *t)
+{
+    return t != NULL ? t->key : 0;
+}
+
+unsigned tenant_strike(struct tenant *t, struct hash kernel)
+{
+    struct strike *s = NULL;
+    HASH_FIND(hh, t->strikes, &kernel, sizeof kernel, s);
+    if (s == NULL) {
+        s = calloc(1, sizeof *s);
+        if (s == NULL) {
+            return 0;
+        }
+        s->kernel = kernel;
+        HASH_ADD(hh, t->strikes, kernel, sizeof s->kernel, s);
+    }
+    return ++s->count;
+}
+
+bool tenant_quarantined(const struct tenant *t, struct hash kernel)
+{
+    struct strike *s = NULL;
+    HASH_FIND(hh, t->strikes, &kernel, sizeof kernel, s);
+    return s != NULL && s->count >= STRIKES_MAX;
+}
+
+bool tenant_has_quarantined(const struct tenant *t)
+{
+    const struct strike *s = t->strikes;
+    while (s != NULL && s->count < STRIKES_MAX) {
+        s = s->hh.next;
+    }
+    return s != NULL;
+}
+
+/* ---- the ledger ------------------------------------------------------------------------------ */
+
+uint64_t amount_of(const struct amount *a, uint64_t all)
+{
+    return a->percent == 0 ? a->bytes : all / 100 * a->percent + all % 100 * a->percent / 100;
+}
+
+struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
+{
+    struct tenant_quota q = {.hard = amount_of(&t->limits.hard, all),
+                             .soft = amount_of(&t->limits.soft, all),
+                             .guaranteed = amount_of(&t->limits.guaranteed, all),
+                             .spilled = amount_of(&t->limits.spilled, all)};
+    q.soft = q.soft < q.hard ? q.soft : UINT64_MAX;
+    return q;
+}
+
+bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes)
+{
+    if (bytes > UINT64_MAX - t->buffer_bytes) { /* what all devices have, one has */
+        return false;
+    }
+    t->buffer_bytes += bytes;
+    t->device_bytes[device] += bytes;
+    return true;
+}
+
+void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes)
+{
+    t->buffer_bytes -= bytes;
+    t->device_bytes[device] -= bytes;
+}
+
+/* Bytes of its buffers on one device at most, wherever they lie. */
+static uint64_t most_of(const struct tenant *t, uint64_t all)
+{
+    uint64_t hard = amount_of(&t->limits.hard, all);
+    uint64_t both = sat_add(all, amount_of(&t->limits.spilled, all));
+    return hard < both ? hard : both;
+}
+
+uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all)
+{
+    uint64_t here = sat_sub(most_of(t, all), t->device_bytes[device]);
+    uint64_t in_all = sat_sub(t->limits.total, t->buffer_bytes);
+    return here < in_all ? here : in_all;
+}
+
+uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all)
+{
+    return sat_sub(amount_of(&t->limits.guaranteed, all), t->device_bytes[device]);
+}
+
+int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual, struct err *e)
+{
+    uint64_t own = t->limits.most[thing];
+    uint64_t most = own > 0 ? own : usual;
+    if (t->held[thing] < most) {
+        return 0;
+    }
+    return err_set(e, ERR_LIMIT,
+                   "tenant %s has %" PRIu64 " %s, at most %" PRIu64 " (%s %s): let go of some",
+                   t->name, t->held[thing], tenant_things[thing], most,
+                   own > 0 ? "its section's" : "[tenants]", tenant_settings[thing]);
+}
+
+int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, struct err *e)
+{
+    if (t->message_bytes <= most && more <= most - t->message_bytes) {
+        return 0;
+    }
+    return err_set(e, ERR_BUSY,
+                   "the daemon keeps %" PRIu64 " bytes for tenant %s, at most %" PRIu64
+                   " ([tenants] message_bytes_max): take answers, free programs, unload modules",
+                   t->message_bytes, t->name, most);
+}
+
+int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e)
+{
+    uint64_t most = most_of(t, all);
+    t->refusals++;
+    if (wanted > sat_sub(t->limits.total, t->buffer_bytes)) {
+        return err_set(e, ERR_LIMIT,
+                       "tenant %s wants %" PRIu64 " bytes and may have %" PRIu64
+                       " on all devices, of which its buffers have %" PRIu64
+                       ": free some of them, or raise its memory_total",
+                       t->name, wanted, t->limits.total, t->buffer_bytes);
+    }
+    return err_set(e, ERR_LIMIT,
+                   "tenant %s wants %" PRIu64 " bytes on device %u and may have %" PRIu64
+                   " there, of which its buffers have %" PRIu64
+                   ": free some of them, or raise its %s",
+                   t->name, wanted, device, most, t->device_bytes[device],
+                   most == amount_of(&t->limits.hard, all)
+                       ? "memory_hard"
+                       : "memory_spilled, which is beside what the device's pool may take");
+}

@@ -1,0 +1,141 @@
+/*
+ * A job's work: its program with every parameter bound, checked, and broken down into the primitive
+ * steps a worker takes. Offsets of staging memory are relative to the job's own ranges, which it
+ * gets when it is dispatched. Pure data; owned by its job.
+ */
+#ifndef FRONT_MODEL_WORK_H
+#define FRONT_MODEL_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+#include "proto/frames.h"
+
+struct arena;
+struct buffer;
+struct buffer_use;
+struct job;
+struct kernel;
+struct module;
+
+struct work_ref {
+    unsigned tag; /* enum frame_ref_tag */
+    uint64_t id;  /* REF_BUFFER, REF_ARENA: handle; REF_TEMP: index */
+    uint64_t offset;
+    uint64_t size;
+    int access;        /* of a launch's array; ACCESS_NONE: not known */
+    uint8_t value[64]; /* REF_VALUE up to 64 bytes */
+    uint8_t *large;    /* REF_VALUE above: owned */
+};
+
+struct work_step {
+    unsigned op;   /* enum proto_op, FRAME_OP_LIBRARY */
+    unsigned step; /* of the user's program */
+    unsigned first_ref;
+    unsigned ref_count;
+    uint64_t stage; /* relative */
+    uint8_t pattern[FRAME_PATTERN_MAX];
+    unsigned pattern_size;
+    struct module *module;
+    char entry[2 * PROTO_NAME_MAX + 1];
+    uint64_t global[3];
+    uint64_t local[3];
+    uint64_t shared;
+    int dtype;              /* FRAME_OP_LIBRARY, as the next two */
+    unsigned after, covers; /* steps behind it */
+};
+
+/* Bytes that travel in, and where they go in the job's input range. */
+struct work_input {
+    struct bytes data; /* lies in the job's request or program */
+    uint64_t offset;
+};
+
+struct work_output {
+    unsigned step;
+    unsigned arg;
+    uint64_t offset; /* in the job's output range */
+    uint64_t size;
+};
+
+/* A buffer the job names: the strongest access, and which part becomes defined by it. */
+struct work_use {
+    struct buffer *buffer;
+    int access;
+    bool reads_before_write; /* needs defined content: [read_begin, read_end) */
+    uint64_t read_begin, read_end;
+    uint64_t write_begin, write_end; /* hull of what is written */
+    /* where the program first reads it: step, kernel and argument; NULL: the step is no launch */
+    unsigned step, arg;
+    const struct kernel *reader; /* its module is one of the job's, or stays */
+    bool fills;                  /* the whole hull is written, so that it is defined afterwards */
+    struct buffer_use *entry;    /* hazard.c's, while the job is entered */
+};
+
+/* A part of an arena that the job reads or writes. Parts that overlap are kept apart. */
+struct work_arena {
+    struct arena *arena;
+    int access;
+    uint64_t begin, end; /* bytes */
+    /* hazards: in the arena's list while the job is unfinished */
+    struct job *job; /* NULL: is not */
+    struct work_arena *prev_part, *next_part;
+};
+
+/* A kernel works on a copy of a buffer that the job may not write, as it is not shown that the
+ * kernel writes nothing there. */
+struct work_copy {
+    unsigned step; /* of the user's program */
+    unsigned arg;
+    uint64_t bytes;
+};
+
+#define WORK_STEPS_MAX 4096u
+#define WORK_REFS_MAX  (WORK_STEPS_MAX * 16u)
+#define WORK_USES_MAX  256u
+
+struct work {
+    struct work_step *steps; /* owned */
+    unsigned step_count, step_room;
+    struct work_ref *refs; /* owned */
+    unsigned ref_count, ref_room;
+    uint64_t *temps; /* owned: bytes of each */
+    unsigned temp_count, temp_room;
+    struct work_input *inputs; /* owned */
+    unsigned input_count, input_room;
+    uint64_t input_bytes;
+    struct work_output *outputs; /* owned */
+    unsigned output_count, output_room;
+    uint64_t output_bytes;
+    struct work_use *uses; /* owned */
+    unsigned use_count, use_room;
+    struct work_arena *arenas; /* owned; stay where they are once the job is entered */
+    unsigned arena_count, arena_room;
+    struct module **modules; /* owned array: those that must be loaded */
+    unsigned module_count, module_room;
+    int device; /* index; -1: any */
+    /* The largest copy that stands in for a buffer; bytes 0: none does. */
+    struct work_copy copy;
+    bool no_memory; /* something could not be added for that */
+};
+
+void work_init(struct work *w);
+void work_finish(struct work *w);
+/* Each adds one zeroed element, NULL when memory is out or the limit is reached. */
+struct work_step *work_add_step(struct work *w, unsigned op, unsigned step);
+struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
+struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds */
+struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit as for buffers */
+/* Units of the loop's work that it is to make it, or to write it down: its elements. */
+unsigned work_units(const struct work *w);
+/* Does it write where it reads in an arena? Then it cannot be done twice. */
+bool work_changes_arena(const struct work *w);
+int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e);
+int work_add_input(struct work *w, struct bytes data, uint64_t *ret_offset, struct err *e);
+int work_add_output(struct work *w, unsigned step, unsigned arg, uint64_t size,
+                    uint64_t *ret_offset, struct err *e);
+int work_add_module(struct work *w, struct module *m, struct err *e);
+
+#endif

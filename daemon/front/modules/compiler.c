@@ -1,0 +1,565 @@
+#include "daemon/front/modules/compiler.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <utlist.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/stamp.h"
+#include "daemon/front/modules/cache.h"
+
+#define CACHE_BYTES       (UINT64_C(1024) * 1024 * 1024)
+#define CACHE_COMPLAIN_NS (3600 * NS_PER_S)
+#define IDENTITY_BYTES    (PROTO_SOURCE_MAX + 256u * 1024u)
+#define ID_BIT            (UINT64_C(1) << 63) /* ids of workers lie below */
+#define ID_MASK           (ID_BIT - 1)
+
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_READY };
+
+/* One request, from compiler_start to its callback. In exactly one of the lists. */
+struct task {
+    struct task *prev, *next;
+    enum task_state state;
+    uint64_t id;   /* the launcher's; 0: was never started */
+    bool relinked; /* runs by another launcher, whose gpud-compile `identity` does not name */
+    compiler_done_fn done;
+    void *data;
+    struct hash key;
+    struct capbuf identity; /* all that the binary depends on */
+    char *backend;
+    char *device;
+    char *options;
+    struct memfd request;
+    struct memfd response;
+    uint8_t *answer; /* a copy of the response, as it lies in shared memory */
+    size_t answer_size;
+    struct err error; /* of TASK_READY; code 0: read the answer */
+};
+
+struct compiler {
+    uv_timer_t deliver;
+    struct launcher_link *launcher;
+    struct cache *cache;
+    struct err cache_error;     /* why nothing is kept, code 0: it is */
+    uint64_t cache_complain_ns; /* not before, in the log */
+    char *cache_dir;            /* for the compilers' own files */
+    char *build;
+    unsigned parallel;
+    unsigned queue_max;
+    struct launcher_limits limits;
+    uint64_t next_id;
+    bool closing;
+    struct task *queued;
+    struct task *running;
+    struct task *ready;
+    struct compiler_stats stats;
+};
+
+static void task_destroy(struct task *t)
+{
+    capbuf_finish(&t->identity);
+    memfd_finish(&t->request);
+    memfd_finish(&t->response);
+    free(t->backend);
+    free(t->device);
+    free(t->options);
+    free(t->answer);
+    free(t);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* Checks an answer as what it is: bytes from a process that ran somebody's source. */
+static int read_answer(const struct task *t, struct compile_response *ret_response, struct err *e)
+{
+    struct memfd copy = {.fd = -1, .data = t->answer, .size = t->answer_size};
+    int rc = compile_response_read(&copy, ret_response, e);
+    if (rc == ERR_PROTOCOL || (rc == 0 && ret_response->code != 0 &&
+                               strcmp(err_name(ret_response->code), "UNKNOWN") == 0)) {
+        return err_set(e, ERR_COMPILE, "the compiler's answer makes no sense");
+    }
+    if (rc == 0 && ret_response->code == 0 && ret_response->binary.size == 0) {
+        return err_set(e, ERR_COMPILE, "the compiler gave neither a binary nor an error");
+    }
+    return rc;
+}
+
+static void answer(struct compiler *c, struct task *t)
+{
+    struct compile_response response = {0};
+    struct err e = t->error;
+    bool heard = e.code == 0 && read_answer(t, &response, &e) == 0;
+    if (heard && response.code != 0) {
+        int length = response.text.size < ERR_TEXT_MAX ? (int)response.text.size : ERR_TEXT_MAX;
+        (void)err_set_vendor(&e, response.code, response.vendor, "%.*s", length,
+                             (const char *)response.text.data);
+    }
+    if (e.code != 0) {
+        c->stats.failed++;
+    }
+    bool shown = heard && (e.code == 0 || e.code == ERR_COMPILE);
+    t->done(t->data, e.code, shown ? &response : NULL, t->key, &e);
+    task_destroy(t);
+}
+
+static void deliver(uv_timer_t *timer)
+{
+    struct compiler *c = timer->data;
+    struct task *list = c->ready;
+    c->ready = NULL;
+    while (list != NULL) {
+        struct task *t = list;
+        DL_DELETE(list, t);
+        answer(c, t);
+    }
+}
+
+/* Callbacks run from the loop only. */
+static void make_ready(struct compiler *c, struct task *t)
+{
+    t->state = TASK_READY;
+    DL_APPEND(c->ready, t);
+    (void)uv_timer_start(&c->deliver, deliver, 0, 0);
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+static int launch(struct compiler *c, struct task *t, struct err *e)
+{
+    const char *const args[] = {"--backend",
+                                t->backend,
+                                "--device",
+                                t->device,
+                                "--options",
+                                t->options,
+                                c->cache != NULL && c->cache_dir != NULL ? "--cache" : NULL,
+                                c->cache_dir,
+                                NULL};
+    if (c->launcher == NULL) {
+        return err_set(e, ERR_CLOSED, "no launcher");
+    }
+    int rc = compile_response_create(&t->response, e);
+    if (rc != 0) {
+        return rc;
+    }
+    t->id = ID_BIT | (c->next_id++ & ID_MASK);
+    rc = launcher_compiler(c->launcher, t->id, args, &c->limits, t->request.fd, t->response.fd, e);
+    if (rc != 0) {
+        memfd_finish(&t->response);
+        return rc;
+    }
+    t->state = TASK_RUNNING;
+    DL_APPEND(c->running, t);
+    c->stats.running++;
+    c->stats.started++;
+    return 0;
+}
+
+static void start_next(struct compiler *c)
+{
+    while (c->queued != NULL && c->stats.running < c->parallel) {
+        struct task *t = c->queued;
+        DL_DELETE(c->queued, t);
+        c->stats.queued--;
+        if (launch(c, t, &t->error) != 0) {
+            make_ready(c, t);
+        }
+    }
+}
+
+static struct task *find_running(struct compiler *c, uint64_t id)
+{
+    struct task *t;
+    DL_FOREACH(c->running, t)
+    {
+        if (t->id == id) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+static void leave_running(struct compiler *c, struct task *t)
+{
+    DL_DELETE(c->running, t);
+    c->stats.running--;
+}
+
+bool compiler_started(struct compiler *c, uint64_t id, int code, const char *text)
+{
+    struct task *t = find_running(c, id);
+    if (t == NULL) {
+        return (id & ID_BIT) != 0; /* of a gpud before this one, or given up */
+    }
+    if (code != 0) {
+        leave_running(c, t);
+        (void)err_set(&t->error, code, "starting the compiler: %s", text);
+        make_ready(c, t);
+        start_next(c);
+    }
+    return true;
+}
+
+/* How a compiler that did not end by itself ended. */
+static void judge_signal(const struct compiler *c, int signal, struct err *e)
+{
+    if (signal == SIGXCPU) {
+        (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler took over %llu s of CPU time",
+                      (unsigned long long)c->limits.cpu_s);
+    } else if (signal == SIGXFSZ) {
+        (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler wrote files larger than it may");
+    } else if (signal == SIGKILL) {
+        (void)err_set(e, ERR_COMPILE_LIMIT,
+                      "the compiler was killed, perhaps because the host has no memory left");
+    } else {
+        (void)err_set(e, ERR_COMPILE, "the compiler crashed (%s)", strsignal(signal));
+    }
+}
+
+/* How one that wrote no answer says that it ended. */
+static void judge_silence(const struct compiler *c, int status, struct err *e)
+{
+    if (status == COMPILE_EXIT_MEMORY) {
+        (void)err_set(e, ERR_COMPILE_LIMIT,
+                      "the compiler ran out of memory: it may take %llu MiB "
+                      "(compile.memory_bytes)",
+                      (unsigned long long)(c->limits.memory >> 20));
+    } else if (status == COMPILE_EXIT_STACK) {
+        (void)err_set(e, ERR_COMPILE_LIMIT,
+                      "the compiler ran out of stack: the source nests too deeply");
+    } else {
+        (void)err_set(e, ERR_COMPILE, "the compiler ended without an answer, status %d", status);
+    }
+}
+
+/* Copies the answer before anything of it is believed: a process that the compiler left behind
+ * could write to it still. */
+static void copy_answer(struct task *t)
+{
+    uint64_t length = 0;
+    memcpy(&length, t->response.data, sizeof length);
+    size_t room = t->response.size - sizeof length;
+    if (length > room) {
+        (void)err_set(&t->error, ERR_COMPILE, "the compiler's answer makes no sense");
+        return;
+    }
+    t->answer_size = sizeof length + (size_t)length;
+    t->answer = malloc(t->answer_size);
+    if (t->answer == NULL) {
+        (void)err_set(&t->error, ERR_NOMEM, "the compiler's answer");
+        return;
+    }
+    memcpy(t->answer, t->response.data, t->answer_size);
+    memcpy(t->answer, &length, sizeof length);
+}
+
+/* A full disk only costs the cache; it is complained of once an hour. */
+static void note_store(struct compiler *c, int rc, const struct err *why)
+{
+    uint64_t now = clock_now_ns();
+    if (rc == 0) {
+        if (c->cache_error.code != 0) {
+            log_info("compiled kernels are kept again");
+        }
+        c->cache_error = ERR_INIT;
+        c->cache_complain_ns = 0;
+        return;
+    }
+    if (rc != ERR_LIMIT) { /* that is about one kernel */
+        c->cache_error = *why;
+    }
+    if (now >= c->cache_complain_ns) {
+        log_warn("a compiled kernel is not kept: %s", why->text);
+        c->cache_complain_ns = ns_add(now, CACHE_COMPLAIN_NS);
+    }
+}
+
+static void judge_exit(struct compiler *c, struct task *t, int status)
+{
+    struct compile_response response;
+    copy_answer(t);
+    if (t->error.code != 0) {
+        return;
+    }
+    int rc = read_answer(t, &response, &t->error);
+    if (rc == ERR_COMPILE_LIMIT) { /* it wrote nothing */
+        judge_silence(c, WEXITSTATUS(status), &t->error);
+    }
+    if (rc != 0 || response.code != 0 || c->cache == NULL || t->relinked) {
+        return;
+    }
+    struct err why = ERR_INIT;
+    rc = cache_store(c->cache, t->key, capbuf_view(&t->identity),
+                     bytes_of(t->answer, t->answer_size), &why);
+    note_store(c, rc, &why);
+}
+
+bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out)
+{
+    struct task *t = find_running(c, id);
+    if (t == NULL) {
+        return (id & ID_BIT) != 0;
+    }
+    leave_running(c, t);
+    if (timed_out) {
+        (void)err_set(&t->error, ERR_COMPILE_LIMIT, "the compiler was ended after %llu ms",
+                      (unsigned long long)(c->limits.wall_ns / NS_PER_MS));
+    } else if (WIFSIGNALED(status)) {
+        judge_signal(c, WTERMSIG(status), &t->error);
+    } else {
+        judge_exit(c, t, status);
+    }
+    memfd_finish(&t->response);
+    make_ready(c, t);
+    start_next(c);
+    return true;
+}
+
+void compiler_relink(struct compiler *c, struct launcher_link *launcher)
+{
+    c->launcher = launcher;
+    while (c->running != NULL) {
+        struct task *t = c->running->prev; /* the last one: they keep their order in the queue */
+        leave_running(c, t);
+        memfd_finish(&t->response);
+        t->state = TASK_QUEUED;
+        DL_PREPEND(c->queued, t);
+        c->stats.queued++;
+    }
+    struct task *t;
+    DL_FOREACH(c->queued, t)
+    {
+        t->relinked = true;
+    }
+    start_next(c);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static bool add_part(struct capbuf *b, const void *data, size_t size)
+{
+    uint64_t length = size;
+    return capbuf_append(b, &length, sizeof length) && capbuf_append(b, data, size);
+}
+
+static bool add_text(struct capbuf *b, const char *text)
+{
+    return add_part(b, text, text == NULL ? 0 : strlen(text));
+}
+
+/* All that the binary depends on, one after the other with their lengths: gpud-compile's own hash
+ * stands for what it makes of a source before the vendor's compiler sees that. The file's name is
+ * not among it: it stands in messages only. */
+static int identify(const struct compiler *c, const struct compiler_request *r, struct task *t,
+                    struct err *e)
+{
+    const uint8_t kind[2] = {(uint8_t)r->lang, r->f64 ? 1 : 0};
+    struct capbuf *b = &t->identity;
+    const char *program = c->launcher != NULL ? launcher_compiler_hash(c->launcher) : "";
+    bool ok = add_text(b, c->build) && add_text(b, program) && add_text(b, r->owner) &&
+              add_text(b, r->backend) && add_text(b, r->arch) && add_text(b, r->options) &&
+              add_text(b, r->build_options) && add_text(b, r->signature) &&
+              add_part(b, kind, sizeof kind) && add_part(b, r->source.data, r->source.size) &&
+              add_part(b, r->headers.raw.data, r->headers.raw.size);
+    if (!ok) {
+        return err_set(e, ERR_LIMIT, "source and options of over %u bytes", IDENTITY_BYTES);
+    }
+    t->key = hash_of(b->data, b->size);
+    return 0;
+}
+
+static int copy_words(const struct compiler_request *r, struct task *t, struct err *e)
+{
+    t->backend = strdup(r->backend);
+    t->device = strdup(r->device);
+    t->options = strdup(r->options != NULL ? r->options : "");
+    if (t->backend == NULL || t->device == NULL || t->options == NULL) {
+        return err_set(e, ERR_NOMEM, "a compiler's arguments");
+    }
+    return 0;
+}
+
+static int task_create(struct compiler *c, const struct compiler_request *r, compiler_done_fn done,
+                       void *data, struct task **ret_task, struct err *e)
+{
+    struct compile_request request = {
+        .lang = r->lang,
+        .f64 = r->f64,
+        .source = r->source,
+        .file = bytes_str(r->file),
+        .options = bytes_str(r->build_options),
+        .arch = bytes_str(r->arch),
+        .signature = bytes_str(r->signature),
+        .headers = r->headers,
+    };
+    struct task *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return err_set(e, ERR_NOMEM, "a compiler's task");
+    }
+    t->done = done;
+    t->data = data;
+    t->request = MEMFD_NONE;
+    t->response = MEMFD_NONE;
+    t->error = ERR_INIT;
+    capbuf_init(&t->identity, IDENTITY_BYTES);
+    int rc = copy_words(r, t, e);
+    if (rc == 0) {
+        rc = identify(c, r, t, e);
+    }
+    if (rc == 0) {
+        rc = compile_request_write(&request, &t->request, e);
+    }
+    if (rc != 0) {
+        task_destroy(t);
+        return rc;
+    }
+    *ret_task = t;
+    return 0;
+}
+
+/* Was the compiler replaced since? Its version is no part of the key: the front does not know it.
+ */
+static bool outdated(const struct compile_response *response)
+{
+    char stamp[PROTO_TEXT_MAX + 1];
+    return bytes_to_str(response->compiler, stamp, sizeof stamp) && stamp_changed(stamp);
+}
+
+/* An entry that does not read as an answer is as good as damaged. */
+static bool from_cache(struct compiler *c, struct task *t)
+{
+    struct compile_response response;
+    if (c->cache == NULL) {
+        return false;
+    }
+    int rc = cache_load(c->cache, t->key, capbuf_view(&t->identity), &t->answer, &t->answer_size);
+    if (rc == CACHE_HIT && (read_answer(t, &response, NULL) != 0 || response.code != 0)) {
+        free(t->answer);
+        t->answer = NULL;
+        rc = CACHE_DAMAGED;
+    } else if (rc == CACHE_HIT && outdated(&response)) {
+        free(t->answer);
+        t->answer = NULL;
+        rc = CACHE_MISS;
+    }
+    c->stats.hits += rc == CACHE_HIT ? 1 : 0;
+    c->stats.misses += rc == CACHE_MISS ? 1 : 0;
+    c->stats.damaged += rc == CACHE_DAMAGED ? 1 : 0;
+    return rc == CACHE_HIT;
+}
+
+int compiler_start(struct compiler *c, const struct compiler_request *request,
+                   compiler_done_fn done, void *data, struct err *e)
+{
+    if (c->closing) {
+        return err_set(e, ERR_CLOSED, "gpud ends");
+    }
+    struct task *t = NULL;
+    int rc = task_create(c, request, done, data, &t, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (from_cache(c, t)) {
+        make_ready(c, t);
+        return 0;
+    }
+    if (c->stats.running >= c->parallel) {
+        if (c->stats.queued >= c->queue_max) {
+            task_destroy(t);
+            return err_set(e, ERR_BUSY, "%u sources wait for the compiler", c->queue_max);
+        }
+        DL_APPEND(c->queued, t);
+        c->stats.queued++;
+        return 0;
+    }
+    rc = launch(c, t, e);
+    if (rc != 0) {
+        task_destroy(t);
+    }
+    return rc;
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
+                    const struct compiler_options *options, struct compiler **ret_compiler,
+                    struct err *e)
+{
+    struct compiler *c = calloc(1, sizeof *c);
+    char *build = strdup(options->build);
+    if (c == NULL || build == NULL) {
+        free(c);
+        free(build);
+        return err_set(e, ERR_NOMEM, "the compiler's memory");
+    }
+    c->build = build;
+    c->launcher = launcher;
+    c->parallel = options->parallel > 0 ? options->parallel : 1;
+    c->queue_max = options->queue_max;
+    c->limits = options->limits;
+    c->next_id = clock_now_ns(); /* a launcher may still run some of a gpud before this one */
+    c->cache_error = ERR_INIT;
+    if (options->cache_dir != NULL) {
+        uint64_t bound = options->cache_bytes > 0 ? options->cache_bytes : CACHE_BYTES;
+        (void)cache_create(options->cache_dir, bound, &c->cache, &c->cache_error);
+        c->cache_dir = strdup(options->cache_dir); /* NULL: they do without */
+    }
+    (void)uv_timer_init(loop, &c->deliver);
+    c->deliver.data = c;
+    *ret_compiler = c;
+    return 0;
+}
+
+static void closed(uv_handle_t *handle)
+{
+    struct compiler *c = handle->data;
+    free(c->cache_dir);
+    free(c->build);
+    free(c);
+}
+
+static void give_up(struct compiler *c, struct task **list)
+{
+    while (*list != NULL) {
+        struct task *t = *list;
+        DL_DELETE(*list, t);
+        if (t->error.code == 0) {
+            (void)err_set(&t->error, ERR_CLOSED, "gpud ends");
+        }
+        answer(c, t);
+    }
+}
+
+void compiler_destroy(struct compiler *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    struct task *t;
+    DL_FOREACH(c->running, t)
+    {
+        if (c->launcher != NULL) { /* if it cannot be told, the wall time ends it */
+            (void)launcher_kill(c->launcher, t->id, SIGKILL, NULL);
+        }
+    }
+    c->closing = true;
+    give_up(c, &c->ready);
+    give_up(c, &c->running);
+    give_up(c, &c->queued);
+    cache_destroy(c->cache);
+    c->cache = NULL;
+    uv_close((uv_handle_t *)&c->deliver, closed);
+}
+
+const struct err *compiler_cache_error(const struct compiler *c)
+{
+    return c->cache_error.code != 0 ? &c->cache_error : NULL;
+}
+
+void compiler_stats(const struct compiler *c, struct compiler_stats *ret_stats)
+{
+    *ret_stats = c->stats;
+}

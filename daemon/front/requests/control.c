@@ -1,0 +1,120 @@
+/* CONTROL: what an operator may change while the daemon runs. */
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/requests/reload.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/standing.h"
+#include "daemon/front/workers/command.h"
+
+static void tell_all(struct front *f, unsigned kind)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        (void)session_notice(s, f->config.tenant_notices_max, kind, 0);
+        standing_tell(f, s, clock_now_ns());
+    }
+}
+
+static int control_drain(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    (void)e;
+    f->draining = true;
+    tell_all(f, NOTICE_DRAINING);
+    return 0;
+}
+
+static int control_resume(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    if (f->exit_after_drain) {
+        return err_set(e, ERR_STATE, "the daemon is ending");
+    }
+    f->draining = false;
+    tell_all(f, NOTICE_RESUMED);
+    return 0;
+}
+
+static int control_log_level(struct front *f, const char *value, struct err *e)
+{
+    int level = log_level_from_name(value);
+    if (level < 0) {
+        return err_set(e, ERR_INVALID, "log level %s: error, warn, info or debug", value);
+    }
+    f->config.log_level = level;
+    log_set_level(level);
+    return 0;
+}
+
+static int control_session_kill(struct front *f, const char *value, struct err *e)
+{
+    char *end = NULL;
+    unsigned long long id = strtoull(value, &end, 10);
+    for (struct session *s = f->sessions; s != NULL && end != value; s = s->hh.next) {
+        if (s->id == id) {
+            standing_kill(f, s);
+            return 0;
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "there is no session %s", value);
+}
+
+static int control_pool_trim(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    (void)e;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        command_pool(f->device[i], true);
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct front *f, const char *value, struct err *e);
+} controls[] = {
+    {"drain", control_drain},         {"resume", control_resume},
+    {"log-level", control_log_level}, {"session-kill", control_session_kill},
+    {"pool-trim", control_pool_trim}, {"reload", NULL},
+};
+
+/* The one without a function is answered when it is done. */
+static int run(struct request_context *c, unsigned control, const char *value, struct err *e)
+{
+    const struct msg_done done = {0};
+    int rc;
+    if (controls[control].run == NULL) {
+        rc = reload_settings(c->f, c->r, e);
+        c->r = rc == 0 ? NULL : c->r;
+        return rc;
+    }
+    rc = controls[control].run(c->f, value, e);
+    return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);
+}
+
+int request_control(struct request_context *c, struct err *e)
+{
+    const struct msg_control *m = &c->r->msg.control;
+    char value[PROTO_TEXT_MAX + 1];
+    if (!rights_admin(&c->f->rights, c->s)) {
+        return err_set(
+            e, ERR_PERMISSION,
+            "only root, the daemon's user and members of its admin_group may ask for %.*s",
+            (int)m->what.size, (const char *)m->what.data);
+    }
+    if (!bytes_to_str(m->value, value, sizeof value)) {
+        return err_set(e, ERR_INVALID, "the value is not a text");
+    }
+    for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
+        if (bytes_equal_str(m->what, controls[i].name)) {
+            log_info("%s%s%s: asked for by session %llu (%s, process %d of uid %u)",
+                     controls[i].name, value[0] != '\0' ? " " : "", value,
+                     (unsigned long long)c->s->id, c->s->name, (int)c->s->pid,
+                     (unsigned)c->s->key.uid);
+            return run(c, i, value, e);
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "there is no control %.*s", (int)m->what.size,
+                   (const char *)m->what.data);
+}

@@ -1,0 +1,65 @@
+#include "daemon/front/requests/job_answer.h"
+
+#include "common/log.h"
+#include "daemon/front/clients/reply.h"
+#include "daemon/front/requests/standing.h"
+#include "daemon/front/sched/completion.h"
+#include "daemon/front/sched/conclude.h"
+
+#define ANSWER_ROOM 512u /* bytes: most are shorter */
+
+/* Keeps a completion for EVENTS; what went wrong in its place if that cannot be. */
+static void keep_result(struct job *j, int rc, struct bytes result, const struct err *why)
+{
+    if (rc == 0 && session_result(j->session, j->id, result)) {
+        return;
+    }
+    struct err e = *why;
+    if (rc == 0) {
+        (void)err_set(&e, ERR_NOMEM, "the result of %zu bytes could not be kept", result.size);
+    }
+    struct proto_result r = {.job = j->id,
+                             .code = e.code,
+                             .step = -1,
+                             .arg = -1,
+                             .effects = ERR_EFFECTS_MAYBE,
+                             .text = bytes_str(e.text)};
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    rc = proto_list_add(&schema_result, &r, &out, NULL);
+    if (rc != 0 || !session_result(j->session, j->id, capbuf_view(&out))) {
+        log_error("job %llu: nobody can be told its end: out of memory", (unsigned long long)j->id);
+    }
+    capbuf_finish(&out);
+}
+
+void job_answer(struct front *f, struct job *j)
+{
+    bool passed = j->op != NULL && op_passed(j->op);
+    uint8_t room[2][ANSWER_ROOM];
+    struct capbuf record;
+    struct capbuf out;
+    struct err e;
+    err_init(&e);
+    capbuf_init_in(&record, PROTO_MESSAGE_MAX, room[0], sizeof room[0]);
+    capbuf_init_in(&out, PROTO_MESSAGE_MAX, room[1], sizeof room[1]);
+    int rc = completion_result(j, &record, &e);
+    if (j->async) {
+        keep_result(j, rc, capbuf_view(&record), &e);
+        standing_tell(f, j->session, turn_now(f));
+    } else if (rc == 0) {
+        struct msg_results m = {.results = proto_list_of(&record, 1)};
+        rc = proto_encode(&schema_msg_results, &m, &out, &e);
+        if (rc == 0) {
+            reply_answer(f, j->op, capbuf_view(&out));
+        }
+    }
+    if (rc != 0 && !j->async) {
+        reply_answer_error(f, j->op, &e, (struct bytes){0});
+    }
+    if (passed) {
+        job_taken(f, j); /* no ack will come for it */
+    }
+    capbuf_finish(&record);
+    capbuf_finish(&out);
+}

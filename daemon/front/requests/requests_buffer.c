@@ -1,0 +1,757 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "common/clock.h"
+#include "common/descriptors.h"
+#include "common/saturate.h"
+#include "daemon/front/memory/variable.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/standing.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/command.h"
+
+/* A name nobody holds goes in the end: device memory is not given away for good. */
+#define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
+/* Unanswered at a time: one that has to wait for the channel takes a second descriptor. */
+#define RESTORES_MAX 32u
+
+static void answer_buffer(struct front *f, struct buffer *b)
+{
+    struct op *o = b->pending;
+    b->pending = NULL;
+    if (o == NULL) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    if (buffer_encode(b, &out, &e) == 0) {
+        f->hooks.answer(f, o, capbuf_view(&out));
+    } else {
+        f->hooks.answer_error(f, o, &e, (struct bytes){0});
+    }
+    capbuf_finish(&out);
+}
+
+static void answer_failure(struct front *f, struct buffer *b, const struct err *e)
+{
+    struct op *o = b->pending;
+    b->pending = NULL;
+    if (o != NULL) {
+        f->hooks.answer_error(f, o, e, (struct bytes){0});
+    }
+}
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+/* Of one buffer: it has to be on the device as a whole. */
+static uint64_t largest(const struct device *d, uint64_t room)
+{
+    uint64_t most = device_pool_limit(d);
+    most = d->max_alloc > 0 && d->max_alloc < most ? d->max_alloc : most;
+    return most < room ? most : room;
+}
+
+static int no_device(const struct front *f, uint64_t wish, struct err *e)
+{
+    struct err why = ERR_INIT;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        why.retry_after_ns = device_hopeful(f->device[i]) ? 100 * NS_PER_MS : why.retry_after_ns;
+    }
+    uint64_t retry = why.retry_after_ns;
+    if (wish > f->device_count) {
+        (void)err_set(&why, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    } else if (wish > 0) {
+        (void)err_set(&why, ERR_NO_DEVICE, "device %llu does not serve: see gpuctl devices",
+                      (unsigned long long)(wish - 1));
+    } else {
+        (void)err_set(&why, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+    }
+    why.retry_after_ns = why.code == ERR_RANGE ? 0 : retry;
+    if (e != NULL) {
+        *e = why;
+    }
+    return why.code;
+}
+
+/* Where a buffer may go, as far as devices were looked at. */
+struct choice {
+    struct device *best;
+    struct device *over;   /* its tenant is over its limit there */
+    struct device *unseen; /* never had a worker, which will tell what it has */
+    uint64_t room;         /* of the best, bytes */
+    uint32_t near;         /* and the session's buffers there, 0 if its own memory has no room */
+};
+
+static void consider(const struct front *f, const struct session *s, struct device *d,
+                     uint64_t bytes, struct choice *c)
+{
+    if (bytes > tenant_room(s->tenant, d->index, device_pool_limit(d))) {
+        c->over = c->over == NULL ? d : c->over;
+        return;
+    }
+    uint64_t room = quota_room(f, d, s->tenant);
+    uint64_t own = sat_sub(room, d->spill_limit); /* the rest is the host's */
+    uint32_t near = bytes <= largest(d, own) ? s->near[d->index] : 0;
+    if (c->best == NULL || near > c->near || (near == c->near && room > c->room)) {
+        c->best = d;
+        c->room = room;
+        c->near = near;
+    }
+}
+
+/* What helps: nothing that is freed raises what the device gives in one piece. */
+static int refuse_size(const struct session *s, const struct choice *c, uint64_t bytes,
+                       struct err *e)
+{
+    const struct device *d = c->best;
+    unsigned long long pool = device_pool_limit(d), once = largest(d, UINT64_MAX);
+    if (bytes > once) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%llu bytes wanted by tenant %s; device %u gives at most %llu bytes to one "
+                       "buffer%s: split it",
+                       (unsigned long long)bytes, s->tenant->name, d->index, once,
+                       once < pool ? " (its limit for one allocation)" : "");
+    }
+    return err_set(e, ERR_DEVICE_MEMORY,
+                   "%llu bytes wanted by tenant %s; device %u of %llu bytes and the host have %llu "
+                   "free for it, at most %llu at once: free buffers",
+                   (unsigned long long)bytes, s->tenant->name, d->index, pool,
+                   (unsigned long long)c->room, (unsigned long long)largest(d, c->room));
+}
+
+/* Buffers wait for such a one, as jobs do: it is asked to make them when it is there. */
+static bool comes(const struct device *d)
+{
+    return device_hopeful(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING;
+}
+
+static void consider_all(const struct front *f, const struct session *s, uint64_t wish,
+                         uint64_t bytes, bool serving, struct choice *c)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if ((wish != 0 && wish != i + 1) || !(serving ? device_serves(d) : comes(d))) {
+            continue;
+        }
+        if (d->memory > 0) {
+            consider(f, s, d, bytes, c);
+        } else if (c->unseen == NULL) {
+            c->unseen = d;
+        }
+    }
+}
+
+/* The wished device, or, of those that serve and where the tenant may have so much, the one that
+ * has room in its own memory and most of the session's buffers, as a job's buffers share a device;
+ * else the one with the most room, with what it may move to the host. Where none serves, one whose
+ * worker is being started. */
+static int choose_device(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
+                         struct device **ret_device, struct err *e)
+{
+    struct choice c = {.best = NULL};
+    consider_all(f, s, wish, bytes, true, &c);
+    if (c.best == NULL && c.over == NULL) {
+        consider_all(f, s, wish, bytes, false, &c);
+    }
+    if (c.best == NULL && c.unseen != NULL) {
+        *ret_device = c.unseen;
+        return 0;
+    }
+    if (c.best == NULL && c.over != NULL) {
+        return tenant_refuse(s->tenant, c.over->index, device_pool_limit(c.over), bytes, e);
+    }
+    if (c.best == NULL) {
+        return no_device(f, wish, e);
+    }
+    if (bytes > largest(c.best, c.room)) {
+        return refuse_size(s, &c, bytes, e);
+    }
+    *ret_device = c.best;
+    return 0;
+}
+
+static int make(struct request_context *c, const struct shape *shape, struct device *d,
+                struct buffer **ret_buffer, struct err *e)
+{
+    const struct msg_buffer_create *m = &c->r->msg.buffer_create;
+    struct buffer *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return err_set(e, ERR_NOMEM, "buffer");
+    }
+    b->host_fd = -1;
+    b->export_fd = -1;
+    b->shape = *shape;
+    b->bytes = shape_bytes(shape);
+    b->flags = m->flags;
+    b->tenant = c->s->tenant;
+    buffer_own(b, c->s);
+    b->uid = c->s->key.uid;
+    b->seq = m->seq;
+    b->device = d->index;
+    b->linger_until_ns = NS_NEVER;
+    memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
+    if (!bytes_to_str(m->label, b->label, sizeof b->label)) {
+        buffer_destroy(b);
+        return err_set(e, ERR_INVALID, "label of %zu bytes", m->label.size);
+    }
+    int rc = idmap_enter(&c->f->buffers, b, "buffers", "free some", &b->handle, e);
+    if (rc != 0) {
+        buffer_destroy(b);
+        return rc;
+    }
+    b->tenant->held[TENANT_BUFFERS]++;
+    *ret_buffer = b;
+    return 0;
+}
+
+static int place(struct request_context *c, const struct shape *shape, struct device **ret_device,
+                 struct buffer **ret_buffer, struct err *e)
+{
+    uint64_t wish = c->r->msg.buffer_create.device;
+    struct module *m = NULL;
+    struct buffer *b = NULL;
+    int rc = variable_module(c, wish, &m, &wish, e);
+    rc = rc == 0
+             ? choose_device(c->f, c->s, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e)
+             : rc;
+    rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = m != NULL ? variable_attach(c, m, b, e) : 0;
+    if (rc == 0 && !buffer_charge(b, *ret_device)) {
+        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu bytes more than can be counted",
+                     (unsigned long long)b->bytes);
+    }
+    if (rc != 0) {
+        (void)idmap_remove(&c->f->buffers, b->handle);
+        b->tenant->held[TENANT_BUFFERS]--;
+        buffer_destroy(b);
+        return rc;
+    }
+    *ret_buffer = b;
+    return 0;
+}
+
+/* What is asked of the worker again when another one has come. */
+static void create(struct front *f, struct buffer *b)
+{
+    if (b->variable != NULL) {
+        variable_ask(f, b->variable);
+    } else {
+        f->hooks.buffer_create(f, b);
+    }
+}
+
+int request_buffer_create(struct request_context *c, struct err *e)
+{
+    struct front *f = c->f;
+    const struct msg_buffer_create *m = &c->r->msg.buffer_create;
+    uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
+    struct shape shape;
+    int rc = shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, e);
+    if (rc != 0) {
+        return rc;
+    }
+    const uint64_t apart = BUFFER_FLAG_EXPORT | BUFFER_FLAG_MANAGED;
+    if ((m->flags & ~(apart | BUFFER_FLAG_ZERO)) != 0 || (m->flags & apart) == apart) {
+        return err_set(e, ERR_INVALID, "flags %#llx are unknown, or not possible together",
+                       (unsigned long long)m->flags);
+    }
+    rc = tenant_check(c->s->tenant, TENANT_BUFFERS, f->config.tenant_buffers_max, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (c->s->buffers >= f->config.buffers_max) {
+        return err_set(e, ERR_LIMIT, "this session has %u buffers, at most %llu", c->s->buffers,
+                       (unsigned long long)f->config.buffers_max);
+    }
+    struct device *d = NULL;
+    struct buffer *b = NULL;
+    rc = place(c, &shape, &d, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    b->pending = c->o;
+    c->s->buffers++;
+    if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
+        spans_add(&b->defined, 0, b->bytes);
+    }
+    if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
+        create(f, b);
+    } /* else buffer_device_ready does */
+    return 0;
+}
+
+/* ---- what the worker answers -------------------------------------------------------------- */
+
+/* Its memory is there for others from now on; that of one that was freed has been since then. */
+static void discount(struct front *f, const struct buffer *b)
+{
+    if (!b->freed) {
+        buffer_discharge(b, f->device[b->device]);
+    }
+}
+
+static void tell_sessions(struct front *f)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        standing_tell(f, s, clock_now_ns());
+    }
+}
+
+/* Is it the newest entry of a session that does not own the buffer? Each session hears of a
+ * buffer once. */
+static bool tells(struct buffer *b, const struct buffer_opener *o)
+{
+    return o->session != b->owner && buffer_opener_newest(b, o);
+}
+
+static void restore_forget(struct device *d, struct buffer *b)
+{
+    if (b->restore_due) {
+        b->restore_due = false;
+        DL_DELETE2(d->restoring, b, restore_prev, restore_next);
+    }
+}
+
+/* The device's next worker gets it from the host. */
+static void restore_later(struct device *d, struct buffer *b)
+{
+    buffer_set_state(b, BUFFER_RESTORING);
+    if (!b->restore_due) {
+        b->restore_due = true;
+        DL_APPEND2(d->restoring, b, restore_prev, restore_next);
+    }
+}
+
+/* Only freeing it is possible now. Who made it and who opened it are told with the next EVENTS. */
+static void buffer_lost(struct front *f, struct buffer *b)
+{
+    discount(f, b);
+    restore_forget(f->device[b->device], b);
+    buffer_set_state(b, BUFFER_LOST);
+    buffer_unexport(f, b);
+    b->seal_wanted = false;
+    b->sealing = false;
+    b->defined.count = 0;
+    if (b->host_fd >= 0) {
+        (void)close(b->host_fd);
+        b->host_fd = -1;
+    }
+    if (b->owner != NULL) {
+        (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
+    }
+    for (const struct buffer_opener *o = b->opener; o != NULL; o = o->next) {
+        if (tells(b, o)) {
+            (void)session_notice(o->session, f->config.tenant_notices_max, NOTICE_BUFFER_LOST,
+                                 b->handle);
+        }
+    }
+}
+
+void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e)
+{
+    answer_failure(f, b, e);
+    discount(f, b);
+    variable_failed(f, b->variable);
+    buffer_set_state(b, BUFFER_LOST); /* the worker has nothing to free */
+    buffer_drop(f, b);
+}
+
+static void created(struct front *f, struct buffer *b, const struct err *e)
+{
+    if (e->code == 0) {
+        buffer_set_state(b, BUFFER_LIVE);
+        answer_buffer(f, b);
+    } else {
+        buffer_create_failed(f, b, e);
+    }
+}
+
+static void sealed(struct front *f, struct buffer *b, const struct err *e)
+{
+    b->sealing = false;
+    if (e->code == 0) {
+        answer_buffer(f, b);
+        return;
+    }
+    b->sealed = false;
+    if (b->host_fd >= 0) {
+        (void)close(b->host_fd);
+        b->host_fd = -1;
+    }
+    answer_failure(f, b, e);
+}
+
+/* ---- restoring ---------------------------------------------------------------------------- */
+
+static void restore_more(struct front *f, struct device *d)
+{
+    while (d->restores < RESTORES_MAX && d->link != NULL && d->restoring != NULL) {
+        struct buffer *b = d->restoring;
+        restore_forget(d, b);
+        b->restore_asked = true;
+        d->restores++;
+        command_buffer_restore(f, b);
+    }
+}
+
+/* One was answered, or nobody needs the answer: it is the next one's turn, and the device's own
+ * after the last one. */
+static void restore_next(struct front *f, struct device *d)
+{
+    d->restores--;
+    restore_more(f, d);
+    if (d->killed_ns == 0) {
+        f->hooks.worker_ready(f, d);
+    }
+}
+
+static void restored(struct front *f, struct buffer *b, const struct err *e)
+{
+    if (e->code == 0) {
+        buffer_set_state(b, BUFFER_LIVE);
+    } else {
+        buffer_lost(f, b);
+        tell_sessions(f);
+    }
+    if (b->restore_asked) {
+        b->restore_asked = false;
+        restore_next(f, f->device[b->device]);
+    }
+}
+
+void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m)
+{
+    struct buffer *b = idmap_get(&f->buffers, m->id);
+    if (b == NULL || b->device != d->index) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    if (m->code != 0) {
+        (void)err_set_vendor(&e, (int)m->code, (int)m->vendor, "%.*s", (int)m->text.size,
+                             (const char *)m->text.data);
+        (void)err_wrap(&e, "buffer %s of %llu bytes for %s", b->label, (unsigned long long)b->bytes,
+                       b->tenant->name);
+    }
+    if (b->state == BUFFER_CREATING) {
+        created(f, b, &e);
+    } else if (b->state == BUFFER_RESTORING) {
+        restored(f, b, &e);
+    } else if (b->sealing) {
+        sealed(f, b, &e);
+    }
+}
+
+/* ---- free, info, seal, publish, open ------------------------------------------------------ */
+
+void buffer_let_linger(struct front *f, struct buffer *b)
+{
+    if (b->owner == NULL && b->openers == 0) {
+        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+        agenda_set(&f->lingering, &b->linger, b->linger_until_ns, b);
+        due_at(f, b->linger_until_ns);
+    }
+}
+
+static int find(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
+                struct err *e)
+{
+    return buffer_find_for(&c->f->buffers, handle, c->s, ret_buffer, e);
+}
+
+/* Only its maker changes what a buffer is. */
+static int find_own(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
+                    struct err *e)
+{
+    int rc = find(c, handle, ret_buffer, e);
+    if (rc == 0 && (*ret_buffer)->owner != c->s) {
+        return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
+                       (unsigned long long)handle);
+    }
+    return rc;
+}
+
+/* The handle is nobody's any more. */
+static void let_go(struct front *f, struct buffer *b)
+{
+    buffer_unexport(f, b);
+    idmap_disown(&f->buffers, b->handle, b->owner != NULL ? b->owner->id : UINT64_MAX);
+    if (b->state != BUFFER_LOST) {
+        discount(f, b);
+    }
+    if (b->owner != NULL) {
+        b->owner->buffers--;
+        buffer_unown(b);
+    }
+    b->freed = true;
+    agenda_drop(&f->lingering, &b->linger);
+    buffer_rename(b, "");
+    if (b->users > 0 && b->variable == NULL) {
+        /* the next front keeps it for those of its jobs that are sent again, and for nobody */
+        b->linger_ns = f->config.session_linger_ms * NS_PER_MS;
+        f->hooks.buffer_meta(f, b);
+    }
+}
+
+void buffer_drop(struct front *f, struct buffer *b)
+{
+    if (!b->freed) {
+        let_go(f, b);
+    }
+    buffer_settle(f, b);
+}
+
+void buffer_settle(struct front *f, struct buffer *b)
+{
+    if (!b->freed || b->users > 0) {
+        return;
+    }
+    struct device *d = f->device[b->device];
+    bool asked = b->restore_asked;
+    restore_forget(d, b);
+    (void)idmap_remove(&f->buffers, b->handle);
+    b->tenant->held[TENANT_BUFFERS]--;
+    f->hooks.buffer_free(f, b);
+    variable_detach(f, b->variable);
+    buffer_destroy(b);
+    if (asked) {
+        restore_next(f, d);
+    }
+}
+
+static int reply_done(struct request_context *c, uint64_t value, struct err *e)
+{
+    struct msg_done m = {.value = value};
+    return proto_encode(&schema_msg_done, &m, c->out, e);
+}
+
+/* A handle of an earlier daemon. Whether that one had freed the buffer, or who had opened it, this
+ * one cannot know: letting go again is no error, so that a request sent again finds what it left.
+ */
+static bool from_before(const struct front *f, uint64_t handle)
+{
+    uint64_t generation = idmap_generation(handle);
+    return generation != 0 && generation < f->buffers.first_generation;
+}
+
+int request_buffer_free(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    uint64_t handle = c->r->msg.buffer_free.handle;
+    int rc = find(c, handle, &b, e);
+    if ((rc == ERR_STALE_HANDLE || rc == ERR_BUFFER_LOST) && from_before(c->f, handle)) {
+        return reply_done(c, 0, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (b->owner != c->s) {
+        if (!buffer_opener_remove(b, c->s)) {
+            if (from_before(c->f, handle)) {
+                return reply_done(c, 0, e);
+            }
+            return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
+                           (unsigned long long)handle);
+        }
+        buffer_let_linger(c->f, b);
+        c->f->hooks.buffer_meta(c->f, b);
+        return reply_done(c, 0, e);
+    }
+    if (b->state == BUFFER_CREATING || b->pending != NULL || b->sealing) {
+        return err_set(e, ERR_STATE, "buffer %#llx is being made or sealed",
+                       (unsigned long long)handle);
+    }
+    b->freed_by = c->r->msg.buffer_free.seq;
+    if (b->name[0] != '\0' && b->openers > 0) {
+        buffer_disown(b); /* others hold it: it goes on by its name */
+        c->f->hooks.buffer_meta(c->f, b);
+        return reply_done(c, 0, e);
+    }
+    rc = reply_done(c, 0, e);
+    buffer_drop(c->f, b);
+    return rc;
+}
+
+int request_buffer_info(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = find(c, c->r->msg.buffer_info.handle, &b, e);
+    return rc != 0 ? rc : buffer_encode(b, c->out, e);
+}
+
+void buffer_seal_next(struct front *f, struct buffer *b)
+{
+    if (!b->seal_wanted || b->writers > 0 || b->state != BUFFER_LIVE) {
+        return;
+    }
+    b->seal_wanted = false;
+    if (spans_cover(&b->defined, 0, b->bytes)) {
+        f->hooks.buffer_seal(f, b);
+        return;
+    }
+    struct err e = ERR_INIT;
+    char title[BUFFER_TITLE];
+    (void)err_set(&e, ERR_UNDEFINED, "%s is not fully written: it cannot be sealed",
+                  buffer_title(b, title));
+    b->sealed = false;
+    answer_failure(f, b, &e);
+}
+
+int request_buffer_seal(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = find_own(c, c->r->msg.buffer_seal.handle, &b, e);
+    rc = rc == 0 ? variable_refuse(b, "sealed", e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (b->state == BUFFER_LOST) {
+        return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", (unsigned long long)b->handle);
+    }
+    if (b->pending != NULL || b->sealing || b->state == BUFFER_CREATING) {
+        return err_set(e, ERR_STATE, "buffer %#llx is being %s: await that answer",
+                       (unsigned long long)b->handle, b->sealed ? "sealed" : "made");
+    }
+    if (b->sealed) {
+        return buffer_encode(b, c->out, e);
+    }
+    if (!descriptors_spare()) {
+        return err_set(e, ERR_LIMIT,
+                       "no descriptor is left for its copy: free sealed buffers first");
+    }
+    b->sealed = true; /* no writer is admitted from here on */
+    b->seal_wanted = true;
+    b->pending = c->o;
+    buffer_seal_next(c->f, b);
+    return 0;
+}
+
+int request_buffer_publish(struct request_context *c, struct err *e)
+{
+    const struct msg_buffer_publish *m = &c->r->msg.buffer_publish;
+    char name[PROTO_NAME_MAX + 1];
+    struct buffer *b = NULL;
+    int rc = find_own(c, m->handle, &b, e);
+    rc = rc == 0 ? variable_refuse(b, "published", e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (m->name.size == 0 || !bytes_to_str(m->name, name, sizeof name)) {
+        return err_set(e, ERR_INVALID, "a published buffer needs a name of 1 to %u bytes",
+                       PROTO_NAME_MAX);
+    }
+    struct buffer *other = buffer_named(c->s->tenant, name);
+    if (other != NULL && other != b) {
+        return err_set(e, ERR_EXISTS, "a buffer is published as %s already", name);
+    }
+    buffer_rename(b, name);
+    b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
+    b->linger_ns = m->linger_ns < LINGER_MAX_NS ? m->linger_ns : LINGER_MAX_NS;
+    c->f->hooks.buffer_meta(c->f, b);
+    return buffer_encode(b, c->out, e);
+}
+
+int request_buffer_open(struct request_context *c, struct err *e)
+{
+    char name[PROTO_NAME_MAX + 1];
+    const struct bytes given = c->r->msg.buffer_open.name;
+    struct buffer *b = NULL;
+    if (bytes_to_str(given, name, sizeof name)) {
+        b = buffer_named(c->s->tenant, name);
+    }
+    if (b == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "no buffer is published as %.*s", (int)given.size,
+                       (const char *)given.data);
+    }
+    if (b->state == BUFFER_LOST) {
+        return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
+    }
+    if (c->s->opens >= c->f->config.buffers_max) {
+        return err_set(e, ERR_LIMIT, "this session has opened %u times, at most %llu: free some",
+                       c->s->opens, (unsigned long long)c->f->config.buffers_max);
+    }
+    int rc = tenant_check(c->s->tenant, TENANT_OPENS, c->f->config.tenant_opens_max, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!buffer_opener_add(b, c->s, c->r->msg.buffer_open.seq)) {
+        return err_set(e, ERR_NOMEM, "opening %s", name);
+    }
+    c->f->hooks.buffer_meta(c->f, b);
+    b->linger_until_ns = NS_NEVER;
+    agenda_drop(&c->f->lingering, &b->linger);
+    return buffer_encode(b, c->out, e);
+}
+
+/* ---- workers come and go ------------------------------------------------------------------ */
+
+void buffer_device_lost(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    d->restores = 0;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING) {
+            continue; /* one that was being made is asked for again */
+        }
+        b->restore_asked = false;
+        if (b->sealed && b->host_fd >= 0 && !b->sealing) {
+            restore_later(d, b);
+            buffer_unexport(f, b); /* it gets other memory */
+            struct err e = ERR_INIT;
+            (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
+            answer_failure(f, b, &e);
+            continue;
+        }
+        struct err e = ERR_INIT;
+        (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
+        answer_failure(f, b, &e);
+        buffer_lost(f, b);
+    }
+}
+
+void buffer_device_given_up(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device == d->index && b->state == BUFFER_CREATING) {
+            buffer_create_failed(f, b, &e);
+        } else if (b->device == d->index && b->state == BUFFER_RESTORING) {
+            b->restore_asked = false;
+            buffer_lost(f, b);
+        }
+    }
+    d->restores = 0;
+    tell_sessions(f);
+}
+
+void buffer_device_ready(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device != d->index) {
+            continue;
+        }
+        if (b->state == BUFFER_CREATING) {
+            create(f, b);
+        }
+    }
+    restore_more(f, d);
+}
+
+bool buffer_restoring(const struct device *d)
+{
+    return d->restores > 0 || d->restoring != NULL;
+}

@@ -1,0 +1,297 @@
+/* From a SUBMIT to a job in the queue, or to a refusal that says what to do. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/resolve/resolve.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/hazard_parts.h"
+#include "daemon/front/sched/queue.h"
+#include "daemon/front/workers/job_frame.h"
+
+#define RETRY_NS           (20 * NS_PER_MS)
+#define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
+#define SMALL_SHARE        64u /* of all that requests may take: a request of less is small */
+
+static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
+{
+    f->count.refused++;
+    if (e != NULL) {
+        e->retry_after_ns = retry_ns;
+    }
+    return code;
+}
+
+/* Others find room in the queue, too. Some of its own have to end. */
+static int check_tenant(const struct front *f, const struct tenant *t, struct err *e)
+{
+    uint64_t all = f->config.queue_max;
+    uint64_t usual = f->config.tenant_jobs_max > 0 ? f->config.tenant_jobs_max : all - all / 16;
+    int rc = tenant_check(t, TENANT_JOBS, usual, e);
+    if (rc != 0 && e != NULL) {
+        e->code = ERR_BUSY;
+    }
+    return rc != 0 ? ERR_BUSY : 0;
+}
+
+/* Of what all share. Who comes new has none of what those need that wait for it. */
+static int check_queue(struct front *f, struct session *s, uint64_t seq, struct err *e)
+{
+    int rc = 0;
+    if (f->job_count >= f->config.queue_max) {
+        rc = err_set(e, ERR_BUSY, "%u jobs are unfinished, the queue takes %llu (queue_max)",
+                     f->job_count, (unsigned long long)f->config.queue_max);
+    } else if (f->parked.common > 0 && f->job_count + f->parked.common >= f->config.queue_max &&
+               !session_in_turn(&f->parked, s, seq)) {
+        rc = err_set(e, ERR_BUSY, "jobs of %u sessions wait for room in the queue already",
+                     f->parked.common);
+    }
+    s->common = rc != 0;
+    rc = rc == 0 ? check_tenant(f, s->tenant, e) : rc;
+    return rc == 0 ? 0 : refuse(f, e, rc, RETRY_NS);
+}
+
+static int check_room(struct front *f, const struct session *s, uint64_t flags, struct err *e)
+{
+    uint64_t most = f->config.session_inflight_max;
+    if (f->draining) {
+        return refuse(f, e, err_set(e, ERR_DRAINING, "the daemon is draining"), NS_PER_S);
+    }
+    if (f->handing_over && (flags & SUBMIT_DETACHED) != 0) { /* or it would go on for ever */
+        return refuse(
+            f, e,
+            err_set(e, ERR_BUSY, "the daemon starts anew: the next one takes detached jobs again"),
+            HAND_OVER_RETRY_NS);
+    }
+    if (s->jobs >= most) {
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY,
+                              "%u jobs of this session are unfinished, at most %llu "
+                              "(session_inflight_max)",
+                              s->jobs, (unsigned long long)most),
+                      RETRY_NS);
+    }
+    if ((flags & SUBMIT_DETACHED) != 0 && s->tenant->detached >= most) {
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY,
+                              "%u detached jobs of tenant %s are unfinished, at most %llu "
+                              "(session_inflight_max)",
+                              s->tenant->detached, s->tenant->name, (unsigned long long)most),
+                      RETRY_NS);
+    }
+    return 0;
+}
+
+/* Requests stay in memory until their job has ended: all of them together are bounded, too. A small
+ * one that comes new may pass those that wait: they would gain nothing by its waiting. */
+static int check_bytes(struct front *f, struct session *s, const struct request *r, struct job *j,
+                       struct err *e)
+{
+    uint64_t limit = f->config.staging_input_bytes;
+    uint64_t charged = r->size; /* inputs, names, steps: all of it is kept */
+    if (j->work.input_bytes > limit) {
+        return err_set(e, ERR_LIMIT,
+                       "inputs of %llu bytes, staging memory has %llu ([staging] input_bytes)",
+                       (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
+    }
+    bool passes =
+        charged <= limit / SMALL_SHARE || session_in_turn(&f->parked, s, r->msg.submit.seq);
+    uint64_t taken = f->input_bytes + (passes ? 0 : f->parked.common_bytes);
+    if (f->input_bytes > 0 && taken + charged > limit) {
+        s->common = true;
+        return refuse(f, e,
+                      err_set(e, ERR_BUSY,
+                              "requests of unfinished jobs, and of those that wait for room, "
+                              "take %llu of %llu bytes ([staging] input_bytes)",
+                              (unsigned long long)taken, (unsigned long long)limit),
+                      RETRY_NS);
+    }
+    j->charged = charged;
+    return 0;
+}
+
+static int find_program(struct request_context *c, struct program **ret_program, struct err *e)
+{
+    const struct msg_submit *m = &c->r->msg.submit;
+    if (m->program == 0) {
+        return 0; /* the steps stay in the request */
+    }
+    struct program *p = idmap_get(&c->f->programs, m->program);
+    if (p == NULL || p->owner != c->s) {
+        return session_lacks(c->s, &c->f->programs, m->program, "program", e);
+    }
+    if (m->steps.count > 0 || m->temps.count > 0) {
+        return err_set(e, ERR_INVALID, "a submission has a program or steps, not both");
+    }
+    *ret_program = program_ref(p);
+    return 0;
+}
+
+/* Steps of an inline program lie in the request, which the job keeps: resolve reads them there, so
+ * that the inline bytes need no second copy. */
+static int resolve_job(struct request_context *c, struct job *j, struct err *e)
+{
+    const struct msg_submit *m = &c->r->msg.submit;
+    const struct program *p = j->program;
+    static const struct proto_list none;
+    struct resolve_input in = {.buffers = &c->f->buffers,
+                               .kernels = &c->f->kernels,
+                               .arenas = &c->f->arenas,
+                               .device = c->f->device,
+                               .devices = device_bits(c->f->device, c->f->device_count, false),
+                               .processors = device_bits(c->f->device, c->f->device_count, true),
+                               .builtin = c->f->builtin,
+                               .session = c->s,
+                               .tenant = c->s->tenant,
+                               .params = p != NULL ? p->params : none,
+                               .temps = p != NULL ? p->temps : m->temps,
+                               .steps = p != NULL ? p->steps : m->steps,
+                               .bindings = m->bindings};
+    return resolve(&in, &j->work, e);
+}
+
+static int bind_device(struct front *f, struct job *j, uint64_t wish, struct err *e)
+{
+    if (device_bits(f->device, f->device_count, false) == 0) {
+        return err_set(e, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+    }
+    if (wish > f->device_count) {
+        return err_set(e, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    }
+    if (wish > 0 && j->work.device >= 0 && j->work.device != (int)(wish - 1)) {
+        return err_set(e, ERR_STATE, "its buffers live on device %d, device %llu was asked for",
+                       j->work.device, (unsigned long long)(wish - 1));
+    }
+    if (wish > 0) {
+        j->work.device = (int)(wish - 1);
+    }
+    if (j->work.device >= 0) {
+        j->device = f->device[j->work.device];
+        if (!device_hopeful(j->device)) {
+            return err_set(e, ERR_NO_DEVICE, "device %u: %s", j->device->index, j->device->reason);
+        }
+    }
+    return 0;
+}
+
+static void take_options(const struct front *f, struct job *j, const struct msg_submit *m)
+{
+    uint64_t ceiling = f->config.time_limit_ms * NS_PER_MS;
+    j->async = (m->flags & SUBMIT_ASYNC) != 0;
+    j->detached = (m->flags & SUBMIT_DETACHED) != 0;
+    j->priority = m->priority;
+    j->rank = job_rank(j);
+    j->urgent = j->priority > 0;
+    j->trace_id = m->trace_id;
+    j->ceiling_ns = ceiling;
+    j->limit_ns = m->limit_ns > 0 && m->limit_ns < ceiling ? m->limit_ns : ceiling;
+    j->deadline_ns = m->deadline_ns > 0 ? ns_add(j->submitted_ns, m->deadline_ns) : NS_NEVER;
+    (void)bytes_to_str(m->label, j->label, sizeof j->label);
+}
+
+static void enter(struct request_context *c, struct job *j)
+{
+    struct front *f = c->f;
+    j->id = f->next_job++;
+    j->seq = c->o->seq;
+    job_join(j, c->s);
+    j->session_id = c->s->id;
+    j->tenant = c->s->tenant;
+    j->request = c->r;
+    c->r = NULL;
+    job_put(&f->jobs, j);
+    f->job_count++;
+    f->queued_count++;
+    j->tenant->held[TENANT_JOBS]++;
+    f->count.submitted++;
+    f->input_bytes += j->charged;
+    j->tenant->jobs_submitted++;
+    j->tenant->detached += j->detached;
+    c->o->job = j->id;
+    due_job(f, j);
+    j->op = j->async ? NULL : c->o;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        j->work.modules[i]->users++;
+    }
+    if (j->program != NULL) {
+        j->program->runs++;
+    }
+    queue_offer(f, j);
+    queue_raise(f, j);
+}
+
+static int accepted(struct request_context *c, const struct job *j, struct err *e)
+{
+    if (!j->async) {
+        return 0;
+    }
+    struct msg_accepted m = {.job = j->id};
+    return proto_encode(&schema_msg_accepted, &m, c->out, e);
+}
+
+/* What a worker does in arenas for an earlier front has to be over: a front does not know whose
+ * part of which memory it was. */
+static int after_adopted(struct request_context *c, struct job *j, struct err *e)
+{
+    if (j->work.arena_count == 0 || c->f->adopted_arenas == 0) {
+        return 0;
+    }
+    for (struct job *before = c->f->jobs; before != NULL; before = before->hh.next) {
+        bool own = before->session == c->s || before->session == NULL;
+        bool waits = own && before->touches_arenas && !job_ended(before);
+        if (waits && !hazard_after(before, j)) {
+            hazard_leave(&c->f->hazards, j);
+            return err_set(e, ERR_NOMEM, "order of jobs");
+        }
+    }
+    return 0;
+}
+
+int request_submit(struct request_context *c, struct err *e)
+{
+    struct front *f = c->f;
+    c->s->common = false;
+    int rc = check_room(f, c->s, c->r->msg.submit.flags, e);
+    rc = rc == 0 ? check_queue(f, c->s, c->o->seq, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = spare_take(&f->spare_jobs, sizeof *j);
+    if (j == NULL) {
+        return err_set(e, ERR_NOMEM, "job");
+    }
+    err_init(&j->error);
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    j->submitted_ns = session_arrived(c->s, c->r->msg.submit.seq, turn_now(f));
+    work_init(&j->work);
+    take_options(f, j, &c->r->msg.submit);
+    rc = find_program(c, &j->program, e);
+    if (rc == 0) {
+        rc = resolve_job(c, j, e);
+        turn_count(f, work_units(&j->work) + parts_beside(j) / PARTS_A_UNIT);
+    }
+    if (rc == 0) {
+        rc = job_frame_check(j, true, e);
+    }
+    if (rc == 0) {
+        rc = check_bytes(f, c->s, c->r, j, e);
+    }
+    if (rc == 0) {
+        rc = bind_device(f, j, c->r->msg.submit.device, e);
+    }
+    if (rc == 0) {
+        rc = hazard_enter(j, e);
+        rc = rc == ERR_BUSY ? refuse(f, e, rc, RETRY_NS) : rc;
+        rc = rc == 0 ? after_adopted(c, j, e) : rc;
+    }
+    if (rc != 0) {
+        job_destroy(j);
+        return rc;
+    }
+    enter(c, j);
+    return accepted(c, j, e);
+}

@@ -1,0 +1,302 @@
+#include "daemon/front/sched/dispatch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/queue.h"
+
+enum verdict { SENT, NEXT, STOP }; /* gone to the worker or ended; parked; nothing more fits */
+
+/* Is what it reads defined, or will be once the jobs that the worker has before it are done? */
+static bool content_there(const struct device *d, const struct work_use *u)
+{
+    struct spans content = u->buffer->defined;
+    const struct buffer_use *before = u->entry;
+    while (!spans_cover(&content, u->read_begin, u->read_end)) {
+        before = hazard_writer_before(before);
+        if (before == NULL || before->job->device != d || before->job->state == JOB_QUEUED) {
+            return false;
+        }
+        const struct work_use *w = &before->job->work.uses[before->index];
+        if (w->fills && !before->job->answered) {
+            spans_add(&content, w->write_begin, w->write_end);
+        }
+    }
+    return true;
+}
+
+static int undefined(const struct work_use *u, struct err *e)
+{
+    const struct buffer *b = u->buffer;
+    char title[BUFFER_TITLE];
+    char step[32] = "";
+    if (b->spoiled_by == 0) {
+        return err_set(e, ERR_UNDEFINED,
+                       "%s: bytes %llu to %llu are undefined: they were never written",
+                       buffer_title(b, title), (unsigned long long)u->read_begin,
+                       (unsigned long long)u->read_end);
+    }
+    if (b->spoiled_step >= 0) {
+        (void)snprintf(step, sizeof step, " in step %d", b->spoiled_step);
+    }
+    return err_set(e, ERR_UNDEFINED,
+                   "%s: bytes %llu to %llu are undefined: job %llu, which was to write, ended with "
+                   "%s%s; write them anew",
+                   buffer_title(b, title), (unsigned long long)u->read_begin,
+                   (unsigned long long)u->read_end, (unsigned long long)b->spoiled_by,
+                   err_name(b->spoiled_code), step);
+}
+
+/* Where the program reads it: a step, and of a launch the argument. */
+static int tell_reader(const struct work_use *u, struct err *e)
+{
+    e->step = (int)u->step;
+    if (u->reader == NULL) {
+        return err_wrap(e, "step %u", u->step);
+    }
+    kernel_name_arg(u->reader, u->arg, e);
+    return err_wrap(e, "step %u, launch: %s", u->step, u->reader->name);
+}
+
+static int check_defined(const struct job *j, const struct device *d, struct err *e)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        const struct work_use *u = &j->work.uses[i];
+        const struct buffer *b = u->buffer;
+        if (b->state == BUFFER_LOST) {
+            char title[BUFFER_TITLE];
+            return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker",
+                           buffer_title(b, title));
+        }
+        if (u->reads_before_write && !content_there(d, u)) {
+            (void)undefined(u, e);
+            return tell_reader(u, e);
+        }
+    }
+    return 0;
+}
+
+static int modules_ready(struct front *f, struct job *j, struct device *d, bool *ret_ready,
+                         struct err *e)
+{
+    *ret_ready = true;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        struct module *m = j->work.modules[i];
+        if ((m->loaded >> d->index & 1) != 0) {
+            continue;
+        }
+        struct build *b = module_build(m, d->backend, d->arch);
+        if (b != NULL && build_failed(b, clock_now_ns())) {
+            if (e != NULL) {
+                *e = b->error;
+                (void)err_wrap(e, "kernels of %s", m->name);
+            }
+            return b->error.code;
+        }
+        *ret_ready = false;
+        f->hooks.module_need(f, m, d);
+    }
+    return 0;
+}
+
+static bool staging_take(struct job *j, struct device *d)
+{
+    j->input = RANGE_NONE;
+    j->output = RANGE_NONE;
+    if (j->work.input_bytes > 0) {
+        j->input = range_alloc(&d->input_range, j->work.input_bytes);
+        if (j->input == RANGE_NONE) {
+            return false;
+        }
+    }
+    if (j->work.output_bytes > 0) {
+        j->output = range_alloc(&d->output_range, j->work.output_bytes);
+        if (j->output == RANGE_NONE && j->input != RANGE_NONE) {
+            (void)range_free(&d->input_range, j->input);
+            j->input = RANGE_NONE;
+        }
+        return j->output != RANGE_NONE;
+    }
+    return true;
+}
+
+/* The inputs' bytes stay in the request until the job's end: it may have to run again. */
+static void staging_fill(const struct job *j, struct device *d)
+{
+    for (unsigned i = 0; i < j->work.input_count; i++) {
+        const struct work_input *in = &j->work.inputs[i];
+        if (in->data.size > 0) {
+            memcpy(d->input.data + j->input + in->offset, in->data.data, in->data.size);
+        }
+    }
+}
+
+/* The stream of a predecessor saves a wait between streams; else the one with the least to do. What
+ * is urgent and what is not do not share streams. */
+static unsigned choose_stream(const struct job *j, const struct device *d)
+{
+    unsigned usual = d->streams - d->urgent;
+    unsigned first = j->urgent && d->urgent > 0 ? usual : 0;
+    unsigned end = first == 0 ? usual : d->streams;
+    struct hazard_preds preds;
+    unsigned before = hazard_preds(j, &preds) ? preds.count : 0;
+    for (unsigned i = 0; i < before; i++) {
+        const struct job *pred = preds.job[i];
+        bool there = pred->device == d && pred->state != JOB_QUEUED;
+        if (there && pred->stream >= first && pred->stream < end) {
+            return pred->stream;
+        }
+    }
+    unsigned best = first;
+    for (unsigned i = first + 1; i < end && i < STREAMS_MAX; i++) {
+        if (d->stream_load[i] < d->stream_load[best]) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void dispatch_to(struct front *f, struct job *j, struct device *d)
+{
+    queue_remove(f, j);
+    j->device = d;
+    j->epoch = d->epoch;
+    j->suspect = false; /* now it will be seen */
+    j->stream = choose_stream(j, d);
+    staging_fill(j, d);
+    f->queued_count--;
+    job_set_state(j, JOB_DISPATCHED, turn_now(f));
+    job_join_device(j);
+    j->retained = true;
+    due_at(f, job_overdue_ns(j));
+    due_at(f, ns_add(j->deadline_ns, JOB_LATE_NS));
+    f->hooks.job_send(f, j);
+    queue_moved(f, j);
+}
+
+static enum verdict park(struct front *f, struct job *j, enum job_wait why)
+{
+    queue_remove(f, j);
+    j->wait = why;
+    if (why == WAIT_MODULE) {
+        queue_await_module(f, j);
+        due_at(f, ns_add(clock_now_ns(), NS_PER_S)); /* should nobody else offer it again */
+    }
+    return NEXT;
+}
+
+static enum verdict fail(struct front *f, struct job *j, const struct err *e)
+{
+    job_conclude(f, j, JOB_FAILED, e);
+    return SENT;
+}
+
+static enum verdict try_send(struct front *f, struct job *j, struct device *d)
+{
+    struct err e;
+    err_init(&e);
+    turn_count(f, 1 + j->work.use_count);
+    if (!hazard_clear(j)) {
+        return park(f, j, WAIT_HAZARD);
+    }
+    if (j->alone && d->inflight_count > 0) {
+        j->wait = WAIT_ALONE;
+        return STOP;
+    }
+    if (j->deadline_ns != NS_NEVER && turn_now(f) >= j->deadline_ns) {
+        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for its turn");
+        return fail(f, j, &e);
+    }
+    if (j->starved) {
+        (void)err_set(&e, ERR_UNDEFINED,
+                      "job %llu was to write what this one reads, and did not run (%s)",
+                      (unsigned long long)j->spoiler, err_name(j->spoiler_code));
+        return fail(f, j, &e);
+    }
+    if (check_defined(j, d, &e) != 0) {
+        return fail(f, j, &e);
+    }
+    bool ready = false;
+    if (modules_ready(f, j, d, &ready, &e) != 0) {
+        return fail(f, j, &e);
+    }
+    if (!ready) {
+        return park(f, j, WAIT_MODULE);
+    }
+    if (j->work.input_bytes > d->input_range.size || j->work.output_bytes > d->output_range.size) {
+        (void)err_set(
+            &e, ERR_LIMIT, "%llu bytes in and %llu out, staging has %llu and %llu",
+            (unsigned long long)j->work.input_bytes, (unsigned long long)j->work.output_bytes,
+            (unsigned long long)d->input_range.size, (unsigned long long)d->output_range.size);
+        return fail(f, j, &e);
+    }
+    if (!staging_take(j, d)) {
+        j->wait = WAIT_STAGING;
+        return STOP;
+    }
+    dispatch_to(f, j, d);
+    return SENT;
+}
+
+/* Answers nobody has acknowledged yet keep staging memory only as long as nobody else needs it. */
+static bool reclaim(struct front *f, const struct device *d)
+{
+    for (struct job *j = f->history; j != NULL; j = j->history_next) {
+        if (j->retained && j->device == d && (j->output != RANGE_NONE || j->input != RANGE_NONE)) {
+            job_free_staging(f, j);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One job for this device; false: it can take none now. */
+static bool serve(struct front *f, struct device *d)
+{
+    while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) && turn_has_room(f) &&
+           d->inflight_count < device_window(d, f->config.window)) {
+        struct job *j = queue_head(f, d);
+        if (j == NULL) {
+            return false;
+        }
+        enum verdict v = try_send(f, j, d);
+        if (v == SENT) {
+            return true;
+        }
+        if (v == STOP && (j->wait != WAIT_STAGING || !reclaim(f, d))) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* A device that does not serve yet runs its first job, and nothing else. */
+static void serve_probe(struct front *f, struct device *d)
+{
+    struct job *j = d->probe;
+    bool alive = d->killed_ns == 0 && d->link != NULL;
+    if (d->state == DEVICE_PROBING && alive && j != NULL && j->state == JOB_QUEUED) {
+        (void)try_send(f, j, d);
+    }
+}
+
+void dispatch_all(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        serve_probe(f, f->device[i]);
+    }
+    bool progress = true;
+    while (progress) {
+        progress = false;
+        for (unsigned i = 0; i < f->device_count; i++) {
+            progress = serve(f, f->device[i]) || progress;
+        }
+    }
+    if (!turn_has_room(f)) {
+        f->hooks.kick(f);
+    }
+}

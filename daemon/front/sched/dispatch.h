@@ -1,0 +1,12 @@
+/*
+ * Gives ready jobs to devices: oldest first, each device up to its window. Thread: the loop's; does
+ * not block (inputs are copied into staging memory).
+ */
+#ifndef FRONT_SCHED_DISPATCH_H
+#define FRONT_SCHED_DISPATCH_H
+
+#include "daemon/front/model/front.h"
+
+void dispatch_all(struct front *f);
+
+#endif

@@ -1,0 +1,456 @@
+#include "daemon/front/sched/hazard.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/shape.h"
+#include "daemon/front/model/buffer.h"
+#include "daemon/front/model/job.h"
+#include "daemon/front/sched/hazard_parts.h"
+
+/* A writer, or readers that no writer came between. */
+struct hazard_group {
+    struct buffer *buffer;
+    struct hazard_group *prev, *next; /* in the buffer's line, oldest first */
+    struct hazard_group *into;        /* it was merged: this is the way there, and nothing else */
+    unsigned refs;                    /* uses and merged groups that point here */
+    struct buffer_use *members;
+    unsigned count;
+    bool writes;
+    bool urgent;      /* a member is, or was */
+    int64_t earliest; /* no member has an earlier rank */
+    int64_t latest;   /* or a later one */
+    int64_t wanted;   /* the rank by which its members are to go; INT64_MAX: nobody asks */
+    bool wanted_urgent;
+    bool due;              /* in hazards->due */
+    struct buffer_use *at; /* the next member to look at */
+    struct hazard_group *due_prev, *due_next;
+};
+
+static bool only_reads(const struct work_use *use)
+{
+    return (use->access & ACCESS_OUT) == 0;
+}
+
+/* The smaller one of two is merged into the larger: the way is O(log n) long. */
+static struct hazard_group *group_of(const struct buffer_use *u)
+{
+    struct hazard_group *g = u->group;
+    while (g->into != NULL) {
+        g = g->into;
+    }
+    return g;
+}
+
+static struct hazard_group *before(const struct hazard_group *g)
+{
+    return g == g->buffer->groups ? NULL : g->prev;
+}
+
+static void unref(struct hazard_group *g)
+{
+    while (g != NULL && --g->refs == 0) {
+        struct hazard_group *into = g->into;
+        free(g);
+        g = into;
+    }
+}
+
+/* ---- what is to be looked at ----------------------------------------------------------------- */
+
+static void undue(struct hazards *h, struct hazard_group *g)
+{
+    if (g->due) {
+        g->due = false;
+        g->at = NULL;
+        DL_DELETE2(h->due, g, due_prev, due_next);
+    }
+}
+
+/* From this member on. */
+static void due_from(struct hazards *h, struct hazard_group *g, struct buffer_use *from)
+{
+    g->at = from;
+    if (!g->due) {
+        g->due = true;
+        DL_APPEND2(h->due, g, due_prev, due_next);
+    }
+}
+
+static void want(struct hazards *h, struct hazard_group *g, int64_t rank, bool urgent)
+{
+    if (g != NULL && rank < g->latest && rank < g->wanted) {
+        g->wanted = rank;
+        g->wanted_urgent = g->wanted_urgent || urgent;
+        due_from(h, g, g->members);
+    }
+}
+
+/* What waits behind the group wants those before it to go in time. */
+static void want_before(struct hazards *h, struct hazard_group *g)
+{
+    want(h, before(g), g->earliest, g->urgent);
+}
+
+void hazard_want(struct hazards *h, const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        struct hazard_group *g = group_of(j->work.uses[i].entry);
+        g->earliest = j->rank < g->earliest ? j->rank : g->earliest;
+        g->urgent = g->urgent || j->urgent;
+        want_before(h, g);
+    }
+}
+
+/* Those behind a crowded group cannot go on yet: they are looked at when it has thinned out. */
+static void look_behind(struct hazards *h, const struct hazard_group *g)
+{
+    if (g->next != NULL && g->count <= HAZARD_AFTER_MAX) {
+        due_from(h, g->next, g->next->members);
+    }
+}
+
+void hazard_moved(struct hazards *h, const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        look_behind(h, group_of(j->work.uses[i].entry));
+    }
+}
+
+bool hazard_next(struct hazards *h, struct hazard_look *ret_look)
+{
+    while (h->due != NULL) {
+        struct hazard_group *g = h->due;
+        struct buffer_use *u = g->at;
+        if (u == NULL) {
+            undue(h, g);
+            continue;
+        }
+        g->at = u->next;
+        *ret_look =
+            (struct hazard_look){.job = u->job, .rank = g->wanted, .urgent = g->wanted_urgent};
+        return true;
+    }
+    return false;
+}
+
+/* ---- enter ----------------------------------------------------------------------------------- */
+
+static struct hazard_group *group_create(struct buffer *b, bool writes)
+{
+    struct hazard_group *g = malloc(sizeof *g);
+    if (g != NULL) {
+        *g = (struct hazard_group){.buffer = b,
+                                   .writes = writes,
+                                   .earliest = INT64_MAX,
+                                   .latest = INT64_MIN,
+                                   .wanted = INT64_MAX};
+    }
+    return g;
+}
+
+/* Its place is reserved; nobody sees it before entry_link. */
+static bool entry_create(struct job *j, unsigned index)
+{
+    struct work_use *use = &j->work.uses[index];
+    struct buffer *b = use->buffer;
+    struct hazard_group *last = b->groups != NULL ? b->groups->prev : NULL;
+    bool writes = !only_reads(use);
+    bool joins = !writes && last != NULL && !last->writes;
+    struct buffer_use *u = malloc(sizeof *u);
+    struct hazard_group *g = joins ? last : group_create(b, writes);
+    if (u == NULL || g == NULL) {
+        free(u);
+        free(joins ? NULL : g);
+        return false;
+    }
+    *u = (struct buffer_use){.job = j, .index = index, .group = g};
+    g->refs++;
+    use->entry = u;
+    return true;
+}
+
+static void entry_discard(struct work_use *use)
+{
+    unref(use->entry->group);
+    free(use->entry);
+    use->entry = NULL;
+}
+
+static void entry_link(struct work_use *use)
+{
+    struct buffer *b = use->buffer;
+    struct buffer_use *u = use->entry;
+    struct hazard_group *g = u->group;
+    const struct job *j = u->job;
+    if (g->count == 0) {
+        DL_APPEND(b->groups, g);
+    }
+    DL_APPEND(g->members, u);
+    g->count++;
+    g->earliest = j->rank < g->earliest ? j->rank : g->earliest;
+    g->latest = j->rank > g->latest ? j->rank : g->latest;
+    g->urgent = g->urgent || j->urgent;
+    b->writers += g->writes;
+    b->users++;
+}
+
+/* All that can fail comes first. */
+int hazard_enter(struct job *j, struct err *e)
+{
+    int rc = parts_check(j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    bool ok = edges_for_parts(j);
+    unsigned made = 0;
+    while (ok && made < j->work.use_count) {
+        ok = entry_create(j, made);
+        made += ok;
+    }
+    if (!ok) {
+        edges_drop(j);
+        for (unsigned i = 0; i < made; i++) {
+            entry_discard(&j->work.uses[i]);
+        }
+        return err_set(e, ERR_NOMEM, "order of %u buffers", j->work.use_count);
+    }
+    parts_enter(j);
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        entry_link(&j->work.uses[i]);
+    }
+    return 0;
+}
+
+bool hazard_join(struct job *j, struct buffer *b)
+{
+    struct work_use *use = work_use_of(&j->work, b);
+    if (use == NULL) {
+        return false;
+    }
+    use->access = ACCESS_IN;
+    if (!entry_create(j, (unsigned)(use - j->work.uses))) {
+        j->work.use_count--; /* it was the last one */
+        return false;
+    }
+    entry_link(use);
+    return true;
+}
+
+bool hazard_after(struct job *pred, struct job *succ)
+{
+    return edge_add(pred, succ);
+}
+
+/* ---- leave ----------------------------------------------------------------------------------- */
+
+static void replace(struct hazard_group *old, struct hazard_group *with)
+{
+    struct buffer *b = old->buffer;
+    DL_PREPEND_ELEM(b->groups, old, with);
+    DL_DELETE(b->groups, old);
+}
+
+/* Readers that no writer is between any more. Those behind may go as far as those before. */
+static void merge(struct hazards *h, struct hazard_group *p, struct hazard_group *n)
+{
+    struct buffer *b = p->buffer;
+    struct buffer_use *from = p->due && p->at != NULL ? p->at : n->members;
+    struct buffer_use *members = p->members;
+    struct hazard_group *to = p->refs >= n->refs ? p : n;
+    struct hazard_group *gone = to == p ? n : p;
+    undue(h, p);
+    undue(h, n);
+    DL_DELETE(b->groups, n);
+    if (to == n) {
+        replace(p, n);
+    }
+    DL_CONCAT(members, n->members);
+    to->members = members;
+    to->count = p->count + n->count;
+    to->earliest = p->earliest < n->earliest ? p->earliest : n->earliest;
+    to->latest = p->latest > n->latest ? p->latest : n->latest;
+    to->wanted = p->wanted < n->wanted ? p->wanted : n->wanted;
+    to->urgent = p->urgent || n->urgent;
+    to->wanted_urgent = p->wanted_urgent || n->wanted_urgent;
+    gone->members = NULL;
+    gone->count = 0;
+    gone->into = to;
+    to->refs++;
+    due_from(h, to, from);
+    want_before(h, to);
+    if (to->next != NULL) {
+        want_before(h, to->next);
+    }
+}
+
+/* Its last member left. */
+static void group_leave(struct hazards *h, struct hazard_group *g)
+{
+    struct buffer *b = g->buffer;
+    struct hazard_group *p = before(g);
+    struct hazard_group *n = g->next;
+    undue(h, g);
+    DL_DELETE(b->groups, g);
+    if (n != NULL && p != NULL && !p->writes && !n->writes) {
+        merge(h, p, n);
+    } else if (n != NULL) {
+        due_from(h, n, n->members);
+        want_before(h, n);
+    }
+}
+
+static void entry_leave(struct hazards *h, struct work_use *use)
+{
+    struct buffer_use *u = use->entry;
+    if (u == NULL) {
+        return; /* forgotten before */
+    }
+    struct hazard_group *g = group_of(u);
+    if (h->walk == u) {
+        h->walk = hazard_behind(u);
+    }
+    g->at = g->at == u ? u->next : g->at;
+    DL_DELETE(g->members, u);
+    g->count--;
+    use->buffer->writers -= g->writes;
+    if (g->count == 0) {
+        group_leave(h, g);
+    } else {
+        look_behind(h, g);
+    }
+    entry_discard(use);
+}
+
+void hazard_part(struct hazards *h, struct job *j, struct buffer *b)
+{
+    struct work *w = &j->work;
+    unsigned at = 0;
+    while (at < w->use_count && w->uses[at].buffer != b) {
+        at++;
+    }
+    if (at == w->use_count) {
+        return;
+    }
+    entry_leave(h, &w->uses[at]);
+    b->users--;
+    w->use_count--;
+    memmove(&w->uses[at], &w->uses[at + 1], (w->use_count - at) * sizeof w->uses[0]);
+    for (unsigned i = at; i < w->use_count; i++) {
+        w->uses[i].entry->index = i;
+    }
+}
+
+void hazard_leave(struct hazards *h, struct job *j)
+{
+    parts_leave(j);
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        entry_leave(h, &j->work.uses[i]);
+        j->work.uses[i].buffer->users--;
+    }
+    edges_bequeath(j);
+    edges_drop(j);
+}
+
+void hazard_forget(struct hazards *h, struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        entry_leave(h, &j->work.uses[i]);
+    }
+    parts_leave(j);
+    edges_drop(j);
+}
+
+/* ---- predecessors and successors ------------------------------------------------------------- */
+
+static bool add(struct hazard_preds *p, struct job *pred)
+{
+    if (pred->marked) {
+        return true;
+    }
+    if (p->count == HAZARD_AFTER_MAX) {
+        return false;
+    }
+    pred->marked = true;
+    p->job[p->count++] = pred;
+    return true;
+}
+
+bool hazard_preds(const struct job *j, struct hazard_preds *ret_preds)
+{
+    struct hazard_preds *p = ret_preds;
+    bool fit = true;
+    p->count = 0;
+    for (const struct job_edge *x = j->preds; fit && x != NULL; x = x->next_pred) {
+        fit = add(p, x->pred);
+    }
+    for (unsigned i = 0; fit && i < j->work.use_count; i++) {
+        const struct buffer_use *u = j->work.uses[i].entry;
+        const struct hazard_group *g = u != NULL ? before(group_of(u)) : NULL;
+        fit = g == NULL || g->count <= HAZARD_AFTER_MAX;
+        for (const struct buffer_use *m = g != NULL ? g->members : NULL; fit && m != NULL;
+             m = m->next) {
+            fit = add(p, m->job);
+        }
+    }
+    for (unsigned i = 0; i < p->count; i++) {
+        p->job[i]->marked = false;
+    }
+    return fit;
+}
+
+static bool in_flight_with(const struct job *pred, const struct job *j)
+{
+    return (pred->state == JOB_DISPATCHED || pred->state == JOB_RUNNING) &&
+           pred->device == j->device && !j->alone;
+}
+
+/* The first of those before it tells most often. */
+static bool blocked(const struct job *j, const struct work_use *use)
+{
+    const struct hazard_group *g = before(group_of(use->entry));
+    return g != NULL && (g->count > HAZARD_AFTER_MAX || !in_flight_with(g->members->job, j));
+}
+
+bool hazard_clear(const struct job *j)
+{
+    struct hazard_preds p;
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        if (blocked(j, &j->work.uses[i])) {
+            return false;
+        }
+    }
+    if (!hazard_preds(j, &p)) {
+        return false;
+    }
+    for (unsigned i = 0; i < p.count; i++) {
+        if (!in_flight_with(p.job[i], j)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct buffer_use *hazard_first(const struct buffer *b)
+{
+    return b->groups != NULL ? b->groups->members : NULL;
+}
+
+struct buffer_use *hazard_behind(const struct buffer_use *u)
+{
+    if (u->next != NULL) {
+        return u->next;
+    }
+    const struct hazard_group *n = group_of(u)->next;
+    return n != NULL ? n->members : NULL;
+}
+
+struct buffer_use *hazard_writer_before(const struct buffer_use *u)
+{
+    const struct hazard_group *g = before(group_of(u));
+    while (g != NULL && !g->writes) {
+        g = before(g);
+    }
+    return g != NULL ? g->members : NULL;
+}

@@ -1,0 +1,507 @@
+#include "daemon/front/settings/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "daemon/front/settings/listener_url.h"
+
+#define REQUESTS_LEAST 1024u
+#define MIB            (UINT64_C(1024) * 1024)
+#define GIB            (UINT64_C(1024) * MIB)
+#define TIB            (UINT64_C(1024) * GIB)
+#define DAY_MS         (UINT64_C(24) * 3600 * 1000)
+
+enum setting_type {
+    SETTING_NUMBER, /* plain */
+    SETTING_BYTES,  /* with K, M, G or T (powers of 1024) */
+    SETTING_TEXT,
+    SETTING_PATH, /* absolute */
+    SETTING_BACKEND,
+    SETTING_LOOK,
+    SETTING_COMPILER, /* of CUDA C */
+    SETTING_GROUP,    /* of the system's, or empty */
+    SETTING_DEVICES,
+    SETTING_LEVEL,
+    SETTING_LISTEN,
+};
+
+struct setting {
+    const char *section;
+    const char *key;
+    enum setting_type type;
+    uint16_t offset; /* in struct config */
+    uint16_t size;   /* of a text, bytes */
+    uint64_t min;
+    uint64_t max;
+    uint64_t initial;
+    const char *initial_text;
+};
+
+#define TEXT(section, key, type, initial)                                                          \
+    {                                                                                              \
+        section, #key, type, offsetof(struct config, key), sizeof((struct config *)0)->key, 0,     \
+            UINT64_MAX, 0, initial                                                                 \
+    }
+#define NUMBER(section, name, key, min, max, initial)                                              \
+    {                                                                                              \
+        section, name, SETTING_NUMBER, offsetof(struct config, key), 0, min, max, initial, NULL    \
+    }
+#define BYTES(section, name, key, min, max, initial)                                               \
+    {                                                                                              \
+        section, name, SETTING_BYTES, offsetof(struct config, key), 0, min, max, initial, NULL     \
+    }
+
+/* In the order in which they are shown. */
+static const struct setting settings[] = {
+    {"daemon", "listen", SETTING_LISTEN, 0, 0, 0, 0, 0, NULL},
+    TEXT("daemon", runtime_dir, SETTING_PATH, "/run/gpud"),
+    TEXT("daemon", cache_dir, SETTING_PATH, "/var/cache/gpud"),
+    TEXT("daemon", backend, SETTING_BACKEND, "auto"),
+    TEXT("daemon", backend_options, SETTING_TEXT, ""),
+    TEXT("daemon", devices, SETTING_DEVICES, ""),
+    NUMBER("daemon", "min_devices", min_devices, 0, 64, 1),
+    NUMBER("daemon", "start_timeout_s", start_timeout_s, 1, 3600, 90),
+    {"daemon", "log_level", SETTING_LEVEL, offsetof(struct config, log_level), 0, 0, 0,
+     LOG_LEVEL_INFO, NULL},
+    TEXT("daemon", admin_group, SETTING_GROUP, ""),
+    TEXT("daemon", look, SETTING_LOOK, "own"),
+    NUMBER("daemon", "connections_max", connections_max, 1, 65536, 1024),
+    NUMBER("daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
+    TEXT("tenants", load_group, SETTING_GROUP, ""),
+    BYTES("tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
+    NUMBER("tenants", "buffers_max", tenant_buffers_max, 1, 16777216, 262144),
+    NUMBER("tenants", "jobs_max", tenant_jobs_max, 0, 1000000, 0),
+    NUMBER("tenants", "opens_max", tenant_opens_max, 1, 16777216, 262144),
+    NUMBER("tenants", "programs_max", tenant_programs_max, 1, 65536, 16384),
+    NUMBER("tenants", "modules_max", tenant_modules_max, 1, 16384, 4096),
+    NUMBER("tenants", "arenas_max", tenant_arenas_max, 0, 65536, 1024),
+    NUMBER("tenants", "kernels_max", tenant_kernels_max, 1, 65536, 16384),
+    NUMBER("tenants", "notices_max", tenant_notices_max, 1, 16777216, 65536),
+    BYTES("tenants", "message_bytes_max", tenant_message_bytes, MIB, 64 * TIB, GIB),
+    NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
+    NUMBER("jobs", "user_sessions_max", user_sessions_max, 0, 65536, 0),
+    NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
+    NUMBER("jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
+    NUMBER("jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
+    NUMBER("jobs", "window", window, 0, 256, 0),
+    NUMBER("jobs", "coalesce_window_us", coalesce_window_us, 0, 10000, 0),
+    BYTES("jobs", "keep_results_bytes", keep_results_bytes, 0, 64 * GIB, 64 * MIB),
+    NUMBER("jobs", "ring_spin_us", ring_spin_us, 0, 10000, 20),
+    NUMBER("jobs", "session_linger_ms", session_linger_ms, 0, DAY_MS, 10000),
+    NUMBER("jobs", "buffers_max", buffers_max, 1, 16777216, 65536),
+    NUMBER("jobs", "arenas_max", arenas_max, 0, 4096, 64),
+    BYTES("jobs", "arena_bytes_max", session_arena_bytes, 0, TIB, 2 * GIB),
+    BYTES("jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
+    BYTES("memory", "spill_limit", spill_limit, 0, 1024 * TIB, 0),
+    BYTES("memory", "managed_limit", managed_limit, 0, 1024 * TIB, 0),
+    BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
+    BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
+    NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 120000),
+    NUMBER("compile", "cpu_s", compile_cpu_s, 1, 86400, 60),
+    {"compile", "cuda", SETTING_COMPILER, offsetof(struct config, compile_cuda),
+     sizeof((struct config *)0)->compile_cuda, 0, UINT64_MAX, 0, "auto"},
+    BYTES("compile", "memory_bytes", compile_memory_bytes, 64 * MIB, TIB, 4 * GIB),
+};
+#define SETTINGS (sizeof settings / sizeof settings[0])
+
+static void *at(struct config *config, const struct setting *s)
+{
+    return (char *)config + s->offset;
+}
+
+static const void *at_const(const struct config *config, const struct setting *s)
+{
+    return (const char *)config + s->offset;
+}
+
+static bool is_number(const struct setting *s)
+{
+    return s->type == SETTING_NUMBER || s->type == SETTING_BYTES;
+}
+
+void config_defaults(struct config *ret_config)
+{
+    struct config config = {0};
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct setting *s = &settings[i];
+        if (is_number(s)) {
+            memcpy(at(&config, s), &s->initial, sizeof s->initial);
+        } else if (s->initial_text != NULL) {
+            (void)snprintf(at(&config, s), s->size, "%s", s->initial_text);
+        }
+    }
+    config.log_level = LOG_LEVEL_INFO;
+    (void)snprintf(config.root, sizeof config.root, "%s", CONFIG_SYSTEM_ROOT);
+    *ret_config = config;
+}
+
+static const struct setting *find(const char *section, size_t length, const char *key)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        if (strlen(settings[i].section) == length &&
+            strncmp(settings[i].section, section, length) == 0 &&
+            strcmp(settings[i].key, key) == 0) {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+uint64_t config_requests_max(const struct config *config)
+{
+    uint64_t all = config->session_inflight_max + REQUESTS_SPARE;
+    return all > REQUESTS_LEAST ? all : REQUESTS_LEAST;
+}
+
+bool config_section(const char *name)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        if (strcmp(settings[i].section, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t unit_of(char letter)
+{
+    switch (toupper((unsigned char)letter)) {
+    case 'K':
+        return UINT64_C(1024);
+    case 'M':
+        return MIB;
+    case 'G':
+        return GIB;
+    case 'T':
+        return TIB;
+    default:
+        return 0;
+    }
+}
+
+int config_number(const char *key, const char *value, bool units, uint64_t *ret_number,
+                  struct err *e)
+{
+    char *end = NULL;
+    uint64_t number = 0;
+    uint64_t unit = 1;
+    errno = 0;
+    if (isdigit((unsigned char)value[0])) {
+        number = strtoull(value, &end, 10);
+    }
+    if (units && end != NULL && end[0] != '\0') {
+        unit = unit_of(end[0]);
+        end += unit != 0 ? 1 : 0;
+    }
+    if (end == NULL || errno != 0 || unit == 0 || end[0] != '\0') {
+        return err_set(e, ERR_INVALID, "%s = %s: not a number%s", key, value,
+                       units ? " with K, M, G or T at most" : "");
+    }
+    *ret_number = number > UINT64_MAX / unit ? UINT64_MAX : number * unit;
+    return 0;
+}
+
+static int set_number(const struct setting *s, const char *value, void *out, struct err *e)
+{
+    uint64_t number = 0;
+    int rc = config_number(s->key, value, s->type == SETTING_BYTES, &number, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (number < s->min || number > s->max) {
+        return err_set(e, ERR_RANGE, "%s = %s: not within %" PRIu64 " and %" PRIu64, s->key, value,
+                       s->min, s->max);
+    }
+    memcpy(out, &number, sizeof number);
+    return 0;
+}
+
+static int set_text(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    if (strlen(value) >= s->size) {
+        return err_set(e, ERR_LIMIT, "%s: longer than %u bytes", s->key, s->size - 1u);
+    }
+    for (const char *c = value; *c != '\0'; c++) {
+        if (iscntrl((unsigned char)*c)) {
+            return err_set(e, ERR_INVALID, "%s: control characters or several lines", s->key);
+        }
+    }
+    (void)snprintf(out, s->size, "%s", value);
+    return 0;
+}
+
+static int set_path(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    if (value[0] != '/') {
+        return err_set(e, ERR_INVALID, "%s = %s: not an absolute path", s->key, value);
+    }
+    return set_text(s, value, out, e);
+}
+
+/* One of the words of a list with ", " between them. */
+static int set_word(const struct setting *s, const char *words, const char *value, char *out,
+                    struct err *e)
+{
+    size_t length = strlen(value);
+    for (const char *word = words; *word != '\0';) {
+        size_t n = strcspn(word, ",");
+        if (n == length && strncmp(word, value, n) == 0) {
+            return set_text(s, value, out, e);
+        }
+        word += n;
+        word += strspn(word, ", ");
+    }
+    return err_set(e, ERR_INVALID, "%s = %s: not one of %s", s->key, value, words);
+}
+
+static int set_group(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    if (value[0] != '\0' && getgrnam(value) == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "%s = %s: there is no such group", s->key, value);
+    }
+    return set_text(s, value, out, e);
+}
+
+/* Indices with commas between them, each below 64. */
+static int set_devices(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    const char *c = value;
+    while (*c != '\0') {
+        char *end = NULL;
+        unsigned long index = isdigit((unsigned char)*c) ? strtoul(c, &end, 10) : 64;
+        if (index >= 64 || (*end != '\0' && (*end != ',' || end[1] == '\0'))) {
+            return err_set(e, ERR_INVALID, "%s = %s: not a list like 0,2 of indices below 64",
+                           s->key, value);
+        }
+        c = *end == ',' ? end + 1 : end;
+    }
+    return set_text(s, value, out, e);
+}
+
+static int set_level(const struct setting *s, const char *value, int *out, struct err *e)
+{
+    int level = log_level_from_name(value);
+    if (level < 0) {
+        return err_set(e, ERR_INVALID, "%s = %s: not one of error, warn, info, debug", s->key,
+                       value);
+    }
+    *out = level;
+    return 0;
+}
+
+static int add_listen(struct config *config, const char *url, size_t length, struct err *e)
+{
+    if (config->listen_count == CONFIG_LISTEN_MAX) {
+        return err_set(e, ERR_LIMIT, "listen: over %d addresses", CONFIG_LISTEN_MAX);
+    }
+    if (length >= sizeof config->listen[0]) {
+        return err_set(e, ERR_LIMIT, "listen: longer than %zu bytes", sizeof config->listen[0] - 1);
+    }
+    char *text = config->listen[config->listen_count];
+    char checked[LISTEN_URL_MAX];
+    bool ipc = false;
+    (void)snprintf(text, sizeof config->listen[0], "%.*s", (int)length, url);
+    if (listen_url(text, checked, &ipc, e) != 0) {
+        return err_wrap(e, "listen");
+    }
+    config->listen_count++;
+    return 0;
+}
+
+/* A list replaces what was set before; its parts stand between commas, spaces or lines. */
+static int set_listen(struct config *config, const char *value, struct err *e)
+{
+    static const char separators[] = ", \t\n";
+    struct config changed = *config;
+    changed.listen_count = 0;
+    memset(changed.listen, 0, sizeof changed.listen);
+    for (const char *c = value + strspn(value, separators); *c != '\0';) {
+        size_t length = strcspn(c, separators);
+        int rc = add_listen(&changed, c, length, e);
+        if (rc != 0) {
+            return rc;
+        }
+        c += length;
+        c += strspn(c, separators);
+    }
+    *config = changed;
+    return 0;
+}
+
+int config_set(struct config *config, const char *key, const char *value, struct err *e)
+{
+    const char *dot = strchr(key, '.');
+    const struct setting *s = dot == NULL ? NULL : find(key, (size_t)(dot - key), dot + 1);
+    if (s == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "unknown setting %s", key);
+    }
+    switch (s->type) {
+    case SETTING_NUMBER:
+    case SETTING_BYTES:
+        return set_number(s, value, at(config, s), e);
+    case SETTING_TEXT:
+        return set_text(s, value, at(config, s), e);
+    case SETTING_PATH:
+        return set_path(s, value, at(config, s), e);
+    case SETTING_BACKEND:
+        return set_word(s, "auto, cuda, opencl, sim", value, at(config, s), e);
+    case SETTING_COMPILER:
+        return set_word(s, "auto, nvrtc, nvcc", value, at(config, s), e);
+    case SETTING_LOOK:
+        return set_word(s, "own, all", value, at(config, s), e);
+    case SETTING_GROUP:
+        return set_group(s, value, at(config, s), e);
+    case SETTING_DEVICES:
+        return set_devices(s, value, at(config, s), e);
+    case SETTING_LEVEL:
+        return set_level(s, value, at(config, s), e);
+    case SETTING_LISTEN:
+        return set_listen(config, value, e);
+    }
+    return err_set(e, ERR_INTERNAL, "%s: no such type", key);
+}
+
+/* No more than those that are named will ever serve. */
+static int check_devices(const struct config *config, struct err *e)
+{
+    uint64_t named = 0; /* a bit each */
+    for (const char *c = config->devices; *c != '\0';) {
+        char *end = NULL;
+        named |= UINT64_C(1) << (strtoul(c, &end, 10) & 63u);
+        c = *end == ',' ? end + 1 : end;
+    }
+    unsigned count = (unsigned)__builtin_popcountll(named);
+    return count == 0 || config->min_devices <= count
+               ? 0
+               : err_set(e, ERR_RANGE,
+                         "min_devices = %" PRIu64 ": more than devices = %s has, so that it would "
+                         "never be ready",
+                         config->min_devices, config->devices);
+}
+
+int config_complete(struct config *config, struct err *e)
+{
+    int rc = check_devices(config, e);
+    if (rc != 0 || config->listen_count > 0) {
+        return rc;
+    }
+    char url[CONFIG_PATH + 32];
+    int n = snprintf(url, sizeof url, "ipc://%s/gpud.sock", config->runtime_dir);
+    return n < 0 ? err_set(e, ERR_INTERNAL, "a socket's name")
+                 : add_listen(config, url, (size_t)n, e);
+}
+
+static void listen_text(const struct config *config, char *out, unsigned size)
+{
+    unsigned used = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < config->listen_count && used < size; i++) {
+        int n = snprintf(out + used, size - used, "%s%s", i > 0 ? "," : "", config->listen[i]);
+        used += n > 0 ? (unsigned)n : 0;
+    }
+}
+
+bool config_at(const struct config *config, unsigned index, const char **ret_section,
+               const char **ret_key, char *ret_value, unsigned size)
+{
+    if (index >= SETTINGS) {
+        return false;
+    }
+    const struct setting *s = &settings[index];
+    const void *value = at_const(config, s);
+    if (is_number(s)) {
+        uint64_t number;
+        memcpy(&number, value, sizeof number);
+        (void)snprintf(ret_value, size, "%" PRIu64, number);
+    } else if (s->type == SETTING_LEVEL) {
+        (void)snprintf(ret_value, size, "%s", log_level_name(config->log_level));
+    } else if (s->type == SETTING_LISTEN) {
+        listen_text(config, ret_value, size);
+    } else {
+        (void)snprintf(ret_value, size, "%s", (const char *)value);
+    }
+    *ret_section = s->section;
+    *ret_key = s->key;
+    return true;
+}
+
+/* ---- what may change while the daemon runs -------------------------------------------------- */
+
+static const char *const live[] = {
+    "daemon.log_level",
+    "daemon.min_devices",
+    "daemon.admin_group",
+    "daemon.look",
+    "jobs.sessions_max",
+    "jobs.queue_max",
+    "jobs.window",
+    "jobs.coalesce_window_us",
+    "jobs.time_limit_ms",
+    "jobs.session_inflight_max",
+    "jobs.buffers_max",
+    "jobs.session_linger_ms",
+    "jobs.keep_results_bytes",
+    "tenants.load_group",
+    "jobs.arenas_max",
+    "jobs.arena_bytes_max",
+    "tenants.arena_bytes_max",
+    "tenants.buffers_max",
+    "tenants.jobs_max",
+    "tenants.opens_max",
+    "tenants.programs_max",
+    "tenants.modules_max",
+    "tenants.arenas_max",
+    "tenants.kernels_max",
+    "tenants.notices_max",
+    "tenants.message_bytes_max",
+    "jobs.user_sessions_max",
+    "memory.spill_limit",
+};
+
+static bool is_live(const char *name)
+{
+    for (size_t i = 0; i < sizeof live / sizeof live[0]; i++) {
+        if (strcmp(live[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void copy_value(struct config *config, const struct config *fresh, const struct setting *s)
+{
+    size_t size = is_number(s) ? sizeof(uint64_t) : s->size;
+    size = s->type == SETTING_LEVEL ? sizeof config->log_level : size;
+    memcpy(at(config, s), at_const(fresh, s), size);
+}
+
+void config_take_live(struct config *config, const struct config *fresh, char *ret_waiting,
+                      unsigned size)
+{
+    unsigned used = 0;
+    ret_waiting[0] = '\0';
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        char was[2048];
+        char is[2048];
+        char name[128];
+        const char *section = NULL;
+        const char *key = NULL;
+        (void)config_at(config, i, &section, &key, was, sizeof was);
+        (void)config_at(fresh, i, &section, &key, is, sizeof is);
+        (void)snprintf(name, sizeof name, "%s.%s", section, key);
+        if (is_live(name)) {
+            copy_value(config, fresh, &settings[i]);
+        } else if (strcmp(was, is) != 0 && used < size) {
+            int n = snprintf(ret_waiting + used, size - used, "%s%s", used > 0 ? " " : "", name);
+            used += n > 0 ? (unsigned)n : 0;
+        }
+    }
+}

@@ -1,0 +1,16 @@
+/* Addresses to listen on: the one place that says which are good. Thread: any. */
+#ifndef FRONT_SETTINGS_LISTENER_URL_H
+#define FRONT_SETTINGS_LISTENER_URL_H
+
+#include <stdbool.h>
+
+#include "common/err.h"
+
+#define LISTEN_URL_MAX 160
+
+/* Checks an address and gives the one for NNG. Pure. */
+int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], bool *ret_ipc, struct err *e);
+/* Removes a socket file that nobody serves; ERR_EXISTS if somebody does. */
+int listen_take_over(const char *path, struct err *e);
+
+#endif

@@ -1,0 +1,543 @@
+#include "daemon/front/settings/tenant_rules.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/saturate.h"
+#include "daemon/front/settings/config.h"
+#include "daemon/front/settings/config_file.h"
+
+#define TENANT_SESSIONS_MAX 65536u
+#define TENANT_THINGS_MAX   16777216u /* of buffers, jobs and the like */
+
+/* ---- rules and claims ----------------------------------------------------------------------- */
+
+static struct tenant_rule *find(const struct tenant_rules *r, const char *name)
+{
+    for (unsigned i = 0; i < r->count; i++) {
+        if (strcmp(r->rule[i].name, name) == 0) {
+            return &r->rule[i];
+        }
+    }
+    return NULL;
+}
+
+const struct tenant_rule *tenant_rules_named(const struct tenant_rules *rules, const char *name)
+{
+    return find(rules, name);
+}
+
+static struct tenant_rule *obtain(struct tenant_rules *r, const char *name, struct err *e)
+{
+    struct tenant_rule *rule = find(r, name);
+    if (rule != NULL) {
+        return rule;
+    }
+    if (r->count == TENANT_RULES_MAX) {
+        (void)err_set(e, ERR_LIMIT, "over %u tenants", TENANT_RULES_MAX);
+        return NULL;
+    }
+    struct tenant_rule *all = reallocarray(r->rule, r->count + 1, sizeof *all);
+    if (all == NULL) {
+        (void)err_set(e, ERR_NOMEM, "tenant %s", name);
+        return NULL;
+    }
+    r->rule = all;
+    rule = &all[r->count++];
+    *rule = (struct tenant_rule){.limits = TENANT_UNLIMITED};
+    (void)snprintf(rule->name, sizeof rule->name, "%s", name);
+    return rule;
+}
+
+static int claim(struct tenant_rules *r, struct tenant_claim c, struct err *e)
+{
+    if (r->claim_count == TENANT_CLAIMS_MAX) {
+        return err_set(e, ERR_LIMIT, "over %u users", TENANT_CLAIMS_MAX);
+    }
+    if (r->claim_count == r->claim_room) {
+        unsigned room = r->claim_room == 0 ? 16 : 2 * r->claim_room;
+        struct tenant_claim *all = reallocarray(r->claim, room, sizeof *all);
+        if (all == NULL) {
+            return err_set(e, ERR_NOMEM, "users of tenants");
+        }
+        r->claim = all;
+        r->claim_room = room;
+    }
+    r->claim[r->claim_count++] = c;
+    return 0;
+}
+
+/* A later file says anew who belongs to it. */
+static void unclaim(struct tenant_rules *r, unsigned rule, bool users)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < r->claim_count; i++) {
+        bool goes = r->claim[i].rule == rule && (r->claim[i].kind == CLAIM_USER) == users;
+        if (!goes) {
+            r->claim[kept++] = r->claim[i];
+        }
+    }
+    r->claim_count = kept;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static bool number_of(const char *word, uint32_t *ret_id)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long id = isdigit((unsigned char)word[0]) ? strtoull(word, &end, 10) : 0;
+    if (end == NULL || *end != '\0' || errno != 0 || id >= UINT32_MAX) {
+        return false;
+    }
+    *ret_id = (uint32_t)id;
+    return true;
+}
+
+static int add_user(struct tenant_rules *r, unsigned rule, const char *word, struct err *e)
+{
+    struct tenant_claim c = {.kind = CLAIM_USER, .rule = rule};
+    if (!number_of(word, &c.id)) {
+        const struct passwd *p = getpwnam(word);
+        if (p == NULL) {
+            return err_set(e, ERR_NOT_FOUND, "users: there is no user %s", word);
+        }
+        c.id = p->pw_uid;
+    }
+    for (unsigned i = 0; i < r->claim_count; i++) {
+        const struct tenant_claim *old = &r->claim[i];
+        if (old->kind == CLAIM_USER && old->id == c.id && old->rule != rule) {
+            return err_set(e, ERR_EXISTS, "users: %s belongs to tenant %s already", word,
+                           r->rule[old->rule].name);
+        }
+    }
+    return claim(r, c, e);
+}
+
+static int add_group(struct tenant_rules *r, unsigned rule, const char *word, struct err *e)
+{
+    struct tenant_claim c = {.kind = CLAIM_GROUP, .rule = rule};
+    const struct group *g = number_of(word, &c.id) ? getgrgid(c.id) : getgrnam(word);
+    if (g == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "groups: there is no group %s", word);
+    }
+    c.id = g->gr_gid;
+    int rc = claim(r, c, e);
+    c.kind = CLAIM_MEMBER;
+    for (char **name = g->gr_mem; rc == 0 && *name != NULL; name++) {
+        const struct passwd *p = getpwnam(*name);
+        if (p != NULL) { /* a member who was deleted is nobody */
+            c.id = p->pw_uid;
+            rc = claim(r, c, e);
+        }
+    }
+    return rc;
+}
+
+/* Words with commas or blanks between them. */
+static int set_members(struct tenant_rules *r, unsigned rule, const char *value, bool users,
+                       struct err *e)
+{
+    static const char separators[] = ", \t\n";
+    int rc = 0;
+    unclaim(r, rule, users);
+    for (const char *c = value + strspn(value, separators); rc == 0 && *c != '\0';) {
+        char word[64];
+        size_t length = strcspn(c, separators);
+        if (length >= sizeof word) {
+            return err_set(e, ERR_LIMIT, "%.60s…: no name of a user or group", c);
+        }
+        (void)snprintf(word, sizeof word, "%.*s", (int)length, c);
+        rc = users ? add_user(r, rule, word, e) : add_group(r, rule, word, e);
+        c += length;
+        c += strspn(c, separators);
+    }
+    return rc;
+}
+
+static int set_amount(const char *key, const char *value, struct amount *out, struct err *e)
+{
+    struct amount a = AMOUNT_NONE;
+    size_t length = strlen(value);
+    if (length < 2 || value[length - 1] != '%') {
+        int rc = config_number(key, value, true, &a.bytes, e);
+        *out = rc == 0 ? a : *out;
+        return rc;
+    }
+    char number[8];
+    uint64_t percent = 0;
+    (void)snprintf(number, sizeof number, "%.*s", (int)(length - 1), value);
+    if (length > sizeof number - 1 || config_number(key, number, false, &percent, NULL) != 0 ||
+        percent < 1 || percent > 100) {
+        return err_set(e, ERR_INVALID, "%s = %s: not within 1%% and 100%%", key, value);
+    }
+    a.percent = (unsigned)percent;
+    *out = a;
+    return 0;
+}
+
+static int set_bool(const char *key, const char *value, bool *out, struct err *e)
+{
+    bool yes = strcmp(value, "yes") == 0;
+    if (!yes && strcmp(value, "no") != 0) {
+        return err_set(e, ERR_INVALID, "%s = %s: not one of yes, no", key, value);
+    }
+    *out = yes;
+    return 0;
+}
+
+static int set_count(const char *key, const char *value, uint64_t most, uint64_t *out,
+                     struct err *e)
+{
+    uint64_t number = 0;
+    int rc = config_number(key, value, false, &number, e);
+    if (rc == 0 && (number < 1 || number > most)) {
+        rc = err_set(e, ERR_RANGE, "%s = %s: not within 1 and %" PRIu64, key, value, most);
+    }
+    *out = rc == 0 ? number : *out;
+    return rc;
+}
+
+static int set_load(const char *key, const char *value, enum tenant_load *out, struct err *e)
+{
+    bool yes = false;
+    int rc = set_bool(key, value, &yes, e);
+    *out = rc != 0 ? *out : yes ? TENANT_LOAD_YES : TENANT_LOAD_NO;
+    return rc;
+}
+
+/* What a tenant may have. */
+static int set_limit(struct tenant_limits *l, const char *key, const char *value, struct err *e)
+{
+    if (strcmp(key, "memory_hard") == 0) {
+        return set_amount(key, value, &l->hard, e);
+    }
+    if (strcmp(key, "memory_soft") == 0) {
+        return set_amount(key, value, &l->soft, e);
+    }
+    if (strcmp(key, "memory_guaranteed") == 0) {
+        return set_amount(key, value, &l->guaranteed, e);
+    }
+    if (strcmp(key, "memory_spilled") == 0) {
+        return set_amount(key, value, &l->spilled, e);
+    }
+    if (strcmp(key, "memory_total") == 0) {
+        return config_number(key, value, true, &l->total, e);
+    }
+    if (strcmp(key, "arena_bytes_max") == 0) {
+        return config_number(key, value, true, &l->arena_bytes, e);
+    }
+    if (strcmp(key, "sessions_max") == 0) {
+        return set_count(key, value, TENANT_SESSIONS_MAX, &l->sessions, e);
+    }
+    for (unsigned i = 0; i < TENANT_THINGS; i++) {
+        if (strcmp(key, tenant_settings[i]) == 0) {
+            return set_count(key, value, TENANT_THINGS_MAX, &l->most[i], e);
+        }
+    }
+    if (strcmp(key, "load_kernels") == 0) {
+        return set_load(key, value, &l->load, e);
+    }
+    return err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
+}
+
+/* Who belongs to it. */
+static int set_who(struct tenant_rules *r, struct tenant_rule *rule, const char *key,
+                   const char *value, struct err *e)
+{
+    unsigned index = (unsigned)(rule - r->rule);
+    bool users = strcmp(key, "users") == 0;
+    if (users || strcmp(key, "groups") == 0) {
+        (void)snprintf(users ? rule->users : rule->groups, sizeof rule->users, "%s", value);
+        return set_members(r, index, value, users, e);
+    }
+    return set_bool(key, value, &rule->tcp, e);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+struct reading {
+    struct tenant_rules rules;
+    char place[TENANT_RULE_PLACE]; /* of what is set */
+    bool tenants_only;             /* other sections have no place there */
+};
+
+static bool name_good(const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *c = name; *c != '\0'; c++) {
+        if (!isalnum((unsigned char)*c) && strchr("-_.", *c) == NULL) {
+            return false;
+        }
+    }
+    return length > 0 && length <= PROTO_NAME_MAX;
+}
+
+static const char *tenant_of(const char *section)
+{
+    size_t prefix = sizeof CONFIG_TENANT - 1;
+    return strncmp(section, CONFIG_TENANT, prefix) == 0 ? section + prefix : NULL;
+}
+
+static bool section(void *data, const char *name)
+{
+    const struct reading *r = data;
+    const char *tenant = tenant_of(name);
+    return tenant != NULL ? name_good(tenant) : !r->tenants_only;
+}
+
+/* What is seen to be wrong only when all is read is told with the place, too. */
+static void note_place(struct tenant_rule *rule, const char *key, const char *place)
+{
+    if (strcmp(key, "tcp") == 0) {
+        (void)snprintf(rule->tcp_at, sizeof rule->tcp_at, "%s", place);
+    } else if (strcmp(key, "memory_guaranteed") == 0) {
+        (void)snprintf(rule->guaranteed_at, sizeof rule->guaranteed_at, "%s", place);
+    }
+}
+
+static int set(void *data, const char *section_name, const char *key, const char *value,
+               struct err *e)
+{
+    const struct reading *reading = data;
+    struct tenant_rules *r = &((struct reading *)data)->rules;
+    const char *name = tenant_of(section_name);
+    if (name == NULL) {
+        return 0;
+    }
+    bool who = strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0;
+    bool others = strcmp(name, TENANT_OTHERS) == 0;
+    if (others && (who || strcmp(key, "memory_guaranteed") == 0)) {
+        return err_set(e, ERR_INVALID, "%s: not for [tenant %s], which is everybody else", key,
+                       TENANT_OTHERS);
+    }
+    if (others) {
+        return set_limit(&r->others, key, value, e);
+    }
+    struct tenant_rule *rule = obtain(r, name, e);
+    if (rule == NULL) {
+        return e != NULL ? e->code : ERR_NOMEM;
+    }
+    note_place(rule, key, reading->place);
+    return who ? set_who(r, rule, key, value, e) : set_limit(&rule->limits, key, value, e);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static bool above(const struct amount *a, const struct amount *b)
+{
+    bool alike = (a->percent == 0) == (b->percent == 0);
+    return alike && (a->percent > b->percent || a->bytes > b->bytes);
+}
+
+static int check_one(const struct tenant_rule *rule, struct err *e)
+{
+    if (above(&rule->limits.guaranteed, &rule->limits.hard)) {
+        return err_set(e, ERR_INVALID, "%s: tenant %s: memory_guaranteed is more than memory_hard",
+                       rule->guaranteed_at, rule->name);
+    }
+    return 0;
+}
+
+static int check(const struct tenant_rules *r, struct err *e)
+{
+    unsigned percent = 0;
+    const struct tenant_rule *tcp = NULL;
+    const struct tenant_rule *over = NULL;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < r->count; i++) {
+        const struct tenant_rule *rule = &r->rule[i];
+        rc = check_one(rule, e);
+        percent += rule->limits.guaranteed.percent;
+        over = over == NULL && percent > 100 ? rule : over;
+        if (rc == 0 && rule->tcp && tcp != NULL) {
+            rc = err_set(e, ERR_EXISTS, "%s: tenants %s and %s both have tcp = yes", rule->tcp_at,
+                         tcp->name, rule->name);
+        }
+        tcp = rule->tcp ? rule : tcp;
+    }
+    if (rc == 0 && over != NULL) {
+        rc = err_set(e, ERR_LIMIT, "%s: %u%% of a device are guaranteed to tenants",
+                     over->guaranteed_at, percent);
+    }
+    return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct tenant_rule *)a)->name, ((const struct tenant_rule *)b)->name);
+}
+
+/* Claims name rules by their place. */
+static int sort(struct tenant_rules *r, struct err *e)
+{
+    if (r->count == 0) {
+        return 0;
+    }
+    struct tenant_rule *sorted = calloc(r->count, sizeof *sorted);
+    if (sorted == NULL) {
+        return err_set(e, ERR_NOMEM, "tenants");
+    }
+    memcpy(sorted, r->rule, r->count * sizeof *sorted);
+    qsort(sorted, r->count, sizeof *sorted, by_name);
+    for (unsigned i = 0; i < r->claim_count; i++) {
+        const struct tenant_rule *at =
+            bsearch(&r->rule[r->claim[i].rule], sorted, r->count, sizeof *sorted, by_name);
+        r->claim[i].rule = (unsigned)(at - sorted);
+    }
+    free(r->rule);
+    r->rule = sorted;
+    return 0;
+}
+
+static int finish_reading(struct reading *r, int rc, struct tenant_rules *ret_rules, struct err *e)
+{
+    rc = rc == 0 ? check(&r->rules, e) : rc;
+    rc = rc == 0 ? sort(&r->rules, e) : rc;
+    if (rc != 0) {
+        tenant_rules_finish(&r->rules);
+        return rc;
+    }
+    *ret_rules = r->rules;
+    return 0;
+}
+
+static int read_some(struct reading *r, const char *file, const char *dir, bool tenants_only,
+                     struct err *e)
+{
+    const struct config_sink sink = {.section = section,
+                                     .set = set,
+                                     .data = r,
+                                     .place = r->place,
+                                     .place_size = sizeof r->place};
+    struct err why = ERR_INIT;
+    r->tenants_only = tenants_only;
+    int rc = file != NULL ? config_file_read(file, &sink, &why) : 0;
+    rc = rc == 0 && dir != NULL ? config_dir_read(dir, &sink, NULL, &why) : rc;
+    if (rc != 0 && e != NULL) {
+        *e = why;
+    }
+    return rc;
+}
+
+int tenant_rules_load(const char *file, const char *dir, struct tenant_rules *ret_rules,
+                      struct err *e)
+{
+    struct reading r = {.rules = {.others = TENANT_UNLIMITED}};
+    int rc = read_some(&r, file, NULL, false, e);
+    rc = rc == 0 ? read_some(&r, NULL, dir, true, e) : rc;
+    return finish_reading(&r, rc, ret_rules, e);
+}
+
+int tenant_rules_read(const struct config *config, struct tenant_rules *ret_rules, struct err *e)
+{
+    if (config->chosen) {
+        return tenant_rules_load(config->file, NULL, ret_rules, e);
+    }
+    struct reading r = {.rules = {.others = TENANT_UNLIMITED}};
+    char path[CONFIG_PATH + 32];
+    (void)snprintf(path, sizeof path, "%s/" CONFIG_FILE, config->root);
+    int rc = read_some(&r, path, NULL, false, e);
+    if (rc == 0 || rc == ERR_NOT_FOUND) {
+        (void)snprintf(path, sizeof path, "%s/" CONFIG_DROP_INS, config->root);
+        rc = read_some(&r, NULL, path, false, e);
+    }
+    (void)snprintf(path, sizeof path, "%s/" CONFIG_TENANTS, config->root);
+    rc = rc == 0 ? read_some(&r, NULL, path, true, e) : rc;
+    return finish_reading(&r, rc, ret_rules, e);
+}
+
+void tenant_rules_finish(struct tenant_rules *rules)
+{
+    free(rules->rule);
+    free(rules->claim);
+    *rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
+                                          const struct tenant_peer *peer)
+{
+    unsigned first = rules->count;
+    for (unsigned i = 0; !peer->local && i < rules->count; i++) {
+        if (rules->rule[i].tcp) {
+            return &rules->rule[i];
+        }
+    }
+    for (unsigned i = 0; peer->local && i < rules->claim_count; i++) {
+        const struct tenant_claim *c = &rules->claim[i];
+        if (c->id != (c->kind == CLAIM_GROUP ? peer->gid : peer->uid)) {
+            continue;
+        }
+        if (c->kind == CLAIM_USER) {
+            return &rules->rule[c->rule];
+        }
+        first = c->rule < first ? c->rule : first;
+    }
+    return first < rules->count ? &rules->rule[first] : NULL;
+}
+
+static bool same(const struct amount *a, const struct amount *b)
+{
+    return a->bytes == b->bytes && a->percent == b->percent;
+}
+
+bool tenant_rules_apply(const struct tenant_rules *rules, struct tenant *t)
+{
+    const struct tenant_rule *rule = find(rules, t->name);
+    const struct tenant_limits *l = rule != NULL ? &rule->limits : &rules->others;
+    bool changed = !same(&l->hard, &t->limits.hard) || !same(&l->soft, &t->limits.soft) ||
+                   !same(&l->guaranteed, &t->limits.guaranteed) ||
+                   !same(&l->spilled, &t->limits.spilled);
+    t->ruled = rule != NULL;
+    t->limits = *l;
+    return changed;
+}
+
+int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e)
+{
+    char who[256] = "";
+    size_t used = 0;
+    uint64_t all = 0;
+    for (unsigned i = 0; i < rules->count; i++) {
+        const struct tenant_rule *rule = &rules->rule[i];
+        uint64_t bytes = amount_of(&rule->limits.guaranteed, pool_limit);
+        if (bytes > amount_of(&rule->limits.hard, pool_limit)) {
+            return err_set(e, ERR_LIMIT,
+                           "tenant %s: memory_guaranteed is %" PRIu64
+                           " bytes here, more than memory_hard",
+                           rule->name, bytes);
+        }
+        all = sat_add(all, bytes);
+        if (bytes > 0 && used < sizeof who) {
+            int n = snprintf(who + used, sizeof who - used, "%s%s %" PRIu64, used > 0 ? ", " : "",
+                             rule->name, bytes);
+            used += n > 0 ? (size_t)n : 0;
+        }
+    }
+    return all <= pool_limit ? 0
+                             : err_set(e, ERR_LIMIT,
+                                       "%" PRIu64 " bytes are guaranteed to tenants (%s), and its "
+                                       "pool may take %" PRIu64 ": lower memory_guaranteed",
+                                       all, who, pool_limit);
+}
+
+void tenant_rules_users(const struct tenant_rules *rules, const struct tenant *t, char *out,
+                        size_t size)
+{
+    const struct tenant_rule *rule = find(rules, t->name);
+    bool users = rule != NULL && rule->users[0] != '\0';
+    bool groups = rule != NULL && rule->groups[0] != '\0';
+    (void)snprintf(out, size, "%s%s%s%s%s", users ? rule->users : "", users && groups ? "; " : "",
+                   groups ? "groups " : "", groups ? rule->groups : "",
+                   rule == NULL || !rule->tcp ? ""
+                   : users || groups          ? "; tcp"
+                                              : "tcp");
+}

@@ -1,0 +1,245 @@
+#include "daemon/front/tenants/tenant_quota.h"
+
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/saturate.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/tenants/forget.h"
+#include "daemon/front/workers/link.h"
+#include "daemon/front/workers/worker.h"
+#include "proto/codec.h"
+
+void quota_name(const struct front *f, const struct tenant_peer *peer, char out[PROTO_NAME_MAX + 1])
+{
+    const struct tenant_rule *rule = tenant_rules_of(&f->rules, peer);
+    if (rule != NULL) {
+        (void)snprintf(out, PROTO_NAME_MAX + 1, "%s", rule->name);
+    } else {
+        (void)snprintf(out, PROTO_NAME_MAX + 1, "uid:%u", (unsigned)peer->uid);
+    }
+}
+
+static bool limited(const struct tenant *t)
+{
+    const struct tenant_quota q = tenant_quota(t, UINT64_MAX);
+    return q.hard != UINT64_MAX || q.soft != UINT64_MAX || q.guaranteed != 0 ||
+           q.spilled != UINT64_MAX;
+}
+
+/* Its pool is there, and what counted for its worker before this front does not. */
+static bool told(const struct device *d)
+{
+    return d->up && d->told == d->epoch;
+}
+
+static void tell(struct front *f, struct device *d, struct tenant *t)
+{
+    if (!told(d) || d->link == NULL) {
+        return;
+    }
+    const struct tenant_quota q = tenant_quota(t, device_pool_limit(d));
+    const struct msg_f_tenant m = {.tenant = tenant_key(t),
+                                   .name = bytes_str(t->name),
+                                   .hard = q.hard,
+                                   .soft = q.soft,
+                                   .guaranteed = d->overpromised ? 0 : q.guaranteed,
+                                   .spilled = q.spilled};
+    struct err e = ERR_INIT;
+    t->use[d->index].kept = m.guaranteed;
+    if (link_send(d->link, &schema_msg_f_tenant, &m, NULL, &e) != 0) {
+        f->hooks.worker_end(f, d, NULL, e.text);
+    }
+}
+
+static void tell_all(struct front *f, struct tenant *t)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        tell(f, f->device[i], t);
+    }
+}
+
+struct tenant *quota_tenant(struct front *f, const char *name)
+{
+    struct tenant *t = tenant_find(f->tenants, tenant_key_of(name));
+    if (t != NULL) {
+        return t;
+    }
+    t = forget_room(f) ? tenant_named(&f->tenants, name) : NULL;
+    if (t != NULL) {
+        (void)tenant_rules_apply(&f->rules, t);
+        if (limited(t)) {
+            tell_all(f, t);
+        }
+    }
+    return t;
+}
+
+void quota_forget(struct front *f, struct tenant *t)
+{
+    if (limited(t)) {
+        t->limits = TENANT_UNLIMITED;
+        tell_all(f, t);
+    }
+}
+
+/* ---- what is guaranteed ---------------------------------------------------------------------- */
+
+/* Is what is guaranteed to be kept there? */
+static bool keeps(const struct device *d)
+{
+    return told(d) && d->state != DEVICE_ABSENT;
+}
+
+static int check_devices(const struct front *f, const struct tenant_rules *rules, struct err *e)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (keeps(d) && tenant_rules_fit(rules, device_pool_limit(d), e) != 0) {
+            return err_wrap(e, "device %u", d->index);
+        }
+    }
+    return 0;
+}
+
+/* Guarantees that shrink make room for those that grow. all: whether they changed or not. */
+static void tell_tenants(struct front *f, struct device *d, bool all)
+{
+    d->refused[0] = '\0';
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+            uint64_t wanted = tenant_quota(t, device_pool_limit(d)).guaranteed;
+            bool grows = wanted > t->use[d->index].kept;
+            if ((t->changed || (all && limited(t))) && grows == (pass == 1)) {
+                tell(f, d, t);
+            }
+        }
+    }
+}
+
+static void tell_changed(struct front *f, struct device *d)
+{
+    bool all = d->overpromised || d->refused[0] != '\0'; /* it keeps less than it was asked to */
+    d->overpromised = false;
+    tell_tenants(f, d, all);
+}
+
+int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
+{
+    struct err why = ERR_INIT;
+    int rc = check_devices(f, rules, &why);
+    for (unsigned i = 0; rc == 0 && i < rules->count; i++) {
+        const char *name = rules->rule[i].name;
+        struct tenant *t = tenant_named(&f->tenants, name);
+        rules->rule[i].tenant = t;
+        rc = t != NULL ? 0 : err_set(&why, ERR_NOMEM, "tenant %s", name);
+    }
+    if (rc != 0) {
+        if (e != NULL) {
+            *e = why;
+        }
+        return rc;
+    }
+    tenant_rules_finish(&f->rules);
+    f->rules = *rules;
+    *rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
+    for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        bool ruled = t->ruled;
+        t->changed = tenant_rules_apply(&f->rules, t);
+        if (ruled && !t->ruled && t->sessions == 0) {
+            forget_later(f, t);
+        }
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (keeps(f->device[i])) {
+            tell_changed(f, f->device[i]);
+        }
+    }
+    return 0;
+}
+
+static void forget_uses(struct front *f, const struct device *d)
+{
+    for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        t->use[d->index] = (struct tenant_use){.asked = 0};
+    }
+}
+
+bool quota_open(struct front *f, struct device *d)
+{
+    struct err e = ERR_INIT;
+    bool fits = tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0;
+    forget_uses(f, d);
+    d->told = d->epoch;
+    d->overpromised = !fits;
+    if (!fits && d->state == DEVICE_ADOPTING) {
+        log_error("device %u keeps nothing for tenants: %s", d->index, e.text);
+    } else if (!fits) {
+        log_error("device %u does not serve: %s", d->index, e.text);
+        device_set_state(d, DEVICE_ABSENT, e.text);
+        worker_end(f, d, NULL, e.text);
+        discover_given_up(f, d);
+        f->hooks.device_changed(f, d);
+        return false;
+    }
+    tell_tenants(f, d, true);
+    return true;
+}
+
+void quota_retry(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        bool waits = d->overpromised && d->state == DEVICE_ABSENT && d->worker == 0;
+        struct err e = ERR_INIT;
+        if (waits && tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0) {
+            d->restart_ns = clock_now_ns();
+            due_at(f, d->restart_ns);
+            device_set_state(d, DEVICE_WAITING, "it can keep what is guaranteed now");
+        } else if (waits) {
+            device_set_state(d, DEVICE_ABSENT, e.text);
+        }
+    }
+}
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+uint64_t quota_room(const struct front *f, const struct device *d, const struct tenant *t)
+{
+    uint64_t pool = device_pool_limit(d);
+    uint64_t taken = d->buffer_bytes;
+    for (unsigned i = 0; i < f->rules.count; i++) { /* there may be many more tenants */
+        const struct tenant *other = f->rules.rule[i].tenant;
+        if (other != t && !d->overpromised) {
+            taken = sat_add(taken, tenant_due(other, d->index, pool));
+        }
+    }
+    return sat_sub(sat_add(pool, d->spill_limit), taken);
+}
+
+void quota_told(struct front *f, struct device *d, const struct msg_w_tenant *m)
+{
+    struct tenant *t = tenant_find(f->tenants, m->tenant);
+    if (t != NULL) {
+        struct tenant_use *u = &t->use[d->index];
+        u->asked = m->asked;
+        u->mapped = m->mapped;
+        u->peak = m->peak;
+        u->shared = m->shared;
+        u->spilled = m->spilled;
+    }
+}
+
+void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_refused *m)
+{
+    struct tenant *t = tenant_find(f->tenants, m->tenant);
+    const char *name = t != NULL ? t->name : "of before";
+    if (t != NULL) {
+        t->use[d->index].kept = 0;
+    }
+    (void)snprintf(d->refused, sizeof d->refused, "limits of tenant %s: %.*s", name,
+                   (int)m->text.size, (const char *)m->text.data);
+    log_error("device %u: %s", d->index, d->refused);
+}

@@ -1,0 +1,374 @@
+#include "daemon/front/workers/command.h"
+
+#include <utlist.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/memory/variable.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/workers/job_frame.h"
+#include "daemon/front/workers/link.h"
+#include "daemon/front/workers/meta.h"
+#include "daemon/front/workers/record.h"
+
+#define META_UNITS 64u /* of work, to tell a worker what a buffer is */
+
+/* A worker whose channel takes no more frames is as good as hung. */
+static void sent(struct front *f, struct device *d, int rc, const struct err *e)
+{
+    if (rc != 0) {
+        f->hooks.worker_end(f, d, NULL, e->text);
+    }
+}
+
+static struct device *device_of(struct front *f, const struct buffer *b)
+{
+    struct device *d = f->device[b->device];
+    return d->link != NULL ? d : NULL;
+}
+
+static uint64_t device_bytes(const struct buffer *b)
+{
+    return b->bytes > 0 ? b->bytes : 1; /* a buffer without elements still has an address */
+}
+
+/* For the next front, before the worker hears of it. What cannot be written down is lost to that
+ * front, and to nobody before. */
+static void record_buffer(struct device *d, struct buffer *b)
+{
+    struct err e = ERR_INIT;
+    struct capbuf meta;
+    capbuf_init(&meta, RECORD_BYTES_MAX);
+    record_entry entry =
+        meta_of_buffer(b, &meta, &e) == 0
+            ? record_put(d->record, b->record, RECORD_BUFFER, b->handle, capbuf_view(&meta))
+            : 0;
+    if (entry != 0) {
+        b->record = entry;
+    } else {
+        log_warn("device %u: buffer %#llx will not outlive this daemon: %s", d->index,
+                 (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
+    }
+    capbuf_finish(&meta);
+}
+
+static void record_job(struct device *d, struct job *j)
+{
+    struct err e = ERR_INIT;
+    struct capbuf meta;
+    uint8_t room[512]; /* for most */
+    capbuf_init_in(&meta, RECORD_BYTES_MAX, room, sizeof room);
+    record_entry entry =
+        meta_of_job(j, &meta, &e) == 0
+            ? record_put(d->record, j->record, RECORD_JOB, j->id, capbuf_view(&meta))
+            : 0;
+    if (entry != 0) {
+        j->record = entry;
+    } else {
+        log_warn("device %u: job %llu will not outlive this daemon: %s", d->index,
+                 (unsigned long long)j->id, e.code != 0 ? e.text : "no memory");
+    }
+    capbuf_finish(&meta);
+}
+
+void command_buffer_create(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    if (d == NULL) {
+        return;
+    }
+    due_pool(f, d);
+    struct err e = ERR_INIT;
+    struct msg_f_buffer_create m = {.id = b->handle,
+                                    .size = device_bytes(b),
+                                    .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
+                                    .tenant = tenant_key(b->tenant),
+                                    .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
+                                    .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+    if (b->variable != NULL) {
+        m.module = b->variable->module->id;
+        m.variable = bytes_str(b->variable->name);
+    }
+    record_buffer(d, b);
+    sent(f, d, link_send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e), &e);
+}
+
+static void meta_done(struct front *f, struct buffer *b)
+{
+    if (b->meta_due) {
+        b->meta_due = false;
+        DL_DELETE2(f->metas, b, meta_prev, meta_next);
+    }
+}
+
+static int free_buffer(struct device *d, uint64_t id, struct err *e)
+{
+    const struct msg_f_buffer_free m = {.id = id};
+    return link_send(d->link, &schema_msg_f_buffer_free, &m, NULL, e);
+}
+
+/* Should this front end before the frame has left, the next one finds nothing written and frees it.
+ */
+void command_buffer_free(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    meta_done(f, b);
+    if (d == NULL || b->state == BUFFER_LOST || (b->variable != NULL && !b->variable->asked)) {
+        return;
+    }
+    due_pool(f, d);
+    struct err e = ERR_INIT;
+    record_drop(d->record, b->record);
+    b->record = 0;
+    sent(f, d, free_buffer(d, b->handle, &e), &e);
+}
+
+void command_forget_buffer(struct device *d, uint64_t id)
+{
+    if (d->link != NULL) {
+        (void)free_buffer(d, id, NULL);
+    }
+}
+
+static void meta_send(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    if (d != NULL && b->state == BUFFER_LIVE) {
+        record_buffer(d, b);
+    }
+}
+
+void command_buffer_meta(struct front *f, struct buffer *b)
+{
+    if (!b->meta_due &&
+        (f->metas != NULL || front_pressed(f, b->device) || !turn_take(f, META_UNITS))) {
+        b->meta_due = true;
+        DL_APPEND2(f->metas, b, meta_prev, meta_next);
+    }
+    if (!b->meta_due) {
+        meta_send(f, b);
+    }
+}
+
+void command_metas(struct front *f)
+{
+    while (f->metas != NULL && !front_pressed(f, f->metas->device) && turn_take(f, META_UNITS)) {
+        struct buffer *b = f->metas;
+        meta_done(f, b);
+        meta_send(f, b);
+    }
+}
+
+void command_buffer_export(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    struct err e = ERR_INIT;
+    struct msg_f_buffer_export m = {.id = b->handle};
+    if (d != NULL) {
+        sent(f, d, link_send(d->link, &schema_msg_f_buffer_export, &m, NULL, &e), &e);
+    }
+}
+
+void command_buffer_seal(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    struct err e = ERR_INIT;
+    if (d == NULL) {
+        return;
+    }
+    struct memfd host = MEMFD_NONE;
+    int rc = memfd_create_sealed("gpud-sealed", device_bytes(b), &host, &e);
+    if (rc != 0) {
+        struct op *o = b->pending;
+        b->pending = NULL;
+        b->sealed = false;
+        if (o != NULL) {
+            f->hooks.answer_error(f, o, &e, (struct bytes){0});
+        }
+        return;
+    }
+    struct frame_fds fds = {.fd = {host.fd}, .count = 1};
+    struct msg_f_buffer_seal m = {.id = b->handle, .size = device_bytes(b)};
+    rc = link_send(d->link, &schema_msg_f_buffer_seal, &m, &fds, &e);
+    b->sealing = true;
+    b->host_fd = host.fd;
+    host.fd = -1; /* the buffer keeps it; the mapping is not needed */
+    memfd_finish(&host);
+    sent(f, d, rc, &e);
+}
+
+void command_buffer_restore(struct front *f, struct buffer *b)
+{
+    struct device *d = device_of(f, b);
+    if (d == NULL) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    struct frame_fds fds = {.fd = {b->host_fd}, .count = 1};
+    struct msg_f_buffer_restore m = {.id = b->handle,
+                                     .size = device_bytes(b),
+                                     .tenant = tenant_key(b->tenant),
+                                     .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
+                                     .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+    record_buffer(d, b);
+    sent(f, d, link_send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
+}
+
+/* Its worker hears of it before the first job that names it; nobody else does. */
+static int tell_arenas(struct device *d, const struct work *w, struct err *e)
+{
+    int rc = 0;
+    uint64_t bit = UINT64_C(1) << d->index;
+    for (unsigned i = 0; rc == 0 && i < w->arena_count; i++) {
+        struct arena *a = w->arenas[i].arena;
+        if ((a->told & bit) != 0) {
+            continue;
+        }
+        struct frame_fds fds = {.fd = {a->fd}, .count = 1};
+        struct msg_f_arena m = {.arena = a->handle, .size = a->bytes};
+        rc = link_send(d->link, &schema_msg_f_arena, &m, &fds, e);
+        a->told |= rc == 0 ? bit : 0;
+    }
+    return rc;
+}
+
+void command_arena_drop(const struct device *d, const struct arena *a)
+{
+    if ((a->told >> d->index & 1) != 0 && d->link != NULL) {
+        struct msg_f_arena_free m = {.arena = a->handle};
+        (void)link_send(d->link, &schema_msg_f_arena_free, &m, NULL, NULL);
+    }
+}
+
+void command_arena_free(struct front *f, struct arena *a)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        command_arena_drop(f->device[i], a);
+    }
+}
+
+int command_module_load(struct device *d, const struct build *b, struct err *e)
+{
+    struct frame_fds fds = {.fd = {b->binary_fd}, .count = 1};
+    struct msg_f_module_load m = {.module = b->module->id,
+                                  .size = b->binary_size,
+                                  .hash = bytes_of(b->hash.byte, sizeof b->hash.byte)};
+    return link_send(d->link, &schema_msg_f_module_load, &m, &fds, e);
+}
+
+void command_module_unload(struct device *d, uint64_t module)
+{
+    if (d->link != NULL) {
+        struct msg_f_module_unload m = {.module = module};
+        (void)link_send(d->link, &schema_msg_f_module_unload, &m, NULL, NULL);
+    }
+}
+
+/* Nothing was sent: it ends as if it had not been its turn, and what it was to write is as before.
+ */
+static void not_sent(struct front *f, struct job *j, const struct err *e)
+{
+    j->retained = false;
+    record_drop(j->device->record, j->record);
+    job_leave_device(j);
+    job_set_state(j, JOB_QUEUED, clock_now_ns());
+    f->queued_count++;
+    job_conclude(f, j, JOB_FAILED, e);
+}
+
+void command_job(struct front *f, struct job *j)
+{
+    struct device *d = j->device;
+    struct err e;
+    err_init(&e);
+    struct job_frame frame;
+    struct msg_f_job m;
+    job_frame_init(&frame, FRAME_MAX_BYTES);
+    int rc = job_frame_build(j, &frame, &m, &e);
+    turn_count(f, work_units(&j->work));
+    if (rc == 0) {
+        rc = tell_arenas(d, &j->work, &e);
+    }
+    if (rc == 0) {
+        record_job(d, j);
+        rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &e);
+    }
+    due_pool(f, d);
+    if (rc == ERR_LIMIT || rc == ERR_NOMEM) {
+        not_sent(f, j, &e);
+    } else {
+        sent(f, d, rc, &e);
+    }
+    job_frame_finish(&frame);
+}
+
+void command_job_cancel(struct front *f, struct job *j)
+{
+    struct device *d = j->device;
+    if (d == NULL || d->link == NULL || d->epoch != j->epoch) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    const struct msg_f_cancel m = {.job = j->id};
+    sent(f, d, link_send(d->link, &schema_msg_f_cancel, &m, NULL, &e), &e);
+}
+
+void command_forget_job(struct device *d, uint64_t id)
+{
+    const struct msg_f_retire m = {.job = id};
+    if (d->link != NULL) {
+        (void)link_send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
+    }
+}
+
+void command_retire(struct front *f, struct job *j)
+{
+    (void)f;
+    struct device *d = j->device;
+    if (d != NULL && d->epoch == j->epoch) {
+        record_drop(d->record, j->record);
+        command_forget_job(d, j->id);
+    }
+}
+
+void command_outputs_gone(struct front *f, struct job *j)
+{
+    (void)f;
+    record_gone(j->device->record, j->record);
+}
+
+void command_pool(struct device *d, bool trim)
+{
+    if (d->link != NULL) {
+        struct msg_f_pool m = {.trim = trim};
+        (void)link_send(d->link, &schema_msg_f_pool, &m, NULL, NULL);
+    }
+}
+
+void command_coalesce(struct device *d, uint64_t window_ns)
+{
+    if (d->link != NULL) {
+        const struct msg_f_coalesce m = {.window_ns = window_ns};
+        (void)link_send(d->link, &schema_msg_f_coalesce, &m, NULL, NULL);
+    }
+}
+
+void command_spill(struct front *f, struct device *d)
+{
+    const struct msg_f_spill m = {.limit =
+                                      device_spill_limit(f->config.spill_limit, f->device_count)};
+    struct err e = ERR_INIT;
+    if (d->link == NULL || !d->up || d->spill_limit == m.limit) {
+        return;
+    }
+    d->spill_limit = m.limit;
+    due_pool(f, d);
+    sent(f, d, link_send(d->link, &schema_msg_f_spill, &m, NULL, &e), &e);
+}
+
+int command_inventory(struct device *d, uint64_t nonce, struct err *e)
+{
+    struct msg_f_inventory m = {.nonce = nonce};
+    return link_send(d->link, &schema_msg_f_inventory, &m, NULL, e);
+}

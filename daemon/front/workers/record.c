@@ -1,0 +1,394 @@
+#include "daemon/front/workers/record.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/memfd.h"
+
+#define CELL_BYTES 256u
+#define CELLS_MIN  64u
+#define CELLS_MAX  (1u << 22)
+#define STATE_FREE 0u
+#define STATE_GONE 0x80u /* beside the kind */
+#define NO_CELL    0u    /* the first cell is the head of all */
+
+/* A cell of an entry; the first of its chain has the id. Other cells are free by their state,
+ * and the entry's by being linked. */
+struct cell {
+    atomic_uint state; /* enum record_kind, STATE_GONE; written last */
+    uint32_t next;
+    uint64_t id;
+    uint64_t serial; /* of two for one id the later one counts */
+    uint32_t size;
+    uint8_t data[CELL_BYTES - 28];
+};
+
+_Static_assert(sizeof(struct cell) == CELL_BYTES, "cells have no holes");
+
+/* While a worker is taken over: what the record holds, by kind and id. */
+struct found {
+    unsigned kind;
+    uint32_t cell;
+    uint64_t id;
+    bool taken;
+};
+
+struct record {
+    struct memfd memory;
+    uint32_t epoch; /* tells entries of another record apart */
+    uint32_t count; /* cells that there are */
+    uint32_t free;  /* chain of free ones */
+    uint64_t serial;
+    uint64_t last[3]; /* by kind */
+    struct found *found;
+    size_t found_count;
+    uint8_t *view; /* what record_find gave last */
+};
+
+static struct cell *cell_at(const struct record *r, uint32_t index)
+{
+    return (struct cell *)(void *)(r->memory.data + (size_t)index * CELL_BYTES);
+}
+
+static uint32_t cell_of(const struct record *r, record_entry entry)
+{
+    uint32_t index = (uint32_t)entry;
+    bool ours = r != NULL && entry >> 32 == r->epoch && index > NO_CELL && index < r->count;
+    return ours ? index : NO_CELL;
+}
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+static void cells_free(struct record *r, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = to; i > from; i--) {
+        cell_at(r, i - 1)->next = r->free;
+        r->free = i - 1;
+    }
+}
+
+/* Twice as many, at the same place of the same memory. */
+static bool grow(struct record *r)
+{
+    size_t size = (size_t)r->count * 2 * CELL_BYTES;
+    if (r->count >= CELLS_MAX || ftruncate(r->memory.fd, (off_t)size) != 0) {
+        return false;
+    }
+    void *data = mremap(r->memory.data, r->memory.size, size, MREMAP_MAYMOVE);
+    if (data == MAP_FAILED) {
+        return false;
+    }
+    r->memory.data = data;
+    r->memory.size = size;
+    uint32_t before = r->count;
+    r->count *= 2;
+    cells_free(r, before, r->count);
+    return true;
+}
+
+static uint32_t cell_take(struct record *r)
+{
+    if (r->free == NO_CELL && !grow(r)) {
+        return NO_CELL;
+    }
+    uint32_t index = r->free;
+    r->free = cell_at(r, index)->next;
+    return index;
+}
+
+/* Out of the record by one word, then its cells are free. */
+static void chain_free(struct record *r, uint32_t first)
+{
+    atomic_store_explicit(&cell_at(r, first)->state, STATE_FREE, memory_order_release);
+    while (first != NO_CELL) {
+        uint32_t next = cell_at(r, first)->next;
+        cell_at(r, first)->next = r->free;
+        r->free = first;
+        first = next;
+    }
+}
+
+/* A chain with this content, which nobody sees yet. */
+static uint32_t chain_make(struct record *r, struct bytes bytes)
+{
+    uint32_t first = NO_CELL;
+    uint32_t last = NO_CELL;
+    size_t at = 0;
+    do {
+        uint32_t index = cell_take(r);
+        if (index == NO_CELL) {
+            if (first != NO_CELL) {
+                chain_free(r, first);
+            }
+            return NO_CELL;
+        }
+        struct cell *c = cell_at(r, index);
+        size_t part = bytes.size - at < sizeof c->data ? bytes.size - at : sizeof c->data;
+        if (part > 0) {
+            memcpy(c->data, bytes.data + at, part);
+        }
+        c->next = NO_CELL;
+        if (last == NO_CELL) {
+            first = index;
+        } else {
+            cell_at(r, last)->next = index;
+        }
+        last = index;
+        at += part;
+    } while (at < bytes.size);
+    return first;
+}
+
+record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
+                        struct bytes bytes)
+{
+    uint32_t first = r != NULL && bytes.size <= RECORD_BYTES_MAX ? chain_make(r, bytes) : NO_CELL;
+    if (first == NO_CELL) {
+        return 0;
+    }
+    struct cell *c = cell_at(r, first);
+    c->id = id;
+    c->size = (uint32_t)bytes.size;
+    c->serial = ++r->serial;
+    r->last[kind] = id > r->last[kind] ? id : r->last[kind];
+    atomic_store_explicit(&c->state, kind, memory_order_release);
+    record_drop(r, old);
+    return (uint64_t)r->epoch << 32 | first;
+}
+
+void record_drop(struct record *r, record_entry entry)
+{
+    uint32_t first = cell_of(r, entry);
+    if (first != NO_CELL) {
+        chain_free(r, first);
+    }
+}
+
+void record_gone(struct record *r, record_entry entry)
+{
+    uint32_t first = cell_of(r, entry);
+    if (first != NO_CELL) {
+        (void)atomic_fetch_or(&cell_at(r, first)->state, STATE_GONE);
+    }
+}
+
+/* ---- make and unmake --------------------------------------------------------------------------
+ */
+
+static struct record *record_of(uint32_t epoch, struct memfd memory)
+{
+    struct record *r = calloc(1, sizeof *r);
+    if (r != NULL) {
+        r->memory = memory;
+        r->epoch = epoch;
+        r->count = (uint32_t)(memory.size / CELL_BYTES);
+    }
+    return r;
+}
+
+int record_create(uint32_t epoch, struct record **ret_record, struct err *e)
+{
+    struct memfd memory = MEMFD_NONE;
+    const size_t size = (size_t)CELLS_MIN * CELL_BYTES;
+    int fd = memfd_create("gpud-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+        int rc = err_errno(e, ERR_IO, "memory for what a worker is given");
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return rc;
+    }
+    int rc = memfd_adopt(fd, size, true, &memory, e);
+    if (rc != 0) {
+        (void)close(fd);
+        return rc;
+    }
+    struct record *r = record_of(epoch, memory);
+    if (r == NULL) {
+        memfd_finish(&memory);
+        return err_set(e, ERR_NOMEM, "what a worker is given");
+    }
+    cells_free(r, NO_CELL + 1, r->count);
+    *ret_record = r;
+    return 0;
+}
+
+void record_destroy(struct record *r)
+{
+    if (r != NULL) {
+        memfd_finish(&r->memory);
+        free(r->found);
+        free(r->view);
+        free(r);
+    }
+}
+
+int record_fd(const struct record *r)
+{
+    return r->memory.fd;
+}
+
+/* ---- taking over ------------------------------------------------------------------------------
+ */
+
+/* Marks the cells of an entry; false: it is damaged, and none is marked. */
+static bool chain_mark(const struct record *r, uint32_t first, uint8_t *marks)
+{
+    uint64_t left = cell_at(r, first)->size;
+    uint32_t at = first;
+    bool good = left <= RECORD_BYTES_MAX;
+    uint32_t marked = 0;
+    while (good && at != NO_CELL) {
+        good = at < r->count && marks[at] == 0 && (left > 0 || at == first);
+        if (good) {
+            marks[at] = 1;
+            marked++;
+            uint64_t part = sizeof cell_at(r, at)->data;
+            left -= left < part ? left : part;
+            at = cell_at(r, at)->next;
+        }
+    }
+    good = good && left == 0;
+    for (at = first; !good && marked > 0; marked--, at = cell_at(r, at)->next) {
+        marks[at] = 0;
+    }
+    return good;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct found *x = a;
+    const struct found *y = b;
+    if (x->kind != y->kind) {
+        return x->kind < y->kind ? -1 : 1;
+    }
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void collect(struct record *r, uint8_t *marks)
+{
+    for (uint32_t i = NO_CELL + 1; i < r->count; i++) {
+        struct cell *c = cell_at(r, i);
+        unsigned kind = atomic_load_explicit(&c->state, memory_order_acquire) & ~STATE_GONE;
+        if (kind != RECORD_BUFFER && kind != RECORD_JOB) {
+            continue;
+        }
+        if (!chain_mark(r, i, marks)) {
+            atomic_store(&c->state, STATE_FREE);
+            continue;
+        }
+        r->found[r->found_count++] = (struct found){.kind = kind, .cell = i, .id = c->id};
+        r->serial = c->serial > r->serial ? c->serial : r->serial;
+        r->last[kind] = c->id > r->last[kind] ? c->id : r->last[kind];
+    }
+}
+
+/* A front that ended between writing the new one and taking the old one out left both. */
+static void settle_twins(struct record *r)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->found_count; i++) {
+        struct found *last = kept > 0 ? &r->found[kept - 1] : NULL;
+        if (last == NULL || by_id(last, &r->found[i]) != 0) {
+            r->found[kept++] = r->found[i];
+            continue;
+        }
+        uint32_t older = r->found[i].cell;
+        if (cell_at(r, older)->serial > cell_at(r, last->cell)->serial) {
+            older = last->cell;
+            last->cell = r->found[i].cell;
+        }
+        chain_free(r, older);
+    }
+    r->found_count = kept;
+}
+
+int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err *e)
+{
+    struct memfd memory = MEMFD_NONE;
+    int rc = memfd_adopt(fd, (size_t)CELLS_MIN * CELL_BYTES, true, &memory, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct record *r = memory.size / CELL_BYTES <= CELLS_MAX ? record_of(epoch, memory) : NULL;
+    uint8_t *marks = r != NULL ? calloc(r->count, 1) : NULL;
+    if (marks != NULL) {
+        r->found = calloc(r->count, sizeof *r->found);
+        r->view = malloc(RECORD_BYTES_MAX);
+    }
+    if (marks == NULL || r->found == NULL || r->view == NULL) {
+        if (r != NULL) {
+            r->memory.fd = -1; /* stays the caller's */
+            record_destroy(r);
+        } else {
+            memory.fd = -1;
+            memfd_finish(&memory);
+        }
+        free(marks);
+        return err_set(e, ERR_NOMEM, "what a worker was given");
+    }
+    collect(r, marks);
+    for (uint32_t i = r->count; i > NO_CELL + 1; i--) {
+        if (marks[i - 1] == 0) {
+            cell_at(r, i - 1)->next = r->free;
+            r->free = i - 1;
+        }
+    }
+    free(marks);
+    qsort(r->found, r->found_count, sizeof *r->found, by_id);
+    settle_twins(r);
+    *ret_record = r;
+    return 0;
+}
+
+bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
+                 bool *ret_taken)
+{
+    const struct found key = {.kind = kind, .id = id};
+    struct found *f = r != NULL && r->found_count > 0
+                          ? bsearch(&key, r->found, r->found_count, sizeof key, by_id)
+                          : NULL;
+    if (f == NULL) {
+        return false;
+    }
+    struct cell *c = cell_at(r, f->cell);
+    size_t at = 0;
+    for (uint32_t i = f->cell; i != NO_CELL; i = cell_at(r, i)->next) {
+        size_t part = c->size - at < sizeof c->data ? c->size - at : sizeof c->data;
+        memcpy(r->view + at, cell_at(r, i)->data, part);
+        at += part;
+    }
+    *ret_view = (struct record_view){.entry = (uint64_t)r->epoch << 32 | f->cell,
+                                     .id = id,
+                                     .gone = (atomic_load(&c->state) & STATE_GONE) != 0,
+                                     .bytes = bytes_of(r->view, c->size)};
+    *ret_taken = f->taken;
+    f->taken = true;
+    return true;
+}
+
+uint64_t record_last(const struct record *r, enum record_kind kind)
+{
+    return r != NULL ? r->last[kind] : 0;
+}
+
+void record_settle(struct record *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < r->found_count; i++) {
+        if (!r->found[i].taken) {
+            chain_free(r, r->found[i].cell);
+        }
+    }
+    free(r->found);
+    free(r->view);
+    r->found = NULL;
+    r->view = NULL;
+    r->found_count = 0;
+}

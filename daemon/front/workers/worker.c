@@ -1,0 +1,580 @@
+#include "daemon/front/workers/worker.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/clients/processes.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/workers/blame.h"
+#include "daemon/front/workers/command.h"
+#include "daemon/front/workers/link.h"
+#include "daemon/front/workers/record.h"
+#include "daemon/front/workers/worker_frames.h"
+
+#define QUEUE_BYTES   (4u * 1024u * 1024u) /* frames a worker has not read yet */
+#define SILENCE_NS    (3 * NS_PER_S)       /* three heartbeats */
+#define START_NS      (60 * NS_PER_S)      /* a context in the making, cold */
+#define UNKILLABLE_NS (5 * NS_PER_S)
+#define BESIDE_PART   4u /* of a job's time limit: so long beside it may have kept it waiting */
+
+static uint64_t silent_at(const struct device *d)
+{
+    return ns_add(d->beat_ns, d->patience_ns > SILENCE_NS ? d->patience_ns : SILENCE_NS);
+}
+
+static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
+{
+    struct device *d = data;
+    turn_begin(d->front); /* what the worker tells happened before */
+    d->beat_ns = turn_now(d->front);
+    struct err e;
+    err_init(&e);
+    if (worker_frame(d->front, d, kind, bytes, fds, &e) != 0) {
+        worker_end(d->front, d, NULL, e.text);
+    }
+    due_at(d->front, silent_at(d));
+    turn_end(d->front);
+}
+
+static void broken(void *data, const struct err *e)
+{
+    struct device *d = data;
+    link_destroy(d->link);
+    d->link = NULL;
+    if (d->killed_ns == 0 && d->state != DEVICE_ABSENT && !d->replaced) {
+        d->hung_up = e->code == ERR_CLOSED && process_ends(d->pid);
+        worker_end(d->front, d, NULL, e->code == ERR_CLOSED ? "its channel closed" : e->text);
+    }
+}
+
+static bool more(void *data, bool first)
+{
+    struct front *f = ((struct device *)data)->front;
+    if (first) {
+        turn_allow(f, TURN_SHARE / f->device_count);
+    }
+    return turn_has_room(f);
+}
+
+static const struct link_callbacks link_callbacks = {
+    .frame = frame, .broken = broken, .more = more};
+
+static int meta_of(const struct device *d, struct capbuf *out, struct err *e)
+{
+    struct msg_meta_worker m = {.backend = bytes_str(d->backend), .index = d->number};
+    return proto_encode(&schema_msg_meta_worker, &m, out, e);
+}
+
+static int ask_launcher(struct front *f, struct device *d, struct err *e)
+{
+    char number[16];
+    char limit[32];
+    char spill[32];
+    char managed[32];
+    char options[sizeof f->config.backend_options + sizeof d->pin + 1];
+    bool pinned = d->pin[0] != '\0'; /* numbers shift when another device is lost */
+    (void)snprintf(number, sizeof number, "%u", pinned ? 0 : d->number);
+    (void)snprintf(options, sizeof options, "%s%s%s", f->config.backend_options,
+                   pinned && f->config.backend_options[0] != '\0' ? "," : "", pinned ? d->pin : "");
+    (void)snprintf(limit, sizeof limit, "%" PRIu64, f->config.device_memory_max);
+    (void)snprintf(spill, sizeof spill, "%" PRIu64,
+                   device_spill_limit(f->config.spill_limit, f->device_count));
+    (void)snprintf(managed, sizeof managed, "%" PRIu64, f->config.managed_limit);
+    const char *args[] = {
+        "--backend",       d->backend,       "--device", number,          "--options",
+        options,           "--memory-limit", limit,      "--spill-limit", spill,
+        "--managed-limit", managed,          NULL};
+    struct capbuf meta;
+    capbuf_init(&meta, FRAME_META_MAX);
+    int rc = meta_of(d, &meta, e);
+    if (rc == 0) {
+        const int fd[] = {d->input.fd, d->output.fd, record_fd(d->record)};
+        rc = launcher_worker(f->launcher, d->worker, args, capbuf_view(&meta), fd, e);
+    }
+    capbuf_finish(&meta);
+    return rc;
+}
+
+static void wait_then_restart(struct front *f, struct device *d, const char *why)
+{
+    d->restart_ns = ns_add(clock_now_ns(), device_pause_ns(d));
+    due_at(f, d->restart_ns);
+    device_set_state(d, DEVICE_WAITING, why);
+    f->hooks.device_changed(f, d);
+}
+
+/* Of this worker: it holds nothing yet, and nothing of the one before counts. */
+static int new_record(struct device *d, struct err *e)
+{
+    struct record *record = NULL;
+    int rc = record_create((uint32_t)d->worker, &record, e);
+    record_destroy(d->record);
+    d->record = record;
+    return rc;
+}
+
+void worker_start(struct front *f, struct device *d)
+{
+    struct err e = ERR_INIT;
+    int rc = 0;
+    if (d->input.data == NULL || d->output.data == NULL) {
+        device_staging_finish(d); /* one that was taken over by half */
+        rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
+                                   &e);
+    }
+    d->worker = f->next_worker++;
+    rc = rc == 0 ? new_record(d, &e) : rc;
+    d->killed_ns = 0;
+    d->unopened[0] = '\0';
+    d->culprit = NULL;
+    d->adopted = false;
+    d->up = false;
+    d->opened_later = false;
+    d->productive = false;
+    d->started_ns = clock_now_ns();
+    d->beat_ns = d->started_ns;
+    d->patience_ns = START_NS;
+    due_at(f, silent_at(d));
+    device_set_state(d, DEVICE_STARTING, "its worker starts");
+    if (rc == 0) {
+        rc = ask_launcher(f, d, &e);
+    }
+    if (rc != 0) {
+        d->worker = 0;
+        d->failures++;
+        log_error("device %u: %s", d->index, e.text);
+        wait_then_restart(f, d, e.text);
+    }
+}
+
+static struct device *find(struct front *f, uint64_t id)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->worker == id && id != 0) {
+            return f->device[i];
+        }
+    }
+    return NULL;
+}
+
+static int attach(struct front *f, struct device *d, int fd, struct err *e)
+{
+    d->epoch++;
+    memset(d->stream_load, 0, sizeof d->stream_load);
+    int rc = link_create(f->loop, fd, QUEUE_BYTES, &link_callbacks, d, &d->link, e);
+    if (rc == 0) {
+        link_gather(d->link);
+    }
+    return rc;
+}
+
+bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text)
+{
+    struct device *d = find(f, id);
+    if (d == NULL) {
+        return false;
+    }
+    struct err e = ERR_INIT;
+    d->pid = pid;
+    if (code != 0) {
+        d->worker = 0;
+        d->failures++;
+        log_error("device %u: worker does not start: %s", d->index, text);
+        wait_then_restart(f, d, text);
+    } else if (attach(f, d, fd, &e) != 0) {
+        worker_end(f, d, NULL, e.text);
+    }
+    return true;
+}
+
+/* Takes the descriptors that it sets to -1. */
+static int take_memory(struct device *d, int fd[LAUNCHER_WORKER_FDS], struct err *e)
+{
+    int rc = memfd_adopt(fd[WORKER_INPUT], 1, true, &d->input, e);
+    if (rc == 0) {
+        fd[WORKER_INPUT] = -1;
+        rc = memfd_adopt(fd[WORKER_OUTPUT], 1, true, &d->output, e);
+    }
+    if (rc == 0) {
+        fd[WORKER_OUTPUT] = -1;
+        rc = record_adopt((uint32_t)d->worker, fd[WORKER_RECORD], &d->record, e);
+    }
+    if (rc == 0) {
+        fd[WORKER_RECORD] = -1;
+        range_init(&d->input_range, d->input.size, STAGING_ALIGN);
+        range_init(&d->output_range, d->output.size, STAGING_ALIGN);
+    }
+    return rc;
+}
+
+void worker_held(struct front *f, struct device *d, const struct launcher_held *held)
+{
+    struct err e = ERR_INIT;
+    int fd[LAUNCHER_WORKER_FDS];
+    memcpy(fd, held->fd, sizeof fd);
+    d->worker = held->id;
+    d->pid = held->pid;
+    d->adopted = true;
+    d->proven = true;
+    d->up = true;
+    d->productive = true;
+    d->started_ns = clock_now_ns();
+    d->beat_ns = d->started_ns;
+    d->patience_ns = START_NS;
+    due_at(f, silent_at(d));
+    device_set_state(d, DEVICE_ADOPTING, "its worker tells what it holds");
+    int rc = attach(f, d, held->channel, &e);
+    rc = rc == 0 ? take_memory(d, fd, &e) : rc;
+    if (rc == 0) {
+        uint64_t last = record_last(d->record, RECORD_JOB);
+        f->next_job = last >= f->next_job ? last + 1 : f->next_job;
+        d->inventory = d->started_ns; /* a front before this one has asked at another time */
+        rc = command_inventory(d, d->inventory, &e);
+    }
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        if (fd[i] >= 0) {
+            (void)close(fd[i]);
+        }
+    }
+    if (rc != 0) {
+        worker_end(f, d, NULL, e.text);
+    }
+}
+
+void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why)
+{
+    if (d->worker == 0 || d->killed_ns != 0) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    char doing[BLAME_MAX];
+    d->killed_ns = clock_now_ns();
+    due_at(f, ns_add(d->killed_ns, UNKILLABLE_NS));
+    if (culprit != NULL) { /* else one that its last words named stays */
+        d->culprit = culprit;
+    }
+    (void)snprintf(d->ending, sizeof d->ending, "%s", why);
+    blame_text(d, doing);
+    log_warn("device %u: ending worker %d: %s; %s", d->index, (int)d->pid, why, doing);
+    if (launcher_kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
+        log_error("device %u: %s", d->index, e.text);
+    }
+}
+
+void worker_detach(struct device *d)
+{
+    link_destroy(d->link);
+    d->link = NULL;
+}
+
+/* What an exit status says beside its number; the worker's own words stand in its log. */
+static const char *meaning(int status)
+{
+    switch (status) {
+    case 127: /* the dynamic linker's */
+        return ": its program or a shared library could not be loaded (missing, or no free "
+               "descriptor); the launcher's log says which";
+    default:
+        return status != 0 ? "; the launcher's log says why" : "";
+    }
+}
+
+static void describe(const struct device *d, bool by_us, int status, char *out, size_t size)
+{
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (killed && by_us && !d->hung_up) {
+        (void)snprintf(out, size, "its worker was ended: %s", d->ending);
+    } else if (killed) { /* before it was ended for its channel, as it had closed that by then */
+        (void)snprintf(out, size,
+                       "its worker was killed (signal %d), not by gpud: by hand, or by the kernel "
+                       "if memory was short (dmesg says so)",
+                       SIGKILL);
+    } else if (WIFSIGNALED(status)) {
+        (void)snprintf(out, size, "its worker was ended by signal %d (%s)", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    } else if (d->unopened[0] != '\0') {
+        (void)snprintf(out, size, "it does not open: %s", d->unopened);
+    } else {
+        (void)snprintf(out, size, "its worker exited with status %d%s", WEXITSTATUS(status),
+                       meaning(WEXITSTATUS(status)));
+    }
+}
+
+/* Killed from outside (operator, memory cgroup) or by us for its silence: no job's fault. A fault
+ * of a kernel shows as another signal or exit status, or as the culprit we named. */
+static bool is_external(const struct device *d, int status)
+{
+    return d->culprit == NULL && WIFSIGNALED(status) &&
+           (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
+}
+
+/* The sentence that an operator wants at night: how it ended, and what it was doing. */
+static void note_fault(struct front *f, struct device *d, const char *why)
+{
+    blame_text(d, d->fault_doing);
+    (void)snprintf(d->fault, sizeof d->fault, "%s", why);
+    d->fault_ns = clock_now_ns();
+    f->trouble_of = d;
+    log_warn("device %u: worker %d: %s; %s", d->index, (int)d->pid, why, d->fault_doing);
+}
+
+bool worker_ended(struct front *f, uint64_t id, int status)
+{
+    struct device *d = find(f, id);
+    if (d == NULL) {
+        return false;
+    }
+    char why[240];
+    bool by_us = d->killed_ns != 0;
+    d->killed_ns = clock_now_ns(); /* a broken channel is no news now */
+    if (d->link != NULL) {
+        link_drain(d->link); /* what it said before its end counts */
+    }
+    describe(d, by_us, status, why, sizeof why);
+    bool external = is_external(d, status);
+    worker_detach(d);
+    bool expected = d->state == DEVICE_ABSENT || d->replaced;
+    if (!expected) {
+        note_fault(f, d, why);
+    }
+    d->worker = 0;
+    d->pid = 0;
+    d->replaced = false;
+    d->hung_up = false;
+    if (!expected) {
+        d->restarts++;
+        device_ended(d, external || (d->culprit != NULL && d->culprit->error.code == 0));
+        wait_then_restart(f, d, why);
+    }
+    d->killed_ns = 0;
+    f->hooks.worker_lost(f, d, external, why);
+    d->culprit = NULL;
+    if (expected && d->overpromised && d->state == DEVICE_ABSENT) {
+        f->hooks.guarantees_retry(f); /* settings that were read meanwhile may let it serve */
+    }
+    due_at(f, clock_now_ns()); /* one of another back end may follow */
+    f->hooks.kick(f);
+    return true;
+}
+
+void worker_orphaned(struct front *f, struct device *d)
+{
+    if (d->worker == 0) {
+        return;
+    }
+    if (d->killed_ns == 0 || d->hung_up) { /* else it was being ended already */
+        d->killed_ns = clock_now_ns();
+        d->hung_up = false;
+        (void)snprintf(d->ending, sizeof d->ending,
+                       "the launcher is gone, and its workers with it");
+    }
+    (void)worker_ended(f, d->worker, SIGKILL);
+}
+
+/* ---- watching ---------------------------------------------------------------------------- */
+
+/* Beats that come in shared memory wake nobody: they are looked at when one is due. */
+static void hear(struct device *d)
+{
+    uint64_t at = 0;
+    uint64_t patience = 0;
+    if (d->link == NULL || !link_beat(d->link, &at, &patience)) {
+        return;
+    }
+    d->patience_ns = device_patience_ns(patience);
+    if (at > d->beat_ns && at <= clock_now_ns()) { /* one of the future is none */
+        d->beat_ns = at;
+    }
+}
+
+static void check_silence(struct front *f, struct device *d, uint64_t now)
+{
+    if (d->killed_ns != 0) {
+        if (d->state == DEVICE_STUCK) {
+            return;
+        }
+        if (now < ns_add(d->killed_ns, UNKILLABLE_NS)) {
+            due_at(f, ns_add(d->killed_ns, UNKILLABLE_NS));
+        } else {
+            log_error("device %u: worker %d does not end", d->index, (int)d->pid);
+            device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
+            f->hooks.worker_lost(f, d, false, d->reason);
+            f->hooks.device_given_up(f, d);
+            f->hooks.device_changed(f, d);
+        }
+        return;
+    }
+    hear(d);
+    if (now >= silent_at(d)) {
+        char why[96];
+        (void)snprintf(why, sizeof why, "no sign of life for %.1f s",
+                       (double)(now - d->beat_ns) / 1e9);
+        worker_end(f, d, NULL, why);
+    } else {
+        due_at(f, silent_at(d));
+    }
+}
+
+static bool seen_running(const struct device *d)
+{
+    const struct job *j = d->inflight;
+    while (j != NULL && j->start == 0) {
+        j = j->device_next;
+    }
+    return j != NULL;
+}
+
+/* Either may be what keeps the other from the device: `k` has run behind `j` for long, and nothing
+ * has ended on the device since. */
+static bool entangled(const struct device *d, const struct job *j, const struct job *k,
+                      uint64_t now)
+{
+    uint64_t since = k->turned_ns > j->alone_ns ? k->turned_ns : j->alone_ns;
+    return k->start > j->start && d->ran_ns <= since &&
+           now - since >= job_limit_ns(j) / BESIDE_PART;
+}
+
+/* Whom to blame is seen when each runs alone. One that cannot be repeated has no second try. */
+static bool set_apart(const struct device *d, struct job *j, uint64_t now)
+{
+    bool any = false;
+    if (j->alone || !job_repeatable(j)) {
+        return false;
+    }
+    for (struct job *k = d->inflight; k != NULL; k = k->device_next) {
+        if (k != j && entangled(d, j, k, now)) {
+            k->alone = any = true;
+        }
+    }
+    j->alone = any;
+    return any;
+}
+
+static void end_overdue(struct front *f, struct device *d, struct job *j, uint64_t now)
+{
+    char why[sizeof d->ending];
+    bool apart = set_apart(d, j, now);
+    (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s%s",
+                   (double)job_limit_ns(j) / 1e9,
+                   apart ? ", which it or one beside it is to blame for" : "");
+    worker_end(f, d, apart ? NULL : j, why);
+}
+
+static bool is_bounded(const struct job *j)
+{
+    bool bounded = true;
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        bounded = bounded && j->work.modules[i]->tenant == NULL;
+    }
+    return bounded;
+}
+
+/* Does the worker hold anything of another tenant? */
+static bool is_shared(const struct front *f, const struct device *d, const struct tenant *t)
+{
+    for (const struct tenant *x = f->tenants; x != NULL; x = x->hh.next) {
+        if (x != t && x->device_bytes[d->index] > 0) {
+            return true;
+        }
+    }
+    for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        if (j->tenant != t) {
+            return true;
+        }
+    }
+    uint32_t cursor = 0;
+    for (struct module *m; (m = idmap_next(&f->modules, &cursor, NULL)) != NULL;) {
+        if (m->tenant != NULL && m->tenant != t && (m->loaded >> d->index & 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A limit that its client chose: it costs nobody else what they have in the worker, and a built-in
+ * kernel ends by itself. */
+static bool ends_answer_only(const struct front *f, const struct device *d, const struct job *j)
+{
+    return !j->answered && j->ceiling_ns > j->limit_ns &&
+           (is_bounded(j) || is_shared(f, d, j->tenant));
+}
+
+static void answer_overdue(struct front *f, struct job *j)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_TIME_LIMIT,
+                  "ran longer than its time limit of %.3f s; what it writes stays blocked and "
+                  "undefined until the device is done with it",
+                  (double)j->limit_ns / 1e9);
+    e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
+    job_answer_early(f, j, &e);
+    due_at(f, job_overdue_ns(j));
+}
+
+static void check_deadlines(struct front *f, const struct device *d, uint64_t now)
+{
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        uint64_t late = ns_add(j->deadline_ns, JOB_LATE_NS);
+        if (j->state != JOB_DISPATCHED || j->answered) {
+            continue;
+        }
+        if (now >= late) {
+            job_late(f, j, now);
+        } else {
+            due_at(f, late);
+        }
+    }
+}
+
+/* One that is not the first of its stream and is not seen to run is looked at again later; so is
+ * each while another runs, which has a limit of its own: the worker may have put the one behind the
+ * other, and the device's units may be taken. */
+static void check_limits(struct front *f, struct device *d, uint64_t now)
+{
+    bool running = seen_running(d);
+    uint64_t seen = 0;
+    for (struct job *j = d->inflight; j != NULL && d->killed_ns == 0; j = j->device_next) {
+        if (j->wait == WAIT_MEMORY) {
+            continue; /* not in its stream */
+        }
+        uint64_t bit = UINT64_C(1) << j->stream;
+        bool counts = j->start != 0 || (!running && (seen & bit) == 0);
+        uint64_t over = job_overdue_ns(j);
+        seen |= bit;
+        if (counts && now >= over && ends_answer_only(f, d, j)) {
+            answer_overdue(f, j);
+        } else if (counts && now >= over) {
+            end_overdue(f, d, j, now);
+        } else {
+            due_at(f, now < over ? over : ns_add(now, NS_PER_S));
+        }
+    }
+}
+
+void worker_watch(struct front *f, uint64_t now, bool away)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if (away) {
+            d->beat_ns = now; /* what workers said meanwhile is read first */
+        }
+        if (d->worker != 0) {
+            check_silence(f, d, now);
+            check_limits(f, d, away ? 0 : now);
+            check_deadlines(f, d, now);
+        } else if (d->state == DEVICE_WAITING && !f->stopping) {
+            if (now >= d->restart_ns) {
+                worker_start(f, d);
+            } else {
+                due_at(f, d->restart_ns);
+            }
+        }
+    }
+}

@@ -1,0 +1,454 @@
+#include "daemon/front/workers/worker_frames.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/link.h"
+#include "daemon/front/workers/words.h"
+#include "proto/codec.h"
+
+/* Texts are for people only: cut, never refused. */
+static void keep(struct bytes from, char *to, size_t size)
+{
+    if (from.size >= size) {
+        from.size = size - 1;
+    }
+    (void)bytes_to_str(from, to, size);
+}
+
+/* A worker's word becomes an argument of the next one: it must be one "key=value". */
+static bool is_one_option(struct bytes b)
+{
+    unsigned equals = 0;
+    for (size_t i = 0; i < b.size; i++) {
+        equals += b.data[i] == '=';
+        if (b.data[i] != '=' && b.data[i] != '-' && !isalnum(b.data[i])) {
+            return false;
+        }
+    }
+    return equals == 1;
+}
+
+/* Where they cannot be had everything goes over the socket, at a few microseconds more each. */
+static void offer_rings(struct device *d)
+{
+    struct err e = ERR_INIT;
+    if (d->link != NULL && link_offer_rings(d->link, &e) != 0) {
+        log_info("device %u: no rings to its worker: %s", d->index, e.text);
+    }
+}
+
+static void opened(struct front *f, struct device *d)
+{
+    if (f->hooks.worker_opened(f, d) && d->state != DEVICE_ADOPTING) {
+        f->hooks.worker_ready(f, d);
+    }
+}
+
+static int ready(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_ready m;
+    int rc = proto_decode(&schema_msg_w_ready, bytes, &m, e);
+    rc = rc == 0 ? words_ready(d, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (!bytes_equal_str(m.build, f->build)) {
+        return err_set(e, ERR_VERSION, "worker is of build %.*s, this is %s", (int)m.build.size,
+                       (const char *)m.build.data, f->build);
+    }
+    keep(m.name, d->name, sizeof d->name);
+    keep(m.vendor, d->vendor, sizeof d->vendor);
+    keep(m.driver, d->driver, sizeof d->driver);
+    keep(m.note, d->warning, sizeof d->warning);
+    keep(m.arch, d->arch, sizeof d->arch);
+    keep(is_one_option(m.pin) ? m.pin : bytes_str(""), d->pin, sizeof d->pin);
+    if (d->warning[0] != '\0') {
+        log_warn("device %u: %s", d->index, d->warning);
+    }
+    d->cpu = m.cpu != 0;
+    d->simulated = m.simulated != 0;
+    d->f64 = m.f64 != 0;
+    d->chosen = m.chosen != 0;
+    d->memory = m.memory;
+    d->max_alloc = m.max_alloc;
+    d->pool_limit = m.pool_limit;
+    d->spill_limit = m.spill_limit;
+    d->units = m.units;
+    d->max_group = m.max_group;
+    d->local_bytes = m.local_bytes;
+    d->streams = m.streams < 1 ? 1 : m.streams > STREAMS_MAX ? STREAMS_MAX : (unsigned)m.streams;
+    d->urgent = m.urgent < d->streams ? (unsigned)m.urgent : 0;
+    d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
+    d->patience_ns = 0;
+    d->up = true;
+    offer_rings(d);
+    /* what is sent before the answer waits here, with descriptors of its own: those of many sealed
+     * buffers would be more than there are */
+    d->opened_later = d->state != DEVICE_ADOPTING && link_offers(d->link);
+    if (!d->opened_later) {
+        opened(f, d);
+    }
+    return 0;
+}
+
+/* There is a device, and what kept it from being opened may pass. */
+static bool may_open_later(int code)
+{
+    return code == ERR_DEVICE_MEMORY || code == ERR_DEVICE_LOST || code == ERR_NOMEM ||
+           code == ERR_INTERNAL;
+}
+
+static int absent(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_absent m;
+    int rc = proto_decode(&schema_msg_w_absent, bytes, &m, e);
+    rc = rc == 0 ? words_absent(d, &m, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct err why = ERR_INIT;
+    (void)err_set_vendor(&why, m.code < 0 ? (int)m.code : ERR_NO_DEVICE, (int)m.vendor, "%.*s",
+                         (int)m.text.size, (const char *)m.text.data);
+    d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
+    if (d->siblings > 0) { /* there are some, whatever becomes of this one */
+        f->hooks.worker_siblings(f, d);
+    }
+    if (may_open_later(why.code)) {
+        (void)snprintf(d->unopened, sizeof d->unopened, "%s", why.text);
+        return 0; /* its end follows, and another worker after a pause */
+    }
+    f->hooks.worker_absent(f, d, &why);
+    return 0;
+}
+
+static int beat(struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_beat m;
+    int rc = proto_decode(&schema_msg_w_beat, bytes, &m, e);
+    if (rc == 0) {
+        d->patience_ns = device_patience_ns(m.patience_ns);
+    }
+    return rc;
+}
+
+static int rings(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_rings m;
+    int rc = proto_decode(&schema_msg_w_rings, bytes, &m, e);
+    rc = rc == 0 ? words_code(m.code, 0, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (m.code != 0) {
+        log_info("device %u: its worker takes no rings (%.*s): frames go over the socket", d->index,
+                 (int)m.text.size, (const char *)m.text.data);
+    }
+    link_rings_answered(d->link, m.nonce, (int)m.code);
+    if (d->opened_later && !link_offers(d->link)) {
+        d->opened_later = false;
+        opened(f, d);
+    }
+    return 0;
+}
+
+static int started(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_started m;
+    int rc = proto_decode(&schema_msg_w_started, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = job_find(f->jobs, m.job);
+    if (j == NULL || j->device != d) {
+        return 0;
+    }
+    if (j->state == JOB_DISPATCHED) {
+        job_set_state(j, JOB_RUNNING, clock_now_ns());
+    } else if (j->state == JOB_RUNNING) {
+        job_resume(j, clock_now_ns());
+    }
+    due_at(f, job_overdue_ns(j));
+    return 0;
+}
+
+static int paused(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_paused m;
+    int rc = proto_decode(&schema_msg_w_paused, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = job_find(f->jobs, m.job);
+    if (j != NULL && j->device == d && j->state == JOB_RUNNING) {
+        job_make_way(j);
+        due_at(f, job_overdue_ns(j));
+    }
+    return 0;
+}
+
+/* While it waits its time does not count. */
+static int waiting(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_waiting m;
+    int rc = proto_decode(&schema_msg_w_waiting, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = job_find(f->jobs, m.job);
+    if (j == NULL || j->device != d || j->state != JOB_DISPATCHED) {
+        return 0;
+    }
+    j->wait = m.waits != 0 ? WAIT_MEMORY : WAIT_NOTHING;
+    j->dispatched_ns = clock_now_ns();
+    due_at(f, job_overdue_ns(j));
+    return 0;
+}
+
+static int late(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_late m;
+    int rc = proto_decode(&schema_msg_w_late, bytes, &m, e);
+    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    struct job *j = job_find(f->jobs, m.job);
+    if (j != NULL && j->device == d && j->state == JOB_DISPATCHED) {
+        job_late(f, j, turn_now(f));
+    }
+    return 0;
+}
+
+static int pool(struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_pool m;
+    int rc = proto_decode(&schema_msg_w_pool, bytes, &m, e);
+    if (rc == 0) {
+        d->pool = m;
+    }
+    return rc;
+}
+
+static int tenant(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_tenant m;
+    int rc = proto_decode(&schema_msg_w_tenant, bytes, &m, e);
+    if (rc == 0) {
+        quota_told(f, d, &m);
+    }
+    return rc;
+}
+
+static int tenant_refused(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_tenant_refused m;
+    int rc = proto_decode(&schema_msg_w_tenant_refused, bytes, &m, e);
+    rc = rc == 0 ? words_code(m.code, 0, e) : rc;
+    if (rc == 0) {
+        quota_refused(f, d, &m);
+    }
+    return rc;
+}
+
+static int arena(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_arena m;
+    int rc = proto_decode(&schema_msg_w_arena, bytes, &m, e);
+    rc = rc == 0 ? words_arena(&m, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_arena(f, d, &m);
+    }
+    return rc;
+}
+
+/* The frame's only descriptor, the caller's from then on; -1: it has none, or several. */
+static int take_one(struct frame_fds *fds)
+{
+    if (fds->count != 1) {
+        return -1;
+    }
+    fds->count = 0;
+    return fds->fd[0];
+}
+
+static int held_buffer(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
+                       struct err *e)
+{
+    struct msg_w_held_buffer m;
+    int rc = proto_decode(&schema_msg_w_held_buffer, bytes, &m, e);
+    if (rc != 0) {
+        return rc;
+    }
+    return f->hooks.held_buffer(f, d, &m, take_one(fds), e);
+}
+
+/* One that a front before this one asked for, and did not live to take, may have lost its
+ * beginning.
+ */
+static int held_end(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_held_end m;
+    int rc = proto_decode(&schema_msg_w_held_end, bytes, &m, e);
+    if (rc == 0 && m.nonce == d->inventory) {
+        f->hooks.held_end(f, d);
+    }
+    return rc;
+}
+
+static int exported(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
+                    struct err *e)
+{
+    struct msg_w_exported m;
+    int rc = proto_decode(&schema_msg_w_exported, bytes, &m, e);
+    rc = rc == 0 ? words_exported(f, d, &m, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    f->hooks.worker_exported(f, d, &m, take_one(fds));
+    return 0;
+}
+
+static int picture(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
+                   struct err *e)
+{
+    struct msg_w_picture m;
+    int rc = proto_decode(&schema_msg_w_picture, bytes, &m, e);
+    rc = rc == 0 ? words_code(m.code, m.vendor, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    f->hooks.picture(f, d, &m, take_one(fds));
+    return 0;
+}
+
+static int done(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_done m;
+    int rc = proto_decode(&schema_msg_w_done, bytes, &m, e);
+    rc = rc == 0 ? words_done(f, d, &m, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_done(f, d, &m);
+    }
+    return rc;
+}
+
+static int buffer(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_buffer m;
+    int rc = proto_decode(&schema_msg_w_buffer, bytes, &m, e);
+    rc = rc == 0 ? words_buffer(f, d, &m, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_buffer(f, d, &m);
+    }
+    return rc;
+}
+
+static int module(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_module m;
+    int rc = proto_decode(&schema_msg_w_module, bytes, &m, e);
+    rc = rc == 0 ? words_module(f, d, &m, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_module(f, d, &m);
+    }
+    return rc;
+}
+
+static int held_module(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_held_module m;
+    int rc = proto_decode(&schema_msg_w_held_module, bytes, &m, e);
+    if (rc == 0) {
+        f->hooks.held_module(f, d, &m);
+    }
+    return rc;
+}
+
+static int held_job(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_held_job m;
+    int rc = proto_decode(&schema_msg_w_held_job, bytes, &m, e);
+    if (rc == 0) {
+        f->hooks.held_job(f, d, &m);
+    }
+    return rc;
+}
+
+static int of_job(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
+                  struct err *e)
+{
+    switch (kind) {
+    case FRAME_KIND_W_STARTED:
+        return started(f, d, bytes, e);
+    case FRAME_KIND_W_PAUSED:
+        return paused(f, d, bytes, e);
+    case FRAME_KIND_W_WAITING:
+        return waiting(f, d, bytes, e);
+    case FRAME_KIND_W_LATE:
+        return late(f, d, bytes, e);
+    case FRAME_KIND_W_DONE:
+        return done(f, d, bytes, e);
+    case FRAME_KIND_W_HELD_JOB:
+        return held_job(f, d, bytes, e);
+    default:
+        return err_set(e, ERR_PROTOCOL, "worker sent a frame of kind %u", kind);
+    }
+}
+
+static int answers(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
+                   struct err *e)
+{
+    switch (kind) {
+    case FRAME_KIND_W_BUFFER:
+        return buffer(f, d, bytes, e);
+    case FRAME_KIND_W_MODULE:
+        return module(f, d, bytes, e);
+    case FRAME_KIND_W_HELD_MODULE:
+        return held_module(f, d, bytes, e);
+    default:
+        return of_job(f, d, kind, bytes, e);
+    }
+}
+
+int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes bytes,
+                 struct frame_fds *fds, struct err *e)
+{
+    switch (kind) {
+    case FRAME_KIND_W_READY:
+        return ready(f, d, bytes, e);
+    case FRAME_KIND_W_ABSENT:
+        return absent(f, d, bytes, e);
+    case FRAME_KIND_W_BEAT:
+        return beat(d, bytes, e);
+    case FRAME_KIND_W_POOL:
+        return pool(d, bytes, e);
+    case FRAME_KIND_W_TENANT:
+        return tenant(f, d, bytes, e);
+    case FRAME_KIND_W_TENANT_REFUSED:
+        return tenant_refused(f, d, bytes, e);
+    case FRAME_KIND_W_ARENA:
+        return arena(f, d, bytes, e);
+    case FRAME_KIND_W_HELD_BUFFER:
+        return held_buffer(f, d, bytes, fds, e);
+    case FRAME_KIND_W_EXPORTED:
+        return exported(f, d, bytes, fds, e);
+    case FRAME_KIND_W_PICTURE:
+        return picture(f, d, bytes, fds, e);
+    case FRAME_KIND_W_RINGS:
+        return rings(f, d, bytes, e);
+    case FRAME_KIND_W_HELD_END:
+        return held_end(f, d, bytes, e);
+    default:
+        return answers(f, d, kind, bytes, e);
+    }
+}

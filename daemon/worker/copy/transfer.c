@@ -1,0 +1,382 @@
+#include "daemon/worker/copy/transfer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#define PRIORITY   (-1)                /* behind what jobs copy */
+#define STEP_BYTES (UINT64_C(4) << 20) /* of what is on the host already */
+
+void transfers_init(struct transfers *t, struct device *device, struct copies *copies,
+                    struct buffers *buffers, transfer_done_fn done, transfer_used_fn used,
+                    void *data)
+{
+    *t = (struct transfers){.device = device,
+                            .copies = copies,
+                            .buffers = buffers,
+                            .done = done,
+                            .used = used,
+                            .data = data};
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* The host copy is kept by its descriptor alone, and no other one is needed. */
+static void keep_host(struct transfer *x)
+{
+    struct buffer *b = x->buffer;
+    b->sealed_fd = x->host.fd;
+    x->host.fd = -1;
+    if (b->spilled != NULL) {
+        x->t->buffers->forget(x->t->buffers->data, b);
+    }
+}
+
+/* What the service stream does for it is over. */
+static void marker_passed(struct transfer *x)
+{
+    if (x->marker != NULL) {
+        x->t->zeroing -= x->piece;
+        x->piece = 0;
+        memory_passed(&x->t->device->memory, &x->point);
+        x->t->device->b->marker->release(x->marker);
+        x->marker = NULL;
+        x->buffer->filling = NULL;
+    }
+}
+
+static bool zeroed_all(const struct transfer *x)
+{
+    return x->kind == TRANSFER_ZERO && x->zeroed == x->buffer->piece.pool.size;
+}
+
+static void finish(struct transfers *t, struct transfer *x, const struct err *e)
+{
+    struct buffer *b = x->buffer;
+    if (device_is_lost(e->code)) {
+        x->done(x->data, b, e); /* the process ends; until then no memory moves */
+        return;
+    }
+    DL_DELETE(t->first, x);
+    if (x->kind != TRANSFER_SEAL) {
+        b->arriving = b->fetched = false;
+        b->broken = e->code != 0;
+    }
+    bool clean = x->kind == TRANSFER_RESTORE || zeroed_all(x);
+    if (clean && e->code == 0) {
+        memory_cleaned(&b->piece);
+    }
+    if (x->kind == TRANSFER_SEAL && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
+        keep_host(x);
+    }
+    bool quiet = x->superseded && e->code == 0;
+    bool pinned = x->pinned;
+    memfd_finish(&x->host);
+    if (!quiet) {
+        x->done(x->data, b, e);
+    }
+    free(x);
+    if (pinned) {
+        buffer_unpin(t->buffers, b);
+    }
+    buffer_unuse(t->buffers, b);
+}
+
+static void on_copied(struct copy *copy, const struct err *e)
+{
+    struct transfer *x = copy->data;
+    finish(x->t, x, e);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------- */
+
+static uint64_t piece_max(const struct transfers *t)
+{
+    return t->device->info.cpu ? TRANSFER_PIECE_CPU : TRANSFER_PIECE;
+}
+
+/* Zeros into the next piece. All of the buffer's memory is zeroed, so that the pattern fits. */
+static int zero_piece(struct transfer *x, struct err *e)
+{
+    static const uint8_t ZEROS[16];
+    struct device *dev = x->t->device;
+    struct buffer *b = x->buffer;
+    uint64_t rest = b->piece.pool.size - x->zeroed;
+    uint64_t bytes = rest < piece_max(x->t) ? rest : piece_max(x->t);
+    struct backend_ref at = b->piece.ref;
+    at.offset += x->zeroed;
+    int rc = dev->b->stream->fill(dev->service, at, ZEROS, sizeof ZEROS, bytes, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
+        buffer_use(b); /* it is never known to be over: the memory stays where it is */
+        buffer_pin(x->t->buffers, b);
+        return err_wrap(e, "marking the end of zeros in buffer %" PRIu64, b->id);
+    }
+    x->zeroed += bytes;
+    x->piece = bytes;
+    x->t->zeroing += bytes;
+    x->t->last_tenant = b->tenant;
+    if (zeroed_all(x)) { /* jobs that use it may wait for the marker in a stream now */
+        b->filling = x->marker;
+        b->arriving = b->fetched = false;
+    }
+    return 0;
+}
+
+/* The next one: the first of the tenant that comes behind the last one served, all around. */
+static struct transfer *zero_next(const struct transfers *t)
+{
+    struct transfer *next = NULL;
+    struct transfer *first = NULL;
+    for (struct transfer *x = t->first; x != NULL; x = x->next) {
+        uint64_t tenant = x->buffer->tenant;
+        if (x->kind != TRANSFER_ZERO || x->marker != NULL || zeroed_all(x)) {
+            continue;
+        }
+        if (tenant > t->last_tenant && (next == NULL || tenant < next->buffer->tenant)) {
+            next = x;
+        }
+        if (first == NULL || tenant < first->buffer->tenant) {
+            first = x;
+        }
+    }
+    return next != NULL ? next : first;
+}
+
+static void zero_some(struct transfers *t)
+{
+    struct transfer *x;
+    while (t->zeroing <= piece_max(t) && (x = zero_next(t)) != NULL) {
+        struct err e = ERR_INIT;
+        if (zero_piece(x, &e) != 0) {
+            finish(t, x, &e);
+        }
+        if (device_is_lost(e.code)) {
+            return;
+        }
+    }
+}
+
+/* What the service stream has to do first. What was enqueued and has no marker is never known to be
+ * over: its memory stays where it is until the process ends. */
+static int serve(struct transfer *x, struct err *e)
+{
+    struct device *dev = x->t->device;
+    struct buffer *b = x->buffer;
+    int rc = 0;
+    if (x->kind == TRANSFER_RESTORE) { /* the copy writes all before */
+        rc = memory_clear(&dev->memory, &b->piece, b->size, memory_service(&dev->memory), e);
+    }
+    bool any = b->piece.dirty || !memory_settled(&dev->memory, &b->piece);
+    if (rc != 0 || x->kind == TRANSFER_ZERO || x->kind == TRANSFER_SEAL || !any) {
+        return rc;
+    }
+    if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
+        buffer_use(b);
+        return err_wrap(e, "marking the end of a copy of buffer %" PRIu64, b->id);
+    }
+    b->filling = x->marker;
+    return 0;
+}
+
+static void pin(struct transfer *x)
+{
+    x->pinned = true;
+    buffer_pin(x->t->buffers, x->buffer);
+}
+
+static void copy_start(struct transfer *x)
+{
+    bool seal = x->kind == TRANSFER_SEAL;
+    x->waits = false;
+    x->copy = (struct copy){.direction = seal ? COPY_FROM_DEVICE : COPY_TO_DEVICE,
+                            .ref = x->buffer->piece.ref,
+                            .host = x->host.data,
+                            .size = x->buffer->size,
+                            .priority = PRIORITY,
+                            .done = on_copied,
+                            .data = x};
+    copies_add(x->t->copies, &x->copy);
+}
+
+static int start(struct transfers *t, const struct transfer *asked, struct memfd *host,
+                 struct err *e)
+{
+    struct transfer *x = calloc(1, sizeof *x);
+    if (x == NULL) {
+        return err_set(e, ERR_NOMEM, "transfer");
+    }
+    *x = *asked;
+    enum transfer_kind kind = x->kind;
+    struct buffer *b = x->buffer;
+    int rc = serve(x, e);
+    if (rc != 0) {
+        free(x);
+        return rc;
+    }
+    if (host != NULL) {
+        x->host = *host;
+        *host = MEMFD_NONE;
+    }
+    if (kind == TRANSFER_RESTORE) { /* it is told to a front that comes meanwhile */
+        keep_host(x);
+    }
+    buffer_use(b);
+    if (kind != TRANSFER_SEAL) { /* that may wait, and needs no device for what is on the host */
+        pin(x);
+    }
+    DL_APPEND(t->first, x);
+    b->arriving = b->arriving || kind == TRANSFER_RESTORE || kind == TRANSFER_ZERO;
+    b->fetched = b->fetched || kind == TRANSFER_ZERO; /* a front that comes now need not wait */
+    x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;
+    zero_some(t);
+    return 0;
+}
+
+int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
+                   struct memfd *host, uint64_t behind, struct err *e)
+{
+    const struct transfer asked = {.kind = kind,
+                                   .buffer = b,
+                                   .behind = behind,
+                                   .host = MEMFD_NONE,
+                                   .done = t->done,
+                                   .data = t->data,
+                                   .t = t};
+    return start(t, &asked, host, e);
+}
+
+int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
+                  struct err *e)
+{
+    const struct transfer asked = {
+        .kind = TRANSFER_ZERO, .buffer = b, .host = MEMFD_NONE, .done = done, .data = data, .t = t};
+    return start(t, &asked, NULL, e);
+}
+
+void transfers_supersede(struct transfers *t, const struct buffer *b)
+{
+    for (struct transfer *x = t->first; x != NULL; x = x->next) {
+        x->superseded = x->superseded || (x->kind == TRANSFER_SEAL && x->buffer == b);
+    }
+}
+
+/* ---- on the way ---------------------------------------------------------------------------- */
+
+/* Has the service stream done its part? Yes where it has none. False, too, when that failed: then
+ * the transfer is no more. */
+static bool served(struct transfers *t, struct transfer *x)
+{
+    struct err e = ERR_INIT;
+    enum backend_state state = BACKEND_DONE;
+    if (x->marker != NULL) {
+        state = t->device->b->marker->state(x->marker, &e);
+    }
+    if (state != BACKEND_DONE && state != BACKEND_FAILED) {
+        return false;
+    }
+    marker_passed(x);
+    if (state == BACKEND_FAILED) {
+        finish(t, x, &e);
+    }
+    return state == BACKEND_DONE;
+}
+
+/* It needs no room on the device. The host copy that there may be is what it is taken from. */
+static void seal_away(struct transfers *t, struct transfer *x)
+{
+    struct buffer *b = x->buffer;
+    struct err e = ERR_INIT;
+    uint64_t rest = b->size - x->taken;
+    uint64_t bytes = rest < STEP_BYTES ? rest : STEP_BYTES;
+    int rc = t->away(t->data, b, x->taken, x->host.data + x->taken, bytes, &e);
+    x->taken += rc == 0 ? bytes : 0;
+    if (rc == 0 && x->taken == b->size && !x->superseded) {
+        buffer_unseal(b);
+    }
+    if (rc < 0 || x->taken == b->size) {
+        finish(t, x, &e);
+    } else if (rc == 0) { /* the next step: nothing on the device tells when */
+        t->copies->wake(t->copies->wake_data);
+    }
+}
+
+/* What fills the buffer comes before what copies it. */
+static void seal_poll(struct transfers *t, struct transfer *x)
+{
+    struct buffer *b = x->buffer;
+    struct err e = ERR_INIT;
+    if (b->filling != NULL || b->arriving || b->torn || t->used(t->data, b, x->behind)) {
+        return;
+    }
+    if (b->broken) {
+        (void)err_set(&e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
+        finish(t, x, &e);
+        return;
+    }
+    if (!buffer_away(b)) {
+        x->taken = 0;
+        if (!x->superseded) {
+            buffer_unseal(b);
+        }
+        pin(x);
+        copy_start(x);
+    } else {
+        seal_away(t, x);
+    }
+}
+
+/* A freed buffer needs no more zeros: its memory stays dirty, so its next user has it zeroed. */
+static void zero_poll(struct transfers *t, struct transfer *x)
+{
+    struct err ok = ERR_INIT;
+    if (served(t, x) && (zeroed_all(x) || x->buffer->freed)) {
+        finish(t, x, &ok);
+    }
+}
+
+static void poll_one(struct transfers *t, struct transfer *x)
+{
+    struct err ok = ERR_INIT;
+    if (x->kind == TRANSFER_SEAL) {
+        if (x->waits) {
+            seal_poll(t, x);
+        }
+    } else if (x->kind == TRANSFER_RESTORE) {
+        if (x->waits && served(t, x)) {
+            copy_start(x);
+        }
+    } else if (x->kind == TRANSFER_ZERO) {
+        zero_poll(t, x);
+    } else if (served(t, x)) {
+        finish(t, x, &ok);
+    }
+}
+
+void transfers_poll(struct transfers *t)
+{
+    struct transfer *x;
+    struct transfer *next;
+    DL_FOREACH_SAFE(t->first, x, next)
+    {
+        poll_one(t, x);
+    }
+    zero_some(t);
+}
+
+static bool waits_for_jobs(const struct transfers *t, const struct transfer *x)
+{
+    return x->kind == TRANSFER_SEAL && x->waits && t->used(t->data, x->buffer, x->behind);
+}
+
+bool transfers_move(const struct transfers *t, const uint64_t *tenant)
+{
+    const struct transfer *x = t->first;
+    while (x != NULL &&
+           ((tenant != NULL && x->buffer->tenant != *tenant) || waits_for_jobs(t, x))) {
+        x = x->next;
+    }
+    return x != NULL;
+}

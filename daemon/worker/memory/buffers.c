@@ -1,0 +1,262 @@
+#include "daemon/worker/memory/buffers.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "daemon/worker/memory/shortage.h"
+
+void buffers_init(struct buffers *t, struct memory *memory, struct modules *modules)
+{
+    *t = (struct buffers){.memory = memory, .modules = modules};
+}
+
+void buffer_unseal(struct buffer *b)
+{
+    if (b->sealed_fd >= 0) {
+        (void)close(b->sealed_fd);
+        b->sealed_fd = -1;
+    }
+}
+
+bool buffer_away(const struct buffer *b)
+{
+    return b->size > 0 && b->piece.ref.block == NULL;
+}
+
+bool buffer_keeps_itself(const struct buffer *b)
+{
+    return b->sealed_fd >= 0 || b->content != BUFFER_BYTES;
+}
+
+uint64_t buffer_tag(const struct buffer *b)
+{
+    return (uint64_t)(uintptr_t)b;
+}
+
+static void list(struct buffers *t, struct buffer *b)
+{
+    bool fits = b->pins == 0 && b->piece.ref.block != NULL && b->piece.kind == MEMORY_POOL;
+    if (fits && !b->listed) {
+        DL_APPEND2(t->cold, b, cold_prev, cold_next);
+    } else if (!fits && b->listed) {
+        DL_DELETE2(t->cold, b, cold_prev, cold_next);
+    }
+    t->memory->changes += b->listed != fits;
+    b->listed = fits;
+}
+
+void buffer_pin(struct buffers *t, struct buffer *b)
+{
+    b->pins++;
+    list(t, b);
+}
+
+void buffer_unpin(struct buffers *t, struct buffer *b)
+{
+    b->pins--;
+    list(t, b);
+}
+
+static void promise(struct buffers *t, struct buffer *b, bool promised)
+{
+    if (promised && !b->promised) {
+        b->promised_to = memory_promise(t->memory, b->tenant, b->size, b->managed);
+    } else if (!promised && b->promised) {
+        memory_unpromise(t->memory, b->promised_to, b->size, b->managed);
+    }
+    b->promised = promised;
+}
+
+int buffer_manage(struct buffers *t, struct buffer *b, struct err *e)
+{
+    bool promised = b->promised;
+    promise(t, b, false);
+    int rc = memory_alloc_managed(t->memory, b->size, b->tenant, &b->piece, e);
+    promise(t, b, rc != 0 && promised);
+    return rc;
+}
+
+void buffer_came(struct buffers *t, struct buffer *b)
+{
+    b->place = (struct pool_place){.size = 0};
+    promise(t, b, false);
+}
+
+static void destroy(struct buffers *t, struct buffer *b)
+{
+    promise(t, b, false);
+    if (b->spilled != NULL) {
+        t->forget(t->data, b);
+    }
+    memory_free(t->memory, &b->piece);
+    pool_place_leave(t->memory->pool, &b->place);
+    list(t, b);
+    if (b->module != NULL) {
+        module_unuse(t->modules, b->module);
+    } else {
+        t->bytes -= b->size;
+    }
+    buffer_unseal(b);
+    free(b);
+}
+
+void buffers_finish(struct buffers *t)
+{
+    struct buffer *b = t->by_id;
+    HASH_CLEAR(hh, t->by_id); /* the links from one to the next stay */
+    while (b != NULL) {
+        struct buffer *next = b->hh.next;
+        destroy(t, b);
+        b = next;
+    }
+}
+
+/* It gets memory when a job needs it. */
+static bool fits(const struct buffers *t, uint64_t size)
+{
+    return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
+}
+
+/* Of the kind that is asked for. */
+static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                     struct err *e)
+{
+    if (ask->exported) {
+        return memory_alloc_shared(t->memory, ask->size, ask->tenant, &b->piece, e);
+    }
+    if (ask->managed) {
+        return memory_alloc_managed(t->memory, ask->size, ask->tenant, &b->piece, e);
+    }
+    const struct memory_ask wanted = {.size = ask->size,
+                                      .tenant = ask->tenant,
+                                      .stream = memory_service(t->memory),
+                                      .tag = buffer_tag(b)};
+    return memory_alloc(t->memory, &wanted, &b->piece, e);
+}
+
+/* What lies beside the pool cannot come later, as others' memory does: room is made at once. */
+static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                      struct err *e)
+{
+    bool apart = ask->exported || (ask->managed && memory_may_manage(t->memory, ask->size));
+    struct err why = ERR_INIT;
+    int rc = take_once(t, ask, b, &why);
+    apart = apart && !(ask->managed && memory_may_promise(t->memory, ask->tenant, ask->size, true));
+    while (apart && (rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && t->clear_out != NULL &&
+           t->clear_out(t->data, ask->tenant, ask->size, rc == ERR_LIMIT)) {
+        why = ERR_INIT;
+        rc = take_once(t, ask, b, &why);
+    }
+    if (rc != 0) {
+        *e = why;
+    }
+    return rc;
+}
+
+static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                       struct err *e)
+{
+    int rc = ask->size > 0 ? piece_take(t, ask, b, e) : 0;
+    bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
+    if (room && !ask->exported &&
+        memory_may_promise(t->memory, ask->tenant, ask->size, ask->managed)) {
+        b->managed = ask->managed;
+        promise(t, b, true);
+        return 0;
+    }
+    bool soon = rc == ERR_DEVICE_MEMORY && t->soon != NULL && t->soon(t->data);
+    if (!room || ask->managed) {
+        return rc;
+    }
+    if (!ask->exported && (soon || fits(t, ask->size))) {
+        return 0;
+    }
+    const struct shortage x = {.tenant = ask->tenant,
+                               .wanted = ask->size,
+                               .own = rc == ERR_LIMIT,
+                               .behind = !ask->exported};
+    return shortage_say(t->memory, &x, e);
+}
+
+static int variable_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                         struct err *e)
+{
+    struct module *m = module_find(t->modules, ask->module, e);
+    if (m == NULL) {
+        return ERR_BAD_HANDLE;
+    }
+    int rc = module_variable(t->modules, m, ask->variable, ask->size, &b->piece.ref.block, e);
+    if (rc == 0) {
+        module_use(m);
+        b->module = m;
+        b->piece.kind = MEMORY_FIXED;
+    }
+    return rc;
+}
+
+int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
+                  struct err *e)
+{
+    struct buffer *b = NULL;
+    HASH_FIND(hh, t->by_id, &ask->id, sizeof ask->id, b);
+    if (b != NULL) {
+        return err_set(e, ERR_EXISTS, "buffer %" PRIu64, ask->id);
+    }
+    if (HASH_COUNT(t->by_id) >= BUFFERS_MAX) {
+        return err_set(e, ERR_LIMIT, "a worker holds at most %u buffers", BUFFERS_MAX);
+    }
+    b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return err_set(e, ERR_NOMEM, "buffer %" PRIu64, ask->id);
+    }
+    *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
+    int rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
+    if (rc != 0) {
+        free(b);
+        return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
+    }
+    b->serial = ++t->made;
+    HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
+    t->bytes += b->module == NULL ? b->size : 0;
+    list(t, b);
+    *ret_buffer = b;
+    return 0;
+}
+
+struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e)
+{
+    struct buffer *b = NULL;
+    HASH_FIND(hh, t->by_id, &id, sizeof id, b);
+    if (b == NULL) {
+        (void)err_set(e, ERR_BAD_HANDLE, "worker holds no buffer %" PRIu64, id);
+    }
+    return b;
+}
+
+void buffer_free(struct buffers *t, struct buffer *b)
+{
+    if (t->walk == b) {
+        t->walk = b->hh.next;
+    }
+    HASH_DEL(t->by_id, b);
+    b->freed = true;
+    if (b->uses == 0) {
+        destroy(t, b);
+    }
+}
+
+void buffer_use(struct buffer *b)
+{
+    b->uses++;
+}
+
+void buffer_unuse(struct buffers *t, struct buffer *b)
+{
+    b->uses--;
+    if (b->uses == 0 && b->freed) {
+        destroy(t, b);
+    }
+}

@@ -1,0 +1,535 @@
+#include "daemon/worker/run/completion.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/clock.h"
+#include "common/seqpacket.h"
+#include "daemon/worker/run/graph.h"
+#include "daemon/worker/run/pump.h"
+
+#define LONG_NS     (20 * NS_PER_MS) /* a job that runs longer is told of while it runs */
+#define REPORT_ROOM 512u             /* bytes: most are shorter */
+
+void completion_init(struct completion *c, struct executor *x,
+                     struct completion_callbacks callbacks, void *data)
+{
+    *c = (struct completion){.x = x, .callbacks = callbacks, .data = data};
+}
+
+void completion_add(struct completion *c, struct job *j)
+{
+    j->added_ns = clock_now_ns();
+    j->arrival = ++c->arrivals;
+    batch_enter(&c->x->batch, j);
+    DL_APPEND(c->first, j);
+    c->count++;
+}
+
+/* ---- the report ----------------------------------------------------------------------------- */
+
+struct times {
+    uint64_t started_ns;
+    uint64_t ended_ns;
+};
+
+/* The times of a user's steps from `first` to `step`, on the host's clock. */
+struct span {
+    unsigned first, step;
+    const char *by; /* what served its operation */
+    uint64_t begin_ns, end_ns;
+};
+
+struct spans {
+    unsigned count;
+    struct span at[2 * JOB_MARKERS];
+};
+
+/* In the order of steps; parts of one step become one. */
+static void span_add(struct spans *all, struct span s)
+{
+    unsigned i = all->count;
+    while (i > 0 && all->at[i - 1].first > s.first) {
+        i--;
+    }
+    struct span *same = i > 0 ? &all->at[i - 1] : NULL;
+    if (same != NULL && same->first == s.first && same->step == s.step) {
+        same->begin_ns = s.begin_ns < same->begin_ns ? s.begin_ns : same->begin_ns;
+        same->end_ns = s.end_ns > same->end_ns ? s.end_ns : same->end_ns;
+        same->by = same->by[0] != '\0' ? same->by : s.by;
+    } else if (all->count < sizeof all->at / sizeof all->at[0]) {
+        memmove(&all->at[i + 1], &all->at[i], (all->count - i) * sizeof s);
+        all->at[i] = s;
+        all->count++;
+    }
+}
+
+/* A kernel that was alone took that long; of several, and of what a library served, each took at
+ * most so long. */
+static void pace_learn(const struct job *j, const struct job_mark *m, uint64_t ns)
+{
+    bool alone = m->launch_count == 1 && !m->served;
+    for (unsigned i = 0; i < m->launch_count; i++) {
+        const struct job_launch *l = &j->launches[m->launch + i];
+        struct pace *pace = m->served ? l->served : l->pace;
+        if (alone || ns < pace_expect(pace, l->items)) {
+            pace_note(pace, ns, l->items);
+        }
+    }
+}
+
+static void spans_of(const struct backend *b, const struct job *j, struct spans *ret_spans)
+{
+    struct span s = {0};
+    unsigned at = 0;
+    ret_spans->count = 0;
+    for (unsigned i = 0; i < j->mark_count; i++) {
+        if (!j->mark[i].silent) {
+            s = (struct span){
+                .first = j->mark[i].first, .step = j->mark[i].step, .by = j->mark[i].by};
+            b->marker->times(j->mark[i].marker, &s.begin_ns, &s.end_ns);
+            pace_learn(j, &j->mark[i], s.end_ns - s.begin_ns);
+            span_add(ret_spans, s);
+        }
+    }
+    while (graph_copy_times(j->graph, &at, &s.step, &s.begin_ns, &s.end_ns)) {
+        s.first = s.step;
+        s.by = "";
+        span_add(ret_spans, s);
+    }
+}
+
+/* Steps that were enqueued together have the same times. */
+static uint64_t span_write(const struct span *s, uint64_t started_ns, uint64_t room,
+                           struct capbuf *out)
+{
+    uint64_t count = 0;
+    unsigned first = s->step - s->first < BACKEND_WRITES_MAX ? s->first : s->step;
+    for (unsigned step = first; step <= s->step && count < room; step++) {
+        struct proto_timing timing = {.step = step,
+                                      .begin_ns =
+                                          s->begin_ns > started_ns ? s->begin_ns - started_ns : 0,
+                                      .end_ns = s->end_ns > started_ns ? s->end_ns - started_ns : 0,
+                                      .by = bytes_str(s->by)};
+        count += proto_list_add(&schema_timing, &timing, out, NULL) == 0;
+    }
+    return count;
+}
+
+/* Writes the steps' times as records; without markers or where one failed there are none. */
+static struct proto_list timings(const struct backend *b, const struct job *j, struct capbuf *out,
+                                 struct times *ret_times)
+{
+    uint64_t count = 0;
+    struct times t = {j->added_ns, j->added_ns}; /* of one that had nothing to do */
+    struct spans spans;
+    spans_of(b, j, &spans);
+    if (spans.count > 0) {
+        t = (struct times){0, 0};
+    }
+    for (unsigned i = 0; i < spans.count; i++) {
+        const struct span *s = &spans.at[i];
+        bool earlier = t.started_ns == 0 || s->begin_ns < t.started_ns;
+        t.started_ns = earlier && s->begin_ns != 0 ? s->begin_ns : t.started_ns;
+        t.ended_ns = s->end_ns > t.ended_ns ? s->end_ns : t.ended_ns;
+    }
+    for (unsigned i = 0; i < spans.count; i++) {
+        count += span_write(&spans.at[i], t.started_ns, PROTO_STEPS_MAX - count, out);
+    }
+    *ret_times = t;
+    return proto_list_of(out, count);
+}
+
+static int effects_of(const struct job *j)
+{
+    if (!j->writes) {
+        return ERR_EFFECTS_NONE;
+    }
+    return j->e.code == 0 ? ERR_EFFECTS_YES : ERR_EFFECTS_MAYBE;
+}
+
+/* The frame is kept for whoever asks until the front retires the job. */
+static int report(const struct backend *b, struct job *j)
+{
+    uint8_t room[REPORT_ROOM];
+    struct capbuf list;
+    struct capbuf out;
+    struct times times = {0, 0};
+    struct msg_w_done msg = {.job = j->id,
+                             .code = j->e.code,
+                             .vendor = j->e.vendor,
+                             .step = j->e.step,
+                             .arg = j->e.arg,
+                             .effects = (uint64_t)effects_of(j)};
+    capbuf_init(&list, FRAME_MAX_BYTES / 2);
+    capbuf_init_in(&out, FRAME_MAX_BYTES, room, sizeof room);
+    if (j->e.code == 0) {
+        msg.timings = timings(b, j, &list, &times);
+        msg.started_ns = times.started_ns;
+        msg.ended_ns = times.ended_ns;
+    } else {
+        msg.text = bytes_str(j->e.text);
+        msg.started_ns = j->seen_running_ns;
+    }
+    int rc = proto_encode(&schema_msg_w_done, &msg, &out, NULL);
+    if (rc == 0) {
+        j->done = malloc(out.size);
+        j->done_size = out.size;
+        rc = j->done != NULL ? 0 : ERR_NOMEM;
+    }
+    if (rc == 0) {
+        memcpy(j->done, out.data, out.size);
+    }
+    capbuf_finish(&list);
+    capbuf_finish(&out);
+    return rc;
+}
+
+/* ---- the end of a job ------------------------------------------------------------------------ */
+
+/* Without memory for the report there is no way to tell the end: the worker's end tells it. */
+static void must_report(const struct completion *c, struct job *j)
+{
+    if (report(c->x->scope.device->b, j) != 0) {
+        abort();
+    }
+}
+
+/* One that was told of earlier kept its place only. */
+static void finish_told(struct completion *c, struct job *j)
+{
+    DL_DELETE(c->first, j);
+    c->count--;
+    batch_leave(&c->x->batch, j);
+    j->finished = true;
+    job_release(&c->x->scope, j);
+    if (j->retired) {
+        ledger_retire(c->x->ledger, j);
+    }
+}
+
+static void finish(struct completion *c, struct job *j)
+{
+    if (j->told) {
+        finish_told(c, j);
+        return;
+    }
+    must_report(c, j);
+    DL_DELETE(c->first, j);
+    c->count--;
+    batch_leave(&c->x->batch, j);
+    j->finished = true;
+    if (!device_is_lost(j->e.code)) { /* else commands may still run, until the process ends */
+        memory_passed(&c->x->scope.device->memory, &j->end);
+        if (j->e.code == 0 && j->mark_count > 0) {
+            job_temps_cleaned(j);
+        }
+        job_release(&c->x->scope, j);
+    }
+    c->callbacks.done(c->data, j);
+}
+
+void completion_fail(struct completion *c, struct job *j)
+{
+    finish(c, j);
+}
+
+void completion_give_up(struct completion *c, struct job *j, const struct err *why)
+{
+    j->e = *why;
+    j->given_up = true;
+    job_let_go(&c->x->scope, j);
+}
+
+bool completion_cancel(struct completion *c, struct job *j, const struct err *why)
+{
+    completion_give_up(c, j, why);
+    must_report(c, j);
+    j->told = true;
+    c->callbacks.done(c->data, j);
+    return completion_at_once(c, j);
+}
+
+bool completion_at_once(struct completion *c, struct job *j)
+{
+    bool over = executor_predecessors_over(c->x, j);
+    if (over) {
+        finish(c, j);
+    }
+    return over;
+}
+
+static bool over(const struct completion *c, const struct job *j)
+{
+    if (!j->enqueued || graph_busy(j->graph)) {
+        return false;
+    }
+    if (j->mark_count == 0) {
+        return true; /* copies only */
+    }
+    struct err e = ERR_INIT;
+    enum backend_state state =
+        c->x->scope.device->b->marker->state(j->mark[j->mark_count - 1].marker, &e);
+    return state == BACKEND_DONE || state == BACKEND_FAILED;
+}
+
+/* Has the device something of it that will come to an end, whatever it comes after? */
+static bool under_way(const struct completion *c, const struct job *j)
+{
+    return graph_busy(j->graph) || (j->enqueued && !over(c, j));
+}
+
+/* Does it come after one that waits for memory, and nothing of it is on its way? */
+static bool is_stuck(const struct completion *c, const struct job *j)
+{
+    for (unsigned i = 0; i < j->after_count; i++) {
+        const struct job *before = ledger_find(c->x->ledger, j->after[i]);
+        if (before != NULL && !before->finished && (before->waiting != NULL || before->stuck)) {
+            return !under_way(c, j);
+        }
+    }
+    return false;
+}
+
+static bool holds_of(const struct job *j, uint64_t tenant)
+{
+    bool holds = j->tenant == tenant;
+    for (unsigned i = 0; !holds && i < j->buffer_count; i++) {
+        holds = j->buffers[i]->tenant == tenant;
+    }
+    return holds;
+}
+
+bool completion_frees(struct completion *c, const uint64_t *tenant)
+{
+    struct job *j;
+    bool frees = false;
+    bool again = true;
+    DL_FOREACH(c->first, j)
+    {
+        j->stuck = false;
+    }
+    while (again) { /* once more only where one came after who arrived later */
+        again = false;
+        frees = false;
+        DL_FOREACH(c->first, j)
+        {
+            bool stuck = j->stuck || is_stuck(c, j);
+            again = again || stuck != j->stuck;
+            j->stuck = stuck;
+            frees = frees || !(stuck || j->given_up || (tenant != NULL && !holds_of(j, *tenant)));
+        }
+    }
+    return frees;
+}
+
+const struct job *completion_oldest(const struct completion *c)
+{
+    const struct job *j = c->first;
+    while (j != NULL && !j->enqueued && !graph_on_device(j->graph)) {
+        j = j->next;
+    }
+    return j;
+}
+
+/* A device may give up the commands that wait for one that failed: then that one is the reason. */
+static void name_predecessor(const struct completion *c, struct job *j)
+{
+    for (unsigned i = 0; i < j->after_count; i++) {
+        const struct job *before = ledger_find(c->x->ledger, j->after[i]);
+        if (before != NULL && before->e.code != 0) {
+            (void)err_set_vendor(&j->e, before->e.code, before->e.vendor,
+                                 "after job %" PRIu64 " failed: %s", before->id, before->e.text);
+            return;
+        }
+    }
+}
+
+static void blame_mark(const struct job_mark *m, struct err *e)
+{
+    e->step = (int)m->first;
+    if (m->first == m->step) {
+        (void)err_wrap(e, "step %u", m->step);
+    } else {
+        (void)err_wrap(e, "one of steps %u to %u", m->first, m->step);
+    }
+}
+
+static void take_markers_error(const struct completion *c, struct job *j)
+{
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
+    for (unsigned i = 0; i < j->mark_count; i++) {
+        struct err e = ERR_INIT;
+        if (ops->state(j->mark[i].marker, &e) == BACKEND_FAILED) {
+            j->e = e;
+            blame_mark(&j->mark[i], &j->e);
+            name_predecessor(c, j);
+            return;
+        }
+    }
+}
+
+/* What fills a buffer is over when the job that waited for it is, and perhaps nobody has looked. */
+static void take_buffers_error(const struct completion *c, struct job *j)
+{
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        struct backend_marker *filling = j->buffers[i]->filling;
+        struct err why = ERR_INIT;
+        bool failed = filling != NULL && ops->state(filling, &why) == BACKEND_FAILED;
+        if (failed || j->buffers[i]->broken) {
+            (void)err_set(&j->e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive",
+                          j->buffers[i]->id);
+            return;
+        }
+    }
+}
+
+static void settle(struct completion *c, struct job *j)
+{
+    if (j->e.code == 0) {
+        take_markers_error(c, j);
+    }
+    if (j->e.code == 0) {
+        take_buffers_error(c, j);
+    }
+    finish(c, j);
+}
+
+/* The time limit is one of kernels: where copies have a mark of their own they do not count. */
+static const struct job_mark *first_launch(const struct job *j)
+{
+    for (unsigned i = 0; i < j->mark_count; i++) {
+        if (j->mark[i].launches) {
+            return &j->mark[i];
+        }
+    }
+    return j->enqueued && j->mark_count > 0 ? &j->mark[0] : NULL;
+}
+
+/* Other jobs may be in the stream between the steps of a graph: each of its marks is looked at. */
+static bool graph_runs(const struct completion *c, const struct job *j)
+{
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
+    const struct job_mark *first = first_launch(j);
+    bool runs = j->told_runs && graph_unmarked(j->graph); /* such launches show no state */
+    for (unsigned i = 0; first != NULL && i < j->mark_count && !runs; i++) {
+        bool counts = j->mark[i].launches || !first->launches;
+        runs = counts && ops->state(j->mark[i].marker, NULL) == BACKEND_RUNNING;
+    }
+    return runs;
+}
+
+static bool runs(const struct completion *c, const struct job *j)
+{
+    if (j->graph != NULL) {
+        return graph_runs(c, j);
+    }
+    const struct job_mark *mark = j->told_runs ? NULL : first_launch(j);
+    return j->told_runs || (mark != NULL && c->x->scope.device->b->marker->state(
+                                                mark->marker, NULL) != BACKEND_PENDING);
+}
+
+/* Reports a change that lasts, not the moments between two kernels. */
+static void watch_running(struct completion *c, struct job *j, uint64_t now)
+{
+    if (runs(c, j) == j->told_runs) {
+        j->turned_ns = 0;
+        return;
+    }
+    if (j->turned_ns == 0) {
+        j->turned_ns = now;
+        j->seen_running_ns = j->seen_running_ns == 0 ? now : j->seen_running_ns;
+    } else if (now - j->turned_ns > LONG_NS) {
+        j->turned_ns = 0;
+        j->told_runs = !j->told_runs;
+        c->callbacks.turned(c->data, j);
+    }
+}
+
+/* A job that waits in its stream when its deadline passes cannot be taken back. Reported once. */
+static void watch_late(struct completion *c, struct job *j, uint64_t now)
+{
+    if (now < j->deadline_ns || j->told_late || j->large || j->given_up || !j->enqueued ||
+        j->mark_count == 0) {
+        return;
+    }
+    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
+    if (ops->state(j->mark[0].marker, NULL) == BACKEND_PENDING) {
+        j->told_late = true;
+        c->callbacks.late(c->data, j);
+    }
+}
+
+/* Where nothing calls by itself, the end of what is longer than the pump's spin. If the device
+ * cannot call now either, the pump's timer asks. */
+static void arm(const struct completion *c, struct job *j, uint64_t now)
+{
+    const struct device *dev = c->x->scope.device;
+    const struct backend_marker_ops *ops = dev->b->marker;
+    bool silent = (j->quiet || !dev->wakes) && !batch_has(&c->x->batch, j);
+    if (ops->arm != NULL && silent && j->enqueued && j->mark_count > 0 && !j->armed &&
+        now - j->added_ns > PUMP_SPIN_NS) {
+        j->armed = true;
+        (void)ops->arm(j->mark[j->mark_count - 1].marker, NULL);
+    }
+}
+
+/* Is it over and reported? */
+static bool advance(struct completion *c, struct job *j, uint64_t now)
+{
+    struct err e = ERR_INIT;
+    if (j->given_up) {
+        return completion_at_once(c, j);
+    }
+    if (!j->enqueued && j->graph != NULL && graph_untouched(j->graph) &&
+        job_expired(j, now, "those before it on the device", &e)) {
+        return completion_cancel(c, j, &e);
+    }
+    if (!j->enqueued && executor_resume(c->x, j, &e) != 0) {
+        j->e = e;
+        finish(c, j); /* the device is lost */
+        return true;
+    }
+    if (device_is_lost(j->e.code) && graph_busy(j->graph)) {
+        finish(c, j);
+        return true;
+    }
+    if (!over(c, j)) {
+        watch_running(c, j, now);
+        watch_late(c, j, now);
+        arm(c, j, now);
+        return false;
+    }
+    /* they are over as well when its marker is, but may not have been looked at */
+    if (!executor_predecessors_over(c->x, j)) {
+        return false;
+    }
+    settle(c, j);
+    return true;
+}
+
+void completion_poll(struct completion *c, uint64_t now)
+{
+    bool again = true;
+    while (again) {
+        bool behind[DEVICE_STREAMS_MAX] = {false}; /* one that is not over: nor are later ones */
+        struct job *j;
+        struct job *next;
+        again = false;
+        DL_FOREACH_SAFE(c->first, j, next)
+        {
+            unsigned stream = j->stream;
+            bool in_line = j->graph == NULL && !j->given_up;
+            if (in_line && behind[stream]) {
+                watch_late(c, j, now);
+                continue;
+            }
+            bool ended = advance(c, j, now);
+            behind[stream] = behind[stream] || (in_line && !ended);
+            again = ended || again;
+        }
+    }
+}

@@ -1,0 +1,628 @@
+#include "daemon/worker/run/graph.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/shape.h"
+
+#define NONE (-1)
+
+/* A piece of memory that a step uses. */
+struct touch {
+    uint64_t tag, id, begin, end;
+    bool writes;
+};
+
+struct graph_step {
+    struct proto_wstep s;
+    unsigned first_touch, touches;
+    uint64_t module; /* of a launch, or whose variable a transfer is of; 0: none */
+    bool large;      /* goes through the queues of copies */
+    bool marked;     /* a large copy waits for it, so a mark comes right behind it */
+    bool begun;
+    bool over;        /* a large copy: begun and ended */
+    unsigned mark;    /* begun and marked: the index of its mark */
+    int need_small;   /* large: the last small step that it meets, NONE */
+    int need_copy[2]; /* by direction: the last large one that it meets, NONE */
+    struct copy copy;
+    struct graph *graph;
+};
+
+struct graph {
+    uint8_t *frame; /* owned: what the steps point into */
+    struct job *job;
+    struct executor *x; /* since the first turn */
+    struct graph_step *step;
+    struct touch *touch;
+    unsigned count;
+    unsigned first;    /* those before it have begun */
+    unsigned reserved; /* marks that are still to be made for large copies */
+    unsigned smalls;   /* begun */
+    unsigned busy;     /* copies that are not over */
+    struct job_mark open;
+    struct executor_progress progress;
+    bool any_open; /* commands behind the last mark */
+    bool waited;   /* the stream waits for what comes before the job */
+    bool clearing; /* the first mark is behind zeros in temporaries */
+    bool stopped;
+};
+
+/* ---- who waits for whom -------------------------------------------------------------------- */
+
+/* A launch uses all variables of its module, also those that are no argument of it. */
+static bool meet_in_module(const struct graph_step *a, const struct graph_step *b)
+{
+    return a->module != 0 && a->module == b->module &&
+           (a->s.op == OP_LAUNCH) != (b->s.op == OP_LAUNCH);
+}
+
+static bool meets(const struct graph *g, const struct graph_step *a, const struct graph_step *b)
+{
+    if (meet_in_module(a, b)) {
+        return true;
+    }
+    for (unsigned i = 0; i < a->touches; i++) {
+        const struct touch *s = &g->touch[a->first_touch + i];
+        for (unsigned k = 0; k < b->touches; k++) {
+            const struct touch *t = &g->touch[b->first_touch + k];
+            if ((s->writes || t->writes) && s->tag == t->tag && s->id == t->id &&
+                s->begin < t->end && t->begin < s->end) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static enum copy_direction direction_of(const struct graph_step *t)
+{
+    return t->s.op == OP_WRITE ? COPY_TO_DEVICE : COPY_FROM_DEVICE;
+}
+
+static void find_needs(struct graph *g, unsigned i, bool all)
+{
+    struct graph_step *t = &g->step[i];
+    t->need_small = t->need_copy[0] = t->need_copy[1] = NONE;
+    for (int k = (int)i - 1; k >= 0; k--) {
+        const struct graph_step *before = &g->step[k];
+        int *need = before->large ? &t->need_copy[direction_of(before)] : &t->need_small;
+        if ((before->large || t->large) && *need == NONE && (all || meets(g, t, before))) {
+            *need = k;
+        }
+    }
+}
+
+/* The marks of a job are limited: a copy that would need one more stays in the stream. */
+static void settle_needs(struct graph *g)
+{
+    bool all = g->count > GRAPH_STEPS_MAX;
+    for (unsigned i = 0; i < g->count; i++) {
+        struct graph_step *t = &g->step[i];
+        find_needs(g, i, all);
+        struct graph_step *before = t->need_small == NONE ? NULL : &g->step[t->need_small];
+        if (!t->large || before == NULL || before->marked) {
+            continue;
+        }
+        if (g->reserved == GRAPH_MARKS_MAX) {
+            t->large = false;
+            find_needs(g, i, all);
+            continue;
+        }
+        before->marked = true;
+        g->reserved++;
+    }
+}
+
+/* What a step does to its argument `i`. */
+static bool writes_arg(const struct proto_wstep *s, const struct proto_ref *ref, unsigned i)
+{
+    switch (s->op) {
+    case OP_READ:
+        return i == 1; /* an arena */
+    case OP_WRITE:
+    case OP_COPY:
+        return i == 0;
+    case OP_LAUNCH:
+    case FRAME_OP_LIBRARY:
+        return ref->access != ACCESS_IN;
+    default:
+        return true;
+    }
+}
+
+static uint64_t module_of(const struct buffer *b)
+{
+    return b->module != NULL ? b->module->id : 0;
+}
+
+static void step_read(struct graph *g, const struct job_scope *scope, const struct proto_wstep *s,
+                      unsigned *touches)
+{
+    struct graph_step *t = &g->step[g->count++];
+    *t = (struct graph_step){
+        .s = *s, .first_touch = *touches, .large = job_step_large(scope, g->job, s), .graph = g};
+    t->module = s->op == OP_LAUNCH ? s->module : 0;
+    struct proto_iter it = proto_iter_of(s->args);
+    struct proto_ref ref;
+    for (unsigned i = 0; proto_list_next(&it, &schema_ref, &ref); i++) {
+        if (ref.tag == REF_BUFFER || ref.tag == REF_TEMP || ref.tag == REF_ARENA) {
+            uint64_t id = ref.id;
+            uint64_t at = ref.offset;
+            if (t->large && ref.tag == REF_BUFFER) {
+                t->module = module_of(job_buffer(g->job, id));
+            }
+            if (ref.tag == REF_TEMP) { /* what shares memory is not needed at once */
+                at += g->job->temps[ref.id].offset;
+                id = g->job->piece_count == 1 ? 0 : ref.id;
+            }
+            g->touch[(*touches)++] = (struct touch){.tag = ref.tag,
+                                                    .id = id,
+                                                    .begin = at,
+                                                    .end = at + ref.size,
+                                                    .writes = writes_arg(s, &ref, i)};
+            t->touches++;
+        }
+    }
+}
+
+int graph_create(const struct job_scope *scope, struct job *j, struct bytes frame,
+                 struct graph **ret_graph, struct err *e)
+{
+    struct msg_f_job msg;
+    struct proto_wstep s;
+    struct graph *g = calloc(1, sizeof *g);
+    uint8_t *bytes = malloc(frame.size);
+    if (g == NULL || bytes == NULL) {
+        free(bytes);
+        free(g);
+        return err_set(e, ERR_NOMEM, "steps of job %" PRIu64, j->id);
+    }
+    memcpy(bytes, frame.data, frame.size);
+    g->frame = bytes;
+    g->progress.by = g->open.by = "";
+    g->job = j;
+    int rc = proto_decode(&schema_msg_f_job, bytes_of(bytes, frame.size), &msg, e);
+    unsigned touches = 0;
+    if (rc == 0) {
+        g->step = calloc(msg.steps.count + 1, sizeof *g->step);
+        g->touch = calloc(job_mentions(&msg) + 1, sizeof *g->touch);
+        rc = g->step == NULL || g->touch == NULL
+                 ? err_set(e, ERR_NOMEM, "steps of job %" PRIu64, j->id)
+                 : 0;
+    }
+    if (rc != 0) {
+        graph_destroy(g);
+        return rc;
+    }
+    struct proto_iter it = proto_iter_of(msg.steps);
+    while (proto_list_next(&it, &schema_wstep, &s)) {
+        step_read(g, scope, &s, &touches);
+    }
+    settle_needs(g);
+    *ret_graph = g;
+    return 0;
+}
+
+void graph_destroy(struct graph *g)
+{
+    if (g == NULL) {
+        return;
+    }
+    free(g->step);
+    free(g->touch);
+    free(g->frame);
+    free(g);
+}
+
+/* Its stream may be bringing managed memory, which must not go meanwhile. */
+static bool prefetched(const struct graph *g)
+{
+    bool managed = false;
+    for (unsigned i = 0; g->waited && !managed && i < g->job->buffer_count; i++) {
+        managed = g->job->buffers[i]->piece.kind == MEMORY_MANAGED;
+    }
+    return managed;
+}
+
+bool graph_untouched(const struct graph *g)
+{
+    bool begun = g->smalls > 0 || g->busy > 0 || prefetched(g);
+    for (unsigned i = 0; !begun && i < g->count; i++) {
+        begun = g->step[i].begun;
+    }
+    return !begun;
+}
+
+bool graph_on_device(const struct graph *g)
+{
+    return g != NULL && (g->busy > 0 || g->smalls > 0 || prefetched(g));
+}
+
+bool graph_unmarked(const struct graph *g)
+{
+    return g->any_open && g->open.launches;
+}
+
+bool graph_busy(const struct graph *g)
+{
+    return g != NULL && g->busy > 0;
+}
+
+bool graph_copy_times(const struct graph *g, unsigned *at, unsigned *ret_step,
+                      uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
+{
+    while (g != NULL && *at < g->count) {
+        const struct graph_step *t = &g->step[(*at)++];
+        if (t->large && t->over && t->copy.end_ns != 0) {
+            *ret_step = (unsigned)t->s.step;
+            *ret_begin_ns = t->copy.begin_ns;
+            *ret_end_ns = t->copy.end_ns;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the end of steps ------------------------------------------------------------------------ */
+
+void graph_stop(struct graph *g, struct executor *x, struct job *j, const struct err *why)
+{
+    if (j->e.code == 0) {
+        j->e = *why;
+    }
+    g->stopped = true;
+    for (unsigned i = 0; i < g->count; i++) {
+        if (g->step[i].large && g->step[i].begun && !g->step[i].over) {
+            copies_stop(x->copies, &g->step[i].copy, why);
+        }
+    }
+}
+
+static void on_copied(struct copy *copy, const struct err *e)
+{
+    struct graph_step *t = copy->data;
+    struct graph *g = t->graph;
+    t->over = true;
+    g->busy--;
+    if (e->code != 0 && !g->stopped) {
+        struct err why = *e;
+        (void)executor_step_failed(&why, &t->s, t->s.op == OP_WRITE ? "write" : "read");
+        graph_stop(g, g->x, g->job, &why);
+    }
+}
+
+/* ---- large copies -------------------------------------------------------------------------- */
+
+/* Copies may come as soon as what another tenant left is gone. */
+static bool temps_clear(struct graph *g)
+{
+    struct job *j = g->job;
+    const struct backend_marker_ops *ops = g->x->scope.device->b->marker;
+    bool dirty = false;
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        dirty = dirty || j->pieces[i].dirty;
+    }
+    if (!dirty || !g->clearing) {
+        return !dirty;
+    }
+    struct err e = ERR_INIT;
+    enum backend_state state = ops->state(j->mark[0].marker, &e);
+    if (state == BACKEND_FAILED) {
+        (void)err_wrap(&e, "zeroing temporaries");
+        graph_stop(g, g->x, j, &e);
+    }
+    return state == BACKEND_DONE;
+}
+
+/* Temporaries are the job's own from the start; buffers and arenas are others' until those have
+ * ended. */
+static bool memory_free_for(struct graph *g, const struct graph_step *t)
+{
+    const struct touch *m = &g->touch[t->first_touch];
+    bool shared = m->tag != REF_TEMP || t->touches > 1; /* the other end is an arena */
+    if (m->tag == REF_TEMP && !temps_clear(g)) {
+        return false;
+    }
+    if (m->tag == REF_BUFFER) {
+        const struct buffer *b = job_buffer(g->job, m->id);
+        if (b->filling != NULL || b->arriving) {
+            return false;
+        }
+    }
+    return !shared || executor_predecessors_over(g->x, g->job);
+}
+
+/* Is the mark behind the small step passed? A failure stops the job: completion finds it. */
+static bool small_over(struct graph *g, const struct graph_step *t)
+{
+    if (!t->begun) {
+        return false;
+    }
+    struct err e = ERR_INIT;
+    const struct job_mark *mark = &g->job->mark[t->mark];
+    enum backend_state state = g->x->scope.device->b->marker->state(mark->marker, &e);
+    if (state == BACKEND_FAILED) {
+        e.step = (int)mark->first;
+        (void)err_wrap(&e, "step %u", mark->first);
+        graph_stop(g, g->x, g->job, &e);
+    }
+    return state == BACKEND_DONE;
+}
+
+static bool copy_may_begin(struct graph *g, const struct graph_step *t)
+{
+    for (int d = 0; d < 2; d++) {
+        const struct graph_step *before =
+            t->need_copy[d] == NONE ? NULL : &g->step[t->need_copy[d]];
+        bool behind = before == NULL || ((int)direction_of(t) == d ? before->begun : before->over);
+        if (!behind) {
+            return false;
+        }
+    }
+    return memory_free_for(g, t) &&
+           (t->need_small == NONE || small_over(g, &g->step[t->need_small]));
+}
+
+static void copy_begin(struct graph *g, struct graph_step *t)
+{
+    struct executor *x = g->x;
+    struct proto_ref arena = {0};
+    struct proto_iter it = proto_iter_of(t->s.args);
+    struct proto_ref ref = {0};
+    bool in = t->s.op == OP_WRITE;
+    (void)proto_list_next(&it, &schema_ref, &ref);
+    bool outside = proto_list_next(&it, &schema_ref, &arena);
+    t->copy = (struct copy){.direction = direction_of(t),
+                            .ref = job_ref(g->job, &ref),
+                            .host = job_host(&x->scope, g->job, &t->s, &arena),
+                            .size = ref.size,
+                            .priority = device_is_urgent(x->scope.device, g->job->stream),
+                            .registered = job_host_known(&x->scope, g->job, &t->s, &arena),
+                            .done = on_copied,
+                            .data = t};
+    g->job->writes = g->job->writes || (in ? ref.tag == REF_BUFFER : outside);
+    g->busy++;
+    copies_add(x->copies, &t->copy);
+}
+
+/* ---- small steps --------------------------------------------------------------------------- */
+
+static int mark_open(struct graph *g, struct err *e)
+{
+    if (!g->any_open) {
+        return 0;
+    }
+    g->any_open = false;
+    executor_closed(&g->open, &g->progress);
+    return executor_mark(g->x, g->job, g->open, e);
+}
+
+/* Not one of those that large copies wait for, or of the job's end. */
+static bool mark_is_spare(const struct graph *g)
+{
+    return g->job->mark_count + g->reserved < JOB_MARKERS - 1;
+}
+
+/* Can a stream wait for all of it? Not for what threads do after the device. */
+static bool in_stream(const struct graph_step *t)
+{
+    bool threads = t->copy.direction == COPY_FROM_DEVICE && !t->copy.registered;
+    return t->begun && (t->over || (!threads && copy_enqueued(&t->copy)));
+}
+
+static bool small_may_begin(const struct graph *g, const struct graph_step *t)
+{
+    bool may = g->waited;
+    for (int d = 0; d < 2; d++) {
+        const struct graph_step *before =
+            t->need_copy[d] == NONE ? NULL : &g->step[t->need_copy[d]];
+        may = may && (before == NULL || in_stream(before));
+    }
+    return may;
+}
+
+static int wait_for_copies(struct graph *g, const struct graph_step *t, struct err *e)
+{
+    struct device *dev = g->x->scope.device;
+    for (int d = 0; d < 2; d++) {
+        const struct graph_step *before =
+            t->need_copy[d] == NONE ? NULL : &g->step[t->need_copy[d]];
+        if (before != NULL && before->copy.last != NULL) {
+            int rc = dev->b->stream->wait(dev->stream[g->job->stream], before->copy.last, e);
+            if (rc != 0) {
+                return executor_step_failed(e, &t->s, "waiting for a copy");
+            }
+        }
+    }
+    return 0;
+}
+
+static int small_begin(struct graph *g, struct graph_step *t, struct err *e)
+{
+    struct job *j = g->job;
+    int rc = 0;
+    if (g->any_open && g->open.step != t->s.step && mark_is_spare(g)) {
+        rc = mark_open(g, e);
+    }
+    rc = rc == 0 ? wait_for_copies(g, t, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    executor_note(&g->open, g->any_open, &t->s, &g->progress);
+    g->any_open = true;
+    g->smalls++;
+    rc = executor_step(g->x, j, &t->s, &g->progress, e);
+    if (rc == 0 && t->marked) {
+        t->mark = j->mark_count;
+        g->reserved--;
+        rc = mark_open(g, e);
+    }
+    return rc;
+}
+
+/* ---- a turn -------------------------------------------------------------------------------- */
+
+/* Where others still use the memory of temporaries, the stream of copies waits for them, and so
+ * must the job's. */
+static int temps_wait(struct graph *g, struct err *e)
+{
+    struct job *j = g->job;
+    struct device *dev = g->x->scope.device;
+    struct backend_marker *marker = NULL;
+    bool waits = false;
+    for (unsigned i = 0; j->large && i < j->piece_count; i++) {
+        /* the second object of a slab: the wait came with the first, for the stream of copies */
+        waits = waits || j->pieces[i].waits || j->pieces[i].pool.size <= POOL_SLAB_MAX;
+    }
+    int rc = waits ? device_mark(dev, dev->lane[COPY_TO_DEVICE], &marker, e) : 0;
+    if (marker != NULL) {
+        rc = dev->b->stream->wait(dev->stream[j->stream], marker, e);
+        dev->b->marker->release(marker);
+    }
+    return rc;
+}
+
+/* Zeros into what another tenant may have used, and a mark that large copies wait for. */
+static int temps_zero(struct graph *g, struct err *e)
+{
+    struct job *j = g->job;
+    bool dirty = false;
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        dirty = dirty || j->pieces[i].dirty;
+    }
+    int rc = dirty ? job_temps_clear(&g->x->scope, j, e) : 0;
+    if (dirty && rc == 0) {
+        g->clearing = true;
+        g->smalls++;
+        rc = executor_mark(g->x, j, (struct job_mark){.by = "", .silent = true}, e);
+    }
+    return rc;
+}
+
+static int wait_before(struct graph *g, struct err *e)
+{
+    if (g->waited || !executor_ready(g->x, g->job)) {
+        return 0;
+    }
+    for (unsigned i = 0; i < g->job->buffer_count; i++) {
+        const struct buffer *b = g->job->buffers[i];
+        if (b->broken) {
+            return err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive",
+                           b->id);
+        }
+    }
+    g->waited = true;
+    int rc = executor_wait_all(g->x, g->job, e);
+    rc = rc == 0 ? temps_wait(g, e) : rc;
+    return rc == 0 ? temps_zero(g, e) : rc;
+}
+
+/* Small steps keep their order, and so do the copies of one direction: what is waited for is the
+ * last of them. */
+struct lines {
+    bool open[3];
+};
+
+static bool *line_of(struct lines *l, const struct graph_step *t)
+{
+    return &l->open[t->large ? direction_of(t) : 2];
+}
+
+static int begin(struct graph *g, struct graph_step *t, struct err *e)
+{
+    int rc = 0;
+    if (t->large && copy_may_begin(g, t)) {
+        copy_begin(g, t);
+        t->begun = true;
+    } else if (!t->large && small_may_begin(g, t)) {
+        rc = small_begin(g, t, e);
+        t->begun = true;
+    }
+    return rc;
+}
+
+static int begin_all(struct graph *g, struct err *e)
+{
+    struct lines lines = {{true, true, true}};
+    for (unsigned i = g->first; i < g->count && !g->stopped; i++) {
+        struct graph_step *t = &g->step[i];
+        bool *open = line_of(&lines, t);
+        int rc = t->begun || !*open ? 0 : begin(g, t, e);
+        if (rc != 0) {
+            return rc;
+        }
+        *open = t->begun;
+    }
+    while (g->first < g->count && g->step[g->first].begun) {
+        g->first++;
+    }
+    /* the next command in its stream may be of another job: its time must not count for this one */
+    return g->first < g->count && mark_is_spare(g) ? mark_open(g, e) : 0;
+}
+
+/* Has all begun, or will no more? Then the end of one that does not wait in its stream must not
+ * come before those that it comes after have ended: others begin once it is there. */
+static bool may_finish(const struct graph *g)
+{
+    return g->stopped ? g->waited || executor_predecessors_over(g->x, g->job)
+                      : g->first == g->count;
+}
+
+/* The end of the part in the stream comes behind the copies. */
+static int finish(struct graph *g, struct err *e)
+{
+    struct job *j = g->job;
+    struct device *dev = g->x->scope.device;
+    int last[2] = {NONE, NONE};
+    for (unsigned i = 0; i < g->count; i++) {
+        const struct graph_step *t = &g->step[i];
+        if (t->large && t->begun && !t->over) {
+            if (g->stopped || g->smalls == 0 || !in_stream(t)) {
+                return 0;
+            }
+            last[direction_of(t)] = (int)i;
+        }
+    }
+    if (g->smalls == 0 && !g->stopped && !prefetched(g)) {
+        /* its copies are over and nothing was in the stream: there is no mark to wait for */
+        j->enqueued = executor_predecessors_over(g->x, j);
+        return 0;
+    }
+    for (int d = 0; d < 2; d++) {
+        struct backend_marker *at = last[d] == NONE ? NULL : g->step[last[d]].copy.last;
+        int rc = at == NULL ? 0 : dev->b->stream->wait(dev->stream[j->stream], at, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    g->open.silent = !g->any_open;
+    executor_closed(&g->open, &g->progress);
+    return executor_end(g->x, j, g->open, e);
+}
+
+int graph_advance(struct graph *g, struct executor *x, struct job *j, struct err *e)
+{
+    struct err why = ERR_INIT;
+    unsigned marks = j->mark_count;
+    g->x = x;
+    int rc = g->stopped ? 0 : wait_before(g, &why);
+    rc = rc == 0 ? begin_all(g, &why) : rc;
+    if (rc != 0) {
+        graph_stop(g, x, j, &why);
+    }
+    if (device_is_lost(j->e.code)) {
+        *e = j->e;
+        return e->code;
+    }
+    if (j->mark_count != marks &&
+        x->scope.device->b->stream->flush(x->scope.device->stream[j->stream], e) != 0) {
+        e->code = ERR_DEVICE_LOST;
+        return err_wrap(e, "starting job %" PRIu64, j->id);
+    }
+    rc = may_finish(g) ? finish(g, e) : 0;
+    if (rc != 0) {
+        e->code = ERR_DEVICE_LOST;
+    }
+    return rc;
+}

@@ -1,0 +1,25 @@
+/* All jobs of this worker by id: those that run, and those that ended until the front retires
+ * them. Thread: the loop's. */
+#ifndef WORKER_RUN_LEDGER_H
+#define WORKER_RUN_LEDGER_H
+
+#include <stdbool.h>
+
+#include "daemon/worker/run/job.h"
+
+#define LEDGER_MAX 16384u
+
+struct ledger {
+    struct job *by_id;
+};
+
+bool ledger_full(const struct ledger *l);
+void ledger_add(struct ledger *l, struct job *j);             /* takes it; its id is new */
+struct job *ledger_find(const struct ledger *l, uint64_t id); /* NULL: unknown or retired */
+/* What a job comes after was given before it: so no two can wait for each other. Others are left
+ * out, and told: ERR_PROTOCOL. */
+int ledger_after(const struct ledger *l, struct job *j, struct err *e);
+void ledger_retire(struct ledger *l, struct job *j); /* a finished one; destroys it */
+void ledger_finish(struct ledger *l);                /* all are finished */
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * What the worker does with each frame of the front, and what it tells it: the one place that knows
+ * all parts. Thread: the loop's.
+ */
+#ifndef WORKER_SERVE_SERVE_H
+#define WORKER_SERVE_SERVE_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "daemon/worker/copy/pinning.h"
+#include "daemon/worker/copy/transfer.h"
+#include "daemon/worker/run/completion.h"
+#include "daemon/worker/run/hold.h"
+#include "daemon/worker/run/pump.h"
+#include "daemon/worker/serve/answer.h"
+#include "daemon/worker/serve/beat.h"
+#include "daemon/worker/serve/channel.h"
+#include "daemon/worker/serve/picture.h"
+#include "daemon/worker/serve/upkeep.h"
+#include "daemon/worker/spill/waiting.h"
+
+#define EXIT_LOST 70 /* the device or a kernel broke this process */
+
+struct server {
+    struct channel channel;
+    struct pump pump;
+    struct beat beat;
+    struct device device;
+    struct staging staging;
+    struct pinning pinning; /* server_start begins it; main ends it, as it does staging */
+    struct buffers buffers;
+    struct releases releases; /* of memory, arenas and modules */
+    struct arenas arenas;
+    struct modules modules;
+    struct ledger ledger;
+    struct executor executor;
+    struct hold hold;
+    struct completion completion;
+    struct copies copies;
+    struct transfers transfers;
+    struct picture_maker picture;
+    struct spill spill;
+    struct upkeep upkeep;
+    struct waiting waiting;
+    struct inventory inventory;
+    uv_loop_t *loop;
+    const char *build;
+    bool ended; /* nothing more is to be served */
+};
+
+/* Ties the parts together; device, staging and beat are there. Sends W_READY. Blocks while staging
+ * memory is pinned: for PINNING_BRIEF_NS at most. */
+int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
+                 uint64_t spill_limit, struct err *e);
+bool server_idle(struct server *s); /* nothing is in flight, nor in a driver */
+/* Idle. Frees everything but device, spill, staging, beat, copies, pump and pinning. */
+void server_finish(struct server *s);
+
+#endif

@@ -1,0 +1,79 @@
+/* What the files of the server (serve.h) have from each other. Thread: the loop's. */
+#ifndef WORKER_SERVE_SERVE_INT_H
+#define WORKER_SERVE_SERVE_INT_H
+
+#include "daemon/worker/serve/serve.h"
+
+/* ---- serve.c: the device, and what begins there ---- */
+
+/* rc < 0: a frame could not be sent. That leaves the front with a wrong picture: ends the process,
+ * so that it sees that. */
+void server_must_send(struct server *s, int rc, const struct err *e);
+/* The process is not to be trusted any more: what is known is told, the rest is the front's. Does
+ * not return. */
+void server_end_lost(struct server *s, const char *text);
+/* data: a server. Does nothing move, in jobs or outside? */
+bool server_still(void *data);
+/* Jobs that came together start together. */
+void server_start_jobs(struct server *s);
+/* Has the device other work than what is to be started? */
+bool server_device_busy(const struct server *s);
+/* Do the jobs that came together wait for more of their kind? */
+bool server_jobs_wait(struct server *s);
+/* data: a server. Looks at all that is under way: what ends lets other things begin. Is there more?
+ */
+bool server_ask_device(void *data);
+
+/* ---- callbacks of the parts; data: a server ---- */
+
+void server_frame(void *data, struct bytes frame, struct frame_fds *fds);
+void server_inventory_go_on(void *data);
+
+void server_transfer_done(void *data, struct buffer *b, const struct err *why);
+bool server_buffer_used(void *data, const struct buffer *b, uint64_t behind);
+int server_read_away(void *data, const struct buffer *b, uint64_t at, void *to, uint64_t bytes,
+                     struct err *e);
+
+void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame);
+void server_job_fail(void *data, struct job *j, const struct err *why);
+void server_job_tell(void *data, const struct job *j, bool waits);
+void server_job_done(void *data, struct job *j);
+void server_job_turned(void *data, struct job *j);
+void server_job_late(void *data, struct job *j);
+
+void server_module_loaded(void *data, struct module *m, const struct err *why);
+void server_arena_ready(void *data, const struct arena *a);
+
+/* Tells why there is no such module, and ends the process if nothing is to be expected of it any
+ * more. */
+void server_module_refuse(struct server *s, uint64_t id, const struct err *why);
+
+/* ---- frames of the front. Who takes descriptors sets their count to 0. An error is told to the
+ * front, or logged, by serve_frames.c. ---- */
+
+int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_buffer_export(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_buffer_free(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_buffer_seal(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds *fds,
+                         struct err *e);
+
+int serve_job(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_retire(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+
+int serve_module_load(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_module_unload(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_arena(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_arena_free(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+
+int serve_inventory(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_pool(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_tenant(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_coalesce(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_spill(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_rings(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+
+#endif

@@ -1,0 +1,482 @@
+#include "daemon/worker/spill/spill.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/saturate.h"
+#include "daemon/pool/move.h"
+#include "daemon/worker/memory/shortage.h"
+#include "daemon/worker/spill/prospect.h"
+#include "daemon/worker/spill/spill_copy.h"
+
+#define PACK_BYTES   (UINT64_C(64) << 20) /* moved at once on the device, to put together */
+#define CLEAR_OUT_NS (2 * NS_PER_S)       /* copies that take longer are not waited for */
+
+static bool moving_helps(void *data);
+static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
+
+static void limit_is(struct spill *s, uint64_t limit)
+{
+    struct pool_stats stats;
+    pool_stats(s->device->memory.pool, &stats);
+    s->limit = limit;
+    s->buffers->room = limit == 0 ? 0 : sat_add(stats.limit, limit);
+}
+
+int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
+               struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e)
+{
+    struct pool_stats stats;
+    *s = (struct spill){.device = device,
+                        .buffers = buffers,
+                        .copies = copies,
+                        .transfers = transfers,
+                        .packed = UINT64_MAX};
+    const struct pool_mover mover = {.user = s, .move = spill_move_within};
+    pool_set_mover(device->memory.pool, &mover);
+    pool_stats(device->memory.pool, &stats);
+    buffers->most = stats.limit;
+    if (device->info.max_alloc != 0 && device->info.max_alloc < buffers->most) {
+        buffers->most = device->info.max_alloc;
+    }
+    limit_is(s, limit);
+    buffers->forget = spill_forget;
+    buffers->soon = moving_helps;
+    buffers->clear_out = clear_out;
+    buffers->data = s;
+    return limit == 0 ? 0 : spill_arena_init(s, e);
+}
+
+void spill_set_limit(struct spill *s, uint64_t limit)
+{
+    if (limit == s->limit) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    limit_is(s, limit);
+    if (s->arena != NULL) {
+        pool_set_limit(s->arena, limit);
+    } else if (spill_arena_init(s, &e) != 0) {
+        log_warn("nothing moves to the host: %s", e.text);
+        limit_is(s, 0);
+    }
+    s->device->memory.changes++; /* who waits for room may find it, or be told otherwise */
+}
+
+void spill_finish(struct spill *s)
+{
+    pool_destroy(s->arena);
+    s->arena = NULL;
+}
+
+/* ---- room -----------------------------------------------------------------------------------*/
+
+static struct pool *pool_of(const struct spill *s)
+{
+    return s->device->memory.pool;
+}
+
+/* Is its tenant above its soft limit now? What is free in its slabs is none of its buffers' doing.
+ */
+static bool over_soft(const struct spill *s, const struct buffer *b)
+{
+    struct pool_account a;
+    pool_account(pool_of(s), b->piece.pool.tenant, &a);
+    return a.meter.used > a.quota.soft;
+}
+
+/* What is on its way into the buffer may fail, and what would be copied then is nothing. */
+static bool there(const struct buffer *b)
+{
+    return !b->broken && (b->filling == NULL || buffer_keeps_itself(b));
+}
+
+/* Those not used for longest, until `wanted` bytes are on their way. Returns how many bytes; <
+ * wanted: there are no more. */
+static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *e)
+{
+    uint64_t bytes = 0;
+    struct buffer *b = s->buffers->cold;
+    while (b != NULL && bytes < h->wanted) {
+        struct buffer *next = b->cold_next;
+        uint64_t size = b->piece.pool.size;
+        struct err why = ERR_INIT;
+        bool goes = there(b) && (!h->soft || over_soft(s, b)) &&
+                    prospect_may_go(s, b, h->tenant, h->own, 0) && prospect_host_allows(s, b, h, 0);
+        int rc = goes ? spill_move_out(s, b, &why) : ERR_STATE;
+        if (rc == ERR_DEVICE_LOST) {
+            *e = why;
+            return 0;
+        }
+        bytes += rc == 0 ? size : 0;
+        b = next;
+    }
+    return bytes;
+}
+
+/* Who is above its soft limit gives first. */
+static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
+{
+    h.soft = !h.own && s->device->memory.softs > 0;
+    uint64_t bytes = h.soft ? evict_some(s, &h, e) : 0;
+    h.soft = false;
+    h.wanted = sat_sub(h.wanted, bytes);
+    return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
+}
+
+/* Will there be room when what moves on the device has done so? */
+static bool moving_helps(void *data)
+{
+    const struct spill *s = data;
+    struct pool_refusal refusal;
+    pool_refusal(pool_of(s), &refusal);
+    return s->within > 0 && refusal.pending > 0 &&
+           refusal.wanted <= prospect_vacant(s, refusal.tenant);
+}
+
+/* What is kept for others counts in whole pages: where the bytes that are free would do, what lies
+ * in ragged ones is put together. What that did not help it does not help again until something is
+ * freed. */
+static bool pack(struct spill *s, const struct hunger *h)
+{
+    struct pool_stats stats;
+    pool_stats(pool_of(s), &stats);
+    if (h->wanted > prospect_vacant(s, h->tenant) || s->packed == stats.frees) {
+        return false;
+    }
+    s->packed = stats.frees;
+    return pool_defragment(pool_of(s), PACK_BYTES) > 0;
+}
+
+/* Will there be room when what is free has gone back to the driver? Nobody has to move then. What
+ * is kept for other tenants again as soon as it is there does not help. */
+static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, bool own)
+{
+    const struct memory *m = &s->device->memory;
+    return !memory_leaves_late(m) && memory_leaving(m, own ? &ask->tenant : NULL) >= ask->size &&
+           (own || memory_soon(m, ask->tenant, ask->size));
+}
+
+/* Has enough been set going, or is it without that? */
+static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t gone)
+{
+    return leaving_helps(s, ask, false) || (memory_service_busy(&s->device->memory) &&
+                                            (gone > ask->size + ask->size / 8 || moving_helps(s)));
+}
+
+/* Asks until it is there, nothing can go any more, or what goes has to be gone first. `back`: see
+ * struct hunger. */
+static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t back,
+                     struct memory_piece *ret_piece, struct err *e)
+{
+    struct hunger h = {.tenant = memory_number(&s->device->memory, ask->tenant),
+                       .wanted = ask->size,
+                       .back = back};
+    uint64_t gone = s->leaving;
+    for (;;) {
+        struct err why = ERR_INIT;
+        int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
+        h.own = rc == ERR_LIMIT; /* what it gives up is off its account at once */
+        bool hungry = rc == ERR_DEVICE_MEMORY && !enough(s, ask, gone);
+        bool helps = h.own ? !leaving_helps(s, ask, true) : hungry;
+        uint64_t more = helps ? evict(s, h, &why) : 0;
+        gone += more;
+        if (why.code == ERR_DEVICE_LOST) { /* also behind what went already */
+            *e = why;
+            return why.code;
+        }
+        bool packed = more == 0 && hungry && pack(s, &h);
+        if (more == 0 && !packed) {
+            if (rc != 0) {
+                *e = why;
+            }
+            return rc != 0 ? why.code : 0;
+        }
+    }
+}
+
+/* Nobody is moved for what cannot be had all the same. */
+static bool obtainable(struct spill *s, const struct hunger *h)
+{
+    struct prospect p;
+    prospect_look(s, h, &p);
+    return h->wanted <= p.obtainable;
+}
+
+/* The pool gives back to the device what nothing uses any more: so the copies are waited for. What
+ * is free by then may lie in pages with others': those move together. */
+static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
+{
+    const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
+    struct spill *s = data;
+    const struct hunger h = {
+        .tenant = memory_number(&s->device->memory, tenant), .wanted = bytes, .own = own};
+    struct err why = ERR_INIT;
+    uint64_t until = clock_now_ns() + CLEAR_OUT_NS;
+    if (!obtainable(s, &h)) {
+        return false;
+    }
+    uint64_t gone = evict(s, h, &why);
+    if (gone == 0 && why.code == 0 && !own) {
+        gone = pool_defragment(pool_of(s), bytes);
+    }
+    s->device->memory.hung = s->device->memory.hung || why.code == ERR_DEVICE_LOST;
+    bool moves = gone > 0 || s->first != NULL; /* what comes may go when it is there */
+    while (s->first != NULL && clock_now_ns() < until) {
+        (void)nanosleep(&pause, NULL);
+        spill_poll(s);
+    }
+    return moves && s->first == NULL;
+}
+
+/* What is free in its slabs goes first: the pool puts them together for the next request. */
+int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
+{
+    struct pool_account a;
+    unsigned number = memory_number(&s->device->memory, tenant);
+    pool_account(pool_of(s), number, &a);
+    const struct hunger h = {.tenant = number,
+                             .wanted = sat_sub(sat_add(a.meter.used, a.reserved), a.quota.hard),
+                             .own = true};
+    struct err why = ERR_INIT;
+    if (h.wanted > 0) {
+        (void)evict(s, h, &why);
+    }
+    if (why.code == ERR_DEVICE_LOST) {
+        *e = why;
+    }
+    return why.code == ERR_DEVICE_LOST ? ERR_DEVICE_LOST : 0;
+}
+
+/* For people: `code` is what the pool said. */
+static int say(struct spill *s, uint64_t key, uint64_t wanted, int code, struct err *e)
+{
+    struct prospect p;
+    const struct hunger h = {.tenant = memory_number(&s->device->memory, key)};
+    prospect_look(s, &h, &p);
+    const struct shortage x = {.tenant = key,
+                               .wanted = wanted,
+                               .own = code == ERR_LIMIT,
+                               .movable = code == ERR_LIMIT ? p.own : p.movable,
+                               .obtainable = p.obtainable,
+                               .held = p.held,
+                               .leaving = s->leaving,
+                               .host_bytes = s->bytes,
+                               .host_limit = s->limit};
+    return shortage_say(&s->device->memory, &x, e);
+}
+
+bool spill_short(int code)
+{
+    return code == ERR_DEVICE_MEMORY || code == ERR_LIMIT;
+}
+
+int spill_return(struct spill *s, struct buffer *b, struct err *e)
+{
+    if (!buffer_away(b)) {
+        return 0;
+    }
+    const struct memory_ask ask = {.size = b->size,
+                                   .tenant = b->tenant,
+                                   .stream = memory_service(&s->device->memory),
+                                   .tag = buffer_tag(b),
+                                   .place = &b->place};
+    int rc = b->managed ? buffer_manage(s->buffers, b, e)
+                        : piece_get(s, &ask, b->spilled != NULL ? b->size : 0, &b->piece, e);
+    while (b->managed && spill_short(rc) && !memory_soon(&s->device->memory, b->tenant, b->size) &&
+           clear_out(s, b->tenant, b->size, rc == ERR_LIMIT)) { /* it lies beside the pool */
+        struct err why = ERR_INIT;
+        rc = buffer_manage(s->buffers, b, &why);
+        *e = why;
+    }
+    if (rc == 0) {
+        buffer_came(s->buffers, b);
+    }
+    rc = rc == 0 ? spill_move_back(s, b, e) : rc;
+    return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
+}
+
+/* Bytes that are not on the device yet. *ret_back (may be NULL): of these, what the host has. */
+static uint64_t lacks(const struct job *j, uint64_t *ret_back)
+{
+    uint64_t bytes = j->temp_bytes;
+    uint64_t back = 0;
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        struct buffer *b = j->buffers[i];
+        if (buffer_away(b) && !b->counted) {
+            b->counted = true;
+            bytes += b->size;
+            back += b->spilled != NULL ? b->size : 0;
+        }
+    }
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        j->buffers[i]->counted = false;
+    }
+    if (ret_back != NULL) {
+        *ret_back = back;
+    }
+    return bytes;
+}
+
+bool spill_assured(const struct spill *s, const struct job *j)
+{
+    struct pool_account a;
+    unsigned tenant = memory_number(&s->device->memory, j->tenant);
+    pool_account(pool_of(s), tenant, &a);
+    uint64_t all = sat_add(sat_add(a.mapped, a.reserved), lacks(j, NULL));
+    return a.quota.guaranteed > 0 && all <= a.quota.guaranteed;
+}
+
+/* What it lacks is more than its limit, or than there is for it on a device that is empty. */
+static int check_most(struct spill *s, const struct job *j, const struct hunger *h, struct err *e)
+{
+    struct pool_account a;
+    struct pool_stats stats;
+    pool_account(pool_of(s), h->tenant, &a);
+    pool_stats(pool_of(s), &stats);
+    bool own = h->wanted > a.quota.hard;
+    uint64_t soon = sat_add(stats.limit, memory_leaving_for(&s->device->memory, h->tenant));
+    if (!own && h->wanted <= sat_sub(soon, pool_kept(pool_of(s), h->tenant))) {
+        return 0;
+    }
+    (void)say(s, j->tenant, h->wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
+    return SPILL_NEVER;
+}
+
+/* Is there hope for what it lacks, if all that may go went? */
+static int check_prospect(struct spill *s, const struct job *j, struct err *e)
+{
+    struct prospect p;
+    struct hunger h = {.tenant = memory_number(&s->device->memory, j->tenant)};
+    h.wanted = lacks(j, &h.back);
+    if (h.wanted <= prospect_vacant(s, h.tenant)) {
+        return 0;
+    }
+    if (check_most(s, j, &h, e) != 0) {
+        return SPILL_NEVER;
+    }
+    prospect_look(s, &h, &p);
+    bool own = h.wanted > sat_add(prospect_allowance(s, h.tenant), p.own);
+    return h.wanted <= p.obtainable
+               ? 0
+               : say(s, j->tenant, h.wanted, own ? ERR_LIMIT : ERR_DEVICE_MEMORY, e);
+}
+
+bool spill_late(const struct spill *s, const struct job *j)
+{
+    const struct memory *m = &s->device->memory;
+    return memory_leaves_late(m) && memory_soon(m, j->tenant, lacks(j, NULL));
+}
+
+uint64_t spill_changes(const struct spill *s)
+{
+    return s->device->memory.changes;
+}
+
+void spill_explain(struct spill *s, const struct job *j, struct err *e)
+{
+    (void)say(s, j->tenant, lacks(j, NULL), ERR_DEVICE_MEMORY, e);
+}
+
+static int temps_get(struct spill *s, struct job *j, struct err *e)
+{
+    int rc = 0;
+    while (rc == 0 && j->piece_count < job_pieces(j)) {
+        /* large copies are in the order of their own stream, and wait for no kernel there */
+        const struct memory_ask ask = {.size = job_piece_bytes(j, j->piece_count),
+                                       .tenant = j->tenant,
+                                       .stream = j->large ? memory_copies(&s->device->memory)
+                                                          : j->stream};
+        rc = ask.size == 0 ? 0 : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
+        j->piece_count += rc == 0;
+    }
+    return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
+}
+
+static int bring(struct spill *s, struct job *j, struct err *e)
+{
+    int rc = check_prospect(s, j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct err why = ERR_INIT;
+    for (unsigned i = 0; rc == 0 && i < j->buffer_count; i++) {
+        rc = spill_return(s, j->buffers[i], &why);
+    }
+    rc = rc == 0 ? temps_get(s, j, &why) : rc;
+    if (spill_short(rc)) {
+        return say(s, j->tenant, lacks(j, NULL), rc, e);
+    }
+    if (rc != 0) {
+        *e = why;
+    }
+    return rc;
+}
+
+/* Without room for it no library serves, and the job runs all the same. */
+static void workspace_get(struct spill *s, struct job *j)
+{
+    const struct memory_ask ask = {
+        .size = j->workspace_size, .tenant = j->tenant, .stream = j->stream};
+    if (ask.size > 0 && memory_alloc(&s->device->memory, &ask, &j->workspace, NULL) != 0) {
+        j->workspace_size = 0;
+    }
+}
+
+/* What a try may change beside its own. */
+struct before {
+    uint64_t changes, moved, leaving;
+    uint64_t passed; /* on the service stream: room that is made beside the pool is waited for */
+};
+
+static struct before before_try(const struct spill *s)
+{
+    const struct memory *m = &s->device->memory;
+    return (struct before){.changes = m->changes,
+                           .moved = s->outs + s->backs,
+                           .leaving = m->leaving,
+                           .passed = m->timeline.stream[memory_service(m)].done};
+}
+
+/* It has nothing, as before: where no memory came or went for it, nor others' copies came to their
+ * end meanwhile, nothing has changed. */
+static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
+{
+    job_unpin(s->buffers, j);
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        memory_free(&s->device->memory, &j->pieces[i]);
+    }
+    j->piece_count = 0;
+    const struct before now = before_try(s);
+    if (now.moved == before->moved && now.leaving == before->leaving &&
+        now.passed == before->passed) {
+        s->device->memory.changes = before->changes;
+    }
+}
+
+int spill_acquire(struct spill *s, struct job *j, struct err *e)
+{
+    const struct before before = before_try(s);
+    job_pin(s->buffers, j);
+    int rc = bring(s, j, e);
+    if (rc != 0) {
+        acquire_undo(s, j, &before);
+        return rc;
+    }
+    workspace_get(s, j);
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        j->buffers[i]->content = BUFFER_BYTES; /* from now on it may be written */
+    }
+    return 0;
+}
+
+void spill_stats(const struct spill *s, struct msg_w_pool *stats)
+{
+    stats->spilled = s->bytes;
+    stats->spill_limit = s->limit;
+    stats->spills = s->outs;
+    stats->returns = s->backs;
+}

@@ -1,0 +1,559 @@
+#include "daemon/worker/spill/spill_copy.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "common/log.h"
+#include "daemon/pool/move.h"
+#include "daemon/worker/spill/spill_host.h"
+
+#define CHUNK_BYTES (UINT64_C(16) << 20) /* the arena grows by it; no piece is larger */
+
+/* Where a buffer's bytes are in the arena. */
+struct spill_copy {
+    unsigned tenant; /* whose number it is counted for while a buffer has it */
+    unsigned count;
+    struct pool_piece part[];
+};
+
+/* A copy under way. */
+struct spill_move {
+    struct buffer *buffer;       /* in use */
+    enum buffer_content content; /* what it holds where it is brought again */
+    bool out;                    /* from the device */
+    bool within;                 /* from one place on the device to another */
+    bool given_up;               /* half of it was enqueued; the buffer is as it was before */
+    struct spill_copy *copy;     /* owned: what it comes back from; NULL: none, or it goes there */
+    struct memfd sealed;         /* the same, of a sealed buffer: by the queue of copies, then */
+    struct copy bytes;           /* of it, when the service stream has done its part */
+    struct spill *spill;
+    struct backend_marker *marker;
+    struct timeline_point point;
+    struct spill_move *prev, *next;
+};
+
+/* ---- the arena ------------------------------------------------------------------------------*/
+
+static uint64_t part_bytes(const struct buffer *b, unsigned i)
+{
+    uint64_t rest = b->size - i * CHUNK_BYTES;
+    return rest < CHUNK_BYTES ? rest : CHUNK_BYTES;
+}
+
+static void copy_free(struct spill *s, struct spill_copy *copy)
+{
+    for (unsigned i = 0; i < copy->count; i++) {
+        (void)pool_free(s->arena, &copy->part[i], 0, 0, NULL);
+    }
+    free(copy);
+}
+
+/* Whose bytes were there before does not matter: all of it is written before it is read. */
+static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy **ret_copy,
+                     struct err *e)
+{
+    unsigned count = (unsigned)((b->size + CHUNK_BYTES - 1) / CHUNK_BYTES);
+    struct spill_copy *copy = calloc(1, sizeof *copy + count * sizeof copy->part[0]);
+    if (copy == NULL) {
+        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+    }
+    int rc = 0;
+    while (rc == 0 && copy->count < count) {
+        const struct pool_ask ask = {.size = part_bytes(b, copy->count)};
+        rc = pool_alloc(s->arena, &ask, &copy->part[copy->count], e);
+        copy->count += rc == 0;
+    }
+    if (rc != 0) {
+        copy_free(s, copy);
+        return rc;
+    }
+    *ret_copy = copy;
+    return 0;
+}
+
+/* It lies on the host: in all, and of the number that its tenant has now. */
+static void count(struct spill *s, struct buffer *b, struct spill_copy *copy)
+{
+    struct memory *m = &s->device->memory;
+    b->spilled = copy;
+    copy->tenant = memory_number(m, b->tenant);
+    s->bytes += b->size;
+    memory_spilled(m, copy->tenant, b->size, true);
+}
+
+/* It does no more. The copy is the caller's. */
+static struct spill_copy *uncount(struct spill *s, struct buffer *b)
+{
+    struct spill_copy *copy = b->spilled;
+    b->spilled = NULL;
+    s->bytes -= b->size;
+    memory_spilled(&s->device->memory, copy->tenant, b->size, false);
+    return copy;
+}
+
+void spill_forget(void *data, struct buffer *b)
+{
+    struct spill *s = data;
+    copy_free(s, uncount(s, b));
+}
+
+int spill_arena_init(struct spill *s, struct err *e)
+{
+    const struct pool_options options = {.limit = s->limit, .streams = 1, .max_blocks = 1u << 20};
+    int rc = spill_host_init(&s->host, s->device, CHUNK_BYTES, e);
+    rc = rc == 0 ? pool_create(&s->host.source, &options, &s->arena, e) : rc;
+    if (rc == 0) {
+        struct err why = ERR_INIT;
+        if (pool_warm(s->arena, CHUNK_BYTES < s->limit ? CHUNK_BYTES : s->limit, &why) != 0) {
+            log_warn("host memory for spilled buffers: %s", why.text); /* it may be there later */
+        }
+    }
+    return rc == 0 ? 0 : err_wrap(e, "host memory for spilled buffers");
+}
+
+/* ---- copies ---------------------------------------------------------------------------------*/
+
+/* Parts in turn, between the buffer's memory and the arena. */
+static int copy_enqueue(const struct spill *s, const struct buffer *b,
+                        const struct spill_copy *copy, bool out, struct err *e)
+{
+    const struct backend_stream_ops *ops = s->device->b->stream;
+    struct backend_ref at = b->piece.ref;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < copy->count; i++) {
+        void *host = pool_host_at(&copy->part[i]);
+        uint64_t bytes = part_bytes(b, i);
+        rc = out ? ops->read(s->device->service, host, at, bytes, e)
+                 : ops->write(s->device->service, at, host, bytes, e);
+        at.offset += bytes;
+    }
+    return rc;
+}
+
+/* What was enqueued and has no end cannot be waited for: then the device is as good as lost. */
+static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
+{
+    if (device_mark_service(s->device, &m->marker, &m->point, e) != 0) {
+        return err_wrap(e, "marking the end of a copy of buffer %" PRIu64, b->id);
+    }
+    m->buffer = b;
+    buffer_use(b);
+    DL_APPEND(s->first, m);
+    return 0;
+}
+
+/* Its memory is others' after what is on the service stream now. */
+static void leave(struct spill *s, struct buffer *b)
+{
+    buffer_pin(s->buffers, b); /* out of the list */
+    memory_vacate(&s->device->memory, &b->piece, &b->place);
+    buffer_unpin(s->buffers, b);
+    s->outs++;
+}
+
+int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
+{
+    if (buffer_keeps_itself(b)) {
+        leave(s, b);
+        return 0;
+    }
+    struct spill_copy *copy = NULL;
+    struct spill_move *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+    }
+    *m = (struct spill_move){.out = true, .sealed = MEMFD_NONE};
+    int rc = s->arena == NULL ? ERR_LIMIT : copy_make(s, b, &copy, e);
+    if (rc != 0) {
+        free(m);
+        return rc;
+    }
+    struct err why = ERR_INIT;
+    rc = copy_enqueue(s, b, copy, true, &why);
+    int marked = move_begin(s, m, b, e); /* also behind what failed half-way */
+    if (marked != 0) {
+        return marked;
+    }
+    if (rc != 0) {
+        m->copy = copy;
+        m->given_up = true;
+        *e = why;
+        return rc;
+    }
+    count(s, b, copy);
+    s->leaving += b->size;
+    leave(s, b);
+    return 0;
+}
+
+/* What was to come lies on the host still. Jobs that have the buffer on the device fail; when they
+ * are over it is there no more, and the next one brings it anew. */
+static void tear(struct spill *s, struct spill_move *m)
+{
+    struct buffer *b = m->buffer;
+    b->broken = true;
+    b->torn = true;
+    b->content = m->content; /* a job that got it was to write it */
+    if (m->copy != NULL) {
+        count(s, b, m->copy);
+        m->copy = NULL;
+    }
+    DL_APPEND(s->torn, m);
+}
+
+static void move_free(struct spill *s, struct spill_move *m)
+{
+    if (m->copy != NULL) {
+        copy_free(s, m->copy);
+    }
+    memfd_finish(&m->sealed);
+    buffer_unuse(s->buffers, m->buffer);
+    free(m);
+}
+
+static void move_warn(const struct spill_move *m, const struct err *why)
+{
+    log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", m->buffer->id,
+             m->within ? "on"
+             : m->out  ? "from"
+                       : "to",
+             why->text);
+}
+
+/* A mapping of its own: the buffer may be sealed anew, or freed. */
+static int sealed_map(const struct buffer *b, struct memfd *ret_host, struct err *e)
+{
+    int fd = dup(b->sealed_fd);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "the host copy of buffer %" PRIu64, b->id);
+    }
+    int rc = memfd_adopt(fd, (size_t)b->size, false, ret_host, e);
+    if (rc != 0) {
+        (void)close(fd);
+    }
+    return rc;
+}
+
+/* Where the bytes come from, and the commands that bring them. A host copy is not known to the
+ * device, which would hold up the caller for it: that comes later, by the queue of copies. */
+static int fetch(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
+{
+    struct memory *memory = &s->device->memory;
+    int rc = memory_clear(memory, &b->piece, b->size, memory_service(memory), e);
+    if (rc != 0 || b->content != BUFFER_BYTES) {
+        return rc;
+    }
+    return b->spilled != NULL ? copy_enqueue(s, b, b->spilled, false, e)
+                              : sealed_map(b, &m->sealed, e);
+}
+
+/* Jobs wait until it is there, and meanwhile it stays: its copy has no place in any stream that
+ * others' commands are in. */
+static void sealed_expect(struct spill *s, struct spill_move *m)
+{
+    m->buffer->arriving = m->buffer->fetched = true;
+    buffer_pin(s->buffers, m->buffer);
+    device_tell(s->device, m->marker); /* nothing that is enqueued waits for it */
+}
+
+/* Another try brings zeros anew, as it brings bytes. */
+static void on_zeroed(void *data, struct buffer *b, const struct err *why)
+{
+    struct spill_move *m = data;
+    struct spill *s = m->spill;
+    (void)b;
+    if (why->code == 0) {
+        move_free(s, m);
+        return;
+    }
+    move_warn(m, why);
+    if (device_is_lost(why->code)) { /* commands may still run: all stays where it is */
+        s->device->memory.hung = true;
+    } else {
+        tear(s, m);
+    }
+}
+
+static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
+{
+    struct spill_move *m = calloc(1, sizeof *m);
+    int rc = m == NULL ? err_set(e, ERR_NOMEM, "zeros for buffer %" PRIu64, b->id) : 0;
+    if (rc == 0) {
+        *m = (struct spill_move){
+            .spill = s, .buffer = b, .content = b->content, .sealed = MEMFD_NONE};
+        buffer_use(b);
+        rc = transfer_zero(s->transfers, b, on_zeroed, m, e);
+    }
+    if (rc != 0) {
+        if (m != NULL) {
+            buffer_unuse(s->buffers, b);
+        }
+        free(m);
+        memory_free(&s->device->memory, &b->piece);
+        return rc;
+    }
+    s->backs++;
+    return b->torn
+               ? err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id)
+               : 0;
+}
+
+int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
+{
+    if (b->content == BUFFER_ZEROS || (b->content == BUFFER_UNDEFINED && b->piece.dirty)) {
+        return zeros_begin(s, b, e);
+    }
+    if (b->content == BUFFER_UNDEFINED && memory_settled(&s->device->memory, &b->piece)) {
+        return 0;
+    }
+    struct spill_move *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        memory_free(&s->device->memory, &b->piece);
+        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+    }
+    *m = (struct spill_move){.spill = s, .content = b->content, .sealed = MEMFD_NONE};
+    struct err why = ERR_INIT;
+    int rc = fetch(s, m, b, &why);
+    int marked = move_begin(s, m, b, e);
+    if (marked != 0) {
+        return marked;
+    }
+    if (rc != 0) {
+        m->given_up = true;
+        memory_vacate(&s->device->memory, &b->piece, &b->place);
+        *e = why;
+        return rc;
+    }
+    b->filling = m->marker;
+    if (b->spilled != NULL) {
+        m->copy = uncount(s, b);
+    } else if (m->sealed.data != NULL) {
+        sealed_expect(s, m);
+    }
+    s->backs++;
+    return 0;
+}
+
+/* Nobody holds the address of one that no job or transfer has pinned: what will use it reads the
+ * address then, and waits for what fills it. */
+static bool may_move(const struct spill *s, const struct buffer *b)
+{
+    return s->within < SPILL_MOVES_MAX && b->listed && b->filling == NULL && !b->piece.dirty &&
+           !b->broken && !b->arriving;
+}
+
+int spill_move_within(void *user, struct pool_move *move, struct err *e)
+{
+    struct spill *s = user;
+    struct buffer *b = (struct buffer *)(uintptr_t)move->tag; /* buffer_tag */
+    const struct backend_ref to = {.block = move->to->range, .offset = move->to->offset};
+    struct err why = ERR_INIT;
+    if (!may_move(s, b)) {
+        return err_set(e, ERR_BUSY, "buffer %" PRIu64 " is in use", b->id);
+    }
+    struct spill_move *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return err_set(e, ERR_NOMEM, "moving buffer %" PRIu64, b->id);
+    }
+    *m = (struct spill_move){.within = true, .content = b->content, .sealed = MEMFD_NONE};
+    int rc = s->device->b->stream->copy(s->device->service, to, b->piece.ref, move->to->size, &why);
+    if (rc == 0) {
+        rc = move_begin(s, m, b, &why);
+        s->device->memory.hung = s->device->memory.hung || rc != 0;
+    }
+    if (rc != 0) {
+        free(m);
+        if (!s->stuck) { /* many may follow */
+            log_warn("buffer %" PRIu64 " stays where it is: %s", b->id, why.text);
+        }
+        s->stuck = true;
+        return err_set(e, rc, "%s", why.text);
+    }
+    s->stuck = false;
+    s->within++;
+    b->filling = m->marker;
+    move->stream = m->point.stream;
+    move->seq = m->point.seq;
+    memory_moved(&b->piece, move);
+    return 0;
+}
+
+static void sealed_end(struct spill *s, struct spill_move *m, const struct err *why)
+{
+    struct buffer *b = m->buffer;
+    b->arriving = b->fetched = false;
+    buffer_unpin(s->buffers, b);
+    if (why->code == 0) {
+        memory_cleaned(&b->piece);
+        move_free(s, m);
+    } else {
+        move_warn(m, why);
+        tear(s, m);
+    }
+}
+
+static void on_sealed(struct copy *copy, const struct err *why)
+{
+    struct spill_move *m = copy->data;
+    struct spill *s = m->spill;
+    if (device_is_lost(why->code)) { /* commands may still run: all stays where it is */
+        move_warn(m, why);
+        s->device->memory.hung = true;
+        return;
+    }
+    DL_DELETE(s->coming, m);
+    sealed_end(s, m, why);
+}
+
+/* Its memory is its own now: the bytes follow. */
+static void sealed_begin(struct spill *s, struct spill_move *m)
+{
+    DL_APPEND(s->coming, m);
+    m->bytes = (struct copy){.direction = COPY_TO_DEVICE,
+                             .ref = m->buffer->piece.ref,
+                             .host = m->sealed.data,
+                             .size = m->buffer->size,
+                             .done = on_sealed,
+                             .data = m};
+    copies_add(s->copies, &m->bytes);
+}
+
+/* A marker was passed, or will never be. */
+static void marker_over(struct spill *s, struct spill_move *m, bool well)
+{
+    struct buffer *b = m->buffer;
+    DL_DELETE(s->first, m);
+    memory_passed(&s->device->memory, &m->point);
+    s->device->b->marker->release(m->marker);
+    s->within -= m->within;
+    if (m->out) {
+        s->leaving -= m->copy == NULL ? b->size : 0;
+    } else if (b->filling == m->marker) {
+        b->filling = NULL;
+        if (well) {
+            memory_cleaned(&b->piece);
+        }
+    }
+}
+
+static void move_end(struct spill *s, struct spill_move *m, const struct err *why)
+{
+    struct buffer *b = m->buffer;
+    bool failed = why->code != 0 && !m->given_up;
+    marker_over(s, m, why->code == 0);
+    if (m->sealed.data != NULL) {
+        if (failed) {
+            sealed_end(s, m, why);
+        } else {
+            sealed_begin(s, m);
+        }
+        return;
+    }
+    if (failed) {
+        move_warn(m, why);
+    }
+    if (failed && !m->out && (!m->within || buffer_keeps_itself(b))) {
+        tear(s, m);
+        return;
+    }
+    b->broken = b->broken || failed; /* what did not come to where it was to be is nowhere */
+    move_free(s, m);
+}
+
+static void mend(struct spill *s)
+{
+    struct spill_move *m;
+    struct spill_move *next;
+    DL_FOREACH_SAFE(s->torn, m, next)
+    {
+        if (m->buffer->pins == 0) {
+            DL_DELETE(s->torn, m);
+            buffer_pin(s->buffers, m->buffer); /* out of the list */
+            memory_free(&s->device->memory, &m->buffer->piece);
+            buffer_unpin(s->buffers, m->buffer);
+            m->buffer->broken = false;
+            m->buffer->torn = false;
+            move_free(s, m);
+        }
+    }
+}
+
+bool spill_busy(const struct spill *s)
+{
+    return s->first != NULL || s->coming != NULL || s->torn != NULL;
+}
+
+void spill_poll(struct spill *s)
+{
+    struct spill_move *m;
+    struct spill_move *next;
+    DL_FOREACH_SAFE(s->first, m, next)
+    {
+        struct err e = ERR_INIT;
+        enum backend_state state = s->device->b->marker->state(m->marker, &e);
+        if (state != BACKEND_DONE && state != BACKEND_FAILED) {
+            break; /* all are on one stream, in this order */
+        }
+        move_end(s, m, &e);
+    }
+    mend(s);
+}
+
+static bool going(const struct spill *s, const struct buffer *b)
+{
+    const struct spill_move *m = s->first;
+    while (m != NULL && !(m->out && m->buffer == b)) {
+        m = m->next;
+    }
+    return m != NULL;
+}
+
+static int read_sealed(const struct buffer *b, uint64_t at, void *to, uint64_t bytes, struct err *e)
+{
+    uint64_t got = 0;
+    while (got < bytes) {
+        ssize_t n =
+            pread(b->sealed_fd, (uint8_t *)to + got, (size_t)(bytes - got), (off_t)(at + got));
+        if (n < 0) {
+            return err_errno(e, ERR_IO, "the host copy of buffer %" PRIu64, b->id);
+        }
+        if (n == 0) {
+            return err_set(e, ERR_IO,
+                           "the host copy of buffer %" PRIu64 " ends at byte %" PRIu64
+                           ": it is shorter than said",
+                           b->id, at + got);
+        }
+        got += (uint64_t)n;
+    }
+    return 0;
+}
+
+int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void *to, uint64_t bytes,
+               struct err *e)
+{
+    if (going(s, b)) {
+        return SPILL_LATER;
+    }
+    if (b->broken) {
+        return err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
+    }
+    if (b->spilled == NULL && b->sealed_fd >= 0) {
+        return read_sealed(b, at, to, bytes, e);
+    }
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t in = (at + done) % CHUNK_BYTES;
+        uint64_t n = CHUNK_BYTES - in < bytes - done ? CHUNK_BYTES - in : bytes - done;
+        const struct pool_piece *part =
+            b->spilled != NULL ? &b->spilled->part[(at + done) / CHUNK_BYTES] : NULL;
+        if (part != NULL) {
+            memcpy((uint8_t *)to + done, (const uint8_t *)pool_host_at(part) + in, (size_t)n);
+        } else { /* it was never written */
+            memset((uint8_t *)to + done, 0, (size_t)n);
+        }
+        done += n;
+    }
+    return 0;
+}

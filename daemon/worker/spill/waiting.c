@@ -1,0 +1,240 @@
+#include "daemon/worker/spill/waiting.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "common/clock.h"
+
+#define WAITING_MAX 256u /* as many as a window may have */
+/* Not all that helps is told here: another process frees memory of the device, or a driver does. So
+ * who waits asks now and then all the same, and the more wait the rarer each. */
+#define AGAIN_NS (100 * NS_PER_MS)
+
+struct waiting_job {
+    struct job *job;
+    int64_t rank;
+    uint64_t deadline; /* ns */
+    bool told;
+    bool stalled;     /* nothing that runs can help: others pass */
+    bool late;        /* so for now: what helps runs for long already */
+    bool behind;      /* it comes after one that waits: that one keeps others back, if any does */
+    bool own;         /* it is its tenant's hard limit that it met: others' jobs pass */
+    struct err e;     /* why it did not get what it wants; code 0: it was not tried yet */
+    int rc;           /* what spill_acquire() returned then */
+    uint64_t changes; /* spill_changes() after that try */
+    uint64_t tried;   /* ns: when that was */
+    struct waiting_job *prev, *next;
+    size_t size;
+    uint8_t frame[];
+};
+
+void waiting_init(struct waiting *w, struct spill *spill, const struct ledger *ledger,
+                  struct waiting_callbacks callbacks, void *data)
+{
+    *w = (struct waiting){.spill = spill, .ledger = ledger, .callbacks = callbacks, .data = data};
+}
+
+bool waiting_behind(const struct waiting *w, const struct job *j)
+{
+    for (unsigned i = 0; w->first != NULL && i < j->after_count; i++) {
+        const struct job *before = ledger_find(w->ledger, j->after[i]);
+        if (before != NULL && before->waiting != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does one before `end` (NULL: any) wait that this job must not pass? What is guaranteed to its
+ * tenant waits for nobody. */
+static bool blocked(const struct waiting *w, const struct job *j, const struct waiting_job *end)
+{
+    const struct waiting_job *x = w->first;
+    while (x != NULL && x != end &&
+           (x->stalled || x->late || x->behind || (x->own && x->job->tenant != j->tenant))) {
+        x = x->next;
+    }
+    return x != NULL && x != end && !spill_assured(w->spill, j);
+}
+
+static void enter(struct waiting *w, struct waiting_job *x)
+{
+    struct waiting_job *at = w->first;
+    while (at != NULL && at->rank <= x->rank) {
+        at = at->next;
+    }
+    if (at == NULL) {
+        DL_APPEND(w->first, x);
+    } else {
+        DL_PREPEND_ELEM(w->first, at, x);
+    }
+    x->job->waiting = x;
+    w->count++;
+}
+
+/* `rc` and `tried`: what the try said, if there was one. */
+static int park(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
+                int rc, const struct err *tried, struct err *e)
+{
+    if (w->count >= WAITING_MAX) {
+        return err_set(e, ERR_LIMIT, "%u jobs wait for device memory already", w->count);
+    }
+    struct waiting_job *new = calloc(1, sizeof *new + frame.size);
+    if (new == NULL) {
+        return err_set(e, ERR_NOMEM, "job %" PRIu64 " waits for memory", j->id);
+    }
+    *new = (struct waiting_job){.job = j,
+                                .rank = msg->rank,
+                                .deadline = msg->deadline_ns,
+                                .size = frame.size,
+                                .stalled = rc == SPILL_NEVER,
+                                .behind = waiting_behind(w, j),
+                                .e = *tried,
+                                .rc = rc,
+                                .changes = spill_changes(w->spill),
+                                .tried = clock_now_ns()};
+    memcpy(new->frame, frame.data, frame.size);
+    enter(w, new);
+    return 0;
+}
+
+int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
+                  struct err *e)
+{
+    int rc = ERR_DEVICE_MEMORY;
+    struct err tried = ERR_INIT;
+    if (!blocked(w, j, NULL) && !waiting_behind(w, j)) {
+        rc = spill_acquire(w->spill, j, &tried);
+    }
+    if (rc == 0) {
+        w->callbacks.start(w->data, j, msg, frame);
+        return 0;
+    }
+    if (!spill_short(rc) && (rc != SPILL_NEVER || msg->deadline_ns == NS_NEVER)) {
+        *e = tried;
+        return tried.code;
+    }
+    rc = park(w, j, frame, msg, rc, &tried, e);
+    if (rc == 0) {
+        waiting_poll(w, clock_now_ns());
+    }
+    return rc;
+}
+
+static void take_out(struct waiting *w, struct waiting_job *x)
+{
+    x->job->waiting = NULL;
+    DL_DELETE(w->first, x);
+    w->count--;
+    if (x->told) {
+        w->callbacks.tell(w->data, x->job, false);
+    }
+}
+
+void waiting_remove(struct waiting *w, struct job *j)
+{
+    struct waiting_job *x = j->waiting;
+    x->told = false;
+    take_out(w, x);
+    free(x);
+}
+
+static void fail(struct waiting *w, struct waiting_job *x, struct err *why)
+{
+    take_out(w, x);
+    w->callbacks.fail(w->data, x->job, why);
+    free(x);
+}
+
+static void start(struct waiting *w, struct waiting_job *x)
+{
+    struct msg_f_job msg;
+    struct err e = ERR_INIT;
+    take_out(w, x);
+    struct bytes frame = bytes_of(x->frame, x->size);
+    if (proto_decode(&schema_msg_f_job, frame, &msg, &e) == 0) {
+        w->callbacks.start(w->data, x->job, &msg, frame);
+    } else { /* it could be once */
+        w->callbacks.fail(w->data, x->job, &e);
+    }
+    free(x);
+}
+
+/* While nothing has changed it would be refused as before, after all that may be moved was looked
+ * at. */
+static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
+{
+    if (x->e.code != 0 && x->changes == spill_changes(w->spill) &&
+        now < x->tried + w->count * AGAIN_NS) {
+        return x->rc;
+    }
+    x->tried = now;
+    struct err e = ERR_INIT;
+    x->rc = spill_acquire(w->spill, x->job, &e);
+    x->e = e;
+    x->changes = spill_changes(w->spill);
+    return x->rc;
+}
+
+/* False: it is gone. */
+static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
+{
+    struct err e = ERR_INIT;
+    if (now >= x->deadline) {
+        if (x->e.code == 0) { /* it never had its turn */
+            spill_explain(w->spill, x->job, &x->e);
+        }
+        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
+                      x->e.code != 0 ? ": " : "", x->e.text);
+        fail(w, x, &e);
+        return false;
+    }
+    x->behind = waiting_behind(w, x->job);
+    x->late = spill_late(w->spill, x->job);
+    if (x->behind || blocked(w, x->job, x)) {
+        return true;
+    }
+    int rc = again(w, x, now);
+    if (rc == 0) {
+        start(w, x);
+        return false;
+    }
+    e = x->e;
+    bool failed = rc != SPILL_NEVER && !spill_short(rc);
+    x->own = rc == ERR_LIMIT;
+    bool hopeless =
+        rc == SPILL_NEVER || w->callbacks.still(w->data, x->own ? &x->job->tenant : NULL);
+    if (failed || (hopeless && x->deadline == NS_NEVER)) {
+        fail(w, x, &e);
+        return false;
+    }
+    x->stalled = x->stalled || hopeless; /* it lets others pass from then on */
+    return true;
+}
+
+void waiting_poll(struct waiting *w, uint64_t now)
+{
+    struct waiting_job *x = w->first;
+    while (x != NULL) {
+        struct waiting_job *next = x->next;
+        x = try(w, x, now) ? next : w->first; /* one that is gone may let any other go */
+    }
+    DL_FOREACH(w->first, x)
+    {
+        if (!x->told) {
+            x->told = true;
+            w->callbacks.tell(w->data, x->job, true);
+        }
+    }
+}
+
+void waiting_tell(struct waiting *w)
+{
+    const struct waiting_job *x;
+    DL_FOREACH(w->first, x)
+    {
+        w->callbacks.tell(w->data, x->job, true);
+    }
+}

@@ -1,0 +1,228 @@
+#include "gpuctl/ctl/ctl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpuctl/base/file.h"
+#include "gpuctl/input/spec.h"
+
+#define TOKEN_MAX  256u /* bytes, as the library allows */
+#define CONNECT_NS UINT64_C(2000000000)
+
+void ctl_say(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("gpuctl: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    putc('\n', stderr);
+    va_end(ap);
+}
+
+int ctl_option(struct ctl *ctl, struct options *options, const struct option *own,
+               const char **ret_value, struct ctl_err *e)
+{
+    for (;;) {
+        int id = options_next(options, own, ret_value, e);
+        switch (id) {
+        case OPTION_URL:
+            ctl->url = *ret_value;
+            continue;
+        case OPTION_OUTPUT: {
+            int format = sheet_format_from_name(*ret_value);
+            if (format < 0) {
+                ctl_err_usage(e,
+                              "-o %s: the formats are table, wide, json and csv "
+                              "(files are written with -f FILE)",
+                              *ret_value);
+                return OPTION_BAD;
+            }
+            ctl->format = (enum sheet_format)format;
+            continue;
+        }
+        case OPTION_HELP:
+            e->code = CTL_HELP;
+            return OPTION_BAD;
+        case OPTION_VERSION:
+            e->code = CTL_VERSION;
+            return OPTION_BAD;
+        default:
+            return id;
+        }
+    }
+}
+
+/* Names the word of the command's synopsis with this index. */
+static int missing_word(const struct command *command, unsigned index, struct ctl_err *e)
+{
+    const char *at = command->words;
+    for (; index > 0; index--) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return ctl_err_usage(e, "%.*s is missing: gpuctl %s %s", (int)strcspn(at, " "), at,
+                         command->name, command->words);
+}
+
+int ctl_words(struct ctl *ctl, struct options *options, unsigned min, unsigned max,
+              const char **ret_words, struct ctl_err *e)
+{
+    unsigned count = 0;
+    const char *value = NULL;
+    int id;
+    while ((id = ctl_option(ctl, options, NULL, &value, e)) == OPTION_WORD) {
+        if (count == max) {
+            return ctl_err_usage(e, "unexpected word '%s'", value);
+        }
+        ret_words[count++] = value;
+    }
+    if (id != OPTION_END) {
+        return e->code;
+    }
+    return count < min ? missing_word(ctl->command, count, e) : 0;
+}
+
+int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct ctl_err *e)
+{
+    return spec_number(what, text, 0, UINT64_MAX, ret_number, e);
+}
+
+int ctl_timeout(uint64_t *ret_ns, struct ctl_err *e)
+{
+    const char *text = getenv("GPUD_TIMEOUT_MS");
+    uint64_t ms = 0;
+    int rc = text == NULL || text[0] == '\0'
+                 ? 0
+                 : spec_number("GPUD_TIMEOUT_MS", text, 0, UINT64_MAX / 1000000u, &ms, e);
+    if (rc == 0) {
+        *ret_ns = ms * 1000000u;
+    }
+    return rc;
+}
+
+int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e)
+{
+    uint64_t id = 0;
+    if (strcmp(value, "auto") == 0) {
+        *ret_device = 0;
+        return 0;
+    }
+    int rc = spec_number("--device", value, 0, UINT32_MAX, &id, e);
+    if (rc == 0) {
+        *ret_device = GPUD_ON(id);
+    }
+    return rc;
+}
+
+/* The token of $GPUD_TOKEN_FILE without the newline at its end. */
+static int load_token(struct file *ret_file, gpud_options *o, struct ctl_err *e)
+{
+    const char *path = getenv("GPUD_TOKEN_FILE");
+    if (path == NULL || path[0] == '\0') {
+        return 0;
+    }
+    const struct file_limit limit = {TOKEN_MAX + 1, TOKEN_MAX + 1};
+    int rc = file_load(path, limit, ret_file, e);
+    if (rc != 0) {
+        return ctl_err_wrap(e, "GPUD_TOKEN_FILE");
+    }
+    o->token = ret_file->data;
+    o->token_size = ret_file->size;
+    if (o->token_size > 0 && ((const char *)o->token)[o->token_size - 1] == '\n') {
+        o->token_size--;
+    }
+    return 0;
+}
+
+static void add_hint(struct ctl_err *e, const char *hint)
+{
+    size_t used = strlen(e->text);
+    snprintf(e->text + used, sizeof e->text - used, "\n%s", hint);
+}
+
+int ctl_connect(struct ctl *ctl, struct ctl_err *e)
+{
+    /* a daemon that starts again is back in a fraction of it */
+    gpud_options o = {.size = sizeof o, .name = "gpuctl", .connect_timeout_ns = CONNECT_NS};
+    struct file token = {0};
+    int rc = load_token(&token, &o, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpud_open(ctl->url, &o, &ctl->client);
+    file_finish(&token);
+    if (rc == 0) {
+        return 0;
+    }
+    ctl_err_set(e, rc, "%s", gpud_last_error()->text);
+    if (rc == GPUD_ERR_CONNECT || rc == GPUD_ERR_TIMEOUT) {
+        e->code = GPUD_ERR_CONNECT;
+        add_hint(e, "Is gpud running there? Start it with: systemctl start gpud\n"
+                    "or by hand: d=$(mktemp -d) && export GPUD_URL=ipc://$d/gpud.sock &&\n"
+                    "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
+    } else if (rc == GPUD_ERR_INVALID) {
+        e->code = CTL_USAGE;
+    } else if (rc == GPUD_ERR_PERMISSION) {
+        add_hint(e, "Only members of the group gpud may talk to it: adduser $USER gpud\n"
+                    "and log in again.");
+    }
+    return e->code;
+}
+
+void ctl_disconnect(struct ctl *ctl)
+{
+    gpud_close(ctl->client);
+    ctl->client = NULL;
+}
+
+int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, struct ctl_err *e)
+{
+    int rc = ctl_connect(ctl, e);
+    if (rc != 0) {
+        return rc;
+    }
+    gpud_table *table = NULL;
+    rc = gpud_query_with(ctl->client, what, rows, &table);
+    if (rc != 0) {
+        return ctl_err_set(e, rc, "%s", gpud_last_error()->text);
+    }
+    rc = sheet_write_table(table, ctl->format, stdout, e);
+    gpud_table_free(table);
+    return rc;
+}
+
+int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e)
+{
+    return sheet_write(sheet, ctl->format, stdout, e);
+}
+
+int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e)
+{
+    static const struct sheet_column columns[] = {{"command", GPUD_COLUMN_TEXT, false},
+                                                  {"ok", GPUD_COLUMN_BOOL, false},
+                                                  {"text", GPUD_COLUMN_TEXT, false}};
+    const struct sheet_cell cells[] = {{.text = what}, {.value = ok}, {.text = text}};
+    const struct sheet sheet = {
+        .name = "result", .columns = columns, .column_count = 3, .cells = cells, .row_count = 1};
+    if (ctl->format == SHEET_JSON || ctl->format == SHEET_CSV) {
+        return ctl_write(ctl, &sheet, e);
+    }
+    ctl_say("%s", text);
+    return 0;
+}
+
+int ctl_control(struct ctl *ctl, const char *what, const char *value, const char *done,
+                struct ctl_err *e)
+{
+    int rc = ctl_connect(ctl, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = gpud_control(ctl->client, what, value);
+    if (rc != 0) {
+        return ctl_err_set(e, rc, "%s", gpud_last_error()->text);
+    }
+    return ctl_done(ctl, what, true, done, e);
+}

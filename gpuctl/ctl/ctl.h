@@ -1,0 +1,123 @@
+/*
+ * What all commands share: the common options, the connection, messages, and the table of commands.
+ * Commands write data to standard output and messages to standard error. Thread: one.
+ */
+#ifndef GPUCTL_CTL_CTL_H
+#define GPUCTL_CTL_CTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gpud/gpud.h>
+
+#include "gpuctl/base/ctl_err.h"
+#include "gpuctl/ctl/options.h"
+#include "gpuctl/sheet/sheet.h"
+
+/* Codes beside GPUD_ERR_* that end a command early without being failures. */
+#define CTL_HELP    (-1001)
+#define CTL_VERSION (-1002)
+
+struct command;
+
+struct ctl {
+    const char *url; /* NULL: the library's choice */
+    enum sheet_format format;
+    bool colour;                   /* standard output is a terminal that wants colours */
+    bool progress;                 /* standard error is a terminal */
+    gpud_client *client;           /* NULL before ctl_connect */
+    const struct command *command; /* the one that runs; NULL: not found yet */
+};
+
+struct command {
+    const char *name;             /* "ping"; "job show": two words */
+    const char *words;            /* synopsis of what follows the name */
+    const char *summary;          /* one line */
+    const char *help;             /* options and examples; "" if the summary says all */
+    const struct option *options; /* its own; NULL: none */
+    /* Reads its options and words and does its work. 0, a GPUD_ERR_* code, CTL_USAGE, CTL_HELP,
+     * CTL_VERSION with *e filled, or an exit code > 0 when all has been said already. */
+    int (*run)(struct ctl *ctl, struct options *options, struct ctl_err *e);
+};
+
+extern const struct option jobs_option_list[];
+extern const struct option run_option_list[];
+extern const struct option bench_option_list[];
+extern const struct option demo_option_list[];
+extern const struct option kernel_check_option_list[];
+extern const struct option pool_option_list[];
+extern const struct option pool_snapshot_option_list[];
+
+extern const struct command commands[]; /* ends with a NULL name */
+/* The command of one or two words, NULL if there is none; second may be NULL. */
+const struct command *command_find(const char *first, const char *second);
+/* Do commands exist whose first word this is? */
+bool command_is_group(const char *first);
+/* The second words of a group, "show, cancel"; returns out. */
+const char *command_seconds(const char *first, char *out, size_t size);
+/* Words to be put behind a message about an unknown command: which one was meant. Returns out. */
+const char *command_meant(const char *name, char *out, size_t size);
+void commands_print(FILE *out);
+void command_help(const struct command *command, FILE *out);
+
+/* Reads the next option; the common ones are dealt with here. An id of `own`, OPTION_WORD,
+ * OPTION_END, or OPTION_BAD with e->code CTL_USAGE, CTL_HELP or CTL_VERSION. */
+int ctl_option(struct ctl *ctl, struct options *options, const struct option *own,
+               const char **ret_value, struct ctl_err *e);
+/* For commands without options of their own: takes between min and max words. */
+int ctl_words(struct ctl *ctl, struct options *options, unsigned min, unsigned max,
+              const char **ret_words, struct ctl_err *e);
+/* A job, session … number: decimal or hexadecimal. */
+int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct ctl_err *e);
+
+/* $GPUD_TIMEOUT_MS in ns, 0 without it. */
+int ctl_timeout(uint64_t *ret_ns, struct ctl_err *e);
+/* --device ID|auto: GPUD_ON(id), or 0. */
+int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e);
+
+/* Opens the connection; on failure the error says what to do. Blocks. */
+int ctl_connect(struct ctl *ctl, struct ctl_err *e);
+void ctl_disconnect(struct ctl *ctl);
+
+/* Queries a table and writes the rows that `rows` (NULL: all) chooses. Blocks. */
+int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, struct ctl_err *e);
+int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e);
+/* Tells how a command ended that shows no table: `text` on standard error for people; with -o json
+ * or csv a row {command, ok, text}. */
+int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e);
+/* A control request, and ctl_done with `done` when it worked. Blocks. */
+int ctl_control(struct ctl *ctl, const char *what, const char *value, const char *done,
+                struct ctl_err *e);
+
+/* A message to standard error: "gpuctl: …". */
+void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The commands; see commands.c. */
+#define COMMAND(name) int name(struct ctl *ctl, struct options *options, struct ctl_err *e)
+COMMAND(cmd_ping);
+COMMAND(cmd_status);
+COMMAND(cmd_devices);
+COMMAND(cmd_pool);
+COMMAND(cmd_pool_snapshot);
+COMMAND(cmd_pool_trim);
+COMMAND(cmd_kernels);
+COMMAND(cmd_jobs);
+COMMAND(cmd_sessions);
+COMMAND(cmd_tenants);
+COMMAND(cmd_job_show);
+COMMAND(cmd_job_cancel);
+COMMAND(cmd_explain);
+COMMAND(cmd_run);
+COMMAND(cmd_bench);
+COMMAND(cmd_demo);
+COMMAND(cmd_kernel_check);
+COMMAND(cmd_config_show);
+COMMAND(cmd_config_check);
+COMMAND(cmd_drain);
+COMMAND(cmd_resume);
+COMMAND(cmd_log_level);
+COMMAND(cmd_reload);
+COMMAND(cmd_session_kill);
+#undef COMMAND
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The command line, read option by option. Options may stand before, between and behind the words;
+ * "--" ends them. No global state, so that it can be tested.
+ */
+#ifndef GPUCTL_CTL_OPTIONS_H
+#define GPUCTL_CTL_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "gpuctl/base/ctl_err.h"
+
+struct option {
+    /* without the dashes; NULL ends a list. With a dash at its begin and end: all words that begin
+     * so are this option, and each is its own value ("-cl-") */
+    const char *name;
+    char letter; /* 0: none */
+    bool value;  /* takes one */
+    int id;      /* > 0 */
+};
+
+enum option_id {
+    OPTION_END = 0,
+    OPTION_WORD = -1, /* a word that is no option */
+    OPTION_BAD = -2,  /* the error tells */
+    /* options of every command */
+    OPTION_URL = 1001,
+    OPTION_OUTPUT,
+    OPTION_HELP,
+    OPTION_VERSION,
+};
+
+extern const struct option options_common[];
+
+struct options {
+    char **argv; /* not owned */
+    int argc;
+    int next;        /* index of the element read next */
+    int letter;      /* position inside a group of letters, 0: none */
+    bool words_only; /* "--" was seen */
+};
+
+void options_init(struct options *o, int argc, char **argv);
+/* The next option of `own` (may be NULL) or of options_common: its id with *ret_value set if it
+ * takes one; OPTION_WORD with the word; OPTION_END; OPTION_BAD. */
+int options_next(struct options *o, const struct option *own, const char **ret_value,
+                 struct ctl_err *e);
+
+#endif

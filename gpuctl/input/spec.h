@@ -1,0 +1,83 @@
+/*
+ * The forms of `gpuctl run --arg`, --save and sizes, as text to structs. Pure; no files are opened
+ * here. Texts in the results point into the text that was parsed.
+ *
+ *   [NAME=]i32:7            a scalar with its type
+ *   [NAME=]2.5              a scalar whose type the kernel gives
+ *   [NAME=]f32:1,2,3,4      a vector (or struct of equal members) by value
+ *   [NAME=]bytes:@FILE      a struct by value: the file as it is, "-" is stdin
+ *   [NAME=]local:BYTES      local (shared) memory
+ *   [NAME=]ACCESS:[/VIEW]%name     a published buffer
+ *   [NAME=]ACCESS[:DTYPE[+raw][:DIMS]][@FILE]     an array from a .npy or raw file, "-" is stdin
+ *   DTYPE/VIEW for DTYPE: the kernel takes the array's bytes as elements of type VIEW
+ *   [NAME=]ACCESS:DTYPE[:DIMS]=1,2,3              an array written out
+ *   [NAME=]out:DTYPE:DIMS, inout:DTYPE:DIMS       undefined content; zeros
+ */
+#ifndef GPUCTL_INPUT_SPEC_H
+#define GPUCTL_INPUT_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gpud/gpud.h>
+
+#include "gpuctl/base/ctl_err.h"
+
+#define SPEC_LIST_MAX   (1u << 20) /* elements of a list on the command line */
+#define SPEC_VECTOR_MAX 128u       /* elements of a value */
+#define SPEC_BYTES_MAX  1024u      /* of a value, as the library takes */
+
+enum spec_kind {
+    SPEC_SCALAR = 1,
+    SPEC_ARRAY = 2,
+    SPEC_LOCAL = 3,
+    SPEC_PUBLISHED = 4,
+    SPEC_VECTOR = 5,
+    SPEC_BYTES = 6,
+};
+
+struct spec {
+    char name[GPUD_NAME]; /* "": by position */
+    enum spec_kind kind;
+    int access;       /* enum gpud_access; arrays and published buffers */
+    int dtype;        /* GPUD_NONE: not said */
+    int view;         /* arrays and published buffers: as what the kernel takes it; GPUD_NONE */
+    gpud_shape shape; /* ndim 0: not said */
+    bool raw;         /* the file has no header */
+    const char
+        *text; /* scalar: the number; vector, array: the list; published: the name; or NULL */
+    const char *file; /* array: NULL if there is none; bytes */
+    uint64_t bytes;   /* local */
+};
+
+int spec_parse(const char *text, struct spec *ret_spec, struct ctl_err *e);
+
+/* A number as the bits of an element, low bytes first in the result. Out of range, trailing
+ * characters or a fraction for an integer are errors. Integers may be hexadecimal (0x…). */
+int spec_scalar(int dtype, const char *text, uint64_t *ret_bits, struct ctl_err *e);
+/* Elements of "1,2,3". "" is none. */
+uint64_t spec_list_count(const char *text);
+/* Parses them into out, which has room for `count` elements. */
+int spec_list(int dtype, const char *text, uint64_t count, void *out, struct ctl_err *e);
+
+/* "1024x16" to at most GPUD_MAX_DIMS dimensions. */
+int spec_dims(const char *text, size_t length, gpud_shape *ret_shape, struct ctl_err *e);
+/* "X[,Y[,Z]]"; each 1 to 2^62; missing ones are 1. */
+int spec_grid(const char *text, uint64_t ret_size[3], struct ctl_err *e);
+/* A whole number of at least `min` and at most `max`; words name the option in the error. */
+int spec_number(const char *words, const char *text, uint64_t min, uint64_t max,
+                uint64_t *ret_number, struct ctl_err *e);
+/* The same for bytes: a K, M, G or T behind it multiplies by 1024 once to four times. */
+int spec_size(const char *words, const char *text, uint64_t min, uint64_t max, uint64_t *ret_bytes,
+              struct ctl_err *e);
+
+struct spec_save {
+    char name[GPUD_NAME]; /* "": by index */
+    uint32_t index;
+    bool raw;
+    const char *file;
+};
+int spec_save_parse(const char *text, struct spec_save *ret_save, struct ctl_err *e);
+
+#endif

@@ -1,0 +1,33 @@
+/* Python's pickle (protocol 2), as far as lists, dictionaries, texts and numbers go. Written
+ * straight to a stream; what is opened is closed by the caller. Thread: one. */
+#ifndef GPUCTL_POOL_PICKLE_H
+#define GPUCTL_POOL_PICKLE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define PICKLE_KEYS 32u
+
+struct pickle {
+    FILE *out;                    /* not owned; ferror tells of failures */
+    const char *key[PICKLE_KEYS]; /* not owned; each was written once and is named from then on */
+    unsigned keys;
+};
+
+struct pickle_list {
+    unsigned items; /* of this batch: readers put a batch on their stack as a whole */
+};
+
+void pickle_begin(struct pickle *p, FILE *out);
+void pickle_end(struct pickle *p);
+void pickle_dict(struct pickle *p);
+void pickle_dict_end(struct pickle *p);
+/* key: a literal, at most PICKLE_KEYS different ones; a value follows. */
+void pickle_key(struct pickle *p, const char *key);
+struct pickle_list pickle_list(struct pickle *p);
+void pickle_item(struct pickle *p, struct pickle_list *list); /* before each value */
+void pickle_list_end(struct pickle *p);
+void pickle_uint(struct pickle *p, uint64_t value);
+void pickle_text(struct pickle *p, const char *text); /* bytes above 127 that are no UTF-8: '?' */
+
+#endif

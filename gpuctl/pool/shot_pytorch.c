@@ -1,0 +1,252 @@
+/*
+ * The picture in the shape of PyTorch's memory snapshots, as a pickle: its viewer reads nothing
+ * else. Segments are the addresses that were used at any time of the log: the viewer then finds
+ * every block in one, whatever was mapped when. A block's tenant and name stand where Python's
+ * frames are shown.
+ */
+#include <stdlib.h>
+
+#include "gpuctl/pool/pickle.h"
+#include "gpuctl/pool/shot.h"
+
+struct range {
+    uint64_t at, end;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct range *x = a;
+    const struct range *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Sorted, touching ones as one. NULL without memory. */
+static struct range *ranges_make(const struct shot_device *d, uint32_t *ret_count)
+{
+    struct range *r = calloc((size_t)d->piece_count + d->event_count + 1, sizeof *r);
+    uint32_t n = 0;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; r != NULL && i < d->piece_count; i++) {
+        const struct shot_piece *p = &d->pieces[i];
+        if (p->state != SHOT_VOID) {
+            r[n++] = (struct range){p->at, p->at + p->size};
+        }
+    }
+    for (uint32_t i = 0; r != NULL && i < d->event_count; i++) {
+        const struct shot_event *v = &d->events[i];
+        if (v->kind <= SHOT_RELEASE) {
+            r[n++] = (struct range){v->at, v->at + v->size};
+        }
+    }
+    if (n > 0) {
+        qsort(r, n, sizeof *r, by_place);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (kept > 0 && r[i].at <= r[kept - 1].end) {
+            r[kept - 1].end = r[i].end > r[kept - 1].end ? r[i].end : r[kept - 1].end;
+        } else {
+            r[kept++] = r[i];
+        }
+    }
+    *ret_count = kept;
+    return r;
+}
+
+static void frames(const struct shot *shot, uint32_t tenant, const struct shot_piece *p,
+                   struct pickle *out)
+{
+    const char *name = shot_text(shot, p != NULL && p->label != 0 ? p->label
+                                       : p != NULL                ? p->kind
+                                                                  : 0);
+    pickle_key(out, "frames");
+    struct pickle_list list = pickle_list(out);
+    if (tenant != 0 || name[0] != '\0') {
+        pickle_item(out, &list);
+        pickle_dict(out);
+        pickle_key(out, "filename");
+        pickle_text(out, shot_text(shot, tenant));
+        pickle_key(out, "line");
+        pickle_uint(out, p != NULL ? p->id : 0);
+        pickle_key(out, "name");
+        pickle_text(out, name);
+        pickle_dict_end(out);
+    }
+    pickle_list_end(out);
+}
+
+static void block(const struct shot *shot, struct pickle_list *list, uint64_t at, uint64_t size,
+                  const struct shot_piece *p, struct pickle *out)
+{
+    pickle_item(out, list);
+    pickle_dict(out);
+    pickle_key(out, "address");
+    pickle_uint(out, at);
+    pickle_key(out, "size");
+    pickle_uint(out, size);
+    pickle_key(out, "requested_size");
+    pickle_uint(out, size);
+    pickle_key(out, "state");
+    pickle_text(out, p != NULL ? "active_allocated" : "inactive");
+    frames(shot, p != NULL ? p->tenant : 0, p, out);
+    pickle_dict_end(out);
+}
+
+/* Live pieces of a range and what lies between them; *next is the first piece behind it. Returns
+ * bytes that live. */
+static uint64_t blocks(const struct shot *shot, const struct shot_device *d, struct range r,
+                       uint32_t *next, struct pickle *out)
+{
+    uint64_t at = r.at;
+    uint64_t live = 0;
+    struct pickle_list list = pickle_list(out);
+    for (; *next < d->piece_count && d->pieces[*next].at < r.end; (*next)++) {
+        const struct shot_piece *p = &d->pieces[*next];
+        if (p->state != SHOT_LIVE || p->at < at) {
+            continue;
+        }
+        if (p->at > at) {
+            block(shot, &list, at, p->at - at, NULL, out);
+        }
+        block(shot, &list, p->at, p->size, p, out);
+        live += p->size;
+        at = p->at + p->size;
+    }
+    if (at < r.end) {
+        block(shot, &list, at, r.end - at, NULL, out);
+    }
+    pickle_list_end(out);
+    return live;
+}
+
+static void segment(const struct shot *shot, const struct shot_device *d, struct range r,
+                    uint32_t *next, struct pickle *out)
+{
+    pickle_dict(out);
+    pickle_key(out, "device");
+    pickle_uint(out, d->id);
+    pickle_key(out, "address");
+    pickle_uint(out, r.at);
+    pickle_key(out, "total_size");
+    pickle_uint(out, r.end - r.at);
+    pickle_key(out, "stream");
+    pickle_uint(out, 0);
+    pickle_key(out, "segment_type");
+    pickle_text(out, "large");
+    pickle_key(out, "is_expandable");
+    pickle_uint(out, 0);
+    pickle_key(out, "frames");
+    (void)pickle_list(out);
+    pickle_list_end(out);
+    pickle_key(out, "blocks");
+    uint64_t live = blocks(shot, d, r, next, out);
+    pickle_key(out, "allocated_size");
+    pickle_uint(out, live);
+    pickle_key(out, "active_size");
+    pickle_uint(out, live);
+    pickle_dict_end(out);
+}
+
+static void trace_entry(const struct shot *shot, const struct shot_device *d,
+                        const struct shot_event *v, const char *action, const struct shot_piece *p,
+                        struct pickle *out)
+{
+    uint64_t ago = d->taken_ns > v->before_ns ? d->taken_ns - v->before_ns : 0;
+    pickle_dict(out);
+    pickle_key(out, "action");
+    pickle_text(out, action);
+    pickle_key(out, "addr");
+    pickle_uint(out, v->at);
+    pickle_key(out, "size");
+    pickle_uint(out, v->size);
+    pickle_key(out, "stream");
+    pickle_uint(out, v->stream);
+    pickle_key(out, "device_free"); /* of "oom": not known */
+    pickle_uint(out, 0);
+    pickle_key(out, "time_us");
+    pickle_uint(out, d->wall_ns > ago ? (d->wall_ns - ago) / 1000 : 0);
+    frames(shot, v->tenant, p, out);
+    pickle_dict_end(out);
+}
+
+static void trace(const struct shot *shot, const struct shot_device *d, struct pickle *out)
+{
+    uint32_t count = 0;
+    struct shot_piece *live = shot_live(d, &count);
+    struct shot_piece *again = shot_live(d, &count);
+    uint32_t *piece = calloc((size_t)d->event_count + 1, sizeof *piece);
+    bool known = live != NULL && again != NULL && piece != NULL &&
+                 shot_rewind(d, again, count, piece) != UINT32_MAX;
+    struct pickle_list list = pickle_list(out);
+    for (uint32_t i = 0; i < d->event_count; i++) {
+        const struct shot_event *v = &d->events[i];
+        const struct shot_piece *p = known && piece[i] != SHOT_NO_PIECE ? &live[piece[i]] : NULL;
+        if (v->kind > SHOT_REFUSE) {
+            continue;
+        }
+        pickle_item(out, &list);
+        if (v->kind == SHOT_RELEASE) {
+            trace_entry(shot, d, v, "free_requested", p, out);
+            pickle_item(out, &list);
+        }
+        trace_entry(shot, d, v,
+                    v->kind == SHOT_RELEASE  ? "free_completed"
+                    : v->kind == SHOT_REFUSE ? "oom"
+                                             : "alloc",
+                    p, out);
+    }
+    pickle_list_end(out);
+    free(live);
+    free(again);
+    free(piece);
+}
+
+static const struct shot_device *device_of(const struct shot *shot, uint64_t id)
+{
+    for (uint32_t i = 0; i < shot->device_count; i++) {
+        if (shot->devices[i].id == id) {
+            return &shot->devices[i];
+        }
+    }
+    return NULL;
+}
+
+static uint64_t last_device(const struct shot *shot)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < shot->device_count; i++) {
+        last = shot->devices[i].id > last ? shot->devices[i].id : last;
+    }
+    return last < 1024 ? last : 1023;
+}
+
+void shot_write_pytorch(const struct shot *shot, FILE *stream)
+{
+    static const struct shot_device none = {.id = 0};
+    struct pickle out;
+    pickle_begin(&out, stream);
+    pickle_dict(&out);
+    pickle_key(&out, "segments");
+    struct pickle_list list = pickle_list(&out);
+    for (uint32_t i = 0; i < shot->device_count; i++) {
+        const struct shot_device *d = &shot->devices[i];
+        uint32_t count = 0;
+        uint32_t next = 0;
+        struct range *r = ranges_make(d, &count);
+        for (uint32_t k = 0; r != NULL && k < count; k++) {
+            pickle_item(&out, &list);
+            segment(shot, d, r[k], &next, &out);
+        }
+        free(r);
+    }
+    pickle_list_end(&out);
+    pickle_key(&out, "device_traces"); /* found by the device's id */
+    list = pickle_list(&out);
+    for (uint64_t id = 0; id <= last_device(shot); id++) {
+        const struct shot_device *d = device_of(shot, id);
+        pickle_item(&out, &list);
+        trace(shot, d != NULL ? d : &none, &out);
+    }
+    pickle_list_end(&out);
+    pickle_dict_end(&out);
+    pickle_end(&out);
+}

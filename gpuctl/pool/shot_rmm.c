@@ -1,0 +1,79 @@
+/*
+ * The log in the format of RMM's logging resource: Thread,Time,Action,Pointer,Size,Stream. Thread
+ * is the device's id. Time is the wall clock's, of the stamp that follows the event. Pointer counts
+ * from 256, so that no address is the null of failures. What was there before the log begins is
+ * told as allocated at its begin, so that sums and replays come out right.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpuctl/pool/shot.h"
+
+#define BASE 256u
+
+static void line(const struct shot_device *d, uint64_t ns, const char *action, uint64_t pointer,
+                 uint64_t size, unsigned stream, FILE *out)
+{
+    uint64_t ago = d->taken_ns > ns ? d->taken_ns - ns : 0;
+    uint64_t wall = d->wall_ns > ago ? d->wall_ns - ago : 0;
+    time_t seconds = (time_t)(wall / 1000000000u);
+    struct tm day;
+    char text[16] = "00:00:00";
+    if (localtime_r(&seconds, &day) != NULL) {
+        (void)strftime(text, sizeof text, "%H:%M:%S", &day);
+    }
+    fprintf(out, "%" PRIu64 ",%s.%06u,%s,0x%" PRIx64 ",%" PRIu64 ",0x%x\n", d->id, text,
+            (unsigned)(wall / 1000 % 1000000), action, pointer, size, stream);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct shot_piece *x = a;
+    const struct shot_piece *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Backwards from what lives now to what lived when the log began. NULL without memory. */
+static struct shot_piece *lived_before(const struct shot_device *d, uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    struct shot_piece *all = shot_live(d, &count);
+    count = all != NULL ? shot_rewind(d, all, count, NULL) : 0;
+    *ret_count = count != UINT32_MAX ? count : 0;
+    if (*ret_count > 0) {
+        qsort(all, *ret_count, sizeof *all, by_place);
+    }
+    return all;
+}
+
+static void events_write(const struct shot_device *d, FILE *out)
+{
+    for (uint32_t i = 0; i < d->event_count; i++) {
+        const struct shot_event *v = &d->events[i];
+        if (v->kind == SHOT_ALLOC || v->kind == SHOT_HIT) {
+            line(d, v->before_ns, "allocate", v->at + BASE, v->size, v->stream, out);
+        } else if (v->kind == SHOT_RELEASE) {
+            line(d, v->before_ns, "free", v->at + BASE, v->size, v->stream, out);
+        } else if (v->kind == SHOT_REFUSE) {
+            line(d, v->before_ns, "allocate failure", 0, v->size, v->stream, out);
+        }
+    }
+}
+
+void shot_write_rmm(const struct shot *shot, FILE *out)
+{
+    fputs("Thread,Time,Action,Pointer,Size,Stream\n", out);
+    for (uint32_t i = 0; i < shot->device_count; i++) {
+        const struct shot_device *d = &shot->devices[i];
+        uint64_t begin = d->event_count > 0 ? d->events[0].before_ns : d->taken_ns;
+        uint32_t count = 0;
+        struct shot_piece *before = lived_before(d, &count);
+        for (uint32_t k = 0; k < count; k++) {
+            line(d, begin, "allocate", before[k].at + BASE, before[k].size, 0, out);
+        }
+        free(before);
+        events_write(d, out);
+    }
+}

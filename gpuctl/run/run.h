@@ -1,0 +1,88 @@
+/*
+ * `gpuctl run` in its stages: options → kernel → arguments → job → results. cmd_run.c alone knows
+ * their order.
+ */
+#ifndef GPUCTL_RUN_RUN_H
+#define GPUCTL_RUN_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gpud/gpud.h>
+
+#include "gpuctl/base/save.h"
+#include "gpuctl/ctl/ctl.h"
+#include "gpuctl/input/array.h"
+#include "gpuctl/input/source.h"
+#include "gpuctl/input/spec.h"
+
+#define RUN_ARGS      128
+#define RUN_VARIABLES 16
+
+/* What the command line says. Texts point into it. */
+struct run_options {
+    const char *kernel; /* NULL: the only one of the source */
+    struct source source;
+    struct spec arg[RUN_ARGS]; /* in the order of the command line */
+    uint32_t arg_count;
+    struct spec variable[RUN_VARIABLES]; /* of the source's module */
+    uint32_t variable_count;
+    struct spec_save save[RUN_ARGS];
+    uint32_t save_count;
+    gpud_grid grid;
+    uint64_t device; /* GPUD_ON(id); 0: the daemon chooses */
+    uint64_t repeat;
+    uint64_t timeout_ns; /* 0: none */
+    uint64_t max_input;  /* bytes of one file; 0: as large as the devices */
+    bool detach;
+    bool dry_run;
+};
+
+/* One argument of the kernel, in the kernel's order, or behind them a variable of its module. */
+struct run_arg {
+    struct spec spec;
+    gpud_kernel_arg_desc desc; /* kind 0: the daemon knows nothing of it */
+    struct array array;        /* SPEC_ARRAY: what goes in; later what came out */
+    struct array first;        /* inout, repeated, not resident: what goes in each time */
+    gpud_buffer
+        buffer; /* published, resident because the arrays are large, or a variable; 0: none */
+    gpud_arg value;
+    bool variable;
+    const struct spec_save *save; /* NULL: not saved */
+    struct save saving;           /* begun if it is saved */
+};
+
+struct run {
+    struct run_options options;
+    gpud_module module; /* id 0: a built-in kernel */
+    gpud_kernel kernel;
+    gpud_kernel_desc desc;
+    struct run_arg arg[RUN_ARGS + RUN_VARIABLES];
+    uint32_t arg_count; /* of the kernel's */
+    uint32_t all_count; /* with the variables */
+    bool resident;      /* arrays go through buffers instead of with the job */
+    gpud_job *job;      /* the last one */
+    uint64_t job_id;
+};
+
+int run_options_parse(struct ctl *ctl, struct options *options, struct run_options *ret_options,
+                      struct ctl_err *e);
+
+/* Compiles or finds the kernel. Blocks. */
+int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e);
+/* Puts the arguments in the kernel's order and the --save options to them; begins the files
+ * that are to be written. run->arg[].desc must be filled. */
+int run_order_args(struct run *run, struct ctl_err *e);
+/* Reads files and lists, opens published buffers, chooses inline or resident. Blocks. */
+int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
+/* Opens variables, uploads what is resident and makes the values of the call. Blocks. */
+int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
+/* Submits and waits, as often as wanted. Blocks. */
+int run_jobs(struct ctl *ctl, struct run *run, struct ctl_err *e);
+/* Fetches, saves and shows what was produced. Blocks. */
+int run_results(struct ctl *ctl, struct run *run, struct ctl_err *e);
+/* Shows what would be run. */
+int run_show_plan(struct ctl *ctl, const struct run *run, struct ctl_err *e);
+void run_finish(struct ctl *ctl, struct run *run);
+
+#endif

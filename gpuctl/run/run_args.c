@@ -1,0 +1,303 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpuctl/ctl/progress.h"
+#include "gpuctl/run/run.h"
+
+#define STREAM_BYTES_MAX (UINT64_C(1) << 30)
+
+/* The argument's name for messages: "argument 2 (y)". */
+static int wrap(struct ctl_err *e, const struct run *run, uint32_t index)
+{
+    const char *name = run->arg[index].desc.name;
+    if (run->arg[index].variable) {
+        return ctl_err_wrap(e, "variable %s", name);
+    }
+    return ctl_err_wrap(e, "argument %u%s%s%s", index, name[0] != '\0' ? " (" : "", name,
+                        name[0] != '\0' ? ")" : "");
+}
+
+static gpud_arg scalar_arg(int dtype, uint64_t bits)
+{
+    float single;
+    double wide;
+    switch (dtype) {
+    case GPUD_I8:
+        return gpud_i8((int8_t)bits);
+    case GPUD_U8:
+        return gpud_u8((uint8_t)bits);
+    case GPUD_I16:
+        return gpud_i16((int16_t)bits);
+    case GPUD_U16:
+        return gpud_u16((uint16_t)bits);
+    case GPUD_I32:
+        return gpud_i32((int32_t)bits);
+    case GPUD_U32:
+        return gpud_u32((uint32_t)bits);
+    case GPUD_I64:
+        return gpud_i64((int64_t)bits);
+    case GPUD_U64:
+        return gpud_u64(bits);
+    case GPUD_F16:
+        return gpud_f16((uint16_t)bits);
+    case GPUD_F32:
+        memcpy(&single, &bits, sizeof single);
+        return gpud_f32(single);
+    default:
+        memcpy(&wide, &bits, sizeof wide);
+        return gpud_f64(wide);
+    }
+}
+
+/* A bare number takes the kernel's type. Where a family of types is meant the daemon converts: the
+ * number goes as the widest type that holds it exactly. */
+static int make_scalar(const struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    int dtype = arg->spec.dtype != GPUD_NONE ? arg->spec.dtype : (int)arg->desc.dtype;
+    uint64_t bits = 0;
+    if (dtype == GPUD_NONE && run->desc.signature[0] != '\0') {
+        struct ctl_err ignored;
+        dtype = spec_scalar(GPUD_I64, arg->spec.text, &bits, &ignored) == 0 ? GPUD_I64 : GPUD_F64;
+    }
+    if (dtype == GPUD_NONE) {
+        return ctl_err_usage(e,
+                             "the kernel's type%s%s is not known to gpud: say the value's, as in "
+                             "f32:%s or i32:%s",
+                             arg->desc.type[0] != '\0' ? " " : "", arg->desc.type, arg->spec.text,
+                             arg->spec.text);
+    }
+    int rc = spec_scalar(dtype, arg->spec.text, &bits, e);
+    if (rc == 0) {
+        arg->value = scalar_arg(dtype, bits);
+    }
+    return rc;
+}
+
+/* A variable of one number: an array of one. */
+static int make_variable(struct run_arg *arg, struct ctl_err *e)
+{
+    uint64_t bits = 0;
+    int rc = spec_scalar(arg->spec.dtype, arg->spec.text, &bits, e);
+    rc = rc == 0 ? array_create(gpud_shape_1d(arg->spec.dtype, 1), &arg->array, e) : rc;
+    if (rc == 0) {
+        memcpy(arg->array.data, &bits, gpud_shape_bytes(arg->array.shape)); /* low bytes first */
+        arg->spec.kind = SPEC_ARRAY;
+        arg->spec.access = GPUD_IN;
+    }
+    return rc;
+}
+
+static int make_vector(struct run_arg *arg, struct ctl_err *e)
+{
+    uint64_t count = spec_list_count(arg->spec.text);
+    int rc = array_create(gpud_shape_1d(arg->spec.dtype, count), &arg->array, e);
+    if (rc == 0) {
+        rc = spec_list(arg->spec.dtype, arg->spec.text, count, arg->array.data, e);
+    }
+    if (rc == 0) {
+        arg->value = gpud_bytes(arg->array.data, gpud_shape_bytes(arg->array.shape));
+    }
+    return rc;
+}
+
+/* A struct by value; what stands in the file is what the kernel takes. */
+static int load_bytes(struct run_arg *arg, struct ctl_err *e)
+{
+    struct file file;
+    int rc =
+        file_load(arg->spec.file, (struct file_limit){SPEC_BYTES_MAX, SPEC_BYTES_MAX}, &file, e);
+    if (rc != 0) {
+        return rc == GPUD_ERR_LIMIT ? ctl_err_wrap(e, "a value") : rc;
+    }
+    if (file.size == 0) {
+        rc = ctl_err_set(e, GPUD_ERR_INVALID, "%s: the file is empty", arg->spec.file);
+        file_finish(&file);
+        return rc;
+    }
+    arg->array = (struct array){.shape = gpud_shape_1d(GPUD_U8, file.size), .data = file.data};
+    arg->value = gpud_bytes(file.data, file.size);
+    return 0;
+}
+
+static int open_published(struct ctl *ctl, struct run_arg *arg, struct ctl_err *e)
+{
+    int rc = gpud_buffer_open(ctl->client, arg->spec.text, &arg->buffer);
+    gpud_buffer_desc d = {.size = sizeof d};
+    if (rc == 0) {
+        rc = gpud_buffer_info(ctl->client, arg->buffer, &d);
+    }
+    if (rc != 0) {
+        return ctl_err_lib(e, rc, "published buffer %s", arg->spec.text);
+    }
+    arg->array.shape = d.shape;
+    return 0;
+}
+
+/* As much as the largest device has: no array can be larger. What cannot tell its size takes this
+ * machine's memory before it is known whether it ends: less, unless the user says more. */
+static struct file_limit input_limit(struct ctl *ctl, const struct run *run)
+{
+    struct file_limit limit = {run->options.max_input, run->options.max_input};
+    if (run->options.max_input > 0) {
+        return limit;
+    }
+    uint64_t most = 0;
+    gpud_device_desc d = {.size = sizeof d};
+    for (uint32_t i = 0; gpud_device_info(ctl->client, i, &d) == 0; i++) {
+        most = d.memory_bytes > most ? d.memory_bytes : most;
+    }
+    most = most > 0 && most < ARRAY_BYTES_MAX ? most : ARRAY_BYTES_MAX;
+    return (struct file_limit){most, most < STREAM_BYTES_MAX ? most : STREAM_BYTES_MAX};
+}
+
+static int load_array(struct ctl *ctl, const struct run *run, struct run_arg *arg,
+                      struct ctl_err *e)
+{
+    struct file_limit limit = {0};
+    arg->array.shape = arg->spec.shape;
+    if (arg->spec.access == GPUD_OUT) {
+        return 0; /* what is only written needs memory when it comes back */
+    }
+    if (arg->spec.file != NULL) {
+        limit = input_limit(ctl, run);
+    }
+    return array_load(&arg->spec, limit, &arg->array, e);
+}
+
+static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    switch (arg->spec.kind) {
+    case SPEC_SCALAR:
+        return arg->variable ? make_variable(arg, e) : make_scalar(run, arg, e);
+    case SPEC_VECTOR:
+        return make_vector(arg, e);
+    case SPEC_BYTES:
+        return load_bytes(arg, e);
+    case SPEC_LOCAL:
+        arg->value = gpud_local(arg->spec.bytes);
+        return 0;
+    case SPEC_PUBLISHED:
+        return open_published(ctl, arg, e);
+    default:
+        return load_array(ctl, run, arg, e);
+    }
+}
+
+/* Arrays travel with the job while all of them fit into one message and its answer. */
+static int choose_way(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    gpud_limits_desc limits = {.size = sizeof limits};
+    int rc = gpud_limits(ctl->client, &limits);
+    if (rc != 0) {
+        return ctl_err_lib(e, rc, "limits");
+    }
+    uint64_t room =
+        limits.max_inline < limits.max_message / 2 ? limits.max_inline : limits.max_message / 2;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < run->arg_count; i++) {
+        if (run->arg[i].spec.kind == SPEC_ARRAY) {
+            total += gpud_shape_bytes(run->arg[i].array.shape);
+        }
+    }
+    run->resident = total > room;
+    return 0;
+}
+
+int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    for (uint32_t i = 0; i < run->all_count; i++) {
+        int rc = load_arg(ctl, run, &run->arg[i], e);
+        if (rc != 0) {
+            return wrap(e, run, i);
+        }
+    }
+    if (!run->desc.auto_grid && run->options.grid.global[0] == 0) {
+        return ctl_err_usage(e, "%s does not tell its sizes: give --global X[,Y[,Z]]",
+                             run->desc.name);
+    }
+    return choose_way(ctl, run, e);
+}
+
+static int create_buffer(struct ctl *ctl, const struct run *run, struct run_arg *arg)
+{
+    if (arg->buffer.id != 0) {
+        return 0;
+    }
+    if (arg->variable) {
+        int kernels = arg->spec.access == GPUD_IN ? GPUD_IN : GPUD_INOUT;
+        return gpud_module_variable(ctl->client, run->module, arg->spec.name, arg->array.shape,
+                                    kernels, run->options.device, &arg->buffer);
+    }
+    if (run->options.device != 0) {
+        return gpud_buffer_create_on(ctl->client, run->options.device - 1, arg->array.shape, 0,
+                                     "gpuctl run", &arg->buffer);
+    }
+    return gpud_buffer_create(ctl->client, arg->array.shape, 0, "gpuctl run", &arg->buffer);
+}
+
+static int upload(struct ctl *ctl, const struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    gpud_shape shape = arg->array.shape;
+    int rc = create_buffer(ctl, run, arg);
+    if (rc == 0 && arg->spec.access != GPUD_OUT && gpud_shape_bytes(shape) > 0) {
+        struct progress bar;
+        gpud_transfer transfer = progress_transfer(&bar, "upload", ctl->progress);
+        rc = gpud_write(ctl->client, arg->buffer, (int)shape.dtype, 0, GPUD_REST, arg->array.data,
+                        &transfer);
+        progress_finish(&bar);
+    }
+    return rc == 0 ? 0 : ctl_err_lib(e, rc, "upload");
+}
+
+static gpud_arg buffer_arg(gpud_buffer buffer, int access)
+{
+    return access == GPUD_IN    ? gpud_in(buffer)
+           : access == GPUD_OUT ? gpud_out(buffer)
+                                : gpud_inout(buffer);
+}
+
+/* Memory for what comes back. A job overwrites that of an inout array: keeps what has to go in
+ * again. */
+static int prepare_inline(const struct run *run, struct run_arg *arg, struct ctl_err *e)
+{
+    uint64_t bytes = gpud_shape_bytes(arg->array.shape);
+    if (arg->array.data == NULL) {
+        return array_create(arg->array.shape, &arg->array, e);
+    }
+    if (run->options.repeat == 1 || arg->spec.access != GPUD_INOUT || bytes == 0) {
+        return 0;
+    }
+    if (arg->first.data == NULL) {
+        arg->first.data = malloc(bytes);
+        if (arg->first.data == NULL) {
+            return ctl_err_set(e, GPUD_ERR_NOMEM, "no memory for %" PRIu64 " bytes", bytes);
+        }
+        memcpy(arg->first.data, arg->array.data, bytes);
+    }
+    memcpy(arg->array.data, arg->first.data, bytes);
+    return 0;
+}
+
+int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
+{
+    for (uint32_t i = 0; i < run->all_count; i++) {
+        struct run_arg *arg = &run->arg[i];
+        bool array = arg->spec.kind == SPEC_ARRAY;
+        int rc = 0;
+        if (array) {
+            rc = run->resident || arg->variable ? upload(ctl, run, arg, e)
+                                                : prepare_inline(run, arg, e);
+        }
+        if (rc != 0) {
+            return wrap(e, run, i);
+        }
+        if (arg->buffer.id != 0) {
+            arg->value = buffer_arg(arg->buffer, arg->spec.access);
+        } else if (array) {
+            arg->value = gpud_host_shaped(arg->array.data, arg->array.shape, arg->spec.access);
+        }
+        arg->value = gpud_arg_as(arg->value, arg->spec.view);
+    }
+    return 0;
+}

@@ -1,0 +1,233 @@
+#include <string.h>
+
+#include "gpuctl/run/run.h"
+
+enum {
+    OPT_SOURCE = 1,
+    OPT_LANG,
+    OPT_DEFINE,
+    OPT_BUILD_OPTION,
+    OPT_COMPILER,
+    OPT_INCLUDE,
+    OPT_ARG,
+    OPT_VARIABLE,
+    OPT_SAVE,
+    OPT_GLOBAL,
+    OPT_LOCAL,
+    OPT_DEVICE,
+    OPT_REPEAT,
+    OPT_TIMEOUT,
+    OPT_MAX_INPUT,
+    OPT_DETACH,
+    OPT_DRY_RUN,
+};
+
+const struct option run_option_list[] = {
+    {"source", 0, true, OPT_SOURCE},
+    {"lang", 0, true, OPT_LANG},
+    {"define", 'D', true, OPT_DEFINE},
+    {"build-option", 0, true, OPT_BUILD_OPTION},
+    {"-cl-", 0, true, OPT_BUILD_OPTION},
+    {"include", 'I', true, OPT_INCLUDE},
+    {"arg", 'a', true, OPT_ARG},
+    {"variable", 0, true, OPT_VARIABLE},
+    {"save", 0, true, OPT_SAVE},
+    {"global", 0, true, OPT_GLOBAL},
+    {"local", 0, true, OPT_LOCAL},
+    {"device", 0, true, OPT_DEVICE},
+    {"repeat", 0, true, OPT_REPEAT},
+    {"timeout", 0, true, OPT_TIMEOUT},
+    {"max-input", 0, true, OPT_MAX_INPUT},
+    {"detach", 0, false, OPT_DETACH},
+    {"dry-run", 0, false, OPT_DRY_RUN},
+    {"compiler", 0, true, OPT_COMPILER},
+    {0},
+};
+
+static int take_arg(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    if (o->arg_count == RUN_ARGS) {
+        return ctl_err_usage(e, "more than %d arguments", RUN_ARGS);
+    }
+    int rc = spec_parse(value, &o->arg[o->arg_count], e);
+    o->arg_count += rc == 0 ? 1 : 0;
+    return rc;
+}
+
+/* NAME=… as an argument that has a name and is an array or a scalar with its type. */
+static int take_variable(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    if (o->variable_count == RUN_VARIABLES) {
+        return ctl_err_usage(e, "more than %d variables", RUN_VARIABLES);
+    }
+    struct spec *spec = &o->variable[o->variable_count];
+    int rc = spec_parse(value, spec, e);
+    if (rc != 0) {
+        return ctl_err_wrap(e, "--variable");
+    }
+    bool typed =
+        spec->kind == SPEC_ARRAY || (spec->kind == SPEC_SCALAR && spec->dtype != GPUD_NONE);
+    if (spec->name[0] == '\0' || !typed || spec->view != GPUD_NONE) {
+        return ctl_err_usage(e, "--variable %s: NAME=in:f32=1,2,3, NAME=in:@x.npy or NAME=i32:7",
+                             value);
+    }
+    o->variable_count++;
+    return 0;
+}
+
+static int take_save(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    if (o->save_count == RUN_ARGS) {
+        return ctl_err_usage(e, "more than %d arrays to save", RUN_ARGS);
+    }
+    int rc = spec_save_parse(value, &o->save[o->save_count], e);
+    o->save_count += rc == 0 ? 1 : 0;
+    return rc;
+}
+
+static int take_lang(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    o->source.lang = source_lang_from_name(value);
+    return o->source.lang != 0
+               ? 0
+               : ctl_err_usage(e, "--lang %s: opencl, cuda, ptx, cubin, spirv or dialect", value);
+}
+
+static int take_timeout(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    uint64_t ms;
+    int rc = spec_number("--timeout", value, 1, UINT32_MAX, &ms, e);
+    if (rc == 0) {
+        o->timeout_ns = ms * 1000000u;
+    }
+    return rc;
+}
+
+static int take_source(struct run_options *o, int id, const char *value, struct ctl_err *e)
+{
+    switch (id) {
+    case OPT_LANG:
+        return take_lang(o, value, e);
+    case OPT_DEFINE:
+        return source_define(&o->source, value, e);
+    case OPT_BUILD_OPTION:
+        return source_build_option(&o->source, value, e);
+    case OPT_COMPILER:
+        return source_compiler(&o->source, value, e);
+    case OPT_INCLUDE:
+        return source_include(&o->source, value, e);
+    default:
+        o->source.file = value;
+        return 0;
+    }
+}
+
+static int take(struct run_options *o, int id, const char *value, struct ctl_err *e)
+{
+    if (id <= OPT_INCLUDE) {
+        return take_source(o, id, value, e);
+    }
+    switch (id) {
+    case OPT_ARG:
+        return take_arg(o, value, e);
+    case OPT_VARIABLE:
+        return take_variable(o, value, e);
+    case OPT_SAVE:
+        return take_save(o, value, e);
+    case OPT_GLOBAL:
+        return spec_grid(value, o->grid.global, e);
+    case OPT_LOCAL:
+        return spec_grid(value, o->grid.local, e);
+    case OPT_DEVICE:
+        return ctl_device(value, &o->device, e);
+    case OPT_REPEAT:
+        return spec_number("--repeat", value, 1, 1000000, &o->repeat, e);
+    case OPT_TIMEOUT:
+        return take_timeout(o, value, e);
+    case OPT_MAX_INPUT:
+        return spec_size("--max-input", value, 1, ARRAY_BYTES_MAX, &o->max_input, e);
+    case OPT_DETACH:
+        o->detach = true;
+        return 0;
+    default:
+        o->dry_run = true;
+        return 0;
+    }
+}
+
+static unsigned count_stdin(const struct spec *spec, uint32_t count)
+{
+    unsigned found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        found += spec[i].file != NULL && strcmp(spec[i].file, "-") == 0;
+    }
+    return found;
+}
+
+/* What is for sources only. */
+static int check_built_in(const struct run_options *o, struct ctl_err *e)
+{
+    const struct source *s = &o->source;
+    if (o->variable_count > 0) {
+        return ctl_err_usage(e, "--variable needs --source: built-in kernels have none");
+    }
+    if (s->lang != 0 || s->include.count > 0 || s->options[0] != '\0') {
+        return ctl_err_usage(e, "--lang, --define, --include, --compiler and --build-option need "
+                                "--source: built-in kernels are compiled already");
+    }
+    return 0;
+}
+
+/* What makes no sense together. */
+static int check(const struct run_options *o, struct ctl_err *e)
+{
+    unsigned from_stdin =
+        count_stdin(o->arg, o->arg_count) + count_stdin(o->variable, o->variable_count);
+    from_stdin += o->source.file != NULL && strcmp(o->source.file, "-") == 0;
+    if (o->kernel == NULL && o->source.file == NULL) {
+        return ctl_err_usage(e, "KERNEL is missing: a built-in one (gpuctl kernels lists them), or "
+                                "--source FILE");
+    }
+    if (o->source.file == NULL && check_built_in(o, e) != 0) {
+        return e->code;
+    }
+    if (from_stdin > 1) {
+        return ctl_err_usage(e, "standard input can be read once only");
+    }
+    if (o->detach && (o->save_count > 0 || o->repeat > 1)) {
+        return ctl_err_usage(e, "--detach does not wait: nothing can be saved or repeated");
+    }
+    if (o->grid.local[0] != 0 && o->grid.global[0] == 0) {
+        return ctl_err_usage(e, "--local needs --global");
+    }
+    return 0;
+}
+
+int run_options_parse(struct ctl *ctl, struct options *options, struct run_options *ret_options,
+                      struct ctl_err *e)
+{
+    *ret_options = (struct run_options){.repeat = 1, .grid = {.size = sizeof(gpud_grid)}};
+    int failed = ctl_timeout(&ret_options->timeout_ns, e);
+    if (failed != 0) {
+        return failed;
+    }
+    const char *value = NULL;
+    int id;
+    while ((id = ctl_option(ctl, options, run_option_list, &value, e)) != OPTION_END) {
+        if (id == OPTION_BAD) {
+            return e->code;
+        }
+        if (id == OPTION_WORD) {
+            if (ret_options->kernel != NULL) {
+                return ctl_err_usage(e, "unexpected word '%s'", value);
+            }
+            ret_options->kernel = value;
+            continue;
+        }
+        int rc = take(ret_options, id, value, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return check(ret_options, e);
+}

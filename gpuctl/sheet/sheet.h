@@ -1,0 +1,71 @@
+/*
+ * A table in memory and its renderings. Commands fill one from the daemon's tables or from their
+ * own results; the renderers write it to a stream.
+ */
+#ifndef GPUCTL_SHEET_SHEET_H
+#define GPUCTL_SHEET_SHEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <gpud/gpud.h>
+
+#include "gpuctl/base/ctl_err.h"
+
+enum sheet_format { SHEET_TABLE = 0, SHEET_WIDE, SHEET_JSON, SHEET_CSV };
+
+struct sheet_column {
+    const char *name; /* not owned */
+    int kind;         /* enum gpud_column_kind */
+    bool wide;
+};
+
+struct sheet_cell {
+    uint64_t value;
+    const char *text; /* not owned; for columns of text, or in place of a value that is not known */
+};
+
+struct sheet {
+    const char *name; /* not owned */
+    const struct sheet_column *columns;
+    uint32_t column_count;
+    const struct sheet_cell *cells; /* row by row */
+    uint32_t row_count;
+};
+
+/* "table", "wide", "json", "csv"; -1 otherwise. */
+int sheet_format_from_name(const char *name);
+
+/* Writes it. table: aligned columns for people, heads in capitals, values with units; on a terminal
+ * they fit its width, and standard error names the columns that had no room. json: an
+ * object with one array of objects called like the table; plain numbers in base units (bytes, ns),
+ * null for what is not known. csv: RFC 4180, the same values. */
+int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e);
+
+/* As sheet_write for a table of the daemon. */
+int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
+                      struct ctl_err *e);
+
+/* A cell by its column's name, "" or 0 without that column or row. */
+const char *table_text_of(const gpud_table *table, uint32_t row, const char *column);
+uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *column);
+
+/* A value of a column's kind as people read it; always terminated. Returns out. */
+const char *sheet_text(int kind, uint64_t value, char *out, size_t size);
+
+/* Where columns are written. */
+struct sheet_place {
+    bool wide;      /* all columns, each on one line whatever its length */
+    size_t room;    /* else: characters of a line; 0: any number. See sheet_fit.h */
+    FILE *messages; /* which columns had no room */
+};
+
+/* The three renderings, for sheet_write. */
+int sheet_write_columns(const struct sheet *sheet, const struct sheet_place *place, FILE *out,
+                        struct ctl_err *e);
+int sheet_write_json(const struct sheet *sheet, FILE *out, struct ctl_err *e);
+int sheet_write_csv(const struct sheet *sheet, FILE *out, struct ctl_err *e);
+
+#endif

@@ -1,0 +1,311 @@
+/* What a worker from before tells of itself, to a front that may not be the first to ask. */
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/devices/adopt.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/standing.h"
+#include "daemon/front/workers/meta.h"
+#include "daemon/front/workers/worker_frames.h"
+#include "proto/codec.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+static unsigned ends;
+
+static void on_end(struct front *f, struct device *d)
+{
+    (void)f;
+    (void)d;
+    ends++;
+}
+
+static void say_with(struct fake *k, const struct schema *schema, const void *msg, int fd)
+{
+    struct frame_fds fds = {.fd = {fd}, .count = fd >= 0};
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(proto_encode(schema, msg, &out, &e), 0);
+    struct bytes frame = capbuf_view(&out);
+    ck_assert_int_eq(worker_frame(&k->f, &k->device[0], proto_kind(frame), frame, &fds, &e), 0);
+    capbuf_finish(&out);
+}
+
+static void say(struct fake *k, const struct schema *schema, const void *msg)
+{
+    say_with(k, schema, msg, -1);
+}
+
+static void say_end(struct fake *k, uint64_t nonce)
+{
+    const struct msg_w_held_end end = {.nonce = nonce};
+    say(k, &schema_msg_w_held_end, &end);
+}
+
+/* Nobody awaits its answer. */
+static struct job *say_job(struct fake *k, uint64_t id, uint64_t limit_ns)
+{
+    const struct msg_meta_job meta = {.limit_ns = limit_ns};
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(proto_encode(&schema_msg_meta_job, &meta, &out, NULL), 0);
+    fake_given(k, 0, RECORD_JOB, id, capbuf_view(&out));
+    const struct msg_w_held_job held = {.job = id};
+    say(k, &schema_msg_w_held_job, &held);
+    capbuf_finish(&out);
+    struct job *j = fake_find(k, id);
+    ck_assert_ptr_nonnull(j);
+    return j;
+}
+
+static void say_started(struct fake *k, uint64_t id)
+{
+    const struct msg_w_started started = {.job = id};
+    say(k, &schema_msg_w_started, &started);
+}
+
+/* Half of it went to a front that died: it is not all that the worker holds. */
+START_TEST(the_end_of_an_older_inventory_is_none)
+{
+    struct fake *k = fake_create();
+    k->f.hooks.held_end = on_end;
+    k->device[0].inventory = 17;
+    say_end(k, 16);
+    ck_assert_uint_eq(ends, 0);
+    say_end(k, 17);
+    ck_assert_uint_eq(ends, 1);
+    fake_destroy(k);
+}
+END_TEST
+
+/* Who runs behind one that the front before was told of is not to blame for that one's time. */
+START_TEST(what_ran_before_has_its_time_and_its_place)
+{
+    struct fake *k = fake_create();
+    k->f.hooks.held_job = adopt_job;
+    k->device[0].state = DEVICE_ADOPTING;
+    struct job *first = say_job(k, 1, 30 * NS_PER_S);
+    say_started(k, 1);
+    struct job *second = say_job(k, 2, 5 * NS_PER_S);
+    ck_assert_int_eq(first->state, JOB_RUNNING);
+    ck_assert_uint_eq(job_overdue_ns(first), first->started_ns + 30 * NS_PER_S);
+    say_started(k, 2);
+    ck_assert_uint_eq(job_overdue_ns(second), NS_NEVER);
+    fake_done(k, first, 0);
+    ck_assert_uint_ge(job_overdue_ns(second), second->started_ns + 5 * NS_PER_S);
+    ck_assert_uint_ne(job_overdue_ns(second), NS_NEVER);
+    fake_done(k, second, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+/* A worker says that a job started, paused and started again; a pause before the start is none. */
+START_TEST(a_job_pauses_and_goes_on)
+{
+    struct fake *k = fake_create();
+    k->f.hooks.held_job = adopt_job;
+    k->device[0].state = DEVICE_ADOPTING;
+    struct job *j = say_job(k, 1, 30 * NS_PER_S);
+    const struct msg_w_paused paused = {.job = 1};
+    say(k, &schema_msg_w_paused, &paused);
+    ck_assert_int_eq(j->state, JOB_DISPATCHED);
+    say_started(k, 1);
+    uint64_t first = j->start;
+    ck_assert_uint_ne(first, 0);
+    say(k, &schema_msg_w_paused, &paused);
+    ck_assert_int_eq(j->state, JOB_RUNNING);
+    ck_assert_uint_eq(j->start, 0);
+    say_started(k, 1);
+    ck_assert_int_eq(j->state, JOB_RUNNING);
+    ck_assert_uint_gt(j->start, first);
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+#define FREED_BY 7u /* number of the request */
+
+/* As a front before wrote it down: freed while a job was to read it. */
+static void say_freed(struct fake *k, uint64_t id)
+{
+    struct capbuf meta;
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    buffer_own(b, k->session);
+    k->session->buffers++;
+    ck_assert(buffer_charge(b, &k->device[0]));
+    struct job *j = fake_job(k, 0);
+    fake_reads(j, b, 0, 64);
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    b->freed_by = FREED_BY;
+    buffer_drop(&k->f, b);
+    ck_assert_uint_eq(k->metas, 1);
+    capbuf_init(&meta, 4096);
+    ck_assert_int_eq(meta_of_buffer(b, &meta, NULL), 0);
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&meta));
+    const struct msg_w_held_buffer held = {.id = id, .size = 64};
+    fake_done(k, j, 0);
+    ck_assert_uint_eq(k->freed, 1);
+    k->device[0].state = DEVICE_ADOPTING;
+    say(k, &schema_msg_w_held_buffer, &held);
+    capbuf_finish(&meta);
+}
+
+static struct buffer *find_freed(struct fake *k)
+{
+    struct buffer *b = NULL;
+    const uint64_t id = idmap_handle(99, 9);
+    idmap_finish(&k->f.buffers);
+    idmap_init(&k->f.buffers, 1024, 100);
+    k->f.hooks.held_buffer = adopt_buffer;
+    say_freed(k, id);
+    ck_assert_int_eq(buffer_find(&k->f.buffers, id, k->tenant, &b, NULL), 0);
+    return b;
+}
+
+/* Jobs of it that are sent again find it for a while; it is not its owner's again, who would not
+ * know of it. */
+START_TEST(what_was_freed_before_goes_once_nobody_asks_for_it)
+{
+    struct fake *k = fake_create();
+    struct buffer *b = find_freed(k);
+    ck_assert_ptr_null(b->owner);
+    ck_assert_uint_eq(k->f.session_count, 0);
+    ck_assert_uint_ne(b->linger_until_ns, NS_NEVER);
+    standing_watch(&k->f, b->linger_until_ns - 1);
+    ck_assert_uint_eq(k->freed, 1);
+    standing_watch(&k->f, b->linger_until_ns);
+    ck_assert_uint_eq(k->freed, 2);
+    ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+/* A client that is there and has not sent again what it had sent before it freed the buffer may
+ * take its time; until its session ends. */
+static void restores_long(bool to_the_end)
+{
+    struct fake *k = fake_create();
+    struct buffer *b = find_freed(k);
+    struct session_key key;
+    memset(&key, 0, sizeof key);
+    struct session *s = standing_obtain(&k->f, &key, k->tenant);
+    ck_assert_ptr_nonnull(s);
+    s->lingers_until_ns = NS_NEVER; /* connected */
+    standing_due(&k->f, s);
+    for (s->expect = 1; s->expect <= FREED_BY; s->expect++) {
+        k->f.due_ns = NS_NEVER;
+        standing_watch(&k->f, b->linger_until_ns);
+        ck_assert_uint_eq(k->freed, 1);
+        ck_assert_uint_eq(k->f.due_ns, b->linger_until_ns);
+    }
+    if (!to_the_end) {
+        s->expect = FREED_BY;
+        standing_end(&k->f, s);
+        ck_assert_uint_eq(k->freed, 1);
+    }
+    standing_watch(&k->f, b->linger_until_ns);
+    ck_assert_uint_eq(k->freed, 2);
+    ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
+    if (to_the_end) {
+        standing_end(&k->f, s);
+    }
+    fake_destroy(k);
+}
+
+START_TEST(what_was_freed_before_stays_while_its_client_restores)
+{
+    restores_long(true);
+    restores_long(false);
+}
+END_TEST
+
+enum outcome { RESTORED, BROKEN, WORKER_GONE };
+
+static void awaits_restored(enum outcome outcome)
+{
+    struct fake *k = fake_create();
+    struct memfd host = MEMFD_NONE;
+    struct capbuf meta;
+    struct err e = ERR_INIT;
+    const uint64_t id = idmap_handle(99, 9);
+    struct buffer like = {.bytes = 64, .tenant = k->tenant, .owner = k->session};
+    like.shape = (struct shape){.dtype = DTYPE_F32, .ndim = 1, .dim = {16}};
+    spans_add(&like.defined, 0, 64);
+    idmap_finish(&k->f.buffers);
+    idmap_init(&k->f.buffers, 1024, 100);
+    k->f.hooks.held_buffer = adopt_buffer;
+    k->f.hooks.held_end = adopt_end;
+    k->device[0].state = DEVICE_ADOPTING;
+    k->device[0].proven = true;
+    capbuf_init(&meta, 4096);
+    ck_assert_int_eq(meta_of_buffer(&like, &meta, &e), 0);
+    ck_assert_int_eq(memfd_create_sealed("host", 64, &host, &e), 0);
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&meta));
+    const struct msg_w_held_buffer held = {.id = id, .size = 64, .sealed = 1, .arriving = 1};
+    say_with(k, &schema_msg_w_held_buffer, &held, host.fd);
+    host.fd = -1;
+    memfd_finish(&host);
+    capbuf_finish(&meta);
+    struct buffer *b = idmap_get(&k->f.buffers, id);
+    ck_assert_ptr_nonnull(b);
+    ck_assert_int_eq(b->state, BUFFER_RESTORING);
+    say_end(k, 0);
+    ck_assert_int_eq(k->device[0].state, DEVICE_PROBING); /* it is not asked for again */
+    ck_assert_uint_eq(k->device[0].restores, 1);
+    if (outcome != WORKER_GONE) {
+        const struct msg_w_buffer answer = {.id = id, .code = outcome == BROKEN ? ERR_IO : 0};
+        buffer_answered(&k->f, &k->device[0], &answer);
+        ck_assert_uint_eq(k->device[0].restores, 0);
+        ck_assert_uint_eq(k->readies, 1);
+        ck_assert_int_eq(b->state, outcome == BROKEN ? BUFFER_LOST : BUFFER_LIVE);
+    } else {
+        buffer_device_lost(&k->f, &k->device[0]);
+        ck_assert_int_eq(b->state, BUFFER_RESTORING);
+        ck_assert_int_ge(b->host_fd, 0);
+    }
+    standing_end(&k->f, b->owner);
+    ck_assert_uint_eq(k->freed, 1);
+    fake_destroy(k);
+}
+
+/* The front before had asked for it, and did not live to hear the answer, which comes here; should
+ * the worker end first, the host copy is there. */
+START_TEST(what_is_being_restored_is_awaited)
+{
+    awaits_restored(RESTORED);
+    awaits_restored(BROKEN);
+    awaits_restored(WORKER_GONE);
+}
+END_TEST
+
+/* So is what jobs wrote into it meanwhile: others that read it may be sent again. */
+START_TEST(what_was_written_into_what_was_freed_is_told)
+{
+    struct fake *k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, false);
+    ck_assert(buffer_charge(b, &k->device[0]));
+    struct job *writer = fake_job(k, 0);
+    struct job *reader = fake_job(k, 0);
+    fake_writes(writer, b, 0, 64);
+    fake_reads(reader, b, 0, 64);
+    (void)fake_submit(k, writer);
+    (void)fake_submit(k, reader);
+    fake_turn(k);
+    buffer_drop(&k->f, b);
+    ck_assert_uint_eq(k->metas, 1);
+    fake_done(k, writer, 0);
+    ck_assert_uint_eq(k->metas, 2);
+    fake_done(k, reader, 0);
+    ck_assert_uint_eq(k->metas, 2);
+    ck_assert_uint_eq(k->freed, 1);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("inventory", the_end_of_an_older_inventory_is_none,
+           what_ran_before_has_its_time_and_its_place, a_job_pauses_and_goes_on,
+           what_was_freed_before_goes_once_nobody_asks_for_it,
+           what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
+           what_was_written_into_what_was_freed_is_told)

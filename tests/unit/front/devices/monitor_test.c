@@ -1,0 +1,350 @@
+/* The front's side of gpud-monitor: when it is started and ended, and what its page does to the
+ * devices. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/monitor.h"
+#include "proto/health.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+#include "tests/unit/front/scratch.h"
+
+#define UUID "fa4ec0da-0000-4000-8000-000000000000"
+
+int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e);
+int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                           struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e);
+
+static struct fake *k;
+static unsigned workers; /* that were asked for */
+static unsigned started, killed, changed;
+static uint64_t begun; /* the clock's time at the test's begin */
+static char dir[SCRATCH_PATH];
+
+int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e)
+{
+    (void)l;
+    (void)e;
+    ck_assert_uint_ne(id, 0);
+    ck_assert_int_ge(page_fd, 0);
+    started++;
+    return 0;
+}
+
+int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)signal;
+    (void)e;
+    ck_assert_uint_eq(id, k->f.monitor.id);
+    killed++;
+    return 0;
+}
+
+int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                           struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)args;
+    (void)meta;
+    (void)fd;
+    (void)e;
+    workers++;
+    return 0;
+}
+
+static void on_changed(struct front *f, struct device *d)
+{
+    ck_assert_ptr_eq(d, f->device[0]);
+    changed++;
+}
+
+static void begin(void)
+{
+    started = killed = changed = workers = 0;
+    k = fake_create();
+    monitor_init(&k->f.monitor);
+    k->f.launcher = (struct launcher_link *)(void *)k; /* only its presence counts */
+    k->f.due_ns = NS_NEVER;
+    k->f.hooks.device_changed = on_changed;
+    (void)strcpy(k->device[0].pin, "uuid=GPU-" UUID);
+    scratch_make(dir);
+    (void)snprintf(k->f.config.runtime_dir, sizeof k->f.config.runtime_dir, "%s", dir);
+    begun = clock_now_ns();
+}
+
+static void end(void)
+{
+    monitor_finish(&k->f.monitor);
+    k->f.launcher = NULL;
+    fake_destroy(k);
+    scratch_remove(dir);
+}
+
+/* As the loop does: `after` seconds from the begin. */
+static void at(uint64_t after)
+{
+    k->f.due_ns = NS_NEVER;
+    monitor_watch(&k->f, begun + after * NS_PER_S, false);
+}
+
+static struct health_page *page(void)
+{
+    return (struct health_page *)(void *)k->f.monitor.page.data;
+}
+
+/* What the monitor writes at the end of a round. */
+static void tells(uint64_t after, uint32_t state, uint64_t recovery)
+{
+    static struct health_report report;
+    memset(&report, 0, sizeof report);
+    report.taken_ns = begun + after * NS_PER_S;
+    report.device_count = 1;
+    (void)strcpy(report.device[0].uuid, "GPU-" UUID);
+    report.device[0].value[HEALTH_recovery] =
+        (struct health_value){.state = state, .value = recovery};
+    health_write(page(), &report);
+    atomic_store(&page()->asking_ns, 0);
+}
+
+/* What it writes before it asks. */
+static void asks(uint64_t after)
+{
+    atomic_store(&page()->asking_ns, begun + after * NS_PER_S);
+}
+
+START_TEST(one_is_kept_without_anybody_looking)
+{
+    begin();
+    monitor_wake(&k->f, &k->device[0]);
+    ck_assert_uint_ne(k->f.due_ns, NS_NEVER);
+    at(0);
+    ck_assert_uint_eq(started, 1);
+    ck_assert_uint_eq(k->f.due_ns, begun + NS_PER_S);
+    tells(0, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    asks(1);
+    at(5);
+    ck_assert_uint_eq(killed, 0);
+    at(7); /* it does not answer */
+    at(8);
+    ck_assert_uint_eq(killed, 1);
+    ck_assert(monitor_ended(&k->f, k->f.monitor.id));
+    at(9);
+    ck_assert_uint_eq(started, 1);
+    at(60);
+    ck_assert_uint_eq(started, 2);
+    tells(60, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    at(69);
+    ck_assert_uint_eq(killed, 1);
+    at(71); /* it begins no round */
+    ck_assert_uint_eq(killed, 2);
+    end();
+}
+END_TEST
+
+/* In the first round the driver may have each GPU to start. */
+START_TEST(the_first_answer_may_take_longer)
+{
+    begin();
+    at(0);
+    at(59);
+    asks(59); /* about the second GPU */
+    at(118);
+    ck_assert_uint_eq(killed, 0);
+    at(120);
+    ck_assert_uint_eq(killed, 1);
+    ck_assert_str_eq(k->f.monitor.ended, "the driver did not answer within 60 s");
+    end();
+}
+END_TEST
+
+/* The front stood still, and what it sees is old for that reason. */
+START_TEST(one_that_stood_still_has_time_to_tell)
+{
+    begin();
+    at(0);
+    tells(0, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    monitor_watch(&k->f, begun + 3600 * NS_PER_S, true);
+    ck_assert_uint_eq(killed, 0);
+    tells(3600, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    at(3601);
+    ck_assert_uint_eq(killed, 0);
+    end();
+}
+END_TEST
+
+/* Neither puts a hold nor lifts one; but nobody is held for good by what nobody knows. */
+START_TEST(what_is_not_known_holds_for_a_while)
+{
+    struct device *d;
+    begin();
+    d = &k->device[0];
+    at(0);
+    tells(1, HEALTH_FAILED, HEALTH_RECOVERY_RESET);
+    at(1);
+    ck_assert(device_serves(d));
+    tells(2, HEALTH_KNOWN, HEALTH_RECOVERY_RESET);
+    at(2);
+    ck_assert(!device_serves(d));
+    ck_assert_str_eq(d->reason, "the driver asks: reset the GPU");
+    if (_i == 0) {
+        ck_assert(monitor_ended(&k->f, k->f.monitor.id));
+        k->f.monitor.start_ns = NS_NEVER;
+    }
+    for (uint64_t i = 3; i <= 122; i++) {
+        if (_i == 1) {
+            tells(i, HEALTH_FAILED, 0);
+        }
+        at(i);
+        ck_assert(!device_serves(d));
+    }
+    ck_assert_uint_eq(changed, 1);
+    at(123);
+    ck_assert(device_serves(d));
+    ck_assert_uint_eq(changed, 2);
+    ck_assert_str_eq(d->reason, "not known whether the driver still asks: reset the GPU");
+    if (_i == 1) {
+        tells(124, HEALTH_KNOWN, HEALTH_RECOVERY_RESET);
+        at(124);
+        ck_assert(!device_serves(d));
+        tells(125, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+        at(125);
+        ck_assert(device_serves(d));
+        ck_assert_str_eq(d->reason, "");
+    }
+    end();
+}
+END_TEST
+
+/* The next front holds back what this one did, before its own monitor has told anything; and lets
+ * it go for what that tells, or when nobody knows for long. */
+START_TEST(a_hold_outlives_its_front)
+{
+    begin();
+    at(0);
+    tells(1, HEALTH_KNOWN, HEALTH_RECOVERY_RESET);
+    at(1);
+    for (unsigned front = 0; front < 3; front++) {
+        struct device *d = &k->device[0];
+        monitor_finish(&k->f.monitor);
+        monitor_init(&k->f.monitor);
+        d->recovery = HEALTH_RECOVERY_NONE;
+        d->recovery_ns = 0;
+        monitor_wake(&k->f, d);
+        ck_assert_int_eq(device_serves(d), front == 2);
+        at(2);
+        ck_assert_int_eq(device_serves(d), front == 2);
+        if (front == 1) {
+            tells(3, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+            at(3);
+            ck_assert(device_serves(d));
+        }
+    }
+    end();
+}
+END_TEST
+
+START_TEST(lists_of_held_devices)
+{
+    struct held h = {.count = 0};
+    struct held next = {.count = 0};
+    begin();
+    held_set(&h, dir, "uuid=a", 1);
+    held_set(&h, dir, "uuid=b", 4);
+    held_set(&h, dir, "uuid=a", 2);
+    ck_assert_uint_eq(held_of(&next, dir, "uuid=a"), 2);
+    ck_assert_uint_eq(held_of(&next, dir, "uuid=b"), 4);
+    ck_assert_uint_eq(held_of(&next, dir, "uuid=c"), 0);
+    held_set(&next, dir, "uuid=a", 0);
+    held_set(&next, dir, "uuid=b", 0);
+    ck_assert_int_ne(access(scratch_path(dir, "held"), F_OK), 0);
+    scratch_write(scratch_path(dir, "held"), "uuid=a x\n\n", 10);
+    struct held broken = {.count = 0};
+    ck_assert_uint_eq(held_of(&broken, dir, "uuid=a"), 0);
+    held_set(&broken, "/nowhere", "uuid=a", 1); /* told, and no harm */
+    ck_assert_uint_eq(held_of(&broken, "/nowhere", "uuid=a"), 1);
+    end();
+}
+END_TEST
+
+/* No timer, no process. */
+START_TEST(without_a_device_to_ask_about_there_is_none)
+{
+    begin();
+    k->device[0].pin[0] = '\0';
+    k->f.due_ns = NS_NEVER;
+    monitor_wake(&k->f, &k->device[0]);
+    at(10);
+    ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
+    ck_assert_uint_eq(started, 0);
+    end();
+}
+END_TEST
+
+/* A GPU in MIG mode with three instances; those of the first two places are open, in the order in
+ * which the workers of a front before were taken over. */
+static void list_instances(bool chosen)
+{
+    static struct health_report report;
+    memset(&report, 0, sizeof report);
+    report.device_count = 4;
+    report.device[0].divided = 1;
+    (void)strcpy(report.device[0].uuid, "GPU-" UUID);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)snprintf(report.device[i + 1].uuid, HEALTH_UUID, "MIG-%u", i);
+    }
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].number = 1 - i;
+        (void)snprintf(k->device[i].pin, sizeof k->device[i].pin, "uuid=MIG-%u", 1 - i);
+        k->device[i].chosen = chosen;
+    }
+    discover_listed(&k->f, &report);
+}
+
+/* Whether they were named is a matter of the workers' environment: the front may have another. */
+START_TEST(all_instances_are_opened_unless_workers_are_told_which)
+{
+    begin();
+    (void)setenv("CUDA_VISIBLE_DEVICES", "MIG-0,MIG-1", 1);
+    list_instances(true);
+    ck_assert_uint_eq(workers, 0);
+    list_instances(false);
+    ck_assert_uint_eq(workers, 1);
+    ck_assert_uint_eq(k->f.device_count, FAKE_DEVICES + 1);
+    struct device *d = k->f.device[FAKE_DEVICES];
+    ck_assert_str_eq(d->pin, "uuid=MIG-2");
+    ck_assert_uint_eq(d->number, 2);
+    list_instances(false);
+    ck_assert_uint_eq(workers, 1);
+    (void)unsetenv("CUDA_VISIBLE_DEVICES");
+    device_staging_finish(d);
+    free(d);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("monitor");
+    TCase *tcase = tcase_create("monitor");
+    tcase_add_test(tcase, one_is_kept_without_anybody_looking);
+    tcase_add_test(tcase, the_first_answer_may_take_longer);
+    tcase_add_test(tcase, one_that_stood_still_has_time_to_tell);
+    tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
+    tcase_add_test(tcase, a_hold_outlives_its_front);
+    tcase_add_test(tcase, lists_of_held_devices);
+    tcase_add_test(tcase, without_a_device_to_ask_about_there_is_none);
+    tcase_add_test(tcase, all_instances_are_opened_unless_workers_are_told_which);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

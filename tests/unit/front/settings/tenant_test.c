@@ -1,0 +1,279 @@
+/* Tenants of the settings: who belongs to one, what it may have, and its ledger. */
+#include <check.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/front/settings/config.h"
+#include "daemon/front/settings/tenant_rules.h"
+#include "tests/unit/front/scratch.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+static char dir[SCRATCH_PATH];
+static struct tenant_rules rules;
+
+static void setup(void)
+{
+    scratch_make(dir);
+    rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
+}
+
+static void teardown(void)
+{
+    tenant_rules_finish(&rules);
+    scratch_remove(dir);
+}
+
+static int load(const char *text, struct err *e)
+{
+    const char *path = scratch_path(dir, "gpud.conf");
+    scratch_write(path, text, strlen(text));
+    tenant_rules_finish(&rules);
+    return tenant_rules_load(path, NULL, &rules, e);
+}
+
+static const char *who(uint32_t uid, uint32_t gid, bool local)
+{
+    const struct tenant_peer peer = {.uid = uid, .gid = gid, .local = local};
+    const struct tenant_rule *rule = tenant_rules_of(&rules, &peer);
+    return rule != NULL ? rule->name : "";
+}
+
+START_TEST(sections_say_who_and_how_much)
+{
+    struct err e = ERR_INIT;
+    int rc = load("[jobs]\nwindow = 3\n"
+                  "[tenant vision]\nusers = 1234, root\nmemory_hard = 8G\nmemory_soft = 4096M\n"
+                  "memory_guaranteed = 25%\narena_bytes_max = 1G\nsessions_max = 7\n"
+                  "memory_spilled = 3G\nmemory_total = 40G\n"
+                  "load_kernels = yes\n"
+                  "[tenant a.b-c_d]\ngroups = 0\ntcp = yes\nload_kernels = no\n"
+                  "[tenant others]\nmemory_hard = 50%\n",
+                  &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    ck_assert_uint_eq(rules.count, 2);
+    ck_assert_str_eq(rules.rule[0].name, "a.b-c_d");
+    const struct tenant_rule *vision = tenant_rules_named(&rules, "vision");
+    ck_assert_uint_eq(vision->limits.hard.bytes, 8 * GIB);
+    ck_assert_uint_eq(vision->limits.soft.bytes, 4 * GIB);
+    ck_assert_uint_eq(vision->limits.guaranteed.percent, 25);
+    ck_assert_uint_eq(vision->limits.spilled.bytes, 3 * GIB);
+    ck_assert_uint_eq(vision->limits.total, 40 * GIB);
+    ck_assert_uint_eq(rules.others.spilled.bytes, UINT64_MAX);
+    ck_assert_uint_eq(rules.others.total, UINT64_MAX);
+    ck_assert_uint_eq(vision->limits.arena_bytes, GIB);
+    ck_assert_uint_eq(vision->limits.sessions, 7);
+    ck_assert_int_eq(vision->limits.load, TENANT_LOAD_YES);
+    ck_assert_int_eq(rules.rule[0].limits.load, TENANT_LOAD_NO);
+    ck_assert_uint_eq(rules.rule[0].limits.hard.bytes, UINT64_MAX);
+    ck_assert_uint_eq(rules.others.hard.percent, 50);
+    ck_assert_str_eq(who(1234, 5, true), "vision");
+    ck_assert_str_eq(who(0, 0, true), "vision"); /* users come before groups */
+    ck_assert_str_eq(who(4321, 0, true), "a.b-c_d");
+    ck_assert_str_eq(who(4321, 5, true), "");
+    ck_assert_str_eq(who(1234, 5, false), "a.b-c_d"); /* over tcp nobody is somebody */
+}
+END_TEST
+
+START_TEST(files_of_tenants_come_behind_and_hold_nothing_else)
+{
+    struct err e = ERR_INIT;
+    static const char first[] = "[tenant a]\nusers = 1, 2\nmemory_hard = 1G\n";
+    static const char second[] = "[tenant a]\nusers = 2 3\n[tenant b]\nusers = 1\n";
+    static const char stray[] = "[jobs]\nwindow = 1\n";
+    scratch_write(scratch_path(dir, "10.conf"), first, strlen(first));
+    scratch_write(scratch_path(dir, "20.conf"), second, strlen(second));
+    scratch_write(scratch_path(dir, "README"), stray, strlen(stray));
+    ck_assert_msg(tenant_rules_load(NULL, dir, &rules, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(who(1, 9, true), "b");
+    ck_assert_str_eq(who(2, 9, true), "a");
+    ck_assert_str_eq(who(3, 9, true), "a");
+    ck_assert_uint_eq(tenant_rules_named(&rules, "a")->limits.hard.bytes, GIB);
+    scratch_write(scratch_path(dir, "30.conf"), stray, strlen(stray));
+    tenant_rules_finish(&rules);
+    ck_assert_int_eq(tenant_rules_load(NULL, dir, &rules, &e), ERR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(e.text, "30.conf:1: unknown section [jobs]"));
+    ck_assert_int_eq(tenant_rules_load(NULL, "/nowhere", &rules, &e), 0);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    int code;
+    const char *says;
+} bad_files[] = {
+    {"[tenant a]\nusers = no-such-user\n", ERR_NOT_FOUND, ":2: users: there is no user no-such"},
+    {"[tenant a]\ngroups = no-such-group\n", ERR_NOT_FOUND, ":2: groups: there is no group no-s"},
+    {"[tenant a]\nusers = 7\n[tenant b]\nusers = 7\n", ERR_EXISTS,
+     ":4: users: 7 belongs to tenant a"},
+    {"[tenant a]\nmemory = 7\n", ERR_NOT_FOUND, ":2: unknown setting memory of a tenant"},
+    {"[tenant a]\nmemory_hard = 101%\n", ERR_INVALID, ":2: memory_hard = 101%: not within 1%"},
+    {"[tenant a]\nmemory_hard = 0%\n", ERR_INVALID, ":2: memory_hard = 0%: not within 1%"},
+    {"[tenant a]\nmemory_hard = x%\n", ERR_INVALID, ":2: memory_hard = x%: not within 1%"},
+    {"[tenant a]\nmemory_hard = %\n", ERR_INVALID, ":2: memory_hard = %: not a number"},
+    {"[tenant a]\nmemory_hard = 1GB\n", ERR_INVALID, ":2: memory_hard = 1GB: not a number with K"},
+    {"[tenant a]\nsessions_max = 0\n", ERR_RANGE, ":2: sessions_max = 0: not within 1 and"},
+    {"[tenant a]\nload_kernels = maybe\n", ERR_INVALID, ":2: load_kernels = maybe: not one of yes"},
+    {"[tenant a]\nusers = 1\nusers = 2\n", ERR_INVALID, ":2: users: set twice"},
+    {"[tenant a b]\nusers = 1\n", ERR_NOT_FOUND, ":1: unknown section [tenant a b]"},
+    {"[tenant uid:7]\nusers = 1\n", ERR_NOT_FOUND, ":1: unknown section [tenant uid:7]"},
+    {"[tenant others]\nusers = 1\n", ERR_INVALID, ":2: users: not for [tenant others]"},
+    {"[tenant others]\nmemory_guaranteed = 1\n", ERR_INVALID, ":2: memory_guaranteed: not for"},
+    {"[tenant a]\ntcp = yes\n[tenant b]\ntcp = yes\n", ERR_EXISTS,
+     ".conf:4: tenants a and b both have tcp"},
+    {"[tenant a]\nmemory_hard = 1G\nmemory_guaranteed = 2G\n", ERR_INVALID,
+     ".conf:3: tenant a: memory_guaranteed is more than memory_hard"},
+    {"[tenant a]\nmemory_guaranteed = 60%\n[tenant b]\nmemory_guaranteed = 41%\n", ERR_LIMIT,
+     ".conf:4: 101% of a device are guaranteed to tenants"},
+};
+
+START_TEST(what_is_wrong_is_named_and_nothing_changes)
+{
+    struct err e = ERR_INIT;
+    rules.count = 0;
+    int rc = load(bad_files[_i].text, &e);
+    ck_assert_msg(rc == bad_files[_i].code, "%s gave %s: %s", bad_files[_i].text, err_name(rc),
+                  e.text);
+    ck_assert_msg(strstr(e.text, bad_files[_i].says) != NULL, "%s", e.text);
+    ck_assert_ptr_null(rules.rule);
+}
+END_TEST
+
+START_TEST(guarantees_fit_or_are_refused_by_name)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(load("[tenant a]\nmemory_guaranteed = 50%\n"
+                          "[tenant b]\nmemory_guaranteed = 4G\n"
+                          "[tenant c]\nmemory_guaranteed = 1G\nmemory_hard = 10%\n",
+                          &e),
+                     0);
+    ck_assert_int_eq(tenant_rules_fit(&rules, 16 * GIB, &e), 0);
+    ck_assert_int_eq(tenant_rules_fit(&rules, 10 * GIB, &e), 0);
+    ck_assert_int_eq(tenant_rules_fit(&rules, 10 * GIB - 100, &e), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(e.text, "tenant c: memory_guaranteed is 1073741824 bytes here"));
+    ck_assert_int_eq(load("[tenant a]\nmemory_guaranteed = 50%\n"
+                          "[tenant b]\nmemory_guaranteed = 4G\n",
+                          &e),
+                     0);
+    ck_assert_int_eq(tenant_rules_fit(&rules, 8 * GIB, &e), 0);
+    ck_assert_int_eq(tenant_rules_fit(&rules, 6 * GIB, &e), ERR_LIMIT);
+    ck_assert_msg(strstr(e.text, "7516192768 bytes are guaranteed to tenants (a 3221225472, b "
+                                 "4294967296), and its pool may take 6442450944") != NULL,
+                  "%s", e.text);
+}
+END_TEST
+
+START_TEST(the_ledger_is_the_tenants)
+{
+    struct tenant *table = NULL;
+    struct tenant *t = tenant_named(&table, "vision");
+    struct err e = ERR_INIT;
+    ck_assert_ptr_eq(tenant_find(table, tenant_key_of("vision")), t);
+    ck_assert_uint_gt(tenant_key(t), (uint64_t)UINT32_MAX + 1);
+    ck_assert_uint_eq(tenant_key_of("uid:7"), 8);
+    ck_assert_uint_eq(tenant_key(tenant_obtain(&table, UINT32_MAX)), (uint64_t)UINT32_MAX + 1);
+    ck_assert_uint_eq(tenant_room(t, 0, GIB), UINT64_MAX);
+    ck_assert_int_eq(load("[tenant vision]\nmemory_hard = 50%\nmemory_soft = 60%\n"
+                          "memory_guaranteed = 100M\n",
+                          &e),
+                     0);
+    ck_assert(tenant_rules_apply(&rules, t));
+    ck_assert(!tenant_rules_apply(&rules, t));
+    ck_assert(t->ruled);
+    const struct tenant_quota q = tenant_quota(t, 1000 * MIB);
+    ck_assert_uint_eq(q.hard, 500 * MIB);
+    ck_assert_uint_eq(q.soft, UINT64_MAX); /* not reached before hard */
+    ck_assert_uint_eq(q.guaranteed, 100 * MIB);
+    ck_assert(tenant_charge(t, 1, 30 * MIB));
+    ck_assert(tenant_charge(t, 0, 400 * MIB));
+    ck_assert_uint_eq(t->buffer_bytes, 430 * MIB);
+    ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
+    ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 470 * MIB);
+    ck_assert_uint_eq(tenant_due(t, 1, 1000 * MIB), 70 * MIB);
+    ck_assert_uint_eq(tenant_due(t, 0, 1000 * MIB), 0);
+    ck_assert_int_eq(tenant_refuse(t, 0, 1000 * MIB, 200, &e), ERR_LIMIT);
+    ck_assert_str_eq(e.text, "tenant vision wants 200 bytes on device 0 and may have 524288000 "
+                             "there, of which its buffers have 419430400: free some of them, or "
+                             "raise its memory_hard");
+    ck_assert_uint_eq(t->refusals, 1);
+    ck_assert(!tenant_charge(t, 0, UINT64_MAX)); /* what cannot be counted is not charged */
+    ck_assert_uint_eq(t->buffer_bytes, 430 * MIB);
+    ck_assert(tenant_charge(t, 0, UINT64_MAX - 430 * MIB));
+    ck_assert(!tenant_charge(t, 1, 1));
+    ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 0);
+    tenant_discharge(t, 0, UINT64_MAX - 430 * MIB);
+    tenant_discharge(t, 1, 30 * MIB);
+    ck_assert_uint_eq(t->device_bytes[0], 400 * MIB);
+    ck_assert_uint_eq(t->device_bytes[1], 0);
+    ck_assert_uint_eq(t->buffer_bytes, 400 * MIB);
+    ck_assert_uint_eq(amount_of(&(struct amount){.percent = 100}, UINT64_MAX), UINT64_MAX);
+    ck_assert_uint_eq(amount_of(&(struct amount){.percent = 33}, 1000), 330);
+    tenant_destroy_all(&table);
+}
+END_TEST
+
+/* Beside the hard limit: what device and host have room for, and all devices together. */
+START_TEST(what_lies_on_the_host_and_in_all_is_limited)
+{
+    struct tenant *table = NULL;
+    struct tenant *t = tenant_named(&table, "vision");
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(load("[tenant vision]\nmemory_spilled = 10%\nmemory_total = 1500M\n", &e), 0);
+    ck_assert(tenant_rules_apply(&rules, t));
+    ck_assert_uint_eq(tenant_quota(t, 1000 * MIB).spilled, 100 * MIB);
+    ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 1100 * MIB);
+    ck_assert(tenant_charge(t, 0, 1000 * MIB));
+    ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
+    ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 500 * MIB);
+    ck_assert_int_eq(tenant_refuse(t, 0, 1000 * MIB, 101 * MIB, &e), ERR_LIMIT);
+    ck_assert_str_eq(e.text, "tenant vision wants 105906176 bytes on device 0 and may have "
+                             "1153433600 there, of which its buffers have 1048576000: free some of "
+                             "them, or raise its memory_spilled, which is beside what the device's "
+                             "pool may take");
+    e = (struct err)ERR_INIT;
+    ck_assert_int_eq(tenant_refuse(t, 1, 1000 * MIB, 501 * MIB, &e), ERR_LIMIT);
+    ck_assert_str_eq(e.text, "tenant vision wants 525336576 bytes and may have 1572864000 on all "
+                             "devices, of which its buffers have 1048576000: free some of them, or "
+                             "raise its memory_total");
+    tenant_destroy_all(&table);
+}
+END_TEST
+
+START_TEST(who_belongs_is_told)
+{
+    struct err e = ERR_INIT;
+    struct tenant *table = NULL;
+    char text[64];
+    ck_assert_int_eq(load("[tenant a]\nusers = root, 7\ngroups = 0\ntcp = yes\n", &e), 0);
+    tenant_rules_users(&rules, tenant_named(&table, "a"), text, sizeof text);
+    ck_assert_str_eq(text, "root, 7; groups 0; tcp");
+    tenant_rules_users(&rules, tenant_named(&table, "b"), text, sizeof text);
+    ck_assert_str_eq(text, "");
+    tenant_destroy_all(&table);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tenant");
+    TCase *tcase = tcase_create("tenant");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, sections_say_who_and_how_much);
+    tcase_add_test(tcase, files_of_tenants_come_behind_and_hold_nothing_else);
+    tcase_add_loop_test(tcase, what_is_wrong_is_named_and_nothing_changes, 0,
+                        (int)(sizeof bad_files / sizeof bad_files[0]));
+    tcase_add_test(tcase, guarantees_fit_or_are_refused_by_name);
+    tcase_add_test(tcase, the_ledger_is_the_tenants);
+    tcase_add_test(tcase, what_lies_on_the_host_and_in_all_is_limited);
+    tcase_add_test(tcase, who_belongs_is_told);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,401 @@
+/* Buffers that go to the host and come back, some to the addresses that they had: on a simulated
+ * device and on the CUDA driver's double, in this process. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/memfd.h"
+#include "daemon/pool/place.h"
+#include "daemon/worker/copy/transfer.h"
+#include "tests/unit/worker/local.h"
+
+#define LIMIT   ((uint64_t)16 << 20)
+#define PAGE    ((uint64_t)2 << 20)
+#define BUFFERS 6u
+#define ROUNDS  4u
+
+static const struct {
+    const char *backend, *options;
+    bool places;
+} ON[] = {
+    {"sim", "speed=0,pages=on", true}, {"sim", "speed=0,pages=off", false}, {"cuda", "", true}};
+
+#define KINDS ((int)(sizeof ON / sizeof ON[0]))
+
+static struct local t;
+static uint64_t size; /* of each buffer */
+
+static bool start_with(int which, const char *options, uint64_t bytes)
+{
+    if (backend_find(ON[which].backend) == NULL) { /* is not built */
+        return false;
+    }
+    size = bytes;
+    local_start(&t, ON[which].backend, options, LIMIT, LIMIT * 4);
+    return true;
+}
+
+static bool start(int which, uint64_t bytes)
+{
+    return start_with(which, ON[which].options, bytes);
+}
+
+static uint8_t *pattern(uint64_t id, unsigned round)
+{
+    static uint8_t bytes[4 * PAGE];
+    for (uint64_t i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)(id * 31 + round * 17 + i * 7 + (i >> 9));
+    }
+    return bytes;
+}
+
+/* Brings a buffer as a job does. With `wait` nothing is under way then. */
+static struct buffer *bring(uint64_t id, bool wait)
+{
+    struct err e = ERR_INIT;
+    struct buffer *b = buffer_find(&t.buffers, id, &e);
+    ck_assert_ptr_nonnull(b);
+    buffer_pin(&t.buffers, b);
+    int rc = spill_return(&t.spill, b, &e);
+    if (spill_short(rc)) { /* what goes has to be gone first */
+        local_quiet(&t);
+        e = (struct err)ERR_INIT;
+        rc = spill_return(&t.spill, b, &e);
+    }
+    ck_assert_msg(rc == 0, "%s", e.text);
+    if (wait) {
+        local_quiet(&t);
+    }
+    b->content = BUFFER_BYTES;
+    return b;
+}
+
+static void put(struct buffer *b, unsigned round)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(
+        t.device.b->stream->write(t.device.service, b->piece.ref, pattern(b->id, round), size, &e),
+        0);
+    local_wait(&t, t.device.service);
+    memory_cleaned(&b->piece);
+}
+
+static void look(const struct buffer *b, unsigned round)
+{
+    static uint8_t back[4 * PAGE];
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(t.device.b->stream->read(t.device.service, back, b->piece.ref, size, &e), 0);
+    local_wait(&t, t.device.service);
+    ck_assert_msg(memcmp(back, pattern(b->id, round), size) == 0, "buffer %u, round %u",
+                  (unsigned)b->id, round);
+}
+
+static void make(uint64_t id)
+{
+    struct buffer *b = NULL;
+    struct err e = ERR_INIT;
+    const struct buffer_ask ask = {.id = id, .size = size, .tenant = 1 + id % 2};
+    ck_assert_msg(buffer_create(&t.buffers, &ask, &b, &e) == 0, "%s", e.text);
+    b = bring(id, true);
+    put(b, 0);
+    buffer_unpin(&t.buffers, b);
+}
+
+static struct pool_stats stats(void)
+{
+    struct pool_stats s;
+    pool_stats(t.device.memory.pool, &s);
+    return s;
+}
+
+/* More than the device holds, of whole pages each: every one of them is where it was first, in each
+ * round, with what was written into it last. */
+START_TEST(buffers_come_back_to_their_addresses)
+{
+    uint64_t at[BUFFERS + 1];
+    if (!start(_i, 2 * PAGE)) {
+        return;
+    }
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+        at[id] = buffer_find(&t.buffers, id, NULL)->piece.ref.offset;
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (uint64_t n = 0; n < BUFFERS; n++) {
+            uint64_t id = 1 + (n * 5 + round) % BUFFERS;
+            struct buffer *b = bring(id, true);
+            ck_assert(!ON[_i].places || b->piece.ref.offset == at[id]);
+            look(b, round);
+            put(b, round + 1);
+            buffer_unpin(&t.buffers, b);
+        }
+    }
+    ck_assert_uint_gt(t.spill.outs, BUFFERS);
+    ck_assert(ON[_i].places ? stats().came_back >= ROUNDS : stats().came_back == 0);
+    ck_assert_uint_eq(stats().given_up, 0);
+    local_stop(&t);
+}
+END_TEST
+
+/* All at once, nothing waited for: they come wherever they can, and have their bytes. */
+START_TEST(buffers_come_back_while_others_go)
+{
+    if (!start(_i, 2 * PAGE)) {
+        return;
+    }
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+    }
+    for (unsigned n = 0; n < 5 * BUFFERS; n++) {
+        struct buffer *b = bring(1 + n * (n % 7 + 1) % BUFFERS, false);
+        look(b, 0);
+        buffer_unpin(&t.buffers, b);
+    }
+    ck_assert(!ON[_i].places || stats().came_back > 0);
+    local_stop(&t);
+}
+END_TEST
+
+/* Smaller than a page, and not of whole pages. */
+START_TEST(others_come_back_anywhere)
+{
+    static const uint64_t SIZES[] = {PAGE / 2, PAGE + PAGE / 2, 3 * PAGE - 1000};
+    for (unsigned k = 0; k < 3; k++) {
+        if (!start(_i, SIZES[k])) {
+            return;
+        }
+        uint64_t count = LIMIT / SIZES[k] + 3;
+        for (uint64_t id = 1; id <= count; id++) {
+            make(id);
+        }
+        for (uint64_t n = 0; n < 2 * count; n++) {
+            struct buffer *b = bring(1 + n % count, true);
+            look(b, 0);
+            buffer_unpin(&t.buffers, b);
+        }
+        ck_assert_uint_gt(t.spill.backs, 0);
+        ck_assert(SIZES[k] > PAGE || stats().came_back == 0);
+        local_stop(&t);
+    }
+}
+END_TEST
+
+/* What the double writes down goes here. */
+static char notes[] = "/tmp/place_test.XXXXXX";
+
+static void notes_begin(void)
+{
+    int fd = mkstemp(notes);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+    ck_assert_int_eq(setenv("FAKECUDA_REPORT", notes, 1), 0);
+}
+
+static bool notes_say(const char *text)
+{
+    char line[1024];
+    bool found = false;
+    FILE *f = fopen(notes, "r");
+    ck_assert_ptr_nonnull(f);
+    while (!found && fgets(line, sizeof line, f) != NULL) {
+        found = strstr(line, text) != NULL;
+    }
+    (void)fclose(f);
+    (void)unlink(notes);
+    return found;
+}
+
+/* As the end of a transfer does. */
+static void seal(uint64_t id)
+{
+    struct memfd host = MEMFD_NONE;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, &host, &e), 0);
+    memcpy(host.data, pattern(id, 0), (size_t)size);
+    buffer_find(&t.buffers, id, &e)->sealed_fd = host.fd;
+    host.fd = -1;
+    memfd_finish(&host);
+}
+
+/* The bytes of a sealed buffer come while nobody waits for them, the caller neither: he goes on at
+ * once, and the buffer is not to be used, nor to go again, before they are there. */
+START_TEST(sealed_ones_come_back_by_the_way)
+{
+    if (!start(_i, 2 * PAGE + 1000)) {
+        return;
+    }
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+        seal(id);
+    }
+    notes_begin(); /* what the test itself wrote was not pinned */
+    for (unsigned n = 0; n < 3 * BUFFERS; n++) {
+        uint64_t id = 1 + n % BUFFERS;
+        bool away = buffer_away(buffer_find(&t.buffers, id, NULL));
+        struct buffer *b = bring(id, false);
+        ck_assert(b->arriving == away);
+        buffer_unpin(&t.buffers, b);
+        ck_assert(b->listed != away);
+        local_quiet(&t);
+        ck_assert(b->listed && !b->arriving && !b->piece.dirty);
+        look(b, 0);
+    }
+    ck_assert_uint_gt(t.spill.backs, BUFFERS);
+    ck_assert_uint_eq(t.spill.bytes, 0);
+    local_stop(&t);
+    ck_assert(!notes_say("the source is not pinned"));
+}
+END_TEST
+
+/* One that is freed meanwhile goes when its bytes have come. */
+START_TEST(a_sealed_one_is_freed_on_its_way)
+{
+    if (!start(_i, 4 * PAGE)) {
+        return;
+    }
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+        seal(id);
+    }
+    struct buffer *b = bring(1, false);
+    ck_assert(b->arriving);
+    buffer_unpin(&t.buffers, b);
+    buffer_free(&t.buffers, b);
+    for (uint64_t id = 2; id <= BUFFERS; id++) {
+        look(bring(id, true), 0);
+        buffer_unpin(&t.buffers, buffer_find(&t.buffers, id, NULL));
+    }
+    local_stop(&t);
+}
+END_TEST
+
+/* What fails on its way to the device lies on the host, and once, also where room for another was
+ * wanted meanwhile. */
+START_TEST(what_fails_on_its_way_is_on_the_host_once)
+{
+    static const char *const options[] = {"speed=0,pages=on,script=write:8=fail",
+                                          "speed=0,pages=off,script=write:8=fail"};
+    ck_assert(start_with(_i, options[_i], 2 * PAGE)); /* which writes once */
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+    }
+    for (uint64_t id = 4; id <= BUFFERS; id++) {
+        (void)bring(id, true);
+    }
+    struct buffer *b = bring(1, false);
+    ck_assert_ptr_nonnull(b->filling);
+    buffer_unpin(&t.buffers, b);
+    look(bring(2, true), 0);
+    ck_assert(buffer_away(b));
+    ck_assert_uint_eq(t.spill.bytes, 2 * size); /* 1 and 3 */
+    for (uint64_t id = 2; id <= BUFFERS; id++) {
+        if (id != 3) {
+            buffer_unpin(&t.buffers, buffer_find(&t.buffers, id, NULL));
+        }
+    }
+    look(bring(1, true), 0);
+    buffer_unpin(&t.buffers, b);
+    local_stop(&t);
+    ck_assert_uint_eq(t.spill.bytes, 0);
+}
+END_TEST
+
+static unsigned sealed;
+
+static void on_sealed(void *data, struct buffer *b, const struct err *e)
+{
+    (void)data;
+    ck_assert(e->code == 0 && b->sealed_fd >= 0);
+    sealed++;
+}
+
+static bool used(void *data, const struct buffer *b, uint64_t behind)
+{
+    (void)data;
+    (void)b;
+    (void)behind;
+    return false;
+}
+
+static int away(void *data, const struct buffer *b, uint64_t at, void *to, uint64_t bytes,
+                struct err *e)
+{
+    (void)data;
+    return spill_read(&t.spill, b, at, to, bytes, e);
+}
+
+/* What lies on the host is sealed in steps. Nothing on the device ends for these: each one but the
+ * last asks to be followed. */
+START_TEST(each_step_asks_for_the_next)
+{
+    struct transfers transfers;
+    struct memfd host = MEMFD_NONE;
+    struct err e = ERR_INIT;
+    if (!start(_i, 4 * PAGE)) {
+        return;
+    }
+    sealed = 0;
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+    }
+    local_quiet(&t);
+    struct buffer *b = buffer_find(&t.buffers, 1, &e);
+    ck_assert_ptr_nonnull(b->spilled);
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, &host, &e), 0);
+    transfers_init(&transfers, &t.device, &t.copies, &t.buffers, on_sealed, used, NULL);
+    transfers.away = away;
+    ck_assert_int_eq(transfer_start(&transfers, TRANSFER_SEAL, b, &host, 0, &e), 0);
+    for (unsigned n = 0; sealed == 0; n++) {
+        ck_assert_uint_eq(t.wakes, n);
+        transfers_poll(&transfers);
+    }
+    ck_assert_uint_ge(t.wakes, 1);
+    ck_assert_ptr_null(b->spilled);
+    look(bring(1, true), 0);
+    buffer_unpin(&t.buffers, b);
+    local_stop(&t);
+}
+END_TEST
+
+/* One that is freed while it is on the host leaves its place. */
+START_TEST(a_place_ends_with_its_buffer)
+{
+    if (!start(_i, 4 * PAGE)) {
+        return;
+    }
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+    }
+    local_quiet(&t);
+    ck_assert(!ON[_i].places || stats().vacant == (BUFFERS - 2) * 4 * PAGE);
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        buffer_free(&t.buffers, buffer_find(&t.buffers, id, NULL));
+    }
+    ck_assert_uint_eq(stats().vacant, 0);
+    ck_assert_uint_eq(stats().used, 0);
+    local_stop(&t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("places of buffers");
+    TCase *tc = tcase_create("places");
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, buffers_come_back_to_their_addresses, 0, KINDS);
+    tcase_add_loop_test(tc, buffers_come_back_while_others_go, 0, KINDS);
+    tcase_add_loop_test(tc, others_come_back_anywhere, 0, KINDS);
+    tcase_add_loop_test(tc, sealed_ones_come_back_by_the_way, 0, KINDS);
+    tcase_add_loop_test(tc, a_sealed_one_is_freed_on_its_way, 0, KINDS);
+    tcase_add_loop_test(tc, what_fails_on_its_way_is_on_the_host_once, 0, 2);
+    tcase_add_loop_test(tc, each_step_asks_for_the_next, 0, KINDS);
+    tcase_add_loop_test(tc, a_place_ends_with_its_buffer, 0, KINDS);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
