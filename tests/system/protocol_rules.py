@@ -2,7 +2,7 @@
 """Rules of proto/PROTOCOL.md that need a daemon to show: protocol_rules.py URL PROTOCOL.md
 
 Numbers that nobody acknowledged yet, two connections of one session, scalars of another type, and
-the columns of every table. Prints "ok" and exits with 0 if all is as the text says.
+the columns of every table and picture. Prints "ok" and exits with 0 if all is as the text says.
 """
 import os
 import re
@@ -13,7 +13,7 @@ from protocol_client import (ARG_BUFFER, ARG_SCALAR, BUFFER, BUFFER_CREATE, DONE
                              HELLO, KERNEL_FIND, KERNEL_FOUND, OP_LAUNCH, PING, PONG, RESULTS, SUBMIT,
                              WELCOME, Connection, IN, INOUT, expect, field, inline)
 
-BUFFER_INFO, QUERY, TABLE = 6, 20, 77
+BUFFER_INFO, QUERY, POOL_TAKE, POOL_READ, TABLE = 6, 20, 29, 30, 77
 PROTOCOL, ARG_TYPE, RANGE, STATE, PERMISSION = -4, -23, -26, -40, -10
 I32, F64, OP_FILL = 5, 11, 2
 KINDS = {1: "text", 2: "unsigned", 3: "signed", 4: "bytes", 5: "nanoseconds",
@@ -78,12 +78,21 @@ def check_two(url, connection, client_id, handle, seq):
     return other
 
 
-def listed(document, name):
-    """The rows of a table's columns: {column: kind}."""
-    part = re.search(rf"^#### `{name}`.*?(?=^#)", document, re.S | re.M)
-    assert part, f"PROTOCOL.md has no columns of {name}"
-    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ([^|]+) \|", part.group(0), re.M)
-    return {column: kind.strip() for columns, kind in rows for column in re.findall(r"\w+", columns)}
+def listed(document, title):
+    """The rows of a table's columns: {column: kind}. Columns of one row have one kind, or each its own."""
+    part = re.search(rf"^#### {title}\n.*?(?=^#)", document, re.S | re.M)
+    assert part, f"PROTOCOL.md has no columns of {title}"
+    kinds = {}
+    for columns, kind in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ([^|]+) \|", part.group(0), re.M):
+        names, each = re.findall(r"\w+", columns), kind.strip().split(", ")
+        kinds.update(zip(names, each if len(each) > 1 else each * len(names)))
+    return kinds
+
+
+def check_columns(document, title, answer):
+    columns = {c[0]: KINDS[field(c, 1)] for c in expect(TABLE, answer)[2]}
+    wanted = listed(document, title)
+    assert columns == wanted, f"{title}: {set(columns.items()) ^ set(wanted.items())}"
 
 
 def check_tables(connection, document):
@@ -91,9 +100,17 @@ def check_tables(connection, document):
         answer = connection.call(QUERY, 0, 0, name)
         if answer[0] == ERROR and answer[1] == PERMISSION:
             continue
-        columns = {c[0]: KINDS[field(c, 1)] for c in expect(TABLE, answer)[2]}
-        wanted = listed(document, "jobs" if name == "timeline" else name)
-        assert columns == wanted, f"{name}: {set(columns.items()) ^ set(wanted.items())}"
+        check_columns(document, f"`{'jobs' if name == 'timeline' else name}`", answer)
+
+
+def check_pictures(connection, document):
+    answer = connection.call(POOL_TAKE, 0, 0, 0, 1)
+    check_columns(document, "Picture: `pool`", answer)
+    names = [column[0] for column in answer[2]]
+    picture = field(answer[3][0][0][names.index("picture")], 0)
+    for part, name in enumerate(("meters", "pieces", "events"), 1):
+        check_columns(document, f"Picture: `{name}`",
+                      connection.call(POOL_READ, 0, 0, picture, part, 0, 0, 1))
 
 
 def main():
@@ -105,6 +122,7 @@ def main():
     handle = check_ack(connection)
     seq = check_scalars(connection, handle)
     check_tables(connection, document)
+    check_pictures(connection, document)
     other = check_two(sys.argv[1], connection, client_id, handle, seq)
     expect(DONE, other.call(BYE, seq + 1, seq))
     print("ok")
