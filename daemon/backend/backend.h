@@ -327,6 +327,8 @@ struct backend_compiled_arg {
                         declares does not show it, as a cast takes `const` away. */
 };
 
+#define BACKEND_NAME_MAX 64u /* bytes: clients can ask for kernels with names of that length */
+
 struct backend_compiled_kernel {
     char entry[128]; /* its name in the binary */
     char name[128];  /* what users call it where that is another ("f<float>"), else "" */

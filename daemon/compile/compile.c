@@ -1,5 +1,6 @@
 #include "daemon/compile/compile.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,7 @@ static int kernel_add(struct compile_job *job, uint64_t *count,
 }
 
 _Static_assert(BACKEND_ARGS_MAX <= PROTO_ARGS_MAX, "a bit for each argument");
+_Static_assert(BACKEND_NAME_MAX == PROTO_NAME_MAX, "names that can be asked for");
 
 /* ret_bits: a bit for each argument that the code only reads through. */
 static struct bytes only_reads(const struct backend_compiled_kernel *k,
@@ -184,10 +186,15 @@ static int given_parse(struct bytes lines, struct given *ret_given, unsigned max
     return 0;
 }
 
+static const char *kernel_name(const struct backend_compiled_kernel *k)
+{
+    return k->name[0] != '\0' ? k->name : k->entry;
+}
+
 static struct given *given_for(struct given *given, unsigned count,
                                const struct backend_compiled_kernel *k)
 {
-    const char *name = k->name[0] != '\0' ? k->name : k->entry;
+    const char *name = kernel_name(k);
     for (unsigned i = 0; i < count; i++) {
         if (strcmp(given[i].sig.name, name) == 0) {
             given[i].used = true;
@@ -197,16 +204,64 @@ static struct given *given_for(struct given *given, unsigned count,
     return NULL;
 }
 
+/* What became of the kernels of a module. */
+struct told {
+    uint64_t count;
+    unsigned unfit;    /* among them */
+    unsigned left_out; /* nobody can ask for them: their names are too long */
+    const struct backend_compiled_kernel *first_unfit, *first_left_out;
+};
+
+static int kernel_tell(struct compile_job *job, struct given *given, unsigned count,
+                       const struct backend_compiled_kernel *k, struct told *told)
+{
+    if (strlen(kernel_name(k)) > PROTO_NAME_MAX) {
+        told->first_left_out = told->left_out++ == 0 ? k : told->first_left_out;
+        return 0;
+    }
+    if (k->unfit[0] != '\0') {
+        told->first_unfit = told->unfit++ == 0 ? k : told->first_unfit;
+    }
+    const struct given *g = given_for(given, count, k);
+    int rc = g != NULL ? signature_fits(&g->sig, k, &job->e) : 0;
+    return rc == 0 ? kernel_add(job, &told->count, k, g != NULL ? g->sig.text : "") : rc;
+}
+
+/* Adds to the compiler's log which kernels are left out. */
+static int left_out_say(struct compile_job *job, const struct told *told)
+{
+    const char *log = job->compiled.log != NULL ? job->compiled.log : "";
+    const char *end = log[0] != '\0' && log[strlen(log) - 1] != '\n' ? "\n" : "";
+    char *all = NULL;
+    if (asprintf(&all, "%s%snote: kernels with names of over %u bytes are left out: %u, first %s\n",
+                 log, end, PROTO_NAME_MAX, told->left_out, kernel_name(told->first_left_out)) < 0) {
+        return err_set(&job->e, ERR_NOMEM, "a compiler's log");
+    }
+    free(job->compiled.log);
+    job->compiled.log = all;
+    return 0;
+}
+
+/* A module of kernels that nobody can launch is an error. */
+static int told_check(struct compile_job *job, const struct told *told)
+{
+    if (told->unfit > 0 && told->unfit == told->count) {
+        return err_set(&job->e, ERR_UNSUPPORTED, "kernel %s: %s", told->first_unfit->entry,
+                       told->first_unfit->unfit);
+    }
+    if (told->left_out > 0 && told->count == 0) {
+        const char *name = kernel_name(told->first_left_out);
+        return err_set(&job->e, ERR_LIMIT, "kernel %s: a name of %zu bytes, at most %u", name,
+                       strlen(name), PROTO_NAME_MAX);
+    }
+    return told->left_out > 0 ? left_out_say(job, told) : 0;
+}
+
 static int kernels_given(struct compile_job *job, struct given *given, unsigned count)
 {
-    uint64_t told = 0;
-    unsigned unfit = 0;
+    struct told told = {.count = 0};
     for (unsigned i = 0; i < job->compiled.kernel_count; i++) {
-        const struct backend_compiled_kernel *k = &job->compiled.kernels[i];
-        unfit += k->unfit[0] != '\0';
-        const struct given *g = given_for(given, count, k);
-        int rc = g != NULL ? signature_fits(&g->sig, k, &job->e) : 0;
-        rc = rc == 0 ? kernel_add(job, &told, k, g != NULL ? g->sig.text : "") : rc;
+        int rc = kernel_tell(job, given, count, &job->compiled.kernels[i], &told);
         if (rc != 0) {
             return rc;
         }
@@ -217,11 +272,8 @@ static int kernels_given(struct compile_job *job, struct given *given, unsigned 
                            given[i].sig.name);
         }
     }
-    if (unfit > 0 && unfit == job->compiled.kernel_count) {
-        return err_set(&job->e, ERR_UNSUPPORTED, "kernel %s: %s", job->compiled.kernels[0].entry,
-                       job->compiled.kernels[0].unfit);
-    }
-    return kernels_done(job, told);
+    int rc = told_check(job, &told);
+    return rc == 0 ? kernels_done(job, told.count) : rc;
 }
 
 /* ---- languages ------------------------------------------------------------------------------- */

@@ -165,6 +165,19 @@ START_TEST(kernels_are_found_by_plain_names)
     ck_assert_uint_eq(find(&c, "_Z4overPf")->arg_count, 1);
     ck_assert_ptr_nonnull(strstr(c.log, "several kernels are called over"));
     backend_compiled_finish(&c);
+    text = "struct a_type_with_a_name_of_some_length { float x; };\n"
+           "#define T a_type_with_a_name_of_some_length\n"
+           "template <class A, class B> __global__ void once(A *x, B *y) { x->x = y->x; }\n"
+           "template __global__ void once<T, T>(T *, T *);\n"
+           "template <class A, class B, int N> __global__ void twice(A *x, B *y) { x->x = N; }\n"
+           "template __global__ void twice<T, T, 1>(T *, T *);\n"
+           "template __global__ void twice<T, T, 2>(T *, T *);\n";
+    ck_assert_msg(compile(text, "", &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c.kernel_count, 3);
+    ck_assert_uint_eq(find(&c, "once")->arg_count, 2);
+    ck_assert_ptr_nonnull(strstr(c.log, "_length> is called once: names have at most 64 bytes"));
+    ck_assert_ptr_null(strstr(c.log, "is called twice"));
+    backend_compiled_finish(&c);
     text = "static __global__ void stat(int *x) { *x = 1; }\n"
            "namespace { __global__ void anon(int *x) { *x = 1; } }\n";
     ck_assert_msg(compile(text, "--name-expression=anon", &c, &e) == 0, "%s", e.text);

@@ -162,6 +162,30 @@ START_TEST(errors_tell_file_and_line)
 }
 END_TEST
 
+/* A kernel that nobody can ask for does not keep the others from being used. */
+START_TEST(long_names_are_left_out)
+{
+    struct compile_response r;
+    struct memfd m = MEMFD_NONE;
+    char source[512];
+    char name[66];
+    memset(name, 'k', 65);
+    name[65] = '\0';
+    (void)snprintf(source, sizeof source, "kernel void %s(global int *x) { *x = 1; }\n%s", name,
+                   OPENCL);
+    fake_compile("opencl", "", LANG_OPENCL, "k.cl", text(source), &r, &m);
+    ck_assert_msg(r.code == 0, "%.*s", (int)r.text.size, r.text.data);
+    ck_assert_uint_eq(r.kernels.count, 1);
+    ck_assert(says(r.log, "over 64 bytes are left out: 1, first kkkk"));
+    memfd_finish(&m);
+    (void)snprintf(source, sizeof source, "kernel void %s(global int *x) { *x = 1; }\n", name);
+    fake_compile("opencl", "", LANG_OPENCL, "k.cl", text(source), &r, &m);
+    ck_assert_int_eq(r.code, ERR_LIMIT);
+    ck_assert(says(r.text, "a name of 65 bytes, at most 64"));
+    memfd_finish(&m);
+}
+END_TEST
+
 /* Editors write it, compilers step over it at the begin of a file. */
 START_TEST(a_byte_order_mark_is_no_text)
 {
@@ -300,6 +324,7 @@ int main(void)
         tcase_add_test(all, opencl_c_tells_its_arguments);
         tcase_add_test(all, what_each_entry_takes_is_told);
         tcase_add_loop_test(all, errors_tell_file_and_line, 0, sizeof WRONG / sizeof WRONG[0]);
+        tcase_add_test(all, long_names_are_left_out);
         tcase_add_test(all, a_byte_order_mark_is_no_text);
         tcase_add_test(all, a_bomb_ends_at_its_limit);
     } else {

@@ -96,6 +96,40 @@ static void overloads_rename(struct image *image, const char *file, struct capbu
     }
 }
 
+static const char *called(const struct backend_compiled_kernel *k)
+{
+    return k->name[0] != '\0' ? k->name : k->entry;
+}
+
+/* Does another kernel have the name, or the same name without its template's arguments? */
+static bool plain_taken(const struct image *image, unsigned index, const char *plain)
+{
+    for (unsigned i = 0; i < image->kernel_count; i++) {
+        struct name_info info;
+        (void)name_read(image->kernels[i].entry, &info);
+        if (i != index &&
+            (strcmp(called(&image->kernels[i]), plain) == 0 || strcmp(info.plain, plain) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A template's only instance goes by the template's name where its own is too long to ask for. */
+static void long_names_shorten(struct image *image, const char *file, struct capbuf *log)
+{
+    for (unsigned i = 0; i < image->kernel_count; i++) {
+        struct backend_compiled_kernel *k = &image->kernels[i];
+        struct name_info info;
+        if (strlen(called(k)) > BACKEND_NAME_MAX && name_read(k->entry, &info) &&
+            info.plain[0] != '\0' && !plain_taken(image, i, info.plain)) {
+            (void)capbuf_printf(log, "%s: note: %s is called %s: names have at most %u bytes\n",
+                                file, called(k), info.plain, BACKEND_NAME_MAX);
+            memcpy(k->name, info.plain, strlen(info.plain) + 1);
+        }
+    }
+}
+
 /* Are they one but for blanks? */
 static bool same_words(const char *a, const char *b)
 {
@@ -135,6 +169,7 @@ void report_complete(struct image *image, const struct scan *scan, const struct 
     }
     aliases_enter(image, alias, alias_count);
     overloads_rename(image, file, log);
+    long_names_shorten(image, file, log);
     if (image->left_out > 0) {
         (void)capbuf_printf(
             log, "%s: note: %u kernels with names of over %zu bytes are left out: %s…\n", file,
