@@ -1,8 +1,8 @@
+#define HASH_NONFATAL_OOM 1 /* an entry without memory has no table */
 #include "daemon/front/memory/variable.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "common/clock.h"
 #include "daemon/front/modules/building.h"
@@ -11,10 +11,8 @@
 
 static struct variable *find(const struct module *m, const char *name)
 {
-    struct variable *v = m->variables;
-    while (v != NULL && strcmp(v->name, name) != 0) {
-        v = v->next;
-    }
+    struct variable *v = NULL;
+    HASH_FIND_BYHASHVALUE(hh, m->variables, name, strlen(name), tenant_hash(m->tenant, name), v);
     return v;
 }
 
@@ -114,30 +112,28 @@ static void part_all(struct front *f, struct buffer *b)
     queue_turn(f);
 }
 
-/* A module's kernels are launched by its owner's jobs only. */
-static int check_room(struct front *f, const struct module *m, struct err *e)
+static int join(struct job *j, const struct module *m, struct buffer *b, struct err *e)
 {
-    for (const struct job *j = m->owner->own_jobs; j != NULL; j = j->hh_seq.next) {
-        turn_count(f, 1);
-        if (!job_ended(j) && names(j, m) && j->work.use_count >= WORK_USES_MAX) {
-            return err_set(e, ERR_BUSY,
-                           "job %llu launches kernels of module %s and uses %u buffers, as many as "
-                           "a job can: wait for it, then open the variable",
-                           (unsigned long long)j->id, m->name, j->work.use_count);
-        }
+    if (job_ended(j) || !names(j, m)) {
+        return 0;
     }
-    return 0;
+    if (j->work.use_count >= WORK_USES_MAX) {
+        return err_set(e, ERR_BUSY,
+                       "job %llu launches kernels of module %s and uses %u buffers, as many as a "
+                       "job can: wait for it, then open the variable",
+                       (unsigned long long)j->id, m->name, j->work.use_count);
+    }
+    return hazard_join(j, b) ? 0 : err_set(e, ERR_NOMEM, "order of a variable's jobs");
 }
 
-/* What was submitted before comes before what is done with the variable. */
+/* What was submitted before comes before what is done with the variable. A module's kernels are
+ * launched by its owner's jobs only. */
 static int join_all(struct front *f, const struct module *m, struct buffer *b, struct err *e)
 {
-    int rc = check_room(f, m, e);
+    int rc = 0;
     for (struct job *j = m->owner->own_jobs; rc == 0 && j != NULL; j = j->hh_seq.next) {
         turn_count(f, 1);
-        if (!job_ended(j) && names(j, m) && !hazard_join(j, b)) {
-            rc = err_set(e, ERR_NOMEM, "order of a variable's jobs");
-        }
+        rc = join(j, m, b, e);
     }
     if (rc != 0) {
         part_all(f, b);
@@ -152,17 +148,21 @@ int variable_attach(struct request_context *c, struct module *m, struct buffer *
     if (v == NULL) {
         return err_set(e, ERR_NOMEM, "variable");
     }
-    int rc = join_all(c->f, m, b, e);
+    (void)bytes_to_str(msg->variable, v->name, sizeof v->name);
+    HASH_ADD_BYHASHVALUE(hh, m->variables, name, strlen(v->name), tenant_hash(m->tenant, v->name),
+                         v);
+    int rc = v->hh.tbl != NULL ? join_all(c->f, m, b, e) : err_set(e, ERR_NOMEM, "variable");
     if (rc != 0) {
+        if (v->hh.tbl != NULL) {
+            HASH_DELETE(hh, m->variables, v);
+        }
         free(v);
         return rc;
     }
     v->module = m;
     v->buffer = b;
     v->access = msg->kernels == ACCESS_IN ? ACCESS_IN : ACCESS_INOUT;
-    (void)bytes_to_str(msg->variable, v->name, sizeof v->name);
     m->users++;
-    LL_PREPEND(m->variables, v);
     b->variable = v;
     b->flags |= BUFFER_FLAG_VARIABLE;
     spans_add(&b->defined, 0, b->bytes);
@@ -198,7 +198,7 @@ void variable_module_settled(struct front *f, struct module *m)
 {
     struct variable *v;
     struct variable *next;
-    LL_FOREACH_SAFE(m->variables, v, next)
+    HASH_ITER(hh, m->variables, v, next)
     {
         if (v->buffer->state == BUFFER_CREATING && !v->asked) {
             variable_ask(f, v);
@@ -226,7 +226,7 @@ void variable_detach(struct front *f, struct variable *v)
     if (v == NULL) {
         return;
     }
-    LL_DELETE(v->module->variables, v);
+    HASH_DELETE(hh, v->module->variables, v);
     v->module->users--;
     building_settle(f, v->module);
 }

@@ -8,6 +8,7 @@
 #define FRONT_MEMORY_VARIABLE_H
 
 #include <stdbool.h>
+#include <uthash.h>
 
 #include "daemon/front/requests/requests.h"
 
@@ -16,12 +17,12 @@ struct module;
 struct work;
 
 struct variable {
-    struct module *module; /* a user of it */
-    struct buffer *buffer; /* its owner */
-    int access;            /* what kernels of the module do with it */
-    bool asked;            /* of the worker, after the module was there */
-    struct variable *next; /* of the module */
-    char name[PROTO_NAME_MAX + 1];
+    struct module *module;         /* a user of it */
+    struct buffer *buffer;         /* its owner */
+    int access;                    /* what kernels of the module do with it */
+    bool asked;                    /* of the worker, after the module was there */
+    char name[PROTO_NAME_MAX + 1]; /* key */
+    UT_hash_handle hh;             /* in module->variables */
 };
 
 /* The module that a BUFFER_CREATE names; NULL: none. ret_wish: where the buffer must be, as `wish`

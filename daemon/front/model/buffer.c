@@ -178,20 +178,10 @@ int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct s
     return rc;
 }
 
-/* Nobody can choose names that meet in the table without the tenant's secret. */
-static unsigned name_hash(const struct tenant *t, const char *name)
-{
-    const struct hash_part parts[] = {{&t->secret, sizeof t->secret}, {name, strlen(name)}};
-    struct hash h = hash_parts(parts, 2);
-    unsigned value;
-    memcpy(&value, h.byte, sizeof value);
-    return value;
-}
-
 struct buffer *buffer_named(const struct tenant *tenant, const char *name)
 {
     struct buffer *b = NULL;
-    HASH_FIND_BYHASHVALUE(hh_name, tenant->published, name, strlen(name), name_hash(tenant, name),
+    HASH_FIND_BYHASHVALUE(hh_name, tenant->published, name, strlen(name), tenant_hash(tenant, name),
                           b);
     return b;
 }
@@ -204,7 +194,7 @@ void buffer_rename(struct buffer *b, const char *name)
     (void)snprintf(b->name, sizeof b->name, "%s", name);
     if (b->name[0] != '\0') {
         HASH_ADD_BYHASHVALUE(hh_name, b->tenant->published, name, strlen(b->name),
-                             name_hash(b->tenant, b->name), b);
+                             tenant_hash(b->tenant, b->name), b);
     }
 }
 

@@ -78,7 +78,7 @@ struct module {
     struct build *builds;
     uint64_t loaded; /* bit for each device whose worker has it */
     uint64_t loading;
-    struct variable *variables; /* those that buffers stand for; not owned */
+    struct variable *variables; /* those that buffers stand for; uthash by name; not owned */
     unsigned users;             /* unfinished jobs, programs and variables that name it */
     bool unloaded;              /* by its owner: goes when the last user is done */
 };

@@ -29,6 +29,15 @@ const char *const tenant_settings[TENANT_THINGS] = {
     [TENANT_MODULES] = "modules_max", [TENANT_ARENAS] = "arenas_max",
     [TENANT_KERNELS] = "kernels_max", [TENANT_NOTICES] = "notices_max"};
 
+unsigned tenant_hash(const struct tenant *t, const char *name)
+{
+    const struct hash_part parts[] = {{&t->secret, sizeof t->secret}, {name, strlen(name)}};
+    struct hash h = hash_parts(parts, 2);
+    unsigned value;
+    memcpy(&value, h.byte, sizeof value);
+    return value;
+}
+
 /* uid:N, as tenant_obtain() writes it; UINT64_MAX: another name. */
 static uint64_t uid_of(const char *name)
 {

@@ -114,6 +114,9 @@ struct tenant *tenant_find(struct tenant *table, uint64_t key);
 void tenant_destroy(struct tenant **table, struct tenant *t); /* nothing points at it */
 void tenant_destroy_all(struct tenant **table);
 
+/* Of a name that a client chose: nobody can choose names that meet in a table without the tenant's
+ * secret. */
+unsigned tenant_hash(const struct tenant *t, const char *name);
 uint64_t tenant_key_of(const char *name);
 /* NULL, the daemon's own: 0. */
 uint64_t tenant_key(const struct tenant *t);

@@ -227,7 +227,7 @@ static int add_value(struct resolver *r, const void *data, size_t size, struct e
  * as somebody is to write it, which nobody does once it is lost. */
 static int variables_use(struct resolver *r, const struct module *m, struct err *e)
 {
-    for (const struct variable *v = m->variables; v != NULL; v = v->next) {
+    for (const struct variable *v = m->variables; v != NULL; v = v->hh.next) {
         struct buffer *b = v->buffer;
         if (b->freed && (b->writers == 0 || b->state == BUFFER_LOST)) {
             continue;

@@ -497,6 +497,27 @@ START_TEST(a_variable_waits_for_jobs_that_are_full)
 }
 END_TEST
 
+START_TEST(a_variable_looks_at_each_job_once)
+{
+    enum { JOBS = 50 };
+    struct job *jobs[JOBS];
+    begin_module();
+    for (unsigned i = 0; i < JOBS; i++) {
+        jobs[i] = launch(0);
+    }
+    const uint64_t done = k->f.work.done;
+    ck_assert_int_eq(open_variable("v", 64), 0);
+    ck_assert_uint_eq(k->f.work.done - done, JOBS);
+    ck_assert_uint_eq(k->module->variables->buffer->users, JOBS);
+    variable_answered(0);
+    for (unsigned i = 0; i < JOBS; i++) {
+        cancel(jobs[i]);
+    }
+    buffer_drop(&k->f, k->module->variables->buffer);
+    end();
+}
+END_TEST
+
 /* A wrong name or size is told to who gave it. Jobs that launch the module's kernels, submitted
  * before or since, know nothing of it; one that named the handle fails with it. */
 START_TEST(a_refused_variable_harms_no_job)
@@ -575,6 +596,7 @@ int main(void)
                                   what_a_device_would_move_to_the_host_is_no_room_near,
                                   a_buffer_over_the_devices_limit_hears_the_limit,
                                   a_variable_waits_for_jobs_that_are_full,
+                                  a_variable_looks_at_each_job_once,
                                   a_refused_variable_harms_no_job,
                                   a_variable_is_charged_to_nobody};
     Suite *suite = suite_create("requests");
