@@ -153,7 +153,7 @@ static int directive_check(struct cursor *c, const char *file, struct err *e)
                        "%s:%u:%u: error: #%s is not allowed here: no file of the daemon's host is "
                        "read, and no header of that name came with the source "
                        "(gpud_module_options.headers; gpuctl looks for them with -I)",
-                       file, line, column, word);
+                       file[0] != '\0' ? file : "source", line, column, word);
     }
     return 0;
 }

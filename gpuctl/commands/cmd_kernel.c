@@ -44,8 +44,7 @@ static int parse(struct ctl *ctl, struct options *options, struct source *source
             rc = source_include(source, value, e);
             break;
         default:
-            source->lang = source_lang_from_name(value);
-            rc = source->lang != 0 ? 0 : ctl_err_usage(e, "--lang %s: not known", value);
+            rc = source_lang(source, value, e);
             break;
         }
     }

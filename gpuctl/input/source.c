@@ -22,7 +22,7 @@ static const struct lang_row langs[] = {
     {"spv", GPUD_LANG_SPIRV},       {"fatbin", GPUD_LANG_CUBIN},
 };
 
-int source_lang_from_name(const char *name)
+static int lang_from_name(const char *name)
 {
     for (size_t i = 0; i < sizeof langs / sizeof langs[0]; i++) {
         if (strcmp(langs[i].name, name) == 0) {
@@ -35,7 +35,16 @@ int source_lang_from_name(const char *name)
 int source_lang_from_file(const char *file)
 {
     const char *dot = strrchr(file, '.');
-    return dot != NULL && strchr(dot, '/') == NULL ? source_lang_from_name(dot + 1) : 0;
+    return dot != NULL && strchr(dot, '/') == NULL ? lang_from_name(dot + 1) : 0;
+}
+
+int source_lang(struct source *source, const char *name, struct ctl_err *e)
+{
+    source->lang = lang_from_name(name);
+    return source->lang != 0
+               ? 0
+               : ctl_err_usage(e, "--lang %s: opencl, cuda, ptx, cubin, fatbin, spirv or dialect",
+                               name);
 }
 
 static int add_option(struct source *source, const char *prefix, const char *text,

@@ -17,10 +17,10 @@ struct source {
     char options[SOURCE_OPTIONS_MAX];
 };
 
-/* enum gpud_lang of a word such as "opencl" or "cl"; 0 if unknown. */
-int source_lang_from_name(const char *name);
-/* The same by the file's suffix. */
+/* enum gpud_lang by the file's suffix; 0 if unknown. */
 int source_lang_from_file(const char *file);
+/* Takes the language by a word such as "opencl" or "cl". */
+int source_lang(struct source *source, const char *name, struct ctl_err *e);
 /* Adds -DN[=V]. */
 int source_define(struct source *source, const char *text, struct ctl_err *e);
 /* A folder of headers. */

@@ -85,14 +85,6 @@ static int take_save(struct run_options *o, const char *value, struct ctl_err *e
     return rc;
 }
 
-static int take_lang(struct run_options *o, const char *value, struct ctl_err *e)
-{
-    o->source.lang = source_lang_from_name(value);
-    return o->source.lang != 0
-               ? 0
-               : ctl_err_usage(e, "--lang %s: opencl, cuda, ptx, cubin, spirv or dialect", value);
-}
-
 static int take_timeout(struct run_options *o, const char *value, struct ctl_err *e)
 {
     uint64_t ms;
@@ -107,7 +99,7 @@ static int take_source(struct run_options *o, int id, const char *value, struct 
 {
     switch (id) {
     case OPT_LANG:
-        return take_lang(o, value, e);
+        return source_lang(&o->source, value, e);
     case OPT_DEFINE:
         return source_define(&o->source, value, e);
     case OPT_BUILD_OPTION:

@@ -45,11 +45,20 @@ START_TEST(includes_are_found)
 }
 END_TEST
 
+START_TEST(a_source_without_a_name_is_called_one)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(source_check(bytes_str("#include <a>"), "", &e), ERR_COMPILE);
+    ck_assert_msg(strncmp(e.text, "source:1:1: ", 12) == 0, "%s", e.text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("source");
     TCase *all = tcase_create("all");
     tcase_add_loop_test(all, includes_are_found, 0, sizeof CASES / sizeof CASES[0]);
+    tcase_add_test(all, a_source_without_a_name_is_called_one);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

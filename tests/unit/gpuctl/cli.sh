@@ -93,6 +93,11 @@ expect 2 job show
 says 'JOB is missing: gpuctl job show JOB'
 expect 2 log-level
 says 'LEVEL is missing'
+for command in "run k" "kernel check $0"; do
+    # shellcheck disable=SC2086 # its words
+    expect 2 $command --lang fortran
+    says '--lang fortran: opencl, cuda, ptx'
+done
 expect 2 xyzzy
 grep -q 'did you mean' "$dir/err" && { echo "nothing is near xyzzy" >&2; failed=1; }
 expect 2 jobs --limit 0
