@@ -2,7 +2,8 @@
 """Rules of proto/PROTOCOL.md that need a daemon to show: protocol_rules.py URL PROTOCOL.md
 
 Numbers that nobody acknowledged yet, two connections of one session, scalars of another type, and
-the columns of every table and picture. Prints "ok" and exits with 0 if all is as the text says.
+the columns of every table and picture, and the limits of tenants and sessions. Prints "ok" and exits
+with 0 if all is as the text says.
 """
 import os
 import re
@@ -113,6 +114,14 @@ def check_pictures(connection, document):
                       connection.call(POOL_READ, 0, 0, picture, part, 0, 0, 1))
 
 
+def check_limits(connection, document):
+    """Each limit of a tenant, and each of sessions, stands in the text."""
+    for (cells,) in expect(TABLE, connection.call(QUERY, 0, 0, "config"))[3]:
+        section, key = field(cells[0], 1), field(cells[1], 1)
+        if key.endswith("_max") and (section == "tenants" or "sessions" in key):
+            assert f"`{key}`" in document, f"PROTOCOL.md does not tell of {section}.{key}"
+
+
 def main():
     with open(sys.argv[2], encoding="utf-8") as file:
         document = file.read()
@@ -123,6 +132,7 @@ def main():
     seq = check_scalars(connection, handle)
     check_tables(connection, document)
     check_pictures(connection, document)
+    check_limits(connection, document)
     other = check_two(sys.argv[1], connection, client_id, handle, seq)
     expect(DONE, other.call(BYE, seq + 1, seq))
     print("ok")

@@ -145,8 +145,9 @@ enum gpud_dtype {
 
 enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3 };
 
-/* Limits that are always the same; gpud_limits reports those of a session. A request beyond a limit
- * is refused: LIMIT, ARG_COUNT (arguments), INVALID (a struct by value). */
+/* Limits that are always the same; gpud_limits reports those of a session, gpud_query "config",
+ * section tenants, those of all sessions of a tenant together. A request beyond a limit is refused:
+ * LIMIT, ARG_COUNT (arguments), INVALID (a struct by value). */
 #define GPUD_MAX_DIMS          4
 #define GPUD_MAX_ARGS          128      /* of a kernel; 24 where it has a signature line */
 #define GPUD_MAX_STEPS         256      /* of a program */
@@ -157,6 +158,7 @@ enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3
 #define GPUD_MAX_KERNELS       256      /* of a module */
 #define GPUD_MAX_SOURCE        1048576  /* bytes: a module's source or binary, headers included */
 #define GPUD_MAX_HEADERS       256      /* of a module */
+#define GPUD_MAX_HEADER_NAME   256      /* bytes */
 #define GPUD_MAX_BUILD_OPTIONS 4096     /* bytes: gpud_module_options.options */
 #define GPUD_MAX_SIGNATURE     1024     /* bytes: gpud_module_options.signature */
 #define GPUD_MAX_LOG           65536    /* bytes: a compiler's output */
