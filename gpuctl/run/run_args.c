@@ -88,12 +88,40 @@ static int make_variable(struct run_arg *arg, struct ctl_err *e)
     return rc;
 }
 
+/* What a vector of that name has ("float4": f32); GPUD_NONE: it is no such name. */
+static int vector_dtype(const char *type)
+{
+    static const struct {
+        const char *name;
+        int dtype;
+    } names[] = {
+        {"char", GPUD_I8},   {"uchar", GPUD_U8}, {"short", GPUD_I16},  {"ushort", GPUD_U16},
+        {"int", GPUD_I32},   {"uint", GPUD_U32}, {"long", GPUD_I64},   {"ulong", GPUD_U64},
+        {"float", GPUD_F32}, {"half", GPUD_F16}, {"double", GPUD_F64},
+    };
+    size_t size = strcspn(type, "0123456789");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (type[size] != '\0' && strlen(names[i].name) == size &&
+            strncmp(names[i].name, type, size) == 0) {
+            return names[i].dtype;
+        }
+    }
+    return GPUD_NONE;
+}
+
+/* The numbers become the kernel's type, as scalars do, where its name tells it. */
 static int make_vector(struct run_arg *arg, struct ctl_err *e)
 {
     uint64_t count = spec_list_count(arg->spec.text);
+    int taken = arg->desc.kind == GPUD_ARG_STRUCT ? vector_dtype(arg->desc.type) : GPUD_NONE;
     int rc = array_create(gpud_shape_1d(arg->spec.dtype, count), &arg->array, e);
     if (rc == 0) {
         rc = spec_list(arg->spec.dtype, arg->spec.text, count, arg->array.data, e);
+    }
+    if (rc == 0 && taken != GPUD_NONE && taken != arg->spec.dtype) {
+        array_finish(&arg->array);
+        rc = array_create(gpud_shape_1d(taken, count), &arg->array, e);
+        rc = rc == 0 ? spec_list(taken, arg->spec.text, count, arg->array.data, e) : rc;
     }
     if (rc == 0) {
         arg->value = gpud_bytes(arg->array.data, gpud_shape_bytes(arg->array.shape));

@@ -149,6 +149,32 @@ START_TEST(gpuctl_sees_types_and_views)
 }
 END_TEST
 
+/* The numbers of a vector become the kernel's type, or are refused. */
+START_TEST(gpuctl_gives_vectors_their_type)
+{
+    char cl[DAEMON_PATH + 16];
+    char out[4096];
+    char err[4096];
+    gpud_client *c = begin();
+    (void)snprintf(cl, sizeof cl, "%s/v.cl", daemon_of_test.dir);
+    static const char source[] = "__kernel void f(__global float *y, float4 a, int2 b) {\n"
+                                 "    y[0] = a.y + b.y; }\n";
+    file_write(cl, source, sizeof source - 1);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "run", "--source", cl, "--global", "1",
+                            "--arg", "inout:f32:1", "--arg", "i32:1,700,3,4", "--arg", "u8:1,77",
+                            NULL),
+                     0);
+    ck_assert_msg(strstr(out, "777") != NULL, "%s%s", out, err);
+    ck_assert_int_ne(gpuctl(&daemon_of_test, out, err, "run", "--source", cl, "--global", "1",
+                            "--arg", "inout:f32:1", "--arg", "f32:1,2,3,4", "--arg", "f32:1.5,2.5",
+                            NULL),
+                     0);
+    ck_assert_msg(strstr(err, "argument 2 (b): element 0: '1.5' is no whole number") != NULL, "%s",
+                  err);
+    end(c);
+}
+END_TEST
+
 /* Texts that a source includes come with it; no file is read for it. A name that is too long for
  * the wire keeps its end. The error for a kernel that is not found lists those of the module. */
 START_TEST(headers_come_with_the_source)
@@ -268,6 +294,7 @@ int main(void)
     suite_add(suite, types_behind_names);
     suite_add(suite, views_are_checked);
     suite_add(suite, gpuctl_sees_types_and_views);
+    suite_add(suite, gpuctl_gives_vectors_their_type);
     suite_add(suite, headers_come_with_the_source);
     suite_add(suite, a_workers_words_name_the_argument);
     suite_add(suite, undefined_bytes_name_their_reader);
