@@ -148,9 +148,6 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
     buffer_device_lost(f, d);
     arena_device_lost(f, d);
     picture_device_lost(f, d);
-    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        standing_tell(f, s, clock_now_ns());
-    }
 }
 
 /* ---- the end of a turn -------------------------------------------------------------------- */
@@ -168,6 +165,8 @@ static void work_turn(struct front *f)
     queue_turn(f);
     queue_modules_turn(f);
     sweep_some(f);
+    turn_allow(f, TURN_SHARE);
+    buffer_lose_some(f);
     turn_allow(f, TURN_SHARE);
     look_some(f);
     standing_end_some(f);

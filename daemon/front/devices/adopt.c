@@ -99,6 +99,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->seq = m->seq;
     b->freed_by = m->freed;
     b->device = d->index;
+    b->losses = &d->losses;
     b->rights = (unsigned)m->rights;
     b->linger_ns = m->linger_ns;
     b->linger_until_ns = NS_NEVER;

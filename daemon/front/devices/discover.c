@@ -456,8 +456,8 @@ void discover_watch(struct front *f, uint64_t now)
         if (!looked_for(d)) {
             continue;
         }
-        if (now < d->restart_ns) {
-            due_at(f, d->restart_ns);
+        if (!device_may_restart(d, now)) {
+            due_at(f, d->losing ? NS_NEVER : d->restart_ns);
             continue;
         }
         if (any_backend(f, d)) {

@@ -70,11 +70,30 @@ void buffer_disown(struct buffer *b)
 void buffer_set_state(struct buffer *b, enum buffer_state state)
 {
     b->state = state;
+    b->lives = b->losses != NULL ? *b->losses : 0;
+}
+
+bool buffer_outlived(const struct buffer *b)
+{
+    return b->losses != NULL && b->lives != *b->losses;
+}
+
+bool buffer_restorable(const struct buffer *b)
+{
+    return b->sealed && b->host_fd >= 0 && !b->sealing;
+}
+
+enum buffer_state buffer_state(const struct buffer *b)
+{
+    if (b->state != BUFFER_LIVE || !buffer_outlived(b)) {
+        return b->state;
+    }
+    return buffer_restorable(b) ? BUFFER_RESTORING : BUFFER_LOST;
 }
 
 const char *buffer_state_name(const struct buffer *b)
 {
-    switch (b->state) {
+    switch (buffer_state(b)) {
     case BUFFER_CREATING:
         return "creating";
     case BUFFER_RESTORING:
@@ -100,7 +119,7 @@ const char *buffer_title(const struct buffer *b, char out[BUFFER_TITLE])
 
 unsigned buffer_wire_state(const struct buffer *b)
 {
-    if (b->state == BUFFER_LOST) {
+    if (buffer_state(b) == BUFFER_LOST) {
         return 4;
     }
     if (b->sealed) {

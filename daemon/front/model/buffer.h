@@ -59,7 +59,9 @@ struct buffer_opening {
 struct buffer {
     uint64_t record; /* its entry in the record of its device, 0: none */
     uint64_t handle;
-    enum buffer_state state;
+    enum buffer_state state; /* requests go by buffer_state() */
+    const uint64_t *losses;  /* of its device; NULL: of none */
+    uint64_t lives;          /* after so many of them it came to be in this state */
     struct shape shape;
     uint64_t bytes;
     struct variable *variable; /* owned: of a module; NULL: it has memory of its own */
@@ -122,6 +124,13 @@ void buffer_disown(struct buffer *b);
 const char *buffer_title(const struct buffer *b, char out[BUFFER_TITLE]);
 
 void buffer_set_state(struct buffer *b, enum buffer_state state);
+/* Its worker ended since it came to be in its state. */
+bool buffer_outlived(const struct buffer *b);
+/* Its content is on the host: the next worker gets it. */
+bool buffer_restorable(const struct buffer *b);
+/* What it is for those who ask: that its worker ended counts at once, though buffers are marked one
+ * after the other. */
+enum buffer_state buffer_state(const struct buffer *b);
 const char *buffer_state_name(const struct buffer *b);
 unsigned buffer_wire_state(const struct buffer *b);
 /* Appends the BUFFER message that tells of it. */

@@ -100,6 +100,11 @@ uint64_t device_pause_ns(const struct device *d)
     return pause < max ? pause : max;
 }
 
+bool device_may_restart(const struct device *d, uint64_t now)
+{
+    return now >= d->restart_ns && !d->losing;
+}
+
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e)
 {
     int rc = memfd_create_sealed("gpud-input", input, &d->input, e);

@@ -125,6 +125,9 @@ struct device {
 
     unsigned restores;        /* asked of its worker, and not answered */
     struct buffer *restoring; /* sealed buffers that its worker is to be asked for */
+    uint64_t losses;          /* of workers, and of the buffers that they had */
+    bool losing;              /* not all of these buffers are marked: no other worker starts */
+    uint32_t losing_at;       /* so far they are, in front->buffers */
     uint64_t buffer_bytes;    /* of live buffers */
     uint64_t memory_limit;    /* bytes, 0: its own memory */
     struct msg_w_pool pool;   /* as its worker told last */
@@ -161,6 +164,8 @@ void device_ended(struct device *d, bool blameless);
 /* How long the next worker is waited with: not at all after one that did something or was the first
  * to do nothing; up to 0.5 s while workers come up, up to 30 s while they do not. */
 uint64_t device_pause_ns(const struct device *d);
+/* Its pause is over, and what the worker before had is given up. */
+bool device_may_restart(const struct device *d, uint64_t now);
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
 /* A bit for each that may serve; of those that compute on the host's processor only, if asked. */
 uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu);

@@ -54,7 +54,10 @@ void buffer_unexport(struct front *f, struct buffer *b);
 void buffer_seal_next(struct front *f, struct buffer *b);
 /* Nobody will open the device: what waits for it ends. */
 void buffer_device_given_up(struct front *f, struct device *d);
+/* Its worker ended. Requests see that at once; the buffers are marked, and sessions told, in
+ * slices, and no other worker of the device starts before that is done. */
 void buffer_device_lost(struct front *f, struct device *d);
+void buffer_lose_some(struct front *f); /* goes on, as far as this turn has units for */
 void buffer_device_ready(struct front *f, struct device *d);
 bool buffer_restoring(const struct device *d);
 /* Takes the handle away; memory goes when no job names it. Until then it is restored, or lost with

@@ -18,7 +18,9 @@
 /* A name nobody holds goes in the end: device memory is not given away for good. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
 /* Unanswered at a time: one that has to wait for the channel takes a second descriptor. */
-#define RESTORES_MAX 32u
+#define RESTORES_MAX   32u
+#define LOSE_UNITS     2u  /* of work, to mark a buffer that is lost */
+#define OPENERS_A_UNIT 16u /* that are told of it */
 
 static void answer_buffer(struct front *f, struct buffer *b)
 {
@@ -194,6 +196,7 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     b->uid = c->s->key.uid;
     b->seq = m->seq;
     b->device = d->index;
+    b->losses = &d->losses;
     b->linger_until_ns = NS_NEVER;
     memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
     if (!bytes_to_str(m->label, b->label, sizeof b->label)) {
@@ -515,7 +518,7 @@ void buffer_settle(struct front *f, struct buffer *b)
         return;
     }
     struct device *d = f->device[b->device];
-    bool asked = b->restore_asked;
+    bool asked = b->restore_asked && !buffer_outlived(b);
     restore_forget(d, b);
     (void)idmap_remove(&f->buffers, b->handle);
     b->tenant->held[TENANT_BUFFERS]--;
@@ -589,7 +592,7 @@ int request_buffer_info(struct request_context *c, struct err *e)
 
 void buffer_seal_next(struct front *f, struct buffer *b)
 {
-    if (!b->seal_wanted || b->writers > 0 || b->state != BUFFER_LIVE) {
+    if (!b->seal_wanted || b->writers > 0 || buffer_state(b) != BUFFER_LIVE) {
         return;
     }
     b->seal_wanted = false;
@@ -613,7 +616,7 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if (b->state == BUFFER_LOST) {
+    if (buffer_state(b) == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", (unsigned long long)b->handle);
     }
     if (b->pending != NULL || b->sealing || b->state == BUFFER_CREATING) {
@@ -671,7 +674,7 @@ int request_buffer_open(struct request_context *c, struct err *e)
         return err_set(e, ERR_NOT_FOUND, "no buffer is published as %.*s", (int)given.size,
                        (const char *)given.data);
     }
-    if (b->state == BUFFER_LOST) {
+    if (buffer_state(b) == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
     }
     if (c->s->opens >= c->f->config.buffers_max) {
@@ -693,29 +696,57 @@ int request_buffer_open(struct request_context *c, struct err *e)
 
 /* ---- workers come and go ------------------------------------------------------------------ */
 
+/* Of one that was being made nothing is lost: it is asked for again. */
+static void mark_lost(struct front *f, struct device *d, struct buffer *b)
+{
+    if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING ||
+        !buffer_outlived(b)) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    b->restore_asked = false;
+    turn_count(f, b->openers / OPENERS_A_UNIT);
+    if (buffer_restorable(b)) {
+        restore_later(d, b);
+        buffer_unexport(f, b); /* it gets other memory */
+        (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
+        answer_failure(f, b, &e);
+        return;
+    }
+    (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
+    answer_failure(f, b, &e);
+    buffer_lost(f, b);
+}
+
+static void lose_some(struct front *f, struct device *d)
+{
+    struct buffer *b = NULL;
+    while (d->losing && turn_take(f, LOSE_UNITS)) {
+        b = idmap_next(&f->buffers, &d->losing_at, NULL);
+        if (b != NULL) {
+            mark_lost(f, d, b);
+        } else {
+            d->losing = false;
+            tell_sessions(f);
+            due_at(f, d->restart_ns);
+        }
+    }
+}
+
+void buffer_lose_some(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        lose_some(f, f->device[i]);
+    }
+}
+
 void buffer_device_lost(struct front *f, struct device *d)
 {
-    uint32_t cursor = 0;
-    struct buffer *b;
     d->restores = 0;
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING) {
-            continue; /* one that was being made is asked for again */
-        }
-        b->restore_asked = false;
-        if (b->sealed && b->host_fd >= 0 && !b->sealing) {
-            restore_later(d, b);
-            buffer_unexport(f, b); /* it gets other memory */
-            struct err e = ERR_INIT;
-            (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
-            answer_failure(f, b, &e);
-            continue;
-        }
-        struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
-        answer_failure(f, b, &e);
-        buffer_lost(f, b);
-    }
+    d->losses++;
+    d->losing = true;
+    d->losing_at = 0;
+    lose_some(f, d);
 }
 
 void buffer_device_given_up(struct front *f, struct device *d)
@@ -727,7 +758,8 @@ void buffer_device_given_up(struct front *f, struct device *d)
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device == d->index && b->state == BUFFER_CREATING) {
             buffer_create_failed(f, b, &e);
-        } else if (b->device == d->index && b->state == BUFFER_RESTORING) {
+        } else if (b->device == d->index && buffer_state(b) == BUFFER_RESTORING) {
+            answer_failure(f, b, &e);
             b->restore_asked = false;
             buffer_lost(f, b);
         }

@@ -10,7 +10,7 @@ static int hand_out(void *data, struct frame_fds *given, struct frame_fds *ret_f
 {
     struct buffer *b = data;
     (void)given;
-    if (b->export_fd < 0) {
+    if (b->export_fd < 0 || buffer_outlived(b)) {
         return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is gone", (unsigned long long)b->handle);
     }
     ret_fds->fd[0] = b->export_fd;
@@ -49,10 +49,10 @@ static int check(const struct request_context *c, const struct buffer *b, struct
     if (c->f->shm == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "this daemon has no socket for descriptors");
     }
-    if (b->state == BUFFER_LOST) {
+    if (buffer_state(b) == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", handle);
     }
-    if (b->state != BUFFER_LIVE || b->pending != NULL) {
+    if (buffer_state(b) != BUFFER_LIVE || b->pending != NULL) {
         return err_set(e, ERR_STATE, "buffer %#llx is being made, sealed or exported", handle);
     }
     return descriptors_left() ? 0 : err_set(e, ERR_LIMIT, "no descriptor is left for it");

@@ -229,10 +229,10 @@ static int variables_use(struct resolver *r, const struct module *m, struct err 
 {
     for (const struct variable *v = m->variables; v != NULL; v = v->hh.next) {
         struct buffer *b = v->buffer;
-        if (b->freed && (b->writers == 0 || b->state == BUFFER_LOST)) {
+        if (b->freed && (b->writers == 0 || buffer_state(b) == BUFFER_LOST)) {
             continue;
         }
-        if (b->state == BUFFER_LOST) {
+        if (buffer_state(b) == BUFFER_LOST) {
             return err_set(e, ERR_BUFFER_LOST,
                            "variable %s was lost with its worker: free it, and set it anew",
                            v->name);

@@ -36,7 +36,7 @@ static int of_buffer(struct resolver *r, const struct proto_arg *arg, struct ope
     if (rc != 0) {
         return rc;
     }
-    if (o->buffer->state == BUFFER_LOST) {
+    if (buffer_state(o->buffer) == BUFFER_LOST) {
         char title[BUFFER_TITLE];
         return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker: free it",
                        buffer_title(o->buffer, title));

@@ -67,7 +67,7 @@ static int check_defined(const struct job *j, const struct device *d, struct err
     for (unsigned i = 0; i < j->work.use_count; i++) {
         const struct work_use *u = &j->work.uses[i];
         const struct buffer *b = u->buffer;
-        if (b->state == BUFFER_LOST) {
+        if (buffer_state(b) == BUFFER_LOST) {
             char title[BUFFER_TITLE];
             return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker",
                            buffer_title(b, title));

@@ -570,9 +570,9 @@ void worker_watch(struct front *f, uint64_t now, bool away)
             check_limits(f, d, away ? 0 : now);
             check_deadlines(f, d, now);
         } else if (d->state == DEVICE_WAITING && !f->stopping) {
-            if (now >= d->restart_ns) {
+            if (device_may_restart(d, now)) {
                 worker_start(f, d);
-            } else {
+            } else if (!d->losing) {
                 due_at(f, d->restart_ns);
             }
         }

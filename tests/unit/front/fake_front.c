@@ -222,7 +222,8 @@ struct buffer *fake_buffer(struct fake *k, unsigned device, uint64_t bytes, bool
 {
     struct buffer *b = calloc(1, sizeof *b);
     ck_assert_ptr_nonnull(b);
-    b->state = BUFFER_LIVE;
+    b->losses = &k->device[device].losses;
+    buffer_set_state(b, BUFFER_LIVE);
     b->shape = (struct shape){.dtype = DTYPE_F32, .ndim = 1, .dim = {bytes / 4}};
     b->bytes = bytes;
     b->tenant = k->tenant;

@@ -247,6 +247,50 @@ START_TEST(a_lost_buffer_takes_no_room_and_all_are_told_once)
 }
 END_TEST
 
+/* They are marked in slices; who asks sees it at once, and no worker comes before the last one. */
+START_TEST(many_lost_buffers_are_lost_at_once)
+{
+    enum { MANY = 900 };
+    struct buffer *b[MANY];
+    begin();
+    struct device *d = &k->device[0];
+    for (unsigned i = 0; i < MANY; i++) {
+        b[i] = counted(0);
+        buffer_own(b[i], k->session);
+        k->session->buffers++;
+        k->session->near[0]++;
+    }
+    struct buffer *kept = half_sealed();
+    kept->sealing = false;
+    turn_allow(&k->f, 100);
+    buffer_device_lost(&k->f, d);
+    ck_assert_int_eq(b[0]->state, BUFFER_LOST);
+    ck_assert_int_eq(b[MANY - 1]->state, BUFFER_LIVE);
+    ck_assert_int_eq(buffer_state(b[MANY - 1]), BUFFER_LOST);
+    ck_assert_str_eq(buffer_state_name(b[MANY - 1]), "lost");
+    ck_assert_int_eq(buffer_state(kept), BUFFER_RESTORING);
+    ck_assert_int_eq(ask(request_buffer_seal, b[MANY - 1]->handle, NULL), ERR_BUFFER_LOST);
+    ck_assert_int_eq(ask(request_buffer_free, b[MANY - 1]->handle, NULL), 0);
+    ck_assert(!device_may_restart(d, NS_NEVER - 1));
+    unsigned turns = 0;
+    for (; d->losing; turns++) {
+        turn_allow(&k->f, 100);
+        buffer_lose_some(&k->f);
+    }
+    ck_assert_uint_gt(turns, 10);
+    ck_assert(device_may_restart(d, NS_NEVER - 1));
+    for (unsigned i = 0; i < MANY - 1; i++) {
+        ck_assert_int_eq(b[i]->state, BUFFER_LOST);
+    }
+    ck_assert_int_eq(kept->state, BUFFER_RESTORING);
+    ck_assert_uint_eq(d->buffer_bytes, 64);
+    ck_assert_uint_eq(k->session->near[0], 0);
+    ck_assert_uint_eq(k->session->notice_count, MANY - 1);
+    k->f.work.budget = 0;
+    end();
+}
+END_TEST
+
 static int told_code;
 
 static void on_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
@@ -589,6 +633,7 @@ int main(void)
                                   a_stranger_learns_nothing_of_handles,
                                   sealing_what_is_sealed,
                                   what_was_not_copied_is_not_restored,
+                                  many_lost_buffers_are_lost_at_once,
                                   what_a_given_up_device_was_to_make_is_answered,
                                   opening_has_an_end,
                                   a_full_table_says_so,
