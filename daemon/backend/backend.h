@@ -262,6 +262,7 @@ struct backend_kernel {
     uint64_t local_bytes;        /* of a work item, beside its registers */
     uint64_t shared_bytes;       /* of a group, without what a launch adds */
     uint64_t max_group;          /* work items */
+    uint64_t required_local[3];  /* the only group that its source allows; the first is 0: any */
     uint64_t preferred_multiple; /* work items; groups of other sizes leave some idle */
     /* work items that a unit has at once, in groups of the size that suits best, in parts of a
      * million of what it can hold */

@@ -505,17 +505,32 @@ END_TEST
  * So is what an earlier step of the same job was to write. */
 START_TEST(a_refused_launch_changes_nothing)
 {
+    static const char any[] =
+        "__kernel void two(__global float *y, __local float *t) { t[0] = 1; y[0] = t[0]; }";
+    static const char fixed[] =
+        "__kernel __attribute__((reqd_work_group_size(4, 2, 1)))\n"
+        "void two(__global float *y, __local float *t) { t[0] = 1; y[0] = t[0]; }";
     static const struct {
         gpud_grid grid;
         uint64_t local; /* bytes */
+        const char *source, *says;
     } refused[] = {
-        {{.size = sizeof(gpud_grid), .global = {32768}, .local = {32768}}, 4},
-        {{.size = sizeof(gpud_grid), .global = {1}, .local = {1}}, UINT64_C(1) << 40},
-        {{.size = sizeof(gpud_grid), .global = {1}, .shared_bytes = UINT64_C(1) << 40}, 4},
+        {{.size = sizeof(gpud_grid), .global = {32768}, .local = {32768}}, 4, any, "32768"},
+        {{.size = sizeof(gpud_grid), .global = {1}, .local = {1}}, UINT64_C(1) << 40, any, "local"},
+        {{.size = sizeof(gpud_grid), .global = {1}, .shared_bytes = UINT64_C(1) << 40},
+         4,
+         any,
+         "local"},
+        {{.size = sizeof(gpud_grid), .global = {8, 8}, .local = {8, 2}},
+         4,
+         fixed,
+         "local size 8,2,1, the kernel requires 4,2,1"},
+        {{.size = sizeof(gpud_grid), .global = {8, 7}},
+         4,
+         fixed,
+         "global size 7 in dimension 1, the kernel requires a multiple of its local size 2"},
     };
     gpud_client *c = begin("--set", "jobs.window=4");
-    gpud_kernel k = load_kernel(
-        c, "__kernel void two(__global float *y, __local float *t) { t[0] = 1; y[0] = t[0]; }");
     gpud_buffer b = {0};
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, ITEMS), 0, "kept", &b));
     ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(5)));
@@ -524,12 +539,15 @@ START_TEST(a_refused_launch_changes_nothing)
         float y[ITEMS] = {0};
         const gpud_arg args[] = {i % 2 == 0 ? gpud_out(b) : gpud_inout(b),
                                  gpud_local(refused[i / 2].local)};
+        gpud_kernel k = load_kernel(c, refused[i / 2].source);
         ck_gpud_ok(gpud_program_create(c, NULL, &p));
         ck_assert_int_ge(gpud_program_fill(p, gpud_out(b), gpud_f32(6)), 0);
         ck_assert_int_ge(gpud_program_launch(p, k, args, 2, &refused[i / 2].grid), 0);
         ck_gpud_ok(gpud_program_seal(p));
         int rc = gpud_call(c, k, args, 2, &refused[i / 2].grid);
         ck_assert_msg(rc == GPUD_ERR_LAUNCH || rc == GPUD_ERR_RANGE, "%s", gpud_err_name(rc));
+        ck_assert_msg(strstr(gpud_last_error()->text, refused[i / 2].says) != NULL, "%s",
+                      gpud_last_error()->text);
         ck_assert_int_eq(gpud_last_error()->effects, GPUD_EFFECTS_NONE);
         rc = gpud_run(c, p, NULL, 0, NULL, NULL);
         ck_assert_msg(rc == GPUD_ERR_LAUNCH || rc == GPUD_ERR_RANGE, "%s", gpud_err_name(rc));

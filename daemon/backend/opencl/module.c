@@ -220,6 +220,9 @@ static int module_kernel(struct backend_module *m, unsigned index,
     out.local_bytes = opencl_group_number(cl, k->kernel, device, CL_KERNEL_PRIVATE_MEM_SIZE);
     out.shared_bytes = opencl_group_number(cl, k->kernel, device, CL_KERNEL_LOCAL_MEM_SIZE);
     out.max_group = opencl_group_number(cl, k->kernel, device, CL_KERNEL_WORK_GROUP_SIZE);
+    for (unsigned i = 0; i < 3; i++) {
+        out.required_local[i] = k->required_local[i];
+    }
     out.preferred_multiple =
         opencl_group_number(cl, k->kernel, device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
     *ret_kernel = out;

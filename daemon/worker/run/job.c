@@ -208,7 +208,49 @@ void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret
     }
 }
 
-/* A kernel's own maximum is checked here as well: what a driver refuses when the launch is enqueued
+/* `local` is 0 where the group is left open. */
+static int dimension_check(const struct backend_info *info, int d, uint64_t global, uint64_t local,
+                           struct err *e)
+{
+    if (local == 0) {
+        return 0;
+    }
+    if (info->max_local[d] > 0 && local > info->max_local[d]) {
+        return err_set(e, ERR_LAUNCH,
+                       "local size %" PRIu64 " in dimension %d, the device takes %" PRIu64
+                       " at most",
+                       local, d, info->max_local[d]);
+    }
+    return global % local == 0 ? 0
+                               : err_set(e, ERR_LAUNCH,
+                                         "global size %" PRIu64 " is no multiple of local size "
+                                         "%" PRIu64 " in dimension %d",
+                                         global, local, d);
+}
+
+/* Sources may require one size of group (reqd_work_group_size). */
+static int required_check(const struct backend_kernel *k, const uint64_t global[3],
+                          const uint64_t local[3], struct err *e)
+{
+    const uint64_t *want = k->required_local;
+    for (int d = 0; d < 3 && want[0] > 0; d++) {
+        if (local[d] > 0 && local[d] != want[d]) {
+            return err_set(e, ERR_LAUNCH,
+                           "local size %" PRIu64 ",%" PRIu64 ",%" PRIu64
+                           ", the kernel requires %" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                           local[0], local[1], local[2], want[0], want[1], want[2]);
+        }
+        if (want[d] > 0 && global[d] % want[d] != 0) {
+            return err_set(e, ERR_LAUNCH,
+                           "global size %" PRIu64 " in dimension %d, the kernel requires a "
+                           "multiple of its local size %" PRIu64,
+                           global[d], d, want[d]);
+        }
+    }
+    return 0;
+}
+
+/* A kernel's own limits are checked here as well: what a driver refuses when the launch is enqueued
  * comes behind steps that have changed something. */
 static int sizes_check(const struct backend_info *info, const struct backend_kernel *k,
                        const struct proto_wstep *s, uint64_t *ret_items, struct err *e)
@@ -223,13 +265,12 @@ static int sizes_check(const struct backend_info *info, const struct backend_ker
             return err_set(e, ERR_RANGE, "global size of %" PRIu64 "x%" PRIu64 "x%" PRIu64,
                            global[0], global[1], global[2]);
         }
-        if (local[d] == 0) {
-            continue;
+        int rc = dimension_check(info, d, global[d], local[d], e);
+        if (rc != 0) {
+            return rc;
         }
-        bool wide = info->max_local[d] > 0 && local[d] > info->max_local[d];
-        if (global[d] % local[d] != 0 || wide || __builtin_mul_overflow(group, local[d], &group)) {
-            return err_set(e, ERR_LAUNCH, "local size %" PRIu64 " for %" PRIu64 " work items",
-                           local[d], global[d]);
+        if (local[d] > 0 && __builtin_mul_overflow(group, local[d], &group)) {
+            group = UINT64_MAX;
         }
     }
     if (info->max_group > 0 && group > info->max_group) {
@@ -241,7 +282,7 @@ static int sizes_check(const struct backend_info *info, const struct backend_ker
                        group, k->max_group);
     }
     *ret_items = items;
-    return 0;
+    return required_check(k, global, local, e);
 }
 
 /* All local memory of a group together: the kernel's own, dynamic shared memory, arguments. Some
