@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 32u  /* headers in headers */
-#define SHOWN_MAX 1000 /* bytes of a name in #line */
+#define DEPTH_MAX 32u   /* headers in headers */
+#define SHOWN_MAX 1000  /* bytes of a name in #line */
+#define SEEN_MAX  1024u /* headers of higher numbers are put in each time */
 
 /* A header that is being read. */
 struct reading {
@@ -20,7 +21,9 @@ struct expansion {
     struct capbuf *out;
     struct reading open[DEPTH_MAX];
     unsigned depth;
-    bool any; /* a header was put in */
+    bool any;               /* a header was put in */
+    bool certain;           /* no condition encloses the texts that are open */
+    uint8_t seen[SEEN_MAX]; /* 1: with #pragma once, and compiled for certain */
     struct err *e;
 };
 
@@ -32,12 +35,15 @@ struct text {
     unsigned line;     /* of `at` */
     bool comment;      /* a block comment is open */
     bool joined;       /* the line before ended with a backslash */
+    unsigned nesting;  /* conditions that are open */
+    bool unclear;      /* conditions may have been overlooked */
 };
 
 /* A line that is of interest. */
 struct directive {
     bool include, angle, once;
-    const char *name; /* in the line */
+    bool opens, closes; /* a condition */
+    const char *name;   /* in the line */
     size_t size;
 };
 
@@ -84,6 +90,8 @@ static struct directive directive_read(const char *at, const char *end)
         return d;
     }
     at = blanks(at, end);
+    d.opens = word_at(&at, end, "if") || word_at(&at, end, "ifdef") || word_at(&at, end, "ifndef");
+    d.closes = word_at(&at, end, "endif");
     if (word_at(&at, end, "pragma")) {
         at = blanks(at, end);
         d.once = word_at(&at, end, "once");
@@ -172,6 +180,26 @@ static bool guarded(struct bytes text, bool *ret_once)
     return ifndef || *ret_once;
 }
 
+/* Directives are found at the begin of a line alone, and by "#" alone. May the line have one that
+ * is not found? */
+static bool directive_hidden(const char *at, const char *end)
+{
+    const char *word = blanks(at, end);
+    size_t size = (size_t)(end - at);
+    size_t left = (size_t)(end - word);
+    bool hash = left >= 1 && *word == '#';
+    return (memmem(at, size, "*/", 2) != NULL && memchr(at, '#', size) != NULL) ||
+           (hash && left >= 2 && end[-1] == '\\' && blanks(word + 1, end) == end - 1) ||
+           (left >= 2 && memcmp(word, "%:", 2) == 0) || (left >= 3 && memcmp(word, "?\?=", 3) == 0);
+}
+
+static void conditions_follow(struct text *t, const struct directive *d, const char *stop)
+{
+    t->unclear = t->unclear || directive_hidden(t->at, stop) || (d->closes && t->nesting == 0);
+    t->nesting += d->opens ? 1 : 0;
+    t->nesting -= d->closes && t->nesting > 0 ? 1 : 0;
+}
+
 static int text_expand(struct expansion *x, struct text *t);
 
 /* The header's text where it is included, in a guard of ours if it asks to be read once. */
@@ -221,8 +249,15 @@ static int header_put(struct expansion *x, const struct include_header *found, c
     if (x->depth == DEPTH_MAX) {
         return err_set(x->e, ERR_LIMIT, "%s: headers in headers over %u deep", h->path, DEPTH_MAX);
     }
+    if (h->number < SEEN_MAX && x->seen[h->number]) {
+        return 0;
+    }
     struct reading reading = {.number = h->number, .guarded = guarded(h->text, &once)};
-    return header_write(x, h, shown, reading, once);
+    int rc = header_write(x, h, shown, reading, once);
+    if (h->number < SEEN_MAX && once && x->certain) {
+        x->seen[h->number] = 1;
+    }
+    return rc;
 }
 
 /* A line as it is; the last one of a header gets an end. */
@@ -236,7 +271,10 @@ static int line_copy(struct expansion *x, const struct text *t, const char *stop
 static int include_put(struct expansion *x, const struct text *t, const struct include_header *h,
                        const char *shown)
 {
+    bool certain = x->certain;
+    x->certain = certain && t->nesting == 0 && !t->unclear;
     int rc = header_put(x, h, shown);
+    x->certain = certain;
     rc = rc == 0 ? line_mark(x, t->line + 1, t->shown) : err_wrap(x->e, "%s", t->shown);
     return rc == 0 && t->comment ? out_add(x, "/*", 2) : rc;
 }
@@ -250,6 +288,7 @@ static int line_put(struct expansion *x, struct text *t, const char *stop)
     if (!t->comment && !t->joined) {
         d = directive_read(t->at, stop);
     }
+    conditions_follow(t, &d, stop);
     t->comment = comment_after(t->at, stop, t->comment);
     t->joined = stop > t->at && stop[-1] == '\\';
     if (d.once && x->depth > 0) {
@@ -290,7 +329,7 @@ int include_expand(const char *path, struct bytes source, include_find_fn find, 
                      .path = path,
                      .shown = slash != NULL ? slash + 1 : path,
                      .line = 1};
-    struct expansion x = {.find = find, .data = data, .out = out, .e = e};
+    struct expansion x = {.find = find, .data = data, .out = out, .certain = true, .e = e};
     int rc = text_expand(&x, &t);
     *ret_any = x.any;
     return rc;

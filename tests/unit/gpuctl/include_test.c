@@ -66,6 +66,35 @@ START_TEST(a_byte_order_mark_is_no_text)
 }
 END_TEST
 
+/* It is compiled once, so its text is needed once: programs include theirs from everywhere. Where
+ * the first text may be left out, the next one is needed. */
+START_TEST(puts_pragma_once_in_once)
+{
+    static const char *const again[] = {
+        "#if 1\n#include \"o.h\"\n#endif\n", "/* */ #if 1\n#include \"o.h\"\n/* */ #endif\n",
+        "#\\\nif 1\n#include \"o.h\"\n#\\\nendif\n", "%:if 1\n#include \"o.h\"\n%:endif\n",
+        "#ifdef A\n#include \"p.h\"\n#endif\n"};
+    static const struct include_dirs none = {.count = 0};
+    put("o.h", "#pragma once\nint once;\n");
+    put("p.h", "#pragma once\n#include \"o.h\"\n");
+    expands_to("#include \"o.h\"\n#if 1\n#include \"o.h\"\n#endif\n", NULL,
+               "#ifndef GPUD_ONCE_0\n#define GPUD_ONCE_0\n#line 1 \"o.h\"\n\nint once;\n#endif\n"
+               "#line 2 \"main.cu\"\n#if 1\n#line 4 \"main.cu\"\n#endif\n");
+    for (size_t i = 0; i < sizeof again / sizeof again[0]; i++) {
+        struct file file;
+        struct ctl_err e = {.code = 0};
+        char text[256];
+        (void)snprintf(text, sizeof text, "%s#include \"o.h\"\n", again[i]);
+        ck_assert_msg(expand(text, &none, 65536, &file, &e) == 0, "%s", e.text);
+        const char *first = memmem(file.data, file.size, "int once", 8);
+        ck_assert_ptr_nonnull(first);
+        size_t left = file.size - (size_t)(first + 8 - (const char *)file.data);
+        ck_assert_msg(memmem(first + 8, left, "int once", 8) != NULL, "%s", again[i]);
+        file_finish(&file);
+    }
+}
+END_TEST
+
 START_TEST(puts_headers_in)
 {
     const struct include_dirs dirs = {{"sub"}, 1};
@@ -109,10 +138,7 @@ START_TEST(a_header_is_read_once_if_it_says_so)
     expands_to("#include \"a.h\"\n#include \"a.h\"\n", NULL,
                "#ifndef GPUD_ONCE_0\n#define GPUD_ONCE_0\n#line 1 \"a.h\"\n\n"
                "#line 1 \"b.h\"\n#ifndef B\n#define B\n#line 4 \"b.h\"\n#endif\n"
-               "#line 3 \"a.h\"\nint a;\n#endif\n#line 2 \"main.cu\"\n"
-               "#ifndef GPUD_ONCE_0\n#define GPUD_ONCE_0\n#line 1 \"a.h\"\n\n"
-               "#line 1 \"b.h\"\n#ifndef B\n#define B\n#line 4 \"b.h\"\n#endif\n"
-               "#line 3 \"a.h\"\nint a;\n#endif\n#line 3 \"main.cu\"\n");
+               "#line 3 \"a.h\"\nint a;\n#endif\n#line 2 \"main.cu\"\n#line 3 \"main.cu\"\n");
 }
 END_TEST
 
@@ -136,6 +162,7 @@ int main(void)
     TCase *all = tcase_create("headers");
     tcase_add_checked_fixture(all, folder_begin, folder_end);
     tcase_add_test(all, a_byte_order_mark_is_no_text);
+    tcase_add_test(all, puts_pragma_once_in_once);
     tcase_add_test(all, puts_headers_in);
     tcase_add_loop_test(all, leaves_the_rest, 0, sizeof left / sizeof left[0]);
     tcase_add_test(all, a_header_is_read_once_if_it_says_so);
