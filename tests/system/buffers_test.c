@@ -635,6 +635,26 @@ START_TEST(a_large_call_stays_on_a_device)
 }
 END_TEST
 
+/* Each of two clients has handles that the other never had, whichever began higher. */
+START_TEST(handles_of_another_client_are_none)
+{
+    gpud_client *c = begin();
+    gpud_client *other = client_open(daemon_of_test.url);
+    gpud_client *clients[] = {c, other};
+    for (unsigned i = 0; i < 2; i++) {
+        gpud_kernel_desc desc = {.size = sizeof desc};
+        gpud_kernel k = kernel_find(clients[i], "neg");
+        gpud_buffer b = make(clients[i], 4);
+        ck_gpud_err(gpud_kernel_info(clients[1 - i], k, &desc), GPUD_ERR_BAD_HANDLE);
+        ck_gpud_err(gpud_buffer_free(clients[1 - i], b), GPUD_ERR_BAD_HANDLE);
+        ck_gpud_ok(gpud_buffer_free(clients[i], b));
+        ck_gpud_err(gpud_buffer_free(clients[i], b), GPUD_ERR_STALE_HANDLE);
+    }
+    gpud_close(other);
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("buffers");
@@ -653,6 +673,7 @@ int main(void)
     suite_add(suite, all_devices_share_the_host);
     suite_add(suite, a_session_stays_on_a_device);
     suite_add(suite, a_large_call_stays_on_a_device);
+    suite_add(suite, handles_of_another_client_are_none);
     suite_add_loop(suite, small_parts_are_put_together, 2);
     return system_main(suite);
 }
