@@ -1,3 +1,5 @@
+#include "daemon/front/clients/listener.h"
+#include "daemon/front/clients/shm.h"
 #include "daemon/front/pipeline_int.h"
 
 #include "common/clock.h"

@@ -3,11 +3,14 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/clients/lane.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/processes.h"
+#include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/ending.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/modules/building.h"
+#include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/requests/standing.h"
@@ -248,7 +251,7 @@ void pipeline_finish(struct front *f)
         program_unref(p);
     }
     building_finish(f);
-    monitor_finish(&f->monitor);
+    monitor_destroy(f->monitor);
     for (unsigned i = 0; i < f->device_count; i++) {
         device_staging_finish(f->device[i]);
         free(f->device[i]);

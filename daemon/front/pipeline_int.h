@@ -3,6 +3,7 @@
 #define FRONT_PIPELINE_INT_H
 
 #include "daemon/front/clients/lane.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/pipeline.h"
 
 /* ---- pipeline.c ---- */

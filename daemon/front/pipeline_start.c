@@ -5,12 +5,15 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/processes.h"
+#include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/modules/building.h"
+#include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/workers/command.h"
@@ -255,8 +258,10 @@ static void await_adoption(struct front *f)
 int pipeline_start(struct front *f, struct err *e)
 {
     pipeline_init(f);
-    monitor_init(&f->monitor);
-    int rc = start_lanes(f, e);
+    int rc = monitor_create(&f->monitor, e);
+    if (rc == 0) {
+        rc = start_lanes(f, e);
+    }
     if (rc == 0) {
         rc = processes_create(f->loop, on_process_ended, f, &f->processes, e);
     }

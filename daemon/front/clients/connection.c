@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "daemon/front/model/request.h"
 
 #define TO(state) (1u << (state))
 

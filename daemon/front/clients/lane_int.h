@@ -7,7 +7,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/clients/lane.h"
-#include "daemon/front/clients/listener.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/model/session.h"
 #include "proto/lane.h"
 

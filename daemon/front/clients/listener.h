@@ -19,36 +19,8 @@
 
 struct listener;
 struct members;
-struct message;
 struct listener_slot; /* one unanswered request: where its answer goes */
-
-/* Who is at the other end of a connection. */
-struct peer {
-    uint32_t pipe; /* the connection; never 0, not used again while the daemon runs */
-    bool local;    /* ipc: uid, gid and pid are the kernel's word */
-    uint32_t uid;
-    uint32_t gid;
-    int32_t pid;
-};
-
-struct session;
-
-/* A request as the loop takes it. Views in `msg` lie in `body`, or behind the struct. */
-struct request {
-    struct request *next;
-    struct listener_slot *slot; /* NULL: it came by a ring */
-    struct session *session;    /* whose ring that was, else NULL */
-    uint32_t ring_id;           /* its id there */
-    struct peer peer;
-    unsigned kind; /* enum msg_kind, a request */
-    union {
-#define X(NAME, name, value) struct msg_##name name;
-        PROTO_REQUESTS(X)
-#undef X
-    } msg;
-    struct message *body; /* as it was received, owned; NULL: the struct has the bytes behind it */
-    size_t size;          /* of it, bytes */
-};
+struct request;
 
 #define LISTENER_REQUESTS_MAX 131072u
 
@@ -117,7 +89,5 @@ void listener_close_pipe(struct listener *l, uint32_t pipe);
 /* No descriptors are left but those kept back: no connection is accepted. */
 bool listener_starved(struct listener *l);
 void listener_stats(struct listener *l, struct listener_stats *ret_stats);
-
-void request_destroy(struct request *r); /* frees message and struct, not the slot; NULL accepted */
 
 #endif

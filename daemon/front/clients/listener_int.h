@@ -17,6 +17,7 @@
 #include <utlist.h>
 
 #include "daemon/front/clients/listener.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/settings/listener_url.h"
 #include "daemon/front/settings/members.h"
 #include "proto/sp.h"

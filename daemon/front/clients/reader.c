@@ -54,14 +54,6 @@ static int decode(struct message *m, unsigned kind, struct request **ret_r, stru
     return 0;
 }
 
-void request_destroy(struct request *r)
-{
-    if (r != NULL) {
-        message_unref(r->body);
-        free(r);
-    }
-}
-
 /* ---- requests to the loop -------------------------------------------------------------------- */
 
 enum taken {

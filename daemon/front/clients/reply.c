@@ -2,6 +2,8 @@
 
 #include "common/log.h"
 #include "daemon/front/clients/lane.h"
+#include "daemon/front/clients/listener.h"
+#include "daemon/front/model/request.h"
 #include "proto/codec.h"
 
 static void keep(struct op *o, struct bytes reply)

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -9,6 +10,7 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/model/front.h"
+#include "daemon/front/workers/launcher_link.h"
 
 #define ID_BIT     (UINT64_C(1) << 62) /* ids of workers lie below, of compilers above */
 #define HANG_NS    (5 * NS_PER_S)      /* a round of questions takes some ms */
@@ -19,14 +21,23 @@
 #define PAUSE_NS   (480 * NS_PER_S)
 #define END_NS     (2 * NS_PER_S) /* what is killed and there after that is stuck in the driver */
 
-void monitor_init(struct monitor *m)
+int monitor_create(struct monitor **ret_monitor, struct err *e)
 {
+    struct monitor *m = malloc(sizeof *m);
+    if (m == NULL) {
+        return err_set(e, ERR_NOMEM, "gpud-monitor");
+    }
     *m = (struct monitor){.page = MEMFD_NONE, .pause_ns = RESTART_NS};
+    *ret_monitor = m;
+    return 0;
 }
 
-void monitor_finish(struct monitor *m)
+void monitor_destroy(struct monitor *m)
 {
-    memfd_finish(&m->page);
+    if (m != NULL) {
+        memfd_finish(&m->page);
+        free(m);
+    }
 }
 
 static struct health_page *page_of(const struct monitor *m)
@@ -52,7 +63,7 @@ static bool wanted(const struct front *f)
 
 static void start(struct front *f, uint64_t now)
 {
-    struct monitor *m = &f->monitor;
+    struct monitor *m = f->monitor;
     struct err e = ERR_INIT;
     memfd_finish(&m->page);
     m->ended[0] = '\0';
@@ -86,7 +97,7 @@ static uint64_t hangs_ns(const struct monitor *m, uint64_t now)
 /* Starts one if none runs, ends one that hangs. */
 static void tend(struct front *f, uint64_t now)
 {
-    struct monitor *m = &f->monitor;
+    struct monitor *m = f->monitor;
     struct err e = ERR_INIT;
     if (m->id == 0) {
         if (now >= m->start_ns) {
@@ -159,7 +170,7 @@ static bool read_at(const struct monitor *m, const struct device *d, uint64_t no
 bool monitor_read(struct front *f, const struct device *d, struct health_device *ret_health,
                   uint64_t *ret_age_ns, char *why, size_t why_size)
 {
-    return read_at(&f->monitor, d, clock_now_ns(), ret_health, ret_age_ns, why, why_size);
+    return read_at(f->monitor, d, clock_now_ns(), ret_health, ret_age_ns, why, why_size);
 }
 
 /* ---- devices that want recovery -------------------------------------------------------------- */
@@ -179,7 +190,7 @@ const char *monitor_recovery_text(uint64_t recovery)
 static void change(struct front *f, struct device *d, uint32_t recovery)
 {
     d->recovery = recovery;
-    held_set(&f->monitor.held, f->config.runtime_dir, d->pin, recovery);
+    held_set(&f->monitor->held, f->config.runtime_dir, d->pin, recovery);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
 }
@@ -220,8 +231,8 @@ static void watch_device(struct front *f, struct device *d, uint64_t now)
     const struct health_value *v = &health.value[HEALTH_recovery];
     uint64_t age = 0;
     char why[256] = "the management library does not tell";
-    if (read_at(&f->monitor, d, now, &health, &age, why, sizeof why)) {
-        f->monitor.pause_ns = RESTART_NS;
+    if (read_at(f->monitor, d, now, &health, &age, why, sizeof why)) {
+        f->monitor->pause_ns = RESTART_NS;
         if (v->state == HEALTH_KNOWN) {
             known(f, d, v->value <= UINT32_MAX ? (uint32_t)v->value : UINT32_MAX, now);
         } else {
@@ -244,7 +255,7 @@ static void recall(struct front *f, struct device *d)
         return;
     }
     d->recovery_ns = clock_now_ns();
-    d->recovery = held_of(&f->monitor.held, f->config.runtime_dir, d->pin);
+    d->recovery = held_of(&f->monitor->held, f->config.runtime_dir, d->pin);
     if (d->recovery != HEALTH_RECOVERY_NONE) {
         log_warn(
             "device %u gets no new jobs until it is known what its driver asks for: it was: %s",
@@ -256,13 +267,13 @@ void monitor_wake(struct front *f, struct device *d)
 {
     recall(f, d);
     if (wanted(f)) {
-        due_at(f, f->monitor.watch_ns);
+        due_at(f, f->monitor->watch_ns);
     }
 }
 
 static void find_listed(struct front *f)
 {
-    struct monitor *m = &f->monitor;
+    struct monitor *m = f->monitor;
     struct health_report report;
     if (m->page.data != NULL && m->killed_ns == 0 && health_read(page_of(m), &report) &&
         report.taken_ns != 0 && report.error[0] == '\0') {
@@ -272,7 +283,7 @@ static void find_listed(struct front *f)
 
 void monitor_watch(struct front *f, uint64_t now_ns, bool away)
 {
-    struct monitor *m = &f->monitor;
+    struct monitor *m = f->monitor;
     if (f->launcher == NULL || f->stopping || !wanted(f)) {
         return;
     }
@@ -294,7 +305,7 @@ void monitor_watch(struct front *f, uint64_t now_ns, bool away)
 
 bool monitor_started(struct front *f, uint64_t id, int code, const char *text)
 {
-    struct monitor *m = &f->monitor;
+    struct monitor *m = f->monitor;
     if (id != m->id || code == 0) {
         return (id & ID_BIT) != 0;
     }
@@ -305,7 +316,7 @@ bool monitor_started(struct front *f, uint64_t id, int code, const char *text)
 
 bool monitor_ended(struct front *f, uint64_t id)
 {
-    struct monitor *m = &f->monitor;
+    struct monitor *m = f->monitor;
     if (id == m->id && id != 0) {
         struct health_report report;
         bool told = health_read(page_of(m), &report) && report.error[0] != '\0';
@@ -323,7 +334,7 @@ bool monitor_ended(struct front *f, uint64_t id)
 
 void monitor_orphaned(struct front *f)
 {
-    f->monitor.id = 0;
-    f->monitor.killed_ns = 0;
-    f->monitor.start_ns = 0;
+    f->monitor->id = 0;
+    f->monitor->killed_ns = 0;
+    f->monitor->start_ns = 0;
 }

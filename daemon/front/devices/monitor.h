@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/err.h"
 #include "common/memfd.h"
 #include "daemon/front/devices/held.h"
 #include "proto/health.h"
@@ -30,8 +31,9 @@ struct monitor {
     struct held held;   /* what devices are held for, also by a front before this one */
 };
 
-void monitor_init(struct monitor *m);
-void monitor_finish(struct monitor *m);
+/* None runs yet. ERR_NOMEM. */
+int monitor_create(struct monitor **ret_monitor, struct err *e);
+void monitor_destroy(struct monitor *m); /* does not end the process; NULL is accepted */
 
 /* There may be a device to ask about: monitor_watch is due. One that serves now and was held by a
  * front before this one is so still, until it is known whether its driver still asks. */

@@ -7,23 +7,12 @@
 #ifndef FRONT_MEMORY_VARIABLE_H
 #define FRONT_MEMORY_VARIABLE_H
 
-#include <stdbool.h>
-#include <uthash.h>
-
-#include "daemon/front/requests/requests.h"
+#include "daemon/front/model/front.h"
+#include "daemon/front/model/request.h"
 
 struct buffer;
 struct module;
 struct work;
-
-struct variable {
-    struct module *module;         /* a user of it */
-    struct buffer *buffer;         /* its owner */
-    int access;                    /* what kernels of the module do with it */
-    bool asked;                    /* of the worker, after the module was there */
-    char name[PROTO_NAME_MAX + 1]; /* key */
-    UT_hash_handle hh;             /* in module->variables */
-};
 
 /* The module that a BUFFER_CREATE names; NULL: none. ret_wish: where the buffer must be, as `wish`
  * (the device's id + 1, 0: anywhere). Typed errors. */

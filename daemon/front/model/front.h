@@ -13,9 +13,6 @@
 
 #include "common/clock.h"
 #include "common/idmap.h"
-#include "daemon/front/clients/listener.h"
-#include "daemon/front/clients/shm.h"
-#include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/agenda.h"
 #include "daemon/front/model/arena.h"
 #include "daemon/front/model/buffer.h"
@@ -28,20 +25,26 @@
 #include "daemon/front/model/spans.h"
 #include "daemon/front/model/spare.h"
 #include "daemon/front/model/tenant.h"
-#include "daemon/front/modules/compiler.h"
-#include "daemon/front/sched/hazard.h"
 #include "daemon/front/settings/config.h"
 #include "daemon/front/settings/tenant_rules.h"
-#include "daemon/front/workers/launcher_link.h"
 #include "proto/frames.h"
 
 #define BUILTIN_MODULES_MAX 64u
 #define HISTORY_MAX         1024u /* ended jobs that can be asked about */
 #define KEPT_MAX            4096u /* and older ones, of all tenants, whose answer was not taken */
 
+struct compile_response;
+struct compiler;
 struct front;
+struct lanes;
+struct launcher_link;
+struct listener;
 struct look;
+struct monitor;
+struct picture_set;
+struct processes;
 struct reload;
+struct shm;
 
 struct front_hooks {
     /* An op or a held request got its answer (encoded). The op stays until it is acknowledged. */
@@ -169,7 +172,7 @@ struct front {
     struct launcher_link *launcher;
     uint32_t worker_uid; /* kernels run as this user, which gets no session; 0: none */
     struct compiler *compiler;
-    struct monitor monitor;
+    struct monitor *monitor; /* owned; NULL before the start */
 
     struct tenant *tenants;   /* uthash by key */
     struct session *sessions; /* uthash by key */

@@ -5,9 +5,9 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/shape.h"
-#include "daemon/front/clients/listener.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/program.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/model/session.h"
 #include "proto/codec.h"
 

@@ -16,7 +16,9 @@
 #include "daemon/front/model/work.h"
 #include "proto/messages.h"
 
+struct buffer_use;
 struct device;
+struct hazard_group;
 struct job;
 struct op;
 struct program;
@@ -52,6 +54,13 @@ struct job_edge {
     struct job *succ;
     struct job_edge *prev_succ, *next_succ; /* of pred */
     struct job_edge *prev_pred, *next_pred; /* of succ */
+};
+
+/* What is left to look at (sched/hazard.h). Zeroed at the start; empty when no job is unfinished.
+ */
+struct hazards {
+    struct hazard_group *due; /* groups whose members may go on, or are to go sooner */
+    struct buffer_use *walk;  /* where the walk along those behind a job stands */
 };
 
 #define PRIORITY_MAX      16

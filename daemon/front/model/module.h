@@ -18,6 +18,7 @@
 #include "proto/compile.h"
 #include "proto/messages.h"
 
+struct buffer;
 struct tenant;
 struct session;
 struct module;
@@ -81,6 +82,16 @@ struct module {
     struct variable *variables; /* those that buffers stand for; uthash by name; not owned */
     unsigned users;             /* unfinished jobs, programs and variables that name it */
     bool unloaded;              /* by its owner: goes when the last user is done */
+};
+
+/* A variable of a module that a session opened as a buffer (memory/variable.h). */
+struct variable {
+    struct module *module;         /* a user of it */
+    struct buffer *buffer;         /* its owner */
+    int access;                    /* what kernels of the module do with it */
+    bool asked;                    /* of the worker, after the module was there */
+    char name[PROTO_NAME_MAX + 1]; /* key */
+    UT_hash_handle hh;             /* in module->variables */
 };
 
 struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */

@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
-#include "daemon/front/clients/listener.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/model/spare.h"
 #include "daemon/front/model/tenant.h"
 

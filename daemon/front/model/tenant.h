@@ -103,6 +103,7 @@ struct tenant {
     struct buffer *published; /* by name; uthash, buffer.c's */
     struct job *kept;         /* out of the history, with answers not taken; oldest first */
     unsigned kept_count;
+    unsigned pictures;      /* sets of pictures of pools, picture.c's */
     struct strike *strikes; /* uthash */
     UT_hash_handle hh;
 };

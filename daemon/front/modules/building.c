@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/memory/variable.h"
+#include "daemon/front/modules/compiler.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
 #include "kernels/builtin.h"

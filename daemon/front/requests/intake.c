@@ -3,12 +3,14 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/requests/sweep.h"
-#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/admission.h"
+#include "daemon/front/views/look.h"
 #include "daemon/front/views/picture.h"
 #include "proto/codec.h"
 

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/settings/accepted.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/notify.h"

@@ -7,15 +7,7 @@
 #define FRONT_REQUESTS_REQUESTS_H
 
 #include "daemon/front/model/front.h"
-
-/* s: who asks. o: the op to answer later; NULL for requests that are answered at once. */
-struct request_context {
-    struct front *f;
-    struct session *s; /* NULL only for PING and QUERY before HELLO */
-    struct op *o;
-    struct request *r; /* a handler that keeps it sets this to NULL */
-    struct capbuf *out;
-};
+#include "daemon/front/model/request.h"
 
 typedef int (*request_fn)(struct request_context *c, struct err *e);
 
@@ -34,13 +26,11 @@ int request_module_unload(struct request_context *c, struct err *e);
 int request_kernel_find(struct request_context *c, struct err *e);
 int request_program_create(struct request_context *c, struct err *e);
 int request_program_free(struct request_context *c, struct err *e);
-int request_submit(struct request_context *c, struct err *e);
 int request_job_find(struct request_context *c, struct err *e);
 int request_ring_open(struct request_context *c, struct err *e);
 int request_cancel(struct request_context *c, struct err *e);
 int request_job_info(struct request_context *c, struct err *e);
 int request_explain(struct request_context *c, struct err *e);
-int request_query(struct request_context *c, struct err *e);
 int request_control(struct request_context *c, struct err *e);
 
 /* Answers what waited for a buffer: its creation, its sealing. */

@@ -3,6 +3,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "daemon/front/clients/shm.h"
 #include "daemon/front/requests/requests.h"
 #include "proto/codec.h"
 

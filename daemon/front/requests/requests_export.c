@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "common/descriptors.h"
+#include "daemon/front/clients/shm.h"
 #include "daemon/front/requests/requests.h"
 #include "proto/codec.h"
 

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
 
 int request_ping(struct request_context *c, struct err *e)

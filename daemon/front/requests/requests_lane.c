@@ -1,5 +1,6 @@
 #include "common/memfd.h"
 #include "daemon/front/clients/lane.h"
+#include "daemon/front/clients/shm.h"
 #include "daemon/front/requests/requests.h"
 #include "proto/lane.h"
 

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/conclude.h"
 

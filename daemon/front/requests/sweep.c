@@ -3,6 +3,7 @@
 #include <utlist.h>
 
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/sched/conclude.h"
 #include "proto/codec.h"
 

@@ -1,10 +1,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/memory/variable.h"
 #include "daemon/front/model/arena.h"
 #include "daemon/front/model/buffer.h"
 #include "daemon/front/model/module.h"
+#include "daemon/front/model/session.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/resolve/resolve_int.h"
 #include "kernels/builtin.h"

@@ -1,12 +1,12 @@
 /* From a SUBMIT to a job in the queue, or to a refusal that says what to do. */
+#include "daemon/front/sched/admission.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "daemon/front/model/due.h"
-#include "daemon/front/requests/requests.h"
 #include "daemon/front/resolve/resolve.h"
-#include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/hazard_parts.h"
 #include "daemon/front/sched/queue.h"

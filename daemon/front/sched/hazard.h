@@ -20,16 +20,10 @@
 
 struct buffer;
 struct buffer_use;
-struct hazard_group;
+struct hazards;
 struct job;
 
 #define HAZARD_AFTER_MAX 32u /* predecessors that a worker is asked to wait for */
-
-/* What is left to look at. Zeroed at the start; empty when no job is unfinished. */
-struct hazards {
-    struct hazard_group *due; /* groups whose members may go on, or are to go sooner */
-    struct buffer_use *walk;  /* where the walk along those behind a job stands */
-};
 
 /* Those directly before a job. */
 struct hazard_preds {

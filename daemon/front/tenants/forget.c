@@ -5,7 +5,6 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/look.h"
-#include "daemon/front/views/picture.h"
 
 #define SPARE (TENANTS_MAX / 16) /* a look that finds fewer is not worth another one at once */
 
@@ -21,7 +20,7 @@ static void mark(struct tenant *t)
 static bool holds(const struct tenant *t)
 {
     bool any = t->ruled || t->sessions > 0 || tenant_has_quarantined(t) || t->buffer_bytes > 0 ||
-               t->arena_bytes > 0 || t->kept_count > 0;
+               t->arena_bytes > 0 || t->kept_count > 0 || t->pictures > 0;
     for (unsigned i = 0; !any && i < DEVICES_MAX; i++) {
         const struct tenant_use *u = &t->use[i];
         any = u->asked > 0 || u->mapped > 0 || u->shared > 0 || u->spilled > 0;
@@ -73,10 +72,6 @@ static void mark_all(struct front *f)
         for (unsigned i = 0; i < j->work.use_count; i++) {
             mark(j->work.uses[i].buffer->tenant);
         }
-    }
-    for (const struct picture_set *set = f->pictures; set != NULL; set = set->next) {
-        struct tenant *t = tenant_find(f->tenants, tenant_key(set->tenant));
-        mark(t);
     }
 }
 

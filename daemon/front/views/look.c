@@ -7,10 +7,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
-#include "daemon/front/requests/requests.h"
 #include "daemon/front/views/look.h"
 #include "daemon/front/views/look_health.h"
 #include "daemon/front/views/look_tenants.h"

@@ -7,7 +7,10 @@
 #define FRONT_VIEWS_LOOK_H
 
 #include "daemon/front/model/front.h"
+#include "daemon/front/model/request.h"
 
+/* QUERY, a handler of requests (requests/requests.h). */
+int request_query(struct request_context *c, struct err *e);
 /* Goes on with those that were begun. */
 void look_some(struct front *f);
 /* A job, session or tenant leaves its table; `next`: what follows it in the way that looks go. */

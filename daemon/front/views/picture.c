@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/views/picture_set.h"
 #include "daemon/front/workers/link.h"
 
 #define TIMEOUT_NS     (2 * NS_PER_S) /* unless another is asked for */
@@ -25,6 +27,7 @@ static void set_destroy(struct front *f, struct picture_set *set)
     }
     *at = set->next;
     f->picture_count--;
+    set->tenant->pictures--;
     if (set->request != NULL && set->request->slot != NULL) {
         listener_drop(f->listener, set->request->slot);
     }
@@ -50,23 +53,21 @@ static int make_room(struct front *f, const struct tenant *t, struct err *e)
 {
     struct picture_set *oldest = NULL;
     struct picture_set *oldest_of_all = NULL;
-    unsigned count = 0;
     for (struct picture_set *set = f->pictures; set != NULL; set = set->next) {
         oldest_of_all = set->request == NULL ? set : oldest_of_all;
         if (set->tenant == t) {
-            count++;
             oldest = set->request == NULL ? set : oldest;
         }
     }
-    if (count < PICTURES_TENANT_MAX && f->picture_count < PICTURES_MAX) {
+    if (t->pictures < PICTURES_TENANT_MAX && f->picture_count < PICTURES_MAX) {
         return 0;
     }
-    if (oldest == NULL && count < PICTURES_TENANT_MAX) {
+    if (oldest == NULL && t->pictures < PICTURES_TENANT_MAX) {
         oldest = oldest_of_all;
     }
     if (oldest == NULL) {
         return err_set(e, ERR_BUSY, "%u pictures of the pools are being taken",
-                       count < PICTURES_TENANT_MAX ? f->picture_count : count);
+                       t->pictures < PICTURES_TENANT_MAX ? f->picture_count : t->pictures);
     }
     set_destroy(f, oldest);
     return 0;
@@ -202,6 +203,7 @@ static int take(struct front *f, struct session *s, const struct msg_pool_take *
     set->next = f->pictures;
     f->pictures = set;
     f->picture_count++;
+    set->tenant->pictures++;
     *ret_set = set;
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/clock.h"
-#include "daemon/front/views/picture.h"
+#include "daemon/front/views/picture_set.h"
 #include "daemon/front/views/table.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -6,7 +6,9 @@
 
 #include "common/clock.h"
 #include "common/descriptors.h"
+#include "daemon/front/clients/listener.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/modules/compiler.h"
 
 #define NOTE_BYTES 40
 

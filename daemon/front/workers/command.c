@@ -4,7 +4,6 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/front/memory/variable.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/job_frame.h"

@@ -6,6 +6,7 @@
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
+#include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"

@@ -14,6 +14,7 @@
 #include "common/memfd.h"
 #include "daemon/front/clients/lane_int.h"
 #include "daemon/front/clients/listener.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/model/session.h"
 #include "daemon/front/model/tenant.h"
 #include "proto/codec.h"

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "daemon/front/clients/listener.h"
+#include "daemon/front/model/request.h"
 #include "proto/codec.h"
 #include "tests/unit/front/scratch.h"
 

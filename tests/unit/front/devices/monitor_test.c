@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
+#include "daemon/front/workers/launcher_link.h"
 #include "proto/health.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -41,7 +42,7 @@ int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struc
     (void)l;
     (void)signal;
     (void)e;
-    ck_assert_uint_eq(id, k->f.monitor.id);
+    ck_assert_uint_eq(id, k->f.monitor->id);
     killed++;
     return 0;
 }
@@ -69,7 +70,7 @@ static void begin(void)
 {
     started = killed = changed = workers = 0;
     k = fake_create();
-    monitor_init(&k->f.monitor);
+    ck_assert_int_eq(monitor_create(&k->f.monitor, NULL), 0);
     k->f.launcher = (struct launcher_link *)(void *)k; /* only its presence counts */
     k->f.due_ns = NS_NEVER;
     k->f.hooks.device_changed = on_changed;
@@ -81,7 +82,7 @@ static void begin(void)
 
 static void end(void)
 {
-    monitor_finish(&k->f.monitor);
+    monitor_destroy(k->f.monitor);
     k->f.launcher = NULL;
     fake_destroy(k);
     scratch_remove(dir);
@@ -96,7 +97,7 @@ static void at(uint64_t after)
 
 static struct health_page *page(void)
 {
-    return (struct health_page *)(void *)k->f.monitor.page.data;
+    return (struct health_page *)(void *)k->f.monitor->page.data;
 }
 
 /* What the monitor writes at the end of a round. */
@@ -134,7 +135,7 @@ START_TEST(one_is_kept_without_anybody_looking)
     at(7); /* it does not answer */
     at(8);
     ck_assert_uint_eq(killed, 1);
-    ck_assert(monitor_ended(&k->f, k->f.monitor.id));
+    ck_assert(monitor_ended(&k->f, k->f.monitor->id));
     at(9);
     ck_assert_uint_eq(started, 1);
     at(60);
@@ -159,7 +160,7 @@ START_TEST(the_first_answer_may_take_longer)
     ck_assert_uint_eq(killed, 0);
     at(120);
     ck_assert_uint_eq(killed, 1);
-    ck_assert_str_eq(k->f.monitor.ended, "the driver did not answer within 60 s");
+    ck_assert_str_eq(k->f.monitor->ended, "the driver did not answer within 60 s");
     end();
 }
 END_TEST
@@ -194,8 +195,8 @@ START_TEST(what_is_not_known_holds_for_a_while)
     ck_assert(!device_serves(d));
     ck_assert_str_eq(d->reason, "the driver asks: reset the GPU");
     if (_i == 0) {
-        ck_assert(monitor_ended(&k->f, k->f.monitor.id));
-        k->f.monitor.start_ns = NS_NEVER;
+        ck_assert(monitor_ended(&k->f, k->f.monitor->id));
+        k->f.monitor->start_ns = NS_NEVER;
     }
     for (uint64_t i = 3; i <= 122; i++) {
         if (_i == 1) {
@@ -232,8 +233,8 @@ START_TEST(a_hold_outlives_its_front)
     at(1);
     for (unsigned front = 0; front < 3; front++) {
         struct device *d = &k->device[0];
-        monitor_finish(&k->f.monitor);
-        monitor_init(&k->f.monitor);
+        monitor_destroy(k->f.monitor);
+        ck_assert_int_eq(monitor_create(&k->f.monitor, NULL), 0);
         d->recovery = HEALTH_RECOVERY_NONE;
         d->recovery_ns = 0;
         monitor_wake(&k->f, d);

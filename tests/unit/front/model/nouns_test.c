@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/clients/listener.h"
 #include "daemon/front/model/buffer.h"
 #include "daemon/front/model/job.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/model/session.h"
 #include "daemon/front/model/spans.h"
 #include "daemon/front/model/tenant.h"

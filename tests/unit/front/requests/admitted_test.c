@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/requests/intake.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/requests/sweep.h"

@@ -7,7 +7,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
-#include "daemon/front/views/picture.h"
+#include "daemon/front/views/picture_set.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -110,7 +110,7 @@ static void take_handle(struct tenant *t, int which)
         had.set = calloc(1, sizeof *had.set);
         ck_assert_ptr_nonnull(had.set);
         had.set->tenant = t;
-        k->f.pictures = had.set;
+        t->pictures = 1;
     }
     ck_assert_uint_ne(handle, 0);
 }
@@ -183,7 +183,7 @@ static void give_back(struct tenant *t, int which)
     clear(&k->f.arenas);
     clear(&k->f.programs);
     clear(&k->f.modules);
-    k->f.pictures = NULL;
+    t->pictures = 0;
     free(had.set);
     if (which == RULED) {
         ck_assert_int_eq(quota_rules(&k->f, &none, NULL), 0);

@@ -10,6 +10,7 @@
 #include "daemon/front/views/picture.h"
 #include "daemon/front/workers/link.h"
 #include "proto/codec.h"
+#include "proto/picture.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
