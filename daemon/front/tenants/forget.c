@@ -28,7 +28,8 @@ static bool holds(const struct tenant *t)
     return any;
 }
 
-/* Modules and programs that have no handle any more are those of jobs. */
+/* Modules and programs that have no handle any more are those of jobs; a buffer is in the table as
+ * long as a job names it. */
 static void mark_handles(struct front *f)
 {
     const struct buffer *b;
@@ -68,9 +69,6 @@ static void mark_all(struct front *f)
         mark(j->program != NULL ? j->program->tenant : NULL);
         for (unsigned i = 0; i < j->work.module_count; i++) {
             mark(j->work.modules[i]->tenant);
-        }
-        for (unsigned i = 0; i < j->work.use_count; i++) {
-            mark(j->work.uses[i].buffer->tenant);
         }
     }
 }
