@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -30,7 +31,9 @@ static json_t *cell_value(int kind, const struct sheet_cell *cell)
         return json_boolean(cell->value != 0);
     }
     if (kind != GPUD_COLUMN_INT && cell->value > INT64_MAX) {
-        return json_real((double)cell->value);
+        char digits[24]; /* jansson's integers end here, and a real would not be exact */
+        (void)snprintf(digits, sizeof digits, "%" PRIu64, cell->value);
+        return json_string(digits);
     }
     return json_integer((json_int_t)cell->value);
 }

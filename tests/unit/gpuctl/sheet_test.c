@@ -167,6 +167,21 @@ START_TEST(json_has_plain_numbers)
 }
 END_TEST
 
+/* Handles have all of 64 bits. */
+START_TEST(json_is_exact_beyond_its_integers)
+{
+    static const struct sheet_column one[] = {{"handle", GPUD_COLUMN_HANDLE, false}};
+    static const struct sheet_cell large[] = {{.value = UINT64_C(16916307925857730576)},
+                                              {.value = INT64_MAX}};
+    const struct sheet s = {
+        .name = "kernels", .columns = one, .column_count = 1, .cells = large, .row_count = 2};
+    char *json = written(&s, SHEET_JSON);
+    ck_assert_ptr_nonnull(strstr(json, "\"handle\": \"16916307925857730576\""));
+    ck_assert_ptr_nonnull(strstr(json, "\"handle\": 9223372036854775807"));
+    free(json);
+}
+END_TEST
+
 START_TEST(csv_is_quoted_where_needed)
 {
     expect(&sheet, SHEET_CSV,
@@ -236,5 +251,5 @@ END_TEST
 
 SUITE_MAIN("sheet", table_for_people, wide_table_has_all_columns, numbers_are_never_cut,
            texts_wrap_and_empty_columns_go_first, a_text_wraps_at_blanks_and_characters,
-           json_has_plain_numbers, csv_is_quoted_where_needed, no_rows, foreign_texts_do_no_harm,
-           values_have_units)
+           json_has_plain_numbers, json_is_exact_beyond_its_integers, csv_is_quoted_where_needed,
+           no_rows, foreign_texts_do_no_harm, values_have_units)
