@@ -126,3 +126,36 @@ def functions(text):
         else:
             head.append((token, line))
     return found
+
+
+# ---- names at the outermost level --------------------------------------------------------------
+
+ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)", re.DOTALL)
+
+
+def defined_name(head):
+    """The name that a definition at the outermost level defines, or None."""
+    if "=" in head:
+        head = head[:head.index("=")]
+    elif "{" in head and "(" in head:
+        return function_name([(token, 0) for token in head])
+    head = [token for token in head if token not in "{}"]
+    while head and head[-1] == "]":
+        head = head[:len(head) - 1 - head[::-1].index("[")]
+    if "(" in head or len(head) < 2 or head[-2] in ("struct", "union", "enum"):
+        return None
+    return head[-1]
+
+
+def definitions(text):
+    """(names that the text defines for other files, names that it defines for itself)."""
+    shared, own, head, depth = set(), set(), [], 0
+    for token, _ in tokens_of(ATTRIBUTE.sub(" ", text)):
+        if depth == 0 or (depth == 1 and token == "}"):
+            head.append(token)
+        depth += {"{": 1, "}": -1}.get(token, 0)
+        if depth == 0 and (token == ";" or (token == "}" and "(" in head and "=" not in head)):
+            if "typedef" not in head and "extern" not in head:
+                (own if "static" in head else shared).add(defined_name(head[:-1]))
+            head = []
+    return shared - {None}, own - {None}

@@ -8,6 +8,9 @@ import tempfile
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+import layers  # noqa: E402
 
 
 class Planted(unittest.TestCase):
@@ -52,20 +55,91 @@ class Planted(unittest.TestCase):
         return self.complaints("check-functions", path, text)
 
 
+def rooms(folders=True):
+    """(folder, name of a room in it) of every room that is a folder without rooms, or of every file."""
+    for folder in layers.ROOMS:
+        for name in layers.names_of(folder):
+            if name.endswith("/") == folders and folder + "/" + name[:-1] not in layers.ROOMS:
+                yield folder, name
+
+
+def stubs():
+    """A file for each folder, room and file of the tables."""
+    places = set(layers.MAY_USE) | {place for row in layers.MAY_USE.values() for place in row}
+    folders = {folder for folder in places if layers.folder_of(folder + "/x") == folder and folder not in layers.ROOMS}
+    folders |= {folder + "/" + name[:-1] for folder, name in rooms()}
+    files = {folder + "/" + name.replace("*", "") for folder, name in rooms(folders=False)}
+    files |= {place for place in places if os.path.dirname(place) in folders}
+    return sorted(files | {folder + "/stub" for folder in folders})
+
+
 class Layering(Planted):
-    COPIED = ("common", "proto", "client", "gpuctl", "daemon", "kernels", "examples")
+    """Violations in a tree of stubs, with the true page about folders and rooms."""
+    COPIED = ("docs",)
+
+    def setUp(self):
+        super().setUp()
+        for path in stubs():
+            self.plant(path + ".c", "")
+            self.plant(path + ".h", "")
+
+    def said(self, *args):
+        code, lines = self.run_check("check-layering", "--root=" + self.tree, *args)
+        self.assertEqual(code, 1 if lines else 0)
+        return "\n".join(lines)
+
+    def replace(self, path, old, new):
+        with open(os.path.join(self.tree, path), encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn(old, text)
+        with open(os.path.join(self.tree, path), "w", encoding="utf-8") as f:
+            f.write(text.replace(old, new))
+
+    def plant_circle(self, folder):
+        self.plant(f"{folder}/planted_a.c", f'#include "{folder}/planted_b.h"\n')
+        self.plant(f"{folder}/planted_b.c", f'#include "{folder}/planted_a.h"\n')
+        self.plant(f"{folder}/planted_a.h", "")
+        self.plant(f"{folder}/planted_b.h", "")
+
+    def test_clean(self):
+        self.assertEqual(self.said(), "")
+
+    # ---- between folders
 
     def test_front_includes_back_end(self):
         said = self.layering("daemon/front/planted.c", '#include "daemon/backend/backend.h"\n')
         self.assertIn("planted.c:1: daemon/front must not use daemon/backend", said)
 
     def test_indented_include_is_seen(self):
-        said = self.layering("kernels/planted.c", '/* */\n  #  include "proto/codec.h"\n')
+        said = self.layering("kernels/planted.c", '/* */\n  #  include "proto/stub.h"\n')
         self.assertIn("planted.c:2: kernels must not use proto", said)
 
     def test_include_in_a_comment_is_none(self):
         self.assertEqual(
-            self.layering("kernels/planted.c", '/*\n#include "proto/codec.h"\n*/\n'), "")
+            self.layering("kernels/planted.c", '/*\n#include "proto/stub.h"\n*/\n'), "")
+
+    def test_room_with_a_row_of_its_own(self):
+        said = self.layering("daemon/front/clients/planted.c", '#include "kernels/stub.h"\n')
+        self.assertIn("planted.c:1: daemon/front/clients must not use kernels", said)
+
+    def test_circle(self):
+        self.plant("proto/other.c", '#include "common/stub.h"\n')
+        said = self.layering("common/planted.c", '#include "proto/stub.h"\n')
+        self.assertIn("in a circle: common -> proto -> common", said)
+
+    def test_path_not_from_root(self):
+        said = self.layering("common/planted.c", '#include "stub.h"\n')
+        self.assertIn("is not a path from the root", said)
+
+    def test_allowed_is_quiet(self):
+        self.assertEqual(self.layering("daemon/worker/serve/planted.c",
+                                       '#include "daemon/backend/backend.h"\n#include <uv.h>\n'), "")
+
+    def test_empty_tree_fails(self):
+        code, _ = self.run_check("check-layering", "--root=" + os.path.join(self.tree, "none"))
+        self.assertNotEqual(code, 0)
+
+    # ---- headers of libraries
 
     def test_vendor_header_outside_back_end(self):
         said = self.layering("daemon/front/planted.c", "#include <CL/cl.h>\n")
@@ -75,31 +149,184 @@ class Layering(Planted):
         said = self.layering("common/planted.c", "#include <curl/curl.h>\n")
         self.assertIn("<curl/curl.h> is in no table", said)
 
-    def test_stage_includes_stage(self):
-        self.plant("daemon/front/reply_planted.h", "")
-        said = self.layering("daemon/front/admission_planted.c",
-                             '#include "daemon/front/reply_planted.h"\n')
-        self.assertIn("stage admission includes", said)
+    def test_library_in_the_wrong_room(self):
+        places = {"nng/nng.h": "daemon/front/model", "libeconf.h": "daemon/front/clients", "uv.h": "daemon/front/sched",
+                  "jansson.h": "gpuctl/ctl", "lz4.h": "daemon/backend/cuda/run", "CL/cl.h": "daemon/backend/cuda/run",
+                  "systemd/sd-daemon.h": "daemon/front/settings", "png.h": "gpuctl/sheet"}
+        for header, place in places.items():
+            self.plant(f"{place}/planted_{os.path.basename(header)}.c", f"#include <{header}>\n")
+        said = self.said()
+        for header, place in places.items():
+            self.assertIn(f"{place} must not use <{header}>", said)
 
-    def test_circle(self):
-        said = self.layering("common/planted.c", '#include "proto/codec.h"\n')
-        self.assertIn("in a circle: common -> proto -> common", said)
+    # ---- places
 
     def test_unknown_folder(self):
         said = self.layering("daemon/planted/planted.c", "#include <stdio.h>\n")
         self.assertIn("folder daemon/planted is in no table", said)
 
-    def test_path_not_from_root(self):
-        said = self.layering("common/planted.c", '#include "err.h"\n')
-        self.assertIn("is not a path from the root", said)
+    def test_unknown_top_folder(self):
+        self.plant("planted/CMakeLists.txt", "")
+        self.assertIn("planted: folder is in no table", self.layering("planted/planted.c", ""))
 
-    def test_allowed_is_quiet(self):
-        self.assertEqual(self.layering("daemon/worker/planted.c",
-                                       '#include "daemon/backend/backend.h"\n#include <uv.h>\n'), "")
+    def test_source_in_no_room(self):
+        wanted = []
+        for folder in layers.ROOMS:
+            self.plant(f"{folder}/planted.c", "")
+            self.plant(f"{folder}/planted/planted.c", "")
+            wanted += [f"{folder}/planted.c: is in no room of {folder}/",
+                       f"{folder}/planted/planted.c: is in no room of {folder}/"]
+        wanted += [f"{folder}/{name}planted/planted.c: folder {folder}/{name}planted is in no table"
+                   for folder, name in rooms()]
+        for folder, name in rooms():
+            self.plant(f"{folder}/{name}planted/planted.c", "")
+        said = self.said()
+        for line in wanted:
+            self.assertIn(line, said)
 
-    def test_empty_tree_fails(self):
-        code, _ = self.run_check("check-layering", "--root=" + os.path.join(self.tree, "none"))
-        self.assertNotEqual(code, 0)
+    def test_room_without_a_file(self):
+        shutil.rmtree(os.path.join(self.tree, "gpuctl", "sheet"))
+        self.assertIn("gpuctl: sheet/ is not in the tree", self.said())
+
+    def test_folder_over_the_limit(self):
+        for i in range(layers.SOURCES_MAX):
+            self.plant(f"daemon/loop/planted{i}.c", "")
+        self.assertIn(f"daemon/loop: {layers.SOURCES_MAX + 1} .c files", self.said())
+
+    def test_folder_at_the_limit(self):
+        for i in range(layers.SOURCES_MAX - 1):
+            self.plant(f"daemon/loop/planted{i}.c", "")
+        self.assertEqual(self.said(), "")
+
+    # ---- the page
+
+    def test_page_without_rooms(self):
+        self.replace("docs/architecture.md", "room of", "what was")
+        said = self.said()
+        for folder in layers.ROOMS:
+            for name in layers.names_of(folder):
+                self.assertIn(f"docs/architecture.md: room of `{folder}/`: `{name}` is missing", said)
+
+    def test_page_without_a_folder(self):
+        self.replace("docs/architecture.md", "| `kernels/` |", "| kernels |")
+        self.assertIn("docs/architecture.md: folder: `kernels/` is missing", self.said())
+
+    def test_page_with_another_room(self):
+        self.replace("docs/architecture.md", "| `clients/` |", "| `clients/`, `planted/` |")
+        self.assertIn("room of `daemon/front/`: `planted/` is not in scripts/layers.py", self.said())
+
+    def test_page_in_another_order(self):
+        self.replace("docs/architecture.md", "| `clients/` |", "| `swapped/` |")
+        self.replace("docs/architecture.md", "| `resolve/` |", "| `clients/` |")
+        self.replace("docs/architecture.md", "| `swapped/` |", "| `resolve/` |")
+        self.assertIn("room of `daemon/front/`: the order is not that of", self.said())
+
+    # ---- the order of rooms, and circles
+
+    def below_and_above(self):
+        """Each room with the next one above it, as folders; both are folders."""
+        for folder in layers.ROOMS:
+            mine = [name for of, name in rooms() if of == folder]
+            for above, below in zip(mine, mine[1:]):
+                yield f"{folder}/{below}", f"{folder}/{above}"
+
+    def test_include_up(self):
+        for below, above in self.below_and_above():
+            self.plant(below + "planted.c", f'#include "{above}stub.h"\n')
+        said = self.said()
+        for below, above in self.below_and_above():
+            self.assertRegex(said, f"{below}planted -> {above}stub goes (up|aside), from .*: includes stub.h")
+
+    def test_call_up(self):
+        for number, (below, above) in enumerate(self.below_and_above()):
+            name = f"planted_{number}"
+            self.plant(above + "defines.c", f"int {name}(int x)\n{{\n    return x;\n}}\n")
+            self.plant(below + "calls.c", f"int {name}(int x);\nint u{number}(void)\n{{\n    return {name}(1);\n}}\n")
+        said = self.said()
+        for number, (below, above) in enumerate(self.below_and_above()):
+            self.assertRegex(said, f"{below}calls -> {above}defines goes (up|aside), from .*: uses planted_{number}")
+
+    def test_call_that_only_the_object_shows(self):
+        self.plant("daemon/front/sched/defines.c", "int planted_f(void)\n{\n    return 1;\n}\n")
+        self.plant("daemon/front/model/calls.c", "#define PLANTED(x) planted_##x\nint PLANTED(f)(void);\n"
+                   "int g(void);\nint g(void)\n{\n    return PLANTED(f)();\n}\n")
+        self.assertEqual(self.said(), "")
+        source = os.path.join(self.tree, "daemon/front/model/calls.c")
+        command = [os.environ.get("CC", "cc"), "-o", os.path.join(self.tree, "calls.o"), "-c", source]
+        subprocess.run(command, check=True)
+        with open(os.path.join(self.tree, "compile_commands.json"), "w", encoding="utf-8") as f:
+            json.dump([{"directory": self.tree, "file": source, "command": " ".join(command)}], f)
+        self.assertIn("model/calls -> daemon/front/sched/defines goes up", self.said("--build=" + self.tree))
+        os.utime(source, (2**32, 2**32))  # an object that is older than its source says nothing
+        self.assertEqual(self.said("--build=" + self.tree), "")
+
+    def test_names_that_are_no_calls(self):
+        self.plant("daemon/front/sched/defines.c", "int planted(void)\n{\n    return 1;\n}\n")
+        self.plant("daemon/front/model/other.c",
+                   "struct planted {\n    int planted;\n};\n/* planted() */\n"
+                   "int f(struct planted *p, int planted)\n{\n    return p->planted + planted;\n}\n")
+        self.plant("daemon/front/model/own.c",
+                   "static int planted(void)\n{\n    return 1;\n}\nint g(void)\n{\n    return planted();\n}\n")
+        self.assertEqual(self.said(), "")
+
+    def test_circle_of_files(self):
+        for folder, name in rooms():
+            self.plant_circle(folder + "/" + name[:-1])
+        self.plant_circle("common")
+        said = self.said()
+        for folder in [folder + "/" + name[:-1] for folder, name in rooms()] + ["common"]:
+            self.assertRegex(said, f"circle of 2 files: .*{folder}/planted_a -> {folder}/planted_b "
+                                   r"\(includes planted_b.h\)")
+
+    def test_circle_that_may_stay(self):
+        self.plant_circle("daemon/pool")
+        self.assertEqual(self.said(), "")
+
+    def test_header_between_the_files_of_a_module(self):
+        self.plant("common/planted_int.h", '#include "common/planted.h"\n')
+        self.plant("common/planted.h", "")
+        self.plant("common/planted.c", '#include "common/planted_part.h"\n#include "common/planted_int.h"\n')
+        self.plant("common/planted_part.h", "")
+        self.plant("common/planted_part.c", '#include "common/planted_int.h"\n')
+        self.assertEqual(self.said(), "")
+
+    # ---- what is known
+
+    def debt(self):
+        with open(os.path.join(self.tree, "scripts/layering-debt.txt"), encoding="utf-8") as f:
+            return [line for line in f.read().split("\n") if line and not line.startswith("#")]
+
+    def plant_debt(self):
+        self.plant_circle("common")
+        self.plant("daemon/front/model/up.c", '#include "daemon/front/sched/stub.h"\n')
+        self.plant("scripts/layering-debt.txt", "# known\n"
+                   "common/planted_b -> common/planted_a\ndaemon/front/model/up -> daemon/front/sched/stub\n")
+
+    def test_known_violations_pass(self):
+        self.plant_debt()
+        self.assertEqual(self.said(), "")
+        self.plant("daemon/front/model/other.c", '#include "daemon/front/sched/stub.h"\n')
+        self.assertIn("model/other -> daemon/front/sched/stub goes up", self.said())
+
+    def test_known_violation_that_is_mended(self):
+        self.plant_debt()
+        os.remove(os.path.join(self.tree, "common/planted_a.c"))  # the circle is open, the listed arrow is there
+        os.remove(os.path.join(self.tree, "daemon/front/model/up.c"))
+        said = self.said()
+        self.assertIn("common/planted_b -> common/planted_a is mended", said)
+        self.assertIn("daemon/front/model/up -> daemon/front/sched/stub is mended", said)
+        self.run_check("check-layering", "--root=" + self.tree, "--write-debt")
+        self.assertEqual((self.debt(), self.said()), ([], ""))
+
+    def test_known_violations_do_not_grow(self):
+        self.plant_debt()
+        before = self.debt()
+        self.run_check("check-layering", "--root=" + self.tree, "--write-debt")
+        self.assertEqual(self.debt(), before)
+        self.plant("daemon/front/model/other.c", '#include "daemon/front/sched/stub.h"\n')
+        code, said = self.run_check("check-layering", "--root=" + self.tree, "--write-debt")
+        self.assertEqual((code, self.debt()), (1, before))
+        self.assertIn("it may only get shorter", said[0])
 
 
 class Symbols(Planted):
