@@ -589,36 +589,6 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-struct away {
-    char here[160], there[160];
-};
-
-static void *come_back(void *arg)
-{
-    const struct away *away = arg;
-    (void)usleep(50000);
-    return rename(away->there, away->here) == 0 ? NULL : arg;
-}
-
-/* Between the end of one daemon and the start of the next nobody listens. */
-START_TEST(a_daemon_that_comes_later)
-{
-    struct away away;
-    gpud_client *c = NULL;
-    pthread_t thread;
-    void *failed = NULL;
-    (void)snprintf(away.here, sizeof away.here, "%s", fake_url(fake) + strlen("ipc://"));
-    (void)snprintf(away.there, sizeof away.there, "%s.away", away.here);
-    ck_assert_int_eq(rename(away.here, away.there), 0);
-    ck_assert_int_eq(pthread_create(&thread, NULL, come_back, &away), 0);
-    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 60 * SECOND};
-    OK(gpud_open(fake_url(fake), &o, &c));
-    ck_assert_int_eq(pthread_join(thread, &failed), 0);
-    ck_assert_ptr_null(failed);
-    gpud_close(c);
-}
-END_TEST
-
 START_TEST(over_tcp)
 {
     struct fake *f = NULL;
@@ -877,7 +847,6 @@ int main(void)
     tcase_add_test(t, events_of_an_adopting_daemon);
     tcase_add_test(t, lost_buffers_are_told);
     tcase_add_test(t, nobody_there);
-    tcase_add_test(t, a_daemon_that_comes_later);
     tcase_add_test(t, over_tcp);
     tcase_add_loop_test(t, small_messages, 0, 2);
     tcase_add_test(t, never_answered);

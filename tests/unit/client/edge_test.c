@@ -1,6 +1,7 @@
 /* What a user may do to the library at bad moments, and what a daemon may answer. */
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -35,6 +36,45 @@ START_TEST(wishes_of_the_environment)
         gpud_close(c);
         ck_assert_int_eq(unsetenv(wishes[i].name), 0);
     }
+}
+END_TEST
+
+struct away {
+    char here[160], there[160];
+    char stat[64]; /* of the thread that opens, in proc(5) */
+};
+
+/* When the other thread sleeps: it has found nobody. */
+static void *come_back(void *arg)
+{
+    const struct away *away = arg;
+    char text[256] = "";
+    while (strstr(text, ") S ") == NULL) {
+        FILE *file = fopen(away->stat, "re");
+        size_t n = file != NULL ? fread(text, 1, sizeof text - 1, file) : 0;
+        text[n] = '\0';
+        (void)(file != NULL && fclose(file) == 0);
+    }
+    return rename(away->there, away->here) == 0 ? NULL : arg;
+}
+
+/* Between the end of one daemon and the start of the next nobody listens. */
+START_TEST(a_daemon_that_comes_later)
+{
+    struct away away;
+    gpud_client *c = NULL;
+    pthread_t thread;
+    void *failed = NULL;
+    (void)snprintf(away.here, sizeof away.here, "%s", fake_url(fake) + strlen("ipc://"));
+    (void)snprintf(away.there, sizeof away.there, "%s.away", away.here);
+    (void)snprintf(away.stat, sizeof away.stat, "/proc/self/task/%d/stat", (int)gettid());
+    ck_assert_int_eq(rename(away.here, away.there), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, come_back, &away), 0);
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 60 * SECOND};
+    OK(gpud_open(fake_url(fake), &o, &c));
+    ck_assert_int_eq(pthread_join(thread, &failed), 0);
+    ck_assert_ptr_null(failed);
+    gpud_close(c);
 }
 END_TEST
 
@@ -730,6 +770,7 @@ int main(void)
     TCase *t = tcase_create("edge");
     tcase_add_checked_fixture(t, start, stop);
     tcase_set_timeout(t, 100);
+    tcase_add_test(t, a_daemon_that_comes_later);
     tcase_add_test(t, parts);
     tcase_add_test(t, slices);
     tcase_add_loop_test(t, closed_with_jobs_outstanding, 0, 8);

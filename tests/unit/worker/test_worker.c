@@ -513,30 +513,6 @@ START_TEST(pool_is_told)
 }
 END_TEST
 
-/* The beats of a stopped worker end; they come again when it goes on. */
-START_TEST(a_stopped_worker_does_not_beat)
-{
-    struct fake f;
-    struct err e = ERR_INIT;
-    int status = 0;
-    if (!start(&f, _i)) {
-        return;
-    }
-    ck_assert_int_eq(kill(f.pid, SIGSTOP), 0);
-    ck_assert_int_eq(waitpid(f.pid, &status, WUNTRACED), f.pid);
-    ck_assert(WIFSTOPPED(status));
-    int rc;
-    while ((rc = seqpacket_recv(f.fd, f.frame, sizeof f.frame, &f.size, NULL, &e)) == 0) {
-    }
-    ck_assert_int_eq(rc, SEQPACKET_AGAIN);
-    ck_assert_int_eq(usleep(1500 * 1000), 0); /* longer than a beat: silence is what is tested */
-    ck_assert_int_eq(seqpacket_recv(f.fd, f.frame, sizeof f.frame, &f.size, NULL, &e),
-                     SEQPACKET_AGAIN);
-    ck_assert_int_eq(kill(f.pid, SIGCONT), 0);
-    fake_stop(&f);
-}
-END_TEST
-
 START_TEST(the_channels_end_ends_the_worker)
 {
     struct fake f;
@@ -827,7 +803,6 @@ int main(void)
     tcase_add_loop_test(jobs, a_job_given_twice_runs_once, 0, BACKENDS);
     tcase_add_loop_test(jobs, answers_wait_for_their_reader, 0, BACKENDS);
     tcase_add_loop_test(jobs, pool_is_told, 0, BACKENDS);
-    tcase_add_loop_test(process, a_stopped_worker_does_not_beat, 0, BACKENDS);
     tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
     tcase_add_test(process, a_missing_device_is_absent);
     tcase_add_test(jobs, temporaries_share_memory);
