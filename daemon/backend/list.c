@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/backend/backend.h"
@@ -103,12 +102,4 @@ int backend_check(const struct backend *b, struct err *e)
         }
     }
     return 0;
-}
-
-void backend_compiled_finish(struct backend_compiled *c)
-{
-    free(c->binary);
-    free(c->log);
-    free(c->kernels);
-    *c = (struct backend_compiled){0};
 }

@@ -63,3 +63,11 @@ int backend_unwrap(const char *magic, const char *name, const char *arch, struct
     *ret_rest = rest;
     return 0;
 }
+
+void backend_compiled_finish(struct backend_compiled *c)
+{
+    free(c->binary);
+    free(c->log);
+    free(c->kernels);
+    *c = (struct backend_compiled){0};
+}
