@@ -1,4 +1,4 @@
-/* Between plan.c and the operations; nothing else includes it. */
+/* Between plan.c, plan_build.c and the operations; nothing else includes it. */
 #ifndef KERNELS_PLAN_INT_H
 #define KERNELS_PLAN_INT_H
 
