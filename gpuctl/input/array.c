@@ -7,6 +7,7 @@
 
 #include "gpuctl/input/half.h"
 #include "gpuctl/input/npy.h"
+#include "gpuctl/input/number.h"
 
 int array_create(gpud_shape shape, struct array *ret_array, struct ctl_err *e)
 {

@@ -1,12 +1,15 @@
-/* Numbers of the command line: every element type, exact ranges. */
+#include "gpuctl/input/number.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <gpud/gpud.h>
+
 #include "gpuctl/input/half.h"
-#include "gpuctl/input/spec.h"
 
 #define NUMBER_TEXT 64 /* characters of one number */
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpuctl/input/number.h"
+
 static bool identifier_char(char c, bool first)
 {
     return isalpha((unsigned char)c) || c == '_' || (!first && isdigit((unsigned char)c));

@@ -53,14 +53,6 @@ struct spec {
 
 int spec_parse(const char *text, struct spec *ret_spec, struct ctl_err *e);
 
-/* A number as the bits of an element, low bytes first in the result. Out of range, trailing
- * characters or a fraction for an integer are errors. Integers may be hexadecimal (0x…). */
-int spec_scalar(int dtype, const char *text, uint64_t *ret_bits, struct ctl_err *e);
-/* Elements of "1,2,3". "" is none. */
-uint64_t spec_list_count(const char *text);
-/* Parses them into out, which has room for `count` elements. */
-int spec_list(int dtype, const char *text, uint64_t count, void *out, struct ctl_err *e);
-
 /* "1024x16" to at most GPUD_MAX_DIMS dimensions. */
 int spec_dims(const char *text, size_t length, gpud_shape *ret_shape, struct ctl_err *e);
 /* "X[,Y[,Z]]"; each 1 to 2^62; missing ones are 1. */

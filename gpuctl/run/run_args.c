@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpuctl/ctl/progress.h"
+#include "gpuctl/input/number.h"
 #include "gpuctl/run/run.h"
 
 #define STREAM_BYTES_MAX (UINT64_C(1) << 30)

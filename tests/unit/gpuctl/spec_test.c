@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "gpuctl/input/number.h"
 #include "gpuctl/input/spec.h"
 #include "tests/unit/common/suite.h"
 
