@@ -7,6 +7,7 @@
 #include "gpuctl/base/save.h"
 #include "gpuctl/ctl/ctl.h"
 #include "gpuctl/demo/demo.h"
+#include "gpuctl/demo/image.h"
 #include "gpuctl/demo/reference.h"
 #include "gpuctl/input/spec.h"
 

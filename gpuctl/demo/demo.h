@@ -8,7 +8,7 @@
 #include <gpud/gpud.h>
 
 #include "gpuctl/base/ctl_err.h"
-#include "gpuctl/demo/image.h"
+#include "gpuctl/demo/pixels.h"
 
 #define DEMO_SIGMA 1.2f /* pixels, of the blur before edges are looked for */
 /* The strongest edges are far stronger than the others: what is brighter than white is cut. */

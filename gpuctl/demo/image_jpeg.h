@@ -4,11 +4,8 @@
 
 #include <stddef.h>
 
-#include "gpuctl/demo/image.h"
+#include "gpuctl/demo/pixels.h"
 
 int image_load_jpeg(const void *data, size_t size, struct image *ret_image, struct ctl_err *e);
-/* Checks the size and makes room. */
-int image_alloc(uint32_t width, uint32_t height, uint32_t channels, struct image *ret_image,
-                struct ctl_err *e);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpuctl/demo/image.h"
+#include "gpuctl/demo/pixels.h"
 
 /* Edges of the picture: luma, Gaussian blur of `sigma`, length of Sobel's gradient, divided by the
  * greatest one. width * height values of 0 … 1, to be freed; NULL if memory is out. *ret_most is
