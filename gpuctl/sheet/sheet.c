@@ -1,10 +1,7 @@
 #include "gpuctl/sheet/sheet.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 int sheet_format_from_name(const char *name)
 {
@@ -76,38 +73,6 @@ const char *sheet_text(int kind, uint64_t value, char *out, size_t size)
     return out;
 }
 
-/* Characters of a line on a terminal; 0: it is none, or does not tell. */
-static size_t terminal_width(FILE *out)
-{
-    struct winsize size;
-    int fd = fileno(out);
-    return fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
-int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e)
-{
-    int rc;
-    switch (format) {
-    case SHEET_JSON:
-        rc = sheet_write_json(sheet, out, e);
-        break;
-    case SHEET_CSV:
-        rc = sheet_write_csv(sheet, out, e);
-        break;
-    default:
-        rc = sheet_write_columns(sheet,
-                                 &(struct sheet_place){.wide = format == SHEET_WIDE,
-                                                       .room = terminal_width(out),
-                                                       .messages = stderr},
-                                 out, e);
-        break;
-    }
-    if (rc == 0 && (fflush(out) != 0 || ferror(out))) {
-        return ctl_err_errno(e, "writing the output");
-    }
-    return rc;
-}
-
 const char *table_text_of(const gpud_table *table, uint32_t row, const char *column)
 {
     int at = gpud_table_find(table, column);
@@ -118,45 +83,4 @@ uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *colum
 {
     int at = gpud_table_find(table, column);
     return at >= 0 ? gpud_table_value(table, row, (uint32_t)at) : 0;
-}
-
-static void fill_cells(const gpud_table *table, const struct sheet_column *columns, uint32_t width,
-                       struct sheet_cell *cells)
-{
-    for (uint32_t r = 0; r < gpud_table_rows(table); r++) {
-        for (uint32_t c = 0; c < width; c++) {
-            const char *text = gpud_table_text(table, r, c);
-            bool shown = columns[c].kind == GPUD_COLUMN_TEXT || text[0] != '\0';
-            cells[(size_t)r * width + c] = (struct sheet_cell){
-                .value = gpud_table_value(table, r, c), .text = shown ? text : NULL};
-        }
-    }
-}
-
-int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
-                      struct ctl_err *e)
-{
-    uint32_t width = gpud_table_columns(table);
-    struct sheet_column *columns = calloc(width > 0 ? width : 1, sizeof *columns);
-    struct sheet_cell *cells = calloc((size_t)width * gpud_table_rows(table) + 1, sizeof *cells);
-    int rc;
-    if (columns == NULL || cells == NULL) {
-        rc = ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
-    } else {
-        for (uint32_t c = 0; c < width; c++) {
-            columns[c] = (struct sheet_column){.name = gpud_table_column_name(table, c),
-                                               .kind = gpud_table_column_kind(table, c),
-                                               .wide = gpud_table_column_wide(table, c)};
-        }
-        fill_cells(table, columns, width, cells);
-        struct sheet sheet = {.name = gpud_table_name(table),
-                              .columns = columns,
-                              .column_count = width,
-                              .cells = cells,
-                              .row_count = gpud_table_rows(table)};
-        rc = sheet_write(&sheet, format, out, e);
-    }
-    free(columns);
-    free(cells);
-    return rc;
 }
