@@ -114,30 +114,6 @@ static unsigned module_kernel_count(struct backend_module *m)
     return m->kernel_count;
 }
 
-enum opencl_arg_kind opencl_arg_kind(const struct opencl_api *cl, cl_kernel kernel, cl_uint index)
-{
-    cl_kernel_arg_address_qualifier space = 0;
-    cl_int rc = cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space,
-                                     &space, NULL);
-    if (rc != CL_SUCCESS) {
-        return OPENCL_ARG_ANY;
-    }
-    cl_kernel_arg_access_qualifier image = CL_KERNEL_ARG_ACCESS_NONE;
-    cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof image, &image, NULL);
-    if (image != CL_KERNEL_ARG_ACCESS_NONE) {
-        return OPENCL_ARG_OTHER;
-    }
-    switch (space) {
-    case CL_KERNEL_ARG_ADDRESS_GLOBAL:
-    case CL_KERNEL_ARG_ADDRESS_CONSTANT:
-        return OPENCL_ARG_MEMORY;
-    case CL_KERNEL_ARG_ADDRESS_LOCAL:
-        return OPENCL_ARG_LOCAL;
-    default:
-        return OPENCL_ARG_VALUE;
-    }
-}
-
 static int kernel_describe(struct backend_module *m, struct opencl_kernel *k, struct err *e)
 {
     const struct opencl_api *cl = &m->device->cl;

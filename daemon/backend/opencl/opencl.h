@@ -169,7 +169,6 @@ struct opencl_kernel {
 
 int opencl_kernel_find(struct backend_module *m, const char *entry,
                        struct opencl_kernel **ret_kernel, struct err *e);
-enum opencl_arg_kind opencl_arg_kind(const struct opencl_api *cl, cl_kernel kernel, cl_uint index);
 
 /* Sets the arguments and enqueues. ret_event is the caller's. */
 int opencl_launch(struct backend_device *d, cl_command_queue queue, struct backend_module *m,

@@ -57,6 +57,30 @@ static void arg_text(const struct opencl_api *cl, cl_kernel kernel, cl_uint inde
     snprintf(out, size, "%s", rc == CL_SUCCESS ? text : "");
 }
 
+enum opencl_arg_kind opencl_arg_kind(const struct opencl_api *cl, cl_kernel kernel, cl_uint index)
+{
+    cl_kernel_arg_address_qualifier space = 0;
+    cl_int rc = cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space,
+                                     &space, NULL);
+    if (rc != CL_SUCCESS) {
+        return OPENCL_ARG_ANY;
+    }
+    cl_kernel_arg_access_qualifier image = CL_KERNEL_ARG_ACCESS_NONE;
+    cl->GetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof image, &image, NULL);
+    if (image != CL_KERNEL_ARG_ACCESS_NONE) {
+        return OPENCL_ARG_OTHER;
+    }
+    switch (space) {
+    case CL_KERNEL_ARG_ADDRESS_GLOBAL:
+    case CL_KERNEL_ARG_ADDRESS_CONSTANT:
+        return OPENCL_ARG_MEMORY;
+    case CL_KERNEL_ARG_ADDRESS_LOCAL:
+        return OPENCL_ARG_LOCAL;
+    default:
+        return OPENCL_ARG_VALUE;
+    }
+}
+
 static void arg_value(struct backend_compiled_arg *arg)
 {
     unsigned width = 1;
