@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "daemon/backend/opencl/stream.h"
+#include "daemon/backend/opencl/marker.h"
 
 static void CL_CALLBACK event_done(cl_event event, cl_int status, void *data)
 {
@@ -29,23 +29,32 @@ static int callback_set(struct backend_device *d, cl_event event, struct err *e)
     return opencl_error(rc, "clSetEventCallback", e);
 }
 
-int opencl_mark(struct backend_stream *s, bool wakes, struct backend_marker **ret_marker,
-                struct err *e)
+void opencl_events_finish(const struct opencl_api *cl, struct opencl_events *events)
+{
+    for (unsigned i = 0; i < events->count; i++) {
+        cl->ReleaseEvent(events->item[i].event);
+    }
+    free(events->item);
+    *events = (struct opencl_events){0};
+}
+
+int opencl_mark(struct backend_device *d, struct opencl_events *events, uint64_t enqueued_ns,
+                bool wakes, struct backend_marker **ret_marker, struct err *e)
 {
     struct backend_marker *m = calloc(1, sizeof *m);
     if (!m) {
         return err_set(e, ERR_NOMEM, "a marker");
     }
-    cl_event last = s->events.item[s->events.count - 1].event;
-    int rc = wakes ? callback_set(s->device, last, e) : 0;
+    cl_event last = events->item[events->count - 1].event;
+    int rc = wakes ? callback_set(d, last, e) : 0;
     if (rc != 0) {
         free(m);
         return rc;
     }
-    m->device = s->device;
-    m->events = s->events;
-    m->enqueued_ns = s->enqueued_ns;
-    s->events = (struct opencl_events){0};
+    m->device = d;
+    m->events = *events;
+    m->enqueued_ns = enqueued_ns;
+    *events = (struct opencl_events){0};
     *ret_marker = m;
     return 0;
 }

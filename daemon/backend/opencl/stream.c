@@ -1,19 +1,18 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "daemon/backend/opencl/stream.h"
+#include "daemon/backend/opencl/marker.h"
 #include "daemon/backend/ranges.h"
 
 #define EVENTS_MAX 4096u /* commands between two markers */
 
-void opencl_events_finish(const struct opencl_api *cl, struct opencl_events *events)
-{
-    for (unsigned i = 0; i < events->count; i++) {
-        cl->ReleaseEvent(events->item[i].event);
-    }
-    free(events->item);
-    *events = (struct opencl_events){0};
-}
+struct backend_stream {
+    struct backend_device *device;
+    cl_command_queue queue;
+    struct opencl_events events;
+    uint64_t enqueued_ns; /* host clock, just before the last command was enqueued */
+    cl_event gate;        /* owned; commands behind it begin at flush; NULL: there is none */
+};
 
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
                          struct err *e)
@@ -210,7 +209,7 @@ static int mark(struct backend_stream *s, bool wakes, struct backend_marker **re
             return rc;
         }
     }
-    return opencl_mark(s, wakes, ret_marker, e);
+    return opencl_mark(s->device, &s->events, s->enqueued_ns, wakes, ret_marker, e);
 }
 
 static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)

@@ -1,6 +1,6 @@
-/* A stream's commands since its last marker, and the marker that takes them over. */
-#ifndef BACKEND_OPENCL_STREAM_H
-#define BACKEND_OPENCL_STREAM_H
+/* Commands of a stream as the driver's events, and the marker that takes them over. */
+#ifndef BACKEND_OPENCL_MARKER_H
+#define BACKEND_OPENCL_MARKER_H
 
 #include "daemon/backend/opencl/opencl.h"
 
@@ -15,14 +15,6 @@ struct opencl_events {
     unsigned capacity;
 };
 
-struct backend_stream {
-    struct backend_device *device;
-    cl_command_queue queue;
-    struct opencl_events events;
-    uint64_t enqueued_ns; /* host clock, just before the last command was enqueued */
-    cl_event gate;        /* owned; commands behind it begin at flush; NULL: there is none */
-};
-
 struct backend_marker {
     struct backend_device *device;
     struct opencl_events events; /* at least one; the last one completes last */
@@ -31,9 +23,10 @@ struct backend_marker {
     cl_int failure;              /* the event's status when FAILED */
 };
 
-/* Makes the marker of all that was enqueued since the last one. */
-int opencl_mark(struct backend_stream *s, bool wakes, struct backend_marker **ret_marker,
-                struct err *e);
+/* Makes the marker of `events`, at least one, which it takes over when it succeeds: they are empty
+ * then. enqueued_ns: host clock, just before the last of them was enqueued. */
+int opencl_mark(struct backend_device *d, struct opencl_events *events, uint64_t enqueued_ns,
+                bool wakes, struct backend_marker **ret_marker, struct err *e);
 void opencl_events_finish(const struct opencl_api *cl, struct opencl_events *events);
 
 #endif
