@@ -129,6 +129,8 @@ int opencl_devices(const struct opencl_api *cl, const char *options,
                    struct err *e);
 void opencl_describe(const struct opencl_api *cl, struct opencl_choice id,
                      struct backend_info *ret_info);
+/* A device's property of 4 or 8 bytes; 0 if the driver does not know. */
+uint64_t opencl_device_number(const struct opencl_api *cl, cl_device_id id, cl_device_info what);
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
