@@ -1,4 +1,4 @@
-/* A view of bytes somebody else owns, and a buffer that grows up to a limit set at its making. */
+/* A view of borrowed bytes, and a buffer that grows up to a limit set when it is made. */
 #ifndef COMMON_BYTES_H
 #define COMMON_BYTES_H
 

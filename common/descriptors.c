@@ -92,7 +92,7 @@ static void await(sem_t *sem)
 }
 
 /* Has copies of all descriptors, so it is the last to close each that is closed meanwhile. It does
- * that as it ends, and Linux keeps nobody waiting who ends. */
+ * that as it ends, and Linux never blocks a thread that exits. */
 static void *hold(void *data)
 {
     struct holder *h = data;

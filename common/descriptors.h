@@ -1,6 +1,6 @@
 /*
- * Descriptors that are kept back from peers who only connect, so that what keeps the daemon going
- * (a worker's channel, a new launcher) always finds some. The system gives out the lowest free
+ * Descriptors that are reserved: connections cannot take them, so that a worker's channel and a new
+ * launcher always find some. The system gives out the lowest free
  * number: one among the highest tells that all others are taken.
  *
  * Thread: any. None blocks, if nothing else is said. Errors: none; a limit that cannot be read
@@ -20,7 +20,7 @@
 void descriptors_standard(void);
 /* Takes as many as there may be. */
 void descriptors_init(void);
-/* Whether this one is of those kept back: who can do without it closes it. */
+/* Whether it is a reserved one: a caller that can do without it closes it. */
 bool descriptors_kept(int fd);
 /* Whether there are any but those kept back. */
 bool descriptors_left(void);

@@ -12,7 +12,7 @@
 enum { RECORD_PACKET = 0, RECORD_MARKER = 1 };
 
 struct duplex_shared {        /* zeros at first; the two rings' bytes follow */
-    struct ring_control down; /* from who made it */
+    struct ring_control down; /* from the side that made it */
     struct ring_control up;
     _Alignas(RING_LINE) struct duplex_beat beat;
 };
@@ -97,8 +97,8 @@ static void rings_finish(struct duplex_rings *r)
     *r = RINGS_NONE;
 }
 
-/* EAGAIN: its count is at the maximum, and whoever watches its edges hears no more of it. Nobody
- * rings as often; a worker that writes such a count is not heard itself. */
+/* EAGAIN: its count is at the maximum, and a loop that watches its edges sees no further ring. No
+ * correct side rings as often; a worker that writes such a count silences itself. */
 static void ring_bell(int fd)
 {
     const uint64_t one = 1;

@@ -1,7 +1,7 @@
 /*
  * One end of a channel of frames between two processes: a SOCK_SEQPACKET socket and, where both
  * ends have them, two rings in shared memory (common/ring.h), one each way, with an eventfd each as
- * doorbell. Who has rings needs the socket for descriptors and to see the other side's end only.
+ * doorbell. With rings the socket carries descriptors, and shows the other side's end.
  *
  * Rings: one end makes them (duplex_make), sends the three descriptors in a frame of its own,
  * says so (duplex_offered) and from then on queues what it has to send. The other end adopts them
@@ -10,14 +10,14 @@
  * was sent over the socket comes before everything that is in the ring.
  *
  * Order: a record holds a packet (common/packet.h). A frame with descriptors goes over the socket,
- * and a marker stands in the ring where it belongs: who meets the marker takes one packet off the
- * socket. On rings no packet without descriptors comes over the socket, but from somebody who has
- * taken over the other end and knows nothing of them (duplex_look).
+ * and a marker stands in the ring where it belongs: at a marker the reader takes one packet off the
+ * socket. On rings a packet without descriptors on the socket comes from a process that has taken
+ * over the other end and does not know the rings (duplex_look).
  *
  * Nothing that the other side writes is believed: ERR_PROTOCOL, after which `failed` stays.
  *
- * Thread: one owner, but the beat. Nothing blocks. No loop is known here: who watches the socket
- * and `rings.bell` calls.
+ * Thread: one owner, but the beat. Nothing blocks. It knows no loop: the owner watches the socket
+ * and `rings.bell`, and calls.
  */
 #ifndef COMMON_DUPLEX_H
 #define COMMON_DUPLEX_H
@@ -40,7 +40,7 @@ struct duplex_beat {
 
 struct duplex_rings {
     struct memfd memory; /* MEMFD_NONE: none */
-    int bell;            /* eventfd: the other side rings, and so does who has more than a batch */
+    int bell; /* eventfd: the other side rings, and so does a reader with more than a batch */
     int far_bell;
     struct ring_consumer in;
     struct ring_producer out;
@@ -59,7 +59,7 @@ struct duplex_packet;
 struct duplex {
     int fd; /* not owned */
     enum duplex_state state;
-    bool in_ring; /* what comes is taken from the ring */
+    bool in_ring; /* packets are taken from the ring */
     bool gathers; /* frames wait for duplex_flush */
     bool lossy;   /* frames whose descriptors find no room here come without them (`lost`) */
     bool failed;  /* of no use any more */
@@ -132,7 +132,7 @@ void duplex_again(struct duplex *d); /* rings our own bell */
 /* The other side has ended and its ring is empty: what is left is in the socket. */
 void duplex_by_socket(struct duplex *d);
 /* The socket is readable though rings are there. 0: nothing, or a packet that its marker will ask
- * for; 1: somebody else speaks: take what is in the ring, then duplex_leave; DUPLEX_END. */
+ * for; 1: another process speaks: take what is in the ring, then duplex_leave; DUPLEX_END. */
 int duplex_look(struct duplex *d, struct err *e);
 
 #endif

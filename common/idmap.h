@@ -1,6 +1,6 @@
 /*
  * Handles with generations. A handle is 44 bits of generation and 20 of slot; a freed slot's
- * generation grows, so an old handle is told apart from an unknown one. 0 is never a handle.
+ * generation grows, so an old handle differs from an unknown one. 0 is never a handle.
  * Thread: one owner. O(1) for every operation but growth. Never holds more than `limit` entries.
  */
 #ifndef COMMON_IDMAP_H
@@ -43,7 +43,7 @@ enum idmap_state { IDMAP_LIVE, IDMAP_STALE, IDMAP_UNKNOWN };
 
 /* limit: at most IDMAP_MAX. first_generation (1 … IDMAP_GENERATION_MAX) is what new slots start
  * with: give each start of a process a greater one than any that an earlier start can have come to,
- * so that handles from before are stale and not somebody else's. */
+ * so that handles from before are stale and never name another entry. */
 void idmap_init(struct idmap *m, uint32_t limit, uint64_t first_generation);
 /* Such a first generation: the wall clock in units of 4096 ns. A slot would have to be given and
  * freed more often than once in 4 us all the time to outrun it; it comes round after 2.2 years. */

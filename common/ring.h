@@ -7,10 +7,10 @@
  * on a copy of its own, and hands out copies only. A side that broke the rules gets ERR_PROTOCOL,
  * from then on always; its memory is not looked at any more.
  *
- * Sleeping: whoever sleeps announces it in a word that only it writes, looks once more, and then
- * waits for its doorbell (an eventfd; not known here). The other side rings if it sees the word odd
- * after it has moved. The word grows with each sleep, so that one sleep is rung for once. Model:
- * tests/spin/ring.pml.
+ * Sleeping: a side that sleeps announces it in a word that only it writes, looks once more, and
+ * then waits for its doorbell (an eventfd; not known here). The other side rings if it sees the
+ * word odd after it has moved. The word grows with each sleep, so that one sleep is rung for once.
+ * Model: tests/spin/ring.pml.
  *
  * Thread: each side has one owner at a time. Never blocks, makes no system call.
  */

@@ -45,7 +45,7 @@ int seqpacket_recv(int fd, void *data, size_t size, size_t *ret_size, struct fra
  * without them. */
 int seqpacket_recv_lossy(int fd, void *data, size_t size, size_t *ret_size,
                          struct frame_fds *ret_fds, struct err *e);
-/* Those < 0 are somebody else's by now. count is 0 then. */
+/* Closes those that are left: entries < 0 were taken. count is 0 then. */
 void frame_fds_close(struct frame_fds *fds);
 
 #endif

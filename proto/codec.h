@@ -62,7 +62,7 @@ int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, st
  * first. ERR_PROTOCOL names message, field and what is wrong with it. Bytes behind the message are
  * an error too, and so are texts of requests that are not UTF-8. */
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e);
-/* The same, and the first record of the first list of `record`s with it, for who would read that
+/* The same, and the first record of the first list of `record`s with it, for a caller that reads it
  * next: ret_first (record->size bytes), zeros if there is none; worth nothing after an error. */
 int proto_decode_first(const struct schema *s, struct bytes message, void *ret_msg,
                        const struct schema *record, void *ret_first, struct err *e);

@@ -49,7 +49,7 @@ enum frame_ref_tag {
 #define REC_WSTEP(U, I, S, B, L)                                                                   \
     U(op, 6)                                                                                       \
     U(step, PROTO_STEPS_MAX)                                                                       \
-    L(args, REF, PROTO_ARGS_MAX)                                                                               \
+    L(args, REF, PROTO_ARGS_MAX)                                                                   \
     U(stage, UINT64_MAX)                                                                           \
     B(pattern, FRAME_PATTERN_MAX)                                                                  \
     U(module, UINT64_MAX)                                                                          \
@@ -70,8 +70,9 @@ enum frame_ref_tag {
 #define REC_WORD(U, I, S, B, L)   S(text, PROTO_TEXT_MAX)
 
 /* What a back end or its compiler reports of a kernel in a module, 0 = unknown. local_bytes: of a
- * work item; shared_bytes: of a group; occupancy in parts of a million. only_reads: from a compiler,
- * bit i % 8 of byte i / 8 says that it has shown that the code writes nothing through argument i. */
+ * work item; shared_bytes: of a group; occupancy in parts of a million. only_reads: from a
+ * compiler, bit i % 8 of byte i / 8 says that it has shown that the code writes nothing through
+ * argument i. */
 #define REC_WKERNEL(U, I, S, B, L)                                                                 \
     S(entry, PROTO_NAME_MAX * 2)                                                                   \
     U(registers, UINT64_MAX)                                                                       \
@@ -324,7 +325,7 @@ enum frame_ref_tag {
 #define REC_MUSE(U, I, S, B, L)                                                                    \
     U(handle, UINT64_MAX) U(access, 3) U(fills, 1) U(begin, UINT64_MAX) U(end, UINT64_MAX)
 
-/* who opened a buffer by name, and with which request */
+/* the sessions that opened a buffer by name, and with which request */
 #define META_OPENERS_MAX 256
 #define REC_MOPENER(U, I, S, B, L)                                                                 \
     B(client_id, PROTO_CLIENT_ID_BYTES) U(uid, UINT64_MAX) U(seq, UINT64_MAX)
@@ -375,8 +376,8 @@ enum frame_ref_tag {
 /* ---- front and launcher --------------------------------------------------------------------- */
 
 /* First frame of both sides. The launcher serves one front at a time. compiler: the hash of its
- * gpud-compile; worker_uid: of the user that workers run as, 0: the launcher's own. Both of a launcher
- * only. */
+ * gpud-compile; worker_uid: of the user that workers run as, 0: the launcher's own. Both of a
+ * launcher only. */
 #define MSG_L_HELLO(U, I, S, B, L)                                                                 \
     S(build, PROTO_NAME_MAX)                                                                       \
     U(pid, UINT64_MAX) S(compiler, PROTO_NAME_MAX) U(worker_uid, UINT32_MAX)
@@ -402,8 +403,8 @@ enum frame_ref_tag {
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
 /* Answered by an L_HELD for each worker, then L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
-/* fds: the front's end of the channel, input staging, output staging, the record. args, meta as they were
- * given. */
+/* fds: the front's end of the channel, input staging, output staging, the record. args, meta as
+ * they were given. */
 #define MSG_L_HELD(U, I, S, B, L)                                                                  \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
 #define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)

@@ -14,7 +14,7 @@
 #define LANE_DATA_OFFSET    4096u /* bytes from the start: ring of requests, then ring of answers */
 #define LANE_BYTES          (LANE_DATA_OFFSET + LANE_SUBMIT_BYTES + LANE_COMPLETE_BYTES)
 
-/* What comes with GRANTED, in this order. */
+/* Descriptors that come with GRANTED, in this order. */
 enum lane_fd {
     LANE_FD_MEMORY,
     LANE_FD_DAEMON_BELL, /* an eventfd: the client adds to it */

@@ -1,4 +1,4 @@
-/* Limits of the wire. What a session was granted is told in WELCOME; these are the ceilings. */
+/* Limits of the wire. WELCOME has those of a session; these are the ceilings. */
 #ifndef PROTO_LIMITS_H
 #define PROTO_LIMITS_H
 

@@ -20,7 +20,7 @@
 #define PICTURE_PIECES_MAX (1u << 20)
 
 /* NUMBER(name): of the pool as a whole, as struct pool_stats has them; `vacant`: addresses kept for
- * buffers that are on the host, came_back: times that one got them again */
+ * buffers that are on the host, came_back: times that a buffer returned to its addresses */
 #define PICTURE_NUMBERS(NUMBER)                                                                    \
     NUMBER(limit)                                                                                  \
     NUMBER(size)                                                                                   \
@@ -112,7 +112,7 @@ struct picture_event {
 /* How many bytes a picture of so many takes. */
 uint64_t picture_bytes(uint32_t meters, uint32_t events, uint32_t pieces);
 
-/* Where they lie, for who writes one. */
+/* Where its parts lie, for the writer. */
 struct picture_room {
     struct picture_head *head;
     struct picture_meter *meters;
@@ -121,7 +121,7 @@ struct picture_room {
 };
 struct picture_room picture_room(void *data, uint32_t meters, uint32_t events);
 
-/* A picture for who reads it. */
+/* A picture for the reader. */
 struct picture_view {
     const uint8_t *data; /* not owned */
     struct picture_head head;

@@ -25,7 +25,7 @@ enum sp_transport { SP_IPC, SP_TCP };
 #define SP_HEAD_MAX    13 /* bytes in front of a message: frame header and request id */
 #define SP_ID_BIT      0x80000000u
 
-/* One message as it was received, without its request id; shared by those who read parts of it. */
+/* One message as it was received, without its request id; its readers share it. */
 struct message {
     atomic_uint refs;
     uint32_t id; /* request id, top bit set */

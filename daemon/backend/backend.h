@@ -70,7 +70,7 @@ struct backend_memory_ops {
                  struct err *e);
     /* All commands on the block have completed. Blocks where the back end says release_waits. */
     void (*free)(struct backend_device *d, struct backend_block *block);
-    /* Optional (NULL: nobody knows): bytes that the device could give now, to any process; while
+    /* Optional (NULL: unknown): bytes that the device could give now, to any process; while
      * host memory is being registered perhaps what they were before. Takes some microseconds. */
     int (*room)(struct backend_device *d, uint64_t *ret_bytes, struct err *e);
     /* Optional (NULL: staging memory is used as it is): makes host memory known to the device so
@@ -207,10 +207,10 @@ struct backend_call {
  * could not be, serves nothing. `workspace` and `run` give ERR_UNSUPPORTED where none serves the
  * call; then nothing was enqueued. */
 struct backend_library_ops {
-    /* Those that may do what kernels of this module do, and that nobody has prepared yet: a set for
+    /* Those that may do what kernels of this module do, and are not prepared yet: a set for
      * `prepare`, 0: none. */
     unsigned (*wanted)(struct backend_module *m);
-    /* Opens them and makes what they need for a device; what fails is told to the log. Blocks,
+    /* Opens them and makes what they need for a device; the log reports failures. Blocks,
      * perhaps for seconds (files of hundreds of MiB, and drivers may wait for what runs): to be
      * called from another thread than the rest, one call at a time; all others may be called
      * meanwhile. */
@@ -343,7 +343,7 @@ struct backend_compiled_kernel {
     uint64_t constant_bytes;
     uint64_t max_group;
     uint64_t preferred_multiple;
-    /* why nobody can launch it ("argument 3 (img) is an image2d_t, …"): then it has no args;
+    /* why it cannot be launched ("argument 3 (img) is an image2d_t, …"): then it has no args;
      * "" = it can be launched */
     char unfit[192];
 };

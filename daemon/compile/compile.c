@@ -20,7 +20,7 @@ struct texts {
     char arch[129];
 };
 
-/* ---- what is told of the kernels ------------------------------------------------------------- */
+/* ---- the report of kernels ------------------------------------------------------------------- */
 
 static int kernel_add(struct compile_job *job, uint64_t *count,
                       const struct backend_compiled_kernel *k, const char *signature)
@@ -208,7 +208,7 @@ static struct given *given_for(struct given *given, unsigned count,
 struct told {
     uint64_t count;
     unsigned unfit;    /* among them */
-    unsigned left_out; /* nobody can ask for them: their names are too long */
+    unsigned left_out; /* cannot be asked for: their names are too long */
     const struct backend_compiled_kernel *first_unfit, *first_left_out;
 };
 
@@ -242,7 +242,7 @@ static int left_out_say(struct compile_job *job, const struct told *told)
     return 0;
 }
 
-/* A module of kernels that nobody can launch is an error. */
+/* A module without a kernel that can be launched is an error. */
 static int told_check(struct compile_job *job, const struct told *told)
 {
     if (told->unfit > 0 && told->unfit == told->count) {

@@ -97,7 +97,7 @@ int exhaustion_watch(int said_fd, struct err *e)
 #else
 
 /* In place of the C library's, for all that is loaded into this program: LLVM puts a handler of its
- * own in front of that for SIGABRT, and after that one abort() asks no other. */
+ * own in front of that for SIGABRT, and abort() calls no further handler after it. */
 __attribute__((visibility("default"), noreturn)) void abort(void)
 {
     end_for_memory();

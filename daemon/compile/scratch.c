@@ -34,7 +34,8 @@ static void remove_tree(const char *path)
     (void)nftw(path, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The lock appears in the directory only when it is held, so nobody takes a new one for an old. */
+/* The lock appears in the directory only when it is held, so a new one never looks like an old one.
+ */
 static int lock_make(const char *dir, struct err *e)
 {
     char made[PATH_MAX];

@@ -59,7 +59,7 @@ static void reap_one(struct child *child)
         info.si_pid == 0) {
         return;
     }
-    /* while it is not reaped its group's number cannot be somebody else's */
+    /* until it is reaped no other group can have its number */
     child_signal(child, SIGKILL);
     int status = 0;
     if (waitpid(child->pid, &status, 0) == child->pid) {

@@ -193,7 +193,7 @@ static int words_make(struct proto_list args, struct words *ret_words, struct er
     return 0;
 }
 
-/* What could not be started is told the front, not an error of the connection. */
+/* A failed start is reported to the front; it is no error of the connection. */
 static void start(const struct front *f, struct child *child, struct spawn s,
                   struct proto_list args)
 {
@@ -339,7 +339,7 @@ static int on_kill(struct front *f, struct bytes frame, struct err *e)
         return rc;
     }
     struct child *child = children_find(f->children, msg.id);
-    if (child != NULL) { /* else it just ended, which is told anyway */
+    if (child != NULL) { /* else it just ended, which is reported anyway */
         child_signal(child, (int)msg.signal);
     }
     return 0;

@@ -19,7 +19,7 @@ struct programs {
 };
 
 struct front {
-    int fd; /* -1: nobody */
+    int fd; /* -1: no front is connected */
     bool greeted;
     bool owes_hello;
     bool owes_listed;

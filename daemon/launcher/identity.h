@@ -25,8 +25,9 @@ int identity_find(const char *user, struct identity *ret_id, struct err *e);
 /* In a child between fork and exec: becomes that user, with its groups, without capabilities and
  * with no way to gain any. false: errno says why. Nothing where the uid is 0. */
 bool identity_become(const struct identity *id);
-/* kill(2) of processes of that user. This process borrows its effective uid for the call: nobody
- * of that user can signal or trace it meanwhile, which would take the real and saved one. */
+/* kill(2) of processes of that user. This process borrows its effective uid for the call: no
+ * process of that user can signal or trace it meanwhile, which would take the real and saved one.
+ */
 int identity_kill(const struct identity *id, pid_t pid, int signal);
 
 #endif

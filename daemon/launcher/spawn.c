@@ -71,8 +71,8 @@ static bool limit_set(int resource, uint64_t value)
 
 #define CPU_GRACE_S 5u
 
-/* At its soft limit a process is told by SIGXCPU what ends it, and each second anew; at the hard
- * one it is just killed. LLVM has a handler that makes light of the first. A hard limit that is
+/* At the soft limit a process gets SIGXCPU, then each second again; at the hard limit it is
+ * killed. LLVM has a handler that makes light of the first. A hard limit that is
  * lower already stays: only root could raise it. */
 static bool cpu_set(uint64_t seconds)
 {

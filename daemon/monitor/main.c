@@ -1,7 +1,7 @@
 /*
  * gpud-monitor: asks NVIDIA's management library how the GPUs are, again and again, and writes the
  * answers to the page of shared memory that is descriptor 3. It may hang in the driver for ever and
- * be killed at any time; nobody waits for it.
+ * be killed at any time; no process waits for it.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -228,8 +228,8 @@ GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client
  * with it. Blocks at most 1 s for the daemon to take the good-bye. Job and program objects must
  * still be freed. NULL is allowed. In a forked child it only frees memory. */
 GPUD_API void gpud_close(gpud_client *client);
-/* Waits until everything submitted before has ended; runs callbacks. Blocks up to timeout_ns. What
- * became of the jobs is told by the jobs. */
+/* Waits until everything submitted before has ended; runs callbacks. Blocks up to timeout_ns. Each
+ * job has its own result. */
 GPUD_API int gpud_flush(gpud_client *client, uint64_t timeout_ns);
 
 /* One descriptor for any event loop: when it is readable, call gpud_dispatch. It stays the same
@@ -294,7 +294,7 @@ typedef struct gpud_limits_desc {
 } gpud_limits_desc;
 GPUD_API int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits);
 
-/* A device is told by its id, from 0: in descriptions, for gpud_buffer_create_on, gpud_pool_read.
+/* A device's id counts from 0: in descriptions, for gpud_buffer_create_on, gpud_pool_read.
  * Members and arguments that may leave the choice open take GPUD_ON(id) instead, and 0 for that:
  * gpud_submit_options, gpud_module_variable, gpud_pool_options. */
 #define GPUD_ON(id) ((uint64_t)(id) + 1)
@@ -372,8 +372,8 @@ typedef struct gpud_export_desc {
 /* A descriptor by which another process's CUDA (or this one's) maps the buffer's memory as it is:
  * cuMemImportFromShareableHandle with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, then cuMemMap of
  * all of `bytes`. The buffer was created with GPUD_BUFFER_EXPORT, by this session. What jobs write
- * is there when they are done; gpud does not see what others write. The memory is freed when the
- * buffer is and all who mapped it have let go; after its worker's end it is no longer the buffer's.
+ * is there when they are done; gpud does not see what others write. The memory is freed with the
+ * buffer and its last mapping; after its worker's end it is no longer the buffer's.
  * Blocks. STATE without the flag, UNSUPPORTED by this back end or daemon, BUFFER_LOST, TIMEOUT. */
 GPUD_API int gpud_buffer_export(gpud_client *client, gpud_buffer buffer,
                                 gpud_export_desc *ret_export);
@@ -684,7 +684,7 @@ typedef struct gpud_submit_options {
     size_t size;
     uint32_t flags; /* enum gpud_submit_flag; INVALID if there is another bit */
     /* higher runs earlier, and > 0 on streams that the device prefers where it can; 0 = normal.
-     * Each level, up to 16 either way, is worth one second of waiting: nobody is overtaken for
+     * Each level, up to 16 either way, is worth one second of waiting: no job is overtaken for
      * longer. */
     int32_t priority;
     /* from now; 0 = none. A job that has not begun on its device by then ends with DEADLINE; with
