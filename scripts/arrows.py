@@ -144,9 +144,9 @@ def read(root, paths, build=None):
 # ---- circles -------------------------------------------------------------------------------------
 
 def followers(arrows):
-    follow = collections.defaultdict(set)
-    for here, there in arrows:
-        follow[here].add(there)
+    follow = {}
+    for here, there in sorted(arrows):
+        follow.setdefault(here, []).append(there)
     return follow
 
 
@@ -161,7 +161,7 @@ def way(follow, start, end):
                 trail.insert(0, here)
                 here = came[here]
             return trail
-        for there in sorted(follow.get(here, ())):
+        for there in follow.get(here, ()):
             if there not in came:
                 came[there] = here
                 todo.append(there)
@@ -169,13 +169,14 @@ def way(follow, start, end):
 
 
 def circle(arrows):
-    """A short circle as a list whose first is its last; None if there is none."""
+    """A short circle as a list whose first is its last and its smallest; None if there is none."""
     follow = followers(arrows)
     try:
         graphlib.TopologicalSorter(follow).prepare()
     except graphlib.CycleError as error:
-        return min(([here] + way(follow, there, here) for there, here in zip(error.args[1], error.args[1][1:])),
-                   key=len)
+        found = min((way(follow, there, here) for there, here in zip(error.args[1], error.args[1][1:])), key=len)
+        first = found.index(min(found))
+        return found[first:] + found[:first + 1]
     return None
 
 
