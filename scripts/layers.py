@@ -42,7 +42,7 @@ ROOMS = {
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built options ranges telling wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main", "serve/", "spill/", "run/", "copy/", "memory/"],
-    "daemon/front": ["main pipeline* ending", "requests/", "views/", "devices/", "tenants/", "memory/", "modules/",
+    "daemon/front": ["main pipeline* ending housekeeping", "requests/", "views/", "devices/", "tenants/", "memory/", "modules/",
                      "sched/", "workers/", "resolve/", "clients/", "model/", "settings/"],
 }
 SOURCES_MAX = 30  # .c files of one folder

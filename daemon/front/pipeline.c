@@ -1,5 +1,6 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/shm.h"
+#include "daemon/front/housekeeping.h"
 #include "daemon/front/pipeline_int.h"
 
 #include "common/clock.h"
@@ -274,11 +275,11 @@ static void on_due(uv_timer_t *timer)
     worker_watch(f, now, away);
     discover_watch(f, now);
     monitor_watch(f, now, away);
-    due_expire(f, now);
+    housekeeping_expire(f, now);
     standing_watch(f, now);
     intake_room(f);
     picture_watch(f, now);
-    due_housekeeping(f, now);
+    housekeeping(f, now);
     forget_tenants(f, now);
     watch_dog(f, now);
     watch_start(f, now);

@@ -1,10 +1,5 @@
 #include "daemon/front/model/due.h"
 
-#include "common/clock.h"
-#include "daemon/front/sched/conclude.h"
-#include "daemon/front/sched/queue.h"
-#include "daemon/front/workers/command.h"
-
 void due_at(struct front *f, uint64_t at_ns)
 {
     f->due_ns = at_ns < f->due_ns ? at_ns : f->due_ns;
@@ -20,41 +15,4 @@ void due_job(struct front *f, struct job *j)
 {
     agenda_set(&f->deadlines, &j->expiry, j->deadline_ns, j);
     due_at(f, j->deadline_ns);
-}
-
-void due_expire(struct front *f, uint64_t now)
-{
-    struct job *j;
-    while ((j = agenda_due(&f->deadlines, now)) != NULL && turn_take(f, 1)) {
-        agenda_drop(&f->deadlines, &j->expiry);
-        if (j->state != JOB_QUEUED) {
-            continue; /* its worker has it; should it come back, it is looked at again */
-        }
-        struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",
-                      job_wait_name(j->wait));
-        job_conclude(f, j, JOB_FAILED, &e);
-    }
-    due_at(f, agenda_next_ns(&f->deadlines));
-}
-
-void due_housekeeping(struct front *f, uint64_t now)
-{
-    bool again = false;
-    if (now < f->house_ns) {
-        due_at(f, f->house_ns);
-        return;
-    }
-    f->house_ns = ns_add(now, NS_PER_S);
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
-        if (d->pool_changed) {
-            d->pool_changed = false;
-            command_pool(d, false);
-        }
-    }
-    again = queue_offer_modules(f);
-    if (again) {
-        due_at(f, f->house_ns);
-    }
 }

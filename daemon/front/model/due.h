@@ -15,9 +15,5 @@ void due_at(struct front *f, uint64_t at_ns);
 void due_pool(struct front *f, struct device *d);
 /* A job was queued: it ends at its deadline, if it has one and has not been given to a worker. */
 void due_job(struct front *f, struct job *j);
-/* Ends queued jobs whose deadlines have passed; says when the next one does. */
-void due_expire(struct front *f, uint64_t now_ns);
-/* Once a second at most: asks for statistics, offers jobs again that wait for kernels. */
-void due_housekeeping(struct front *f, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,6 @@
 /* When the clock is looked at: every time that something waits for is said, and nothing else. */
 #include "common/clock.h"
+#include "daemon/front/housekeeping.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/conclude.h"
@@ -74,14 +75,14 @@ START_TEST(deadlines)
     uint64_t soon = with_deadline(1000)->id;
     uint64_t later = with_deadline(2000)->id;
     struct job *never = with_deadline(NS_NEVER);
-    due_expire(&k->f, 999);
+    housekeeping_expire(&k->f, 999);
     ck_assert_uint_eq(k->f.due_ns, 1000);
     k->f.due_ns = NS_NEVER;
-    due_expire(&k->f, 1000);
+    housekeeping_expire(&k->f, 1000);
     ck_assert_int_eq(k->error[soon].code, ERR_DEADLINE);
     ck_assert_uint_eq(k->f.due_ns, 2000);
     k->f.due_ns = NS_NEVER;
-    due_expire(&k->f, 5000);
+    housekeeping_expire(&k->f, 5000);
     ck_assert_int_eq(k->error[later].code, ERR_DEADLINE);
     ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
     fake_turn(k);
@@ -104,7 +105,7 @@ START_TEST(nobody_is_forgotten_while_all_are_looked_at)
     }
     uint64_t id = first->id;
     uint64_t last = with_deadline(1000)->id;
-    due_expire(&k->f, 1000);
+    housekeeping_expire(&k->f, 1000);
     ck_assert_int_eq(k->error[id].code, ERR_DEADLINE);
     ck_assert_int_eq(k->error[last].code, ERR_DEADLINE);
     ck_assert_uint_eq(k->f.history_count, HISTORY_MAX + 2);
@@ -636,16 +637,16 @@ START_TEST(statistics_once_a_second_and_only_after_changes)
 {
     begin();
     k->device[0].link = NULL; /* nobody to ask */
-    due_housekeeping(&k->f, NS_PER_S);
+    housekeeping(&k->f, NS_PER_S);
     ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
     due_pool(&k->f, &k->device[0]);
     ck_assert_uint_eq(k->f.due_ns, 2 * NS_PER_S);
     k->f.due_ns = NS_NEVER;
-    due_housekeeping(&k->f, NS_PER_S + 1); /* too early */
+    housekeeping(&k->f, NS_PER_S + 1); /* too early */
     ck_assert(k->device[0].pool_changed);
     ck_assert_uint_eq(k->f.due_ns, 2 * NS_PER_S);
     k->f.due_ns = NS_NEVER;
-    due_housekeeping(&k->f, 2 * NS_PER_S);
+    housekeeping(&k->f, 2 * NS_PER_S);
     ck_assert(!k->device[0].pool_changed);
     ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
     fake_destroy(k);
