@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/conclude.h"

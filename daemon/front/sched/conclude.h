@@ -14,12 +14,6 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
 void job_leave_some(struct front *f);
 /* Counts against each kernel of a user's that it launches. */
 void job_strike(const struct job *j);
-/* Into its device's window, as the last one, and out of it. Nothing happens if it is in none. */
-void job_join_device(struct job *j);
-void job_leave_device(struct job *j);
-/* It is there and does not run for now (job_pause): the time of those that were seen to run after
- * it begins. Nothing happens if it does not run already. */
-void job_make_way(struct job *j);
 /* Gives staging memory and the worker's memory of the job back; then it can leave the history. One
  * that was kept beyond that is destroyed. */
 void job_release(struct front *f, struct job *j);

@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"

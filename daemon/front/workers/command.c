@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/job_frame.h"
 #include "daemon/front/workers/link.h"

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "daemon/front/housekeeping.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
