@@ -8,11 +8,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/devices/discover.h"
-#include "daemon/front/model/due.h"
 #include "daemon/front/model/flight.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
-#include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
@@ -65,7 +64,7 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
         return NULL;
     }
     const struct session_key key = session_key(client_id.data, (uint32_t)uid);
-    return standing_obtain(f, &key, t);
+    return sessions_obtain(f, &key, t);
 }
 
 /* One that is being ended is not believed any more: its clients were or will be told otherwise. */

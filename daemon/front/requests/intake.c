@@ -6,6 +6,7 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/requests/sweep.h"
@@ -498,7 +499,7 @@ void intake_request(struct front *f, struct request *r)
         hello(f, r);
         return;
     }
-    struct session *s = standing_find(f, r->peer.pipe);
+    struct session *s = sessions_find(f, r->peer.pipe);
     const struct route *route = route_of(r->kind);
     if (s == NULL && (route == NULL || !route->anybody)) {
         (void)err_set(&e, ERR_STATE, "the first message of a connection is HELLO");

@@ -15,6 +15,7 @@
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/model/due.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/sched/conclude.h"
@@ -24,44 +25,6 @@
 
 #define END_UNITS  8u         /* of work, to let go of a buffer */
 #define REMOTE_UID UINT32_MAX /* who comes over tcp: nobody in particular */
-
-struct session *standing_find(struct front *f, uint32_t pipe)
-{
-    struct session *s = NULL;
-    HASH_FIND(hh_pipe, f->by_pipe, &pipe, sizeof pipe, s);
-    return s;
-}
-
-static void set_pipe(struct front *f, struct session *s, uint32_t pipe)
-{
-    if (s->pipe != 0) {
-        HASH_DELETE(hh_pipe, f->by_pipe, s);
-    }
-    s->pipe = pipe;
-    if (pipe != 0) {
-        HASH_ADD(hh_pipe, f->by_pipe, pipe, sizeof s->pipe, s);
-    }
-}
-
-struct session *standing_obtain(struct front *f, const struct session_key *key, struct tenant *t)
-{
-    struct session *s = session_find(f->sessions, key);
-    if (s != NULL) {
-        return s;
-    }
-    s = t != NULL ? session_create(key, t, f->next_session) : NULL;
-    if (s == NULL) {
-        return NULL;
-    }
-    s->spare_ops = &f->spare_ops;
-    f->next_session++;
-    f->session_count++;
-    t->sessions++;
-    HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
-    s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
-    standing_due(f, s);
-    return s;
-}
 
 static void watch_process(struct front *f, struct session *s, pid_t pid)
 {
@@ -180,7 +143,7 @@ static int check_room(const struct front *f, const struct peer *p, const char *t
  * client may be back before the end of its old connection was told: what it left there goes. */
 static void tie(struct front *f, struct session *s, const struct request *r)
 {
-    struct session *before = standing_find(f, r->peer.pipe);
+    struct session *before = sessions_find(f, r->peer.pipe);
     if (before != NULL && before != s) {
         standing_disconnected(f, r->peer.pipe);
     }
@@ -191,12 +154,12 @@ static void tie(struct front *f, struct session *s, const struct request *r)
         listener_drop(f->listener, s->wait);
         s->wait = NULL;
     }
-    set_pipe(f, s, r->peer.pipe);
+    sessions_set_pipe(f, s, r->peer.pipe);
     s->local = r->peer.local;
     s->minor = r->msg.hello.minor;
     s->gid = r->peer.gid;
     s->lingers_until_ns = NS_NEVER;
-    standing_due(f, s);
+    sessions_due(f, s);
     if (r->peer.local) {
         watch_process(f, s, r->peer.pid);
     }
@@ -254,7 +217,7 @@ int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
     if (rc != 0) {
         return rc;
     }
-    s = known ? s : standing_obtain(f, &key, t);
+    s = known ? s : sessions_obtain(f, &key, t);
     if (s == NULL) {
         taken_finish(&taken);
         return err_set(e, ERR_NOMEM, "session");
@@ -300,11 +263,11 @@ static void leave_loose_loads(struct front *f, const struct session *s)
 
 void standing_disconnected(struct front *f, uint32_t pipe)
 {
-    struct session *s = standing_find(f, pipe);
+    struct session *s = sessions_find(f, pipe);
     if (s == NULL) {
         return;
     }
-    set_pipe(f, s, 0);
+    sessions_set_pipe(f, s, 0);
     lane_close(s->lane);
     s->lingers_until_ns = ns_add(clock_now_ns(), f->config.session_linger_ms * NS_PER_MS);
     if (s->wait != NULL) {
@@ -314,7 +277,7 @@ void standing_disconnected(struct front *f, uint32_t pipe)
     if (process_ended(s)) {
         s->lingers_until_ns = 0; /* nobody comes back */
     }
-    standing_due(f, s);
+    sessions_due(f, s);
     session_unpark(&f->parked, s);
     for (struct request *r; (r = session_early_drop(s)) != NULL;) {
         reply_none(f, r); /* the client sends them again */
@@ -605,20 +568,12 @@ static bool watch(struct front *f, struct session *s, uint64_t now)
     return true;
 }
 
-void standing_due(struct front *f, struct session *s)
-{
-    uint64_t at_ns = s->pipe == 0 ? s->lingers_until_ns : NS_NEVER;
-    at_ns = s->wait != NULL && s->wait_until_ns < at_ns ? s->wait_until_ns : at_ns;
-    agenda_set(&f->standings, &s->due, at_ns, s);
-    due_at(f, at_ns);
-}
-
 void standing_watch(struct front *f, uint64_t now)
 {
     struct session *s;
     while ((s = agenda_due(&f->standings, now)) != NULL && turn_take(f, 1)) {
         if (watch(f, s, now)) {
-            standing_due(f, s);
+            sessions_due(f, s);
         }
     }
     due_at(f, agenda_next_ns(&f->standings));

@@ -13,9 +13,6 @@
 /* HELLO: finds or makes the session and ties the connection to it. Answers into `out`. */
 int standing_hello(struct front *f, const struct request *r, struct capbuf *out,
                    struct session **ret_session, struct err *e);
-struct session *standing_find(struct front *f, uint32_t pipe);
-/* A session that a worker's holdings speak of; made if need be, without a connection. */
-struct session *standing_obtain(struct front *f, const struct session_key *key, struct tenant *t);
 void standing_disconnected(struct front *f, uint32_t pipe);
 /* Ends a session: buffers, modules and programs are dropped, its jobs cancelled: what has begun of
  * them runs on. Those that were submitted to outlive it do. */
@@ -28,8 +25,6 @@ void standing_process_ended(struct front *f, struct session *s);
 void standing_kill(struct front *f, struct session *s);
 /* Ends what lingered long enough, answers WAITs; says when the next is due. */
 void standing_watch(struct front *f, uint64_t now_ns);
-/* Its connection, its WAIT or its time changed: it is looked at when that is due. */
-void standing_due(struct front *f, struct session *s);
 
 /* WAIT: held until something is to be told. */
 void standing_wait(struct front *f, struct session *s, struct request *r);

@@ -5,6 +5,7 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/model/request.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/conclude.h"
 
@@ -127,7 +128,7 @@ void standing_wait(struct front *f, struct session *s, struct request *r)
     s->wait = r->slot;
     uint64_t timeout = m->timeout_ns < WAIT_MAX_NS ? m->timeout_ns : WAIT_MAX_NS;
     s->wait_until_ns = ns_add(now, timeout);
-    standing_due(f, s);
+    sessions_due(f, s);
     request_destroy(r);
     standing_tell(f, s, now);
 }

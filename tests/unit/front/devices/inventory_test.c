@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/workers/meta.h"
@@ -190,10 +191,10 @@ static void restores_long(bool to_the_end)
     struct buffer *b = find_freed(k);
     struct session_key key;
     memset(&key, 0, sizeof key);
-    struct session *s = standing_obtain(&k->f, &key, k->tenant);
+    struct session *s = sessions_obtain(&k->f, &key, k->tenant);
     ck_assert_ptr_nonnull(s);
     s->lingers_until_ns = NS_NEVER; /* connected */
-    standing_due(&k->f, s);
+    sessions_due(&k->f, s);
     for (s->expect = 1; s->expect <= FREED_BY; s->expect++) {
         k->f.due_ns = NS_NEVER;
         standing_watch(&k->f, b->linger_until_ns);

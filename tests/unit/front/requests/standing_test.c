@@ -10,6 +10,7 @@
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/intake.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
@@ -151,11 +152,11 @@ START_TEST(a_session_is_made_once_and_found_again)
     ck_assert_uint_eq(w.session, s->id);
     ck_assert_str_eq(s->name, "caller");
     ck_assert_ptr_eq(s->tenant, k->tenant);
-    ck_assert_ptr_eq(standing_find(&k->f, 11), s);
+    ck_assert_ptr_eq(sessions_find(&k->f, 11), s);
     s->expect = 7;
     s->fresh = false;
     standing_disconnected(&k->f, 11);
-    ck_assert_ptr_null(standing_find(&k->f, 11));
+    ck_assert_ptr_null(sessions_find(&k->f, 11));
     ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 12, .resume = 3}, &w), s);
     ck_assert_uint_eq(w.resumed, 1);
     ck_assert_uint_eq(w.expect, 7); /* the daemon knows better */
@@ -253,7 +254,7 @@ static struct session *left_by(uint8_t id)
     memset(&key, 0, sizeof key);
     key.client_id[0] = id;
     key.uid = 1000;
-    struct session *s = standing_obtain(&k->f, &key, tenant_obtain(&k->f.tenants, 1000));
+    struct session *s = sessions_obtain(&k->f, &key, tenant_obtain(&k->f.tenants, 1000));
     ck_assert_ptr_nonnull(s);
     return s;
 }
@@ -474,18 +475,18 @@ START_TEST(sessions_are_found_by_their_connection)
 {
     struct session *a = hello((struct caller){.id = 1, .pipe = 11}, NULL);
     struct session *b = hello((struct caller){.id = 2, .pipe = 12}, NULL);
-    ck_assert_ptr_eq(standing_find(&k->f, 11), a);
-    ck_assert_ptr_eq(standing_find(&k->f, 12), b);
-    ck_assert_ptr_null(standing_find(&k->f, 13));
+    ck_assert_ptr_eq(sessions_find(&k->f, 11), a);
+    ck_assert_ptr_eq(sessions_find(&k->f, 12), b);
+    ck_assert_ptr_null(sessions_find(&k->f, 13));
     standing_disconnected(&k->f, 11);
-    ck_assert_ptr_null(standing_find(&k->f, 11));
+    ck_assert_ptr_null(sessions_find(&k->f, 11));
     ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 13}, NULL), a);
-    ck_assert_ptr_eq(standing_find(&k->f, 13), a);
+    ck_assert_ptr_eq(sessions_find(&k->f, 13), a);
     ck_assert_ptr_eq(hello((struct caller){.id = 1, .pipe = 14}, NULL), a); /* before 13's end */
-    ck_assert_ptr_null(standing_find(&k->f, 13));
-    ck_assert_ptr_eq(standing_find(&k->f, 14), a);
+    ck_assert_ptr_null(sessions_find(&k->f, 13));
+    ck_assert_ptr_eq(sessions_find(&k->f, 14), a);
     standing_end(&k->f, b);
-    ck_assert_ptr_null(standing_find(&k->f, 12));
+    ck_assert_ptr_null(sessions_find(&k->f, 12));
 }
 END_TEST
 
@@ -524,7 +525,7 @@ START_TEST(a_connection_with_a_new_standing_leaves_the_old_one)
     struct session *second = hello((struct caller){.id = 2, .pipe = 11}, NULL);
     ck_assert_ptr_ne(first, second);
     ck_assert_uint_eq(first->pipe, 0);
-    ck_assert_ptr_eq(standing_find(&k->f, 11), second);
+    ck_assert_ptr_eq(sessions_find(&k->f, 11), second);
 }
 END_TEST
 
@@ -600,7 +601,7 @@ START_TEST(an_ended_process_leaves_its_connection_to_nobody)
     ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED), 0);
     (void)uv_run(&loop, UV_RUN_NOWAIT);
     ck_assert_uint_eq(k->f.session_count, 1);
-    ck_assert_ptr_nonnull(standing_find(&k->f, 13));
+    ck_assert_ptr_nonnull(sessions_find(&k->f, 13));
     ck_assert(closed_pipe == 12 || closed_pipe == 14);
     standing_end(&k->f, k->f.sessions);
     processes_destroy(k->f.processes);

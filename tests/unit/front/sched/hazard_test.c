@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/front/model/arena.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
@@ -465,7 +466,7 @@ START_TEST(a_session_ends_in_turns)
     k = fake_create();
     struct session_key key;
     memset(&key, 7, sizeof key);
-    struct session *s = standing_obtain(&k->f, &key, k->tenant);
+    struct session *s = sessions_obtain(&k->f, &key, k->tenant);
     struct buffer *opened = fake_buffer(k, 0, 64, true);
     for (unsigned i = 0; i < MADE; i++) {
         struct buffer *b = fake_buffer(k, 0, 64, true);
