@@ -28,7 +28,7 @@ MAY_USE = {
     "daemon/front/clients": ["common", "proto", "daemon/loop", "daemon/front/settings", "daemon/front/model/front",
                              "daemon/front/model/request", "daemon/front/model/session"],
     "daemon/front/resolve": ["common", "proto", "kernels", "daemon/front/model"],
-    "daemon/front/settings": ["common"],
+    "daemon/front/settings": ["common", "proto/limits"],
     "examples": [],
 }
 # Code that looks at all the rest: tests and benchmarks may include anything of the project.

@@ -11,7 +11,6 @@
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"

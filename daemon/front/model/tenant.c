@@ -13,21 +13,10 @@
 /* Of those that are named: beyond the keys of users. */
 #define KEY_NAMED (UINT64_C(1) << 63)
 
-const struct tenant_limits TENANT_UNLIMITED = {.hard = {.bytes = UINT64_MAX},
-                                               .soft = {.bytes = UINT64_MAX},
-                                               .spilled = {.bytes = UINT64_MAX},
-                                               .total = UINT64_MAX,
-                                               .arena_bytes = UINT64_MAX};
-
 const char *const tenant_things[TENANT_THINGS] = {
     [TENANT_BUFFERS] = "buffers",   [TENANT_JOBS] = "unfinished jobs", [TENANT_OPENS] = "openings",
     [TENANT_PROGRAMS] = "programs", [TENANT_MODULES] = "modules",      [TENANT_ARENAS] = "arenas",
     [TENANT_KERNELS] = "kernels",   [TENANT_NOTICES] = "notices"};
-const char *const tenant_settings[TENANT_THINGS] = {
-    [TENANT_BUFFERS] = "buffers_max", [TENANT_JOBS] = "jobs_max",
-    [TENANT_OPENS] = "opens_max",     [TENANT_PROGRAMS] = "programs_max",
-    [TENANT_MODULES] = "modules_max", [TENANT_ARENAS] = "arenas_max",
-    [TENANT_KERNELS] = "kernels_max", [TENANT_NOTICES] = "notices_max"};
 
 unsigned tenant_hash(const struct tenant *t, const char *name)
 {
@@ -165,11 +154,6 @@ bool tenant_has_quarantined(const struct tenant *t)
 }
 
 /* ---- the ledger ------------------------------------------------------------------------------ */
-
-uint64_t amount_of(const struct amount *a, uint64_t all)
-{
-    return a->percent == 0 ? a->bytes : all / 100 * a->percent + all % 100 * a->percent / 100;
-}
 
 struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
 {

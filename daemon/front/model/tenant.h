@@ -17,6 +17,7 @@
 #include "common/err.h"
 #include "common/hash.h"
 #include "daemon/front/model/device.h"
+#include "daemon/front/settings/tenant_limits.h"
 #include "proto/limits.h"
 
 #define STRIKES_MAX 3 /* a kernel that ended its worker so often, alone, is quarantined */
@@ -28,47 +29,6 @@ struct strike {
     UT_hash_handle hh;
 };
 
-/* Memory of one device: bytes, or a share of what its pool may take. */
-struct amount {
-    uint64_t bytes;
-    unsigned percent; /* 1 … 100; 0: bytes counts */
-};
-
-#define AMOUNT_NONE      ((struct amount){.bytes = 0})
-#define AMOUNT_UNLIMITED ((struct amount){.bytes = UINT64_MAX})
-
-/* What a tenant has a number of at most, beside what each of its sessions has. */
-enum tenant_thing {
-    TENANT_BUFFERS,
-    TENANT_JOBS, /* unfinished */
-    TENANT_OPENS,
-    TENANT_PROGRAMS,
-    TENANT_MODULES,
-    TENANT_ARENAS,
-    TENANT_KERNELS, /* of its modules, those that only jobs use still among them */
-    TENANT_NOTICES, /* that its sessions were not told yet */
-    TENANT_THINGS,
-};
-
-extern const char *const tenant_things[TENANT_THINGS];   /* "buffers" */
-extern const char *const tenant_settings[TENANT_THINGS]; /* "buffers_max" */
-
-enum tenant_load { TENANT_LOAD_BY_GROUP, TENANT_LOAD_YES, TENANT_LOAD_NO };
-
-struct tenant_limits {
-    struct amount hard;           /* at most, on one device */
-    struct amount soft;           /* what is above goes to the host first */
-    struct amount guaranteed;     /* what is kept free for it, and not moved for others */
-    struct amount spilled;        /* at most on the host, for one device */
-    uint64_t total;               /* bytes of its buffers on all devices; UINT64_MAX: no limit */
-    uint64_t arena_bytes;         /* UINT64_MAX: as [tenants] arena_bytes_max says */
-    uint64_t sessions;            /* 0: as [jobs] user_sessions_max says */
-    uint64_t most[TENANT_THINGS]; /* 0: as [tenants] says */
-    enum tenant_load load;        /* of kernels of its own */
-};
-
-extern const struct tenant_limits TENANT_UNLIMITED;
-
 /* What a device's worker said last of what it has, in bytes (proto/frames.h, W_TENANT). */
 struct tenant_use {
     uint64_t asked, mapped, peak, shared, spilled;
@@ -77,6 +37,8 @@ struct tenant_use {
 
 struct buffer;
 struct job;
+
+extern const char *const tenant_things[TENANT_THINGS]; /* "buffers" */
 
 struct tenant {
     uint64_t key; /* what workers know it by: the same in every front */
@@ -133,7 +95,6 @@ struct tenant_quota {
     uint64_t hard, soft, guaranteed, spilled;
 };
 
-uint64_t amount_of(const struct amount *a, uint64_t all);
 /* soft is at most hard. */
 struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all);
 /* Exact sums: false, and nothing is changed, where one would overflow. */

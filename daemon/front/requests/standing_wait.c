@@ -3,7 +3,6 @@
 
 #include "common/clock.h"
 #include "daemon/front/clients/listener.h"
-#include "daemon/front/model/due.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/standing.h"

@@ -484,23 +484,6 @@ const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
     return first < rules->count ? &rules->rule[first] : NULL;
 }
 
-static bool same(const struct amount *a, const struct amount *b)
-{
-    return a->bytes == b->bytes && a->percent == b->percent;
-}
-
-bool tenant_rules_apply(const struct tenant_rules *rules, struct tenant *t)
-{
-    const struct tenant_rule *rule = find(rules, t->name);
-    const struct tenant_limits *l = rule != NULL ? &rule->limits : &rules->others;
-    bool changed = !same(&l->hard, &t->limits.hard) || !same(&l->soft, &t->limits.soft) ||
-                   !same(&l->guaranteed, &t->limits.guaranteed) ||
-                   !same(&l->spilled, &t->limits.spilled);
-    t->ruled = rule != NULL;
-    t->limits = *l;
-    return changed;
-}
-
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e)
 {
     char who[256] = "";
@@ -527,17 +510,4 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
                                        "%" PRIu64 " bytes are guaranteed to tenants (%s), and its "
                                        "pool may take %" PRIu64 ": lower memory_guaranteed",
                                        all, who, pool_limit);
-}
-
-void tenant_rules_users(const struct tenant_rules *rules, const struct tenant *t, char *out,
-                        size_t size)
-{
-    const struct tenant_rule *rule = find(rules, t->name);
-    bool users = rule != NULL && rule->users[0] != '\0';
-    bool groups = rule != NULL && rule->groups[0] != '\0';
-    (void)snprintf(out, size, "%s%s%s%s%s", users ? rule->users : "", users && groups ? "; " : "",
-                   groups ? "groups " : "", groups ? rule->groups : "",
-                   rule == NULL || !rule->tcp ? ""
-                   : users || groups          ? "; tcp"
-                                              : "tcp");
 }

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "daemon/front/model/tenant.h"
+#include "daemon/front/settings/tenant_limits.h"
+#include "proto/limits.h"
 
 #define TENANT_RULES_MAX  256u
 #define TENANT_CLAIMS_MAX 16384u /* users and members of groups of all sections */
@@ -21,6 +22,7 @@
 #define TENANT_RULE_PLACE 288u /* bytes of FILE:LINE */
 
 struct config;
+struct tenant;
 
 struct tenant_rule {
     char name[PROTO_NAME_MAX + 1];
@@ -75,13 +77,8 @@ void tenant_rules_finish(struct tenant_rules *rules);
 const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
                                           const struct tenant_peer *peer);
 const struct tenant_rule *tenant_rules_named(const struct tenant_rules *rules, const char *name);
-/* Puts what the settings say into a tenant; it keeps what it has. True: its quota is another. */
-bool tenant_rules_apply(const struct tenant_rules *rules, struct tenant *t);
 
 /* Can a device keep what is guaranteed? ERR_LIMIT names the sum and the tenants. */
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e);
-/* Who belongs to a tenant, for people: cut to the size. */
-void tenant_rules_users(const struct tenant_rules *rules, const struct tenant *t, char *out,
-                        size_t size);
 
 #endif

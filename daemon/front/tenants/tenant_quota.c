@@ -69,7 +69,7 @@ struct tenant *quota_tenant(struct front *f, const char *name)
     }
     t = forget_room(f) ? tenant_named(&f->tenants, name) : NULL;
     if (t != NULL) {
-        (void)tenant_rules_apply(&f->rules, t);
+        (void)quota_apply(&f->rules, t);
         if (limited(t)) {
             tell_all(f, t);
         }
@@ -147,7 +147,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
     *rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         bool ruled = t->ruled;
-        t->changed = tenant_rules_apply(&f->rules, t);
+        t->changed = quota_apply(&f->rules, t);
         if (ruled && !t->ruled && t->sessions == 0) {
             forget_later(f, t);
         }
@@ -242,4 +242,35 @@ void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_
     (void)snprintf(d->refused, sizeof d->refused, "limits of tenant %s: %.*s", name,
                    (int)m->text.size, (const char *)m->text.data);
     log_error("device %u: %s", d->index, d->refused);
+}
+
+/* ---- what the settings say of a tenant ------------------------------------------------------- */
+
+static bool same(const struct amount *a, const struct amount *b)
+{
+    return a->bytes == b->bytes && a->percent == b->percent;
+}
+
+bool quota_apply(const struct tenant_rules *rules, struct tenant *t)
+{
+    const struct tenant_rule *rule = tenant_rules_named(rules, t->name);
+    const struct tenant_limits *l = rule != NULL ? &rule->limits : &rules->others;
+    bool changed = !same(&l->hard, &t->limits.hard) || !same(&l->soft, &t->limits.soft) ||
+                   !same(&l->guaranteed, &t->limits.guaranteed) ||
+                   !same(&l->spilled, &t->limits.spilled);
+    t->ruled = rule != NULL;
+    t->limits = *l;
+    return changed;
+}
+
+void quota_users(const struct tenant_rules *rules, const struct tenant *t, char *out, size_t size)
+{
+    const struct tenant_rule *rule = tenant_rules_named(rules, t->name);
+    bool users = rule != NULL && rule->users[0] != '\0';
+    bool groups = rule != NULL && rule->groups[0] != '\0';
+    (void)snprintf(out, size, "%s%s%s%s%s", users ? rule->users : "", users && groups ? "; " : "",
+                   groups ? "groups " : "", groups ? rule->groups : "",
+                   rule == NULL || !rule->tcp ? ""
+                   : users || groups          ? "; tcp"
+                                              : "tcp");
 }

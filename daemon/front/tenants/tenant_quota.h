@@ -37,5 +37,9 @@ void quota_told(struct front *f, struct device *d, const struct msg_w_tenant *m)
 /* It does not hold a tenant to all of what it was told: the device's `refused` says so until the
  * settings change or another worker comes. */
 void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_refused *m);
+/* Puts what the settings say into a tenant; it keeps what it has. True: its quota is another. */
+bool quota_apply(const struct tenant_rules *rules, struct tenant *t);
+/* Who belongs to a tenant, for people: cut to the size. */
+void quota_users(const struct tenant_rules *rules, const struct tenant *t, char *out, size_t size);
 
 #endif

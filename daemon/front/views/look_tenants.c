@@ -1,6 +1,7 @@
 #include "daemon/front/views/look_tenants.h"
 
 #include "common/saturate.h"
+#include "daemon/front/tenants/tenant_quota.h"
 
 struct sums {
     struct tenant_use use;
@@ -47,7 +48,7 @@ void look_tenants_row(const struct front *f, const struct tenant *x, struct tabl
 {
     char users[600];
     struct sums all = sums_of(f, x);
-    tenant_rules_users(&f->rules, x, users, sizeof users);
+    quota_users(&f->rules, x, users, sizeof users);
     table_text(t, x->name);
     table_value(t, x->sessions);
     table_value(t, x->buffer_bytes);

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/front/model/tenant.h"
 #include "daemon/front/settings/config.h"
 #include "daemon/front/settings/tenant_rules.h"
+#include "daemon/front/tenants/tenant_quota.h"
 #include "tests/unit/front/scratch.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -181,8 +183,8 @@ START_TEST(the_ledger_is_the_tenants)
                           "memory_guaranteed = 100M\n",
                           &e),
                      0);
-    ck_assert(tenant_rules_apply(&rules, t));
-    ck_assert(!tenant_rules_apply(&rules, t));
+    ck_assert(quota_apply(&rules, t));
+    ck_assert(!quota_apply(&rules, t));
     ck_assert(t->ruled);
     const struct tenant_quota q = tenant_quota(t, 1000 * MIB);
     ck_assert_uint_eq(q.hard, 500 * MIB);
@@ -223,7 +225,7 @@ START_TEST(what_lies_on_the_host_and_in_all_is_limited)
     struct tenant *t = tenant_named(&table, "vision");
     struct err e = ERR_INIT;
     ck_assert_int_eq(load("[tenant vision]\nmemory_spilled = 10%\nmemory_total = 1500M\n", &e), 0);
-    ck_assert(tenant_rules_apply(&rules, t));
+    ck_assert(quota_apply(&rules, t));
     ck_assert_uint_eq(tenant_quota(t, 1000 * MIB).spilled, 100 * MIB);
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 1100 * MIB);
     ck_assert(tenant_charge(t, 0, 1000 * MIB));
@@ -249,9 +251,9 @@ START_TEST(who_belongs_is_told)
     struct tenant *table = NULL;
     char text[64];
     ck_assert_int_eq(load("[tenant a]\nusers = root, 7\ngroups = 0\ntcp = yes\n", &e), 0);
-    tenant_rules_users(&rules, tenant_named(&table, "a"), text, sizeof text);
+    quota_users(&rules, tenant_named(&table, "a"), text, sizeof text);
     ck_assert_str_eq(text, "root, 7; groups 0; tcp");
-    tenant_rules_users(&rules, tenant_named(&table, "b"), text, sizeof text);
+    quota_users(&rules, tenant_named(&table, "b"), text, sizeof text);
     ck_assert_str_eq(text, "");
     tenant_destroy_all(&table);
 }
