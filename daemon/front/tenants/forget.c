@@ -3,7 +3,7 @@
 #include "common/saturate.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/sched/conclude.h"
-#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/tenants/quota_tell.h"
 #include "daemon/front/views/look.h"
 
 #define SPARE (TENANTS_MAX / 16) /* a look that finds fewer is not worth another one at once */

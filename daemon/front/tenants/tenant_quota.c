@@ -8,9 +8,8 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/tenants/forget.h"
-#include "daemon/front/workers/link.h"
+#include "daemon/front/tenants/quota_tell.h"
 #include "daemon/front/workers/worker.h"
-#include "proto/codec.h"
 
 void quota_name(const struct front *f, const struct tenant_peer *peer, char out[PROTO_NAME_MAX + 1])
 {
@@ -19,45 +18,6 @@ void quota_name(const struct front *f, const struct tenant_peer *peer, char out[
         (void)snprintf(out, PROTO_NAME_MAX + 1, "%s", rule->name);
     } else {
         (void)snprintf(out, PROTO_NAME_MAX + 1, "uid:%u", (unsigned)peer->uid);
-    }
-}
-
-static bool limited(const struct tenant *t)
-{
-    const struct tenant_quota q = tenant_quota(t, UINT64_MAX);
-    return q.hard != UINT64_MAX || q.soft != UINT64_MAX || q.guaranteed != 0 ||
-           q.spilled != UINT64_MAX;
-}
-
-/* Its pool is there, and what counted for its worker before this front does not. */
-static bool told(const struct device *d)
-{
-    return d->up && d->told == d->epoch;
-}
-
-static void tell(struct front *f, struct device *d, struct tenant *t)
-{
-    if (!told(d) || d->link == NULL) {
-        return;
-    }
-    const struct tenant_quota q = tenant_quota(t, device_pool_limit(d));
-    const struct msg_f_tenant m = {.tenant = tenant_key(t),
-                                   .name = bytes_str(t->name),
-                                   .hard = q.hard,
-                                   .soft = q.soft,
-                                   .guaranteed = d->overpromised ? 0 : q.guaranteed,
-                                   .spilled = q.spilled};
-    struct err e = ERR_INIT;
-    t->use[d->index].kept = m.guaranteed;
-    if (link_send(d->link, &schema_msg_f_tenant, &m, NULL, &e) != 0) {
-        f->hooks.worker_end(f, d, NULL, e.text);
-    }
-}
-
-static void tell_all(struct front *f, struct tenant *t)
-{
-    for (unsigned i = 0; i < f->device_count; i++) {
-        tell(f, f->device[i], t);
     }
 }
 
@@ -70,19 +30,11 @@ struct tenant *quota_tenant(struct front *f, const char *name)
     t = forget_room(f) ? tenant_named(&f->tenants, name) : NULL;
     if (t != NULL) {
         (void)quota_apply(&f->rules, t);
-        if (limited(t)) {
-            tell_all(f, t);
+        if (quota_limited(t)) {
+            quota_tell_all(f, t);
         }
     }
     return t;
-}
-
-void quota_forget(struct front *f, struct tenant *t)
-{
-    if (limited(t)) {
-        t->limits = TENANT_UNLIMITED;
-        tell_all(f, t);
-    }
 }
 
 /* ---- what is guaranteed ---------------------------------------------------------------------- */
@@ -90,7 +42,7 @@ void quota_forget(struct front *f, struct tenant *t)
 /* Is what is guaranteed to be kept there? */
 static bool keeps(const struct device *d)
 {
-    return told(d) && d->state != DEVICE_ABSENT;
+    return quota_reaches(d) && d->state != DEVICE_ABSENT;
 }
 
 static int check_devices(const struct front *f, const struct tenant_rules *rules, struct err *e)
@@ -112,8 +64,8 @@ static void tell_tenants(struct front *f, struct device *d, bool all)
         for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
             uint64_t wanted = tenant_quota(t, device_pool_limit(d)).guaranteed;
             bool grows = wanted > t->use[d->index].kept;
-            if ((t->changed || (all && limited(t))) && grows == (pass == 1)) {
-                tell(f, d, t);
+            if ((t->changed || (all && quota_limited(t))) && grows == (pass == 1)) {
+                quota_tell(f, d, t);
             }
         }
     }

@@ -13,9 +13,6 @@ void quota_name(const struct front *f, const struct tenant_peer *peer,
                 char out[PROTO_NAME_MAX + 1]);
 /* Finds or makes it, with its limits; NULL when memory is out, or there are TENANTS_MAX. */
 struct tenant *quota_tenant(struct front *f, const char *name);
-/* It is about to be destroyed: workers, who know it by a number that it would come back with,
- * forget its limits. */
-void quota_forget(struct front *f, struct tenant *t);
 
 /* Takes the rules over, and makes a tenant for each section: what is guaranteed is kept before
  * anybody comes. On failure all is as before: ERR_LIMIT where a device that is open could not keep
