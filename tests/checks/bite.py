@@ -64,13 +64,21 @@ def rooms(folders=True):
 
 
 def stubs():
-    """A file for each folder, room and file of the tables."""
+    """path without suffix -> lines; a file for each folder, room and file of the tables, which uses what they permit."""
     places = set(layers.MAY_USE) | {place for row in layers.MAY_USE.values() for place in row}
     folders = {folder for folder in places if layers.folder_of(folder + "/x") == folder and folder not in layers.ROOMS}
     folders |= {folder + "/" + name[:-1] for folder, name in rooms()}
     files = {folder + "/" + name.replace("*", "") for folder, name in rooms(folders=False)}
     files |= {place for place in places if os.path.dirname(place) in folders}
-    return sorted(files | {folder + "/stub" for folder in folders})
+    lines = {path: "" for path in sorted(files | {folder + "/stub" for folder in folders})}
+    for row, used in layers.MAY_USE.items():
+        user = next(path for path in lines if layers.row_of(path) == row)
+        for place in used:
+            lines[user] += f'#include "{next(path for path in lines if layers.lies_in(path, place))}.h"\n'
+    for header, users in layers.LIBRARIES.items():
+        for place in users or ():
+            lines[next(path for path in lines if layers.lies_in(path, place))] += f"#include <{header.replace('*', '')}>\n"
+    return lines
 
 
 class Layering(Planted):
@@ -79,9 +87,11 @@ class Layering(Planted):
 
     def setUp(self):
         super().setUp()
-        for path in stubs():
-            self.plant(path + ".c", "")
+        for path, lines in stubs().items():
+            self.plant(path + ".c", lines)
             self.plant(path + ".h", "")
+        for folder in layers.CIRCLES_STAY:
+            self.plant_circle(folder, "may_stay")
 
     def said(self, *args):
         code, lines = self.run_check("check-layering", "--root=" + self.tree, *args)
@@ -95,11 +105,11 @@ class Layering(Planted):
         with open(os.path.join(self.tree, path), "w", encoding="utf-8") as f:
             f.write(text.replace(old, new))
 
-    def plant_circle(self, folder):
-        self.plant(f"{folder}/planted_a.c", f'#include "{folder}/planted_b.h"\n')
-        self.plant(f"{folder}/planted_b.c", f'#include "{folder}/planted_a.h"\n')
-        self.plant(f"{folder}/planted_a.h", "")
-        self.plant(f"{folder}/planted_b.h", "")
+    def plant_circle(self, folder, name="planted"):
+        self.plant(f"{folder}/{name}_a.c", f'#include "{folder}/{name}_b.h"\n')
+        self.plant(f"{folder}/{name}_b.c", f'#include "{folder}/{name}_a.h"\n')
+        self.plant(f"{folder}/{name}_a.h", "")
+        self.plant(f"{folder}/{name}_b.h", "")
 
     def test_clean(self):
         self.assertEqual(self.said(), "")
@@ -123,7 +133,6 @@ class Layering(Planted):
         self.assertIn("planted.c:1: daemon/front/clients must not use kernels", said)
 
     def test_circle(self):
-        self.plant("proto/other.c", '#include "common/stub.h"\n')
         said = self.layering("common/planted.c", '#include "proto/stub.h"\n')
         self.assertIn("in a circle: common -> proto -> common", said)
 
@@ -185,6 +194,13 @@ class Layering(Planted):
         for line in wanted:
             self.assertIn(line, said)
 
+    def test_permission_that_nothing_needs(self):
+        self.replace("gpuctl/sheet/stub.c", "<jansson.h>", "<math.h>")
+        self.replace("gpuctl/base/stub.c", "common/stub.h", "gpuctl/base/stub.h")
+        said = self.said()
+        self.assertIn("scripts/layers.py: jansson.h: gpuctl/sheet is not needed any more", said)
+        self.assertIn("scripts/layers.py: gpuctl: common is not needed any more", said)
+
     def test_room_without_a_file(self):
         shutil.rmtree(os.path.join(self.tree, "gpuctl", "sheet"))
         self.assertIn("gpuctl: sheet/ is not in the tree", self.said())
@@ -211,6 +227,13 @@ class Layering(Planted):
     def test_page_without_a_folder(self):
         self.replace("docs/architecture.md", "| `kernels/` |", "| kernels |")
         self.assertIn("docs/architecture.md: folder: `kernels/` is missing", self.said())
+
+    def test_page_with_other_uses(self):
+        self.replace("docs/architecture.md", "| common, proto, pool, backend, loop, libuv |",
+                     "| common, kernels, pool, backend, loop, libuv |")
+        said = self.said()
+        self.assertIn("what `daemon/worker/` may use: `proto` is missing", said)
+        self.assertIn("what `daemon/worker/` may use: `kernels` is not in scripts/layers.py", said)
 
     def test_page_with_another_room(self):
         self.replace("docs/architecture.md", "| `clients/` |", "| `clients/`, `planted/` |")
@@ -280,7 +303,10 @@ class Layering(Planted):
                                    r"\(includes planted_b.h\)")
 
     def test_circle_that_may_stay(self):
-        self.plant_circle("daemon/pool")
+        for folder in layers.CIRCLES_STAY:
+            os.remove(os.path.join(self.tree, folder, "may_stay_a.c"))
+            self.assertIn(f"{folder} has no circles any more", self.said())
+            self.plant_circle(folder)
         self.assertEqual(self.said(), "")
 
     def test_header_between_the_files_of_a_module(self):
