@@ -317,7 +317,7 @@ static int run_dialect(struct compile_job *job, const struct backend *b, unsigne
     if (sigs == NULL) {
         return err_set(&job->e, ERR_NOMEM, "signatures");
     }
-    int rc = source_check(r->source, texts->file, &job->e);
+    int rc = source_check(r->source, texts->file, NULL, &job->e);
     rc = rc == 0 ? dialect_signatures(r->source, texts->file, sigs, DIALECT_KERNELS_MAX, &count,
                                       &job->e)
                  : rc;
@@ -335,12 +335,16 @@ static int run_foreign(struct compile_job *job, const struct backend *b, unsigne
     if (given == NULL) {
         return err_set(&job->e, ERR_NOMEM, "signatures");
     }
+    struct capbuf safe;
+    capbuf_init(&safe, TRANSLATED_MAX);
     int rc = given_parse(r->signature, given, DIALECT_KERNELS_MAX, &count, &job->e);
     if (rc == 0 && r->lang == LANG_OPENCL) { /* CUDA C may include the toolkit's headers */
-        rc = source_check(r->source, texts->file, &job->e);
+        rc = source_check(r->source, texts->file, &safe, &job->e);
     }
-    rc = rc == 0 ? back_end(job, b, index, r->lang, r->source, texts) : rc;
+    struct bytes source = safe.size > 0 ? capbuf_view(&safe) : r->source;
+    rc = rc == 0 ? back_end(job, b, index, r->lang, source, texts) : rc;
     rc = rc == 0 ? kernels_given(job, given, count) : rc;
+    capbuf_finish(&safe);
     free(given);
     return rc;
 }

@@ -4,11 +4,21 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define NOT_ALLOWED                                                                                \
+    "is not allowed here: no file of the daemon's host is read, and no header of that name came "  \
+    "with the source (gpud_module_options.headers; gpuctl looks for them with -I)"
+/* No apostrophe: the compiler takes the line for tokens. What was to be included follows. */
+#define AS_ERROR                                                                                   \
+    "error #include is not allowed here: no header of that name came with the source "             \
+    "(gpud_module_options.headers; gpuctl looks for them with -I): "
+
 struct cursor {
     const char *at;
     const char *end;
     const char *line_start;
     unsigned line;
+    struct capbuf *safe; /* not owned; NULL: none */
+    const char *copied;  /* so far it has the source */
 };
 
 /* Steps over "\" newline, which may stand anywhere, and its trigraph. */
@@ -137,6 +147,18 @@ static bool forbidden(const char *word)
     return false;
 }
 
+/* Writes the directive whose word lies at `begin` as an error. false: it cannot. */
+static bool leave_to_compiler(struct cursor *c, const char *begin, const char *word)
+{
+    if (c->safe == NULL || strcmp(word, "include") != 0 || c->at != begin + strlen(word) ||
+        !capbuf_append(c->safe, c->copied, (size_t)(begin - c->copied)) ||
+        !capbuf_append(c->safe, AS_ERROR, sizeof AS_ERROR - 1)) {
+        return false;
+    }
+    c->copied = c->at;
+    return true;
+}
+
 static int directive_check(struct cursor *c, const char *file, struct err *e)
 {
     char word[32];
@@ -144,24 +166,27 @@ static int directive_check(struct cursor *c, const char *file, struct err *e)
     unsigned line = c->line;
     unsigned column = (unsigned)(c->at - c->line_start);
     skip_blanks(c);
+    const char *begin = c->at;
     while (n + 1 < sizeof word && (isalnum(peek(c)) || peek(c) == '_')) {
         word[n++] = (char)take(c);
     }
     word[n] = '\0';
-    if (forbidden(word)) {
-        return err_set(e, ERR_COMPILE,
-                       "%s:%u:%u: error: #%s is not allowed here: no file of the daemon's host is "
-                       "read, and no header of that name came with the source "
-                       "(gpud_module_options.headers; gpuctl looks for them with -I)",
+    if (forbidden(word) && !leave_to_compiler(c, begin, word)) {
+        return err_set(e, ERR_COMPILE, "%s:%u:%u: error: #%s " NOT_ALLOWED,
                        file[0] != '\0' ? file : "source", line, column, word);
     }
     return 0;
 }
 
-int source_check(struct bytes source, const char *file, struct err *e)
+int source_check(struct bytes source, const char *file, struct capbuf *ret_safe, struct err *e)
 {
     const char *text = (const char *)source.data;
-    struct cursor c = {.at = text, .end = text + source.size, .line_start = text, .line = 1};
+    struct cursor c = {.at = text,
+                       .end = text + source.size,
+                       .line_start = text,
+                       .line = 1,
+                       .safe = ret_safe,
+                       .copied = text};
     bool line_begins = true;
     while (peek(&c) >= 0) {
         skip_blanks(&c);
@@ -176,6 +201,9 @@ int source_check(struct bytes source, const char *file, struct err *e)
         if (ch == '"' || ch == '\'') {
             skip_literal(&c, ch);
         }
+    }
+    if (c.copied != text && !capbuf_append(ret_safe, c.copied, (size_t)(c.end - c.copied))) {
+        return err_set(e, ERR_LIMIT, "%s: too many #include", file[0] != '\0' ? file : "source");
     }
     return 0;
 }

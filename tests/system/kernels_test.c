@@ -112,6 +112,24 @@ START_TEST(include_refused)
 }
 END_TEST
 
+/* Sources that the host's compiler shares have such includes. */
+START_TEST(an_include_that_is_left_out)
+{
+    static const char *const heads[] = {
+        "#ifndef __OPENCL_VERSION__\n#include <stdint.h>\n#include \"host.h\"\n#endif\n",
+        "#if 0 /* it's\n*/\n# include <a> /* for\nmore */ \n#endif\n"};
+    gpud_client *c = begin("--set", "jobs.window=4");
+    for (unsigned i = 0; i < 2; i++) {
+        char source[512];
+        gpud_module m = {0};
+        (void)snprintf(source, sizeof source, "%s%s", heads[i], good);
+        ck_gpud_ok(gpud_module_load(c, GPUD_LANG_OPENCL, source, strlen(source), NULL, &m));
+        ck_gpud_ok(gpud_module_unload(c, m));
+    }
+    end(c);
+}
+END_TEST
+
 /* Source that expands to nothing, 8 to the power of 16 times. */
 static const char *bomb(void)
 {
@@ -772,6 +790,7 @@ int main(void)
     Suite *suite = suite_create("kernels");
     suite_add(suite, compile_error);
     suite_add(suite, include_refused);
+    suite_add(suite, an_include_that_is_left_out);
     suite_add_loop(suite, compile_bomb, 2);
     suite_add(suite, compile_memory);
     suite_add(suite, compile_stack);

@@ -143,7 +143,7 @@ static const struct {
     {LANG_DIALECT, "bad.gk",
      "//@kernel f(inout f32 x[n]) over n\n{\n    x[i] = undefined_thing;\n}\n", "bad.gk:3"},
     {LANG_DIALECT, "sig.gk", "//@kernel f(inout f33 x[n]) over n\n{\n}\n", "sig.gk:1"},
-    {LANG_OPENCL, "inc.cl", "\n#include \"/etc/passwd\"\n", "inc.cl:2:1"},
+    {LANG_OPENCL, "inc.cl", "\n#include \"/etc/passwd\"\n", "inc.cl:2:2"},
     {LANG_DIALECT, "inc.gk", "//@kernel f(inout f32 x[n]) over n\n{\n#include \"/etc/passwd\"\n}\n",
      "inc.gk:3:1"},
     {LANG_OPENCL, "none.cl", "#warning here\nint f(int x) { return x; }\n", "none.cl: no kernel"},
