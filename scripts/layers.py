@@ -43,8 +43,8 @@ ROOMS = {
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built options ranges telling wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main", "serve/", "spill/", "run/", "copy/", "memory/"],
-    "daemon/front": ["main pipeline* ending housekeeping", "requests/", "views/", "devices/", "tenants/", "memory/", "modules/",
-                     "sched/", "workers/", "resolve/", "clients/", "model/", "settings/"],
+    "daemon/front": ["main pipeline* ending housekeeping", "requests/", "views/", "devices/", "tenants/", "memory/",
+                     "modules/", "sched/", "workers/", "resolve/", "clients/", "model/", "settings/"],
 }
 SOURCES_MAX = 30  # .c files of one folder
 
@@ -112,8 +112,13 @@ def row_of(path):
 
 def may_use(path, target):
     """What the rows say. That rooms below may be used follows from their order."""
+    return lies_in(target, row_of(path)) or bool(permissions(path, target))
+
+
+def permissions(path, target):
+    """The (row, place) of MAY_USE by which a file may use another one."""
     row = row_of(path)
-    return lies_in(target, row) or any(lies_in(file_of(target), place) for place in MAY_USE[row])
+    return {(row, place) for place in MAY_USE.get(row, ()) if lies_in(file_of(target), place)}
 
 
 def names_of(folder):
