@@ -11,22 +11,6 @@
 #define STALL_NS   (60 * NS_PER_S)
 #define UNREAD_MAX (256ull * 1024 * 1024)
 
-void listener_lock(struct listener *l)
-{
-    (void)pthread_mutex_lock(&l->lock);
-}
-
-void listener_unlock(struct listener *l)
-{
-    bool wake = l->wake_due && !l->waked;
-    l->wake_due = false;
-    l->waked = l->waked || wake;
-    (void)pthread_mutex_unlock(&l->lock);
-    if (wake) {
-        (void)uv_async_send(&l->wake);
-    }
-}
-
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* May another one be handed on in this turn of the loop? */

@@ -163,6 +163,8 @@ struct listener {
     struct listener_stats stats;
 };
 
+/* ---- lock.c ---------------------------------------------------------------------------------- */
+
 void listener_lock(struct listener *l);
 void listener_unlock(struct listener *l); /* and wakes the loop, if that is due */
 
@@ -179,8 +181,6 @@ void doors_starve(struct listener *l, bool starved);
 
 /* Gives a connection its user, and a place or, without one, room to be refused. false: neither. */
 bool place_take(struct listener *l, struct connection *c);
-void place_release(struct listener *l, struct connection *c);
-void user_release(struct listener *l, struct user *u); /* once it has less */
 /* Why no request of a connection without a place is taken. */
 int place_refusal(const struct listener *l, struct err *e);
 /* Whether one more request of it may be unanswered; else says so in the log. */
@@ -192,10 +192,8 @@ struct listener_slot *slot_take(struct connection *c, uint32_t id, bool wait); /
 void slot_free(struct listener *l, struct listener_slot *slot);
 void slots_destroy(struct listener *l);
 
-/* ---- connection.c: its life ------------------------------------------------------------------ */
+/* ---- connection.c: its states ---------------------------------------------------------------- */
 
-/* Takes the stream. (NNG's thread) */
-void connection_admit(struct door *door, nng_stream *stream);
 struct connection *connection_find(struct listener *l, uint32_t pipe); /* locked; NULL: gone */
 /* Locked: the one place that changes a state. false: there is no such step, and nothing changed. */
 bool connection_step(struct connection *c, enum connection_state to);
@@ -205,6 +203,19 @@ void connection_leave(struct connection *c); /* locked: ends a visit */
 void connection_told(
     struct connection *c); /* locked: the loop knows; frees it, if no slot is left */
 void connection_free(struct connection *c);
+/* Locked: which number of connections in `l` it is counted in. */
+unsigned *place_count(struct listener *l, const struct connection *c);
+void user_release(struct listener *l, struct user *u); /* locked: once it has less */
+
+/* ---- admit.c: its begin ---------------------------------------------------------------------- */
+
+/* Takes the stream. (NNG's thread) */
+void connection_admit(struct door *door, nng_stream *stream);
+
+/* ---- closer.c: its end ----------------------------------------------------------------------- */
+
+/* Blocks until no callback of it runs; frees all but the struct. */
+void connection_finish(struct connection *c);
 void *connections_closer(void *listener); /* a thread's main */
 
 /* ---- reader.c -------------------------------------------------------------------------------- */

@@ -30,14 +30,6 @@ static struct user *user_of(struct listener *l, const struct peer *peer)
     return u;
 }
 
-void user_release(struct listener *l, struct user *u)
-{
-    if (u->connections == 0 && u->outstanding == 0) {
-        HASH_DELETE(hh, l->users, u);
-        free(u);
-    }
-}
-
 static void tell_full(struct listener *l, const char *what, const struct peer *p)
 {
     uint64_t now = clock_now_ns();
@@ -94,12 +86,6 @@ static bool may_be_told(const struct listener *l, const struct user *u)
     return u->turned_away < TURNED_AWAY_MAX - l->turned_away;
 }
 
-/* Which number of a connection in `l` it is counted in. */
-static unsigned *count_of(struct listener *l, const struct connection *c)
-{
-    return c->crowded ? &l->turned_away : &l->connected;
-}
-
 static bool list(struct listener *l, struct connection *c)
 {
     do {
@@ -125,14 +111,8 @@ bool place_take(struct listener *l, struct connection *c)
     }
     c->user->connections++;
     c->user->turned_away += c->crowded;
-    ++*count_of(l, c);
+    ++*place_count(l, c);
     return true;
-}
-
-void place_release(struct listener *l, struct connection *c)
-{
-    --*count_of(l, c);
-    c->user->turned_away -= c->crowded;
 }
 
 int place_refusal(const struct listener *l, struct err *e)

@@ -1,0 +1,50 @@
+/* The end of connections: a thread of its own stops what NNG still does for them. */
+#include <stdlib.h>
+
+#include "daemon/front/clients/listener_int.h"
+
+void connection_finish(struct connection *c)
+{
+    nng_stream_close(c->stream);
+    nng_aio_stop(c->recv);
+    nng_aio_stop(c->send);
+    nng_stream_free(c->stream);
+    nng_aio_free(c->recv);
+    nng_aio_free(c->send);
+    sp_reader_finish(&c->reader);
+    request_destroy(c->pending);
+    c->pending = NULL;
+    free(c->input);
+    c->input = NULL;
+}
+
+static void close_one(struct listener *l)
+{
+    struct connection *c = l->closing_list;
+    DL_DELETE(l->closing_list, c);
+    listener_unlock(l);
+    connection_finish(c);
+    listener_lock(l);
+    writer_drop(c);
+    (void)connection_step(c, CONNECTION_ENDED);
+    l->alive--;
+    (void)pthread_cond_signal(&l->ended);
+}
+
+/* NNG's own threads cannot: they would wait for themselves. The loop must not wait. */
+void *connections_closer(void *listener)
+{
+    struct listener *l = listener;
+    listener_lock(l);
+    while (l->closer_runs) {
+        if (l->closing_list != NULL) {
+            close_one(l);
+            listener_unlock(l); /* wakes the loop */
+            listener_lock(l);
+        } else {
+            (void)pthread_cond_wait(&l->to_close, &l->lock);
+        }
+    }
+    listener_unlock(l);
+    return NULL;
+}
