@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "daemon/front/model/request.h"
 
 #define TO(state) (1u << (state))
 

@@ -1,5 +1,6 @@
 /*
- * What the lanes' files share: lane.c is one of them, lanes.c all on their loop.
+ * What the lanes' files share: lane.c is one of them, lanes.c all on their loop, lane_lists.c what
+ * both put lanes into.
  * Thread: the loop's.
  */
 #ifndef FRONT_CLIENTS_LANE_INT_H
@@ -70,11 +71,14 @@ void lane_publish(struct lane *lane);
 void lane_ring(struct lane *lane);
 void lane_reap(struct lane *lane); /* frees one that went in its turn */
 
-/* lanes.c */
-void lanes_wake(struct lane *lane);  /* it gets a turn */
-void lanes_dirty(struct lane *lane); /* it has something to show its client */
-void lane_poll(struct lane *lane);   /* it is looked at for a while */
-void lanes_forget(struct lane *lane);
+/* lane_lists.c */
+void lanes_awake(struct lanes *l);    /* the loop does not sleep: a lane has more, or lanes spin */
+void lanes_wake(struct lane *lane);   /* it gets a turn */
+void lanes_dirty(struct lane *lane);  /* it has something to show its client */
+void lane_poll(struct lane *lane);    /* it is looked at for a while */
+void lane_unready(struct lane *lane); /* it gets no turn now */
+void lane_unpoll(struct lane *lane);  /* nor is it looked at */
+void lanes_forget(struct lane *lane); /* it goes out of all lists */
 bool lanes_more(const struct lanes *l,
                 bool first); /* has this turn of the loop room for another record? */
 

@@ -13,67 +13,6 @@
 #define SPIN_CPUS   4  /* below, who spins takes the CPU of those it waits for */
 #define SPIN_ROUNDS 64 /* looks before the loop sees to its descriptors again */
 
-static void on_idle(uv_idle_t *idle)
-{
-    (void)idle; /* its being active is what keeps the loop from sleeping */
-}
-
-/* ---- lists --------------------------------------------------------------------------------- */
-
-void lanes_wake(struct lane *lane)
-{
-    struct lanes *l = lane->lanes;
-    if (!lane->ready && !l->closing) {
-        lane->ready = true;
-        DL_APPEND2(l->ready, lane, ready_prev, ready_next);
-        (void)uv_idle_start(&l->idle, on_idle);
-    }
-}
-
-void lanes_dirty(struct lane *lane)
-{
-    if (!lane->dirty) {
-        lane->dirty = true;
-        LL_PREPEND2(lane->lanes->dirty, lane, dirty_next);
-    }
-}
-
-static void ready_remove(struct lane *lane)
-{
-    if (lane->ready) {
-        lane->ready = false;
-        DL_DELETE2(lane->lanes->ready, lane, ready_prev, ready_next);
-    }
-}
-
-static void polled_remove(struct lane *lane)
-{
-    if (lane->polled) {
-        lane->polled = false;
-        DL_DELETE2(lane->lanes->polled, lane, polled_prev, polled_next);
-    }
-}
-
-void lane_poll(struct lane *lane)
-{
-    struct lanes *l = lane->lanes;
-    if (!lane->polled) {
-        lane->polled = true;
-        DL_APPEND2(l->polled, lane, polled_prev, polled_next);
-    }
-    l->spin_until_ns = clock_now_ns() + l->options.spin_ns;
-}
-
-void lanes_forget(struct lane *lane)
-{
-    ready_remove(lane);
-    polled_remove(lane);
-    if (lane->dirty) {
-        lane->dirty = false;
-        LL_DELETE2(lane->lanes->dirty, lane, dirty_next);
-    }
-}
-
 void lanes_flush(struct lanes *l)
 {
     while (l != NULL && l->dirty != NULL) {
@@ -84,17 +23,12 @@ void lanes_flush(struct lanes *l)
     }
 }
 
-bool lanes_more(const struct lanes *l, bool first)
-{
-    return l->callbacks.more == NULL || l->callbacks.more(l->data, first);
-}
-
 /* ---- turns --------------------------------------------------------------------------------- */
 
 static void turn(struct lanes *l, struct lane *lane)
 {
-    ready_remove(lane);
-    polled_remove(lane);
+    lane_unready(lane);
+    lane_unpoll(lane);
     l->current = lane;
     enum lane_state state = lane_turn(lane, l->options.batch, l->options.spin_ns > 0);
     l->current = NULL;
@@ -123,7 +57,7 @@ static void spin_end(struct lanes *l)
     l->spin_until_ns = 0;
     while (l->polled != NULL) {
         struct lane *lane = l->polled;
-        polled_remove(lane);
+        lane_unpoll(lane);
         if (!ring_sleep(&lane->in)) {
             lanes_wake(lane);
         }
@@ -160,7 +94,7 @@ void lanes_turn(struct lanes *l)
     if (l->ready == NULL && l->spin_until_ns == 0) {
         (void)uv_idle_stop(&l->idle);
     } else if (!l->closing) {
-        (void)uv_idle_start(&l->idle, on_idle);
+        lanes_awake(l);
     }
 }
 
