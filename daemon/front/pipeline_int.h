@@ -1,4 +1,4 @@
-/* What pipeline.c, pipeline_start.c and pipeline_end.c have of each other. Thread: the loop's. */
+/* What the files of the pipeline have of each other. Thread: the loop's. */
 #ifndef FRONT_PIPELINE_INT_H
 #define FRONT_PIPELINE_INT_H
 
@@ -12,10 +12,17 @@ extern const struct listener_callbacks pipeline_requests; /* of whoever hears a 
 extern const struct lanes_callbacks pipeline_ring_requests;
 void pipeline_init(struct front *f); /* hooks, and the handles of the loop */
 
-/* ---- pipeline_start.c ---- */
+/* ---- pipeline_launcher.c ---- */
 
+/* Opens the launcher, starts it if need be, and the compiler; asks which workers run. Blocks. */
+int pipeline_start_launcher(struct front *f, struct err *e);
 void pipeline_start_anew(struct front *f); /* after the launcher's end, outside its callbacks */
-void pipeline_settings(struct front *f);   /* the hook: they were read again */
+
+/* ---- pipeline_settings.c ---- */
+
+/* Fills in the limits of requests and of answers that are not read, and nothing else. */
+void pipeline_request_limits(const struct config *c, struct listener_options *options);
+void pipeline_settings(struct front *f); /* the hook: they were read again */
 
 /* ---- pipeline_end.c ---- */
 

@@ -1,0 +1,144 @@
+/* The launcher as the front uses it: what it tells goes to workers, compilers and the monitor. */
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/monitor.h"
+#include "daemon/front/model/due.h"
+#include "daemon/front/modules/compiler.h"
+#include "daemon/front/pipeline_int.h"
+#include "daemon/front/workers/launcher_link.h"
+#include "daemon/front/workers/worker.h"
+
+#define REPLACE_TRIES    50u
+#define REPLACE_PAUSE_NS (20 * NS_PER_MS)
+
+static void on_started(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text)
+{
+    struct front *f = data;
+    if (!compiler_started(f->compiler, id, code, text) && !monitor_started(f, id, code, text)) {
+        if (!worker_started(f, id, pid, fd, code, text) && fd >= 0) {
+            (void)close(fd);
+        }
+    }
+}
+
+static void on_ended(void *data, uint64_t id, int status, bool timed_out)
+{
+    struct front *f = data;
+    if (!compiler_ended(f->compiler, id, status, timed_out) && !monitor_ended(f, id)) {
+        (void)worker_ended(f, id, status);
+    }
+}
+
+static void on_held(void *data, const struct launcher_held *held)
+{
+    adopt_worker(data, held);
+}
+
+static void on_listed(void *data, uint64_t count)
+{
+    struct front *f = data;
+    (void)count;
+    if (!f->listed) { /* another launcher, or another connection to it, is asked as well */
+        discover_start(f);
+    }
+}
+
+/* All workers and compilers are given up with it. They are started anew from the timer, where no
+ * callback of the link is on the stack. */
+static void on_launcher_lost(void *data, const struct err *e)
+{
+    struct front *f = data;
+    if (!f->stopping) {
+        log_error("the launcher is gone, and all workers with it: %s", e->text);
+        (void)snprintf(f->trouble, sizeof f->trouble, "the launcher was lost: %s", e->text);
+        f->trouble_of = NULL;
+        f->launcher_lost = true;
+        due_at(f, clock_now_ns());
+    }
+}
+
+static const struct launcher_callbacks launcher_callbacks = {.started = on_started,
+                                                             .ended = on_ended,
+                                                             .held = on_held,
+                                                             .listed = on_listed,
+                                                             .lost = on_launcher_lost};
+
+static int open_launcher(struct front *f, struct err *e)
+{
+    struct launcher_options options = {.runtime_dir = f->config.runtime_dir,
+                                       .start = !f->supervised};
+    int rc =
+        launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
+    if (rc == 0) {
+        f->worker_uid = launcher_worker_uid(f->launcher);
+    }
+    return rc;
+}
+
+/* One that is about to be gone may still hold its lock and accept: then the next try finds another.
+ * Nothing can be served meanwhile. */
+static int replace_launcher(struct front *f, struct err *e)
+{
+    const struct timespec pause = {.tv_nsec = (long)REPLACE_PAUSE_NS};
+    int rc = open_launcher(f, e);
+    for (unsigned i = 0; rc != 0 && i < REPLACE_TRIES; i++) {
+        (void)nanosleep(&pause, NULL);
+        rc = open_launcher(f, e);
+    }
+    return rc;
+}
+
+/* After the launcher's end: what its workers had is given up as after any worker's end. */
+void pipeline_start_anew(struct front *f)
+{
+    struct err e = ERR_INIT;
+    f->launcher_lost = false;
+    monitor_orphaned(f);
+    compiler_relink(f->compiler, NULL);
+    launcher_link_close(f->launcher);
+    f->launcher = NULL;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        worker_orphaned(f, f->device[i]);
+    }
+    int rc = replace_launcher(f, &e);
+    if (rc == 0) {
+        rc = launcher_list(f->launcher, &e); /* what runs there still was given up: it is ended */
+    }
+    if (rc != 0) {
+        log_error("%s", e.text);
+        f->exit_code = 1;
+        pipeline_stop(f);
+        return;
+    }
+    compiler_relink(f->compiler, f->launcher);
+    log_info("a new launcher runs; devices are opened again");
+}
+
+int pipeline_start_launcher(struct front *f, struct err *e)
+{
+    int rc = open_launcher(f, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct compiler_options compile = {
+        .cache_dir = f->config.cache_dir,
+        .build = f->build,
+        .parallel = 2,
+        .queue_max = 256,
+        .limits = {.cpu_s = f->config.compile_cpu_s,
+                   .memory = f->config.compile_memory_bytes,
+                   .wall_ns = f->config.compile_wall_ms * NS_PER_MS},
+    };
+    rc = compiler_create(f->loop, f->launcher, &compile, &f->compiler, e);
+    if (rc == 0 && compiler_cache_error(f->compiler) != NULL) {
+        log_warn("kernels are compiled anew at each start: %s",
+                 compiler_cache_error(f->compiler)->text);
+    }
+    return rc != 0 ? rc : launcher_list(f->launcher, e);
+}

@@ -1,0 +1,43 @@
+/* What the settings say of requests and workers, when the front starts and when they change. */
+#include "common/clock.h"
+#include "daemon/front/pipeline_int.h"
+#include "daemon/front/workers/command.h"
+
+#define UNREAD (256ull * 1024 * 1024) /* bytes of answers of a connection, at least */
+
+/* Each session has a WAIT that is not answered, each job its request: what is admitted finds a
+ * slot. */
+static unsigned requests_max(const struct config *c)
+{
+    uint64_t all = c->sessions_max + c->queue_max + REQUESTS_SPARE;
+    return (unsigned)(all < LISTENER_REQUESTS_MAX ? all : LISTENER_REQUESTS_MAX);
+}
+
+/* More than a session's kept answers: a slow client loses none of those that it may ask for again.
+ */
+static uint64_t unread_max(const struct config *c)
+{
+    return c->keep_results_bytes > UNREAD / 2 ? 2 * c->keep_results_bytes : UNREAD;
+}
+
+void pipeline_request_limits(const struct config *c, struct listener_options *options)
+{
+    options->requests_max = requests_max(c);
+    options->pipe_requests_max = (unsigned)config_requests_max(c);
+    options->unread_max = unread_max(c);
+}
+
+void pipeline_settings(struct front *f)
+{
+    struct listener_options limits = {0};
+    pipeline_request_limits(&f->config, &limits);
+    if (f->listener != NULL) {
+        listener_set_limits(f->listener, limits.requests_max, limits.pipe_requests_max,
+                            limits.unread_max);
+        listener_set_keepers(f->listener, &f->rights.admins);
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);
+        command_spill(f, f->device[i]);
+    }
+}
