@@ -10,6 +10,7 @@
 #include "daemon/backend/cuda/compile/compile.h"
 #include "daemon/backend/cuda/compile/nvcc.h"
 #include "daemon/backend/cuda/image/image.h"
+#include "daemon/backend/cuda/image/image_readers.h"
 #include "daemon/backend/cuda/run/binary.h"
 
 #define SKIPPED 77

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/backend/cuda/image/image.h"
+#include "daemon/backend/cuda/image/image_readers.h"
 
 #ifndef EM_CUDA
 #define EM_CUDA 190

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/backend/cuda/image/image.h"
+#include "daemon/backend/cuda/image/image_readers.h"
 
 #define FATBIN_VERSION 1
 #define FATBIN_PTX     1

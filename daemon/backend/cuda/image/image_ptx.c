@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/image/image.h"
+#include "daemon/backend/cuda/image/image_readers.h"
 
 /* Words of PTX: everything between blanks and signs, with dots and percent signs in it. */
 struct reader {

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/backend/cuda/image/image.h"
+#include "daemon/backend/cuda/image/image_readers.h"
 
 #ifdef IMAGE_WITH_LZ4
 #include <lz4.h>
