@@ -5,6 +5,7 @@
 
 #include "daemon/backend/cuda/compile/compile_cuda.h"
 #include "daemon/backend/cuda/compile/compile_report.h"
+#include "daemon/backend/cuda/image/image.h"
 #include "daemon/backend/cuda/run/binary.h"
 #include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/telling.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/utf8.h"
+#include "daemon/backend/cuda/compile/compile_failed.h"
 #include "daemon/backend/cuda/compile/nvcc.h"
 #include "daemon/backend/cuda/compile/nvrtc_log.h"
 

@@ -6,7 +6,7 @@
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_NVCC_H
 #define BACKEND_CUDA_COMPILE_COMPILE_NVCC_H
 
-#include "daemon/backend/cuda/compile/compile_cuda.h"
+#include "daemon/backend/cuda/compile/compile_job.h"
 
 /* Fills out->data, size, lang, alias, compiler and tool. Macros become lines before the text, since
  * nvcc gives options to a shell. ERR_COMPILE: the log has the compiler's words. ERR_COMPILE_LIMIT:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/cuda/compile/compile_failed.h"
 #include "daemon/backend/cuda/compile/nvrtc.h"
 #include "daemon/backend/cuda/compile/nvrtc_log.h"
 #include "daemon/backend/cuda/compile/nvrtc_pch.h"

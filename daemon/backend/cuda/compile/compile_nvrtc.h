@@ -2,7 +2,7 @@
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_NVRTC_H
 #define BACKEND_CUDA_COMPILE_COMPILE_NVRTC_H
 
-#include "daemon/backend/cuda/compile/compile_cuda.h"
+#include "daemon/backend/cuda/compile/compile_job.h"
 
 /* Fills out->data, size, lang, alias, compiler and tool, and `scan`, which the caller finishes. The
  * text goes to NVRTC as it is; a source that reaches for files is refused. ERR_COMPILE: the log has

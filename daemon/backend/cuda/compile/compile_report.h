@@ -5,7 +5,7 @@
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_REPORT_H
 #define BACKEND_CUDA_COMPILE_COMPILE_REPORT_H
 
-#include "daemon/backend/cuda/image/image.h"
+#include "daemon/backend/cuda/image/image_kernels.h"
 #include "daemon/backend/cuda/source/scan.h"
 
 /* How users asked for instances of templates and what the compiler calls them. */

@@ -2,7 +2,7 @@
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_TYPES_H
 #define BACKEND_CUDA_COMPILE_COMPILE_TYPES_H
 
-#include "daemon/backend/cuda/compile/compile_cuda.h"
+#include "daemon/backend/cuda/compile/compile_job.h"
 
 /* Are there any? Kernels of C++ linkage carry the types in their mangled names; those of
  * extern "C" do not, and their sources may call a type by a name of their own. */
