@@ -52,6 +52,7 @@ struct backend_device {
     CUstream aside;      /* for a first small call of each; NULL: none may serve */
     CUdeviceptr scratch; /* what those work on; 0: there was none yet */
     void *blas;          /* cuBLAS's handle, or NULL */
+    void (*stream_ends)(struct backend_stream *s); /* what they keep for an idle stream goes */
     /* cuFFT's plans that were given up, until nothing is in flight */
     int plan[CUDA_PLANS_MAX];
     unsigned plan_count;

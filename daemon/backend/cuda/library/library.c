@@ -78,6 +78,15 @@ static bool allowed(const char *list, const char *name)
 /* ---- making ready -----------------------------------------------------------------------------
  */
 
+static void stream_ends(struct backend_stream *s)
+{
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        if (libraries[i]->finish) {
+            libraries[i]->finish(s);
+        }
+    }
+}
+
 int cuda_library_init(struct backend_device *d, const char *options, struct err *e)
 {
     char list[64] = "";
@@ -89,6 +98,7 @@ int cuda_library_init(struct backend_device *d, const char *options, struct err 
         state_set(libraries[i], may ? CUDA_LIBRARY_NEW : CUDA_LIBRARY_FAILED);
         any = any || may;
     }
+    d->stream_ends = stream_ends;
     return any ? CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &d->aside, CU_STREAM_NON_BLOCKING,
                            d->priority_least)
                : 0;
@@ -223,15 +233,6 @@ static int library_run(struct backend_stream *s, const struct backend_call *c,
         *ret_by = l->name;
     }
     return rc == 0 ? l->run(s, c, address, bytes, e) : rc;
-}
-
-void cuda_library_finish(struct backend_stream *s)
-{
-    for (size_t i = 0; i < LIBRARIES; i++) {
-        if (libraries[i]->finish) {
-            libraries[i]->finish(s);
-        }
-    }
 }
 
 void cuda_library_close(struct backend_device *d)

@@ -68,11 +68,9 @@ struct cuda_library {
 extern struct cuda_library cuda_blas, cuda_fft, cuda_rand, cuda_cub;
 extern const struct backend_library_ops cuda_library_ops;
 /* When a device is opened: what must not wait for a kernel later. The option "libraries" names
- * those that may serve, joined by '+'; without it all may. */
+ * those that may serve, joined by '+'; without it all may. Sets d->stream_ends. */
 int cuda_library_init(struct backend_device *d, const char *options, struct err *e);
-/* What a stream holds of libraries; called before it is destroyed. */
-void cuda_library_finish(struct backend_stream *s);
-/* The same for a device; it is idle, and nothing is being prepared. */
+/* What a device holds of libraries; it is idle, and nothing is being prepared. */
 void cuda_library_close(struct backend_device *d);
 
 #endif

@@ -4,8 +4,6 @@
 #include "daemon/backend/cuda/run/module.h"
 #include "daemon/backend/cuda/run/stream.h"
 
-#define GROUP_CHOSEN 256 /* work items of a group whose size is ours to choose, at most */
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 static int arg_check(const struct cuda_kernel *k, unsigned i, const struct backend_arg *arg,
@@ -86,34 +84,13 @@ static uint64_t divisor(uint64_t global, uint64_t limit, uint64_t warp)
     return best;
 }
 
-/* Work items of the group that suits the kernel best; the driver is asked once where a launch adds
- * no shared memory, as most do. */
-static int group_best(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
-                      uint64_t *ret_items, struct err *e)
-{
-    int grid = 0;
-    int items = 0;
-    if (shared == 0 && k->best_group > 0) {
-        *ret_items = k->best_group;
-        return 0;
-    }
-    int rc = CUDA_CALL(&d->cu, e, OccupancyMaxPotentialBlockSize, &grid, &items, k->function, NULL,
-                       shared, GROUP_CHOSEN);
-    if (rc != 0) {
-        return rc;
-    }
-    *ret_items = items > 0 ? (uint64_t)items : 1;
-    k->best_group = shared == 0 ? *ret_items : k->best_group;
-    return 0;
-}
-
 /* Exactly the work items that were asked for: a kernel need not look whether it is one too many.
  */
 static int group_choose(const struct backend_device *d, struct cuda_kernel *k,
                         const struct backend_launch *launch, uint64_t group[3], struct err *e)
 {
     uint64_t left = 0;
-    int rc = group_best(d, k, launch->shared, &left, e);
+    int rc = cuda_kernel_group(d, k, launch->shared, &left, e);
     if (rc != 0) {
         return rc;
     }
@@ -123,20 +100,6 @@ static int group_choose(const struct backend_device *d, struct cuda_kernel *k,
         left /= group[i];
     }
     return 0;
-}
-
-uint64_t cuda_kernel_occupancy(const struct backend_device *d, struct cuda_kernel *k)
-{
-    uint64_t items = 0;
-    int groups = 0;
-    if (d->unit_items == 0 || group_best(d, k, 0, &items, NULL) != 0 ||
-        d->cu.OccupancyMaxActiveBlocksPerMultiprocessor(&groups, k->function, (int)items, 0) !=
-            CUDA_SUCCESS ||
-        groups <= 0) {
-        return 0;
-    }
-    uint64_t ppm = (uint64_t)groups * items * 1000000 / d->unit_items;
-    return ppm < 1000000 ? ppm : 1000000;
 }
 
 static int group_check(const struct backend_device *d, const struct cuda_kernel *k,

@@ -7,8 +7,9 @@
 #include "common/log.h"
 #include "daemon/backend/cuda/run/binary.h"
 
-#define LOG_BYTES   4096u
-#define KERNELS_MAX 65536u
+#define LOG_BYTES    4096u
+#define KERNELS_MAX  65536u
+#define GROUP_CHOSEN 256 /* work items of a group whose size is ours to choose, at most */
 
 /* bytes of shared memory, its own and a launch's, that a group has without asking for more */
 #define SHARED_DEFAULT (UINT64_C(48) << 10)
@@ -260,6 +261,41 @@ bool cuda_module_has(const struct backend_module *m, const char *entry)
     return lookup(m, entry) != NULL;
 }
 
+int cuda_kernel_group(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
+                      uint64_t *ret_items, struct err *e)
+{
+    int grid = 0;
+    int items = 0;
+    if (shared == 0 && k->best_group > 0) {
+        *ret_items = k->best_group;
+        return 0;
+    }
+    int rc = CUDA_CALL(&d->cu, e, OccupancyMaxPotentialBlockSize, &grid, &items, k->function, NULL,
+                       shared, GROUP_CHOSEN);
+    if (rc != 0) {
+        return rc;
+    }
+    *ret_items = items > 0 ? (uint64_t)items : 1;
+    k->best_group = shared == 0 ? *ret_items : k->best_group;
+    return 0;
+}
+
+/* In groups of the size that suits it best, in parts of a million of what a unit holds; 0 where the
+ * driver does not tell. */
+static uint64_t occupancy(const struct backend_device *d, struct cuda_kernel *k)
+{
+    uint64_t items = 0;
+    int groups = 0;
+    if (d->unit_items == 0 || cuda_kernel_group(d, k, 0, &items, NULL) != 0 ||
+        d->cu.OccupancyMaxActiveBlocksPerMultiprocessor(&groups, k->function, (int)items, 0) !=
+            CUDA_SUCCESS ||
+        groups <= 0) {
+        return 0;
+    }
+    uint64_t ppm = (uint64_t)groups * items * 1000000 / d->unit_items;
+    return ppm < 1000000 ? ppm : 1000000;
+}
+
 static unsigned module_kernel_count(struct backend_module *m)
 {
     return m->kernel_count;
@@ -283,7 +319,7 @@ static int module_kernel(struct backend_module *m, unsigned index,
         .shared_bytes = k->shared,
         .max_group = k->max_group,
         .preferred_multiple = m->device->warp,
-        .occupancy = cuda_kernel_occupancy(m->device, k),
+        .occupancy = occupancy(m->device, k),
     };
     (void)snprintf(ret_kernel->entry, sizeof ret_kernel->entry, "%s", k->name);
     return 0;

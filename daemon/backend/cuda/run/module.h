@@ -39,8 +39,9 @@ int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_ke
                      struct err *e);
 /* Is there a kernel of that name? */
 bool cuda_module_has(const struct backend_module *m, const char *entry);
-/* In groups of the size that suits it best, in parts of a million of what a unit holds; 0 where the
- * driver does not tell. launch.c */
-uint64_t cuda_kernel_occupancy(const struct backend_device *d, struct cuda_kernel *k);
+/* Work items of the group that suits the kernel best; the driver is asked once where a launch adds
+ * no shared memory, as most do. */
+int cuda_kernel_group(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
+                      uint64_t *ret_items, struct err *e);
 
 #endif
