@@ -48,7 +48,7 @@ struct backend_device {
     void *wake_data;
     CUevent event[CUDA_EVENTS_KEPT]; /* free ones, kept for the next marker */
     unsigned event_count;
-    /* What libraries have here (library.h), made in the thread that prepares them. */
+    /* What libraries have here (library_call.h), made in the thread that prepares them. */
     CUstream aside;      /* for a first small call of each; NULL: none may serve */
     CUdeviceptr scratch; /* what those work on; 0: there was none yet */
     void *blas;          /* cuBLAS's handle, or NULL */

@@ -4,64 +4,16 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/backend/cuda/library/library_call.h"
 #include "daemon/backend/cuda/run/module.h"
 #include "daemon/backend/options.h"
 
 static struct cuda_library *const libraries[] = {&cuda_blas, &cuda_fft, &cuda_rand, &cuda_cub};
 #define LIBRARIES (sizeof libraries / sizeof libraries[0])
 
-/* From one try to the next: each is twice as long. */
-#define AGAIN_NS      NS_PER_S
-#define AGAIN_DOUBLED 9u
-
 static enum cuda_library_state state_of(const struct cuda_library *l)
 {
     return (enum cuda_library_state)atomic_load_explicit(&l->state, memory_order_acquire);
-}
-
-static void state_set(struct cuda_library *l, enum cuda_library_state state)
-{
-    atomic_store_explicit(&l->state, (int)state, memory_order_release);
-}
-
-void cuda_library_later(struct cuda_library *l)
-{
-    l->again_ns = clock_now_ns() + (AGAIN_NS << l->failures);
-    l->failures += l->failures < AGAIN_DOUBLED;
-    state_set(l, CUDA_LIBRARY_LATER);
-}
-
-int cuda_library_check(struct cuda_library *l, int status, const char *call, struct err *e)
-{
-    if (status == 0) {
-        return 0;
-    }
-    if (!l->told) {
-        log_warn("%s: %s gave %d: the portable kernel does it", l->name, call, status);
-        l->told = true;
-    }
-    return err_set_vendor(e, ERR_UNSUPPORTED, status, "%s: %s gave %d", l->name, call, status);
-}
-
-void *cuda_call_address(const struct backend_call *c, unsigned arg)
-{
-    const struct backend_ref *ref = &c->args[arg].memory;
-    return ref->block != NULL ? (void *)(uintptr_t)(ref->block->address + ref->offset) : NULL;
-}
-
-uint64_t cuda_call_u64(const struct backend_call *c, unsigned arg)
-{
-    uint64_t value = 0;
-    if (arg < c->arg_count && c->args[arg].kind == BACKEND_ARG_VALUE &&
-        c->args[arg].size == sizeof value) {
-        memcpy(&value, c->args[arg].value, sizeof value);
-    }
-    return value;
-}
-
-const void *cuda_call_value(const struct backend_call *c, unsigned arg)
-{
-    return c->args[arg].value;
 }
 
 /* "cublas+cufft"; "" allows all, "off" none. */
@@ -95,7 +47,7 @@ int cuda_library_init(struct backend_device *d, const char *options, struct err 
     for (size_t i = 0; i < LIBRARIES; i++) {
         bool may = allowed(list, libraries[i]->name);
         libraries[i]->failures = 0;
-        state_set(libraries[i], may ? CUDA_LIBRARY_NEW : CUDA_LIBRARY_FAILED);
+        cuda_library_set(libraries[i], may ? CUDA_LIBRARY_NEW : CUDA_LIBRARY_FAILED);
         any = any || may;
     }
     d->stream_ends = stream_ends;
@@ -145,7 +97,7 @@ static void prepare_one(struct backend_device *d, struct cuda_library *l)
 {
     struct err e = ERR_INIT;
     if (state_of(l) == CUDA_LIBRARY_NEW && !library_open(l)) {
-        state_set(l, CUDA_LIBRARY_FAILED);
+        cuda_library_set(l, CUDA_LIBRARY_FAILED);
         return;
     }
     int rc = scratch_make(d, &e);
@@ -160,7 +112,7 @@ static void prepare_one(struct backend_device *d, struct cuda_library *l)
     if (l->failures > 0) {
         log_info("%s serves now", l->name);
     }
-    state_set(l, CUDA_LIBRARY_READY);
+    cuda_library_set(l, CUDA_LIBRARY_READY);
 }
 
 static bool to_prepare(const struct cuda_library *l)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/library/library.h"
+#include "daemon/backend/cuda/library/library_call.h"
 
 #define NO_TRANSPOSE 0
 #define WORKSPACE    (UINT64_C(4) << 20)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/library/library.h"
+#include "daemon/backend/cuda/library/library_call.h"
 #include "kernels/cub.h"
 
 struct cub {

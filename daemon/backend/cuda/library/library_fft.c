@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/library/library.h"
+#include "daemon/backend/cuda/library/library_call.h"
 
 #define PLANS   8
 #define C2C     0x29

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/shape.h"
-#include "daemon/backend/cuda/library/library.h"
+#include "daemon/backend/cuda/library/library_call.h"
 
 #define PHILOX 161
 #define ALIGN  16u /* bytes: it may store several numbers at once, a slice begins anywhere */
