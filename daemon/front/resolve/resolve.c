@@ -6,6 +6,21 @@
 #include "daemon/front/resolve/resolve_int.h"
 #include "proto/codec.h"
 
+/* Both hold as many bytes, of one type. */
+static int check_match(uint64_t bytes, int dtype, const struct operand *to, struct err *e)
+{
+    if (bytes != to->bytes) {
+        return err_set(e, ERR_ARG_SHAPE, "%llu bytes of %s for a destination of %llu bytes of %s",
+                       (unsigned long long)bytes, dtype_name(dtype), (unsigned long long)to->bytes,
+                       dtype_name(to->shape.dtype));
+    }
+    if (dtype != to->shape.dtype) {
+        return err_set(e, ERR_ARG_TYPE, "%s for a destination of %s", dtype_name(dtype),
+                       dtype_name(to->shape.dtype));
+    }
+    return 0;
+}
+
 static int step_write(struct resolver *r, const struct operand *dst, const struct operand *src,
                       struct err *e)
 {
@@ -16,15 +31,8 @@ static int step_write(struct resolver *r, const struct operand *dst, const struc
         return err_set(e, ERR_ARG_TYPE, "the source of a write is an inline array or an arena");
     }
     uint64_t bytes = src->kind == OPERAND_INLINE ? src->data.size : src->bytes;
-    if (bytes != dst->bytes) {
-        return err_set(e, ERR_ARG_SHAPE, "%llu bytes for a destination of %llu",
-                       (unsigned long long)bytes, (unsigned long long)dst->bytes);
-    }
-    if (src->shape.dtype != dst->shape.dtype) {
-        return err_set(e, ERR_ARG_TYPE, "%s for a destination of %s", dtype_name(src->shape.dtype),
-                       dtype_name(dst->shape.dtype));
-    }
-    int rc = operand_reads(r, src, e);
+    int rc = check_match(bytes, src->shape.dtype, dst, e);
+    rc = rc == 0 ? operand_reads(r, src, e) : rc;
     rc = rc == 0 ? operand_writes(r, dst, e) : rc;
     if (rc != 0 || dst->bytes == 0) {
         return rc;
@@ -75,16 +83,15 @@ static int step_copy(struct resolver *r, const struct operand *dst, const struct
     if (!operand_is_array(src) || operand_is_host(src)) {
         return err_set(e, ERR_ARG_TYPE, "the source of a copy is a buffer");
     }
-    if (src->bytes != dst->bytes || src->shape.dtype != dst->shape.dtype) {
-        return err_set(e, ERR_ARG_SHAPE, "%llu bytes of %s for a destination of %llu bytes of %s",
-                       (unsigned long long)src->bytes, dtype_name(src->shape.dtype),
-                       (unsigned long long)dst->bytes, dtype_name(dst->shape.dtype));
+    int rc = check_match(src->bytes, src->shape.dtype, dst, e);
+    if (rc != 0) {
+        return rc;
     }
     if (src->kind == dst->kind && src->buffer == dst->buffer && src->temp == dst->temp &&
         src->offset < dst->offset + dst->bytes && dst->offset < src->offset + src->bytes) {
         return err_set(e, ERR_RANGE, "source and destination overlap");
     }
-    int rc = operand_reads(r, src, e);
+    rc = operand_reads(r, src, e);
     if (rc == 0) {
         rc = operand_writes(r, dst, e);
     }
@@ -106,12 +113,8 @@ static int read_to(struct resolver *r, const struct operand *src, const struct o
     if (dst->kind != OPERAND_ARENA) {
         return err_set(e, ERR_ARG_TYPE, "the destination of a read is an arena");
     }
-    if (src->bytes != dst->bytes || src->shape.dtype != dst->shape.dtype) {
-        return err_set(e, ERR_ARG_SHAPE, "%llu bytes of %s for %llu bytes of %s in an arena",
-                       (unsigned long long)src->bytes, dtype_name(src->shape.dtype),
-                       (unsigned long long)dst->bytes, dtype_name(dst->shape.dtype));
-    }
-    int rc = operand_writes(r, dst, e);
+    int rc = check_match(src->bytes, src->shape.dtype, dst, e);
+    rc = rc == 0 ? operand_writes(r, dst, e) : rc;
     if (rc != 0 || src->bytes == 0) {
         return rc;
     }

@@ -610,7 +610,8 @@ static int check_array(const struct proto_karg *k, struct operand *o, int *ret_a
     }
     int access = o->access != ACCESS_NONE ? o->access : (int)k->access;
     if (k->access == ACCESS_IN && (access & ACCESS_OUT) != 0) {
-        return err_set(e, ERR_ARG_ACCESS, "declared %s, but the kernel's pointer is const",
+        return err_set(e, ERR_ARG_ACCESS,
+                       "declared %s, but the kernel's pointer is const: declare it in",
                        access_name(access));
     }
     *ret_access = access != ACCESS_NONE ? access : ACCESS_INOUT;

@@ -226,6 +226,10 @@ START_TEST(simple_steps_check_their_arguments)
     expect(ERR_ARG_TYPE);
     copy(arg_buffer(a, 0, 4), arg_buffer(b, 0, 8));
     expect(ERR_ARG_SHAPE);
+    struct proto_arg other_type = arg_buffer(b, 0, 4);
+    other_type.view = DTYPE_I32;
+    copy(arg_buffer(a, 0, 4), other_type);
+    expect(ERR_ARG_TYPE);
     read_from((struct proto_arg){.tag = 0});
     expect(ERR_ARG_TYPE);
     read_from(arg_inline(ACCESS_IN, DTYPE_F32, UINT64_MAX / 4, (struct bytes){0}));
