@@ -326,6 +326,7 @@ static void set_hooks(struct front *f)
         .arena_drop = command_arena_drop,
         .module_need = building_need,
         .module_build_done = module_answered,
+        .module_settled = buffer_module_settled,
         .job_send = command_job,
         .job_cancel = command_job_cancel,
         .job_retire = command_retire,

@@ -170,41 +170,27 @@ int variable_attach(struct request_context *c, struct module *m, struct buffer *
     return 0;
 }
 
-void variable_ask(struct front *f, struct variable *v)
+int variable_ask(struct front *f, struct variable *v, struct err *e)
 {
     struct device *d = f->device[v->buffer->device];
     uint64_t bit = UINT64_C(1) << d->index;
-    struct err e = ERR_INIT;
     v->asked = (v->module->loaded & bit) != 0;
     if (v->asked) {
         f->hooks.buffer_create(f, v->buffer);
-        return;
+        return 0;
     }
     struct build *b = module_build(v->module, d->backend, d->arch);
     if (b != NULL && build_failed(b, clock_now_ns())) {
-        e = b->error;
-        buffer_create_failed(f, v->buffer, &e);
-        return;
+        *e = b->error;
+        return e->code;
     }
     building_need(f, v->module, d);
     b = module_build(v->module, d->backend, d->arch);
     bool under_way = b != NULL && b->state == BUILD_RUNNING;
     if (!under_way && (v->module->loading & bit) == 0 && d->link != NULL) {
-        (void)err_set(&e, ERR_BUSY, "the compiler has too much to do");
-        buffer_create_failed(f, v->buffer, &e);
+        return err_set(e, ERR_BUSY, "the compiler has too much to do");
     }
-}
-
-void variable_module_settled(struct front *f, struct module *m)
-{
-    struct variable *v;
-    struct variable *next;
-    HASH_ITER(hh, m->variables, v, next)
-    {
-        if (v->buffer->state == BUFFER_CREATING && !v->asked) {
-            variable_ask(f, v);
-        }
-    }
+    return 0;
 }
 
 void variable_failed(struct front *f, struct variable *v)

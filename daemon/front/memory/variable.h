@@ -21,10 +21,9 @@ int variable_module(struct request_context *c, uint64_t wish, struct module **re
 /* Makes the new buffer the module's variable, in order behind the jobs that launch its kernels.
  * ERR_BUSY: one of them has no room for another buffer. Nothing is changed on failure. */
 int variable_attach(struct request_context *c, struct module *m, struct buffer *b, struct err *e);
-/* Asks the worker for it, or for the module first. */
-void variable_ask(struct front *f, struct variable *v);
-/* The module was loaded somewhere, or was not: those that wait for it go on. */
-void variable_module_settled(struct front *f, struct module *m);
+/* Asks the worker for it, or for the module first. Fails if the module cannot be had: the error is
+ * the compiler's, or ERR_BUSY. */
+int variable_ask(struct front *f, struct variable *v, struct err *e);
 /* It could not be made: jobs that launch kernels of its module, and did not name it themselves, run
  * without it. To be called before its buffer goes. NULL is allowed. */
 void variable_failed(struct front *f, struct variable *v);

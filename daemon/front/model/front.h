@@ -71,6 +71,8 @@ struct front_hooks {
     /* The module is needed on a device: builds, loads, then kicks. */
     void (*module_need)(struct front *f, struct module *m, struct device *d);
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
+    /* It was loaded somewhere, or was not. */
+    void (*module_settled)(struct front *f, struct module *m);
     void (*job_send)(struct front *f, struct job *j);
     void (*job_cancel)(struct front *f, struct job *j); /* its worker ends it if it has not begun */
     void (*job_retire)(struct front *f, struct job *j);

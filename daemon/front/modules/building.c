@@ -7,7 +7,6 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/front/memory/variable.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
@@ -176,7 +175,7 @@ static void compiled(void *data, int code, const struct compile_response *respon
     struct module *m = b->module;
     m->users++; /* it stays until all is said */
     f->hooks.module_build_done(f, b, response);
-    variable_module_settled(f, m);
+    f->hooks.module_settled(f, m);
     m->users--;
     building_settle(f, m);
     (void)queue_offer_modules(f);
@@ -289,7 +288,7 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
         b->failed_ns = clock_now_ns();
     }
     m->users++;
-    variable_module_settled(f, m);
+    f->hooks.module_settled(f, m);
     m->users--;
     building_settle(f, m);
     (void)queue_offer_modules(f);

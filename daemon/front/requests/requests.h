@@ -36,6 +36,8 @@ int request_control(struct request_context *c, struct err *e);
 /* Answers what waited for a buffer: its creation, its sealing. */
 void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m);
 void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e);
+/* The module was loaded somewhere, or was not: variables that wait for it go on. */
+void buffer_module_settled(struct front *f, struct module *m);
 /* The worker's answer to an export; takes the descriptor. */
 void buffer_exported(struct front *f, struct device *d, const struct msg_w_exported *m, int fd);
 /* Its memory is not this one any more, or it is gone: what was not fetched is not to be had. */

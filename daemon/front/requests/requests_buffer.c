@@ -246,7 +246,10 @@ static int place(struct request_context *c, const struct shape *shape, struct de
 static void create(struct front *f, struct buffer *b)
 {
     if (b->variable != NULL) {
-        variable_ask(f, b->variable);
+        struct err e = ERR_INIT;
+        if (variable_ask(f, b->variable, &e) != 0) {
+            buffer_create_failed(f, b, &e);
+        }
     } else {
         f->hooks.buffer_create(f, b);
     }
@@ -692,6 +695,18 @@ int request_buffer_open(struct request_context *c, struct err *e)
     b->linger_until_ns = NS_NEVER;
     agenda_drop(&c->f->lingering, &b->linger);
     return buffer_encode(b, c->out, e);
+}
+
+void buffer_module_settled(struct front *f, struct module *m)
+{
+    struct variable *v;
+    struct variable *next;
+    HASH_ITER(hh, m->variables, v, next)
+    {
+        if (v->buffer->state == BUFFER_CREATING && !v->asked) {
+            create(f, v->buffer);
+        }
+    }
 }
 
 /* ---- workers come and go ------------------------------------------------------------------ */

@@ -147,6 +147,7 @@ struct fake *fake_create(void)
                                       .buffer_meta = on_buffer_meta,
                                       .buffer_create = on_buffer_create,
                                       .module_need = on_need,
+                                      .module_settled = buffer_module_settled,
                                       .worker_ready = on_ready,
                                       .device_added = on_added};
     idmap_init(&k->f.buffers, 1024, 1);
