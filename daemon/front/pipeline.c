@@ -1,6 +1,8 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/housekeeping.h"
+#include "daemon/front/memory/arenas.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/pipeline_int.h"
 
 #include "common/clock.h"
@@ -352,6 +354,7 @@ static void set_hooks(struct front *f)
         .held_module = building_held,
         .held_job = adopt_job,
         .held_end = adopt_end,
+        .sessions_tell = standing_tell_all,
         .picture = picture_told,
     };
 }

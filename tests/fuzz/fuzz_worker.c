@@ -14,6 +14,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/memory/arenas.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"

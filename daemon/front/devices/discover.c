@@ -6,8 +6,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/due.h"
-#include "daemon/front/requests/requests.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/worker.h"

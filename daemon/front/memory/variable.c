@@ -6,7 +6,6 @@
 
 #include "common/clock.h"
 #include "daemon/front/modules/building.h"
-#include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
 

@@ -113,6 +113,8 @@ struct front_hooks {
     void (*held_module)(struct front *f, struct device *d, const struct msg_w_held_module *m);
     void (*held_job)(struct front *f, struct device *d, const struct msg_w_held_job *m);
     void (*held_end)(struct front *f, struct device *d);
+    /* There are notices for sessions: those that wait for events hear of them. */
+    void (*sessions_tell)(struct front *f);
     /* A picture of its pool. The descriptor (-1: none) is the receiver's. */
     void (*picture)(struct front *f, struct device *d, const struct msg_w_picture *m, int fd);
 };

@@ -33,42 +33,9 @@ int request_job_info(struct request_context *c, struct err *e);
 int request_explain(struct request_context *c, struct err *e);
 int request_control(struct request_context *c, struct err *e);
 
-/* Answers what waited for a buffer: its creation, its sealing. */
-void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m);
-void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e);
-/* The module was loaded somewhere, or was not: variables that wait for it go on. */
-void buffer_module_settled(struct front *f, struct module *m);
 /* The worker's answer to an export; takes the descriptor. */
 void buffer_exported(struct front *f, struct device *d, const struct msg_w_exported *m, int fd);
-/* Its memory is not this one any more, or it is gone: what was not fetched is not to be had. */
-void buffer_unexport(struct front *f, struct buffer *b);
-/* A job left a buffer that is to be sealed: once no writer is left the copy starts. */
-void buffer_seal_next(struct front *f, struct buffer *b);
-/* Nobody will open the device: what waits for it ends. */
-void buffer_device_given_up(struct front *f, struct device *d);
-/* Its worker ended. Requests see that at once; the buffers are marked, and sessions told, in
- * slices, and no other worker of the device starts before that is done. */
-void buffer_device_lost(struct front *f, struct device *d);
-void buffer_lose_some(struct front *f); /* goes on, as far as this turn has units for */
-void buffer_device_ready(struct front *f, struct device *d);
-bool buffer_restoring(const struct device *d);
-/* Takes the handle away; memory goes when no job names it. Until then it is restored, or lost with
- * its worker, as others are. */
 void program_drop(struct front *f, struct program *p); /* its handle goes */
-void buffer_drop(struct front *f, struct buffer *b);
-/* A buffer without an owner and openers lives by its name for a while. */
-void buffer_let_linger(struct front *f, struct buffer *b);
-/* A job that named it has ended. */
-void buffer_settle(struct front *f, struct buffer *b);
-
-/* Takes the handle away; memory goes when no job names it. */
-void arena_drop(struct front *f, struct arena *a);
-/* A job that named it has ended. */
-void arena_settle(struct front *f, struct arena *a);
-/* The device's kernels can work on it as it is, or its worker could not take it. */
-void arena_mapped(struct front *f, const struct device *d, const struct msg_w_arena *m);
-/* The next worker of the device knows no arenas. */
-void arena_device_lost(struct front *f, const struct device *d);
 
 /* The caller holds the module with `users`. */
 void module_answered(struct front *f, struct build *b, const struct compile_response *response);

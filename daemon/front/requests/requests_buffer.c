@@ -1,53 +1,16 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <utlist.h>
 
 #include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/saturate.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/variable.h"
-#include "daemon/front/model/due.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
-#include "daemon/front/sched/conclude.h"
 #include "daemon/front/tenants/tenant_quota.h"
-#include "daemon/front/workers/command.h"
 
 /* A name nobody holds goes in the end: device memory is not given away for good. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
-/* Unanswered at a time: one that has to wait for the channel takes a second descriptor. */
-#define RESTORES_MAX   32u
-#define LOSE_UNITS     2u  /* of work, to mark a buffer that is lost */
-#define OPENERS_A_UNIT 16u /* that are told of it */
-
-static void answer_buffer(struct front *f, struct buffer *b)
-{
-    struct op *o = b->pending;
-    b->pending = NULL;
-    if (o == NULL) {
-        return;
-    }
-    struct err e = ERR_INIT;
-    struct capbuf out;
-    capbuf_init(&out, 4096);
-    if (buffer_encode(b, &out, &e) == 0) {
-        f->hooks.answer(f, o, capbuf_view(&out));
-    } else {
-        f->hooks.answer_error(f, o, &e, (struct bytes){0});
-    }
-    capbuf_finish(&out);
-}
-
-static void answer_failure(struct front *f, struct buffer *b, const struct err *e)
-{
-    struct op *o = b->pending;
-    b->pending = NULL;
-    if (o != NULL) {
-        f->hooks.answer_error(f, o, e, (struct bytes){0});
-    }
-}
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
@@ -242,19 +205,6 @@ static int place(struct request_context *c, const struct shape *shape, struct de
     return 0;
 }
 
-/* What is asked of the worker again when another one has come. */
-static void create(struct front *f, struct buffer *b)
-{
-    if (b->variable != NULL) {
-        struct err e = ERR_INIT;
-        if (variable_ask(f, b->variable, &e) != 0) {
-            buffer_create_failed(f, b, &e);
-        }
-    } else {
-        f->hooks.buffer_create(f, b);
-    }
-}
-
 int request_buffer_create(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
@@ -290,182 +240,12 @@ int request_buffer_create(struct request_context *c, struct err *e)
         spans_add(&b->defined, 0, b->bytes);
     }
     if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
-        create(f, b);
+        buffer_ask(f, b);
     } /* else buffer_device_ready does */
     return 0;
 }
 
-/* ---- what the worker answers -------------------------------------------------------------- */
-
-/* Its memory is there for others from now on; that of one that was freed has been since then. */
-static void discount(struct front *f, const struct buffer *b)
-{
-    if (!b->freed) {
-        buffer_discharge(b, f->device[b->device]);
-    }
-}
-
-static void tell_sessions(struct front *f)
-{
-    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        standing_tell(f, s, clock_now_ns());
-    }
-}
-
-/* Is it the newest entry of a session that does not own the buffer? Each session hears of a
- * buffer once. */
-static bool tells(struct buffer *b, const struct buffer_opener *o)
-{
-    return o->session != b->owner && buffer_opener_newest(b, o);
-}
-
-static void restore_forget(struct device *d, struct buffer *b)
-{
-    if (b->restore_due) {
-        b->restore_due = false;
-        DL_DELETE2(d->restoring, b, restore_prev, restore_next);
-    }
-}
-
-/* The device's next worker gets it from the host. */
-static void restore_later(struct device *d, struct buffer *b)
-{
-    buffer_set_state(b, BUFFER_RESTORING);
-    if (!b->restore_due) {
-        b->restore_due = true;
-        DL_APPEND2(d->restoring, b, restore_prev, restore_next);
-    }
-}
-
-/* Only freeing it is possible now. Who made it and who opened it are told with the next EVENTS. */
-static void buffer_lost(struct front *f, struct buffer *b)
-{
-    discount(f, b);
-    restore_forget(f->device[b->device], b);
-    buffer_set_state(b, BUFFER_LOST);
-    buffer_unexport(f, b);
-    b->seal_wanted = false;
-    b->sealing = false;
-    b->defined.count = 0;
-    if (b->host_fd >= 0) {
-        (void)close(b->host_fd);
-        b->host_fd = -1;
-    }
-    if (b->owner != NULL) {
-        (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
-    }
-    for (const struct buffer_opener *o = b->opener; o != NULL; o = o->next) {
-        if (tells(b, o)) {
-            (void)session_notice(o->session, f->config.tenant_notices_max, NOTICE_BUFFER_LOST,
-                                 b->handle);
-        }
-    }
-}
-
-void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e)
-{
-    answer_failure(f, b, e);
-    discount(f, b);
-    variable_failed(f, b->variable);
-    buffer_set_state(b, BUFFER_LOST); /* the worker has nothing to free */
-    buffer_drop(f, b);
-}
-
-static void created(struct front *f, struct buffer *b, const struct err *e)
-{
-    if (e->code == 0) {
-        buffer_set_state(b, BUFFER_LIVE);
-        answer_buffer(f, b);
-    } else {
-        buffer_create_failed(f, b, e);
-    }
-}
-
-static void sealed(struct front *f, struct buffer *b, const struct err *e)
-{
-    b->sealing = false;
-    if (e->code == 0) {
-        answer_buffer(f, b);
-        return;
-    }
-    b->sealed = false;
-    if (b->host_fd >= 0) {
-        (void)close(b->host_fd);
-        b->host_fd = -1;
-    }
-    answer_failure(f, b, e);
-}
-
-/* ---- restoring ---------------------------------------------------------------------------- */
-
-static void restore_more(struct front *f, struct device *d)
-{
-    while (d->restores < RESTORES_MAX && d->link != NULL && d->restoring != NULL) {
-        struct buffer *b = d->restoring;
-        restore_forget(d, b);
-        b->restore_asked = true;
-        d->restores++;
-        command_buffer_restore(f, b);
-    }
-}
-
-/* One was answered, or nobody needs the answer: it is the next one's turn, and the device's own
- * after the last one. */
-static void restore_next(struct front *f, struct device *d)
-{
-    d->restores--;
-    restore_more(f, d);
-    if (d->killed_ns == 0) {
-        f->hooks.worker_ready(f, d);
-    }
-}
-
-static void restored(struct front *f, struct buffer *b, const struct err *e)
-{
-    if (e->code == 0) {
-        buffer_set_state(b, BUFFER_LIVE);
-    } else {
-        buffer_lost(f, b);
-        tell_sessions(f);
-    }
-    if (b->restore_asked) {
-        b->restore_asked = false;
-        restore_next(f, f->device[b->device]);
-    }
-}
-
-void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m)
-{
-    struct buffer *b = idmap_get(&f->buffers, m->id);
-    if (b == NULL || b->device != d->index) {
-        return;
-    }
-    struct err e = ERR_INIT;
-    if (m->code != 0) {
-        (void)err_set_vendor(&e, (int)m->code, (int)m->vendor, "%.*s", (int)m->text.size,
-                             (const char *)m->text.data);
-        (void)err_wrap(&e, "buffer %s of %llu bytes for %s", b->label, (unsigned long long)b->bytes,
-                       b->tenant->name);
-    }
-    if (b->state == BUFFER_CREATING) {
-        created(f, b, &e);
-    } else if (b->state == BUFFER_RESTORING) {
-        restored(f, b, &e);
-    } else if (b->sealing) {
-        sealed(f, b, &e);
-    }
-}
-
 /* ---- free, info, seal, publish, open ------------------------------------------------------ */
-
-void buffer_let_linger(struct front *f, struct buffer *b)
-{
-    if (b->owner == NULL && b->openers == 0) {
-        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
-        agenda_set(&f->lingering, &b->linger, b->linger_until_ns, b);
-        due_at(f, b->linger_until_ns);
-    }
-}
 
 static int find(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
                 struct err *e)
@@ -483,54 +263,6 @@ static int find_own(struct request_context *c, uint64_t handle, struct buffer **
                        (unsigned long long)handle);
     }
     return rc;
-}
-
-/* The handle is nobody's any more. */
-static void let_go(struct front *f, struct buffer *b)
-{
-    buffer_unexport(f, b);
-    idmap_disown(&f->buffers, b->handle, b->owner != NULL ? b->owner->id : UINT64_MAX);
-    if (b->state != BUFFER_LOST) {
-        discount(f, b);
-    }
-    if (b->owner != NULL) {
-        b->owner->buffers--;
-        buffer_unown(b);
-    }
-    b->freed = true;
-    agenda_drop(&f->lingering, &b->linger);
-    buffer_rename(b, "");
-    if (b->users > 0 && b->variable == NULL) {
-        /* the next front keeps it for those of its jobs that are sent again, and for nobody */
-        b->linger_ns = f->config.session_linger_ms * NS_PER_MS;
-        f->hooks.buffer_meta(f, b);
-    }
-}
-
-void buffer_drop(struct front *f, struct buffer *b)
-{
-    if (!b->freed) {
-        let_go(f, b);
-    }
-    buffer_settle(f, b);
-}
-
-void buffer_settle(struct front *f, struct buffer *b)
-{
-    if (!b->freed || b->users > 0) {
-        return;
-    }
-    struct device *d = f->device[b->device];
-    bool asked = b->restore_asked && !buffer_outlived(b);
-    restore_forget(d, b);
-    (void)idmap_remove(&f->buffers, b->handle);
-    b->tenant->held[TENANT_BUFFERS]--;
-    f->hooks.buffer_free(f, b);
-    variable_detach(f, b->variable);
-    buffer_destroy(b);
-    if (asked) {
-        restore_next(f, d);
-    }
 }
 
 static int reply_done(struct request_context *c, uint64_t value, struct err *e)
@@ -591,24 +323,6 @@ int request_buffer_info(struct request_context *c, struct err *e)
     struct buffer *b = NULL;
     int rc = find(c, c->r->msg.buffer_info.handle, &b, e);
     return rc != 0 ? rc : buffer_encode(b, c->out, e);
-}
-
-void buffer_seal_next(struct front *f, struct buffer *b)
-{
-    if (!b->seal_wanted || b->writers > 0 || buffer_state(b) != BUFFER_LIVE) {
-        return;
-    }
-    b->seal_wanted = false;
-    if (spans_cover(&b->defined, 0, b->bytes)) {
-        f->hooks.buffer_seal(f, b);
-        return;
-    }
-    struct err e = ERR_INIT;
-    char title[BUFFER_TITLE];
-    (void)err_set(&e, ERR_UNDEFINED, "%s is not fully written: it cannot be sealed",
-                  buffer_title(b, title));
-    b->sealed = false;
-    answer_failure(f, b, &e);
 }
 
 int request_buffer_seal(struct request_context *c, struct err *e)
@@ -695,110 +409,4 @@ int request_buffer_open(struct request_context *c, struct err *e)
     b->linger_until_ns = NS_NEVER;
     agenda_drop(&c->f->lingering, &b->linger);
     return buffer_encode(b, c->out, e);
-}
-
-void buffer_module_settled(struct front *f, struct module *m)
-{
-    struct variable *v;
-    struct variable *next;
-    HASH_ITER(hh, m->variables, v, next)
-    {
-        if (v->buffer->state == BUFFER_CREATING && !v->asked) {
-            create(f, v->buffer);
-        }
-    }
-}
-
-/* ---- workers come and go ------------------------------------------------------------------ */
-
-/* Of one that was being made nothing is lost: it is asked for again. */
-static void mark_lost(struct front *f, struct device *d, struct buffer *b)
-{
-    if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING ||
-        !buffer_outlived(b)) {
-        return;
-    }
-    struct err e = ERR_INIT;
-    b->restore_asked = false;
-    turn_count(f, b->openers / OPENERS_A_UNIT);
-    if (buffer_restorable(b)) {
-        restore_later(d, b);
-        buffer_unexport(f, b); /* it gets other memory */
-        (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
-        answer_failure(f, b, &e);
-        return;
-    }
-    (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
-    answer_failure(f, b, &e);
-    buffer_lost(f, b);
-}
-
-static void lose_some(struct front *f, struct device *d)
-{
-    struct buffer *b = NULL;
-    while (d->losing && turn_take(f, LOSE_UNITS)) {
-        b = idmap_next(&f->buffers, &d->losing_at, NULL);
-        if (b != NULL) {
-            mark_lost(f, d, b);
-        } else {
-            d->losing = false;
-            tell_sessions(f);
-            due_at(f, d->restart_ns);
-        }
-    }
-}
-
-void buffer_lose_some(struct front *f)
-{
-    for (unsigned i = 0; i < f->device_count; i++) {
-        lose_some(f, f->device[i]);
-    }
-}
-
-void buffer_device_lost(struct front *f, struct device *d)
-{
-    d->restores = 0;
-    d->losses++;
-    d->losing = true;
-    d->losing_at = 0;
-    lose_some(f, d);
-}
-
-void buffer_device_given_up(struct front *f, struct device *d)
-{
-    uint32_t cursor = 0;
-    struct buffer *b;
-    struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->device == d->index && b->state == BUFFER_CREATING) {
-            buffer_create_failed(f, b, &e);
-        } else if (b->device == d->index && buffer_state(b) == BUFFER_RESTORING) {
-            answer_failure(f, b, &e);
-            b->restore_asked = false;
-            buffer_lost(f, b);
-        }
-    }
-    d->restores = 0;
-    tell_sessions(f);
-}
-
-void buffer_device_ready(struct front *f, struct device *d)
-{
-    uint32_t cursor = 0;
-    struct buffer *b;
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->device != d->index) {
-            continue;
-        }
-        if (b->state == BUFFER_CREATING) {
-            create(f, b);
-        }
-    }
-    restore_more(f, d);
-}
-
-bool buffer_restoring(const struct device *d)
-{
-    return d->restores > 0 || d->restoring != NULL;
 }

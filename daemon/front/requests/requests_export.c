@@ -115,15 +115,3 @@ void buffer_exported(struct front *f, struct device *d, const struct msg_w_expor
     }
     answer(f, b, &e);
 }
-
-void buffer_unexport(struct front *f, struct buffer *b)
-{
-    if (b->export_fd < 0) {
-        return;
-    }
-    if (f->shm != NULL) {
-        shm_withdraw(f->shm, b);
-    }
-    (void)close(b->export_fd);
-    b->export_fd = -1;
-}

@@ -14,6 +14,8 @@
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
+#include "daemon/front/memory/arenas.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"

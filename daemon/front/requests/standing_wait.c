@@ -114,6 +114,13 @@ void standing_tell(struct front *f, struct session *s, uint64_t now)
     }
 }
 
+void standing_tell_all(struct front *f)
+{
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        standing_tell(f, s, clock_now_ns());
+    }
+}
+
 void standing_wait(struct front *f, struct session *s, struct request *r)
 {
     const struct msg_wait *m = &r->msg.wait;

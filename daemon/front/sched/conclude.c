@@ -5,9 +5,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/memory/arenas.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/arena.h"
 #include "daemon/front/model/flight.h"
-#include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/views/look.h"

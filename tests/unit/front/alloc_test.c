@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/front/clients/listener.h"
-#include "daemon/front/memory/variable.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/program.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"

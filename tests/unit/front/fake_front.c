@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/due.h"
-#include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
@@ -149,7 +150,8 @@ struct fake *fake_create(void)
                                       .module_need = on_need,
                                       .module_settled = buffer_module_settled,
                                       .worker_ready = on_ready,
-                                      .device_added = on_added};
+                                      .device_added = on_added,
+                                      .sessions_tell = standing_tell_all};
     idmap_init(&k->f.buffers, 1024, 1);
     idmap_init(&k->f.arenas, 64, 1);
     idmap_init(&k->f.programs, 64, 1);

@@ -3,8 +3,8 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/sessions.h"
-#include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
 #include "daemon/front/workers/meta.h"
 #include "daemon/front/workers/worker_frames.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "daemon/front/memory/arenas.h"
 #include "daemon/front/modules/building.h"
-#include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
 #include "tests/unit/common/suite.h"

@@ -4,7 +4,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/devices/discover.h"
-#include "daemon/front/requests/requests.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/link.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/memfd.h"
-#include "daemon/front/memory/variable.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
 #include "proto/codec.h"

@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/adopt.h"
-#include "daemon/front/requests/requests.h"
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/workers/meta.h"
 #include "daemon/front/workers/worker_frames.h"

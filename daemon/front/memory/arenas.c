@@ -1,0 +1,66 @@
+#include "daemon/front/memory/arenas.h"
+
+#include <utlist.h>
+
+#include "daemon/front/clients/shm.h"
+
+void arena_settle(struct front *f, struct arena *a)
+{
+    if (a->owner != NULL || a->users > 0) {
+        return;
+    }
+    a->tenant->arena_bytes -= a->bytes;
+    f->hooks.arena_free(f, a);
+    arena_destroy(a);
+}
+
+void arena_drop(struct front *f, struct arena *a)
+{
+    if (f->shm != NULL) {
+        shm_withdraw(f->shm, a);
+    }
+    idmap_disown(&f->arenas, a->handle, a->owner->id);
+    (void)idmap_remove(&f->arenas, a->handle);
+    DL_DELETE2(a->owner->own_arenas, a, owned_prev, owned_next);
+    a->owner->arenas--;
+    a->tenant->held[TENANT_ARENAS]--;
+    a->owner->arena_bytes -= a->bytes;
+    a->owner = NULL;
+    arena_settle(f, a);
+}
+
+static void forget(struct arena *a, const struct device *d)
+{
+    a->told &= ~(UINT64_C(1) << d->index);
+    a->mapped &= ~(UINT64_C(1) << d->index);
+}
+
+void arena_device_lost(struct front *f, const struct device *d)
+{
+    uint32_t cursor = 0;
+    struct arena *a;
+    while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
+        forget(a, d);
+    }
+    for (struct job *j = f->jobs; j != NULL; j = j->hh.next) { /* those that were freed already */
+        for (unsigned i = 0; i < j->work.arena_count; i++) {
+            forget(j->work.arenas[i].arena, d);
+        }
+    }
+}
+
+void arena_mapped(struct front *f, const struct device *d, const struct msg_w_arena *m)
+{
+    struct arena *a = idmap_get(&f->arenas, m->arena);
+    uint64_t bit = UINT64_C(1) << d->index;
+    if (a == NULL || (a->told & bit) == 0) {
+        return;
+    }
+    if (m->align == 0) { /* the next job that names it brings it along again */
+        f->hooks.arena_drop(d, a);
+        forget(a, d);
+    } else {
+        a->mapped |= bit;
+        a->align = m->align > a->align ? m->align : a->align;
+    }
+}
