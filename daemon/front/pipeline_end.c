@@ -8,6 +8,7 @@
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/ending.h"
+#include "daemon/front/memory/variable.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/modules/compiler.h"
@@ -192,6 +193,7 @@ static void free_buffers(struct front *f)
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        variable_remove(b->variable);
         buffer_destroy(b);
     }
 }

@@ -207,12 +207,19 @@ int variable_refuse(const struct buffer *b, const char *what, struct err *e)
                          b->variable->name, b->variable->module->name, what);
 }
 
+void variable_remove(struct variable *v)
+{
+    if (v != NULL) {
+        HASH_DELETE(hh, v->module->variables, v);
+    }
+}
+
 void variable_detach(struct front *f, struct variable *v)
 {
     if (v == NULL) {
         return;
     }
-    HASH_DELETE(hh, v->module->variables, v);
+    variable_remove(v);
     v->module->users--;
     building_settle(f, v->module);
 }

@@ -29,6 +29,9 @@ int variable_ask(struct front *f, struct variable *v, struct err *e);
 void variable_failed(struct front *f, struct variable *v);
 /* Refuses what a variable cannot be. */
 int variable_refuse(const struct buffer *b, const char *what, struct err *e);
+/* The module no longer has it; nothing else changes. For the end of the daemon, and for
+ * variable_detach. NULL is allowed. */
+void variable_remove(struct variable *v);
 /* Its buffer goes: the module forgets it. NULL is allowed. */
 void variable_detach(struct front *f, struct variable *v);
 
