@@ -2,12 +2,9 @@
 
 #include <stddef.h>
 
-#include "daemon/worker/run/completion.h"
-
-void releases_init(struct releases *r, bool (*idle)(void *data), void *data,
-                   const struct completion *running)
+void releases_init(struct releases *r, releases_idle_fn idle, releases_since_fn since, void *data)
 {
-    *r = (struct releases){.last = &r->first, .idle = idle, .data = data, .running = running};
+    *r = (struct releases){.last = &r->first, .idle = idle, .since = since, .data = data};
 }
 
 static void release_first(struct releases *r)
@@ -42,15 +39,15 @@ void release_put(struct releases *r, struct release *x, uint64_t bytes, release_
 
 static bool is_due(const struct releases *r, uint64_t now_ns)
 {
-    const struct job *oldest = completion_oldest(r->running);
-    bool brief = oldest == NULL || now_ns - oldest->added_ns < RELEASES_WAIT_NS;
+    uint64_t since_ns = r->since(r->data);
+    bool brief = since_ns == 0 || now_ns - since_ns < RELEASES_WAIT_NS;
     return r->bytes > RELEASES_BYTES || (brief && now_ns - r->first->since_ns >= RELEASES_NS);
 }
 
 bool releases_soon(const struct releases *r)
 {
-    const struct job *oldest = completion_oldest(r->running);
-    return oldest == NULL || clock_now_ns() - oldest->added_ns < RELEASES_NS;
+    uint64_t since_ns = r->since(r->data);
+    return since_ns == 0 || clock_now_ns() - since_ns < RELEASES_NS;
 }
 
 void releases_turn(struct releases *r)

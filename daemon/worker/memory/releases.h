@@ -20,9 +20,11 @@
 #define RELEASES_WAIT_NS (100 * NS_PER_MS)
 #define RELEASES_BYTES   (UINT64_C(8) << 30)
 
-struct completion;
-
 typedef void (*release_fn)(void *item); /* frees it */
+
+typedef bool (*releases_idle_fn)(void *data); /* is nothing in flight? */
+/* Since when the oldest job is in flight, ns; 0: there is none. */
+typedef uint64_t (*releases_since_fn)(void *data);
 
 /* Part of the item. */
 struct release {
@@ -37,13 +39,12 @@ struct releases {
     struct release *first; /* the oldest; owned */
     struct release **last;
     uint64_t bytes;
-    bool (*idle)(void *data); /* is nothing in flight? */
-    void *data;
-    const struct completion *running; /* not owned: the jobs in flight */
+    releases_idle_fn idle;
+    releases_since_fn since;
+    void *data; /* theirs */
 };
 
-void releases_init(struct releases *r, bool (*idle)(void *data), void *data,
-                   const struct completion *running);
+void releases_init(struct releases *r, releases_idle_fn idle, releases_since_fn since, void *data);
 void releases_finish(struct releases *r); /* releases what is left */
 /* At once where `r` is NULL or nothing is in flight. */
 void release_put(struct releases *r, struct release *x, uint64_t bytes, release_fn run, void *item);

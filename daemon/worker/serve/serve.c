@@ -33,6 +33,13 @@ static bool nothing_runs(void *data)
            !s->device.memory.hung;
 }
 
+static uint64_t runs_since(void *data)
+{
+    const struct server *s = data;
+    const struct job *oldest = completion_oldest(&s->completion);
+    return oldest != NULL ? oldest->added_ns : 0;
+}
+
 /* For a job that waits for memory. */
 static bool nothing_frees(void *data, const uint64_t *tenant)
 {
@@ -153,7 +160,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     buffers_init(&s->buffers, &dev->memory, &s->modules);
     arenas_init(&s->arenas, dev, loop, server_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d, loop, server_module_loaded, s);
-    releases_init(&s->releases, nothing_runs, s, &s->completion);
+    releases_init(&s->releases, nothing_runs, runs_since, s);
     s->arenas.releases = s->modules.releases = dev->memory.releases =
         dev->b->release_waits ? &s->releases : NULL;
     s->executor = (struct executor){.scope = {.device = dev,

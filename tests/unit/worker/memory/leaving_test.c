@@ -6,7 +6,6 @@
 
 #include "common/seqpacket.h"
 #include "daemon/pool/pressure.h"
-#include "daemon/worker/run/completion.h"
 #include "daemon/worker/spill/waiting.h"
 #include "tests/unit/worker/local.h"
 
@@ -15,8 +14,7 @@
 
 static struct local t;
 static struct releases releases;
-static struct completion running;
-static struct job oldest;
+static uint64_t oldest_ns; /* since when the oldest job is in flight */
 static bool idle;
 static struct backend backend;
 static struct backend_memory_ops ops, own;
@@ -26,6 +24,12 @@ static bool is_idle(void *data)
 {
     (void)data;
     return idle;
+}
+
+static uint64_t since(void *data)
+{
+    (void)data;
+    return oldest_ns;
 }
 
 static int alloc_counted(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
@@ -55,10 +59,8 @@ static void start(const char *options)
     t.device.memory.managed_limit = 4 * MIB;
     live = 0;
     idle = false;
-    oldest.added_ns = clock_now_ns();
-    oldest.enqueued = true;
-    running.first = &oldest;
-    releases_init(&releases, is_idle, NULL, &running);
+    oldest_ns = clock_now_ns();
+    releases_init(&releases, is_idle, since, NULL);
     t.device.memory.releases = &releases;
 }
 
@@ -286,7 +288,7 @@ START_TEST(nobody_waits_behind_a_long_job)
     ck_assert_int_eq(create(3, 3, 2 * MIB, false, &later), 0);
     ck_assert_int_eq(bring(later), ERR_DEVICE_MEMORY);
     ck_assert(!buffer_away(cold) && t.spill.outs == 0 && !memory_leaves_late(&t.device.memory));
-    oldest.added_ns -= RELEASES_NS;
+    oldest_ns -= RELEASES_NS;
     ck_assert(memory_leaves_late(&t.device.memory));
     if (bring(later) != 0) { /* what moves has gone by now */
         ck_assert_int_eq(bring(later), 0);
@@ -422,10 +424,10 @@ START_TEST(others_pass_behind_a_long_job)
     offer(&w, &job[0], &piece[0], _i == 0 ? 4 : 8);
     offer(&w, &job[1], &piece[1], 2);
     ck_assert(w.count == 2 && started == 0);
-    oldest.added_ns -= RELEASES_NS;
+    oldest_ns -= RELEASES_NS;
     waiting_poll(&w, clock_now_ns());
     ck_assert(w.count == (_i == 0 ? 1 : 2) && started == (_i == 0 ? 1 : 0));
-    oldest.added_ns = clock_now_ns();
+    oldest_ns = clock_now_ns();
     waiting_poll(&w, clock_now_ns());
     unsigned before = started;
     offer(&w, &job[2], &piece[2], 1);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "daemon/worker/memory/releases.h"
-#include "daemon/worker/run/completion.h"
 
 struct item {
     struct release release;
@@ -11,8 +10,7 @@ struct item {
 };
 
 static struct releases releases;
-static struct completion running;
-static struct job oldest;
+static uint64_t oldest_ns; /* since when the oldest job is in flight; 0: there is none */
 static bool idle;
 static unsigned gone[8];
 static unsigned gone_count;
@@ -21,6 +19,12 @@ static bool is_idle(void *data)
 {
     ck_assert_ptr_eq(data, &idle);
     return idle;
+}
+
+static uint64_t since(void *data)
+{
+    ck_assert_ptr_eq(data, &idle);
+    return oldest_ns;
 }
 
 static void go(void *data)
@@ -48,10 +52,8 @@ static void start(bool now)
 {
     idle = now;
     gone_count = 0;
-    oldest.added_ns = clock_now_ns();
-    oldest.enqueued = true;
-    running.first = now ? NULL : &oldest;
-    releases_init(&releases, is_idle, &idle, &running);
+    oldest_ns = now ? 0 : clock_now_ns();
+    releases_init(&releases, is_idle, since, &idle);
 }
 
 START_TEST(at_once_where_nothing_is_in_flight)
@@ -99,10 +101,10 @@ START_TEST(no_longer_than_a_while)
     (void)put(2);
     ck_assert_uint_ge(clock_now_ns(), old->release.since_ns);
     old->release.since_ns -= RELEASES_NS;
-    oldest.added_ns -= RELEASES_WAIT_NS;
+    oldest_ns -= RELEASES_WAIT_NS;
     releases_turn(&releases);
     ck_assert_uint_eq(gone_count, 0);
-    running.first = NULL; /* copies only */
+    oldest_ns = 0; /* copies only */
     releases_turn(&releases);
     ck_assert_uint_eq(gone_count, 1);
     ck_assert_uint_eq(gone[0], 1);
@@ -115,7 +117,7 @@ END_TEST
 START_TEST(no_more_than_so_much)
 {
     start(false);
-    oldest.added_ns -= RELEASES_WAIT_NS;
+    oldest_ns -= RELEASES_WAIT_NS;
     (void)put_of(1, RELEASES_BYTES / 2);
     (void)put_of(2, RELEASES_BYTES / 2);
     releases_turn(&releases);
