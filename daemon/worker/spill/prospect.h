@@ -5,7 +5,7 @@
 #ifndef WORKER_SPILL_PROSPECT_H
 #define WORKER_SPILL_PROSPECT_H
 
-#include "daemon/worker/spill/spill.h"
+#include "daemon/worker/spill/spill_state.h"
 
 /* Who lacks room. */
 struct hunger {

@@ -5,7 +5,7 @@
 #ifndef WORKER_SPILL_SPILL_COPY_H
 #define WORKER_SPILL_SPILL_COPY_H
 
-#include "daemon/worker/spill/spill.h"
+#include "daemon/worker/spill/spill_state.h"
 
 struct pool_move;
 
