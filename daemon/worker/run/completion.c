@@ -197,6 +197,20 @@ static void must_report(const struct completion *c, struct job *j)
     }
 }
 
+/* The job holds nothing any more: steps of its graph that have not begun never do. */
+static void graph_end(struct completion *c, struct job *j)
+{
+    c->x->scope.device->memory.unmarked -= j->graph != NULL;
+    graph_destroy(j->graph);
+    j->graph = NULL;
+}
+
+static void release(struct completion *c, struct job *j)
+{
+    job_release(&c->x->scope, j);
+    graph_end(c, j);
+}
+
 /* One that was told of earlier kept its place only. */
 static void finish_told(struct completion *c, struct job *j)
 {
@@ -204,7 +218,7 @@ static void finish_told(struct completion *c, struct job *j)
     c->count--;
     batch_leave(&c->x->batch, j);
     j->finished = true;
-    job_release(&c->x->scope, j);
+    release(c, j);
     if (j->retired) {
         ledger_retire(c->x->ledger, j);
     }
@@ -226,7 +240,7 @@ static void finish(struct completion *c, struct job *j)
         if (j->e.code == 0 && j->mark_count > 0) {
             job_temps_cleaned(j);
         }
-        job_release(&c->x->scope, j);
+        release(c, j);
     }
     c->callbacks.done(c->data, j);
 }
@@ -241,6 +255,7 @@ void completion_give_up(struct completion *c, struct job *j, const struct err *w
     j->e = *why;
     j->given_up = true;
     job_let_go(&c->x->scope, j);
+    graph_end(c, j);
 }
 
 bool completion_cancel(struct completion *c, struct job *j, const struct err *why)

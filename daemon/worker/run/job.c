@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/saturate.h"
-#include "daemon/worker/run/graph.h"
 #include "daemon/worker/run/library.h"
 
 /* ---- references ----------------------------------------------------------------------------- */
@@ -684,9 +683,6 @@ void job_let_go(const struct job_scope *scope, struct job *j)
     for (unsigned i = 0; i < j->launch_count; i++) {
         module_unuse(scope->modules, j->launches[i].module);
     }
-    scope->device->memory.unmarked -= j->graph != NULL;
-    graph_destroy(j->graph);
-    j->graph = NULL;
     j->mark_count = j->temp_count = j->piece_count = j->buffer_count = j->launch_count = 0;
     j->arena_count = 0;
 }

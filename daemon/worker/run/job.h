@@ -57,7 +57,7 @@ struct job {
     bool slow;           /* likewise */
     uint64_t batch;      /* those with the same number were started together; 0: alone */
     bool enqueued;       /* all commands are, and the end is marked: others may wait for it */
-    struct graph *graph; /* owned: steps that are not, NULL: there were none to wait */
+    struct graph *graph; /* steps that are not, completion ends it; NULL: none had to wait */
     bool finished;
     struct job *prev, *next; /* running ones, in the order of arrival */
     UT_hash_handle hh;       /* the ledger's */
@@ -148,7 +148,8 @@ void job_temps_cleaned(struct job *j);
 /* A module that it launches kernels of: it is the job's until then, also when it was unloaded.
  * NULL: it launches none of it. */
 const struct module *job_module(const struct job *j, uint64_t id);
-/* Gives back temporaries, buffers, modules and markers; what it comes after stays known. */
+/* Gives back temporaries, buffers, modules and markers; what it comes after stays known, and its
+ * graph is the caller's to end. */
 void job_let_go(const struct job_scope *scope, struct job *j);
 /* That as well; what the ledger keeps stays. */
 void job_release(const struct job_scope *scope, struct job *j);
