@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/saturate.h"
-#include "daemon/worker/run/library.h"
+#include "daemon/worker/run/library_call.h"
 
 /* ---- references ----------------------------------------------------------------------------- */
 

@@ -6,8 +6,6 @@
 
 #include "daemon/worker/run/job.h"
 
-/* Bytes of device memory that the step would need; 0: none, or no library serves it. */
-uint64_t library_workspace(const struct device *dev, unsigned stream, const struct proto_wstep *s);
 /* Enqueues the whole operation. ERR_UNSUPPORTED: no library serves it, nothing was enqueued,
  * `e` is untouched. ret_by: what serves it; static. */
 int library_run(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
