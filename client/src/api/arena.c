@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/src/api/job.h"
+#include "client/src/session/enter.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"
 

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "client/src/session/enter.h"
 #include "client/src/session/handles.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"

@@ -4,6 +4,7 @@
 
 #include "client/src/api/transfer.h"
 #include "client/src/session/client.h"
+#include "client/src/session/enter.h"
 #include "client/src/session/handles.h"
 #include "common/shape.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/src/session/restore.h"
+#include "client/src/wire/reply.h"
 #include "common/clock.h"
 
 #define OUTPUT_ALIGN     64u /* bytes: a cache line, and wide enough for every vector type */

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/session/enter.h"
 #include "client/src/session/handles.h"
+#include "client/src/wire/reply.h"
 #include "common/utf8.h"
 
 _Static_assert((int)GPUD_LANG_SPIRV == (int)LANG_SPIRV, "languages");

@@ -7,6 +7,7 @@
 #include "client/src/api/arena.h"
 #include "client/src/api/job.h"
 #include "client/src/api/program.h"
+#include "client/src/session/enter.h"
 #include "client/src/session/handles.h"
 #include "client/src/wire/environment.h"
 #include "common/clock.h"
@@ -15,36 +16,6 @@
 #define CONNECT_DEFAULT   (5 * NS_PER_S)
 #define RECONNECT_DEFAULT (30 * NS_PER_S)
 #define BYE_NS            (1 * NS_PER_S)
-
-/* ---- in and out of every function ---------------------------------------------------------- */
-
-int client_enter_closing(struct gpud_client *c, struct err *e)
-{
-    if (c == NULL) {
-        return err_set(e, ERR_INVALID, "no client");
-    }
-    if (!origin_here(&c->origin)) {
-        return err_set(e, ERR_FORKED, "client was opened by process %d: open one in the child",
-                       (int)c->origin.pid);
-    }
-    (void)pthread_mutex_lock(&c->lock);
-    return 0;
-}
-
-int client_enter(struct gpud_client *c, struct err *e)
-{
-    int rc = client_enter_closing(c, e);
-    if (rc == 0 && c->closing) {
-        (void)pthread_mutex_unlock(&c->lock);
-        rc = err_set(e, ERR_CLOSED, "client is closed");
-    }
-    return rc;
-}
-
-void client_leave(struct gpud_client *c)
-{
-    (void)pthread_mutex_unlock(&c->lock);
-}
 
 /* ---- open ---------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/src/session/client.h"
+#include "client/src/session/enter.h"
 
 #define DETAIL_MASK GPUD_POOL_DETAIL
 

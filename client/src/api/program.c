@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/src/session/enter.h"
 #include "common/shape.h"
 #include "common/utf8.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/src/session/client.h"
+#include "client/src/session/enter.h"
 #include "common/clock.h"
 
 int gpud_ping(gpud_client *client, uint64_t *ret_ns)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "client/src/api/job.h"
+#include "client/src/session/enter.h"
 #include "common/clock.h"
 
 #define FIND_PAUSE_NS  (2 * NS_PER_MS) /* the daemon does not have the job yet */

@@ -6,6 +6,7 @@
 #include "client/src/api/copy.h"
 #include "client/src/api/job.h"
 #include "client/src/api/program.h"
+#include "client/src/session/enter.h"
 #include "common/clock.h"
 
 static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,

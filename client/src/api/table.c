@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/src/session/client.h"
+#include "client/src/session/enter.h"
 
 struct column {
     const char *name;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/src/api/args.h"
+#include "client/src/session/enter.h"
 #include "common/shape.h"
 
 #define PART_BYTES   (4u * 1024u * 1024u)

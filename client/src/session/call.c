@@ -4,6 +4,7 @@
 #include "client/src/session/client.h"
 #include "client/src/session/handles.h"
 #include "client/src/session/restore.h"
+#include "client/src/wire/reply.h"
 #include "common/clock.h"
 
 struct call {
@@ -54,37 +55,6 @@ static void call_answered(struct gpud_client *c, struct request *r, struct messa
 static bool call_done(void *arg)
 {
     return ((const struct call *)arg)->done;
-}
-
-/* 0 unless the answer is an ERROR. */
-static int reply_error(const struct message *m, struct err *e)
-{
-    struct msg_error error;
-    struct bytes view = message_view(m);
-    if (proto_kind(view) != MSG_KIND_ERROR) {
-        return 0;
-    }
-    int rc = proto_decode(&schema_msg_error, view, &error, e);
-    if (rc == 0) {
-        proto_error_to(&error, e);
-        rc = e->code;
-    }
-    return rc;
-}
-
-int reply_decode(const struct message *m, const struct schema *reply, void *ret_reply,
-                 struct err *e)
-{
-    int rc = reply_error(m, e);
-    return rc != 0 ? rc : proto_decode(reply, message_view(m), ret_reply, e);
-}
-
-int reply_decode_first(const struct message *m, const struct schema *reply, void *ret_reply,
-                       const struct schema *record, void *ret_first, struct err *e)
-{
-    int rc = reply_error(m, e);
-    return rc != 0 ? rc
-                   : proto_decode_first(reply, message_view(m), ret_reply, record, ret_first, e);
 }
 
 static int call_make(struct gpud_client *c, const struct schema *request, void *msg,

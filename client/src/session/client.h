@@ -1,6 +1,5 @@
 /*
- * What the files of libgpud share: the client, its lock, and the way in and out of every public
- * function. Lower layers (sp, conn, request) do not know it.
+ * What the files of libgpud share: the client and its lock. The files of wire/ do not know it.
  *
  * Lock: one mutex per client. Functions that take a `struct gpud_client *` here run under it unless
  * they say otherwise; callbacks of the user never do.
@@ -88,12 +87,6 @@ uint64_t client_deadline(const struct gpud_client *c);
 /* In `patience_ns` from now, but not behind the deadline. */
 uint64_t client_sooner(uint64_t deadline_ns, uint64_t patience_ns);
 
-/* Checks the client (INVALID, FORKED, CLOSED) and takes its lock. No lock is held on failure. */
-int client_enter(struct gpud_client *c, struct err *e);
-/* The same while it closes, too, for what can do without the daemon: callbacks run then. */
-int client_enter_closing(struct gpud_client *c, struct err *e);
-void client_leave(struct gpud_client *c);
-
 /* Makes `rc` and `e` this thread's last error if rc is a failure. Returns rc. No lock needed. */
 int error_report(int rc, const struct err *e);
 void error_restore(const gpud_error *kept);
@@ -142,14 +135,6 @@ int client_post(struct gpud_client *c, const struct schema *request, void *msg, 
 /* The same with the answer as it came, which may be an ERROR. */
 int client_exchange(struct gpud_client *c, const struct schema *request, void *msg,
                     enum call_flag flags, struct message **ret_message, struct err *e);
-/* Checks an answer: decodes it as `reply`, or makes its ERROR the error. */
-int reply_decode(const struct message *m, const struct schema *reply, void *ret_reply,
-                 struct err *e);
-
-/* The same with the first record of its list of such, where it has one (else zeros). */
-int reply_decode_first(const struct message *m, const struct schema *reply, void *ret_reply,
-                       const struct schema *record, void *ret_first, struct err *e);
-
 /* A request that is answered by TABLE. */
 int table_call(struct gpud_client *c, const struct schema *request, void *msg,
                gpud_table **ret_table, struct err *e);

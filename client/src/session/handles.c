@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "client/src/wire/reply.h"
+
 #define HANDLES_MAX IDMAP_MAX
 
 void handles_init(struct gpud_client *c, uint64_t first_generation)

@@ -7,6 +7,7 @@
 
 #include "client/src/session/client.h"
 #include "client/src/wire/environment.h"
+#include "client/src/wire/reply.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"
 #include "common/descriptors.h"

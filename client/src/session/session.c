@@ -9,6 +9,7 @@
 #include "client/src/session/client.h"
 #include "client/src/session/handles.h"
 #include "client/src/session/restore.h"
+#include "client/src/wire/reply.h"
 #include "common/clock.h"
 #include "common/utf8.h"
 
