@@ -8,7 +8,7 @@ import os
 import re
 
 # folder, or room of a folder -> folders, rooms and files (without suffix) that it may use, besides itself.
-# A room without a row of its own uses what its folder may use, and the rooms below it.
+# A room without a row of its own uses what its folder may use, and the rooms below it; a room with one, only that.
 MAY_USE = {
     "common": [],
     "proto": ["common"],
