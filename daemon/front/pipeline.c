@@ -3,6 +3,7 @@
 #include "daemon/front/housekeeping.h"
 #include "daemon/front/memory/arenas.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/memory/settle.h"
 #include "daemon/front/pipeline_int.h"
 
 #include "common/clock.h"
@@ -17,6 +18,7 @@
 #include "daemon/front/requests/job_answer.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
@@ -97,16 +99,6 @@ static void on_job_ended(struct front *f, struct job *j)
         discover_probed(f, j->device, j);
     } else if (!j->answered) {
         on_job_answered(f, j);
-    }
-}
-
-static void on_job_left(struct front *f, struct job *j)
-{
-    for (unsigned i = 0; i < j->work.use_count; i++) {
-        buffer_seal_next(f, j->work.uses[i].buffer);
-    }
-    for (unsigned i = 0; i < j->work.module_count; i++) {
-        building_settle(f, j->work.modules[i]);
     }
 }
 
@@ -317,7 +309,10 @@ static void set_hooks(struct front *f)
         .answer_error = reply_answer_error,
         .job_ended = on_job_ended,
         .job_answered = on_job_answered,
-        .job_left = on_job_left,
+        .job_left = memory_job_left,
+        .job_answer_early = job_answer_early,
+        .job_late = job_late,
+        .gone = look_gone,
         .kick = kick,
         .buffer_create = command_buffer_create,
         .buffer_free = command_buffer_free,
@@ -345,6 +340,8 @@ static void set_hooks(struct front *f)
         .worker_exported = buffer_exported,
         .worker_arena = arena_mapped,
         .worker_module = building_loaded,
+        .worker_tenant = quota_told,
+        .worker_tenant_refused = quota_refused,
         .worker_ready = discover_ready,
         .worker_opened = on_worker_opened,
         .guarantees_retry = quota_retry,

@@ -14,7 +14,7 @@
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/requests/reload.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/sched/drain.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"

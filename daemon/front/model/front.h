@@ -54,8 +54,14 @@ struct front_hooks {
     void (*job_ended)(struct front *f, struct job *j);
     /* Its client is to hear j->error now; its end comes later. Called once at most. */
     void (*job_answered)(struct front *f, struct job *j);
-    /* It is in nobody's way any more: its buffers and modules may be looked at. */
+    /* It is in nobody's way any more: what it used may be sealed, or goes if it was freed. */
     void (*job_left)(struct front *f, struct job *j);
+    /* Its client is to hear this error before the device is done with the job. */
+    void (*job_answer_early)(struct front *f, struct job *j, const struct err *error);
+    /* The same with DEADLINE, if that has passed and the client has no answer yet. */
+    void (*job_late)(struct front *f, struct job *j, uint64_t now_ns);
+    /* A job or a tenant leaves its table; `next`: what follows it in the way that looks go. */
+    void (*gone)(struct front *f, const void *what, const void *next);
     /* Something changed that may let jobs run. Coalesced: runs at the end of this turn of the loop.
      */
     void (*kick)(struct front *f);
@@ -99,6 +105,9 @@ struct front_hooks {
                             int fd);
     void (*worker_arena)(struct front *f, const struct device *d, const struct msg_w_arena *m);
     void (*worker_module)(struct front *f, struct device *d, const struct msg_w_module *m);
+    void (*worker_tenant)(struct front *f, struct device *d, const struct msg_w_tenant *m);
+    void (*worker_tenant_refused)(struct front *f, struct device *d,
+                                  const struct msg_w_tenant_refused *m);
     void (*worker_ready)(struct front *f, struct device *d);
     /* Its pool is there: it hears what tenants may have. False: the device cannot serve so. */
     bool (*worker_opened)(struct front *f, struct device *d);

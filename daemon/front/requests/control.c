@@ -6,6 +6,7 @@
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/workers/command.h"
 
 static void tell_all(struct front *f, unsigned kind)

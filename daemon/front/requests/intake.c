@@ -9,6 +9,7 @@
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/sched/admission.h"
 #include "daemon/front/views/look.h"

@@ -2,7 +2,7 @@
 
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 

@@ -19,6 +19,7 @@
 #include "daemon/front/model/due.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/tenants/forget.h"

@@ -26,10 +26,4 @@ void standing_kill(struct front *f, struct session *s);
 /* Ends what lingered long enough, answers WAITs; says when the next is due. */
 void standing_watch(struct front *f, uint64_t now_ns);
 
-/* WAIT: held until something is to be told. */
-void standing_wait(struct front *f, struct session *s, struct request *r);
-/* Answers the session's WAIT if there is something to tell, or if it was held long enough. */
-void standing_tell(struct front *f, struct session *s, uint64_t now_ns);
-void standing_tell_all(struct front *f); /* the same for each session */
-
 #endif

@@ -1,3 +1,5 @@
+#include "daemon/front/requests/standing_wait.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,7 +7,6 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/model/sessions.h"
-#include "daemon/front/requests/standing.h"
 #include "daemon/front/sched/conclude.h"
 
 #define WAIT_MAX_NS (60 * NS_PER_S) /* an empty EVENTS now and then shows both sides are there */

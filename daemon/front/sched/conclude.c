@@ -5,13 +5,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/front/memory/arenas.h"
-#include "daemon/front/memory/buffers.h"
-#include "daemon/front/model/arena.h"
 #include "daemon/front/model/flight.h"
+#include "daemon/front/model/request.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
-#include "daemon/front/views/look.h"
 
 /* A part that was to be written is defined when all went well, and undefined when it did not. The
  * worker keeps that for who comes after this front, as long as there is somebody to read it. */
@@ -161,24 +158,6 @@ static void release_uses(struct front *f, struct job *j)
     }
 }
 
-/* Last, because whoever is told of the job's end still looks at its buffers. */
-static void settle_buffers(struct front *f, struct job *j)
-{
-    for (unsigned i = 0; i < j->work.use_count; i++) {
-        buffer_settle(f, j->work.uses[i].buffer);
-    }
-    for (unsigned i = 0; i < j->work.arena_count; i++) {
-        struct arena *a = j->work.arenas[i].arena;
-        bool again = false; /* an arena is settled once: it may be gone then */
-        for (unsigned k = i + 1; k < j->work.arena_count && !again; k++) {
-            again = j->work.arenas[k].arena == a;
-        }
-        if (!again) {
-            arena_settle(f, a);
-        }
-    }
-}
-
 static void count_end(struct front *f, const struct job *j)
 {
     uint64_t *counter = j->state == JOB_DONE        ? &f->count.done
@@ -223,7 +202,7 @@ void job_free_staging(struct front *f, struct job *j)
 
 static void forget(struct front *f, struct job *j)
 {
-    look_gone(f, j, j->hh.prev);
+    f->hooks.gone(f, j, j->hh.prev);
     HASH_DEL(f->jobs, j);
     job_finish(j);
     spare_give(&f->spare_jobs, j);
@@ -407,7 +386,6 @@ static void leave(struct front *f, struct job *j)
     f->parked.ended = true;
     f->input_bytes -= j->charged;
     f->hooks.job_left(f, j);
-    settle_buffers(f, j);
     request_destroy(j->request);
     j->request = NULL;
     work_finish(&j->work);

@@ -4,7 +4,6 @@
 #include "daemon/front/model/due.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/tenants/quota_tell.h"
-#include "daemon/front/views/look.h"
 
 #define SPARE (TENANTS_MAX / 16) /* a look that finds fewer is not worth another one at once */
 
@@ -83,7 +82,7 @@ static void sweep(struct front *f, uint64_t now, uint64_t until)
     HASH_ITER(hh, f->tenants, t, next)
     {
         if (!t->needed && t->left_ns <= until) {
-            look_gone(f, t, t->hh.next);
+            f->hooks.gone(f, t, t->hh.next);
             quota_forget(f, t);
             tenant_destroy(&f->tenants, t);
         } else {

@@ -5,7 +5,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/saturate.h"
-#include "daemon/front/devices/discover.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/quota_tell.h"
@@ -132,7 +131,7 @@ bool quota_open(struct front *f, struct device *d)
         log_error("device %u does not serve: %s", d->index, e.text);
         device_set_state(d, DEVICE_ABSENT, e.text);
         worker_end(f, d, NULL, e.text);
-        discover_given_up(f, d);
+        f->hooks.device_given_up(f, d);
         f->hooks.device_changed(f, d);
         return false;
     }

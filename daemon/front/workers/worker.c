@@ -11,7 +11,6 @@
 #include "common/log.h"
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/model/due.h"
-#include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/link.h"
@@ -514,7 +513,7 @@ static void answer_overdue(struct front *f, struct job *j)
                   "undefined until the device is done with it",
                   (double)j->limit_ns / 1e9);
     e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
-    job_answer_early(f, j, &e);
+    f->hooks.job_answer_early(f, j, &e);
     due_at(f, job_overdue_ns(j));
 }
 
@@ -526,7 +525,7 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
             continue;
         }
         if (now >= late) {
-            job_late(f, j, now);
+            f->hooks.job_late(f, j, now);
         } else {
             due_at(f, late);
         }

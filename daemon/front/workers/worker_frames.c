@@ -8,8 +8,6 @@
 #include "common/log.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/model/flight.h"
-#include "daemon/front/sched/conclude.h"
-#include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/words.h"
 #include "proto/codec.h"
@@ -225,7 +223,7 @@ static int late(struct front *f, struct device *d, struct bytes bytes, struct er
     }
     struct job *j = job_find(f->jobs, m.job);
     if (j != NULL && j->device == d && j->state == JOB_DISPATCHED) {
-        job_late(f, j, turn_now(f));
+        f->hooks.job_late(f, j, turn_now(f));
     }
     return 0;
 }
@@ -245,7 +243,7 @@ static int tenant(struct front *f, struct device *d, struct bytes bytes, struct 
     struct msg_w_tenant m;
     int rc = proto_decode(&schema_msg_w_tenant, bytes, &m, e);
     if (rc == 0) {
-        quota_told(f, d, &m);
+        f->hooks.worker_tenant(f, d, &m);
     }
     return rc;
 }
@@ -256,7 +254,7 @@ static int tenant_refused(struct front *f, struct device *d, struct bytes bytes,
     int rc = proto_decode(&schema_msg_w_tenant_refused, bytes, &m, e);
     rc = rc == 0 ? words_code(m.code, 0, e) : rc;
     if (rc == 0) {
-        quota_refused(f, d, &m);
+        f->hooks.worker_tenant_refused(f, d, &m);
     }
     return rc;
 }

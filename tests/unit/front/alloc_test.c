@@ -7,7 +7,7 @@
 #include "daemon/front/model/program.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"

@@ -7,14 +7,18 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/memory/settle.h"
 #include "daemon/front/model/due.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/views/look.h"
 
 static struct fake *fake_of(struct front *f)
 {
@@ -39,12 +43,6 @@ static void on_answered(struct front *f, struct job *j)
     struct fake *k = fake_of(f);
     k->answers[j->id]++;
     k->error[j->id] = j->error;
-}
-
-static void on_left(struct front *f, struct job *j)
-{
-    (void)f;
-    (void)j;
 }
 
 static void on_send(struct front *f, struct job *j)
@@ -139,7 +137,10 @@ struct fake *fake_create(void)
     k->f.hooks = (struct front_hooks){.kick = on_kick,
                                       .job_ended = on_ended,
                                       .job_answered = on_answered,
-                                      .job_left = on_left,
+                                      .job_left = memory_job_left,
+                                      .job_answer_early = job_answer_early,
+                                      .job_late = job_late,
+                                      .gone = look_gone,
                                       .job_send = on_send,
                                       .job_cancel = on_cancel,
                                       .job_retire = on_retire,
@@ -150,6 +151,9 @@ struct fake *fake_create(void)
                                       .module_need = on_need,
                                       .module_settled = buffer_module_settled,
                                       .worker_ready = on_ready,
+                                      .worker_tenant = quota_told,
+                                      .worker_tenant_refused = quota_refused,
+                                      .device_given_up = discover_given_up,
                                       .device_added = on_added,
                                       .sessions_tell = standing_tell_all};
     idmap_init(&k->f.buffers, 1024, 1);

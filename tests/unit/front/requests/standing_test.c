@@ -14,6 +14,7 @@
 #include "daemon/front/requests/intake.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"

@@ -1,0 +1,33 @@
+#include "daemon/front/memory/settle.h"
+
+#include "daemon/front/memory/arenas.h"
+#include "daemon/front/memory/buffers.h"
+#include "daemon/front/modules/building.h"
+
+static void settle_buffers(struct front *f, struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        buffer_settle(f, j->work.uses[i].buffer);
+    }
+    for (unsigned i = 0; i < j->work.arena_count; i++) {
+        struct arena *a = j->work.arenas[i].arena;
+        bool again = false; /* an arena is settled once: it may be gone then */
+        for (unsigned k = i + 1; k < j->work.arena_count && !again; k++) {
+            again = j->work.arenas[k].arena == a;
+        }
+        if (!again) {
+            arena_settle(f, a);
+        }
+    }
+}
+
+void memory_job_left(struct front *f, struct job *j)
+{
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        buffer_seal_next(f, j->work.uses[i].buffer);
+    }
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        building_settle(f, j->work.modules[i]);
+    }
+    settle_buffers(f, j);
+}
