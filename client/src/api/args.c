@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "client/src/api/arena.h"
+#include "client/src/session/handles.h"
 #include "common/shape.h"
 
 static void encode_arena(const struct arena *a, const void *data, const gpud_arg *arg,

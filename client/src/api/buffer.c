@@ -1,7 +1,10 @@
 #include <stdlib.h>
 
+#include "client/src/session/call.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/wait.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"
 #include "common/shape.h"

@@ -2,9 +2,12 @@
 
 #include <stdlib.h>
 
+#include "client/src/api/job.h"
 #include "client/src/api/transfer.h"
+#include "client/src/session/call.h"
 #include "client/src/session/client.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
 #include "client/src/session/handles.h"
 #include "common/shape.h"
 

@@ -3,7 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/api/arena.h"
+#include "client/src/session/error.h"
+#include "client/src/session/events.h"
+#include "client/src/session/lane.h"
 #include "client/src/session/restore.h"
+#include "client/src/session/session.h"
+#include "client/src/session/wait.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 

@@ -2,8 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/session/call.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/restore.h"
 #include "client/src/wire/reply.h"
 #include "common/utf8.h"
 

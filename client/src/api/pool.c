@@ -1,8 +1,10 @@
 /* Looking at the devices' memory pools. */
 #include <string.h>
 
+#include "client/src/api/table.h"
 #include "client/src/session/client.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
 
 #define DETAIL_MASK GPUD_POOL_DETAIL
 

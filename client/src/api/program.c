@@ -4,7 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/src/api/args.h"
+#include "client/src/session/call.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
+#include "client/src/session/restore.h"
 #include "common/shape.h"
 #include "common/utf8.h"
 

@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/api/result.h"
+#include "client/src/session/call.h"
 #include "client/src/session/client.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
 #include "common/clock.h"
 
 int gpud_ping(gpud_client *client, uint64_t *ret_ns)

@@ -1,10 +1,17 @@
 /* The user's view of a job. */
+#include "client/src/api/result.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/src/api/arena.h"
 #include "client/src/api/job.h"
+#include "client/src/session/call.h"
+#include "client/src/session/callbacks.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
+#include "client/src/session/wait.h"
 #include "common/clock.h"
 
 #define FIND_PAUSE_NS  (2 * NS_PER_MS) /* the daemon does not have the job yet */

@@ -2,11 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/api/arena.h"
 #include "client/src/api/args.h"
 #include "client/src/api/copy.h"
 #include "client/src/api/job.h"
 #include "client/src/api/program.h"
+#include "client/src/session/call.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
+#include "client/src/session/handles.h"
 #include "common/clock.h"
 
 static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,

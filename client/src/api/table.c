@@ -1,9 +1,13 @@
 /* Tables: decoded once, all texts in one block. */
+#include "client/src/api/table.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/session/call.h"
 #include "client/src/session/client.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
 
 struct column {
     const char *name;

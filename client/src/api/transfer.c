@@ -1,10 +1,16 @@
 /* Writes and reads of buffers: jobs of one step each, a few of them under way at a time. */
+
 #include "client/src/api/transfer.h"
 
 #include <string.h>
 
+#include "client/src/api/arena.h"
 #include "client/src/api/args.h"
+#include "client/src/api/job.h"
+#include "client/src/session/call.h"
 #include "client/src/session/enter.h"
+#include "client/src/session/error.h"
+#include "client/src/session/handles.h"
 #include "common/shape.h"
 
 #define PART_BYTES   (4u * 1024u * 1024u)

@@ -1,9 +1,13 @@
 /* Requests that somebody waits for, or nobody. */
+#include "client/src/session/call.h"
+
 #include <stdlib.h>
 
 #include "client/src/session/client.h"
 #include "client/src/session/handles.h"
 #include "client/src/session/restore.h"
+#include "client/src/session/session.h"
+#include "client/src/session/wait.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 

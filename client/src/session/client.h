@@ -1,8 +1,9 @@
 /*
- * What the files of libgpud share: the client and its lock. The files of wire/ do not know it.
+ * What a client consists of: its connection, its session, its ring lane, its objects and jobs. The
+ * files of session/ and api/ work on it; the files of wire/ do not know it.
  *
- * Lock: one mutex per client. Functions that take a `struct gpud_client *` here run under it unless
- * they say otherwise; callbacks of the user never do.
+ * Lock: one mutex per client. A function of session/ and api/ that takes a `struct gpud_client *`
+ * runs under it unless its header says otherwise; callbacks of the user never do.
  */
 #ifndef CLIENT_SESSION_CLIENT_H
 #define CLIENT_SESSION_CLIENT_H
@@ -11,11 +12,101 @@
 #include <sys/types.h>
 
 #include "client/include/gpud/gpud.h"
-#include "client/src/session/lane.h"
-#include "client/src/session/session.h"
 #include "client/src/wire/origin.h"
 #include "client/src/wire/request.h"
 #include "common/idmap.h"
+#include "common/memfd.h"
+#include "proto/lane.h"
+
+/* ---- the session: see session.h ------------------------------------------------------------ */
+
+/* The daemon's minor from which on it takes numbers as ranges (TAKEN), cancels by number. */
+#define MINOR_RANGES 3u
+
+enum session_state { SESSION_DOWN, SESSION_HELLO, SESSION_RESTORE, SESSION_READY };
+
+struct session {
+    enum session_state state;
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES];
+    uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
+    bool known; /* a daemon has welcomed us before */
+    char name[PROTO_NAME_MAX + 1];
+    uint8_t token[PROTO_TOKEN_MAX];
+    size_t token_size;
+
+    /* what WELCOME told */
+    uint64_t major, minor;
+    uint64_t max_message;
+    uint64_t max_inflight;
+    uint64_t max_arena;
+    uint64_t max_requests, max_unacked, max_early, max_reorder;
+    uint64_t max_buffers, max_arenas, max_modules, max_programs;
+    uint64_t max_kept;
+    uint64_t linger_ns;
+    uint64_t number;
+    bool may_load;
+    char build[PROTO_NAME_MAX + 1];
+    char tenant[PROTO_NAME_MAX + 1];
+    char shm[PROTO_SOCKET_MAX + 1]; /* the socket for descriptors, "": none */
+
+    struct request hello;
+    struct request wait;
+    struct request tell; /* TAKEN */
+    unsigned untold;     /* answers over the socket since the last one, and their bytes */
+    uint64_t untold_bytes;
+    uint64_t taken;     /* number of the last EVENTS */
+    uint64_t wait_ns;   /* when to ask again after WAIT was refused; NS_NEVER: not */
+    uint64_t again_ns;  /* when a request that was not admitted is sent again; NS_NEVER: none */
+    uint64_t told_from; /* HELLO told the fate of all numbers between these two */
+    uint64_t told_to;
+
+    bool restoring; /* what was made before is not all known to this daemon yet */
+    int restore_stage;
+    uint32_t restore_cursor; /* of the buffers: those from there on were not asked for */
+    unsigned restores;       /* not answered yet */
+    uint64_t epoch;          /* grows when handles of the daemon change */
+
+    uint64_t retry_ns; /* when to connect again */
+    uint64_t backoff_ns;
+    uint64_t attempt_ns; /* when an attempt that got no WELCOME is given up; NS_NEVER: none */
+    uint64_t lost_ns;    /* since when there is no connection; NS_NEVER: there is one */
+    bool opening;        /* gpud_open waits; a daemon that is not there may come */
+    struct err failure;  /* why it is down; code 0: not */
+};
+
+/* ---- the ring lane: see lane.h -------------------------------------------------------------- */
+
+enum lane_mode { LANE_AUTO, LANE_NEVER, LANE_ALWAYS };
+
+enum lane_state {
+    LANE_OFF,      /* not asked for on this connection */
+    LANE_ASKING,   /* RING_OPEN is on its way */
+    LANE_CLAIMING, /* the nonce was shown */
+    LANE_UP,
+    LANE_REFUSED, /* there is none, as long as this connection lasts */
+};
+
+struct lane {
+    enum lane_mode mode;
+    enum lane_state state;
+    struct request open;  /* RING_OPEN */
+    unsigned pause;       /* sequenced requests until it is asked for (again) */
+    int claim_fd;         /* owned: where the descriptors come, -1 */
+    struct memfd memory;  /* owned; its descriptor is closed */
+    int daemon_bell;      /* owned: eventfd */
+    int bell;             /* owned: pipe; watched by its edges */
+    unsigned unread;      /* bytes that may be in the pipe */
+    uint64_t spin_ns;     /* how long to look at most, 0: not */
+    unsigned misses;      /* looks in a row that found nothing */
+    unsigned skip;        /* waits until the next look */
+    bool spinning;        /* somebody looks, without the lock */
+    struct memfd retired; /* owned: what is looked at was given up meanwhile */
+    struct ring_producer out;
+    struct ring_consumer in;
+    struct err failure; /* why it was refused */
+};
+
+/* ---- the client ---------------------------------------------------------------------------- */
 
 struct waiter;
 struct gpud_job;
@@ -80,73 +171,5 @@ struct gpud_client {
     struct event *event_first;
     struct event *event_last;
 };
-
-/* The deadline of a blocking call that starts now: a function of the user's that blocks in several
- * places takes one for all of them. */
-uint64_t client_deadline(const struct gpud_client *c);
-/* In `patience_ns` from now, but not behind the deadline. */
-uint64_t client_sooner(uint64_t deadline_ns, uint64_t patience_ns);
-
-/* Makes `rc` and `e` this thread's last error if rc is a failure. Returns rc. No lock needed. */
-int error_report(int rc, const struct err *e);
-void error_restore(const gpud_error *kept);
-void error_fill(gpud_error *ret_error, const struct err *e);
-
-/*
- * Blocks until ready(arg) or the deadline (ERR_TIMEOUT). Gives the lock up while it waits. Answers
- * are taken by whichever thread watches the connection.
- */
-int client_wait(struct gpud_client *c, bool (*ready)(void *arg), void *arg, uint64_t deadline_ns,
-                struct err *e);
-/* Takes what has arrived, without blocking; from the socket only if it is ready. */
-void client_process(struct gpud_client *c, bool socket);
-/* The same, and wakes those whose wait is over by it. */
-void client_poll(struct gpud_client *c);
-/* The same for one who is about to wait: at times only what costs no system call. */
-void client_glance(struct gpud_client *c);
-/* Before a request that nobody waits for: takes answers if many are due. They would fill the way
- * back, and the daemon closes connections that let its answers lie. */
-void client_make_room(struct gpud_client *c);
-/* Runs the callbacks that are due; gives the lock up while they run. */
-void client_callbacks(struct gpud_client *c);
-/* Notes an event for the user's callback. */
-void client_event(struct gpud_client *c, int kind, gpud_buffer buffer, const char *text);
-/* Sets the descriptors' timer and readiness to what is pending. */
-void client_arm(struct gpud_client *c);
-
-/* A request that its caller waits for. `flags` below. ret_reply: decoded as `reply`, lies in
- * *ret_message, which the caller unrefs (both untouched on failure). An ERROR reply is the error.
- */
-enum call_flag { CALL_PLAIN = 0, CALL_SEQUENCED = 1 };
-int client_call(struct gpud_client *c, const struct schema *request, void *msg,
-                enum call_flag flags, const struct schema *reply, void *ret_reply,
-                struct message **ret_message, struct err *e);
-/* The same with the deadline of a function that has blocked before. */
-int client_call_until(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
-                      void *msg, enum call_flag flags, const struct schema *reply, void *ret_reply,
-                      struct message **ret_message, struct err *e);
-/* For a caller that needs nothing but success. reply: DONE or BUFFER. */
-int client_call_done(struct gpud_client *c, const struct schema *request, void *msg,
-                     enum call_flag flags, const struct schema *reply, struct err *e);
-/* Sends a sequenced request whose answer nobody needs. */
-int client_post(struct gpud_client *c, const struct schema *request, void *msg, uint64_t *ret_seq,
-                struct err *e);
-
-/* The same with the answer as it came, which may be an ERROR. */
-int client_exchange(struct gpud_client *c, const struct schema *request, void *msg,
-                    enum call_flag flags, struct message **ret_message, struct err *e);
-/* A request that is answered by TABLE. */
-int table_call(struct gpud_client *c, const struct schema *request, void *msg,
-               gpud_table **ret_table, struct err *e);
-
-/* Copies text into out[size], cut where it does not fit. */
-void text_copy(char *out, size_t size, struct bytes text);
-/* A text that only tells people something, as the daemon takes it: bytes that are no UTF-8 become
- * '?', in `room`. One that is too long stays as it is. */
-struct bytes text_mended(struct bytes text, char room[PROTO_LABEL_MAX]);
-/* What served a job's operations, of its TIMING records; see gpud_job_times. */
-void timings_served_by(struct proto_list timings, char *out, size_t size);
-/* Copies the caller's struct back as far as the caller knows it: its `size` member stays. */
-int desc_return(void *ret_desc, const void *desc, size_t size, struct err *e);
 
 #endif

@@ -1,3 +1,5 @@
+#include "client/src/session/error.h"
+
 #include <stdio.h>
 #include <string.h>
 

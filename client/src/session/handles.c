@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "client/src/session/call.h"
+#include "client/src/session/events.h"
+#include "client/src/session/restore.h"
 #include "client/src/wire/reply.h"
 
 #define HANDLES_MAX IDMAP_MAX

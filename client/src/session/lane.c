@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/src/session/client.h"
+#include "client/src/session/session.h"
 #include "client/src/wire/environment.h"
 #include "client/src/wire/reply.h"
 #include "client/src/wire/shm.h"

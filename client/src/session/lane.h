@@ -16,41 +16,7 @@
 #ifndef CLIENT_SESSION_LANE_H
 #define CLIENT_SESSION_LANE_H
 
-#include "client/src/wire/request.h"
-#include "common/memfd.h"
-#include "proto/lane.h"
-
-enum lane_mode { LANE_AUTO, LANE_NEVER, LANE_ALWAYS };
-
-enum lane_state {
-    LANE_OFF,      /* not asked for on this connection */
-    LANE_ASKING,   /* RING_OPEN is on its way */
-    LANE_CLAIMING, /* the nonce was shown */
-    LANE_UP,
-    LANE_REFUSED, /* there is none, as long as this connection lasts */
-};
-
-struct lane {
-    enum lane_mode mode;
-    enum lane_state state;
-    struct request open;  /* RING_OPEN */
-    unsigned pause;       /* sequenced requests until it is asked for (again) */
-    int claim_fd;         /* owned: where the descriptors come, -1 */
-    struct memfd memory;  /* owned; its descriptor is closed */
-    int daemon_bell;      /* owned: eventfd */
-    int bell;             /* owned: pipe; watched by its edges */
-    unsigned unread;      /* bytes that may be in the pipe */
-    uint64_t spin_ns;     /* how long to look at most, 0: not */
-    unsigned misses;      /* looks in a row that found nothing */
-    unsigned skip;        /* waits until the next look */
-    bool spinning;        /* somebody looks, without the lock */
-    struct memfd retired; /* owned: what is looked at was given up meanwhile */
-    struct ring_producer out;
-    struct ring_consumer in;
-    struct err failure; /* why it was refused */
-};
-
-struct gpud_client;
+#include "client/src/session/client.h"
 
 /* ERR_INVALID: GPUD_LANE is nonsense. */
 int lane_init(struct lane *l, struct err *e);

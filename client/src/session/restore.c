@@ -4,7 +4,9 @@
 
 #include "client/src/api/arena.h"
 #include "client/src/api/program.h"
+#include "client/src/session/events.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/session.h"
 #include "client/src/wire/reply.h"
 
 void object_link(struct gpud_client *c, struct object *o)

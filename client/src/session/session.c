@@ -7,7 +7,10 @@
 
 #include "client/src/api/job.h"
 #include "client/src/session/client.h"
+#include "client/src/session/error.h"
+#include "client/src/session/events.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/lane.h"
 #include "client/src/session/restore.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"

@@ -2,12 +2,16 @@
  * Waiting without a thread of our own: of all threads that wait, one watches the connection and
  * takes every answer; the others sleep until theirs has come or the watching thread leaves.
  */
+#include "client/src/session/wait.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "client/src/api/job.h"
 #include "client/src/session/client.h"
+#include "client/src/session/events.h"
+#include "client/src/session/lane.h"
+#include "client/src/session/session.h"
 #include "common/clock.h"
 
 #define FULL_LOOK  64   /* of so many glances one is at everything */
@@ -19,11 +23,6 @@ struct waiter {
     bool (*ready)(void *arg);
     void *arg;
 };
-
-void client_arm(struct gpud_client *c)
-{
-    conn_ready_set(&c->conn, c->ended.first != NULL || c->event_first != NULL);
-}
 
 /* Takes all that the socket has. */
 static void read_socket(struct gpud_client *c)
@@ -210,61 +209,4 @@ int client_wait(struct gpud_client *c, bool (*ready)(void *arg), void *arg, uint
         wake(c); /* the signal to watch may have gone to us */
     }
     return rc;
-}
-
-/* ---- callbacks ----------------------------------------------------------------------------- */
-
-void client_event(struct gpud_client *c, int kind, gpud_buffer buffer, const char *text)
-{
-    if (c->event_cb == NULL) {
-        return;
-    }
-    struct event *event = malloc(sizeof *event);
-    if (event == NULL) {
-        return; /* the state itself is asked for elsewhere: an event is only a hint */
-    }
-    event->next = NULL;
-    event->kind = kind;
-    event->buffer = buffer;
-    text_copy(event->text, sizeof event->text, bytes_str(text));
-    if (c->event_last != NULL) {
-        c->event_last->next = event;
-    } else {
-        c->event_first = event;
-    }
-    c->event_last = event;
-}
-
-static bool event_run(struct gpud_client *c)
-{
-    struct event *event = c->event_first;
-    if (event == NULL) {
-        return false;
-    }
-    c->event_first = event->next;
-    if (c->event_first == NULL) {
-        c->event_last = NULL;
-    }
-    gpud_event_cb cb = c->event_cb;
-    void *user = c->event_user;
-    client_arm(c);
-    (void)pthread_mutex_unlock(&c->lock);
-    if (cb != NULL) {
-        gpud_event told = {
-            .size = sizeof told,
-            .kind = event->kind,
-            .buffer = event->buffer,
-            .text = event->text,
-        };
-        cb(c, &told, user);
-    }
-    free(event);
-    (void)pthread_mutex_lock(&c->lock);
-    return true;
-}
-
-void client_callbacks(struct gpud_client *c)
-{
-    while (event_run(c) || job_callback_run(c)) {
-    }
 }

@@ -1,0 +1,11 @@
+/* Tables that the daemon makes for operators. Thread: under the client's lock. Blocks. */
+#ifndef CLIENT_API_TABLE_H
+#define CLIENT_API_TABLE_H
+
+#include "client/src/session/client.h"
+
+/* A request that is answered by TABLE. */
+int table_call(struct gpud_client *c, const struct schema *request, void *msg,
+               gpud_table **ret_table, struct err *e);
+
+#endif

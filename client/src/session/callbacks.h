@@ -1,0 +1,10 @@
+/* The user's callbacks: done callbacks of jobs, events. Thread: under the client's lock. */
+#ifndef CLIENT_SESSION_CALLBACKS_H
+#define CLIENT_SESSION_CALLBACKS_H
+
+#include "client/src/session/client.h"
+
+/* Runs the callbacks that are due; gives the lock up while they run. */
+void client_callbacks(struct gpud_client *c);
+
+#endif
