@@ -3,7 +3,7 @@
 #   scripts/test.sh              preset dev: every unit, contract and system test
 #   scripts/test.sh --all        also the slow checks of the source, the demo, asan, tsan and 60 s
 #                                of fuzzing (what CI runs)
-#   scripts/test.sh STAGE...     only these: demo dev slow asan tsan fuzz
+#   scripts/test.sh STAGE...     only these: demo dev full asan tsan fuzz; full is dev and the slow checks
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -13,8 +13,8 @@ jobs=$(nproc)
 stages=()
 for arg in "$@"; do
     case $arg in
-    --all) stages+=(demo dev slow asan tsan fuzz) ;;
-    demo | dev | slow | asan | tsan | fuzz) stages+=("$arg") ;;
+    --all) stages+=(demo full asan tsan fuzz) ;;
+    demo | dev | full | asan | tsan | fuzz) stages+=("$arg") ;;
     *)
         sed -n '2,6s/^# //p' "$0" >&2
         exit 2
@@ -38,7 +38,6 @@ progress() {
 stage_filter() {
     case $1 in
     dev) echo "-LE ^slow$" ;;
-    slow) echo "-L ^slow$" ;;
     asan) echo "-LE ^checks$ -E ^test_kernels_opencl$" ;;
     tsan) echo "-L ^threads$" ;;
     fuzz) echo "-L ^fuzz$" ;;
@@ -46,7 +45,7 @@ stage_filter() {
     esac
 }
 
-stage_preset() { if [ "$1" = slow ]; then echo dev; else echo "$1"; fi; }
+stage_preset() { if [ "$1" = full ]; then echo dev; else echo "$1"; fi; }
 
 stage_target() {
     case $1 in
