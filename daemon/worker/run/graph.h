@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/worker/run/executor.h"
+#include "daemon/worker/run/steps.h"
 
 #define GRAPH_STEPS_MAX 512u /* of more, each waits for all before it */
 #define GRAPH_MARKS_MAX                                                                            \
