@@ -1,37 +1,7 @@
 #include "daemon/worker/serve/serve.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "common/clock.h"
 #include "common/log.h"
-#include "daemon/worker/run/library.h"
 #include "daemon/worker/serve/serve_int.h"
-
-#define DRAIN_MS 200
-
-/* Does nothing move outside jobs? tenant: into and out of its buffers; NULL: anybody's. What spills
- * counts whosever it is: it is soon over, and it has room on the host. */
-static bool nothing_moves(const struct server *s, const uint64_t *tenant)
-{
-    return !transfers_move(&s->transfers, tenant) && !spill_busy(&s->spill) &&
-           !upkeep_busy(&s->upkeep);
-}
-
-bool server_still(void *data)
-{
-    const struct server *s = data;
-    return s->completion.first == NULL && nothing_moves(s, NULL) && s->waiting.first == NULL;
-}
-
-/* Has a driver nothing to wait for? Jobs that wait have nothing on the device, nor have those that
- * were added and wait for these. */
-static bool nothing_runs(void *data)
-{
-    const struct server *s = data;
-    return completion_oldest(&s->completion) == NULL && nothing_moves(s, NULL) &&
-           !s->device.memory.hung;
-}
 
 static uint64_t runs_since(void *data)
 {
@@ -44,7 +14,7 @@ static uint64_t runs_since(void *data)
 static bool nothing_frees(void *data, const uint64_t *tenant)
 {
     struct server *s = data;
-    return nothing_moves(s, tenant) && memory_leaving(&s->device.memory, tenant) == 0 &&
+    return server_nothing_moves(s, tenant) && memory_leaving(&s->device.memory, tenant) == 0 &&
            !completion_frees(&s->completion, tenant);
 }
 
@@ -54,87 +24,15 @@ bool server_idle(struct server *s)
            !pinning_busy(&s->pinning);
 }
 
-void server_must_send(struct server *s, int rc, const struct err *e)
-{
-    if (rc != 0 && !s->ended) {
-        log_error("%s", e->text);
-        _exit(EXIT_LOST);
-    }
-}
-
-void server_end_lost(struct server *s, const char *text)
-{
-    log_error("%s", text);
-    channel_drain(&s->channel, DRAIN_MS);
-    _exit(EXIT_LOST);
-}
-
 static void kick(void *data)
 {
     struct server *s = data;
     pump_kick(&s->pump);
 }
 
-void server_start_jobs(struct server *s)
-{
-    struct err e;
-    err_init(&e);
-    hold_end(&s->hold, batch_held(&s->executor.batch));
-    if (executor_start(&s->executor, &e) != 0) {
-        server_end_lost(s, e.text);
-    }
-}
-
 static void start_held(void *data)
 {
     server_start_jobs(data);
-}
-
-bool server_device_busy(const struct server *s)
-{
-    return s->completion.count > s->executor.batch.held;
-}
-
-bool server_jobs_wait(struct server *s)
-{
-    struct batch *b = &s->executor.batch;
-    bool wait = hold_keeps(&s->hold, batch_held(b), server_device_busy(s));
-    if (wait) {
-        batch_waits(b);
-    }
-    return wait;
-}
-
-static void release_some(struct server *s)
-{
-    if (nothing_runs(s)) {
-        library_tidy(&s->device);
-    }
-    releases_turn(&s->releases);
-    modules_prepare_again(&s->modules);
-}
-
-bool server_ask_device(void *data)
-{
-    struct server *s = data;
-    do { /* what ends lets other things begin */
-        transfers_poll(&s->transfers);
-        copies_poll(&s->copies);
-        completion_poll(&s->completion, clock_now_ns());
-        transfers_poll(&s->transfers);
-        spill_poll(&s->spill);
-        upkeep_poll(&s->upkeep);
-        release_some(s);
-        waiting_poll(&s->waiting, clock_now_ns());
-    } while (s->copies.fresh);
-    if (s->hold.rule.due_ns != 0 && !server_jobs_wait(s)) {
-        server_start_jobs(s); /* something came to an end, or was begun */
-    }
-    struct err e = ERR_INIT;
-    if (memory_hung(&s->device.memory, &e) != 0) {
-        server_end_lost(s, e.text);
-    }
-    return !server_still(s);
 }
 
 static void on_closed(void *data, const struct err *e)
@@ -160,7 +58,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     buffers_init(&s->buffers, &dev->memory, &s->modules);
     arenas_init(&s->arenas, dev, loop, server_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d, loop, server_module_loaded, s);
-    releases_init(&s->releases, nothing_runs, runs_since, s);
+    releases_init(&s->releases, server_nothing_runs, runs_since, s);
     s->arenas.releases = s->modules.releases = dev->memory.releases =
         dev->b->release_waits ? &s->releases : NULL;
     s->executor = (struct executor){.scope = {.device = dev,

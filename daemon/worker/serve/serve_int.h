@@ -4,7 +4,7 @@
 
 #include "daemon/worker/serve/serve.h"
 
-/* ---- serve.c: the device, and what begins there ---- */
+/* ---- server.c: the device, and what begins there ---- */
 
 /* rc < 0: a frame could not be sent. That leaves the front with a wrong picture: ends the process,
  * so that it sees that. */
@@ -12,6 +12,12 @@ void server_must_send(struct server *s, int rc, const struct err *e);
 /* The process is not to be trusted any more: what is known is told, the rest is the front's. Does
  * not return. */
 void server_end_lost(struct server *s, const char *text);
+/* Does nothing move outside jobs? tenant: into and out of its buffers; NULL: anybody's. What spills
+ * counts whosever it is: it is soon over, and it has room on the host. */
+bool server_nothing_moves(const struct server *s, const uint64_t *tenant);
+/* data: a server. Has a driver nothing to wait for? Jobs that wait have nothing on the device, nor
+ * have those that were added and wait for these. */
+bool server_nothing_runs(void *data);
 /* data: a server. Does nothing move, in jobs or outside? */
 bool server_still(void *data);
 /* Jobs that came together start together. */

@@ -1,0 +1,101 @@
+/* What is under way in the server's parts, what begins when it ends, and the end of a server whose
+ * device is lost. */
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/worker/run/library.h"
+#include "daemon/worker/serve/serve_int.h"
+
+#define DRAIN_MS 200
+
+bool server_nothing_moves(const struct server *s, const uint64_t *tenant)
+{
+    return !transfers_move(&s->transfers, tenant) && !spill_busy(&s->spill) &&
+           !upkeep_busy(&s->upkeep);
+}
+
+bool server_still(void *data)
+{
+    const struct server *s = data;
+    return s->completion.first == NULL && server_nothing_moves(s, NULL) && s->waiting.first == NULL;
+}
+
+bool server_nothing_runs(void *data)
+{
+    const struct server *s = data;
+    return completion_oldest(&s->completion) == NULL && server_nothing_moves(s, NULL) &&
+           !s->device.memory.hung;
+}
+
+void server_must_send(struct server *s, int rc, const struct err *e)
+{
+    if (rc != 0 && !s->ended) {
+        log_error("%s", e->text);
+        _exit(EXIT_LOST);
+    }
+}
+
+void server_end_lost(struct server *s, const char *text)
+{
+    log_error("%s", text);
+    channel_drain(&s->channel, DRAIN_MS);
+    _exit(EXIT_LOST);
+}
+
+void server_start_jobs(struct server *s)
+{
+    struct err e;
+    err_init(&e);
+    hold_end(&s->hold, batch_held(&s->executor.batch));
+    if (executor_start(&s->executor, &e) != 0) {
+        server_end_lost(s, e.text);
+    }
+}
+
+bool server_device_busy(const struct server *s)
+{
+    return s->completion.count > s->executor.batch.held;
+}
+
+bool server_jobs_wait(struct server *s)
+{
+    struct batch *b = &s->executor.batch;
+    bool wait = hold_keeps(&s->hold, batch_held(b), server_device_busy(s));
+    if (wait) {
+        batch_waits(b);
+    }
+    return wait;
+}
+
+static void release_some(struct server *s)
+{
+    if (server_nothing_runs(s)) {
+        library_tidy(&s->device);
+    }
+    releases_turn(&s->releases);
+    modules_prepare_again(&s->modules);
+}
+
+bool server_ask_device(void *data)
+{
+    struct server *s = data;
+    do { /* what ends lets other things begin */
+        transfers_poll(&s->transfers);
+        copies_poll(&s->copies);
+        completion_poll(&s->completion, clock_now_ns());
+        transfers_poll(&s->transfers);
+        spill_poll(&s->spill);
+        upkeep_poll(&s->upkeep);
+        release_some(s);
+        waiting_poll(&s->waiting, clock_now_ns());
+    } while (s->copies.fresh);
+    if (s->hold.rule.due_ns != 0 && !server_jobs_wait(s)) {
+        server_start_jobs(s); /* something came to an end, or was begun */
+    }
+    struct err e = ERR_INIT;
+    if (memory_hung(&s->device.memory, &e) != 0) {
+        server_end_lost(s, e.text);
+    }
+    return !server_still(s);
+}
