@@ -11,7 +11,7 @@
 #include "client/src/session/call.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
-#include "client/src/session/restore.h"
+#include "client/src/session/objects.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/heap.h"
 #include "client/src/wire/shm.h"

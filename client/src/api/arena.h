@@ -13,7 +13,7 @@
 #define CLIENT_API_ARENA_H
 
 #include "client/src/session/client.h"
-#include "client/src/session/restore.h"
+#include "client/src/session/objects.h"
 #include "client/src/wire/heap.h"
 
 #define STAGE_MIN (64u * 1024u) /* bytes: arrays from here on go through staging memory */

@@ -6,7 +6,7 @@
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
-#include "client/src/session/restore.h"
+#include "client/src/session/objects.h"
 #include "client/src/wire/reply.h"
 #include "common/utf8.h"
 

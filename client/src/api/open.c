@@ -13,6 +13,8 @@
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
 #include "client/src/session/lane.h"
+#include "client/src/session/lane_memory.h"
+#include "client/src/session/lost.h"
 #include "client/src/session/session.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/environment.h"

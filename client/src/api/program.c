@@ -8,7 +8,7 @@
 #include "client/src/session/call.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
-#include "client/src/session/restore.h"
+#include "client/src/session/objects.h"
 #include "common/shape.h"
 #include "common/utf8.h"
 

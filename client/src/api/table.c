@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/src/session/call.h"
-#include "client/src/session/client.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 

@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 
-#include "client/src/session/client.h"
 #include "client/src/session/handles.h"
-#include "client/src/session/restore.h"
-#include "client/src/session/session.h"
+#include "client/src/session/objects.h"
+#include "client/src/session/route.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"

@@ -4,7 +4,7 @@
 
 #include "client/src/session/call.h"
 #include "client/src/session/events.h"
-#include "client/src/session/restore.h"
+#include "client/src/session/objects.h"
 #include "client/src/wire/reply.h"
 
 #define HANDLES_MAX IDMAP_MAX

@@ -8,7 +8,7 @@
 #define CLIENT_SESSION_HANDLES_H
 
 #include "client/src/session/client.h"
-#include "client/src/session/restore.h"
+#include "client/src/session/objects.h"
 
 struct buffer {
     uint64_t daemon;

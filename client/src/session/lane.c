@@ -5,8 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/src/session/client.h"
-#include "client/src/session/session.h"
+#include "client/src/session/answers.h"
+#include "client/src/session/lane_memory.h"
+#include "client/src/session/send.h"
 #include "client/src/wire/environment.h"
 #include "client/src/wire/reply.h"
 #include "client/src/wire/shm.h"
@@ -15,13 +16,10 @@
 #include "common/seqpacket.h"
 
 #define AGAIN_AFTER  256u /* sequenced requests until a lane that could not be had is asked for */
-#define FIRST_AFTER  8u   /* who sends a job or two has no use for a lane */
 #define PAGE         4096u
 #define ANSWER_BYTES 4096u
 #define SPIN_US      30u /* longer than an answer takes where nobody has to be waken */
 #define SPIN_US_MAX  1000u
-#define MISSES_MAX   10u /* then one wait in 1024 looks */
-#define LOOKS        32u /* between two looks at the clock */
 
 static int spin_init(struct lane *l, struct err *e)
 {
@@ -40,7 +38,7 @@ static int spin_init(struct lane *l, struct err *e)
 int lane_init(struct lane *l, struct err *e)
 {
     const char *mode = environment_text("GPUD_LANE");
-    *l = (struct lane){.claim_fd = -1, .daemon_bell = -1, .bell = -1, .pause = FIRST_AFTER};
+    *l = (struct lane){.claim_fd = -1, .daemon_bell = -1, .bell = -1, .pause = LANE_FIRST_AFTER};
     l->memory = l->retired = MEMFD_NONE;
     if (mode == NULL || strcmp(mode, "auto") == 0) {
         l->mode = LANE_AUTO;
@@ -59,45 +57,13 @@ bool lane_is_up(const struct gpud_client *c)
     return c->lane.state == LANE_UP;
 }
 
-static void fd_close(struct gpud_client *c, int *fd)
-{
-    if (*fd >= 0 && origin_here(&c->origin)) { /* a child of fork shares the set of descriptors */
-        conn_unwatch(&c->conn, *fd);
-    }
-    descriptor_close(fd);
-}
-
-static void release(struct gpud_client *c)
-{
-    struct lane *l = &c->lane;
-    fd_close(c, &l->claim_fd);
-    fd_close(c, &l->daemon_bell);
-    fd_close(c, &l->bell);
-    if (l->spinning && l->retired.data == NULL) {
-        l->retired = l->memory; /* somebody looks at it just now */
-        l->memory = MEMFD_NONE;
-    }
-    memfd_finish(&l->memory);
-}
-
-void lane_drop(struct gpud_client *c)
-{
-    struct lane *l = &c->lane;
-    release(c);
-    l->state = LANE_OFF;
-    l->pause = FIRST_AFTER;
-    for (struct request *r = c->requests.sequenced.first; r != NULL; r = r->next) {
-        r->by_ring = false;
-    }
-}
-
 /* It cannot be had, or not any more: all goes over the socket. */
 static void give_up(struct gpud_client *c, const struct err *why)
 {
     struct lane *l = &c->lane;
     bool was_up = l->state == LANE_UP;
     bool again = err_retriable(why->code);
-    release(c);
+    lane_release(c);
     l->failure = *why;
     l->state = again && l->mode == LANE_AUTO ? LANE_OFF : LANE_REFUSED;
     l->pause = AGAIN_AFTER;
@@ -245,7 +211,7 @@ void lane_claimed(struct gpud_client *c)
         give_up(c, &e);
         return;
     }
-    fd_close(c, &l->claim_fd);
+    lane_fd_close(c, &l->claim_fd);
     struct lane_shared *shared = (struct lane_shared *)(void *)l->memory.data;
     uint8_t *data = l->memory.data + LANE_DATA_OFFSET;
     ring_producer_init(&l->out, &shared->submit, data, LANE_SUBMIT_BYTES);
@@ -365,57 +331,4 @@ bool lane_take(struct gpud_client *c)
         empty_bell(l);
     } while (!ring_sleep(&l->in));
     return true;
-}
-
-/* ---- looking before sleeping --------------------------------------------------------------- */
-
-bool lane_look_begin(struct gpud_client *c, uint64_t deadline_ns, struct lane_look *ret_look)
-{
-    struct lane *l = &c->lane;
-    if (l->state != LANE_UP || l->spin_ns == 0 || c->requests.sequenced.first == NULL) {
-        return false;
-    }
-    if (l->skip > 0) {
-        l->skip--;
-        return false;
-    }
-    uint64_t until = ns_add(clock_now_ns(), l->spin_ns);
-    *ret_look = (struct lane_look){.control = l->in.shared,
-                                   .tail = l->in.tail,
-                                   .until_ns = until < deadline_ns ? until : deadline_ns};
-    l->spinning = true;
-    ring_wake(&l->in); /* nobody has to ring for us */
-    return true;
-}
-
-bool lane_look(const struct lane_look *look)
-{
-    do {
-        for (unsigned i = 0; i < LOOKS; i++) {
-            if (atomic_load_explicit(&look->control->head, memory_order_relaxed) != look->tail) {
-                return true;
-            }
-#if defined(__x86_64__) || defined(__i386__)
-            __builtin_ia32_pause();
-#endif
-        }
-    } while (clock_now_ns() < look->until_ns);
-    return false;
-}
-
-bool lane_look_end(struct gpud_client *c, bool found)
-{
-    struct lane *l = &c->lane;
-    l->spinning = false;
-    memfd_finish(&l->retired);
-    if (l->state == LANE_UP && !found) {
-        found = !ring_sleep(&l->in);
-    }
-    if (found) {
-        l->misses = 0;
-    } else {
-        l->misses += l->misses < MISSES_MAX;
-        l->skip = 1u << l->misses;
-    }
-    return found;
 }

@@ -30,20 +30,5 @@ bool lane_send(struct gpud_client *c, struct request *r);
 void lane_claimed(struct gpud_client *c);
 /* Takes every answer that is there; true: there was one. */
 bool lane_take(struct gpud_client *c);
-/* What is looked at without the lock. */
-struct lane_look {
-    const struct ring_control *control;
-    uint32_t tail;
-    uint64_t until_ns;
-};
-/* Is it worth while to look for an answer before sleeping? Then lane_look without the lock, then
- * lane_look_end. One thread at a time. */
-bool lane_look_begin(struct gpud_client *c, uint64_t deadline_ns, struct lane_look *ret_look);
-bool lane_look(const struct lane_look *look); /* there is something */
-/* Whether there is something after all. */
-bool lane_look_end(struct gpud_client *c, bool found);
-
-/* The connection is gone, or the client goes. What was sent by the ring is unanswered. */
-void lane_drop(struct gpud_client *c);
 
 #endif

@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "client/src/session/client.h"
+#include "client/src/session/answers.h"
 #include "client/src/session/events.h"
 #include "client/src/session/lane.h"
+#include "client/src/session/lane_memory.h"
+#include "client/src/session/lost.h"
+#include "client/src/session/route.h"
 #include "client/src/session/session.h"
 #include "common/clock.h"
 

@@ -6,9 +6,15 @@
 #include <string.h>
 
 #include "client/src/api/job.h"
+#include "client/src/session/answers.h"
 #include "client/src/session/client.h"
+#include "client/src/session/fillers.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/lost.h"
+#include "client/src/session/objects.h"
 #include "client/src/session/restore.h"
+#include "client/src/session/route.h"
+#include "client/src/session/send.h"
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 
