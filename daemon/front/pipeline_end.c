@@ -255,7 +255,7 @@ void pipeline_finish(struct front *f)
     building_finish(f);
     monitor_destroy(f->monitor);
     for (unsigned i = 0; i < f->device_count; i++) {
-        device_staging_finish(f->device[i]);
+        worker_forget(f->device[i]);
         free(f->device[i]);
     }
     tenant_destroy_all(&f->tenants);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/front/workers/record.h"
 
 #define SPILL_MIN       (UINT64_C(1) << 20) /* bytes */
 #define PAUSE_NS        (100 * NS_PER_MS)
@@ -137,6 +136,4 @@ void device_staging_finish(struct device *d)
     range_finish(&d->output_range);
     memfd_finish(&d->input);
     memfd_finish(&d->output);
-    record_destroy(d->record);
-    d->record = NULL;
 }

@@ -109,6 +109,13 @@ static void wait_then_restart(struct front *f, struct device *d, const char *why
     f->hooks.device_changed(f, d);
 }
 
+void worker_forget(struct device *d)
+{
+    device_staging_finish(d);
+    record_destroy(d->record);
+    d->record = NULL;
+}
+
 /* Of this worker: it holds nothing yet, and nothing of the one before counts. */
 static int new_record(struct device *d, struct err *e)
 {
@@ -124,7 +131,7 @@ void worker_start(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     int rc = 0;
     if (d->input.data == NULL || d->output.data == NULL) {
-        device_staging_finish(d); /* one that was taken over by half */
+        worker_forget(d); /* one that was taken over by half */
         rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
                                    &e);
     }

@@ -13,6 +13,8 @@ void worker_start(struct front *f, struct device *d);
 /* Asks the launcher to end it; what it had in flight is dealt with when its end is reported. */
 void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why);
 void worker_detach(struct device *d); /* drops the link; the process goes on */
+/* Frees the device's staging memory and its record, of no worker or of one that is left alone. */
+void worker_forget(struct device *d);
 
 /* What the launcher says. false: the id is no worker's. */
 bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text);

@@ -19,6 +19,7 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/look.h"
+#include "daemon/front/workers/worker.h"
 
 static struct fake *fake_of(struct front *f)
 {
@@ -208,7 +209,7 @@ void fake_destroy(struct fake *k)
         ck_assert_uint_eq(d->stream_load[0] + d->stream_load[1], 0);
         ck_assert_uint_eq(d->input_range.used, 0);
         ck_assert_uint_eq(d->output_range.used, 0);
-        device_staging_finish(d);
+        worker_forget(d);
     }
     if (k->session != NULL) {
         ck_assert_uint_eq(k->session->jobs, 0);

@@ -9,6 +9,7 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/workers/launcher_link.h"
+#include "daemon/front/workers/worker.h"
 #include "proto/health.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -324,7 +325,7 @@ START_TEST(all_instances_are_opened_unless_workers_are_told_which)
     list_instances(false);
     ck_assert_uint_eq(workers, 1);
     (void)unsetenv("CUDA_VISIBLE_DEVICES");
-    device_staging_finish(d);
+    worker_forget(d);
     free(d);
     end();
 }
