@@ -79,7 +79,9 @@ struct front_hooks {
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
     /* It was loaded somewhere, or was not. */
     void (*module_settled)(struct front *f, struct module *m);
-    void (*job_send)(struct front *f, struct job *j);
+    /* See command_job. */
+    int (*job_send)(struct front *f, struct job *j, const struct hazard_preds *preds,
+                    struct err *e);
     void (*job_cancel)(struct front *f, struct job *j); /* its worker ends it if it has not begun */
     void (*job_retire)(struct front *f, struct job *j);
     /* Its staging memory goes to others: the next front is to know. */

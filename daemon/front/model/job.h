@@ -56,11 +56,18 @@ struct job_edge {
     struct job_edge *prev_pred, *next_pred; /* of succ */
 };
 
-/* What is left to look at (sched/hazard.h). Zeroed at the start; empty when no job is unfinished.
- */
+/* What is left to look at (hazard.h). Zeroed at the start; empty when no job is unfinished. */
 struct hazards {
     struct hazard_group *due; /* groups whose members may go on, or are to go sooner */
     struct buffer_use *walk;  /* where the walk along those behind a job stands */
+};
+
+#define HAZARD_AFTER_MAX 32u /* predecessors that a worker is asked to wait for */
+
+/* Those directly before a job. */
+struct hazard_preds {
+    struct job *job[HAZARD_AFTER_MAX];
+    unsigned count;
 };
 
 #define PRIORITY_MAX      16

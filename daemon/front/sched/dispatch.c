@@ -138,15 +138,14 @@ static void staging_fill(const struct job *j, struct device *d)
 
 /* The stream of a predecessor saves a wait between streams; else the one with the least to do. What
  * is urgent and what is not do not share streams. */
-static unsigned choose_stream(const struct job *j, const struct device *d)
+static unsigned choose_stream(const struct job *j, const struct hazard_preds *preds,
+                              const struct device *d)
 {
     unsigned usual = d->streams - d->urgent;
     unsigned first = j->urgent && d->urgent > 0 ? usual : 0;
     unsigned end = first == 0 ? usual : d->streams;
-    struct hazard_preds preds;
-    unsigned before = hazard_preds(j, &preds) ? preds.count : 0;
-    for (unsigned i = 0; i < before; i++) {
-        const struct job *pred = preds.job[i];
+    for (unsigned i = 0; preds != NULL && i < preds->count; i++) {
+        const struct job *pred = preds->job[i];
         bool there = pred->device == d && pred->state != JOB_QUEUED;
         if (there && pred->stream >= first && pred->stream < end) {
             return pred->stream;
@@ -161,13 +160,28 @@ static unsigned choose_stream(const struct job *j, const struct device *d)
     return best;
 }
 
+/* Nothing was sent: it ends as if it had not been its turn, and what it was to write is as before.
+ */
+static void not_sent(struct front *f, struct job *j, const struct err *e)
+{
+    j->retained = false;
+    job_leave_device(j);
+    job_set_state(j, JOB_QUEUED, clock_now_ns());
+    f->queued_count++;
+    job_conclude(f, j, JOB_FAILED, e);
+}
+
 static void dispatch_to(struct front *f, struct job *j, struct device *d)
 {
+    struct err e;
+    struct hazard_preds preds;
+    const struct hazard_preds *before = hazard_preds(j, &preds) ? &preds : NULL;
+    err_init(&e);
     queue_remove(f, j);
     j->device = d;
     j->epoch = d->epoch;
     j->suspect = false; /* now it will be seen */
-    j->stream = choose_stream(j, d);
+    j->stream = choose_stream(j, before, d);
     staging_fill(j, d);
     f->queued_count--;
     job_set_state(j, JOB_DISPATCHED, turn_now(f));
@@ -175,7 +189,9 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     j->retained = true;
     due_at(f, job_overdue_ns(j));
     due_at(f, ns_add(j->deadline_ns, JOB_LATE_NS));
-    f->hooks.job_send(f, j);
+    if (f->hooks.job_send(f, j, before, &e) != 0) {
+        not_sent(f, j, &e);
+    }
     queue_moved(f, j);
 }
 

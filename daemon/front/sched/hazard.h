@@ -20,16 +20,9 @@
 
 struct buffer;
 struct buffer_use;
+struct hazard_preds;
 struct hazards;
 struct job;
-
-#define HAZARD_AFTER_MAX 32u /* predecessors that a worker is asked to wait for */
-
-/* Those directly before a job. */
-struct hazard_preds {
-    struct job *job[HAZARD_AFTER_MAX];
-    unsigned count;
-};
 
 /* A job to look at: it may go on, or must wait again. */
 struct hazard_look {

@@ -5,8 +5,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/model/due.h"
-#include "daemon/front/model/flight.h"
-#include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/job_frame.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/meta.h"
@@ -265,42 +263,32 @@ void command_module_unload(struct device *d, uint64_t module)
     }
 }
 
-/* Nothing was sent: it ends as if it had not been its turn, and what it was to write is as before.
- */
-static void not_sent(struct front *f, struct job *j, const struct err *e)
-{
-    j->retained = false;
-    record_drop(j->device->record, j->record);
-    job_leave_device(j);
-    job_set_state(j, JOB_QUEUED, clock_now_ns());
-    f->queued_count++;
-    job_conclude(f, j, JOB_FAILED, e);
-}
-
-void command_job(struct front *f, struct job *j)
+int command_job(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e)
 {
     struct device *d = j->device;
-    struct err e;
-    err_init(&e);
+    struct err why;
     struct job_frame frame;
     struct msg_f_job m;
+    err_init(&why);
     job_frame_init(&frame, FRAME_MAX_BYTES);
-    int rc = job_frame_build(j, &frame, &m, &e);
+    int rc = job_frame_build(j, preds, &frame, &m, &why);
     turn_count(f, work_units(&j->work));
     if (rc == 0) {
-        rc = tell_arenas(d, &j->work, &e);
+        rc = tell_arenas(d, &j->work, &why);
     }
     if (rc == 0) {
         record_job(d, j);
-        rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &e);
+        rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &why);
     }
     due_pool(f, d);
-    if (rc == ERR_LIMIT || rc == ERR_NOMEM) {
-        not_sent(f, j, &e);
-    } else {
-        sent(f, d, rc, &e);
-    }
     job_frame_finish(&frame);
+    if (rc == ERR_LIMIT || rc == ERR_NOMEM) {
+        record_drop(d->record, j->record);
+        *e = why;
+        return rc;
+    }
+    sent(f, d, rc, &why);
+    return 0;
 }
 
 void command_job_cancel(struct front *f, struct job *j)

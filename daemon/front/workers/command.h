@@ -21,7 +21,9 @@ void command_arena_free(struct front *f, struct arena *a);
 void command_arena_drop(const struct device *d, const struct arena *a);
 int command_module_load(struct device *d, const struct build *b, struct err *e);
 void command_module_unload(struct device *d, uint64_t module);
-void command_job(struct front *f, struct job *j);
+/* preds: those directly before it; NULL: more than fit. ERR_LIMIT, ERR_NOMEM: nothing was sent, and
+ * no worker knows the job. A channel that breaks ends the worker. */
+int command_job(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e);
 void command_job_cancel(struct front *f, struct job *j); /* one that its worker has */
 void command_retire(struct front *f, struct job *j);
 void command_outputs_gone(struct front *f, struct job *j);

@@ -1,7 +1,6 @@
 #include "daemon/front/workers/job_frame.h"
 
 #include "daemon/front/model/tenant.h"
-#include "daemon/front/sched/hazard.h"
 #include "daemon/front/workers/meta.h"
 
 #define MEASURED_MAX (16u * 1024u * 1024u) /* beyond it the size is not told */
@@ -76,26 +75,25 @@ void job_frame_finish(struct job_frame *b)
     capbuf_finish(&b->after);
 }
 
-int job_frame_build(const struct job *j, struct job_frame *b, struct msg_f_job *ret_m,
-                    struct err *e)
+int job_frame_build(const struct job *j, const struct hazard_preds *preds, struct job_frame *b,
+                    struct msg_f_job *ret_m, struct err *e)
 {
     int rc = add_temps(&j->work, &b->temps, e);
     for (unsigned i = 0; rc == 0 && i < j->work.step_count; i++) {
         rc = add_step(j, &j->work.steps[i], &b->refs, &b->steps, e);
     }
-    struct hazard_preds preds;
-    if (rc == 0 && !hazard_preds(j, &preds)) {
+    if (rc == 0 && preds == NULL) {
         rc = err_set(e, ERR_STATE, "more than %u jobs before it", HAZARD_AFTER_MAX);
     }
-    for (unsigned i = 0; rc == 0 && i < preds.count; i++) {
-        struct proto_jobref ref = {.job = preds.job[i]->id};
+    for (unsigned i = 0; rc == 0 && i < preds->count; i++) {
+        struct proto_jobref ref = {.job = preds->job[i]->id};
         rc = proto_list_add(&schema_jobref, &ref, &b->after, e);
     }
     if (rc == 0) {
         *ret_m = (struct msg_f_job){
             .job = j->id,
             .stream = j->stream,
-            .after = proto_list_of(&b->after, preds.count),
+            .after = proto_list_of(&b->after, preds->count),
             .temps = proto_list_of(&b->temps, j->work.temp_count),
             .steps = proto_list_of(&b->steps, j->work.step_count),
             .tenant = tenant_key(j->tenant),
@@ -121,12 +119,13 @@ static size_t bound(const struct work *w)
 
 static int measure(const struct job *j, size_t *ret_bytes, struct err *e)
 {
+    const struct hazard_preds preds = {.count = 0}; /* they are counted apart */
     struct job_frame frame;
     struct capbuf out;
     struct msg_f_job m;
     job_frame_init(&frame, MEASURED_MAX);
     capbuf_init(&out, MEASURED_MAX);
-    int rc = job_frame_build(j, &frame, &m, e);
+    int rc = job_frame_build(j, &preds, &frame, &m, e);
     if (rc == 0) {
         rc = proto_encode(&schema_msg_f_job, &m, &out, e);
     }
@@ -143,7 +142,6 @@ int job_frame_check(const struct job *j, bool complete, struct err *e)
         return 0;
     }
     struct job as_sent = *j;
-    as_sent.preds = NULL;
     as_sent.id = complete ? UINT64_MAX : 0;
     as_sent.seq = as_sent.id;
     as_sent.input = complete ? FAR : 0;

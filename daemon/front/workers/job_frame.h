@@ -13,9 +13,11 @@ struct job_frame {
 
 void job_frame_init(struct job_frame *b, size_t limit); /* bytes of each list */
 void job_frame_finish(struct job_frame *b);
-/* *ret_m lies in *b and in the job. */
-int job_frame_build(const struct job *j, struct job_frame *b, struct msg_f_job *ret_m,
-                    struct err *e);
+/* preds: those directly before it; NULL: more than fit, ERR_STATE. *ret_m lies in *b and in the
+ * job.
+ */
+int job_frame_build(const struct job *j, const struct hazard_preds *preds, struct job_frame *b,
+                    struct msg_f_job *ret_m, struct err *e);
 
 /* Does it fit into a frame, wherever its staging memory will lie and whatever it waits for?
  * ERR_LIMIT with size and limit. Not complete: parameters are unbound, so that some steps are not

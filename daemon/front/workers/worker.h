@@ -13,7 +13,7 @@ void worker_start(struct front *f, struct device *d);
 /* Asks the launcher to end it; what it had in flight is dealt with when its end is reported. */
 void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why);
 void worker_detach(struct device *d); /* drops the link; the process goes on */
-/* Frees the device's staging memory and its record, of no worker or of one that is left alone. */
+/* Frees what the front keeps of its worker: staging memory and record. A process goes on. */
 void worker_forget(struct device *d);
 
 /* What the launcher says. false: the id is no worker's. */

@@ -46,12 +46,15 @@ static void on_answered(struct front *f, struct job *j)
     k->error[j->id] = j->error;
 }
 
-static void on_send(struct front *f, struct job *j)
+static int on_send(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e)
 {
     struct fake *k = fake_of(f);
+    (void)preds;
+    (void)e;
     if (k->sent < FAKE_JOBS) {
         k->order[k->sent++] = j->id;
     }
+    return 0;
 }
 
 static void on_cancel(struct front *f, struct job *j)

@@ -37,19 +37,17 @@ static size_t encoded(const struct job *j)
     struct err e = ERR_INIT;
     struct job sent = *j;
     struct job before[32] = {0};
-    struct job_edge edges[32];
+    struct hazard_preds preds = {.count = 32};
     for (unsigned i = 0; i < 32; i++) {
         before[i].id = UINT64_MAX - i;
-        edges[i] =
-            (struct job_edge){.pred = &before[i], .next_pred = i < 31 ? &edges[i + 1] : NULL};
+        preds.job[i] = &before[i];
     }
-    sent.preds = edges;
     sent.id = UINT64_MAX;
     sent.seq = UINT64_MAX;
     sent.input = sent.output = (UINT64_C(64) << 30) - 1;
     job_frame_init(&frame, 1u << 24);
     capbuf_init(&out, 1u << 24);
-    ck_assert_int_eq(job_frame_build(&sent, &frame, &m, &e), 0);
+    ck_assert_int_eq(job_frame_build(&sent, &preds, &frame, &m, &e), 0);
     ck_assert_int_eq(proto_encode(&schema_msg_f_job, &m, &out, &e), 0);
     size_t size = out.size;
     capbuf_finish(&out);
