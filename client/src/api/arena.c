@@ -12,6 +12,7 @@
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/objects.h"
+#include "client/src/session/post.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/heap.h"
 #include "client/src/wire/shm.h"

@@ -4,6 +4,7 @@
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/post.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"

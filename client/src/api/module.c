@@ -7,6 +7,7 @@
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
 #include "client/src/session/objects.h"
+#include "client/src/session/post.h"
 #include "client/src/wire/reply.h"
 #include "common/utf8.h"
 

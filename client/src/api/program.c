@@ -9,6 +9,7 @@
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/objects.h"
+#include "client/src/session/post.h"
 #include "common/shape.h"
 #include "common/utf8.h"
 

@@ -1,22 +1,13 @@
-/* Requests that somebody waits for, or nobody. */
 #include "client/src/session/call.h"
 
 #include <stdlib.h>
 
 #include "client/src/session/handles.h"
-#include "client/src/session/objects.h"
+#include "client/src/session/post.h"
 #include "client/src/session/route.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
-
-struct call {
-    struct request req;
-    bool done;
-    bool orphan; /* its caller gave up waiting */
-    struct message *reply;
-    struct err failed;
-};
 
 uint64_t client_deadline(const struct gpud_client *c)
 {
@@ -29,55 +20,9 @@ uint64_t client_sooner(uint64_t deadline_ns, uint64_t patience_ns)
     return soon_ns < deadline_ns ? soon_ns : deadline_ns;
 }
 
-static void call_destroy(struct call *call)
-{
-    message_unref(call->reply);
-    request_finish(&call->req);
-    free(call);
-}
-
-static void call_answered(struct gpud_client *c, struct request *r, struct message *m,
-                          const struct err *e)
-{
-    struct call *call = (struct call *)r;
-    requests_end(&c->requests, r);
-    objects_reap(c);
-    call->done = true;
-    if (call->orphan) {
-        if (m != NULL) {
-            orphan_free(c, call->req.kind, m);
-        }
-        call_destroy(call);
-    } else if (m != NULL) {
-        call->reply = message_ref(m);
-    } else {
-        call->failed = *e;
-    }
-}
-
 static bool call_done(void *arg)
 {
     return ((const struct call *)arg)->done;
-}
-
-static int call_make(struct gpud_client *c, const struct schema *request, void *msg,
-                     enum call_flag flags, struct call **ret_call, struct err *e)
-{
-    struct call *call = calloc(1, sizeof *call);
-    if (call == NULL) {
-        return err_set(e, ERR_NOMEM, "request");
-    }
-    call->req.answered = call_answered;
-    int rc = request_encode(&call->req, request, msg, e);
-    if (rc == 0) {
-        rc = requests_add(&c->requests, &call->req, (flags & CALL_SEQUENCED) != 0, e);
-    }
-    if (rc != 0) {
-        call_destroy(call);
-        return rc;
-    }
-    *ret_call = call;
-    return 0;
 }
 
 static int exchange(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
@@ -148,19 +93,6 @@ int client_call_done(struct gpud_client *c, const struct schema *request, void *
         } told;
         rc = reply_decode(m, reply, &told, e);
         message_unref(m);
-    }
-    return rc;
-}
-
-int client_post(struct gpud_client *c, const struct schema *request, void *msg, uint64_t *ret_seq,
-                struct err *e)
-{
-    struct call *call = NULL;
-    int rc = call_make(c, request, msg, CALL_SEQUENCED, &call, e);
-    if (rc == 0) {
-        call->orphan = true;
-        *ret_seq = call->req.seq;
-        session_send(c, &call->req);
     }
     return rc;
 }

@@ -2,10 +2,8 @@
 
 #include <stdlib.h>
 
-#include "client/src/session/call.h"
 #include "client/src/session/events.h"
 #include "client/src/session/objects.h"
-#include "client/src/wire/reply.h"
 
 #define HANDLES_MAX IDMAP_MAX
 
@@ -96,46 +94,5 @@ void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text)
     if (!b->lost) {
         b->lost = true;
         client_event(c, GPUD_EVENT_BUFFER_LOST, (gpud_buffer){b->id}, text);
-    }
-}
-
-void orphan_free(struct gpud_client *c, unsigned request_kind, const struct message *m)
-{
-    struct msg_buffer buffer;
-    struct msg_module module;
-    struct msg_program program;
-    struct msg_arena arena;
-    uint64_t seq = 0;
-    if (c->closing) {
-        return;
-    }
-    switch (request_kind) {
-    case MSG_KIND_BUFFER_CREATE:
-    case MSG_KIND_BUFFER_OPEN:
-        if (reply_decode(m, &schema_msg_buffer, &buffer, &ERR_INIT) == 0) {
-            struct msg_buffer_free msg = {.handle = buffer.handle};
-            (void)client_post(c, &schema_msg_buffer_free, &msg, &seq, NULL);
-        }
-        break;
-    case MSG_KIND_MODULE_LOAD:
-        if (reply_decode(m, &schema_msg_module, &module, &ERR_INIT) == 0) {
-            struct msg_module_unload msg = {.module = module.module};
-            (void)client_post(c, &schema_msg_module_unload, &msg, &seq, NULL);
-        }
-        break;
-    case MSG_KIND_PROGRAM_CREATE:
-        if (reply_decode(m, &schema_msg_program, &program, &ERR_INIT) == 0) {
-            struct msg_program_free msg = {.program = program.program};
-            (void)client_post(c, &schema_msg_program_free, &msg, &seq, NULL);
-        }
-        break;
-    case MSG_KIND_ARENA_CREATE:
-        if (reply_decode(m, &schema_msg_arena, &arena, &ERR_INIT) == 0) {
-            struct msg_arena_free msg = {.arena = arena.arena};
-            (void)client_post(c, &schema_msg_arena_free, &msg, &seq, NULL);
-        }
-        break;
-    default:
-        break;
     }
 }

@@ -48,7 +48,4 @@ gpud_buffer buffer_by_daemon(struct gpud_client *c, uint64_t daemon);
 /* Tells the user, once. */
 void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text);
 
-/* An answer whose caller is gone: gives up what it made. */
-void orphan_free(struct gpud_client *c, unsigned request_kind, const struct message *m);
-
 #endif
