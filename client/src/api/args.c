@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "client/src/api/arena.h"
+#include "client/src/session/arena.h"
 #include "client/src/session/handles.h"
 #include "common/shape.h"
 

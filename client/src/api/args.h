@@ -2,7 +2,7 @@
 #ifndef CLIENT_API_ARGS_H
 #define CLIENT_API_ARGS_H
 
-#include "client/src/api/arena.h"
+#include "client/src/session/arena.h"
 #include "client/src/session/handles.h"
 
 /* access: taken if the argument says GPUD_AS_KERNEL. Data that travels with the job is not copied:

@@ -2,13 +2,14 @@
 
 #include <stdlib.h>
 
-#include "client/src/api/job.h"
 #include "client/src/api/transfer.h"
 #include "client/src/session/call.h"
 #include "client/src/session/client.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/job.h"
+#include "client/src/session/job_wait.h"
 #include "common/shape.h"
 
 #define PIECE_BYTES  (UINT64_C(4) << 20)

@@ -4,14 +4,14 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "client/src/api/arena.h"
-#include "client/src/api/job.h"
 #include "client/src/api/program.h"
+#include "client/src/session/arena.h"
 #include "client/src/session/call.h"
 #include "client/src/session/callbacks.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/job.h"
 #include "client/src/session/lane.h"
 #include "client/src/session/lane_memory.h"
 #include "client/src/session/lost.h"

@@ -1,5 +1,7 @@
 #include "client/src/api/program.h"
 
+#include "client/src/api/args.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

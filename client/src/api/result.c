@@ -5,12 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/src/api/arena.h"
-#include "client/src/api/job.h"
+#include "client/src/session/arena_make.h"
 #include "client/src/session/call.h"
 #include "client/src/session/callbacks.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
+#include "client/src/session/job.h"
+#include "client/src/session/job_wait.h"
 #include "client/src/session/wait.h"
 #include "common/clock.h"
 

@@ -2,15 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/src/api/arena.h"
 #include "client/src/api/args.h"
 #include "client/src/api/copy.h"
-#include "client/src/api/job.h"
-#include "client/src/api/program.h"
+#include "client/src/session/arena.h"
+#include "client/src/session/arena_make.h"
 #include "client/src/session/call.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/job.h"
+#include "client/src/session/job_wait.h"
+#include "client/src/session/program.h"
 #include "common/clock.h"
 
 static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,

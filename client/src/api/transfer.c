@@ -4,13 +4,15 @@
 
 #include <string.h>
 
-#include "client/src/api/arena.h"
 #include "client/src/api/args.h"
-#include "client/src/api/job.h"
+#include "client/src/session/arena.h"
+#include "client/src/session/arena_make.h"
 #include "client/src/session/call.h"
 #include "client/src/session/enter.h"
 #include "client/src/session/error.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/job.h"
+#include "client/src/session/job_wait.h"
 #include "common/shape.h"
 
 #define PART_BYTES   (4u * 1024u * 1024u)

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "client/src/session/handles.h"
 #include "client/src/session/post.h"
 #include "client/src/session/route.h"
 #include "client/src/session/wait.h"

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "client/src/api/job.h"
 #include "client/src/session/events.h"
+#include "client/src/session/job.h"
 
 static bool event_run(struct gpud_client *c)
 {

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "client/src/api/arena.h"
-#include "client/src/api/program.h"
+#include "client/src/session/arena.h"
 #include "client/src/session/events.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/program.h"
 #include "client/src/session/send.h"
 #include "client/src/session/session.h"
 #include "client/src/wire/reply.h"

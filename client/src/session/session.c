@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "client/src/api/job.h"
 #include "client/src/session/error.h"
 #include "client/src/session/events.h"
 #include "client/src/session/fillers.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/job.h"
 #include "client/src/session/lane.h"
 #include "client/src/session/lost.h"
 #include "client/src/session/restore.h"

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/src/api/job.h"
 #include "client/src/session/answers.h"
 #include "client/src/session/client.h"
 #include "client/src/session/fillers.h"
 #include "client/src/session/handles.h"
+#include "client/src/session/job.h"
 #include "client/src/session/lost.h"
 #include "client/src/session/objects.h"
 #include "client/src/session/restore.h"

@@ -1,22 +1,20 @@
-#include "client/src/api/job.h"
+#include "client/src/session/job.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/src/api/arena.h"
+#include "client/src/session/arena.h"
 #include "client/src/session/error.h"
 #include "client/src/session/events.h"
 #include "client/src/session/fillers.h"
 #include "client/src/session/lane.h"
 #include "client/src/session/objects.h"
 #include "client/src/session/route.h"
-#include "client/src/session/wait.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 
-#define OUTPUT_ALIGN     64u /* bytes: a cache line, and wide enough for every vector type */
-#define SUBMIT_FLAGS     (GPUD_SUBMIT_BLOCK | GPUD_SUBMIT_HELD | GPUD_SUBMIT_DETACHED)
-#define RETRY_DEFAULT_NS (5 * NS_PER_MS)
+#define OUTPUT_ALIGN 64u /* bytes: a cache line, and wide enough for every vector type */
+#define SUBMIT_FLAGS (GPUD_SUBMIT_BLOCK | GPUD_SUBMIT_HELD | GPUD_SUBMIT_DETACHED)
 
 /* A result that overtook the ACCEPTED of its job. Each asynchronous job brings the room for one, so
  * that there is room for all that can be meant, and for no more. */
@@ -460,28 +458,6 @@ bool job_cancel_here(struct gpud_client *c, struct gpud_job *job)
 
 /* ---- start --------------------------------------------------------------------------------- */
 
-static bool room(void *arg)
-{
-    const struct gpud_client *c = arg;
-    return c->jobs_live < c->session.max_inflight;
-}
-
-static int wait_for_room(struct gpud_client *c, bool block, uint64_t deadline_ns, struct err *e)
-{
-    if (room(c)) {
-        return 0;
-    }
-    if (block) {
-        return client_wait(c, room, c, deadline_ns, e);
-    }
-    int rc = err_set(e, ERR_BUSY, "%llu jobs of this client have not ended",
-                     (unsigned long long)c->jobs_live);
-    if (e != NULL) {
-        e->retry_after_ns = RETRY_DEFAULT_NS;
-    }
-    return rc;
-}
-
 static int submit(struct gpud_client *c, struct gpud_job *job, struct err *e)
 {
     int rc = requests_add(&c->requests, &job->req, true, e);
@@ -607,30 +583,7 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
     return 0;
 }
 
-int job_room(struct gpud_client *c, const gpud_submit_options *options, uint64_t deadline_ns,
-             struct err *e)
-{
-    gpud_submit_options o = {0};
-    int rc = submit_options_read(options, &o, e);
-    return rc != 0 ? rc : wait_for_room(c, (o.flags & GPUD_SUBMIT_BLOCK) != 0, deadline_ns, e);
-}
-
 /* ---- the user's side ----------------------------------------------------------------------- */
-
-static bool job_ended(void *arg)
-{
-    return ((const struct gpud_job *)arg)->ended;
-}
-
-int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e)
-{
-    int rc = client_wait(c, job_ended, job, deadline_ns, e);
-    if (rc == 0 && job->error.code != 0) {
-        *e = job->error;
-        rc = job->error.code;
-    }
-    return rc;
-}
 
 void job_release(struct gpud_client *c, struct gpud_job *job)
 {

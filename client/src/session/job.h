@@ -3,11 +3,14 @@
  *
  * A job ends by RESULTS (a held one), by a result in EVENTS, or by an error. It lives until it has
  * ended and the user has given it up.
+ *
+ * Thread: under the client's lock. Nothing blocks but a callback of the user's. Waiting is in
+ * job_wait.h.
  */
-#ifndef CLIENT_API_JOB_H
-#define CLIENT_API_JOB_H
+#ifndef CLIENT_SESSION_JOB_H
+#define CLIENT_SESSION_JOB_H
 
-#include "client/src/api/arena.h"
+#include "client/src/session/arena.h"
 
 /* Host memory that a job's output is copied to. */
 struct sink {
@@ -59,18 +62,12 @@ struct gpud_job {
 /* The options as far as the caller knows them, zeros behind. INVALID. */
 int submit_options_read(const gpud_submit_options *given, gpud_submit_options *ret_options,
                         struct err *e);
-/* Waits for room among the jobs in flight with GPUD_SUBMIT_BLOCK, else BUSY. Comes first, since
- * handles may change while it waits. */
-int job_room(struct gpud_client *c, const gpud_submit_options *options, uint64_t deadline_ns,
-             struct err *e);
 /* Sends a job. msg: complete but for flags and the options' fields; its lists may go when this
  * returns. sinks: copied. uses: the job's from then on, also on failure; NULL: none. Does not
  * block. */
 int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *sinks,
               size_t sink_count, const struct host_uses *uses, const gpud_submit_options *options,
               struct gpud_job **ret_job, struct err *e);
-/* Waits for its end; its error. */
-int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e);
 void job_release(struct gpud_client *c, struct gpud_job *job);
 void job_abandon(struct gpud_job *job); /* frees one whose client is gone */
 /* The bytes of an output, aligned for any element; they belong to the job. NOT_FOUND, NOMEM. */

@@ -7,10 +7,11 @@
  * this did not work for (`object.daemon` 0) is plain memory from then on, of which nothing more is
  * handed out; so is what the user asked for where the daemon shares none (tcp).
  *
- * Thread: under the client's lock. Functions that say so give it up while they block.
+ * Thread: under the client's lock. Never blocks, but for arena_restored. Arenas are made in
+ * arena_make.h.
  */
-#ifndef CLIENT_API_ARENA_H
-#define CLIENT_API_ARENA_H
+#ifndef CLIENT_SESSION_ARENA_H
+#define CLIENT_SESSION_ARENA_H
 
 #include "client/src/session/client.h"
 #include "client/src/session/objects.h"
@@ -48,6 +49,23 @@ struct host_uses {
     unsigned count;
 };
 
+/* One without memory that is in no table yet, NULL: no memory for it. */
+struct arena *arena_new(enum arena_kind kind, size_t bytes);
+void arena_destroy(struct object *o);
+/* Notes the request that another daemon is asked with. NOMEM. */
+int arena_recipe_make(struct arena *a, struct err *e);
+/* Into the table of arenas; false: no memory for it. */
+bool arena_table_add(struct gpud_client *c, struct arena *a);
+/* Its memory is there, and the daemon has nothing of it: it did not take it after a restart. */
+bool arena_is_dead(const struct arena *a);
+/* Posts that the daemon may forget it. *ret_seq: that request's number; untouched if it failed. */
+void arena_tell_free(struct gpud_client *c, uint64_t daemon, uint64_t *ret_seq);
+/* The memory is gone at once; the daemon's name for it stays until requests that have it ended. */
+void arena_give_up(struct gpud_client *c, struct arena *a);
+
+/* The arena that all of [data, data + bytes) lies in, whether the daemon knows it or not; else
+ * NULL. */
+struct arena *arena_find(const struct gpud_client *c, const void *data, uint64_t bytes);
 /* The arena that all of [data, data + bytes) lies in and that the daemon knows, else NULL. */
 struct arena *arena_at(const struct gpud_client *c, const void *data, uint64_t bytes);
 /* Notes that an argument lies there. false: no room, let it travel with the job. */
@@ -57,12 +75,9 @@ bool arena_use_add(struct host_uses *uses, struct arena *a, const void *data, ui
  * be copied back. false: let it travel with the job. */
 bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint64_t bytes,
                  uint32_t access, uint32_t arg);
-/* Sees to it that so many bytes of staging memory are free, if that can be. Blocks without the
- * lock; failing is no error. */
-void arena_stage_prepare(struct gpud_client *c, uint64_t bytes, uint64_t deadline_ns);
+/* The offset of a piece of staging memory in *ret_arena, HEAP_NONE: there is none. */
+uint64_t arena_staging_alloc(struct gpud_client *c, uint64_t bytes, struct arena **ret_arena);
 bool arena_has_staging(const struct gpud_client *c);
-/* The same for an array that found none when a job was submitted, which must not block. */
-void arena_stage_wished(struct gpud_client *c);
 /* The end of a job, or of one that was never sent. `ok`: what it wrote is there. `unsure`: the
  * daemon may still be at it. */
 void arena_uses_end(struct gpud_client *c, const struct host_use *uses, unsigned count, bool ok,

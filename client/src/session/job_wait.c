@@ -1,0 +1,52 @@
+#include "client/src/session/job_wait.h"
+
+#include "client/src/session/job.h"
+#include "client/src/session/wait.h"
+#include "common/clock.h"
+
+#define RETRY_DEFAULT_NS (5 * NS_PER_MS)
+
+static bool room(void *arg)
+{
+    const struct gpud_client *c = arg;
+    return c->jobs_live < c->session.max_inflight;
+}
+
+static int wait_for_room(struct gpud_client *c, bool block, uint64_t deadline_ns, struct err *e)
+{
+    if (room(c)) {
+        return 0;
+    }
+    if (block) {
+        return client_wait(c, room, c, deadline_ns, e);
+    }
+    int rc = err_set(e, ERR_BUSY, "%llu jobs of this client have not ended",
+                     (unsigned long long)c->jobs_live);
+    if (e != NULL) {
+        e->retry_after_ns = RETRY_DEFAULT_NS;
+    }
+    return rc;
+}
+
+int job_room(struct gpud_client *c, const gpud_submit_options *options, uint64_t deadline_ns,
+             struct err *e)
+{
+    gpud_submit_options o = {0};
+    int rc = submit_options_read(options, &o, e);
+    return rc != 0 ? rc : wait_for_room(c, (o.flags & GPUD_SUBMIT_BLOCK) != 0, deadline_ns, e);
+}
+
+static bool job_ended(void *arg)
+{
+    return ((const struct gpud_job *)arg)->ended;
+}
+
+int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e)
+{
+    int rc = client_wait(c, job_ended, job, deadline_ns, e);
+    if (rc == 0 && job->error.code != 0) {
+        *e = job->error;
+        rc = job->error.code;
+    }
+    return rc;
+}
