@@ -5,10 +5,15 @@
 #include "client/src/session/arena.h"
 #include "client/src/session/events.h"
 #include "client/src/session/handles.h"
-#include "client/src/session/program.h"
+#include "client/src/session/job.h"
+#include "client/src/session/ready.h"
 #include "client/src/session/send.h"
-#include "client/src/session/session.h"
+#include "client/src/session/translate.h"
 #include "client/src/wire/reply.h"
+#include "common/clock.h"
+
+/* The answers of a stage are there. */
+static void go_on(struct gpud_client *c);
 
 /* ---- sending recipes ----------------------------------------------------------------------- */
 
@@ -78,7 +83,7 @@ static void restore_answered(struct gpud_client *c, struct request *r, struct me
         client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, failed.text);
     }
     if (c->session.restores == 0) {
-        session_restored(c);
+        go_on(c);
     }
 }
 
@@ -97,7 +102,7 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
                  ? 0
                  : err_set(e, ERR_NOMEM, "restoring");
     if (rc == 0) {
-        rc = restore_translate(c, o->recipe_kind, &r->req.msg, e);
+        rc = translate_request(c, o->recipe_kind, &r->req.msg, e);
     }
     if (rc == 0) {
         rc = requests_add(&c->requests, &r->req, false, e);
@@ -112,14 +117,9 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
     return 0;
 }
 
-void restore_forget(struct gpud_client *c)
-{
-    for (struct object *o = c->objects; o != NULL; o = o->next) {
-        o->pending = 0;
-    }
-}
-
-bool restore_begin(struct gpud_client *c, int stage)
+/* Sends the requests of one stage for what is not restored yet; false if there are none. Stages
+ * follow object_kind. */
+static bool restore_begin(struct gpud_client *c, int stage)
 {
     for (struct object *o = c->objects; o != NULL; o = o->next) {
         if ((int)o->kind != stage || o->pending != 0 ||
@@ -171,7 +171,7 @@ static void inquiry_answered(struct gpud_client *c, struct request *r, struct me
     if (gone && b != NULL) {
         buffer_lost(c, b, failed.text);
     }
-    session_restored(c);
+    go_on(c);
 }
 
 /* What cannot be asked shows when it is used. */
@@ -192,7 +192,9 @@ static void inquire(struct gpud_client *c, uint64_t id, const struct buffer *b)
     }
 }
 
-bool restore_buffers(struct gpud_client *c)
+/* Asks which of the buffers are still there, some at a time, and tells of those that are not;
+ * false: all were answered. It comes before the stages. */
+static bool restore_buffers(struct gpud_client *c)
 {
     struct session *s = &c->session;
     const struct buffer *b = NULL;
@@ -206,163 +208,17 @@ bool restore_buffers(struct gpud_client *c)
     return s->restores > 0;
 }
 
-/* ---- new handles in old requests ----------------------------------------------------------- */
+/* ---- the stages ---------------------------------------------------------------------------- */
 
-static uint64_t translated(const struct gpud_client *c, enum object_kind kind, uint64_t handle)
-{
-    for (const struct object *o = c->objects; handle != 0 && o != NULL; o = o->next) {
-        if (o->kind == kind && o->daemon == handle && o->pending != 0) {
-            return o->pending;
-        }
-    }
-    return handle;
-}
-
-static int translate_args(const struct gpud_client *c, struct proto_list *io_args,
-                          struct capbuf *out, struct err *e)
-{
-    struct proto_arg arg;
-    uint64_t count = 0;
-    for (struct proto_iter it = proto_iter_of(*io_args); proto_list_next(&it, &schema_arg, &arg);) {
-        if (arg.tag == ARG_ARENA) {
-            arg.handle = translated(c, OBJECT_ARENA, arg.handle);
-        }
-        int rc = proto_list_add(&schema_arg, &arg, out, e);
-        if (rc != 0) {
-            return rc;
-        }
-        count++;
-    }
-    *io_args = proto_list_of(out, count);
-    return 0;
-}
-
-static int translate_steps(const struct gpud_client *c, struct proto_list *io_steps,
-                           struct capbuf *out, struct err *e)
-{
-    struct proto_step step;
-    struct capbuf args;
-    uint64_t count = 0;
-    for (struct proto_iter it = proto_iter_of(*io_steps);
-         proto_list_next(&it, &schema_step, &step);) {
-        step.kernel = translated(c, OBJECT_KERNEL, step.kernel);
-        capbuf_init(&args, PROTO_MESSAGE_MAX);
-        int rc = translate_args(c, &step.args, &args, e);
-        rc = rc == 0 ? proto_list_add(&schema_step, &step, out, e) : rc;
-        capbuf_finish(&args);
-        if (rc != 0) {
-            return rc;
-        }
-        count++;
-    }
-    *io_steps = proto_list_of(out, count);
-    return 0;
-}
-
-union any_request {
-    struct msg_submit submit;
-    struct msg_program_create program_create;
-    struct msg_program_free program_free;
-    struct msg_module_unload module_unload;
-    struct msg_kernel_find kernel_find;
-    struct msg_arena_free arena_free;
-};
-
-static int translate_fields(const struct gpud_client *c, unsigned kind, union any_request *msg,
-                            struct capbuf *steps, struct capbuf *bindings, struct err *e)
-{
-    int rc;
-    switch (kind) {
-    case MSG_KIND_SUBMIT:
-        msg->submit.program = translated(c, OBJECT_PROGRAM, msg->submit.program);
-        rc = translate_args(c, &msg->submit.bindings, bindings, e);
-        return rc == 0 ? translate_steps(c, &msg->submit.steps, steps, e) : rc;
-    case MSG_KIND_ARENA_FREE:
-        msg->arena_free.arena = translated(c, OBJECT_ARENA, msg->arena_free.arena);
-        return 0;
-    case MSG_KIND_PROGRAM_CREATE:
-        return translate_steps(c, &msg->program_create.steps, steps, e);
-    case MSG_KIND_PROGRAM_FREE:
-        msg->program_free.program = translated(c, OBJECT_PROGRAM, msg->program_free.program);
-        return 0;
-    case MSG_KIND_MODULE_UNLOAD:
-        msg->module_unload.module = translated(c, OBJECT_MODULE, msg->module_unload.module);
-        return 0;
-    default:
-        msg->kernel_find.module = translated(c, OBJECT_MODULE, msg->kernel_find.module);
-        return 0;
-    }
-}
-
-static bool names_objects(unsigned kind)
-{
-    return kind == MSG_KIND_SUBMIT || kind == MSG_KIND_PROGRAM_CREATE ||
-           kind == MSG_KIND_PROGRAM_FREE || kind == MSG_KIND_MODULE_UNLOAD ||
-           kind == MSG_KIND_KERNEL_FIND || kind == MSG_KIND_ARENA_FREE;
-}
-
-int restore_translate(struct gpud_client *c, unsigned kind, struct capbuf *io_msg, struct err *e)
-{
-    if (!names_objects(kind)) {
-        return 0;
-    }
-    const struct schema *schema = schema_find(kind);
-    union any_request msg;
-    struct capbuf steps;
-    struct capbuf bindings;
-    struct capbuf out;
-    capbuf_init(&steps, PROTO_MESSAGE_MAX);
-    capbuf_init(&bindings, PROTO_MESSAGE_MAX);
-    capbuf_init(&out, PROTO_MESSAGE_MAX);
-    int rc = proto_decode(schema, capbuf_view(io_msg), &msg, e);
-    if (rc == 0) {
-        rc = translate_fields(c, kind, &msg, &steps, &bindings, e);
-    }
-    if (rc == 0) {
-        rc = proto_encode(schema, &msg, &out, e);
-    }
-    capbuf_finish(&steps);
-    capbuf_finish(&bindings);
-    if (rc != 0) {
-        capbuf_finish(&out);
-        return rc;
-    }
-    capbuf_finish(io_msg);
-    *io_msg = out;
-    return 0;
-}
-
-/* Those under construction: their steps name kernels and arenas already. */
-static void translate_programs(struct gpud_client *c)
-{
-    for (struct gpud_program *p = c->programs; p != NULL; p = p->next) {
-        struct proto_list steps = proto_list_of(&p->steps, p->step_count);
-        struct capbuf out;
-        if (p->sealed) {
-            continue;
-        }
-        capbuf_init(&out, PROTO_MESSAGE_MAX);
-        struct err e = ERR_INIT;
-        if (translate_steps(c, &steps, &out, &e) == 0) {
-            capbuf_finish(&p->steps);
-            p->steps = out;
-            continue;
-        }
-        capbuf_finish(&out);
-        if (p->failed.code == 0) {
-            p->failed = e;
-        }
-    }
-}
-
-void restore_commit(struct gpud_client *c)
+/* All stages are through: the new handles count, unanswered requests name them. */
+static void restore_commit(struct gpud_client *c)
 {
     struct err e = ERR_INIT;
     struct request *next;
     for (struct request *r = c->requests.sequenced.first; r != NULL; r = next) {
         next = r->next;
         uint64_t seq = r->seq;
-        if (restore_translate(c, r->kind, &r->msg, &e) != 0) {
+        if (translate_request(c, r->kind, &r->msg, &e) != 0) {
             r->answered(c, r, NULL, &e);
             if (seq < c->session.told_to) { /* the daemon was told of it, and waits for it */
                 c->session.told_to = seq;
@@ -372,7 +228,7 @@ void restore_commit(struct gpud_client *c)
     /* recipes before handles: they are found by the old ones */
     translate_programs(c);
     for (struct object *o = c->objects; o != NULL; o = o->next) {
-        if (restore_translate(c, o->recipe_kind, &o->recipe, &e) != 0) {
+        if (translate_request(c, o->recipe_kind, &o->recipe, &e) != 0) {
             client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, e.text);
         }
     }
@@ -385,4 +241,49 @@ void restore_commit(struct gpud_client *c)
         }
     }
     c->session.epoch++;
+}
+
+static void go_on(struct gpud_client *c)
+{
+    struct session *s = &c->session;
+    if (restore_buffers(c) || s->state != SESSION_RESTORE) {
+        return;
+    }
+    while (s->restore_stage < OBJECT_KINDS) {
+        if (restore_begin(c, s->restore_stage++)) {
+            return;
+        }
+        if (s->state != SESSION_RESTORE) {
+            return;
+        }
+    }
+    restore_commit(c);
+    s->restoring = false;
+    session_ready(c, s->told_to, GPUD_EVENT_RESTARTED);
+}
+
+/* Another daemon: what one before it has restored is to be restored again. */
+static void restore_forget(struct gpud_client *c)
+{
+    for (struct object *o = c->objects; o != NULL; o = o->next) {
+        o->pending = 0;
+    }
+}
+
+void restore_start(struct gpud_client *c, bool going_on)
+{
+    struct session *s = &c->session;
+    if (!going_on) {
+        restore_forget(c);
+    }
+    s->restoring = true;
+    s->attempt_ns = NS_NEVER;
+    s->lost_ns = NS_NEVER; /* there was a daemon: if it is lost, too, that begins anew */
+    s->again_ns = NS_NEVER;
+    s->taken = 0;       /* another daemon counts its events anew */
+    jobs_forget_ids(c); /* what is sent again tells them anew */
+    s->state = SESSION_RESTORE;
+    s->restore_stage = 0;
+    s->restore_cursor = 0;
+    go_on(c);
 }

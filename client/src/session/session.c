@@ -1,26 +1,19 @@
 #include "client/src/session/session.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "client/src/session/error.h"
-#include "client/src/session/events.h"
-#include "client/src/session/fillers.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
-#include "client/src/session/lane.h"
 #include "client/src/session/lost.h"
+#include "client/src/session/notices.h"
+#include "client/src/session/ready.h"
 #include "client/src/session/restore.h"
 #include "client/src/session/send.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 #include "common/utf8.h"
 
-#define ATTEMPT_NS       (5 * NS_PER_S) /* from connecting to WELCOME */
-#define WAIT_NS          (30 * NS_PER_S)
-#define WAIT_RETRY_NS    (1 * NS_PER_S)
+#define ATTEMPT_NS       (5 * NS_PER_S)  /* from connecting to WELCOME */
 #define UNSENT_NS        (1 * NS_PER_MS) /* the ring may have room again without an answer */
 #define OLD_TAKEN_MAX    16384 /* numbers from `resume` on that a daemon of minor 2 believes */
 #define OLD_AHEAD_MAX    8192  /* so it must not be let to forget more than these */
@@ -58,174 +51,6 @@ void session_finish(struct gpud_client *c)
     request_finish(&c->session.hello);
     request_finish(&c->session.wait);
     request_finish(&c->session.tell);
-}
-
-/* ---- WAIT ---------------------------------------------------------------------------------- */
-
-static void wait_send(struct gpud_client *c);
-
-static void notice(struct gpud_client *c, const struct proto_notice *n)
-{
-    static const int kinds[] = {
-        [NOTICE_BUFFER_LOST] = GPUD_EVENT_BUFFER_LOST,
-        [NOTICE_DRAINING] = GPUD_EVENT_DRAINING,
-        [NOTICE_RESUMED] = GPUD_EVENT_RESUMED,
-    };
-    if (n->kind < NOTICE_BUFFER_LOST || n->kind > NOTICE_RESUMED) {
-        return; /* one of a newer daemon */
-    }
-    char text[256];
-    text_copy(text, sizeof text, n->text);
-    gpud_buffer buffer = {0};
-    if (n->kind == NOTICE_BUFFER_LOST) {
-        buffer = buffer_by_daemon(c, n->handle);
-    }
-    struct buffer *b = idmap_get(&c->buffers, buffer.id);
-    if (b != NULL) {
-        buffer_lost(c, b, text);
-    } else {
-        client_event(c, kinds[n->kind], buffer, text);
-    }
-}
-
-static void events_take(struct gpud_client *c, const struct msg_events *events, struct message *m)
-{
-    struct proto_result result;
-    for (struct proto_iter it = proto_iter_of(events->results);
-         proto_list_next(&it, &schema_result, &result);) {
-        job_result(c, &result, m);
-    }
-    struct proto_notice n;
-    for (struct proto_iter it = proto_iter_of(events->notices);
-         proto_list_next(&it, &schema_notice, &n);) {
-        notice(c, &n);
-    }
-}
-
-static void wait_answered(struct gpud_client *c, struct request *r, struct message *m,
-                          const struct err *e)
-{
-    (void)e;
-    struct session *s = &c->session;
-    requests_end(&c->requests, r);
-    request_finish(r);
-    if (m == NULL) {
-        return;
-    }
-    struct msg_events events;
-    struct err failed = ERR_INIT;
-    if (reply_decode(m, &schema_msg_events, &events, &failed) != 0) {
-        s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
-        return;
-    }
-    if (events.number > s->taken) {
-        s->taken = events.number;
-        events_take(c, &events, m);
-    }
-    wait_send(c);
-}
-
-static void wait_send(struct gpud_client *c)
-{
-    struct session *s = &c->session;
-    struct msg_wait msg = {.timeout_ns = WAIT_NS, .taken = s->taken};
-    struct err e = ERR_INIT;
-    s->wait_ns = NS_NEVER;
-    if (s->wait.id != 0) {
-        return;
-    }
-    if (request_encode(&s->wait, &schema_msg_wait, &msg, &e) != 0) {
-        s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
-    } else if (session_ask(c, &s->wait, wait_answered, &e) != 0) {
-        request_finish(&s->wait);
-        s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
-    }
-}
-
-/* ---- READY --------------------------------------------------------------------------------- */
-
-/* Sends all that is not answered, in the order of its numbers. Numbers from `fill` on that no
- * request has are filled. */
-static int resend(struct gpud_client *c, uint64_t fill, struct err *e)
-{
-    struct requests *t = &c->requests;
-    uint64_t at = fill;
-    for (struct request *r = t->sequenced.first; r != NULL; r = r->next) {
-        for (; at < r->seq; at++) {
-            int rc = filler_send(c, at, e);
-            if (rc != 0 || c->session.state == SESSION_DOWN) {
-                return rc;
-            }
-        }
-        if (at == r->seq) {
-            at++;
-        }
-        r->again_ns = 0;
-        session_send_now(c, r);
-        if (c->session.state == SESSION_DOWN) {
-            return 0;
-        }
-    }
-    for (; at < t->next_seq && c->session.state != SESSION_DOWN; at++) {
-        int rc = filler_send(c, at, e);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    for (struct request *r = t->plain.first; r != NULL && c->session.state != SESSION_DOWN;
-         r = r->next) {
-        if (!r->own) {
-            session_send_now(c, r);
-        }
-    }
-    return 0;
-}
-
-static void ready(struct gpud_client *c, uint64_t fill, int event)
-{
-    struct session *s = &c->session;
-    struct err e = ERR_INIT;
-    s->state = SESSION_READY;
-    s->known = true;
-    s->attempt_ns = NS_NEVER;
-    s->lost_ns = NS_NEVER;
-    s->backoff_ns = 0;
-    s->opening = false;
-    s->failure = ERR_INIT;
-    s->again_ns = NS_NEVER;
-    requests_begin_again(&c->requests);
-    requests_went(&c->requests, c->requests.next_seq - 1, WAY_SOCKET); /* resend does that */
-    if (resend(c, fill, &e) != 0) {
-        session_lost(c, &e);
-    }
-    if (s->state == SESSION_READY) {
-        wait_send(c);
-    }
-    if (s->state == SESSION_READY && c->lane.mode == LANE_ALWAYS) {
-        lane_ask(c);
-    }
-    if (event != 0) {
-        client_event(c, event, (gpud_buffer){0}, "");
-    }
-}
-
-void session_restored(struct gpud_client *c)
-{
-    struct session *s = &c->session;
-    if (restore_buffers(c) || s->state != SESSION_RESTORE) {
-        return;
-    }
-    while (s->restore_stage < OBJECT_KINDS) {
-        if (restore_begin(c, s->restore_stage++)) {
-            return;
-        }
-        if (s->state != SESSION_RESTORE) {
-            return;
-        }
-    }
-    restore_commit(c);
-    s->restoring = false;
-    ready(c, s->told_to, GPUD_EVENT_RESTARTED);
 }
 
 /* ---- HELLO --------------------------------------------------------------------------------- */
@@ -279,26 +104,6 @@ static void ranges_settle(struct gpud_client *c)
     s->told_to = ranges || s->told_to < most ? s->told_to : most;
 }
 
-/* going_on: the daemon keeps what was restored before the connection broke. Compiling takes its
- * time: as long as there is the connection, there is a daemon that will answer. */
-static void restore(struct gpud_client *c, bool going_on)
-{
-    struct session *s = &c->session;
-    if (!going_on) {
-        restore_forget(c);
-    }
-    s->restoring = true;
-    s->attempt_ns = NS_NEVER;
-    s->lost_ns = NS_NEVER; /* there was a daemon: if it is lost, too, that begins anew */
-    s->again_ns = NS_NEVER;
-    s->taken = 0;       /* another daemon counts its events anew */
-    jobs_forget_ids(c); /* what is sent again tells them anew */
-    s->state = SESSION_RESTORE;
-    s->restore_stage = 0;
-    s->restore_cursor = 0;
-    session_restored(c);
-}
-
 static void hello_answered(struct gpud_client *c, struct request *r, struct message *m,
                            const struct err *e)
 {
@@ -321,11 +126,11 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     ranges_settle(c);
     uint64_t expect = w.expect > 0 ? w.expect : 1;
     if (!s->known) {
-        ready(c, c->requests.next_seq, 0);
+        session_ready(c, c->requests.next_seq, 0);
     } else if (same && !s->restoring) {
-        ready(c, expect, GPUD_EVENT_RECONNECTED);
+        session_ready(c, expect, GPUD_EVENT_RECONNECTED);
     } else {
-        restore(c, same);
+        restore_start(c, same);
     }
 }
 
@@ -427,7 +232,7 @@ uint64_t session_tick(struct gpud_client *c, uint64_t now_ns)
         session_lost(c, &why);
     }
     if (now_ns >= s->wait_ns && s->state == SESSION_READY) {
-        wait_send(c);
+        session_listen(c);
     }
     if (now_ns >= s->again_ns && s->state >= SESSION_RESTORE) {
         session_send_again(c, now_ns);

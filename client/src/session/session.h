@@ -1,7 +1,6 @@
 /*
- * The session: who we are to the daemon, across connections. Says hello, sends again what was not
- * answered, restores modules, kernels and programs after the daemon has restarted, keeps one WAIT
- * request held for notices and results.
+ * The session across connections: connects, says hello, gives up after a time. What follows a
+ * WELCOME is in ready.h and restore.h.
  *
  * Thread: under the client's lock. Never blocks.
  */
@@ -18,7 +17,5 @@ void session_finish(struct gpud_client *c);
 uint64_t session_tick(struct gpud_client *c, uint64_t now_ns);
 /* While opening: nothing more will be tried, `failure` says why. */
 bool session_gave_up(const struct gpud_client *c);
-/* The answers of a stage of restoring are there. */
-void session_restored(struct gpud_client *c);
 
 #endif
