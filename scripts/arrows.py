@@ -178,21 +178,3 @@ def circle(arrows):
         first = found.index(min(found))
         return found[first:] + found[:first + 1]
     return None
-
-
-def closing(arrows, listed):
-    """Arrows without which there is no circle, each of which closes one: of those listed, as far as they do."""
-    cut = list(listed)
-    while True:
-        found = circle(arrows - set(cut))
-        if not found:
-            break
-        cut.append((found[-2], found[-1]))
-    needed = []
-    rest = arrows - set(cut)
-    for here, there in reversed(cut):
-        if way(followers(rest), there, here):
-            needed.append((here, there))
-        else:
-            rest.add((here, there))
-    return needed

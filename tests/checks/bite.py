@@ -380,44 +380,6 @@ class Layering(Planted):
         self.plant("common/planted_part.c", '#include "common/planted_int.h"\n')
         self.assertEqual(self.said(), "")
 
-    # ---- what is known
-
-    def debt(self):
-        return [line for line in self.text("scripts/layering-debt.txt").split("\n")
-                if line and not line.startswith("#")]
-
-    def plant_debt(self):
-        self.plant_circle("common")
-        self.plant("daemon/front/model/up.c", '#include "daemon/front/sched/stub.h"\n')
-        self.plant("scripts/layering-debt.txt", "# known\n"
-                   "common/planted_b -> common/planted_a\ndaemon/front/model/up -> daemon/front/sched/stub\n")
-
-    def test_known_violations_pass(self):
-        self.plant_debt()
-        self.assertEqual(self.said(), "")
-        self.plant("daemon/front/model/other.c", '#include "daemon/front/sched/stub.h"\n')
-        self.assertIn("model/other -> daemon/front/sched/stub goes up", self.said())
-
-    def test_known_violation_that_is_mended(self):
-        self.plant_debt()
-        self.take_out("common/planted_a.c")  # the circle is open, the listed arrow is there
-        self.take_out("daemon/front/model/up.c")
-        said = self.said()
-        self.assertIn("common/planted_b -> common/planted_a is mended", said)
-        self.assertIn("daemon/front/model/up -> daemon/front/sched/stub is mended", said)
-        self.run_check("check-layering", "--root=" + self.tree, "--write-debt")
-        self.assertEqual((self.debt(), self.said()), ([], ""))
-
-    def test_known_violations_do_not_grow(self):
-        self.plant_debt()
-        before = self.debt()
-        self.run_check("check-layering", "--root=" + self.tree, "--write-debt")
-        self.assertEqual(self.debt(), before)
-        self.plant("daemon/front/model/other.c", '#include "daemon/front/sched/stub.h"\n')
-        code, said = self.run_check("check-layering", "--root=" + self.tree, "--write-debt")
-        self.assertEqual((code, self.debt()), (1, before))
-        self.assertIn("the list only gets shorter", said[0])
-
 
 class Symbols(Planted):
     def build(self, source, *flags):
