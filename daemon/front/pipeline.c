@@ -8,7 +8,6 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/front/clients/reply.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
@@ -305,8 +304,6 @@ static void on_arm(uv_prepare_t *prepare)
 static void set_hooks(struct front *f)
 {
     f->hooks = (struct front_hooks){
-        .answer = reply_answer,
-        .answer_error = reply_answer_error,
         .job_ended = on_job_ended,
         .job_answered = on_job_answered,
         .job_left = memory_job_left,
@@ -317,9 +314,6 @@ static void set_hooks(struct front *f)
         .buffer_create = command_buffer_create,
         .buffer_free = command_buffer_free,
         .buffer_meta = command_buffer_meta,
-        .buffer_seal = command_buffer_seal,
-        .buffer_export = command_buffer_export,
-        .arena_free = command_arena_free,
         .arena_drop = command_arena_drop,
         .module_need = building_need,
         .module_build_done = module_answered,

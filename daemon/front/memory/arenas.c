@@ -3,6 +3,7 @@
 #include <utlist.h>
 
 #include "daemon/front/clients/shm.h"
+#include "daemon/front/workers/command.h"
 
 void arena_settle(struct front *f, struct arena *a)
 {
@@ -10,7 +11,7 @@ void arena_settle(struct front *f, struct arena *a)
         return;
     }
     a->tenant->arena_bytes -= a->bytes;
-    f->hooks.arena_free(f, a);
+    command_arena_free(f, a);
     arena_destroy(a);
 }
 

@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/memory/variable.h"
 #include "daemon/front/model/due.h"
@@ -25,9 +26,9 @@ static void answer_buffer(struct front *f, struct buffer *b)
     struct capbuf out;
     capbuf_init(&out, 4096);
     if (buffer_encode(b, &out, &e) == 0) {
-        f->hooks.answer(f, o, capbuf_view(&out));
+        reply_answer(f, o, capbuf_view(&out));
     } else {
-        f->hooks.answer_error(f, o, &e, (struct bytes){0});
+        reply_answer_error(f, o, &e, (struct bytes){0});
     }
     capbuf_finish(&out);
 }
@@ -37,7 +38,7 @@ static void answer_failure(struct front *f, struct buffer *b, const struct err *
     struct op *o = b->pending;
     b->pending = NULL;
     if (o != NULL) {
-        f->hooks.answer_error(f, o, e, (struct bytes){0});
+        reply_answer_error(f, o, e, (struct bytes){0});
     }
 }
 
@@ -289,7 +290,7 @@ void buffer_seal_next(struct front *f, struct buffer *b)
     }
     b->seal_wanted = false;
     if (spans_cover(&b->defined, 0, b->bytes)) {
-        f->hooks.buffer_seal(f, b);
+        command_buffer_seal(f, b);
         return;
     }
     struct err e = ERR_INIT;

@@ -47,9 +47,6 @@ struct reload;
 struct shm;
 
 struct front_hooks {
-    /* An op or a held request got its answer (encoded). The op stays until it is acknowledged. */
-    void (*answer)(struct front *f, struct op *o, struct bytes reply);
-    void (*answer_error)(struct front *f, struct op *o, const struct err *e, struct bytes log);
     /* A job came to its end: state, error and outputs are set. Called once for each. */
     void (*job_ended)(struct front *f, struct job *j);
     /* Its client is to hear j->error now; its end comes later. Called once at most. */
@@ -65,15 +62,12 @@ struct front_hooks {
     /* Something changed that may let jobs run. Coalesced: runs at the end of this turn of the loop.
      */
     void (*kick)(struct front *f);
-    /* Commands to a device's worker. They do nothing when it has none: what it must know is told to
-     * the next one when that is ready. */
+    /* Commands to a device's worker, hooks for the tests' sake. They do nothing when it has none:
+     * what it must know is told to the next one when that is ready. */
     void (*buffer_create)(struct front *f, struct buffer *b);
     void (*buffer_free)(struct front *f, struct buffer *b);
     void (*buffer_meta)(struct front *f, struct buffer *b);
-    void (*buffer_seal)(struct front *f, struct buffer *b);
-    void (*buffer_export)(struct front *f, struct buffer *b);
-    void (*arena_free)(struct front *f, struct arena *a); /* to all that were told of it */
-    void (*arena_drop)(const struct device *d, const struct arena *a); /* to this one */
+    void (*arena_drop)(const struct device *d, const struct arena *a);
     /* The module is needed on a device: builds, loads, then kicks. */
     void (*module_need)(struct front *f, struct module *m, struct device *d);
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include "common/descriptors.h"
+#include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/workers/command.h"
 #include "proto/codec.h"
 
 static int hand_out(void *data, struct frame_fds *given, struct frame_fds *ret_fds, struct err *e)
@@ -71,7 +73,7 @@ int request_buffer_export(struct request_context *c, struct err *e)
         return encode(c->f, b, c->s, c->out, e);
     }
     b->pending = c->o;
-    c->f->hooks.buffer_export(c->f, b);
+    command_buffer_export(c->f, b);
     return 0;
 }
 
@@ -85,9 +87,9 @@ static void answer(struct front *f, struct buffer *b, struct err *e)
     }
     capbuf_init(&out, 4096);
     if (e->code == 0 && b->owner != NULL && encode(f, b, b->owner, &out, e) == 0) {
-        f->hooks.answer(f, o, capbuf_view(&out));
+        reply_answer(f, o, capbuf_view(&out));
     } else {
-        f->hooks.answer_error(f, o, e, (struct bytes){0});
+        reply_answer_error(f, o, e, (struct bytes){0});
     }
     capbuf_finish(&out);
 }

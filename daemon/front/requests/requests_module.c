@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/clients/reply.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"
 
@@ -168,7 +169,7 @@ static bool begin(struct front *f, struct module *m, struct device *d)
     if (rc != 0) {
         struct op *o = m->pending;
         m->pending = NULL;
-        f->hooks.answer_error(f, o, &e, (struct bytes){0});
+        reply_answer_error(f, o, &e, (struct bytes){0});
         module_drop(f, m);
     }
     return true;
@@ -303,9 +304,9 @@ static void answer_load(struct front *f, struct build *b, const struct compile_r
         rc = reply_module(b, o->session->minor, response->log, &out, &e);
     }
     if (rc == 0) {
-        f->hooks.answer(f, o, capbuf_view(&out));
+        reply_answer(f, o, capbuf_view(&out));
     } else {
-        f->hooks.answer_error(f, o, &e, response != NULL ? response->log : (struct bytes){0});
+        reply_answer_error(f, o, &e, response != NULL ? response->log : (struct bytes){0});
         module_drop(f, m);
     }
     capbuf_finish(&out);

@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/clients/reply.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/workers/job_frame.h"
 #include "daemon/front/workers/link.h"
@@ -182,7 +183,7 @@ void command_buffer_seal(struct front *f, struct buffer *b)
         b->pending = NULL;
         b->sealed = false;
         if (o != NULL) {
-            f->hooks.answer_error(f, o, &e, (struct bytes){0});
+            reply_answer_error(f, o, &e, (struct bytes){0});
         }
         return;
     }

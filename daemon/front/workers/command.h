@@ -17,7 +17,7 @@ void command_metas(struct front *f);
 void command_buffer_seal(struct front *f, struct buffer *b);
 void command_buffer_export(struct front *f, struct buffer *b);
 void command_buffer_restore(struct front *f, struct buffer *b);
-void command_arena_free(struct front *f, struct arena *a);
+void command_arena_free(struct front *f, struct arena *a); /* to all that were told of it */
 void command_arena_drop(const struct device *d, const struct arena *a);
 int command_module_load(struct device *d, const struct build *b, struct err *e);
 void command_module_unload(struct device *d, uint64_t module);

@@ -1,7 +1,7 @@
 #include "daemon/front/workers/job_frame.h"
+#include "daemon/front/model/module.h"
 
 #include "daemon/front/model/tenant.h"
-#include "daemon/front/workers/meta.h"
 
 #define MEASURED_MAX (16u * 1024u * 1024u) /* beyond it the size is not told */
 #define AFTER_BYTES  (3u + 10u * HAZARD_AFTER_MAX)

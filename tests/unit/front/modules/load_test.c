@@ -13,6 +13,8 @@
 
 #define PIPE 11u
 
+void __wrap_reply_answer_error(struct front *f, struct op *o, const struct err *e,
+                               struct bytes log);
 int __wrap_building_compile(struct front *f, struct module *m, const struct device *d,
                             struct err *e);
 void __wrap_listener_drop(struct listener *l, struct listener_slot *slot);
@@ -52,7 +54,7 @@ void __wrap_listener_drop(struct listener *l, struct listener_slot *to)
     drops++;
 }
 
-static void on_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
+void __wrap_reply_answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
 {
     (void)f;
     (void)log;
@@ -71,7 +73,6 @@ static void begin(void)
         (struct msg_hello){.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .resume = 1};
     k = fake_create();
     k->f.listed = true;
-    k->f.hooks.answer_error = on_error;
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
         k->device[i].arch[0] = '\0';
         k->device[i].state = DEVICE_STARTING;

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/job_frame.h"
 #include "tests/unit/common/suite.h"
