@@ -1,16 +1,18 @@
+#include "daemon/front/pipeline_int.h"
+
+#include <inttypes.h>
+
+#include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/shm.h"
+#include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/monitor.h"
 #include "daemon/front/housekeeping.h"
 #include "daemon/front/memory/arenas.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/settle.h"
-#include "daemon/front/pipeline_int.h"
-
-#include "common/clock.h"
-#include "common/log.h"
-#include "daemon/front/devices/adopt.h"
-#include "daemon/front/devices/discover.h"
-#include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/due.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/intake.h"
@@ -32,7 +34,6 @@
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/worker.h"
-#include <inttypes.h>
 
 #define START_NS        (120 * NS_PER_S) /* more, each time, while devices open */
 #define START_MARGIN_NS (30 * NS_PER_S)  /* for the end, if no device came */

@@ -1,7 +1,7 @@
 /*
- * The front's state: one struct, made in main.c, handed to every stage. The stages know this header
- * and the nouns; they do not know each other. What one stage has to tell another goes through
- * `hooks`, which pipeline.c fills in: it alone knows their order.
+ * The front's state: one struct, made in main.c, handed to every room. A room uses those below it
+ * (docs/architecture.md, Rooms). What it has to tell one above goes through `hooks`, which
+ * pipeline.c fills in.
  * Thread: the loop's.
  */
 #ifndef FRONT_MODEL_FRONT_H

@@ -1,6 +1,6 @@
 #include "daemon/front/workers/job_frame.h"
-#include "daemon/front/model/module.h"
 
+#include "daemon/front/model/module.h"
 #include "daemon/front/model/tenant.h"
 
 #define MEASURED_MAX (16u * 1024u * 1024u) /* beyond it the size is not told */
