@@ -1,8 +1,7 @@
 /*
- * bench_batches: many tiny kernels from one and from many sessions. What waits together runs as one
- * batch of launches: so the same kernels are timed one by one, with several of each session under
- * way, and so again with a window in which brief jobs wait for more of them; beside the vendor's
- * API in this process.
+ * bench_batches: many tiny kernels from one session and from many. Jobs that wait together run as
+ * one batch of launches. The same kernels are timed one by one, with several of each session in
+ * flight, and again with a coalescing window; beside the vendor's API in this process.
  */
 #include <stdio.h>
 #include <stdlib.h>

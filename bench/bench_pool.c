@@ -1,4 +1,4 @@
-/* Figures of the device-memory pool beside those of other policies; README.md says how to read
+/* Figures of the device-memory pool beside those of other policies; README.md explains how to read
  * them. */
 #include <getopt.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@ static const struct part {
     const char *name;
     void (*run)(const struct settings *s, struct report *r);
 } parts[] = {
-    {"latency", part_latency}, {"pairs", part_pairs},     {"tight", part_tight},
-    {"oom", part_oom},         {"telling", part_telling},
+    {"latency", part_latency}, {"pairs", part_pairs}, {"tight", part_tight},
+    {"scale", part_scale},     {"oom", part_oom},     {"snapshots", part_snapshots},
 };
 
 #define PARTS (sizeof parts / sizeof parts[0])
@@ -23,7 +23,7 @@ static void usage(FILE *to)
     (void)fputs("usage: bench_pool [--json] [--smoke] [--only PART] [--traces FOLDER] [--gib N]\n"
                 "                  [--live N] [--samples N] [--pairs N] [--churn N]\n"
                 "       bench_pool [--json] --soak N\n"
-                "parts: latency pairs tight oom telling\n"
+                "parts: latency pairs tight scale oom snapshots\n"
                 "  --json           one JSON object instead of a table\n"
                 "  --smoke          a second or two: shows that it runs, measures nothing\n"
                 "  --traces FOLDER  also replays its *.csv (id,lower,upper,size)\n"

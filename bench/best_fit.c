@@ -27,6 +27,7 @@ struct best_fit {
     uint32_t last; /* the block with the highest address */
     uint32_t random;
     uint64_t end, peak;
+    uint64_t limit;
 };
 
 static uint32_t node_take(struct best_fit *b)
@@ -162,7 +163,7 @@ static void unlink_node(struct best_fit *b, uint32_t i)
     node_give(b, i);
 }
 
-/* A block at the end, using what is free there. */
+/* A block at the end of the range, with the free block there as its start. */
 static uint32_t grow(struct best_fit *b, uint64_t size)
 {
     uint32_t i = b->last;
@@ -186,6 +187,10 @@ static bool best_fit_alloc(void *self, uint64_t size, struct pool_piece *ret_pie
     size = (size + UNIT - 1) / UNIT * UNIT;
     uint32_t i = find(b, size);
     if (i == NONE) {
+        uint64_t last = b->last != NONE && b->node[b->last].free ? b->node[b->last].size : 0;
+        if (b->end - last + size > b->limit) {
+            return false;
+        }
         i = grow(b, size);
     } else {
         withdraw(b, i);
@@ -236,7 +241,7 @@ static void best_fit_destroy(void *self)
     free(b);
 }
 
-void policy_best_fit(struct policy *ret_policy)
+void policy_best_fit(uint64_t limit, struct policy *ret_policy)
 {
     struct best_fit *b = bench_calloc(1, sizeof *b);
     b->node = mmap(NULL, sizeof *b->node * NODES_MAX, PROT_READ | PROT_WRITE,
@@ -245,6 +250,7 @@ void policy_best_fit(struct policy *ret_policy)
         abort();
     }
     b->random = 1;
+    b->limit = limit;
     *ret_policy = (struct policy){.name = "best fit",
                                   .self = b,
                                   .alloc = best_fit_alloc,

@@ -31,7 +31,7 @@ static int first_result(const char *engine, const char *url)
     struct work *w = kind->prepare(e, &p.plan);
     kind->begin(w, 0);
     kind->take(w, 0);
-    float *result = kind->look(w);
+    float *result = kind->fetch(w);
     bool right = planned_right(&p, result, 1);
     _Exit(right ? EXIT_SUCCESS
                 : EXIT_FAILURE); /* the clock stops: what closing takes is not asked */

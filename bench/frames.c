@@ -1,8 +1,8 @@
 /*
- * bench_frames: a video's frames of 2 MB at a fixed rate: each is uploaded, weighted by a user's
+ * bench_frames: a video's frames of 2 MB at a fixed rate. Each is uploaded, weighted by a user's
  * kernel with weights that stay on the device (sealed), summed, and answered. The time is taken
- * from when the frame was due, so that what comes late delays what is behind it. Against the same
- * in this process.
+ * from the moment at which the frame was to be sent, so that a late frame also delays those behind
+ * it. Beside the same in this process.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -19,7 +19,7 @@
 #define ITEMS   524288u /* 2 MiB */
 #define AT_ONCE 8u
 
-/* Frames on their way: one thread sends them when they are due, another takes what comes back. */
+/* Frames in flight: one thread sends them at their times, another receives the answers. */
 struct player {
     const struct side *side;
     unsigned count;
@@ -85,7 +85,7 @@ static void play(struct bench *b, const struct side *s, const char *part, unsign
 
 static void verify(const struct side *s, const struct planned *p)
 {
-    float *result = s->kind->look(s->work);
+    float *result = s->kind->fetch(s->work);
     if (!planned_right(p, result, 1)) {
         bench_die("%s gave a wrong result", s->name);
     }

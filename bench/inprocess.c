@@ -46,7 +46,7 @@ static double timed(const struct side *s, struct work *w, unsigned runs, unsigne
 
 static void verify(const struct side *s, struct work *w, const struct planned *p, uint64_t runs)
 {
-    float *result = s->kind->look(w);
+    float *result = s->kind->fetch(w);
     if (!planned_right(p, result, runs)) {
         bench_die("%s: %s gave a wrong result", s->name, p->plan.name);
     }
@@ -110,8 +110,8 @@ static double once_relayed(struct echo *c)
     return (double)(clock_now_ns() - begin_ns) / 1e3;
 }
 
-/* What is measured behind a kernel of the vendor's that went through more memory than caches near
- * a processor hold. */
+/* Measured behind a kernel of the vendor's API that reads more memory than the processor's caches
+ * hold. */
 struct cold {
     struct side *sides;
     struct work *work[2]; /* an empty kernel of each side */
@@ -156,7 +156,7 @@ static void measure_cold(struct bench *b, struct side *sides, enum placement pla
 {
     struct planned empty, sweep;
     struct cold c = {.sides = sides};
-    machine_pin_server(place, relay->pid); /* before it forks who answers this client */
+    machine_pin_server(place, relay->pid); /* before it forks */
     c.relay = echo_relay.open(relay->address, 1);
     planned_init(&empty, PLANS_EMPTY, 1);
     planned_init(&sweep, PLANS_SAXPY, bench_scale(b, 1u << 20, 4096u));

@@ -13,7 +13,7 @@
 
 #define PART ((size_t)256 << 20)
 
-/* Copies in and out until it is killed; tells of the first copy. */
+/* Copies in and out until it is killed; reports the first copy. */
 struct copier {
     const char *url;
     size_t bytes;
@@ -36,12 +36,12 @@ static void copy_on(const void *copier, int in, int out)
         gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, k->bytes), 0, NULL, &b) != 0) {
         bench_die("gpud: the copying client: %s", gpud_last_error()->text);
     }
-    for (bool told = false;; told = true) {
+    for (bool reported = false;; reported = true) {
         if (gpud_write(c, b, GPUD_U8, 0, GPUD_REST, data, NULL) != 0 ||
             gpud_read(c, b, GPUD_U8, 0, GPUD_REST, data, NULL) != 0) {
             bench_die("gpud: copying: %s", gpud_last_error()->text);
         }
-        if (!told && write(out, data, 1) != 1) {
+        if (!reported && write(out, data, 1) != 1) {
             _Exit(EXIT_FAILURE);
         }
     }

@@ -1,9 +1,11 @@
 #include "bench/load.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/policy.h"
 
@@ -136,4 +138,33 @@ void trace_finish(struct trace *t)
 {
     free(t->event);
     *t = (struct trace){.event = NULL};
+}
+
+static int is_csv(const struct dirent *d)
+{
+    size_t length = strlen(d->d_name);
+    return length > 4 && length < 32 && strcmp(d->d_name + length - 4, ".csv") == 0;
+}
+
+void trace_folder(const char *folder, void (*use)(void *user, const char *name, struct trace *t),
+                  void *user)
+{
+    struct dirent **file = NULL;
+    int count = scandir(folder, &file, is_csv, alphasort);
+    if (count <= 0) {
+        (void)fprintf(stderr, "bench_pool: no *.csv in %s\n", folder);
+        exit(1);
+    }
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        struct trace t;
+        (void)snprintf(path, sizeof path, "%s/%s", folder, file[i]->d_name);
+        if (!trace_read(&t, path)) {
+            (void)fprintf(stderr, "bench_pool: %s is no trace\n", path);
+            exit(1);
+        }
+        use(user, file[i]->d_name, &t);
+        free(file[i]);
+    }
+    free(file);
 }

@@ -35,5 +35,9 @@ bool trace_read(struct trace *t, const char *path);
 void trace_make(struct trace *t, uint64_t seed);
 void trace_scale(struct trace *t, uint64_t peak); /* all sizes, so that `peak` is alive at once */
 void trace_finish(struct trace *t);
+/* Each *.csv of a folder, by name; `use` finishes it. Ends the program if there is none, or one
+ * that is no trace. */
+void trace_folder(const char *folder, void (*use)(void *user, const char *name, struct trace *t),
+                  void *user);
 
 #endif

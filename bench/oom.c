@@ -1,8 +1,8 @@
 /*
- * Is a request ever refused while there is room? A load takes what it wants while what is alive and
- * the request, in pages, are at most 97% of the limit, and frees at random otherwise. What is alive
- * is counted twice: as asked for, and as charged (rounded up to the pool's sizes). room_for_sure is
- * the least share of the limit, alive and wanted, at which a request was refused; 1: none was.
+ * Is a request refused while there is room? A load allocates while its live bytes and the request,
+ * in pages, are at most 97% of the limit, and frees at random otherwise. Live bytes are counted
+ * twice: as asked for, and as charged (rounded up to the pool's sizes). room_for_sure is the least
+ * share of the limit, live and wanted, at which a request was refused; 1: none was.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ struct oom {
     struct pool *pool;
     struct load load;
     struct pool_piece *piece; /* by tag - 1 */
-    uint32_t *tag;            /* of what is alive: the first `count` */
+    uint32_t *tag;            /* of the live pieces, the first `count` */
     uint64_t count;
     uint64_t limit;
     uint64_t requests, refused;
@@ -49,7 +49,7 @@ static void free_one(struct oom *o)
     o->tag[o->count] = tag;
 }
 
-/* Nobody uses the pieces, and there is nothing to copy. */
+/* The pieces are not used, so there is nothing to copy. */
 static int move(void *user, struct pool_move *move, struct err *e)
 {
     struct oom *o = user;
@@ -84,7 +84,7 @@ struct kind {
     uint64_t low2, high2; /* every other phase; 0: there is one phase only */
 };
 
-/* Between phases most of what is alive goes, so that the next finds memory in pieces. */
+/* Between phases most pieces are freed, so that the next phase finds fragmented memory. */
 #define PHASES 10u
 
 static void run(struct report *r, const struct kind *kind, bool charged, bool moves,

@@ -19,8 +19,10 @@ struct settings {
 void part_latency(const struct settings *s, struct report *r);
 void part_pairs(const struct settings *s, struct report *r);
 void part_tight(const struct settings *s, struct report *r); /* mapped over live, driver calls */
+/* at the size of a real card */
+void part_scale(const struct settings *s, struct report *r);
 void part_oom(const struct settings *s, struct report *r);
-void part_telling(const struct settings *s, struct report *r);
+void part_snapshots(const struct settings *s, struct report *r);
 
 /* False if over 1% more memory (5% below 10^7 operations) was taken after the first tenth, a
  * request was refused, or the pool contradicts itself. */

@@ -103,7 +103,7 @@ void policy_create(unsigned number, uint64_t limit, uint64_t divide, struct poli
         policy_pool(limit, ret_policy);
         break;
     case 1:
-        policy_best_fit(ret_policy);
+        policy_best_fit(UINT64_MAX, ret_policy);
         break;
     case 2:
         policy_bins(ret_policy);

@@ -1,11 +1,12 @@
 /*
- * Who hands memory out: the pool, and what it is compared with. All of them manage addresses only;
- * no memory is touched. The references are small implementations of well-known policies:
+ * Policies that hand memory out: the pool, and the references it is compared with. All of them
+ * manage addresses only; no memory is touched. The references are small implementations of
+ * well-known policies:
  * - best_fit: one range that grows; the smallest free block that holds the request, the lowest of
  *   equals; neighbours are joined. Nothing moves.
  * - bins: each size is rounded up to a power of two; a list of free blocks for each.
  * - malloc: the C library's, with all sizes divided by `divide`, as it touches memory. Its peak is
- *   not told: large blocks it maps one by one, which measures the kernel's pages.
+ *   not known: it maps large blocks one by one, which measures the kernel's pages.
  */
 #ifndef BENCH_POLICY_H
 #define BENCH_POLICY_H
@@ -28,12 +29,13 @@ struct policy {
 };
 
 #define POLICIES        4u
-#define POLICIES_PLACED 3u /* the first of them: those whose peak is known */
+#define POLICIES_PLACED 3u /* the first policies: those whose peak is known */
 
 /* Policy 0 is the pool. Ends the program if there is no memory. */
 void policy_create(unsigned number, uint64_t limit, uint64_t divide, struct policy *ret_policy);
 
-void policy_best_fit(struct policy *ret_policy);
+/* Refuses what would end beyond `limit` bytes. */
+void policy_best_fit(uint64_t limit, struct policy *ret_policy);
 void policy_bins(struct policy *ret_policy);
 
 /* calloc that ends the program. */

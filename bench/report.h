@@ -1,10 +1,10 @@
-/* What was measured: rows of (part, case, policy, figure, value), as a table or as JSON. */
+/* Measurements: rows of (part, case, policy, figure, value), as a table or as JSON. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
 #include <stdbool.h>
 
-#define REPORT_ROWS 1024u
+#define REPORT_ROWS 2048u
 
 struct row {
     const char *part; /* lives on */

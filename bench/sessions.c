@@ -1,6 +1,6 @@
 /*
- * bench_sessions: what a session costs that does nothing: memory of the daemon and of its client,
- * processor time of a daemon that nobody asks anything, and whether thousands are held.
+ * bench_sessions: the cost of an idle session: memory of the daemon and of its client, processor
+ * time of a daemon without requests, and whether thousands of sessions are possible.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +51,7 @@ static void hold(const void *holding, int in, int out)
     _Exit(EXIT_SUCCESS);
 }
 
-/* Processor time of all of gpud's processes, a worker among them, while nobody asks for anything.
- */
+/* Processor time of all of gpud's processes, a worker among them, without any requests. */
 static void idle(struct bench *b, const struct gpud *g, const char *part)
 {
     const unsigned settle_ms = bench_scale(b, 2000u, 10u), ms = bench_scale(b, 10000u, 100u);
@@ -85,7 +84,7 @@ static void repetition(struct bench *b, const struct gpud *g, unsigned count)
                (double)client / 1024 / count);
     idle(b, g, "idle sessions");
     for (unsigned i = 0; i < HOLDERS; i++) {
-        partner_tell(&holder[i]); /* its end is no sign: others hold the pipe, too */
+        partner_signal(&holder[i]); /* its end is no sign: others hold the pipe, too */
         partner_end(&holder[i]);
     }
 }
@@ -104,7 +103,7 @@ int main(int argc, char **argv)
         report_left_out(&b.report, "more sessions", "this machine allows too few descriptors");
     }
     for (unsigned i = 0; i < b.repeat; i++) {
-        struct gpud g; /* a new one each time: what was freed before would be used again */
+        struct gpud g; /* a new process each time: freed memory would be used again */
         bench_gpud(&b, &g, settings);
         idle(&b, &g, "no sessions");
         repetition(&b, &g, count);

@@ -1,5 +1,5 @@
-/* Does the memory taken creep up? Small pieces come and go; what is taken after a tenth of all
- * operations is compared with what is taken at the end. */
+/* Does the mapped memory creep up? Small pieces are allocated and freed; the mapped memory after a
+ * tenth of all operations is compared with that at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 

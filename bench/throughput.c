@@ -1,6 +1,6 @@
 /*
- * bench_throughput: null jobs a second with many under way, and the CPU time that one takes in its
- * client and in gpud, beside NNG's echo and an empty gRPC call.
+ * bench_throughput: null jobs a second with many in flight, and the CPU time of one in its client
+ * and in gpud, beside NNG's echo and an empty gRPC call.
  */
 #include <stdio.h>
 #include <string.h>

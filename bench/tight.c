@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #define MIB (KIB * KIB)
 #define GIB (KIB * MIB)
 
-static void tell(struct report *r, const char *name, const struct policy *p, uint64_t peak)
+static void add_peak(struct report *r, const char *name, const struct policy *p, uint64_t peak)
 {
     report_add(r, "tight", name, p->name, "mapped_over_live",
                (double)p->peak(p->self) / (double)peak);
@@ -52,7 +51,7 @@ static void churn(struct report *r, const char *name, const struct policy *p, ui
             refused++;
         }
     }
-    tell(r, name, p, peak);
+    add_peak(r, name, p, peak);
     report_add(r, "tight", name, p->name, "refused", (double)refused);
     if (p->calls != NULL) {
         report_add(r, "tight", name, p->name, "driver_calls_an_operation",
@@ -98,7 +97,7 @@ static void replay(struct report *r, const char *name, const struct policy *p,
         }
         busy = p->calls != NULL && p->calls(p->self) > calls ? round + 1 : busy;
     }
-    tell(r, name, p, t->peak);
+    add_peak(r, name, p, t->peak);
     report_add(r, "tight", name, p->name, "refused", (double)refused);
     if (p->calls != NULL) {
         report_add(r, "tight", name, p->name, "driver_calls_last_round",
@@ -121,32 +120,15 @@ static void replay_all(const struct settings *s, struct report *r, const char *n
     trace_finish(t);
 }
 
-static int is_csv(const struct dirent *d)
-{
-    size_t length = strlen(d->d_name);
-    return length > 4 && length < 32 && strcmp(d->d_name + length - 4, ".csv") == 0;
-}
+struct folder {
+    const struct settings *settings;
+    struct report *report;
+};
 
-static void replay_folder(const struct settings *s, struct report *r)
+static void replay_file(void *user, const char *name, struct trace *t)
 {
-    struct dirent **file = NULL;
-    int count = scandir(s->traces, &file, is_csv, alphasort);
-    if (count <= 0) {
-        (void)fprintf(stderr, "bench_pool: no *.csv in %s\n", s->traces);
-        exit(1);
-    }
-    for (int i = 0; i < count; i++) {
-        char path[4096];
-        struct trace t;
-        (void)snprintf(path, sizeof path, "%s/%s", s->traces, file[i]->d_name);
-        if (!trace_read(&t, path)) {
-            (void)fprintf(stderr, "bench_pool: %s is no trace\n", path);
-            exit(1);
-        }
-        replay_all(s, r, file[i]->d_name, &t);
-        free(file[i]);
-    }
-    free(file);
+    const struct folder *f = user;
+    replay_all(f->settings, f->report, name, t);
 }
 
 void part_tight(const struct settings *s, struct report *r)
@@ -159,7 +141,8 @@ void part_tight(const struct settings *s, struct report *r)
         replay_all(s, r, name, &t);
     }
     if (s->traces != NULL) {
-        replay_folder(s, r);
+        struct folder f = {s, r};
+        trace_folder(s->traces, replay_file, &f);
     }
     churn_all(r, "512 B to 2 GiB, 70 GiB", 512, 2 * GIB, 70 * GIB, s->churn / 10);
     churn_all(r, "512 B to 64 MiB, 16 GiB", 512, 64 * MIB, 16 * GIB, s->churn / 10);

@@ -21,7 +21,7 @@ static uint64_t now_ns(void)
 }
 
 #if defined(__x86_64__)
-/* The fence keeps what is measured between the two readings. */
+/* The fence keeps the measured code between the two readings. */
 static inline uint64_t ticks(void)
 {
     __builtin_ia32_lfence();

@@ -1,5 +1,5 @@
-/* bench_trips URL COUNT [OUTSTANDING]: so many null jobs to a gpud that runs, for tools that count
- * what they cost (scripts/count-switches, perf, strace). Prints the median and the rate. */
+/* bench_trips URL COUNT [OUTSTANDING]: COUNT null jobs to a running gpud, for tools that count
+ * their cost (scripts/count-switches, perf, strace). Prints the median and the rate. */
 #include <stdio.h>
 #include <stdlib.h>
 

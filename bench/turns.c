@@ -46,8 +46,7 @@ static uint64_t ping(gpud_client *c)
     return clock_now_ns() - begin;
 }
 
-/* A byte begins and ends a phase; the answer is what was seen in it. The end of the pipe ends all.
- */
+/* A byte begins and ends a phase; the answer is the phase's pings. The end of the pipe ends all. */
 static void ping_on(const void *url, int in, int out)
 {
     gpud_client *c = NULL;
@@ -73,11 +72,11 @@ static void ping_on(const void *url, int in, int out)
     }
 }
 
-/* What it saw since the last call. */
+/* The pings since the last call. */
 static struct pings pings_seen(const struct partner *pinger)
 {
     struct pings seen = {0};
-    partner_tell(pinger);
+    partner_signal(pinger);
     partner_read(pinger, &seen, sizeof seen);
     return seen;
 }
@@ -169,8 +168,9 @@ static gpud_job *block(gpud_client *c)
 
 /* ---- the figures ---------------------------------------------------------------------------- */
 
-/* took_ns 0: what was asked for is no single request. */
-static void tell(struct bench *b, const struct partner *p, const char *part, uint64_t took_ns)
+/* took_ns 0: the load is no single request. */
+static void add_figures(struct bench *b, const struct partner *p, const char *part,
+                        uint64_t took_ns)
 {
     struct pings seen = pings_seen(p);
     if (took_ns > 0) {
@@ -193,19 +193,19 @@ static void storm(struct bench *b, const struct partner *p, struct side *sides,
             admitted(&sides[k], sides[k].jobs[i]);
         }
     }
-    tell(b, p, "SUBMIT of the readers", 0);
+    add_figures(b, p, "SUBMIT of the readers", 0);
     uint64_t begin = clock_now_ns();
     gpud_job *job = submit(w);
     admitted(w, job);
-    tell(b, p, "SUBMIT of the writer", clock_now_ns() - begin);
+    add_figures(b, p, "SUBMIT of the writer", clock_now_ns() - begin);
     begin = clock_now_ns();
     gpud_table *t = NULL;
     must(gpud_query(w->client, "jobs", NULL, &t), "the table of jobs");
-    tell(b, p, "QUERY of all jobs", clock_now_ns() - begin);
+    add_figures(b, p, "QUERY of all jobs", clock_now_ns() - begin);
     gpud_table_free(t);
     begin = clock_now_ns();
     must(gpud_cancel(job), "CANCEL");
-    tell(b, p, "CANCEL of the writer", clock_now_ns() - begin);
+    add_figures(b, p, "CANCEL of the writer", clock_now_ns() - begin);
     gpud_job_free(job);
 }
 
@@ -218,7 +218,7 @@ static void leave(struct bench *b, const struct partner *p, gpud_client *c, stru
     while (status(c, "queued") > 0) {
         (void)usleep(1000);
     }
-    tell(b, p, "their sessions end", 0);
+    add_figures(b, p, "their sessions end", 0);
     report_add(&b->report, "all of it", "the loop", "longest turn", "units",
                (double)status(c, "longest_turn"));
     for (unsigned k = 0; k < SESSIONS; k++) {

@@ -1,7 +1,7 @@
 /*
- * bench_writes: 64 writes of 4 KiB into one buffer: each of its own and waited for, all as jobs
- * that are under way at once, and all as steps of one job, where the worker puts together what are
- * neighbours and hands the rest to the device in one call where it takes that.
+ * bench_writes: 64 writes of 4 KiB into one buffer: each as a job of its own that is waited for,
+ * all as jobs in flight at once, and all as steps of one job, where the worker joins neighbours and
+ * passes the rest to the device in one call if the back end has such a call.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@
 #define BUFFERS 4u
 #define SMALL   16u
 
-/* A port of the loopback that nobody has now. */
+/* A free port of the loopback. */
 static void free_url(char *url, size_t size)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -147,7 +147,7 @@ static double memset_us(uint8_t *at, size_t bytes)
 {
     uint64_t begin_ns = clock_now_ns();
     memset(at, 0, bytes);
-    __asm__ volatile("" : : "r"(at) : "memory"); /* somebody reads it */
+    __asm__ volatile("" : : "r"(at) : "memory"); /* as if it were read */
     return (double)(clock_now_ns() - begin_ns) / 1e3;
 }
 

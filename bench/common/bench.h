@@ -12,7 +12,7 @@
 struct bench {
     bool json;
     bool smoke;          /* every part, with sizes that take no time */
-    unsigned repeat;     /* repetitions; what is compared runs once in each */
+    unsigned repeat;     /* repetitions; in each, every side runs once */
     const char *only;    /* parts whose name holds this; NULL: all */
     const char *backend; /* of gpud, NULL: its choice */
     struct report report;

@@ -1,10 +1,10 @@
 /*
- * A way to make a round trip: something that serves, and a client of it. What gpud is compared
- * with and gpud itself look the same to those who measure.
+ * A way to make a round trip: a server and a client of it. gpud and the servers that it is compared
+ * with have the same interface here.
  *
  * A server runs in a process of its own; so does each client. Neither process had threads before.
- * Functions end the process with a message where they cannot go on: a figure of a benchmark that
- * failed is none.
+ * Functions end the process with a message on an error: a
+ * benchmark that failed has no figures.
  */
 #ifndef BENCH_ECHO_H
 #define BENCH_ECHO_H
@@ -20,7 +20,7 @@ struct echo; /* a client; one thread */
 struct echo_kind {
     const char *name; /* "unix", "relay", "nng", "grpc", "gpud" */
     const char *what; /* one line for people */
-    /* Serves at an address (a path) until killed. NULL: somebody else does. */
+    /* Serves at an address (a path) until killed. NULL: another process serves. */
     void (*serve)(const char *address);
     struct echo *(*open)(const char *address, unsigned outstanding);
     void (*send)(struct echo *c, unsigned slot); /* begins a round trip; the slot is free */

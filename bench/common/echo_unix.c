@@ -1,6 +1,7 @@
 /*
- * The floor of what a kernel gives: a stream socket, blocking reads and writes. Once straight to
- * who answers, once the way that a job takes: there and back through a process in between.
+ * The floor that a kernel of the operating system gives: a stream socket, blocking reads and
+ * writes. Once straight to the server, once as a job travels: through a process in between and
+ * back.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -86,7 +87,7 @@ static void relay(int fd)
             break;
         }
     }
-    (void)close(pair[0]); /* the other one ends by that */
+    (void)close(pair[0]); /* the other process ends by that */
 }
 
 static void serve_by(const char *address, void (*serve_one)(int fd))

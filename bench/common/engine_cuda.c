@@ -228,7 +228,7 @@ static void take(struct work *w, unsigned slot)
     must(w->e->cu.EventSynchronize(w->end[slot]), "waiting");
 }
 
-static float *look(struct work *w)
+static float *fetch(struct work *w)
 {
     size_t bytes = w->plan->bytes[w->plan->result];
     float *data = malloc(bytes);

@@ -18,9 +18,9 @@ struct work {
     const struct plan *plan;
     gpud_buffer buffer[PLAN_BUFFERS];
     gpud_program *program;
-    gpud_arg given[PLAN_STEPS]; /* what is written, a parameter each */
+    gpud_arg given[PLAN_STEPS]; /* parameters that are written */
     uint32_t given_count;
-    void *shared[PLAN_BUFFERS]; /* what is written, in shared memory; owned */
+    void *shared[PLAN_BUFFERS]; /* values to write, in shared memory; owned */
     void *read[PLAN_BUFFERS];   /* where reads go; owned */
     gpud_job *job[PLAN_SLOTS];
 };
@@ -177,7 +177,7 @@ static void take(struct work *w, unsigned slot)
     gpud_job_free(w->job[slot]);
 }
 
-static float *look(struct work *w)
+static float *fetch(struct work *w)
 {
     float *data = malloc(w->plan->bytes[w->plan->result]);
     if (data == NULL) {

@@ -176,7 +176,7 @@ static void take(struct work *w, unsigned slot)
     (void)clReleaseEvent(w->end[slot]);
 }
 
-static float *look(struct work *w)
+static float *fetch(struct work *w)
 {
     size_t bytes = w->plan->bytes[w->plan->result];
     float *data = malloc(bytes);

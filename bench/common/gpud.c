@@ -82,8 +82,8 @@ static const char *cell(const gpud_table *t, uint32_t row, const char *column)
     return at < 0 ? "" : gpud_table_text(t, row, (uint32_t)at);
 }
 
-/* Whether it is ready, and which processes it has. */
-static bool look(struct gpud *g)
+/* Is the daemon ready? Takes its processes and its device then. */
+static bool find_ready(struct gpud *g)
 {
     const gpud_options o = {
         .size = sizeof o, .connect_timeout_ns = 2 * NS_PER_S, .timeout_ns = 5 * NS_PER_S};
@@ -124,7 +124,7 @@ void gpud_start(struct gpud *g, const char *const *args)
         become(g, args);
     }
     uint64_t end_ns = clock_now_ns() + READY_NS;
-    while (g->front < 0 || !look(g)) {
+    while (g->front < 0 || !find_ready(g)) {
         if (g->front < 0 || clock_now_ns() > end_ns || waitpid(g->front, NULL, WNOHANG) != 0) {
             show_log(g);
             bench_die("gpud did not become ready");

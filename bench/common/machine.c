@@ -16,7 +16,7 @@ const char *placement_name(enum placement p)
     return names[p];
 }
 
-/* What was allowed at the start. */
+/* The CPUs that were allowed at the start. */
 static const cpu_set_t *allowed(void)
 {
     static cpu_set_t set;

@@ -19,14 +19,15 @@ enum placement {
 
 const char *placement_name(enum placement p); /* "one cpu" */
 unsigned machine_cpus(void);                  /* that this process may use */
-/* Pins all threads that a process has, and those they start; what is gone meanwhile is no error. */
+/* Pins all threads of a process, and those that they start. A thread that has ended meanwhile is no
+ * error. */
 void machine_pin_client(enum placement p, pid_t pid);
 void machine_pin_server(enum placement p, pid_t pid);
 void machine_unpin(pid_t pid);
 
-uint64_t process_cpu_ns(pid_t pid);       /* of all its threads; 0: it is gone */
+uint64_t process_cpu_ns(pid_t pid);       /* of all its threads; 0: it has ended */
 uint64_t process_switches(pid_t pid);     /* voluntary context switches of its living threads */
-uint64_t process_memory_bytes(pid_t pid); /* resident, private to it; 0: it is gone */
+uint64_t process_memory_bytes(pid_t pid); /* resident, private to it; 0: it has ended */
 pid_t process_parent(pid_t pid);
 
 /* "Intel(R) …, 2 CPUs, Linux 6.1", for reports; static. */

@@ -37,15 +37,15 @@ void partner_start(struct partner *p, partner_fn work, const void *data)
 void partner_read(const struct partner *p, void *out, size_t size)
 {
     if (read(p->from, out, size) != (ssize_t)size) {
-        bench_die("another client of this benchmark is gone");
+        bench_die("another client of this benchmark has ended");
     }
 }
 
-void partner_tell(const struct partner *p)
+void partner_signal(const struct partner *p)
 {
     const char byte = 0;
     if (write(p->to, &byte, 1) != 1) {
-        bench_die("another client of this benchmark is gone");
+        bench_die("another client of this benchmark has ended");
     }
 }
 

@@ -19,7 +19,7 @@ void partner_start(struct partner *p, partner_fn work, const void *data);
 /* Blocks until the partner has written `size` bytes. */
 void partner_read(const struct partner *p, void *out, size_t size);
 /* One byte, whose meaning is the partner's. */
-void partner_tell(const struct partner *p);
+void partner_signal(const struct partner *p);
 /* Closes the pipes and waits for its end, which has to be a success. */
 void partner_end(struct partner *p);
 /* Of a partner that would go on for ever. */

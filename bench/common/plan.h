@@ -84,8 +84,8 @@ struct engine_kind {
     struct work *(*prepare)(struct engine *e, const struct plan *p);
     void (*begin)(struct work *w, unsigned slot);
     void (*take)(struct work *w, unsigned slot); /* slots in the order they were begun */
-    /* What the buffer `result` holds; to be freed. Nothing may be under way. */
-    float *(*look)(struct work *w);
+    /* The content of the buffer `result`, freed by the caller. No slot may be in use. */
+    float *(*fetch)(struct work *w);
     void (*release)(struct work *w);
 
     /* Memory of this process that copies go fastest from and to. */
@@ -102,9 +102,9 @@ struct engine_kind {
 #define ENGINE_KIND(text)                                                                          \
     {                                                                                              \
         .name = (text), .open = open_engine, .close = close_engine, .prepare = prepare,            \
-        .begin = begin, .take = take, .look = look, .release = release, .host_alloc = host_alloc,  \
-        .host_free = host_free, .alloc = alloc, .write = write_memory, .read = read_memory,        \
-        .free = free_memory                                                                        \
+        .begin = begin, .take = take, .fetch = fetch, .release = release,                          \
+        .host_alloc = host_alloc, .host_free = host_free, .alloc = alloc, .write = write_memory,   \
+        .read = read_memory, .free = free_memory                                                   \
     }
 
 extern const struct engine_kind engine_gpud;

@@ -1,4 +1,4 @@
-/* The plans that several benchmarks carry out, with what they must give. Thread: one. */
+/* The plans that several benchmarks carry out, with their expected results. Thread: one. */
 #ifndef BENCH_PLANS_H
 #define BENCH_PLANS_H
 
@@ -10,7 +10,7 @@ enum plans {
     PLANS_SUM,      /* n elements, resident: partial sums */
     PLANS_GEMM,     /* n by n, resident */
     PLANS_PIPELINE, /* n elements: write, scale, blur, root, read */
-    PLANS_FRAME,    /* n elements: write, weigh with what is sealed, sum, read the sums */
+    PLANS_FRAME,    /* n elements: write, weigh with a sealed buffer, sum, read the sums */
     PLANS_COUNT
 };
 

@@ -1,7 +1,7 @@
 /*
- * What a benchmark tells: figures, each with the median and the spread over the repetitions and,
- * where there is one, as a ratio to a floor of the same repetitions. As a table or as JSON.
- * Thread: one.
+ * A benchmark's report: figures, each with the median and the spread over the repetitions and,
+ * where there is one, as a ratio to a floor of the same repetitions. As a table or as JSON. Thread:
+ * one.
  */
 #ifndef BENCH_COMMON_REPORT_H
 #define BENCH_COMMON_REPORT_H

@@ -1,4 +1,4 @@
-/* Measured times and what is said of them. Thread: one. Ends the process if memory is out. */
+/* Measured times and their statistics. Thread: one. Ends the process if memory is out. */
 #ifndef BENCH_SAMPLES_H
 #define BENCH_SAMPLES_H
 

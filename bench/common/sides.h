@@ -1,5 +1,5 @@
-/* The two who carry out the same plans in turns: gpud, and the API of its back end in this process.
- * Ends the process if gpud cannot be opened. Thread: one. */
+/* The two sides that carry out the same plans in turns: gpud, and the API of its back end in this
+ * process. Ends the process if gpud cannot be opened. Thread: one. */
 #ifndef BENCH_SIDES_H
 #define BENCH_SIDES_H
 

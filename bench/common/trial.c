@@ -44,7 +44,7 @@ void server_stop(struct server *s)
 
 /* ---- a client ------------------------------------------------------------------------------ */
 
-struct told { /* by a client at its end */
+struct outcome { /* sent by a client at its end */
     double p50_us;
     double p99_us;
     uint64_t cpu_ns;
@@ -53,8 +53,8 @@ struct told { /* by a client at its end */
 
 struct client {
     pid_t pid;
-    int to;   /* what we tell it */
-    int from; /* what it tells */
+    int to;   /* the pipe to the child */
+    int from; /* the pipe from the child */
 };
 
 static void put(int fd, const void *data, size_t size)
@@ -106,7 +106,7 @@ static void trips(const struct trial *t, struct echo *c, unsigned count, struct 
 static _Noreturn void be_client(const struct trial *t, int in, int out)
 {
     struct samples samples;
-    struct told told;
+    struct outcome outcome;
     uint64_t cpu_ns;
     uint64_t switches;
     char byte = 0;
@@ -122,12 +122,12 @@ static _Noreturn void be_client(const struct trial *t, int in, int out)
     get(in, &byte, 1);
     used(&cpu_ns, &switches);
     trips(t, c, t->count, &samples);
-    used(&told.cpu_ns, &told.switches);
-    told.cpu_ns -= cpu_ns;
-    told.switches -= switches;
-    told.p50_us = samples_median(&samples);
-    told.p99_us = samples_at(&samples, 0.99);
-    put(out, &told, sizeof told);
+    used(&outcome.cpu_ns, &outcome.switches);
+    outcome.cpu_ns -= cpu_ns;
+    outcome.switches -= switches;
+    outcome.p50_us = samples_median(&samples);
+    outcome.p99_us = samples_at(&samples, 0.99);
+    put(out, &outcome, sizeof outcome);
     get(in, &byte, 1);
     t->kind->close(c);
     samples_finish(&samples);
@@ -184,7 +184,7 @@ static uint64_t served(const struct trial *t)
 void trial_run(const struct trial *t, struct trial_result *ret_result)
 {
     struct client client[SESSIONS_MAX];
-    struct told told;
+    struct outcome outcome;
     struct samples p50;
     struct samples p99;
     char byte;
@@ -204,11 +204,11 @@ void trial_run(const struct trial *t, struct trial_result *ret_result)
     uint64_t begin_ns = clock_now_ns();
     tell_all(client, t->sessions);
     for (unsigned i = 0; i < t->sessions; i++) {
-        get(client[i].from, &told, sizeof told);
-        samples_add(&p50, told.p50_us);
-        samples_add(&p99, told.p99_us);
-        r.client_us += (double)told.cpu_ns / 1e3;
-        r.client_switches += (double)told.switches;
+        get(client[i].from, &outcome, sizeof outcome);
+        samples_add(&p50, outcome.p50_us);
+        samples_add(&p99, outcome.p99_us);
+        r.client_us += (double)outcome.cpu_ns / 1e3;
+        r.client_switches += (double)outcome.switches;
     }
     double all = (double)t->count * (double)t->sessions;
     r.rate = all / ((double)(clock_now_ns() - begin_ns) / 1e9);
