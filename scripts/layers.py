@@ -40,7 +40,7 @@ FREE = ("tests", "bench")
 ROOMS = {
     "client": ["src/api/", "src/session/", "src/wire/", "include/gpud/"],
     "gpuctl": ["main commands", "commands/", ("run/", "demo/", "pool/"), "ctl/", "sheet/", "input/", "base/"],
-    "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built options ranges telling wrapped"],
+    "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main", "serve/", "spill/", "run/", "copy/", "memory/"],
     "daemon/front": ["main pipeline* ending housekeeping", "requests/", "views/", "devices/", "tenants/", "memory/",

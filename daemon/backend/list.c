@@ -53,7 +53,7 @@ static bool stream_complete(const struct backend_stream_ops *o)
            o->mark && o->wait && o->flush;
 }
 
-/* What no wake() tells can be armed. */
+/* A marker without wake() can be armed. */
 static bool marker_complete(const struct backend_marker_ops *o, const struct backend_stream_ops *s)
 {
     return o && o->state && o->times && o->release && (o->arm || !s->mark_quiet);

@@ -1,6 +1,6 @@
 /*
- * A back end's own options: "key=value,key=value". Values hold no comma. Pure. Thread: any.
- * Of a key that stands twice the last one counts.
+ * Options of a back end: "key=value,key=value". Values have no comma. The last value of a key
+ * counts. Pure. Thread: any.
  */
 #ifndef BACKEND_OPTIONS_H
 #define BACKEND_OPTIONS_H
@@ -13,10 +13,10 @@
 
 /* Every item is key=value with a key of the list ("memory speed …"); else ERR_INVALID naming it. */
 int options_check(const char *options, const char *known, struct err *e);
-/* Copies the value, cut to fit; false and out untouched if the key is not there. */
+/* Copies the value, cut to fit. false: there is no such key, and out is untouched. */
 bool option_text(const char *options, const char *key, char *out, size_t size);
-/* Each leaves ret_value as it is if the key is not there. ERR_INVALID for another form, ERR_RANGE
- * outside of [min, max]. Sizes may end in K, M or G (1024). */
+/* ret_value is untouched if there is no such key. ERR_INVALID: malformed; ERR_RANGE: outside of
+ * [min, max]. Sizes may end in K, M or G (1024). */
 int option_u64(const char *options, const char *key, uint64_t min, uint64_t max,
                uint64_t *ret_value, struct err *e);
 int option_double(const char *options, const char *key, double min, double max, double *ret_value,

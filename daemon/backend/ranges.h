@@ -1,4 +1,4 @@
-/* What every back end checks before it enqueues a command. Texts begin with `what`. Pure.
+/* The checks of all back ends before a command is enqueued. Texts begin with `what`. Pure.
  * Thread: any. */
 #ifndef BACKEND_RANGES_H
 #define BACKEND_RANGES_H

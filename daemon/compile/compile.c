@@ -10,7 +10,7 @@
 #include "kernels/dialect.h"
 
 #define TRANSLATED_MAX (16u * 1024u * 1024u) /* bytes */
-#define EXPANDED_MAX   (8u * 1024u * 1024u)  /* a source with its headers put in */
+#define EXPANDED_MAX   (8u * 1024u * 1024u)  /* bytes of a source with its headers */
 #define KERNELS_BYTES  (8u * 1024u * 1024u)
 
 /* the request's texts, terminated */
@@ -68,7 +68,7 @@ static struct bytes only_reads(const struct backend_compiled_kernel *k,
     return bytes_of(ret_bits, (k->arg_count + 7) / 8);
 }
 
-/* What the compiler knows of each entry; those beyond the limit stay unknown. */
+/* What the compiler knows of each entry. Entries beyond the limit remain unknown. */
 static int entries_add(struct compile_job *job)
 {
     unsigned count = job->compiled.kernel_count;
@@ -102,20 +102,20 @@ static int kernels_done(struct compile_job *job, uint64_t count)
 
 static int kernels_of_dialect(struct compile_job *job, const struct signature *sigs, unsigned count)
 {
-    uint64_t told = 0;
+    uint64_t added = 0;
     for (unsigned i = 0; i < count; i++) {
         struct backend_compiled_kernel k = {.arg_count = 0};
         memcpy(k.entry, sigs[i].name, sizeof sigs[i].name);
-        int rc = kernel_add(job, &told, &k, sigs[i].text);
+        int rc = kernel_add(job, &added, &k, sigs[i].text);
         if (rc != 0) {
             return rc;
         }
     }
-    return kernels_done(job, told);
+    return kernels_done(job, added);
 }
 
-/* Is what the code takes as argument i that which the signature says? What is not known is not
- * doubted; the elements of an array are the user's word. */
+/* Whether argument i of the code is what the signature says. Unknown facts match, and the signature
+ * decides on the elements of an array. */
 static bool arg_fits(const struct signature *sig, unsigned i, const struct backend_compiled_arg *a)
 {
     const struct sig_arg *want = i < sig->arg_count ? &sig->arg[i] : NULL;
@@ -132,7 +132,7 @@ static bool arg_fits(const struct signature *sig, unsigned i, const struct backe
     return a->bytes == 0 || dtype == DTYPE_NONE || a->bytes == dtype_size(dtype);
 }
 
-/* The named sizes may be passed behind the arguments, or not at all. */
+/* The named sizes follow the arguments, or are not passed. */
 static int signature_fits(const struct signature *sig, const struct backend_compiled_kernel *k,
                           struct err *e)
 {
@@ -204,37 +204,38 @@ static struct given *given_for(struct given *given, unsigned count,
     return NULL;
 }
 
-/* What became of the kernels of a module. */
-struct told {
-    uint64_t count;
-    unsigned unfit;    /* among them */
-    unsigned left_out; /* cannot be asked for: their names are too long */
+/* The kernels of a module, as the response has them. */
+struct tally {
+    uint64_t count;    /* in the response */
+    unsigned unfit;    /* of these, kernels that cannot be launched */
+    unsigned left_out; /* not in the response: names too long for a request */
     const struct backend_compiled_kernel *first_unfit, *first_left_out;
 };
 
-static int kernel_tell(struct compile_job *job, struct given *given, unsigned count,
-                       const struct backend_compiled_kernel *k, struct told *told)
+static int kernel_report(struct compile_job *job, struct given *given, unsigned count,
+                         const struct backend_compiled_kernel *k, struct tally *tally)
 {
     if (strlen(kernel_name(k)) > PROTO_NAME_MAX) {
-        told->first_left_out = told->left_out++ == 0 ? k : told->first_left_out;
+        tally->first_left_out = tally->left_out++ == 0 ? k : tally->first_left_out;
         return 0;
     }
     if (k->unfit[0] != '\0') {
-        told->first_unfit = told->unfit++ == 0 ? k : told->first_unfit;
+        tally->first_unfit = tally->unfit++ == 0 ? k : tally->first_unfit;
     }
     const struct given *g = given_for(given, count, k);
     int rc = g != NULL ? signature_fits(&g->sig, k, &job->e) : 0;
-    return rc == 0 ? kernel_add(job, &told->count, k, g != NULL ? g->sig.text : "") : rc;
+    return rc == 0 ? kernel_add(job, &tally->count, k, g != NULL ? g->sig.text : "") : rc;
 }
 
 /* Adds to the compiler's log which kernels are left out. */
-static int left_out_say(struct compile_job *job, const struct told *told)
+static int left_out_note(struct compile_job *job, const struct tally *tally)
 {
     const char *log = job->compiled.log != NULL ? job->compiled.log : "";
     const char *end = log[0] != '\0' && log[strlen(log) - 1] != '\n' ? "\n" : "";
     char *all = NULL;
     if (asprintf(&all, "%s%snote: kernels with names of over %u bytes are left out: %u, first %s\n",
-                 log, end, PROTO_NAME_MAX, told->left_out, kernel_name(told->first_left_out)) < 0) {
+                 log, end, PROTO_NAME_MAX, tally->left_out,
+                 kernel_name(tally->first_left_out)) < 0) {
         return err_set(&job->e, ERR_NOMEM, "a compiler's log");
     }
     free(job->compiled.log);
@@ -243,25 +244,25 @@ static int left_out_say(struct compile_job *job, const struct told *told)
 }
 
 /* A module without a kernel that can be launched is an error. */
-static int told_check(struct compile_job *job, const struct told *told)
+static int tally_check(struct compile_job *job, const struct tally *tally)
 {
-    if (told->unfit > 0 && told->unfit == told->count) {
-        return err_set(&job->e, ERR_UNSUPPORTED, "kernel %s: %s", told->first_unfit->entry,
-                       told->first_unfit->unfit);
+    if (tally->unfit > 0 && tally->unfit == tally->count) {
+        return err_set(&job->e, ERR_UNSUPPORTED, "kernel %s: %s", tally->first_unfit->entry,
+                       tally->first_unfit->unfit);
     }
-    if (told->left_out > 0 && told->count == 0) {
-        const char *name = kernel_name(told->first_left_out);
+    if (tally->left_out > 0 && tally->count == 0) {
+        const char *name = kernel_name(tally->first_left_out);
         return err_set(&job->e, ERR_LIMIT, "kernel %s: a name of %zu bytes, at most %u", name,
                        strlen(name), PROTO_NAME_MAX);
     }
-    return told->left_out > 0 ? left_out_say(job, told) : 0;
+    return tally->left_out > 0 ? left_out_note(job, tally) : 0;
 }
 
 static int kernels_given(struct compile_job *job, struct given *given, unsigned count)
 {
-    struct told told = {.count = 0};
+    struct tally tally = {.count = 0};
     for (unsigned i = 0; i < job->compiled.kernel_count; i++) {
-        int rc = kernel_tell(job, given, count, &job->compiled.kernels[i], &told);
+        int rc = kernel_report(job, given, count, &job->compiled.kernels[i], &tally);
         if (rc != 0) {
             return rc;
         }
@@ -272,8 +273,8 @@ static int kernels_given(struct compile_job *job, struct given *given, unsigned 
                            given[i].sig.name);
         }
     }
-    int rc = told_check(job, &told);
-    return rc == 0 ? kernels_done(job, told.count) : rc;
+    int rc = tally_check(job, &tally);
+    return rc == 0 ? kernels_done(job, tally.count) : rc;
 }
 
 /* ---- languages ------------------------------------------------------------------------------- */
@@ -349,7 +350,8 @@ static int run_foreign(struct compile_job *job, const struct backend *b, unsigne
     return rc;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the response -------------------------------------------------------------------------------
+ */
 
 static int run_text(struct compile_job *job, const struct backend *b, unsigned index,
                     const struct compile_request *r, const struct texts *texts)
@@ -371,7 +373,7 @@ static int run(struct compile_job *job, const struct backend *b, unsigned index,
         return err_set(&job->e, ERR_LIMIT, "file name, options or architecture are too long");
     }
     struct compile_request whole = *r;
-    if (r->lang <= LANG_CUDA) { /* the back ends put lines of their own in front */
+    if (r->lang <= LANG_CUDA) { /* back ends put lines of their own before it */
         whole.source = bytes_without_bom(r->source);
     }
     if (r->headers.count == 0) {

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* linux/landlock.h of this kernel's ABI; headers of older kernels know less of it. */
+/* As linux/landlock.h of ABI 6: headers of older kernels lack parts of it. */
 #define CREATE_VERSION 1u
 #define RULE_PATH      1
 #define FS_EXECUTE     (UINT64_C(1) << 0)
@@ -42,7 +42,7 @@ struct path_attr {
 
 struct ruleset {
     int fd;
-    uint64_t fs; /* what this kernel knows of */
+    uint64_t fs; /* rights that this kernel knows */
     struct err *e;
 };
 
@@ -63,7 +63,7 @@ static int ruleset_make(struct ruleset *r)
     return r->fd;
 }
 
-/* What is not there needs no rule. */
+/* A path that does not exist needs no rule. */
 static int allow(const struct ruleset *r, const char *path, uint64_t access)
 {
     struct stat st;
@@ -108,7 +108,7 @@ static int allow_list(const struct ruleset *r, const char *list, const char *end
     return rc;
 }
 
-/* Of a driver whose compiler wants its device: NVIDIA's and others' OpenCL. */
+/* Devices of drivers whose compiler opens them: OpenCL of NVIDIA and others. */
 static int allow_devices(const struct ruleset *r)
 {
     static const char *const patterns[] = {"/dev/nvidia*", "/dev/dri", "/dev/kfd"};
@@ -150,7 +150,7 @@ static int allow_system(const struct ruleset *r)
         "/usr/local/cuda",
         GPUD_CUDA_TOOLKIT,
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-        "/proc", /* they look at their own memory map */
+        "/proc", /* compilers read their own memory map */
 #endif
     };
     static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"};
@@ -164,7 +164,7 @@ static int allow_system(const struct ruleset *r)
     return rc == 0 ? allow_devices(r) : rc;
 }
 
-/* The scratch folder, and in the one around it what its own removal takes. */
+/* The scratch folder, and in its parent the right to remove it. */
 static int allow_scratch(const struct ruleset *r, const char *scratch)
 {
     char around[PATH_MAX];

@@ -12,21 +12,21 @@
 
 #include "proto/compile.h"
 
-#define SAID_BYTES   8192u           /* the last of what was said */
-#define ROOM_BYTES   (64u << 20)     /* a compiler that cannot have this has no memory left */
+#define SAID_BYTES   8192u       /* of the end of the compiler's output */
+#define ROOM_BYTES   (64u << 20) /* a compiler that cannot allocate this has run out of memory */
 #define STACK_SLACK  (1024u * 1024u) /* how far from its stack's end a fault may lie */
 #define HANDLER_SIZE (64u * 1024u)
 
-/* Handlers take no argument, so this is where they find theirs. Set once, before they can run. */
+/* Data of the handlers, which take no argument. Set once, before they can run. */
 static struct {
     int said_fd;
     uintptr_t stack_top;
-    uint64_t stack_bytes; /* 0: without end */
+    uint64_t stack_bytes; /* 0: unlimited */
     unsigned char said[SAID_BYTES];
     unsigned char stack[HANDLER_SIZE];
 } watch = {.said_fd = -1};
 
-/* All that follows runs in a signal's handler: system calls and plain loops only. */
+/* The functions below run in a signal's handler: system calls and plain loops only. */
 
 static bool said(size_t size, const char *words)
 {
@@ -96,8 +96,8 @@ int exhaustion_watch(int said_fd, struct err *e)
 
 #else
 
-/* In place of the C library's, for all that is loaded into this program: LLVM puts a handler of its
- * own in front of that for SIGABRT, and abort() calls no further handler after it. */
+/* Replaces the C library's for this program and its libraries: LLVM installs its own handler of
+ * SIGABRT over this one, and abort() calls no other handler after that. */
 __attribute__((visibility("default"), noreturn)) void abort(void)
 {
     end_for_memory();

@@ -1,15 +1,15 @@
 /*
- * Tells a compiler that ran out of memory or stack from one that crashed: compilers answer neither,
- * they abort. Such an end is an exit with COMPILE_EXIT_MEMORY or COMPILE_EXIT_STACK; any other
- * crash stays what it is. Thread: one; the handlers run on whichever thread fails.
+ * Distinguishes a compiler that ran out of memory or stack from one that crashed: compilers abort
+ * in both cases. The first becomes an exit with COMPILE_EXIT_MEMORY or COMPILE_EXIT_STACK; any
+ * other crash is not changed. Thread: one; the handlers run on the thread that fails.
  */
 #ifndef COMPILE_EXHAUSTION_H
 #define COMPILE_EXHAUSTION_H
 
 #include "common/err.h"
 
-/* From then on. said_fd: where the compiler's last words on stderr can be read again; < 0: nowhere.
- * Called from main or near it: the stack is taken to begin there. */
+/* Sets the handlers. said_fd: a file with the compiler's output on stderr; < 0: none. Called from
+ * main or near it: the stack is assumed to begin there. */
 int exhaustion_watch(int said_fd, struct err *e);
 
 #endif

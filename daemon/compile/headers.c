@@ -13,7 +13,7 @@ struct headers {
     char path[PROTO_HEADERS_MAX][PROTO_HEADER_NAME_MAX + 1];
 };
 
-/* "a/./b/../c.h" becomes "a/c.h"; what leads out of the top is kept. */
+/* "a/./b/../c.h" becomes "a/c.h"; leading ".." are kept. */
 static void path_tidy(char *path)
 {
     char *out = path;

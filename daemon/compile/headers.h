@@ -1,4 +1,4 @@
-/* A source with the headers put in that came with it. Pure. */
+/* Puts the headers that came with a source into it. Pure. */
 #ifndef COMPILE_HEADERS_H
 #define COMPILE_HEADERS_H
 
@@ -6,9 +6,10 @@
 #include "common/err.h"
 #include "proto/compile.h"
 
-/* Appends the request's source to `out`, each header where it is included: "name" relative to the
- * file that includes it first, then, and <name> only, as it is called. What did not come with the
- * source stays an #include. file: of the source, for #line. ERR_LIMIT, ERR_INVALID, ERR_NOMEM. */
+/* Appends the request's source to `out`, each header where it is included. "name" is first looked
+ * up relative to the including file, then, as <name> is, by the whole name. An #include of a header
+ * that did not come with the source is kept. file: the source's name for #line. ERR_LIMIT,
+ * ERR_INVALID, ERR_NOMEM. */
 int headers_expand(const struct compile_request *r, const char *file, struct capbuf *out,
                    struct err *e);
 

@@ -1,8 +1,8 @@
 /*
- * Where NVRTC's heap for precompiled headers lies. Such a header is an image of that heap and good
- * at the same address only, which the loader's randomization would change with each process; so
- * requests of the heap's size are sent to a place of their own, if it is free. All else, code
- * included, stays where chance puts it.
+ * The address of NVRTC's heap for precompiled headers. Such a header is an image of that heap and
+ * valid at the same address only, which address randomization changes with each process. So
+ * requests of the heap's size get a fixed address, if it is free. All other memory and code remain
+ * randomized.
  */
 #include "daemon/compile/heap.h"
 
@@ -15,7 +15,7 @@
 #define HEAP_ADDRESS ((uintptr_t)0x500000000000)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/* they have their own mmap, and their own places */
+/* sanitizers have their own mmap */
 bool heap_placed(void)
 {
     return false;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Is it so in this build? Otherwise precompiled headers are of no use. */
+/* Whether this build does so. Without it precompiled headers are of no use. */
 bool heap_placed(void);
 
 #endif

@@ -74,7 +74,7 @@ static int options_parse(int argc, char **argv, struct options *o)
     return device && o->backend != NULL && optind == argc ? 0 : usage() + 1;
 }
 
-/* What the compiler says on stderr lands in a memfd; < 0: it stays where it was. */
+/* Sends the compiler's output on stderr to a memfd. < 0: stderr is not changed. */
 static int stderr_capture(void)
 {
     int fd = memfd_create("gpud-compile-stderr", MFD_CLOEXEC);
@@ -85,7 +85,7 @@ static int stderr_capture(void)
     return fd;
 }
 
-/* Where the compiler gave no log of its own, what it printed is one. */
+/* The compiler's output becomes the log where the compiler returned none. */
 static void stderr_add(struct compile_job *job, int fd, char *space, size_t size)
 {
     if (fd < 0 || job->response.log.size != 0 || job->response.code == 0) {
@@ -125,7 +125,7 @@ static int run(const struct options *o, const struct compile_request *request, b
     int real = dup(STDERR_FILENO);
     int captured = stderr_capture();
     if (exhaustion_watch(captured, &e) != 0) {
-        log_warn("%s", e.text); /* an end for want of memory will look like a crash */
+        log_warn("%s", e.text); /* running out of memory will be reported as a crash */
     }
     compile_run(&job, b, o->index, o->options, request);
     stderr_add(&job, captured, said, sizeof said);

@@ -15,16 +15,16 @@
 
 #define PREFIX     "gpud-compile."
 #define LOCK       "lock"
-#define SWEPT_MAX  16 /* a compilation has better things to do */
+#define SWEPT_MAX  16 /* abandoned directories removed by one compilation */
 #define OPEN_FILES 16
-#define NO_LOCK_S  600 /* so old without a lock: it will get none */
+#define NO_LOCK_S  600 /* age of a directory without a lock that is abandoned */
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
     (void)ftw;
     /* each by its own call: where processes are confined, unlink() of a folder is a refusal that
-     * remove() takes for the last word; what stays is tried again by the next sweep */
+     * remove() takes for the last word; the next sweep tries the rest again */
     (void)(type == FTW_DP ? rmdir(path) : unlink(path));
     return 0;
 }
@@ -34,8 +34,8 @@ static void remove_tree(const char *path)
     (void)nftw(path, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The lock appears in the directory only when it is held, so a new one never looks like an old one.
- */
+/* The lock file appears in the directory only when it is locked, so a new directory never seems
+ * abandoned. */
 static int lock_make(const char *dir, struct err *e)
 {
     char made[PATH_MAX];

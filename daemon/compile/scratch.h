@@ -1,5 +1,6 @@
-/* A private directory for a compiler's temporary files and cache. One whose owner was killed is
- * removed by the next: the owner's lock on it tells. Thread: one. */
+/* A private directory for a compiler's temporary files and cache. Each owner locks its directory,
+ * and the next process removes directories without a lock, whose owners were killed. Thread: one.
+ */
 #ifndef COMPILE_SCRATCH_H
 #define COMPILE_SCRATCH_H
 

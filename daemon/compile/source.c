@@ -7,7 +7,7 @@
 #define NOT_ALLOWED                                                                                \
     "is not allowed here: no file of the daemon's host is read, and no header of that name came "  \
     "with the source (gpud_module_options.headers; gpuctl looks for them with -I)"
-/* No apostrophe: the compiler takes the line for tokens. What was to be included follows. */
+/* No apostrophe: the compiler splits the line into tokens. The name of the header follows. */
 #define AS_ERROR                                                                                   \
     "error #include is not allowed here: no header of that name came with the source "             \
     "(gpud_module_options.headers; gpuctl looks for them with -I): "
@@ -18,10 +18,10 @@ struct cursor {
     const char *line_start;
     unsigned line;
     struct capbuf *safe; /* not owned; NULL: none */
-    const char *copied;  /* so far it has the source */
+    const char *copied;  /* end of the source copied to `safe` */
 };
 
-/* Steps over "\" newline, which may stand anywhere, and its trigraph. */
+/* Steps over "\" newline, which may be anywhere, and its trigraph. */
 static bool skip_continuation(struct cursor *c)
 {
     size_t left = (size_t)(c->end - c->at);

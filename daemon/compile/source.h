@@ -1,12 +1,12 @@
-/* What a source must not do whatever its language. Pure. Thread: any. */
+/* Checks that apply to sources of all languages. Pure. Thread: any. */
 #ifndef COMPILE_SOURCE_H
 #define COMPILE_SOURCE_H
 
 #include "common/bytes.h"
 #include "common/err.h"
 
-/* Finds directives that include a file: the compiler runs with the rights of the daemon, and what
- * it reads would show in its messages. Directives in comments do not count; directives that are
+/* Finds directives that include a file: the compiler runs with the rights of the daemon, and its
+ * messages would show the file. Directives in comments do not count; directives that are
  * spelled with continued lines, digraphs or trigraphs do.
  *
  * ret_safe (NULL: none may be left in a branch that the preprocessor leaves out, either): gets the

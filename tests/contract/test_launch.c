@@ -211,8 +211,8 @@ START_TEST(reduces_through_local_memory)
 }
 END_TEST
 
-/* Dynamic shared memory up to all that a group has by default, and past it with what is the
- * kernel's own: CUDA has to be asked for more. */
+/* Dynamic shared memory up to the size that a group has by default, and beyond it together with the
+ * kernel's own: CUDA needs an attribute for more. */
 START_TEST(takes_shared_memory_beside_its_own)
 {
     static const uint64_t shared[] = {0, 32 << 10, (48 << 10) - 1024, (48 << 10) - 256, 48 << 10};

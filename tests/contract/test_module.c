@@ -34,7 +34,8 @@ START_TEST(the_compiler_reports_kernels)
             found = true;
             ck_assert_uint_eq(c.kernels[i].arg_count, 4);
         }
-        /* what is written is never reported as only read; a back end need not know of the rest */
+        /* a written argument is never reported as only read; a back end need not know about the
+         * others */
         ck_assert(c.kernels[i].arg_count < 3 || !c.kernels[i].arg[2].only_reads);
     }
     ck_assert(found);

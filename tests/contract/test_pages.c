@@ -111,7 +111,7 @@ START_TEST(a_page_keeps_its_bytes_when_it_moves)
 }
 END_TEST
 
-/* Where the back end says so. What was written at one place is read at the other, both ways. */
+/* Back ends that promise aliases: bytes written at one address are read at the other, both ways. */
 START_TEST(a_page_is_the_same_at_two_places)
 {
     struct range r;

@@ -193,7 +193,8 @@ START_TEST(waits_for_another_stream)
 }
 END_TEST
 
-/* A marker stands for its own stream: it turns done while the other one waits for nothing. */
+/* A marker belongs to one stream: it is done while the other stream, which waits for nothing, is
+ * not. */
 START_TEST(markers_of_streams_are_independent)
 {
     const struct backend_stream_ops *o = bench.b->stream;
@@ -312,8 +313,8 @@ START_TEST(an_armed_marker_wakes_once)
 }
 END_TEST
 
-/* What is gathered begins at flush at the latest, in its order; each marker has its own end, and
- * only the last one, which was armed, wakes. */
+/* Gathered commands begin at flush at the latest, in their order. Each marker has its own end, and
+ * only the last one, which was armed, wakes the loop. */
 START_TEST(gathered_commands_run_in_order)
 {
     enum { COMMANDS = 40 };

@@ -99,7 +99,7 @@ static void module_drop_each(struct object *o, void *data)
     }
 }
 
-/* Waits for its work, as the driver does; what is left in it is a leak and goes with it. */
+/* Waits for its work, as the driver does. Objects left in it are leaks and are freed with it. */
 static void context_destroy(struct context *c)
 {
     struct drop d = {.context = c, .tell = c->poison == CUDA_SUCCESS};

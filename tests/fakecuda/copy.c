@@ -230,9 +230,9 @@ static bool unreachable(uint64_t src, bool pageable, bool in_order)
     return false;
 }
 
-/* Sources are read in the stream's order, whatever their attributes allow: that is the one order
- * that is right for each of them. The copies of a batch have none among themselves: the last one is
- * done first, so that who counts on another sees it. in_order: they must be read so. */
+/* Sources are read in the stream's order, whatever the attributes allow: that order is right for
+ * every attribute. The copies of a batch are unordered among themselves: the last one is done
+ * first, so that a caller that relies on an order sees it. in_order: they must be read in order. */
 static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                       bool in_order, CUstream stream)
 {

@@ -6,7 +6,7 @@
 
 #include "tests/fakecuda/fake.h"
 
-/* By this anyone can tell the double from a driver: a report must never take it for one. */
+/* A symbol that identifies the double: a report must never take it for a driver. */
 __attribute__((visibility("default"))) const char fakecuda_is_a_double[] = "tests/fakecuda";
 
 struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};

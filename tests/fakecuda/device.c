@@ -260,7 +260,7 @@ struct fact {
     int value;
 };
 
-/* As an H200 answers; what is not listed is 0. */
+/* The answers of an H200; attributes that are not listed are 0. */
 static const struct fact facts[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},

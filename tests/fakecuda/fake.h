@@ -242,7 +242,7 @@ struct context {
     uint64_t running; /* kernels and memsets */
     uint64_t peers;   /* bits of devices whose memory may be used */
     uint64_t limit[CU_LIMIT_MAX];
-    struct context *next; /* of those that are gone */
+    struct context *next; /* of freed ones */
 };
 
 struct context *context_current(void); /* NULL: none */
@@ -352,8 +352,8 @@ bool range_is_device(const struct range *r); /* not host memory */
 /* Fresh zeroed host pages with a guard behind them; 0 = none. */
 uint64_t pages_new(uint64_t size, uint64_t *ret_mapped);
 void pages_free(uint64_t base, uint64_t mapped);
-/* What device memory holds first is not defined: bytes that nobody expects, up to so many at
- * each end. What is between them stays zero, and takes no memory. */
+/* The initial contents of device memory are undefined: unusual bytes, up to this many at each end.
+ * The bytes between them stay zero, and take no memory. */
 void pages_taint(uint64_t base, uint64_t size, uint64_t at_ends);
 /* Whether [base, base + size) is memory that the device of `c` may read (write). */
 /* c NULL: any device may. */

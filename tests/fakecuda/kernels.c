@@ -13,7 +13,7 @@
 /* ---- the double's own ------------------------------------------------------------------------ */
 
 /* Entries whose name holds one of these words, mangled or not. A test's module declares them in
- * CUDA C or PTX with any body: what is done is this. */
+ * CUDA C or PTX with any body; the code here runs instead. */
 
 static CUresult fault(const char *entry, const struct grid *g, void *const *params, unsigned count)
 {

@@ -205,8 +205,8 @@ static CUresult params_copy(struct launch_op *l, const struct entry *e, const st
     return CUDA_SUCCESS;
 }
 
-/* The memory that the parameters point at. What is known to be an address and points nowhere is
- * checked when the kernel runs, as on a device. */
+/* The memory that the parameters point at. A pointer to no memory is found when the kernel runs, as
+ * on a device. */
 static void spans_add(struct launch_op *l, const struct entry *e)
 {
     uint64_t pointers = kernel_pointers(e->name);
@@ -226,7 +226,7 @@ static void spans_add(struct launch_op *l, const struct entry *e)
     }
 }
 
-/* Rules for one kernel come before those for the call. */
+/* Rules for one kernel have precedence over those for the call. */
 static CUresult entry_script(const char *name, const struct context *c)
 {
     char call[NAME_SIZE];

@@ -91,7 +91,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     return call_leave(r ? r : memory_new(RANGE_MANAGED, bytesize, flags, true, dptr));
 }
 
-/* The base of an allocation of one of these kinds; NULL: recorded, and why. */
+/* The base of an allocation of one of these kinds; NULL: none, and the misuse is recorded. */
 static struct range *range_owned(uint64_t address, unsigned kinds)
 {
     struct range *r = range_at(address);
@@ -139,7 +139,7 @@ static CUresult memory_free(uint64_t address, unsigned kinds)
     if (rc != CUDA_SUCCESS) {
         return rc;
     }
-    r = range_owned(address, kinds); /* who waits lets others in, who may free it, too */
+    r = range_owned(address, kinds); /* the wait released the lock: it may be freed by now */
     if (!r) {
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -2,7 +2,7 @@
 
 #include "tests/fakecuda/fake.h"
 
-/* Handles look like addresses of a page that nobody has. */
+/* Handles look like addresses of a page that is never mapped. */
 #define HANDLE_BASE UINT64_C(0x00fa4ec0000000)
 #define HANDLE_STEP 16u
 

@@ -4,12 +4,12 @@
 
 #include "tests/fakecuda/fake.h"
 
-/* Memory that is allocated and freed in a stream's order. What was freed keeps its addresses until
- * the pool is trimmed: it is only forgotten, and given back at once. */
+/* Memory that is allocated and freed in a stream's order. The driver keeps freed addresses until
+ * the pool is trimmed; the double frees them at once. */
 struct pool {
     struct object object;
     struct device *device;
-    bool own; /* a device's default pool, which nobody destroys */
+    bool own; /* a device's default pool, which is never destroyed */
     bool dead;
     uint64_t used, high, live, threshold;
 };

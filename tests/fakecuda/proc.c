@@ -3,8 +3,8 @@
 
 #include "tests/fakecuda/fake.h"
 
-/* Those that cuda.h renames are declared by their symbols here, without a prototype: only their
- * addresses are given away. */
+/* Functions that cuda.h renames are declared by their symbols here, without a prototype: only their
+ * addresses are used. */
 #undef cuGetProcAddress
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags);
 

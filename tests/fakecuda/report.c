@@ -8,8 +8,8 @@
 
 #include "tests/fakecuda/fake.h"
 
-/* Appended in one write: several processes share the file, and one that is killed has told what it
- * did before. */
+/* Appended in one write: several processes share the file, and the lines of a process that is
+ * killed are complete. */
 static void line_write(const char *what, const char *format, va_list args)
 {
     const char *path = setting("_REPORT");
@@ -65,7 +65,7 @@ static void told(const char *format, ...)
     va_end(args);
 }
 
-/* What is left in a context that has failed is no leak: nothing can be freed there. */
+/* Objects in a context that has failed are no leaks: they cannot be freed. */
 static void object_report(struct object *o, void *data)
 {
     const struct stream *s = o->kind == KIND_STREAM ? (const struct stream *)o : NULL;

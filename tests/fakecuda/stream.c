@@ -69,7 +69,7 @@ static void fault_park(int number)
     struct op *op = carried;
     if (!op) {
         sigaction(number, number == SIGSEGV ? &segv_before : &bus_before, NULL);
-        return; /* not ours: it happens again, to whom it belongs */
+        return; /* no work of the double's: the fault happens again, with the handler of before */
     }
     pthread_mutex_lock(&fake.lock);
     note("%s: the enqueued work touched memory that is not there", op->call);
@@ -485,7 +485,7 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
     return call_leave(r ? r : create(phStream, flags, priority));
 }
 
-/* Works in a context that is poisoned or not current: what was taken can be given back. */
+/* Works in a context that is poisoned or not current, so that resources can be freed. */
 CUresult cuStreamDestroy(CUstream handle)
 {
     CUresult r = call_enter("cuStreamDestroy", NEED_CONTEXT);

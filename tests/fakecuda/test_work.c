@@ -43,7 +43,7 @@ static void stream_in_order(void)
     stop();
 }
 
-/* However busy the host is, what is asked meanwhile is asked before this is over. */
+/* Longer than the calls beside it take, however busy the host is. */
 #define LONG_MS 3000
 
 static void is_asynchronous(void)
@@ -133,7 +133,7 @@ static void the_last_record_counts(void)
     stop();
 }
 
-/* Work that nobody put in order overlaps: a stream that is stalled does not hold the other one. */
+/* Work without an order overlaps: a stalled stream does not hold up the other one. */
 static void streams_are_independent(void)
 {
     start();

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES_MAX 4096u /* that come of one argument: more are not followed */
+#define VALUES_MAX 4096u /* of one argument; more are not followed */
 
 /* Of LLVM's C interface, whose numbers do not change (llvm-c/Core.h). */
 enum opcode {
@@ -26,7 +26,7 @@ typedef void *value;
     X(void *, ContextCreate, (void))                                                               \
     X(void, ContextDispose, (void *context))                                                       \
     X(void, ContextSetDiagnosticHandler,                                                           \
-      (void *context, void (*handler)(void *told, void *data), void *data))                        \
+      (void *context, void (*handler)(void *diagnostic, void *data), void *data))                  \
     X(void *, CreateMemoryBufferWithMemoryRangeCopy,                                               \
       (const char *data, size_t size, const char *name))                                           \
     X(void, DisposeMemoryBuffer, (void *buffer))                                                   \
@@ -80,16 +80,16 @@ static bool llvm_find(struct llvm *ret_llvm)
     return all;
 }
 
-/* Without one LLVM ends the process at the first error. */
-static void ignore(void *told, void *data)
+/* Without a handler LLVM ends the process at the first error. */
+static void ignore(void *diagnostic, void *data)
 {
-    (void)told;
+    (void)diagnostic;
     (void)data;
 }
 
 /* ---- uses ----------------------------------------------------------------------------------- */
 
-/* Pointers that come of one argument. */
+/* Pointers derived from one argument. */
 struct walk {
     const struct llvm *llvm;
     unsigned count;
@@ -115,7 +115,7 @@ static bool intrinsic_reads(const struct llvm *llvm, value callee, unsigned arg)
 {
     static const struct {
         const char *name;
-        int arg; /* that it reads; -1: it touches none */
+        int arg; /* the argument that it reads; -1: none */
     } known[] = {{"llvm.lifetime.", -1}, {"llvm.dbg.", -1},   {"llvm.assume", -1},
                  {"llvm.prefetch.", -1}, {"llvm.memcpy.", 1}, {"llvm.memmove.", 1}};
     size_t size = 0;
@@ -134,7 +134,7 @@ static bool call_reads(struct walk *w, value call, value v)
     const struct llvm *llvm = w->llvm;
     value callee = llvm->IsAFunction(llvm->GetCalledValue(call));
     if (callee == NULL) {
-        return false; /* by a pointer, or assembler */
+        return false; /* a call through a pointer, or assembler */
     }
     bool reads = true;
     unsigned passed = 0;
@@ -150,7 +150,7 @@ static bool call_reads(struct walk *w, value call, value v)
     return reads && passed > 0;
 }
 
-/* What a comparison tells is no pointer. A store writes there, or puts the pointer away. */
+/* The result of a comparison is no pointer. A store writes there, or saves the pointer. */
 static bool use_reads(struct walk *w, value user, value v)
 {
     if (w->llvm->IsAInstruction(user) == NULL) {
@@ -190,7 +190,7 @@ static bool only_reads(struct walk *w, value argument)
 
 /* ---- a binary ------------------------------------------------------------------------------- */
 
-/* Its size stands in front of it. */
+/* Its size precedes it. */
 static struct bytes bitcode_of(struct bytes binary)
 {
     static const uint8_t magic[] = {'B', 'C', 0xC0, 0xDE};

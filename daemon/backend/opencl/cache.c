@@ -1,4 +1,4 @@
-/* PoCL's cache of compiled kernels, and a place for it where the usual one cannot take them. */
+/* PoCL's cache of compiled kernels, and another folder where the usual one is full or closed. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 
 #include "daemon/backend/opencl/opencl.h"
 
-/* PoCL aborts the process when it cannot write a kernel, which takes some 100 KB. So much is left
- * for those of a day. */
+/* PoCL aborts the process when it cannot write a kernel of some 100 KB. This many bytes suffice for
+ * the kernels of a day. */
 #define ROOM_BYTES (16u * 1024u * 1024u)
 #define ROOM_FILES 256u
 #define OTHER_NAME "/gpud-kernels-"
 
-/* Where PoCL keeps kernels by default: its own sources search in this order. */
+/* PoCL's default folder of kernels, in the order of PoCL's own search. */
 static bool usual_folder(char *out, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME");
@@ -29,14 +29,15 @@ static bool usual_folder(char *out, size_t size)
 
 enum fitness { FIT, FULL, CLOSED };
 
-/* Why a folder, or the one that it would be made in, takes no kernels; NULL: it does. */
+/* The reason why a folder, or the parent of a missing one, takes no kernels; NULL: it takes them.
+ */
 static const char *const reasons[] = {
     [FIT] = NULL,
     [FULL] = "no space on",
     [CLOSED] = "this user may not write to",
 };
 
-/* FIT also where nothing is known. */
+/* FIT also where the state is unknown. */
 static enum fitness folder_fitness(const char *folder, bool *ret_runs)
 {
     char path[PATH_MAX];
@@ -59,7 +60,7 @@ static enum fitness folder_fitness(const char *folder, bool *ret_runs)
                : FULL;
 }
 
-/* Makes a folder that is ours alone, or takes the one that a worker before this made. */
+/* Makes a folder for this user alone, or uses the one of an earlier worker. */
 static bool make_private(const char *path)
 {
     struct stat st;
@@ -90,7 +91,7 @@ int opencl_cache_choose(char *ret_note, size_t size, struct err *e)
     char other[64];
     bool runs = false;
     ret_note[0] = '\0';
-    const char *named = getenv("POCL_CACHE_DIR"); /* perhaps by a call before */
+    const char *named = getenv("POCL_CACHE_DIR"); /* an earlier call may have set it */
     if ((named != NULL && strstr(named, OTHER_NAME) == NULL) ||
         !usual_folder(usual, sizeof usual)) {
         return 0;

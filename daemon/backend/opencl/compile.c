@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/backend/messages.h"
 #include "daemon/backend/opencl/bitcode.h"
 #include "daemon/backend/opencl/report.h"
 #include "daemon/backend/opencl/types.h"
-#include "daemon/backend/telling.h"
 
 #define BINARY_MAX (256u * 1024u * 1024u) /* bytes */
 
@@ -16,12 +16,12 @@ struct compiler {
     struct backend_info info;
     cl_context context;
     cl_program program;
-    char file[BACKEND_FILE_MAX];       /* fit for a #line directive */
+    char file[BACKEND_FILE_MAX];       /* safe in a #line directive */
     char head[BACKEND_FILE_MAX + 256]; /* opencl_source_head and that directive */
     struct capbuf log;
 };
 
-/* The device with the wanted arch; the index decides where several or none are told apart. */
+/* The device with the wanted arch; `index` decides where several have it, or none. */
 static int device_choose(struct compiler *c, unsigned index, const char *arch, struct err *e)
 {
     struct opencl_choice choice[OPENCL_DEVICES_MAX];
@@ -91,7 +91,7 @@ static int program_create(struct compiler *c, struct bytes text, struct err *e)
     return 0;
 }
 
-/* The log's first line that speaks of an error, for the error's text. */
+/* The log's first line with an error, for the error's text. */
 static int compile_error(const struct compiler *c, struct err *e)
 {
     struct bytes log = capbuf_view(&c->log);

@@ -1,6 +1,6 @@
 #include "daemon/backend/opencl/opencl.h"
 
-/* What a vendor's code means to gpud; what is not listed is ERR_INTERNAL. */
+/* The ERR_* of each vendor code; other codes are ERR_INTERNAL. */
 #define OPENCL_ERRORS(X)                                                                           \
     X(CL_DEVICE_NOT_FOUND, NO_DEVICE)                                                              \
     X(CL_DEVICE_NOT_AVAILABLE, DEVICE_LOST)                                                        \
@@ -52,7 +52,7 @@ static const struct {
 #define X(rc, code) {rc, ERR_##code, #rc},
     OPENCL_ERRORS(X)
 #undef X
-    /* what the ICD loader says when no driver is registered */
+    /* of the ICD loader, when no driver is registered */
     {-1001, ERR_NO_DEVICE, "CL_PLATFORM_NOT_FOUND_KHR"},
 };
 
@@ -81,7 +81,7 @@ int opencl_error(cl_int rc, const char *call, struct err *e)
 
 int opencl_command_error(cl_int status, struct err *e)
 {
-    /* drivers report a wild access as whatever comes to hand, often CL_OUT_OF_RESOURCES */
+    /* drivers report an illegal access by various codes, often CL_OUT_OF_RESOURCES */
     int code = status == CL_MEM_OBJECT_ALLOCATION_FAILURE ? ERR_DEVICE_MEMORY : ERR_KERNEL_FAULT;
     return err_set_vendor(e, code, status, "a command failed on the device: %s (%d)",
                           opencl_error_name(status), status);

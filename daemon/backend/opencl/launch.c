@@ -1,12 +1,12 @@
 #include "daemon/backend/opencl/opencl.h"
 
-#define GROUP_CHOSEN 256u /* work items of a group whose size is ours to choose */
-#define GROUP_SMALL  8u   /* below this the driver may know something better */
+#define GROUP_CHOSEN 256u /* work items of a group where the launch leaves the size open */
+#define GROUP_SMALL  8u   /* below this size the driver chooses */
 
 /*
- * The sub-buffers of one launch, without shared virtual memory. Each is just its argument's piece:
- * what the spec says of sub-buffers that overlap is that nothing is defined where they are used at
- * once. They are released when the launch is enqueued, which keeps them as long as it needs.
+ * The sub-buffers of one launch, without shared virtual memory. Each is exactly its argument's
+ * piece, because the specification leaves overlapping sub-buffers in use at once undefined. They
+ * are released when the launch is enqueued; the launch itself keeps them.
  */
 struct subs {
     struct {
@@ -25,7 +25,7 @@ static void subs_release(struct backend_device *d, struct subs *subs)
     }
 }
 
-/* One for arguments that are the same piece. */
+/* Arguments of the same piece share one. */
 static int subs_find(struct backend_device *d, struct subs *subs, struct backend_ref ref,
                      uint64_t size, cl_mem *ret_mem, struct err *e)
 {
@@ -72,7 +72,7 @@ static int memory_set(struct backend_device *d, cl_kernel kernel, cl_uint index,
     return status == CL_SUCCESS ? 0 : opencl_error(status, "clSetKernelArg", e);
 }
 
-/* A driver may take the bytes of a value for the address of a buffer's handle, and crash. */
+/* A driver may use the bytes of a value as the address of a buffer's handle, and crash. */
 static bool kind_fits(uint8_t kind, const struct backend_arg *arg)
 {
     switch (kind) {
@@ -151,7 +151,7 @@ static bool local_choose(const struct backend_device *d, const struct opencl_ker
     return total >= GROUP_SMALL;
 }
 
-/* What to pass as local size; NULL leaves it to the driver. */
+/* The local size to pass; NULL: the driver chooses. */
 static const size_t *local_size(const struct backend_device *d, const struct opencl_kernel *k,
                                 const struct backend_launch *launch, unsigned dims, size_t local[3])
 {
@@ -172,7 +172,7 @@ static unsigned dims_of(const struct backend_launch *launch)
     return launch->global[2] > 1 ? 3 : launch->global[1] > 1 ? 2 : 1;
 }
 
-/* Of a launch, a lack of resources is one of registers or local memory. */
+/* For a launch, a lack of resources means registers or local memory. */
 static int launch_error(cl_int status, const char *entry, struct err *e)
 {
     int code = opencl_error(status, "clEnqueueNDRangeKernel", e);
@@ -199,7 +199,7 @@ static int enqueue(struct backend_device *d, cl_command_queue queue, const struc
     }
     unsigned dims = dims_of(launch);
     const size_t *chosen = local_size(d, k, launch, dims, local);
-    /* a group that is larger in a dimension of one item is the driver's to refuse */
+    /* the driver refuses a group that is larger in a dimension of one item */
     dims = chosen && (chosen[1] > 1 || chosen[2] > 1) ? 3 : dims;
     cl_int status = d->cl.EnqueueNDRangeKernel(queue, k->kernel, dims, NULL, global, chosen, 0,
                                                NULL, ret_event);

@@ -19,7 +19,7 @@ static void CL_CALLBACK event_done(cl_event event, cl_int status, void *data)
 
 static int callback_set(struct backend_device *d, cl_event event, struct err *e)
 {
-    /* Not under the lock: who is waken takes the processor from the thread that holds it. */
+    /* Without the lock: the woken thread may preempt this one. */
     atomic_fetch_add(&d->wake->pending, 1);
     cl_int rc = d->cl.SetEventCallback(event, CL_COMPLETE, event_done, d->wake);
     if (rc == CL_SUCCESS) {
@@ -59,8 +59,8 @@ int opencl_mark(struct backend_device *d, struct opencl_events *events, uint64_t
     return 0;
 }
 
-/* CL_COMPLETE (0), a larger number for what has not ended, or a negative error. An event that
- * cannot be asked may not have ended. */
+/* CL_COMPLETE (0), a larger number for a running command, or a negative error. An event whose query
+ * fails counts as running. */
 static cl_int event_status(const struct backend_device *d, cl_event event)
 {
     cl_int status = CL_QUEUED;
@@ -69,8 +69,8 @@ static cl_int event_status(const struct backend_device *d, cl_event event)
     return rc == CL_SUCCESS ? status : CL_QUEUED;
 }
 
-/* The last event's end says that all have ended, and a driver may run on after one that failed: so
- * only then is each of them asked. */
+/* When the last event has ended, all have. A driver may go on after a failed command, so each event
+ * is queried then. */
 static enum backend_state marker_settle(struct backend_marker *m)
 {
     cl_int last = event_status(m->device, m->events.item[m->events.count - 1].event);
@@ -107,11 +107,11 @@ static uint64_t event_time(const struct backend_device *d, cl_event event, cl_pr
 }
 
 /*
- * The host's time before a command was enqueued and the device's time at which it was queued are
- * the same moment but for the call, so each marker tells the distance of the two clocks, which
- * drift apart. An estimate can only be too small (the thread was preempted in the call), so larger
- * ones are taken at once and smaller ones slowly: by no more than a part of the time that has
- * passed on the device, for a later end must not become the earlier one.
+ * The host's time before a command is enqueued and the device's time at which it is queued differ
+ * only by the call. So each marker gives an estimate of the distance of the two clocks, which drift
+ * apart. An estimate can only be too small, if the thread was preempted in the call. So a larger
+ * one counts at once, and a smaller one slowly: the distance shrinks by no more than a part of the
+ * time that has passed on the device, so that a later end remains later.
  */
 static void clock_adjust(struct backend_marker *m, uint64_t end)
 {

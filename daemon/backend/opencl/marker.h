@@ -1,4 +1,4 @@
-/* Commands of a stream as the driver's events, and the marker that takes them over. */
+/* Commands of a stream as the driver's events, and the marker that owns them afterwards. */
 #ifndef BACKEND_OPENCL_MARKER_H
 #define BACKEND_OPENCL_MARKER_H
 
@@ -6,7 +6,7 @@
 
 struct opencl_event {
     cl_event event; /* owned */
-    bool wait;      /* a barrier: its time is not the commands' */
+    bool wait;      /* a barrier, whose time does not count */
 };
 
 struct opencl_events {
@@ -23,8 +23,8 @@ struct backend_marker {
     cl_int failure;              /* the event's status when FAILED */
 };
 
-/* Makes the marker of `events`, at least one, which it takes over when it succeeds: they are empty
- * then. enqueued_ns: host clock, just before the last of them was enqueued. */
+/* Makes the marker of `events`, at least one. On success it owns them, and `events` is empty.
+ * enqueued_ns: host clock, just before the last event was enqueued. */
 int opencl_mark(struct backend_device *d, struct opencl_events *events, uint64_t enqueued_ns,
                 bool wakes, struct backend_marker **ret_marker, struct err *e);
 void opencl_events_finish(const struct opencl_api *cl, struct opencl_events *events);

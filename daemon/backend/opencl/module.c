@@ -122,7 +122,7 @@ static int kernel_describe(struct backend_module *m, struct opencl_kernel *k, st
     if (rc != CL_SUCCESS) {
         return opencl_error(rc, "clGetKernelInfo", e);
     }
-    /* one with more cannot be launched, but the module has other kernels */
+    /* a kernel with more cannot be launched, but others of the module can */
     for (cl_uint i = 0; i < k->arg_count && i < OPENCL_ARGS_MAX; i++) {
         k->kind[i] = (uint8_t)opencl_arg_kind(cl, k->kernel, i);
     }

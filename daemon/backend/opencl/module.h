@@ -7,7 +7,7 @@
 struct backend_module {
     struct backend_device *device;
     cl_program program;
-    char *names; /* owned; what kernels[].name point into */
+    char *names; /* owned; kernels[].name point into it */
     struct opencl_kernel *kernels;
     unsigned kernel_count;
 };

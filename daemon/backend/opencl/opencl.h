@@ -1,7 +1,7 @@
 /*
- * What the files of the OpenCL back end share. Nothing outside this folder includes it.
- * Thread: as backend.h says; the event callback alone runs on the driver's threads and touches
- * nothing but struct opencl_wake.
+ * Declarations shared by the files of the OpenCL back end. Only this folder includes it.
+ * Thread: as backend.h says; only the event callback runs on threads of the driver, and uses only
+ * struct opencl_wake.
  */
 #ifndef BACKEND_OPENCL_OPENCL_H
 #define BACKEND_OPENCL_OPENCL_H
@@ -14,7 +14,7 @@
 
 #include "daemon/backend/backend.h"
 
-/* Entry points every driver has (OpenCL 1.2). */
+/* Entry points of every driver (OpenCL 1.2). */
 #define OPENCL_ENTRIES(X)                                                                          \
     X(GetPlatformIDs)                                                                              \
     X(GetPlatformInfo)                                                                             \
@@ -73,31 +73,31 @@ struct opencl_api {
 #define OPENCL_NO_DEVICE                                                                           \
     "no OpenCL device: install pocl-opencl-icd (CPU) or the vendor's OpenCL driver"
 
-/* Where PoCL's folder of kernels is on a full disk or may not be written to, chooses another folder
- * for them, for the whole process, and says so in ret_note ("": not needed). It counts if it comes
- * before a driver is loaded, as opencl_load sees to; later calls tell the same. A folder that the
- * environment names stays. ERR_NO_DEVICE: no folder has room. Blocks on files. */
+/* If PoCL's folder of kernels is on a full disk or not writable, chooses another folder for the
+ * whole process, and reports that in ret_note ("": not needed). opencl_load calls it before a
+ * driver is loaded; later calls return the same. A folder named by the environment is kept.
+ * ERR_NO_DEVICE: no folder has room. Blocks on files. */
 int opencl_cache_choose(char *ret_note, size_t size, struct err *e);
-/* Loads the ICD loader, which stays loaded until the process ends: drivers keep threads. */
+/* Loads the ICD loader. It remains loaded until the process ends, as drivers have threads. */
 int opencl_load(struct opencl_api *ret_api, struct err *e);
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
 const char *opencl_error_name(cl_int rc); /* "CL_OUT_OF_RESOURCES"; "unknown" */
-/* The status of a command that failed on the device: the kernel's fault but for memory. */
+/* The error of a command that failed on the device: ERR_KERNEL_FAULT, or of memory. */
 int opencl_command_error(cl_int status, struct err *e);
 /* "clFoo: CL_BAR (-5)" with the ERR_* that suits it; returns that. rc is not CL_SUCCESS. */
 int opencl_error(cl_int rc, const char *call, struct err *e);
 
 /* ---- device -------------------------------------------------------------------------------- */
 
-/* Outlives the device until the last callback has come. */
+/* Lives until the last callback has come, longer than the device. */
 struct opencl_wake {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     backend_wake_fn wake; /* NULL after close */
     void *data;
-    atomic_uint pending; /* callbacks that have yet to come */
+    atomic_uint pending; /* callbacks to come */
 };
 
 struct opencl_choice {
@@ -106,7 +106,8 @@ struct opencl_choice {
 };
 
 #define OPENCL_DEVICES_MAX 64
-#define OPENCL_HUGE_PAGE   ((size_t)2 << 20) /* bytes; blocks from there on start at a multiple */
+#define OPENCL_HUGE_PAGE                                                                           \
+    ((size_t)2 << 20) /* bytes; blocks of this size and more begin at a multiple of it */
 
 struct backend_device {
     struct opencl_api cl;
@@ -114,9 +115,9 @@ struct backend_device {
     cl_context context;
     struct backend_info info;
     bool svm;             /* blocks are shared virtual memory: any offset can be an argument */
-    bool huge_pages;      /* with svm, on a processor: blocks ask the system for them */
-    uint64_t base_align;  /* bytes: offsets of sub-buffers */
-    uint64_t limit;       /* bytes: drivers over-commit, so what was handed out is counted here */
+    bool huge_pages;      /* blocks ask the system for huge pages: svm on a processor */
+    uint64_t base_align;  /* bytes: alignment of sub-buffers' offsets */
+    uint64_t limit;       /* bytes; counted here because drivers over-commit */
     uint64_t used;        /* bytes */
     int64_t clock_offset; /* ns: host clock minus device clock */
     uint64_t clock_end;   /* ns, device clock: the latest end that was reported */
@@ -136,14 +137,14 @@ uint64_t opencl_device_number(const struct opencl_api *cl, cl_device_id id, cl_d
 
 struct backend_block {
     uint64_t size;
-    uint8_t *base; /* what clSVMAlloc gave, or NULL */
+    uint8_t *base; /* result of clSVMAlloc, or NULL */
     uint8_t *svm;  /* the aligned place in it, or NULL */
     cl_mem mem;    /* where svm is NULL */
     uint8_t *host; /* not owned: imported memory, behind mem; else NULL */
 };
 
-/* A new sub-buffer of just that piece of a block without svm; the caller's to release, which the
- * commands that use it outlive. ERR_UNSUPPORTED where the device takes no such offset. */
+/* A new sub-buffer of exactly that piece of a block without svm. The caller releases it; commands
+ * that use it may still run. ERR_UNSUPPORTED: the device does not take this offset. */
 int opencl_sub_buffer(struct backend_device *d, const struct backend_block *b, uint64_t offset,
                       uint64_t size, cl_mem *ret_mem, struct err *e);
 
@@ -163,8 +164,8 @@ struct opencl_kernel {
     const char *name;              /* the module's */
     cl_kernel kernel;              /* made at first use */
     cl_uint arg_count;             /* above OPENCL_ARGS_MAX it cannot be launched */
-    uint8_t kind[OPENCL_ARGS_MAX]; /* enum opencl_arg_kind; a driver may follow what it takes for a
-                                      buffer's address */
+    uint8_t kind[OPENCL_ARGS_MAX]; /* enum opencl_arg_kind; with a wrong kind a driver may follow a
+                                      number as an address */
     size_t required_local[3];      /* 0: free */
     size_t max_group;              /* work items of a group, by what the kernel uses */
 };
@@ -185,10 +186,10 @@ int opencl_binary_wrap(const char *arch, struct bytes payload, struct backend_co
 int opencl_binary_unwrap(const char *arch, struct bytes binary, struct bytes *ret_payload,
                          struct err *e);
 
-/* Stands in front of each source that is compiled, so that inline assembly is an error: it may
- * read files (".incbin"). What the preprocessor leaves out is none. */
+/* Precedes each source, so that inline assembly is an error: it could read files (".incbin").
+ * Assembly in branches that the preprocessor leaves out is no error. */
 extern const char opencl_source_head[];
-/* Refuses source that reaches for files, #include and its relatives, and macros that would undo
+/* Refuses sources that include files by any directive, and macros that would undo
  * opencl_source_head. Texts are "file:line: …". */
 int opencl_source_check(struct bytes text, const char *file, struct err *e);
 /* Refuses options other than -D, -cl-*, -w, -Werror. */

@@ -87,7 +87,7 @@ static void arg_value(struct backend_compiled_arg *arg)
     int dtype = type_read(arg->type, &width);
     arg->kind = dtype != DTYPE_NONE && width == 1 ? BACKEND_KIND_SCALAR : BACKEND_KIND_STRUCT;
     arg->dtype = arg->kind == BACKEND_KIND_SCALAR ? dtype : DTYPE_NONE;
-    /* a vector of three takes the room of four */
+    /* a vector of three is as long as one of four */
     arg->bytes = dtype_size(dtype) * (width == 3 ? 4 : width);
 }
 
@@ -151,7 +151,7 @@ static void unfit_arg(struct backend_compiled_kernel *out, cl_uint index)
              image ? " and index it" : "");
 }
 
-/* Fills the arguments, or tells why it cannot. */
+/* Fills the arguments, or `unfit`. */
 static int kernel_args(const struct opencl_api *cl, cl_kernel kernel,
                        struct backend_compiled_kernel *out, struct err *e)
 {
@@ -275,7 +275,7 @@ int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_de
 
 /* ---- log ----------------------------------------------------------------------------------- */
 
-/* Where a message is: "file:2:7", and of text from a macro the macro's own place. */
+/* The place of a message: "file:2:7", and for text from a macro the macro's own place. */
 struct place {
     const char *at;
     int size;

@@ -4,7 +4,7 @@
 
 #include "daemon/backend/opencl/opencl.h"
 
-/* One character of the source after line splices, comments and literals are out of the way. */
+/* One character of the source without line splices, comments and literals. */
 struct scan {
     struct bytes text;
     size_t at;
@@ -73,7 +73,7 @@ static void literal_skip(struct scan *s, int quote)
     }
 }
 
-/* The next character that means something: comments are a blank, literals a quote. */
+/* The next significant character: a comment counts as a blank, a literal as a quote. */
 static int next_char(struct scan *s)
 {
     int c = take(s);
@@ -97,7 +97,7 @@ static bool word_char(int c)
     return c == '_' || (c >= 0 && isalnum(c));
 }
 
-/* Words that reach for files, wherever they stand. */
+/* Words that include files, anywhere in a line. */
 static const char *const words[] = {"__has_include", "__has_include_next", "__has_embed"};
 /* Words that begin inline assembly. Sources for several vendors have it in branches that this
  * device leaves out, so the preprocessor decides: these are macros, and the source keeps them. */
@@ -119,7 +119,7 @@ static bool listed(const char *const *list, size_t count, const char *word)
     return false;
 }
 
-/* Where a line stands: a directive is the first thing of it. */
+/* State of a line: a directive is the first word of it. */
 enum place { PLACE_START, PLACE_HASH, PLACE_PRAGMA, PLACE_MACRO, PLACE_REST };
 
 struct check {
@@ -133,7 +133,7 @@ static int refuse(const struct check *c, unsigned line, const char *mark, const 
     return err_set(c->e, ERR_COMPILE, "%s:%u: %s%s is not allowed", c->file, line, mark, word);
 }
 
-/* Where the line stands after the word. */
+/* State of the line after the word. */
 static enum place place_after(enum place place, const char *word)
 {
     if (place == PLACE_HASH && (strcmp(word, "define") == 0 || strcmp(word, "undef") == 0)) {
@@ -166,7 +166,7 @@ static int word_check(struct check *c, unsigned line, const char *word)
     return 0;
 }
 
-/* Reads the word that begins with `first`; one that is too long is none of the refused ones. */
+/* Reads the word that begins with `first`. A word that is too long is not a refused one. */
 static void word_read(struct scan *s, int first, char *out, size_t size)
 {
     size_t used = 0;

@@ -11,13 +11,13 @@ struct backend_stream {
     cl_command_queue queue;
     struct opencl_events events;
     uint64_t enqueued_ns; /* host clock, just before the last command was enqueued */
-    cl_event gate;        /* owned; commands behind it begin at flush; NULL: there is none */
+    cl_event gate;        /* owned; later commands begin at flush; NULL: none */
 };
 
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
                          struct err *e)
 {
-    (void)priority; /* queues of OpenCL have none that all drivers know */
+    (void)priority; /* not all drivers have queues with priorities */
     struct backend_stream *s = calloc(1, sizeof *s);
     if (!s) {
         return err_set(e, ERR_NOMEM, "a stream");
@@ -53,7 +53,7 @@ static void stream_destroy(struct backend_stream *s)
     free(s);
 }
 
-/* Room for one more event, before anything is enqueued that would need it. */
+/* Makes room for one more event, before its command is enqueued. */
 static int events_reserve(struct opencl_events *events, struct err *e)
 {
     if (events->count < events->capacity) {
@@ -149,7 +149,7 @@ static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct 
         return rc;
     }
     cl_event event = NULL;
-    if (dst.block->svm || src.block->svm) { /* what is not shared virtual memory is the host's */
+    if (dst.block->svm || src.block->svm) { /* the other block is the host's */
         uint8_t *to = dst.block->svm ? dst.block->svm : dst.block->host;
         const uint8_t *from = src.block->svm ? src.block->svm : src.block->host;
         cl_int status = cl->EnqueueSVMMemcpy(s->queue, CL_FALSE, to + dst.offset, from + src.offset,
@@ -239,10 +239,10 @@ static int stream_wait(struct backend_stream *s, struct backend_marker *m, struc
 }
 
 /*
- * PoCL starts a command that has nothing before it when it is enqueued, and wakes all its threads
- * for it, each time: on a busy processor they take turns with this one over its lock. Behind a gate
- * the commands of a queue wait for each other, and wake nobody. If there is no gate, all is as
- * ever.
+ * PoCL starts a command without predecessors when it is enqueued, and wakes all its threads for
+ * each one. On a busy processor these threads compete with this one for PoCL's lock. Behind a gate
+ * the commands of a queue wait for each other and wake no thread. Without a gate they start at
+ * once.
  */
 static void stream_gather(struct backend_stream *s)
 {

@@ -8,7 +8,7 @@
 #include "common/shape.h"
 
 #define TYPES_MAX  128u
-#define TEXT_MAX   (64u * 1024u) /* bytes of what is put behind the source */
+#define TEXT_MAX   (64u * 1024u) /* bytes appended to the source */
 #define PROBE      "gpud_type_of_"
 #define CODE_DTYPE 16u /* a code is an enum dtype and 16 for each step of the vector's width */
 
@@ -23,8 +23,8 @@ struct types {
     unsigned count;
 };
 
-/* How a compiler tells what a type is. Names of the language are spelt so that the macros of the
- * source cannot mean another one, as far as that can be. */
+/* The kernel that shows what a type is. Names of the language are spelt so that macros of the
+ * source do not change them, as far as possible. */
 static const char codes[] =
     "#define GPUD_IS(T, type, code) __builtin_types_compatible_p(T, type) ? (code) :\n"
     "#define GPUD_OF(T, type, vec, code) GPUD_IS(T, type, code) GPUD_IS(T, vec##2, code + 16) \\\n"
@@ -86,7 +86,7 @@ static bool name_fits(const char *name)
     return true;
 }
 
-/* The type that has to be learned for an argument: "" where there is none. */
+/* The type name of an argument that is unknown; "": none. */
 static void missing_name(const struct backend_compiled_arg *arg, char *out, size_t size)
 {
     out[0] = '\0';
@@ -232,9 +232,9 @@ void opencl_types_learn(const struct opencl_api *cl, cl_context context, cl_devi
         return;
     }
     types_collect(t, compiled);
-    bool told = t->count > 0 && (types_ask(cl, context, device, text, codes, t) ||
-                                 types_ask(cl, context, device, text, no_codes, t));
-    for (unsigned k = 0; told && k < compiled->kernel_count; k++) {
+    bool known = t->count > 0 && (types_ask(cl, context, device, text, codes, t) ||
+                                  types_ask(cl, context, device, text, no_codes, t));
+    for (unsigned k = 0; known && k < compiled->kernel_count; k++) {
         struct backend_compiled_kernel *kernel = &compiled->kernels[k];
         for (unsigned a = 0; a < kernel->arg_count; a++) {
             missing_name(&kernel->arg[a], name, sizeof name);

@@ -7,17 +7,18 @@
 /* A source that compiled, and how. */
 struct opencl_text {
     struct bytes source;
-    const char *head; /* in front of it */
+    const char *head; /* precedes it */
     const char *options;
 };
 
 /*
  * Fills in dtype and bytes of values, and dtype of arrays, whose type names are not the language's
- * own. OpenCL names an argument's type as the source does ("DATA_TYPE*") and tells nothing else of
- * it, and drivers take values of any size for a struct. So the source is compiled once more with an
- * empty kernel for each such name, whose required group size tells the type: its bytes, then 1 + a
- * code of its element type and vector width. Costs nothing where no type is missing. What cannot be
- * learned stays unknown (dtype DTYPE_NONE, bytes 0): that is no error. Blocks, as a compiler does.
+ * own. OpenCL reports only the name of an argument's type in the source ("DATA_TYPE*"), and
+ * drivers accept values of any size for a struct. So the source is compiled once more with an
+ * empty kernel for each such name, whose required group size encodes the type: its bytes, then 1 +
+ * a code of its element type and vector width. Costs nothing where no type is missing. A type that
+ * cannot be learned remains unknown (dtype DTYPE_NONE, bytes 0); that is no error. Blocks, as a
+ * compiler does.
  */
 void opencl_types_learn(const struct opencl_api *cl, cl_context context, cl_device_id device,
                         const struct opencl_text *text, struct backend_compiled *compiled);

@@ -8,7 +8,7 @@
 #define DEVICES_MAX 4096u
 #define SCRIPT_MAX  1024u /* bytes */
 
-/* The defaults resemble a middling card. */
+/* The defaults resemble a GPU of average speed. */
 int sim_config_parse(const char *options, struct sim_config *ret_config, struct err *e)
 {
     struct sim_config c = {

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <utlist.h>
 
-/* The free slot that was left first; -1: none is free. */
+/* The slot that has been free for longest; -1: none is free. */
 static int slot_of(const struct sim_engine *e)
 {
     int best = -1;
@@ -45,7 +45,7 @@ int sim_engine_take(struct sim_engine *e, int priority, const bool *stop, pthrea
     }
     e->busy[slot] = true;
     if (e->waiting != NULL) {
-        pthread_cond_broadcast(changed); /* the next one may have a slot, too */
+        pthread_cond_broadcast(changed); /* there may be a slot for the next command, too */
     }
     *ret_begin_ns = e->free_ns[slot] > ready_ns ? e->free_ns[slot] : ready_ns;
     return slot;

@@ -1,9 +1,9 @@
 /*
- * What a simulated device has to work with: an engine for kernels, fills and copies inside it, one
- * for copies to it and one for copies from it. An engine takes as many commands at once as it has
- * slots; of those that wait, first the ones of the stream with the highest priority, then the
- * oldest. Times are the model's: a command begins when its stream and a slot were free by the
- * model, not when a thread woke up, so that a host that is late does not slow the device down.
+ * The engines of a simulated device: one for kernels, fills and copies inside it, one for copies to
+ * it and one for copies from it. An engine runs as many commands at once as it has slots. Waiting
+ * commands begin in order of their streams' priority, then of their age. Times are those of the
+ * model: a command begins when its stream and a slot are free in the model, not when a thread wakes
+ * up, so that a slow host does not slow the device down.
  */
 #ifndef BACKEND_SIM_ENGINE_H
 #define BACKEND_SIM_ENGINE_H
@@ -22,7 +22,7 @@ struct sim_turn { /* on the stack of the thread that waits */
 struct sim_engine {
     unsigned slots;
     bool busy[SIM_SLOTS_MAX];
-    uint64_t free_ns[SIM_SLOTS_MAX]; /* since when, by the model */
+    uint64_t free_ns[SIM_SLOTS_MAX]; /* time in the model since which each slot is free */
     struct sim_turn *waiting;
 };
 
@@ -30,7 +30,7 @@ struct sim_engine {
  * when a command that was ready at ready_ns begins. */
 int sim_engine_take(struct sim_engine *e, int priority, const bool *stop, pthread_cond_t *changed,
                     pthread_mutex_t *lock, uint64_t ready_ns, uint64_t *ret_begin_ns);
-/* Lock held. */
+/* Called with the device's lock. */
 void sim_engine_give(struct sim_engine *e, int slot, uint64_t end_ns, pthread_cond_t *changed);
 
 #endif

@@ -106,7 +106,7 @@ static void sleep_until(uint64_t ns)
     }
 }
 
-/* When a command that began and is to last until `end` has ended: earlier, if the gate opens. */
+/* Sleeps until `end` or until the gate opens. Returns when the command has ended. */
 static uint64_t sleep_out(const struct sim_config *config, uint64_t begin, uint64_t end)
 {
     uint64_t now = clock_now_ns();
@@ -151,7 +151,7 @@ static void interval_fail(struct backend_stream *s, const struct err *why)
     }
 }
 
-/* Never comes back before the stream is stopped. Lock held. */
+/* Returns only when the stream is stopped. Called with the lock. */
 static void hang(struct backend_stream *s)
 {
     while (!s->stop) {
@@ -164,7 +164,7 @@ static struct sim_engine *engine_of(struct backend_device *d, enum sim_op op)
     return op == SIM_WRITE ? &d->to_device : op == SIM_READ ? &d->from_device : &d->compute;
 }
 
-/* Lock held; given up while the command works. */
+/* Called with the lock, which is released while the command works. */
 static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint64_t *ret_begin_ns,
                           struct err *e)
 {
@@ -174,7 +174,7 @@ static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint6
     int slot =
         sim_engine_take(engine, s->priority, &s->stop, &d->changed, &d->lock, s->ready_ns, &begin);
     if (slot < 0) {
-        return 0; /* the stream is no more */
+        return 0; /* the stream is stopped */
     }
     uint64_t end = begin + cost_ns(&d->config, c);
     pthread_mutex_unlock(&d->lock);
@@ -190,7 +190,7 @@ static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint6
     return rc;
 }
 
-/* Lock held; given up while the command works. */
+/* Called with the lock, which is released while the command works. */
 static void work_run(struct backend_stream *s, struct sim_command *c)
 {
     struct backend_device *d = s->device;
@@ -212,7 +212,7 @@ static void work_run(struct backend_stream *s, struct sim_command *c)
     s->end_ns = s->ready_ns;
 }
 
-/* Lock held. */
+/* Called with the lock. */
 static void mark_run(struct backend_stream *s, struct backend_marker *m)
 {
     struct backend_device *d = s->device;
@@ -231,7 +231,7 @@ static void mark_run(struct backend_stream *s, struct backend_marker *m)
     pthread_mutex_lock(&d->lock);
 }
 
-/* Lock held. */
+/* Called with the lock. */
 static void command_run(struct backend_stream *s, struct sim_command *c)
 {
     s->started++;

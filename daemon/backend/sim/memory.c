@@ -52,7 +52,7 @@ static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err
     return 0;
 }
 
-/* Of registered memory; NULL: a free one. Locked. */
+/* The entry of registered memory; NULL: a free entry. Called with the lock. */
 static void **host_slot(struct backend_device *d, const void *data)
 {
     unsigned i = 0;
@@ -86,13 +86,13 @@ static void unregister_host(struct backend_device *d, void *data, size_t size)
     pthread_mutex_lock(&d->lock);
     void **slot = host_slot(d, data);
     if (slot == NULL) {
-        abort(); /* it was never registered: the caller has lost count */
+        abort(); /* not registered: an error of the caller */
     }
     *slot = NULL;
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Simulated devices compute on the host: its memory is as good as theirs. */
+/* Simulated devices compute on the host, so its memory serves as theirs. */
 static int import_host(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
 {

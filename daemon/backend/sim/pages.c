@@ -6,9 +6,9 @@
 #include "daemon/backend/sim/sim.h"
 
 /*
- * A device's pages are pieces of one file in memory, a range is reserved address space. So a page
- * can be mapped elsewhere, or at several places, and keeps its bytes, and what nothing is mapped
- * behind ends the process that touches it, as a device would.
+ * A device's pages are pieces of one file in memory, and a range is reserved address space. So a
+ * page keeps its bytes when it is mapped elsewhere or at several places. An access to addresses
+ * without a page ends the process, as a device would.
  */
 
 #define PAGE       (UINT64_C(2) << 20)
@@ -25,33 +25,33 @@ static int file_open(struct backend_device *d, struct err *e)
 {
     uint64_t count = d->config.memory / PAGE;
     int fd = memfd_create("gpud-sim", MFD_CLOEXEC);
-    bool *taken = calloc(count, sizeof *taken);
-    if (fd < 0 || !taken || ftruncate(fd, (off_t)(count * PAGE)) != 0) {
+    bool *in_use = calloc(count, sizeof *in_use);
+    if (fd < 0 || !in_use || ftruncate(fd, (off_t)(count * PAGE)) != 0) {
         int rc =
             err_errno(e, ERR_NOMEM, "a file for %llu simulated pages", (unsigned long long)count);
-        free(taken);
+        free(in_use);
         if (fd >= 0) {
             (void)close(fd);
         }
         return rc;
     }
     d->page_file = fd;
-    d->page_taken = taken;
+    d->page_in_use = in_use;
     return 0;
 }
 
 void sim_pages_finish(struct backend_device *d)
 {
-    if (d->page_taken) {
+    if (d->page_in_use) {
         (void)close(d->page_file);
-        free(d->page_taken);
+        free(d->page_in_use);
     }
 }
 
 static int reserve(struct backend_device *d, uint64_t bytes, struct backend_block **ret_range,
                    struct err *e)
 {
-    int rc = d->page_taken ? 0 : file_open(d, e);
+    int rc = d->page_in_use ? 0 : file_open(d, e);
     if (rc != 0) {
         return rc;
     }
@@ -89,11 +89,11 @@ static int create(struct backend_device *d, uint64_t *ret_page, struct err *e)
                        (unsigned long long)d->config.memory);
     }
     uint64_t page = d->page_next;
-    while (d->page_taken[page]) {
+    while (d->page_in_use[page]) {
         page = (page + 1) % (d->config.memory / PAGE);
     }
     d->page_next = page;
-    d->page_taken[page] = true;
+    d->page_in_use[page] = true;
     d->used += PAGE;
     *ret_page = page + 1;
     return 0;
@@ -101,7 +101,7 @@ static int create(struct backend_device *d, uint64_t *ret_page, struct err *e)
 
 static void destroy(struct backend_device *d, uint64_t page)
 {
-    d->page_taken[page - 1] = false;
+    d->page_in_use[page - 1] = false;
     d->page_next = page - 1;
     d->used -= PAGE;
 }

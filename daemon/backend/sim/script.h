@@ -1,10 +1,10 @@
 /*
  * Scripted faults: "write:3=fail;launch:5=hang;alloc:2+=nomem;open:1=fail". Each rule is
- * operation:N=action: the Nth call of that operation, or with N+ that one and all after it; `*` is
+ * operation:N=action: the Nth call of that operation, or with N+ the Nth and all later ones; `*` is
  * 1+. Operations: open alloc load write read copy fill launch mark. Actions: fail (an error, or the
- * marker fails), fault (ERR_KERNEL_FAULT, and the device with it), lost (ERR_DEVICE_LOST,
- * likewise), hang (never done), nomem (ERR_DEVICE_MEMORY), crash (the process aborts). Thread:
- * calls are counted under the device's lock.
+ * marker fails), fault (ERR_KERNEL_FAULT, also of the device), lost (ERR_DEVICE_LOST, also of the
+ * device), hang (never done), nomem (ERR_DEVICE_MEMORY), crash (the process aborts). Thread: calls
+ * are counted under the device's lock.
  */
 #ifndef BACKEND_SIM_SCRIPT_H
 #define BACKEND_SIM_SCRIPT_H
@@ -44,12 +44,12 @@ struct script {
     uint64_t calls[SIM_OP_COUNT];
 };
 
-/* ERR_INVALID names the rule that cannot be read. */
+/* ERR_INVALID names the malformed rule. */
 int script_parse(const char *text, struct script *ret_script, struct err *e);
-/* Counts one call and says what is to happen to it. The first rule that fits counts. */
+/* Counts one call and returns the action of the first rule that matches it. */
 enum sim_action script_next(struct script *s, enum sim_op op);
 const char *sim_op_name(enum sim_op op); /* "write"; static */
-/* The error an action stands for; 0 for SIM_OK. Says that it was scripted. */
+/* The error of an action; 0 for SIM_OK. Its text says that it was scripted. */
 int sim_action_error(enum sim_action action, enum sim_op op, struct err *e);
 
 #endif

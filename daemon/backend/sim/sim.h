@@ -1,12 +1,12 @@
 /*
  * Simulated devices: real results in host memory, modelled time. Each stream has a thread that
- * executes its commands in order on the device's engines and sleeps out what the cost model says is
- * left. A test that needs a command to run for as long as it looks gives the command much time and
- * the device a gate: all commands end soon after that file was made.
+ * executes its commands in order on the device's engines and sleeps for the rest of the time of the
+ * cost model. A test that needs a running command gives it a long time and the device a gate: all
+ * commands end soon after that file is made.
  *
  * Thread: the worker's loop enqueues; a stream's thread executes. The device's lock guards queues,
- * markers and the script; what a command touches in memory is ordered by the lock too, since a
- * command is taken and finished under it.
+ * markers and the script. It also orders the commands' accesses to memory, since each command is
+ * taken and finished under it.
  */
 #ifndef BACKEND_SIM_SIM_H
 #define BACKEND_SIM_SIM_H
@@ -43,9 +43,9 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
 struct backend_device {
     struct sim_config config;
     unsigned index;
-    uint64_t used;    /* bytes */
-    int page_file;    /* once a range is reserved */
-    bool *page_taken; /* owned; NULL before */
+    uint64_t used;     /* bytes */
+    int page_file;     /* descriptor, once a range is reserved */
+    bool *page_in_use; /* owned; NULL: no page file yet */
     uint64_t page_next;
     backend_wake_fn wake;
     void *wake_data;
@@ -53,12 +53,12 @@ struct backend_device {
     pthread_cond_t changed; /* a marker settled */
     int dead;               /* ERR_* after a fault: every later command fails with it */
     struct sim_engine compute, to_device, from_device;
-    void *host[SIM_HOST_MAX]; /* registered memory; it makes no difference to the model */
+    void *host[SIM_HOST_MAX]; /* registered memory, which does not affect the model */
 };
 
 struct backend_block {
     uint64_t size;
-    uint8_t *data; /* owned but for imported memory */
+    uint8_t *data; /* owned, except for imported memory */
 };
 
 /* One kernel of a module. */
@@ -73,13 +73,13 @@ struct backend_module {
     unsigned kernel_count;
 };
 
-/* What a launch needs when its turn comes: nothing of the caller's. */
+/* Copies of what a launch needs when it runs. */
 struct sim_launch {
     const struct host_kernel *host;
     uint64_t global[3];
     uint64_t local[3];
     void *arg[SIM_ARGS_MAX];
-    uint64_t value[SIM_ARGS_MAX]; /* what arg points to for values */
+    uint64_t value[SIM_ARGS_MAX]; /* values that arg points to */
     unsigned arg_count;
 };
 
@@ -107,9 +107,9 @@ struct sim_command {
 struct backend_marker {
     struct backend_device *device;
     struct backend_stream *stream;
-    unsigned refs;  /* the caller's and the commands' */
+    unsigned refs;  /* of the caller and of commands */
     uint64_t first; /* number of the interval's first command */
-    bool quiet;     /* its end is not told */
+    bool quiet;     /* its end calls no wake() */
     enum backend_state settled;
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -126,9 +126,9 @@ struct backend_stream {
     uint64_t enqueued; /* commands so far */
     uint64_t started;
     uint64_t marked;   /* number of the first command after the last marker */
-    uint64_t ready_ns; /* when the next command may begin, by the model */
+    uint64_t ready_ns; /* time in the model at which the next command may begin */
     /* the interval in execution */
-    uint64_t begin_ns; /* 0: nothing yet */
+    uint64_t begin_ns; /* 0: no command yet */
     uint64_t end_ns;
     int failed; /* ERR_*, 0 */
     struct err why;
@@ -138,7 +138,7 @@ struct backend_stream {
 void *sim_stream_main(void *stream);
 void sim_marker_unref(struct backend_marker *m); /* with the device's lock held */
 
-/* Checks the arguments against the kernel and copies what is needed. */
+/* Checks the arguments against the kernel and copies them. */
 int sim_launch_make(const struct backend_module *m, const char *entry,
                     const struct backend_launch *launch, struct sim_launch *ret_launch,
                     struct err *e);

@@ -245,7 +245,7 @@ END_TEST
 
 #define INSTANCE "MIG-fa4ec0da-0000-4000-8000-0000000000"
 
-/* Of instances of MIG a process sees one: the list is what is named. */
+/* Of MIG instances a process sees one: the list has the instance that is named. */
 START_TEST(instances_are_those_that_are_named)
 {
     static const struct {
@@ -273,8 +273,8 @@ START_TEST(instances_are_those_that_are_named)
 }
 END_TEST
 
-/* A process that is told by its environment which devices it may see says so; one that puts the
- * name of what it opens there itself does not. */
+/* A process whose environment limits the visible devices says so; a process that sets the variable
+ * itself, to open a device, does not. */
 START_TEST(who_chose_is_told)
 {
     struct err e = ERR_INIT;
@@ -392,7 +392,7 @@ START_TEST(large_memory_is_registered_in_pieces)
     uint8_t *host = all + (PIECE - (uintptr_t)all % PIECE) % PIECE + 4096;
     start(ways[_i], "");
     b.device->host_piece = PIECE;
-    if (_i == 1) { /* what was registered is not any more: else the next time fails */
+    if (_i == 1) { /* the registration is undone: else the next one fails */
         fails(cuda->memory->import_host(b.device, host, SIZE, &block, &align, &e), &e, ERR_INVALID,
               "cuMemHostRegister");
         err_init(&e);
@@ -658,7 +658,7 @@ START_TEST(a_fault_ends_the_device)
 }
 END_TEST
 
-/* A kernel that could not start for what one before it did is not the one to be named. */
+/* A kernel that could not start because of an earlier kernel is not blamed. */
 START_TEST(a_fault_is_not_the_next_kernels)
 {
     struct err e = ERR_INIT;

@@ -94,7 +94,7 @@ START_TEST(another_architecture_is_named)
 }
 END_TEST
 
-/* What poisons a context ends the worker, what does not leaves it alone. */
+/* Errors that poison a context end the worker, others do not. */
 START_TEST(results_have_their_errors)
 {
     static const struct {

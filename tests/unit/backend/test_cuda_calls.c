@@ -145,7 +145,7 @@ static CUresult loaded_check(CUmodule *module, const void *image, unsigned count
     return loaded.load(module, image, count, options, values);
 }
 
-/* Of a PTX the driver is told no size, and none is kept with a NUL. */
+/* The driver gets a PTX without its size, so the text has to end with a NUL. */
 START_TEST(a_ptx_goes_to_the_driver_with_a_nul)
 {
     start("");
@@ -192,7 +192,7 @@ static long said(FILE *out)
     return ftell(out);
 }
 
-/* The driver keeps it until it is called for something that waits; nobody waits here. */
+/* The driver keeps printed text until a call that waits; the test makes none. */
 START_TEST(what_kernels_print_comes_when_nothing_runs)
 {
     const struct backend_launch one = {.global = {1, 1, 1}};
@@ -206,7 +206,7 @@ START_TEST(what_kernels_print_comes_when_nothing_runs)
     ck_assert_int_eq(said(out), 0); /* as the driver does it */
     cuda->device->idle(device);
     ck_assert_int_eq(said(out), (long)strlen("printed by a kernel\n"));
-    cuda->device->idle(device); /* nothing was launched since: nobody is asked */
+    cuda->device->idle(device); /* nothing was launched since: the driver is not asked */
     ck_assert_int_eq((int)device->cu.StreamSynchronize(NULL), 1); /* the second time */
     cuda->module->unload(m);
     stop();
@@ -247,7 +247,7 @@ START_TEST(what_somebody_chose_to_be_seen_stays)
 }
 END_TEST
 
-/* Who can turn it off has to know. */
+/* The log says so, since an operator can turn it off. */
 START_TEST(that_kernels_reach_everything_is_told)
 {
     char text[4096] = "";
@@ -294,7 +294,7 @@ START_TEST(nobody_asks_for_the_room_during_a_registration)
     device->cu.MemHostRegister = register_asked_in;
     device->cu.MemGetInfo = info_counted;
     ok(cuda->memory->register_host(device, data, sizeof data, e));
-    ck_assert(infos == 0 && meanwhile == UINT64_MAX); /* nobody knows yet */
+    ck_assert(infos == 0 && meanwhile == UINT64_MAX); /* not known yet */
     cuda->memory->unregister_host(device, data, sizeof data);
     ok(cuda->memory->room(device, &before, e));
     ok(cuda->memory->alloc(device, 64 * MIB, &block, e));

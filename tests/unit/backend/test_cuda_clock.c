@@ -13,7 +13,7 @@ uint64_t __wrap_clock_now_ns(void);
 static struct {
     uint64_t host_ns;
     double rate;
-    bool stuck;       /* what is recorded does not pass */
+    bool stuck;       /* recorded events do not complete */
     uint64_t late_ns; /* the host sees what passed later */
 } now;
 
@@ -149,8 +149,8 @@ START_TEST(a_busy_device_delays_the_anchor)
 }
 END_TEST
 
-/* A host that is slow to see the first events takes them for later than they were, but not what it
- * sees afterwards. */
+/* A host that sees the first events late takes them for later than they were, but not the events
+ * after that. */
 START_TEST(nothing_passed_in_the_future)
 {
     struct cuda_clock c;

@@ -252,7 +252,7 @@ START_TEST(copies_share_an_engine_for_each_direction)
     uint64_t last = end[0] > end[1] ? end[0] : end[1];
     ck_assert_uint_ge(last - first, 31250000); /* one after the other */
     ck_assert(end[0] <= begin[1] || end[1] <= begin[0]);
-    ck_assert_uint_eq(end[2] - begin[2], 15625000); /* held up by nobody */
+    ck_assert_uint_eq(end[2] - begin[2], 15625000); /* nothing holds it up */
     sim->stream->destroy(other[0]);
     sim->stream->destroy(other[1]);
     sim->memory->free(device, b);
@@ -328,7 +328,7 @@ START_TEST(an_open_gate_ends_what_lasts)
 }
 END_TEST
 
-/* Of those that wait for an engine, the ones of the higher priority are next. */
+/* Of the commands that wait for an engine, those of the higher priority are next. */
 START_TEST(a_higher_priority_goes_first)
 {
     const bool stop = false;

@@ -285,7 +285,7 @@ START_TEST(an_architecture_too_new_gets_ptx)
 }
 END_TEST
 
-/* Code is for the device it is compiled for alone, so it may use what only that one has. */
+/* Code is compiled for one device only, so it may use features of that architecture. */
 START_TEST(instructions_of_one_architecture_are_taken)
 {
     struct backend_compiled c = {0};

@@ -1,8 +1,8 @@
 /*
  * Kernel files in the manner of public benchmark collections (Rodinia, SHOC, PolyBench, CUDA's
- * samples), as such programs have them, through the real NVRTC and nvcc. The first lines of each
- * say what is to come of it: "// kernels: NAME…", all of them and no others, or "// refused: TEXT",
- * which the error or the log must hold; "// options: …" before, "// noted: TEXT" in the log.
+ * samples), through the real NVRTC and nvcc. The first lines of each file say the expected result:
+ * "// kernels: NAME…", all of them and no others, or "// refused: TEXT", which the error or the log
+ * must hold; "// options: …" before, "// noted: TEXT" in the log.
  */
 #include <check.h>
 #include <dirent.h>

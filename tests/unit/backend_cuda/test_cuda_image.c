@@ -93,7 +93,8 @@ START_TEST(a_parameter_that_is_cut_off_is_damage)
 }
 END_TEST
 
-/* Over 4 KiB of them are told in another way; from sm_100 on with flags above a pointer's size. */
+/* Parameters of over 4 KiB are recorded in another way; from sm_100 on with flags above a pointer's
+ * size. */
 START_TEST(reads_large_parameters)
 {
     static const uint8_t pointer[] = {4, 0x45, 12, 0, 0, 0, 0, 0, 1, 0};
@@ -452,7 +453,7 @@ START_TEST(reads_ptx)
 }
 END_TEST
 
-/* What one kernel is too large for does not show in the next. */
+/* A kernel that is too large leaves nothing behind in the record of the next one. */
 START_TEST(a_kernel_that_does_not_fit_spoils_no_other)
 {
     struct capbuf text;

@@ -1,5 +1,5 @@
 /* CUDA C through the program gpud-compile with the toolkit's nvcc: whole programs, what nvcc may
- * see of a source and of the host, and what is said where nvcc is missing. */
+ * see of a source and of the host, and the error where nvcc is missing. */
 #include <check.h>
 #include <errno.h>
 #include <limits.h>
@@ -239,7 +239,7 @@ START_TEST(no_compiler_shows_a_file_of_the_host)
 }
 END_TEST
 
-/* As an older kernel answers, for this process and those that it starts. */
+/* As an older kernel of the operating system answers, for this process and its children. */
 static void landlock_refuse(void)
 {
     struct sock_filter code[] = {

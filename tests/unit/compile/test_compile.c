@@ -162,7 +162,7 @@ START_TEST(errors_tell_file_and_line)
 }
 END_TEST
 
-/* A kernel that nobody can ask for does not keep the others from being used. */
+/* A kernel whose name cannot be requested does not keep the others from being used. */
 START_TEST(long_names_are_left_out)
 {
     struct compile_response r;

@@ -1,4 +1,4 @@
-/* Request and response of the compiler, and what is refused of them. */
+/* Request and response of the compiler, and which of them are refused. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,6 +12,7 @@ TCase *checks_matrix(void);  /* transpose, gemm */
 TCase *checks_image(void);   /* gaussian, sobel, conversions */
 TCase *checks_physics(void); /* nbody, fft */
 TCase *checks_special(void); /* NaN, -0, bounds, arrays in place */
-TCase *checks_random(void);  /* random_uniform, random_normal; a library's by what they promise */
+TCase *checks_random(void);  /* random_uniform, random_normal; a library's are checked by their
+                                promised distribution */
 
 #endif

@@ -1,4 +1,4 @@
-/* Random numbers: the generator's published answers, then what is made of its words. */
+/* Random numbers: the generator's published answers, then the distributions made of its words. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +107,7 @@ END_TEST
 
 #define EVEN 131072u /* a library makes normal numbers in pairs */
 
-/* What is promised of a distribution. */
+/* The promised properties of a distribution. */
 struct moments {
     const char *name;
     double mean, variance;

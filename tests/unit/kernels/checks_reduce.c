@@ -121,8 +121,8 @@ static void array_all(int dtype, void *x, uint64_t n, double value)
     }
 }
 
-/* The least of infinities is one, whatever serves: not the largest finite number. What is no number
- * counts for nothing. */
+/* The minimum of infinities is an infinity, whichever code serves: not the largest finite number.
+ * NaNs are ignored. */
 START_TEST(test_min_and_max_of_what_is_not_finite)
 {
     const double values[] = {INFINITY, -INFINITY, NAN};

@@ -173,7 +173,7 @@ START_TEST(test_gemm_beta)
 }
 END_TEST
 
-/* Halves up, and what is just below a half down; a quotient of floats around each half. */
+/* Halves are rounded up, values just below a half down; a quotient of floats around each half. */
 START_TEST(test_to_u8)
 {
     float src[3 * 256];

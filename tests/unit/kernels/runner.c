@@ -290,7 +290,7 @@ static unsigned owner_of(const struct operand *operands, unsigned a)
     return a;
 }
 
-/* What the operation reads is there, what it only writes is poisoned. */
+/* Inputs of the operation have their contents, outputs are poisoned. */
 static void user_make(struct execution *x, const struct signature *sig,
                       const struct operand *operands)
 {

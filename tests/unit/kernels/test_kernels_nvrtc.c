@@ -13,7 +13,7 @@
 
 typedef void *nvrtc_program;
 
-/* What is called of the library, by the signatures of its documentation. */
+/* The functions called of the library, by the signatures in its documentation. */
 static struct {
     int (*version)(int *major, int *minor);
     int (*arch_count)(int *count);

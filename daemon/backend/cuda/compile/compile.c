@@ -8,7 +8,7 @@
 #include "daemon/backend/cuda/image/image.h"
 #include "daemon/backend/cuda/run/binary.h"
 #include "daemon/backend/cuda/source/lex.h"
-#include "daemon/backend/telling.h"
+#include "daemon/backend/messages.h"
 #include "kernels/builtin_fatbin.h"
 
 #define LOG_MAX (1024u * 1024u) /* bytes */

@@ -1,4 +1,4 @@
-/* One compilation of CUDA C: what goes into a compiler, and what it gives. */
+/* Input and result of one compilation of CUDA C. */
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_JOB_H
 #define BACKEND_CUDA_COMPILE_COMPILE_JOB_H
 
@@ -6,15 +6,15 @@
 #include "daemon/backend/cuda/compile/option.h"
 #include "daemon/backend/cuda/image/image_kernels.h"
 
-/* What is to be compiled. */
+/* The input. */
 struct compile_input {
     struct bytes text;
     const char *file; /* for messages; no quote, no backslash */
     const struct image_arch *device;
     const struct cuda_options *options;
     const char *cache_dir;  /* may be NULL */
-    const char *nvrtc_path; /* "": where it is looked for by itself */
-    bool confined;          /* the kernel keeps compilers from reading what is not theirs */
+    const char *nvrtc_path; /* "": the default search */
+    bool confined;          /* Landlock limits the files that compilers read */
 };
 
 struct compile_output {
@@ -22,8 +22,8 @@ struct compile_output {
     uint8_t *data; /* owned: cubin, fatbin or PTX */
     size_t size;
     int lang;           /* of data: BACKEND_LANG_CUBIN or BACKEND_LANG_PTX */
-    char compiler[512]; /* its file; "": not one that may be replaced */
-    char tool[64];      /* what compiled it, for the log */
+    char compiler[512]; /* its file; "": a file that is not replaced */
+    char tool[64];      /* name of the compiler, for the log */
     struct report_alias alias[CUDA_EXPRESSIONS_MAX];
     unsigned alias_count;
 };

@@ -1,7 +1,6 @@
 /*
- * CUDA C through the toolkit's nvcc, which takes whole programs; their device code only. It works
- * in a folder of its own inside of the working folder, which is gone afterwards. Blocks. Thread:
- * one.
+ * Compiles the device code of CUDA C with the toolkit's nvcc, which takes whole programs. It works
+ * in a folder of its own inside the working folder and removes it afterwards. Blocks. Thread: one.
  */
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_NVCC_H
 #define BACKEND_CUDA_COMPILE_COMPILE_NVCC_H
@@ -9,8 +8,8 @@
 #include "daemon/backend/cuda/compile/compile_job.h"
 
 /* Fills out->data, size, lang, alias, compiler and tool. Macros become lines before the text, since
- * nvcc gives options to a shell. ERR_COMPILE: the log has the compiler's words. ERR_COMPILE_LIMIT:
- * a step of nvcc took too much time or memory. out->data is NULL on failure. */
+ * nvcc passes options to a shell. ERR_COMPILE: the log has the compiler's messages.
+ * ERR_COMPILE_LIMIT: a step of nvcc took too much time or memory. out->data is NULL on failure. */
 int compile_nvcc(const struct compile_input *in, const char *nvcc, struct compile_output *out,
                  struct capbuf *log, struct err *e);
 

@@ -1,13 +1,13 @@
-/* CUDA C through NVRTC, in this process. Blocks. Thread: one. */
+/* Compiles CUDA C with NVRTC, in this process. Blocks. Thread: one. */
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_NVRTC_H
 #define BACKEND_CUDA_COMPILE_COMPILE_NVRTC_H
 
 #include "daemon/backend/cuda/compile/compile_job.h"
 
 /* Fills out->data, size, lang, alias, compiler and tool, and `scan`, which the caller finishes. The
- * text goes to NVRTC as it is; a source that reaches for files is refused. ERR_COMPILE: the log has
- * the compiler's words. ERR_UNSUPPORTED: there is no NVRTC, or it does not know the device.
- * out->data is NULL on failure. */
+ * text goes to NVRTC unchanged; a source that includes files is refused. ERR_COMPILE: the log has
+ * the compiler's messages. ERR_UNSUPPORTED: no NVRTC, or it does not know the device. out->data is
+ * NULL on failure. */
 int compile_nvrtc(const struct compile_input *in, struct scan *scan, struct compile_output *out,
                   struct capbuf *log, struct err *e);
 

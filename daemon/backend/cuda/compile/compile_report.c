@@ -7,29 +7,30 @@
 #include "daemon/backend/cuda/source/name.h"
 
 /* A value's size is what the image says; a type of another size was misread. */
-static void arg_complete(struct backend_compiled_arg *arg, const struct backend_compiled_arg *told)
+static void arg_complete(struct backend_compiled_arg *arg,
+                         const struct backend_compiled_arg *described)
 {
     uint32_t bytes = arg->bytes;
-    unsigned kind = told->kind;
+    unsigned kind = described->kind;
     if ((kind == BACKEND_KIND_ARRAY && bytes != 8) ||
-        (kind == BACKEND_KIND_SCALAR && told->bytes != bytes)) {
+        (kind == BACKEND_KIND_SCALAR && described->bytes != bytes)) {
         return;
     }
     if (kind == BACKEND_KIND_UNKNOWN && bytes != 8) { /* 8: a name for a pointer, perhaps */
         kind = BACKEND_KIND_STRUCT;
     }
     arg->kind = kind;
-    arg->access = told->access;
-    arg->dtype = told->dtype;
-    memcpy(arg->type, told->type, sizeof arg->type);
+    arg->access = described->access;
+    arg->dtype = described->dtype;
+    memcpy(arg->type, described->type, sizeof arg->type);
 }
 
 static void types_from_name(struct backend_compiled_kernel *k, const struct name_info *info)
 {
     for (unsigned i = 0; i < k->arg_count; i++) {
-        struct backend_compiled_arg told = {.kind = BACKEND_KIND_UNKNOWN};
-        param_describe(&info->param[i], &told);
-        arg_complete(&k->arg[i], &told);
+        struct backend_compiled_arg described = {.kind = BACKEND_KIND_UNKNOWN};
+        param_describe(&info->param[i], &described);
+        arg_complete(&k->arg[i], &described);
     }
 }
 
@@ -79,7 +80,7 @@ static bool shared_name(const struct image *image, unsigned index)
     return false;
 }
 
-/* Kernels of one name can only be told apart by their mangled ones. */
+/* Kernels of one name differ only in their mangled names. */
 static void overloads_rename(struct image *image, const char *file, struct capbuf *log)
 {
     bool shared[IMAGE_KERNELS_MAX];
@@ -102,7 +103,7 @@ static const char *called(const struct backend_compiled_kernel *k)
 }
 
 /* Does another kernel have the name, or the same name without its template's arguments? */
-static bool plain_taken(const struct image *image, unsigned index, const char *plain)
+static bool plain_in_use(const struct image *image, unsigned index, const char *plain)
 {
     for (unsigned i = 0; i < image->kernel_count; i++) {
         struct name_info info;
@@ -122,7 +123,7 @@ static void long_names_shorten(struct image *image, const char *file, struct cap
         struct backend_compiled_kernel *k = &image->kernels[i];
         struct name_info info;
         if (strlen(called(k)) > BACKEND_NAME_MAX && name_read(k->entry, &info) &&
-            info.plain[0] != '\0' && !plain_taken(image, i, info.plain)) {
+            info.plain[0] != '\0' && !plain_in_use(image, i, info.plain)) {
             (void)capbuf_printf(log, "%s: note: %s is called %s: names have at most %u bytes\n",
                                 file, called(k), info.plain, BACKEND_NAME_MAX);
             memcpy(k->name, info.plain, strlen(info.plain) + 1);

@@ -50,22 +50,23 @@ bool compile_types_source(const struct image *image, struct bytes text, struct c
 /* What the image says of sizes holds. The name that the source gives the type stays. */
 static void arg_take(const struct param_type *type, struct backend_compiled_arg *arg)
 {
-    struct backend_compiled_arg told = {.kind = BACKEND_KIND_UNKNOWN};
-    param_describe(type, &told);
-    bool array = told.kind == BACKEND_KIND_ARRAY &&
+    struct backend_compiled_arg described = {.kind = BACKEND_KIND_UNKNOWN};
+    param_describe(type, &described);
+    bool array = described.kind == BACKEND_KIND_ARRAY &&
                  (arg->kind == BACKEND_KIND_ARRAY ||
                   (arg->kind == BACKEND_KIND_UNKNOWN && arg->bytes == sizeof(uint64_t)));
-    bool value = (told.kind == BACKEND_KIND_SCALAR || told.kind == BACKEND_KIND_STRUCT) &&
-                 arg->kind != BACKEND_KIND_ARRAY && (told.bytes == 0 || told.bytes == arg->bytes);
+    bool value = (described.kind == BACKEND_KIND_SCALAR || described.kind == BACKEND_KIND_STRUCT) &&
+                 arg->kind != BACKEND_KIND_ARRAY &&
+                 (described.bytes == 0 || described.bytes == arg->bytes);
     if (!array && !value) {
         return;
     }
-    arg->kind = told.kind;
-    arg->dtype = told.dtype;
-    arg->access = told.access;
+    arg->kind = described.kind;
+    arg->dtype = described.dtype;
+    arg->access = described.access;
     arg->bytes = array ? 0 : arg->bytes;
     if (arg->type[0] == '\0') {
-        memcpy(arg->type, told.type, sizeof arg->type);
+        memcpy(arg->type, described.type, sizeof arg->type);
     }
 }
 

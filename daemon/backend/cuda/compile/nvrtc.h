@@ -1,6 +1,6 @@
 /*
- * NVRTC as a table of functions, opened when it is first needed, which is in gpud-compile only: it
- * takes 100 MiB. Nothing of it is linked and none of its headers is needed. Blocks (files).
+ * NVRTC as a table of functions, opened at first use, and only in gpud-compile, as it takes 100
+ * MiB. It is not linked, and its headers are not needed. Blocks (files).
  */
 #ifndef BACKEND_CUDA_COMPILE_NVRTC_H
 #define BACKEND_CUDA_COMPILE_NVRTC_H
@@ -39,16 +39,14 @@ struct nvrtc {
     const char *(*GetErrorString)(int result);
     int (*GetPCHCreateStatus)(nvrtc_program program); /* NULL before 12.8 */
     int major, minor;
-    char file[512];         /* the library's own, "" if its path is longer */
-    char include[PATH_MAX]; /* the toolkit's headers, "" if they are not installed */
+    char file[512];         /* of the library; "": its path is too long */
+    char include[PATH_MAX]; /* folder of the toolkit's headers; "": not installed */
 };
 
-/* Looks for libnvrtc.so.13, .12 and without a number: first where `path` (a file or a folder; may
- * be "") says, then where the loader looks, then in $CUDA_PATH, $CUDA_HOME, the toolkit this was
- * built with and /usr/local/cuda. It stays loaded until the process ends.
- * ERR_UNSUPPORTED with what to install. */
+/* Opens libnvrtc.so.13, .12 or without a number, as toolkit_open does. It remains loaded until the
+ * process ends. ERR_UNSUPPORTED: not installed. */
 int nvrtc_load(const char *path, struct nvrtc *ret_nvrtc, struct err *e);
-/* "nvrtcFoo: text (n)"; returns the ERR_* that suits. */
+/* Sets "nvrtcFoo: text (n)" and returns its ERR_*. */
 int nvrtc_error(const struct nvrtc *n, int result, const char *call, struct err *e);
 
 #endif

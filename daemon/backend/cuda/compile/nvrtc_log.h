@@ -1,5 +1,5 @@
 /*
- * NVRTC's messages as other compilers write them: "file:line:column: error: …". Pure. Thread: any.
+ * Rewrites NVRTC's messages in the usual form: "file:line:column: error: …". Pure. Thread: any.
  */
 #ifndef BACKEND_CUDA_COMPILE_NVRTC_LOG_H
 #define BACKEND_CUDA_COMPILE_NVRTC_LOG_H
@@ -9,7 +9,7 @@
 /* Appends all of `raw`: positions rewritten, with the column from the line of the caret; `internal`
  * (the program's name as NVRTC knows it) replaced by `file`. */
 void nvrtc_log_rewrite(const char *raw, const char *internal, const char *file, struct capbuf *out);
-/* The first line that tells of an error; empty if there is none. */
+/* The first line with an error; empty: none. */
 struct bytes nvrtc_log_error(struct bytes log);
 
 #endif

@@ -78,14 +78,14 @@ static bool file_hash(const char *path, struct hash *ret_hash)
 
 static bool verified(const struct paths *p)
 {
-    struct hash told;
+    struct hash expected;
     struct hash is;
     FILE *f = fopen(p->sum, "rb");
-    bool read = f != NULL && fread(&told, 1, sizeof told, f) == sizeof told;
+    bool read = f != NULL && fread(&expected, 1, sizeof expected, f) == sizeof expected;
     if (f != NULL) {
         (void)fclose(f);
     }
-    return read && file_hash(p->file, &is) && hash_equal(told, is);
+    return read && file_hash(p->file, &is) && hash_equal(expected, is);
 }
 
 /* ---- making one --------------------------------------------------------------------------- */

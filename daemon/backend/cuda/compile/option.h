@@ -1,6 +1,6 @@
 /*
- * Options that users give for their CUDA C: only those of a list, since others name files, run
- * programs, or name another architecture than the device's. Pure but for memory. Thread: any.
+ * Options of users for their CUDA C: only those of a list are allowed, since others name files, run
+ * programs, or name another architecture. Pure except for memory. Thread: any.
  */
 #ifndef BACKEND_CUDA_COMPILE_OPTION_H
 #define BACKEND_CUDA_COMPILE_OPTION_H
@@ -19,7 +19,7 @@ enum cuda_tool {
 };
 
 struct cuda_options {
-    char *text; /* owned: what the arrays point into */
+    char *text; /* owned; the arrays point into it */
     const char *option[CUDA_OPTIONS_MAX];
     unsigned option_count;
     const char *macro[CUDA_OPTIONS_MAX]; /* "-DNAME=VALUE", "-DNAME", "-UNAME", in their order */
@@ -27,11 +27,11 @@ struct cuda_options {
     const char *expression[CUDA_EXPRESSIONS_MAX]; /* of --name-expression= */
     unsigned expression_count;
     enum cuda_tool tool;    /* of --compiler= */
-    const char *nvrtc_only; /* one of the options that nvcc does not know; NULL: none is there */
-    const char *nvcc_only;  /* one of those that NVRTC does not know; NULL: none is there */
+    const char *nvrtc_only; /* an option given that nvcc does not know; NULL: none */
+    const char *nvcc_only;  /* an option given that NVRTC does not know; NULL: none */
 };
 
-/* "auto", "nvrtc", "nvcc"; false: it is none of them. */
+/* "auto", "nvrtc" or "nvcc"; false: none of them. */
 bool cuda_tool_read(const char *text, enum cuda_tool *ret_tool);
 /* Words are separated by blanks; those between quotes or the brackets of a name expression belong
  * to the word. ERR_INVALID naming the option and what is allowed. */

@@ -1,7 +1,7 @@
 /*
- * What the files of the CUDA back end share. Nothing outside this folder includes it.
+ * Declarations shared by the files of the CUDA back end. Only this folder includes it.
  *
- * A worker holds one device through its primary context, which is current on the worker's thread
+ * A worker opens one device through its primary context, which is current on the worker's thread
  * from open to close. Thread: as backend.h says.
  */
 #ifndef BACKEND_CUDA_DRIVER_DEVICE_H
@@ -21,11 +21,11 @@
 struct backend_device {
     struct cuda_driver cu;
     CUdevice id;
-    CUcontext context; /* the primary one, retained; NULL before */
+    CUcontext context; /* primary context, retained; NULL before */
     struct backend_info info;
     uint64_t max_grid[3]; /* groups by dimension */
     unsigned major;       /* of its compute capability */
-    bool alone;           /* opened by name: without that the driver may show others instead */
+    bool alone;           /* opened by name: otherwise the driver may show other devices */
     uint64_t warp;        /* work items that run in step */
     uint64_t unit_items;  /* work items that a compute unit holds at most */
     uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
@@ -39,21 +39,23 @@ struct backend_device {
      * job has any. */
     uint64_t host_piece;
     atomic_uint registering; /* threads that register: the driver's lock may be held for long */
-    uint64_t room;           /* bytes that the driver had when it was asked last */
+    uint64_t room;           /* free bytes at the last query */
     int priority_least;      /* numerically the largest */
     int priority_greatest;   /* numerically the smallest */
     struct cuda_clock clock;
-    bool launched;        /* kernels, since what they print was last asked for */
+    bool launched;        /* a kernel since the last flush of printed output */
     backend_wake_fn wake; /* may be NULL; called on a thread of the driver */
     void *wake_data;
-    CUevent event[CUDA_EVENTS_KEPT]; /* free ones, kept for the next marker */
+    CUevent event[CUDA_EVENTS_KEPT]; /* free events, kept for the next marker */
     unsigned event_count;
-    /* What libraries have here (library_call.h), made in the thread that prepares them. */
-    CUstream aside;      /* for a first small call of each; NULL: none may serve */
-    CUdeviceptr scratch; /* what those work on; 0: there was none yet */
+    /* State of libraries (library_call.h), made in the thread that prepares them. */
+    CUstream
+        prepare_stream;  /* for the first small call of each library; NULL: no library may serve */
+    CUdeviceptr scratch; /* memory of those calls; 0: none yet */
     void *blas;          /* cuBLAS's handle, or NULL */
-    void (*stream_ends)(struct backend_stream *s); /* what they keep for an idle stream goes */
-    /* cuFFT's plans that were given up, until nothing is in flight */
+    void (*stream_ends)(
+        struct backend_stream *s); /* frees what libraries keep for an idle stream */
+    /* cuFFT's retired plans; they are destroyed when nothing is in flight */
     int plan[CUDA_PLANS_MAX];
     unsigned plan_count;
 };
@@ -61,7 +63,7 @@ struct backend_device {
 struct backend_block {
     CUdeviceptr address;
     uint64_t size;                       /* bytes */
-    CUmemGenericAllocationHandle shared; /* of one that other processes can map */
+    CUmemGenericAllocationHandle shared; /* set where other processes can map the block */
     void *host;                          /* not owned: imported memory, else NULL */
 };
 

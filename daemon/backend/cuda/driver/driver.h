@@ -3,8 +3,8 @@
  *
  * An entry's number is the ABI that is asked of cuGetProcAddress and the suffix of its type in
  * cudaTypedefs.h, so that prototype and function always belong together, whatever the headers'
- * own default is. A driver without a REQUIRED entry is no driver; an OPTIONAL one may be NULL and
- * its user says what happens then.
+ * own default is. A driver without a REQUIRED entry is no driver; an OPTIONAL one may be NULL, and
+ * its caller handles that.
  */
 #ifndef BACKEND_CUDA_DRIVER_DRIVER_H
 #define BACKEND_CUDA_DRIVER_DRIVER_H
@@ -22,7 +22,7 @@
 /* The first branch of the driver that serves this CUDA's major version, with what is REQUIRED. */
 #define CUDA_DRIVER_NEEDED (CUDA_VERSION >= 13000 ? 580 : 550)
 
-/* What the oldest headers do not have. */
+/* Entries that the oldest headers lack. */
 #if CUDA_VERSION >= 12080
 #define CUDA_ENTRIES_YOUNG(X) X(MemcpyBatchAsync, 12080, OPTIONAL)
 #else
@@ -98,7 +98,7 @@ struct cuda_driver {
 #undef X
 };
 
-/* Does a driver that reports CUDA `version` (13000: 13.0) run what was built with `built`? Minor
+/* Whether a driver that reports CUDA `version` (13000: 13.0) runs code built with `built`. Minor
  * versions of one major version are compatible, so 13.1 runs on the driver of 13.0; the error for a
  * missing function names it. */
 bool cuda_driver_serves(int version, int built);

@@ -1,4 +1,4 @@
-/* What a CUresult means to gpud: one table. Thread: any. */
+/* The ERR_* of each CUresult: one table. Thread: any. */
 #ifndef BACKEND_CUDA_DRIVER_ERROR_H
 #define BACKEND_CUDA_DRIVER_ERROR_H
 
@@ -9,10 +9,10 @@
 /* "CUDA_ERROR_ASSERT"; "unknown to gpud" for what the table does not list. */
 const char *cuda_error_name(CUresult rc);
 /* "call: CUDA_ERROR_X (n)" as the ERR_* that suits it; returns that. rc is not CUDA_SUCCESS.
- * A poisoned context gives ERR_KERNEL_FAULT, a device that is gone ERR_DEVICE_LOST. */
+ * ERR_KERNEL_FAULT: the context is poisoned; ERR_DEVICE_LOST: the device is lost. */
 int cuda_error(CUresult rc, const char *call, struct err *e);
 
-/* 0 or what cuda_error makes of the result. */
+/* 0, or as cuda_error. */
 static inline int cuda_check(CUresult rc, const char *call, struct err *e)
 {
     return rc == CUDA_SUCCESS ? 0 : cuda_error(rc, call, e);

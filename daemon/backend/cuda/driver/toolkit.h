@@ -9,10 +9,10 @@
 #define GPUD_CUDA_TOOLKIT "/usr/local/cuda" /* where configure found none */
 #endif
 
-/* Opens the first of these files (the last one NULL): first in `path` (a file or a folder; NULL or
- * "": nowhere) and then nowhere else, else where the loader looks, in $CUDA_PATH, $CUDA_HOME, the
- * toolkit this was built with and /usr/local/cuda. It stays open until the process ends. NULL: none
- * is there. */
+/* Opens the first file that exists; `files` ends with NULL. It searches only in `path`, a file or a
+ * folder, if that is not NULL or "". Else it searches the loader's folders, $CUDA_PATH, $CUDA_HOME,
+ * the toolkit of this build and /usr/local/cuda. The library remains open until the process ends.
+ * NULL: no such file. */
 void *toolkit_open(const char *const *files, const char *path);
 
 /* One function of a library, as its table names it. */
@@ -20,7 +20,7 @@ struct toolkit_entry {
     const char *name;
     size_t at; /* in the table */
 };
-/* Fills the table; false: this one is missing. */
+/* Fills the table. false: the library lacks ret_missing. */
 bool toolkit_resolve(void *library, const struct toolkit_entry *entries, size_t count, void *table,
                      const char **ret_missing);
 

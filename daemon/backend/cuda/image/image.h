@@ -1,10 +1,10 @@
 /*
- * Compiled CUDA code as users bring it and as NVRTC makes it: PTX, cubin (ELF), fatbin. It is read
- * as untrusted input, whole, before a driver sees it: what the headers say must lie within the
- * bytes. What the instructions do is not looked at. Pure but for memory. Thread: any.
+ * Reads compiled CUDA code of users and of NVRTC: PTX, cubin (ELF), fatbin. It is untrusted input
+ * and is read whole before a driver gets it: all positions in headers must lie within the bytes.
+ * Instructions are not checked. Pure except for memory. Thread: any.
  *
- * Errors: ERR_INVALID for what is damaged, with what is wrong and where; ERR_UNSUPPORTED for code
- * of another architecture, with what is there and what the device is; ERR_LIMIT.
+ * Errors: ERR_INVALID: damaged code, with the fault and its place; ERR_UNSUPPORTED: code of another
+ * architecture, with both architectures; ERR_LIMIT.
  */
 #ifndef BACKEND_CUDA_IMAGE_IMAGE_H
 #define BACKEND_CUDA_IMAGE_IMAGE_H

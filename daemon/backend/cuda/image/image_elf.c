@@ -234,8 +234,8 @@ static uint32_t u32_at(struct bytes b, size_t index)
 static bool param_take(const struct info_record *r, struct backend_compiled_kernel *k)
 {
     unsigned ordinal = u32_at(r->value, 1) & 0xffff;
-    uint32_t told = u32_at(r->value, 2); /* large: from sm_100 on there are flags above the size */
-    uint32_t size = r->attribute == INFO_PARAM_LARGE ? told & 0xffffff : told >> 18;
+    uint32_t word = u32_at(r->value, 2); /* large: from sm_100 on there are flags above the size */
+    uint32_t size = r->attribute == INFO_PARAM_LARGE ? word & 0xffffff : word >> 18;
     if (ordinal < IMAGE_ARGS_MAX) {
         k->arg[ordinal].bytes = size;
         k->arg[ordinal].kind = size == 8 ? BACKEND_KIND_UNKNOWN : BACKEND_KIND_STRUCT;
@@ -259,7 +259,7 @@ static int info_take(const struct elf *f, struct bytes info, struct backend_comp
             k->max_group = (uint64_t)u32_at(r.value, 0) * u32_at(r.value, 1) * u32_at(r.value, 2);
         }
     }
-    return at == SIZE_MAX ? damaged(f, "what is told of kernel", 0) : 0;
+    return at == SIZE_MAX ? damaged(f, "the attributes of kernel", 0) : 0;
 }
 
 /* What .nv.info tells of the function with that symbol. */
@@ -277,7 +277,7 @@ static int common_take(const struct elf *f, uint32_t symbol, struct backend_comp
             k->local_bytes = u32_at(r.value, 1);
         }
     }
-    return at == SIZE_MAX ? damaged(f, "what is told of all kernels in section", 0) : 0;
+    return at == SIZE_MAX ? damaged(f, "the attributes of all kernels in section", 0) : 0;
 }
 
 static bool named(const char *name, const char *prefix, const char *kernel)

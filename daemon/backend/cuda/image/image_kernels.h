@@ -1,5 +1,5 @@
-/* The kernels of an image, as its readers find them, and the architecture that it is made for. Pure
- * but for memory. Thread: any. */
+/* The kernels of an image, as its readers find them, and its architecture. Pure except for memory.
+ * Thread: any. */
 #ifndef BACKEND_CUDA_IMAGE_IMAGE_KERNELS_H
 #define BACKEND_CUDA_IMAGE_IMAGE_KERNELS_H
 
@@ -21,7 +21,7 @@ bool image_arch_read(const char *text, struct image_arch *ret_arch);
 /* Kernels as the image tells of them: of 8 bytes an argument's kind is unknown but where PTX calls
  * it a pointer, the others are structs; names are "". Owned by the caller of image_…_read. */
 struct image {
-    struct backend_compiled_kernel *kernels; /* owned: image_finish, or taken over */
+    struct backend_compiled_kernel *kernels; /* owned; image_finish frees it */
     unsigned kernel_count;
     unsigned left_out; /* kernels with too long a name */
     char left_out_name[128];

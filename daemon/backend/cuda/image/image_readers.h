@@ -1,5 +1,4 @@
-/* The readers of the forms of compiled CUDA code; image.h says what they check, and their errors.
- */
+/* The readers of the forms of compiled CUDA code. Checks and errors: image.h. */
 #ifndef BACKEND_CUDA_IMAGE_IMAGE_READERS_H
 #define BACKEND_CUDA_IMAGE_IMAGE_READERS_H
 
@@ -10,15 +9,15 @@ int image_ptx_read(struct bytes text, const struct image_arch *device, struct im
                    struct err *e);
 int image_cubin_read(struct bytes elf, const struct image_arch *device, struct image *ret_image,
                      struct err *e);
-/* Kernels are those of the entry that the driver is going to choose, which may be compressed. */
+/* Returns the kernels of the entry that the driver will choose. It may be compressed. */
 int image_fatbin_read(struct bytes fat, const struct image_arch *device, struct image *ret_image,
                       struct err *e);
 
 /* How nvcc compresses an entry of a fatbin: zstd by default, LZ4 with --compress-mode=speed. */
 enum image_packing { IMAGE_PLAIN, IMAGE_LZ4, IMAGE_ZSTD, IMAGE_OTHER };
 
-/* `size` is what the data has to become, exactly; it is checked before any memory is taken. The
- * caller frees *ret_data. ERR_UNSUPPORTED where the build has no library for `how`. */
+/* `size`: the exact size of the unpacked data, checked before any memory is allocated. The caller
+ * frees *ret_data. ERR_UNSUPPORTED: the build has no library for `how`. */
 int image_unpack(enum image_packing how, struct bytes packed, uint64_t size, uint8_t **ret_data,
                  struct err *e);
 

@@ -51,8 +51,8 @@ int cuda_library_init(struct backend_device *d, const char *options, struct err 
         any = any || may;
     }
     d->stream_ends = stream_ends;
-    return any ? CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &d->aside, CU_STREAM_NON_BLOCKING,
-                           d->priority_least)
+    return any ? CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &d->prepare_stream,
+                           CU_STREAM_NON_BLOCKING, d->priority_least)
                : 0;
 }
 
@@ -85,7 +85,7 @@ static bool library_open(struct cuda_library *l)
 
 static int scratch_make(struct backend_device *d, struct err *e)
 {
-    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this is another thread */
+    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* in a thread of its own */
     if (rc == 0 && d->scratch == 0) {
         rc = CUDA_CALL(&d->cu, e, MemAlloc, &d->scratch, 2 * CUDA_LIBRARY_SCRATCH);
         d->scratch = rc == 0 ? d->scratch : 0;
@@ -130,16 +130,16 @@ static void library_prepare(struct backend_device *d, unsigned wanted)
     }
 }
 
-/* The clock is looked at only where there is something to do: this is asked often. */
+/* Called often, so the clock is read only while a library waits for its next try. */
 static unsigned library_again(struct backend_device *d)
 {
-    unsigned due = 0;
+    unsigned again = 0;
     (void)d; /* a process has one */
     for (size_t i = 0; i < LIBRARIES; i++) {
         bool later = state_of(libraries[i]) == CUDA_LIBRARY_LATER;
-        due |= later && clock_now_ns() >= libraries[i]->again_ns ? 1u << i : 0;
+        again |= later && clock_now_ns() >= libraries[i]->again_ns ? 1u << i : 0;
     }
-    return due;
+    return again;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ static bool serves(const struct cuda_library *l, const char *operation)
     return *at != NULL && state_of(l) == CUDA_LIBRARY_READY;
 }
 
-/* NULL: none does it. */
+/* NULL: no library serves the call. */
 static const struct cuda_library *find(const struct backend_call *c, struct err *e)
 {
     for (size_t i = 0; i < LIBRARIES; i++) {
@@ -189,16 +189,16 @@ static int library_run(struct backend_stream *s, const struct backend_call *c,
 
 void cuda_library_close(struct backend_device *d)
 {
-    if (d->aside) { /* first calls may be under way */
-        d->cu.StreamSynchronize(d->aside);
+    if (d->prepare_stream) { /* first calls may be running */
+        d->cu.StreamSynchronize(d->prepare_stream);
     }
     for (size_t i = 0; i < LIBRARIES; i++) {
         if (libraries[i]->close) {
             libraries[i]->close(d);
         }
     }
-    if (d->aside) {
-        d->cu.StreamDestroy(d->aside);
+    if (d->prepare_stream) {
+        d->cu.StreamDestroy(d->prepare_stream);
     }
     if (d->scratch) {
         d->cu.MemFree(d->scratch);

@@ -1,10 +1,10 @@
 /*
- * cuBLAS, cuFFT, cuRAND and CUB behind the names and signatures of the built-in operations. Each is
- * opened, by its functions alone, when a module comes whose kernels do what it does, and may be
- * absent; a first small call has it do what it leaves until then. What a library cannot do, or does
- * not know, is ERR_UNSUPPORTED: the portable kernels do it. What is left to the first call of its
- * kind (a plan of cuFFT's for a shape and a stream, a kernel that a library loads when it needs it)
- * blocks. Thread: the worker's, but for what prepares.
+ * cuBLAS, cuFFT, cuRAND and CUB behind the names and signatures of the built-in operations. A
+ * library may be absent. It is opened when a module with kernels that it can replace is loaded, and
+ * a first small call makes it finish its own start. A call that a library cannot serve is
+ * ERR_UNSUPPORTED, and the portable kernels serve it. The first call of a kind blocks: cuFFT makes
+ * a plan for a shape and a stream, others load a kernel. Thread: the worker's, except for
+ * `prepare`.
  */
 #ifndef BACKEND_CUDA_LIBRARY_LIBRARY_H
 #define BACKEND_CUDA_LIBRARY_LIBRARY_H
@@ -12,10 +12,10 @@
 #include "daemon/backend/cuda/driver/device.h"
 
 extern const struct backend_library_ops cuda_library_ops;
-/* When a device is opened: what must not wait for a kernel later. The option "libraries" names
- * those that may serve, joined by '+'; without it all may. Sets d->stream_ends. */
+/* Called when a device is opened, before kernels run. The option "libraries" names the libraries
+ * that may serve, joined by '+'; without it all may. Sets d->stream_ends. */
 int cuda_library_init(struct backend_device *d, const char *options, struct err *e);
-/* What a device holds of libraries; it is idle, and nothing is being prepared. */
+/* Frees the state of libraries of an idle device; no preparation is running. */
 void cuda_library_close(struct backend_device *d);
 
 #endif

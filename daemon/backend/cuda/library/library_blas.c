@@ -167,7 +167,8 @@ static int first_products(struct backend_device *d, struct err *e)
     }
     struct product p = {
         .a = at[0], .b = at[1], .c = at[2], .count = 1, .m = SIDE, .k = SIDE, .n = SIDE};
-    int rc = place(d->blas, d->aside, d->scratch + CUDA_LIBRARY_SCRATCH, CUDA_LIBRARY_SCRATCH, e);
+    int rc = place(d->blas, d->prepare_stream, d->scratch + CUDA_LIBRARY_SCRATCH,
+                   CUDA_LIBRARY_SCRATCH, e);
     if (rc != 0) {
         return rc;
     }
@@ -180,7 +181,7 @@ static int first_products(struct backend_device *d, struct err *e)
 
 static int prepare(struct backend_device *d, struct err *e)
 {
-    void *handle = d->blas; /* what failed may be the products */
+    void *handle = d->blas; /* set where only the products failed before */
     int rc =
         handle ? 0 : cuda_library_check(&cuda_blas, blas.Create_v2(&handle), "cublasCreate", e);
     if (rc != 0) {

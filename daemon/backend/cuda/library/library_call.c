@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-/* From one try to the next: each is twice as long. */
+/* First pause between tries; each is twice as long as the one before. */
 #define AGAIN_NS      NS_PER_S
 #define AGAIN_DOUBLED 9u
 
@@ -26,9 +26,9 @@ int cuda_library_check(struct cuda_library *l, int status, const char *call, str
     if (status == 0) {
         return 0;
     }
-    if (!l->told) {
+    if (!l->reported) {
         log_warn("%s: %s gave %d: the portable kernel does it", l->name, call, status);
-        l->told = true;
+        l->reported = true;
     }
     return err_set_vendor(e, ERR_UNSUPPORTED, status, "%s: %s gave %d", l->name, call, status);
 }

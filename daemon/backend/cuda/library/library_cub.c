@@ -39,8 +39,8 @@ static struct gpud_cub_call call_of(const struct backend_call *c)
     return call;
 }
 
-/* CUB adds what its groups have ready first: a prefix sum that rounds may come out otherwise the
- * next time, and a job that runs twice has to give the same. */
+/* CUB adds the results of groups in the order in which they are ready. So a prefix sum with
+ * rounding may differ from run to run, and a job that runs twice must give the same result. */
 static bool varies(const struct gpud_cub_call *call)
 {
     bool scan =
@@ -77,7 +77,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
 }
 
 /* Each operation of each type once with few elements, which one group does, and once with many:
- * their kernels are others. In scratch: what comes in, what comes out, workspace. */
+ * their kernels are others. Scratch has input, output, workspace. */
 static int first_call(struct backend_device *d, int operation, int dtype, uint64_t count)
 {
     struct gpud_cub_call call = {.operation = operation, .dtype = dtype, .count = count};
@@ -87,10 +87,10 @@ static int first_call(struct backend_device *d, int operation, int dtype, uint64
     if (varies(&call)) {
         return 0;
     }
-    int status = cub.run(&call, NULL, &bytes, d->aside);
+    int status = cub.run(&call, NULL, &bytes, d->prepare_stream);
     return status == 0 && bytes <= CUDA_LIBRARY_SCRATCH
                ? cub.run(&call, (void *)(uintptr_t)(d->scratch + CUDA_LIBRARY_SCRATCH), &bytes,
-                         d->aside)
+                         d->prepare_stream)
                : status;
 }
 

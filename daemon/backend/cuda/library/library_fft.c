@@ -1,7 +1,7 @@
 /* Fourier transforms by cuFFT. A plan is made once for each stream, shape and type and kept, the
- * least recently used one making room; it works in memory of the pool. One that is given up has
- * memory of its own, before whose end the driver waits for all that the device does: it ends when
- * nothing is in flight. */
+ * least recently used one making room; it works in memory of the pool. A plan also has
+ * memory of its own, and to free that the driver waits for all work of the device. So a retired
+ * plan is destroyed when nothing is in flight. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ struct cuda_fft {
     uint64_t clock;
 };
 
-/* false: nothing to do. Sizes stand behind x and y. */
+/* false: no elements. Sizes follow x and y. */
 static bool shape_read(const struct backend_call *c, struct fft_shape *ret_shape)
 {
     struct fft_shape f = {.rank = 1, .type = c->dtype == DTYPE_F64 ? Z2Z : C2C, .batch = 1};
@@ -75,7 +75,7 @@ static bool shape_read(const struct backend_call *c, struct fft_shape *ret_shape
     return f.batch > 0 && f.n[0] > 0 && (f.rank == 1 || f.n[1] > 0);
 }
 
-/* The plan of that shape, or the one to be given up for it. */
+/* The plan of that shape, or the least recently used place. */
 static struct plan *place_of(struct cuda_fft *f, const struct fft_shape *shape)
 {
     struct plan *oldest = &f->plan[0];
@@ -96,13 +96,13 @@ static void tidy(struct backend_device *d)
     }
 }
 
-/* Whoever makes a plan has seen to it that there is room. */
+/* The list has room: plan_obtain checks that before a plan is made. */
 static void retire(struct backend_device *d, const struct plan *p)
 {
     d->plan[d->plan_count++] = p->plan;
 }
 
-/* On failure what there is of it is retired. */
+/* A plan whose making fails is retired. */
 static int plan_make(struct backend_device *d, CUstream stream, const struct fft_shape *shape,
                      struct plan *p, struct err *e)
 {
@@ -139,7 +139,8 @@ static int plan_obtain(struct backend_stream *s, const struct backend_call *c,
     struct plan *p = place_of(s->fft, &shape);
     if (p->used == 0 || memcmp(&p->shape, &shape, sizeof shape) != 0) {
         struct plan fresh = {.used = 0};
-        if (s->device->plan_count == CUDA_PLANS_MAX) { /* the device was not idle for long */
+        if (s->device->plan_count ==
+            CUDA_PLANS_MAX) { /* the device has not been idle for a long time */
             return err_set(e, ERR_UNSUPPORTED, "%u plans wait for their end", CUDA_PLANS_MAX);
         }
         int rc = plan_make(s->device, s->stream, &shape, &fresh, e);
@@ -178,7 +179,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     if (rc != 0) {
         return rc;
     }
-    (void)bytes; /* 0: NULL, but a plan whose area is not its own has to be told of one */
+    (void)bytes; /* set even when it is NULL: the plan has no area of its own */
     int status = fft.SetWorkArea(p->plan, (void *)(uintptr_t)workspace_at);
     if (status == 0) {
         status = c->dtype == DTYPE_F64 ? fft.ExecZ2Z(p->plan, x, y, direction)
@@ -197,16 +198,16 @@ static void finish(struct backend_stream *s)
     free(s->fft);
 }
 
-/* A plan has the library load what all of them need. */
+/* The first plan makes the library load what all plans need. */
 static int prepare(struct backend_device *d, struct err *e)
 {
     const struct fft_shape shape = {.rank = 1, .type = C2C, .n = {256}, .batch = 1};
     struct plan p = {.used = 0};
-    int rc = plan_make(d, d->aside, &shape, &p, e);
+    int rc = plan_make(d, d->prepare_stream, &shape, &p, e);
     if (rc == 0) {
-        retire(d, &p); /* nobody else has one before the library is ready */
+        retire(d, &p); /* no other plan exists before the library is ready */
     } else {
-        tidy(d); /* it is tried again, and nobody would before */
+        tidy(d); /* frees the list for the next try */
     }
     return rc;
 }

@@ -35,7 +35,7 @@ static const struct toolkit_entry entries[] = {
 static const char *const files[] = {"libcurand.so.10", NULL};
 static struct random curand;
 
-/* Each stream has one, as it keeps its state on the device. */
+/* Each stream has a generator, whose state is on the device. */
 static int generator_make(CUstream stream, void **ret_generator, struct err *e)
 {
     void *generator = NULL;
@@ -56,7 +56,7 @@ static int generator_make(CUstream stream, void **ret_generator, struct err *e)
 /* random_normal(u64 seed, T mean, T deviation, out T x[n]); then n */
 enum { SEED, MEAN, DEVIATION, ARRAY, COUNT, ARGS };
 
-/* They come in pairs. */
+/* cuRAND makes numbers in pairs. */
 static int workspace(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
                      struct err *e)
 {
@@ -113,18 +113,18 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     return cuda_library_check(&cuda_rand, status, c->operation, e);
 }
 
-/* First numbers of each type have the library load what makes them. */
+/* First numbers of each type make the library load their kernels. */
 static int prepare(struct backend_device *d, struct err *e)
 {
     void *generator = NULL;
     void *x = (void *)(uintptr_t)d->scratch;
-    int rc = generator_make(d->aside, &generator, e);
+    int rc = generator_make(d->prepare_stream, &generator, e);
     if (rc != 0) {
         return rc;
     }
     int status = curand.GenerateNormal(generator, x, 256, 0, 1);
     status = status == 0 ? curand.GenerateNormalDouble(generator, x, 256, 0, 1) : status;
-    curand.DestroyGenerator(generator); /* waits for what it runs */
+    curand.DestroyGenerator(generator); /* waits for its kernels */
     return cuda_library_check(&cuda_rand, status, "first numbers", e);
 }
 

@@ -1,10 +1,10 @@
 /*
- * A module of CUDA's as gpud keeps it (wrapped.h): what is known of the kernels' parameters, then
- * the driver's bytes: cubin, fatbin or PTX. Pure.
+ * A CUDA module as gpud keeps it (wrapped.h): the kernels' parameters, then the bytes for the
+ * driver: cubin, fatbin or PTX. Pure.
  *
  * The parameters are two strings a kernel, with their NULs: its entry and a letter for each
- * parameter. The driver knows no more of a parameter than its size, so without them a number would
- * pass for an address.
+ * parameter. The driver knows only the size of a parameter, so without them a number could pass for
+ * an address.
  */
 #ifndef BACKEND_CUDA_RUN_BINARY_H
 #define BACKEND_CUDA_RUN_BINARY_H
@@ -12,7 +12,7 @@
 #include "common/bytes.h"
 #include "daemon/backend/backend.h"
 
-#define CUDA_KIND_ANY    '?' /* not known: its size alone is checked */
+#define CUDA_KIND_ANY    '?' /* unknown: only its size is checked */
 #define CUDA_KIND_MEMORY 'm'
 #define CUDA_KIND_VALUE  'v'
 
@@ -24,7 +24,7 @@ struct cuda_binary {
 /* Fills ret->binary and ret->binary_size from the payload and from ret->kernels. */
 int cuda_binary_wrap(const char *arch, struct bytes payload, struct backend_compiled *ret,
                      struct err *e);
-/* Views into `binary`. ERR_INVALID where it is none, damaged, or of another architecture. */
+/* Views into `binary`. ERR_INVALID: no such binary, damaged, or of another architecture. */
 int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary *ret_parts,
                        struct err *e);
 /* Takes the next kernel off `kinds`: views into it; false at the end. */

@@ -30,7 +30,7 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
 
 /* An error that is neither a fault's nor the device's may be the question's own: what was enqueued
  * may run on, and only the end of the process stops it. */
-static void failure_tell(const struct backend_marker *m, struct err *e)
+static void failure_report(const struct backend_marker *m, struct err *e)
 {
     int rc = cuda_error(m->failure, "cuEventQuery", e);
     if (rc != ERR_KERNEL_FAULT && e) {
@@ -55,7 +55,7 @@ static enum backend_state marker_state(struct backend_marker *m, struct err *e)
         }
     }
     if (m->settled == BACKEND_FAILED) {
-        failure_tell(m, e);
+        failure_report(m, e);
     }
     return m->settled;
 }

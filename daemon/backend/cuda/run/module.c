@@ -229,10 +229,10 @@ static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, stru
     }
     k->max_group = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     k->shared = attribute(m, k, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-    /* drivers may tell of all that a group has by default, the kernel's own not taken off */
-    uint64_t told = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    /* drivers may report the default of a group without subtracting the kernel's own */
+    uint64_t allowed = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     uint64_t left = k->shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->shared : 0;
-    k->shared_allowed = told < left ? told : left;
+    k->shared_allowed = allowed < left ? allowed : left;
     k->described = true;
     return 0;
 }

@@ -7,16 +7,16 @@
 #define CUDA_PARAMS_MAX BACKEND_ARGS_MAX
 
 struct cuda_kernel {
-    const char *name; /* the driver's, as long as the module is loaded */
+    const char *name; /* the driver's; valid while the module is loaded */
     CUfunction function;
-    struct bytes kinds;                   /* of its parameters, see binary.h; the module's */
-    bool described;                       /* what follows is known: it is asked for at first use */
-    unsigned param_count;                 /* above CUDA_PARAMS_MAX it cannot be launched */
+    struct bytes kinds;   /* of its parameters, see binary.h; the module owns them */
+    bool described;       /* the members below are known; they are queried at first use */
+    unsigned param_count; /* above CUDA_PARAMS_MAX it cannot be launched */
     uint32_t param_size[CUDA_PARAMS_MAX]; /* bytes */
     uint64_t max_group;                   /* work items, by what the kernel uses */
     uint64_t shared;                      /* bytes of shared memory it declares */
-    uint64_t best_group; /* work items, where a launch adds no shared memory; 0: not asked yet */
-    uint64_t shared_allowed; /* bytes of dynamic shared memory without asking, or asked for */
+    uint64_t best_group; /* work items, for launches without shared memory; 0: not queried yet */
+    uint64_t shared_allowed; /* bytes of dynamic shared memory, by default or as raised */
 };
 
 struct cuda_variable {
@@ -28,8 +28,8 @@ struct cuda_variable {
 struct backend_module {
     struct backend_device *device;
     CUmodule module;
-    struct cuda_variable *variables; /* owned: those that were asked for */
-    uint8_t *kinds;                  /* owned; what kernels[].kinds point into */
+    struct cuda_variable *variables; /* owned: the variables found so far */
+    uint8_t *kinds;                  /* owned; kernels[].kinds point into it */
     struct cuda_kernel *kernels;     /* owned */
     unsigned kernel_count;
 };
@@ -37,10 +37,10 @@ struct backend_module {
 /* The described kernel. ERR_NOT_FOUND; ERR_LIMIT if its parameters are too many for a launch. */
 int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
                      struct err *e);
-/* Is there a kernel of that name? */
+/* Whether there is a kernel of that name. */
 bool cuda_module_has(const struct backend_module *m, const char *entry);
-/* Work items of the group that suits the kernel best; the driver is asked once where a launch adds
- * no shared memory, as most do. */
+/* Work items of the best group for the kernel. For launches without shared memory, which are most,
+ * the driver is queried once. */
 int cuda_kernel_group(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
                       uint64_t *ret_items, struct err *e);
 

@@ -1,6 +1,6 @@
 /*
- * Headers that NVRTC has not: the C library's, of which device code needs a few types and limits,
- * and the runtime's where the toolkit's are not installed. Static texts. Thread: any.
+ * Headers that NVRTC lacks: of the C library, of which device code needs a few types and limits,
+ * and of the runtime where the toolkit's headers are not installed. Static texts. Thread: any.
  */
 #ifndef BACKEND_CUDA_SOURCE_HEADER_H
 #define BACKEND_CUDA_SOURCE_HEADER_H
@@ -11,7 +11,7 @@
 
 #define HEADERS_MAX 64u
 
-/* May "name" be included: one of the texts here, or by its name the toolkit's? */
+/* Whether "name" may be included: one of these texts, or by its name a header of the toolkit. */
 bool header_known(struct bytes name);
 
 /* The texts to be given to the compiler, as parallel arrays. `toolkit`: its headers are installed,

@@ -1,7 +1,7 @@
 /*
- * Tokens of CUDA C, as far as what is refused and what is reported need them. Exact about where
- * comments and literals end, since a difference to the compiler's view could hide an #include;
- * what is uncertain is refused. Pure. Thread: any.
+ * Tokens of CUDA C, in the detail that refusals and reports need. It is exact about the ends of
+ * comments and literals, since a difference from the compiler could hide an #include; uncertain
+ * text is refused. Pure. Thread: any.
  */
 #ifndef BACKEND_CUDA_SOURCE_LEX_H
 #define BACKEND_CUDA_SOURCE_LEX_H
@@ -30,7 +30,7 @@ struct lex_token {
     unsigned line, column; /* from 1, of the source as given: see lex_place */
     bool first;            /* of its line, continued lines being one */
     unsigned word;         /* of a directive: which of its tokens, "#" being 1; 0: of none */
-    bool glued;            /* nothing stands between it and the token before */
+    bool glued;            /* it directly follows the token before */
 };
 
 struct lex {

@@ -1,7 +1,7 @@
 /*
- * What a mangled C++ name (Itanium ABI, as NVRTC and nvcc write it) says of a kernel: its name as
- * users write it, and the types of its parameters. Forms that kernels do not have are not
- * understood. Pure. Thread: any.
+ * Reads a kernel's mangled C++ name (Itanium ABI, as NVRTC and nvcc write it): its name as users
+ * write it, and the types of its parameters. Forms that kernels do not have are not understood.
+ * Pure. Thread: any.
  */
 #ifndef BACKEND_CUDA_SOURCE_NAME_H
 #define BACKEND_CUDA_SOURCE_NAME_H

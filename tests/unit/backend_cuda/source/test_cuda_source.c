@@ -1,4 +1,4 @@
-/* What is read of CUDA C without a compiler: files it reaches for, kernels, names, options, and how
+/* CUDA C read without a compiler: the files it includes, its kernels, names and options, and how
  * messages are rewritten. */
 #include <check.h>
 #include <stdio.h>

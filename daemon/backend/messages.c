@@ -1,4 +1,4 @@
-#include "daemon/backend/telling.h"
+#include "daemon/backend/messages.h"
 
 #include <ctype.h>
 #include <stdio.h>
