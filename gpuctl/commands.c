@@ -6,29 +6,29 @@
 
 static const char run_help[] =
     "  --source FILE           compile this file; its language follows from the suffix\n"
-    "                          (.cl .cu .ptx .cubin .fatbin .gk; .spv, SPIR-V, is taken by\n"
-    "                          no back end so far)\n"
+    "                          (.cl .cu .ptx .cubin .fatbin .gk; no back end takes .spv,\n"
+    "                          SPIR-V, so far)\n"
     "  --lang LANG             opencl, cuda, ptx, cubin (also fatbin), spirv or dialect\n"
     "  -D, --define N[=V]      define a macro\n"
     "  --build-option OPTION   pass an option to the compiler; -cl-... needs no --build-option\n"
     "  --compiler NAME         CUDA C: auto (NVRTC, and nvcc where NVRTC refuses), nvrtc or nvcc\n"
-    "  -I, --include DIR       look here for headers that the source includes\n"
+    "  -I, --include DIR       search this folder for headers that the source includes\n"
     "  -a, --arg [NAME=]VALUE  an argument, in the kernel's order or by name:\n"
-    "      i32:7  f32:2.5      a scalar; bare 2.5 where the kernel tells the type\n"
+    "      i32:7  f32:2.5      a scalar; bare 2.5 where the kernel gives the type\n"
     "      f32:1,2,3,4         a vector by value\n"
     "      in:@x.npy           an array from a file; inout:@x.npy (\"-\": standard input)\n"
     "      in:u8+raw:1920x1080@frame.bin    from a file without a header\n"
     "      in:f32=1,2,3        written out\n"
     "      out:f32:1024x16     an array the kernel fills; inout:... starts as zeros\n"
     "      in:%NAME            a published buffer\n"
-    "      bytes:@FILE         a struct by value, as it lies in the file\n"
-    "      inout:f32/u8:1024   with a view: what the array has / as what the kernel takes it;\n"
+    "      bytes:@FILE         a struct by value, the bytes of the file\n"
+    "      inout:f32/u8:1024   with a view: the array's type / the type the kernel sees;\n"
     "      in:/u8@x.npy        its bytes must be whole elements of the view\n"
     "      local:BYTES         local (shared) memory (also scratch:BYTES)\n"
     "  --variable NAME=VALUE   a variable of the source (CUDA: __constant__, __device__):\n"
-    "                          i32:7, in:f32=1,2,3, in:@x.npy; out:... is told afterwards\n"
+    "                          i32:7, in:f32=1,2,3, in:@x.npy; out:... is shown afterwards\n"
     "  --save NAME|INDEX=FILE.npy   save an array (raw:FILE without a header)\n"
-    "  --global X[,Y[,Z]]      work items, where the signature does not tell\n"
+    "  --global X[,Y[,Z]]      work items, if they do not follow from the signature\n"
     "  --local X[,Y[,Z]]       work items of a group\n"
     "  --device ID|auto        where to run\n"
     "  --repeat N              run N times, inputs uploaded anew each time\n"
@@ -48,14 +48,14 @@ static const char demo_help[] =
     "  --image FILE      another photograph (JPEG or PNG)\n"
     "  --device ID|auto  where to run\n"
     "Finds the edges of a photograph in one program of several kernels and compares\n"
-    "the result with a reference computed here; exit code 1 if they differ.\n";
+    "the result with a reference of the CPU; exit code 1 if they differ.\n";
 
 static const char bench_help[] =
     "  --device ID|auto  where to run (auto: the daemon chooses)\n"
-    "  --quick           a tenth of it, and no copies of 16 MiB\n"
+    "  --quick           a tenth of the jobs and copies, none of 16 MiB\n"
     "Null jobs (programs without steps) one at a time, 8 and 64 at once; copies of 4 KiB\n"
-    "to 16 MiB to the device and back, compared with what was sent. Nothing is said of the\n"
-    "device's own speed. GPUD_LANE=nng or ring chooses the way; see gpuctl(1).\n";
+    "to 16 MiB to the device and back, compared with what was sent. The figures are not\n"
+    "the device's own speed. GPUD_LANE=nng or ring chooses the transport; see gpuctl(1).\n";
 
 static const char jobs_help[] =
     "  --state STATE     queued, dispatched, running, done, failed, cancelled or lost\n"
@@ -67,8 +67,8 @@ static const char jobs_help[] =
 static const char pool_help[] =
     "  --device ID     this device alone\n"
     "  --meters        tiers, classes and tenants alone (for -o csv)\n"
-    "  --timeout MS    how long the devices' workers may take to tell (2000)\n"
-    "A device that does not tell in time has a note; exit code 1 if none does.\n"
+    "  --timeout MS    how long the devices' workers may take to answer (2000)\n"
+    "A device that does not answer in time has a note; exit code 1 if none answers.\n"
     "-o wide and json show every size class and every counter.\n";
 
 static const char pool_snapshot_help[] =
@@ -78,22 +78,21 @@ static const char pool_snapshot_help[] =
     "  --csv FILE       the log in RMM's format: Thread,Time,Action,Pointer,Size,Stream\n"
     "  --pytorch FILE   a pickle for PyTorch's viewer: drop it on https://pytorch.org/memory_viz\n"
     "  --device ID      this device alone\n"
-    "  --timeout MS     how long the devices' workers may take to tell (2000)\n"
+    "  --timeout MS     how long the devices' workers may take to answer (2000)\n"
     "One FILE may be -, standard output.\n"
     "Without a file the largest pieces are listed; -o wide and csv list all.\n"
-    "You see your own pieces; what belongs to others has no name.\n"
+    "You see your own pieces; those of other users have no name.\n"
     "Example:\n"
     "  gpuctl pool snapshot --html pool.html && xdg-open pool.html\n";
 
 const struct command commands[] = {
     {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping},
-    {"status", "", "What is served, and what is wrong (exit code 5: degraded)", "", NULL,
+    {"status", "", "State of the daemon and its problems (exit code 5: degraded)", "", NULL,
      cmd_status},
     {"devices", "", "Devices, their back ends and memory", "", NULL, cmd_devices},
     {"pool", "[OPTION...]", "Device memory (also: pool stats)", pool_help, pool_option_list,
      cmd_pool},
-    {"pool stats", "[OPTION...]", "What device memory is used for", pool_help, pool_option_list,
-     cmd_pool},
+    {"pool stats", "[OPTION...]", "Uses of device memory", pool_help, pool_option_list, cmd_pool},
     {"pool snapshot", "[OPTION...]", "Every piece of device memory, and the pool's log",
      pool_snapshot_help, pool_snapshot_option_list, cmd_pool_snapshot},
     {"pool trim", "", "Give unused device memory back", "", NULL, cmd_pool_trim},

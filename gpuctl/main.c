@@ -1,4 +1,4 @@
-/* gpuctl: looks at gpud and gives it work. */
+/* gpuctl: shows the state of gpud, controls it and runs kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -18,7 +18,7 @@ static void print_help(const struct command *command)
     }
 }
 
-/* Tells the outcome and turns it into the exit code. */
+/* Prints the outcome and returns the exit code. */
 static int finish(const struct command *command, int rc, const struct ctl_err *e)
 {
     if (rc == CTL_HELP) {
@@ -40,8 +40,8 @@ static int finish(const struct command *command, int rc, const struct ctl_err *e
     return ctl_exit_code(rc);
 }
 
-/* The second word of a group's command; *ret_second NULL where there is none. CTL_HELP with the
- * command found. */
+/* Reads the second word of a group's command; *ret_second is NULL without one. On CTL_HELP
+ * *ret_command is the command to describe. */
 static int find_second(struct ctl *ctl, struct options *options, const char *first,
                        const struct command **ret_command, const char **ret_second,
                        struct ctl_err *e)
@@ -55,14 +55,14 @@ static int find_second(struct ctl *ctl, struct options *options, const char *fir
     }
     const struct command *alone = command_find(first, NULL);
     if (alone != NULL && e->code == CTL_USAGE) {
-        *options = before; /* an option of its own: it reads it */
+        *options = before; /* an option of the command, which reads it again */
         return 0;
     }
     *ret_command = alone;
     return e->code;
 }
 
-/* Reads up to the command's name. */
+/* Reads the options up to the command's name and finds the command. */
 static int find(struct ctl *ctl, struct options *options, const struct command **ret_command,
                 struct ctl_err *e)
 {
@@ -97,21 +97,23 @@ static int find(struct ctl *ctl, struct options *options, const struct command *
                          command_meant(name, meant, sizeof meant));
 }
 
-/* Sees to it that all of standard output is out, or says why not. Returns the exit code. */
+/* Flushes standard output; an error is printed and fails a command that succeeded. Returns the exit
+ * code. */
 static int output_end(int code)
 {
     bool failed = ferror(stdout) != 0;
     errno = 0;
     failed = fflush(stdout) != 0 || failed;
     if (!failed || code != EXIT_OK) {
-        return code; /* a command that failed has said what it knows */
+        return code; /* a command that failed has printed its reason */
     }
     ctl_say("writing the output: %s", errno != 0 ? strerror(errno) : "not all of it went out");
     return EXIT_FAILED;
 }
 
-/* A closed one of the standard three stays unusable, instead of being whatever is opened next: what
- * reads from it or writes to it fails. What is opened gets the lowest number that is free. */
+/* Keeps the numbers of closed standard descriptors unusable: reading or writing them fails.
+ * Otherwise the next file that gpuctl opens would get the number, and messages would go to that
+ * file. */
 static void standard_keep(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

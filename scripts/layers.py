@@ -38,8 +38,9 @@ FREE = ("tests", "bench")
 # folder -> its rooms from the top: a room uses those below it. "name/" is a folder; other names are files of
 # the folder itself. Names in one string are one room; rooms in a tuple do not use each other.
 ROOMS = {
+    "examples": [("edges/", "example export frames loop_* steps threads")],
     "client": ["src/api/", "src/session/", "src/wire/", "include/gpud/"],
-    "gpuctl": ["main commands", "commands/", ("run/", "demo/", "pool/"), "ctl/", "sheet/", "input/", "base/"],
+    "gpuctl": ["main commands", "commands/", ("run/", "pool/"), "ctl/", "sheet/", "input/", "base/"],
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main", "serve/", "spill/", "run/", "copy/", "memory/"],
@@ -63,8 +64,8 @@ LIBRARIES = {
     "libeconf*.h": ["daemon/front/settings"],
     "jansson.h": ["gpuctl/sheet"],
     "libsmartcols.h": ["gpuctl/sheet"],
-    "png.h": ["gpuctl/demo"],
-    "jpeglib.h": ["gpuctl/demo"],
+    "png.h": ["examples/edges"],
+    "jpeglib.h": ["examples/edges"],
     "lz4.h": ["daemon/backend/cuda/image"],
     "zstd.h": ["daemon/backend/cuda/image"],
     "CL/cl.h": ["daemon/backend/opencl"],

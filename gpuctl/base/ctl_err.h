@@ -1,5 +1,5 @@
 /*
- * Errors of gpuctl: a code of gpud.h and a text that grows to the left while it travels up.
+ * Errors of gpuctl: a code of gpud.h and a text, to which each caller adds its words in front.
  * Nothing here allocates, blocks or prints.
  */
 #ifndef GPUCTL_BASE_CTL_ERR_H
@@ -31,10 +31,10 @@ int ctl_err_set(struct ctl_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* As ctl_err_set with CTL_USAGE. */
 int ctl_err_usage(struct ctl_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* GPUD_ERR_IO, NOT_FOUND or NOMEM from errno, whose text is appended. Never PERMISSION: that is the
- * daemon's word. */
+/* GPUD_ERR_IO, NOT_FOUND or NOMEM from errno, whose text is appended. Never PERMISSION, which means
+ * that the daemon refused. */
 int ctl_err_errno(struct ctl_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* What libgpud just failed with; the format's words stand in front of its text. */
+/* The error of the last call of libgpud, with the format's words in front. */
 int ctl_err_lib(struct ctl_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Puts "words: " in front of the text and returns the code. */

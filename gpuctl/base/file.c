@@ -10,7 +10,7 @@
 
 #include <gpud/gpud.h>
 
-/* Of what cannot tell its size, so much is made room for at first. */
+/* bytes allocated at first for a stream, whose size is not known */
 #define ROOM_FIRST 65536u
 
 static int too_large(const char *path, size_t limit, struct ctl_err *e)
@@ -43,7 +43,7 @@ static ssize_t read_full(int fd, char *out, size_t size)
     return (ssize_t)used;
 }
 
-/* What cannot tell its size: never takes more than one byte beyond the limit. */
+/* Reads a stream, whose size is not known: at most one byte beyond the limit. */
 static int read_stream(int fd, const char *path, size_t limit, struct file *ret_file,
                        struct ctl_err *e)
 {

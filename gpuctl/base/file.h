@@ -1,4 +1,4 @@
-/* Whole files in. May block. */
+/* Reads whole files. May block. */
 #ifndef GPUCTL_BASE_FILE_H
 #define GPUCTL_BASE_FILE_H
 
@@ -13,8 +13,8 @@ struct file {
 
 /* How much is read, in bytes. */
 struct file_limit {
-    size_t file;   /* of a file that tells its size: refused before it is read */
-    size_t stream; /* of a pipe, a device, a file of /proc: refused once so much has come */
+    size_t file;   /* of a file with a known size, which is checked before reading */
+    size_t stream; /* of a pipe, a device, a file of /proc: checked while reading */
 };
 
 /* Reads a file; "-" is standard input. LIMIT. */

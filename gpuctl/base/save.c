@@ -13,7 +13,7 @@
 
 #define NAMES_TRIED 100u
 
-/* Where the file will be: behind links, so that a link stays one. NULL with errno. */
+/* The path of the file behind links, so that a link remains a link. NULL with errno. */
 static char *real_path(const char *path)
 {
     struct stat st;
@@ -41,8 +41,8 @@ static char *beside_of(const char *path, unsigned number)
     return n >= 0 ? beside : NULL;
 }
 
-/* Best without a name, so that nothing stays however gpuctl ends; where the file system cannot do
- * that, with one. */
+/* Opens a file without a name, which vanishes however gpuctl ends; with a name if the file system
+ * has no such files. */
 static int open_beside(struct save *save)
 {
     char *folder = folder_of(save->path);
@@ -76,7 +76,7 @@ int save_begin(const char *path, struct save *ret_save, struct ctl_err *e)
         return ctl_err_errno(e, "%s", path);
     }
     bool there = stat(save.path, &st) == 0;
-    if (!there && errno != ENOENT) { /* a name too long for this file system, say */
+    if (!there && errno != ENOENT) { /* for example a name too long for this file system */
         int rc = ctl_err_errno(e, "%s: cannot be written there", path);
         free(save.path);
         return rc;
@@ -155,9 +155,9 @@ static int name_it(struct save *save)
             save->beside = beside;
             break;
         }
-        bool taken = errno == EEXIST;
+        bool in_use = errno == EEXIST;
         free(beside);
-        if (!taken) {
+        if (!in_use) {
             return -1;
         }
     }
@@ -170,7 +170,7 @@ int save_commit(struct save *save, const struct save_part *parts, unsigned count
     int why = errno;
     int closed = close(save->fd);
     save->fd = -1;
-    if (ok && closed != 0) { /* some file systems tell only now that the disk is full */
+    if (ok && closed != 0) { /* some file systems report a full disk only now */
         ok = false;
         why = errno;
     }

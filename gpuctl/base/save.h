@@ -1,6 +1,6 @@
 /*
- * A file that comes into being as a whole: readers see the old one or the new one. It is begun
- * before the work whose result it takes, so that what cannot be saved is not computed. May block.
+ * A file that appears as a whole: readers see the old file or the new one. A command begins it
+ * before it computes the content, so that a path that cannot be written fails early. May block.
  */
 #ifndef GPUCTL_BASE_SAVE_H
 #define GPUCTL_BASE_SAVE_H
@@ -14,7 +14,7 @@ struct save {
     char *path;   /* owned: the file, links followed; NULL: not begun */
     char *beside; /* owned: the unfinished file beside it; NULL: it has no name yet */
     int fd;
-    bool in_place; /* standard output: there is nothing to put in its place */
+    bool in_place; /* standard output, which is not renamed */
 };
 
 struct save_part {
@@ -22,15 +22,16 @@ struct save_part {
     size_t size;
 };
 
-/* Makes an unfinished file where `path` will be. Refuses what is there and no regular file. */
+/* Makes an unfinished file in the folder of `path`. Refuses a path that exists and is no regular
+ * file. */
 int save_begin(const char *path, struct save *ret_save, struct ctl_err *e);
-/* The same for standard output, which takes the parts when they are there. */
+/* The same for standard output, to which save_commit writes. */
 int save_begin_stdout(struct save *ret_save, struct ctl_err *e);
-/* Writes the parts and puts the file in its place. On failure nothing of it stays; standard output
- * has what went out until then. Begun no more either way. */
+/* Writes the parts, then renames the file to its path. A failure leaves no file; standard output
+ * keeps the bytes written so far. Ends `save` in both cases. */
 int save_commit(struct save *save, const struct save_part *parts, unsigned count,
                 struct ctl_err *e);
-/* Gives it up; a zeroed or committed one is allowed. */
+/* Removes the unfinished file; a zeroed or committed `save` is allowed. */
 void save_finish(struct save *save);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpuctl bench: what a trip to the running daemon costs, and how fast data gets there and back. */
+/* gpuctl bench: the cost of a round trip to the running daemon, and the speed of copies. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +11,6 @@
 #define TRIPS       2000u
 #define COPIED      ((uint64_t)64 << 20) /* bytes copied of each size, but COPIES_MAX times at most */
 #define COPIES_MAX  200u
-#define COLUMNS     7u
 
 enum { OPT_DEVICE = 1, OPT_QUICK };
 
@@ -21,13 +20,27 @@ const struct option bench_option_list[] = {
     {0},
 };
 
+struct figures {
+    struct sheet_cell what, at_once, size, p50, p99, per_second, bytes_per_second;
+};
+
+static const struct sheet_field fields[] = {
+    SHEET_FIELD(struct figures, what, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct figures, at_once, GPUD_COLUMN_UINT, false),
+    SHEET_FIELD(struct figures, size, GPUD_COLUMN_BYTES, false),
+    SHEET_FIELD(struct figures, p50, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct figures, p99, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct figures, per_second, GPUD_COLUMN_UINT, false),
+    SHEET_FIELD(struct figures, bytes_per_second, GPUD_COLUMN_BYTES, false),
+};
+
 struct bench {
     gpud_client *client;
     uint64_t device; /* GPUD_ON(id); 0: the daemon chooses */
     bool quick;      /* a tenth of everything */
     uint64_t *times; /* owned; ns of each trip or copy */
-    struct sheet_cell cells[ROWS * COLUMNS];
-    uint32_t rows;
+    struct figures rows[ROWS];
+    uint32_t row_count;
 };
 
 static uint64_t now_ns(void)
@@ -48,22 +61,24 @@ static int by_time(const void *a, const void *b)
 static void add_row(struct bench *b, const char *what, uint64_t at_once, uint64_t bytes,
                     unsigned count, uint64_t all_ns)
 {
-    struct sheet_cell *c = &b->cells[b->rows++ * COLUMNS];
     double seconds = (double)(all_ns > 0 ? all_ns : 1) / 1e9;
     qsort(b->times, count, sizeof *b->times, by_time);
-    c[0].text = what;
-    c[1] = (struct sheet_cell){.value = at_once, .text = at_once == 0 ? "-" : NULL};
-    c[2] = (struct sheet_cell){.value = bytes, .text = bytes == 0 ? "-" : NULL};
-    c[3].value = b->times[count / 2];
-    c[4].value = b->times[count - 1 - count / 100];
-    c[5].value = (uint64_t)(count / seconds);
-    c[6] = (struct sheet_cell){.value = (uint64_t)((double)bytes * count / seconds),
-                               .text = bytes == 0 ? "-" : NULL};
+    const char *no_bytes = bytes == 0 ? "-" : NULL;
+    b->rows[b->row_count++] = (struct figures){
+        .what = {.text = what},
+        .at_once = {.value = at_once, .text = at_once == 0 ? "-" : NULL},
+        .size = {.value = bytes, .text = no_bytes},
+        .p50 = {.value = b->times[count / 2]},
+        .p99 = {.value = b->times[count - 1 - count / 100]},
+        .per_second = {.value = (uint64_t)(count / seconds)},
+        .bytes_per_second = {.value = (uint64_t)((double)bytes * count / seconds),
+                             .text = no_bytes},
+    };
 }
 
 /* ---- trips --------------------------------------------------------------------------------- */
 
-static int take(gpud_job *job, struct ctl_err *e)
+static int finish(gpud_job *job, struct ctl_err *e)
 {
     int rc = gpud_wait(job, GPUD_FOREVER);
     gpud_job_free(job);
@@ -81,7 +96,7 @@ static int trips(struct bench *b, const gpud_program *p, unsigned at_once, unsig
     for (unsigned i = 0; rc == 0 && i < count + at_once; i++) {
         unsigned slot = i % at_once;
         if (job[slot] != NULL) {
-            rc = take(job[slot], e);
+            rc = finish(job[slot], e);
             job[slot] = NULL;
             b->times[i - at_once] = now_ns() - begun[slot];
         }
@@ -188,12 +203,9 @@ static int parse(struct ctl *ctl, struct options *options, struct bench *b, stru
 {
     const char *value = NULL;
     int id;
-    while ((id = ctl_option(ctl, options, bench_option_list, &value, e)) != OPTION_END) {
+    while ((id = ctl_option_only(ctl, options, bench_option_list, &value, e)) != OPTION_END) {
         if (id == OPTION_BAD) {
             return e->code;
-        }
-        if (id == OPTION_WORD) {
-            return ctl_err_usage(e, "unexpected word '%s'", value);
         }
         if (id == OPT_QUICK) {
             b->quick = true;
@@ -209,15 +221,6 @@ static int parse(struct ctl *ctl, struct options *options, struct bench *b, stru
 
 int cmd_bench(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
-    static const struct sheet_column columns[COLUMNS] = {
-        {"what", GPUD_COLUMN_TEXT, false},
-        {"at_once", GPUD_COLUMN_UINT, false},
-        {"size", GPUD_COLUMN_BYTES, false},
-        {"p50", GPUD_COLUMN_NS, false},
-        {"p99", GPUD_COLUMN_NS, false},
-        {"per_second", GPUD_COLUMN_UINT, false},
-        {"bytes_per_second", GPUD_COLUMN_BYTES, false},
-    };
     struct bench b = {.client = NULL};
     int rc = parse(ctl, options, &b, e);
     rc = rc == 0 ? ctl_connect(ctl, e) : rc;
@@ -234,12 +237,8 @@ int cmd_bench(struct ctl *ctl, struct options *options, struct ctl_err *e)
         rc = measure_size(&b, bytes, e);
     }
     if (rc == 0) {
-        struct sheet sheet = {.name = "bench",
-                              .columns = columns,
-                              .column_count = COLUMNS,
-                              .cells = b.cells,
-                              .row_count = b.rows};
-        rc = ctl_write(ctl, &sheet, e);
+        const struct sheet_rows rows = SHEET_ROWS("bench", fields, b.rows, b.row_count);
+        rc = ctl_write_rows(ctl, &rows, e);
     }
     free(b.times);
     return rc;

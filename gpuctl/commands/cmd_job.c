@@ -13,13 +13,33 @@ static int begin(struct ctl *ctl, struct options *options, uint64_t *ret_job, st
     return rc == 0 ? ctl_connect(ctl, e) : rc;
 }
 
-/* Times in the answer are points of the daemon's clock: shown as spans, unknown ones as such; one
- * that lasts, until now. */
+/* The span between two points of the daemon's clock; not known without the first one. */
 static struct sheet_cell span(uint64_t from, uint64_t to)
 {
     return from != 0 && to >= from ? (struct sheet_cell){.value = to - from}
                                    : (struct sheet_cell){.text = ""};
 }
+
+struct shown_job {
+    struct sheet_cell job, state, label, device, stream, waited, executed, total, replays, trace_id,
+        error, text, implementation;
+};
+
+static const struct sheet_field job_fields[] = {
+    SHEET_FIELD(struct shown_job, job, GPUD_COLUMN_HANDLE, false),
+    SHEET_FIELD(struct shown_job, state, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct shown_job, label, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct shown_job, device, GPUD_COLUMN_UINT, false),
+    SHEET_FIELD(struct shown_job, stream, GPUD_COLUMN_UINT, true),
+    SHEET_FIELD(struct shown_job, waited, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct shown_job, executed, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct shown_job, total, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct shown_job, replays, GPUD_COLUMN_UINT, true),
+    SHEET_FIELD(struct shown_job, trace_id, GPUD_COLUMN_HANDLE, true),
+    SHEET_FIELD(struct shown_job, error, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct shown_job, text, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct shown_job, implementation, GPUD_COLUMN_TEXT, true),
+};
 
 int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
@@ -33,35 +53,25 @@ int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc != 0) {
         return ctl_err_lib(e, rc, "job %llu", (unsigned long long)job);
     }
-    const struct sheet_column columns[] = {
-        {"job", GPUD_COLUMN_HANDLE, false},         {"state", GPUD_COLUMN_TEXT, false},
-        {"label", GPUD_COLUMN_TEXT, false},         {"device", GPUD_COLUMN_UINT, false},
-        {"stream", GPUD_COLUMN_UINT, true},         {"waited", GPUD_COLUMN_NS, false},
-        {"executed", GPUD_COLUMN_NS, false},        {"total", GPUD_COLUMN_NS, false},
-        {"replays", GPUD_COLUMN_UINT, true},        {"trace_id", GPUD_COLUMN_HANDLE, true},
-        {"error", GPUD_COLUMN_TEXT, false},         {"text", GPUD_COLUMN_TEXT, false},
-        {"implementation", GPUD_COLUMN_TEXT, true},
-    };
     uint64_t over = d.ended_ns != 0 ? d.ended_ns : d.now_ns;
     bool placed = d.device != GPUD_NO_DEVICE;
-    const struct sheet_cell cells[] = {
-        {.value = d.id},
-        {.text = d.state},
-        {.text = d.label},
-        {.value = d.device, .text = placed ? NULL : "-"},
-        {.value = d.stream, .text = placed ? NULL : "-"},
-        span(d.submitted_ns, d.dispatched_ns != 0 ? d.dispatched_ns : over),
-        span(d.started_ns, over),
-        span(d.submitted_ns, over),
-        {.value = d.replays},
-        {.value = d.trace_id},
-        {.text = d.code != 0 ? gpud_err_name(d.code) : ""},
-        {.text = d.text},
-        {.text = d.implementation},
+    const struct shown_job row = {
+        .job = {.value = d.id},
+        .state = {.text = d.state},
+        .label = {.text = d.label},
+        .device = {.value = d.device, .text = placed ? NULL : "-"},
+        .stream = {.value = d.stream, .text = placed ? NULL : "-"},
+        .waited = span(d.submitted_ns, d.dispatched_ns != 0 ? d.dispatched_ns : over),
+        .executed = span(d.started_ns, over),
+        .total = span(d.submitted_ns, over),
+        .replays = {.value = d.replays},
+        .trace_id = {.value = d.trace_id},
+        .error = {.text = d.code != 0 ? gpud_err_name(d.code) : ""},
+        .text = {.text = d.text},
+        .implementation = {.text = d.implementation},
     };
-    struct sheet sheet = {
-        .name = "job", .columns = columns, .column_count = 13, .cells = cells, .row_count = 1};
-    return ctl_write(ctl, &sheet, e);
+    const struct sheet_rows rows = SHEET_ROWS("job", job_fields, &row, 1);
+    return ctl_write_rows(ctl, &rows, e);
 }
 
 int cmd_job_cancel(struct ctl *ctl, struct options *options, struct ctl_err *e)
@@ -92,14 +102,18 @@ int cmd_explain(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc != 0) {
         return ctl_err_lib(e, rc, "job %llu", (unsigned long long)job);
     }
-    const struct sheet_column columns[] = {{"job", GPUD_COLUMN_HANDLE, false},
-                                           {"explanation", GPUD_COLUMN_TEXT, false}};
-    const struct sheet_cell cells[] = {{.value = job}, {.text = text}};
     if (ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE) {
         printf("%s\n", text);
         return 0;
     }
-    struct sheet sheet = {
-        .name = "explain", .columns = columns, .column_count = 2, .cells = cells, .row_count = 1};
-    return ctl_write(ctl, &sheet, e);
+    struct explained {
+        struct sheet_cell job, explanation;
+    };
+    static const struct sheet_field fields[] = {
+        SHEET_FIELD(struct explained, job, GPUD_COLUMN_HANDLE, false),
+        SHEET_FIELD(struct explained, explanation, GPUD_COLUMN_TEXT, false),
+    };
+    const struct explained row = {.job = {.value = job}, .explanation = {.text = text}};
+    const struct sheet_rows rows = SHEET_ROWS("explain", fields, &row, 1);
+    return ctl_write_rows(ctl, &rows, e);
 }

@@ -56,8 +56,11 @@ static int parse(struct ctl *ctl, struct options *options, struct source *source
 
 static void arg_text(const gpud_kernel_arg_desc *arg, uint32_t index, char *out, size_t size)
 {
-    static const char *const kinds[] = {"?", "scalar", "array", "struct", "local"};
-    static const char *const access[] = {"", "in ", "out ", "inout "};
+    static const char *const kinds[] = {
+        "?", [GPUD_ARG_SCALAR] = "scalar", [GPUD_ARG_ARRAY] = "array", [GPUD_ARG_STRUCT] = "struct",
+        [GPUD_ARG_LOCAL] = "local"};
+    static const char *const access[] = {
+        "", [GPUD_IN] = "in ", [GPUD_OUT] = "out ", [GPUD_INOUT] = "inout "};
     char name[GPUD_NAME];
     snprintf(name, sizeof name, "%s", arg->name);
     if (name[0] == '\0') {
@@ -71,68 +74,78 @@ static void arg_text(const gpud_kernel_arg_desc *arg, uint32_t index, char *out,
              arg->kind == GPUD_ARG_ARRAY && arg->dtype != GPUD_NONE ? "[]" : "", name);
 }
 
-struct kernel_row {
+struct kernel_text {
     gpud_kernel_desc desc;
     char args[1024];
 };
 
-static int read_kernel(gpud_client *client, gpud_kernel kernel, struct kernel_row *row)
+static int read_kernel(gpud_client *client, gpud_kernel kernel, struct kernel_text *text)
 {
-    row->desc.size = sizeof row->desc;
-    int rc = gpud_kernel_info(client, kernel, &row->desc);
+    text->desc.size = sizeof text->desc;
+    int rc = gpud_kernel_info(client, kernel, &text->desc);
     size_t used = 0;
-    for (uint32_t i = 0; rc == 0 && i < row->desc.arg_count; i++) {
+    for (uint32_t i = 0; rc == 0 && i < text->desc.arg_count; i++) {
         gpud_kernel_arg_desc arg = {.size = sizeof arg};
         rc = gpud_kernel_arg(client, kernel, i, &arg);
-        arg_text(&arg, i, row->args + used, sizeof row->args - used);
-        used += strlen(row->args + used);
+        arg_text(&arg, i, text->args + used, sizeof text->args - used);
+        used += strlen(text->args + used);
     }
     return rc;
 }
 
-#define COLUMNS     11
 #define KERNELS_MAX 256u
 
+struct kernel_row {
+    struct sheet_cell kernel, arg_count, auto_grid, registers, item_memory, group_memory, max_group,
+        group_multiple, occupancy, args, signature;
+};
+
+static const struct sheet_field fields[] = {
+    SHEET_FIELD(struct kernel_row, kernel, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct kernel_row, arg_count, GPUD_COLUMN_UINT, true),
+    SHEET_FIELD(struct kernel_row, auto_grid, GPUD_COLUMN_BOOL, true),
+    SHEET_FIELD(struct kernel_row, registers, GPUD_COLUMN_UINT, false),
+    SHEET_FIELD(struct kernel_row, item_memory, GPUD_COLUMN_BYTES, false),
+    SHEET_FIELD(struct kernel_row, group_memory, GPUD_COLUMN_BYTES, false),
+    SHEET_FIELD(struct kernel_row, max_group, GPUD_COLUMN_UINT, false),
+    SHEET_FIELD(struct kernel_row, group_multiple, GPUD_COLUMN_UINT, true),
+    SHEET_FIELD(struct kernel_row, occupancy, GPUD_COLUMN_PPM, true),
+    SHEET_FIELD(struct kernel_row, args, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct kernel_row, signature, GPUD_COLUMN_TEXT, true),
+};
+
+/* 0: not known. */
 static struct sheet_cell known(uint64_t value)
 {
     return (struct sheet_cell){.value = value, .text = value != 0 ? NULL : "-"};
 }
 
-static int show_kernels(struct ctl *ctl, gpud_module module, struct kernel_row *rows,
-                        struct sheet_cell *cells, struct ctl_err *e)
+static int show_kernels(struct ctl *ctl, gpud_module module, struct kernel_text *texts,
+                        struct kernel_row *rows, struct ctl_err *e)
 {
-    static const struct sheet_column columns[COLUMNS] = {
-        {"kernel", GPUD_COLUMN_TEXT, false},       {"arg_count", GPUD_COLUMN_UINT, true},
-        {"auto_grid", GPUD_COLUMN_BOOL, true},     {"registers", GPUD_COLUMN_UINT, false},
-        {"item_memory", GPUD_COLUMN_BYTES, false}, {"group_memory", GPUD_COLUMN_BYTES, false},
-        {"max_group", GPUD_COLUMN_UINT, false},    {"group_multiple", GPUD_COLUMN_UINT, true},
-        {"occupancy", GPUD_COLUMN_PPM, true},      {"args", GPUD_COLUMN_TEXT, false},
-        {"signature", GPUD_COLUMN_TEXT, true},
-    };
     uint32_t count = 0;
     gpud_kernel kernel;
     while (count < KERNELS_MAX && gpud_module_kernel_at(ctl->client, module, count, &kernel) == 0) {
-        struct kernel_row *row = &rows[count];
-        int rc = read_kernel(ctl->client, kernel, row);
+        const gpud_kernel_desc *d = &texts[count].desc;
+        int rc = read_kernel(ctl->client, kernel, &texts[count]);
         if (rc != 0) {
             return ctl_err_lib(e, rc, "kernel %u", count);
         }
-        const struct sheet_cell line[COLUMNS] = {
-            {.text = row->desc.name},       {.value = row->desc.arg_count},
-            {.value = row->desc.auto_grid}, known(row->desc.registers),
-            known(row->desc.item_bytes),    known(row->desc.group_bytes),
-            known(row->desc.max_group),     known(row->desc.group_multiple),
-            known(row->desc.occupancy_ppm), {.text = row->args},
-            {.text = row->desc.signature}};
-        memcpy(&cells[count * COLUMNS], line, sizeof line);
+        rows[count] = (struct kernel_row){.kernel = {.text = d->name},
+                                          .arg_count = {.value = d->arg_count},
+                                          .auto_grid = {.value = d->auto_grid},
+                                          .registers = known(d->registers),
+                                          .item_memory = known(d->item_bytes),
+                                          .group_memory = known(d->group_bytes),
+                                          .max_group = known(d->max_group),
+                                          .group_multiple = known(d->group_multiple),
+                                          .occupancy = known(d->occupancy_ppm),
+                                          .args = {.text = texts[count].args},
+                                          .signature = {.text = d->signature}};
         count++;
     }
-    struct sheet sheet = {.name = "kernels",
-                          .columns = columns,
-                          .column_count = COLUMNS,
-                          .cells = cells,
-                          .row_count = count};
-    return ctl_write(ctl, &sheet, e);
+    const struct sheet_rows table = SHEET_ROWS("kernels", fields, rows, count);
+    return ctl_write_rows(ctl, &table, e);
 }
 
 int cmd_kernel_check(struct ctl *ctl, struct options *options, struct ctl_err *e)
@@ -149,12 +162,12 @@ int cmd_kernel_check(struct ctl *ctl, struct options *options, struct ctl_err *e
     if (rc != 0) {
         return rc;
     }
+    struct kernel_text *texts = calloc(KERNELS_MAX, sizeof *texts);
     struct kernel_row *rows = calloc(KERNELS_MAX, sizeof *rows);
-    struct sheet_cell *cells = calloc((size_t)KERNELS_MAX * COLUMNS, sizeof *cells);
-    rc = rows != NULL && cells != NULL ? show_kernels(ctl, module, rows, cells, e)
+    rc = texts != NULL && rows != NULL ? show_kernels(ctl, module, texts, rows, e)
                                        : ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
+    free(texts);
     free(rows);
-    free(cells);
     (void)gpud_module_unload(ctl->client, module);
     return rc;
 }

@@ -1,5 +1,16 @@
 #include "gpuctl/ctl/ctl.h"
 
+struct answer {
+    struct sheet_cell round_trip, build, tenant, session;
+};
+
+static const struct sheet_field fields[] = {
+    SHEET_FIELD(struct answer, round_trip, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct answer, build, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct answer, tenant, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct answer, session, GPUD_COLUMN_UINT, true),
+};
+
 int cmd_ping(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     int rc = ctl_words(ctl, options, 0, 0, NULL, e);
@@ -17,15 +28,10 @@ int cmd_ping(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc != 0) {
         return rc;
     }
-    const struct sheet_column columns[] = {
-        {"round_trip", GPUD_COLUMN_NS, false},
-        {"build", GPUD_COLUMN_TEXT, false},
-        {"tenant", GPUD_COLUMN_TEXT, false},
-        {"session", GPUD_COLUMN_UINT, true},
-    };
-    const struct sheet_cell cells[] = {
-        {.value = ns}, {.text = limits.build}, {.text = limits.tenant}, {.value = limits.session}};
-    struct sheet sheet = {
-        .name = "ping", .columns = columns, .column_count = 4, .cells = cells, .row_count = 1};
-    return ctl_write(ctl, &sheet, e);
+    const struct answer row = {.round_trip = {.value = ns},
+                               .build = {.text = limits.build},
+                               .tenant = {.text = limits.tenant},
+                               .session = {.value = limits.session}};
+    const struct sheet_rows rows = SHEET_ROWS("ping", fields, &row, 1);
+    return ctl_write_rows(ctl, &rows, e);
 }

@@ -1,6 +1,6 @@
 /*
- * `gpuctl status`: the daemon's own line, its devices, and for what is wrong a sentence and what
- * to do about it. Exit code 5 unless everything serves.
+ * `gpuctl status`: the daemon's facts, its devices, and for each problem a sentence and a remedy.
+ * Exit code 5 unless everything serves.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,16 +12,16 @@ struct advice {
     const char *text;
 };
 
-#define LOG "journalctl -u gpud -u gpud-launcher" /* workers write to their launcher's */
+#define LOG "journalctl -u gpud -u gpud-launcher" /* workers write to the launcher's log */
 
 static const struct advice advices[] = {
     {"starting", "look again in a moment"},
     {"adopting", "look again in a moment"},
     {"probing", "look again in a moment"},
-    {"restarting", "its worker starts again by itself; the log tells why it ended: " LOG},
+    {"restarting", "its worker starts again by itself; the reason of its end is in the log: " LOG},
     {"absent",
-     "check its driver (for the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd); it "
-     "is looked for again and again, at once with: gpuctl reload"},
+     "check its driver (for the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd); the "
+     "daemon looks for it periodically, and at once after: gpuctl reload"},
     {"held",
      "the driver asks for a recovery (see reason); jobs wait until it is done: drain, reset "
      "the GPU (nvidia-smi -r) or reboot"},
@@ -38,8 +38,8 @@ static const char *advice_for(const char *state)
     return "see the log: " LOG;
 }
 
-/* What is wrong: the daemon's sentence, then each device that does not serve with what to do. */
-static void tell(const gpud_table *status, const gpud_table *devices, FILE *out)
+/* The daemon's problem, then each device that does not serve, with its remedy. */
+static void print_problems(const gpud_table *status, const gpud_table *devices, FILE *out)
 {
     const char *problem = table_text_of(status, 0, "problem");
     fprintf(out, "gpud is %s: %s.\n", table_text_of(status, 0, "state"), problem);
@@ -124,7 +124,7 @@ int cmd_status(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc == 0 && strcmp(table_text_of(status, 0, "state"), "ready") != 0) {
         bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
         fputs(people ? "\n" : "", stdout);
-        tell(status, devices, people ? stdout : stderr);
+        print_problems(status, devices, people ? stdout : stderr);
         rc = EXIT_DEGRADED;
     }
     gpud_table_free(status);

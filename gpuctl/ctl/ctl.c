@@ -54,6 +54,17 @@ int ctl_option(struct ctl *ctl, struct options *options, const struct option *ow
     }
 }
 
+int ctl_option_only(struct ctl *ctl, struct options *options, const struct option *own,
+                    const char **ret_value, struct ctl_err *e)
+{
+    int id = ctl_option(ctl, options, own, ret_value, e);
+    if (id == OPTION_WORD) {
+        ctl_err_usage(e, "unexpected word '%s'", *ret_value);
+        return OPTION_BAD;
+    }
+    return id;
+}
+
 /* Names the word of the command's synopsis with this index. */
 static int missing_word(const struct command *command, unsigned index, struct ctl_err *e)
 {
@@ -144,7 +155,7 @@ static void add_hint(struct ctl_err *e, const char *hint)
 
 int ctl_connect(struct ctl *ctl, struct ctl_err *e)
 {
-    /* a daemon that starts again is back in a fraction of it */
+    /* longer than a daemon takes to start again */
     gpud_options o = {.size = sizeof o, .name = "gpuctl", .connect_timeout_ns = CONNECT_NS};
     struct file token = {0};
     int rc = load_token(&token, &o, e);
@@ -198,16 +209,26 @@ int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e)
     return sheet_write(sheet, ctl->format, stdout, e);
 }
 
+int ctl_write_rows(struct ctl *ctl, const struct sheet_rows *rows, struct ctl_err *e)
+{
+    return sheet_write_rows(rows, ctl->format, stdout, e);
+}
+
 int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e)
 {
-    static const struct sheet_column columns[] = {{"command", GPUD_COLUMN_TEXT, false},
-                                                  {"ok", GPUD_COLUMN_BOOL, false},
-                                                  {"text", GPUD_COLUMN_TEXT, false}};
-    const struct sheet_cell cells[] = {{.text = what}, {.value = ok}, {.text = text}};
-    const struct sheet sheet = {
-        .name = "result", .columns = columns, .column_count = 3, .cells = cells, .row_count = 1};
+    struct result {
+        struct sheet_cell command, ok, text;
+    };
+    static const struct sheet_field fields[] = {
+        SHEET_FIELD(struct result, command, GPUD_COLUMN_TEXT, false),
+        SHEET_FIELD(struct result, ok, GPUD_COLUMN_BOOL, false),
+        SHEET_FIELD(struct result, text, GPUD_COLUMN_TEXT, false),
+    };
+    const struct result row = {
+        .command = {.text = what}, .ok = {.value = ok}, .text = {.text = text}};
+    const struct sheet_rows rows = SHEET_ROWS("result", fields, &row, 1);
     if (ctl->format == SHEET_JSON || ctl->format == SHEET_CSV) {
-        return ctl_write(ctl, &sheet, e);
+        return ctl_write_rows(ctl, &rows, e);
     }
     ctl_say("%s", text);
     return 0;

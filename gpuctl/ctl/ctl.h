@@ -26,17 +26,18 @@ struct ctl {
     bool colour;                   /* standard output is a terminal that wants colours */
     bool progress;                 /* standard error is a terminal */
     gpud_client *client;           /* NULL before ctl_connect */
-    const struct command *command; /* the one that runs; NULL: not found yet */
+    const struct command *command; /* the command that runs; NULL: not found yet */
 };
 
 struct command {
     const char *name;             /* "ping"; "job show": two words */
     const char *words;            /* synopsis of what follows the name */
     const char *summary;          /* one line */
-    const char *help;             /* options and examples; "" if the summary says all */
+    const char *help;             /* options and examples; "": none */
     const struct option *options; /* its own; NULL: none */
-    /* Reads its options and words and does its work. 0, a GPUD_ERR_* code, CTL_USAGE, CTL_HELP,
-     * CTL_VERSION with *e filled, or an exit code > 0 when all has been said already. */
+    /* Reads its options and words and does its work. Returns 0; a GPUD_ERR_* code, CTL_USAGE,
+     * CTL_HELP or CTL_VERSION with *e filled; or an exit code > 0 if the command has printed its
+     * messages. */
     int (*run)(struct ctl *ctl, struct options *options, struct ctl_err *e);
 };
 
@@ -55,15 +56,19 @@ const struct command *command_find(const char *first, const char *second);
 bool command_is_group(const char *first);
 /* The second words of a group, "show, cancel"; returns out. */
 const char *command_seconds(const char *first, char *out, size_t size);
-/* Words to be put behind a message about an unknown command: which one was meant. Returns out. */
+/* "; did you mean X?" for a message about an unknown command, "" if nothing is near. Returns out.
+ */
 const char *command_meant(const char *name, char *out, size_t size);
 void commands_print(FILE *out);
 void command_help(const struct command *command, FILE *out);
 
-/* Reads the next option; the common ones are dealt with here. An id of `own`, OPTION_WORD,
+/* Reads the next option and handles the common ones. An id of `own`, OPTION_WORD,
  * OPTION_END, or OPTION_BAD with e->code CTL_USAGE, CTL_HELP or CTL_VERSION. */
 int ctl_option(struct ctl *ctl, struct options *options, const struct option *own,
                const char **ret_value, struct ctl_err *e);
+/* As ctl_option for a command without words: a word is an error, OPTION_BAD. */
+int ctl_option_only(struct ctl *ctl, struct options *options, const struct option *own,
+                    const char **ret_value, struct ctl_err *e);
 /* For commands without options of their own: takes between min and max words. */
 int ctl_words(struct ctl *ctl, struct options *options, unsigned min, unsigned max,
               const char **ret_words, struct ctl_err *e);
@@ -82,8 +87,9 @@ void ctl_disconnect(struct ctl *ctl);
 /* Queries a table and writes the rows that `rows` (NULL: all) chooses. Blocks. */
 int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, struct ctl_err *e);
 int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e);
-/* Tells how a command ended that shows no table: `text` on standard error for people; with -o json
- * or csv a row {command, ok, text}. */
+int ctl_write_rows(struct ctl *ctl, const struct sheet_rows *rows, struct ctl_err *e);
+/* Reports the end of a command without a table of its own: `text` on standard error for people;
+ * with -o json or csv a row {command, ok, text}. */
 int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e);
 /* A control request, and ctl_done with `done` when it worked. Blocks. */
 int ctl_control(struct ctl *ctl, const char *what, const char *value, const char *done,

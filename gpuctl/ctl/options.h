@@ -21,7 +21,7 @@ struct option {
 enum option_id {
     OPTION_END = 0,
     OPTION_WORD = -1, /* a word that is no option */
-    OPTION_BAD = -2,  /* the error tells */
+    OPTION_BAD = -2,  /* the reason is in the error */
     /* options of every command */
     OPTION_URL = 1001,
     OPTION_OUTPUT,

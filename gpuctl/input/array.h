@@ -16,14 +16,14 @@ struct array {
     void *data; /* owned; NULL if the array is empty */
 };
 
-/* Zeros. */
+/* An array of zeros. */
 int array_create(gpud_shape shape, struct array *ret_array, struct ctl_err *e);
-/* Makes what an array's description says: reads its file or list, zeros otherwise. May block. */
+/* Makes the described array from its file or list, with zeros if it has neither. May block. */
 int array_load(const struct spec *spec, struct file_limit limit, struct array *ret_array,
                struct ctl_err *e);
 void array_finish(struct array *array); /* a zeroed array is allowed */
 
-/* Writes it as .npy, or its bytes only, and ends `save`. */
+/* Writes the array as .npy, or its bytes only, and commits `save`. */
 int array_save(const struct array *array, struct save *save, bool raw, struct ctl_err *e);
 
 /* The first elements as text, "..." behind them if there are more. Always terminated. */

@@ -14,7 +14,7 @@
 #define FILES_MAX 512u /* different ones */
 
 struct header {
-    char *real; /* owned: real paths tell them apart */
+    char *real; /* owned; the real path identifies the file */
     char *path; /* owned: as it was found */
     struct file file;
 };

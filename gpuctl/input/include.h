@@ -1,6 +1,6 @@
 /*
- * A source with the user's own headers put in where it includes them (common/include.h): so the
- * daemon gets one text. May block.
+ * Puts the user's own headers into a source where it includes them (common/include.h), because the
+ * daemon takes one text. May block.
  */
 #ifndef GPUCTL_INPUT_INCLUDE_H
 #define GPUCTL_INPUT_INCLUDE_H
@@ -10,15 +10,16 @@
 
 #define INCLUDE_DIRS 16u
 
-/* Where to look for headers: "name" beside the file that includes it first, then, and <name> only
+/* Folders of headers. "name" is searched beside the including file first, then here; <name> only
  * here. */
 struct include_dirs {
     const char *path[INCLUDE_DIRS];
     unsigned count;
 };
 
-/* Replaces what was read of `path` ("-": beside the working folder) by the whole, at most `limit`
- * bytes. Headers that are not found stay: the compiler may have them. Unchanged on failure. */
+/* Replaces the content of `path`, in *file, by the whole text of at most `limit` bytes. For "-" the
+ * folder of the including file is the working folder. Lines with headers that are not found remain:
+ * the compiler may have them. *file is unchanged on failure. */
 int include_files(const char *path, const struct include_dirs *dirs, size_t limit,
                   struct file *file, struct ctl_err *e);
 

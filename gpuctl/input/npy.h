@@ -13,7 +13,7 @@
 
 #include "gpuctl/base/ctl_err.h"
 
-#define NPY_HEADER_MAX 65536u /* bytes of a header that is accepted, with everything */
+#define NPY_HEADER_MAX 65536u /* bytes of the longest header that is accepted */
 #define NPY_WRITE_MAX  256u   /* bytes of a header that npy_write_header makes */
 
 struct npy {
@@ -23,15 +23,15 @@ struct npy {
     size_t data_at;   /* bytes before the data */
 };
 
-/* Reads the header at the start of a file of `size` bytes. Checks that the data that it announces
- * is there, no more and no less. GPUD_ERR_INVALID or UNSUPPORTED. */
+/* Reads the header at the start of a file of `size` bytes. Checks that the file has exactly the
+ * data that the header announces. GPUD_ERR_INVALID or UNSUPPORTED. */
 int npy_parse(const void *file, size_t size, struct npy *ret_npy, struct ctl_err *e);
 
 /* The data in this machine's byte order with the last dimension fastest; out holds
  * gpud_shape_bytes(npy->shape) and does not overlap. */
 void npy_copy(const struct npy *npy, const void *file, void *out);
 
-/* Writes a version 1 header; the length is a multiple of 64. Returns it. */
+/* Writes a version 1 header. Returns its length, a multiple of 64. */
 size_t npy_write_header(gpud_shape shape, char ret_header[NPY_WRITE_MAX]);
 
 #endif

@@ -117,7 +117,7 @@ static int choose_lang(const struct source *source, int *ret_lang, struct ctl_er
 {
     int lang = source->lang != 0 ? source->lang : source_lang_from_file(source->file);
     if (lang == 0) {
-        return ctl_err_usage(e, "%s: the suffix tells no language; say --lang", source->file);
+        return ctl_err_usage(e, "%s: the suffix names no language; say --lang", source->file);
     }
     *ret_lang = lang;
     return 0;

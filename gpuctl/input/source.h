@@ -26,10 +26,10 @@ int source_define(struct source *source, const char *text, struct ctl_err *e);
 /* A folder of headers. */
 int source_include(struct source *source, const char *folder, struct ctl_err *e);
 int source_build_option(struct source *source, const char *text, struct ctl_err *e);
-/* Which compiler CUDA C goes to: "auto", "nvrtc" or "nvcc". */
+/* Chooses the compiler of CUDA C: "auto", "nvrtc" or "nvcc". */
 int source_compiler(struct source *source, const char *name, struct ctl_err *e);
-/* Reads it, with the headers that OpenCL C and CUDA C include, and compiles it; what the compiler
- * said goes to standard error. Blocks. */
+/* Reads the source, with the headers that OpenCL C and CUDA C include, and compiles it. The
+ * compiler's messages go to standard error. Blocks. */
 int source_load(gpud_client *client, const struct source *source, gpud_module *ret_module,
                 struct ctl_err *e);
 

@@ -40,13 +40,13 @@ enum spec_kind {
 struct spec {
     char name[GPUD_NAME]; /* "": by position */
     enum spec_kind kind;
-    int access;       /* enum gpud_access; arrays and published buffers */
-    int dtype;        /* GPUD_NONE: not said */
-    int view;         /* arrays and published buffers: as what the kernel takes it; GPUD_NONE */
-    gpud_shape shape; /* ndim 0: not said */
+    int access; /* enum gpud_access; arrays and published buffers */
+    int dtype;  /* GPUD_NONE: not given */
+    int view; /* arrays and published buffers: the type that the kernel sees; GPUD_NONE: its own */
+    gpud_shape shape; /* ndim 0: not given */
     bool raw;         /* the file has no header */
     const char
-        *text; /* scalar: the number; vector, array: the list; published: the name; or NULL */
+        *text; /* a scalar's number, a vector's or array's list, a published name; else NULL */
     const char *file; /* array: NULL if there is none; bytes */
     uint64_t bytes;   /* local */
 };

@@ -1,11 +1,11 @@
-/* `gpuctl pool`: what the devices' memory is used for, in numbers and as a picture. */
+/* `gpuctl pool`: the uses of device memory, in numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpuctl/input/spec.h"
-#include "gpuctl/pool/json_out.h"
-#include "gpuctl/pool/pool_ask.h"
+#include "gpuctl/pool/pool_request.h"
+#include "gpuctl/sheet/json_value.h"
 
 #define DEVICE_MAX     (UINT32_MAX - 1u)
 #define TIMEOUT_MAX_MS 30000u
@@ -21,72 +21,73 @@ const struct option pool_option_list[] = {
 
 /* ---- what both commands share ------------------------------------------------------------- */
 
-int pool_ask_option(int id, const char *value, struct shot_ask *ask, struct ctl_err *e)
+int pool_request_option(int id, const char *value, struct snapshot_request *request,
+                        struct ctl_err *e)
 {
     uint64_t number = 0;
     int rc = 0;
     if (id == POOL_DEVICE &&
         (rc = spec_number("--device", value, 0, DEVICE_MAX, &number, e)) == 0) {
-        ask->device = GPUD_ON(number);
+        request->device = GPUD_ON(number);
     } else if (id == POOL_TIMEOUT &&
                (rc = spec_number("--timeout", value, 1, TIMEOUT_MAX_MS, &number, e)) == 0) {
-        ask->timeout_ns = number * 1000000u;
+        request->timeout_ns = number * 1000000u;
     }
     return rc;
 }
 
-int pool_notes_tell(const struct shot *shot, struct ctl_err *e)
+int pool_notes_show(const struct snapshot *snapshot, struct ctl_err *e)
 {
-    uint32_t told = 0;
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        const struct shot_device *d = &shot->devices[i];
-        told += d->told;
-        if (!d->told && shot->device_count > 1) {
-            ctl_say("device %llu is not in it: %s", (unsigned long long)d->id, shot_note(shot, d));
+    uint32_t answered = 0;
+    for (uint32_t i = 0; i < snapshot->device_count; i++) {
+        const struct snapshot_device *d = &snapshot->devices[i];
+        answered += d->answered;
+        if (!d->answered && snapshot->device_count > 1) {
+            ctl_say("device %llu is not in it: %s", (unsigned long long)d->id,
+                    snapshot_note(snapshot, d));
         }
     }
-    if (told > 0 || shot->device_count == 0) {
+    if (answered > 0 || snapshot->device_count == 0) {
         return 0;
     }
-    return shot->device_count > 1
-               ? ctl_err_set(e, GPUD_ERR_DEVICE_LOST, "no device told of its pool")
-               : ctl_err_set(e, GPUD_ERR_DEVICE_LOST, "device %llu did not tell of its pool: %s",
-                             (unsigned long long)shot->devices[0].id,
-                             shot_note(shot, &shot->devices[0]));
+    return snapshot->device_count > 1
+               ? ctl_err_set(e, GPUD_ERR_DEVICE_LOST, "no device answered")
+               : ctl_err_set(e, GPUD_ERR_DEVICE_LOST, "device %llu did not answer: %s",
+                             (unsigned long long)snapshot->devices[0].id,
+                             snapshot_note(snapshot, &snapshot->devices[0]));
 }
 
 /* ---- stats -------------------------------------------------------------------------------- */
 
-static void stats_json(const struct shot *shot)
+static bool stats_json(const struct snapshot *snapshot)
 {
-    struct json_out j = {.out = stdout};
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "pool", '[');
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        jout_line(&j);
-        jout_row(&j, NULL, shot->pool, shot->devices[i].row);
+    bool good = true;
+    fputs("{\"pool\":[", stdout);
+    for (uint32_t i = 0; good && i < snapshot->device_count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", stdout);
+        good = json_put(json_of_row(snapshot->pool, snapshot->devices[i].row), false, stdout);
     }
-    jout_close(&j, ']');
-    jout_open(&j, "meters", '[');
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        const gpud_table *meters = shot->devices[i].meters;
-        for (uint32_t r = 0; r < gpud_table_rows(meters); r++) {
-            jout_line(&j);
-            jout_row(&j, NULL, meters, r);
+    fputs("],\"meters\":[", stdout);
+    const char *before = "\n";
+    for (uint32_t i = 0; i < snapshot->device_count; i++) {
+        const gpud_table *meters = snapshot->devices[i].meters;
+        for (uint32_t r = 0; good && r < gpud_table_rows(meters); r++) {
+            fputs(before, stdout);
+            good = json_put(json_of_row(meters, r), false, stdout);
+            before = ",\n";
         }
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
-    putchar('\n');
+    fputs("]}\n", stdout);
+    return good;
 }
 
 /* The meters of all devices as one table; classes only where there is room. */
-static int meters_write(struct ctl *ctl, const struct shot *shot, struct ctl_err *e)
+static int meters_write(struct ctl *ctl, const struct snapshot *snapshot, struct ctl_err *e)
 {
     uint32_t rows = 0;
     const gpud_table *first = NULL;
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        const gpud_table *t = shot->devices[i].meters;
+    for (uint32_t i = 0; i < snapshot->device_count; i++) {
+        const gpud_table *t = snapshot->devices[i].meters;
         first = first == NULL ? t : first;
         rows += gpud_table_rows(t);
     }
@@ -104,8 +105,8 @@ static int meters_write(struct ctl *ctl, const struct shot *shot, struct ctl_err
     }
     struct sheet sheet = {
         .name = "meters", .columns = columns, .column_count = width, .cells = cells};
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        const gpud_table *t = shot->devices[i].meters;
+    for (uint32_t i = 0; i < snapshot->device_count; i++) {
+        const gpud_table *t = snapshot->devices[i].meters;
         for (uint32_t r = 0; r < gpud_table_rows(t); r++) {
             if (ctl->format == SHEET_TABLE && strcmp(table_text_of(t, r, "scope"), "class") == 0) {
                 continue;
@@ -125,45 +126,42 @@ static int meters_write(struct ctl *ctl, const struct shot *shot, struct ctl_err
     return rc;
 }
 
-static int stats_write(struct ctl *ctl, const struct shot *shot, bool meters_only,
+static int stats_write(struct ctl *ctl, const struct snapshot *snapshot, bool meters_only,
                        struct ctl_err *e)
 {
     if (ctl->format == SHEET_JSON) {
-        stats_json(shot);
-        return 0;
+        return stats_json(snapshot) ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
-    int rc = meters_only ? 0 : sheet_write_table(shot->pool, ctl->format, stdout, e);
+    int rc = meters_only ? 0 : sheet_write_table(snapshot->pool, ctl->format, stdout, e);
     if (rc == 0 && !meters_only && ctl->format != SHEET_CSV) {
         putchar('\n');
     }
     if (rc == 0 && (meters_only || ctl->format != SHEET_CSV)) {
-        rc = meters_write(ctl, shot, e);
+        rc = meters_write(ctl, snapshot, e);
     }
     return rc;
 }
 
 int cmd_pool(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
-    struct shot_ask ask = {.detail = false};
-    struct shot shot = {0};
+    struct snapshot_request request = {.detail = false};
+    struct snapshot snapshot = {0};
     const char *value = NULL;
     bool meters_only = false;
     int rc = 0;
     int id;
-    while (rc == 0 && (id = ctl_option(ctl, options, pool_option_list, &value, e)) != OPTION_END) {
-        if (id == OPTION_WORD) {
-            return ctl_err_usage(e, "unexpected word '%s'", value);
-        }
+    while (rc == 0 &&
+           (id = ctl_option_only(ctl, options, pool_option_list, &value, e)) != OPTION_END) {
         if (id == OPTION_BAD) {
             return e->code;
         }
         meters_only = meters_only || id == POOL_METERS_ONLY;
-        rc = pool_ask_option(id, value, &ask, e);
+        rc = pool_request_option(id, value, &request, e);
     }
     rc = rc == 0 ? ctl_connect(ctl, e) : rc;
-    rc = rc == 0 ? shot_take(ctl->client, &ask, &shot, e) : rc;
-    rc = rc == 0 ? stats_write(ctl, &shot, meters_only, e) : rc;
-    rc = rc == 0 ? pool_notes_tell(&shot, e) : rc;
-    shot_finish(&shot);
+    rc = rc == 0 ? snapshot_take(ctl->client, &request, &snapshot, e) : rc;
+    rc = rc == 0 ? stats_write(ctl, &snapshot, meters_only, e) : rc;
+    rc = rc == 0 ? pool_notes_show(&snapshot, e) : rc;
+    snapshot_finish(&snapshot);
     return rc;
 }

@@ -9,7 +9,7 @@
 #define PICKLE_KEYS 32u
 
 struct pickle {
-    FILE *out;                    /* not owned; ferror tells of failures */
+    FILE *out;                    /* not owned; failures show in ferror */
     const char *key[PICKLE_KEYS]; /* not owned; each was written once and is named from then on */
     unsigned keys;
 };

@@ -2,14 +2,18 @@
 
 #include "gpuctl/run/run.h"
 
-/* People were told; programs get the job's number in place of the outputs. */
+/* A message has named the job for people; programs get its number in place of the outputs. */
 static int show_job(struct ctl *ctl, const struct run *run, struct ctl_err *e)
 {
-    const struct sheet_column columns[] = {{"job", GPUD_COLUMN_HANDLE, false}};
-    const struct sheet_cell cells[] = {{.value = run->job_id}};
-    const struct sheet sheet = {
-        .name = "job", .columns = columns, .column_count = 1, .cells = cells, .row_count = 1};
-    return ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE ? 0 : ctl_write(ctl, &sheet, e);
+    struct detached {
+        struct sheet_cell job;
+    };
+    static const struct sheet_field fields[] = {
+        SHEET_FIELD(struct detached, job, GPUD_COLUMN_HANDLE, false)};
+    const struct detached row = {.job = {.value = run->job_id}};
+    const struct sheet_rows rows = SHEET_ROWS("job", fields, &row, 1);
+    return ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE ? 0
+                                                                   : ctl_write_rows(ctl, &rows, e);
 }
 
 static int run_all(struct ctl *ctl, struct run *run, struct ctl_err *e)

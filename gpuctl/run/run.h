@@ -19,7 +19,7 @@
 #define RUN_ARGS      128
 #define RUN_VARIABLES 16
 
-/* What the command line says. Texts point into it. */
+/* The options of the command line. Texts point into it. */
 struct run_options {
     const char *kernel; /* NULL: the only one of the source */
     struct source source;
@@ -41,9 +41,9 @@ struct run_options {
 /* One argument of the kernel, in the kernel's order, or behind them a variable of its module. */
 struct run_arg {
     struct spec spec;
-    gpud_kernel_arg_desc desc; /* kind 0: the daemon knows nothing of it */
-    struct array array;        /* SPEC_ARRAY: what goes in; later what came out */
-    struct array first;        /* inout, repeated, not resident: what goes in each time */
+    gpud_kernel_arg_desc desc; /* kind 0: the daemon does not know the argument */
+    struct array array;        /* SPEC_ARRAY: the input; after the job, the output */
+    struct array first; /* of a repeated inout array that is not resident: the input of each run */
     gpud_buffer
         buffer; /* published, resident because the arrays are large, or a variable; 0: none */
     gpud_arg value;
@@ -70,18 +70,18 @@ int run_options_parse(struct ctl *ctl, struct options *options, struct run_optio
 
 /* Compiles or finds the kernel. Blocks. */
 int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Puts the arguments in the kernel's order and the --save options to them; begins the files
- * that are to be written. run->arg[].desc must be filled. */
+/* Puts the arguments in the kernel's order, assigns the --save options to them and begins the
+ * files. run->arg[].desc must be filled. */
 int run_order_args(struct run *run, struct ctl_err *e);
 /* Reads files and lists, opens published buffers, chooses inline or resident. Blocks. */
 int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Opens variables, uploads what is resident and makes the values of the call. Blocks. */
+/* Opens variables, uploads resident arrays and makes the values of the call. Blocks. */
 int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Submits and waits, as often as wanted. Blocks. */
+/* Submits the job and waits, as often as --repeat says. Blocks. */
 int run_jobs(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Fetches, saves and shows what was produced. Blocks. */
+/* Fetches, saves and shows the outputs. Blocks. */
 int run_results(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Shows what would be run. */
+/* Shows the job without running it. */
 int run_show_plan(struct ctl *ctl, const struct run *run, struct ctl_err *e);
 void run_finish(struct ctl *ctl, struct run *run);
 

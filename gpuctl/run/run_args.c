@@ -89,7 +89,7 @@ static int make_variable(struct run_arg *arg, struct ctl_err *e)
     return rc;
 }
 
-/* What a vector of that name has ("float4": f32); GPUD_NONE: it is no such name. */
+/* The type of a vector's elements by its name ("float4": f32); GPUD_NONE for other names. */
 static int vector_dtype(const char *type)
 {
     static const struct {
@@ -110,19 +110,19 @@ static int vector_dtype(const char *type)
     return GPUD_NONE;
 }
 
-/* The numbers become the kernel's type, as scalars do, where its name tells it. */
+/* Converts the numbers to the kernel's type, as for scalars, if the type's name is known. */
 static int make_vector(struct run_arg *arg, struct ctl_err *e)
 {
     uint64_t count = spec_list_count(arg->spec.text);
-    int taken = arg->desc.kind == GPUD_ARG_STRUCT ? vector_dtype(arg->desc.type) : GPUD_NONE;
+    int dtype = arg->desc.kind == GPUD_ARG_STRUCT ? vector_dtype(arg->desc.type) : GPUD_NONE;
     int rc = array_create(gpud_shape_1d(arg->spec.dtype, count), &arg->array, e);
     if (rc == 0) {
         rc = spec_list(arg->spec.dtype, arg->spec.text, count, arg->array.data, e);
     }
-    if (rc == 0 && taken != GPUD_NONE && taken != arg->spec.dtype) {
+    if (rc == 0 && dtype != GPUD_NONE && dtype != arg->spec.dtype) {
         array_finish(&arg->array);
-        rc = array_create(gpud_shape_1d(taken, count), &arg->array, e);
-        rc = rc == 0 ? spec_list(taken, arg->spec.text, count, arg->array.data, e) : rc;
+        rc = array_create(gpud_shape_1d(dtype, count), &arg->array, e);
+        rc = rc == 0 ? spec_list(dtype, arg->spec.text, count, arg->array.data, e) : rc;
     }
     if (rc == 0) {
         arg->value = gpud_bytes(arg->array.data, gpud_shape_bytes(arg->array.shape));
@@ -130,7 +130,7 @@ static int make_vector(struct run_arg *arg, struct ctl_err *e)
     return rc;
 }
 
-/* A struct by value; what stands in the file is what the kernel takes. */
+/* A struct by value: the kernel gets the bytes of the file. */
 static int load_bytes(struct run_arg *arg, struct ctl_err *e)
 {
     struct file file;
@@ -163,8 +163,8 @@ static int open_published(struct ctl *ctl, struct run_arg *arg, struct ctl_err *
     return 0;
 }
 
-/* As much as the largest device has: no array can be larger. What cannot tell its size takes this
- * machine's memory before it is known whether it ends: less, unless the user says more. */
+/* The memory of the largest device, because no array can be larger. A stream of unknown size takes
+ * this machine's memory while it is read, so its limit is lower unless the user gives one. */
 static struct file_limit input_limit(struct ctl *ctl, const struct run *run)
 {
     struct file_limit limit = {run->options.max_input, run->options.max_input};
@@ -186,7 +186,7 @@ static int load_array(struct ctl *ctl, const struct run *run, struct run_arg *ar
     struct file_limit limit = {0};
     arg->array.shape = arg->spec.shape;
     if (arg->spec.access == GPUD_OUT) {
-        return 0; /* what is only written needs memory when it comes back */
+        return 0; /* an array that is only written needs memory when it comes back */
     }
     if (arg->spec.file != NULL) {
         limit = input_limit(ctl, run);
@@ -242,8 +242,9 @@ int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e)
         }
     }
     if (!run->desc.auto_grid && run->options.grid.global[0] == 0) {
-        return ctl_err_usage(e, "%s does not tell its sizes: give --global X[,Y[,Z]]",
-                             run->desc.name);
+        return ctl_err_usage(
+            e, "the sizes of %s do not follow from its arguments: give --global X[,Y[,Z]]",
+            run->desc.name);
     }
     return choose_way(ctl, run, e);
 }

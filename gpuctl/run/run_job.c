@@ -63,8 +63,8 @@ static int job_failed(struct run *run, int rc, struct ctl_err *e)
 static int wait_job(struct run *run, struct ctl_err *e)
 {
     int rc = wait_number(run);
-    bool taken = rc == 0 || (rc == GPUD_ERR_TIMEOUT && run->job_id != 0);
-    if (run->options.detach && taken) {
+    bool accepted = rc == 0 || (rc == GPUD_ERR_TIMEOUT && run->job_id != 0);
+    if (run->options.detach && accepted) {
         return 0;
     }
     while (rc == GPUD_ERR_TIMEOUT && !interrupted) {

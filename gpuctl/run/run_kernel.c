@@ -113,7 +113,7 @@ static int index_of(const struct run *run, const char *name)
     return -1;
 }
 
-static int place_named(struct run *run, bool *taken, struct ctl_err *e)
+static int place_named(struct run *run, bool *filled, struct ctl_err *e)
 {
     for (uint32_t i = 0; i < run->options.arg_count; i++) {
         const struct spec *spec = &run->options.arg[i];
@@ -127,16 +127,16 @@ static int place_named(struct run *run, bool *taken, struct ctl_err *e)
             return ctl_err_usage(e, "%s has no argument '%s': %s", run->desc.name, spec->name,
                                  names);
         }
-        if (taken[at]) {
+        if (filled[at]) {
             return ctl_err_usage(e, "argument '%s' is given twice", spec->name);
         }
-        taken[at] = true;
+        filled[at] = true;
         run->arg[at].spec = *spec;
     }
     return 0;
 }
 
-static int place_unnamed(struct run *run, bool *taken, struct ctl_err *e)
+static int place_unnamed(struct run *run, bool *filled, struct ctl_err *e)
 {
     uint32_t next = 0;
     for (uint32_t i = 0; i < run->options.arg_count; i++) {
@@ -144,13 +144,13 @@ static int place_unnamed(struct run *run, bool *taken, struct ctl_err *e)
         if (spec->name[0] != '\0') {
             continue;
         }
-        while (next < run->arg_count && taken[next]) {
+        while (next < run->arg_count && filled[next]) {
             next++;
         }
         if (next >= run->arg_count) {
             return ctl_err_usage(e, "too many arguments");
         }
-        taken[next] = true;
+        filled[next] = true;
         run->arg[next].spec = *spec;
     }
     return 0;
@@ -231,7 +231,7 @@ static int check_grid(const struct run *run, struct ctl_err *e)
 
 int run_order_args(struct run *run, struct ctl_err *e)
 {
-    bool taken[RUN_ARGS] = {false};
+    bool filled[RUN_ARGS] = {false};
     int rc = check_grid(run, e);
     if (rc != 0) {
         return rc;
@@ -243,9 +243,9 @@ int run_order_args(struct run *run, struct ctl_err *e)
                              run->desc.arg_count, run->options.arg_count, names);
     }
     run->arg_count = run->options.arg_count;
-    rc = place_named(run, taken, e);
+    rc = place_named(run, filled, e);
     if (rc == 0) {
-        rc = place_unnamed(run, taken, e);
+        rc = place_unnamed(run, filled, e);
     }
     rc = rc == 0 ? place_variables(run, e) : rc;
     return rc == 0 ? place_saves(run, e) : rc;

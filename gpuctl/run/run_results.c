@@ -79,12 +79,25 @@ struct row_text {
     char values[TEXT_MAX];
 };
 
-#define COLUMNS 7
+struct arg_row {
+    struct sheet_cell arg, name, access, type, shape, saved, values;
+};
 
-static void fill_row(const struct run_arg *arg, uint32_t index, bool values, struct row_text *text,
-                     struct sheet_cell cells[COLUMNS])
+static const struct sheet_field fields[] = {
+    SHEET_FIELD(struct arg_row, arg, GPUD_COLUMN_UINT, false),
+    SHEET_FIELD(struct arg_row, name, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct arg_row, access, GPUD_COLUMN_TEXT, true),
+    SHEET_FIELD(struct arg_row, type, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct arg_row, shape, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct arg_row, saved, GPUD_COLUMN_TEXT, false),
+    SHEET_FIELD(struct arg_row, values, GPUD_COLUMN_TEXT, false),
+};
+
+static struct arg_row row_of(const struct run_arg *arg, uint32_t index, bool values,
+                             struct row_text *text)
 {
-    static const char *const access[] = {"-", "in", "out", "inout"};
+    static const char *const access[] = {
+        "-", [GPUD_IN] = "in", [GPUD_OUT] = "out", [GPUD_INOUT] = "inout"};
     int dtype = arg->spec.dtype != GPUD_NONE ? arg->spec.dtype : (int)arg->desc.dtype;
     if (is_array(arg)) {
         dtype = (int)arg->array.shape.dtype;
@@ -102,49 +115,38 @@ static void fill_row(const struct run_arg *arg, uint32_t index, bool values, str
         snprintf(text->values, sizeof text->values, "%.*s", (int)sizeof text->values - 1,
                  arg->spec.text);
     }
-    const struct sheet_cell row[COLUMNS] = {
-        {.value = index},
-        {.text = arg->desc.name},
-        {.text = access[is_array(arg) ? arg->spec.access : 0]},
-        {.text = dtype != GPUD_NONE ? gpud_dtype_name(dtype) : ""},
-        {.text = text->shape},
-        {.text = arg->save != NULL ? arg->save->file : ""},
-        {.text = text->values},
+    return (struct arg_row){
+        .arg = {.value = index},
+        .name = {.text = arg->desc.name},
+        .access = {.text = access[is_array(arg) ? arg->spec.access : 0]},
+        .type = {.text = dtype != GPUD_NONE ? gpud_dtype_name(dtype) : ""},
+        .shape = {.text = text->shape},
+        .saved = {.text = arg->save != NULL ? arg->save->file : ""},
+        .values = {.text = text->values},
     };
-    memcpy(cells, row, sizeof row);
 }
 
 /* Shows all arguments, or the arrays that were written. */
 static int show(struct ctl *ctl, const struct run *run, const char *name, bool all,
                 struct ctl_err *e)
 {
-    static const struct sheet_column columns[COLUMNS] = {
-        {"arg", GPUD_COLUMN_UINT, false},    {"name", GPUD_COLUMN_TEXT, false},
-        {"access", GPUD_COLUMN_TEXT, true},  {"type", GPUD_COLUMN_TEXT, false},
-        {"shape", GPUD_COLUMN_TEXT, false},  {"saved", GPUD_COLUMN_TEXT, false},
-        {"values", GPUD_COLUMN_TEXT, false},
-    };
-    struct sheet_cell cells[(RUN_ARGS + RUN_VARIABLES) * COLUMNS];
+    struct arg_row rows[RUN_ARGS + RUN_VARIABLES];
     struct row_text *texts = calloc(RUN_ARGS + RUN_VARIABLES, sizeof *texts);
     if (texts == NULL) {
         return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
-    uint32_t rows = 0;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < run->all_count; i++) {
         const struct run_arg *arg = &run->arg[i];
         if (all || written(arg)) {
             bool values =
                 is_array(arg) && arg->array.data != NULL && (!all || arg->spec.access != GPUD_OUT);
-            fill_row(arg, i, values, &texts[rows], &cells[rows * COLUMNS]);
-            rows++;
+            rows[count] = row_of(arg, i, values, &texts[count]);
+            count++;
         }
     }
-    struct sheet sheet = {.name = name,
-                          .columns = columns,
-                          .column_count = COLUMNS,
-                          .cells = cells,
-                          .row_count = rows};
-    int rc = ctl_write(ctl, &sheet, e);
+    const struct sheet_rows table = SHEET_ROWS(name, fields, rows, count);
+    int rc = ctl_write_rows(ctl, &table, e);
     free(texts);
     return rc;
 }

@@ -5,8 +5,9 @@
 
 int sheet_format_from_name(const char *name)
 {
-    static const char *const names[] = {"table", "wide", "json", "csv"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[] = {
+        [SHEET_TABLE] = "table", [SHEET_WIDE] = "wide", [SHEET_JSON] = "json", [SHEET_CSV] = "csv"};
+    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
         if (strcmp(names[i], name) == 0) {
             return i;
         }

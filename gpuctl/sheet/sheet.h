@@ -24,7 +24,8 @@ struct sheet_column {
 
 struct sheet_cell {
     uint64_t value;
-    const char *text; /* not owned; for columns of text, or in place of a value that is not known */
+    const char *text; /* not owned; the text of a text column; else NULL, or shown in place of an
+                         unknown value */
 };
 
 struct sheet {
@@ -35,14 +36,48 @@ struct sheet {
     uint32_t row_count;
 };
 
+/* A column, and the member of a row's struct that it shows. */
+struct sheet_field {
+    struct sheet_column column;
+    size_t offset; /* of a struct sheet_cell in the row */
+};
+
+/* The field of one member of `row`, a struct type; the column has the member's name. The difference
+ * of pointers, which is not computed, refuses a member of another type. */
+#define SHEET_FIELD(row, member, kind, wide)                                                       \
+    {                                                                                              \
+        {#member, kind, wide},                                                                     \
+            offsetof(row, member) + 0 * sizeof(&((row *)0)->member - (struct sheet_cell *)0)       \
+    }
+
+/* Rows as an array of structs. */
+struct sheet_rows {
+    const char *name; /* not owned */
+    const struct sheet_field *fields;
+    uint32_t field_count;
+    const void *rows; /* row_count structs of row_size bytes */
+    size_t row_size;
+    uint32_t row_count;
+};
+#define SHEET_ROWS(table_name, field_list, row_list, count)                                        \
+    {                                                                                              \
+        .name = (table_name), .fields = (field_list),                                              \
+        .field_count = sizeof(field_list) / sizeof *(field_list), .rows = (row_list),              \
+        .row_size = sizeof *(row_list), .row_count = (count)                                       \
+    }
+
 /* "table", "wide", "json", "csv"; -1 otherwise. */
 int sheet_format_from_name(const char *name);
 
-/* Writes it. table: aligned columns for people, heads in capitals, values with units; on a terminal
- * they fit its width, and standard error names the columns that had no room. json: an
- * object with one array of objects called like the table; plain numbers in base units (bytes, ns),
- * null for what is not known. csv: RFC 4180, the same values. */
+/* Writes the sheet. table: aligned columns for people, heads in capitals, values with units; on a
+ * terminal they fit its width, and standard error names the columns that had no room. json: an
+ * object with one array of objects, whose name is the table's; plain numbers in base units (bytes,
+ * ns), null for an unknown value. csv: RFC 4180, the same values. */
 int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e);
+
+/* As sheet_write for structs. NOMEM. */
+int sheet_write_rows(const struct sheet_rows *rows, enum sheet_format format, FILE *out,
+                     struct ctl_err *e);
 
 /* As sheet_write for a table of the daemon. */
 int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,

@@ -21,7 +21,8 @@ struct fit_column {
 size_t fit_width(const char *text);
 
 /* Chooses the columns for a line of `room` characters, one blank between columns. Columns without
- * values go first, then the rightmost one; the first column stays. room 0: all are shown whole. */
+ * values go first, then the rightmost one; the first column is always shown. room 0: all are shown
+ * whole. */
 void fit_columns(struct fit_column *columns, size_t count, size_t room);
 
 /* The text in lines of at most `width` > 0 columns, broken at blanks where there are any. Owned by

@@ -1,11 +1,12 @@
 /* Which renderer writes a table, and tables of the daemon as sheets. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "gpuctl/sheet/sheet.h"
 
-/* Characters of a line on a terminal; 0: it is none, or does not tell. */
+/* Characters of a line on a terminal; 0: `out` is no terminal, or its width is not known. */
 static size_t terminal_width(FILE *out)
 {
     struct winsize size;
@@ -34,6 +35,33 @@ int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, 
     if (rc == 0 && (fflush(out) != 0 || ferror(out))) {
         return ctl_err_errno(e, "writing the output");
     }
+    return rc;
+}
+
+int sheet_write_rows(const struct sheet_rows *rows, enum sheet_format format, FILE *out,
+                     struct ctl_err *e)
+{
+    uint32_t width = rows->field_count;
+    struct sheet_column *columns = calloc((size_t)width + 1, sizeof *columns);
+    struct sheet_cell *cells = calloc((size_t)width * rows->row_count + 1, sizeof *cells);
+    int rc = columns != NULL && cells != NULL ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
+    for (uint32_t c = 0; rc == 0 && c < width; c++) {
+        columns[c] = rows->fields[c].column;
+        const char *at = (const char *)rows->rows + rows->fields[c].offset;
+        for (uint32_t r = 0; r < rows->row_count; r++) {
+            memcpy(&cells[(size_t)r * width + c], at + r * rows->row_size, sizeof *cells);
+        }
+    }
+    if (rc == 0) {
+        const struct sheet sheet = {.name = rows->name,
+                                    .columns = columns,
+                                    .column_count = width,
+                                    .cells = cells,
+                                    .row_count = rows->row_count};
+        rc = sheet_write(&sheet, format, out, e);
+    }
+    free(columns);
+    free(cells);
     return rc;
 }
 

@@ -67,7 +67,7 @@ static size_t word_length(const char *at)
 }
 
 /* Is the option in `text` as a word of its own? */
-static bool told(const char *name)
+static bool mentioned(const char *name)
 {
     char word[64];
     if (name[0] == '-') { /* all words that begin so */
@@ -99,7 +99,7 @@ static void only_known(const struct command *command, const char *where)
 static void all_told(const struct option *list, const char *where)
 {
     for (; list != NULL && list->name != NULL; list++) {
-        ck_assert_msg(told(list->name), "%s does not tell of --%s", where, list->name);
+        ck_assert_msg(mentioned(list->name), "%s does not have --%s", where, list->name);
     }
 }
 
@@ -121,7 +121,7 @@ START_TEST(manual_tells_of_everything)
     for (const struct command *c = commands; c->name != NULL; c++) {
         char bold[64];
         snprintf(bold, sizeof bold, "*%s*", c->name);
-        ck_assert_msg(strstr(text, bold) != NULL, "%s does not tell of %s", MAN, c->name);
+        ck_assert_msg(strstr(text, bold) != NULL, "%s does not have %s", MAN, c->name);
         all_told(c->options, MAN);
     }
     only_known(NULL, MAN);

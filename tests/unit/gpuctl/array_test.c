@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "gpuctl/base/file.h"
-#include "gpuctl/demo/image.h"
-#include "gpuctl/demo/reference.h"
 #include "gpuctl/input/array.h"
 #include "tests/unit/common/suite.h"
 
@@ -284,75 +282,7 @@ START_TEST(elements_as_text)
 }
 END_TEST
 
-START_TEST(pictures_go_to_png_and_back)
-{
-    uint8_t pixels[4 * 3 * 3];
-    for (size_t i = 0; i < sizeof pixels; i++) {
-        pixels[i] = (uint8_t)(i * 7);
-    }
-    struct image image = {4, 3, 3, pixels}, back;
-    struct ctl_err e = {0};
-    struct save saving = {0};
-    make_dir();
-    ck_assert_int_eq(save_begin(path, &saving, &e), 0);
-    ck_assert_int_eq(image_save_png(&saving, &image, &e), 0);
-    ck_assert_int_eq(image_load(path, &back, &e), 0);
-    ck_assert_uint_eq(back.width, 4);
-    ck_assert_uint_eq(back.height, 3);
-    ck_assert_mem_eq(back.pixels, pixels, sizeof pixels);
-    image_finish(&back);
-    remove_dir();
-}
-END_TEST
-
-START_TEST(damaged_pictures_are_refused)
-{
-    /* a PNG's and a JPEG's first bytes, then nonsense */
-    static const char *const heads[] = {"\x89PNG\r\n\x1a\nnonsense", "\xff\xd8\xff\xe0nonsense",
-                                        "nonsense"};
-    struct ctl_err e = {0};
-    make_dir();
-    for (int i = 0; i < 3; i++) {
-        FILE *file = fopen(path, "w");
-        ck_assert_ptr_nonnull(file);
-        ck_assert_int_ge(fputs(heads[i], file), 0);
-        fclose(file);
-        struct image image;
-        ck_assert_int_eq(image_load(path, &image, &e), GPUD_ERR_INVALID);
-    }
-    remove_dir();
-}
-END_TEST
-
-/* A vertical step from black to white: its edges lie at the step, and are the same in each row. */
-START_TEST(reference_finds_a_step)
-{
-    enum { W = 32, H = 8 };
-    uint8_t pixels[W * H * 3];
-    for (int i = 0; i < W * H; i++) {
-        memset(pixels + 3 * i, i % W < W / 2 ? 0 : 255, 3);
-    }
-    struct image photo = {W, H, 3, pixels};
-    double most = 0;
-    double *edges = reference_edges(&photo, 1.0, &most);
-    ck_assert_ptr_nonnull(edges);
-    ck_assert_double_gt(most, 255);
-    ck_assert_double_lt(most, 8 * 255);
-    for (int y = 0; y < H; y++) {
-        ck_assert_double_eq_tol(edges[y * W + W / 2], 1, 1e-12);
-        ck_assert_double_eq_tol(edges[y * W + W / 2 - 1], 1, 1e-12);
-        ck_assert_double_eq(edges[y * W], 0);
-        ck_assert_double_eq(edges[y * W + W - 1], 0);
-    }
-    double bound = reference_bound(1.0, most);
-    ck_assert_double_gt(bound, 0);
-    ck_assert_double_lt(bound, 1e-3);
-    free(edges);
-}
-END_TEST
-
 SUITE_MAIN("array", arrays_go_to_files_and_back, raw_files_have_bytes_only,
            what_cannot_be_read_says_so, what_cannot_be_saved_is_known_before,
            a_failed_save_leaves_nothing, a_link_stays_one, endless_input_has_an_end,
-           inout_starts_as_zeros, elements_as_text, pictures_go_to_png_and_back,
-           damaged_pictures_are_refused, reference_finds_a_step)
+           inout_starts_as_zeros, elements_as_text)

@@ -1,13 +1,14 @@
-/* What lived when the log began: the log played backwards. */
+/* Pieces that lived when the log began: the log played backwards. */
 #include <stdlib.h>
 
-#include "gpuctl/pool/shot.h"
+#include "gpuctl/pool/snapshot.h"
 
-#define GONE UINT32_MAX
+#define REMOVED UINT32_MAX
 
-/* Pieces by their places: open addressing, index + 1, GONE where one was taken out. */
+/* Pieces by their places, with open addressing: index + 1, 0 for a free slot, REMOVED for a slot
+ * whose piece was taken out. */
 struct places {
-    struct shot_piece *pieces; /* not owned */
+    struct snapshot_piece *pieces; /* not owned */
     uint32_t *slot;
     uint64_t mask;
 };
@@ -17,18 +18,18 @@ static uint32_t *find(const struct places *p, uint64_t at)
     uint64_t i = at * UINT64_C(0x9e3779b97f4a7c15) >> 24;
     for (;; i++) {
         uint32_t *slot = &p->slot[i & p->mask];
-        if (*slot == 0 || (*slot != GONE && p->pieces[*slot - 1].at == at)) {
+        if (*slot == 0 || (*slot != REMOVED && p->pieces[*slot - 1].at == at)) {
             return slot;
         }
     }
 }
 
-struct shot_piece *shot_live(const struct shot_device *d, uint32_t *ret_count)
+struct snapshot_piece *snapshot_live(const struct snapshot_device *d, uint32_t *ret_count)
 {
-    struct shot_piece *live = calloc((size_t)d->piece_count + d->event_count + 1, sizeof *live);
+    struct snapshot_piece *live = calloc((size_t)d->piece_count + d->event_count + 1, sizeof *live);
     uint32_t count = 0;
     for (uint32_t i = 0; live != NULL && i < d->piece_count; i++) {
-        if (d->pieces[i].state == SHOT_LIVE) {
+        if (d->pieces[i].state == SNAPSHOT_LIVE) {
             live[count++] = d->pieces[i];
         }
     }
@@ -36,8 +37,8 @@ struct shot_piece *shot_live(const struct shot_device *d, uint32_t *ret_count)
     return live;
 }
 
-/* Keeps what is in the table, closing up. */
-static uint32_t collect(const struct places *p, struct shot_piece *pieces, uint32_t count)
+/* Moves the pieces that are in the table to the front and returns their number. */
+static uint32_t collect(const struct places *p, struct snapshot_piece *pieces, uint32_t count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -55,8 +56,8 @@ static uint32_t collect(const struct places *p, struct shot_piece *pieces, uint3
     return kept;
 }
 
-uint32_t shot_rewind(const struct shot_device *d, struct shot_piece *pieces, uint32_t count,
-                     uint32_t *ret_piece)
+uint32_t snapshot_rewind(const struct snapshot_device *d, struct snapshot_piece *pieces,
+                         uint32_t count, uint32_t *ret_piece)
 {
     struct places p = {.pieces = pieces, .mask = 63};
     uint32_t given = count;
@@ -71,16 +72,16 @@ uint32_t shot_rewind(const struct shot_device *d, struct shot_piece *pieces, uin
         *find(&p, pieces[i].at) = i + 1;
     }
     for (uint32_t i = d->event_count; i > 0; i--) {
-        const struct shot_event *v = &d->events[i - 1];
-        uint32_t *slot = v->kind <= SHOT_RELEASE ? find(&p, v->at) : NULL;
-        uint32_t piece = SHOT_NO_PIECE;
-        if (slot != NULL && v->kind == SHOT_RELEASE && *slot == 0) {
+        const struct snapshot_event *v = &d->events[i - 1];
+        uint32_t *slot = v->kind <= SNAPSHOT_RELEASE ? find(&p, v->at) : NULL;
+        uint32_t piece = SNAPSHOT_NO_PIECE;
+        if (slot != NULL && v->kind == SNAPSHOT_RELEASE && *slot == 0) {
             pieces[count++] =
-                (struct shot_piece){.at = v->at, .size = v->size, .tenant = v->tenant};
+                (struct snapshot_piece){.at = v->at, .size = v->size, .tenant = v->tenant};
             *slot = count;
-        } else if (slot != NULL && v->kind != SHOT_RELEASE && *slot != 0) {
-            piece = *slot - 1 < given ? *slot - 1 : SHOT_NO_PIECE;
-            *slot = GONE;
+        } else if (slot != NULL && v->kind != SNAPSHOT_RELEASE && *slot != 0) {
+            piece = *slot - 1 < given ? *slot - 1 : SNAPSHOT_NO_PIECE;
+            *slot = REMOVED;
         }
         if (ret_piece != NULL) {
             ret_piece[i - 1] = piece;

@@ -1,6 +1,7 @@
-#include "gpuctl/demo/reference.h"
+#include "edges/reference.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define RADIUS_MAX 64 /* pixels of blur to each side */

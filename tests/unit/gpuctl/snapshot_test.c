@@ -1,21 +1,20 @@
-/* Pictures of pools in files: JSON, the page, RMM's log, the pickle. */
-#include <check.h>
+/* Snapshots of pools in files: JSON, the page, RMM's log, the pickle. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/pool/json_out.h"
 #include "gpuctl/pool/pickle.h"
-#include "gpuctl/pool/shot.h"
+#include "gpuctl/pool/snapshot.h"
+#include "tests/unit/common/suite.h"
 
 /* Bytes that a writer gave; freed by the caller. */
-static char *written(void (*write)(const struct shot *shot, FILE *out), const struct shot *shot,
-                     size_t *ret_size)
+static char *written(bool (*write)(const struct snapshot *snapshot, FILE *out),
+                     const struct snapshot *snapshot, size_t *ret_size)
 {
     char *data = NULL;
     FILE *memory = open_memstream(&data, ret_size);
     ck_assert_ptr_nonnull(memory);
-    write(shot, memory);
+    ck_assert(write(snapshot, memory));
     ck_assert_int_eq(ferror(memory), 0);
     ck_assert_int_eq(fclose(memory), 0);
     return data;
@@ -30,36 +29,36 @@ static char *texts[] = {"",
                         "größe 数 🚀"};
 
 /* 0: a, stays; 256: b, came in the log; 1024: lived before and went; 512: came and went. */
-static struct shot_piece pieces[] = {
-    {.at = 0, .size = 256, .state = SHOT_LIVE, .tenant = 1, .kind = 2, .label = 3, .id = 7},
-    {.at = 256, .size = 256, .state = SHOT_LIVE, .tenant = 1, .kind = 2, .label = 5, .id = 8},
-    {.at = 512, .size = 2048, .state = SHOT_FREE},
-    {.at = 2560, .size = 1 << 20, .state = SHOT_VOID},
+static struct snapshot_piece pieces[] = {
+    {.at = 0, .size = 256, .state = SNAPSHOT_LIVE, .tenant = 1, .kind = 2, .label = 3, .id = 7},
+    {.at = 256, .size = 256, .state = SNAPSHOT_LIVE, .tenant = 1, .kind = 2, .label = 5, .id = 8},
+    {.at = 512, .size = 2048, .state = SNAPSHOT_FREE},
+    {.at = 2560, .size = 1 << 20, .state = SNAPSHOT_VOID},
 };
-static struct shot_event events[] = {
-    {.number = 10, .kind = SHOT_ALLOC, .at = 512, .size = 256, .tenant = 1, .name = 4},
-    {.number = 11, .kind = SHOT_RELEASE, .at = 1024, .size = 512, .name = 4},
-    {.number = 12, .kind = SHOT_STAMP, .at = 900, .name = 6},
-    {.number = 13, .kind = SHOT_RELEASE, .at = 512, .size = 256, .tenant = 1, .name = 4},
-    {.number = 14, .kind = SHOT_HIT, .at = 256, .size = 256, .tenant = 1, .name = 4},
-    {.number = 15, .kind = SHOT_REFUSE, .size = 1 << 30, .name = 4},
+static struct snapshot_event events[] = {
+    {.number = 10, .kind = SNAPSHOT_ALLOC, .at = 512, .size = 256, .tenant = 1, .name = 4},
+    {.number = 11, .kind = SNAPSHOT_RELEASE, .at = 1024, .size = 512, .name = 4},
+    {.number = 12, .kind = SNAPSHOT_STAMP, .at = 900, .name = 6},
+    {.number = 13, .kind = SNAPSHOT_RELEASE, .at = 512, .size = 256, .tenant = 1, .name = 4},
+    {.number = 14, .kind = SNAPSHOT_HIT, .at = 256, .size = 256, .tenant = 1, .name = 4},
+    {.number = 15, .kind = SNAPSHOT_REFUSE, .size = 1 << 30, .name = 4},
 };
-static struct shot_device device = {.id = 0,
-                                    .told = true,
-                                    .taken_ns = 1000,
-                                    .wall_ns = UINT64_C(1700000000123456789),
-                                    .pieces = pieces,
-                                    .events = events,
-                                    .piece_count = 4,
-                                    .event_count = 6};
-static const struct shot shot = {
+static struct snapshot_device device = {.id = 0,
+                                        .answered = true,
+                                        .taken_ns = 1000,
+                                        .wall_ns = UINT64_C(1700000000123456789),
+                                        .pieces = pieces,
+                                        .events = events,
+                                        .piece_count = 4,
+                                        .event_count = 6};
+static const struct snapshot snapshot = {
     .devices = &device, .device_count = 1, .texts = texts, .text_count = 7};
 
 START_TEST(json_is_json)
 {
     size_t size;
     json_error_t why;
-    char *data = written(shot_write_json, &shot, &size);
+    char *data = written(snapshot_write_json, &snapshot, &size);
     json_t *root = json_loadb(data, size, 0, &why);
     ck_assert_msg(root != NULL, "%s: %s", why.text, data);
     const json_t *d = json_array_get(json_object_get(root, "devices"), 0);
@@ -79,7 +78,7 @@ END_TEST
 START_TEST(labels_stay_within_the_page)
 {
     size_t size;
-    char *data = written(shot_write_page, &shot, &size);
+    char *data = written(snapshot_write_page, &snapshot, &size);
     ck_assert_ptr_eq(strstr(data, "<!doctype html>"), data);
     ck_assert_ptr_null(strstr(data, "alert(1)</script>"));
     ck_assert_ptr_null(strstr(data, "@DATA@"));
@@ -98,37 +97,37 @@ START_TEST(the_log_goes_backwards)
 {
     uint32_t count = 0;
     uint32_t made[6];
-    struct shot_piece *live = shot_live(&device, &count);
+    struct snapshot_piece *live = snapshot_live(&device, &count);
     ck_assert_uint_eq(count, 2);
-    count = shot_rewind(&device, live, count, made);
+    count = snapshot_rewind(&device, live, count, made);
     ck_assert_uint_eq(count, 2);
     ck_assert_uint_eq(live[0].at, 0);
     ck_assert_uint_eq(live[1].at, 1024);
     ck_assert_uint_eq(live[1].size, 512);
     ck_assert_uint_eq(made[4], 1);
-    ck_assert_uint_eq(made[0], SHOT_NO_PIECE);
+    ck_assert_uint_eq(made[0], SNAPSHOT_NO_PIECE);
     free(live);
 }
 END_TEST
 
-/* Two moves and the free of what moved: a move is told as a free and an allocation. */
-static struct shot_event move_events[] = {
-    {.number = 1, .kind = SHOT_HIT, .at = 4096, .size = 512, .tenant = 1},
-    {.number = 2, .kind = SHOT_RELEASE, .at = 4096, .size = 512, .tenant = 1},
-    {.number = 3, .kind = SHOT_HIT, .at = 1024, .size = 512, .tenant = 1},
-    {.number = 4, .kind = SHOT_RELEASE, .at = 2048, .size = 256, .tenant = 1},
-    {.number = 5, .kind = SHOT_ALLOC, .at = 256, .size = 256, .tenant = 1},
-    {.number = 6, .kind = SHOT_RELEASE, .at = 1024, .size = 512, .tenant = 1},
+/* Two moves, and the free of a moved piece. A move is logged as a free and an allocation. */
+static struct snapshot_event move_events[] = {
+    {.number = 1, .kind = SNAPSHOT_HIT, .at = 4096, .size = 512, .tenant = 1},
+    {.number = 2, .kind = SNAPSHOT_RELEASE, .at = 4096, .size = 512, .tenant = 1},
+    {.number = 3, .kind = SNAPSHOT_HIT, .at = 1024, .size = 512, .tenant = 1},
+    {.number = 4, .kind = SNAPSHOT_RELEASE, .at = 2048, .size = 256, .tenant = 1},
+    {.number = 5, .kind = SNAPSHOT_ALLOC, .at = 256, .size = 256, .tenant = 1},
+    {.number = 6, .kind = SNAPSHOT_RELEASE, .at = 1024, .size = 512, .tenant = 1},
 };
 
 START_TEST(what_moved_goes_backwards)
 {
-    struct shot_device d = device;
+    struct snapshot_device d = device;
     d.events = move_events;
     uint32_t count = 0;
     uint32_t made[6];
-    struct shot_piece *live = shot_live(&d, &count);
-    count = shot_rewind(&d, live, count, made);
+    struct snapshot_piece *live = snapshot_live(&d, &count);
+    count = snapshot_rewind(&d, live, count, made);
     ck_assert_uint_eq(count, 2);
     ck_assert_uint_eq(live[0].at, 0);
     ck_assert_uint_eq(live[1].at, 2048); /* where the second one was */
@@ -141,21 +140,22 @@ END_TEST
 /* What contradicts itself ends all the same, within the memory that is there. */
 START_TEST(a_log_that_contradicts_itself)
 {
-    struct shot_event odd[64];
-    struct shot_device d = device;
+    struct snapshot_event odd[64];
+    struct snapshot_device d = device;
     for (unsigned i = 0; i < 64; i++) {
-        odd[i] = (struct shot_event){.kind = (uint8_t)(i * 7 % 3), .at = i % 5 * 256, .size = i};
+        odd[i] =
+            (struct snapshot_event){.kind = (uint8_t)(i * 7 % 3), .at = i % 5 * 256, .size = i};
     }
     d.events = odd;
     d.event_count = 64;
     uint32_t count = 0;
-    struct shot_piece *live = shot_live(&d, &count);
-    ck_assert_uint_le(shot_rewind(&d, live, count, NULL), 66);
+    struct snapshot_piece *live = snapshot_live(&d, &count);
+    ck_assert_uint_le(snapshot_rewind(&d, live, count, NULL), 66);
     free(live);
-    struct shot s = shot;
+    struct snapshot s = snapshot;
     s.devices = &d;
-    void (*const writers[])(const struct shot *, FILE *) = {shot_write_json, shot_write_page,
-                                                            shot_write_rmm, shot_write_pytorch};
+    bool (*const writers[])(const struct snapshot *, FILE *) = {
+        snapshot_write_json, snapshot_write_page, snapshot_write_rmm, snapshot_write_pytorch};
     for (unsigned i = 0; i < 4; i++) {
         size_t size;
         char *data = written(writers[i], &s, &size);
@@ -176,7 +176,7 @@ START_TEST(rmm_lines)
                                         ",allocate,0x200,256,0x0",
                                         ",allocate failure,0x0,1073741824,0x0"};
     size_t size;
-    char *data = written(shot_write_rmm, &shot, &size);
+    char *data = written(snapshot_write_rmm, &snapshot, &size);
     char *at = data;
     for (unsigned i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         char *end = strchr(at, '\n');
@@ -224,24 +224,5 @@ START_TEST(pickled_numbers)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {json_is_json,
-                                  labels_stay_within_the_page,
-                                  the_log_goes_backwards,
-                                  what_moved_goes_backwards,
-                                  a_log_that_contradicts_itself,
-                                  rmm_lines,
-                                  pickled_numbers};
-    Suite *suite = suite_create("shot");
-    TCase *tcase = tcase_create("shot");
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        tcase_add_test(tcase, tests[i]);
-    }
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("snapshot", json_is_json, labels_stay_within_the_page, the_log_goes_backwards,
+           what_moved_goes_backwards, a_log_that_contradicts_itself, rmm_lines, pickled_numbers)

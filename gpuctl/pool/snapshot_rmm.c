@@ -1,19 +1,19 @@
 /*
  * The log in the format of RMM's logging resource: Thread,Time,Action,Pointer,Size,Stream. Thread
  * is the device's id. Time is the wall clock's, of the stamp that follows the event. Pointer counts
- * from 256, so that no address is the null of failures. What was there before the log begins is
- * told as allocated at its begin, so that sums and replays come out right.
+ * from 256, so that no address is the null of failures. Memory from before the log
+ * is shown as allocated at its begin, so that sums and replays are right.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "gpuctl/pool/shot.h"
+#include "gpuctl/pool/snapshot.h"
 
 #define BASE 256u
 
-static void line(const struct shot_device *d, uint64_t ns, const char *action, uint64_t pointer,
+static void line(const struct snapshot_device *d, uint64_t ns, const char *action, uint64_t pointer,
                  uint64_t size, unsigned stream, FILE *out)
 {
     uint64_t ago = d->taken_ns > ns ? d->taken_ns - ns : 0;
@@ -30,50 +30,55 @@ static void line(const struct shot_device *d, uint64_t ns, const char *action, u
 
 static int by_place(const void *a, const void *b)
 {
-    const struct shot_piece *x = a;
-    const struct shot_piece *y = b;
+    const struct snapshot_piece *x = a;
+    const struct snapshot_piece *y = b;
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
 /* Backwards from what lives now to what lived when the log began. NULL without memory. */
-static struct shot_piece *lived_before(const struct shot_device *d, uint32_t *ret_count)
+static struct snapshot_piece *lived_before(const struct snapshot_device *d, uint32_t *ret_count)
 {
     uint32_t count = 0;
-    struct shot_piece *all = shot_live(d, &count);
-    count = all != NULL ? shot_rewind(d, all, count, NULL) : 0;
-    *ret_count = count != UINT32_MAX ? count : 0;
-    if (*ret_count > 0) {
-        qsort(all, *ret_count, sizeof *all, by_place);
+    struct snapshot_piece *all = snapshot_live(d, &count);
+    count = all != NULL ? snapshot_rewind(d, all, count, NULL) : UINT32_MAX;
+    if (count == UINT32_MAX) {
+        free(all);
+        return NULL;
     }
+    qsort(all, count, sizeof *all, by_place);
+    *ret_count = count;
     return all;
 }
 
-static void events_write(const struct shot_device *d, FILE *out)
+static void events_write(const struct snapshot_device *d, FILE *out)
 {
     for (uint32_t i = 0; i < d->event_count; i++) {
-        const struct shot_event *v = &d->events[i];
-        if (v->kind == SHOT_ALLOC || v->kind == SHOT_HIT) {
+        const struct snapshot_event *v = &d->events[i];
+        if (v->kind == SNAPSHOT_ALLOC || v->kind == SNAPSHOT_HIT) {
             line(d, v->before_ns, "allocate", v->at + BASE, v->size, v->stream, out);
-        } else if (v->kind == SHOT_RELEASE) {
+        } else if (v->kind == SNAPSHOT_RELEASE) {
             line(d, v->before_ns, "free", v->at + BASE, v->size, v->stream, out);
-        } else if (v->kind == SHOT_REFUSE) {
+        } else if (v->kind == SNAPSHOT_REFUSE) {
             line(d, v->before_ns, "allocate failure", 0, v->size, v->stream, out);
         }
     }
 }
 
-void shot_write_rmm(const struct shot *shot, FILE *out)
+bool snapshot_write_rmm(const struct snapshot *snapshot, FILE *out)
 {
+    bool good = true;
     fputs("Thread,Time,Action,Pointer,Size,Stream\n", out);
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        const struct shot_device *d = &shot->devices[i];
+    for (uint32_t i = 0; good && i < snapshot->device_count; i++) {
+        const struct snapshot_device *d = &snapshot->devices[i];
         uint64_t begin = d->event_count > 0 ? d->events[0].before_ns : d->taken_ns;
         uint32_t count = 0;
-        struct shot_piece *before = lived_before(d, &count);
+        struct snapshot_piece *before = lived_before(d, &count);
         for (uint32_t k = 0; k < count; k++) {
             line(d, begin, "allocate", before[k].at + BASE, before[k].size, 0, out);
         }
+        good = before != NULL;
         free(before);
         events_write(d, out);
     }
+    return good;
 }

@@ -1,13 +1,12 @@
 /*
- * The picture in the shape of PyTorch's memory snapshots, as a pickle: its viewer reads nothing
- * else. Segments are the addresses that were used at any time of the log: the viewer then finds
- * every block in one, whatever was mapped when. A block's tenant and name stand where Python's
- * frames are shown.
+ * The snapshot in the shape of PyTorch's memory snapshots, as a pickle, which is all that PyTorch's
+ * viewer reads. Segments are the addresses that were in use at any time of the log, so the viewer
+ * finds a segment for every block. A block's tenant and name take the place of Python's frames.
  */
 #include <stdlib.h>
 
 #include "gpuctl/pool/pickle.h"
-#include "gpuctl/pool/shot.h"
+#include "gpuctl/pool/snapshot.h"
 
 struct range {
     uint64_t at, end;
@@ -20,21 +19,21 @@ static int by_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Sorted, touching ones as one. NULL without memory. */
-static struct range *ranges_make(const struct shot_device *d, uint32_t *ret_count)
+/* The used ranges in order, adjacent ranges merged; freed by the caller. NULL without memory. */
+static struct range *ranges_make(const struct snapshot_device *d, uint32_t *ret_count)
 {
     struct range *r = calloc((size_t)d->piece_count + d->event_count + 1, sizeof *r);
     uint32_t n = 0;
     uint32_t kept = 0;
     for (uint32_t i = 0; r != NULL && i < d->piece_count; i++) {
-        const struct shot_piece *p = &d->pieces[i];
-        if (p->state != SHOT_VOID) {
+        const struct snapshot_piece *p = &d->pieces[i];
+        if (p->state != SNAPSHOT_VOID) {
             r[n++] = (struct range){p->at, p->at + p->size};
         }
     }
     for (uint32_t i = 0; r != NULL && i < d->event_count; i++) {
-        const struct shot_event *v = &d->events[i];
-        if (v->kind <= SHOT_RELEASE) {
+        const struct snapshot_event *v = &d->events[i];
+        if (v->kind <= SNAPSHOT_RELEASE) {
             r[n++] = (struct range){v->at, v->at + v->size};
         }
     }
@@ -52,19 +51,19 @@ static struct range *ranges_make(const struct shot_device *d, uint32_t *ret_coun
     return r;
 }
 
-static void frames(const struct shot *shot, uint32_t tenant, const struct shot_piece *p,
+static void frames(const struct snapshot *snapshot, uint32_t tenant, const struct snapshot_piece *p,
                    struct pickle *out)
 {
-    const char *name = shot_text(shot, p != NULL && p->label != 0 ? p->label
-                                       : p != NULL                ? p->kind
-                                                                  : 0);
+    const char *name = snapshot_text(snapshot, p != NULL && p->label != 0 ? p->label
+                                               : p != NULL                ? p->kind
+                                                                          : 0);
     pickle_key(out, "frames");
     struct pickle_list list = pickle_list(out);
     if (tenant != 0 || name[0] != '\0') {
         pickle_item(out, &list);
         pickle_dict(out);
         pickle_key(out, "filename");
-        pickle_text(out, shot_text(shot, tenant));
+        pickle_text(out, snapshot_text(snapshot, tenant));
         pickle_key(out, "line");
         pickle_uint(out, p != NULL ? p->id : 0);
         pickle_key(out, "name");
@@ -74,8 +73,8 @@ static void frames(const struct shot *shot, uint32_t tenant, const struct shot_p
     pickle_list_end(out);
 }
 
-static void block(const struct shot *shot, struct pickle_list *list, uint64_t at, uint64_t size,
-                  const struct shot_piece *p, struct pickle *out)
+static void block(const struct snapshot *snapshot, struct pickle_list *list, uint64_t at,
+                  uint64_t size, const struct snapshot_piece *p, struct pickle *out)
 {
     pickle_item(out, list);
     pickle_dict(out);
@@ -87,39 +86,39 @@ static void block(const struct shot *shot, struct pickle_list *list, uint64_t at
     pickle_uint(out, size);
     pickle_key(out, "state");
     pickle_text(out, p != NULL ? "active_allocated" : "inactive");
-    frames(shot, p != NULL ? p->tenant : 0, p, out);
+    frames(snapshot, p != NULL ? p->tenant : 0, p, out);
     pickle_dict_end(out);
 }
 
-/* Live pieces of a range and what lies between them; *next is the first piece behind it. Returns
- * bytes that live. */
-static uint64_t blocks(const struct shot *shot, const struct shot_device *d, struct range r,
-                       uint32_t *next, struct pickle *out)
+/* The live pieces of a range and the gaps between them. *next: the first piece to look at,
+ * afterwards the first piece behind the range. Returns the bytes of live pieces. */
+static uint64_t blocks(const struct snapshot *snapshot, const struct snapshot_device *d,
+                       struct range r, uint32_t *next, struct pickle *out)
 {
     uint64_t at = r.at;
     uint64_t live = 0;
     struct pickle_list list = pickle_list(out);
     for (; *next < d->piece_count && d->pieces[*next].at < r.end; (*next)++) {
-        const struct shot_piece *p = &d->pieces[*next];
-        if (p->state != SHOT_LIVE || p->at < at) {
+        const struct snapshot_piece *p = &d->pieces[*next];
+        if (p->state != SNAPSHOT_LIVE || p->at < at) {
             continue;
         }
         if (p->at > at) {
-            block(shot, &list, at, p->at - at, NULL, out);
+            block(snapshot, &list, at, p->at - at, NULL, out);
         }
-        block(shot, &list, p->at, p->size, p, out);
+        block(snapshot, &list, p->at, p->size, p, out);
         live += p->size;
         at = p->at + p->size;
     }
     if (at < r.end) {
-        block(shot, &list, at, r.end - at, NULL, out);
+        block(snapshot, &list, at, r.end - at, NULL, out);
     }
     pickle_list_end(out);
     return live;
 }
 
-static void segment(const struct shot *shot, const struct shot_device *d, struct range r,
-                    uint32_t *next, struct pickle *out)
+static void segment(const struct snapshot *snapshot, const struct snapshot_device *d,
+                    struct range r, uint32_t *next, struct pickle *out)
 {
     pickle_dict(out);
     pickle_key(out, "device");
@@ -138,7 +137,7 @@ static void segment(const struct shot *shot, const struct shot_device *d, struct
     (void)pickle_list(out);
     pickle_list_end(out);
     pickle_key(out, "blocks");
-    uint64_t live = blocks(shot, d, r, next, out);
+    uint64_t live = blocks(snapshot, d, r, next, out);
     pickle_key(out, "allocated_size");
     pickle_uint(out, live);
     pickle_key(out, "active_size");
@@ -146,9 +145,9 @@ static void segment(const struct shot *shot, const struct shot_device *d, struct
     pickle_dict_end(out);
 }
 
-static void trace_entry(const struct shot *shot, const struct shot_device *d,
-                        const struct shot_event *v, const char *action, const struct shot_piece *p,
-                        struct pickle *out)
+static void trace_entry(const struct snapshot *snapshot, const struct snapshot_device *d,
+                        const struct snapshot_event *v, const char *action,
+                        const struct snapshot_piece *p, struct pickle *out)
 {
     uint64_t ago = d->taken_ns > v->before_ns ? d->taken_ns - v->before_ns : 0;
     pickle_dict(out);
@@ -164,89 +163,95 @@ static void trace_entry(const struct shot *shot, const struct shot_device *d,
     pickle_uint(out, 0);
     pickle_key(out, "time_us");
     pickle_uint(out, d->wall_ns > ago ? (d->wall_ns - ago) / 1000 : 0);
-    frames(shot, v->tenant, p, out);
+    frames(snapshot, v->tenant, p, out);
     pickle_dict_end(out);
 }
 
-static void trace(const struct shot *shot, const struct shot_device *d, struct pickle *out)
+/* false without memory. */
+static bool trace(const struct snapshot *snapshot, const struct snapshot_device *d,
+                  struct pickle *out)
 {
     uint32_t count = 0;
-    struct shot_piece *live = shot_live(d, &count);
-    struct shot_piece *again = shot_live(d, &count);
+    struct snapshot_piece *live = snapshot_live(d, &count);
+    struct snapshot_piece *again = snapshot_live(d, &count);
     uint32_t *piece = calloc((size_t)d->event_count + 1, sizeof *piece);
     bool known = live != NULL && again != NULL && piece != NULL &&
-                 shot_rewind(d, again, count, piece) != UINT32_MAX;
+                 snapshot_rewind(d, again, count, piece) != UINT32_MAX;
     struct pickle_list list = pickle_list(out);
-    for (uint32_t i = 0; i < d->event_count; i++) {
-        const struct shot_event *v = &d->events[i];
-        const struct shot_piece *p = known && piece[i] != SHOT_NO_PIECE ? &live[piece[i]] : NULL;
-        if (v->kind > SHOT_REFUSE) {
+    for (uint32_t i = 0; known && i < d->event_count; i++) {
+        const struct snapshot_event *v = &d->events[i];
+        const struct snapshot_piece *p = piece[i] != SNAPSHOT_NO_PIECE ? &live[piece[i]] : NULL;
+        if (v->kind > SNAPSHOT_REFUSE) {
             continue;
         }
         pickle_item(out, &list);
-        if (v->kind == SHOT_RELEASE) {
-            trace_entry(shot, d, v, "free_requested", p, out);
+        if (v->kind == SNAPSHOT_RELEASE) {
+            trace_entry(snapshot, d, v, "free_requested", p, out);
             pickle_item(out, &list);
         }
-        trace_entry(shot, d, v,
-                    v->kind == SHOT_RELEASE  ? "free_completed"
-                    : v->kind == SHOT_REFUSE ? "oom"
-                                             : "alloc",
+        trace_entry(snapshot, d, v,
+                    v->kind == SNAPSHOT_RELEASE  ? "free_completed"
+                    : v->kind == SNAPSHOT_REFUSE ? "oom"
+                                                 : "alloc",
                     p, out);
     }
     pickle_list_end(out);
     free(live);
     free(again);
     free(piece);
+    return known;
 }
 
-static const struct shot_device *device_of(const struct shot *shot, uint64_t id)
+static const struct snapshot_device *device_of(const struct snapshot *snapshot, uint64_t id)
 {
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        if (shot->devices[i].id == id) {
-            return &shot->devices[i];
+    for (uint32_t i = 0; i < snapshot->device_count; i++) {
+        if (snapshot->devices[i].id == id) {
+            return &snapshot->devices[i];
         }
     }
     return NULL;
 }
 
-static uint64_t last_device(const struct shot *shot)
+static uint64_t last_device(const struct snapshot *snapshot)
 {
     uint64_t last = 0;
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        last = shot->devices[i].id > last ? shot->devices[i].id : last;
+    for (uint32_t i = 0; i < snapshot->device_count; i++) {
+        last = snapshot->devices[i].id > last ? snapshot->devices[i].id : last;
     }
     return last < 1024 ? last : 1023;
 }
 
-void shot_write_pytorch(const struct shot *shot, FILE *stream)
+bool snapshot_write_pytorch(const struct snapshot *snapshot, FILE *stream)
 {
-    static const struct shot_device none = {.id = 0};
+    static const struct snapshot_device none = {.id = 0};
     struct pickle out;
+    bool good = true;
     pickle_begin(&out, stream);
     pickle_dict(&out);
     pickle_key(&out, "segments");
     struct pickle_list list = pickle_list(&out);
-    for (uint32_t i = 0; i < shot->device_count; i++) {
-        const struct shot_device *d = &shot->devices[i];
+    for (uint32_t i = 0; i < snapshot->device_count; i++) {
+        const struct snapshot_device *d = &snapshot->devices[i];
         uint32_t count = 0;
         uint32_t next = 0;
         struct range *r = ranges_make(d, &count);
+        good = good && r != NULL;
         for (uint32_t k = 0; r != NULL && k < count; k++) {
             pickle_item(&out, &list);
-            segment(shot, d, r[k], &next, &out);
+            segment(snapshot, d, r[k], &next, &out);
         }
         free(r);
     }
     pickle_list_end(&out);
     pickle_key(&out, "device_traces"); /* found by the device's id */
     list = pickle_list(&out);
-    for (uint64_t id = 0; id <= last_device(shot); id++) {
-        const struct shot_device *d = device_of(shot, id);
+    for (uint64_t id = 0; id <= last_device(snapshot); id++) {
+        const struct snapshot_device *d = device_of(snapshot, id);
         pickle_item(&out, &list);
-        trace(shot, d != NULL ? d : &none, &out);
+        good = trace(snapshot, d != NULL ? d : &none, &out) && good;
     }
     pickle_list_end(&out);
     pickle_dict_end(&out);
     pickle_end(&out);
+    return good;
 }

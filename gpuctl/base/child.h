@@ -1,0 +1,32 @@
+/* Other programs of gpud, which gpuctl runs. Thread: one. */
+#ifndef GPUCTL_BASE_CHILD_H
+#define GPUCTL_BASE_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gpuctl/base/ctl_err.h"
+
+#define CHILD_FILE 3 /* the descriptor under which a child has `file` */
+
+/* Nothing in it is owned. */
+struct child {
+    const char *path;        /* searched in PATH if it has no slash */
+    const char *const *argv; /* ends with NULL */
+    int file;                /* an open descriptor for the child; -1: none */
+    /* Receives standard output, terminated and without its last newline; what does not fit is
+     * dropped. NULL: the child writes to gpuctl's own. */
+    char *output;
+    size_t output_size; /* bytes */
+    bool output_errors; /* standard error goes there as well */
+};
+
+/* The path of a program: in `folder` as seen from the folder of gpuctl, "" for that folder itself.
+ * NOT_FOUND if no program is there. */
+int child_find(const char *folder, const char *name, char *out, size_t size, struct ctl_err *e);
+
+/* Runs the child to its end; *ret_status is its exit status. INTERNAL if a signal ended it. Blocks.
+ */
+int child_run(const struct child *child, int *ret_status, struct ctl_err *e);
+
+#endif
